@@ -1,0 +1,2 @@
+def check(*a, **k):
+    pass

@@ -1,0 +1,38 @@
+"""What is asked, chapter by chapter; no answers."""
+
+from importlib import import_module
+from importlib.resources import files
+
+from autograder.exercises.declaration import Exercise
+
+
+def chapters() -> tuple[str, ...]:
+    """The slugs of the chapters that have exercises, in the book's order."""
+    return tuple(slug for slug in CHAPTERS if files(__package__).joinpath(f"{slug}.py").is_file())
+
+
+CHAPTERS = (
+    "kernel_regression",
+    "attention_scoring",
+    "multi_head",
+    "masking",
+    "positional_encoding",
+    "residual_layernorm",
+    "transformer",
+)
+
+
+def exercises_of(slug: str) -> tuple[Exercise, ...]:
+    """The exercises of one chapter. Raises `ValueError` for a slug that is none."""
+    if slug not in chapters():
+        raise ValueError(f"no chapter {slug!r}; there are {', '.join(chapters())}")
+    return import_module(f"autograder.exercises.{slug}").EXERCISES
+
+
+def find_exercise(name: str) -> tuple[str, Exercise]:
+    """The slug and the exercise of a name. Raises `KeyError` where no chapter asks for it."""
+    for slug in chapters():
+        for exercise in exercises_of(slug):
+            if exercise.name == name:
+                return slug, exercise
+    raise KeyError(name)

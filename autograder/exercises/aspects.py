@@ -1,0 +1,346 @@
+"""The kinds of aspect: comparison with the reference, and properties that need no reference."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from autograder.exercises.declaration import Aspect, Draw, Finding, Raised, Record, Run, Trial
+from autograder.values import Array, Opaque, Strided, as_array
+
+Runs = Callable[[Draw], Sequence[Run]]
+
+# Relative and absolute tolerance by dtype. float64 answers may compute in float32 inside nowhere;
+# the margin is for another order of operations. The GPU's reductions add in another order still.
+TOLERANCE = {
+    "float64": (1e-7, 1e-9),
+    "float32": (1e-4, 2e-6),
+    "float16": (2e-2, 2e-3),
+    "bfloat16": (5e-2, 2e-2),
+}
+GPU_FACTOR = 10.0
+
+
+def tolerance(expected: Array) -> tuple[float, float]:
+    """Relative and absolute tolerance for values of the expected array's dtype and device."""
+    relative, absolute = TOLERANCE.get(expected.dtype, (0.0, 0.0))
+    factor = 1.0 if expected.device == "cpu" else GPU_FACTOR
+    return relative * factor, absolute * factor
+
+
+# --- comparing values ---------------------------------------------------------------------------
+
+
+def compare(value: Any, expected: Any, what: str = "the result") -> Finding:
+    """Whether `value` is `expected` up to the tolerance of its dtype; if not, what is wrong with it.
+
+    Structure, shape and kind (NumPy, torch) are compared; dtypes are another aspect's business.
+    """
+    if isinstance(expected, tuple):
+        if not isinstance(value, (tuple, list)):
+            return _wrong(f"{what} is {describe(value)}; a tuple of {len(expected)} is asked")
+        if len(value) != len(expected):
+            return _wrong(f"{what} has {len(value)} parts; {len(expected)} are asked")
+        parts = [
+            compare(v, e, f"part {i} of {what}")
+            for i, (v, e) in enumerate(zip(value, expected, strict=True))
+        ]
+        return worst(parts)
+    if isinstance(expected, list):
+        if not isinstance(value, (list, tuple)) or len(value) != len(expected):
+            return _wrong(f"{what} is {describe(value)}; {describe(expected)} is asked")
+        pairs = zip(value, expected, strict=True)
+        return worst([compare(v, e, f"{what}[{i}]") for i, (v, e) in enumerate(pairs)])
+    if expected is None or isinstance(expected, (str, bool)):
+        same = type(value) is type(expected) and value == expected
+        return Finding(True) if same else _wrong(f"{what} is {describe(value)}, not {expected!r}")
+    wanted, given = _numeric(expected), _numeric(value)
+    if wanted is None:
+        return (
+            Finding(True) if isinstance(value, Opaque) else _wrong(f"{what} is {describe(value)}")
+        )
+    if given is None:
+        return _wrong(f"{what} is {describe(value)}; {describe(expected)} is asked")
+    both_arrays = isinstance(value, Array) and isinstance(expected, Array)
+    if both_arrays and "torch" in (given.kind, wanted.kind) and given.kind != wanted.kind:
+        return _wrong(f"{what} is {describe(value)}; {describe(expected)} is asked")
+    if given.data.shape != wanted.data.shape:
+        return _wrong(
+            f"{what} has shape {_shape(given.data.shape)}; {_shape(wanted.data.shape)} is asked"
+        )
+    return _compare_numbers(given.data, wanted, what)
+
+
+def _compare_numbers(given: np.ndarray, wanted: Array, what: str) -> Finding:
+    relative, absolute = tolerance(wanted)
+    a, b = given.astype(np.float64), wanted.data.astype(np.float64)
+    with np.errstate(invalid="ignore", over="ignore"):
+        error = np.where((a == b) | (np.isnan(a) & np.isnan(b)), 0.0, np.abs(a - b))
+        allowed = absolute + relative * np.where(np.isfinite(b), np.abs(b), 0.0)
+    if error.size == 0:
+        return Finding(True, error=0.0, tolerance=absolute)
+    error = np.where(np.isnan(error), np.inf, error)
+    excess = np.where(np.isinf(error), np.inf, error - allowed)
+    where = np.unravel_index(int(np.argmax(excess)), error.shape)
+    largest = float(error.max())
+    allowed_there = float(allowed[where])
+    if excess[where] <= 0:
+        return Finding(True, error=largest, tolerance=allowed_there)
+    place = f" at {_index(where)}" if error.shape else ""
+    message = f"{what}{place} is {_number(given[where])}; {_number(wanted.data[where])} is asked"
+    return Finding(False, message, float(error[where]), allowed_there)
+
+
+def _numeric(value: Any) -> Array | None:
+    if isinstance(value, Array):
+        return value
+    if isinstance(value, (bool, int, float)):
+        dtype = "float64" if isinstance(value, float) else np.asarray(value).dtype.name
+        return Array(np.asarray(value), "number", dtype)
+    return None
+
+
+def describe(value: Any) -> str:
+    """A value in a few words, for a message: `None`, `a list`, `an array of shape (3, 4)`."""
+    if isinstance(value, Array):
+        name = {"torch": "a tensor", "scalar": "a NumPy number"}.get(value.kind, "an array")
+        shape = "" if value.kind == "scalar" else f" of shape {_shape(value.data.shape)}"
+        return f"{name}{shape} ({value.dtype})"
+    if isinstance(value, Opaque):
+        return f"of type {value.type_name}"
+    if isinstance(value, (tuple, list)):
+        return f"a {type(value).__name__} of {len(value)}"
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return repr(value)[:60]
+    return f"of type {type(value).__name__}"
+
+
+def _shape(shape: tuple[int, ...]) -> str:
+    return str(tuple(int(n) for n in shape))
+
+
+def _index(where: tuple) -> str:
+    return "[" + ", ".join(str(int(i)) for i in where) + "]"
+
+
+def _number(value: Any) -> str:
+    return f"{value.item():.6g}" if value.dtype.kind == "f" else str(value.item())
+
+
+def _wrong(message: str) -> Finding:
+    return Finding(False, message)
+
+
+def worst(findings: Sequence[Finding]) -> Finding:
+    """The first finding that fails; if none does, the one with the largest error."""
+    for finding in findings:
+        if not finding.passed:
+            return finding
+    return max(findings, key=lambda f: f.error or 0.0, default=Finding(True))
+
+
+def raised_finding(raised: Raised) -> Finding:
+    """The finding for a call that ended in an exception nobody asked for."""
+    where = f" ({raised.traceback.splitlines()[-1]})" if raised.traceback else ""
+    doing = {
+        "build": "building it",
+        "load": "loading its parameters",
+        "backward": "the backward pass",
+    }
+    stage = doing.get(raised.during)
+    text = f"{stage} raised {raised}{where}" if stage else f"raised {raised}{where}"
+    return _wrong(text)
+
+
+def each(judge: Callable[[Trial], Finding]) -> Callable[[Sequence[Trial]], Finding]:
+    """Judge every trial alone; an exception fails; the aspect is as good as its worst trial."""
+
+    def judge_all(trials: Sequence[Trial]) -> Finding:
+        if not trials:
+            return _wrong("nothing was run")
+        return worst(
+            [raised_finding(t.record.raised) if t.record.raised else judge(t) for t in trials]
+        )
+
+    return judge_all
+
+
+# --- the kinds of aspect ------------------------------------------------------------------------
+
+
+def equals_reference(
+    title: str, points: float, hint: str, runs: Runs, part: int | None = None
+) -> Aspect:
+    """The results are those of the reference. `part` looks at one part of a tuple only."""
+
+    def judge(trial: Trial) -> Finding:
+        values, expected = trial.record.values, trial.expected.values
+        if part is not None:
+            values = [
+                v[part] if isinstance(v, (tuple, list)) and len(v) > part else v for v in values
+            ]
+            expected = [e[part] for e in expected]
+        return worst([compare(v, e) for v, e in zip(values, expected, strict=True)])
+
+    return Aspect(title, points, hint, runs, each(judge))
+
+
+def has_property(
+    title: str,
+    points: float,
+    hint: str,
+    runs: Runs,
+    holds: Callable[[Run, Record], str | None],
+    only_if_right: bool = False,
+) -> Aspect:
+    """A property of the result alone: `holds(run, record)` says in a line what is wrong, or None."""
+
+    def judge(trial: Trial) -> Finding:
+        problem = holds(trial.run, trial.record)
+        return _wrong(problem) if problem else Finding(True)
+
+    return Aspect(title, points, hint, runs, each(judge), only_if_right)
+
+
+def inputs_untouched(points: float, runs: Runs) -> Aspect:
+    """The arguments are as they were after the call."""
+
+    def judge(trial: Trial) -> Finding:
+        for key in trial.record.changed:
+            name = key.split(".", 1)[1]
+            name = trial.arguments[int(name)] if name.isdigit() else name
+            return _wrong(f"the call changed its argument {name} in place")
+        return Finding(True)
+
+    hint = "Work on a new array: `a = a - b` makes one, `a -= b` writes into the caller's."
+    return Aspect("leaves its inputs untouched", points, hint, runs, each(judge), True)
+
+
+def no_side_effects(points: float, runs: Runs) -> Aspect:
+    """Global state (random generators, default dtype, grad mode, train/eval) is as it was."""
+
+    def judge(trial: Trial) -> Finding:
+        left = trial.record.side_effects
+        return _wrong(f"the call changed {', '.join(left)}") if left else Finding(True)
+
+    hint = "A function that others call must not seed generators or switch global settings."
+    return Aspect("leaves global state alone", points, hint, runs, each(judge), True)
+
+
+def dtypes_kept(points: float, hint: str, runs: Runs) -> Aspect:
+    """Every array in the result has the reference's dtype, and the result its type."""
+
+    def judge(trial: Trial) -> Finding:
+        return worst(
+            [_same_dtype(v, e) for v, e in zip(trial.record.values, trial.expected.values)]
+        )
+
+    return Aspect("dtype", points, hint, runs, each(judge), True)
+
+
+def _same_dtype(value: Any, expected: Any, what: str = "the result") -> Finding:
+    if isinstance(expected, (tuple, list)):
+        if not isinstance(value, (tuple, list)) or len(value) != len(expected):
+            return _wrong(f"{what} is {describe(value)}; {describe(expected)} is asked")
+        pairs = zip(value, expected, strict=True)
+        return worst([_same_dtype(v, e, f"part {i} of {what}") for i, (v, e) in enumerate(pairs)])
+    if isinstance(expected, Array):
+        given = value.dtype if isinstance(value, Array) else type(value).__name__
+        same = given == expected.dtype
+        return Finding(True) if same else _wrong(f"{what} is {given}; {expected.dtype} is asked")
+    if isinstance(expected, float):
+        is_float = isinstance(value, float) or (
+            isinstance(value, Array) and value.kind == "scalar" and value.dtype == "float64"
+        )
+        return (
+            Finding(True) if is_float else _wrong(f"{what} is {describe(value)}; a float is asked")
+        )
+    return Finding(True)
+
+
+def raises(
+    title: str,
+    points: float,
+    hint: str,
+    runs: Runs,
+    error: type[Exception],
+    naming: Callable[[Run], Sequence[Any]] = lambda run: (),
+) -> Aspect:
+    """Each run ends in `error`, whose text holds everything that `naming(run)` lists."""
+
+    def judge(trials: Sequence[Trial]) -> Finding:
+        return worst([_raises(trial, error, naming(trial.run)) for trial in trials])
+
+    return Aspect(title, points, hint, runs, judge)
+
+
+def _raises(trial: Trial, error: type[Exception], naming: Sequence[Any]) -> Finding:
+    raised = trial.record.raised
+    if raised is None:
+        return _wrong(f"gave {describe(trial.record.value)}; a {error.__name__} is asked")
+    if error.__name__ not in raised.types:
+        return _wrong(f"raised {raised}; a {error.__name__} is asked")
+    missing = [str(part) for part in naming if str(part) not in raised.message]
+    if missing:
+        return _wrong(
+            f"the {error.__name__} does not name {' and '.join(missing)}: {raised.message}"
+        )
+    return Finding(True)
+
+
+def gradients_match(title: str, points: float, hint: str, runs: Runs) -> Aspect:
+    """The gradients with respect to every argument and parameter are those of the reference."""
+
+    def judge(trial: Trial) -> Finding:
+        findings = []
+        for name, expected in trial.expected.gradients.items():
+            given = trial.record.gradients.get(name)
+            what = _gradient_name(name, trial.arguments)
+            if expected is None:
+                findings.append(Finding(True))
+            elif given is None:
+                findings.append(
+                    _wrong(f"no gradient reaches {what.removeprefix('the gradient of ')}")
+                )
+            else:
+                findings.append(compare(given, expected, what))
+        return worst(findings)
+
+    return Aspect(title, points, hint, lambda d: [r.with_gradients() for r in runs(d)], each(judge))
+
+
+def _gradient_name(name: str, arguments: Sequence[str]) -> str:
+    last = name.rsplit(".", 1)[-1]
+    if name.startswith("parameter "):
+        return f"the gradient of {name}"
+    return f"the gradient of {arguments[int(last)] if last.isdigit() else last}"
+
+
+# --- helpers for declarations -------------------------------------------------------------------
+
+
+def plain(value: Any) -> np.ndarray | None:
+    """The numbers of a result or an argument as float64, or None if it holds none."""
+    value = value.array if isinstance(value, Strided) else value
+    array = _numeric(value) or as_array(value)
+    return None if array is None else array.data.astype(np.float64)
+
+
+def part(value: Any, index: int) -> Any:
+    """One part of a tuple; None where there is no such part."""
+    return value[index] if isinstance(value, (tuple, list)) and len(value) > index else None
+
+
+def not_rows_of_one(weights: Any, axis: int = -1) -> str | None:
+    """What keeps weights from being non-negative and summing to 1 along `axis`, or None."""
+    numbers = plain(weights)
+    if numbers is None:
+        return f"the weights are {describe(weights)}"
+    if not np.isfinite(numbers).all():
+        return "some weights are not finite"
+    if (numbers < 0).any():
+        return f"a weight is negative ({numbers.min():.3g})"
+    if numbers.ndim == 0:
+        return "the weights are a single number"
+    off = float(np.abs(numbers.sum(axis=axis) - 1).max())
+    return f"a row of weights sums to 1 only up to {off:.3g}" if off > 1e-5 else None

@@ -1,0 +1,558 @@
+"""What chapter 1 asks: kernel regression in NumPy, and a module that learns its bandwidth."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from autograder.exercises.aspects import (
+    dtypes_kept,
+    equals_reference,
+    gradients_match,
+    has_property,
+    inputs_untouched,
+    no_side_effects,
+    not_rows_of_one,
+    part,
+    plain,
+    raises,
+)
+from autograder.exercises.declaration import (
+    Draw,
+    Exercise,
+    Recipe,
+    Record,
+    Run,
+    Strided,
+    call,
+    module,
+    tensor,
+)
+
+# --- softmax ------------------------------------------------------------------------------------
+
+
+def _softmax_random(draw: Draw) -> Sequence[Run]:
+    return [call(draw.normal(3, 5, scale=2.0)), call(draw.normal(1, 4)), call(draw.normal(4, 1))]
+
+
+def _softmax_axes(draw: Draw) -> Sequence[Run]:
+    return [
+        call(draw.normal(4)),
+        call(draw.normal(2, 3, 4), axis=1),
+        call(draw.normal(3, 4), axis=0),
+        call(draw.normal(2, 3, 2, 5), axis=-2),
+        call(Strided(draw.normal(4, 3))),
+    ]
+
+
+def _softmax_large(draw: Draw) -> Sequence[Run]:
+    return [
+        call(draw.uniform(-1.0, 1.0, 3, 4) + 1e4),
+        call(draw.uniform(-1.0, 1.0, 3, 4) - 1e4),
+        call(draw.uniform(-1e4, 1e4, 4, 6)),
+    ]
+
+
+def _softmax_masked(draw: Draw) -> Sequence[Run]:
+    scores = draw.normal(4, 5)
+    scores[0, 1:3] = scores[2, 4] = -np.inf
+    return [call(scores)]
+
+
+def _softmax_nothing(draw: Draw) -> Sequence[Run]:
+    scores = draw.normal(4, 5)
+    scores[1] = -np.inf
+    return [call(scores), call(np.full(3, -np.inf))]
+
+
+def _softmax_dtypes(draw: Draw) -> Sequence[Run]:
+    return [call(draw.normal(3, 4, dtype="float32")), call(draw.integers(-3, 3, 2, 5))]
+
+
+def _exact_zeros(run: Run, record: Record) -> str | None:
+    scores, weights = plain(run.steps[0].args[0]), plain(record.value)
+    if weights is None or weights.shape != scores.shape:
+        return "the result has not the shape of the scores"
+    there = weights[np.isneginf(scores)]
+    if np.isnan(there).any():
+        return "an entry of −inf gives NaN"
+    if (there != 0).any():
+        return f"an entry of −inf gives {there.max():.3g}, not exactly 0"
+    return not_rows_of_one(weights)
+
+
+SOFTMAX = Exercise(
+    "softmax",
+    "Scores into weights",
+    ("scores", "axis"),
+    (
+        equals_reference(
+            "weights of random scores",
+            1.0,
+            "exp of each score, divided by the sum of exp over the last axis. Keep that axis in the "
+            "sum (keepdims=True), so that every row is divided by its own sum.",
+            _softmax_random,
+        ),
+        equals_reference(
+            "any number of dimensions, any axis",
+            0.5,
+            "Sum along `axis`, which may be any, and let keepdims=True keep the shapes in line.",
+            _softmax_axes,
+        ),
+        equals_reference(
+            "scores of ±10,000",
+            0.5,
+            "exp(10000) is infinite, exp(−10000) is zero, and ∞/∞ and 0/0 are NaN. Subtract each "
+            "row's largest score first: the weights stay the same, and the largest exp is 1.",
+            _softmax_large,
+        ),
+        has_property(
+            "−inf gets exactly 0",
+            0.25,
+            "A score of −inf is a key that must not be looked at. Its exp is 0; nothing may be "
+            "added to it.",
+            _softmax_masked,
+            _exact_zeros,
+        ),
+        equals_reference(
+            "a row of nothing but −inf",
+            0.25,
+            "Nothing to attend to gives all-zero weights. Its largest score is −inf, and "
+            "−inf − (−inf) is NaN: put 0 there first, and divide by 1 where the sum is 0.",
+            _softmax_nothing,
+        ),
+        dtypes_kept(
+            0.25,
+            "float32 stays float32 and integers become float64: build on the array you are given.",
+            _softmax_dtypes,
+        ),
+        inputs_untouched(0.25, _softmax_random),
+    ),
+)
+
+# --- gaussian_scores ----------------------------------------------------------------------------
+
+
+def _scores_runs(draw: Draw) -> Sequence[Run]:
+    return [
+        call(draw.normal(3), draw.normal(5), draw.number(1.5, 3.0)),
+        call(draw.normal(4), draw.normal(2), draw.number(0.2, 0.7)),
+        call(draw.normal(3), draw.normal(4)),
+    ]
+
+
+def _scores_square(draw: Draw) -> Sequence[Run]:
+    return [
+        call(draw.normal(4), draw.normal(4), draw.number(1.5, 3.0)),
+        call(draw.normal(1), draw.normal(1), w=draw.number(1.5, 3.0)),
+        call(Strided(draw.normal(5)), Strided(draw.normal(5)), draw.number(0.2, 0.7)),
+    ]
+
+
+def _scores_integers(draw: Draw) -> Sequence[Run]:
+    return [call(draw.integers(-4, 4, 3), draw.integers(-4, 4, 5), 2)]
+
+
+GAUSSIAN_SCORES = Exercise(
+    "gaussian_scores",
+    "A score for every query and key",
+    ("query", "key", "w"),
+    (
+        equals_reference(
+            "scores of random queries and keys",
+            1.0,
+            "Every query against every key, shape (n_q, n_k): query[:, None] and key[None, :] "
+            "broadcast to it. Then −½((x − x_i) w)²: w multiplies the distance before the square.",
+            _scores_runs,
+        ),
+        equals_reference(
+            "as many queries as keys",
+            0.5,
+            "With n queries and n keys the scores are (n, n), not (n,): (n,) − (n,) pairs the i-th "
+            "query with the i-th key only.",
+            _scores_square,
+        ),
+        equals_reference(
+            "whole numbers",
+            0.25,
+            "Integers give floating-point scores: −½ of an odd number is not an integer.",
+            _scores_integers,
+        ),
+        inputs_untouched(0.25, _scores_runs),
+    ),
+)
+
+# --- nadaraya_watson ----------------------------------------------------------------------------
+
+
+def _nw_runs(draw: Draw) -> Sequence[Run]:
+    return [
+        call(draw.normal(3), draw.normal(5), draw.normal(5), draw.number(1.5, 3.0)),
+        call(draw.normal(6), draw.normal(2), draw.normal(2), draw.number(0.3, 0.7)),
+        call(draw.normal(4), draw.normal(4), draw.normal(4)),
+    ]
+
+
+def _nw_vectors(draw: Draw) -> Sequence[Run]:
+    return [
+        call(draw.normal(3), draw.normal(5), draw.normal(5, 2), draw.number(1.5, 3.0)),
+        call(draw.normal(2), draw.normal(3), draw.normal(3, 1)),
+    ]
+
+
+def _nw_far(draw: Draw) -> Sequence[Run]:
+    far = np.array([-500.0, 400.0]) + draw.normal(2)
+    return [call(far, draw.normal(4), draw.normal(4), draw.number(1.5, 3.0))]
+
+
+def _nw_rows(run: Run, record: Record) -> str | None:
+    return not_rows_of_one(part(record.value, 1))
+
+
+NADARAYA_WATSON = Exercise(
+    "nadaraya_watson",
+    "The kernel regression estimate",
+    ("query", "key", "value", "w"),
+    (
+        equals_reference(
+            "predictions and weights",
+            1.25,
+            "weights = softmax of the Gaussian scores along the keys (the last axis); "
+            "prediction = weights @ value. Return both, prediction first.",
+            _nw_runs,
+        ),
+        equals_reference(
+            "values that are vectors",
+            0.5,
+            "`weights @ value` works for values of shape (n_k,) and (n_k, d_v) alike.",
+            _nw_vectors,
+        ),
+        has_property(
+            "each row of weights sums to 1",
+            0.25,
+            "Each query spreads a total weight of 1 over the keys: the sum runs over the keys.",
+            _nw_runs,
+            _nw_rows,
+            only_if_right=True,
+        ),
+        equals_reference(
+            "a query far from every key",
+            0.75,
+            "exp(−½·1000²) is 0 in floating point, and 0/0 is NaN. A softmax that subtracts the "
+            "largest score gives the nearest key its due.",
+            _nw_far,
+        ),
+        inputs_untouched(0.25, _nw_runs),
+    ),
+)
+
+# --- kernel_weights -----------------------------------------------------------------------------
+
+
+def _kernel_runs(kernel: str):
+    def runs(draw: Draw) -> Sequence[Run]:
+        key = np.sort(draw.uniform(-1.0, 1.0, 6))
+        spread = draw.uniform(-1.0, 1.0, 4)
+        return [
+            call(spread, key, kernel, draw.number(1.6, 1.9)),
+            call(spread, key, kernel, draw.number(0.5, 0.7)),
+            call(draw.uniform(-0.5, 0.5, 3), draw.uniform(-0.4, 0.4, 3), kernel),
+        ]
+
+    return runs
+
+
+def _kernel_edge(draw: Draw) -> Sequence[Run]:
+    start = draw.integer(-3, 3)
+    return [call(np.array([start, start + 2]), np.arange(start, start + 5), "boxcar", 0.5)]
+
+
+def _kernel_nothing(draw: Draw) -> Sequence[Run]:
+    query = np.array([0.1, 40.0]) + draw.uniform(-0.2, 0.2, 2)
+    key = draw.uniform(-0.5, 0.5, 4)
+    return [call(query, key, kernel) for kernel in ("boxcar", "epanechnikov")]
+
+
+def _kernel_unknown(draw: Draw) -> Sequence[Run]:
+    return [call(draw.normal(2), draw.normal(3), name) for name in ("triangle", "Gaussian")]
+
+
+KERNEL_WEIGHTS = Exercise(
+    "kernel_weights",
+    "Other kernels",
+    ("query", "key", "kernel", "w"),
+    (
+        equals_reference(
+            "gaussian",
+            0.5,
+            "exp(−½u²), each row divided by its sum over the keys; u = (x − x_i) w.",
+            _kernel_runs("gaussian"),
+        ),
+        equals_reference(
+            "boxcar",
+            0.5,
+            "1 where |u| ≤ 1, else 0; then each row divided by its sum. Mind the absolute value.",
+            _kernel_runs("boxcar"),
+        ),
+        equals_reference(
+            "epanechnikov",
+            0.75,
+            "max(0, 1 − u²), then each row divided by its sum. Without the max, far keys get "
+            "negative weights.",
+            _kernel_runs("epanechnikov"),
+        ),
+        equals_reference(
+            "boxcar includes its edge",
+            0.25,
+            "At |u| = 1 exactly the boxcar is still 1: ≤, not <.",
+            _kernel_edge,
+        ),
+        equals_reference(
+            "a query without any key in reach",
+            0.5,
+            "All its weights are 0 and so is their sum: divide by 1 there instead of by 0.",
+            _kernel_nothing,
+        ),
+        raises(
+            "an unknown kernel",
+            0.25,
+            "Raise ValueError for any name but the three, and say which name it was.",
+            _kernel_unknown,
+            ValueError,
+            naming=lambda run: (run.steps[0].args[2],),
+        ),
+        inputs_untouched(0.25, _kernel_runs("epanechnikov")),
+    ),
+)
+
+# --- attention_pool -----------------------------------------------------------------------------
+
+
+def dot_product(query: np.ndarray, key: np.ndarray) -> np.ndarray:
+    """Scores `(n_q, n_k)` of vectors: the dot product of every query with every key."""
+    return np.einsum("qd,kd->qk", query, key)
+
+
+def signed_distance(query: np.ndarray, key: np.ndarray) -> np.ndarray:
+    """Scores `(n_q, n_k)` of numbers that change sign when query and key are swapped."""
+    return np.subtract.outer(query, 2 * key)
+
+
+def mixed_lengths(query: np.ndarray, key: np.ndarray) -> np.ndarray:
+    """Scores `(n_q, n_k)` for queries and keys of different length: product of their sums."""
+    return np.multiply.outer(query.sum(-1), key.sum(-1))
+
+
+def huge_scores(query: np.ndarray, key: np.ndarray) -> np.ndarray:
+    """Scores `(n_q, n_k)` of about ±1e4."""
+    return 1e4 * np.sin(np.add.outer(query, 3 * key))
+
+
+_HERE = "autograder.exercises.kernel_regression:"
+
+
+def _pool_numbers(draw: Draw) -> Sequence[Run]:
+    score = Recipe(_HERE + "signed_distance")
+    return [
+        call(draw.normal(3), draw.normal(5), draw.normal(5), score),
+        call(draw.normal(4), draw.normal(4), draw.normal(4), score),
+    ]
+
+
+def _pool_vectors(draw: Draw) -> Sequence[Run]:
+    return [
+        call(
+            draw.normal(3, 2), draw.normal(5, 2), draw.normal(5, 4), Recipe(_HERE + "dot_product")
+        ),
+        call(draw.normal(2, 3), draw.normal(4, 5), draw.normal(4), Recipe(_HERE + "mixed_lengths")),
+        call(
+            draw.normal(3, 3), draw.normal(3, 3), draw.normal(3, 3), Recipe(_HERE + "dot_product")
+        ),
+    ]
+
+
+def _pool_huge(draw: Draw) -> Sequence[Run]:
+    return [call(draw.normal(3), draw.normal(4), draw.normal(4), Recipe(_HERE + "huge_scores"))]
+
+
+ATTENTION_POOL = Exercise(
+    "attention_pool",
+    "Any scoring function",
+    ("query", "key", "value", "score"),
+    (
+        equals_reference(
+            "numbers for queries and keys",
+            0.75,
+            "weights = softmax of score(query, key) along the keys; output = weights @ value. The "
+            "scoring function decides everything else, so use no other distance, and pass it the "
+            "query first.",
+            _pool_numbers,
+        ),
+        equals_reference(
+            "vectors for queries, keys and values",
+            0.75,
+            "`score` already deals with vectors: pass it what you are given, without reshaping.",
+            _pool_vectors,
+        ),
+        equals_reference(
+            "scores of ±10,000",
+            0.25,
+            "The scores are whatever `score` returns: use a softmax that subtracts the largest.",
+            _pool_huge,
+        ),
+        inputs_untouched(0.25, _pool_vectors),
+    ),
+)
+
+# --- leave_one_out_mse --------------------------------------------------------------------------
+
+
+def _loo_runs(draw: Draw) -> Sequence[Run]:
+    return [
+        call(draw.uniform(0.0, 3.0, 6), draw.normal(6), draw.number(1.5, 3.0)),
+        call(draw.uniform(0.0, 3.0, 9), draw.normal(9), draw.number(0.3, 0.7)),
+        call(draw.uniform(0.0, 3.0, 4), draw.normal(4), 1.0),
+    ]
+
+
+def _loo_narrow(draw: Draw) -> Sequence[Run]:
+    x = np.arange(6) + draw.uniform(-0.2, 0.2, 6)
+    return [call(x, draw.normal(6), 300.0), call(np.array([0.0, 1.0]), draw.normal(2), 100.0)]
+
+
+def _loo_twins(draw: Draw) -> Sequence[Run]:
+    x = draw.uniform(0.0, 3.0, 5)
+    x[3] = x[1]
+    return [call(x, draw.normal(5), draw.number(1.5, 3.0))]
+
+
+LEAVE_ONE_OUT = Exercise(
+    "leave_one_out_mse",
+    "How good is a bandwidth?",
+    ("x", "y", "w"),
+    (
+        equals_reference(
+            "the mean squared error",
+            1.5,
+            "Predict each y_i from the other points: a score of −inf on the diagonal gives the "
+            "point itself no weight, and the rest still sums to 1. Then the mean of the squares.",
+            _loo_runs,
+        ),
+        equals_reference(
+            "a bandwidth far too narrow",
+            0.5,
+            "With w = 300 every other point is out of the Gaussian's reach. Set the score to −inf "
+            "before a stable softmax instead of setting a weight to 0 after it.",
+            _loo_narrow,
+        ),
+        equals_reference(
+            "two points at the same place",
+            0.5,
+            "Leave out point i, not every point whose x equals x_i.",
+            _loo_twins,
+        ),
+        dtypes_kept(0.25, "Return a Python float: float(…) makes one.", _loo_runs),
+        inputs_untouched(0.25, _loo_runs),
+    ),
+)
+
+# --- KernelRegression ---------------------------------------------------------------------------
+
+
+def _model_arguments(draw: Draw, n_q: int, n_k: int, *d_v: int, dtype: str = "float32"):
+    return (
+        draw.tensor(n_q, dtype=dtype),
+        draw.tensor(n_k, dtype=dtype),
+        draw.tensor(n_k, *d_v, dtype=dtype),
+    )
+
+
+def _model_runs(draw: Draw) -> Sequence[Run]:
+    return [
+        module(draw.number(1.5, 3.0)).then(*_model_arguments(draw, 3, 5)),
+        module(draw.number(0.3, 0.7)).then(*_model_arguments(draw, 4, 4)),
+        module().then(*_model_arguments(draw, 2, 6, 3)),
+    ]
+
+
+def _model_loaded(draw: Draw) -> Sequence[Run]:
+    state = {"w": tensor(draw.number(1.5, 3.0), "float32")}
+    return [module(state=state).then(*_model_arguments(draw, 4, 5))]
+
+
+def _model_exclude(draw: Draw) -> Sequence[Run]:
+    x, y = draw.tensor(5), draw.tensor(5)
+    query, key, value = _model_arguments(draw, 6, 4)
+    return [
+        module(draw.number(1.5, 3.0)).then(x, x, y, exclude_self=True),
+        module(draw.number(0.3, 0.7)).then(query, key, value, exclude_self=True),
+    ]
+
+
+def _model_far(draw: Draw) -> Sequence[Run]:
+    x = tensor(np.arange(5) + draw.uniform(-0.2, 0.2, 5), "float32")
+    return [
+        module(200.0).then(x, x, draw.tensor(5), exclude_self=True),
+        module(draw.number(1.5, 3.0)).then(
+            tensor([-500.0, 400.0], "float32"), draw.tensor(4), draw.tensor(4)
+        ),
+    ]
+
+
+def _model_double(draw: Draw) -> Sequence[Run]:
+    return [module(2.0).then(*_model_arguments(draw, 3, 4, dtype="float64"))]
+
+
+KERNEL_REGRESSION = Exercise(
+    "KernelRegression",
+    "A bandwidth that learns",
+    ("query", "key", "value", "exclude_self"),
+    (
+        equals_reference(
+            "predictions",
+            1.25,
+            "Scores −½((x − x_i) w)² of shape (n_q, n_k), softmax over the keys (dim=-1), times "
+            "the values.",
+            _model_runs,
+        ),
+        equals_reference(
+            "uses the parameter w",
+            0.5,
+            "`forward` must read self.w, the parameter that the optimiser changes.",
+            _model_loaded,
+        ),
+        equals_reference(
+            "exclude_self",
+            1.0,
+            "With exclude_self, put −inf on the diagonal of the scores before the softmax, so that "
+            "the remaining weights of each row still sum to 1.",
+            _model_exclude,
+        ),
+        gradients_match(
+            "gradients reach w and the inputs",
+            0.75,
+            "Stay in torch from w to the result: .item(), .detach(), .data, float() and NumPy cut "
+            "the gradient, and so does writing over self.w.",
+            lambda draw: [*_model_runs(draw), *_model_exclude(draw)],
+        ),
+        equals_reference(
+            "far queries and narrow kernels",
+            0.25,
+            "torch.softmax subtracts the largest score for you; exp and a division do not.",
+            _model_far,
+        ),
+        dtypes_kept(0.1, "float64 inputs give a float64 prediction.", _model_double),
+        inputs_untouched(0.1, _model_exclude),
+        no_side_effects(0.05, _model_runs),
+    ),
+)
+
+EXERCISES = (
+    SOFTMAX,
+    GAUSSIAN_SCORES,
+    NADARAYA_WATSON,
+    KERNEL_WEIGHTS,
+    ATTENTION_POOL,
+    LEAVE_ONE_OUT,
+    KERNEL_REGRESSION,
+)

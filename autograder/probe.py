@@ -1,0 +1,318 @@
+"""Makes the calls of a run on an answer and records what comes back, as values.
+
+TRUST BOUNDARY. This runs in the same process as the answer: in the student's notebook, or inside
+the sandbox. Whatever it reports may be forged by the answer, so it holds nothing worth having: it
+knows the arguments and nothing of the expected values, the tolerances or the verdict.
+"""
+
+import importlib
+import linecache
+import random
+import sys
+import traceback
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from autograder.exercises.declaration import Raised, Record, Run, Step
+from autograder.values import Array, Previous, Recipe, Strided, as_array
+
+MISSING = object()  # stands for an answer whose name is not defined
+_RECIPES = ("autograder.blocks", "autograder.exercises.")
+_OWN = (__file__, importlib.__file__)
+
+
+def probe(answer: Any, run: Run, device: str = "cpu") -> Record:
+    """Make the run's calls on `answer` and record the results, or the exception that ended them.
+
+    Never raises what the answer raises, except `KeyboardInterrupt`: stopping an endless loop is
+    the student's to do.
+    """
+    with _quarantine(run.seed) as state:
+        return _probe(answer, run, device, state)
+
+
+def _probe(answer: Any, run: Run, device: str, state: "GlobalState") -> Record:
+    values: list[Any] = []
+    sent: list[tuple[list, dict]] = []
+    stage = "build"
+    try:
+        target = _build(answer, run, device) if run.init is not None else answer
+        stage = "call"
+        state.watch(target)
+        for step in run.steps:
+            args, kwargs = _arguments(step, values, device, run.gradients)
+            state.watch(*args, *kwargs.values())
+            sent.append((args, kwargs))
+            method = getattr(target, step.method) if step.method else target
+            values.append(method(*args, **kwargs))
+        stage = "backward"
+        gradients = _gradients(target, values, sent) if run.gradients else {}
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # noqa: BLE001  (SystemExit is an answer's doing like any other)
+        fits = not isinstance(error, _LoadError)
+        raised = _describe(error, stage) if fits else _describe(error.__cause__, "load")
+        return Record(tuple(map(snapshot, values)), raised, side_effects=state.differences())
+    changed = {
+        f"{i}.{name}": snapshot(after)
+        for i, (step, (args, kwargs)) in enumerate(zip(run.steps, sent, strict=True))
+        for name, before, after in _pairs(step, args, kwargs)
+        if _differs(before, after)
+    }
+    return Record(tuple(map(snapshot, values)), None, gradients, changed, state.differences())
+
+
+def snapshot(value: Any) -> Any:
+    """A copy of a result in which arrays are `Array`; later changes to the result do not show."""
+    array = as_array(value)
+    if array is not None:
+        return array
+    if isinstance(value, (tuple, list)):
+        items = [snapshot(item) for item in value[:1000]]
+        return tuple(items) if isinstance(value, tuple) else items
+    if isinstance(value, Mapping):
+        return {str(k): snapshot(v) for k, v in list(value.items())[:1000]}
+    return value
+
+
+class _LoadError(Exception):
+    """The state dict does not fit the module."""
+
+
+def _build(answer: Any, run: Run, device: str) -> Any:
+    args, kwargs = _arguments(run.init, [], device, False)
+    built = answer(*args, **kwargs)
+    if run.state is not None:
+        _load(built, run.state, device)
+    if hasattr(built, "to"):
+        built = built.to(device)
+    if hasattr(built, "train"):
+        built.train(run.training)
+    return built
+
+
+def _load(built: Any, state: Mapping[str, Any], device: str) -> None:
+    tensors = {name: materialise(value, device) for name, value in state.items()}
+    wide = {t.dtype for t in tensors.values() if t.is_floating_point()}
+    try:
+        if len(wide) == 1:
+            built.to(wide.pop())
+        built.load_state_dict(tensors)
+    except Exception as error:
+        raise _LoadError from error
+
+
+def _arguments(step: Step, values: list, device: str, gradients: bool) -> tuple[list, dict]:
+    args = [materialise(arg, device, values, gradients) for arg in step.args]
+    kwargs = {k: materialise(arg, device, values, gradients) for k, arg in step.kwargs.items()}
+    return args, kwargs
+
+
+def materialise(value: Any, device: str, values: list | tuple = (), gradients: bool = False) -> Any:
+    """The live object that a run's argument describes: arrays, tensors, built modules."""
+    if isinstance(value, np.ndarray):
+        return value.copy()
+    if isinstance(value, Array):
+        if value.kind != "torch":
+            data = value.data.astype(value.dtype)
+            return data[()] if value.kind == "scalar" else data
+        import torch
+
+        made = torch.from_numpy(value.data.copy()).to(getattr(torch, value.dtype)).to(device)
+        return made.requires_grad_() if gradients and made.is_floating_point() else made
+    if isinstance(value, Strided):
+        return _strided(materialise(value.array, device), gradients)
+    if isinstance(value, Previous):
+        found = values[value.step]
+        for index in value.path:
+            found = found[index]
+        return found
+    if isinstance(value, Recipe):
+        return _cook(value, device)
+    if isinstance(value, (tuple, list)):
+        return type(value)(materialise(item, device, values, gradients) for item in value)
+    if isinstance(value, Mapping):
+        return {k: materialise(v, device, values, gradients) for k, v in value.items()}
+    return value
+
+
+def _strided(whole: Any, gradients: bool) -> Any:
+    if isinstance(whole, np.ndarray):
+        room = np.zeros((*whole.shape, 2), whole.dtype)
+        room[..., 0] = whole
+        return room[..., 0]
+    room = whole.new_zeros((*whole.shape, 2))
+    room[..., 0] = whole
+    view = room[..., 0]
+    return view.requires_grad_() if gradients and view.is_floating_point() else view
+
+
+def _cook(recipe: Recipe, device: str) -> Any:
+    module_name, _, attribute = recipe.name.partition(":")
+    if not module_name.startswith(_RECIPES):
+        raise ValueError(f"{recipe.name} is not a recipe")
+    found = getattr(importlib.import_module(module_name), attribute)
+    if recipe.args is None:
+        return found
+    args = [materialise(arg, device) for arg in recipe.args]
+    built = found(*args, **{k: materialise(v, device) for k, v in (recipe.kwargs or {}).items()})
+    if recipe.state is not None:
+        _load(built, recipe.state, device)
+    return built.to(device).eval() if hasattr(built, "eval") else built
+
+
+def _pairs(step: Step, args: list, kwargs: dict):
+    for i, (before, after) in enumerate(zip(step.args, args, strict=True)):
+        yield str(i), before, after
+    for name, after in kwargs.items():
+        yield name, step.kwargs[name], after
+
+
+def _differs(before: Any, after: Any) -> bool:
+    before = before.array if isinstance(before, Strided) else before
+    old, new = as_array(before), as_array(after)
+    if old is None or new is None:
+        return False
+    return old.data.shape != new.data.shape or not np.array_equal(
+        old.data, new.data, equal_nan=old.data.dtype.kind == "f" and new.data.dtype.kind == "f"
+    )
+
+
+def _gradients(target: Any, values: list, sent: list[tuple[list, dict]]) -> dict[str, Any]:
+    import torch
+
+    total = 0.0
+    for result in _tensors(values[-1]):
+        if result.requires_grad:
+            weights = torch.cos(torch.arange(result.numel(), device=result.device) * 0.7 + 0.3)
+            total = total + (result * weights.to(result.dtype).reshape(result.shape)).sum()
+    leaves = {}
+    for i, (args, kwargs) in enumerate(sent):
+        prefix = f"{i}." if len(sent) > 1 else ""
+        named = [*((str(j), arg) for j, arg in enumerate(args)), *kwargs.items()]
+        leaves |= {
+            prefix + name: arg
+            for name, arg in named
+            if isinstance(arg, torch.Tensor) and arg.requires_grad and arg.is_leaf
+        }
+    if isinstance(target, torch.nn.Module):
+        leaves |= {f"parameter {name}": p for name, p in target.named_parameters()}
+    if isinstance(total, float):
+        return dict.fromkeys(leaves)
+    grads = torch.autograd.grad(total, list(leaves.values()), allow_unused=True)
+    return {
+        name: None if grad is None else as_array(grad)
+        for name, grad in zip(leaves, grads, strict=True)
+    }
+
+
+def _tensors(value: Any):
+    import torch
+
+    if isinstance(value, torch.Tensor):
+        yield value
+    elif isinstance(value, (tuple, list)):
+        for item in value:
+            yield from _tensors(item)
+
+
+@contextmanager
+def _quarantine(seed: int) -> Iterator["GlobalState"]:
+    """Seed the global generators for the calls, and put everything back as the caller had it."""
+    generators = _generators()
+    np.random.seed(seed)
+    random.seed(seed)
+    torch = sys.modules.get("torch")
+    if torch is not None:
+        torch.manual_seed(seed)
+    state = GlobalState()
+    try:
+        yield state
+    finally:
+        np.random.set_state(generators["NumPy's random state"])
+        random.setstate(generators["Python's random state"])
+        torch = sys.modules.get("torch")
+        if torch is not None:
+            torch.set_default_dtype(state.before.get("torch's default dtype", torch.float32))
+            torch.set_grad_enabled(state.before.get("torch's grad mode", True))
+            if "torch's random state" in generators:
+                torch.set_rng_state(generators["torch's random state"])
+
+
+def _generators() -> dict[str, Any]:
+    found = {
+        "NumPy's random state": np.random.get_state(),
+        "Python's random state": random.getstate(),
+    }
+    torch = sys.modules.get("torch")
+    return found if torch is None else found | {"torch's random state": torch.get_rng_state()}
+
+
+class GlobalState:
+    """The global state that a call must leave alone, as it was when this was made."""
+
+    def __init__(self) -> None:
+        self.before = self.look()
+        self.modes: list[tuple[Any, bool]] = []
+
+    @staticmethod
+    def look() -> dict[str, Any]:
+        state = {name: _plain(value) for name, value in _generators().items()}
+        torch = sys.modules.get("torch")
+        if torch is not None:
+            state["torch's default dtype"] = torch.get_default_dtype()
+            state["torch's grad mode"] = torch.is_grad_enabled()
+        return state
+
+    def watch(self, *objects: Any) -> None:
+        """Remember the train/eval mode of each module among the objects."""
+        torch = sys.modules.get("torch")
+        for thing in objects:
+            if torch is not None and isinstance(thing, torch.nn.Module):
+                self.modes += [(m, m.training) for m in thing.modules()]
+
+    def differences(self) -> tuple[str, ...]:
+        """The names of what is no longer as it was."""
+        now = self.look()
+        changed = [name for name, was in self.before.items() if now[name] != was]
+        if any(m.training != was for m, was in self.modes):
+            changed.append("a module's train/eval mode")
+        return tuple(changed)
+
+
+def _plain(state: Any) -> Any:
+    if isinstance(state, tuple):
+        return tuple(_plain(part) for part in state)
+    if hasattr(state, "numpy"):
+        state = state.numpy()
+    return state.tobytes() if isinstance(state, np.ndarray) else state
+
+
+def _describe(error: BaseException, during: str) -> Raised:
+    types = tuple(t.__name__ for t in type(error).__mro__ if t not in (object, BaseException))
+    try:
+        message = str(error)
+    except Exception:  # noqa: BLE001  (an exception whose own __str__ fails)
+        message = "(its message cannot be shown)"
+    return Raised(types or (type(error).__name__,), message[:2000], _own_lines(error), during)
+
+
+def _own_lines(error: BaseException) -> str:
+    """The lines of the answer that led to the exception, innermost last."""
+    try:
+        frames = traceback.extract_tb(error.__traceback__)
+    except Exception:  # noqa: BLE001  (hostile __traceback__)
+        return ""
+    shown = []
+    for frame in frames:
+        if frame.filename in _OWN or frame.filename.startswith("<frozen"):
+            continue
+        if "site-packages" in frame.filename or "/lib/python" in frame.filename:
+            continue
+        line = frame.line or linecache.getline(frame.filename, frame.lineno or 0).strip()
+        if line:
+            shown.append(f"line {frame.lineno}, in {frame.name}: {line}")
+    return "\n".join(shown[-6:])

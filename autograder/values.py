@@ -1,0 +1,225 @@
+"""Values on the wire: what goes into the process that runs an answer, and what comes out of it.
+
+TRUST BOUNDARY. `decode` reads bytes that hostile code may have written. It builds numbers, strings,
+tuples, mappings and NumPy arrays, and nothing else: no pickle, no import, no attribute look-up.
+Every size is checked against the bytes that are really there before anything is allocated.
+
+A message is a JSON tree and the arrays it refers to, each as the bytes of a `.npy` file:
+`<length of JSON: 8 bytes><JSON><array 0><array 1>…`, the arrays' lengths standing in the JSON.
+"""
+
+import io
+import json
+import math
+import struct
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+MAX_BYTES = 64 << 20  # one message; an answer's arrays are thousands of times smaller
+MAX_DEPTH = 12
+MAX_TEXT = 4000
+_PLAIN_KINDS = "biuf"  # bool, integers, floats: the dtypes that an answer may have
+_HEADER = struct.Struct("<Q")
+
+
+class WireError(ValueError):
+    """The bytes are not a message, or one that says more than it carries."""
+
+
+@dataclass(frozen=True)
+class Array:
+    """An array or a tensor, as data. `kind` is numpy, scalar or torch; `dtype` and `device` its own."""
+
+    data: np.ndarray
+    kind: str = "numpy"
+    dtype: str = "float64"
+    device: str = "cpu"
+
+
+@dataclass(frozen=True)
+class Opaque:
+    """Something that is not a value: only the name of its type travels."""
+
+    type_name: str
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """A module or function to be built where the answer runs.
+
+    `name` is `package.module:attribute` within `autograder`. With `args` None the attribute itself
+    is meant; otherwise it is called with `args` and `kwargs`, and `state` is loaded into it.
+    """
+
+    name: str
+    args: tuple | None = None
+    kwargs: Mapping[str, Any] | None = None
+    state: Mapping[str, Any] | None = None
+
+
+@dataclass(frozen=True)
+class Strided:
+    """An array that arrives as a non-contiguous view."""
+
+    array: Any
+
+
+@dataclass(frozen=True)
+class Previous:
+    """The result of an earlier step of the same run, or the part of it that `path` picks out."""
+
+    step: int
+    path: tuple[int, ...] = ()
+
+
+def as_array(value: Any) -> Array | None:
+    """The plain array behind an ndarray, a NumPy scalar or a tensor; None if it is none of these."""
+    if isinstance(value, Array):
+        return value
+    if isinstance(value, np.generic):
+        data, kind = np.asarray(value), "scalar"
+    elif isinstance(value, np.ndarray):
+        data, kind = np.array(value, copy=True, subok=False), "numpy"
+    else:
+        torch = sys.modules.get("torch")
+        if torch is None or not isinstance(value, torch.Tensor):
+            return None
+        dtype = str(value.dtype).removeprefix("torch.")
+        tensor = value.detach().cpu().resolve_conj().resolve_neg()
+        tensor = tensor.float() if dtype in ("bfloat16", "float16") else tensor
+        return Array(tensor.numpy().copy(), "torch", dtype, value.device.type)
+    if data.dtype.kind not in _PLAIN_KINDS:
+        return None
+    return Array(data, kind, data.dtype.name)
+
+
+class _Encoder:
+    def __init__(self) -> None:
+        self.blobs: list[bytes] = []
+        self.known: dict[bytes, int] = {}
+        self.size = 0
+
+    def tree(self, value: Any, depth: int = 0) -> Any:
+        if depth > MAX_DEPTH:
+            return {"t": "opaque", "name": "a structure nested too deeply"}
+        if value is None or isinstance(value, (bool, str)):
+            return value[:MAX_TEXT] if isinstance(value, str) else value
+        if type(value) is int:
+            return value if abs(value) < 2**63 else {"t": "opaque", "name": "a huge integer"}
+        if type(value) is float:
+            return {"t": "float", "v": repr(value)}
+        if isinstance(value, Opaque):
+            return {"t": "opaque", "name": value.type_name[:200]}
+        if isinstance(value, Strided):
+            return {"t": "strided", "of": self.tree(value.array, depth + 1)}
+        if isinstance(value, Previous):
+            return {"t": "previous", "step": value.step, "path": list(value.path)}
+        if isinstance(value, Recipe):
+            parts = (value.name, value.args, value.kwargs, value.state)
+            return {"t": "recipe", "of": [self.tree(part, depth + 1) for part in parts]}
+        array = as_array(value)
+        if array is not None:
+            return self._array(array)
+        if isinstance(value, (tuple, list)):
+            name = "tuple" if isinstance(value, tuple) else "list"
+            items = [self.tree(item, depth + 1) for item in value[:1000]]
+            return {"t": name, "items": items}
+        if isinstance(value, Mapping):
+            items = [[str(k)[:200], self.tree(v, depth + 1)] for k, v in list(value.items())[:1000]]
+            return {"t": "dict", "items": items}
+        return {"t": "opaque", "name": type(value).__name__[:200]}
+
+    def _array(self, array: Array) -> Any:
+        if self.size + array.data.nbytes > MAX_BYTES:
+            shape = tuple(array.data.shape)
+            return {"t": "opaque", "name": f"an array of shape {shape}, too large to judge"}
+        buffer = io.BytesIO()
+        np.lib.format.write_array(buffer, np.ascontiguousarray(array.data), allow_pickle=False)
+        blob = buffer.getvalue()
+        index = self.known.setdefault(blob, len(self.blobs))
+        if index == len(self.blobs):
+            self.blobs.append(blob)
+            self.size += len(blob)
+        shape = list(array.data.shape)  # ascontiguousarray makes () into (1,)
+        of = {"kind": array.kind, "dtype": array.dtype, "device": array.device, "shape": shape}
+        return {"t": "array", "i": index, **of}
+
+
+def encode(value: Any) -> bytes:
+    """The bytes of a message. What is not a value becomes the name of its type."""
+    encoder = _Encoder()
+    tree = encoder.tree(value)
+    head = json.dumps({"tree": tree, "sizes": [len(b) for b in encoder.blobs]}).encode()
+    return b"".join([_HEADER.pack(len(head)), head, *encoder.blobs])
+
+
+def decode(message: bytes) -> Any:
+    """The value in a message: scalars, strings, tuples, lists, dicts, `Array`, `Opaque`, recipes.
+
+    Raises `WireError` for anything that `encode` would not have written.
+    """
+    try:
+        return _decode(message)
+    except (WireError, RecursionError) as error:
+        raise WireError(str(error)) from None
+    except (ValueError, TypeError, KeyError, IndexError, struct.error, AttributeError) as error:
+        raise WireError(f"not a message ({type(error).__name__})") from None
+
+
+def _decode(message: bytes) -> Any:
+    if len(message) > 2 * MAX_BYTES:
+        raise WireError("the message is too large")
+    (length,) = _HEADER.unpack_from(message)
+    start = _HEADER.size + length
+    head = json.loads(message[_HEADER.size : start])
+    sizes = head["sizes"]
+    if not all(type(n) is int and n >= 0 for n in sizes) or start + sum(sizes) != len(message):
+        raise WireError("the message's length is not what it says")
+    arrays = []
+    for size in sizes:
+        arrays.append(_read_array(message[start : start + size]))
+        start += size
+    return _untree(head["tree"], arrays, 0)
+
+
+def _read_array(blob: bytes) -> np.ndarray:
+    stream = io.BytesIO(blob)
+    if np.lib.format.read_magic(stream) != (1, 0):
+        raise WireError("an array of an unknown format")
+    shape, fortran, dtype = np.lib.format.read_array_header_1_0(stream)
+    if dtype.kind not in _PLAIN_KINDS or dtype.hasobject or fortran:
+        raise WireError(f"an array of dtype {dtype}")
+    if math.prod(shape) * dtype.itemsize != len(blob) - stream.tell():
+        raise WireError("an array's shape is not the size of its data")
+    return np.frombuffer(blob, dtype, offset=stream.tell()).reshape(shape)
+
+
+def _untree(tree: Any, arrays: list[np.ndarray], depth: int) -> Any:
+    if depth > MAX_DEPTH + 4:
+        raise WireError("nested too deeply")
+    if tree is None or isinstance(tree, (bool, int, str)):
+        return tree
+    kind = tree["t"]
+    if kind == "float":
+        return float(tree["v"])
+    if kind == "opaque":
+        return Opaque(str(tree["name"]))
+    if kind == "array":
+        data = arrays[tree["i"]].reshape(tuple(tree["shape"]))
+        return Array(data, str(tree["kind"]), str(tree["dtype"]), str(tree["device"]))
+    if kind == "strided":
+        return Strided(_untree(tree["of"], arrays, depth + 1))
+    if kind == "previous":
+        return Previous(int(tree["step"]), tuple(int(i) for i in tree["path"]))
+    if kind == "recipe":
+        return Recipe(*(_untree(part, arrays, depth + 1) for part in tree["of"]))
+    if kind in ("tuple", "list"):
+        items = [_untree(item, arrays, depth + 1) for item in tree["items"]]
+        return tuple(items) if kind == "tuple" else items
+    if kind == "dict":
+        return {str(k): _untree(v, arrays, depth + 1) for k, v in tree["items"]}
+    raise WireError(f"an unknown kind of value, {kind!r}")

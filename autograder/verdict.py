@@ -1,0 +1,143 @@
+"""From records to a verdict: the same for `check` in a notebook and for the judge.
+
+TRUST BOUNDARY. When grading, this runs in the judge's process, where no student's code ever runs.
+The records come from outside and are only data; every function here takes them as hostile.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from autograder.exercises.aspects import compare
+from autograder.exercises.declaration import Exercise, Record, Run, Trial
+
+CORRECT, WRONG, CRASH, MISSING = "correct", "wrong", "crash", "missing"
+TIMEOUT, MEMORY, POLICY = "timeout", "memory", "policy"
+
+
+@dataclass(frozen=True)
+class AspectVerdict:
+    """How one aspect fared. `points` is what it is worth; `error` says in a line what is wrong."""
+
+    title: str
+    points: float
+    passed: bool
+    hint: str | None = None
+    error: str | None = None
+    size: float | None = None
+    tolerance: float | None = None
+
+
+@dataclass(frozen=True)
+class Mistake:
+    """A known wrong answer: its name, what to tell the student, and its records on the same runs."""
+
+    name: str
+    cause: str
+    records: Sequence[Sequence[Record]]
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What an answer is worth and why. `mistake` is the name of the known mistake that it equals."""
+
+    exercise: str
+    points: float
+    score: float
+    verdict: str
+    aspects: tuple[AspectVerdict, ...]
+    mistake: str | None = None
+    cause: str | None = None
+    note: str | None = None
+
+
+def decide(
+    exercise: Exercise,
+    runs: Sequence[Sequence[Run]],
+    records: Sequence[Sequence[Record]],
+    expected: Sequence[Sequence[Record]],
+    mistakes: Callable[[], Iterable[Mistake]] = tuple,
+) -> Verdict:
+    """Judge the records of an answer's runs against those of the reference on the same runs.
+
+    `mistakes` is called only if the answer is wrong. Shapes: each argument holds one sequence per
+    aspect, of one item per run.
+    """
+    if _all_raise(records, "NotImplementedError"):
+        return withheld(exercise, MISSING, "Not written yet: it raises NotImplementedError.")
+    verdicts = []
+    for aspect, *columns in zip(exercise.aspects, runs, records, expected, strict=True):
+        trials = [Trial(*row, exercise.arguments) for row in zip(*columns, strict=True)]
+        finding = aspect.judge(trials)
+        counts = not aspect.only_if_right or not verdicts or verdicts[0].passed
+        passed = finding.passed and counts
+        error = (
+            finding.message
+            if counts or not finding.passed
+            else (f"counts once “{exercise.aspects[0].title}” holds")
+        )
+        verdicts.append(
+            AspectVerdict(
+                aspect.title,
+                aspect.points,
+                passed,
+                None if passed or not counts else aspect.hint,
+                None if passed else error,
+                finding.error,
+                finding.tolerance,
+            )
+        )
+    score = round(sum(v.points for v in verdicts if v.passed), 6)
+    if all(v.passed for v in verdicts):
+        return Verdict(exercise.name, exercise.points, exercise.points, CORRECT, tuple(verdicts))
+    known = next((m for m in mistakes() if equal(runs, records, m.records)), None)
+    name, cause = (known.name, known.cause) if known else (None, None)
+    verdict = CRASH if known is None and _all_raise(records) else WRONG
+    return Verdict(exercise.name, exercise.points, score, verdict, tuple(verdicts), name, cause)
+
+
+def withheld(exercise: Exercise, verdict: str, note: str) -> Verdict:
+    """No marks and no aspects judged: the answer is missing, or its process came to grief."""
+    aspects = tuple(
+        AspectVerdict(a.title, a.points, False, a.hint if verdict == WRONG else None, note)
+        for a in exercise.aspects
+    )
+    return Verdict(exercise.name, exercise.points, 0.0, verdict, aspects, note=note)
+
+
+def equal(
+    runs: Sequence[Sequence[Run]],
+    records: Sequence[Sequence[Record]],
+    others: Sequence[Sequence[Record]],
+) -> bool:
+    """Whether two answers did the same on every run that is not random."""
+    return all(
+        run.random or _same(a, b)
+        for row, left, right in zip(runs, records, others, strict=True)
+        for run, a, b in zip(row, left, right, strict=True)
+    )
+
+
+def _same(a: Record, b: Record) -> bool:
+    if (a.raised is None) != (b.raised is None):
+        return False
+    if a.raised is not None:
+        return a.raised.types[0] == b.raised.types[0]
+    if len(a.values) != len(b.values) or a.changed.keys() != b.changed.keys():
+        return False
+    pairs = [*zip(a.values, b.values, strict=True)]
+    pairs += [(a.changed[k], b.changed[k]) for k in a.changed]
+    pairs += [(a.gradients.get(k), g) for k, g in b.gradients.items() if g is not None]
+    return all(compare(x, y).passed for x, y in pairs)
+
+
+def _all_raise(records: Sequence[Sequence[Record]], name: str | None = None) -> bool:
+    raised = [record.raised for row in records for record in row]
+    return bool(raised) and all(
+        r is not None and (name is None or r.types[0] == name) for r in raised
+    )
+
+
+def stripped(record: Record) -> Record:
+    """The part of a record that is kept on file: no tracebacks."""
+    raised = record.raised and replace(record.raised, traceback="")
+    return replace(record, raised=raised)

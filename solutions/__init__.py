@@ -1,0 +1,1 @@
+"""Reference implementations, one module a chapter: NumPy and torch, nothing else."""
