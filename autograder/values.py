@@ -32,7 +32,7 @@ class WireError(ValueError):
 
 @dataclass(frozen=True)
 class Array:
-    """An array or a tensor, as data. `kind` is numpy, scalar or torch; `dtype` and `device` its own."""
+    """An array or a tensor, as data. `kind` is numpy, scalar or torch; the rest is its own."""
 
     data: np.ndarray
     kind: str = "numpy"
@@ -77,7 +77,7 @@ class Previous:
 
 
 def as_array(value: Any) -> Array | None:
-    """The plain array behind an ndarray, a NumPy scalar or a tensor; None if it is none of these."""
+    """The plain array behind an ndarray, a NumPy scalar or a tensor; None for anything else."""
     if isinstance(value, Array):
         return value
     if isinstance(value, np.generic):

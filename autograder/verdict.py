@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from autograder.exercises.aspects import compare
-from autograder.exercises.declaration import Exercise, Record, Run, Trial
+from autograder.exercises.declaration import Exercise, Raised, Record, Run, Trial
 
 CORRECT, WRONG, CRASH, MISSING = "correct", "wrong", "crash", "missing"
 TIMEOUT, MEMORY, POLICY = "timeout", "memory", "policy"
@@ -29,7 +29,7 @@ class AspectVerdict:
 
 @dataclass(frozen=True)
 class Mistake:
-    """A known wrong answer: its name, what to tell the student, and its records on the same runs."""
+    """A known wrong answer: its name, what to tell a student, its records on the same runs."""
 
     name: str
     cause: str
@@ -38,7 +38,7 @@ class Mistake:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What an answer is worth and why. `mistake` is the name of the known mistake that it equals."""
+    """What an answer is worth and why. `mistake` names the known mistake that it equals."""
 
     exercise: str
     points: float
@@ -62,7 +62,8 @@ def decide(
     `mistakes` is called only if the answer is wrong. Shapes: each argument holds one sequence per
     aspect, of one item per run.
     """
-    if _all_raise(records, "NotImplementedError"):
+    raised = [record.raised for row in records for record in row]
+    if all(raised) and raised[0].types[0] == "NotImplementedError":
         return withheld(exercise, MISSING, "Not written yet: it raises NotImplementedError.")
     verdicts = []
     for aspect, *columns in zip(exercise.aspects, runs, records, expected, strict=True):
@@ -91,16 +92,19 @@ def decide(
         return Verdict(exercise.name, exercise.points, exercise.points, CORRECT, tuple(verdicts))
     known = next((m for m in mistakes() if equal(runs, records, m.records)), None)
     name, cause = (known.name, known.cause) if known else (None, None)
-    verdict = CRASH if known is None and _all_raise(records) else WRONG
-    return Verdict(exercise.name, exercise.points, score, verdict, tuple(verdicts), name, cause)
+    if known is None and all(raised):
+        return withheld(exercise, CRASH, f"Every call {_story(raised[0])}.")
+    return Verdict(exercise.name, exercise.points, score, WRONG, tuple(verdicts), name, cause)
+
+
+def _story(raised: Raised) -> str:
+    lines = raised.traceback.splitlines()
+    return f"raised {raised}" + (f" ({lines[-1]})" if lines else "")
 
 
 def withheld(exercise: Exercise, verdict: str, note: str) -> Verdict:
     """No marks and no aspects judged: the answer is missing, or its process came to grief."""
-    aspects = tuple(
-        AspectVerdict(a.title, a.points, False, a.hint if verdict == WRONG else None, note)
-        for a in exercise.aspects
-    )
+    aspects = tuple(AspectVerdict(a.title, a.points, False, None, note) for a in exercise.aspects)
     return Verdict(exercise.name, exercise.points, 0.0, verdict, aspects, note=note)
 
 
@@ -128,13 +132,6 @@ def _same(a: Record, b: Record) -> bool:
     pairs += [(a.changed[k], b.changed[k]) for k in a.changed]
     pairs += [(a.gradients.get(k), g) for k, g in b.gradients.items() if g is not None]
     return all(compare(x, y).passed for x, y in pairs)
-
-
-def _all_raise(records: Sequence[Sequence[Record]], name: str | None = None) -> bool:
-    raised = [record.raised for row in records for record in row]
-    return bool(raised) and all(
-        r is not None and (name is None or r.types[0] == name) for r in raised
-    )
 
 
 def stripped(record: Record) -> Record:

@@ -21,10 +21,10 @@ TOLERANCE = {
 GPU_FACTOR = 10.0
 
 
-def tolerance(expected: Array) -> tuple[float, float]:
-    """Relative and absolute tolerance for values of the expected array's dtype and device."""
+def tolerance(expected: Array, device: str = "cpu") -> tuple[float, float]:
+    """Relative and absolute tolerance for the expected array's dtype and the answer's device."""
     relative, absolute = TOLERANCE.get(expected.dtype, (0.0, 0.0))
-    factor = 1.0 if expected.device == "cpu" else GPU_FACTOR
+    factor = 1.0 if device == "cpu" else GPU_FACTOR
     return relative * factor, absolute * factor
 
 
@@ -68,12 +68,12 @@ def compare(value: Any, expected: Any, what: str = "the result") -> Finding:
         return _wrong(
             f"{what} has shape {_shape(given.data.shape)}; {_shape(wanted.data.shape)} is asked"
         )
-    return _compare_numbers(given.data, wanted, what)
+    return _compare_numbers(given, wanted, what)
 
 
-def _compare_numbers(given: np.ndarray, wanted: Array, what: str) -> Finding:
-    relative, absolute = tolerance(wanted)
-    a, b = given.astype(np.float64), wanted.data.astype(np.float64)
+def _compare_numbers(given: Array, wanted: Array, what: str) -> Finding:
+    relative, absolute = tolerance(wanted, given.device)
+    a, b = given.data.astype(np.float64), wanted.data.astype(np.float64)
     with np.errstate(invalid="ignore", over="ignore"):
         error = np.where((a == b) | (np.isnan(a) & np.isnan(b)), 0.0, np.abs(a - b))
         allowed = absolute + relative * np.where(np.isfinite(b), np.abs(b), 0.0)
@@ -87,7 +87,9 @@ def _compare_numbers(given: np.ndarray, wanted: Array, what: str) -> Finding:
     if excess[where] <= 0:
         return Finding(True, error=largest, tolerance=allowed_there)
     place = f" at {_index(where)}" if error.shape else ""
-    message = f"{what}{place} is {_number(given[where])}; {_number(wanted.data[where])} is asked"
+    message = (
+        f"{what}{place} is {_number(given.data[where])}; {_number(wanted.data[where])} is asked"
+    )
     return Finding(False, message, float(error[where]), allowed_there)
 
 

@@ -1,0 +1,78 @@
+"""What the reference and the known mistakes give on the fixed inputs of `check`, as data.
+
+Only results are kept here, so that a notebook can compare without holding the reference.
+`autograder release` writes the files.
+"""
+
+import hashlib
+import zlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+
+from autograder.exercises.declaration import Exercise, Record, Run
+from autograder.records import record_from, record_tree, run_tree
+from autograder.values import decode, encode
+from autograder.verdict import Mistake
+
+SEED = b"the inputs of check"
+
+
+@dataclass(frozen=True)
+class Expected:
+    """The reference's records on the fixed runs, the mistakes' ones, and a digest of the runs."""
+
+    digest: str
+    reference: Sequence[Sequence[Record]]
+    mistakes: Sequence[Mistake]
+
+
+def fixed_runs(exercise: Exercise) -> list[list[Run]]:
+    """The runs that `check` makes, the same for everybody."""
+    return exercise.runs(SEED + exercise.name.encode())
+
+
+def digest(runs: Sequence[Sequence[Run]]) -> str:
+    """A fingerprint of the runs, to notice inputs that are not those the file was made for."""
+    tree = [[run_tree(run) for run in row] for row in runs]
+    return hashlib.sha256(encode(tree)).hexdigest()
+
+
+def dump(entries: Mapping[str, Expected]) -> bytes:
+    """A chapter's entries, by the name of the exercise, as the bytes of its file."""
+    tree = {
+        name: {
+            "digest": entry.digest,
+            "reference": _rows_tree(entry.reference),
+            "mistakes": [[m.name, m.cause, _rows_tree(m.records)] for m in entry.mistakes],
+        }
+        for name, entry in entries.items()
+    }
+    return zlib.compress(encode(tree), 9)
+
+
+def parse(data: bytes) -> dict[str, Expected]:
+    """The entries in the bytes of a chapter's file."""
+    return {
+        name: Expected(
+            entry["digest"],
+            _rows(entry["reference"]),
+            [Mistake(title, cause, _rows(rows)) for title, cause, rows in entry["mistakes"]],
+        )
+        for name, entry in decode(zlib.decompress(data)).items()
+    }
+
+
+@cache
+def expected_of(slug: str) -> dict[str, Expected]:
+    """A chapter's entries. Raises `FileNotFoundError` where `autograder release` made none."""
+    return parse(files(__package__).joinpath(f"{slug}.bin").read_bytes())
+
+
+def _rows_tree(rows: Sequence[Sequence[Record]]) -> list:
+    return [[record_tree(record) for record in row] for row in rows]
+
+
+def _rows(tree: list) -> list[list[Record]]:
+    return [[record_from(record) for record in row] for row in tree]

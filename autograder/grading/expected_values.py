@@ -1,0 +1,59 @@
+"""Writes `autograder/expected/`: the results that `check` compares with, from the reference.
+
+TRUST BOUNDARY. Runs on the author's machine, on our own code only.
+"""
+
+from pathlib import Path
+
+import autograder.expected as store
+from autograder.exercises import exercises_of
+from autograder.exercises.declaration import Exercise
+from autograder.grading.reference import expected, known_mistakes
+from autograder.verdict import Mistake, equal, stripped
+
+
+def make_expected(slug: str, exercise: Exercise) -> store.Expected:
+    """The reference's and the mistakes' records on the fixed runs of one exercise."""
+    runs = store.fixed_runs(exercise)
+    reference = _stripped(expected(slug, exercise.name, runs))
+    mistakes = [
+        Mistake(m.name, m.cause, _stripped(m.records))
+        for m in known_mistakes(slug, exercise.name, runs)
+    ]
+    return store.Expected(store.digest(runs), reference, mistakes)
+
+
+def write_expected(slug: str) -> bool:
+    """Bring a chapter's file up to date; whether it had to be written.
+
+    A file whose numbers still hold up to the tolerances stays as it is, so that another processor's
+    last digits change no byte.
+    """
+    path = Path(store.__file__).parent / f"{slug}.bin"
+    entries = {e.name: make_expected(slug, e) for e in exercises_of(slug)}
+    if path.is_file() and _still_holds(store.parse(path.read_bytes()), entries, slug):
+        return False
+    path.write_bytes(store.dump(entries))
+    store.expected_of.cache_clear()
+    return True
+
+
+def _still_holds(old: dict, new: dict, slug: str) -> bool:
+    if list(old) != list(new):
+        return False
+    return all(
+        _same_entry(old[e.name], new[e.name], store.fixed_runs(e)) for e in exercises_of(slug)
+    )
+
+
+def _same_entry(old: store.Expected, new: store.Expected, runs: list) -> bool:
+    titles = [[(m.name, m.cause) for m in entry.mistakes] for entry in (old, new)]
+    if old.digest != new.digest or titles[0] != titles[1]:
+        return False
+    pairs = [(old.reference, new.reference)]
+    pairs += [(a.records, b.records) for a, b in zip(old.mistakes, new.mistakes, strict=True)]
+    return all(equal(runs, a, b) and equal(runs, b, a) for a, b in pairs)
+
+
+def _stripped(rows: list) -> list:
+    return [[stripped(record) for record in row] for row in rows]

@@ -1,0 +1,66 @@
+"""Runs and records as plain trees, to be sent between processes or kept in a file."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from autograder.exercises.declaration import Raised, Record, Run, Step
+from autograder.values import WireError
+
+
+def run_tree(run: Run) -> dict[str, Any]:
+    """A run as a tree that `values.encode` takes."""
+    return {
+        "steps": [_step_tree(step) for step in run.steps],
+        "init": run.init and _step_tree(run.init),
+        "state": run.state and dict(run.state),
+        "flags": [run.training, run.gradients, run.seed, run.random],
+    }
+
+
+def run_from(tree: Mapping[str, Any]) -> Run:
+    """The run that a tree describes. Raises `WireError` where it describes none."""
+    try:
+        training, gradients, seed, random = tree["flags"]
+        init = tree["init"] and _step_from(tree["init"])
+        steps = tuple(_step_from(step) for step in tree["steps"])
+        return Run(steps, init, tree["state"], training, gradients, seed, random)
+    except (KeyError, TypeError, ValueError) as error:
+        raise WireError(f"not a run ({error})") from None
+
+
+def _step_tree(step: Step) -> dict[str, Any]:
+    return {"args": tuple(step.args), "kwargs": dict(step.kwargs), "method": step.method}
+
+
+def _step_from(tree: Mapping[str, Any]) -> Step:
+    return Step(tuple(tree["args"]), dict(tree["kwargs"]), str(tree["method"]))
+
+
+def record_tree(record: Record) -> dict[str, Any]:
+    """A record as a tree that `values.encode` takes."""
+    raised = record.raised
+    return {
+        "values": tuple(record.values),
+        "raised": raised and [list(raised.types), raised.message, raised.traceback, raised.during],
+        "gradients": dict(record.gradients),
+        "changed": dict(record.changed),
+        "side_effects": list(record.side_effects),
+    }
+
+
+def record_from(tree: Any) -> Record:
+    """The record that a tree describes; hostile trees give a `WireError`, never another type."""
+    try:
+        raised = tree["raised"]
+        if raised is not None:
+            types, message, traceback, during = raised
+            types = tuple(str(t) for t in types) or ("Exception",)
+            raised = Raised(types, str(message), str(traceback), str(during))
+        values, gradients, changed = tree["values"], tree["gradients"], tree["changed"]
+        fits = (isinstance(values, tuple), isinstance(gradients, dict), isinstance(changed, dict))
+        if not all(fits):
+            raise WireError("not a record")
+        effects = tuple(str(effect) for effect in tree["side_effects"])
+        return Record(values, raised, gradients, changed, effects)
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise WireError(f"not a record ({error})") from None

@@ -1,0 +1,94 @@
+"""A verdict as a table, in HTML and in plain text."""
+
+from html import escape
+from textwrap import fill
+
+from autograder.verdict import CORRECT, AspectVerdict, Verdict
+
+_GREEN, _RED = "#1a7f37", "#c4311b"  # both at least 4.5 : 1 on white
+_BAR = "border-left:.3em solid {};padding:.1em 0 .1em .8em"
+
+
+def number(value: float) -> str:
+    """A number of points without trailing zeros."""
+    return f"{round(value, 2):g}"
+
+
+def headline(verdict: Verdict) -> str:
+    """`softmax: 2.25 of 3 points`."""
+    return f"{verdict.exercise}: {number(verdict.score)} of {number(verdict.points)} points"
+
+
+def _precision(aspect: AspectVerdict) -> str:
+    if aspect.size is None or aspect.tolerance is None:
+        return ""
+    return f"error {aspect.size:.1g}, tolerance {aspect.tolerance:.1g}"
+
+
+def table_text(verdict: Verdict) -> str:
+    """The verdict for a terminal: a line an aspect, and under a failed one what is wrong."""
+    lines = [headline(verdict)]
+    if verdict.cause:
+        lines += _indented("This is a known mistake: " + verdict.cause, "  ")
+    if verdict.note:
+        return "\n".join([*lines, *_indented(verdict.note, "  ")])
+    width = max(len(a.title) for a in verdict.aspects)
+    told: set[str] = set()
+    for aspect in verdict.aspects:
+        mark = "✓" if aspect.passed else "✗"
+        row = f"  {mark} {aspect.title:<{width}}  {number(aspect.points):>4}  {_precision(aspect)}"
+        lines.append(row.rstrip())
+        for text in _reasons(aspect, told):
+            lines += _indented(text, "      ")
+    return "\n".join(lines)
+
+
+def _reasons(aspect: AspectVerdict, told: set[str]) -> list[str]:
+    """What is wrong and the hint, each unless an earlier aspect has said the same."""
+    new = [text for text in (aspect.error, aspect.hint) if text and text not in told]
+    told.update(new)
+    return [] if aspect.passed else new
+
+
+def _indented(text: str, by: str) -> list[str]:
+    return [
+        fill(line, 88, initial_indent=by, subsequent_indent=by, break_long_words=False)
+        for line in text.splitlines()
+    ]
+
+
+def table_html(verdict: Verdict) -> str:
+    """The verdict for a notebook or a page. Everything from outside is escaped."""
+    colour = _GREEN if verdict.verdict == CORRECT else _RED
+    parts = [f"<p><strong>{escape(headline(verdict))}</strong></p>"]
+    if verdict.cause:
+        parts.append(f"<p><strong>A known mistake.</strong> {escape(verdict.cause)}</p>")
+    if verdict.note:
+        parts.append(f"<p>{escape(verdict.note)}</p>")
+    else:
+        told: set[str] = set()
+        rows = "".join(_row(aspect, told) for aspect in verdict.aspects)
+        head = "".join(f'<th scope="col" style="text-align:left">{t}</th>' for t in _COLUMNS)
+        parts.append(f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>")
+    style = _BAR.format(colour)
+    return f'<div class="abh-check" style="{style}">{"".join(parts)}</div>'
+
+
+_COLUMNS = ("", "What is checked", "Points", "What came out")
+
+
+def _row(aspect: AspectVerdict, told: set[str]) -> str:
+    mark, colour, word = ("✓", _GREEN, "holds") if aspect.passed else ("✗", _RED, "fails")
+    reasons = _reasons(aspect, told)
+    texts = [escape(text) for text in reasons]
+    if texts and aspect.hint == reasons[-1]:
+        texts[-1] = f"<em>Hint.</em> {texts[-1]}"
+    precision = _precision(aspect)
+    texts += [escape(precision)] if precision else []
+    cells = (
+        f'<span role="img" aria-label="{word}" style="color:{colour};font-weight:bold">{mark}</span>',
+        escape(aspect.title),
+        number(aspect.points),
+        "<br>".join(texts),
+    )
+    return "<tr>" + "".join(f'<td style="text-align:left">{cell}</td>' for cell in cells) + "</tr>"
