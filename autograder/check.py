@@ -67,7 +67,7 @@ def _unknown(name: str) -> str:
 
 
 def _name_in_call() -> str | None:
-    """The name between the parentheses of the call, as in `check(softmax)`, if it is an exercise."""
+    """The name in the parentheses of the call, as in `check(softmax)`, if it is an exercise."""
     frame = inspect.currentframe()
     caller = frame.f_back.f_back if frame and frame.f_back else None
     try:

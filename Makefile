@@ -1,0 +1,111 @@
+# `make` sets everything up and makes it; `make test` checks everything; `make help` lists the rest.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := all
+.DELETE_ON_ERROR:
+MAKEFLAGS += --no-print-directory --no-builtin-rules
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+BUILD := build
+STAMPS := $(BUILD)/stamps
+CLASS := $(BUILD)/sample_class
+HTML := $(BUILD)/book/_build/html
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+export PIP_QUIET := 1
+
+CODE := $(shell find autograder solutions -name '*.py' 2>/dev/null)
+TEXT := $(shell find book -type f ! -path '*/__pycache__/*' 2>/dev/null) _config.yml _toc.yml
+
+.PHONY: all
+all: env notebooks class book  ## set up, release the notebooks, grade the sample class, build the book
+	@echo
+	@echo "environment   $(VENV)            (activate: source $(BIN)/activate)"
+	@echo "notebooks     notebooks/       what students get, $$(ls -d notebooks/[0-9]* | wc -l) chapter(s)"
+	@echo "sample class  $(CLASS)/report.html   marks, aspects, mistakes, times"
+	@echo "book          $(HTML)/index.html"
+
+.PHONY: help
+help:  ## this list
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## */\1|/' | awk -F'|' '{printf "make %-12s %s\n", $$1, $$2}'
+
+# --- the system's tools and the environment ---
+
+# $(call tool,COMMAND,DEBIAN PACKAGE,WHAT FOR)
+define tool
+	@command -v $(1) >/dev/null || { \
+	  if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+	    echo "installing $(2) ($(3))"; \
+	    { apt-get install -y -qq $(2) || { apt-get update -qq && apt-get install -y -qq $(2); }; } >/dev/null 2>&1 \
+	      || { echo "$(2) could not be installed: apt-get install $(2)" >&2; exit 1; }; \
+	  else \
+	    echo "$(1) is missing ($(3)). On Debian or Ubuntu: sudo apt-get install $(2)" >&2; exit 1; \
+	  fi; }
+endef
+
+.PHONY: tools test-tools
+tools:
+	@$(PYTHON) -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' 2>/dev/null \
+	  || { echo "Python 3.11 or later with venv is needed. On Debian: sudo apt-get install python3-venv" >&2; exit 1; }
+	$(call tool,bwrap,bubblewrap,runs students' code in isolation)
+
+test-tools: tools
+	$(call tool,chromium,chromium,the tests look at the built pages in it)
+
+.PHONY: env
+env: tools $(STAMPS)/env  ## .venv with everything in it
+
+$(STAMPS)/env: requirements.txt constraints.txt pyproject.toml
+	@echo "making $(VENV) (about a minute)"
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install -r requirements.txt -c constraints.txt
+	@$(BIN)/python -m pip install --no-deps -e .
+	@mkdir -p $(STAMPS) && touch $@
+
+# --- what is made ---
+
+.PHONY: notebooks
+notebooks: env $(STAMPS)/notebooks  ## chapters -> notebooks/
+
+$(STAMPS)/notebooks: $(STAMPS)/env $(CODE) $(TEXT) nbgrader_config.py
+	@$(BIN)/autograder release
+	@touch $@
+
+.PHONY: class
+class: notebooks $(STAMPS)/class  ## grade the sample class and draw its report
+
+$(STAMPS)/class: $(STAMPS)/notebooks
+	@$(BIN)/autograder sample $(CLASS)
+	@touch $@
+
+.PHONY: book
+book: env $(STAMPS)/book  ## build the book's pages
+
+$(STAMPS)/book: $(STAMPS)/env $(CODE) $(TEXT)
+	@$(BIN)/autograder book
+	@touch $@
+
+# --- checks ---
+
+.PHONY: test
+test: test-tools env  ## everything that CI checks
+	@$(BIN)/ruff check . && $(BIN)/ruff format --check --quiet .
+	@$(BIN)/python -m pytest -q
+
+.PHONY: format
+format: env  ## put the code into the house's format
+	@$(BIN)/ruff check --fix --quiet . ; $(BIN)/ruff format --quiet .
+
+.PHONY: serve
+serve: book  ## look at the book: http://localhost:8000
+	@$(BIN)/python -m http.server --bind 127.0.0.1 --directory $(HTML) 8000
+
+.PHONY: constraints
+constraints: env  ## freeze the environment into constraints.txt
+	@$(BIN)/python -m pip freeze --exclude-editable | sed -E 's/^(torch==[0-9.]+)\+cpu$$/\1/' > constraints.txt
+
+.PHONY: clean
+clean:  ## remove what was made, keep the environment
+	@rm -rf $(BUILD) .pytest_cache .ruff_cache
