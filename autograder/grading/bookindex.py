@@ -5,10 +5,12 @@ same sources, counts as Sphinx counts, and gives links into the published book; 
 link and number against the built pages.
 """
 
+import html
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from pathlib import Path
 
 import yaml
@@ -35,7 +37,7 @@ class BookError(ValueError):
 
 @dataclass(frozen=True)
 class Directive:
-    """A directive: its name, what follows on the same line, options, body, the body's first line."""
+    """A directive: its name, what follows it on the line, options, body, the body's first line."""
 
     name: str
     argument: str
@@ -122,8 +124,10 @@ class Book:
         """The papers as lines of Markdown, by author and year."""
         style = find_plugin("pybtex.style.formatting", "alpha")()
         backend = find_plugin("pybtex.backends", "markdown")()
-        entries = style.format_entries([self.papers.entries[key] for key in keys])
-        return [entry.text.render(backend).replace("\n", " ") for entry in entries]
+        entries = style.format_entries([self.papers.entries[key] for key in sorted(keys)])
+        # the backend escapes full stops and brackets, which Markdown leaves alone in running text
+        lines = [html.unescape(entry.text.render(backend)) for entry in entries]
+        return [re.sub(r"\\([.()!+-])", r"\1", line.replace("\n", " ")) for line in lines]
 
     def _read(self, path: Path) -> None:
         text = path.read_text(encoding="utf-8")
@@ -139,7 +143,9 @@ class Book:
                 if token.tag == "h1":
                     self.labels[f"page:{path.stem}"] = Label("page", self.url(path), title)
                 for name in waiting:
-                    self._add(name, Label("heading", self.url(path, make_id(name)), title), path, line)
+                    self._add(
+                        name, Label("heading", self.url(path, make_id(name)), title), path, line
+                    )
                 waiting = []
             elif token.type == "math_block_label":
                 kind, label = "equation", token.info
@@ -172,7 +178,7 @@ class Book:
     ) -> Iterator[tuple[Token, Directive | None, int]]:
         """Every block in reading order, those inside directives too; a heading with its text."""
         tokens = self.parser.parse(text)
-        for token, following in zip(tokens, [*tokens[1:], None], strict=True):
+        for token, following in pairwise([*tokens, None]):
             here = line + token.map[0] if token.map else line
             found = directive(token, path, here)
             if token.type == "heading_open":

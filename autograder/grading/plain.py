@@ -48,7 +48,8 @@ class Page:
         lines = text.split("\n")
         edits: list[tuple[int, int, list[str]]] = []
         done = 0
-        for token in self.book.parser.parse(text):
+        tokens = self.book.parser.parse(text)
+        for token in tokens:
             if token.map is None:
                 continue
             first, last = token.map
@@ -68,7 +69,8 @@ class Page:
             elif token.type == "inline" and first >= done:
                 # the cells of one table row share their lines: take the row in one go
                 done = last
-                group = [t for t in self._inline_of(text, token)]
+                row = [t for t in tokens if t.type == "inline" and t.map == token.map]
+                group = [child for t in row for child in t.children or []]
                 before = "\n".join(lines[first:last])
                 edits.append((first, last, self._inline(before, group, here).split("\n")))
         for first, last, new in sorted(edits, key=lambda edit: edit[0], reverse=True):
@@ -82,15 +84,6 @@ class Page:
         lead = f"Figure {number}. " if number else ""
         return f"*{lead}{body}*" if "*" not in body else f"*{lead.strip()}* {body}".strip()
 
-    def _inline_of(self, text: str, token: Token) -> list[Token]:
-        """The inline tokens of every block that has the same lines as `token`."""
-        return [
-            child
-            for other in self.book.parser.parse(text)
-            if other.type == "inline" and other.map == token.map
-            for child in other.children or []
-        ]
-
     def _inline(self, text: str, children: list[Token], line: int) -> str:
         """Rewrite the roles and links of some lines, walking along with the parser's tokens."""
         position, pieces, links = 0, [], []
@@ -102,7 +95,9 @@ class Page:
             if child.type == "code_inline":
                 pattern = child.markup + r"\s?" + _loosely(child.content) + r"\s?" + child.markup
             elif child.type.startswith("math_inline"):
-                pattern = re.escape(child.markup) + _loosely(child.content) + re.escape(child.markup)
+                pattern = (
+                    re.escape(child.markup) + _loosely(child.content) + re.escape(child.markup)
+                )
             elif child.type == "myst_role":
                 name = child.meta["name"]
                 pattern = rf"\{{{re.escape(name)}\}}(`+){_loosely(child.content)}\1"

@@ -1,0 +1,22 @@
+"""Builds the book's pages: the same as `jupyter-book build`, quiet unless something is wrong."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+OUTPUT = Path("build/book")
+
+
+def build_book(root: Path, *, strict: bool = True) -> Path:
+    """Build the pages of the book at `root`; return the folder that holds them.
+
+    With `strict`, a warning or a reference that leads nowhere is an error. Raises `RuntimeError`
+    with what Sphinx said.
+    """
+    command = [sys.executable, "-m", "jupyter_book.cli.main", "build", "."]
+    command += ["--path-output", str(OUTPUT), "--quiet"]
+    command += ["-W", "-n", "--keep-going"] if strict else []
+    done = subprocess.run(command, cwd=root, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise RuntimeError(f"the book does not build:\n{done.stderr or done.stdout}")
+    return root / OUTPUT / "_build" / "html"

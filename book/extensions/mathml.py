@@ -1,0 +1,72 @@
+"""Formulas as MathML, made while the book is built: a page needs no script to show them.
+
+Temml (vendor/temml.min.js, MIT licence) translates TeX; it runs in QuickJS, inside this process.
+The font is STIX Two Math (static/stix-two-math.woff2, Open Font Licence), cut down to the
+characters that a course on attention uses; a test looks every character of the built pages up.
+"""
+
+from functools import cache
+from pathlib import Path
+
+import quickjs
+from docutils import nodes
+from sphinx.application import Sphinx
+from sphinx.util import logging
+from sphinx.util.math import get_node_equation_number
+
+logger = logging.getLogger(__name__)
+TEMML = Path(__file__).parent / "vendor" / "temml.min.js"
+BRIDGE = """
+function render(tex, display) {
+  const options = {displayMode: display, throwOnError: true, wrap: display ? "none" : "tex"};
+  return temml.renderToString(tex, options);
+}
+"""
+
+
+@cache
+def _temml() -> quickjs.Function:
+    context = quickjs.Context()
+    context.eval(TEMML.read_text(encoding="utf-8"))
+    context.eval(BRIDGE)
+    return context.get("render")
+
+
+@cache
+def mathml(tex: str, display: bool = False) -> str:
+    """TeX → a `<math>` element. Raises `ValueError` with what Temml says about bad TeX."""
+    try:
+        return _temml()(tex, display)
+    except quickjs.JSException as error:
+        raise ValueError(str(error).split("\n    at ")[0]) from error
+
+
+def _render(node: nodes.math | nodes.math_block, display: bool) -> str:
+    tex = node.astext().strip()
+    try:
+        return mathml(tex, display)
+    except ValueError as error:
+        logger.warning("%s in: %s", error, tex, location=node)
+        return f"<code>{nodes.unescape(tex)}</code>"
+
+
+def visit_inline(self, node: nodes.math) -> None:
+    self.body.append(f'<span class="math">{_render(node, False)}</span>')
+    raise nodes.SkipNode
+
+
+def visit_display(self, node: nodes.math_block) -> None:
+    self.body.append(self.starttag(node, "div", CLASS="math-display"))
+    self.body.append(f'<div class="formula" tabindex="0">{_render(node, True)}</div>')
+    if node["number"]:
+        number = get_node_equation_number(self, node)
+        self.body.append(f'<span class="eqno">({number})')
+        self.add_permalink_ref(node, "Link to this equation")
+        self.body.append("</span>")
+    self.body.append("</div>\n")
+    raise nodes.SkipNode
+
+
+def setup(app: Sphinx) -> dict:
+    app.add_html_math_renderer("mathml", (visit_inline, None), (visit_display, None))
+    return {"parallel_read_safe": True, "parallel_write_safe": True}

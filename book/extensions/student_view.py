@@ -1,0 +1,95 @@
+"""A chapter as a student sees it: every exercise's cell shows its stub, points and title.
+
+The cell itself runs the reference, so that the outputs and figures below it are real. What it ran
+is replaced before anything else reads the page: neither the HTML nor the search index gets it.
+"""
+
+import hashlib
+import os
+import re
+import sys
+from pathlib import Path
+
+from docutils import nodes
+from sphinx.application import Sphinx
+from sphinx.errors import ExtensionError
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT))
+
+from autograder.exercises import exercises_of  # noqa: E402
+from autograder.grading.stubs import clear, source  # noqa: E402
+
+EXERCISE = re.compile(r"^from solutions\.(\w+) import (\w+)$", re.MULTILINE)
+
+
+def fingerprint(slug: str) -> str:
+    """A digest of all the code that a chapter's cells run."""
+    digest = hashlib.sha256()
+    for path in _code(slug):
+        digest.update(path.name.encode() + path.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+def mark_version(app: Sphinx, docname: str, text: list[str]) -> None:
+    """Add the fingerprint to each exercise's cell: a changed reference makes the cached run stale.
+
+    The execution cache only looks at the cells. Nobody sees the mark, as the stub takes its place.
+    """
+    slugs = {match[1] for match in EXERCISE.finditer(text[0])}
+    for slug in slugs:
+        for path in _code(slug):
+            app.env.note_dependency(str(path))
+    marks = {slug: fingerprint(slug) for slug in slugs}
+    text[0] = EXERCISE.sub(lambda match: f"{match[0]}  # {marks[match[1]]}", text[0])
+
+
+def show_stubs(app: Sphinx, doctree: nodes.document) -> None:
+    """Put stubs, with a heading above, where exercises' cells import the reference."""
+    for cell in list(doctree.findall(nodes.container)):
+        if "tag_exercise" not in cell.get("classes", ()):
+            continue
+        block = next(cell.findall(nodes.literal_block))
+        match = re.match(r"from solutions\.(\w+) import (\w+)", block.astext())
+        if match is None:
+            raise ExtensionError(f"{app.env.docname}: no exercise: {block.astext()!r}")
+        slug, name = match.groups()
+        exercise = next((e for e in exercises_of(slug) if e.name == name), None)
+        if exercise is None:
+            raise ExtensionError(f"{app.env.docname}: {slug} declares no exercise {name}")
+        code = clear(source(slug, name)).rstrip()
+        stub = nodes.literal_block(code, code, language="python", classes=["stub"])
+        block.replace_self(stub)
+        cell.insert(0, _heading(name, exercise.title, exercise.points))
+
+
+def _heading(name: str, title: str, points: float) -> nodes.container:
+    line = nodes.paragraph()
+    line += nodes.strong("", "Exercise")
+    line += nodes.inline("", title, classes=["exercise-title"])
+    worth = f"{points:g} point{'' if points == 1 else 's'}"
+    line += nodes.inline("", worth, classes=["exercise-points"])
+    return nodes.container("", line, classes=["exercise-head"], ids=[f"exercise-{name}"])
+
+
+def _code(slug: str) -> list[Path]:
+    """The files whose change could change what a chapter's cells give."""
+    student = sorted((ROOT / "autograder").glob("*.py"))
+    asked = sorted((ROOT / "autograder" / "exercises").glob("[!_]*.py"))
+    asked = [p for p in asked if p.stem == slug or p.stem in {"aspects", "declaration"}]
+    expected = sorted((ROOT / "autograder" / "expected").glob(f"{slug}.*"))
+    return [ROOT / "solutions" / f"{slug}.py", *student, *asked, *expected]
+
+
+def prepare(app: Sphinx, config) -> None:
+    """Let the kernels find this repository, and keep their results in `build/`."""
+    paths = [str(ROOT), os.environ.get("PYTHONPATH", "")]
+    os.environ["PYTHONPATH"] = os.pathsep.join(path for path in paths if path)
+    config.nb_execution_cache_path = str(ROOT / config.nb_execution_cache_path)
+
+
+def setup(app: Sphinx) -> dict:
+    app.connect("config-inited", prepare, priority=100)
+    app.connect("source-read", mark_version)
+    app.connect("doctree-read", show_stubs)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}
