@@ -86,7 +86,7 @@ def _row(aspect: AspectVerdict, told: set[str]) -> str:
     precision = _precision(aspect)
     texts += [escape(precision)] if precision else []
     cells = (
-        f'<span role="img" aria-label="{word}" style="color:{colour};font-weight:bold">{mark}</span>',
+        f'<b role="img" aria-label="{word}" style="color:{colour}">{mark}</b>',
         escape(aspect.title),
         number(aspect.points),
         "<br>".join(texts),
