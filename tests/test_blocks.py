@@ -1,0 +1,234 @@
+"""`autograder.blocks`: what later chapters rely on, against torch's own module and plain sums."""
+
+import math
+
+import pytest
+import torch
+from torch import nn
+
+from autograder import blocks
+from autograder.blocks import MultiHeadAttention
+
+D_MODEL, HEADS = 6, 3
+BOTH = pytest.mark.parametrize("need_weights", [True, False])
+PRECISION = pytest.mark.parametrize(
+    ("dtype", "within"), [(torch.float32, 1e-6), (torch.float64, 1e-12)]
+)
+
+
+def inputs(n_q=4, n_k=5, batch=(2,), dtype=torch.float64, d_model=D_MODEL):
+    shapes = [(*batch, n, d_model) for n in (n_q, n_k, n_k)]
+    return [torch.randn(shape, dtype=dtype, requires_grad=True) for shape in shapes]
+
+
+def made(dtype=torch.float64, **kwargs):
+    torch.manual_seed(3)
+    return MultiHeadAttention(D_MODEL, HEADS, **kwargs).to(dtype)
+
+
+def torch_twin(ours, dtype):
+    """An `nn.MultiheadAttention` with our parameters."""
+    twin = nn.MultiheadAttention(D_MODEL, HEADS, batch_first=True, dtype=dtype)
+    projections = (ours.W_q, ours.W_k, ours.W_v)
+    with torch.no_grad():
+        twin.in_proj_weight.copy_(torch.cat([p.weight for p in projections]))
+        twin.in_proj_bias.copy_(torch.cat([p.bias for p in projections]))
+        twin.out_proj.weight.copy_(ours.W_o.weight)
+        twin.out_proj.bias.copy_(ours.W_o.bias)
+    return twin
+
+
+def close(a, b, within=1e-12):
+    return torch.allclose(a, b, rtol=0.0, atol=within)
+
+
+@PRECISION
+@BOTH
+def test_equals_torch_with_the_same_parameters_forward_and_backward(dtype, within, need_weights):
+    ours = made(dtype)
+    twin = torch_twin(ours, dtype)
+    mask = torch.rand(4, 5) > 0.3
+    mask[:, 0] = True
+    x = inputs(dtype=dtype)
+    out, weights = ours(*x, mask=mask, need_weights=need_weights)
+    theirs, their_weights = twin(*x, attn_mask=~mask, average_attn_weights=False)
+    assert close(out, theirs, within)
+    if need_weights:
+        assert close(weights, their_weights, within)
+    probe = torch.randn_like(out)
+    grads = torch.autograd.grad((out * probe).sum(), [*x, ours.W_o.weight, ours.W_q.weight])
+    wanted = torch.autograd.grad(
+        (theirs * probe).sum(), [*x, twin.out_proj.weight, twin.in_proj_weight]
+    )
+    scale = 10 * within  # gradients sum over more terms
+    for grad, want in zip(grads, wanted, strict=True):
+        assert close(grad, want[: len(grad)], scale)
+
+
+def test_equals_a_plain_loop_over_heads_queries_and_keys():
+    ours = made(bias=False).requires_grad_(False)
+    query, key, value = (t.detach() for t in inputs(batch=(1,)))
+    out, weights = ours(query, key, value)
+    q, k, v = query[0] @ ours.W_q.weight.T, key[0] @ ours.W_k.weight.T, value[0] @ ours.W_v.weight.T
+    d_k = D_MODEL // HEADS
+    concatenated = torch.zeros(4, D_MODEL, dtype=torch.float64)
+    for h in range(HEADS):
+        span = range(h * d_k, (h + 1) * d_k)
+        for i in range(4):
+            raw = [
+                math.exp(sum((q[i, c] * k[j, c]).item() for c in span) / math.sqrt(d_k))
+                for j in range(5)
+            ]
+            for j in range(5):
+                share = raw[j] / sum(raw)
+                assert float(weights[0, h, i, j]) == pytest.approx(share, abs=1e-12)
+                for c in span:
+                    concatenated[i, c] += share * v[j, c]
+    assert close(out[0], concatenated @ ours.W_o.weight.T)
+
+
+def test_without_weights_the_output_is_the_same_and_weights_are_none():
+    ours, x = made(), inputs()
+    mask = torch.rand(2, 1, 4, 5) > 0.4
+    out, weights = ours(*x, mask=mask)
+    fast, none = ours(*x, mask=mask, need_weights=False)
+    assert none is None
+    assert weights.shape == (2, HEADS, 4, 5)
+    assert close(out, fast)
+
+
+@BOTH
+def test_a_query_that_may_attend_to_nothing_gets_zeros_forward_and_backward(need_weights):
+    ours = made()
+    x = inputs()
+    mask = torch.ones(2, 1, 4, 5, dtype=torch.bool)
+    mask[1, 0, 2] = False
+    out, weights = ours(*x, mask=mask, need_weights=need_weights)
+    assert (out[1, 2] == 0).all()
+    if need_weights:
+        assert (weights[1, :, 2] == 0).all()
+        assert close(weights.sum(-1)[0], torch.ones(HEADS, 4, dtype=torch.float64))
+    grads = torch.autograd.grad(out.square().sum(), [*x, *ours.parameters()])
+    assert all(torch.isfinite(g).all() for g in grads)
+    assert (grads[0][1, 2] == 0).all()
+
+
+@BOTH
+def test_when_everything_is_masked_no_gradient_flows_and_none_is_nan(need_weights):
+    ours = made()
+    x = inputs()
+    mask = torch.zeros(5, dtype=torch.bool)
+    out, _ = ours(*x, mask=mask, need_weights=need_weights)
+    assert (out == 0).all()
+    for grad in torch.autograd.grad(out.sum(), [*x, *ours.parameters()]):
+        assert (grad == 0).all()
+
+
+@BOTH
+def test_a_query_that_only_some_heads_leave_without_keys_keeps_the_others(need_weights):
+    ours, x = made(), inputs()
+    mask = torch.ones(HEADS, 4, 5, dtype=torch.bool)
+    mask[0, 1] = False
+    out, _ = ours(*x, mask=mask, need_weights=need_weights)
+    without, _ = ours(*x, head_mask=torch.tensor([0.0, 1.0, 1.0]))
+    assert close(out[:, 1], without[:, 1])
+    assert close(out[:, 0], ours(*x)[0][:, 0])
+
+
+@BOTH
+def test_a_masked_key_changes_nothing_and_an_unmasked_one_does(need_weights):
+    ours = made()
+    query, key, value = (t.detach() for t in inputs())
+    mask = torch.tensor([[True, True, True, False, False], [True] * 5])[:, None, None]
+    before, _ = ours(query, key, value, mask=mask, need_weights=need_weights)
+    key, value = key.clone(), value.clone()
+    key[:, 3:] += 100.0
+    value[:, 3:] -= 100.0
+    after, _ = ours(query, key, value, mask=mask, need_weights=need_weights)
+    assert torch.equal(before[0], after[0])
+    assert not close(before[1], after[1], 1e-3)
+
+
+@pytest.mark.parametrize(
+    "shape", [(5,), (4, 5), (1, 4, 5), (2, 1, 1, 5), (2, 1, 4, 5), (HEADS, 4, 5), (2, HEADS, 4, 5)]
+)
+@BOTH
+def test_masks_broadcast_to_batch_heads_queries_keys(shape, need_weights):
+    ours, x = made(), inputs()
+    mask = torch.rand(shape) > 0.4
+    out, _ = ours(*x, mask=mask, need_weights=need_weights)
+    whole, _ = ours(*x, mask=mask.expand(2, HEADS, 4, 5), need_weights=need_weights)
+    assert close(out, whole)
+
+
+def test_a_mask_that_is_not_boolean_is_refused():
+    ours, x = made(), inputs()
+    with pytest.raises(TypeError, match="boolean"):
+        ours(*x, mask=torch.zeros(4, 5))
+
+
+@BOTH
+def test_head_mask_scales_what_a_head_contributes_and_leaves_the_weights(need_weights):
+    ours, x = made(), inputs()
+    weights = ours(*x)[1]
+    whole, none = ours(*x)[0], ours(*x, head_mask=torch.zeros(HEADS))[0]
+    parts = []
+    for h in range(HEADS):
+        only = torch.eye(HEADS)[h]
+        out, kept = ours(*x, head_mask=only, need_weights=need_weights)
+        assert not need_weights or torch.equal(kept, weights)
+        parts.append(out - none)
+    assert close(sum(parts) + none, whole)
+    half, _ = ours(*x, head_mask=torch.tensor([0.5, 1.0, 1.0]), need_weights=need_weights)
+    assert close(half, whole - 0.5 * parts[0])
+
+
+@BOTH
+def test_dropout_acts_in_training_only_and_the_returned_weights_are_those_before_it(need_weights):
+    ours, x = made(dropout=0.5), inputs()
+    ours.eval()
+    still, weights = ours(*x)
+    assert torch.equal(still, ours(*x)[0])
+    ours.train()
+    torch.manual_seed(0)
+    draws = [ours(*x, need_weights=need_weights) for _ in range(3000)]
+    assert not close(draws[0][0], draws[1][0], 1e-3)
+    if need_weights:
+        assert all(torch.equal(w, weights) for _, w in draws)
+    samples = torch.stack([out for out, _ in draws])
+    error = (samples.mean(0) - still).abs() / (samples.std(0) / math.sqrt(len(draws)))
+    assert float(error.detach().max()) < 6  # the mean is the output without dropout
+
+
+@BOTH
+def test_scores_of_ten_thousand_give_finite_numbers(need_weights):
+    ours = made(torch.float32)
+    query, key, value = inputs(dtype=torch.float32)
+    out, _ = ours(1e3 * query, 1e3 * key, value, need_weights=need_weights)
+    grads = torch.autograd.grad(out.sum(), [query, key, value])
+    assert torch.isfinite(out).all()
+    assert all(torch.isfinite(g).all() for g in grads)
+
+
+def test_any_number_of_leading_dimensions():
+    ours, x = made(), inputs(batch=(2, 3))
+    out, weights = ours(*x)
+    assert out.shape == (2, 3, 4, D_MODEL)
+    assert weights.shape == (2, 3, HEADS, 4, 5)
+    alone, alone_weights = ours(*(t[1, 2] for t in x))
+    assert close(out[1, 2], alone)
+    assert close(weights[1, 2], alone_weights)
+
+
+def test_parameters_and_errors():
+    names = {name for name, _ in MultiHeadAttention(8, 2, bias=False).named_parameters()}
+    assert names == {"W_q.weight", "W_k.weight", "W_v.weight", "W_o.weight"}
+    count = sum(p.numel() for p in MultiHeadAttention(8, 4).parameters())
+    assert count == 4 * (8 * 8 + 8)
+    with pytest.raises(ValueError, match=r"(?s)(?=.*\b3\b)(?=.*\b8\b)"):
+        MultiHeadAttention(8, 3)
+
+
+def test_device_comes_with_the_blocks(monkeypatch):
+    monkeypatch.setenv("ATTENTION_DEVICE", "meta")
+    assert blocks.device() == torch.device("meta")
