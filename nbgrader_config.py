@@ -26,3 +26,31 @@ c.ClearSolutions.code_stub = {"python": CODE_STUB}
 c.ClearSolutions.text_stub = TEXT_STUB
 
 # --- Grading --------------------------------------------------------------------------------------
+OURS = "autograder.grading.preprocessors"
+NBGRADER = "nbgrader.preprocessors"
+c.Autograde.sanitize_preprocessors = [
+    f"{OURS}.Rebuild",  # the released notebook with the student's answers and cells
+    f"{NBGRADER}.ClearOutput",
+    f"{NBGRADER}.DeduplicateIds",
+    f"{NBGRADER}.OverwriteKernelspec",
+    f"{NBGRADER}.OverwriteCells",
+    f"{NBGRADER}.CheckCellMetadata",
+]
+c.Autograde.autograde_preprocessors = [
+    f"{OURS}.Judge",  # in place of Execute: in the sandbox, with fresh inputs
+    f"{NBGRADER}.LimitOutput",
+    f"{NBGRADER}.SaveAutoGrades",
+    f"{OURS}.SaveReasons",
+    f"{NBGRADER}.AssignLatePenalties",
+    f"{NBGRADER}.CheckCellMetadata",
+]
+c.Judge.isolation = "bwrap"
+c.Judge.device = "cpu"
+
+# --- What people see of it: feedback, formgrader, grades.csv --------------------------------------
+c.HTMLExporter.sanitize_html = True
+c.HTMLExporter.filters = {  # nbgrader's templates do not clean Markdown; nbconvert's drops tables
+    "clean_html": f"{OURS}.clean_html",
+    "markdown2html": f"{OURS}.clean_markdown",
+}
+c.ExportApp.plugin_class = "autograder.grading.export.SafeCsv"

@@ -1,0 +1,70 @@
+"""The grades as a CSV file that a spreadsheet can open without harm.
+
+TRUST BOUNDARY. Names, addresses and ids in the gradebook come from outside. A field that a
+spreadsheet would take for a formula gets an apostrophe in front, and the csv module does the
+quoting, so that no field can break out of its column.
+"""
+
+import csv
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from nbgrader.api import Gradebook, MissingEntry
+from nbgrader.plugins import ExportPlugin
+
+COLUMNS = (
+    "assignment",
+    "duedate",
+    "timestamp",
+    "student_id",
+    "last_name",
+    "first_name",
+    "email",
+    "raw_score",
+    "late_submission_penalty",
+    "score",
+    "max_score",
+)
+FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
+
+
+def guarded(value: Any) -> str:
+    """A field of text, with an apostrophe in front if it could be a formula."""
+    text = "" if value is None else str(value)
+    risky = text.startswith(FORMULA) or text.lstrip().startswith(FORMULA)
+    return "'" + text if risky else text
+
+
+def rows(gradebook: Gradebook, assignments: list, students: list) -> Iterator[list[str]]:
+    """One row per assignment and student; empty lists mean all of them."""
+    for assignment in gradebook.assignments:
+        if assignments and assignment.name not in map(str, assignments):
+            continue
+        for student in gradebook.students:
+            if students and student.id not in map(str, students):
+                continue
+            try:
+                found = gradebook.find_submission(assignment.name, student.id)
+            except MissingEntry:
+                timestamp, raw, penalty = None, 0.0, 0.0
+            else:
+                timestamp, raw = found.timestamp, found.score
+                penalty = found.late_submission_penalty or 0.0
+            text = [assignment.name, assignment.duedate, timestamp, student.id]
+            text += [student.last_name, student.first_name, student.email]
+            marks = [raw, penalty, max(0.0, raw - penalty), assignment.max_score]
+            yield [*map(guarded, text), *(f"{float(mark):.6g}" for mark in marks)]
+
+
+class SafeCsv(ExportPlugin):
+    """nbgrader's CSV, quoted, and guarded against formulas."""
+
+    def export(self, gradebook: Gradebook) -> None:
+        """Write the grades to the file named by `--to`, or to grades.csv."""
+        path = Path(self.to or "grades.csv")
+        self.log.info("Exporting grades to %s", path)
+        with path.open("w", encoding="utf-8", newline="") as stream:
+            writer = csv.writer(stream)
+            writer.writerow(COLUMNS)
+            writer.writerows(rows(gradebook, self.assignment, self.student))
