@@ -1,0 +1,126 @@
+"""Masking: what a query may see, in training and while a sequence is written token by token.
+
+Sources: A. Vaswani et al., "Attention is all you need" (2017), sections 3.2.1 and 3.2.3 for the
+mask and its −∞; N. Shazeer, "Fast Transformer Decoding" (2019) for decoding with a cache.
+"""
+
+import math
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor, nn
+
+
+def padding_mask(
+    lengths: Int[Tensor, "batch"], max_len: int | None = None
+) -> Bool[Tensor, "batch 1 1 max_len"]:
+    """Say which positions of a padded batch hold a token: True up to each length, then False.
+
+    Shapes: lengths `(B,)`, integers ≥ 0 → boolean `(B, 1, 1, max_len)`, which broadcasts over the
+    heads and over the queries. `max_len` defaults to the longest length. Raises `ValueError`,
+    naming both numbers, where a length is above `max_len`.
+    """
+    ### BEGIN SOLUTION
+    longest = int(lengths.max())
+    max_len = longest if max_len is None else max_len
+    if longest > max_len:
+        raise ValueError(f"a sequence of length {longest} does not fit into max_len {max_len}")
+    position = torch.arange(max_len, device=lengths.device)  # (max_len,)
+    return (position < lengths[:, None])[:, None, None, :]  # (B, 1, 1, max_len)
+    ### END SOLUTION
+
+
+def causal_mask(
+    n_q: int, n_k: int | None = None, device: torch.device | str | None = None
+) -> Bool[Tensor, "n_q n_k"]:
+    """Let each query see the keys up to its own position, the last query all of them.
+
+    Shapes: → boolean `(n_q, n_k)` on `device`; `n_k` defaults to `n_q`. The queries are the last
+    `n_q` of the `n_k` positions: query i stands at position i + n_k − n_q. With more queries than
+    keys, the first n_q − n_k see nothing. Source: Vaswani et al. (2017), section 3.2.3.
+    """
+    ### BEGIN SOLUTION
+    n_k = n_q if n_k is None else n_k
+    everything = torch.ones(n_q, n_k, dtype=torch.bool, device=device)
+    return everything.tril(diagonal=n_k - n_q)
+    ### END SOLUTION
+
+
+def masked_softmax(
+    scores: Float[Tensor, "*batch n_k"], mask: Bool[Tensor, "..."] | None = None
+) -> Float[Tensor, "*batch n_k"]:
+    """Turn scores into weights over the last axis; what the mask forbids gets exactly 0.
+
+    Shapes: scores `(..., n_k)` → the same; mask, boolean, True = *may attend*, broadcasts to it.
+    A row in which nothing may be attended to is all zeros, and gradients are finite everywhere.
+    Scores of ±1e4 and of −inf give finite weights, so long as a row has a finite score to attend
+    to. The dtype is kept. Source: Vaswani et al. (2017), section 3.2.3.
+    """
+    ### BEGIN SOLUTION
+    if mask is not None:
+        scores = scores.masked_fill(~mask, float("-inf"))
+    nothing = scores.isneginf().all(dim=-1, keepdim=True)  # (..., 1)
+    weights = torch.softmax(scores.masked_fill(nothing, 0.0), dim=-1)
+    return weights.masked_fill(nothing, 0.0)
+    ### END SOLUTION
+
+
+def additive_mask(
+    mask: Bool[Tensor, "*shape"], dtype: torch.dtype = torch.float32
+) -> Float[Tensor, "*shape"]:
+    """Turn a boolean mask into one that is added to the scores: 0 where True, the least elsewhere.
+
+    Shapes: any → the same, of `dtype`, with `torch.finfo(dtype).min` where the mask is False.
+    Raises `TypeError` where `dtype` is not a floating-point one.
+    """
+    ### BEGIN SOLUTION
+    if not dtype.is_floating_point:
+        raise TypeError(f"an additive mask needs a floating-point dtype, not {dtype}")
+    allowed = torch.zeros(mask.shape, dtype=dtype, device=mask.device)
+    return allowed.masked_fill(~mask, torch.finfo(dtype).min)
+    ### END SOLUTION
+
+
+def masked_attention(
+    query: Float[Tensor, "*batch n_q d_k"],
+    key: Float[Tensor, "*batch n_k d_k"],
+    value: Float[Tensor, "*batch n_k d_v"],
+    mask: Bool[Tensor, "..."] | None = None,
+) -> tuple[Float[Tensor, "*batch n_q d_v"], Float[Tensor, "*batch n_q n_k"]]:
+    """Attend, each query to the keys its mask allows: softmax(QKᵀ / √d_k, masked) V.
+
+    Shapes: query `(..., n_q, d_k)`, key `(..., n_k, d_k)`, value `(..., n_k, d_v)` →
+    `(output, weights)` of shapes `(..., n_q, d_v)` and `(..., n_q, n_k)`. The mask is boolean, True
+    = *may attend*, and broadcasts to the weights. A query that may attend to nothing gets zero
+    weights and a zero output. Source: Vaswani et al. (2017), equation 1.
+    """
+    ### BEGIN SOLUTION
+    scores = query @ key.transpose(-2, -1) / math.sqrt(query.shape[-1])  # (..., n_q, n_k)
+    weights = masked_softmax(scores, mask)
+    return weights @ value, weights  # (..., n_q, d_v), (..., n_q, n_k)
+    ### END SOLUTION
+
+
+def attend_with_cache(
+    attention: nn.Module,
+    x: Float[Tensor, "batch t d_model"],
+    cache: tuple[Float[Tensor, "batch heads past d_k"], ...] | None = None,
+) -> tuple[Float[Tensor, "batch t d_model"], tuple[Float[Tensor, "batch heads total d_k"], ...]]:
+    """Attend from t new positions to all so far, and hand on the keys and values for the next call.
+
+    `attention` is a `blocks.MultiHeadAttention`: linear layers `W_q`, `W_k`, `W_v`, `W_o`, and
+    `num_heads`. Shapes: x `(B, t, d_model)`, t ≥ 1; cache `(k, v)`, each `(B, H, T, d_k)`, or None
+    at the start → `(output, new_cache)`: `(B, t, d_model)` and `(k, v)`, each `(B, H, T + t, d_k)`.
+    The outputs are those of one causal pass over all T + t positions, dropout aside; the cache that
+    came in stays as it is. Source: Shazeer (2019), "Fast Transformer Decoding".
+    """
+    ### BEGIN SOLUTION
+    projections = (attention.W_q(x), attention.W_k(x), attention.W_v(x))
+    split = (p.unflatten(-1, (attention.num_heads, -1)).transpose(1, 2) for p in projections)
+    q, k, v = split  # each (B, H, t, d_k)
+    if cache is not None:
+        k = torch.cat([cache[0], k], dim=2)  # (B, H, T + t, d_k)
+        v = torch.cat([cache[1], v], dim=2)  # (B, H, T + t, d_k)
+    heads, _ = masked_attention(q, k, v, causal_mask(q.shape[2], k.shape[2], x.device))
+    return attention.W_o(heads.transpose(1, 2).flatten(2)), (k, v)  # (B, t, d_model)
+    ### END SOLUTION
