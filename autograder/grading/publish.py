@@ -13,10 +13,13 @@ def build_book(root: Path, *, strict: bool = True) -> Path:
     With `strict`, a warning or a reference that leads nowhere is an error. Raises `RuntimeError`
     with what Sphinx said.
     """
-    command = [sys.executable, "-m", "jupyter_book.cli.main", "build", "."]
+    command = [str(Path(sys.executable).with_name("jupyter-book")), "build", "."]
     command += ["--path-output", str(OUTPUT), "--quiet"]
     command += ["-W", "-n", "--keep-going"] if strict else []
     done = subprocess.run(command, cwd=root, capture_output=True, text=True, check=False)
+    html = root / OUTPUT / "_build" / "html"
     if done.returncode:
-        raise RuntimeError(f"the book does not build:\n{done.stderr or done.stdout}")
-    return root / OUTPUT / "_build" / "html"
+        reports = [path.read_text(encoding="utf-8") for path in html.glob("reports/**/*.err.log")]
+        said = "\n".join([done.stderr or done.stdout, *reports])
+        raise RuntimeError(f"the book does not build:\n{said}")
+    return html

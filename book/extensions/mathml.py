@@ -18,8 +18,7 @@ logger = logging.getLogger(__name__)
 TEMML = Path(__file__).parent / "vendor" / "temml.min.js"
 BRIDGE = """
 function render(tex, display) {
-  const options = {displayMode: display, throwOnError: true, wrap: display ? "none" : "tex"};
-  return temml.renderToString(tex, options);
+  return temml.renderToString(tex, {displayMode: display, throwOnError: true, wrap: "none"});
 }
 """
 

@@ -65,8 +65,7 @@ def show_stubs(app: Sphinx, doctree: nodes.document) -> None:
 
 def _heading(name: str, title: str, points: float) -> nodes.container:
     line = nodes.paragraph()
-    line += nodes.strong("", "Exercise")
-    line += nodes.inline("", title, classes=["exercise-title"])
+    line += nodes.strong("", title)
     worth = f"{points:g} point{'' if points == 1 else 's'}"
     line += nodes.inline("", worth, classes=["exercise-points"])
     return nodes.container("", line, classes=["exercise-head"], ids=[f"exercise-{name}"])
@@ -86,9 +85,13 @@ def prepare(app: Sphinx, config) -> None:
     paths = [str(ROOT), os.environ.get("PYTHONPATH", "")]
     os.environ["PYTHONPATH"] = os.pathsep.join(path for path in paths if path)
     config.nb_execution_cache_path = str(ROOT / config.nb_execution_cache_path)
+    own = sorted(Path(__file__).parent.glob("*.py"))
+    config.extensions_digest = hashlib.sha256(b"".join(p.read_bytes() for p in own)).hexdigest()
 
 
 def setup(app: Sphinx) -> dict:
+    # Sphinx reads all pages again when this changes, and so when an extension has changed
+    app.add_config_value("extensions_digest", "", "env")
     app.connect("config-inited", prepare, priority=100)
     app.connect("source-read", mark_version)
     app.connect("doctree-read", show_stubs)
