@@ -154,7 +154,7 @@ def explorable(name: str, title: str, description: str, still: str, data: Mappin
     payload = json.dumps(data, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c")
     return Explorable(
         f'<figure class="explorable" data-explorable="{escape(name)}">'
-        f"<figcaption><strong>{escape(title)}</strong> {escape(description)}</figcaption>"
+        f"<figcaption><p><strong>{escape(title)}</strong> {escape(description)}</p></figcaption>"
         f'{still}<div data-part="controls"></div>'
         f'<script type="application/json">{payload}</script></figure>'
     )

@@ -2,7 +2,7 @@
 // reference, computed when the book was built; the weights of the query are computed here, by the
 // same formula, after it has been tried on a case whose answer the reference gave.
 
-import { announcer, scale, slider } from "./core.js";
+import { announcer, scale, slider } from "./parts.js";
 
 /** softmax over the keys of −½((query − key) w)². */
 export function gaussianWeights(query, keys, w) {
