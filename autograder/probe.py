@@ -16,8 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from autograder.exercises.declaration import Raised, Record, Run, Step
-from autograder.values import Array, Previous, Recipe, Strided, as_array
+from autograder.exercises.declaration import APPLY, Raised, Record, Run, Step
+from autograder.values import Array, Opaque, Previous, Recipe, Strided, as_array
 
 MISSING = object()  # stands for an answer whose name is not defined
 _RECIPES = ("autograder.blocks", "autograder.exercises.")
@@ -46,8 +46,11 @@ def _probe(answer: Any, run: Run, device: str, state: "GlobalState") -> Record:
             args, kwargs = _arguments(step, values, device, run.gradients)
             state.watch(*args, *kwargs.values())
             sent.append((args, kwargs))
-            method = getattr(target, step.method) if step.method else target
-            values.append(method(*args, **kwargs))
+            if step.method == APPLY:
+                called, *args = args
+            else:
+                called = getattr(target, step.method) if step.method else target
+            values.append(called(*args, **kwargs))
         stage = "backward"
         gradients = _gradients(target, values, sent) if run.gradients else {}
     except KeyboardInterrupt:
@@ -75,7 +78,8 @@ def snapshot(value: Any) -> Any:
         return tuple(items) if isinstance(value, tuple) else items
     if isinstance(value, Mapping):
         return {str(k): snapshot(v) for k, v in list(value.items())[:1000]}
-    return value
+    plain = value is None or isinstance(value, (bool, int, float, str, Opaque))
+    return value if plain else Opaque(type(value).__name__)
 
 
 class _LoadError(Exception):
@@ -202,11 +206,10 @@ def _gradients(target: Any, values: list, sent: list[tuple[list, dict]]) -> dict
         leaves |= {f"parameter {name}": p for name, p in target.named_parameters()}
     if isinstance(total, float):
         return dict.fromkeys(leaves)
-    grads = torch.autograd.grad(total, list(leaves.values()), allow_unused=True)
-    return {
-        name: None if grad is None else as_array(grad)
-        for name, grad in zip(leaves, grads, strict=True)
-    }
+    wanted = {name: leaf for name, leaf in leaves.items() if leaf.requires_grad}
+    grads = torch.autograd.grad(total, list(wanted.values()), allow_unused=True)
+    found = zip(wanted, grads, strict=True)
+    return dict.fromkeys(leaves) | {k: None if g is None else as_array(g) for k, g in found}
 
 
 def _tensors(value: Any):
@@ -226,11 +229,13 @@ def _quarantine(seed: int) -> Iterator["GlobalState"]:
     np.random.seed(seed)
     random.seed(seed)
     torch = sys.modules.get("torch")
-    if torch is not None:
-        torch.manual_seed(seed)
+    if torch is not None:  # torch.manual_seed formats a stack trace for GPUs that are not there
+        seeded = torch if torch.cuda.is_available() else torch.default_generator
+        seeded.manual_seed(seed)
     state = GlobalState()
     try:
-        yield state
+        with np.errstate():
+            yield state
     finally:
         np.random.set_state(generators["NumPy's random state"])
         random.setstate(generators["Python's random state"])
@@ -261,6 +266,7 @@ class GlobalState:
     @staticmethod
     def look() -> dict[str, Any]:
         state = {name: _plain(value) for name, value in _generators().items()}
+        state["NumPy's error handling"] = np.geterr()
         torch = sys.modules.get("torch")
         if torch is not None:
             state["torch's default dtype"] = torch.get_default_dtype()
@@ -285,10 +291,8 @@ class GlobalState:
 
 def _plain(state: Any) -> Any:
     if isinstance(state, tuple):
-        return tuple(_plain(part) for part in state)
-    if hasattr(state, "numpy"):
-        state = state.numpy()
-    return state.tobytes() if isinstance(state, np.ndarray) else state
+        return tuple(p.tobytes() if isinstance(p, np.ndarray) else p for p in state)
+    return state.numpy().tobytes()
 
 
 def _describe(error: BaseException, during: str) -> Raised:

@@ -89,9 +89,12 @@ def as_array(value: Any) -> Array | None:
         if torch is None or not isinstance(value, torch.Tensor):
             return None
         dtype = str(value.dtype).removeprefix("torch.")
-        tensor = value.detach().cpu().resolve_conj().resolve_neg()
+        if value.layout != torch.strided or value.is_meta or value.is_quantized:
+            return None
+        tensor = value.detach().cpu().resolve_neg()
         tensor = tensor.float() if dtype in ("bfloat16", "float16") else tensor
-        return Array(tensor.numpy().copy(), "torch", dtype, value.device.type)
+        data = tensor.numpy().copy() if not tensor.is_complex() else None
+        return None if data is None else Array(data, "torch", dtype, value.device.type)
     if data.dtype.kind not in _PLAIN_KINDS:
         return None
     return Array(data, kind, data.dtype.name)

@@ -32,7 +32,7 @@ def tolerance(expected: Array, device: str = "cpu") -> tuple[float, float]:
 
 
 def compare(value: Any, expected: Any, what: str = "the result") -> Finding:
-    """Whether `value` is `expected` up to the tolerance of its dtype; if not, what is wrong with it.
+    """Whether `value` is `expected` up to the tolerance of its dtype; if not, what is wrong.
 
     Structure, shape and kind (NumPy, torch) are compared; dtypes are another aspect's business.
     """
@@ -97,8 +97,8 @@ def _numeric(value: Any) -> Array | None:
     if isinstance(value, Array):
         return value
     if isinstance(value, (bool, int, float)):
-        dtype = "float64" if isinstance(value, float) else np.asarray(value).dtype.name
-        return Array(np.asarray(value), "number", dtype)
+        data = np.asarray(value)
+        return None if data.dtype == object else Array(data, "number", data.dtype.name)
     return None
 
 
@@ -112,6 +112,8 @@ def describe(value: Any) -> str:
         return f"of type {value.type_name}"
     if isinstance(value, (tuple, list)):
         return f"a {type(value).__name__} of {len(value)}"
+    if isinstance(value, int) and value.bit_length() > 64:
+        return "a huge integer"
     if value is None or isinstance(value, (bool, int, float, str)):
         return repr(value)[:60]
     return f"of type {type(value).__name__}"
@@ -160,18 +162,24 @@ def each(judge: Callable[[Trial], Finding]) -> Callable[[Sequence[Trial]], Findi
     def judge_all(trials: Sequence[Trial]) -> Finding:
         if not trials:
             return _wrong("nothing was run")
-        return worst(
-            [raised_finding(t.record.raised) if t.record.raised else judge(t) for t in trials]
-        )
+        return worst([_judge_one(t, judge) for t in trials])
 
     return judge_all
+
+
+def _judge_one(trial: Trial, judge: Callable[[Trial], Finding]) -> Finding:
+    if trial.record.raised:
+        return raised_finding(trial.record.raised)
+    if len(trial.record.values) != len(trial.run.steps):
+        return _wrong(f"{len(trial.record.values)} results; {len(trial.run.steps)} are asked")
+    return judge(trial)
 
 
 # --- the kinds of aspect ------------------------------------------------------------------------
 
 
 def equals_reference(
-    title: str, points: float, hint: str, runs: Runs, part: int | None = None
+    title: str, points: float, hint: str, runs: Runs, *, part: int | None = None
 ) -> Aspect:
     """The results are those of the reference. `part` looks at one part of a tuple only."""
 
@@ -193,9 +201,10 @@ def has_property(
     hint: str,
     runs: Runs,
     holds: Callable[[Run, Record], str | None],
+    *,
     only_if_right: bool = False,
 ) -> Aspect:
-    """A property of the result alone: `holds(run, record)` says in a line what is wrong, or None."""
+    """A property of the result: `holds(run, record)` says in a line what is wrong, or None."""
 
     def judge(trial: Trial) -> Finding:
         problem = holds(trial.run, trial.record)
@@ -209,8 +218,7 @@ def inputs_untouched(points: float, runs: Runs) -> Aspect:
 
     def judge(trial: Trial) -> Finding:
         for key in trial.record.changed:
-            name = key.split(".", 1)[1]
-            name = trial.arguments[int(name)] if name.isdigit() else name
+            name = _argument(key.rpartition(".")[2], trial.arguments)
             return _wrong(f"the call changed its argument {name} in place")
         return Finding(True)
 
@@ -233,9 +241,8 @@ def dtypes_kept(points: float, hint: str, runs: Runs) -> Aspect:
     """Every array in the result has the reference's dtype, and the result its type."""
 
     def judge(trial: Trial) -> Finding:
-        return worst(
-            [_same_dtype(v, e) for v, e in zip(trial.record.values, trial.expected.values)]
-        )
+        pairs = zip(trial.record.values, trial.expected.values, strict=True)
+        return worst([_same_dtype(v, e) for v, e in pairs])
 
     return Aspect("dtype", points, hint, runs, each(judge), True)
 
@@ -266,6 +273,7 @@ def raises(
     hint: str,
     runs: Runs,
     error: type[Exception],
+    *,
     naming: Callable[[Run], Sequence[Any]] = lambda run: (),
 ) -> Aspect:
     """Each run ends in `error`, whose text holds everything that `naming(run)` lists."""
@@ -312,10 +320,15 @@ def gradients_match(title: str, points: float, hint: str, runs: Runs) -> Aspect:
 
 
 def _gradient_name(name: str, arguments: Sequence[str]) -> str:
-    last = name.rsplit(".", 1)[-1]
     if name.startswith("parameter "):
         return f"the gradient of {name}"
-    return f"the gradient of {arguments[int(last)] if last.isdigit() else last}"
+    return f"the gradient of {_argument(name.rpartition('.')[2], arguments)}"
+
+
+def _argument(name: str, arguments: Sequence[str]) -> str:
+    """The name of an argument that a record knows by its position or by its name."""
+    known = dict(zip(map(str, range(len(arguments))), arguments, strict=True))
+    return known.get(name, name[:40])
 
 
 # --- helpers for declarations -------------------------------------------------------------------

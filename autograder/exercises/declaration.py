@@ -21,9 +21,16 @@ __all__ = [
 ]  # fmt: skip
 
 
+APPLY = "()"  # as a step's method: call its first argument with the others
+
+
 @dataclass(frozen=True)
 class Step:
-    """One call: positional and keyword arguments, and the method ("" calls the object itself)."""
+    """One call: positional and keyword arguments, and the method ("" calls the object itself).
+
+    With the method `APPLY`, the first argument is called with the others instead: a `Previous`
+    module to see what has become of it, or a `Recipe` that looks at one.
+    """
 
     args: tuple = ()
     kwargs: Mapping[str, Any] = field(default_factory=dict)
@@ -53,6 +60,10 @@ class Run:
         """The same run with one more call of the same object."""
         return replace(self, steps=(*self.steps, Step(args, kwargs)))
 
+    def then_apply(self, *args: Any, **kwargs: Any) -> "Run":
+        """The same run with one more step: the first argument, called with the others."""
+        return replace(self, steps=(*self.steps, Step(args, kwargs, APPLY)))
+
     def with_gradients(self) -> "Run":
         return replace(self, gradients=True)
 
@@ -69,7 +80,7 @@ def module(*args: Any, state: Mapping[str, Any] | None = None, **kwargs: Any) ->
 
 @dataclass(frozen=True)
 class Raised:
-    """An exception: the names of its type and of that type's bases, its text, where it came from."""
+    """An exception: the names of its type and its type's bases, its text, where it came from."""
 
     types: tuple[str, ...]
     message: str
@@ -138,7 +149,7 @@ class Aspect:
 
 @dataclass(frozen=True)
 class Exercise:
-    """What is asked of one function or class. `arguments` names the call's arguments for messages."""
+    """What is asked of one function or class. `arguments` names those of the call, for messages."""
 
     name: str
     title: str

@@ -39,9 +39,11 @@ def _softmax_axes(draw: Draw) -> Sequence[Run]:
     return [
         call(draw.normal(4)),
         call(draw.normal(2, 3, 4), axis=1),
-        call(draw.normal(3, 4), axis=0),
+        call(draw.normal(3, 4), 0),
         call(draw.normal(2, 3, 2, 5), axis=-2),
         call(Strided(draw.normal(4, 3))),
+        call(scores=draw.normal(3, 3)),
+        call(draw.integers(-3, 3, 3, 3), axis=0),
     ]
 
 
@@ -49,6 +51,7 @@ def _softmax_large(draw: Draw) -> Sequence[Run]:
     return [
         call(draw.uniform(-1.0, 1.0, 3, 4) + 1e4),
         call(draw.uniform(-1.0, 1.0, 3, 4) - 1e4),
+        call(draw.uniform(-1.0, 1.0, 3, 3) + np.array([[1e4], [0.0], [-1e4]])),
         call(draw.uniform(-1e4, 1e4, 4, 6)),
     ]
 
@@ -56,13 +59,13 @@ def _softmax_large(draw: Draw) -> Sequence[Run]:
 def _softmax_masked(draw: Draw) -> Sequence[Run]:
     scores = draw.normal(4, 5)
     scores[0, 1:3] = scores[2, 4] = -np.inf
-    return [call(scores)]
+    return [call(scores), call(scores - 1e4)]
 
 
 def _softmax_nothing(draw: Draw) -> Sequence[Run]:
     scores = draw.normal(4, 5)
     scores[1] = -np.inf
-    return [call(scores), call(np.full(3, -np.inf))]
+    return [call(scores), call(np.full(3, -np.inf)), call(scores.T.copy(), axis=0)]
 
 
 def _softmax_dtypes(draw: Draw) -> Sequence[Run]:
@@ -89,8 +92,8 @@ SOFTMAX = Exercise(
         equals_reference(
             "weights of random scores",
             1.0,
-            "exp of each score, divided by the sum of exp over the last axis. Keep that axis in the "
-            "sum (keepdims=True), so that every row is divided by its own sum.",
+            "exp of each score, divided by the sum of exp over the last axis. Keep that axis in "
+            "the sum (keepdims=True), so that every row is divided by its own sum.",
             _softmax_random,
         ),
         equals_reference(
@@ -126,7 +129,7 @@ SOFTMAX = Exercise(
             "float32 stays float32 and integers become float64: build on the array you are given.",
             _softmax_dtypes,
         ),
-        inputs_untouched(0.25, _softmax_random),
+        inputs_untouched(0.25, lambda draw: [*_softmax_random(draw), *_softmax_masked(draw)]),
     ),
 )
 
@@ -137,7 +140,8 @@ def _scores_runs(draw: Draw) -> Sequence[Run]:
     return [
         call(draw.normal(3), draw.normal(5), draw.number(1.5, 3.0)),
         call(draw.normal(4), draw.normal(2), draw.number(0.2, 0.7)),
-        call(draw.normal(3), draw.normal(4)),
+        call(key=draw.normal(4), query=draw.normal(3)),
+        call(draw.normal(2), draw.normal(3), 300.0),
     ]
 
 
@@ -150,7 +154,8 @@ def _scores_square(draw: Draw) -> Sequence[Run]:
 
 
 def _scores_integers(draw: Draw) -> Sequence[Run]:
-    return [call(draw.integers(-4, 4, 3), draw.integers(-4, 4, 5), 2)]
+    query, key = draw.integers(-4, 4, 3), draw.integers(-4, 4, 5)
+    return [call(query, key, 3), call(query, key + 1)]
 
 
 GAUSSIAN_SCORES = Exercise(
@@ -190,6 +195,8 @@ def _nw_runs(draw: Draw) -> Sequence[Run]:
         call(draw.normal(3), draw.normal(5), draw.normal(5), draw.number(1.5, 3.0)),
         call(draw.normal(6), draw.normal(2), draw.normal(2), draw.number(0.3, 0.7)),
         call(draw.normal(4), draw.normal(4), draw.normal(4)),
+        call(value=draw.normal(3), key=draw.normal(3), query=draw.normal(1), w=1.0),
+        call(draw.integers(-3, 3, 3), draw.integers(-3, 3, 4), draw.integers(-9, 9, 4)),
     ]
 
 
@@ -197,6 +204,7 @@ def _nw_vectors(draw: Draw) -> Sequence[Run]:
     return [
         call(draw.normal(3), draw.normal(5), draw.normal(5, 2), draw.number(1.5, 3.0)),
         call(draw.normal(2), draw.normal(3), draw.normal(3, 1)),
+        call(draw.normal(4), draw.normal(4), draw.normal(4, 4)),
     ]
 
 
@@ -251,12 +259,13 @@ NADARAYA_WATSON = Exercise(
 
 def _kernel_runs(kernel: str):
     def runs(draw: Draw) -> Sequence[Run]:
-        key = np.sort(draw.uniform(-1.0, 1.0, 6))
-        spread = draw.uniform(-1.0, 1.0, 4)
+        key = np.linspace(-1.2, 1.2, 6) + draw.uniform(-0.2, 0.2, 6)
+        query = key[[4, 0, 5, 1]] + draw.uniform(-0.2, 0.2, 4)  # each with a key in reach
         return [
-            call(spread, key, kernel, draw.number(1.6, 1.9)),
-            call(spread, key, kernel, draw.number(0.5, 0.7)),
+            call(query, key, kernel, draw.number(1.6, 1.9)),
+            call(query, key, kernel, draw.number(0.5, 0.7)),
             call(draw.uniform(-0.5, 0.5, 3), draw.uniform(-0.4, 0.4, 3), kernel),
+            call(w=0.8, kernel=kernel, key=key[:3], query=query[:1]),
         ]
 
     return runs
@@ -274,7 +283,7 @@ def _kernel_nothing(draw: Draw) -> Sequence[Run]:
 
 
 def _kernel_unknown(draw: Draw) -> Sequence[Run]:
-    return [call(draw.normal(2), draw.normal(3), name) for name in ("triangle", "Gaussian")]
+    return [call(draw.normal(2), draw.normal(3), name) for name in ("triangle", "cosine")]
 
 
 KERNEL_WEIGHTS = Exercise(
@@ -316,10 +325,9 @@ KERNEL_WEIGHTS = Exercise(
         raises(
             "an unknown kernel",
             0.25,
-            "Raise ValueError for any name but the three, and say which name it was.",
+            "Raise ValueError for any name but the three.",
             _kernel_unknown,
             ValueError,
-            naming=lambda run: (run.steps[0].args[2],),
         ),
         inputs_untouched(0.25, _kernel_runs("epanechnikov")),
     ),
@@ -328,24 +336,24 @@ KERNEL_WEIGHTS = Exercise(
 # --- attention_pool -----------------------------------------------------------------------------
 
 
-def dot_product(query: np.ndarray, key: np.ndarray) -> np.ndarray:
+def dot_product(q: np.ndarray, k: np.ndarray) -> np.ndarray:
     """Scores `(n_q, n_k)` of vectors: the dot product of every query with every key."""
-    return np.einsum("qd,kd->qk", query, key)
+    return np.einsum("qd,kd->qk", q, k)
 
 
-def signed_distance(query: np.ndarray, key: np.ndarray) -> np.ndarray:
-    """Scores `(n_q, n_k)` of numbers that change sign when query and key are swapped."""
-    return np.subtract.outer(query, 2 * key)
+def signed_distance(q: np.ndarray, k: np.ndarray) -> np.ndarray:
+    """Scores `(n_q, n_k)` of numbers that change when query and key are swapped."""
+    return np.sin(np.subtract.outer(q, 2 * k)) + np.multiply.outer(q, k)
 
 
-def mixed_lengths(query: np.ndarray, key: np.ndarray) -> np.ndarray:
+def mixed_lengths(q: np.ndarray, k: np.ndarray) -> np.ndarray:
     """Scores `(n_q, n_k)` for queries and keys of different length: product of their sums."""
-    return np.multiply.outer(query.sum(-1), key.sum(-1))
+    return np.multiply.outer(q.sum(-1), k.sum(-1))
 
 
-def huge_scores(query: np.ndarray, key: np.ndarray) -> np.ndarray:
+def huge_scores(q: np.ndarray, k: np.ndarray) -> np.ndarray:
     """Scores `(n_q, n_k)` of about ±1e4."""
-    return 1e4 * np.sin(np.add.outer(query, 3 * key))
+    return 1e4 * np.sin(np.add.outer(q, 3 * k))
 
 
 _HERE = "autograder.exercises.kernel_regression:"
@@ -356,6 +364,7 @@ def _pool_numbers(draw: Draw) -> Sequence[Run]:
     return [
         call(draw.normal(3), draw.normal(5), draw.normal(5), score),
         call(draw.normal(4), draw.normal(4), draw.normal(4), score),
+        call(score=score, value=draw.normal(3, 1), key=draw.normal(3), query=draw.normal(1)),
     ]
 
 
@@ -411,7 +420,8 @@ def _loo_runs(draw: Draw) -> Sequence[Run]:
     return [
         call(draw.uniform(0.0, 3.0, 6), draw.normal(6), draw.number(1.5, 3.0)),
         call(draw.uniform(0.0, 3.0, 9), draw.normal(9), draw.number(0.3, 0.7)),
-        call(draw.uniform(0.0, 3.0, 4), draw.normal(4), 1.0),
+        call(w=1.0, y=draw.normal(4), x=draw.uniform(0.0, 3.0, 4)),
+        call(draw.permutation(5), draw.integers(-5, 5, 5), 1),
     ]
 
 
@@ -472,20 +482,24 @@ def _model_runs(draw: Draw) -> Sequence[Run]:
         module(draw.number(1.5, 3.0)).then(*_model_arguments(draw, 3, 5)),
         module(draw.number(0.3, 0.7)).then(*_model_arguments(draw, 4, 4)),
         module().then(*_model_arguments(draw, 2, 6, 3)),
+        module(w=1.5).then(value=draw.tensor(3), key=draw.tensor(3), query=draw.tensor(1)),
     ]
 
 
 def _model_loaded(draw: Draw) -> Sequence[Run]:
     state = {"w": tensor(draw.number(1.5, 3.0), "float32")}
-    return [module(state=state).then(*_model_arguments(draw, 4, 5))]
+    first, second = _model_arguments(draw, 4, 5), _model_arguments(draw, 4, 5)
+    return [module(state=state).then(*first).then(*second)]
 
 
 def _model_exclude(draw: Draw) -> Sequence[Run]:
     x, y = draw.tensor(5), draw.tensor(5)
-    query, key, value = _model_arguments(draw, 6, 4)
+    twins = tensor([0.0, 1.0, 0.0, 2.0], "float32")
     return [
-        module(draw.number(1.5, 3.0)).then(x, x, y, exclude_self=True),
-        module(draw.number(0.3, 0.7)).then(query, key, value, exclude_self=True),
+        module(draw.number(1.5, 3.0)).then(x, x, y, exclude_self=True).then(x, x, y),
+        module(draw.number(0.3, 0.7)).then(*_model_arguments(draw, 6, 4), exclude_self=True),
+        module().then(*_model_arguments(draw, 3, 5, 2), True),
+        module(draw.number(0.3, 0.7)).then(twins, twins, draw.tensor(4), exclude_self=True),
     ]
 
 

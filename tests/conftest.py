@@ -1,0 +1,61 @@
+"""What all tests share: the matrix of known answers, printed after the run and kept as JSON."""
+
+import json
+from collections.abc import Iterable
+from pathlib import Path
+
+import pytest
+
+MATRIX = Path("build") / "matrix.json"
+
+
+def pytest_terminal_summary(
+    terminalreporter: pytest.TerminalReporter, config: pytest.Config
+) -> None:
+    """Print how many mistakes are caught and named, and how many right answers get full marks.
+
+    The whole matrix is written to `build/matrix.json`; a run of some tests only leaves it alone.
+    """
+    reports = [r for group in terminalreporter.stats.values() for r in group]
+    found = [
+        entry
+        for report in reports
+        for key, entry in getattr(report, "user_properties", ())
+        if key == "matrix" and report.when == "call"
+    ]
+    if not found:
+        return
+    exercises = _by_exercise(found)
+    terminalreporter.section("known answers")
+    for line in _table(exercises):
+        terminalreporter.write_line(line)
+    if not config.getoption("keyword") and not any("::" in arg for arg in config.args):
+        path = config.rootpath / MATRIX
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(json.dumps({"exercises": exercises}, indent=1) + "\n", encoding="utf-8")
+
+
+def _by_exercise(found: Iterable[list]) -> list[dict]:
+    rows: dict[tuple[str, str], dict] = {}
+    for slug, name, kind, answer, caught, named, full in sorted(found, key=lambda e: e[:2]):
+        empty = {"mistakes": {}, "rights": {}}
+        row = rows.setdefault((slug, name), {"chapter": slug, "exercise": name} | empty)
+        state = {"caught": caught, "named": named} if kind == "mistakes" else {"full": full}
+        row[kind][answer] = state
+    return list(rows.values())
+
+
+def _table(exercises: list[dict]) -> Iterable[str]:
+    yield f"{'exercise':44} {'mistakes':>8} {'caught':>7} {'named':>6} {'rights':>7} {'full':>5}"
+    total = [0] * 5
+    for row in exercises:
+        wrong, right = row["mistakes"].values(), row["rights"].values()
+        counts = [len(wrong), sum(m["caught"] for m in wrong), sum(m["named"] for m in wrong)]
+        counts += [len(right), sum(r["full"] for r in right)]
+        total = [a + b for a, b in zip(total, counts, strict=True)]
+        yield _line(f"{row['chapter']}.{row['exercise']}", counts)
+    yield _line("all", total)
+
+
+def _line(title: str, counts: list[int]) -> str:
+    return "{:44} {:8} {:7} {:6} {:7} {:5}".format(title, *counts)

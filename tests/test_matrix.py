@@ -1,0 +1,114 @@
+"""The grader against the bank of known answers: every mistake is caught and named, nothing else.
+
+The results go into the matrix that `conftest.py` prints after the run.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from functools import cache
+from typing import Any, NamedTuple
+
+import pytest
+
+from autograder.exercises import chapters, exercises_of, find_exercise
+from autograder.exercises.declaration import Record, Run
+from autograder.expected import SEED
+from autograder.grading.reference import known_mistakes, records, reference
+from autograder.verdict import CORRECT, WRONG, Mistake, Verdict, decide
+from solutions.mistakes import banks
+
+EXERCISES = [(slug, exercise.name) for slug in chapters() for exercise in exercises_of(slug)]
+
+
+def known_answers() -> Iterator[tuple[str, str, str, str]]:
+    """Chapter, exercise, kind and name of every known answer, in the book's order."""
+    for slug, name in EXERCISES:
+        with suppress(ModuleNotFoundError):  # test_an_exercise_has_enough_known_answers says so
+            bank = banks(slug)[name]
+            for kind, answers in (("mistakes", bank.mistakes), ("rights", bank.rights)):
+                yield from ((slug, name, kind, answer) for answer in answers)
+
+
+class Inputs(NamedTuple):
+    """An exercise's inputs drawn from one seed, and what reference and mistakes give on them."""
+
+    runs: Sequence[Sequence[Run]]
+    expected: Sequence[Sequence[Record]]
+    mistakes: Sequence[Mistake]
+
+
+@cache
+def inputs(name: str) -> list[Inputs]:
+    """Three sets of inputs for an exercise, those that `check` uses among them."""
+    slug, exercise = find_exercise(name)
+    found = []
+    for seed in (SEED + name.encode(), b"the matrix, once", b"the matrix, twice"):
+        runs = exercise.runs(seed)
+        right = records(reference(slug, name), runs)
+        found.append(Inputs(runs, right, list(known_mistakes(slug, name, runs))))
+    return found
+
+
+def verdicts(name: str, answer: Callable[..., Any]) -> list[Verdict]:
+    """The verdict on an answer with each set of inputs."""
+    _, exercise = find_exercise(name)
+    return [
+        decide(exercise, i.runs, records(answer, i.runs), i.expected, lambda i=i: i.mistakes)
+        for i in inputs(name)
+    ]
+
+
+def failed(verdict: Verdict) -> list[tuple[str, str | None]]:
+    """The aspects that do not hold, each with what is said about it."""
+    return [(a.title, a.error) for a in verdict.aspects if not a.passed]
+
+
+@pytest.mark.parametrize(("slug", "name"), EXERCISES)
+def test_a_reference_earns_full_marks(slug: str, name: str) -> None:
+    for verdict in verdicts(name, reference(slug, name)):
+        assert (verdict.verdict, failed(verdict)) == (CORRECT, [])
+        assert verdict.score == verdict.points > 0
+
+
+@pytest.mark.parametrize(("slug", "name", "kind", "answer"), [*known_answers()])
+def test_a_known_answer_is_judged_as_what_it_is(
+    slug: str,
+    name: str,
+    kind: str,
+    answer: str,
+    record_property: Callable[[str, object], None],
+) -> None:
+    found = verdicts(name, getattr(banks(slug)[name], kind)[answer])
+    caught = all(v.verdict == WRONG and v.score < v.points for v in found)
+    named = all(v.mistake == answer for v in found)
+    full = all(v.verdict == CORRECT and v.score == v.points for v in found)
+    record_property("matrix", [slug, name, kind, answer, caught, named, full])
+    if kind == "rights":
+        assert full, [(v.score, v.mistake, failed(v)) for v in found]
+    else:
+        assert caught, "a mistake earns full marks, or counts as a crash"
+        assert named, f"taken for {[v.mistake for v in found]}"
+        assert all(v.cause for v in found)
+
+
+@pytest.mark.parametrize(("slug", "name"), EXERCISES)
+def test_an_exercise_has_enough_known_answers(slug: str, name: str) -> None:
+    bank = banks(slug)[name]
+    assert len(bank.mistakes) >= 6
+    assert len(bank.rights) >= 4
+
+
+@pytest.mark.parametrize("slug", chapters())
+def test_every_bank_belongs_to_an_exercise(slug: str) -> None:
+    assert sorted(banks(slug)) == sorted(exercise.name for exercise in exercises_of(slug))
+
+
+@pytest.mark.parametrize(("slug", "name"), EXERCISES)
+def test_every_aspect_is_failed_by_some_mistake(slug: str, name: str) -> None:
+    """An aspect that no mistake fails is one that no one knows to work."""
+    exercise = find_exercise(name)[1]
+    needed = Counter({aspect.title: 0 for aspect in exercise.aspects})
+    for answer in banks(slug)[name].mistakes.values():
+        needed.update(a.title for a in verdicts(name, answer)[0].aspects if not a.passed)
+    assert not [title for title, times in needed.items() if not times]
