@@ -86,7 +86,8 @@ def as_array(value: Any) -> Array | None:
         data, kind = np.array(value, copy=True, subok=False), "numpy"
     else:
         torch = sys.modules.get("torch")
-        if torch is None or not isinstance(value, torch.Tensor):
+        tensor_type = getattr(torch, "Tensor", None)  # None while another thread imports torch
+        if tensor_type is None or not isinstance(value, tensor_type):
             return None
         dtype = str(value.dtype).removeprefix("torch.")
         if value.layout != torch.strided or value.is_meta or value.is_quantized:
