@@ -1,0 +1,290 @@
+"""Runs a student's cells and probes what they define; started by `sandbox.Worker`.
+
+TRUST BOUNDARY. This process runs hostile code, and everything in it may be that code's: nothing it
+sends is believed, and nothing worth having ever comes here. It is given cells and arguments; it
+gives back outputs and values. It imports the student's side of `autograder` only.
+
+It speaks over two pipes: a message is its length in 8 bytes and then the bytes of `values.encode`;
+each request gets one reply that bears the request's number. Before the first request the process
+limits itself (resources, and Landlock where the kernel and `sandlock` are there), for good.
+"""
+
+import base64
+import io
+import json
+import os
+import resource
+import struct
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+MEMORY_EXIT = 86  # the exit status that says: out of memory
+FRAME = struct.Struct("<Q")
+_WRITES_PAST_LIMIT = 1_000_000  # then a cell that floods its output is stopped
+_BYTES_PAST_LIMIT = 128 << 20
+_TRACEBACK = 6000
+
+
+def limit_resources(limits: Mapping[str, float]) -> None:
+    """Set what the kernel enforces on this process and all that it starts. Cannot be undone."""
+    memory, file = int(limits["memory_mb"]) << 20, int(limits["file_mb"]) << 20
+    cpu = int(limits["cpu_seconds"])
+    settings = [
+        (resource.RLIMIT_CORE, 0),
+        (resource.RLIMIT_CPU, cpu),
+        (resource.RLIMIT_DATA, memory),
+        (resource.RLIMIT_AS, memory + (8 << 30)),  # libraries map far more than they use
+        (resource.RLIMIT_FSIZE, file),
+        (resource.RLIMIT_NOFILE, 256),
+    ]
+    release = tuple(int(part) for part in os.uname().release.split(".")[:2])
+    if release >= (5, 14):  # earlier kernels count all of the user's processes, not the sandbox's
+        settings.append((resource.RLIMIT_NPROC, int(limits["processes"])))
+    for what, value in settings:
+        hard = resource.getrlimit(what)[1]
+        limit = value if hard == resource.RLIM_INFINITY else min(value, hard)
+        resource.setrlimit(what, (limit, limit))
+
+
+def confine(readable: list[str]) -> bool:
+    """Add Landlock to the namespaces: read the system, write /tmp. Whether the kernel has it."""
+    try:
+        import sandlock
+    except ImportError:
+        return False
+    devices = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty")
+    policy = sandlock.Sandbox(
+        fs_readable=[path for path in [*readable, "/proc", "/dev"] if os.path.exists(path)],
+        fs_writable=["/tmp", *(path for path in devices if os.path.exists(path))],
+    )
+    try:
+        sandlock.confine(policy)
+    except sandlock.SandboxError:
+        return False
+    return True
+
+
+class OutputLimit(RuntimeError):
+    """A cell went on printing long after its output was full."""
+
+
+class Recorder:
+    """Collects a cell's outputs in nbformat's form, up to a number of bytes."""
+
+    def __init__(self, limit: int):
+        self.limit = limit
+        self.begin()
+
+    def begin(self) -> None:
+        self.outputs: list[dict[str, Any]] = []
+        self.room = self.limit
+        self.writes = self.lost = 0
+
+    def stream(self, name: str, text: str) -> None:
+        size = len(text)
+        if size > self.room:
+            self.writes, self.lost = self.writes + 1, self.lost + size
+            if self.writes > _WRITES_PAST_LIMIT or self.lost > _BYTES_PAST_LIMIT:
+                self.writes = self.lost = 0
+                raise OutputLimit("this cell prints without end")
+            text, size = text[: self.room], self.room
+        if not text:
+            return
+        self.room -= size
+        last = self.outputs[-1] if self.outputs else {}
+        if last.get("output_type") == "stream" and last["name"] == name:
+            last["text"].append(text)
+        else:
+            self.outputs.append({"output_type": "stream", "name": name, "text": [text]})
+
+    def display(self, kind: str, data: Mapping[str, Any], count: int | None = None) -> None:
+        shown = {str(mime): _text(value) for mime, value in data.items()}
+        size = sum(map(len, shown.values()))
+        if size > self.room:
+            return self.stream("stderr", "[an output was left out: too large]\n")
+        self.room -= size
+        output = {"output_type": kind, "data": shown, "metadata": {}}
+        self.outputs.append(
+            output | ({"execution_count": count} if kind == "execute_result" else {})
+        )
+        return None
+
+    def error(self, name: str, value: str, lines: list[str]) -> None:
+        text = "\n".join(lines)
+        if len(text) > _TRACEBACK:
+            text = f"{text[: _TRACEBACK // 3]}\n[…]\n{text[-_TRACEBACK * 2 // 3 :]}"
+        error = {"output_type": "error", "ename": name[:200], "evalue": value[:2000]}
+        self.outputs.append(error | {"traceback": text.splitlines()})
+
+    def finished(self) -> bytes:
+        """The outputs as JSON."""
+        if self.lost:
+            lost = f"\n[{self.lost} more characters were printed and left out]\n"
+            self.outputs.append({"output_type": "stream", "name": "stderr", "text": [lost]})
+        for output in self.outputs:
+            if output["output_type"] == "stream":
+                output["text"] = "".join(output["text"])
+        return json.dumps(self.outputs).encode()
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, bytes):
+        return base64.b64encode(value).decode()
+    return value if isinstance(value, str) else json.dumps(value, default=str)
+
+
+class Stream(io.TextIOBase):
+    """What stands in for `sys.stdout` and `sys.stderr`."""
+
+    def __init__(self, recorder: Recorder, name: str):
+        self.recorder, self.name = recorder, name
+
+    encoding = "utf-8"
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, text: str) -> int:
+        if not isinstance(text, str):
+            raise TypeError(f"write() argument must be str, not {type(text).__name__}")
+        self.recorder.stream(self.name, text)
+        return len(text)
+
+
+def make_shell(recorder: Recorder) -> Any:
+    """IPython without a kernel: no sockets, no history, no threads; outputs go to `recorder`."""
+    from IPython.core.displayhook import DisplayHook
+    from IPython.core.displaypub import DisplayPublisher
+    from IPython.core.interactiveshell import InteractiveShell
+    from traitlets import Type
+    from traitlets.config import Config
+
+    class Publisher(DisplayPublisher):
+        def publish(self, data, metadata=None, **_: Any) -> None:
+            recorder.display("display_data", data)
+
+        def clear_output(self, wait: bool = False) -> None:
+            recorder.outputs.clear()
+
+    class Hook(DisplayHook):
+        def write_output_prompt(self) -> None: ...
+
+        def write_format_data(self, format_dict, md_dict=None) -> None:
+            recorder.display("execute_result", format_dict, self.prompt_count)
+
+        def finish_displayhook(self) -> None: ...
+
+    class Shell(InteractiveShell):
+        display_pub_class = Type(Publisher)
+        displayhook_class = Type(Hook)
+
+        def enable_gui(self, gui=None) -> None: ...
+
+        def _showtraceback(self, etype, evalue, stb) -> None:
+            try:
+                value = str(evalue)
+            except Exception:  # noqa: BLE001  (an exception whose own __str__ fails)
+                value = ""
+            recorder.error(getattr(etype, "__name__", str(etype)), value, list(stb))
+
+    config = Config()
+    config.HistoryManager.enabled = False
+    config.HistoryManager.hist_file = ":memory:"
+    config.InteractiveShell.colors = "nocolor"
+    config.InteractiveShell.xmode = "Plain"
+    return Shell.instance(config=config)
+
+
+class Session:
+    """The shell, and what can be asked of it."""
+
+    def __init__(self, output_bytes: int):
+        self.recorder = Recorder(output_bytes)
+        self.shell = make_shell(self.recorder)
+        self.streams = Stream(self.recorder, "stdout"), Stream(self.recorder, "stderr")
+
+    def answer(self, request: Mapping[str, Any]) -> dict[str, Any]:
+        """Do what a request asks. Lets `MemoryError` and worse through."""
+        self.recorder.begin()
+        sys.stdout, sys.stderr = self.streams
+        if request["op"] == "execute":
+            return self.execute(request)
+        return self.probe(request)
+
+    def execute(self, request: Mapping[str, Any]) -> dict[str, Any]:
+        import numpy as np
+
+        name, shell = request["module"], self.shell
+        shell.user_ns["__name__"] = name
+        sys.modules[name] = shell.user_module
+        shell.run_cell(request["source"].data.tobytes().decode(), store_history=True)
+        return {"outputs": np.frombuffer(self.recorder.finished(), np.uint8)}
+
+    def probe(self, request: Mapping[str, Any]) -> dict[str, Any]:
+        from autograder.probe import probe
+        from autograder.records import record_from, record_tree, run_from
+        from autograder.values import encode
+
+        if request["name"] not in self.shell.user_ns:
+            return {"records": None}
+        answer, trees = self.shell.user_ns[request["name"]], []
+        for tree in request["runs"]:
+            try:
+                record = record_tree(probe(answer, run_from(tree), request["device"]))
+                encode(record)
+            except MemoryError:
+                raise
+            except BaseException as error:  # noqa: BLE001  (what came back resists being read)
+                raised = [[type(error).__name__], "its result cannot be read", "", "call"]
+                empty = {"values": (), "gradients": {}, "changed": {}, "side_effects": []}
+                record = record_tree(record_from(empty | {"raised": raised}))
+            trees.append(record)
+        return {"records": trees}
+
+
+def main() -> None:
+    config = json.loads(sys.argv[1])
+    requests, replies = config["requests"], config["replies"]
+    for fd in (requests, replies):
+        os.set_inheritable(fd, False)
+    sys.path.insert(0, config["course"])
+    limit_resources(config["limits"])
+    landlock = confine(config["readable"]) if config["readable"] else False
+
+    from autograder.values import decode, encode
+
+    session, own = Session(int(config["limits"]["output_bytes"])), os.getpid()
+    null = os.open(os.devnull, os.O_RDWR)
+    for fd in (0, 1, 2):  # what is written below Python goes nowhere
+        os.dup2(null, fd)
+
+    def read(size: int) -> bytes:
+        parts = []
+        while size:
+            part = os.read(requests, min(size, 1 << 20))
+            if not part:
+                os._exit(0)  # the judge has closed the door
+            parts.append(part)
+            size -= len(part)
+        return b"".join(parts)
+
+    def write(message: bytes) -> None:
+        view = memoryview(FRAME.pack(len(message)) + message)
+        while view:
+            view = view[os.write(replies, view) :]
+
+    write(encode({"id": 0, "landlock": landlock}))
+    while True:
+        request = decode(read(FRAME.unpack(read(FRAME.size))[0]))
+        try:
+            message = encode({"id": request["id"]} | session.answer(request))
+        except MemoryError:
+            os._exit(MEMORY_EXIT)
+        if os.getpid() != own:
+            os._exit(0)  # a child that the student's code forked and did not end
+        write(message)
+
+
+if __name__ == "__main__":
+    main()
