@@ -8,7 +8,6 @@ import ast
 import builtins
 import hashlib
 import re
-import shutil
 import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -323,12 +322,3 @@ def _write(path: Path, text: str) -> None:
     if not path.is_file() or path.read_text(encoding="utf-8") != text:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
-
-
-def remove_stale(root: Path) -> list[Path]:
-    """Remove the notebooks whose chapter is gone; return their folders."""
-    names = {path.stem for path in chapters(root)}
-    stale = [p for p in (root / "notebooks").glob("*") if p.is_dir() and p.name not in names]
-    for folder in stale:
-        shutil.rmtree(folder)
-    return stale

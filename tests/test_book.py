@@ -1,0 +1,382 @@
+"""The built book: it builds without a warning, gives no answer away and asks no other host."""
+
+import fcntl
+import functools
+import http.server
+import json
+import re
+import shutil
+import threading
+from collections.abc import Iterator
+from importlib import import_module
+from pathlib import Path
+from urllib.parse import unquote, urldefrag
+
+import nbformat
+import pytest
+import snowballstemmer
+import yaml
+from bs4 import BeautifulSoup
+from fontTools.ttLib import TTFont
+from playwright.sync_api import sync_playwright
+
+from autograder.exercises import exercises_of
+from autograder.grading import stubs
+from autograder.grading.bookindex import Book, directive
+from autograder.grading.publish import build_book
+from autograder.grading.release import chapters
+
+ROOT = Path(__file__).resolve().parents[1]
+CHAPTERS = chapters(ROOT)
+SLUGS = [path.stem.partition("_")[2] for path in CHAPTERS]
+BASE = yaml.safe_load((ROOT / "_config.yml").read_text(encoding="utf-8"))["html"]["baseurl"]
+ELSEWHERE = re.compile(r"^\s*(?:[a-z][a-z0-9+.-]*:)?//", re.IGNORECASE)
+FETCHED = re.compile(r"""url\(\s*["']?([^"')]+)|@import\s+["']([^"']+)""")
+
+
+@pytest.fixture(scope="session")
+def html() -> Path:
+    """The pages, built once a session with `-W -n --keep-going`; parallel workers wait in line."""
+    (ROOT / "build").mkdir(exist_ok=True)
+    with (ROOT / "build" / ".book-lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        return build_book(ROOT)
+
+
+@pytest.fixture(scope="session")
+def pages(html) -> dict[str, BeautifulSoup]:
+    return {
+        path.relative_to(html).as_posix(): BeautifulSoup(path.read_bytes(), "html.parser")
+        for path in sorted(html.rglob("*.html"))
+        if "_static" not in path.parts
+    }
+
+
+@pytest.fixture(scope="session")
+def index(html) -> dict:
+    """Sphinx's search index."""
+    text = (html / "searchindex.js").read_text(encoding="utf-8")
+    return json.loads(text.removeprefix("Search.setIndex(").removesuffix(")"))
+
+
+@pytest.fixture(scope="session")
+def server(html) -> Iterator[str]:
+    handler = functools.partial(QuietHandler, directory=str(html))
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as listening:
+        threading.Thread(target=listening.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{listening.server_port}"
+        listening.shutdown()
+
+
+class QuietHandler(http.server.SimpleHTTPRequestHandler):
+    def log_message(self, *args: object) -> None:
+        pass
+
+
+def page_of(pages: dict, chapter: Path) -> BeautifulSoup:
+    return pages[f"book/{chapter.stem}.html"]
+
+
+# --- nothing from another host ---
+
+
+def fetched(page: BeautifulSoup) -> Iterator[str]:
+    """Every address that a browser would fetch to show a page. Links to click are none."""
+    for tag in page.find_all(True):
+        for name in ("src", "srcset", "poster", "data"):
+            if tag.name != "math" and isinstance(tag.get(name), str):
+                yield tag[name]
+        if tag.name == "link" or (tag.name in {"image", "use"} and tag.get("href")):
+            yield tag["href"]
+        for css in (tag.get("style", ""), tag.string or "" if tag.name == "style" else ""):
+            yield from (a or b for a, b in FETCHED.findall(css))
+
+
+def test_pages_fetch_nothing_from_another_host(pages):
+    for name, page in pages.items():
+        assert [url for url in fetched(page) if ELSEWHERE.match(url)] == [], name
+        for script in page.find_all("script"):
+            assert not re.search(r"https?://", script.string or ""), name
+
+
+def test_style_sheets_fetch_nothing_from_another_host(html):
+    for path in html.rglob("*.css"):
+        urls = [a or b for a, b in FETCHED.findall(path.read_text(encoding="utf-8"))]
+        assert [url for url in urls if ELSEWHERE.match(url)] == [], path.name
+
+
+@pytest.mark.parametrize(
+    "tag",
+    [
+        '<script src="https://cdn.example/x.js"></script>',
+        '<link href="//fonts.example/x.css" rel="stylesheet">',
+        '<img src="HTTPS://example.org/x.png">',
+        '<p style="background: url(https://example.org/x.png)">x</p>',
+        "<style>@import 'https://example.org/x.css';</style>",
+    ],
+)
+def test_a_planted_address_is_found(tag):
+    page = BeautifulSoup(tag, "html.parser")
+    assert [url for url in fetched(page) if ELSEWHERE.match(url)]
+
+
+def test_a_browser_shows_every_page_without_other_hosts_errors_or_sideways_scrolling(server, pages):
+    wrong: list[str] = []
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(
+            executable_path=shutil.which("chromium"), args=["--no-sandbox"]
+        )
+        for width, scheme in ((1280, "light"), (390, "dark")):
+            tab = browser.new_page(
+                viewport={"width": width, "height": 900}, color_scheme=scheme, device_scale_factor=1
+            )
+            tab.on("pageerror", lambda error: wrong.append(str(error)))
+            tab.on("console", lambda m: m.type == "error" and wrong.append(m.text))
+            tab.on("response", lambda r: r.status < 400 or wrong.append(f"{r.status} {r.url}"))
+            tab.on(
+                "request",
+                lambda r: r.url.startswith((server, "data:")) or wrong.append(r.url),
+            )
+            for name, page in pages.items():
+                if page.find("meta", {"http-equiv": "Refresh"}):
+                    continue  # sends the reader on to the front page
+                tab.goto(f"{server}/{name}", wait_until="load")
+                if (wide := tab.evaluate("document.documentElement.scrollWidth")) > width:
+                    wrong.append(f"{name} is {wide} wide on {width}")
+        browser.close()
+    assert wrong == []
+
+
+# --- no answer is given away ---
+
+
+def squeezed(text: str) -> str:
+    """Text without white space, so that line breaks and highlighting make no difference."""
+    return re.sub(r"\s+", "", text)
+
+
+def words(text: str) -> list[str]:
+    return re.findall(r"\w+", text.lower())
+
+
+def stems(text: str) -> set[str]:
+    stem = snowballstemmer.stemmer("english")
+    return {stem.stemWord(word) for word in words(text)} | set(words(text))
+
+
+def secret_lines(slug: str) -> list[str]:
+    """A chapter's solution lines, less those so short that anybody writes them (`return x`)."""
+    source = (ROOT / "solutions" / f"{slug}.py").read_text(encoding="utf-8")
+    return [line for line in stubs.solution_lines(source) if len(squeezed(line)) >= 15]
+
+
+def model_answers(chapter: Path) -> list[str]:
+    book = Book(ROOT)
+    found = []
+    for token in book.parser.parse(chapter.read_text(encoding="utf-8")):
+        question = directive(token, chapter, 1)
+        if question is not None and question.name == "question":
+            inner = [directive(t, chapter, 1) for t in book.parser.parse(question.body)]
+            found += [d.body for d in inner if d is not None and d.name == "model-answer"]
+    return found
+
+
+def without_answers(chapter: Path) -> str:
+    """A chapter's source less its model answers: the index also knows the TeX of the formulas."""
+    source = chapter.read_text(encoding="utf-8")
+    for answer in model_answers(chapter):
+        assert answer in source
+        source = source.replace(answer, "")
+    return source
+
+
+def leaked_lines(text: str, lines: list[str]) -> list[str]:
+    """The solution lines that stand in a text."""
+    squeezed_text = squeezed(text)
+    return [line for line in lines if squeezed(line) in squeezed_text]
+
+
+def leaked_phrases(text: str, answer: str, length: int = 8) -> list[str]:
+    """The runs of `length` words that a text shares with a model answer."""
+    found, secret = words(text), words(answer)
+    length = min(length, len(secret))
+    runs = {tuple(found[i : i + length]) for i in range(len(found) - length + 1)}
+    mine = (tuple(secret[i : i + length]) for i in range(len(secret) - length + 1))
+    return [" ".join(run) for run in mine if run in runs]
+
+
+def leaked_terms(index: dict, secret: str, published: str) -> set[str]:
+    """The words of a secret that the search index knows and no page has in sight."""
+    return (stems(secret) - stems(published)) & {*index["terms"], *index["titleterms"]}
+
+
+def strings(value: object) -> Iterator[str]:
+    """Every string inside a JSON value."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict):
+        for key, inner in value.items():
+            yield key
+            yield from strings(inner)
+    elif isinstance(value, list):
+        for inner in value:
+            yield from strings(inner)
+
+
+@pytest.fixture(scope="session")
+def published(html, pages) -> dict[str, str]:
+    """All text that leaves the house, by file: pages, search index, notebooks, what lies about."""
+    texts = {name: page.get_text() for name, page in pages.items()}
+    texts |= {f"{name} (attributes)": attributes(page) for name, page in pages.items()}
+    for path in html.rglob("*"):
+        if path.suffix in {".js", ".json", ".txt", ".md", ".ipynb", ".py", ".svg"}:
+            texts[path.relative_to(html).as_posix()] = path.read_text(encoding="utf-8")
+    for path in sorted((ROOT / "notebooks").rglob("*.ipynb")):
+        cells = json.loads(path.read_text(encoding="utf-8"))
+        texts[path.relative_to(ROOT).as_posix()] = "\n".join(strings(cells))
+    return texts
+
+
+def attributes(page: BeautifulSoup) -> str:
+    values = (value for tag in page.find_all(True) for value in tag.attrs.values())
+    return "\n".join(v if isinstance(v, str) else " ".join(v) for v in values)
+
+
+@pytest.mark.parametrize("slug", SLUGS)
+def test_no_solution_line_is_published(published, slug):
+    lines = secret_lines(slug)
+    assert len(lines) >= 10
+    for name, text in published.items():
+        assert leaked_lines(text, lines) == [], name
+
+
+@pytest.mark.parametrize("chapter", CHAPTERS, ids=SLUGS)
+def test_no_model_answer_is_published(published, chapter):
+    answers = model_answers(chapter)
+    assert answers
+    for answer in answers:
+        assert len(words(answer)) >= 8, "too short to look for"
+        for name, text in published.items():
+            assert leaked_phrases(text, answer) == [], name
+
+
+@pytest.mark.parametrize("chapter", CHAPTERS, ids=SLUGS)
+def test_the_search_index_knows_no_word_of_an_answer_that_no_page_shows(pages, index, chapter):
+    shown = "\n".join(
+        [*(page.get_text() for page in pages.values()), *map(without_answers, CHAPTERS)]
+    )
+    lines = "\n".join(secret_lines(chapter.stem.partition("_")[2]))
+    for secret in (lines, *model_answers(chapter)):
+        assert leaked_terms(index, secret, shown) == set()
+
+
+def test_a_planted_leak_is_found(pages, index):
+    slug, chapter = SLUGS[0], CHAPTERS[0]
+    text = page_of(pages, chapter).get_text()
+    line, answer = secret_lines(slug)[0], model_answers(chapter)[0]
+    spaced = "\n  ".join(line.split())
+    assert leaked_lines(text + spaced, secret_lines(slug)) == [line]
+    assert leaked_phrases(text + "\n> ".join(answer.split(" ")), answer)
+    secret = "\n".join(secret_lines(slug))
+    unknown = stems(secret) - stems(text)
+    assert unknown, "every word of the solutions stands on the page anyway"
+    planted = {"terms": {**index["terms"], min(unknown): 0}, "titleterms": index["titleterms"]}
+    assert leaked_terms(planted, secret, text) == {min(unknown)}
+
+
+def test_no_sources_are_published(html):
+    assert not (html / "_sources").exists()
+    assert not [p for p in html.rglob("*") if p.suffix in {".md", ".ipynb", ".py", ".doctree"}]
+
+
+# --- what a reader gets ---
+
+
+@pytest.mark.parametrize("chapter", CHAPTERS, ids=SLUGS)
+def test_each_exercise_shows_its_stub_and_points(pages, chapter):
+    page = page_of(pages, chapter)
+    slug = chapter.stem.partition("_")[2]
+    module = import_module(f"solutions.{slug}")
+    for exercise in exercises_of(slug):
+        head = page.find(id=f"exercise-{exercise.name}")
+        assert exercise.title in head.get_text()
+        assert f"{exercise.points:g} point" in head.get_text()
+        cell = head.find_parent(class_="tag_exercise")
+        assert cell.find("pre").get_text().rstrip() == stubs.stub(getattr(module, exercise.name))
+        assert f"import {exercise.name}" not in cell.get_text()
+
+
+@pytest.mark.parametrize("chapter", CHAPTERS, ids=SLUGS)
+def test_each_check_shows_its_table_at_full_marks(pages, chapter):
+    tables = page_of(pages, chapter).select(".tag_check .abh-check")
+    asked = exercises_of(chapter.stem.partition("_")[2])
+    assert [t.find("strong").get_text() for t in tables] == [
+        f"{e.name}: {e.points:g} of {e.points:g} points" for e in asked
+    ]
+
+
+@pytest.mark.parametrize("chapter", CHAPTERS, ids=SLUGS)
+def test_questions_show_their_points(pages, chapter):
+    boxes = page_of(pages, chapter).select(".admonition.question")
+    assert len(boxes) == len(model_answers(chapter))
+    for box in boxes:
+        assert re.search(r"\(\d+ points?\)", box.find(class_="admonition-title").get_text())
+
+
+def test_every_picture_has_an_alternative_text(pages):
+    count = 0
+    for name, page in pages.items():
+        for image in page.find_all("img"):
+            count += 1
+            assert len(image.get("alt", "")) >= 20, f"{name}: {image['src']}"
+        for drawing in page.select("svg[role=img]"):
+            assert drawing.get("aria-label"), name
+    assert count >= 4 * len(CHAPTERS)
+
+
+def test_figures_are_vector_graphics(pages):
+    for chapter in CHAPTERS:
+        for image in page_of(pages, chapter).select("figure img"):
+            assert image["src"].endswith(".svg")
+
+
+def test_formulas_are_mathml_without_a_script_and_without_an_error(pages):
+    for name, page in pages.items():
+        for formula in page.select(".math, .math-display .formula"):
+            assert formula.find("math"), f"{name}: {formula.get_text()[:80]}"
+        assert not page.find(class_="temml-error"), name
+        assert not re.search(r"\$\$|\\frac|\\sum", page.get_text()), name
+    assert sum(len(page.find_all("math")) for page in pages.values()) > 50
+
+
+def test_the_font_has_every_character_of_every_formula(html, pages):
+    font = TTFont(html / "_static" / "stix-two-math.woff2")
+    known = set(font.getBestCmap())
+    for name, page in pages.items():
+        shown = {c for formula in page.find_all("math") for c in formula.get_text()}
+        missing = {c for c in shown if ord(c) not in known and not c.isspace()}
+        invisible = {"\u2061", "\u2062", "\u2063", "\u2064", "\u200b", "\u2060"}
+        assert missing - invisible == set(), name
+
+
+# --- the notebooks' links ---
+
+
+@pytest.mark.parametrize("chapter", CHAPTERS, ids=SLUGS)
+def test_links_from_the_notebooks_arrive(html, pages, chapter):
+    path = ROOT / "notebooks" / chapter.stem / f"{chapter.stem}.ipynb"
+    notebook = nbformat.read(path, as_version=4)
+    prose = "\n".join(c.source for c in notebook.cells if c.cell_type == "markdown")
+    links = re.findall(rf"\[([^\]]*)\]\({re.escape(BASE)}([^)]*)\)", prose)
+    assert links
+    for text, target in links:
+        name, anchor = urldefrag(unquote(target))
+        assert name in pages or (html / name).is_file(), target
+        if not anchor:
+            continue
+        place = pages[name].find(id=anchor)
+        assert place is not None, target
+        if re.fullmatch(r"\(\d+\.\d+\)", text):
+            assert place.find(class_="eqno").get_text().startswith(text), target
+        elif re.fullmatch(r"Figure \d+\.\d+", text):
+            assert place.find(class_="caption-number").get_text().strip() == text, target
