@@ -27,7 +27,9 @@ from nbgrader.preprocessors import NbGraderPreprocessor
 from traitlets import Float, Integer, Unicode
 
 from autograder.exercises import Exercise, find_exercise
+from autograder.grading.judge import Cell, Judged, judge_cells, seed_for
 from autograder.grading.rebuild import rebuild
+from autograder.grading.sandbox import Limits
 from autograder.table import table_html, table_text
 from autograder.verdict import CRASH, MEMORY, MISSING, POLICY, TIMEOUT, Verdict
 
@@ -101,15 +103,12 @@ def judge_notebook(
     *,
     device: str = "cpu",
     isolation: str = "bwrap",
-    limits: Any = None,
-) -> Any:
-    """Judge a rebuilt notebook in the sandbox; return a `judge.Judged`.
+    limits: Limits | None = None,
+) -> Judged:
+    """Judge a rebuilt notebook in the sandbox. The outputs are numbered by code cell.
 
-    Its `outputs` are numbered by code cell. Raises what `judge_cells` raises.
+    Raises `IsolationError`.
     """
-    from autograder.grading.judge import Cell, judge_cells, seed_for
-    from autograder.grading.sandbox import Limits
-
     exercises = exercises_in(notebook)
     cells = [
         Cell(cell.source, exercise_of(cell), "draw" in cell.metadata.get("tags", ()))
@@ -117,9 +116,7 @@ def judge_notebook(
         if cell.cell_type == "code"
     ]
     seeds = {e.name: seed_for(secret, student, assignment, e.name) for _, e in exercises}
-    return judge_cells(
-        cells, exercises, seeds, device=device, isolation=isolation, limits=limits or Limits()
-    )
+    return judge_cells(cells, exercises, seeds, device=device, isolation=isolation, limits=limits)
 
 
 def write_judgement(
@@ -262,8 +259,6 @@ class Judge(NbGraderPreprocessor):
         if ready is not None:
             write_judgement(nb, ready["outputs"], ready["verdicts"], ready["record"])
             return nb, resources
-        from autograder.grading.sandbox import Limits
-
         ours = resources["nbgrader"]
         judged = judge_notebook(
             nb,

@@ -7,7 +7,6 @@ always come from the release or are made here. No student's code is run.
 
 import json
 import os
-import re
 import stat
 from collections.abc import Iterator, Mapping
 from copy import deepcopy
@@ -17,6 +16,8 @@ from typing import Any
 
 from nbformat import NotebookNode
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_raw_cell
+
+from autograder.grading.judge import defined_names
 
 MAX_BYTES = 20_000_000
 MAX_CELLS = 2_000
@@ -37,6 +38,7 @@ class Found:
     source: str
     grade_id: str | None
     cell_id: str | None
+    names: set[str] | None = None  # that it defines, once asked
 
 
 @dataclass
@@ -233,19 +235,10 @@ def _same(cell: Found, slot: Slot) -> bool:
 
 
 def _defines(cell: Found, name: str | None) -> bool:
-    """Whether a cell's text binds a name: by def, class, assignment or import."""
-    if name is None or cell.kind != "code":
-        return False
-    word = re.escape(name)
-    return bool(
-        re.search(
-            rf"^[ \t]*(?:(?:async[ \t]+)?def|class)[ \t]+{word}\b"
-            rf"|^{word}[ \t]*(?::[^=\n]+)?=(?!=)"
-            rf"|^(?:from|import)[ \t].*\b{word}\b",
-            cell.source,
-            re.MULTILINE,
-        )
-    )
+    """Whether a cell's text defines a name at its top level."""
+    if cell.kind == "code" and cell.names is None:
+        cell.names = defined_names(cell.source)
+    return cell.kind == "code" and name in cell.names
 
 
 def _place(slots: list[Slot], cells: list[Found], notes: list[str]) -> None:
