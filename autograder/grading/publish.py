@@ -1,5 +1,6 @@
 """Builds the book's pages: the same as `jupyter-book build`, quiet unless something is wrong."""
 
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -19,6 +20,8 @@ def build_book(root: Path, *, strict: bool = True) -> Path:
     done = subprocess.run(command, cwd=root, capture_output=True, text=True, check=False)
     html = root / OUTPUT / "_build" / "html"
     if done.returncode:
+        # Sphinx would not read a page again that it has only warned of, and so forget the warning
+        shutil.rmtree(root / OUTPUT / "_build" / ".doctrees", ignore_errors=True)
         reports = [path.read_text(encoding="utf-8") for path in html.glob("reports/**/*.err.log")]
         said = "\n".join([done.stderr or done.stdout, *reports])
         raise RuntimeError(f"the book does not build:\n{said}")
