@@ -510,8 +510,13 @@ def _sees_what_it_may(run: Run, record: Record) -> str | None:
 
 
 def _attention_large(draw: Draw) -> Sequence[Run]:
-    query, key, value = _qkv(draw, 3, 5, 4, 2)
-    return [call(tensor(query.data * 3e3), key, value, tensor(_some(draw, 3, 5)))]
+    """Scores of about 1e4 where the mask is False, of about −1e4 where it is True."""
+    query, key, value = (x.data for x in _qkv(draw, 3, 5, 4, 2, dtype="float64"))
+    mask = _some(draw, 5)
+    keys = 0.02 * key + np.where(mask, -100.0, 100.0)[:, None]
+    large = tensor(query + 50.0), tensor(keys), tensor(value), tensor(mask)
+    wild = tensor(3e3 * query), tensor(key), tensor(value), tensor(_some(draw, 3, 5))
+    return [call(*large), call(*wild)]
 
 
 def _attention_double(draw: Draw) -> Sequence[Run]:

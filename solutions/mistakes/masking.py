@@ -1,0 +1,1561 @@
+"""Known answers to chapter 4: the mistakes that students make, and right answers written otherwise.
+
+Signatures and shapes are those of `solutions.masking`.
+"""
+
+import math
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+
+from solutions import masking as right
+from solutions.mistakes import Bank
+
+PADDING_MASK = Bank("padding_mask")
+CAUSAL_MASK = Bank("causal_mask")
+MASKED_SOFTMAX = Bank("masked_softmax")
+ADDITIVE_MASK = Bank("additive_mask")
+MASKED_ATTENTION = Bank("masked_attention")
+ATTEND_WITH_CACHE = Bank("attend_with_cache")
+
+INF = float("inf")
+
+
+def _add(bank, name, doc, answer):
+    """Register an answer that is made rather than written out."""
+    answer.__name__, answer.__doc__ = name, doc
+    bank.mistake(answer)
+
+
+# --- padding_mask: mistakes ---------------------------------------------------------------------
+
+
+@PADDING_MASK.mistake
+def polarity_inverted(lengths, max_len=None):
+    """True and False are exchanged: the mask is True on the padding. In this book, as in torch's
+    scaled_dot_product_attention, True means may attend; nn.MultiheadAttention means the opposite.
+    """
+    return ~right.padding_mask(lengths, max_len)
+
+
+@PADDING_MASK.mistake
+def mask_on_query_rows(lengths, max_len=None):
+    """The positions stand on the axis of the queries, (B, 1, max_len, 1). That forbids padding to
+    ask, and lets everybody look at padding: it is the keys, the last axis, that must be hidden.
+    """
+    return right.padding_mask(lengths, max_len).transpose(-2, -1)
+
+
+@PADDING_MASK.mistake
+def head_axis_missing(lengths, max_len=None):
+    """The mask has one axis too few, (B, 1, max_len). Against scores (B, H, n_q, n_k) its B lines
+    up with the heads, and that fails, or silently takes heads for sequences where H = B.
+    """
+    return right.padding_mask(lengths, max_len)[:, 0]
+
+
+@PADDING_MASK.mistake
+def axes_for_broadcasting_missing(lengths, max_len=None):
+    """The mask is (B, max_len), without the two axes of size 1 that let it broadcast over heads and
+    queries. Against scores (B, H, n_q, n_k) its sequences would line up with the queries.
+    """
+    return right.padding_mask(lengths, max_len)[:, 0, 0]
+
+
+@PADDING_MASK.mistake
+def one_position_too_many(lengths, max_len=None):
+    """The comparison is ≤ for <: positions count from 0, so a sequence of length n ends at n − 1,
+    and position n, the first padding, must not be seen.
+    """
+    mask = right.padding_mask(lengths, max_len)
+    return torch.arange(mask.shape[-1]) <= lengths[:, None, None, None]
+
+
+@PADDING_MASK.mistake
+def last_token_hidden(lengths, max_len=None):
+    """The last token of each sequence is hidden: position n − 1 is the last of n."""
+    mask = right.padding_mask(lengths, max_len)
+    return torch.arange(mask.shape[-1]) < lengths[:, None, None, None] - 1
+
+
+@PADDING_MASK.mistake
+def padded_on_the_left(lengths, max_len=None):
+    """The tokens stand at the end of each row and the padding before them. Here the tokens come
+    first: True up to the length, then False.
+    """
+    return right.padding_mask(lengths, max_len).flip(-1)
+
+
+@PADDING_MASK.mistake
+def max_len_ignored(lengths, max_len=None):
+    """The mask is always as wide as the longest sequence, whatever max_len says. It then does not
+    fit scores of max_len keys.
+    """
+    right.padding_mask(lengths, max_len)
+    return right.padding_mask(lengths)
+
+
+@PADDING_MASK.mistake
+def default_is_the_batch_size(lengths, max_len=None):
+    """Without max_len, the mask is as wide as there are sequences. It has to be as wide as the
+    longest of them: the largest of the lengths, not their number.
+    """
+    n = len(lengths) if max_len is None else max_len
+    if max_len is not None and lengths.max() > max_len:
+        raise ValueError(f"{int(lengths.max())} is above {max_len}")
+    return right.padding_mask(lengths.clamp(max=n), n)
+
+
+@PADDING_MASK.mistake
+def sequence_cut_silently(lengths, max_len=None):
+    """A length above max_len is let through: the mask says that the sequence fills the row, and
+    nobody learns that its end is lost. Raise ValueError.
+    """
+    n = int(lengths.max()) if max_len is None else max_len
+    return right.padding_mask(lengths.clamp(max=n), n)
+
+
+@PADDING_MASK.mistake
+def error_without_numbers(lengths, max_len=None):
+    """The ValueError does not say which length was too long, nor for what. Whoever reads it needs
+    both numbers.
+    """
+    if max_len is not None and lengths.max() > max_len:
+        raise ValueError("a sequence is longer than max_len")
+    return right.padding_mask(lengths, max_len)
+
+
+@PADDING_MASK.mistake
+def assert_for_an_error(lengths, max_len=None):
+    """A length above max_len ends in an AssertionError. Asserts are for what cannot happen (and are
+    gone under python -O); for a caller's mistake, raise ValueError.
+    """
+    n = int(lengths.max())
+    assert max_len is None or n <= max_len, f"{n} is above {max_len}"
+    return right.padding_mask(lengths, max_len)
+
+
+@PADDING_MASK.mistake
+def full_length_refused(lengths, max_len=None):
+    """A sequence of exactly max_len tokens is refused. It fits; only what is longer does not."""
+    if max_len is not None and lengths.max() >= max_len:
+        raise ValueError(f"{int(lengths.max())} is above {max_len}")
+    return right.padding_mask(lengths, max_len)
+
+
+@PADDING_MASK.mistake
+def length_zero_refused(lengths, max_len=None):
+    """A sequence of length 0 raises an error. It is an empty row, all False."""
+    if (lengths < 1).any():
+        raise ValueError(f"length {int(lengths.min())} is below 1")
+    return right.padding_mask(lengths, max_len)
+
+
+@PADDING_MASK.mistake
+def length_zero_sees_one(lengths, max_len=None):
+    """A sequence of length 0 gets one True, perhaps against NaN further on. It has no token to
+    attend to; dealing with an empty row is the softmax's business.
+    """
+    return right.padding_mask(lengths.clamp(min=1), max_len)
+
+
+@PADDING_MASK.mistake
+def numbers_for_booleans(lengths, max_len=None):
+    """The mask holds 1 and 0 instead of True and False. Code that inverts it with ~ or hands it to
+    masked_fill goes wrong, and torch's attention adds a mask of numbers to the scores.
+    """
+    return right.padding_mask(lengths, max_len).float()
+
+
+@PADDING_MASK.mistake
+def lengths_changed_in_place(lengths, max_len=None):
+    """The mask is right, but the caller's lengths are changed: methods that end in _ write into the
+    tensor they are called on.
+    """
+    mask = right.padding_mask(lengths, max_len)
+    lengths.sub_(1)
+    return mask
+
+
+# --- padding_mask: right ------------------------------------------------------------------------
+
+
+def _checked(lengths, max_len):
+    n = max(lengths.tolist()) if max_len is None else max_len
+    if max(lengths.tolist()) > n:
+        raise ValueError(f"lengths {lengths.tolist()} do not fit into {n}")
+    return n
+
+
+@PADDING_MASK.right
+def sequence_by_sequence(lengths, max_len=None):
+    mask = torch.zeros(len(lengths), 1, 1, _checked(lengths, max_len), dtype=torch.bool)
+    for row, length in zip(mask, lengths.tolist(), strict=True):
+        row[..., :length] = True
+    return mask
+
+
+@PADDING_MASK.right
+def by_counting_down(lengths, max_len=None):
+    n = _checked(lengths, max_len)
+    left = lengths.view(-1, 1, 1, 1) - torch.arange(n).view(1, 1, 1, -1)
+    return left.ge(1)
+
+
+@PADDING_MASK.right
+def by_a_table_of_lists(lengths, max_len=None):
+    n = _checked(lengths, max_len)
+    return torch.tensor([[[[j < length for j in range(n)]]] for length in lengths.tolist()])
+
+
+@PADDING_MASK.right
+def by_numpy(lengths, max_len=None):
+    n = _checked(lengths, max_len)
+    mask = np.less.outer(np.arange(n), lengths.numpy()).T
+    return torch.from_numpy(mask.copy()).unsqueeze(1).unsqueeze(1)
+
+
+@PADDING_MASK.right
+def by_looking_up_a_triangle(lengths, max_len=None):
+    n = _checked(lengths, max_len)
+    return torch.ones(n + 1, n).tril(-1).bool()[lengths][:, None, None]
+
+
+@PADDING_MASK.right
+def by_padding_ones(lengths, max_len=None):
+    n = _checked(lengths, max_len)
+    rows = [F.pad(torch.ones(length), (0, n - length)) for length in lengths.tolist()]
+    return torch.stack(rows).to(torch.bool).reshape(-1, 1, 1, n)
+
+
+# --- causal_mask: mistakes ----------------------------------------------------------------------
+
+
+def _sees(n_q, n_k, shift, device=None):
+    n_k = n_q if n_k is None else n_k
+    i, j = torch.arange(n_q, device=device)[:, None], torch.arange(n_k, device=device)
+    return j <= i + shift(n_q, n_k)
+
+
+@CAUSAL_MASK.mistake
+def polarity_inverted(n_q, n_k=None, device=None):
+    """True and False are exchanged: the mask is True on the future. In this book True means may
+    attend; nn.MultiheadAttention and its generate_square_subsequent_mask mean the opposite.
+    """
+    return ~right.causal_mask(n_q, n_k, device)
+
+
+@CAUSAL_MASK.mistake
+def diagonal_excluded(n_q, n_k=None, device=None):
+    """The diagonal is False: a position does not see itself, and the first sees nothing at all.
+    Position i sees 0 … i, i included.
+    """
+    return _sees(n_q, n_k, lambda n_q, n_k: n_k - n_q - 1, device)
+
+
+@CAUSAL_MASK.mistake
+def one_step_into_the_future(n_q, n_k=None, device=None):
+    """Each query sees one key beyond its own position: the very token it is asked to predict. The
+    training loss falls to almost nothing and the model has learnt to copy.
+    """
+    return _sees(n_q, n_k, lambda n_q, n_k: n_k - n_q + 1, device)
+
+
+@CAUSAL_MASK.mistake
+def top_left_aligned(n_q, n_k=None, device=None):
+    """The triangle starts at the top left also where there are more keys than queries, as if the
+    queries were the first positions. They are the last: a new token would see only the beginning
+    of what it continues.
+    """
+    return _sees(n_q, n_k, lambda n_q, n_k: 0, device)
+
+
+@CAUSAL_MASK.mistake
+def looks_into_the_future_only(n_q, n_k=None, device=None):
+    """The triangle is the upper one: each query sees itself and what comes after it. Rows are
+    queries, columns are keys; the past is below the diagonal.
+    """
+    n_k = n_q if n_k is None else n_k
+    return torch.ones(n_q, n_k, dtype=torch.bool, device=device).triu(n_k - n_q)
+
+
+@CAUSAL_MASK.mistake
+def keys_along_rows(n_q, n_k=None, device=None):
+    """The mask is transposed, (n_k, n_q): asked is one row for each query."""
+    return right.causal_mask(n_q, n_k, device).T
+
+
+@CAUSAL_MASK.mistake
+def n_k_ignored(n_q, n_k=None, device=None):
+    """The mask is always square: n_k is not used. While a text is being written there are few
+    queries and many keys.
+    """
+    return right.causal_mask(n_q, device=device)
+
+
+@CAUSAL_MASK.mistake
+def shift_has_the_wrong_sign(n_q, n_k=None, device=None):
+    """The triangle is shifted by n_q − n_k instead of n_k − n_q: with more keys than queries it
+    moves to the left, and queries that should see much see nothing.
+    """
+    return _sees(n_q, n_k, lambda n_q, n_k: n_q - n_k, device)
+
+
+@CAUSAL_MASK.mistake
+def never_shifted_to_the_left(n_q, n_k=None, device=None):
+    """With more queries than keys the triangle is aligned at the top left, so that early queries
+    see keys that come after them. The rule is one: the last query stands at the last key.
+    """
+    return _sees(n_q, n_k, lambda n_q, n_k: max(0, n_k - n_q), device)
+
+
+@CAUSAL_MASK.mistake
+def everybody_sees_the_first(n_q, n_k=None, device=None):
+    """The first key is True for all queries, perhaps against empty rows. With more queries than
+    keys, the first queries come before every key and have nothing to see.
+    """
+    mask = right.causal_mask(n_q, n_k, device)
+    mask[:, 0] = True
+    return mask
+
+
+@CAUSAL_MASK.mistake
+def numbers_for_booleans(n_q, n_k=None, device=None):
+    """The mask holds 1 and 0 instead of True and False; torch's attention would add them to the
+    scores. Ask for dtype=torch.bool.
+    """
+    return right.causal_mask(n_q, n_k, device).float()
+
+
+@CAUSAL_MASK.mistake
+def minus_infinity_for_false(n_q, n_k=None, device=None):
+    """The mask is an additive one, 0 and −∞. Asked is a boolean one: True where a query may attend.
+    Turning one into the other is an exercise of its own.
+    """
+    mask = right.causal_mask(n_q, n_k, device)
+    return torch.zeros(mask.shape, device=device).masked_fill(~mask, -INF)
+
+
+@CAUSAL_MASK.mistake
+def device_ignored(n_q, n_k=None, device=None):
+    """The mask is made on the CPU whatever `device` says, and meets the scores of a GPU only to
+    raise an error.
+    """
+    return right.causal_mask(n_q, n_k)
+
+
+# --- causal_mask: right -------------------------------------------------------------------------
+
+
+@CAUSAL_MASK.right
+def by_comparing_positions(n_q, n_k=None, device=None):
+    n_k = n_k or n_q
+    query = torch.arange(n_k - n_q, n_k, device=device).unsqueeze(1)
+    return query >= torch.arange(n_k, device=device)
+
+
+@CAUSAL_MASK.right
+def without_the_upper_triangle(n_q, n_k=None, device=None):
+    n_k = n_q if n_k is None else n_k
+    return ~torch.ones((n_q, n_k), device=device).triu(1 + n_k - n_q).bool()
+
+
+@CAUSAL_MASK.right
+def cell_by_cell(n_q, n_k=None, device=None):
+    n_k = n_q if n_k is None else n_k
+    rows = [[j - n_k <= i - n_q for j in range(n_k)] for i in range(n_q)]
+    return torch.tensor(rows, dtype=torch.bool, device=device)
+
+
+@CAUSAL_MASK.right
+def row_by_row(n_q, n_k=None, device=None):
+    n_k = n_q if n_k is None else n_k
+    mask = torch.zeros(n_q, n_k, dtype=torch.bool, device=device)
+    for i in range(n_q):
+        mask[i, : max(0, i + 1 + n_k - n_q)] = True
+    return mask
+
+
+@CAUSAL_MASK.right
+def by_numpy(n_q, n_k=None, device=None):
+    n_k = n_q if n_k is None else n_k
+    return torch.from_numpy(np.tri(n_q, n_k, n_k - n_q).astype(bool)).to(device or "cpu")
+
+
+@CAUSAL_MASK.right
+def the_last_rows_of_a_square(n_q, n_k=None, device=None):
+    n_k = n_q if n_k is None else n_k
+    side = max(n_q, n_k)
+    return torch.ones(side, side, device=device).tril()[side - n_q :, side - n_k :] > 0
+
+
+# --- masked_softmax: mistakes -------------------------------------------------------------------
+
+
+def _filled_with(number, after=lambda weights, mask: weights, dim=-1):
+    """The softmax of scores in which forbidden ones are `number`."""
+
+    def answer(scores, mask=None):
+        if mask is None:
+            return torch.softmax(scores, dim=dim)
+        return after(torch.softmax(scores.masked_fill(~mask, number), dim=dim), mask)
+
+    return answer
+
+
+_nan_rows = _filled_with(-INF)
+_uniform_rows = _filled_with(-1e9)
+_zeroed_after = _filled_with(-1e9, lambda weights, mask: weights * mask)
+
+
+def _nan_gradients(scores, mask=None):
+    """−∞ is added, and NaN is replaced at the end: the row's own scores pass the gradient on."""
+    if mask is None:
+        return torch.softmax(scores, dim=-1)
+    bias = torch.zeros(mask.shape, dtype=scores.dtype).masked_fill(~mask, -INF)
+    return torch.softmax(scores + bias, dim=-1).nan_to_num(0.0)
+
+
+# As students write it, one mistake seldom comes alone: what happens to a row
+# in which all is forbidden is another.
+_FULLY_MASKED_ROWS = {
+    "": ("", right.masked_softmax),
+    "_and_fully_masked_row_nan": (
+        " And a row in which all is forbidden gives NaN instead of zeros.",
+        _nan_rows,
+    ),
+    "_and_fully_masked_row_nan_gradient": (
+        " And a row in which all is forbidden gives NaN in the backward pass.",
+        _nan_gradients,
+    ),
+    "_and_fully_masked_row_uniform": (
+        " And a row in which all is forbidden is shared out evenly instead of getting zeros.",
+        _uniform_rows,
+    ),
+    "_and_minus_1e9": (" And −1e9, the score of what is forbidden, is too large for float16.",
+        _zeroed_after,
+    ),
+}  # fmt: skip
+
+
+def _inverted(softmax):
+    return lambda scores, mask=None: softmax(scores, None if mask is None else ~mask)
+
+
+def _all_of_one_shape(softmax):
+    def answer(scores, mask=None):
+        if mask is not None and mask.shape != scores.shape:
+            raise IndexError("the shape of the mask does not match the shape of the scores")
+        return softmax(scores, mask)
+
+    return answer
+
+
+for _suffix, (_more, _softmax) in _FULLY_MASKED_ROWS.items():
+    _add(
+        MASKED_SOFTMAX,
+        "polarity_inverted" + _suffix,
+        "True and False are exchanged: the weights fall on what the mask forbids. In this book "
+        "True means may attend, and masked_fill fills where it is given True." + _more,
+        _inverted(_softmax),
+    )
+    _add(
+        MASKED_SOFTMAX,
+        "mask_does_not_broadcast" + _suffix,
+        "Right for a mask of the same shape as the scores, an error for any other: assigning to "
+        "scores[~mask] does not broadcast. masked_fill and where do." + _more,
+        _all_of_one_shape(_softmax),
+    )
+
+
+_add(
+    MASKED_SOFTMAX,
+    "fully_masked_row_nan",
+    "Right, except for a row in which all is forbidden: a softmax of nothing but −∞ is 0/0, NaN, "
+    "and the NaN goes through every layer above. Such a row has to be all zeros.",
+    _nan_rows,
+)
+_add(
+    MASKED_SOFTMAX,
+    "fully_masked_row_nan_gradient",
+    "The weights are right, the gradients are not: −∞ is added and NaN overwritten after the "
+    "softmax. In the backward pass it comes back, since 0 · NaN is NaN, and goes through the sum. "
+    "Keep it from arising: give such a row harmless scores before the softmax.",
+    _nan_gradients,
+)
+_add(
+    MASKED_SOFTMAX,
+    "fully_masked_row_uniform",
+    "Forbidden scores are set to a large negative number instead of −∞. In a row in which all is "
+    "forbidden all are then equal, so each gets 1/n: the query attends evenly to what it must not "
+    "see.",
+    _uniform_rows,
+)
+_add(
+    MASKED_SOFTMAX,
+    "minus_1e9_in_half_precision",
+    "Right in float32, but −1e9 does not exist in float16, which ends at −65504. Use −inf, or "
+    "torch.finfo(scores.dtype).min.",
+    _zeroed_after,
+)
+
+
+@MASKED_SOFTMAX.mistake
+def fully_masked_row_uniform_by_finfo(scores, mask=None):
+    """Forbidden scores are set to the least number of their dtype. In a row in which all is
+    forbidden all are equal, so each gets 1/n: the query attends evenly to what it must not see.
+    """
+    return _filled_with(torch.finfo(scores.dtype).min)(scores, mask)
+
+
+for _name, _number in (("hundred", -100.0), ("thousand", -1e3), ("ten_thousand", -1e4)):
+    _leaks = (
+        f"A forbidden score of {_number:,.0f} is not low enough: beside allowed scores that are "
+        "lower still, the forbidden key wins. Only −∞ (or the least number of the dtype) never "
+        "leaks."
+    ).replace("-", "−")
+    _add(MASKED_SOFTMAX, f"minus_{_name}_leaks", _leaks, _filled_with(_number))
+    _add(
+        MASKED_SOFTMAX,
+        f"minus_{_name}_added",
+        _leaks + " Added, it does not even replace the score it stands on.",
+        lambda scores, mask=None, number=_number: torch.softmax(
+            scores if mask is None else scores + (~mask).to(scores.dtype) * number, dim=-1
+        ),
+    )
+
+
+@MASKED_SOFTMAX.mistake
+def masked_fill_result_dropped(scores, mask=None):
+    """The mask has no effect. Mind that scores.masked_fill(…) returns a new tensor: without an
+    assignment its result is dropped, and the old scores go into the softmax.
+    """
+    return torch.softmax(scores, dim=-1)
+
+
+@MASKED_SOFTMAX.mistake
+def masked_after_softmax(scores, mask=None):
+    """The mask multiplies the weights after the softmax, without dividing again by what is left:
+    the weights of a row no longer sum to 1. Forbidden keys must not take part in the sum.
+    """
+    weights = torch.softmax(scores, dim=-1)
+    return weights if mask is None else weights * mask
+
+
+@MASKED_SOFTMAX.mistake
+def renormalised_too_late(scores, mask=None):
+    """The mask acts after the softmax, and the rest is divided by its sum. With ordinary scores
+    that is right; where a forbidden score is far above the others, their weights have vanished by
+    then and 0/0 is left.
+    """
+    if mask is None:
+        return torch.softmax(scores, dim=-1)
+    weights = torch.softmax(scores, dim=-1) * mask
+    return weights / weights.sum(dim=-1, keepdim=True)
+
+
+@MASKED_SOFTMAX.mistake
+def renormalised_too_late_and_guarded(scores, mask=None):
+    """The mask acts after the softmax, and the rest is divided by its sum, or by a small number.
+    Where a forbidden score is far above the others, their weights have vanished by then, and the
+    row comes out as zeros.
+    """
+    if mask is None:
+        return torch.softmax(scores, dim=-1)
+    weights = torch.softmax(scores, dim=-1) * mask
+    return weights / weights.sum(dim=-1, keepdim=True).clamp(min=1e-9)
+
+
+@MASKED_SOFTMAX.mistake
+def zero_times_infinity(scores, mask=None):
+    """The mask is multiplied by −∞ to be added. Where it is 0 that gives 0 · (−∞), which is NaN: a
+    single allowed key makes the whole row NaN. Fill instead of multiplying.
+    """
+    if mask is None:
+        return torch.softmax(scores, dim=-1)
+    return torch.softmax(scores + (~mask).to(scores.dtype) * -INF, dim=-1)
+
+
+@MASKED_SOFTMAX.mistake
+def scores_multiplied(scores, mask=None):
+    """Scores are multiplied by the mask, so that a forbidden one becomes 0. But a score of 0 is an
+    ordinary score, and exp(0) = 1: forbidden keys get weight, and more than those with negative
+    scores.
+    """
+    return torch.softmax(scores if mask is None else scores * mask, dim=-1)
+
+
+@MASKED_SOFTMAX.mistake
+def mask_added_as_ones(scores, mask=None):
+    """The boolean mask is added to the scores: True adds 1 and False 0, which forbids nothing."""
+    return torch.softmax(scores if mask is None else scores + mask, dim=-1)
+
+
+for _suffix, (_more, _number) in {
+    "": ("", None),
+    "_and_fully_masked_row_nan": (" And nothing is done about NaN.", -INF),
+    "_and_minus_1e9": (" And −1e9 stands for −∞.", -1e9),
+}.items():
+    for _dim, _name, _what in (
+        (-2, "softmax_over_queries", "the queries (dim=-2)"),
+        (1, "softmax_over_axis_one", "dim=1, which is another axis for each number of dimensions"),
+    ):
+        _add(
+            MASKED_SOFTMAX,
+            _name + _suffix,
+            f"The softmax runs over {_what}, so columns sum to 1 and rows do not. Each query "
+            "spreads a total of 1 over its keys: the last axis." + _more,
+            (lambda scores, mask=None, dim=_dim: right.masked_softmax(
+                scores.transpose(dim, -1),
+                None if mask is None else mask.expand_as(scores).transpose(dim, -1),
+            ).transpose(dim, -1)) if _number is None else _filled_with(_number, dim=_dim),
+        )  # fmt: skip
+
+
+@MASKED_SOFTMAX.mistake
+def scores_changed_in_place(scores, mask=None):
+    """masked_fill_ with an underscore writes −∞ into the caller's scores, and fails where they need
+    a gradient. masked_fill makes a new tensor.
+    """
+    if mask is not None:
+        scores.masked_fill_(~mask, -INF)
+    return right.masked_softmax(scores)
+
+
+@MASKED_SOFTMAX.mistake
+def gradient_cut(scores, mask=None):
+    """The weights are right, but no gradient reaches the scores: .detach(), .data, NumPy or
+    torch.tensor(…) cut the graph.
+    """
+    return right.masked_softmax(scores.detach(), mask)
+
+
+@MASKED_SOFTMAX.mistake
+def always_float32(scores, mask=None):
+    """The weights are float32 whatever the scores are. Keep the dtype of what you are given."""
+    return right.masked_softmax(scores.float(), mask)
+
+
+@MASKED_SOFTMAX.mistake
+def exp_without_the_largest_subtracted(scores, mask=None):
+    """exp is taken of the raw scores: exp(10000) is infinite and ∞/∞ is NaN. Subtract the largest
+    allowed score of each row, or leave it to torch.softmax.
+    """
+    weights = torch.exp(scores)
+    if mask is not None:
+        weights = weights.masked_fill(~mask, 0.0)
+    total = weights.sum(dim=-1, keepdim=True)
+    return weights / torch.where(total == 0, 1.0, total)
+
+
+# --- masked_softmax: right ----------------------------------------------------------------------
+
+
+@MASKED_SOFTMAX.right
+def filled_with_the_least_and_zeroed(scores, mask=None):
+    if mask is None:
+        return F.softmax(scores, -1)
+    return F.softmax(scores.masked_fill(~mask, torch.finfo(scores.dtype).min), -1) * mask
+
+
+@MASKED_SOFTMAX.right
+def by_where(scores, mask=None):
+    if mask is None:
+        return scores.softmax(-1)
+    some = mask.any(-1, keepdim=True)
+    weights = torch.where(mask | ~some, scores, -INF).softmax(-1)
+    return torch.where(some, weights, 0.0)
+
+
+@MASKED_SOFTMAX.right
+def nan_replaced_at_the_end(scores, mask=None):
+    # masked_fill passes no gradient on, so that the softmax's NaN stops here.
+    hidden = scores if mask is None else scores.masked_fill(~mask, -INF)
+    return hidden.softmax(-1).nan_to_num(0.0)
+
+
+@MASKED_SOFTMAX.right
+def by_adding_infinity(scores, mask=None):
+    if mask is None:
+        return scores.softmax(-1)
+    some = mask.any(-1, keepdim=True)
+    bias = torch.zeros(mask.shape, dtype=scores.dtype).masked_fill(~mask & some, -INF)
+    return (scores + bias).softmax(-1) * some
+
+
+@MASKED_SOFTMAX.right
+def exponentials_by_hand(scores, mask=None):
+    mask = torch.ones_like(scores, dtype=torch.bool) if mask is None else mask.expand_as(scores)
+    hidden = scores.masked_fill(~mask, torch.finfo(scores.dtype).min)
+    shifted = hidden - hidden.amax(-1, keepdim=True).detach()
+    counts = shifted.exp().masked_fill(~mask, 0.0)
+    total = counts.sum(-1, keepdim=True)
+    return counts / total.masked_fill(total == 0, 1.0)
+
+
+@MASKED_SOFTMAX.right
+def by_log_softmax_in_float64(scores, mask=None):
+    wide = scores.double()
+    if mask is None:
+        return wide.log_softmax(-1).exp().to(scores.dtype)
+    wide = wide.where(mask, torch.tensor(-1e300, dtype=torch.float64))
+    return (wide.log_softmax(-1).exp() * mask).to(scores.dtype)
+
+
+@MASKED_SOFTMAX.right
+def row_by_row(scores, mask=None):
+    mask = torch.ones_like(scores, dtype=torch.bool) if mask is None else mask.expand_as(scores)
+    rows, seen = scores.reshape(-1, scores.shape[-1]), mask.reshape(-1, scores.shape[-1])
+    weights = []
+    for row, allowed in zip(rows, seen, strict=True):
+        places = allowed.nonzero()[:, 0]
+        shares = torch.softmax(row[places], dim=0)
+        weights.append(torch.zeros_like(row).index_put((places,), shares))
+    return torch.stack(weights).reshape(scores.shape)
+
+
+# --- additive_mask: mistakes --------------------------------------------------------------------
+
+
+def _checked_dtype(dtype):
+    if not dtype.is_floating_point:
+        raise TypeError(f"{dtype} is not a floating-point dtype")
+
+
+def _two_values(mask, dtype, true, false):
+    _checked_dtype(dtype)
+    wide = torch.where(mask, *(torch.tensor(v, dtype=torch.float64) for v in (true, false)))
+    return wide.to(dtype)
+
+
+@ADDITIVE_MASK.mistake
+def polarity_inverted(mask, dtype=torch.float32):
+    """The large negative number stands where the mask is True. True means may attend: there,
+    nothing is added.
+    """
+    return right.additive_mask(~mask, dtype)
+
+
+@ADDITIVE_MASK.mistake
+def minus_infinity(mask, dtype=torch.float32):
+    """−∞ stands where the mask is False. It hides well, but a row with nothing else is NaN after
+    the softmax; asked is torch.finfo(dtype).min, the least finite number.
+    """
+    return _two_values(mask, dtype, 0.0, -INF)
+
+
+@ADDITIVE_MASK.mistake
+def zero_times_infinity(mask, dtype=torch.float32):
+    """The mask is multiplied by −∞. Where it is 0 that gives 0 · (−∞), NaN: allowed keys get NaN.
+    Fill instead of multiplying.
+    """
+    _checked_dtype(dtype)
+    return (~mask).to(dtype) * -INF
+
+
+for _name, _number in (
+    ("hundred", -100.0), ("ten_thousand", -1e4), ("1e9", -1e9), ("1e30", -1e30)
+):  # fmt: skip
+    _add(
+        ADDITIVE_MASK,
+        f"minus_{_name}",
+        f"{_number:g} stands where the mask is False, in every dtype. ".replace("-", "−")
+        + "A number that is picked once is too small for large scores or too large for float16; "
+        "torch.finfo(dtype).min is the end of the dtype at hand.",
+        lambda mask, dtype=torch.float32, number=_number: _two_values(mask, dtype, 0.0, number),
+    )
+
+
+@ADDITIVE_MASK.mistake
+def least_of_float32_in_every_dtype(mask, dtype=torch.float32):
+    """The least float32 is used for every dtype: in float16 it is −∞, and in float64 a middling
+    number. Ask torch.finfo for the dtype you are given.
+    """
+    return _two_values(mask, dtype, 0.0, torch.finfo(torch.float32).min)
+
+
+@ADDITIVE_MASK.mistake
+def smallest_positive_number(mask, dtype=torch.float32):
+    """torch.finfo(dtype).tiny is the smallest positive number, next to 0, and subtracting it hides
+    nothing. The least number, far below 0, is torch.finfo(dtype).min.
+    """
+    _checked_dtype(dtype)
+    return _two_values(mask, dtype, 0.0, -torch.finfo(dtype).tiny)
+
+
+@ADDITIVE_MASK.mistake
+def largest_number(mask, dtype=torch.float32):
+    """The largest number stands where the mask is False: added to a score, it makes the forbidden
+    key win. The minus sign is missing.
+    """
+    _checked_dtype(dtype)
+    return _two_values(mask, dtype, 0.0, torch.finfo(dtype).max)
+
+
+@ADDITIVE_MASK.mistake
+def one_where_true(mask, dtype=torch.float32):
+    """1 stands where the mask is True. It is added to the scores, so what is allowed must get 0;
+    adding 1 changes every score.
+    """
+    _checked_dtype(dtype)
+    return _two_values(mask, dtype, 1.0, torch.finfo(dtype).min)
+
+
+@ADDITIVE_MASK.mistake
+def mask_only_converted(mask, dtype=torch.float32):
+    """The mask's True and False have become 1 and 0. Added to the scores these hide nothing."""
+    _checked_dtype(dtype)
+    return mask.to(dtype)
+
+
+@ADDITIVE_MASK.mistake
+def dtype_ignored(mask, dtype=torch.float32):
+    """The result is float32 whatever `dtype` says. Added to float16 scores it makes float32 ones,
+    and its least number is not theirs.
+    """
+    _checked_dtype(dtype)
+    return right.additive_mask(mask)
+
+
+@ADDITIVE_MASK.mistake
+def integers_allowed(mask, dtype=torch.float32):
+    """An integer or boolean dtype gives a mask instead of a TypeError. Scores are floating-point,
+    and in whole numbers there is no such mask.
+    """
+    if not dtype.is_floating_point:
+        return right.additive_mask(mask).to(dtype)
+    return right.additive_mask(mask, dtype)
+
+
+@ADDITIVE_MASK.mistake
+def value_error_for_type_error(mask, dtype=torch.float32):
+    """A dtype that will not do ends in a ValueError. What is wrong is a type: TypeError."""
+    if not dtype.is_floating_point:
+        raise ValueError(f"{dtype} is not a floating-point dtype")
+    return right.additive_mask(mask, dtype)
+
+
+@ADDITIVE_MASK.mistake
+def least_in_float32_then_narrowed(mask, dtype=torch.float32):
+    """The least number of the dtype is right, but the result is float32: it takes its dtype from
+    torch.zeros, which has to be told.
+    """
+    _checked_dtype(dtype)
+    return torch.zeros(mask.shape).masked_fill(~mask, torch.finfo(dtype).min)
+
+
+@ADDITIVE_MASK.mistake
+def mask_changed_in_place(mask, dtype=torch.float32):
+    """The result is right, but the caller's mask is inverted: logical_not_ writes into it."""
+    result = right.additive_mask(mask, dtype)
+    mask.logical_not_()
+    return result
+
+
+# --- additive_mask: right -----------------------------------------------------------------------
+
+
+@ADDITIVE_MASK.right
+def by_where(mask, dtype=torch.float32):
+    least = torch.tensor(torch.finfo(dtype).min, dtype=dtype)  # finfo raises TypeError itself
+    return torch.where(mask, torch.zeros((), dtype=dtype), least)
+
+
+@ADDITIVE_MASK.right
+def by_multiplying(mask, dtype=torch.float32):
+    _checked_dtype(dtype)
+    return (1 - mask.to(dtype)) * torch.finfo(dtype).min
+
+
+@ADDITIVE_MASK.right
+def the_other_way_round(mask, dtype=torch.float32):
+    result = torch.full(mask.shape, -torch.finfo(dtype).max, dtype=dtype)
+    result[mask] = 0
+    return result
+
+
+@ADDITIVE_MASK.right
+def by_lists(mask, dtype=torch.float32):
+    least = torch.finfo(dtype).min
+    flat = [0.0 if allowed else least for allowed in mask.flatten().tolist()]
+    return torch.tensor(flat, dtype=torch.float64).to(dtype).reshape(mask.shape)
+
+
+@ADDITIVE_MASK.right
+def by_looking_up(mask, dtype=torch.float32):
+    if dtype not in (torch.float16, torch.bfloat16, torch.float32, torch.float64):
+        raise TypeError(str(dtype))
+    return torch.tensor([torch.finfo(dtype).min, 0.0], dtype=dtype)[mask.long()]
+
+
+# --- masked_attention: mistakes -----------------------------------------------------------------
+
+
+def _scores(query, key):
+    return query @ key.transpose(-2, -1) / math.sqrt(query.shape[-1])
+
+
+def _attend(softmax, scores_of=_scores, mask_of=lambda mask: mask):
+    def answer(query, key, value, mask=None):
+        mask = None if mask is None else mask_of(mask)
+        weights = softmax(scores_of(query, key, value), mask)
+        return weights @ value, weights
+
+    return answer
+
+
+def _scaled_by(size):
+    return lambda query, key, value: query @ key.mT * size(query, key, value)
+
+
+_WRONG_SCORES = {
+    "no_scale": (
+        "The scores are not divided by √d_k. Their spread grows with d_k, and the softmax turns "
+        "into a choice of the largest.",
+        _scaled_by(lambda query, key, value: 1.0),
+    ),
+    "scaled_by_d_k": (
+        "The scores are divided by d_k; asked is its square root.",
+        _scaled_by(lambda query, key, value: 1 / query.shape[-1]),
+    ),
+    "scaled_by_the_size_of_values": (
+        "The scores are divided by √d_v. Values take no part in the scores: it is the size of "
+        "queries and keys, d_k, that makes dot products large.",
+        _scaled_by(lambda query, key, value: value.shape[-1] ** -0.5),
+    ),
+    "scaled_by_the_number_of_keys": (
+        "The scores are divided by √n_k, the number of keys. Asked is the size of a key, its last "
+        "axis.",
+        _scaled_by(lambda query, key, value: key.shape[-2] ** -0.5),
+    ),
+    "multiplied_by_the_scale": (
+        "The scores are multiplied by √d_k instead of divided by it.",
+        _scaled_by(lambda query, key, value: query.shape[-1] ** 0.5),
+    ),
+}  # fmt: skip
+
+for _suffix, (_more, _softmax) in list(_FULLY_MASKED_ROWS.items())[:-1]:  # float16 is not asked
+    for _name, (_doc, _wrong_scores) in _WRONG_SCORES.items():
+        _add(MASKED_ATTENTION, _name + _suffix, _doc + _more, _attend(_softmax, _wrong_scores))
+    _add(
+        MASKED_ATTENTION,
+        "polarity_inverted" + _suffix,
+        "True and False are exchanged: queries attend to what the mask forbids. True means may "
+        "attend, and masked_fill fills where it is given True." + _more,
+        _attend(_softmax, lambda query, key, value: _scores(query, key), lambda mask: ~mask),
+    )
+
+
+def _registered(name, doc, softmax):
+    _add(MASKED_ATTENTION, name, doc, _attend(softmax, lambda q, k, v: _scores(q, k)))
+
+
+_registered(
+    "fully_masked_row_nan",
+    "Right, except for a query that may see nothing: a softmax of nothing but −∞ is 0/0, NaN, "
+    "and the output is NaN too. Weights and output have to be zeros.",
+    _nan_rows,
+)
+_registered(
+    "fully_masked_row_nan_gradient",
+    "The output is right, the gradients are not: −∞ is added and NaN overwritten after the "
+    "softmax. It comes back in the backward pass, since 0 · NaN is NaN, and goes through the sum.",
+    _nan_gradients,
+)
+_registered(
+    "fully_masked_row_uniform",
+    "A query that may see nothing gets the plain average of the values it must not see, since all "
+    "its scores are the same large negative number. Its weights and output have to be zeros.",
+    _uniform_rows,
+)
+_registered(
+    "masked_after_softmax",
+    "The mask multiplies the weights after the softmax, so that a row no longer sums to 1, and "
+    "forbidden keys still take part in its sum.",
+    MASKED_SOFTMAX.mistakes["masked_after_softmax"],
+)
+_registered(
+    "renormalised_too_late",
+    "The mask acts after the softmax and the rest is divided by its sum. Where a forbidden score "
+    "is far above the others, 0/0 is left.",
+    MASKED_SOFTMAX.mistakes["renormalised_too_late"],
+)
+_registered(
+    "masked_fill_result_dropped",
+    "The mask has no effect. Mind that masked_fill returns a new tensor; without an assignment "
+    "its result is dropped.",
+    MASKED_SOFTMAX.mistakes["masked_fill_result_dropped"],
+)
+_registered(
+    "minus_hundred_leaks",
+    "A forbidden score of −100 is not low enough: beside allowed scores that are lower still, the "
+    "forbidden key wins.",
+    _filled_with(-100.0),
+)
+_registered(
+    "minus_ten_thousand_leaks",
+    "A forbidden score of −10,000 is not low enough for large scores, and where all is forbidden "
+    "it gives the average of everything.",
+    _filled_with(-1e4),
+)
+_registered(
+    "zero_times_infinity",
+    "The mask is multiplied by −∞ to be added: 0 · (−∞) is NaN, in every row that has an allowed "
+    "key.",
+    MASKED_SOFTMAX.mistakes["zero_times_infinity"],
+)
+_registered(
+    "softmax_over_queries",
+    "The softmax runs over the queries, so columns sum to 1 and rows do not. Each query spreads a "
+    "total of 1 over its keys.",
+    MASKED_SOFTMAX.mistakes["softmax_over_queries"],
+)
+_registered(
+    "softmax_over_queries_and_fully_masked_row_nan",
+    "The softmax runs over the queries, so columns sum to 1 and rows do not. And nothing is done "
+    "about NaN.",
+    MASKED_SOFTMAX.mistakes["softmax_over_queries_and_fully_masked_row_nan"],
+)
+
+
+@MASKED_ATTENTION.mistake
+def mask_on_query_rows(query, key, value, mask=None):
+    """The mask is laid over the rows of the queries: transposed, it forbids the hidden positions to
+    ask instead of forbidding others to look at them. It is the keys, the last axis, that it hides.
+    """
+    return right.masked_attention(query, key, value, None if mask is None else mask.mT)
+
+
+@MASKED_ATTENTION.mistake
+def output_rows_zeroed(query, key, value, mask=None):
+    """The mask is taken to say which queries count: those that it hides get an output of 0, and all
+    keys are seen by everybody else.
+    """
+    output, weights = right.masked_attention(query, key, value)
+    if mask is not None:
+        rows = mask.expand_as(weights).any(dim=-1, keepdim=True)
+        output, weights = output * rows, weights * rows
+    return output, weights
+
+
+@MASKED_ATTENTION.mistake
+def values_zeroed_instead(query, key, value, mask=None):
+    """Forbidden keys keep their weight and only their values are set to 0. The weights then sum to
+    less than 1 over what is allowed: the output shrinks.
+    """
+    _, weights = right.masked_attention(query, key, value)
+    return (weights if mask is None else weights * mask) @ value, weights
+
+
+@MASKED_ATTENTION.mistake
+def fully_masked_row_zeroed_in_the_output_only(query, key, value, mask=None):
+    """A query that may see nothing gets a zero output, but its weights are not zeros: whoever looks
+    at the weights sees it attend to what it must not.
+    """
+    output, weights = right.masked_attention(query, key, value, mask)
+    if mask is not None:
+        weights = weights.masked_fill(~mask.any(-1, keepdim=True), 1 / key.shape[-2])
+    return output, weights
+
+
+@MASKED_ATTENTION.mistake
+def output_and_weights_swapped(query, key, value, mask=None):
+    """The result is (weights, output); asked is (output, weights)."""
+    return right.masked_attention(query, key, value, mask)[::-1]
+
+
+@MASKED_ATTENTION.mistake
+def output_only(query, key, value, mask=None):
+    """Only the output is returned; asked is the pair (output, weights)."""
+    return right.masked_attention(query, key, value, mask)[0]
+
+
+@MASKED_ATTENTION.mistake
+def scores_for_weights(query, key, value, mask=None):
+    """The second part of the result holds the scores; asked are the weights, after the softmax."""
+    return right.masked_attention(query, key, value, mask)[0], _scores(query, key)
+
+
+@MASKED_ATTENTION.mistake
+def keys_averaged(query, key, value, mask=None):
+    """The weights average the keys. Keys are what is compared; what is averaged are the values."""
+    _, weights = right.masked_attention(query, key, value, mask)
+    return weights @ key, weights
+
+
+@MASKED_ATTENTION.mistake
+def queries_changed_in_place(query, key, value, mask=None):
+    """The result is right, but the caller's queries are divided by √d_k in place: `/=` and `div_`
+    write into the tensor that was passed in, and fail where it needs a gradient.
+    """
+    query /= math.sqrt(query.shape[-1])
+    return right.masked_attention(query * math.sqrt(query.shape[-1]), key, value, mask)
+
+
+@MASKED_ATTENTION.mistake
+def gradient_cut(query, key, value, mask=None):
+    """No gradient reaches query and key: the weights are cut off by .detach(), .data or no_grad."""
+    weights = right.masked_softmax(_scores(query, key), mask).detach()
+    return weights @ value, weights
+
+
+@MASKED_ATTENTION.mistake
+def causal_whatever_the_mask(query, key, value, mask=None):
+    """The mask that is given is combined with a causal one. Not every mask is causal: which keys
+    may be seen is for the mask to say, and without one all may be.
+    """
+    causal = right.causal_mask(query.shape[-2], key.shape[-2])
+    return right.masked_attention(query, key, value, causal if mask is None else mask & causal)
+
+
+@MASKED_ATTENTION.mistake
+def two_dimensions_only(query, key, value, mask=None):
+    """key.T turns all axes around: right for one sequence alone, an error or nonsense for a batch.
+    Swap the last two axes only.
+    """
+    turned = key.permute(*reversed(range(key.ndim)))
+    weights = right.masked_softmax(query @ turned / math.sqrt(query.shape[-1]), mask)
+    return weights @ value, weights
+
+
+# --- masked_attention: right --------------------------------------------------------------------
+
+
+@MASKED_ATTENTION.right
+def nan_replaced_at_the_end(query, key, value, mask=None):
+    weights = MASKED_SOFTMAX.rights["nan_replaced_at_the_end"](_scores(query, key), mask)
+    return weights @ value, weights
+
+
+@MASKED_ATTENTION.right
+def by_einsum(query, key, value, mask=None):
+    scores = torch.einsum("...qd,...kd->...qk", query, key) * query.shape[-1] ** -0.5
+    weights = filled_with_the_least_and_zeroed(scores, mask)
+    return torch.einsum("...qk,...kv->...qv", weights, value), weights
+
+
+@MASKED_ATTENTION.right
+def queries_scaled_first(query, key, value, mask=None):
+    weights = by_adding_infinity((query / math.sqrt(key.size(-1))).matmul(key.mT), mask)
+    return weights.matmul(value), weights
+
+
+@MASKED_ATTENTION.right
+def query_by_query(query, key, value, mask=None):
+    outputs, weights = [], []
+    n_q, n_k = query.shape[-2], key.shape[-2]
+    mask = torch.ones(n_q, n_k, dtype=torch.bool) if mask is None else mask
+    mask = mask.expand(*torch.broadcast_shapes(mask.shape, (n_q, 1)))
+    for i in range(n_q):
+        scores = (query[..., i, None, :] * key).sum(-1) / math.sqrt(key.shape[-1])
+        weights.append(right.masked_softmax(scores, mask[..., i, :]))
+        outputs.append((weights[-1][..., None] * value).sum(-2))
+    return torch.stack(outputs, -2), torch.stack(weights, -2)
+
+
+@MASKED_ATTENTION.right
+def by_torch(query, key, value, mask=None):
+    def fused(value):
+        if mask is None:
+            return F.scaled_dot_product_attention(query, key, value)
+        some = mask.any(-1, keepdim=True)
+        return F.scaled_dot_product_attention(query, key, value, mask | ~some) * some
+
+    identity = torch.eye(key.shape[-2], dtype=key.dtype).expand(*key.shape[:-2], -1, -1)
+    return fused(value), fused(identity)
+
+
+@MASKED_ATTENTION.right
+def in_float64_inside(query, key, value, mask=None):
+    scores = query.double() @ key.double().mT / key.shape[-1] ** 0.5
+    weights = right.masked_softmax(scores, mask)
+    return (weights @ value.double()).to(value.dtype), weights.to(value.dtype)
+
+
+# --- attend_with_cache: mistakes ----------------------------------------------------------------
+
+
+def _heads(attention, x):
+    """(B, t, d_model) → (B, H, t, d_k)."""
+    return x.unflatten(-1, (attention.num_heads, -1)).transpose(1, 2)
+
+
+def _merged(heads):
+    """(B, H, t, d_k) → (B, t, d_model)."""
+    return heads.transpose(1, 2).flatten(2)
+
+
+def _projected(attention, x):
+    return tuple(_heads(attention, W(x)) for W in (attention.W_q, attention.W_k, attention.W_v))
+
+
+def _grown(cache, k, v):
+    if cache is None:
+        return k, v
+    return torch.cat([cache[0], k], 2), torch.cat([cache[1], v], 2)
+
+
+def _attended(attention, q, k, v, mask, scale=1.0):
+    return attention.W_o(_merged(right.masked_attention(q * scale, k, v, mask)[0]))
+
+
+def _with_mask(mask_of):
+    """The right answer but for the mask, which is `mask_of(t, T)`: t new positions after T."""
+
+    def answer(attention, x, cache=None):
+        q, k, v = _projected(attention, x)
+        past = 0 if cache is None else cache[0].shape[2]
+        k, v = _grown(cache, k, v)
+        return _attended(attention, q, k, v, mask_of(x.shape[1], past)), (k, v)
+
+    return answer
+
+
+def _tril(rows, columns, diagonal):
+    return torch.ones(rows, columns, dtype=torch.bool).tril(diagonal)
+
+
+for _name, _doc, _mask_of in (
+    (
+        "causal_inside_the_chunk_forgotten",
+        "No causal mask: within a chunk of several new positions, each sees those that come after "
+        "it. With one position at a time nothing shows.",
+        lambda t, past: None,
+    ),
+    (
+        "causal_without_cache_only",
+        "The causal mask is left out as soon as there is a cache. For one new position that is "
+        "right; in a chunk of several, each sees those that come after it.",
+        lambda t, past: None if past else _tril(t, t, 0),
+    ),
+    (
+        "top_left_aligned",
+        "The causal mask is aligned at the top left, as if the new positions were the first: they "
+        "see the beginning of the cache, and never themselves. torch's is_causal=True does the "
+        "same.",
+        lambda t, past: _tril(t, past + t, 0),
+    ),
+    (
+        "one_step_into_the_future",
+        "Each position sees one beyond its own, the token it is to predict.",
+        lambda t, past: _tril(t, past + t, past + 1),
+    ),
+    (
+        "diagonal_excluded",
+        "A position does not see itself: it sees only what came before, and the very first sees "
+        "nothing.",
+        lambda t, past: _tril(t, past + t, past - 1),
+    ),
+    (
+        "cache_position_off_by_one",
+        "With a cache of T positions, the first new one stands at position T, counting from 0. It "
+        "is taken to stand at T − 1, so that no new position sees itself.",
+        lambda t, past: _tril(t, past + t, past - 1 if past else 0),
+    ),
+    (
+        "cache_position_one_too_far",
+        "With a cache of T positions, the first new one stands at position T, counting from 0. It "
+        "is taken to stand at T + 1, so that each sees one position of the future.",
+        lambda t, past: _tril(t, past + t, past + 1 if past else 0),
+    ),
+    (
+        "chunk_sees_only_the_cache",
+        "The new positions see all of the cache and nothing of each other, not even themselves.",
+        lambda t, past: _tril(t, past + t, 0) if not past else torch.arange(past + t) < past,
+    ),
+):
+    _add(ATTEND_WITH_CACHE, _name, _doc, _with_mask(_mask_of))
+
+
+@ATTEND_WITH_CACHE.mistake
+def cache_not_grown(attention, x, cache=None):
+    """The cache that is returned holds the new positions only: the next call sees one chunk back
+    and has forgotten all before it.
+    """
+    output, (k, v) = right.attend_with_cache(attention, x, cache)
+    return output, (k[:, :, -x.shape[1] :], v[:, :, -x.shape[1] :])
+
+
+@ATTEND_WITH_CACHE.mistake
+def old_cache_returned(attention, x, cache=None):
+    """The cache is returned as it came in, without the new keys and values, so that no call sees
+    what the one before it added.
+    """
+    output, new = right.attend_with_cache(attention, x, cache)
+    return output, new if cache is None else cache
+
+
+@ATTEND_WITH_CACHE.mistake
+def cache_ignored(attention, x, cache=None):
+    """The new positions attend only to each other: the cache is not used."""
+    return right.attend_with_cache(attention, x)
+
+
+@ATTEND_WITH_CACHE.mistake
+def cache_grown_but_not_used(attention, x, cache=None):
+    """The cache grows as it should, but the new positions attend only to each other: keys and
+    values are joined with the cache after the attention instead of before it.
+    """
+    return right.attend_with_cache(attention, x)[0], right.attend_with_cache(attention, x, cache)[1]
+
+
+@ATTEND_WITH_CACHE.mistake
+def new_before_old(attention, x, cache=None):
+    """The new keys and values are put in front of the old ones. The causal mask counts positions
+    from the left, so the newest would have to stand last.
+    """
+    q, k, v = _projected(attention, x)
+    if cache is not None:
+        k, v = torch.cat([k, cache[0]], 2), torch.cat([v, cache[1]], 2)
+    return _attended(attention, q, k, v, right.causal_mask(q.shape[2], k.shape[2])), (k, v)
+
+
+@ATTEND_WITH_CACHE.mistake
+def concatenated_along_heads(attention, x, cache=None):
+    """Old and new are joined along dim=1, which counts heads; positions are dim=2 of
+    (B, H, T, d_k).
+    """
+    q, k, v = _projected(attention, x)
+    if cache is not None:
+        k, v = torch.cat([cache[0], k], 1), torch.cat([cache[1], v], 1)
+    return _attended(attention, q, k, v, right.causal_mask(q.shape[2], k.shape[2])), (k, v)
+
+
+@ATTEND_WITH_CACHE.mistake
+def keys_and_values_exchanged_in_the_cache(attention, x, cache=None):
+    """The cache is returned as (v, k), so that the next call takes values for keys."""
+    output, (k, v) = right.attend_with_cache(attention, x, cache)
+    return output, (v, k)
+
+
+@ATTEND_WITH_CACHE.mistake
+def cache_projected_again(attention, x, cache=None):
+    """What stands in the cache goes through W_k and W_v once more. It has been projected when it
+    was new; only the new positions need to be.
+    """
+    q, k, v = _projected(attention, x)
+    if cache is not None:
+        old = (_heads(attention, attention.W_k(_merged(cache[0]))),
+               _heads(attention, attention.W_v(_merged(cache[1]))))  # fmt: skip
+        k, v = _grown(old, k, v)
+    return _attended(attention, q, k, v, right.causal_mask(q.shape[2], k.shape[2])), (k, v)
+
+
+@ATTEND_WITH_CACHE.mistake
+def inputs_cached(attention, x, cache=None):
+    """The cache holds the inputs x instead of keys and values. The outputs are right, but every
+    call projects the whole past again, and the cache is not (k, v) of shape (B, H, T, d_k).
+    """
+    whole = x if cache is None else torch.cat([cache[0], x], 1)
+    q = _projected(attention, x)[0]
+    _, k, v = _projected(attention, whole)
+    mask = right.causal_mask(q.shape[2], k.shape[2])
+    return _attended(attention, q, k, v, mask), (whole, whole)
+
+
+@ATTEND_WITH_CACHE.mistake
+def cached_before_the_split(attention, x, cache=None):
+    """The cache holds keys and values of shape (B, T, d_model), before they are split into heads.
+    Asked is (B, H, T, d_k).
+    """
+    k, v = attention.W_k(x), attention.W_v(x)
+    if cache is not None:
+        k, v = torch.cat([cache[0], k], 1), torch.cat([cache[1], v], 1)
+    q = _heads(attention, attention.W_q(x))
+    mask = right.causal_mask(x.shape[1], k.shape[1])
+    return _attended(attention, q, _heads(attention, k), _heads(attention, v), mask), (k, v)
+
+
+@ATTEND_WITH_CACHE.mistake
+def positions_before_heads_in_the_cache(attention, x, cache=None):
+    """The cache is (B, T, H, d_k), with positions before heads. Asked is (B, H, T, d_k)."""
+    turned = None if cache is None else tuple(part.transpose(1, 2) for part in cache)
+    output, new = right.attend_with_cache(attention, x, turned)
+    return output, tuple(part.transpose(1, 2) for part in new)
+
+
+@ATTEND_WITH_CACHE.mistake
+def heads_split_by_view(attention, x, cache=None):
+    """Heads are split by a reshape to (B, H, t, d_k) alone, which cuts the sequence into pieces
+    instead of the features. Split the features into (H, d_k) first, then swap axes 1 and 2.
+    """
+    shape = (x.shape[0], attention.num_heads, x.shape[1], -1)
+    q, k, v = (W(x).reshape(shape) for W in (attention.W_q, attention.W_k, attention.W_v))
+    k, v = _grown(cache, k, v)
+    return _attended(attention, q, k, v, right.causal_mask(q.shape[2], k.shape[2])), (k, v)
+
+
+@ATTEND_WITH_CACHE.mistake
+def merged_without_transpose(attention, x, cache=None):
+    """The heads are merged by a reshape alone, which mixes positions and heads: swap axes 1 and 2
+    before flattening.
+    """
+    q, k, v = _projected(attention, x)
+    k, v = _grown(cache, k, v)
+    mask = right.causal_mask(q.shape[2], k.shape[2])
+    return attention.W_o(right.masked_attention(q, k, v, mask)[0].reshape(x.shape)), (k, v)
+
+
+@ATTEND_WITH_CACHE.mistake
+def output_projection_forgotten(attention, x, cache=None):
+    """The merged heads are returned without W_o."""
+    q, k, v = _projected(attention, x)
+    k, v = _grown(cache, k, v)
+    mask = right.causal_mask(q.shape[2], k.shape[2])
+    return _merged(right.masked_attention(q, k, v, mask)[0]), (k, v)
+
+
+@ATTEND_WITH_CACHE.mistake
+def scaled_by_d_model(attention, x, cache=None):
+    """The scores are divided by √d_model. Each head works on d_k = d_model / H features: divide by
+    √d_k.
+    """
+    q, k, v = _projected(attention, x)
+    k, v = _grown(cache, k, v)
+    mask = right.causal_mask(q.shape[2], k.shape[2])
+    return _attended(attention, q, k, v, mask, attention.num_heads**-0.5), (k, v)
+
+
+@ATTEND_WITH_CACHE.mistake
+def no_scale(attention, x, cache=None):
+    """The scores are not divided by √d_k."""
+    q, k, v = _projected(attention, x)
+    k, v = _grown(cache, k, v)
+    mask = right.causal_mask(q.shape[2], k.shape[2])
+    return _attended(attention, q, k, v, mask, q.shape[-1] ** 0.5), (k, v)
+
+
+_kept: dict = {}
+
+
+@ATTEND_WITH_CACHE.mistake
+def cache_kept_in_a_global(attention, x, cache=None):
+    """The keys and values are kept in a variable outside of the function, and the cache that is
+    passed in is not looked at. Two sequences, or two continuations of one, then get mixed up.
+    """
+    output, _kept["cache"] = right.attend_with_cache(
+        attention, x, None if cache is None else _kept.get("cache")
+    )
+    return output, _kept["cache"]
+
+
+@ATTEND_WITH_CACHE.mistake
+def cache_changed_in_place(attention, x, cache=None):
+    """The cache that came in is changed: it is a list whose two parts are replaced. Whoever kept
+    it, to try another continuation, finds the new positions in it.
+    """
+    q, k, v = _projected(attention, x)
+    new = [k[:, :, :0], v[:, :, :0]] if cache is None else cache
+    new = list(new) if isinstance(new, tuple) else new
+    new[0], new[1] = _grown(new, k, v)
+    mask = right.causal_mask(q.shape[2], new[0].shape[2])
+    return _attended(attention, q, *new, mask), new
+
+
+@ATTEND_WITH_CACHE.mistake
+def cache_detached(attention, x, cache=None):
+    """The cache that is handed on is cut off from the graph: no gradient of a later position
+    reaches the inputs of an earlier one, as it would in the full pass.
+    """
+    output, new = right.attend_with_cache(attention, x, cache)
+    return output, tuple(part.detach() for part in new)
+
+
+@ATTEND_WITH_CACHE.mistake
+def no_gradient(attention, x, cache=None):
+    """Everything runs under torch.no_grad, so that no gradient reaches x. That is for the caller to
+    decide; the cached pass equals the full pass backward, too.
+    """
+    with torch.no_grad():
+        return right.attend_with_cache(attention, x, cache)
+
+
+@ATTEND_WITH_CACHE.mistake
+def last_output_only(attention, x, cache=None):
+    """Only the output of the last position is returned; asked is one for each of the t new ones."""
+    output, new = right.attend_with_cache(attention, x, cache)
+    return output[:, -1:], new
+
+
+@ATTEND_WITH_CACHE.mistake
+def weights_for_cache(attention, x, cache=None):
+    """The second part of the result holds the weights; here it has to be the new cache, (k, v)."""
+    q, k, v = _projected(attention, x)
+    k, v = _grown(cache, k, v)
+    heads, weights = right.masked_attention(q, k, v, right.causal_mask(q.shape[2], k.shape[2]))
+    return attention.W_o(_merged(heads)), weights
+
+
+@ATTEND_WITH_CACHE.mistake
+def key_and_value_projections_swapped(attention, x, cache=None):
+    """W_v makes the keys and W_k the values. The shapes agree, the numbers do not."""
+    q, v, k = _projected(attention, x)
+    k, v = _grown(cache, k, v)
+    return _attended(attention, q, k, v, right.causal_mask(q.shape[2], k.shape[2])), (k, v)
+
+
+# --- attend_with_cache: right -------------------------------------------------------------------
+
+
+@ATTEND_WITH_CACHE.right
+def by_torch(attention, x, cache=None):
+    q, k, v = _projected(attention, x)
+    k, v = _grown(cache, k, v)
+    heads = F.scaled_dot_product_attention(q, k, v, right.causal_mask(q.shape[2], k.shape[2]))
+    return attention.W_o(_merged(heads)), (k, v)
+
+
+@ATTEND_WITH_CACHE.right
+def position_by_position(attention, x, cache=None):
+    outputs = []
+    for token in x.split(1, dim=1):
+        q, k, v = _projected(attention, token)
+        cache = _grown(cache, k, v)
+        outputs.append(_attended(attention, q, *cache, None))
+    return torch.cat(outputs, dim=1), cache
+
+
+@ATTEND_WITH_CACHE.right
+def head_by_head(attention, x, cache=None):
+    d_k = x.shape[-1] // attention.num_heads
+    q, k, v = (W(x).split(d_k, dim=-1) for W in (attention.W_q, attention.W_k, attention.W_v))
+    outputs, keys, values = [], [], []
+    for h in range(attention.num_heads):
+        keys.append(k[h] if cache is None else torch.cat([cache[0][:, h], k[h]], 1))
+        values.append(v[h] if cache is None else torch.cat([cache[1][:, h], v[h]], 1))
+        scores = torch.bmm(q[h], keys[-1].mT) / d_k**0.5
+        future = torch.full(scores.shape[1:], -INF).triu(1 + keys[-1].shape[1] - x.shape[1])
+        outputs.append(torch.softmax(scores + future, -1) @ values[-1])
+    output = attention.W_o(torch.cat(outputs, -1))
+    return output, [torch.stack(keys, 1), torch.stack(values, 1)]
+
+
+@ATTEND_WITH_CACHE.right
+def by_einsum_over_positions_first(attention, x, cache=None):
+    b, t, _ = x.shape
+    shape = (b, t, attention.num_heads, -1)
+    q, k, v = (W(x).reshape(shape) for W in (attention.W_q, attention.W_k, attention.W_v))
+    past = 0
+    if cache is not None:
+        past = cache[0].shape[2]
+        k = torch.cat((cache[0].permute(0, 2, 1, 3), k), 1)
+        v = torch.cat((cache[1].permute(0, 2, 1, 3), v), 1)
+    scores = torch.einsum("bqhd,bkhd->bhqk", q, k) / math.sqrt(q.shape[-1])
+    seen = torch.arange(past + t) <= torch.arange(past, past + t)[:, None]
+    weights = scores.masked_fill(seen.logical_not(), -1e30).softmax(-1)
+    output = attention.W_o(torch.einsum("bhqk,bkhd->bqhd", weights, v).reshape(b, t, -1))
+    return output, (k.permute(0, 2, 1, 3), v.permute(0, 2, 1, 3))
+
+
+@ATTEND_WITH_CACHE.right
+def cache_of_no_length_to_begin_with(attention, x, cache=None):
+    b, t, d_model = x.shape
+    d_k = d_model // attention.num_heads
+    empty = x.new_zeros(b, attention.num_heads, 0, d_k)
+    k, v = (empty, empty) if cache is None else cache
+    new = torch.stack([attention.W_k(x), attention.W_v(x)])
+    k, v = torch.cat([torch.stack([k, v]), torch.stack(new.split(d_k, -1), 2)], 3)
+    q = torch.stack(attention.W_q(x).split(d_k, -1), 1)
+    heads, _ = right.masked_attention(q, k, v, _tril(t, k.shape[2], k.shape[2] - t))
+    return attention.W_o(torch.cat(heads.unbind(1), -1)), (k, v)
