@@ -161,8 +161,12 @@ def _cook(recipe: Recipe, device: str) -> Any:
     found = getattr(importlib.import_module(module_name), attribute)
     if recipe.args is None:
         return found
+    import torch
+
     args = [materialise(arg, device) for arg in recipe.args]
-    built = found(*args, **{k: materialise(v, device) for k, v in (recipe.kwargs or {}).items()})
+    kwargs = {k: materialise(v, device) for k, v in (recipe.kwargs or {}).items()}
+    with torch.random.fork_rng(devices=[]):  # what we draw is no side effect of the answer
+        built = found(*args, **kwargs)
     if recipe.state is not None:
         _load(built, recipe.state, device)
     return built.to(device).eval() if hasattr(built, "eval") else built
