@@ -1,11 +1,13 @@
-"""The command line: `autograder judge FILE…`."""
+"""The command line: `autograder release`, `book`, `grade`, `judge`, `report`, `sample`, `bundle`."""
 
 import json
 import os
 import sys
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Annotated, Any
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -13,12 +15,20 @@ from autograder.exercises import chapters, exercises_of
 from autograder.grading.judge import Unusable, judge_file
 from autograder.grading.sandbox import ISOLATIONS, IsolationError
 
+if TYPE_CHECKING:
+    from autograder.grading.classroom import ClassResult, Row
+
+ROOT = Path(__file__).resolve().parents[2]  # the course: chapters, notebooks, nbgrader_config.py
+
 app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False)
 
 
 @app.callback()
-def autograder() -> None:
+def autograder(context: typer.Context) -> None:
     """Release, judge and grade the course's notebooks."""
+    if context.invoked_subcommand != "book":
+        # Tensors of a few numbers gain nothing from threads; threads that wait for a core cost a lot.
+        os.environ.setdefault("OMP_NUM_THREADS", "1")  # read when torch is imported
 
 
 @app.command()
@@ -55,6 +65,144 @@ def judge(
         print(json.dumps(result), flush=True) if as_json else _print_table(result)
         status = max(status, int(result["score"] < result["points"]))
     raise typer.Exit(status)
+
+
+@app.command()
+def release(
+    chapter: Annotated[list[str] | None, typer.Argument(help="slugs; all of them without")] = None,
+) -> None:
+    """Make the students' notebooks from the chapters, and what `check` compares with."""
+    from autograder.grading.expected_values import write_expected
+    from autograder.grading.release import release as release_chapters
+
+    for slug in chapters():
+        if write_expected(slug):
+            print(f"autograder/expected/{slug}.bin is new")
+    for path in release_chapters(ROOT, chapter or None):
+        print(path.relative_to(ROOT))
+
+
+@app.command()
+def book(
+    strict: Annotated[bool, typer.Option(help="a warning is an error")] = True,
+) -> None:
+    """Build the book's pages."""
+    from rich.console import Console
+
+    from autograder.grading.publish import build_book
+
+    with Console(stderr=True).status("building the book (the first time, every cell is run)"):
+        html = build_book(ROOT, strict=strict)
+    print(html / "index.html")
+
+
+@app.command()
+def grade(
+    submissions: Annotated[Path, typer.Argument(metavar="[DIR]")] = Path("submitted"),
+    jobs: Annotated[int | None, typer.Option(min=1, help="processes; one per core without")] = None,
+    device: Annotated[str, typer.Option(help="cpu or cuda")] = "cpu",
+    db: Annotated[str | None, typer.Option(help="the gradebook's database, as a URL")] = None,
+    isolation: Annotated[str, typer.Option(help=" or ".join(ISOLATIONS))] = "bwrap",
+    force: Annotated[bool, typer.Option(help="also what has been graded already")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="the result as one JSON object")] = False,
+) -> None:
+    """Grade DIR/<student>/<assignment>/<assignment>.ipynb into the gradebook, with feedback.
+
+    Can be stopped and run again: what is done stays done. Exit status: 0, or 1 if some submission
+    could not be graded.
+    """
+    from autograder.grading.classroom import grade as grade_class
+
+    with _progress("grading") as progress:
+        result = grade_class(
+            submissions,
+            jobs=jobs,
+            db=db,
+            isolation=isolation,
+            device=device,
+            force=force,
+            progress=progress,
+        )
+    print(result.to_json()) if as_json else _print_class(result)
+    raise typer.Exit(result.exit_status)
+
+
+@app.command()
+def report(
+    course: Annotated[Path, typer.Argument(help="the folder with gradebook.db")] = Path("."),
+    out: Annotated[Path | None, typer.Option(help="the page; report.html without")] = None,
+    db: Annotated[str | None, typer.Option(help="the gradebook's database, as a URL")] = None,
+) -> None:
+    """Draw the class: marks, aspects that fail, mistakes made, times; one HTML page."""
+    from autograder.grading.report import report as draw
+
+    print(draw(course, out or course / "report.html", db=db))
+
+
+@app.command()
+def sample(
+    folder: Annotated[Path, typer.Argument()] = Path("build/sample_class"),
+    jobs: Annotated[int | None, typer.Option(min=1)] = None,
+) -> None:
+    """Make the sample class, grade it, draw its report, and compare with the marks it deserves."""
+    from autograder.grading.report import report as draw
+    from autograder.grading.sample_class import compare, grade_sample
+
+    with _progress("grading the sample class") as progress:
+        result = grade_sample(ROOT / "notebooks", folder, jobs=jobs, progress=progress)
+    wrong = {name: told for name, told in compare(result).items() if told}
+    for name, told in wrong.items():
+        _complain(f"{name}: {'; '.join(told)}")
+    print(f"{len(result.rows)} submissions graded, {len(wrong)} with marks they do not deserve")
+    print(draw(folder, folder / "report.html"))
+    raise typer.Exit(int(bool(wrong)))
+
+
+@app.command()
+def bundle(
+    archive: Annotated[Path | None, typer.Argument(help="where to; build/ without")] = None,
+) -> None:
+    """Pack what a student downloads: the notebooks and the student's side, no reference."""
+    from autograder.grading.bundle import bundle as pack
+
+    print(pack(ROOT, archive))
+
+
+@contextmanager
+def _progress(what: str) -> Iterator[Any]:
+    """A progress bar on stderr; inside, a function to call after each submission."""
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+    from rich.progress import TimeRemainingColumn as Remaining
+
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), Remaining())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(what, total=None)
+
+        def step(row: "Row", done: int, total: int) -> None:
+            bar.update(task, completed=done, total=total, description=f"{what}: {row.student}")
+
+        yield step
+
+
+def _print_class(result: "ClassResult") -> None:
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table()
+    for column in ("student", "assignment", "marks", "seconds", "status"):
+        table.add_column(column, justify="right" if column in ("marks", "seconds") else "left")
+    for row in result.rows:
+        marks = f"{row.score:g}/{row.points:g}"
+        seconds = "" if row.seconds is None else f"{row.seconds:.1f}"
+        status = "unchanged" if row.unchanged else row.status
+        status += f": {row.reason}" if row.reason else ""
+        cells = (row.student, row.assignment, marks, seconds, status)
+        table.add_row(*map(Text, cells))
+    Console().print(table)
+    for name in result.ignored:
+        _complain(f"left alone: {name}")
 
 
 def _in_order(one: Any, files: Sequence[str], jobs: int | None) -> Iterator[Any]:
@@ -95,6 +243,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
         status = 2
     except (KeyboardInterrupt, typer.Abort):
         os._exit(130)  # the sandboxes die with this process
+    except (FileNotFoundError, NotADirectoryError, BlockingIOError, ValueError) as error:
+        _complain(str(error))
+        status = 2
+    except RuntimeError as error:  # a tool that we call has failed; its words are the message
+        print(f"autograder: {error}", file=sys.stderr)
+        status = 2
     except Exception as error:
         if not hasattr(error, "format_message"):  # typer's own: a call that is not understood
             raise

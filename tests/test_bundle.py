@@ -1,0 +1,79 @@
+"""What a student downloads works alone, and holds nothing that gives an answer away."""
+
+import ast
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from autograder.grading.bundle import bundle
+
+ROOT = Path(__file__).parent.parent
+
+
+@pytest.fixture(scope="module")
+def unpacked(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("student")
+    with zipfile.ZipFile(bundle(ROOT, folder / "bundle.zip")) as packed:
+        packed.extractall(folder)
+    return folder / "attention-by-hand"
+
+
+def test_it_holds_no_line_of_the_references(unpacked):
+    shipped = {
+        line.strip()
+        for path in unpacked.rglob("*.py")
+        for line in path.read_text(encoding="utf-8").splitlines()
+    }
+    shipped |= {p.read_text(encoding="utf-8") for p in unpacked.rglob("*.ipynb")}
+    everything = "\n".join(shipped)
+    for line in _solution_lines():
+        assert line not in everything, line
+
+
+def _solution_lines():
+    for path in (ROOT / "solutions").glob("*.py"):
+        text = path.read_text(encoding="utf-8")
+        for part in text.split("### BEGIN SOLUTION")[1:]:
+            for line in part.split("### END SOLUTION")[0].splitlines():
+                if len(line.strip()) > 40:
+                    yield line.strip()
+
+
+def test_its_modules_import_nothing_that_it_does_not_hold(unpacked):
+    for path in unpacked.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            names = [a.name for a in node.names] if isinstance(node, ast.Import) else []
+            names += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
+            for name in names:
+                assert not name.startswith(("solutions", "autograder.grading")), path
+                if name.startswith("autograder."):
+                    inside = unpacked / name.replace(".", "/")
+                    assert inside.with_suffix(".py").is_file() or inside.is_dir(), name
+
+
+def test_a_first_exercise_is_checked_from_the_archive_alone(unpacked):
+    code = (
+        "import autograder, numpy as np\n"
+        "from autograder import check\n"
+        "def gaussian_scores(query, key, w=1.0):\n"
+        "    return -0.5 * (np.subtract.outer(query, key) * w) ** 2\n"
+        "check(gaussian_scores)\n"
+        "print(autograder.__file__)\n"
+    )
+    # -S -E would also lose NumPy; instead the archive stands first, and the references nowhere.
+    script = unpacked / "first.py"
+    script.write_text(code, encoding="utf-8")
+    done = subprocess.run(
+        [sys.executable, str(script)], capture_output=True, text=True, check=False, cwd=unpacked
+    )
+    assert done.returncode == 0, done.stderr
+    assert str(unpacked) in done.stdout
+    assert "2 of 2 points" in done.stdout
+
+
+def test_packing_twice_gives_the_same_bytes(tmp_path):
+    first, second = bundle(ROOT, tmp_path / "1.zip"), bundle(ROOT, tmp_path / "2.zip")
+    assert first.read_bytes() == second.read_bytes()
