@@ -50,6 +50,21 @@ GRADED, UNUSABLE, FAILED = "graded", "unusable", "failed"
 PROJECT = Path(autograder.__file__).resolve().parents[1]
 STAGE = ".grading"
 DONE = ".autograder.json"
+ENGINE = (  # what decides about marks, besides a chapter's own files
+    "exercises/aspects.py",
+    "exercises/declaration.py",
+    "grading/judge.py",
+    "grading/preprocessors.py",
+    "grading/rebuild.py",
+    "grading/reference.py",
+    "grading/sandbox.py",
+    "grading/worker.py",
+    "probe.py",
+    "records.py",
+    "table.py",
+    "values.py",
+    "verdict.py",
+)
 STUDENT = re.compile(r"[^\x00-\x1f\x7f<>&\"\\*?\[\]{}|./~ ][^\x00-\x1f\x7f<>&\"\\*?\[\]{}|/]{0,99}")
 
 
@@ -266,11 +281,15 @@ def _course_digest(release: Path, assignment: str, options: Options) -> str:
     """Changes when a submission must be judged again although it is the same."""
     path = release / assignment / f"{assignment}.ipynb"
     notebook = nbformat.read(path, as_version=4)
-    whole = hashlib.sha256(path.read_bytes())
+    parts = [path]
     for slug in sorted({slug for slug, _ in exercises_in(notebook)}):
-        for part in ("autograder/exercises", "solutions"):
-            whole.update((PROJECT / part / f"{slug}.py").read_bytes())
-    whole.update(repr(options).encode())
+        parts += [PROJECT / "autograder" / "exercises" / f"{slug}.py"]
+        parts += [PROJECT / "solutions" / f"{slug}.py"]
+        parts += [PROJECT / "solutions" / "mistakes" / f"{slug}.py"]
+    parts += [PROJECT / "autograder" / name for name in ENGINE]
+    whole = hashlib.sha256(repr(options).encode())
+    for part in parts:
+        whole.update(part.read_bytes())
     return whole.hexdigest()
 
 
@@ -309,14 +328,22 @@ def find_notebook(folder: Path, assignment: str, grade_ids: set[str]) -> tuple[d
     if len(others) > 1:
         raise Unusable(f"{missing}, and it is not clear which of {len(others)} others to take.")
     notebook = read_notebook(others[0])
-    ids = [cell.get("metadata", {}) for cell in notebook["cells"] if isinstance(cell, dict)]
-    ids = [meta.get("nbgrader", {}) for meta in ids if isinstance(meta, dict)]
-    found = {mark.get("grade_id") for mark in ids if isinstance(mark, dict)} & grade_ids
+    found = set(_grade_ids(notebook["cells"])) & grade_ids
     if 2 * len(found) < len(grade_ids):
         raise Unusable(f"{missing}, and the one under another name is not it.")
     return notebook, [
         f"The notebook's name is {_shown(others[0].name)}; it was taken all the same."
     ]
+
+
+def _grade_ids(cells: list[Any]) -> Iterator[str]:
+    """The grade ids in hostile cells."""
+    for cell in cells:
+        metadata = cell.get("metadata") if isinstance(cell, dict) else None
+        mark = metadata.get("nbgrader") if isinstance(metadata, dict) else None
+        grade_id = mark.get("grade_id") if isinstance(mark, dict) else None
+        if isinstance(grade_id, str):
+            yield grade_id
 
 
 # --- Judging: in the pool -------------------------------------------------------------------------

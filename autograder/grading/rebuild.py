@@ -144,7 +144,8 @@ def _cells(submitted: Mapping[str, Any], notes: list[str]) -> Iterator[Found]:
         notes.append(f"It has {len(listed)} cells; only the first {MAX_CELLS} were looked at.")
     total = 0
     for item in listed[:MAX_CELLS]:
-        if not isinstance(item, Mapping) or item.get("cell_type") not in NEW:
+        kind = item.get("cell_type") if isinstance(item, Mapping) else None
+        if not isinstance(kind, str) or kind not in NEW:
             notes.append("A cell of no known kind was left out.")
             continue
         source = _text(item.get("source"))
@@ -160,7 +161,7 @@ def _cells(submitted: Mapping[str, Any], notes: list[str]) -> Iterator[Found]:
         grade_id = mark.get("grade_id") if isinstance(mark, Mapping) else None
         cell_id = item.get("id")
         yield Found(
-            item["cell_type"],
+            kind,
             source,
             grade_id if isinstance(grade_id, str) else None,
             cell_id if isinstance(cell_id, str) else None,
