@@ -1,4 +1,4 @@
-"""The command line: `autograder release`, `book`, `grade`, `judge`, `report`, `sample`, `bundle`."""
+"""The command line: `autograder release`, `book`, `grade`, `judge`, `report` and others."""
 
 import json
 import os
@@ -27,7 +27,7 @@ app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_
 def autograder(context: typer.Context) -> None:
     """Release, judge and grade the course's notebooks."""
     if context.invoked_subcommand != "book":
-        # Tensors of a few numbers gain nothing from threads; threads that wait for a core cost a lot.
+        # Tensors of a few numbers gain nothing from threads, and lose by waiting for a core.
         os.environ.setdefault("OMP_NUM_THREADS", "1")  # read when torch is imported
 
 
