@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from autograder.exercises import chapters, exercises_of
-from autograder.exercises.declaration import Exercise, Raised, Record, Run
+from autograder.exercises.declaration import Exercise, Record, Run
 from autograder.grading.sandbox import Limits, Worker, WorkerDied, clean
 from autograder.verdict import (
     CORRECT,
@@ -169,7 +169,8 @@ class _Session:
         if error is None:
             return outputs, None
         what = f"{error['ename']}: {error['evalue']}" if error["evalue"] else error["ename"]
-        return outputs, _Fate(CRASH, f"The cell that defines it raised {what[:_SHOWN]}.", False)
+        verdict = MEMORY if _ran_out_of_memory([error["ename"]], error["evalue"]) else CRASH
+        return outputs, _Fate(verdict, f"The cell that defines it raised {what[:_SHOWN]}.", False)
 
     def probe(self, name: str, runs: Sequence[Run]) -> list[Record] | None:
         """Make an exercise's runs. Raises `WorkerDied`."""
@@ -245,14 +246,15 @@ def _judge(
         except Exception as error:  # noqa: BLE001  (no record may bring the judge down)
             note = f"What came back is not an answer ({type(error).__name__})."
             return withheld(exercise, CRASH, note)
-    if verdict.verdict != CORRECT and any(_ran_out_of_memory(r.raised) for r in flat if r.raised):
+    raised = [record.raised for record in flat if record.raised]
+    if verdict.verdict != CORRECT and any(_ran_out_of_memory(r.types, r.message) for r in raised):
         verdict = replace(verdict, verdict=MEMORY)
     return _fit_to_show(verdict)
 
 
-def _ran_out_of_memory(raised: Raised) -> bool:
-    allocator = "can't allocate memory" in raised.message or "not enough memory" in raised.message
-    return allocator or not {"MemoryError", "OutOfMemoryError"}.isdisjoint(raised.types)
+def _ran_out_of_memory(types: Sequence[str], message: str) -> bool:
+    allocator = "can't allocate memory" in message or "not enough memory" in message
+    return allocator or not {"MemoryError", "OutOfMemoryError"}.isdisjoint(types)
 
 
 def _fit_to_show(verdict: Verdict) -> Verdict:

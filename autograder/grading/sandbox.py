@@ -171,7 +171,8 @@ class Worker:
             {"op": "execute", "source": code, "module": module},
             self.limits.cell_seconds if seconds is None else seconds,
         )
-        return self._read(_outputs, reply.get("outputs"))
+        limit = 4 * self.limits.output_bytes + (1 << 20)  # a character is at most four bytes
+        return self._read(lambda packed: _outputs(packed, limit), reply.get("outputs"))
 
     def probe(self, name: str, run: Run, seconds: float | None = None) -> Record | None:
         """Make one run of what `name` stands for; None where it stands for nothing."""
@@ -391,6 +392,10 @@ def _mounts(tmp_mb: int) -> tuple[tuple[str, ...], tuple[str, ...]]:
         for name in ("bin", "lib", "lib64", "pyvenv.cfg"):  # nothing else that may lie beside them
             if (prefix / name).exists():
                 show(prefix / name)
+    for site in map(Path, sys.path):
+        shown = any(site.is_relative_to(path) for path in readable)
+        if site.name in ("site-packages", "dist-packages") and site.is_dir() and not shown:
+            show(site)
     for folder in _hidden():
         if any(folder.is_relative_to(path) for path in readable):
             options += ["--size", "4096", "--tmpfs", str(folder), "--remount-ro", str(folder)]
@@ -472,8 +477,8 @@ def _records(trees: Any, count: int) -> list[Record] | None:
     return [record_from(tree) for tree in trees]
 
 
-def _outputs(packed: Any) -> list[dict[str, Any]]:
-    if not isinstance(packed, Array) or packed.data.dtype != np.uint8:
+def _outputs(packed: Any, limit: int) -> list[dict[str, Any]]:
+    if not isinstance(packed, Array) or packed.data.dtype != np.uint8 or packed.data.size > limit:
         raise ValueError("not a cell's outputs")
     return [_output(output) for output in json.loads(packed.data.tobytes())[:_OUTPUTS]]
 

@@ -68,6 +68,9 @@ def confine(readable: list[str]) -> bool:
 class OutputLimit(RuntimeError):
     """A cell went on printing long after its output was full."""
 
+    def _render_traceback_(self) -> list[str]:  # IPython looks for this name
+        return [f"{type(self).__name__}: {self}"]
+
 
 class Recorder:
     """Collects a cell's outputs in nbformat's form, up to a number of bytes."""
@@ -117,6 +120,9 @@ class Recorder:
         error = {"output_type": "error", "ename": name[:200], "evalue": value[:2000]}
         self.outputs.append(error | {"traceback": text.splitlines()})
 
+    def has_error(self) -> bool:
+        return any(output["output_type"] == "error" for output in self.outputs)
+
     def finished(self) -> bytes:
         """The outputs as JSON."""
         if self.lost:
@@ -125,7 +131,7 @@ class Recorder:
         for output in self.outputs:
             if output["output_type"] == "stream":
                 output["text"] = "".join(output["text"])
-        return json.dumps(self.outputs).encode()
+        return json.dumps(self.outputs, ensure_ascii=False).encode("utf-8", "replace")
 
 
 def _text(value: Any) -> str:
@@ -181,6 +187,9 @@ def make_shell(recorder: Recorder) -> Any:
 
         def enable_gui(self, gui=None) -> None: ...
 
+        def ask_exit(self) -> None:
+            raise SystemExit("exit() ends a notebook; here it ends the cell")
+
         def _showtraceback(self, etype, evalue, stb) -> None:
             try:
                 value = str(evalue)
@@ -218,7 +227,10 @@ class Session:
         name, shell = request["module"], self.shell
         shell.user_ns["__name__"] = name
         sys.modules[name] = shell.user_module
-        shell.run_cell(request["source"].data.tobytes().decode(), store_history=True)
+        result = shell.run_cell(request["source"].data.tobytes().decode(), store_history=True)
+        error = result.error_before_exec or result.error_in_exec
+        if error is not None and not self.recorder.has_error():  # it could not even be shown
+            self.recorder.error(type(error).__name__, "", [type(error).__name__])
         return {"outputs": np.frombuffer(self.recorder.finished(), np.uint8)}
 
     def probe(self, request: Mapping[str, Any]) -> dict[str, Any]:
