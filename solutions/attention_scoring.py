@@ -1,0 +1,171 @@
+"""Attention scoring: additive, dot-product, bilinear and cosine, and self-attention.
+
+Sources: D. Bahdanau, K. Cho, Y. Bengio, "Neural machine translation by jointly learning to align
+and translate" (2015); M.-T. Luong, H. Pham, C. D. Manning, "Effective approaches to attention-based
+neural machine translation" (2015); A. Vaswani et al., "Attention is all you need" (2017).
+"""
+
+import math
+
+import numpy as np
+import torch
+from jaxtyping import Float, Num
+from torch import Tensor, nn
+
+
+def simple_attention(
+    query: Num[np.ndarray, "*batch n_q d_k"],
+    key: Num[np.ndarray, "*batch n_k d_k"],
+    value: Num[np.ndarray, "*batch n_k d_v"],
+) -> tuple[Float[np.ndarray, "*batch n_q d_v"], Float[np.ndarray, "*batch n_q n_k"]]:
+    """Attend by dot products, unscaled: softmax(QKᵀ)V, in NumPy.
+
+    Shapes: query `(..., n_q, d_k)`, key `(..., n_k, d_k)`, value `(..., n_k, d_v)` →
+    `(output, weights)` of shapes `(..., n_q, d_v)` and `(..., n_q, n_k)`; each row of the weights
+    sums to 1. Integers give float64; float32 stays float32. Scores of ±1e4 give finite weights.
+    Source: Luong, Pham, Manning (2015), the score they call dot.
+    """
+    ### BEGIN SOLUTION
+    scores = query @ key.swapaxes(-2, -1)  # (..., n_q, n_k)
+    counts = np.exp(scores - scores.max(axis=-1, keepdims=True))
+    weights = counts / counts.sum(axis=-1, keepdims=True)
+    return weights @ value, weights  # (..., n_q, d_v), (..., n_q, n_k)
+    ### END SOLUTION
+
+
+def self_similarity(
+    x: Num[np.ndarray, "*batch n d"],
+) -> tuple[Float[np.ndarray, "*batch n d"], Float[np.ndarray, "*batch n n"]]:
+    """Let each row of x attend to all rows of x: softmax(XXᵀ)X, in NumPy.
+
+    Shapes: x `(..., n, d)` → `(output, weights)` of shapes `(..., n, d)` and `(..., n, n)`.
+    Integers give float64; float32 stays float32. Scores of ±1e4 give finite weights.
+    """
+    ### BEGIN SOLUTION
+    return simple_attention(x, x, x)
+    ### END SOLUTION
+
+
+def scaled_dot_product_attention(
+    query: Float[Tensor, "*batch n_q d_k"],
+    key: Float[Tensor, "*batch n_k d_k"],
+    value: Float[Tensor, "*batch n_k d_v"],
+) -> tuple[Float[Tensor, "*batch n_q d_v"], Float[Tensor, "*batch n_q n_k"]]:
+    """Attend by dot products that keep their size: softmax(QKᵀ / √d_k)V, in torch.
+
+    Shapes: query `(..., n_q, d_k)`, key `(..., n_k, d_k)`, value `(..., n_k, d_v)` →
+    `(output, weights)` of shapes `(..., n_q, d_v)` and `(..., n_q, n_k)`. Scores of ±1e4 give
+    finite weights. Source: Vaswani et al. (2017), equation 1.
+    """
+    ### BEGIN SOLUTION
+    scores = query @ key.transpose(-2, -1) / math.sqrt(query.shape[-1])  # (..., n_q, n_k)
+    weights = torch.softmax(scores, dim=-1)
+    return weights @ value, weights  # (..., n_q, d_v), (..., n_q, n_k)
+    ### END SOLUTION
+
+
+class AdditiveAttention(nn.Module):
+    """Additive attention: the score of a pair is w_vᵀ tanh(W_q q + W_k k).
+
+    Queries and keys may differ in size. Parameters: the linear layers `W_q` (query_size to
+    hidden_size), `W_k` (key_size to hidden_size) and `w_v` (hidden_size to 1), none with a bias.
+    Source: Bahdanau, Cho, Bengio (2015), appendix A.1.2.
+    """
+
+    def __init__(self, query_size: int, key_size: int, hidden_size: int, dropout: float = 0.0):
+        super().__init__()
+        self.W_q = nn.Linear(query_size, hidden_size, bias=False)
+        self.W_k = nn.Linear(key_size, hidden_size, bias=False)
+        self.w_v = nn.Linear(hidden_size, 1, bias=False)
+        self.dropout = nn.Dropout(dropout)
+
+    def forward(
+        self,
+        query: Float[Tensor, "B n_q query_size"],
+        key: Float[Tensor, "B n_k key_size"],
+        value: Float[Tensor, "B n_k d_v"],
+    ) -> tuple[Float[Tensor, "B n_q d_v"], Float[Tensor, "B n_q n_k"]]:
+        """Attend: `(output, weights)`.
+
+        Shapes: query `(B, n_q, query_size)`, key `(B, n_k, key_size)`, value `(B, n_k, d_v)` →
+        output `(B, n_q, d_v)`, weights `(B, n_q, n_k)`. Dropout acts on the weights; those returned
+        are the weights before dropout.
+        """
+        ### BEGIN SOLUTION
+        sums = self.W_q(query).unsqueeze(-2) + self.W_k(key).unsqueeze(-3)  # (B, n_q, n_k, h)
+        scores = self.w_v(torch.tanh(sums)).squeeze(-1)  # (B, n_q, n_k)
+        weights = torch.softmax(scores, dim=-1)
+        return self.dropout(weights) @ value, weights  # (B, n_q, d_v), (B, n_q, n_k)
+        ### END SOLUTION
+
+
+class BilinearAttention(nn.Module):
+    """Bilinear attention: the score of a pair is qᵀWk / (query_size · key_size)^¼.
+
+    Queries and keys may differ in size. One parameter: the matrix `W` `(query_size, key_size)`,
+    initialised after Glorot and Bengio (2010), to which the divisor fits.
+    Source: Luong, Pham, Manning (2015), the score they call general, which does not divide.
+    """
+
+    def __init__(self, query_size: int, key_size: int):
+        super().__init__()
+        self.W = nn.Parameter(torch.empty(query_size, key_size))
+        nn.init.xavier_uniform_(self.W)
+
+    def forward(
+        self,
+        query: Float[Tensor, "B n_q query_size"],
+        key: Float[Tensor, "B n_k key_size"],
+        value: Float[Tensor, "B n_k d_v"],
+    ) -> tuple[Float[Tensor, "B n_q d_v"], Float[Tensor, "B n_q n_k"]]:
+        """Attend: `(output, weights)`.
+
+        Shapes: query `(B, n_q, query_size)`, key `(B, n_k, key_size)`, value `(B, n_k, d_v)` →
+        output `(B, n_q, d_v)`, weights `(B, n_q, n_k)`.
+        """
+        ### BEGIN SOLUTION
+        scores = query @ self.W @ key.transpose(-2, -1)  # (B, n_q, n_k)
+        query_size, key_size = self.W.shape
+        weights = torch.softmax(scores / (query_size * key_size) ** 0.25, dim=-1)
+        return weights @ value, weights  # (B, n_q, d_v), (B, n_q, n_k)
+        ### END SOLUTION
+
+
+def cosine_scores(
+    query: Float[Tensor, "*batch n_q d"], key: Float[Tensor, "*batch n_k d"], eps: float = 1e-8
+) -> Float[Tensor, "*batch n_q n_k"]:
+    """Score every key for every query by the cosine of the angle between them: q·k / (‖q‖ ‖k‖).
+
+    Shapes: query `(..., n_q, d)`, key `(..., n_k, d)` → `(..., n_q, n_k)`, in [−1, 1]. The length
+    of a vector counts as at least `eps`, so that a zero vector has the score 0 with everything.
+    """
+    ### BEGIN SOLUTION
+    query = query / query.norm(dim=-1, keepdim=True).clamp_min(eps)
+    key = key / key.norm(dim=-1, keepdim=True).clamp_min(eps)
+    return (query @ key.transpose(-2, -1)).clamp(-1.0, 1.0)  # (..., n_q, n_k)
+    ### END SOLUTION
+
+
+class SelfAttention(nn.Module):
+    """Self-attention: queries, keys and values are three linear views of one sequence.
+
+    Parameters: the linear layers `W_q` and `W_k` (d_model to d_k) and `W_v` (d_model to d_v), none
+    with a bias. The scores are divided by √d_k. Source: Vaswani et al. (2017), section 3.2.
+    """
+
+    def __init__(self, d_model: int, d_k: int, d_v: int):
+        super().__init__()
+        self.W_q = nn.Linear(d_model, d_k, bias=False)
+        self.W_k = nn.Linear(d_model, d_k, bias=False)
+        self.W_v = nn.Linear(d_model, d_v, bias=False)
+
+    def forward(
+        self, x: Float[Tensor, "B n d_model"]
+    ) -> tuple[Float[Tensor, "B n d_v"], Float[Tensor, "B n n"]]:
+        """Attend from every position of x to every position of x: `(output, weights)`.
+
+        Shapes: x `(B, n, d_model)` → output `(B, n, d_v)`, weights `(B, n, n)`.
+        """
+        ### BEGIN SOLUTION
+        return scaled_dot_product_attention(self.W_q(x), self.W_k(x), self.W_v(x))
+        ### END SOLUTION
