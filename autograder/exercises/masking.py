@@ -154,16 +154,8 @@ def _causal_long(draw: Draw) -> Sequence[Run]:
     return [call(5, draw.integer(2, 3)), call(4, 1)]
 
 
-def _causal_on_meta(_: Draw) -> Sequence[Run]:
-    return [call(3, 5, device="meta")]
-
-
-def _is_on_meta(run: Run, record: Record) -> str | None:
-    value = record.value
-    if isinstance(value, Array):
-        return f"device='meta' was asked for; the mask is on {value.device}"
-    name = getattr(value, "type_name", type(value).__name__)
-    return None if name == "Tensor" else f"the result is {describe(value)}; a tensor is asked"
+def _causal_nowhere(_: Draw) -> Sequence[Run]:
+    return [call(3, 5, device="nowhere")]  # torch refuses it, if it is asked
 
 
 CAUSAL_MASK = Exercise(
@@ -192,13 +184,13 @@ CAUSAL_MASK = Exercise(
             _causal_long,
         ),
         dtypes_kept(0.25, "Make a boolean mask: dtype=torch.bool.", _causal_square),
-        has_property(
+        raises(
             "on the device that is asked for",
             0.25,
-            "Hand `device` on to whatever makes the tensor. (Tried with torch's device 'meta', "
-            "whose tensors have a shape and no numbers.)",
-            _causal_on_meta,
-            _is_on_meta,
+            "Hand `device` on to whatever makes the tensor. (Tried with a device that does not "
+            "exist: torch has to refuse it with a RuntimeError.)",
+            _causal_nowhere,
+            RuntimeError,
         ),
     ),
 )
