@@ -1,12 +1,20 @@
-"""What all tests share: the matrix of known answers, printed after the run and kept as JSON."""
+"""What all tests share: the sample class, and the matrix of known answers, kept as JSON."""
 
 import json
+import os
 from collections.abc import Iterable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
+if TYPE_CHECKING:
+    from autograder.grading.classroom import ClassResult
+
 MATRIX = Path("build") / "matrix.json"
+
+# Tensors of a few numbers gain nothing from threads, and threads that wait for a core cost a lot.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 
 def pytest_terminal_summary(
@@ -59,3 +67,12 @@ def _table(exercises: list[dict]) -> Iterable[str]:
 
 def _line(title: str, counts: list[int]) -> str:
     return "{:44} {:8} {:7} {:6} {:7} {:5}".format(title, *counts)
+
+
+@pytest.fixture(scope="session")
+def sample_class(request: pytest.FixtureRequest) -> "ClassResult":
+    """The sample class, graded in build/sample_class; what `make` has graded is not done again."""
+    from autograder.grading.sample_class import grade_sample
+
+    root = request.config.rootpath
+    return grade_sample(root / "notebooks", root / "build" / "sample_class")

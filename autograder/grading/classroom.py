@@ -14,6 +14,8 @@ import logging
 import os
 import re
 import shutil
+import time
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from contextlib import contextmanager
@@ -31,6 +33,7 @@ from nbgrader.converters import Autograde, GenerateFeedback
 from nbgrader.coursedir import CourseDirectory
 from nbgrader.preprocessors import SaveCells
 from nbgrader.utils import parse_utc
+from sqlalchemy.exc import SAWarning
 from traitlets import Any as AnyTrait
 from traitlets.config import Config
 from traitlets.config.loader import PyFileConfigLoader
@@ -176,6 +179,7 @@ def grade(
     """
     if isolation not in ISOLATIONS:
         raise ValueError(f"isolation is one of {', '.join(ISOLATIONS)}, not {isolation!r}")
+    started = time.monotonic()
     submissions = submissions.absolute()
     if not submissions.is_dir():
         raise ValueError(f"no folder {submissions}")
@@ -183,7 +187,8 @@ def grade(
     release = (release or released(root)).absolute()
     options = Options(device, isolation, cell_seconds, probe_seconds)
     jobs = max(1, jobs or os.cpu_count() or 1)
-    with _only_one(root):
+    with _only_one(root), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", category=SAWarning)  # nbgrader's way with its sessions
         secret = secret_of(root)
         tasks, ignored = find_tasks(submissions, release, options)
         writer = Writer(root, db or f"sqlite:///{root / 'gradebook.db'}", release)
@@ -206,7 +211,7 @@ def grade(
             done(_recorded(writer, task, outcome))
         shutil.rmtree(root / STAGE, ignore_errors=True)
     rows.sort(key=lambda row: (row.assignment, row.student))
-    return ClassResult(root, rows, ignored)
+    return ClassResult(root, rows, ignored, round(time.monotonic() - started, 1))
 
 
 def released(root: Path) -> Path:

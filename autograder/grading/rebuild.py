@@ -77,12 +77,13 @@ def read_notebook(path: Path) -> dict[str, Any]:
         if path.is_symlink():
             raise Unusable("The notebook is a link, not a file.") from None
         raise Unusable(f"The notebook cannot be opened ({os.strerror(error.errno)}).") from None
-    with open(handle, "rb") as stream:
-        info = os.fstat(stream.fileno())
+    info = os.fstat(handle)
+    if not stat.S_ISREG(info.st_mode):
+        os.close(handle)
         if stat.S_ISDIR(info.st_mode):
             raise Unusable("There is a folder where the notebook should be.")
-        if not stat.S_ISREG(info.st_mode):
-            raise Unusable("The notebook is not an ordinary file.")
+        raise Unusable("The notebook is not an ordinary file.")
+    with open(handle, "rb") as stream:
         if info.st_size > MAX_BYTES:
             raise Unusable(
                 f"The notebook has {info.st_size / 1e6:.0f} MB; at most "
