@@ -40,16 +40,6 @@ def torch_dtype(name: str) -> Any:
     return getattr(torch, name)
 
 
-def attention(*args: Any) -> Any:
-    """A `blocks.MultiHeadAttention`, made without drawing on torch's global random state."""
-    import torch
-
-    from autograder.blocks import MultiHeadAttention
-
-    with torch.random.fork_rng(devices=[]):
-        return MultiHeadAttention(*args)
-
-
 def _dtype(name: str) -> Recipe:
     return Recipe(_HERE + "torch_dtype", (name,))
 
@@ -580,7 +570,8 @@ def _attention(
         )
         if bias:
             state[f"{name}.bias"] = draw.tensor(d_model, dtype=dtype)
-    return Recipe(_HERE + "attention", (d_model, num_heads, 0.0, bias), {}, state)
+    args = (d_model, num_heads, 0.0, bias)
+    return Recipe("autograder.blocks:MultiHeadAttention", args, {}, state)
 
 
 def _in_chunks(
