@@ -21,6 +21,7 @@ from autograder.values import Array, Opaque, Previous, Recipe, Strided, as_array
 
 MISSING = object()  # stands for an answer whose name is not defined
 _RECIPES = ("autograder.blocks", "autograder.exercises.")
+_FAR = 1_618_033_988
 _OWN = (__file__, importlib.__file__)
 
 
@@ -230,6 +231,7 @@ def _tensors(value: Any):
 def _quarantine(seed: int) -> Iterator["GlobalState"]:
     """Seed the global generators for the calls, and put everything back as the caller had it."""
     generators = _generators()
+    seed += _FAR  # an answer that seeds with 0 or 42 itself is to show as one that does
     np.random.seed(seed)
     random.seed(seed)
     torch = sys.modules.get("torch")

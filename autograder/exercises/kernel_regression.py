@@ -42,7 +42,7 @@ def _softmax_axes(draw: Draw) -> Sequence[Run]:
         call(draw.normal(3, 4), 0),
         call(draw.normal(2, 3, 2, 5), axis=-2),
         call(Strided(draw.normal(4, 3))),
-        call(scores=draw.normal(3, 3)),
+        call(scores=draw.normal(3, 3)).then(draw.normal(3, 3)),
         call(draw.integers(-3, 3, 3, 3), axis=0),
     ]
 
@@ -59,7 +59,7 @@ def _softmax_large(draw: Draw) -> Sequence[Run]:
 def _softmax_masked(draw: Draw) -> Sequence[Run]:
     scores = draw.normal(4, 5)
     scores[0, 1:3] = scores[2, 4] = -np.inf
-    return [call(scores), call(scores - 1e4)]
+    return [call(scores), call(scores - 600.0)]
 
 
 def _softmax_nothing(draw: Draw) -> Sequence[Run]:
@@ -195,7 +195,7 @@ def _nw_runs(draw: Draw) -> Sequence[Run]:
         call(draw.normal(3), draw.normal(5), draw.normal(5), draw.number(1.5, 3.0)),
         call(draw.normal(6), draw.normal(2), draw.normal(2), draw.number(0.3, 0.7)),
         call(draw.normal(4), draw.normal(4), draw.normal(4)),
-        call(value=draw.normal(3), key=draw.normal(3), query=draw.normal(1), w=1.0),
+        call(value=draw.normal(3), key=draw.normal(3), query=draw.normal(2), w=1.0),
         call(draw.integers(-3, 3, 3), draw.integers(-3, 3, 4), draw.integers(-9, 9, 4)),
     ]
 
@@ -204,13 +204,15 @@ def _nw_vectors(draw: Draw) -> Sequence[Run]:
     return [
         call(draw.normal(3), draw.normal(5), draw.normal(5, 2), draw.number(1.5, 3.0)),
         call(draw.normal(2), draw.normal(3), draw.normal(3, 1)),
+        call(draw.normal(1), draw.normal(3), draw.normal(3, 1)),
         call(draw.normal(4), draw.normal(4), draw.normal(4, 4)),
     ]
 
 
 def _nw_far(draw: Draw) -> Sequence[Run]:
     far = np.array([-500.0, 400.0]) + draw.normal(2)
-    return [call(far, draw.normal(4), draw.normal(4), draw.number(1.5, 3.0))]
+    key = draw.normal(4, scale=1e-3)  # so close together that more than one of them counts
+    return [call(far, key, draw.normal(4), draw.number(1.5, 3.0))]
 
 
 def _nw_rows(run: Run, record: Record) -> str | None:
@@ -259,7 +261,7 @@ NADARAYA_WATSON = Exercise(
 
 def _kernel_runs(kernel: str):
     def runs(draw: Draw) -> Sequence[Run]:
-        key = np.linspace(-1.2, 1.2, 6) + draw.uniform(-0.2, 0.2, 6)
+        key = np.linspace(-1.2, 1.2, 6)[draw.permutation(6)] + draw.uniform(-0.2, 0.2, 6)
         query = key[[4, 0, 5, 1]] + draw.uniform(-0.2, 0.2, 4)  # each with a key in reach
         return [
             call(query, key, kernel, draw.number(1.6, 1.9)),
@@ -277,8 +279,8 @@ def _kernel_edge(draw: Draw) -> Sequence[Run]:
 
 
 def _kernel_nothing(draw: Draw) -> Sequence[Run]:
-    query = np.array([0.1, 40.0]) + draw.uniform(-0.2, 0.2, 2)
-    key = draw.uniform(-0.5, 0.5, 4)
+    query = np.array([0.0, 40.0]) + draw.uniform(-0.2, 0.2, 2)
+    key = np.array([0.0, 5.0, -7.0, 11.0]) + draw.uniform(-0.2, 0.2, 4)
     return [call(query, key, kernel) for kernel in ("boxcar", "epanechnikov")]
 
 
@@ -364,7 +366,7 @@ def _pool_numbers(draw: Draw) -> Sequence[Run]:
     return [
         call(draw.normal(3), draw.normal(5), draw.normal(5), score),
         call(draw.normal(4), draw.normal(4), draw.normal(4), score),
-        call(score=score, value=draw.normal(3, 1), key=draw.normal(3), query=draw.normal(1)),
+        call(score=score, value=draw.normal(3), key=draw.normal(3), query=draw.normal(2)),
     ]
 
 
@@ -376,6 +378,9 @@ def _pool_vectors(draw: Draw) -> Sequence[Run]:
         call(draw.normal(2, 3), draw.normal(4, 5), draw.normal(4), Recipe(_HERE + "mixed_lengths")),
         call(
             draw.normal(3, 3), draw.normal(3, 3), draw.normal(3, 3), Recipe(_HERE + "dot_product")
+        ),
+        call(
+            draw.normal(1, 2), draw.normal(3, 2), draw.normal(3, 1), Recipe(_HERE + "dot_product")
         ),
     ]
 
@@ -416,6 +421,11 @@ ATTENTION_POOL = Exercise(
 # --- leave_one_out_mse --------------------------------------------------------------------------
 
 
+def _uneven(draw: Draw) -> np.ndarray:
+    """Five points, for each of which one other is clearly the nearest."""
+    return np.array([0.0, 1.0, 3.0, 6.0, 10.0]) + draw.uniform(-0.1, 0.1, 5)
+
+
 def _loo_runs(draw: Draw) -> Sequence[Run]:
     return [
         call(draw.uniform(0.0, 3.0, 6), draw.normal(6), draw.number(1.5, 3.0)),
@@ -426,8 +436,8 @@ def _loo_runs(draw: Draw) -> Sequence[Run]:
 
 
 def _loo_narrow(draw: Draw) -> Sequence[Run]:
-    x = np.arange(6) + draw.uniform(-0.2, 0.2, 6)
-    return [call(x, draw.normal(6), 300.0), call(np.array([0.0, 1.0]), draw.normal(2), 100.0)]
+    x = _uneven(draw)[draw.permutation(5)]
+    return [call(x, draw.normal(5), 300.0), call(np.array([0.0, 1.0]), draw.normal(2), 100.0)]
 
 
 def _loo_twins(draw: Draw) -> Sequence[Run]:
@@ -481,8 +491,16 @@ def _model_runs(draw: Draw) -> Sequence[Run]:
     return [
         module(draw.number(1.5, 3.0)).then(*_model_arguments(draw, 3, 5)),
         module(draw.number(0.3, 0.7)).then(*_model_arguments(draw, 4, 4)),
-        module().then(*_model_arguments(draw, 2, 6, 3)),
+        module().then(*_model_arguments(draw, 2, 6)),
         module(w=1.5).then(value=draw.tensor(3), key=draw.tensor(3), query=draw.tensor(1)),
+    ]
+
+
+def _model_vectors(draw: Draw) -> Sequence[Run]:
+    return [
+        module(draw.number(1.5, 3.0)).then(*_model_arguments(draw, 2, 6, 3)),
+        module().then(*_model_arguments(draw, 4, 4, 1)),
+        module().then(*_model_arguments(draw, 3, 3, 3)),
     ]
 
 
@@ -498,18 +516,20 @@ def _model_exclude(draw: Draw) -> Sequence[Run]:
     return [
         module(draw.number(1.5, 3.0)).then(x, x, y, exclude_self=True).then(x, x, y),
         module(draw.number(0.3, 0.7)).then(*_model_arguments(draw, 6, 4), exclude_self=True),
-        module().then(*_model_arguments(draw, 3, 5, 2), True),
+        module()
+        .then(*_model_arguments(draw, 4, 4), exclude_self=True)
+        .then(*_model_arguments(draw, 3, 5), True),
         module(draw.number(0.3, 0.7)).then(twins, twins, draw.tensor(4), exclude_self=True),
     ]
 
 
 def _model_far(draw: Draw) -> Sequence[Run]:
-    x = tensor(np.arange(5) + draw.uniform(-0.2, 0.2, 5), "float32")
+    x = tensor(_uneven(draw), "float32")
+    far = tensor([-500.0, 400.0], "float32")
+    key = tensor(np.array([-3.0, 3.0, 0.0, 1.0]) + draw.uniform(-0.2, 0.2, 4), "float32")
     return [
         module(200.0).then(x, x, draw.tensor(5), exclude_self=True),
-        module(draw.number(1.5, 3.0)).then(
-            tensor([-500.0, 400.0], "float32"), draw.tensor(4), draw.tensor(4)
-        ),
+        module(draw.number(1.5, 3.0)).then(far, key, draw.tensor(4)),
     ]
 
 
@@ -524,10 +544,16 @@ KERNEL_REGRESSION = Exercise(
     (
         equals_reference(
             "predictions",
-            1.25,
+            1.0,
             "Scores −½((x − x_i) w)² of shape (n_q, n_k), softmax over the keys (dim=-1), times "
             "the values.",
             _model_runs,
+        ),
+        equals_reference(
+            "values that are vectors",
+            0.25,
+            "`weights @ value` works for values of shape (n_k,) and (n_k, d_v) alike.",
+            _model_vectors,
         ),
         equals_reference(
             "uses the parameter w",
@@ -544,10 +570,17 @@ KERNEL_REGRESSION = Exercise(
         ),
         gradients_match(
             "gradients reach w and the inputs",
-            0.75,
+            0.5,
             "Stay in torch from w to the result: .item(), .detach(), .data, float() and NumPy cut "
             "the gradient, and so does writing over self.w.",
-            lambda draw: [*_model_runs(draw), *_model_exclude(draw)],
+            _model_runs,
+        ),
+        gradients_match(
+            "gradients with exclude_self",
+            0.25,
+            "−inf among the scores is fine for torch.softmax, forwards and backwards; 0 · ∞ and "
+            "∞ − ∞ on the way give NaN gradients.",
+            _model_exclude,
         ),
         equals_reference(
             "far queries and narrow kernels",
