@@ -427,12 +427,11 @@ def _read_text(path: Path) -> str:
         fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK)  # a FIFO must not make us wait
     except (OSError, ValueError) as error:
         raise Unusable(getattr(error, "strerror", None) or str(error)) from None
+    mode = os.fstat(fd).st_mode
+    if not stat.S_ISREG(mode):
+        os.close(fd)
+        raise Unusable("is a directory" if stat.S_ISDIR(mode) else "is not a regular file")
     with open(fd, "rb") as file:
-        mode = os.fstat(fd).st_mode
-        if stat.S_ISDIR(mode):
-            raise Unusable("is a directory")
-        if not stat.S_ISREG(mode):
-            raise Unusable("is not a regular file")
         data = file.read(MAX_FILE + 1)
     if len(data) > MAX_FILE:
         raise Unusable(f"is larger than {MAX_FILE >> 20} MB")

@@ -145,11 +145,12 @@ class Worker:
             return [sys.executable, "-I", "-B", worker.__file__, json.dumps(config)]
         mounts, readable = _mounts(self.limits.tmp_mb)
         config |= {"course": _COURSE, "readable": readable}
-        options = ["--info-fd", str(info), *_namespaces(), *mounts]
+        bwrap = _bwrap()
+        options = ["--info-fd", str(info), *_namespaces(bwrap), *mounts]
         for name, value in _ENVIRONMENT.items():
             options += ["--setenv", name, value]
         program = [sys.executable, "-I", "-B", f"{_COURSE}/worker.py", json.dumps(config)]
-        return [_bwrap(), *options, "--", *program]
+        return [bwrap, *options, "--", *program]
 
     def __enter__(self) -> "Worker":
         return self
@@ -309,7 +310,7 @@ class Worker:
 
     def _why_not_up(self, death: WorkerDied) -> str:
         last = self._said.strip().splitlines()[-1].strip() if self._said.strip() else death.detail
-        if not last.startswith("bwrap:"):
+        if not (last.startswith("bwrap:") and ("namespace" in last or "uid map" in last)):
             return f"the sandbox did not start: {last}"
         return (
             f"bubblewrap cannot make a sandbox here ({last}). User namespaces must be allowed: "
@@ -345,7 +346,6 @@ class Worker:
 # --- the sandbox's walls ---
 
 
-@cache
 def _bwrap() -> str:
     found = shutil.which("bwrap")
     if found is None:
@@ -357,8 +357,8 @@ def _bwrap() -> str:
 
 
 @cache
-def _namespaces() -> tuple[str, ...]:
-    text = subprocess.run([_bwrap(), "--help"], capture_output=True, text=True, check=False)
+def _namespaces(bwrap: str) -> tuple[str, ...]:
+    text = subprocess.run([bwrap, "--help"], capture_output=True, text=True, check=False)
     options = ["--unshare-user", "--unshare-all", "--uid", "1000", "--gid", "1000"]
     if "--disable-userns" in text.stdout + text.stderr:  # since bubblewrap 0.8
         options += ["--disable-userns"]
@@ -369,7 +369,8 @@ def _namespaces() -> tuple[str, ...]:
 @cache
 def _mounts(tmp_mb: int) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """bubblewrap's options for what can be seen inside, and the paths that can be read there."""
-    options: list[str] = []
+    options = ["--proc", "/proc", "--dev", "/dev", "--remount-ro", "/dev"]
+    options += ["--size", str(tmp_mb << 20), "--tmpfs", "/tmp"]  # first: this may all lie in /tmp
     readable: list[str] = [_COURSE]
 
     def show(path: str | Path, at: str | None = None) -> None:
@@ -405,8 +406,6 @@ def _mounts(tmp_mb: int) -> tuple[tuple[str, ...], tuple[str, ...]]:
         if cached and cached.exists():
             show(cached, f"{_COURSE}/autograder/__pycache__/{cached.name}")
     show(worker.__file__, f"{_COURSE}/worker.py")
-    options += ["--proc", "/proc", "--dev", "/dev", "--remount-ro", "/dev"]
-    options += ["--size", str(tmp_mb << 20), "--tmpfs", "/tmp"]
     for path in _font_lists():
         options += ["--ro-bind", str(path), f"/tmp/.cache/matplotlib/{path.name}"]
     options += ["--remount-ro", "/"]

@@ -29,10 +29,8 @@ _TRACEBACK = 6000
 def limit_resources(limits: Mapping[str, float]) -> None:
     """Set what the kernel enforces on this process and all that it starts. Cannot be undone."""
     memory, file = int(limits["memory_mb"]) << 20, int(limits["file_mb"]) << 20
-    cpu = int(limits["cpu_seconds"])
     settings = [
         (resource.RLIMIT_CORE, 0),
-        (resource.RLIMIT_CPU, cpu),
         (resource.RLIMIT_DATA, memory),
         (resource.RLIMIT_AS, memory + (8 << 30)),  # libraries map far more than they use
         (resource.RLIMIT_FSIZE, file),
@@ -45,6 +43,8 @@ def limit_resources(limits: Mapping[str, float]) -> None:
         hard = resource.getrlimit(what)[1]
         limit = value if hard == resource.RLIM_INFINITY else min(value, hard)
         resource.setrlimit(what, (limit, limit))
+    cpu = int(limits["cpu_seconds"])  # a signal that names the cause, and soon after the end
+    resource.setrlimit(resource.RLIMIT_CPU, (cpu, cpu + 5))
 
 
 def confine(readable: list[str]) -> bool:

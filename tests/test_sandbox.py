@@ -1,0 +1,644 @@
+"""The sandbox: what runs inside can compute, and nothing else."""
+
+import ast
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import autograder
+import solutions
+from autograder.exercises.declaration import call
+from autograder.grading.sandbox import IsolationError, Limits, Worker, WorkerDied
+from autograder.grading.student_side import STUDENT_SIDE, student_side
+from autograder.values import Array, Opaque
+
+REPOSITORY = Path(autograder.__file__).resolve().parents[1]
+SMALL = Limits(cell_seconds=20.0, probe_seconds=2.0, memory_mb=1024, tmp_mb=64, file_mb=16)
+
+
+@pytest.fixture(scope="module")
+def worker() -> Iterator[Worker]:
+    with Worker(limits=SMALL) as shared:
+        yield shared
+
+
+def errors(outputs: list[dict]) -> list[str]:
+    return [output["ename"] for output in outputs if output["output_type"] == "error"]
+
+
+def printed(outputs: list[dict]) -> str:
+    return "".join(o["text"] for o in outputs if o["output_type"] == "stream")
+
+
+def value_of(worker: Worker, expression: str) -> str:
+    outputs = worker.execute(f"print({expression})")
+    assert not errors(outputs), outputs
+    return printed(outputs).strip()
+
+
+def how_it_dies(source: str, limits: Limits = SMALL, seconds: float | None = None) -> WorkerDied:
+    with Worker(limits=limits) as own, pytest.raises(WorkerDied) as death:
+        own.execute(source, seconds)
+    return death.value
+
+
+# --- cells are cells ----------------------------------------------------------------------------
+
+CELLS = {
+    "print": ("print('a'); print('b')", [("stream", "stdout", "a\nb\n")]),
+    "stderr": ("import sys; print('e', file=sys.stderr)", [("stream", "stderr", "e\n")]),
+    "a result": ("x = 20\nx + 1", [("execute_result", "21")]),
+    "nothing": ("x = 1;", []),
+    "a silenced result": ("1 + 1;", []),
+    "display": ("from IPython.display import display\ndisplay(7)", [("display_data", "7")]),
+    "top-level await": ("import asyncio\nawait asyncio.sleep(0, 5)", [("execute_result", "5")]),
+    "an exception": ("1/0", [("error", "ZeroDivisionError")]),
+    "a syntax error": ("def f(:", [("error", "SyntaxError")]),
+    "sys.exit": ("import sys; sys.exit(3)", [("error", "SystemExit"), "stream"]),
+    "exit()": ("exit()", [("error", "SystemExit")]),
+    "input": ("input('name? ')", ["stream", ("error", "EOFError")]),
+    "getpass": ("import getpass; getpass.getpass()", ["stream", ("error", "EOFError")]),
+    "output in order": ("print(1)\nx=display(2)\nprint(3)", ["stream", "display_data", "stream"]),
+    "an exception that cannot be shown": (
+        "class E(Exception):\n    def __str__(self): raise ValueError\nraise E",
+        [("error", "E"), ("error", "ValueError")],
+    ),
+    "a lone surrogate": ("print('\\ud800')", [("stream", "stdout", "?\n")]),
+    "terminal codes": ("print('\\x1b[31mred\\x07')", [("stream", "stdout", "red\n")]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("source, expected", CELLS.values(), ids=CELLS.keys())
+def test_a_cell_gives_the_outputs_a_notebook_would(worker, source, expected):
+    def brief(output: dict) -> tuple:
+        kind = output["output_type"]
+        if kind == "stream":
+            return (kind, output["name"], output["text"])
+        return (kind, output["ename"] if kind == "error" else output["data"]["text/plain"])
+
+    outputs = [brief(output) for output in worker.execute(source)]
+    wanted = [o[0] if isinstance(e, str) else o for o, e in zip(outputs, expected, strict=True)]
+    assert wanted == expected
+
+
+def test_magics_work(worker):
+    assert "per loop" in printed(worker.execute("%timeit -n1 -r1 1"))
+    assert errors(worker.execute("%no_such_magic")) == ["UsageError"]
+
+
+def test_figures_come_out_as_pictures(worker):
+    outputs = worker.execute(
+        "%matplotlib inline\nimport matplotlib.pyplot as plt\nplt.plot([1, 2])\nplt.show()"
+    )
+    pictures = [o for o in outputs if "image/png" in o.get("data", {})]
+    assert pictures and pictures[0]["data"]["image/png"].startswith("iVBOR")
+
+
+def test_a_traceback_is_short_and_shows_the_line(worker):
+    worker.execute("def f(n): return f(n + 1)")
+    (error,) = worker.execute("f(0)")
+    text = "\n".join(error["traceback"])
+    assert error["ename"] == "RecursionError"
+    assert "f(0)" in text
+    assert len(text) < 10_000
+
+
+def test_unknown_mime_types_stay_inside(worker):
+    (output,) = worker.execute(
+        "from IPython.display import display\n"
+        "display({'text/plain': 'x', 'application/javascript': 'alert(1)'}, raw=True)"
+    )
+    assert output["data"] == {"text/plain": "x"}
+
+
+# --- probing ------------------------------------------------------------------------------------
+
+
+def test_a_probe_gives_the_value(worker):
+    worker.execute("import numpy as np\ndef double(x): return 2 * x")
+    record = worker.probe("double", call(np.arange(3.0)))
+    assert isinstance(record.value, Array)
+    np.testing.assert_array_equal(record.value.data, [0.0, 2.0, 4.0])
+
+
+def test_a_name_that_is_not_defined_gives_none(worker):
+    assert worker.probe("nobody_defines_this", call()) is None
+
+
+def test_many_runs_go_in_one_message(worker):
+    worker.execute("def identity(x): return x")
+    records = worker.probe_all("identity", [call(float(i)) for i in range(50)])
+    assert [record.value for record in records] == [float(i) for i in range(50)]
+
+
+@pytest.mark.parametrize(
+    "body, name",
+    [("raise ValueError('no')", "ValueError"), ("raise KeyboardInterrupt", "KeyboardInterrupt"),
+     ("import sys; sys.exit()", "SystemExit"), ("raise MemoryError", "MemoryError"),
+     ("return Liar()", "RuntimeError"), ("return bytearray(10**10)", "MemoryError")],
+)  # fmt: skip
+def test_what_a_probe_raises_is_recorded(worker, body, name):
+    worker.execute(
+        f"class Liar(dict):\n    def items(self): raise RuntimeError('no')\ndef f(): {body}"
+    )
+    assert worker.probe("f", call()).raised.types[0] == name
+
+
+@pytest.mark.parametrize(
+    "result",
+    ["object()", "lambda: 0", "np.array([{}], dtype=object)", "10**50", "open('/dev/null')"],
+)
+def test_what_is_not_a_value_stays_inside(worker, result):
+    worker.execute(f"import numpy as np\ndef f(): return {result}")
+    assert isinstance(worker.probe("f", call()).value, Opaque)
+
+
+def test_what_a_probe_prints_is_not_the_next_cells_output(worker):
+    worker.execute("def f(): print('from the probe')")
+    worker.probe("f", call())
+    assert worker.execute("1;") == []
+
+
+# --- the walls ----------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def secret(tmp_path_factory) -> Path:
+    path = tmp_path_factory.mktemp("outside") / "secret.txt"
+    path.write_text("secret")
+    path.chmod(0o644)
+    return path
+
+
+HIDDEN = {
+    "the reference": Path(solutions.__file__).parent / "kernel_regression.py",
+    "the known mistakes": Path(solutions.__file__).parent / "mistakes" / "kernel_regression.py",
+    "the judge": REPOSITORY / "autograder" / "grading" / "judge.py",
+    "the project": REPOSITORY / "pyproject.toml",
+    "passwords": Path("/etc/shadow"),
+    "users": Path("/etc/passwd"),
+    "the kernel's": Path("/sys/kernel"),
+}
+
+
+@pytest.mark.parametrize("path", HIDDEN.values(), ids=HIDDEN.keys())
+def test_what_lies_outside_cannot_be_seen(worker, path):
+    assert path.exists()
+    outputs = worker.execute(f"import os\nos.stat({str(path)!r})")
+    assert errors(outputs) in (["FileNotFoundError"], ["PermissionError"])
+
+
+def test_other_files_in_tmp_cannot_be_seen(worker, secret):
+    for path in (secret, f"/proc/1/root{secret}", f"/proc/1/cwd{secret}"):
+        outputs = worker.execute(f"open({str(path)!r}).read()")
+        assert errors(outputs) in (["FileNotFoundError"], ["PermissionError"])
+
+
+@pytest.mark.parametrize(
+    "module", ["solutions", "solutions.kernel_regression", "autograder.grading"]
+)
+def test_the_instructors_side_cannot_be_imported(worker, module):
+    assert errors(worker.execute(f"import {module}")) == ["ModuleNotFoundError"]
+
+
+def test_no_solution_line_lies_anywhere_inside(worker):
+    """Search all that can be read, but for the packages from elsewhere."""
+    mark = "BEGIN SOLUTION"
+    assert mark in HIDDEN["the reference"].read_text()
+    outputs = worker.execute(
+        "import os\n"
+        "for root in ('/course', '/etc', '/tmp'):\n"
+        "    for folder, _, files in os.walk(root):\n"
+        "        for file in files:\n"
+        "            with open(os.path.join(folder, file), 'rb') as f: text = f.read()\n"
+        f"            print('read', {mark.encode()!r} in text)\n"
+    )
+    assert "read False" in printed(outputs)
+    assert "read True" not in printed(outputs)
+
+
+def test_inside_is_the_students_side_and_nothing_else(worker):
+    seen = value_of(worker, "sorted(__import__('os').listdir('/course/autograder'))")
+    assert set(ast.literal_eval(seen)) - {"__pycache__"} == set(student_side())
+    assert value_of(worker, "sorted(__import__('os').listdir('/course'))") == str(
+        ["autograder", "worker.py"]
+    )
+
+
+def test_the_students_side_imports_nothing_of_the_instructors():
+    root = Path(autograder.__file__).parent
+    files = [file for path in student_side().values() for file in [path, *path.rglob("*.py")]]
+    sources = {file for file in files if file.suffix == ".py"}
+    assert {str(f.relative_to(root)) for f in sources} >= {"check.py", "exercises/__init__.py"}
+    assert set(student_side()) <= set(STUDENT_SIDE)
+    for file in sources:
+        for node in ast.walk(ast.parse(file.read_text())):
+            names = [a.name for a in node.names] if isinstance(node, ast.Import) else []
+            names += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
+            for name in names:
+                assert not name.startswith(("solutions", "autograder.grading")), f"{file}: {name}"
+
+
+def test_the_environment_is_not_there(monkeypatch):
+    monkeypatch.setenv("AUTOGRADER_TEST_SECRET", "hunter2")
+    with Worker(limits=SMALL) as own:
+        outputs = own.execute(
+            "import glob, os\n"
+            "print('hunter2' in str(dict(os.environ)))\n"
+            "for path in glob.glob('/proc/*/environ'):\n"
+            "    try: print(b'hunter2' in open(path, 'rb').read())\n"
+            "    except OSError: pass\n"
+        )
+    assert printed(outputs).split().count("False") >= 2
+    assert "True" not in printed(outputs)
+
+
+def test_no_descriptor_but_the_channel_is_open():
+    with Worker(limits=SMALL) as own:
+        kinds = value_of(
+            own,
+            "sorted(__import__('os').readlink(f'/proc/self/fd/{n}').split(':')[0]"
+            " for n in __import__('os').listdir('/proc/self/fd')"
+            " if __import__('os').path.islink(f'/proc/self/fd/{n}'))",
+        )
+    assert [k for k in ast.literal_eval(kinds) if k != "/dev/null"] == ["pipe", "pipe"]
+
+
+PLACES = ["/", "/usr", "/etc", "/course", "/course/autograder", "/dev", "/dev/shm", "/proc",
+          str(REPOSITORY), sys.prefix + "/lib", os.path.dirname(np.__file__)]  # fmt: skip
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_nothing_but_tmp_can_be_written(worker, place):
+    outputs = worker.execute(f"open({place!r} + '/written_by_a_student', 'w')")
+    assert errors(outputs) and set(errors(outputs)) <= {
+        "OSError", "PermissionError", "FileNotFoundError",
+    }  # fmt: skip
+    assert not Path(place, "written_by_a_student").exists()
+
+
+def test_tmp_can_be_written_and_is_the_sandboxs_own(worker):
+    outputs = worker.execute(
+        "import os\nopen('mine', 'w').write('x'); print(os.path.abspath('mine'))"
+    )
+    assert printed(outputs) == "/tmp/mine\n"
+    assert not Path("/tmp/mine").exists()
+    with Worker(limits=SMALL) as other:
+        assert value_of(other, "__import__('os').path.exists('/tmp/mine')") == "False"
+
+
+def test_nobody_outside_can_be_reached(worker):
+    with socket.create_server(("127.0.0.1", 0)) as tcp, socket.socket(socket.AF_UNIX) as unix:
+        name = f"\0autograder-test-{os.getpid()}"
+        unix.bind(name)
+        unix.listen()
+        tcp.settimeout(0.2)
+        unix.settimeout(0.2)
+        for family, address in (("INET", tcp.getsockname()), ("UNIX", name)):
+            outputs = worker.execute(
+                f"import socket\nsocket.socket(socket.AF_{family}).connect({address!r})"
+            )
+            assert errors(outputs) in (["ConnectionRefusedError"], ["PermissionError"], ["OSError"])
+        for server in (tcp, unix):
+            with pytest.raises(TimeoutError):
+                server.accept()
+
+
+@pytest.mark.parametrize("address", ["('192.0.2.1', 80)", "('1.1.1.1', 53)"])
+def test_there_is_no_network(worker, address):
+    outputs = worker.execute(f"import socket\nsocket.create_connection({address}, 1)")
+    assert errors(outputs) == ["OSError"]
+
+
+CALLS = {
+    "a user namespace": "c.unshare(0x10000000)",
+    "a mount": "c.mount(b'none', b'/tmp', b'tmpfs', 0, None)",
+    "a root": "c.chroot(b'/tmp')",
+    "root's rights": "c.setuid(0)",
+    "a trace of the first process": "c.ptrace(16, 1, 0, 0)",
+}
+
+
+@pytest.mark.parametrize("expression", CALLS.values(), ids=CALLS.keys())
+def test_the_kernel_refuses(worker, expression):
+    worker.execute("import ctypes\nc = ctypes.CDLL(None, use_errno=True)")
+    assert value_of(worker, expression) == "-1"
+
+
+def test_limits_cannot_be_raised(worker):
+    outputs = worker.execute(
+        "import resource\nresource.setrlimit(resource.RLIMIT_DATA, (1 << 40, 1 << 40))"
+    )
+    assert errors(outputs) == ["ValueError"]
+
+
+def test_landlock_is_on_where_the_kernel_has_it(worker):
+    sandlock = pytest.importorskip("sandlock")
+    if sandlock.landlock_abi_version() < sandlock.min_landlock_abi():
+        pytest.skip("this kernel has no Landlock, or an older one than sandlock needs")
+    assert worker.landlock
+
+
+# --- an end in time -----------------------------------------------------------------------------
+
+DEATHS = {
+    "an endless loop": ("while True: pass", "timeout"),
+    "a loop that swallows interrupts": (
+        "while True:\n  try:\n    while True: pass\n  except BaseException: pass", "timeout"),
+    "a stopped process": ("import os, signal; os.kill(os.getpid(), signal.SIGSTOP)", "timeout"),
+    "a deaf process": (
+        "import signal\nfor n in range(1, 65):\n    try: signal.signal(n, signal.SIG_IGN)\n"
+        "    except (OSError, ValueError): pass\nwhile True: pass", "timeout"),
+    "os._exit": ("import os; os._exit(0)", "crash"),
+    "a segfault": ("import ctypes; ctypes.string_at(0)", "crash"),
+    "an abort": ("import os; os.abort()", "crash"),
+    "a closed channel": ("import os; os.closerange(3, 64)", "crash"),
+    "a kill": ("import os, signal; os.kill(os.getpid(), signal.SIGKILL)", "memory"),
+    "a fork bomb": ("import os\nwhile True: os.fork()", "crash"),
+    "shared memory": (
+        "import mmap\nm = [mmap.mmap(-1, 64 << 20) for _ in range(40)]\n"
+        "for part in m:\n    for i in range(0, 64 << 20, 4096): part[i] = 1", "memory"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("source, reason", DEATHS.values(), ids=DEATHS.keys())
+def test_a_process_that_comes_to_grief_says_how(source, reason):
+    seconds = 1.0 if reason == "timeout" else None
+    limits = Limits(cell_seconds=20.0, memory_mb=1024, processes=10)
+    death = how_it_dies(source, limits, seconds)
+    assert death.reason == reason, death
+    assert death.detail
+
+
+BOMBS = {
+    "one allocation": ("x = bytearray(10**10)", "MemoryError"),
+    "many allocations": ("x = []\nwhile True: x.append(bytearray(1 << 24))", "MemoryError"),
+    "an array": ("import numpy as np; np.zeros(10**10)", "MemoryError"),
+    "a large file": ("f = open('big', 'wb')\nwhile True: f.write(bytes(1 << 20))", "OSError"),
+    "a full disk": (
+        "for n in range(99):\n  with open(f'{n}', 'wb') as f: f.write(bytes(10 << 20))", "OSError"),
+    "open files": ("x = [open('/dev/null') for _ in range(1000)]", "OSError"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("source, name", BOMBS.values(), ids=BOMBS.keys())
+def test_a_bomb_goes_off_inside(source, name):
+    with Worker(limits=SMALL) as own:
+        assert errors(own.execute(source)) == [name]
+
+
+def test_computing_time_is_limited():
+    death = how_it_dies("while True: pass", Limits(cpu_seconds=1))
+    assert death.reason == "timeout"
+    assert "computing time" in death.detail
+
+
+def test_a_probe_has_its_own_limit():
+    with Worker(limits=Limits(probe_seconds=0.5)) as own:
+        own.execute("def f():\n    while True: pass")
+        with pytest.raises(WorkerDied) as death:
+            own.probe("f", call())
+    assert death.value.reason == "timeout"
+
+
+FLOODS = {
+    "print": "print('y' * 100_000_000)",
+    "display": "from IPython.display import display\nfor _ in range(30): display('y' * 1_000_000)",
+    "a descriptor": "import os\nfor _ in range(100): os.write(1, bytes(1_000_000))",
+    "endless": "while True: print('y' * 100_000)",
+    "wide characters": "print('\\U0001f600' * 5_000_000)",
+}
+
+
+@pytest.mark.parametrize("source", FLOODS.values(), ids=FLOODS.keys())
+def test_a_flood_of_output_is_cut(source):
+    limits = Limits(output_bytes=1 << 20)
+    with Worker(limits=limits) as own:
+        outputs = own.execute(source)
+        assert sum(len(str(output)) for output in outputs) < 2 * limits.output_bytes
+        assert value_of(own, "'still there'") == "still there"
+
+
+def seen(token: str) -> bool:
+    """Whether any process or thread of this machine bears the token."""
+    for path in Path("/proc").glob("[0-9]*/task/[0-9]*/comm"):
+        try:
+            if token in path.read_text() or token in (path.parents[2] / "cmdline").read_text():
+                return True
+        except OSError:
+            continue
+    return False
+
+
+REMAINS = {
+    "a forked child": "if os.fork() == 0: name(); time.sleep(600)",
+    "an orphan in a session of its own": (
+        "if os.fork() == 0:\n    os.setsid()\n    if os.fork() == 0: name(); time.sleep(600)\n"
+        "    os._exit(0)"),
+    "a program in a session of its own": (
+        "import subprocess, sys\n"
+        "subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(600)', TOKEN],"
+        " start_new_session=True)"),
+    "a thread": (
+        "import threading\n"
+        "threading.Thread(target=lambda: (name(), time.sleep(600))).start()"),
+    "a child that ignores signals": (
+        "import signal\nif os.fork() == 0:\n    signal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
+        "    signal.signal(signal.SIGHUP, signal.SIG_IGN)\n    name(); time.sleep(600)"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("source", REMAINS.values(), ids=REMAINS.keys())
+@pytest.mark.parametrize("end", ["closed", "timed out"])
+def test_nothing_outlives_its_turn(source, end):
+    token = f"t{os.getpid()}{time.monotonic_ns() % 10**6}"
+    prelude = (
+        f"import ctypes, os, time\nTOKEN = {token!r}\n"
+        "def name(): ctypes.CDLL(None).prctl(15, TOKEN.encode(), 0, 0, 0)\n"
+    )
+    with Worker(limits=SMALL) as own:
+        own.execute(prelude + source)
+        deadline = time.monotonic() + 10
+        while not seen(token) and time.monotonic() < deadline:
+            time.sleep(0.02)
+        assert seen(token)
+        if end == "timed out":
+            with pytest.raises(WorkerDied):
+                own.execute("while True: pass", 0.2)
+        else:
+            own.close()
+        assert not seen(token)
+
+
+def test_nothing_outlives_the_judge(tmp_path):
+    token = f"t{os.getpid()}{time.monotonic_ns() % 10**6}"
+    script = tmp_path / "judge.py"
+    source = (
+        "import ctypes, os, time\n"
+        f"if os.fork() == 0: ctypes.CDLL(None).prctl(15, b'{token}', 0, 0, 0); time.sleep(600)"
+    )
+    script.write_text(
+        "import time\nfrom autograder.grading.sandbox import Worker\n"
+        f"w = Worker()\nw.execute({source!r})\nprint('up', flush=True)\ntime.sleep(600)\n"
+    )
+    with subprocess.Popen([sys.executable, script], stdout=subprocess.PIPE) as judge:
+        assert judge.stdout.readline() == b"up\n"
+        deadline = time.monotonic() + 10
+        while not seen(token) and time.monotonic() < deadline:
+            time.sleep(0.02)
+        assert seen(token)
+        judge.kill()
+    deadline = time.monotonic() + 10
+    while seen(token) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    assert not seen(token)
+
+
+# --- forged messages ----------------------------------------------------------------------------
+
+PIPES = (
+    "import os, stat, struct, json\n"
+    "pipes = [n for n in range(3, 64) if os.path.exists(f'/proc/self/fd/{n}')"
+    " and stat.S_ISFIFO(os.fstat(n).st_mode)]\n"
+    "def send(data):\n"
+    "    for n in pipes:\n"
+    "        try: os.write(n, data)\n"
+    "        except OSError: pass\n"
+    "def frame(tree, blobs=()):\n"
+    "    head = json.dumps({'tree': tree, 'sizes': [len(b) for b in blobs]}).encode()\n"
+    "    body = struct.pack('<Q', len(head)) + head + b''.join(blobs)\n"
+    "    return struct.pack('<Q', len(body)) + body\n"
+    "def reply(**items):\n"
+    "    return frame({'t': 'dict', 'items': [[k, v] for k, v in items.items()]})\n"
+    "assert pipes\n"
+)
+FORGERIES = {
+    "noise": "send(os.urandom(4096))",
+    "a length without end": "send(b'\\xff' * 8)",
+    "a length of a terabyte": "send(struct.pack('<Q', 1 << 40))",
+    "a length and then nothing": "send(struct.pack('<Q', 1 << 20))\nos.closerange(3, 64)",
+    "no message": "send(struct.pack('<Q', 4) + b'abcd')",
+    "a pickle": "import pickle\nb = pickle.dumps(print)\nsend(struct.pack('<Q', len(b)) + b)",
+    "a reply to another request": "send(reply(id=99, outputs=None))",
+    "a reply without a number": "send(reply(outputs=None))",
+    "a reply that is a list": "send(frame({'t': 'list', 'items': []}))",
+    "outputs that are none": "send(reply(id=1, outputs='x'))",
+    "outputs nested without end": "send(frame(1, [b'[' * 100000]))",
+}
+
+
+@pytest.mark.parametrize("source", FORGERIES.values(), ids=FORGERIES.keys())
+def test_a_forged_message_costs_the_forger_the_process(source):
+    assert how_it_dies(PIPES + source, seconds=5.0).reason == "crash"
+
+
+def test_a_message_that_drips_ends_in_time():
+    source = (
+        PIPES
+        + "send(struct.pack('<Q', 1 << 20))\nimport time\nwhile True: send(b' '); time.sleep(.01)"
+    )
+    assert how_it_dies(source, seconds=1.0).reason == "timeout"
+
+
+RECORDS = {
+    "no records": "None",
+    "too few": "[]",
+    "too many": "['x'] * 9",
+    "texts": "['x']",
+    "a record of nothing": "[{'t': 'dict', 'items': []}]",
+    "values that are a text": "[record(values='x')]",
+    "an exception of numbers": "[record(raised=[1, 2])]",
+    "changes that are a list": "[record(changed={'t': 'list', 'items': []})]",
+}
+
+
+@pytest.mark.parametrize("records", RECORDS.values(), ids=RECORDS.keys())
+def test_a_forged_record_is_refused_or_only_a_record(records):
+    with Worker(limits=SMALL) as own:
+        own.execute(
+            PIPES + "def record(**more):\n"
+            "    empty = {'t': 'dict', 'items': []}\n"
+            "    items = dict(values={'t': 'tuple', 'items': []}, raised=None, gradients=empty,\n"
+            "                 changed=empty, side_effects={'t': 'list', 'items': []}) | more\n"
+            "    return {'t': 'dict', 'items': [[k, v] for k, v in items.items()]}\n"
+            "def f():\n"
+            f"    records = {records}\n"
+            "    records = records and {'t': 'list', 'items': records}\n"
+            "    send(reply(id=2, records=records)); os._exit(0)"
+        )
+        if records == "None":
+            assert own.probe("f", call()) is None
+        else:
+            with pytest.raises(WorkerDied) as death:
+                own.probe("f", call())
+            assert death.value.reason == "crash"
+
+
+# --- with less, and without ---------------------------------------------------------------------
+
+
+def test_without_isolation_cells_run_all_the_same():
+    with Worker("none", limits=SMALL) as own:
+        assert value_of(own, "1 + 1") == "2"
+        own.execute("def f(x): return x")
+        assert own.probe("f", call(3)).value == 3
+        with pytest.raises(WorkerDied):
+            own.execute("while True: pass", 0.5)
+
+
+def test_isolation_is_never_dropped_silently():
+    with pytest.raises(ValueError, match="bwrap, none"):
+        Worker("docker")
+
+
+def test_without_bubblewrap_it_says_how_to_install_it(monkeypatch, tmp_path):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(IsolationError, match="apt-get install bubblewrap"):
+        Worker()
+
+
+def test_without_user_namespaces_it_says_what_to_do(monkeypatch, tmp_path):
+    fake = tmp_path / "bwrap"
+    fake.write_text("#!/bin/sh\necho 'bwrap: No permissions to create new namespace' >&2\nexit 1\n")
+    fake.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    with Worker() as own, pytest.raises(IsolationError, match=r"No permissions.*sysctl"):
+        own.execute("1")
+
+
+def test_installed_packages_do_not_show_through(tmp_path):
+    """The course installed into site-packages as an instructor may, not in place."""
+    venv = tmp_path / "venv"
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", venv], check=True)
+    site = next(venv.glob("lib/python*/site-packages"))
+    for package in (autograder, solutions):
+        source = Path(package.__file__).parent
+        ignore = shutil.ignore_patterns("__pycache__")
+        shutil.copytree(source, site / source.name, ignore=ignore)
+    (site / "others.pth").write_text(str(Path(np.__file__).parents[1]) + "\n")
+    script = tmp_path / "script.py"
+    script.write_text(
+        "import solutions.kernel_regression as s\n"
+        "from autograder.grading.sandbox import Worker\n"
+        f"assert s.__file__.startswith({str(site)!r}), s.__file__\n"
+        "with Worker() as w:\n"
+        "    for source in ('import solutions.kernel_regression', 'import autograder.grading',\n"
+        "                   f'open({s.__file__!r})', 'import autograder.check'):\n"
+        "        print([o.get('ename') for o in w.execute(source)])\n"
+    )
+    environment = {"PATH": os.environ["PATH"], "HOME": str(tmp_path)}
+    done = subprocess.run(
+        [venv / "bin" / "python", script], env=environment, capture_output=True, text=True,
+        cwd=tmp_path, check=False,
+    )  # fmt: skip
+    assert done.stdout.splitlines() == [
+        "['ModuleNotFoundError']", "['ModuleNotFoundError']", "['FileNotFoundError']", "[]",
+    ], done.stderr  # fmt: skip
