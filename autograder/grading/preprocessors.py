@@ -189,8 +189,8 @@ def _safe_data(data: Any) -> Iterator[tuple[str, str]]:
 
 def _text(value: Any, most: int = MAX_TEXT) -> str:
     """A string that can be written as UTF-8, cut to size."""
-    text = "".join(value) if isinstance(value, list | tuple) else value
-    text = text if isinstance(text, str) else ""
+    parts = value if isinstance(value, list | tuple) else [value]
+    text = "".join(part for part in parts if isinstance(part, str))
     text = text.encode("utf-8", "replace").decode("utf-8")
     return text if len(text) <= most else text[:most] + "\n… cut off here"
 

@@ -122,12 +122,12 @@ NOTHING = dict.fromkeys(FULL, 0.0)
 EXPECTED: dict[str, Deserved] = {
     "ada": Deserved("everything right", FULL),
     "ben": Deserved(
-        "softmax without subtracting the maximum: NaN for ±10,000 (0.5), for −inf among scores of "
-        "−10,000 (0.25) and for a row of −inf (0.25). The answers that call it lose the far query "
-        "(0.75), the huge scores (0.25) and the narrow bandwidth (0.5).",
+        "softmax without subtracting the maximum: NaN for ±10,000 (0.5) and for a row of −inf "
+        "(0.25). The answers that call it lose the far query (0.75), the huge scores (0.25) and "
+        "the narrow bandwidth (0.5).",
         FULL
         | {
-            "softmax": 2.0,
+            "softmax": 2.25,
             "nadaraya_watson": 2.25,
             "attention_pool": 1.75,
             "leave_one_out_mse": 2.5,
