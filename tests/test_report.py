@@ -1,0 +1,151 @@
+"""The report shows the class as it was graded, on one page that loads and runs nothing."""
+
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+from urllib.parse import unquote
+
+import pytest
+
+from autograder.grading.classroom import FAILED, UNUSABLE, Mark, Row
+from autograder.grading.report import page, report
+from autograder.grading.sample_class import EXPECTED, FULL
+from autograder.table import number
+
+
+class Marks(HTMLParser):
+    """The rows of the table of marks, as texts; every link; every text of the page."""
+
+    def __init__(self, text: str):
+        super().__init__()
+        self.rows: list[list[str]] = []
+        self.links: list[str] = []
+        self.words: list[str] = []
+        self.inside = False
+        self.feed(text)
+
+    def handle_starttag(self, tag, attrs):
+        given = dict(attrs)
+        self.inside |= given.get("class") == "marks"
+        if tag == "a":
+            self.links.append(given["href"])
+        if self.inside and tag == "tr":
+            self.rows.append([])
+        elif self.inside and tag in ("td", "th"):
+            self.rows[-1].append("")
+
+    def handle_endtag(self, tag):
+        self.inside &= tag != "table"
+
+    def handle_data(self, data):
+        self.words.append(data)
+        if self.inside and self.rows and self.rows[-1]:
+            self.rows[-1][-1] += data
+
+
+@pytest.fixture(scope="module")
+def drawn(sample_class, tmp_path_factory) -> Path:
+    return report(sample_class.root, tmp_path_factory.mktemp("report") / "report.html")
+
+
+@pytest.fixture(scope="module")
+def seen(drawn) -> Marks:
+    return Marks(drawn.read_text(encoding="utf-8"))
+
+
+def test_each_mark_stands_in_its_place(seen):
+    head, *rows, foot = seen.rows
+    assert [name.rstrip("0123456789.") for name in head[1:8]] == list(FULL)
+    told = {row[0]: row[1:] for row in rows}
+    assert told.keys() == EXPECTED.keys()
+    for student, deserved in EXPECTED.items():
+        assert told[student][:7] == [number(deserved.marks[name]) for name in FULL]
+        assert told[student][-1] == number(deserved.score)
+    assert foot[0] == "mean of the graded"
+
+
+def test_what_waits_for_a_person_is_not_shown_as_a_mark(seen):
+    told = {row[0]: row for row in seen.rows}
+    assert told["ada"][8:10] == ["?", "?"] and told["dan"][8:10] == ["0", "0"]
+
+
+def test_the_page_loads_and_runs_nothing(drawn):
+    text = drawn.read_text(encoding="utf-8")
+    assert not re.search(r"<(script|link|iframe|img|object)\b|\bon\w+=|@import|url\(", text)
+    assert not re.search(r"(https?:)?//[a-z]", text)
+    assert "default-src 'none'" in text
+
+
+def test_each_student_links_to_the_feedback(drawn, seen):
+    assert len(seen.links) == len(EXPECTED)
+    for link in seen.links:
+        assert (drawn.parent / unquote(link)).is_file()
+
+
+def test_mistakes_stand_with_their_cause_and_who_made_them(seen):
+    text = " ".join(seen.words)
+    assert "max not subtracted" in text and "ben" in text
+    assert "Each column" in text or "each column" in text
+
+
+def test_reasons_and_accidents_stand_at_the_top(seen):
+    text = " ".join(" ".join(seen.words).split())
+    top = text[: text.index("The stronger the colour")]
+    for words in ("mia : There is no notebook", "took too long", "ended its process"):
+        assert words in top
+
+
+def test_the_report_is_the_same_bytes_every_time(drawn, sample_class):
+    text = drawn.read_text(encoding="utf-8")
+    assert report(sample_class.root, drawn).read_text(encoding="utf-8") == text
+
+
+def test_no_gradebook_is_told(tmp_path):
+    with pytest.raises(FileNotFoundError, match="no gradebook"):
+        report(tmp_path, tmp_path / "report.html")
+
+
+# --- Other classes --------------------------------------------------------------------------------
+
+EVIL = "</title><script>alert(1)</script>\" onload='x"
+
+
+def evil_row() -> Row:
+    aspect = {"title": EVIL, "points": 1.0, "passed": False, "error": EVIL, "hint": EVIL}
+    verdict = {"verdict": "wrong", "mistake": EVIL, "cause": EVIL, "aspects": [aspect]}
+    crash = {"verdict": "crash", "note": EVIL, "aspects": [aspect]}
+    marks = {f"check_{EVIL}": Mark(0.5, 1.0), "question_x": Mark(0.0, 2.0, by_hand=True)}
+    return Row(
+        EVIL, EVIL, UNUSABLE, 0.5, 3.0, 2.0, EVIL, [EVIL], marks, {EVIL: verdict, "softmax": crash}
+    )
+
+
+def test_everything_from_outside_is_escaped():
+    text = page([evil_row()], {(EVIL, EVIL): "feedback/x.html"})
+    assert "<script" not in text and "onload='x" not in re.sub(r"&quot;.*?<", "<", text)
+    seen = Marks(text)
+    assert EVIL in seen.rows[1][0]
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        [],
+        [Row("ann", "a", FAILED, reason="RuntimeError: x")],
+        [Row("ann", "a", FAILED, reason="x"), evil_row()],
+        [Row("ann", "a", UNUSABLE, 0.0, 0.0, None, "x")],
+        [Row("ann", "b", "graded", 3.0, 3.0, 0.0, marks={"check_softmax": Mark(3.0, 3.0)})],
+        [Row("ann", "b", "graded", 4.0, 3.0, 1.0, marks={"check_softmax": Mark(4.0, 3.0)})],
+    ],
+    ids=["nobody", "failed", "mixed", "no points", "one", "extra credit"],
+)
+def test_any_class_can_be_drawn(rows):
+    text = page(rows)
+    assert text.count("<article>") == len({row.assignment for row in rows})
+    assert "nan" not in text.lower().replace("nand", "")
+
+
+def test_a_failed_grading_is_told_and_has_no_marks():
+    seen = Marks(page([Row("ann", "a", FAILED, reason="RuntimeError: the disk is full")]))
+    assert ["ann", "no marks: grading failed"] in seen.rows
+    assert "the disk is full" in " ".join(seen.words)
