@@ -599,6 +599,11 @@ def test_isolation_is_never_dropped_silently():
         Worker("docker")
 
 
+def test_a_device_that_is_not_let_in_is_no_crash_of_the_students():
+    with pytest.raises(IsolationError, match="lets no cuda in"):
+        Worker(device="cuda")
+
+
 def test_without_bubblewrap_it_says_how_to_install_it(monkeypatch, tmp_path):
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(IsolationError, match="apt-get install bubblewrap"):

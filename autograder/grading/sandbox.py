@@ -102,6 +102,10 @@ class Worker:
     def __init__(self, isolation: str = "bwrap", limits: Limits | None = None, device: str = "cpu"):
         if isolation not in ISOLATIONS:
             raise ValueError(f"isolation is one of {', '.join(ISOLATIONS)}, not {isolation!r}")
+        if isolation != "none" and device != "cpu":  # a verdict of "crash" would be a lie
+            raise IsolationError(
+                f"the sandbox lets no {device} in: --device cpu, or --isolation none"
+            )
         self.limits = limits or Limits()
         self.isolation, self.device = isolation, device
         self.landlock = False
