@@ -85,9 +85,21 @@ def _minus_infinity(draw: Draw) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def _finite(run: Run, record: Record) -> str | None:
-    arrays = [*map(plain, record.value), *map(plain, record.gradients.values())]
-    fine = bool(arrays) and all(a is not None and np.isfinite(a).all() for a in arrays)
+    arrays = [plain(part(record.value, i)) for i in (0, 1)]
+    arrays += map(plain, record.gradients.values())
+    fine = all(a is not None and np.isfinite(a).all() for a in arrays)
     return None if fine else "an output, a weight or a gradient is missing or not finite"
+
+
+def _outputs_and_weights(record: Record, *shape: int) -> list[tuple] | None:
+    """Output and weights of each step, or None unless all the weights have this shape, and all the
+    outputs one shape, with the same rows. What comes back of an answer may be anything."""
+    pairs = [tuple(plain(part(value, i)) for i in (0, 1)) for value in record.values]
+    if any(out is None or weights is None or weights.shape != shape for out, weights in pairs):
+        return None
+    shapes = {out.shape for out, _ in pairs}
+    fits = len(shapes) == 1 and shapes.pop()[:-1] == shape[:-1]
+    return pairs if fits else None
 
 
 def _rows(run: Run, record: Record) -> str | None:
@@ -312,14 +324,13 @@ def _similarity_permuted(draw: Draw) -> Sequence[Run]:
 
 def _permutes(run: Run, record: Record) -> str | None:
     """Rows of the second call's x, taken from the first's, come out in their new order."""
-    first, second = (plain(step.args[0]) for step in run.steps)
-    rows = first.reshape(-1, *first.shape[-2:])[0], second.reshape(-1, *second.shape[-2:])[0]
-    order = [int(np.flatnonzero((rows[0] == row).all(-1))[0]) for row in rows[1]]
-    parts = [[plain(part(value, i)) for i in (0, 1)] for value in record.values]
-    n = len(order)
-    if any(p is None or p.ndim < 2 or p.shape[-2] != n for pair in parts for p in pair):
+    x, moved_x = (plain(step.args[0]) for step in run.steps)
+    first, second = (a.reshape(-1, *a.shape[-2:])[0] for a in (x, moved_x))
+    order = [int(np.flatnonzero((first == row).all(-1))[0]) for row in second]
+    pairs = _outputs_and_weights(record, *x.shape[:-1], len(order))
+    if pairs is None:
         return "the result is not (output, weights) with a row for each row of x"
-    (out, weights), (moved, moved_weights) = parts
+    (out, weights), (moved, moved_weights) = pairs
     if not np.allclose(moved, out[..., order, :], rtol=1e-4, atol=1e-5):
         return "reordering the rows of x does not reorder the rows of the output"
     if not np.allclose(moved_weights, weights[..., order, :][..., order], rtol=1e-4, atol=1e-5):
@@ -441,13 +452,12 @@ def _scaled_reordered(draw: Draw) -> Sequence[Run]:
 
 
 def _order_is_nothing(run: Run, record: Record) -> str | None:
-    key, moved_key = (plain(step.args[1])[0] for step in run.steps)
-    order = [int(np.flatnonzero((key == row).all(-1))[0]) for row in moved_key]
-    parts = [[plain(part(value, i)) for i in (0, 1)] for value in record.values]
-    shapes = [p is not None and p.ndim == 3 for pair in parts for p in pair]
-    if not all(shapes) or parts[0][1].shape[-1] != len(order):
+    (query, key), (_, moved_key) = ([plain(arg) for arg in step.args[:2]] for step in run.steps)
+    order = [int(np.flatnonzero((key[0] == row).all(-1))[0]) for row in moved_key[0]]
+    pairs = _outputs_and_weights(record, *query.shape[:-1], len(order))
+    if pairs is None:
         return "the result is not (output, weights) with a weight for each key"
-    (out, weights), (moved, moved_weights) = parts
+    (out, weights), (moved, moved_weights) = pairs
     if not np.allclose(moved, out, rtol=1e-4, atol=1e-5):
         return "the output depends on the order in which the pairs of key and value stand"
     if not np.allclose(moved_weights, weights[..., order], rtol=1e-4, atol=1e-5):
@@ -628,7 +638,7 @@ def _additive_dropout_is_right(trial: Trial) -> Finding:
     if any(output is None or output.shape != (2, 6, 10) for output in outputs):
         return Finding(False, "the result is not (output, weights)")
     for value, expected in zip(trial.record.values, trial.expected.values, strict=True):
-        kept = compare(value[1], expected[1], "part 1 of the result")
+        kept = compare(part(value, 1), expected[1], "part 1 of the result")
         if not kept.passed:
             return replace(kept, message=f"{kept.message} (the weights before dropout)")
     weights, rate = plain(trial.expected.value[1]), trial.run.init.args[3]
