@@ -19,7 +19,7 @@ from typing import Any
 import bleach
 import nbformat
 from bleach.css_sanitizer import CSSSanitizer
-from nbconvert.filters import markdown2html
+from nbconvert.filters.markdown_mistune import IPythonRenderer, MarkdownWithMath
 from nbformat import NotebookNode
 from nbformat.v4 import new_output
 from nbgrader.api import Gradebook
@@ -341,7 +341,15 @@ TAGS = frozenset(
         "span strong sub sup table tbody td th thead tr ul",
     )
 )
-CSS = ("border-left", "color", "font-style", "font-weight", "padding", "text-align")
+CSS = (
+    "border-left",
+    "color",
+    "font-style",
+    "font-weight",
+    "padding",
+    "text-align",
+    "vertical-align",
+)
 CLASSES = re.compile(r"abh-check|highlight|[a-z]{1,2}[0-9a-z]?")  # ours, and those of Pygments
 
 
@@ -374,4 +382,5 @@ def clean_html(element: Any) -> str:
 
 def clean_markdown(source: str) -> str:
     """Markdown as HTML that cannot do anything."""
-    return clean_html(markdown2html(source))
+    renderer = IPythonRenderer(escape=False, exclude_anchor_links=True)
+    return clean_html(MarkdownWithMath(renderer=renderer).render(source))
