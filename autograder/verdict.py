@@ -7,7 +7,7 @@ The records come from outside and are only data; every function here takes them 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from autograder.exercises.aspects import compare
+from autograder.exercises.aspects import GRADIENT_FACTOR, compare
 from autograder.exercises.declaration import Exercise, Raised, Record, Run, Trial
 
 CORRECT, WRONG, CRASH, MISSING = "correct", "wrong", "crash", "missing"
@@ -150,8 +150,11 @@ def _same(a: Record, b: Record) -> bool:
         return False
     pairs = [*zip(a.values, b.values, strict=True)]
     pairs += [(a.changed[k], b.changed[k]) for k in a.changed]
-    pairs += [(a.gradients.get(k), b.gradients.get(k)) for k in {*a.gradients, *b.gradients}]
-    return all(compare(x, y).passed for x, y in pairs)
+    names = {*a.gradients, *b.gradients}
+    slopes = [(a.gradients.get(name), b.gradients.get(name)) for name in names]
+    return all(compare(x, y).passed for x, y in pairs) and all(
+        compare(x, y, slack=GRADIENT_FACTOR).passed for x, y in slopes
+    )
 
 
 def stripped(record: Record) -> Record:

@@ -124,6 +124,11 @@ def test_compare_says_where_how_far_off_and_what_was_allowed():
     assert 0 < finding.tolerance < 1e-6
 
 
+def test_compare_shows_as_many_digits_as_tell_the_numbers_apart():
+    finding = compare(given(np.array([0.12345678])), given(np.array([0.12345699])))
+    assert finding.message == "the result at [0] is 0.12345678; 0.12345699 is asked"
+
+
 def test_compare_says_both_shapes():
     finding = compare(given(np.ones((3, 1))), given(np.ones((3, 4))))
     assert "(3, 1)" in finding.message

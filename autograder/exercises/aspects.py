@@ -19,6 +19,7 @@ TOLERANCE = {
     "bfloat16": (5e-2, 2e-2),
 }
 GPU_FACTOR = 10.0
+GRADIENT_FACTOR = 10.0  # a gradient is a sum of terms that nearly cancel
 
 
 def tolerance(expected: Array, device: str = "cpu") -> tuple[float, float]:
@@ -31,8 +32,8 @@ def tolerance(expected: Array, device: str = "cpu") -> tuple[float, float]:
 # --- comparing values ---------------------------------------------------------------------------
 
 
-def compare(value: Any, expected: Any, what: str = "the result") -> Finding:
-    """Whether `value` is `expected` up to the tolerance of its dtype; if not, what is wrong.
+def compare(value: Any, expected: Any, what: str = "the result", *, slack: float = 1.0) -> Finding:
+    """Whether `value` is `expected`, up to `slack` times its dtype's tolerance; if not, why.
 
     Structure, shape and kind (NumPy, torch) are compared; dtypes are another aspect's business.
     """
@@ -42,7 +43,7 @@ def compare(value: Any, expected: Any, what: str = "the result") -> Finding:
         if len(value) != len(expected):
             return _wrong(f"{what} has {len(value)} parts; {len(expected)} are asked")
         parts = [
-            compare(v, e, f"part {i} of {what}")
+            compare(v, e, f"part {i} of {what}", slack=slack)
             for i, (v, e) in enumerate(zip(value, expected, strict=True))
         ]
         return worst(parts)
@@ -50,7 +51,7 @@ def compare(value: Any, expected: Any, what: str = "the result") -> Finding:
         if not isinstance(value, (list, tuple)) or len(value) != len(expected):
             return _wrong(f"{what} is {describe(value)}; {describe(expected)} is asked")
         pairs = zip(value, expected, strict=True)
-        return worst([compare(v, e, f"{what}[{i}]") for i, (v, e) in enumerate(pairs)])
+        return worst([compare(v, e, f"{what}[{i}]", slack=slack) for i, (v, e) in enumerate(pairs)])
     if expected is None or isinstance(expected, (str, bool)):
         same = type(value) is type(expected) and value == expected
         return Finding(True) if same else _wrong(f"{what} is {describe(value)}, not {expected!r}")
@@ -68,11 +69,11 @@ def compare(value: Any, expected: Any, what: str = "the result") -> Finding:
         return _wrong(
             f"{what} has shape {_shape(given.data.shape)}; {_shape(wanted.data.shape)} is asked"
         )
-    return _compare_numbers(given, wanted, what)
+    return _compare_numbers(given, wanted, what, slack)
 
 
-def _compare_numbers(given: Array, wanted: Array, what: str) -> Finding:
-    relative, absolute = tolerance(wanted, given.device)
+def _compare_numbers(given: Array, wanted: Array, what: str, slack: float) -> Finding:
+    relative, absolute = (slack * t for t in tolerance(wanted, given.device))
     a, b = given.data.astype(np.float64), wanted.data.astype(np.float64)
     with np.errstate(invalid="ignore", over="ignore"):
         error = np.where((a == b) | (np.isnan(a) & np.isnan(b)), 0.0, np.abs(a - b))
@@ -87,9 +88,8 @@ def _compare_numbers(given: Array, wanted: Array, what: str) -> Finding:
     if excess[where] <= 0:
         return Finding(True, error=largest, tolerance=allowed_there)
     place = f" at {_index(where)}" if error.shape else ""
-    message = (
-        f"{what}{place} is {_number(given.data[where])}; {_number(wanted.data[where])} is asked"
-    )
+    is_, asked = _numbers(given.data[where], wanted.data[where])
+    message = f"{what}{place} is {is_}; {asked} is asked"
     return Finding(False, message, float(error[where]), allowed_there)
 
 
@@ -127,8 +127,13 @@ def _index(where: tuple) -> str:
     return "[" + ", ".join(str(int(i)) for i in where) + "]"
 
 
-def _number(value: Any) -> str:
-    return f"{value.item():.6g}" if value.dtype.kind == "f" else str(value.item())
+def _numbers(*values: Any) -> list[str]:
+    """Different numbers in as few digits as it takes to see that they differ, six at least."""
+    for digits in (6, 10, 17):
+        shown = [f"{v:.{digits}g}" if v.dtype.kind == "f" else str(v) for v in values]
+        if len({*shown}) == len(shown):
+            break
+    return shown
 
 
 def _wrong(message: str) -> Finding:
@@ -316,7 +321,7 @@ def gradients_match(title: str, points: float, hint: str, runs: Runs) -> Aspect:
                     _wrong(f"no gradient reaches {what.removeprefix('the gradient of ')}")
                 )
             else:
-                findings.append(compare(given, expected, what))
+                findings.append(compare(given, expected, what, slack=GRADIENT_FACTOR))
         return worst(findings)
 
     return Aspect(title, points, hint, lambda d: [r.with_gradients() for r in runs(d)], each(judge))

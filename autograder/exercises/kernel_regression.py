@@ -154,7 +154,7 @@ def _scores_square(draw: Draw) -> Sequence[Run]:
 
 
 def _scores_integers(draw: Draw) -> Sequence[Run]:
-    query, key = draw.integers(-4, 4, 3), draw.integers(-4, 4, 5)
+    query, key = draw.permutation(9)[:3] - 4, draw.permutation(9)[:5] - 4
     return [call(query, key, 3), call(query, key + 1)]
 
 
@@ -267,7 +267,7 @@ def _kernel_runs(kernel: str):
             call(query, key, kernel, draw.number(1.6, 1.9)),
             call(query, key, kernel, draw.number(0.5, 0.7)),
             call(draw.uniform(-0.5, 0.5, 3), draw.uniform(-0.4, 0.4, 3), kernel),
-            call(w=0.8, kernel=kernel, key=key[:3], query=query[:1]),
+            call(w=0.8, kernel=kernel, key=key[2:5], query=query[:1]),
         ]
 
     return runs
@@ -285,7 +285,7 @@ def _kernel_nothing(draw: Draw) -> Sequence[Run]:
 
 
 def _kernel_unknown(draw: Draw) -> Sequence[Run]:
-    return [call(draw.normal(2), draw.normal(3), name) for name in ("triangle", "cosine")]
+    return [call(draw.normal(2), draw.normal(3), name) for name in ("triangle", "box")]
 
 
 KERNEL_WEIGHTS = Exercise(
@@ -338,24 +338,27 @@ KERNEL_WEIGHTS = Exercise(
 # --- attention_pool -----------------------------------------------------------------------------
 
 
-def dot_product(q: np.ndarray, k: np.ndarray) -> np.ndarray:
+def dot_product(query: np.ndarray, key: np.ndarray) -> np.ndarray:
     """Scores `(n_q, n_k)` of vectors: the dot product of every query with every key."""
-    return np.einsum("qd,kd->qk", q, k)
+    return np.einsum("qd,kd->qk", query, key)
 
 
-def signed_distance(q: np.ndarray, k: np.ndarray) -> np.ndarray:
+def signed_distance(query: np.ndarray, key: np.ndarray) -> np.ndarray:
     """Scores `(n_q, n_k)` of numbers that change when query and key are swapped."""
-    return np.sin(np.subtract.outer(q, 2 * k)) + np.multiply.outer(q, k)
+    return np.sin(np.subtract.outer(query, 2 * key)) + np.multiply.outer(query, key)
 
 
-def mixed_lengths(q: np.ndarray, k: np.ndarray) -> np.ndarray:
+def mixed_lengths(query: np.ndarray, key: np.ndarray) -> np.ndarray:
     """Scores `(n_q, n_k)` for queries and keys of different length: product of their sums."""
-    return np.multiply.outer(q.sum(-1), k.sum(-1))
+    return np.multiply.outer(query.sum(-1), key.sum(-1))
 
 
 def huge_scores(q: np.ndarray, k: np.ndarray) -> np.ndarray:
-    """Scores `(n_q, n_k)` of about ±1e4."""
-    return 1e4 * np.sin(np.add.outer(q, 3 * k))
+    """Scores `(n_q, n_k)` of about 1e4 for a positive query and −1e4 for a negative one.
+
+    A scoring function may call its arguments what it likes, as this one does.
+    """
+    return 1e4 * np.sign(q)[:, None] + np.sin(np.add.outer(q, 3 * k))
 
 
 _HERE = "autograder.exercises.kernel_regression:"
@@ -386,7 +389,8 @@ def _pool_vectors(draw: Draw) -> Sequence[Run]:
 
 
 def _pool_huge(draw: Draw) -> Sequence[Run]:
-    return [call(draw.normal(3), draw.normal(4), draw.normal(4), Recipe(_HERE + "huge_scores"))]
+    query = draw.uniform(0.5, 1.5, 3) * np.array([1.0, -1.0, 1.0])
+    return [call(query, draw.normal(4), draw.normal(4), Recipe(_HERE + "huge_scores"))]
 
 
 ATTENTION_POOL = Exercise(

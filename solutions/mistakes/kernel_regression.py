@@ -994,6 +994,15 @@ def score_called_for_each_pair(query, key, value, score):
 
 
 @ATTENTION_POOL.mistake
+def score_called_by_keyword(query, key, value, score):
+    """`score` is called with `query=` and `key=`. Any function of two arguments will do for a
+    score, whatever it calls them: pass them by position.
+    """
+    weights = right.softmax(score(query=query, key=key))
+    return weights @ value, weights
+
+
+@ATTENTION_POOL.mistake
 def scores_scaled(query, key, value, score):
     """The scores are divided by √d once more. Whether to scale is the scoring function's affair:
     its result goes into the softmax as it is.
