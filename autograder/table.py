@@ -6,6 +6,7 @@ from textwrap import fill
 from autograder.verdict import CORRECT, AspectVerdict, Verdict
 
 _GREEN, _RED = "#1a7f37", "#c4311b"  # both at least 4.5 : 1 on white
+_CELL = "text-align:left;vertical-align:top;padding:.15em .8em .15em 0"
 _BAR = "border-left:.3em solid {};padding:.1em 0 .1em .8em"
 
 
@@ -68,7 +69,7 @@ def table_html(verdict: Verdict) -> str:
     else:
         told: set[str] = set()
         rows = "".join(_row(aspect, told) for aspect in verdict.aspects)
-        head = "".join(f'<th scope="col" style="text-align:left">{t}</th>' for t in _COLUMNS)
+        head = "".join(f'<th scope="col" style="{_CELL}">{t}</th>' for t in _COLUMNS)
         parts.append(f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>")
     style = _BAR.format(colour)
     return f'<div class="abh-check" style="{style}">{"".join(parts)}</div>'
@@ -91,4 +92,4 @@ def _row(aspect: AspectVerdict, told: set[str]) -> str:
         number(aspect.points),
         "<br>".join(texts),
     )
-    return "<tr>" + "".join(f'<td style="text-align:left">{cell}</td>' for cell in cells) + "</tr>"
+    return "<tr>" + "".join(f'<td style="{_CELL}">{cell}</td>' for cell in cells) + "</tr>"

@@ -150,9 +150,10 @@ def sample(
 
     with _progress("grading the sample class") as progress:
         result = grade_sample(ROOT / "notebooks", folder, jobs=jobs, progress=progress)
-    wrong = {name: told for name, told in compare(result).items() if told}
-    for name, told in wrong.items():
-        _complain(f"{name}: {'; '.join(told)}")
+    told = compare(result)
+    for name, differences in told.items():
+        print(f"{'✗' if differences else '✓'} {name}", *differences, sep="; ")
+    wrong = [name for name, differences in told.items() if differences]
     print(f"{len(result.rows)} submissions graded, {len(wrong)} with marks they do not deserve")
     print(draw(folder, folder / "report.html"))
     raise typer.Exit(int(bool(wrong)))
