@@ -550,14 +550,6 @@ def multiplied_by_root_d_k(query, key, value):
 
 
 @SCALED_DOT_PRODUCT_ATTENTION.mistake
-def both_sides_divided(query, key, value):
-    """Query and key are both divided by √d_k, so that the scores are divided by d_k."""
-    return _scaled(query, key, value, query.shape[-1])[0] * 1.0, _scaled(
-        query, key, value, math.sqrt(query.shape[-1])
-    )[1]
-
-
-@SCALED_DOT_PRODUCT_ATTENTION.mistake
 def weights_divided(query, key, value):
     """√d_k divides the weights, after the softmax. It has to act before: the softmax of smaller
     scores is another one, and rows must sum to 1.
@@ -884,8 +876,8 @@ class relu_for_tanh(_Additive):
 
 @_additive
 class sigmoid_for_tanh(_Additive):
-    """The logistic sigmoid stands in the place of tanh. σ(x) = (1 + tanh(x/2))/2 looks alike and is
-    half as steep twice over.
+    """The logistic sigmoid stands in the place of tanh. It looks alike, but it is flatter and never
+    negative.
     """
 
     def activate(self, sums):

@@ -1,0 +1,507 @@
+"""Chapter 2's references against numbers by hand, plain loops, and torch's own functions.
+
+The chain loop = einsum = batched matmul = torch's fused kernel = torch's module is held here
+forward and backward: to 1e-6 in float32 and to 1e-12 in float64.
+"""
+
+import math
+from itertools import product
+
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as F
+from beartype import beartype
+from jaxtyping import TypeCheckError, jaxtyped
+from torch import Tensor, nn
+
+from solutions import attention_scoring as ref
+
+PRECISION = pytest.mark.parametrize(
+    ("dtype", "within"), [(torch.float32, 1e-6), (torch.float64, 1e-12)]
+)
+SIZES = pytest.mark.parametrize(
+    ("batch", "n_q", "n_k", "d_k", "d_v"),
+    [
+        ((2,), 3, 6, 4, 5),
+        ((), 5, 4, 6, 2),
+        ((1,), 4, 4, 4, 4),
+        ((2, 3), 1, 5, 3, 2),
+        ((2,), 3, 1, 1, 2),
+    ],
+)
+
+Q = np.array([[1, 0, 2], [2, 2, 2], [2, 1, 3]])
+K = np.array([[0, 1, 1], [4, 4, 0], [2, 3, 1]])
+V = np.array([[1, 2, 3], [2, 8, 0], [2, 6, 3]])
+
+
+@pytest.fixture(autouse=True)
+def _seeded():
+    torch.manual_seed(17)
+
+
+def tensors(*shapes, dtype=torch.float64):
+    return [torch.randn(shape, dtype=dtype, requires_grad=True) for shape in shapes]
+
+
+def qkv(batch, n_q, n_k, d_k, d_v, dtype=torch.float64):
+    return tensors((*batch, n_q, d_k), (*batch, n_k, d_k), (*batch, n_k, d_v), dtype=dtype)
+
+
+def gradients(output: Tensor, wanted):
+    probe = torch.linspace(-1, 1, output.numel(), dtype=output.dtype).reshape(output.shape)
+    return torch.autograd.grad((output * probe).sum(), wanted, retain_graph=True)
+
+
+def largest_gap(ones, others):
+    return max(float((a - b).detach().abs().max()) for a, b in zip(ones, others, strict=True))
+
+
+def assert_same(ours, theirs, wanted, within):
+    """Outputs agree, and so do the gradients with respect to everything in `wanted`."""
+    assert ours.dtype == theirs.dtype
+    assert largest_gap([ours], [theirs]) <= within * max(1.0, float(theirs.detach().abs().max()))
+    grads = gradients(theirs, wanted)
+    scale = max(1.0, *(float(g.abs().max()) for g in grads))
+    assert largest_gap(gradients(ours, wanted), grads) <= within * scale
+
+
+# --- the worked example -------------------------------------------------------------------------
+
+
+def test_the_example_by_hand():
+    """Scores 2, 4, 4: exponentials 1 : e² : e², so weights 1, e², e² over 1 + 2e²."""
+    output, weights = ref.simple_attention(Q, K, V)
+    small = 1 / (1 + 2 * math.e**2)
+    large = math.e**2 / (1 + 2 * math.e**2)
+    assert np.allclose(weights[0], [small, large, large], rtol=1e-14)
+    by_hand = [small + 2 * large + 2 * large, 2 * small + 14 * large, 3 * small + 3 * large]
+    assert np.allclose(output[0], by_hand, rtol=1e-14)
+    assert weights[0].round(3).tolist() == [0.063, 0.468, 0.468]
+    assert output[0].round(3).tolist() == [1.937, 6.683, 1.595]
+
+
+def test_the_rounded_numbers_of_the_folklore_are_roundings():
+    output, weights = ref.simple_attention(Q, K, V)
+    assert np.abs(weights[0] - [0.0, 0.5, 0.5]).max() > 0.06
+    assert np.abs(output[0] - [2.0, 7.0, 1.5]).max() > 0.3
+
+
+def test_one_score_by_hand_with_the_scale():
+    query = torch.tensor([[2.0, 0.0, 0.0, 0.0]])
+    key = torch.tensor([[0.0, 1.0, 2.0, 3.0], [math.log(3), 0.0, 0.0, 0.0]])
+    value = torch.tensor([[4.0, 0.0], [8.0, 4.0]])
+    # scores 0 and 2 ln 3, over √4: 0 and ln 3; weights ¼ and ¾
+    output, weights = ref.scaled_dot_product_attention(query, key, value)
+    assert torch.allclose(weights, torch.tensor([[0.25, 0.75]]))
+    assert torch.allclose(output, torch.tensor([[7.0, 3.0]]))
+
+
+# --- NumPy --------------------------------------------------------------------------------------
+
+
+def plain_attention(query, key, value, scale=1.0):
+    """Attention for lists of lists, one number at a time."""
+    output, table = [], []
+    for q in query:
+        scores = [sum(a * b for a, b in zip(q, k, strict=True)) / scale for k in key]
+        counts = [math.exp(s - max(scores)) for s in scores]
+        table.append([c / sum(counts) for c in counts])
+        output.append(
+            [
+                sum(w * v[c] for w, v in zip(table[-1], value, strict=True))
+                for c in range(len(value[0]))
+            ]
+        )
+    return np.array(output), np.array(table)
+
+
+@SIZES
+def test_numpy_attention_is_the_loop(batch, n_q, n_k, d_k, d_v):
+    query, key, value = (t.detach().numpy() for t in qkv(batch, n_q, n_k, d_k, d_v))
+    output, weights = ref.simple_attention(query, key, value)
+    assert output.shape == (*batch, n_q, d_v)
+    for index in np.ndindex(*batch):
+        one = (x[index].tolist() for x in (query, key, value))
+        by_loop = plain_attention(*one)
+        assert np.abs(output[index] - by_loop[0]).max() < 1e-12
+        assert np.abs(weights[index] - by_loop[1]).max() < 1e-12
+
+
+@pytest.mark.parametrize("batch", [(), (3,), (1, 2)])
+def test_self_similarity_is_the_loop(batch):
+    x = torch.randn(*batch, 4, 3, dtype=torch.float64).numpy()
+    output, weights = ref.self_similarity(x)
+    for index in np.ndindex(*batch):
+        by_loop = plain_attention(*[x[index].tolist()] * 3)
+        assert np.abs(output[index] - by_loop[0]).max() < 1e-12
+        assert np.abs(weights[index] - by_loop[1]).max() < 1e-12
+
+
+def test_similarity_is_symmetric_before_the_softmax_and_not_after():
+    x = np.array([[2.0, 0.0], [1.0, 1.0], [0.0, 0.5]])
+    scores = x @ x.T
+    _, weights = ref.self_similarity(x)
+    assert np.array_equal(scores, scores.T)
+    assert not np.allclose(weights, weights.T)
+    ratio = np.log(weights) - scores  # constant along each row: what the softmax took away
+    assert np.allclose(ratio, ratio[:, :1])
+
+
+@pytest.mark.parametrize("size", [1e4, -1e4])
+def test_numpy_attention_stands_large_scores(size):
+    query, key = np.array([[size], [1.0]]), np.array([[1.0], [0.999], [1.0001]])
+    output, weights = ref.simple_attention(query, key, np.eye(3))
+    best = [2] if size > 0 else [1]
+    assert np.isfinite(output).all()
+    assert np.allclose(weights.sum(-1), 1)
+    assert weights[0].argmax() == best[0]
+    _, similar = ref.self_similarity(np.array([[100.0, 0.0], [0.0, 100.0], [100.0, 0.1]]))
+    assert np.isfinite(similar).all()
+
+
+def test_a_score_of_minus_infinity_gets_no_weight():
+    key = np.array([[1.0, 0.0], [-np.inf, 0.0], [2.0, 1.0]])
+    output, weights = ref.simple_attention(np.array([[1.0, 1.0]]), key, np.eye(3))
+    assert weights[0, 1] == 0.0
+    assert np.allclose(weights[0, [0, 2]], [1 / (1 + math.e**2), 1 / (1 + math.e**-2)])
+    assert np.isfinite(output).all()
+
+
+def test_numpy_dtypes():
+    single = [x.astype(np.float32) for x in (Q, K, V)]
+    assert [x.dtype for x in ref.simple_attention(*single)] == [np.float32] * 2
+    assert [x.dtype for x in ref.simple_attention(Q, K, V)] == [np.float64] * 2
+    assert [x.dtype for x in ref.self_similarity(Q)] == [np.float64] * 2
+    assert [x.dtype for x in ref.self_similarity(single[0])] == [np.float32] * 2
+
+
+# --- scaled dot-product attention ---------------------------------------------------------------
+
+
+def by_loop(query, key, value):
+    rows = [
+        F.softmax((query[..., i, None, :] * key).sum(-1) / query.shape[-1] ** 0.5, dim=-1)
+        for i in range(query.shape[-2])
+    ]
+    return torch.stack([(w[..., None] * value).sum(-2) for w in rows], dim=-2)
+
+
+def by_einsum(query, key, value):
+    weights = torch.einsum("...id,...jd->...ij", query, key).div(query.shape[-1] ** 0.5).softmax(-1)
+    return torch.einsum("...ij,...jv->...iv", weights, value)
+
+
+def by_bmm(query, key, value):
+    q, k, v = (x.reshape(-1, *x.shape[-2:]) for x in (query, key, value))
+    weights = torch.baddbmm(
+        q.new_zeros(len(q), q.shape[1], k.shape[1]), q, k.mT, alpha=q.shape[-1] ** -0.5
+    ).softmax(-1)
+    return torch.bmm(weights, v).reshape(*query.shape[:-1], v.shape[-1])
+
+
+@PRECISION
+@SIZES
+@pytest.mark.parametrize("other", [by_loop, by_einsum, by_bmm, F.scaled_dot_product_attention])
+def test_scaled_attention_equals_each_other_way(other, batch, n_q, n_k, d_k, d_v, dtype, within):
+    x = qkv(batch, n_q, n_k, d_k, d_v, dtype)
+    output, weights = ref.scaled_dot_product_attention(*x)
+    assert_same(output, other(*x), x, within)
+    identity = torch.eye(n_k, dtype=dtype).expand(*batch, n_k, n_k)
+    assert_same(weights, other(*x[:2], identity), x[:2], within)
+
+
+@PRECISION
+def test_scaled_attention_is_torchs_module_with_identity_projections(dtype, within):
+    x = tensors((2, 3, 4), (2, 5, 4), (2, 5, 4), dtype=dtype)
+    theirs = nn.MultiheadAttention(4, 1, bias=False, batch_first=True, dtype=dtype)
+    with torch.no_grad():
+        theirs.in_proj_weight.copy_(torch.eye(4).repeat(3, 1))
+        theirs.out_proj.weight.copy_(torch.eye(4))
+    output, weights = ref.scaled_dot_product_attention(*x)
+    their_output, their_weights = theirs(*x)
+    assert_same(output, their_output, x, within)
+    assert_same(weights, their_weights, x[:2], within)
+
+
+@SIZES
+def test_numpy_and_torch_differ_by_the_scale_only(batch, n_q, n_k, d_k, d_v):
+    query, key, value = (t.detach() for t in qkv(batch, n_q, n_k, d_k, d_v))
+    ours = ref.scaled_dot_product_attention(query * d_k**0.5, key, value)
+    numpys = ref.simple_attention(*(t.numpy() for t in (query, key, value)))
+    for one, other in zip(ours, numpys, strict=True):
+        assert np.abs(one.numpy() - other).max() < 1e-12
+
+
+def test_scaled_attentions_gradients_are_those_of_finite_differences():
+    assert torch.autograd.gradcheck(ref.scaled_dot_product_attention, qkv((2,), 2, 3, 4, 2))
+
+
+def test_the_gradient_of_the_softmax_is_diag_minus_outer_product():
+    """The fact behind saturation: dα/da = diag(α) − ααᵀ, which vanishes for α close to one-hot."""
+    scores = torch.tensor([0.5, -1.0, 2.0], dtype=torch.float64)
+    jacobian = torch.autograd.functional.jacobian(lambda s: torch.softmax(s, 0), scores)
+    alpha = [math.exp(s) / sum(math.exp(t) for t in scores.tolist()) for s in scores.tolist()]
+    for i, j in product(range(3), range(3)):
+        by_hand = alpha[i] * ((i == j) - alpha[j])
+        assert jacobian[i, j].item() == pytest.approx(by_hand, rel=1e-12)
+
+
+def test_large_scores_keep_forward_and_backward_finite():
+    x = [t.detach().mul(100).requires_grad_() for t in qkv((2,), 3, 5, 4, 2, torch.float32)]
+    output, weights = ref.scaled_dot_product_attention(*x)
+    assert bool(torch.isfinite(output).all() and torch.isfinite(weights).all())
+    assert all(bool(torch.isfinite(g).all()) for g in gradients(output, x))
+
+
+# --- additive attention -------------------------------------------------------------------------
+
+
+def additive(query_size, key_size, hidden_size, dropout=0.0, dtype=torch.float64):
+    return ref.AdditiveAttention(query_size, key_size, hidden_size, dropout).to(dtype)
+
+
+def additive_pair_by_pair(ours, query, key, value):
+    """w_vᵀ tanh(W_q q + W_k k) for one pair at a time."""
+    tables = []
+    for b in range(len(query)):
+        scores = [
+            [
+                ours.w_v.weight[0] @ torch.tanh(ours.W_q.weight @ q + ours.W_k.weight @ k)
+                for k in key[b]
+            ]
+            for q in query[b]
+        ]
+        tables.append(torch.stack([F.softmax(torch.stack(row), 0) for row in scores]))
+    weights = torch.stack(tables)
+    return torch.stack([w @ v for w, v in zip(weights, value, strict=True)]), weights
+
+
+@PRECISION
+@pytest.mark.parametrize(
+    ("B", "n_q", "n_k", "sizes"),
+    [(2, 3, 5, (4, 3, 6, 2)), (1, 1, 4, (2, 5, 3, 3)), (3, 2, 1, (3, 3, 3, 3))],
+)
+def test_additive_attention_is_its_formula_pair_by_pair(B, n_q, n_k, sizes, dtype, within):
+    q, k, h, d_v = sizes
+    ours = additive(q, k, h, dtype=dtype)
+    x = tensors((B, n_q, q), (B, n_k, k), (B, n_k, d_v), dtype=dtype)
+    output, weights = ours(*x)
+    by_pairs = additive_pair_by_pair(ours, *x)
+    assert_same(output, by_pairs[0], [*x, *ours.parameters()], within)
+    assert largest_gap([weights], [by_pairs[1]]) <= within
+
+
+def test_additive_attention_by_hand():
+    """h = 1: score = 2 tanh(q + k); q = 0 and k = 0, artanh ½ give scores 0 and 1."""
+    ours = additive(1, 1, 1)
+    with torch.no_grad():
+        for layer, weight in ((ours.W_q, 1.0), (ours.W_k, 1.0), (ours.w_v, 2.0)):
+            layer.weight.fill_(weight)
+    key = torch.tensor([[[0.0], [math.atanh(0.5)]]], dtype=torch.float64)
+    value = torch.tensor([[[0.0], [1.0]]], dtype=torch.float64)
+    output, weights = ours(torch.zeros(1, 1, 1, dtype=torch.float64), key, value)
+    assert weights[0, 0].tolist() == pytest.approx([1 / (1 + math.e), math.e / (1 + math.e)])
+    assert output.item() == pytest.approx(math.e / (1 + math.e))
+
+
+@pytest.mark.parametrize(("q", "k", "h"), [(4, 3, 6), (1, 1, 1), (20, 2, 8)])
+def test_additive_attention_has_h_times_one_plus_q_plus_k_parameters(q, k, h):
+    ours = additive(q, k, h)
+    assert sum(p.numel() for p in ours.parameters()) == h * (1 + q + k)
+    assert {n: tuple(p.shape) for n, p in ours.named_parameters()} == {
+        "W_q.weight": (h, q),
+        "W_k.weight": (h, k),
+        "w_v.weight": (1, h),
+    }
+
+
+def test_without_tanh_the_query_would_not_matter():
+    """Why the tanh is there: of w_vᵀ(W_q q + W_k k), the softmax over keys does not see q."""
+    ours = additive(3, 4, 5)
+    query, key = (t.detach() for t in tensors((1, 6, 3), (1, 4, 4)))
+    linear = ours.w_v(ours.W_q(query)[:, :, None] + ours.W_k(key)[:, None])[..., 0].softmax(-1)
+    assert largest_gap([linear], [linear[:, :1].expand_as(linear)]) < 1e-12
+    _, weights = ours(query, key, key)
+    assert largest_gap([weights], [weights[:, :1].expand_as(weights)]) > 1e-3
+
+
+def test_additive_dropout_acts_on_the_weights_in_training_only():
+    ours = additive(3, 4, 5, dropout=0.25)
+    query, key = (t.detach() for t in tensors((1, 3, 3), (1, 4, 4)))
+    value = torch.eye(4, dtype=torch.float64)[None]
+    still, weights = ours.eval()(query, key, value)
+    assert torch.equal(still, weights)
+    assert torch.equal(still, ours(query, key, value)[0])
+    ours.train()
+    with torch.no_grad():
+        draws = torch.stack([ours(query, key, value)[0] for _ in range(2000)])
+    ratio = draws / still
+    assert bool(((ratio.abs() < 1e-9) | ((ratio - 4 / 3).abs() < 1e-9)).all())
+    assert abs(float((ratio == 0).double().mean()) - 0.25) < 0.02  # 24000: 7 standard errors
+    assert torch.equal(ours(query, key, value)[1], weights)
+
+
+def test_additive_gradients_are_those_of_finite_differences():
+    ours = additive(3, 2, 4)
+    assert torch.autograd.gradcheck(ours, tensors((2, 2, 3), (2, 3, 2), (2, 3, 2)))
+
+
+# --- bilinear attention -------------------------------------------------------------------------
+
+
+@PRECISION
+@pytest.mark.parametrize(("q", "k"), [(4, 3), (1, 5), (3, 3)])
+def test_bilinear_attention_is_torchs_bilinear(q, k, dtype, within):
+    ours = ref.BilinearAttention(q, k).to(dtype)
+    x = tensors((2, 3, q), (2, 5, k), (2, 5, 2), dtype=dtype)
+    pairs = x[0][:, :, None].expand(2, 3, 5, q), x[1][:, None].expand(2, 3, 5, k)
+    scores = F.bilinear(*(p.contiguous() for p in pairs), ours.W[None])[..., 0] / (q * k) ** 0.25
+    output, weights = ours(*x)
+    assert_same(output, scores.softmax(-1) @ x[2], [*x, ours.W], within)
+    assert largest_gap([weights], [scores.softmax(-1)]) <= within
+
+
+def test_bilinear_with_the_identity_is_scaled_dot_product_attention():
+    ours = ref.BilinearAttention(4, 4).double()
+    with torch.no_grad():
+        ours.W.copy_(torch.eye(4))
+    x = qkv((2,), 3, 5, 4, 2)
+    for one, other in zip(ours(*x), ref.scaled_dot_product_attention(*x), strict=True):
+        assert largest_gap([one], [other]) < 1e-12
+
+
+@pytest.mark.parametrize(("q", "k"), [(64, 64), (256, 16)])
+def test_the_fourth_root_fits_xavier_and_not_unit_variance(q, k):
+    """With unit-variance q and k, var = 2√(qk)/(q + k) ≤ 1 for Xavier's W, √(qk) for a unit one."""
+    query, key = torch.randn(4000, q), torch.randn(4000, k)
+    W = nn.init.xavier_normal_(torch.empty(q, k))
+    for scale, expected in ((1.0, 2 * math.sqrt(q * k) / (q + k)), (None, math.sqrt(q * k))):
+        form = W if scale else torch.randn(q, k)
+        scores = (query @ form * key).sum(-1) / (q * k) ** 0.25
+        assert scores.var().item() == pytest.approx(expected, rel=0.25)
+
+
+def test_bilinear_gradients_are_those_of_finite_differences():
+    ours = ref.BilinearAttention(3, 2).double()
+    assert torch.autograd.gradcheck(ours, tensors((2, 2, 3), (2, 3, 2), (2, 3, 2)))
+
+
+# --- cosine scores ------------------------------------------------------------------------------
+
+
+def test_cosines_by_hand():
+    query = torch.tensor([[3.0, 4.0], [0.0, 0.0]])
+    key = torch.tensor([[4.0, 3.0], [-3.0, -4.0], [8.0, -6.0], [0.3, 0.4]])
+    scores = ref.cosine_scores(query, key)
+    assert torch.allclose(scores, torch.tensor([[0.96, -1.0, 0.0, 1.0], [0.0] * 4]))
+
+
+@PRECISION
+@pytest.mark.parametrize("batch", [(), (2,), (2, 3)])
+def test_cosine_scores_are_torchs_cosine_similarity(batch, dtype, within):
+    x = tensors((*batch, 3, 4), (*batch, 5, 4), dtype=dtype)
+    theirs = F.cosine_similarity(x[0][..., :, None, :], x[1][..., None, :, :], dim=-1)
+    assert_same(ref.cosine_scores(*x), theirs, x, within)
+
+
+def test_cosines_stay_in_bounds_and_stand_zero_vectors():
+    x = torch.randn(400, 3)
+    scores = ref.cosine_scores(x, 5 * x)
+    assert scores.abs().max().item() <= 1.0
+    assert scores.diagonal().min().item() > 1 - 1e-6
+    zero = torch.zeros(2, 3, requires_grad=True)
+    scores = ref.cosine_scores(zero, x, eps=1e-6)
+    assert not scores.any()
+    (gradient,) = torch.autograd.grad(scores.sum(), zero)
+    assert bool(torch.isfinite(gradient).all())
+
+
+# --- self-attention -----------------------------------------------------------------------------
+
+
+@PRECISION
+@pytest.mark.parametrize(
+    ("B", "n", "sizes"), [(2, 5, (4, 3, 2)), (1, 1, (3, 2, 4)), (3, 4, (4, 4, 4))]
+)
+def test_self_attention_is_the_fused_kernel_on_projections(B, n, sizes, dtype, within):
+    ours = ref.SelfAttention(*sizes).to(dtype)
+    (x,) = tensors((B, n, sizes[0]), dtype=dtype)
+    projected = [x @ layer.weight.T for layer in (ours.W_q, ours.W_k, ours.W_v)]
+    theirs = F.scaled_dot_product_attention(*projected)
+    assert_same(ours(x)[0], theirs, [x, *ours.parameters()], within)
+
+
+@PRECISION
+def test_self_attention_is_torchs_module_with_its_weights(dtype, within):
+    theirs = nn.MultiheadAttention(6, 1, bias=False, batch_first=True, dtype=dtype)
+    ours = ref.SelfAttention(6, 6, 6).to(dtype)
+    with torch.no_grad():
+        for layer, weight in zip(ours.children(), theirs.in_proj_weight.chunk(3), strict=True):
+            layer.weight.copy_(weight)
+        theirs.out_proj.weight.copy_(torch.eye(6))
+    (x,) = tensors((2, 4, 6), dtype=dtype)
+    output, weights = ours(x)
+    their_output, their_weights = theirs(x, x, x)
+    assert_same(output, their_output, [x], within)
+    assert largest_gap([weights], [their_weights]) <= within
+    packed = torch.cat(gradients(output, [layer.weight for layer in ours.children()]))
+    (their_gradient,) = gradients(their_output, [theirs.in_proj_weight])
+    assert largest_gap([packed], [their_gradient]) <= within * max(1, their_gradient.abs().max())
+
+
+def test_self_attention_knows_no_positions():
+    ours = ref.SelfAttention(4, 3, 5).double()
+    x, order = torch.randn(2, 6, 4, dtype=torch.float64), torch.randperm(6)
+    (output, weights), (moved, moved_weights) = ours(x), ours(x[:, order])
+    assert largest_gap([moved], [output[:, order]]) < 1e-12
+    assert largest_gap([moved_weights], [weights[:, order][..., order]]) < 1e-12
+
+
+def test_self_attentions_parameters():
+    ours = ref.SelfAttention(6, 3, 5)
+    assert {n: tuple(p.shape) for n, p in ours.named_parameters()} == {
+        "W_q.weight": (3, 6),
+        "W_k.weight": (3, 6),
+        "W_v.weight": (5, 6),
+    }
+
+
+def test_self_attentions_gradients_are_those_of_finite_differences():
+    ours = ref.SelfAttention(3, 2, 4).double()
+    assert torch.autograd.gradcheck(ours, tensors((2, 3, 3)))
+
+
+# --- shapes -------------------------------------------------------------------------------------
+
+
+def test_signatures_say_the_shapes_that_hold():
+    check = jaxtyped(typechecker=beartype)
+    assert check(ref.simple_attention)(Q, K, V)[0].shape == (3, 3)
+    assert check(ref.self_similarity)(np.ones((2, 3, 4), np.float32))[1].shape == (2, 3, 3)
+    x = [torch.ones(2, 3, 4), torch.ones(2, 5, 4), torch.ones(2, 5, 1)]
+    output, weights = check(ref.scaled_dot_product_attention)(*x)
+    assert (output.shape, weights.shape) == ((2, 3, 1), (2, 3, 5))
+    assert check(ref.cosine_scores)(*x[:2]).shape == (2, 3, 5)
+    forward = check(ref.AdditiveAttention.forward)
+    assert forward(ref.AdditiveAttention(4, 4, 6), *x)[0].shape == (2, 3, 1)
+    forward = check(ref.BilinearAttention.forward)
+    assert forward(ref.BilinearAttention(4, 4), *x)[1].shape == (2, 3, 5)
+    assert check(ref.SelfAttention.forward)(ref.SelfAttention(4, 2, 3), x[0])[0].shape == (2, 3, 3)
+
+
+@pytest.mark.parametrize(
+    "shapes",
+    [
+        ((3, 4), (5, 3), (5, 2)),  # query and key of different size
+        ((3, 4), (5, 4), (4, 2)),  # a value too few
+        ((2, 3, 4), (5, 4), (5, 2)),  # a batch of queries only
+    ],
+)
+def test_shapes_that_do_not_fit_are_refused(shapes):
+    check = jaxtyped(typechecker=beartype)
+    with pytest.raises(TypeCheckError):
+        check(ref.simple_attention)(*(np.ones(shape) for shape in shapes))
+    with pytest.raises(TypeCheckError):
+        check(ref.scaled_dot_product_attention)(*(torch.ones(shape) for shape in shapes))
