@@ -5,7 +5,7 @@ Only results are kept here, so that a notebook can compare without holding the r
 """
 
 import hashlib
-import zlib
+import lzma
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -49,7 +49,7 @@ def dump(entries: Mapping[str, Expected]) -> bytes:
         }
         for name, entry in entries.items()
     }
-    return zlib.compress(encode(tree), 9)
+    return lzma.compress(encode(tree), preset=9)
 
 
 def parse(data: bytes) -> dict[str, Expected]:
@@ -60,7 +60,7 @@ def parse(data: bytes) -> dict[str, Expected]:
             _rows(entry["reference"]),
             [Mistake(title, cause, _rows(rows)) for title, cause, rows in entry["mistakes"]],
         )
-        for name, entry in decode(zlib.decompress(data)).items()
+        for name, entry in decode(lzma.decompress(data)).items()
     }
 
 
