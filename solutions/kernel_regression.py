@@ -143,8 +143,9 @@ class KernelRegression(nn.Module):
         ### BEGIN SOLUTION
         distance = query[:, None] - key[None, :]  # (n_q, n_k)
         scores = -0.5 * (distance * self.w) ** 2
-        if exclude_self:
-            same = torch.eye(*scores.shape, dtype=torch.bool, device=scores.device)
-            scores = scores.masked_fill(same, float("-inf"))
-        return torch.softmax(scores, dim=-1) @ value
+        if not exclude_self:
+            return torch.softmax(scores, dim=-1) @ value
+        same = torch.eye(*scores.shape, dtype=torch.bool, device=scores.device)
+        scores = scores.masked_fill(same, torch.finfo(scores.dtype).min)  # −inf alone gives NaN
+        return torch.softmax(scores, dim=-1).masked_fill(same, 0.0) @ value
         ### END SOLUTION

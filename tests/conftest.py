@@ -17,6 +17,24 @@ MATRIX = Path("build") / "matrix.json"
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 
+# Files that make the same thing (the book's pages, the graded sample class) go to one process.
+TOGETHER = {
+    "test_book": "book",
+    "test_release": "book",
+    "test_nbgrader": "class",
+    "test_classroom": "class",
+    "test_report": "class",
+}
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Keep the tests of a file in one process, unless the test says where it belongs."""
+    for item in items:
+        if item.get_closest_marker("xdist_group") is None:
+            group = TOGETHER.get(item.path.stem, item.path.stem)
+            item.add_marker(pytest.mark.xdist_group(group))
+
+
 def pytest_terminal_summary(
     terminalreporter: pytest.TerminalReporter, config: pytest.Config
 ) -> None:

@@ -307,3 +307,12 @@ def test_the_shapes_in_the_signatures_hold():
         [sys.executable, "-c", SHAPES], check=False, capture_output=True, text=True
     )
     assert (done.stdout, done.stderr) == ("5\n", "")
+
+
+def test_a_single_point_left_out_of_itself_predicts_zero_and_passes_no_nan_back():
+    model, point = KernelRegression(2.0), torch.tensor([0.5], requires_grad=True)
+    prediction = model(point, point, torch.tensor([3.0]), exclude_self=True)
+    prediction.sum().backward()
+    assert prediction.tolist() == [0.0]
+    assert model.w.grad.item() == 0.0
+    assert point.grad.tolist() == [0.0]
