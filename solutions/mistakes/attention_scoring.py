@@ -1235,7 +1235,7 @@ class new_layers_in_forward(_Additive):
     def sums(self, query, key):
         generator = torch.Generator().manual_seed(0)
         made = [torch.rand(w.weight.shape, generator=generator) for w in (self.W_q, self.W_k)]
-        W_q, W_k = (m.to(query.dtype) for m in made)
+        W_q, W_k = (m.to(query) for m in made)
         return (query @ W_q.mT)[:, :, None] + (key @ W_k.mT)[:, None]
 
 
@@ -2170,7 +2170,7 @@ class itself_left_out(_Self):
     """No position attends to itself: the diagonal is left out, as in leave-one-out."""
 
     def weigh(self, scores):
-        own = torch.eye(scores.shape[-1], dtype=torch.bool)
+        own = torch.eye(scores.shape[-1], dtype=torch.bool, device=scores.device)
         return scores.masked_fill(own, -1e30).softmax(-1)
 
 
