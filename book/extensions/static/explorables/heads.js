@@ -124,7 +124,7 @@ function chooser(label, options, change) {
   const list = document.createElement("select");
   name.textContent = label;
   options.forEach((option, i) => list.add(new Option(option.name, i)));
-  list.style.cssText = "min-height:2rem;max-width:100%;font:inherit";
+  list.style.cssText = "min-height:2rem;min-width:0;width:100%;font:inherit";
   list.addEventListener("change", () => change(Number(list.value)));
   row.append(name, list);
   return row;
