@@ -13,7 +13,7 @@ export function shares(scores, divisor) {
   return counts.map((count) => count / total);
 }
 
-const signed = (number) => number.toFixed(1).replace("-", "−");
+const signed = (number) => number.toFixed(1).replace("-0.0", "0.0").replace("-", "−");
 
 export function start({ figure, data, part, controls }) {
   const { size, temperature, weights } = data.test;
