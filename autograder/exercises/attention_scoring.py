@@ -613,7 +613,7 @@ def _additive_double(draw: Draw) -> Sequence[Run]:
     return [_additive(draw, 3, 2, 4, dtype="float64").then(*x)]
 
 
-_CALLS = 10  # with 600 weights, a right answer's share of dropped ones is 0.12 off once in 10⁸
+_CALLS = 6  # with 360 weights, a right answer's share of dropped ones is 0.15 off once in 10⁸
 
 
 def _additive_training(draw: Draw, calls: int) -> Run:
@@ -639,7 +639,7 @@ def _additive_scaled(draw: Draw) -> Sequence[Run]:
     """Of two weights, a dropout of 10⁻⁷ drops none (but once in 5 million), and scales both."""
     model = _additive(draw, 3, 4, 6, dropout=1e-7, dtype="float64")
     pairs = _pairs(draw, 1, 1, 2, (3, 4, 3), "float64")
-    return [_additive_training(draw, 3), replace(model, training=True).then(*pairs)]
+    return [_additive_training(draw, 2), replace(model, training=True).then(*pairs)]
 
 
 def _shares(trial: Trial) -> np.ndarray | None:
@@ -669,7 +669,7 @@ def _drops_weights(trial: Trial) -> Finding:
     if all((dropped[0] == again).all() for again in dropped[1:]):
         return Finding(False, "every call in training mode drops the same weights")
     found = float(dropped.mean())
-    if not abs(found - rate) <= 0.12:
+    if not abs(found - rate) <= 0.15:
         return Finding(False, f"{found:.0%} of the weights are dropped; {rate:.0%} are asked")
     return Finding(True)
 
