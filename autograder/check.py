@@ -6,15 +6,19 @@ for nothing when grading: there, the judge repeats the runs with other inputs, f
 
 import ast
 import inspect
+import io
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import redirect_stdout
+from difflib import get_close_matches
 from typing import Any
 
 from autograder.device import device
 from autograder.exercises import chapters, exercises_of, find_exercise
 from autograder.expected import digest, expected_of, fixed_runs
 from autograder.probe import probe
+from autograder.records import on_device
 from autograder.table import headline, table_html, table_text
 from autograder.verdict import CORRECT, MISSING, Verdict, decide, withheld
 
@@ -26,11 +30,15 @@ def check(answer: Any, exercise: str | None = None) -> None:
     what it is an answer to where that is not plain from the call. Raises `AssertionError` unless
     the answer earns full marks, `ValueError` where no exercise has that name.
     """
-    name = exercise or _name_in_call() or getattr(answer, "__name__", None)
-    verdict = verdict_on(answer, str(name))
-    _show(verdict)
+    if isinstance(answer, str) and exercise is None:
+        raise _short(ValueError(f"pass the answer itself, without quotes: check({answer[:40]})"))
+    named = getattr(answer, "__name__", None) or type(answer).__name__
+    verdict = verdict_on(answer, str(exercise or _name_in_call() or named))
+    advice = _advice(answer, verdict)
+    _show(verdict, advice)
     if verdict.verdict != CORRECT:
-        raise _short(AssertionError(headline(verdict)))
+        why = verdict.cause or verdict.note or advice
+        raise _short(AssertionError(headline(verdict) + (f". {why}" if why else "")))
 
 
 def verdict_on(answer: Any, name: str) -> Verdict:
@@ -44,15 +52,19 @@ def verdict_on(answer: Any, name: str) -> Verdict:
     if digest(runs) != entry.digest:
         raise RuntimeError(
             f"the inputs for {name} are not those its expected values were made for: "
-            "install the course's package again, or run `autograder release`"
+            "get the course's files again (authors: `autograder release` makes them)"
         )
     if not callable(answer):
         kind = "a class" if runs[0][0].init else "a function"
         note = f"{name} is {_brief(answer)}, not {kind}."
         return withheld(exercise, MISSING, note)
+    if runs[0][0].init and not isinstance(answer, type) and type(answer).__name__ == name:
+        note = f"Pass the class itself, not an instance of it: check({name})."
+        return withheld(exercise, MISSING, note)
     where = str(device())
     records = [[probe(answer, run, where) for run in row] for row in runs]
-    return decide(exercise, runs, records, entry.reference, lambda: entry.mistakes)
+    expected = [[on_device(record, where) for record in row] for row in entry.reference]
+    return decide(exercise, runs, records, expected, lambda: entry.mistakes)
 
 
 def _brief(answer: Any) -> str:
@@ -61,9 +73,34 @@ def _brief(answer: Any) -> str:
 
 def _unknown(name: str) -> str:
     known = [e.name for slug in chapters() for e in exercises_of(slug)]
-    return f"no exercise is called {name!r}. Pass the function or class itself: " + ", ".join(
-        f"check({n})" for n in known
-    )
+    close = get_close_matches(name, known, 3, 0.6)
+    asked = " or ".join(f"check({n})" for n in close) or "one of " + ", ".join(known)
+    return f"no exercise is called {name!r}. Pass the function or class itself: {asked}"
+
+
+def _advice(answer: Any, verdict: Verdict) -> str | None:
+    """A word about another exercise's answer that this one calls and that is not right itself."""
+    if verdict.verdict in (CORRECT, MISSING) or verdict.mistake:
+        return None
+    slug, _ = find_exercise(verdict.exercise)
+    others = {e.name for e in exercises_of(slug)} - {verdict.exercise}
+    for name, helper in _called(answer):
+        if name in others and callable(helper):
+            with redirect_stdout(io.StringIO()):
+                found = verdict_on(helper, name)
+            if found.verdict != CORRECT:
+                return f"It calls your {name}, which does not pass its own check: mend that first."
+    return None
+
+
+def _called(answer: Any) -> Iterator[tuple[str, Any]]:
+    """The global names that a function, or a class's methods, use, with what they stand for."""
+    methods = vars(answer).values() if isinstance(answer, type) else [answer]
+    for method in methods:
+        code, scope = getattr(method, "__code__", None), getattr(method, "__globals__", {})
+        for name in code.co_names if code else ():
+            if name in scope:
+                yield name, scope[name]
 
 
 def _name_in_call() -> str | None:
@@ -88,13 +125,13 @@ def _name_in_call() -> str | None:
     return found[1]
 
 
-def _show(verdict: Verdict) -> None:
-    text = table_text(verdict)
+def _show(verdict: Verdict, advice: str | None = None) -> None:
+    text = table_text(verdict, advice)
     display = _notebook_display()
     if display is None:
         print(text)
     else:
-        display({"text/html": table_html(verdict), "text/plain": text}, raw=True)
+        display({"text/html": table_html(verdict, advice), "text/plain": text}, raw=True)
 
 
 def _notebook_display() -> Callable[..., Any] | None:

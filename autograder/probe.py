@@ -7,6 +7,7 @@ knows the arguments and nothing of the expected values, the tolerances or the ve
 
 import importlib
 import linecache
+import os
 import random
 import sys
 import traceback
@@ -22,6 +23,7 @@ from autograder.values import Array, Opaque, Previous, Recipe, Strided, as_array
 MISSING = object()  # stands for an answer whose name is not defined
 _RECIPES = ("autograder.blocks", "autograder.exercises.")
 _FAR = 1_618_033_988
+_COURSE = os.path.dirname(os.path.abspath(__file__)) + os.sep
 _OWN = (__file__, importlib.__file__)
 
 
@@ -80,6 +82,8 @@ def snapshot(value: Any) -> Any:
     if isinstance(value, Mapping):
         return {str(k): snapshot(v) for k, v in list(value.items())[:1000]}
     plain = value is None or isinstance(value, (bool, int, float, str, Opaque))
+    if isinstance(value, np.ndarray):
+        return Opaque(f"ndarray, of dtype {value.dtype}")
     return value if plain else Opaque(type(value).__name__)
 
 
@@ -318,7 +322,7 @@ def _own_lines(error: BaseException) -> str:
         return ""
     shown = []
     for frame in frames:
-        if frame.filename in _OWN or frame.filename.startswith("<frozen"):
+        if frame.filename.startswith((_COURSE, "<frozen")) or frame.filename in _OWN:
             continue
         if "site-packages" in frame.filename or "/lib/python" in frame.filename:
             continue

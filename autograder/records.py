@@ -1,10 +1,11 @@
 """Runs and records as plain trees, to be sent between processes or kept in a file."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from autograder.exercises.declaration import Raised, Record, Run, Step
-from autograder.values import WireError
+from autograder.values import Array, WireError
 
 
 def run_tree(run: Run) -> dict[str, Any]:
@@ -46,6 +47,24 @@ def record_tree(record: Record) -> dict[str, Any]:
         "changed": dict(record.changed),
         "side_effects": list(record.side_effects),
     }
+
+
+def on_device(record: Record, device: str) -> Record:
+    """A record kept from the CPU, as one of another device: its tolerances follow."""
+    kind = device.partition(":")[0]
+
+    def moved(value: Any) -> Any:
+        if isinstance(value, Array):
+            return replace(value, device=kind) if value.kind == "torch" else value
+        if isinstance(value, tuple | list):
+            return type(value)(moved(item) for item in value)
+        if isinstance(value, Mapping):
+            return {name: moved(item) for name, item in value.items()}
+        return value
+
+    if kind == "cpu":
+        return record
+    return replace(record, values=moved(record.values), gradients=moved(record.gradients))
 
 
 def record_from(tree: Any) -> Record:

@@ -26,9 +26,14 @@ def _precision(aspect: AspectVerdict) -> str:
     return f"error {aspect.size:.1g}, tolerance {aspect.tolerance:.1g}"
 
 
-def table_text(verdict: Verdict) -> str:
-    """The verdict for a terminal: a line an aspect, and under a failed one what is wrong."""
+def table_text(verdict: Verdict, advice: str | None = None) -> str:
+    """The verdict for a terminal: a line an aspect, and under a failed one what is wrong.
+
+    `advice` is a line to read before all others.
+    """
     lines = [headline(verdict)]
+    if advice:
+        lines += _indented(advice, "  ")
     if verdict.cause:
         lines += _indented("This is a known mistake: " + verdict.cause, "  ")
     if verdict.note:
@@ -36,19 +41,25 @@ def table_text(verdict: Verdict) -> str:
     width = max(len(a.title) for a in verdict.aspects)
     told: set[str] = set()
     for aspect in verdict.aspects:
-        mark = "✓" if aspect.passed else "✗"
+        mark = "✓" if aspect.passed else "✗" if aspect.judged else "–"
         row = f"  {mark} {aspect.title:<{width}}  {number(aspect.points):>4}  {_precision(aspect)}"
         lines.append(row.rstrip())
-        for text in _reasons(aspect, told):
+        for text in _reasons(verdict, aspect, told):
             lines += _indented(text, "      ")
     return "\n".join(lines)
 
 
-def _reasons(aspect: AspectVerdict, told: set[str]) -> list[str]:
-    """What is wrong and the hint, each unless an earlier aspect has said the same."""
-    new = [text for text in (aspect.error, aspect.hint) if text and text not in told]
+def _reasons(verdict: Verdict, aspect: AspectVerdict, told: set[str]) -> list[str]:
+    """What is wrong and the hint, each unless an earlier aspect has said the same.
+
+    Where the mistake is known its cause says more than the hints, so these stay away.
+    """
+    if aspect.passed:
+        return []
+    hint = None if verdict.cause else aspect.hint
+    new = [text for text in (aspect.error, hint) if text and text not in told]
     told.update(new)
-    return [] if aspect.passed else new
+    return new or ["as above"]
 
 
 def _indented(text: str, by: str) -> list[str]:
@@ -58,17 +69,22 @@ def _indented(text: str, by: str) -> list[str]:
     ]
 
 
-def table_html(verdict: Verdict) -> str:
-    """The verdict for a notebook or a page. Everything from outside is escaped."""
+def table_html(verdict: Verdict, advice: str | None = None) -> str:
+    """The verdict for a notebook or a page. Everything from outside is escaped.
+
+    `advice` is a line to read before all others.
+    """
     colour = _GREEN if verdict.verdict == CORRECT else _RED
     parts = [f"<p><strong>{escape(headline(verdict))}</strong></p>"]
+    if advice:
+        parts.append(f"<p><strong>{escape(advice)}</strong></p>")
     if verdict.cause:
         parts.append(f"<p><strong>A known mistake.</strong> {escape(verdict.cause)}</p>")
     if verdict.note:
         parts.append(f"<p>{escape(verdict.note)}</p>")
     else:
         told: set[str] = set()
-        rows = "".join(_row(aspect, told) for aspect in verdict.aspects)
+        rows = "".join(_row(verdict, aspect, told) for aspect in verdict.aspects)
         head = "".join(f'<th scope="col" style="{_CELL}">{t}</th>' for t in _COLUMNS)
         parts.append(f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>")
     style = _BAR.format(colour)
@@ -78,9 +94,11 @@ def table_html(verdict: Verdict) -> str:
 _COLUMNS = ("", "What is checked", "Points", "What came out")
 
 
-def _row(aspect: AspectVerdict, told: set[str]) -> str:
+def _row(verdict: Verdict, aspect: AspectVerdict, told: set[str]) -> str:
     mark, colour, word = ("✓", _GREEN, "holds") if aspect.passed else ("✗", _RED, "fails")
-    reasons = _reasons(aspect, told)
+    if not aspect.passed and not aspect.judged:
+        mark, colour, word = "–", "inherit", "not judged yet"
+    reasons = _reasons(verdict, aspect, told)
     texts = [escape(text) for text in reasons]
     if texts and aspect.hint == reasons[-1]:
         texts[-1] = f"<em>Hint.</em> {texts[-1]}"

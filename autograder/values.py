@@ -139,7 +139,8 @@ class _Encoder:
         return {"t": "opaque", "name": type(value).__name__[:200]}
 
     def _array(self, array: Array) -> Any:
-        if self.size + array.data.nbytes > MAX_BYTES:
+        extent = math.prod(max(1, n) for n in array.data.shape)
+        if max(self.size + array.data.nbytes, extent) > MAX_BYTES:
             shape = tuple(array.data.shape)
             return {"t": "opaque", "name": f"an array of shape {shape}, too large to judge"}
         buffer = io.BytesIO()
@@ -218,7 +219,10 @@ def _untree(tree: Any, arrays: list[np.ndarray], depth: int) -> Any:
     if kind == "opaque":
         return Opaque(str(tree["name"])[:200])
     if kind == "array":
-        data = arrays[tree["i"]].reshape(tuple(tree["shape"]))
+        shape = tuple(tree["shape"])
+        if math.prod(max(1, n) for n in shape) > MAX_BYTES:  # no bytes, but rows without end
+            raise WireError("an array of a huge shape")
+        data = arrays[tree["i"]].reshape(shape)
         array = Array(data, str(tree["kind"]), str(tree["dtype"]), str(tree["device"])[:20])
         return _consistent(array)
     if kind == "strided":

@@ -7,6 +7,7 @@ The records come from outside and are only data; every function here takes them 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
+from autograder.exercises import is_exercise
 from autograder.exercises.aspects import GRADIENT_FACTOR, compare
 from autograder.exercises.declaration import Exercise, Raised, Record, Run, Trial
 
@@ -16,7 +17,10 @@ TIMEOUT, MEMORY, POLICY = "timeout", "memory", "policy"
 
 @dataclass(frozen=True)
 class AspectVerdict:
-    """How one aspect fared. `points` is what it is worth; `error` says in a line what is wrong."""
+    """How one aspect fared. `points` is what it is worth; `error` says in a line what is wrong.
+
+    `judged` is false for an aspect that counts only once the answer is right.
+    """
 
     title: str
     points: float
@@ -25,6 +29,7 @@ class AspectVerdict:
     error: str | None = None
     size: float | None = None
     tolerance: float | None = None
+    judged: bool = True
 
 
 @dataclass(frozen=True)
@@ -64,7 +69,7 @@ def decide(
     """
     raised = [record.raised for row in records for record in row]
     if all(raised) and raised[0].types[0] == "NotImplementedError":
-        return withheld(exercise, MISSING, "Not written yet: it raises NotImplementedError.")
+        return _unwritten(exercise, raised[0])
     verdicts = _judge(exercise, runs, records, expected)
     score = round(sum(v.points for v in verdicts if v.passed), 6)
     if all(v.passed for v in verdicts):
@@ -98,20 +103,17 @@ def _judge(
         finding = aspect.judge(trials)
         counts = not aspect.only_if_right or not verdicts or verdicts[0].passed
         passed = finding.passed and counts
-        error = (
-            finding.message
-            if counts or not finding.passed
-            else (f"counts once “{exercise.aspects[0].title}” holds")
-        )
+        waits = f"counts once “{exercise.aspects[0].title}” holds"
         verdicts.append(
             AspectVerdict(
                 aspect.title,
                 aspect.points,
                 passed,
-                None if passed or not counts else aspect.hint,
-                None if passed else error,
+                None if passed or not counts or not finding.instructive else aspect.hint,
+                None if passed else finding.message if counts else waits,
                 finding.error,
                 finding.tolerance,
+                judged=counts,
             )
         )
     return tuple(verdicts)
@@ -119,7 +121,20 @@ def _judge(
 
 def _story(raised: Raised) -> str:
     lines = raised.traceback.splitlines()
-    return f"raised {raised}" + (f" ({lines[-1]})" if lines else "")
+    return f"raised {str(raised).rstrip('.')}" + (f" ({lines[-1]})" if lines else "")
+
+
+def _unwritten(exercise: Exercise, raised: Raised) -> Verdict:
+    """The verdict on an answer that only raises NotImplementedError, itself or through another."""
+    last = (raised.traceback.splitlines() or [""])[-1]
+    place, _, rest = last.partition(", in ")
+    inside = rest.partition(":")[0]
+    if inside != exercise.name and is_exercise(inside):
+        note = f"It calls {inside}, which raises NotImplementedError: write that first."
+        return withheld(exercise, CRASH, note)
+    where = f" in {place}" if place else ""
+    note = f"Not written yet: it raises NotImplementedError{where}. Write your code in its place."
+    return withheld(exercise, MISSING, note)
 
 
 def withheld(exercise: Exercise, verdict: str, note: str) -> Verdict:

@@ -1,5 +1,6 @@
-"""`check` tells a student what is wrong, whatever the student passes, and never falls over itself."""
+"""`check` tells a student what is wrong, whatever the student passes, and never falls over."""
 
+import runpy
 import subprocess
 import sys
 from pathlib import Path
@@ -183,7 +184,9 @@ def test_the_students_side_never_imports_the_references_or_the_judge():
         "sys.exit(', '.join(bad) or 0)"
     )
     root = Path(__file__).parent.parent
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=root)
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False, cwd=root
+    )
     assert done.returncode == 0, done.stderr
 
 
@@ -191,3 +194,41 @@ def test_correct_answers_show_no_hint():
     verdict = verdict_on(reference.softmax, "softmax")
     assert verdict.verdict == CORRECT
     assert all(a.hint is None and a.error is None for a in verdict.aspects)
+
+
+@pytest.mark.parametrize(
+    ("softmax", "told"),
+    [
+        ("raise NotImplementedError", "It calls softmax, which raises NotImplementedError"),
+        ("return 1.3 * scores + 0.1", "It calls your softmax, which does not pass its own check"),
+    ],
+)
+def test_an_answer_that_builds_on_another_is_told_to_mend_that_first(tmp_path, softmax, told):
+    answers = tmp_path / "answers.py"
+    answers.write_text(
+        f"def softmax(scores, axis=-1):\n    {softmax}\n\n\n"
+        "def attention_pool(query, key, value, score):\n"
+        "    weights = softmax(score(query, key))\n    return weights @ value, weights\n",
+        encoding="utf-8",
+    )
+    scope = runpy.run_path(str(answers))
+    with pytest.raises(AssertionError, match=told):
+        check(scope["attention_pool"], "attention_pool")
+
+
+def test_a_name_in_quotes_and_an_instance_are_told_from_an_answer():
+    with pytest.raises(ValueError, match="without quotes"):
+        check("softmax")
+    with pytest.raises(AssertionError, match="not an instance"):
+        check(reference.KernelRegression(1.0))
+
+
+def test_a_forgotten_return_is_suspected(capsys):
+    def softmax(scores, axis=-1):
+        reference.softmax(scores, axis)
+
+    with pytest.raises(AssertionError):
+        check(softmax)
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "is `return` missing?" in shown
+    assert "keepdims" not in shown, "the hints are about numbers, and there are none"

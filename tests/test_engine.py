@@ -249,7 +249,7 @@ def test_every_aspect_holds_for_a_right_answer():
         (refusing(widened), [True, True, False, True, True], "float32 is asked"),
         (refusing(rounded), [True, True, False, True, True], "the result at"),
         (refusing(seeding), [True, True, True, True, False], "NumPy's random state"),
-        (lambda x: 2 * x, [True, False, True, True, True], "a ValueError is asked"),
+        (lambda x: 2 * x, [True, False, True, True, True], "instead of raising ValueError"),
         (
             lambda x: 2 * x[:, None][:, 0] if x.sum() else x[0],
             [True, False, True, True, True],
@@ -280,10 +280,8 @@ def test_an_answer_keeps_the_marks_of_the_aspects_that_hold(answer, holds, said)
 def test_doing_no_harm_earns_nothing_until_the_first_aspect_holds():
     verdict = judged(lambda x: None)
     assert verdict.score == 0
-    assert [a.hint for a in verdict.aspects if not a.passed][:2] == [
-        "Add x to itself.",
-        "Refuse it.",
-    ]
+    assert verdict.aspects[0].hint is None, "a hint about numbers does not help with None"
+    assert "is `return` missing?" in verdict.aspects[0].error
     assert all("the numbers" in a.error for a in verdict.aspects[3:])
 
 
@@ -464,7 +462,7 @@ def test_gradients_of_arguments_and_parameters_are_compared():
 
 @pytest.mark.parametrize("answer", [Cut, Frozen])
 def test_a_gradient_that_is_cut_is_named_by_where_it_should_arrive(answer):
-    assert gradients_of(answer).aspects[0].error == "no gradient reaches parameter w"
+    assert gradients_of(answer).aspects[0].error.startswith("no gradient reaches parameter w")
 
 
 def test_another_gradient_is_not_taken_for_none():

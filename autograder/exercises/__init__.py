@@ -29,6 +29,11 @@ def exercises_of(slug: str) -> tuple[Exercise, ...]:
     return import_module(f"autograder.exercises.{slug}").EXERCISES
 
 
+def is_exercise(name: str) -> bool:
+    """Whether some chapter asks for an answer of that name."""
+    return any(exercise.name == name for slug in chapters() for exercise in exercises_of(slug))
+
+
 def find_exercise(name: str) -> tuple[str, Exercise]:
     """The slug and the exercise of a name. Raises `KeyError` where no chapter asks for it."""
     for slug in chapters():

@@ -1,12 +1,22 @@
 """The kinds of aspect: comparison with the reference, and properties that need no reference."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from autograder.exercises.declaration import Aspect, Draw, Finding, Raised, Record, Run, Trial
-from autograder.values import Array, Opaque, Strided, as_array
+from autograder.exercises.declaration import (
+    Aspect,
+    Draw,
+    Finding,
+    Raised,
+    Record,
+    Run,
+    Step,
+    Trial,
+)
+from autograder.values import Array, Opaque, Previous, Recipe, Strided, as_array
 
 Runs = Callable[[Draw], Sequence[Run]]
 
@@ -22,10 +32,13 @@ GPU_FACTOR = 10.0
 GRADIENT_FACTOR = 10.0  # a gradient is a sum of terms that nearly cancel
 
 
-def tolerance(expected: Array, device: str = "cpu") -> tuple[float, float]:
-    """Relative and absolute tolerance for the expected array's dtype and the answer's device."""
+def tolerance(expected: Array) -> tuple[float, float]:
+    """Relative and absolute tolerance for the expected array's dtype and device.
+
+    What an answer says of its own device does not count: it could be a lie that widens them.
+    """
     relative, absolute = TOLERANCE.get(expected.dtype, (0.0, 0.0))
-    factor = 1.0 if device == "cpu" else GPU_FACTOR
+    factor = 1.0 if expected.device == "cpu" else GPU_FACTOR
     return relative * factor, absolute * factor
 
 
@@ -39,9 +52,9 @@ def compare(value: Any, expected: Any, what: str = "the result", *, slack: float
     """
     if isinstance(expected, tuple):
         if not isinstance(value, (tuple, list)):
-            return _wrong(f"{what} is {describe(value)}; a tuple of {len(expected)} is asked")
+            return _kind(f"{what} is {describe(value)}; a tuple of {len(expected)} is asked")
         if len(value) != len(expected):
-            return _wrong(f"{what} has {len(value)} parts; {len(expected)} are asked")
+            return _kind(f"{what} has {len(value)} parts; {len(expected)} are asked")
         parts = [
             compare(v, e, f"part {i} of {what}", slack=slack)
             for i, (v, e) in enumerate(zip(value, expected, strict=True))
@@ -57,14 +70,13 @@ def compare(value: Any, expected: Any, what: str = "the result", *, slack: float
         return Finding(True) if same else _wrong(f"{what} is {describe(value)}, not {expected!r}")
     wanted, given = _numeric(expected), _numeric(value)
     if wanted is None:
-        return (
-            Finding(True) if isinstance(value, Opaque) else _wrong(f"{what} is {describe(value)}")
-        )
+        return Finding(True) if isinstance(value, Opaque) else _kind(f"{what} is {describe(value)}")
     if given is None:
-        return _wrong(f"{what} is {describe(value)}; {describe(expected)} is asked")
+        advice = "; is `return` missing?" if value is None else ""
+        return _kind(f"{what} is {describe(value)}; {describe(expected)} is asked{advice}")
     both_arrays = isinstance(value, Array) and isinstance(expected, Array)
     if both_arrays and "torch" in (given.kind, wanted.kind) and given.kind != wanted.kind:
-        return _wrong(f"{what} is {describe(value)}; {describe(expected)} is asked")
+        return _kind(f"{what} is {describe(value)}; {describe(expected)} is asked")
     if given.data.shape != wanted.data.shape:
         return _wrong(
             f"{what} has shape {_shape(given.data.shape)}; {_shape(wanted.data.shape)} is asked"
@@ -73,7 +85,7 @@ def compare(value: Any, expected: Any, what: str = "the result", *, slack: float
 
 
 def _compare_numbers(given: Array, wanted: Array, what: str, slack: float) -> Finding:
-    relative, absolute = (slack * t for t in tolerance(wanted, given.device))
+    relative, absolute = (slack * t for t in tolerance(wanted))
     a, b = given.data.astype(np.float64), wanted.data.astype(np.float64)
     with np.errstate(invalid="ignore", over="ignore"):
         error = np.where((a == b) | (np.isnan(a) & np.isnan(b)), 0.0, np.abs(a - b))
@@ -83,14 +95,13 @@ def _compare_numbers(given: Array, wanted: Array, what: str, slack: float) -> Fi
     error = np.where(np.isnan(error), np.inf, error)
     excess = np.where(np.isinf(error), np.inf, error - allowed)
     where = np.unravel_index(int(np.argmax(excess)), error.shape)
-    largest = float(error.max())
-    allowed_there = float(allowed[where])
+    error_there, allowed_there = float(error[where]), float(allowed[where])
     if excess[where] <= 0:
-        return Finding(True, error=largest, tolerance=allowed_there)
+        return Finding(True, error=error_there, tolerance=allowed_there)
     place = f" at {_index(where)}" if error.shape else ""
     is_, asked = _numbers(given.data[where], wanted.data[where])
     message = f"{what}{place} is {is_}; {asked} is asked"
-    return Finding(False, message, float(error[where]), allowed_there)
+    return Finding(False, message, error_there, allowed_there)
 
 
 def _numeric(value: Any) -> Array | None:
@@ -109,14 +120,40 @@ def describe(value: Any) -> str:
         shape = "" if value.kind == "scalar" else f" of shape {_shape(value.data.shape)}"
         return f"{name}{shape} ({value.dtype})"
     if isinstance(value, Opaque):
-        return f"of type {value.type_name}"
+        return f"an object of type {value.type_name}"
     if isinstance(value, (tuple, list)):
         return f"a {type(value).__name__} of {len(value)}"
     if isinstance(value, int) and value.bit_length() > 64:
         return "a huge integer"
     if value is None or isinstance(value, (bool, int, float, str)):
         return repr(value)[:60]
-    return f"of type {type(value).__name__}"
+    return f"an object of type {type(value).__name__}"
+
+
+def describe_call(run: Run, arguments: Sequence[str]) -> str:
+    """The last call of a run in a few words: `query (3,), key (5,), w 1.7`."""
+    step = run.steps[-1] if run.steps else None
+    named = [*zip(arguments, step.args, strict=False), *step.kwargs.items()] if step else []
+    shown = [f"{name} {_brief(value)}" for name, value in named]
+    init = run.init or Step()
+    built = [_brief(value) for value in init.args]
+    built += [f"{name} {_brief(value)}" for name, value in init.kwargs.items()]
+    made = [f"built with {', '.join(built)}"] if built else []
+    return "; ".join(made + ([", ".join(shown)] if shown else []))
+
+
+def _brief(value: Any) -> str:
+    value = value.array if isinstance(value, Strided) else value
+    if isinstance(value, Array | np.ndarray):
+        data = value.data if isinstance(value, Array) else value
+        return _shape(data.shape) if data.ndim else f"{data.item():g}"
+    if isinstance(value, Recipe):
+        return value.name.rpartition(":")[2]
+    if isinstance(value, Previous):
+        return "from the call before"
+    if isinstance(value, tuple | list):
+        return f"({', '.join(map(_brief, value))})"
+    return repr(value)[:40]
 
 
 def _shape(shape: tuple[int, ...]) -> str:
@@ -130,7 +167,7 @@ def _index(where: tuple) -> str:
 def _numbers(*values: Any) -> list[str]:
     """Different numbers in as few digits as it takes to see that they differ, six at least."""
     for digits in (6, 10, 17):
-        shown = [f"{v:.{digits}g}" if v.dtype.kind == "f" else str(v) for v in values]
+        shown = [f"{v + 0.0:.{digits}g}" if v.dtype.kind == "f" else str(v) for v in values]
         if len({*shown}) == len(shown):
             break
     return shown
@@ -138,6 +175,11 @@ def _numbers(*values: Any) -> list[str]:
 
 def _wrong(message: str) -> Finding:
     return Finding(False, message)
+
+
+def _kind(message: str) -> Finding:
+    """What came back is not even the kind of thing that is asked for."""
+    return Finding(False, message, instructive=False)
 
 
 def worst(findings: Sequence[Finding]) -> Finding:
@@ -158,7 +200,7 @@ def raised_finding(raised: Raised) -> Finding:
     }
     stage = doing.get(raised.during)
     text = f"{stage} raised {raised}{where}" if stage else f"raised {raised}{where}"
-    return _wrong(text)
+    return _kind(text)
 
 
 def each(judge: Callable[[Trial], Finding]) -> Callable[[Sequence[Trial]], Finding]:
@@ -177,7 +219,11 @@ def _judge_one(trial: Trial, judge: Callable[[Trial], Finding]) -> Finding:
         return raised_finding(trial.record.raised)
     if len(trial.record.values) != len(trial.run.steps):
         return _wrong(f"{len(trial.record.values)} results; {len(trial.run.steps)} are asked")
-    return judge(trial)
+    finding = judge(trial)
+    call = describe_call(trial.run, trial.arguments)
+    if finding.passed or not call or not finding.instructive:
+        return finding
+    return replace(finding, message=f"{finding.message} [{call}]")
 
 
 # --- the kinds of aspect ------------------------------------------------------------------------
@@ -262,7 +308,7 @@ def _same_dtype(value: Any, expected: Any, what: str = "the result") -> Finding:
         pairs = zip(value, expected, strict=True)
         return worst([_same_dtype(v, e, f"part {i} of {what}") for i, (v, e) in enumerate(pairs)])
     if isinstance(expected, Array):
-        given = value.dtype if isinstance(value, Array) else type(value).__name__
+        given = value.dtype if isinstance(value, Array) else describe(value)
         same = given == expected.dtype
         return Finding(True) if same else _wrong(f"{what} is {given}; {expected.dtype} is asked")
     if isinstance(expected, float):
@@ -295,7 +341,9 @@ def raises(
 def _raises(trial: Trial, error: type[Exception], naming: Sequence[Any]) -> Finding:
     raised = trial.record.raised
     if raised is None:
-        return _wrong(f"gave {describe(trial.record.value)}; a {error.__name__} is asked")
+        return _wrong(
+            f"returned {describe(trial.record.value)} instead of raising {error.__name__}"
+        )
     if error.__name__ not in raised.types:
         return _wrong(f"raised {raised}; a {error.__name__} is asked")
     missing = [str(part) for part in naming if str(part) not in raised.message]
@@ -365,5 +413,8 @@ def not_rows_of_one(weights: Any, axis: int = -1) -> str | None:
         return f"a weight is negative ({numbers.min():.3g})"
     if numbers.ndim == 0:
         return "the weights are a single number"
-    off = float(np.abs(numbers.sum(axis=axis) - 1).max())
-    return f"a row of weights sums to 1 only up to {off:.3g}" if off > 1e-5 else None
+    sums = numbers.sum(axis=axis).ravel()
+    if not sums.size:
+        return "there are no weights"
+    worst_sum = float(sums[np.abs(sums - 1).argmax()])
+    return f"a row of weights sums to {worst_sum:.3g}" if abs(worst_sum - 1) > 1e-5 else None

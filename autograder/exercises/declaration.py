@@ -5,7 +5,7 @@ the student's code, and by the judge; the reference's results come from elsewher
 the reference itself), so nothing here gives one away.
 """
 
-import zlib
+import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -113,12 +113,17 @@ class Record:
 
 @dataclass(frozen=True)
 class Finding:
-    """Whether an aspect holds; if not, one line of what is wrong, and how far off, where."""
+    """Whether an aspect holds; if not, one line of what is wrong, and how far off, where.
+
+    `instructive` says whether the aspect's hint is to the point: after an exception, or for a
+    result of another kind, it would only mislead.
+    """
 
     passed: bool
     message: str | None = None
     error: float | None = None
     tolerance: float | None = None
+    instructive: bool = True
 
 
 @dataclass(frozen=True)
@@ -169,8 +174,7 @@ class Draw:
     """Seeded inputs. NumPy promises that `RandomState` gives the same stream in every version."""
 
     def __init__(self, seed: bytes):
-        words = [zlib.crc32(seed + bytes([i])) for i in range(8)]
-        self.random = np.random.RandomState(words)
+        self.random = np.random.RandomState(np.frombuffer(hashlib.sha256(seed).digest(), "<u4"))
 
     def normal(self, *shape: int, scale: float = 1.0, dtype: str = "float64") -> np.ndarray:
         """Standard normal numbers times `scale`."""

@@ -73,7 +73,7 @@ def _padding_wide(draw: Draw) -> Sequence[Run]:
 
 
 def _padding_empty(draw: Draw) -> Sequence[Run]:
-    return [call(tensor([3, 0, draw.integer(1, 4)])), call(tensor([0, 0]), max_len=3)]
+    return [call(tensor([3, 0, draw.integer(1, 2)])), call(tensor([0, 0]), max_len=3)]
 
 
 def _padding_long(draw: Draw) -> Sequence[Run]:

@@ -8,6 +8,8 @@ import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 
+from autograder.exercises import chapters, exercises_of
+from autograder.expected import digest, expected_of, fixed_runs
 from autograder.grading.student_side import student_side
 
 NAME = "attention-by-hand"
@@ -48,8 +50,14 @@ packages = ["autograder", "autograder.exercises", "autograder.expected"]
 def bundle(root: Path, archive: Path | None = None) -> Path:
     """Pack the student's archive of the course at `root`; return its path.
 
-    Raises `FileNotFoundError` where nothing has been released yet.
+    Raises `FileNotFoundError` where nothing has been released yet, `ValueError` where the expected
+    values were made for other exercises than those there are now.
     """
+    for slug in chapters():
+        stored = expected_of(slug)
+        for exercise in exercises_of(slug):
+            if digest(fixed_runs(exercise)) != stored[exercise.name].digest:
+                raise ValueError(f"{exercise.name} has changed: run `autograder release` first")
     archive = archive or root / "build" / f"{NAME}.zip"
     notebooks = sorted((root / "notebooks").glob("*/*.ipynb"))
     if not notebooks:

@@ -300,6 +300,13 @@ def _course_digest(release: Path, assignment: str, options: Options) -> str:
 
 def _fingerprint(folder: Path) -> str:
     """What is in a submission, as far as it matters; the same text for the same submission."""
+    try:
+        return _contents(folder)
+    except OSError as error:  # nobody else must wait for what cannot be read
+        return f"unreadable: {error.errno}"
+
+
+def _contents(folder: Path) -> str:
     if folder.is_symlink() or not folder.is_dir():
         return f"mode {folder.lstat().st_mode}"
     parts = []

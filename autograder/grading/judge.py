@@ -37,6 +37,7 @@ from autograder.verdict import (
 )
 
 MAX_FILE = 20 << 20
+MAX_SOURCE = 500_000  # characters of code: parsing takes a thousand times as much memory
 _SHOWN = 1200  # characters of a message in a verdict
 _OUTPUT_BUDGET = 32 << 20  # a submission's outputs
 _REASONS = {"timeout": TIMEOUT, "memory": MEMORY, "crash": CRASH}
@@ -306,7 +307,7 @@ def _import_references(slugs: set[str]) -> None:
 
 # --- reading code without running it ------------------------------------------------------------
 
-_MAGIC = re.compile(r"^(\s*)[%!?].*$", re.MULTILINE)
+_MAGIC = re.compile(r"^([ \t]*)[%!?].*$", re.MULTILINE)
 _DEFINITION = re.compile(
     r"^(?:(?:async\s+)?def\s+|class\s+)([A-Za-z_]\w*)|^([A-Za-z_]\w*)\s*=(?!=)", re.MULTILINE
 )
@@ -317,8 +318,13 @@ def parse(source: str) -> ast.Module:
 
     Raises `SyntaxError`, also for code too deep for the parser.
     """
+    if len(source) > MAX_SOURCE:
+        raise SyntaxError(f"more than {MAX_SOURCE} characters of code")
     try:
-        return ast.parse(_MAGIC.sub(r"\1pass", source))
+        try:
+            return ast.parse(source)
+        except SyntaxError:
+            return ast.parse(_MAGIC.sub(r"\1pass", source))
     except (ValueError, RecursionError, MemoryError) as error:
         raise SyntaxError(f"too deep or not a text ({type(error).__name__})") from None
 
@@ -327,7 +333,7 @@ def defined_names(source: str) -> set[str]:
     """The names that a cell defines at its top level: def, class, assignment; not by an import."""
     try:
         return set(_defined(parse(source).body))
-    except SyntaxError:  # then it defines nothing, but this is what it means to
+    except (SyntaxError, RecursionError):  # then it defines nothing, but this is what it means to
         return {a or b for a, b in _DEFINITION.findall(source)}
 
 

@@ -5,6 +5,7 @@ sandbox (outputs, error messages, names) is hostile data. It is copied key by ke
 escaped or cleaned before a person's browser sees it. Marks come from our own verdicts alone.
 """
 
+import html
 import math
 import os
 import re
@@ -37,6 +38,8 @@ CHECK = "check_"
 SECRET = ".autograder-secret"
 MAX_TEXT = 100_000
 MAX_IMAGE = 4_000_000
+MAX_TAGS = 2_000
+MAX_MARKDOWN = 20_000
 MIME = {
     "text/plain": MAX_TEXT,
     "text/html": MAX_TEXT,
@@ -377,10 +380,14 @@ def _cleaner() -> bleach.Cleaner:
 def clean_html(element: Any) -> str:
     """HTML without scripts, forms, frames, ids, foreign styles and remote pictures."""
     text = element.decode("utf-8", "replace") if isinstance(element, bytes) else str(element)
+    if text.count("<") > MAX_TAGS:  # cleaning takes the square of what is nested
+        return f"<pre>{html.escape(text)}</pre>"
     return _cleaner().clean(text)
 
 
 def clean_markdown(source: str) -> str:
     """Markdown as HTML that cannot do anything."""
+    if len(source) > MAX_MARKDOWN:
+        return f"<pre>{html.escape(source)}</pre>"
     renderer = IPythonRenderer(escape=False, exclude_anchor_links=True)
     return clean_html(MarkdownWithMath(renderer=renderer).render(source))
