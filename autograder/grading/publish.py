@@ -17,8 +17,9 @@ def build_book(root: Path, *, strict: bool = True) -> Path:
     command = [str(Path(sys.executable).with_name("jupyter-book")), "build", "."]
     command += ["--path-output", str(OUTPUT), "--quiet"]
     command += ["-W", "-n", "--keep-going"] if strict else []
-    done = subprocess.run(command, cwd=root, capture_output=True, text=True, check=False)
     html = root / OUTPUT / "_build" / "html"
+    shutil.rmtree(html / "reports", ignore_errors=True)  # those of earlier builds
+    done = subprocess.run(command, cwd=root, capture_output=True, text=True, check=False)
     if done.returncode:
         # Sphinx would not read a page again that it has only warned of, and so forget the warning
         shutil.rmtree(root / OUTPUT / "_build" / ".doctrees", ignore_errors=True)
