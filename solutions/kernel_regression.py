@@ -1,7 +1,8 @@
-"""Attention as kernel regression: a weighted average of observed values, closest keys first.
+"""Attention as kernel regression: an average of values, closest keys first.
 
-Sources: E. A. Nadaraya, "On estimating regression" (1964); G. S. Watson, "Smooth regression
-analysis" (1964); V. A. Epanechnikov (1969) for the kernel that bears his name.
+Sources: E. A. Nadaraya, "On estimating regression" (1964); G. S. Watson, "Smooth
+regression analysis" (1964); V. A. Epanechnikov (1969) for the kernel that bears his
+name.
 """
 
 from collections.abc import Callable
@@ -13,11 +14,12 @@ from torch import Tensor, nn
 
 
 def softmax(scores: Num[np.ndarray, "..."], axis: int = -1) -> Float[np.ndarray, "..."]:
-    """Turn scores into weights that are positive and sum to 1 along `axis`.
+    """Turn scores into weights along `axis`: never negative, summing to 1.
 
-    Shapes: any number of dimensions, and the result has the same shape. Integers give float64;
-    float32 stays float32. Scores as large as ±1e4 give finite weights. An entry of −inf gets
-    exactly 0, and where a whole row is −inf all its weights are 0.
+    An entry of −inf gets exactly 0; where every score is −inf, all weights are 0.
+    Shapes: any number of dimensions, and the result has the same shape. Integers
+    give float64; float32 stays float32. Scores as large as ±1e4 give finite
+    weights.
     """
     ### BEGIN SOLUTION
     if not np.issubdtype(scores.dtype, np.floating):
@@ -35,8 +37,9 @@ def gaussian_scores(
 ) -> Float[np.ndarray, "n_q n_k"]:
     """Score every key for every query: −½((x − x_i) w)².
 
-    Shapes: query `(n_q,)`, key `(n_k,)` → `(n_q, n_k)`. `w` is the inverse bandwidth, in one over
-    the unit of x. Source: the exponent of the Gaussian kernel in Nadaraya (1964), Watson (1964).
+    Shapes: query `(n_q,)`, key `(n_k,)` → `(n_q, n_k)`. `w` is the inverse
+    bandwidth, in one over the unit of x. Source: the exponent of the Gaussian
+    kernel in Nadaraya (1964), Watson (1964).
     """
     ### BEGIN SOLUTION
     distance = query[:, None] - key[None, :]  # (n_q, n_k)
@@ -50,11 +53,12 @@ def nadaraya_watson(
     value: Num[np.ndarray, "n_k *d_v"],
     w: float = 1.0,
 ) -> tuple[Float[np.ndarray, "n_q *d_v"], Float[np.ndarray, "n_q n_k"]]:
-    """Predict at each query the average of the values, weighted by a Gaussian of the distance.
+    """Predict at each query the values' average, weighted by a Gaussian of distance.
 
-    Shapes: query `(n_q,)`, key `(n_k,)`, value `(n_k,)` or `(n_k, d_v)` → `(prediction, weights)`
-    of shapes `(n_q,)` or `(n_q, d_v)`, and `(n_q, n_k)`. Each row of the weights sums to 1, also
-    for a query far from every key. Source: Nadaraya (1964), Watson (1964).
+    Shapes: query `(n_q,)`, key `(n_k,)`, value `(n_k,)` or `(n_k, d_v)` →
+    `(prediction, weights)` of shapes `(n_q,)` or `(n_q, d_v)`, and `(n_q, n_k)`.
+    Each row of the weights sums to 1, also for a query far from every key. Source:
+    Nadaraya (1964), Watson (1964).
     """
     ### BEGIN SOLUTION
     weights = softmax(gaussian_scores(query, key, w), axis=-1)  # (n_q, n_k)
@@ -65,11 +69,12 @@ def nadaraya_watson(
 def kernel_weights(
     query: Num[np.ndarray, "n_q"], key: Num[np.ndarray, "n_k"], kernel: str, w: float = 1.0
 ) -> Float[np.ndarray, "n_q n_k"]:
-    """Weigh the keys for each query by a kernel of u = (x − x_i) w, each row divided by its sum.
+    """Weigh the keys for each query by a kernel of u = (x − x_i) w, in shares of 1.
 
-    `kernel` is `"gaussian"` (exp(−½u²)), `"boxcar"` (1 where |u| ≤ 1, else 0) or `"epanechnikov"`
-    (max(0, 1 − u²)). Shapes: query `(n_q,)`, key `(n_k,)` → `(n_q, n_k)`. A row in which no key
-    has any weight is all zeros. Raises `ValueError` for another kernel. Source: Watson (1964).
+    `kernel` is `"gaussian"` (exp(−½u²)), `"boxcar"` (1 where |u| ≤ 1, else 0) or
+    `"epanechnikov"` (max(0, 1 − u²)); each row is divided by its sum. Shapes: query
+    `(n_q,)`, key `(n_k,)` → `(n_q, n_k)`. A row in which no key has any weight is
+    all zeros. Raises `ValueError` for another kernel. Source: Watson (1964).
     """
     ### BEGIN SOLUTION
     u = (query[:, None] - key[None, :]) * w  # (n_q, n_k)
@@ -92,11 +97,12 @@ def attention_pool(
     value: Num[np.ndarray, "n_k *d_v"],
     score: Callable[[np.ndarray, np.ndarray], np.ndarray],
 ) -> tuple[Float[np.ndarray, "n_q *d_v"], Float[np.ndarray, "n_q n_k"]]:
-    """Average the values with weights that any scoring function gives: softmax(score) · value.
+    """Average the values by the scores of any function: softmax(score) · value.
 
-    `score(query, key)` returns scores of shape `(n_q, n_k)`; queries and keys may be numbers or
-    vectors. Shapes: query `(n_q, …)`, key `(n_k, …)`, value `(n_k,)` or `(n_k, d_v)` →
-    `(output, weights)` of shapes `(n_q,)` or `(n_q, d_v)`, and `(n_q, n_k)`.
+    `score(query, key)` returns scores of shape `(n_q, n_k)`; queries and keys may
+    be numbers or vectors. Shapes: query `(n_q, …)`, key `(n_k, …)`, value `(n_k,)`
+    or `(n_k, d_v)` → `(output, weights)` of shapes `(n_q,)` or `(n_q, d_v)`, and
+    `(n_q, n_k)`.
     """
     ### BEGIN SOLUTION
     weights = softmax(score(query, key), axis=-1)  # (n_q, n_k)
@@ -105,10 +111,11 @@ def attention_pool(
 
 
 def leave_one_out_mse(x: Num[np.ndarray, "n"], y: Num[np.ndarray, "n"], w: float) -> float:
-    """Score an inverse bandwidth: predict each y_i from all the other points, and average (error)².
+    """Score an inverse bandwidth: the mean squared error of each y_i left out.
 
-    Shapes: x `(n,)`, y `(n,)`, n ≥ 2 → a Python float, in the unit of y squared. Uses the Gaussian
-    kernel. Source: leave-one-out cross-validation, M. Stone (1974).
+    Each y_i is predicted from all the other points. Uses the Gaussian kernel.
+    Shapes: x `(n,)`, y `(n,)`, n ≥ 2 → a Python float, in the unit of y squared.
+    Source: leave-one-out cross-validation, M. Stone (1974).
     """
     ### BEGIN SOLUTION
     scores = gaussian_scores(x, x, w)
@@ -119,9 +126,10 @@ def leave_one_out_mse(x: Num[np.ndarray, "n"], y: Num[np.ndarray, "n"], w: float
 
 
 class KernelRegression(nn.Module):
-    """Kernel regression whose inverse bandwidth `w` is learnt: the smallest trained attention.
+    """Kernel regression that learns its bandwidth: the smallest trained attention.
 
-    `w` is a parameter of shape `()`. Source: Nadaraya (1964), Watson (1964).
+    `w`, its inverse, is a parameter of shape `()`. Source: Nadaraya (1964), Watson
+    (1964).
     """
 
     def __init__(self, w: float = 1.0):
@@ -135,9 +143,10 @@ class KernelRegression(nn.Module):
         value: Float[Tensor, "n_k *d_v"],
         exclude_self: bool = False,
     ) -> Float[Tensor, "n_q *d_v"]:
-        """Predict at each query; with `exclude_self`, pair (i, i) gets no weight at all.
+        """Predict at each query; with `exclude_self`, pair (i, i) gets no weight.
 
-        Shapes: query `(n_q,)`, key `(n_k,)`, value `(n_k,)` or `(n_k, d_v)` → `(n_q,)` or
+        That holds also where n_q ≠ n_k: for every pair (i, i) that exists. Shapes:
+        query `(n_q,)`, key `(n_k,)`, value `(n_k,)` or `(n_k, d_v)` → `(n_q,)` or
         `(n_q, d_v)`. Gradients reach `w`, so that an optimiser can learn it.
         """
         ### BEGIN SOLUTION
