@@ -53,7 +53,7 @@ def nadaraya_watson(
     value: Num[np.ndarray, "n_k *d_v"],
     w: float = 1.0,
 ) -> tuple[Float[np.ndarray, "n_q *d_v"], Float[np.ndarray, "n_q n_k"]]:
-    """Predict at each query the values' average, weighted by a Gaussian of distance.
+    """Predict at each query the average of the values, with Gaussian weights.
 
     Shapes: query `(n_q,)`, key `(n_k,)`, value `(n_k,)` or `(n_k, d_v)` →
     `(prediction, weights)` of shapes `(n_q,)` or `(n_q, d_v)`, and `(n_q, n_k)`.
