@@ -14,7 +14,7 @@ STAMPS := $(BUILD)/stamps
 CLASS := $(BUILD)/sample_class
 HTML := $(BUILD)/book/_build/html
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
-export PIP_QUIET := 1
+export PIP_QUIET := 2
 
 CODE := $(shell find autograder solutions -name '*.py' 2>/dev/null)
 TEXT := $(shell find book -type f ! -path '*/__pycache__/*' 2>/dev/null) _config.yml _toc.yml

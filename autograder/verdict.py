@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 from autograder.exercises import is_exercise
 from autograder.exercises.aspects import GRADIENT_FACTOR, compare
-from autograder.exercises.declaration import Exercise, Raised, Record, Run, Trial
+from autograder.exercises.declaration import Aspect, Exercise, Finding, Raised, Record, Run, Trial
 
 CORRECT, WRONG, CRASH, MISSING = "correct", "wrong", "crash", "missing"
 TIMEOUT, MEMORY, POLICY = "timeout", "memory", "policy"
@@ -100,7 +100,7 @@ def _judge(
     verdicts: list[AspectVerdict] = []
     for aspect, *columns in zip(exercise.aspects, runs, records, expected, strict=True):
         trials = [Trial(*row, exercise.arguments) for row in zip(*columns, strict=True)]
-        finding = aspect.judge(trials)
+        finding = _found(aspect, trials)
         counts = not aspect.only_if_right or not verdicts or verdicts[0].passed
         passed = finding.passed and counts
         waits = f"counts once “{exercise.aspects[0].title}” holds"
@@ -117,6 +117,15 @@ def _judge(
             )
         )
     return tuple(verdicts)
+
+
+def _found(aspect: Aspect, trials: Sequence[Trial]) -> Finding:
+    """What an aspect finds; a result so odd that the aspect cannot deal with it is wrong."""
+    try:
+        return aspect.judge(trials)
+    except Exception as error:  # noqa: BLE001  (no result may bring the judge down)
+        message = f"what came back cannot be judged ({type(error).__name__})"
+        return Finding(False, message, instructive=False)
 
 
 def _story(raised: Raised) -> str:

@@ -164,10 +164,20 @@ def stems(text: str) -> set[str]:
     return {stem.stemWord(word) for word in words(text)} | set(words(text))
 
 
+# Lines of a solution that say nothing of it: any module, any measurement has them.
+IDIOMS = {
+    "super().__init__()",
+    "with torch.no_grad():",
+    "return attention",
+    "return output, weights",
+}
+
+
 def secret_lines(slug: str) -> list[str]:
     """A chapter's solution lines, less those so short that anybody writes them (`return x`)."""
     source = (ROOT / "solutions" / f"{slug}.py").read_text(encoding="utf-8")
-    return [line for line in stubs.solution_lines(source) if len(squeezed(line)) >= 15]
+    lines = [line for line in stubs.solution_lines(source) if len(squeezed(line)) >= 15]
+    return [line for line in lines if line.strip() not in IDIOMS]
 
 
 def model_answers(chapter: Path) -> list[str]:
