@@ -27,6 +27,7 @@ TOGETHER = {
 }
 
 
+@pytest.hookimpl(tryfirst=True)  # before xdist reads the marks
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Keep the tests of a file in one process, unless the test says where it belongs."""
     for item in items:

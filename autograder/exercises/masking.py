@@ -495,6 +495,7 @@ def _attention_large(draw: Draw) -> Sequence[Run]:
     """Scores of about 1e4 where the mask is False, of about −1e4 where it is True."""
     query, key, value = (x.data for x in _qkv(draw, 3, 5, 4, 2, dtype="float64"))
     mask = _some(draw, 5)
+    mask[0], mask[-1] = False, True  # the first query may see the last key
     keys = 0.02 * key + np.where(mask, -100.0, 100.0)[:, None]
     large = tensor(query + 50.0), tensor(keys), tensor(value), tensor(mask)
     wild = tensor(3e3 * query), tensor(key), tensor(value), tensor(_some(draw, 3, 5))
