@@ -92,7 +92,7 @@ $(STAMPS)/book: $(STAMPS)/env $(CODE) $(TEXT)
 .PHONY: test
 test: test-tools env  ## everything that CI checks
 	@$(BIN)/ruff check . && $(BIN)/ruff format --check --quiet .
-	@$(BIN)/python -m pytest -q -n 2 --dist loadgroup
+	@$(BIN)/python -m pytest -q -n 2 --dist loadfile
 
 .PHONY: format
 format: env  ## put the code into the house's format
