@@ -17,7 +17,7 @@ from nbgrader.api import Gradebook
 from autograder.grading import classroom
 from autograder.grading.classroom import FAILED, GRADED, UNUSABLE, Outcome, grade, read_class
 from autograder.grading.preprocessors import secret_of
-from autograder.grading.sample_class import EXPECTED, FULL, compare, grade_sample, make_sample_class
+from autograder.grading.sample_class import EXPECTED, FULL, compare, make_sample_class
 
 ROOT = Path(__file__).resolve().parents[1]
 NOTEBOOKS = ROOT / "notebooks"
@@ -83,13 +83,13 @@ def test_the_exit_status_says_that_some_could_not_be_graded(sample_class):
     assert {r.student for r in sample_class.rows if r.status == UNUSABLE} == {"mia", "noor"}
 
 
-def test_a_second_run_judges_nothing_and_says_the_same(sample_class, monkeypatch):
+def test_a_second_run_judges_nothing_and_says_the_same(sample_class, grade_the_sample, monkeypatch):
     def pooled(tasks, *_):
         assert not tasks
         return iter(())
 
     monkeypatch.setattr(classroom, "_pooled", pooled)
-    again = grade_sample(NOTEBOOKS, sample_class.root)
+    again = grade_the_sample()
     assert all(row.unchanged for row in again.rows)
     assert [(r.student, r.score, r.status, r.verdicts) for r in again.rows] == [
         (r.student, r.score, r.status, r.verdicts) for r in sample_class.rows
