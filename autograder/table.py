@@ -21,7 +21,7 @@ def headline(verdict: Verdict) -> str:
 
 
 def _precision(aspect: AspectVerdict) -> str:
-    if aspect.size is None or aspect.tolerance is None:
+    if not aspect.judged or aspect.size is None or aspect.tolerance is None:
         return ""
     return f"error {aspect.size:.1g}, tolerance {aspect.tolerance:.1g}"
 
