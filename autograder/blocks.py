@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from autograder.device import device
 
-__all__ = ["MultiHeadAttention", "device"]
+__all__ = ["MultiHeadAttention", "device", "sinusoidal_encoding"]
 
 
 class MultiHeadAttention(nn.Module):
@@ -87,3 +87,19 @@ def fused_attention(
     nothing = ~mask.any(dim=-1, keepdim=True)
     out = F.scaled_dot_product_attention(query, key, value, mask | nothing, dropout)
     return out.masked_fill(nothing, 0.0)
+
+
+def sinusoidal_encoding(
+    max_len: int, d_model: int, base: float = 10000.0
+) -> Float[Tensor, "max_len d_model"]:
+    """Sinusoidal positions: sines in the even columns, cosines in the odd ones.
+
+    Shape: `(max_len, d_model)`, float32. Each pair of columns is one hand of a clock, turning by
+    base^(−2i/d_model) a position; an odd d_model leaves out the last cosine. Source: Vaswani et al.
+    (2017), section 3.5.
+    """
+    hands = -(-d_model // 2)
+    turn = torch.logspace(0, -2 * (hands - 1) / d_model, hands, base, dtype=torch.float64)
+    angle = torch.outer(torch.arange(max_len).double(), turn)
+    clock = torch.view_as_real(torch.polar(torch.ones_like(angle), angle))  # cosine, sine
+    return clock.flip(-1).flatten(-2)[:, :d_model].float()
