@@ -14,7 +14,7 @@ from autograder.grading.student_side import student_side
 
 NAME = "attention-by-hand"
 _EPOCH = (1980, 1, 1, 0, 0, 0)  # the same bytes whenever it is packed
-_PACKAGES = ("torch", "numpy", "matplotlib", "jaxtyping")
+_PACKAGES = ("torch", "numpy", "matplotlib", "jaxtyping", "Babel")
 
 README = """\
 # Attention by Hand: the notebooks

@@ -13,6 +13,7 @@ STUDENT_SIDE = (
     "blocks",  # a module or a package
     "blocks.py",
     "check.py",
+    "dates.py",
     "device.py",
     "exercises",
     "expected",

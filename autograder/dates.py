@@ -1,0 +1,142 @@
+"""Dates as people write them in 14 locales, and in ISO 8601: the text that chapter 7 learns from.
+
+The ways of writing come from Unicode's CLDR data as shipped with Babel, so nothing is downloaded.
+Every string that is kept has one reading; no day of one part stands in another part.
+"""
+
+import datetime
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache
+
+import torch
+from babel.dates import format_date
+from torch import Tensor
+
+LOCALES = {
+    "en_US": "English, US", "en_GB": "English, UK", "de_DE": "German", "fr_FR": "French",
+    "es_ES": "Spanish", "it_IT": "Italian", "pt_BR": "Portuguese, Brazil", "sv_SE": "Swedish",
+    "pl_PL": "Polish", "tr_TR": "Turkish", "ru_RU": "Russian", "zh_CN": "Chinese",
+    "ja_JP": "Japanese", "ko_KR": "Korean",
+}  # fmt: skip
+FORMATS = ("short", "medium", "long", "full")
+FIRST, LAST = datetime.date(1950, 1, 1), datetime.date(2049, 12, 31)  # a century: 27 is 2027
+PARTS = {"train": 0.8, "valid": 0.05, "test": 0.15}  # of the days
+
+PAD, BOS, EOS = 0, 1, 2
+
+
+@dataclass(frozen=True)
+class Example:
+    """A date as written in a locale, and what it means in ISO 8601."""
+
+    text: str
+    iso: str
+    locale: str
+    format: str
+
+
+def write(day: datetime.date, locale: str, format: str) -> str:
+    """The date as CLDR has it: `format` is short, medium, long or full."""
+    return format_date(day, format, locale=locale)
+
+
+def one_reading(text: str, day: datetime.date) -> bool:
+    """Whether the text alone tells which day it is.
+
+    With slashes some put the month first and some the day. Such a text is clear if it begins with
+    the year, if the day is no month, or if day and month are the same. All other texts are clear:
+    where the month is a number, only one order of the three is in use with the other separators,
+    and a year of two digits lies in the century from `FIRST` to `LAST`.
+    """
+    month_or_day_first = "/" in text and not text.startswith(f"{day.year}/")
+    return not month_or_day_first or day.day > 12 or day.day == day.month
+
+
+@cache
+def days(part: str) -> tuple[datetime.date, ...]:
+    """The days of a part, `"train"`, `"valid"` or `"test"`: a fixed shuffle of all days, cut up."""
+    count = (LAST - FIRST).days + 1
+    order = torch.randperm(count, generator=torch.Generator().manual_seed(1582)).tolist()
+    names, start = list(PARTS), 0
+    for name in names[: names.index(part)]:
+        start += round(PARTS[name] * count)
+    end = count if part == names[-1] else start + round(PARTS[part] * count)
+    return tuple(FIRST + datetime.timedelta(days=k) for k in order[start:end])
+
+
+def examples(part: str, count: int, seed: int = 0) -> list[Example]:
+    """Draw examples of a part: any of its days, in any locale and format, with one reading."""
+    generator = torch.Generator().manual_seed(seed)
+    choose = (days(part), tuple(LOCALES), FORMATS)
+    found: list[Example] = []
+    while len(found) < count:
+        drawn = [torch.randint(len(c), (count,), generator=generator).tolist() for c in choose]
+        for picks in zip(*drawn, strict=True):
+            day, locale, format = (c[k] for c, k in zip(choose, picks, strict=True))
+            text = write(day, locale, format)
+            if one_reading(text, day):
+                found.append(Example(text, day.isoformat(), locale, format))
+    return found[:count]
+
+
+class Vocabulary:
+    """Characters ↔ numbers. The first three numbers are `PAD`, `BOS` and `EOS`.
+
+    `texts` are those whose characters are to be known.
+    """
+
+    def __init__(self, texts: Sequence[str]):
+        self.characters = ["⟨pad⟩", "⟨bos⟩", "⟨eos⟩", *sorted(set("".join(texts)))]
+        self.number = {character: k for k, character in enumerate(self.characters)}
+
+    def __len__(self) -> int:
+        return len(self.characters)
+
+    def encode(self, texts: Sequence[str], eos: bool = False) -> Tensor:
+        """Texts as long `(B, n)`, padded at the right; with `eos` each ends in one.
+
+        Raises `ValueError` that names a character it does not know.
+        """
+        unknown = set("".join(texts)) - set(self.number)
+        if unknown:
+            raise ValueError(f"unknown characters: {', '.join(sorted(unknown))}")
+        rows = [[self.number[c] for c in text] + [EOS] * eos for text in texts]
+        longest = max(map(len, rows))
+        return torch.tensor([row + [PAD] * (longest - len(row)) for row in rows])
+
+    def decode(self, ids: Tensor | Sequence[int]) -> str:
+        """The text up to the first eos, without pad and bos."""
+        text = ""
+        for k in map(int, ids):
+            if k == EOS:
+                break
+            text += self.characters[k] if k > EOS else ""
+        return text
+
+
+def batches(
+    data: Sequence[Example], source: Vocabulary, target: Vocabulary, size: int, seed: int = 0
+) -> Iterator[tuple[Tensor, Tensor]]:
+    """Batches `(B, n_source)`, `(B, n_target)` without end, each pass in another order.
+
+    A batch holds texts of about the same length: `size` of 24 characters, fewer longer ones, more
+    shorter ones, so that it always costs about the same and little of it is padding.
+    """
+    generator = torch.Generator().manual_seed(seed)
+    while True:
+        order = torch.randperm(len(data), generator=generator).tolist()
+        order.sort(key=lambda k: len(data[k].text))  # stable: equal lengths stay shuffled
+        groups, group = [], []
+        for k in order:
+            if group and (len(group) + 1) * len(data[k].text) > 24 * size:
+                groups.append(group)
+                group = []
+            group.append(k)
+        groups.append(group)
+        for g in torch.randperm(len(groups), generator=generator).tolist():
+            chosen = [data[k] for k in groups[g]]
+            yield (
+                source.encode([example.text for example in chosen]),
+                target.encode([example.iso for example in chosen], eos=True),
+            )
