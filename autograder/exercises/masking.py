@@ -1,6 +1,7 @@
 """What chapter 4 asks: masks, a softmax and an attention that obey them, and the cache."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -33,15 +34,17 @@ from autograder.exercises.declaration import (
 _HERE = "autograder.exercises.masking:"
 
 
-def torch_dtype(name: str) -> Any:
-    """The torch dtype of a name, for recipes."""
+def __getattr__(name: str) -> Any:
+    """torch's dtypes by name, for recipes: a message then says `dtype float16`."""
+    if name not in ("float16", "bfloat16", "float32", "float64", "int64", "bool"):
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     import torch
 
     return getattr(torch, name)
 
 
 def _dtype(name: str) -> Recipe:
-    return Recipe(_HERE + "torch_dtype", (name,))
+    return Recipe(_HERE + name)
 
 
 def _some(draw: Draw, *shape: int) -> np.ndarray:
@@ -248,6 +251,11 @@ def _softmax_nothing(draw: Draw) -> Sequence[Run]:
     ]
 
 
+def _some_row_sees(run: Run) -> bool:
+    """Whether there is a gradient to ask for: constant zeros, a right answer, pass none on."""
+    return bool(run.steps[0].args[1].data.any())
+
+
 def _exact_zeros(run: Run, record: Record) -> str | None:
     args = dict(zip(("scores", "mask"), run.steps[0].args, strict=False)) | run.steps[0].kwargs
     weights, mask = plain(record.value), plain(args["mask"])
@@ -332,7 +340,11 @@ MASKED_SOFTMAX = Exercise(
             1.0,
             "Where the softmax has made NaN, its backward pass makes NaN again, whatever you put "
             "over the result. Give such a row harmless scores before the softmax, and zeros after.",
-            lambda draw: [*_softmax_masked(draw), *_softmax_nothing(draw), *_softmax_plain(draw)],
+            lambda draw: [
+                *_softmax_masked(draw),
+                *filter(_some_row_sees, _softmax_nothing(draw)),
+                *_softmax_plain(draw),
+            ],
         ),
         dtypes_kept(
             0.25,
@@ -544,7 +556,7 @@ MASKED_ATTENTION = Exercise(
             0.75,
             "One NaN in a row's weights reaches every gradient of the batch. A row without keys "
             "passes a gradient of 0.",
-            lambda draw: [*_attention_masked(draw), *_attention_nothing(draw)],
+            lambda draw: [*_attention_masked(draw), *_attention_nothing(draw)[:2]],
         ),
         equals_reference(
             "scores of ±10,000",
@@ -573,6 +585,20 @@ def _attention(
             state[f"{name}.bias"] = draw.tensor(d_model, dtype=dtype)
     args = (d_model, num_heads, 0.0, bias)
     return Recipe("autograder.blocks:MultiHeadAttention", args, {}, state)
+
+
+def in_training(*args: Any) -> Any:
+    """A MultiHeadAttention in training mode, for recipes: as a rule a module comes in eval mode."""
+    from autograder.blocks import MultiHeadAttention
+
+    attention = MultiHeadAttention(*args)
+
+    def once() -> Any:  # whoever builds it asks for eval mode once; from then on it is as any other
+        del attention.eval
+        return attention
+
+    attention.eval = once
+    return attention
 
 
 def _in_chunks(
@@ -629,6 +655,11 @@ def _cache_gradients(draw: Draw) -> Sequence[Run]:
         *_cache_given(draw),
         _in_chunks(_attention(draw, 6, 2), draw, 2, 3, batch=2, d_model=6),
     ]
+
+
+def _cache_in_training(draw: Draw) -> Run:
+    attention = replace(_attention(draw, 6, 3), name=_HERE + "in_training")
+    return call(attention, draw.tensor(2, 3, 6))
 
 
 def _cache_double(draw: Draw) -> Sequence[Run]:
@@ -692,7 +723,7 @@ ATTEND_WITH_CACHE = Exercise(
         ),
         dtypes_kept(0.1, "float64 in, float64 out, the cache included.", _cache_double),
         inputs_untouched(0.2, lambda draw: [*_cache_start(draw), *_cache_given(draw)]),
-        no_side_effects(0.2, lambda draw: _cache_start(draw)[:2]),
+        no_side_effects(0.2, lambda draw: [*_cache_start(draw)[:2], _cache_in_training(draw)]),
     ),
 )
 

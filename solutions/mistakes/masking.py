@@ -178,6 +178,36 @@ def lengths_changed_in_place(lengths, max_len=None):
     return mask
 
 
+@PADDING_MASK.mistake
+def queries_of_padding_hidden_as_well(lengths, max_len=None):
+    """The mask is (B, 1, max_len, max_len): it also forbids padding to ask. Nobody reads what
+    padding finds, and its rows are left with nothing to see. Asked is (B, 1, 1, max_len).
+    """
+    mask = right.padding_mask(lengths, max_len)
+    return mask & mask.mT
+
+
+def _cut(lengths, max_len):
+    n = int(lengths.max()) if max_len is None else max_len
+    return lengths.clamp(max=n), n
+
+
+for _wrong in (
+    polarity_inverted,
+    mask_on_query_rows,
+    head_axis_missing,
+    axes_for_broadcasting_missing,
+    one_position_too_many,
+    numbers_for_booleans,
+):
+    _add(
+        PADDING_MASK,
+        f"{_wrong.__name__}_and_cut_silently",
+        f"{_wrong.__doc__.rstrip()} And a length above max_len is let through: raise ValueError.",
+        lambda lengths, max_len=None, wrong=_wrong: wrong(*_cut(lengths, max_len)),
+    )
+
+
 # --- padding_mask: right ------------------------------------------------------------------------
 
 
@@ -345,6 +375,34 @@ def device_ignored(n_q, n_k=None, device=None):
     return right.causal_mask(n_q, n_k)
 
 
+@CAUSAL_MASK.mistake
+def axes_for_heads_added(n_q, n_k=None, device=None):
+    """The mask is (1, 1, n_q, n_k). It would broadcast, but so does (n_q, n_k), which is asked."""
+    return right.causal_mask(n_q, n_k, device)[None, None]
+
+
+# Whoever starts from torch.tril(torch.ones(…)) or triu makes two of these mistakes at a time.
+_CAUSAL = dict(CAUSAL_MASK.mistakes)
+for _place in ("top_left_aligned", "n_k_ignored"):
+    for _name, _more, _after in (
+        ("polarity_inverted", "And True and False are exchanged.", lambda mask: ~mask),
+        (
+            "numbers_for_booleans",
+            "And it holds 1 and 0 instead of True and False.",
+            torch.Tensor.float,
+        ),
+        ("diagonal_excluded", "And a position does not see itself.", lambda mask: mask.tril(-1)),
+    ):
+        _add(
+            CAUSAL_MASK,
+            f"{_place}_and_{_name}",
+            f"{_CAUSAL[_place].__doc__} {_more}",
+            lambda n_q, n_k=None, device=None, wrong=_CAUSAL[_place], after=_after: after(
+                wrong(n_q, n_k, device)
+            ),
+        )
+
+
 # --- causal_mask: right -------------------------------------------------------------------------
 
 
@@ -503,10 +561,58 @@ _add(
 
 @MASKED_SOFTMAX.mistake
 def fully_masked_row_uniform_by_finfo(scores, mask=None):
-    """Forbidden scores are set to the least number of their dtype. In a row in which all is
-    forbidden all are equal, so each gets 1/n: the query attends evenly to what it must not see.
+    """Right, except for a row in which all is forbidden: its scores are made equal, by the least
+    number of their dtype or otherwise, and each key gets 1/n. Harmless scores are half of the cure;
+    zeros in place of the weights are the other.
     """
     return _filled_with(torch.finfo(scores.dtype).min)(scores, mask)
+
+
+@MASKED_SOFTMAX.mistake
+def least_number_added(scores, mask=None):
+    """torch.finfo(dtype).min is added to forbidden scores. In a row in which all is forbidden that
+    swallows the scores and leaves equal ones: each key gets 1/n, and passes a gradient on.
+    """
+    if mask is None:
+        return torch.softmax(scores, dim=-1)
+    return torch.softmax(scores + right.additive_mask(mask, scores.dtype), dim=-1)
+
+
+@MASKED_SOFTMAX.mistake
+def minus_1e9_added(scores, mask=None):
+    """−1e9 is added to forbidden scores. In a row in which all is forbidden that swallows the
+    scores and leaves equal ones, so each key gets 1/n. And float16 does not have this number.
+    """
+    if mask is None:
+        return torch.softmax(scores, dim=-1)
+    return torch.softmax(scores + (1.0 - mask.float()) * -1e9, dim=-1)
+
+
+@MASKED_SOFTMAX.mistake
+def minus_infinity_added_in_float32(scores, mask=None):
+    """A float32 mask of 0 and −∞ is added, and NaN overwritten after the softmax. In the backward
+    pass the NaN comes back, since 0 · NaN is NaN; and float16 scores come out as float32 weights.
+    """
+    if mask is None:
+        return torch.softmax(scores, dim=-1)
+    bias = torch.zeros(mask.shape).masked_fill(~mask, -INF)
+    return torch.softmax(scores + bias, dim=-1).nan_to_num(0.0)
+
+
+@MASKED_SOFTMAX.mistake
+def empty_row_sees_everything(scores, mask=None):
+    """Where all is forbidden the mask is lifted, against NaN, and stays lifted: such a query
+    attends to what it must not see. Its weights have to become zeros after the softmax.
+    """
+    if mask is None:
+        return torch.softmax(scores, dim=-1)
+    return _filled_with(-INF)(scores, mask | ~mask.any(dim=-1, keepdim=True))
+
+
+@MASKED_SOFTMAX.mistake
+def mask_is_needed(scores, mask=None):
+    """Right, but an error without a mask: None is the default, and means that all may be seen."""
+    return right.masked_softmax(scores, mask & mask)
 
 
 for _name, _number in (("hundred", -100.0), ("thousand", -1e3), ("ten_thousand", -1e4)):
@@ -649,6 +755,26 @@ def exp_without_the_largest_subtracted(scores, mask=None):
     return weights / torch.where(total == 0, 1.0, total)
 
 
+@MASKED_SOFTMAX.mistake
+def exp_without_the_largest_subtracted_and_nan(scores, mask=None):
+    """Equation 4.1 as it stands: exp is taken of the raw scores, and exp(10000) is infinite.
+    Subtract the largest allowed score of each row, or leave it to torch.softmax. A row in which all
+    is forbidden is 0/0.
+    """
+    weights = torch.exp(scores) if mask is None else torch.exp(scores) * mask
+    return weights / weights.sum(dim=-1, keepdim=True)
+
+
+@MASKED_SOFTMAX.mistake
+def nan_overwritten_in_place(scores, mask=None):
+    """The weights are right, but NaN is overwritten in the result of softmax itself, which its
+    backward pass needs as it was. Make a new tensor: masked_fill, where.
+    """
+    weights = _nan_rows(scores, mask)
+    weights[weights.isnan()] = 0.0
+    return weights
+
+
 # --- masked_softmax: right ----------------------------------------------------------------------
 
 
@@ -715,6 +841,21 @@ def row_by_row(scores, mask=None):
     return torch.stack(weights).reshape(scores.shape)
 
 
+@MASKED_SOFTMAX.right
+def empty_rows_left_alone(scores, mask=None):
+    if mask is None:
+        return torch.softmax(scores, dim=-1)
+    rows = scores.reshape(-1, scores.shape[-1])
+    masks = mask.expand(scores.shape).reshape(rows.shape)
+    weights = [
+        torch.zeros_like(row).masked_scatter(m, torch.softmax(row[m], -1))
+        if m.any()
+        else torch.zeros_like(row)
+        for row, m in zip(rows, masks, strict=True)
+    ]
+    return torch.stack(weights).reshape(scores.shape)
+
+
 # --- additive_mask: mistakes --------------------------------------------------------------------
 
 
@@ -776,12 +917,22 @@ def least_of_float32_in_every_dtype(mask, dtype=torch.float32):
 
 
 @ADDITIVE_MASK.mistake
-def smallest_positive_number(mask, dtype=torch.float32):
-    """torch.finfo(dtype).tiny is the smallest positive number, next to 0, and subtracting it hides
-    nothing. The least number, far below 0, is torch.finfo(dtype).min.
+def nothing_added(mask, dtype=torch.float32):
+    """Where the mask is False stands 0, or next to it, and hides nothing. Perhaps the result of
+    masked_fill was dropped: it returns a new tensor. Or tiny, the smallest positive number, or eps
+    was taken for torch.finfo(dtype).min, the least number, far below 0.
     """
     _checked_dtype(dtype)
-    return _two_values(mask, dtype, 0.0, -torch.finfo(dtype).tiny)
+    return _two_values(mask, dtype, 0.0, 0.0)
+
+
+@ADDITIVE_MASK.mistake
+def half_of_the_least(mask, dtype=torch.float32):
+    """torch.finfo(dtype).min / 2 stands where the mask is False: two of these can be added, but a
+    third is −∞. Asked is the least number itself.
+    """
+    _checked_dtype(dtype)
+    return _two_values(mask, dtype, 0.0, torch.finfo(dtype).min / 2)
 
 
 @ADDITIVE_MASK.mistake
@@ -970,6 +1121,13 @@ _registered(
     _uniform_rows,
 )
 _registered(
+    "least_number_added",
+    "The least number of the dtype is added to forbidden scores. A query that may see nothing is "
+    "left with equal scores: it gets the average of all values, and passes gradients on. Weights "
+    "and output have to be zeros.",
+    MASKED_SOFTMAX.mistakes["least_number_added"],
+)
+_registered(
     "masked_after_softmax",
     "The mask multiplies the weights after the softmax, so that a row no longer sums to 1, and "
     "forbidden keys still take part in its sum.",
@@ -1060,6 +1218,25 @@ def fully_masked_row_zeroed_in_the_output_only(query, key, value, mask=None):
 
 
 @MASKED_ATTENTION.mistake
+def nan_replaced_in_the_output_only(query, key, value, mask=None):
+    """A query that may see nothing gets a zero output, but its weights are NaN, and so are the
+    gradients of the values: 0 has to stand in the weights already.
+    """
+    output, weights = MASKED_ATTENTION.mistakes["fully_masked_row_nan"](query, key, value, mask)
+    return output.nan_to_num(0.0), weights
+
+
+@MASKED_ATTENTION.mistake
+def weights_without_the_mask(query, key, value, mask=None):
+    """The output obeys the mask, the weights that are returned do not: they have to be those that
+    made the output.
+    """
+    return right.masked_attention(query, key, value, mask)[0], right.masked_attention(
+        query, key, value
+    )[1]
+
+
+@MASKED_ATTENTION.mistake
 def output_and_weights_swapped(query, key, value, mask=None):
     """The result is (weights, output); asked is (output, weights)."""
     return right.masked_attention(query, key, value, mask)[::-1]
@@ -1107,6 +1284,15 @@ def causal_whatever_the_mask(query, key, value, mask=None):
     """
     causal = right.causal_mask(query.shape[-2], key.shape[-2])
     return right.masked_attention(query, key, value, causal if mask is None else mask & causal)
+
+
+@MASKED_ATTENTION.mistake
+def three_dimensions_only(query, key, value, mask=None):
+    """key.transpose(1, 2) fits (B, n, d) alone: without a batch, or with heads, it is an error or
+    nonsense. Swap the last two axes, transpose(-2, -1), whatever stands before them.
+    """
+    weights = right.masked_softmax(query @ key.transpose(1, 2) / query.shape[-1] ** 0.5, mask)
+    return weights @ value, weights
 
 
 @MASKED_ATTENTION.mistake
@@ -1260,6 +1446,25 @@ for _name, _doc, _mask_of in (
         lambda t, past: _tril(t, past + t, past + 1 if past else 0),
     ),
     (
+        "causal_with_a_cache_only",
+        "The causal mask is left out where there is no cache yet: in the first chunk, each "
+        "position sees those that come after it.",
+        lambda t, past: _tril(t, past + t, past) if past else None,
+    ),
+    (
+        "top_left_aligned_in_chunks",
+        "One position at a time is right. In a chunk, the causal mask is aligned at the top left, "
+        "as torch's is_causal=True does it: the new positions see the beginning of the cache, and "
+        "never themselves.",
+        lambda t, past: _tril(t, past + t, 0) if t > 1 else None,
+    ),
+    (
+        "mask_without_columns_for_the_cache",
+        "The mask has a column for each of the t new positions only; with a cache of T it needs "
+        "T + t, one for each key. With one new position it broadcasts, and nothing shows.",
+        lambda t, past: _tril(t, t, 0),
+    ),
+    (
         "chunk_sees_only_the_cache",
         "The new positions see all of the cache and nothing of each other, not even themselves.",
         lambda t, past: _tril(t, past + t, 0) if not past else torch.arange(past + t) < past,
@@ -1312,9 +1517,10 @@ def new_before_old(attention, x, cache=None):
 
 
 @ATTEND_WITH_CACHE.mistake
-def concatenated_along_heads(attention, x, cache=None):
-    """Old and new are joined along dim=1, which counts heads; positions are dim=2 of
-    (B, H, T, d_k).
+def sizes_do_not_fit_the_cache(attention, x, cache=None):
+    """Every call with a cache ends in a RuntimeError, because sizes do not fit. Old and new are
+    joined along positions, dim=2 of (B, H, T, d_k): dim=0 counts sequences, dim=1 heads. The mask
+    then has t rows and T + t columns.
     """
     q, k, v = _projected(attention, x)
     if cache is not None:
@@ -1493,6 +1699,41 @@ def key_and_value_projections_swapped(attention, x, cache=None):
     q, v, k = _projected(attention, x)
     k, v = _grown(cache, k, v)
     return _attended(attention, q, k, v, right.causal_mask(q.shape[2], k.shape[2])), (k, v)
+
+
+@ATTEND_WITH_CACHE.mistake
+def keys_twice_in_the_cache(attention, x, cache=None):
+    """The cache that is handed on is (k, k): the next call averages keys for values."""
+    output, (k, _) = right.attend_with_cache(attention, x, cache)
+    return output, (k, k)
+
+
+@ATTEND_WITH_CACHE.mistake
+def output_only(attention, x, cache=None):
+    """Only the output is returned. The next call needs the new cache: asked is the pair
+    (output, (k, v)).
+    """
+    return right.attend_with_cache(attention, x, cache)[0]
+
+
+@ATTEND_WITH_CACHE.mistake
+def heads_counted_for_positions(attention, x, cache=None):
+    """The number of old positions is read off the wrong axis: of (B, H, T, d_k), shape[1] is the
+    number of heads, and shape[2] that of positions.
+    """
+    q, k, v = _projected(attention, x)
+    past = 0 if cache is None else cache[0].shape[1]
+    k, v = _grown(cache, k, v)
+    return _attended(attention, q, k, v, _tril(q.shape[2], k.shape[2], past)), (k, v)
+
+
+@ATTEND_WITH_CACHE.mistake
+def put_into_eval_mode(attention, x, cache=None):
+    """attention.eval() changes the caller's module for good: training goes on without dropout. The
+    mode is for whoever calls to choose.
+    """
+    attention.eval()
+    return right.attend_with_cache(attention, x, cache)
 
 
 # --- attend_with_cache: right -------------------------------------------------------------------
