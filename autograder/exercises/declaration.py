@@ -154,12 +154,16 @@ class Aspect:
 
 @dataclass(frozen=True)
 class Exercise:
-    """What is asked of one function or class. `arguments` names those of the call, for messages."""
+    """What is asked of one function or class. `arguments` names those of the call, for messages.
+
+    `given` maps names of other exercises that the answer stands on to what stands in for them.
+    """
 
     name: str
     title: str
     arguments: tuple[str, ...]
     aspects: tuple[Aspect, ...]
+    given: Mapping[str, str] = field(default_factory=dict)
 
     @cached_property
     def points(self) -> float:
