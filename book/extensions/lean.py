@@ -1,0 +1,261 @@
+"""Finished pages made light: one style sheet with the rules that pages use, nothing that blocks.
+
+The theme links a dozen style sheets of which a page uses a tenth, loads the search's scripts and
+index on every page, and runs its scripts before the text shows. Here each page gets one sheet,
+scripts that wait for the page, pictures that load when they come near, and a description; the
+roles that accessibility checkers refuse go.
+"""
+
+import hashlib
+import html
+import os
+import re
+from functools import cache
+from pathlib import Path
+
+import tinycss2
+from sphinx.application import Sphinx
+
+SHEET = re.compile(r"[ \t]*<link\b(?=[^>]*rel=\"stylesheet\")[^>]*>\n?")
+ADDRESS = re.compile(r'\bhref="([^"?]+)')
+MADE_FROM = re.compile(r'\bdata-from="([^"]*)"')
+PRELOAD = re.compile(r'[ \t]*<link rel="preload"[^>]*>\n?')
+SCRIPT = re.compile(r'<script src="([^"?]+)([^"]*)"></script>')
+SEARCH = re.compile(
+    r'[ \t]*<script src="[^"]*(?:searchtools|language_data|searchindex)\.js"></script>\n?'
+)
+OPTIONS = "documentation_options.js"
+VIEWPORT = re.compile(r'<meta name="viewport"[^>]*>')
+EMPTY_META = re.compile(r'[ \t]*<meta name="docsearch:version" content=""\s*/?>\n?')
+IMAGE = re.compile(r'<img\b([^>]*?)src="([^"]+\.svg)"([^>]*?)/?>')
+SIZE = re.compile(r'<svg\b[^>]*?\bwidth="([\d.]+)pt"[^>]*?', re.DOTALL)
+HEIGHT = re.compile(r'<svg\b[^>]*?\bheight="([\d.]+)pt"', re.DOTALL)
+REFUSED_ROLES = re.compile(r' role="(?:doc-biblioentry|doc-backlink)"|(?<=<div) role="list"')
+ARTICLE = re.compile(r"<article\b.*?</article>", re.DOTALL)
+PARAGRAPH = re.compile(r"<p>(.*?)</p>", re.DOTALL)
+NO_TEXT = re.compile(r"<(math|script|style)\b.*?</\1>|<[^>]+>", re.DOTALL)
+WORDS = re.compile(r"[A-Za-z_][\w-]*")
+ATTRIBUTE = re.compile(r'\b(?:class|id)="([^"]*)"')
+TAG = re.compile(r"<([a-zA-Z][\w-]*)")
+DESCRIPTION = 155
+
+
+# --- style sheets -------------------------------------------------------------------------------
+
+
+def purged(css: str, used: frozenset[str], tags: frozenset[str], folder: Path, root: Path) -> str:
+    """The rules of a style sheet that could match something, addresses made relative to `root`.
+
+    `used` holds every class, id and word of a script; a selector that names another can match
+    nothing. Sheets that are imported are put in place.
+    """
+    rules = tinycss2.parse_stylesheet(css, skip_comments=True, skip_whitespace=True)
+    return "\n".join(filter(None, (_rule(rule, used, tags, folder, root) for rule in rules)))
+
+
+def _rule(rule, used: frozenset[str], tags: frozenset[str], folder: Path, root: Path) -> str:
+    if rule.type == "qualified-rule":
+        selectors = [s for s in _split(rule.prelude) if _may_match(s, used, tags)]
+        if not selectors:
+            return ""
+        heads = ",".join(tinycss2.serialize(s).strip() for s in selectors)
+        return f"{heads}{{{_body(rule.content, folder, root)}}}"
+    if rule.type != "at-rule":
+        return ""
+    name = rule.lower_at_keyword
+    if name == "charset":
+        return ""
+    if name == "import":
+        path = folder / next(t.value for t in rule.prelude if t.type in ("string", "url"))
+        return purged(path.read_text(encoding="utf-8"), used, tags, path.parent, root)
+    if rule.content is None:
+        return rule.serialize()
+    prelude = tinycss2.serialize(rule.prelude).strip()
+    if name in ("media", "supports", "layer", "container"):
+        inner = tinycss2.parse_rule_list(rule.content, skip_comments=True, skip_whitespace=True)
+        kept = [_rule(part, used, tags, folder, root) for part in inner]
+        body = "\n".join(filter(None, kept))
+        return f"@{name} {prelude}{{{body}}}" if body else ""
+    body = _body(rule.content, folder, root)
+    if name == "font-face" and "vendor/fontawesome" in body:
+        return ""  # book.css has the few icons that pages show
+    return f"@{name} {prelude}{{{body}}}"
+
+
+def _split(prelude: list) -> list[list]:
+    selectors: list[list] = [[]]
+    for token in prelude:
+        if token.type == "literal" and token.value == ",":
+            selectors.append([])
+        else:
+            selectors[-1].append(token)
+    return selectors
+
+
+def _may_match(selector: list, used: frozenset[str], tags: frozenset[str]) -> bool:
+    before = ""
+    for token in selector:
+        if token.type == "ident":
+            known = used if before == "." else tags
+            name = token.value if before == "." else token.lower_value
+            if before not in (":", "::", "|") and name not in known:
+                return False
+        elif token.type == "hash" and token.value not in used:
+            return False
+        elif _is_choice(token, before):
+            return any(_may_match(part, used, tags) for part in _split(token.arguments))
+        before = token.value if token.type == "literal" else ""
+    return True
+
+
+def _is_choice(token: tinycss2.ast.Node, before: str) -> bool:
+    return token.type == "function" and before == ":" and token.lower_name in ("is", "where")
+
+
+def _body(tokens: list, folder: Path, root: Path) -> str:
+    text = tinycss2.serialize([t for t in tokens if t.type != "comment"]).strip()
+    text = re.sub(r"\s+", " ", text)
+    return re.sub(
+        r"""url\((["']?)(?!data:|#)([^"')]+)\1\)""", lambda m: _moved(m, folder, root), text
+    )
+
+
+def _moved(match: re.Match, folder: Path, root: Path) -> str:
+    target = (folder / match[2]).resolve()
+    try:
+        return f'url("{target.relative_to(root.resolve()).as_posix()}")'
+    except ValueError:
+        return match[0]
+
+
+# --- pages --------------------------------------------------------------------------------------
+
+
+def light(page: str, sheet: str, options: str, pictures: Path, is_search: bool) -> str:
+    """A page with one style sheet, deferred scripts, and pictures that load when they come near."""
+    found = SHEET.search(page)
+    if found is not None:
+        rest = SHEET.sub("", page[found.end() :])
+        page = f"{page[: found.start()]}    {sheet}\n{rest}"
+    page = PRELOAD.sub("", page)
+    if not is_search:
+        page = SEARCH.sub("", page)
+        page = SCRIPT.sub(lambda m: _script(m, options), page)
+    seen = iter([True])  # the theme names the viewport three times
+    page = VIEWPORT.sub(lambda m: m[0] if next(seen, False) else "", page)
+    page = EMPTY_META.sub("", page)
+    page = REFUSED_ROLES.sub("", page)
+    page = IMAGE.sub(lambda m: _image(m, pictures), page)
+    if 'name="description"' not in page and (about := describe(page)):
+        meta = f'<meta name="description" content="{html.escape(about)}" />'
+        page = page.replace("</title>", f"</title>\n    {meta}", 1)
+    return page
+
+
+def _script(match: re.Match, options: str) -> str:
+    if match[1].endswith(OPTIONS):  # the page's own lines below need it at once
+        return f"<script>{options}</script>"
+    return f'<script defer src="{match[1]}{match[2]}"></script>'
+
+
+def _image(match: re.Match, pictures: Path) -> str:
+    before, address, after = match.groups()
+    if "loading=" in before + after:
+        return match[0]
+    size = _size(pictures / Path(address).name)
+    room = (
+        f' width="{size[0]}" height="{size[1]}"' if size and "width=" not in before + after else ""
+    )
+    return f'<img{before}src="{address}"{after.rstrip()}{room} loading="lazy" decoding="async" />'
+
+
+@cache
+def _size(path: Path) -> tuple[int, int] | None:
+    """Width and height of an SVG in CSS pixels."""
+    if not path.is_file():
+        return None
+    head = path.read_text(encoding="utf-8")[:3000]
+    width, height = SIZE.search(head), HEIGHT.search(head)
+    if width is None or height is None:
+        return None
+    return round(float(width[1]) * 4 / 3), round(float(height[1]) * 4 / 3)
+
+
+def describe(page: str) -> str:
+    """The first sentences of a page's text, for search engines and link previews."""
+    article = ARTICLE.search(page)
+    for paragraph in PARAGRAPH.findall(article[0] if article else ""):
+        text = " ".join(html.unescape(NO_TEXT.sub("", paragraph)).split())
+        if len(text) > 40:
+            if len(text) <= DESCRIPTION:
+                return text
+            return text[:DESCRIPTION].rsplit(" ", 1)[0].rstrip(" ,;:") + " …"
+    return ""
+
+
+def finish(app: Sphinx, error: Exception | None) -> None:
+    """Make all pages light; runs when our assets are in place and other hosts are out."""
+    if error is not None or app.builder.format != "html":
+        return
+    output = Path(app.outdir)
+    static = output / "_static"
+    pages = {
+        p: p.read_text(encoding="utf-8") for p in output.rglob("*.html") if static not in p.parents
+    }
+    words: set[str] = set()
+    tags: set[str] = {"html", "body", "*"}
+    for page in pages.values():
+        for value in ATTRIBUTE.findall(page):
+            words.update(value.split())
+        tags.update(tag.lower() for tag in TAG.findall(page))
+    for script in [*static.rglob("*.js"), *output.glob("*.js")]:
+        if script.name not in ("searchindex.js", "fontawesome.js"):
+            found = WORDS.findall(script.read_text(encoding="utf-8"))
+            words.update(found)
+            tags.update(found)
+    used, known = frozenset(words), frozenset(tags)
+    stale = set(static.glob("pages.*.css"))
+    for path, page in pages.items():
+        files = _sheets(page, path.parent, static)
+        if not files:
+            continue
+        made = static / _combined(files, used, known, static)
+        stale.discard(made)
+        up = "../" * len(path.relative_to(output).parent.parts)
+        origin = " ".join(os.path.relpath(file, static) for file in files)
+        sheet = f'<link rel="stylesheet" href="{up}_static/{made.name}" data-from="{origin}" />'
+        options = " ".join((static / OPTIONS).read_text(encoding="utf-8").split())
+        done = light(page, sheet, options, output / "_images", path.stem == "search")
+        if done != page:
+            path.write_text(done, encoding="utf-8")
+    for sheet in stale:
+        sheet.unlink()
+    _combined.cache_clear()
+    _size.cache_clear()
+
+
+def _sheets(page: str, folder: Path, static: Path) -> tuple[Path, ...]:
+    """The style sheets of a page, or those that its one sheet was made from in an earlier build."""
+    files: list[Path] = []
+    for link in SHEET.findall(page):
+        if made := MADE_FROM.search(link):
+            files += [(static / name).resolve() for name in made[1].split()]
+        elif address := ADDRESS.search(link):
+            files.append((folder / address[1]).resolve())
+    return tuple(dict.fromkeys(file for file in files if file.is_file()))
+
+
+@cache
+def _combined(
+    files: tuple[Path, ...], used: frozenset[str], tags: frozenset[str], static: Path
+) -> str:
+    parts = [purged(f.read_text(encoding="utf-8"), used, tags, f.parent, static) for f in files]
+    css = "\n".join(parts)
+    name = f"pages.{hashlib.sha256(css.encode()).hexdigest()[:12]}.css"
+    (static / name).write_text(css, encoding="utf-8")
+    return name
+
+
+def setup(app: Sphinx) -> dict:
+    app.connect("build-finished", finish, priority=900)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}
