@@ -805,10 +805,24 @@ def _importance_is_zero(run: Run, record: Record) -> str | None:
     return None if found[[0, 2]].min() > 1e-3 else "a head that W_o listens to has importance 0"
 
 
+def in_training(thing: Any) -> Any:
+    """A module, switched to training mode."""
+    return thing.train()
+
+
+def is_training(thing: Any) -> bool:
+    """Whether a module is in training mode."""
+    return thing.training
+
+
 def _importance_again(draw: Draw) -> Sequence[Run]:
     x = draw.tensor(2, 3, 6)
     kept = Run(()).then_apply(Recipe(_HERE + "itself"), _ours(6, 2, _state(draw, 6)))
-    return [kept.then(Previous(0), x).then(Previous(0), x).then_apply(Previous(0), x, x, x)]
+    learning = Run(()).then_apply(Recipe(_HERE + "in_training"), _ours(6, 3, _state(draw, 6)))
+    return [
+        kept.then(Previous(0), x).then(Previous(0), x).then_apply(Previous(0), x, x, x),
+        learning.then(Previous(0), x).then_apply(Recipe(_HERE + "is_training"), Previous(0)),
+    ]
 
 
 def _importance_double(draw: Draw) -> Sequence[Run]:
@@ -845,7 +859,8 @@ HEAD_IMPORTANCE = Exercise(
         equals_reference(
             "twice the same, and the attention as it was",
             0.25,
-            "Mask through head_mask. Do not write into the module's parameters.",
+            "Mask through head_mask; do not write into the module's parameters. If you change its "
+            "train/eval mode, put it back.",
             _importance_again,
         ),
         dtypes_kept(0.1, "float64 in, float64 out; a tensor, not a list.", _importance_double),

@@ -42,6 +42,26 @@ def split_by_view(x, num_heads):
 
 
 @SPLIT_HEADS.mistake
+def split_by_view_unchecked(x, num_heads):
+    """The array is cut straight to (B, H, n, d_k). The shape is right and the contents are not:
+    each head gets a few whole positions, chopped into pieces, instead of a slice of every position.
+    And uneven heads end in reshape's own error, where a ValueError with both numbers is asked.
+    """
+    B, n, d = x.shape
+    return x.reshape(B, num_heads, n, d // num_heads)
+
+
+@SPLIT_HEADS.mistake
+def exchanged_before_cutting(x, num_heads):
+    """The axes of positions and features are exchanged first and the array is cut then, so that a
+    head's rows are made of one feature's numbers at several positions. Cut first.
+    """
+    B, n, d = x.shape
+    _check(d, num_heads)
+    return x.transpose(1, 2).reshape(B, num_heads, n, d // num_heads)
+
+
+@SPLIT_HEADS.mistake
 def axes_not_exchanged(x, num_heads):
     """The features are cut into heads, (B, n, H, d_k), but the axes of positions and heads are not
     exchanged. Heads must come before positions, so that they ride along like a batch.
@@ -222,6 +242,15 @@ def features_of_heads_interleaved(x):
 
 
 @MERGE_HEADS.mistake
+def sizes_read_in_another_order(x):
+    """The sizes are read as (B, n, H, d_k), but x is (B, H, n, d_k): the result has as many rows as
+    there are heads. With as many heads as positions, the shape alone does not show it.
+    """
+    B, n, H, d_k = x.shape
+    return x.transpose(1, 2).reshape(B, n, H * d_k)
+
+
+@MERGE_HEADS.mistake
 def wrong_axes_exchanged(x):
     """The last two axes, positions and features, are exchanged before joining. Exchange heads and
     positions: axes 1 and 2.
@@ -239,7 +268,7 @@ def heads_added(x):
 @MERGE_HEADS.mistake
 def heads_averaged(x):
     """The heads are averaged, and d_k features remain. They are concatenated: H·d_k features."""
-    return x.mean(dim=1) if x.is_floating_point() else x.sum(dim=1) // x.shape[1]
+    return x.mean(dim=1)
 
 
 @MERGE_HEADS.mistake
@@ -375,6 +404,23 @@ def scaled_by_d_model(query, key, value, num_heads):
 def scaled_by_d_k_without_root(query, key, value, num_heads):
     """The scores are divided by d_k instead of its square root."""
     return _numpy_heads(query, key, value, num_heads, scale=query.shape[-1] // num_heads)
+
+
+@MULTI_HEAD_NUMPY.mistake
+def scaled_by_num_heads(query, key, value, num_heads):
+    """The scores are divided by √H, the number of heads. It is √d_k: a dot product has as many
+    terms as a head has features.
+    """
+    return _numpy_heads(query, key, value, num_heads, scale=math.sqrt(num_heads))
+
+
+@MULTI_HEAD_NUMPY.mistake
+def maps_averaged(query, key, value, num_heads):
+    """The heads' weights are averaged, and the average is applied to whole values. Then there is
+    one answer again. Each head's weights average its own slice of the values.
+    """
+    q, k = (_cut(x, num_heads) for x in (query, key))
+    return _softmax(q @ k.swapaxes(1, 2) / math.sqrt(q.shape[-1])).mean(axis=0) @ value
 
 
 @MULTI_HEAD_NUMPY.mistake
@@ -614,6 +660,24 @@ class mha_scaled_by_d_model(_Attention):
 
 
 @_mha
+class mha_scaled_by_d_k_without_root(_Attention):
+    """The scores are divided by d_k instead of its square root."""
+
+    def scale(self, q):
+        return q.shape[-1]
+
+
+@_mha
+class mha_scaled_by_num_heads(_Attention):
+    """The scores are divided by √H, the number of heads. It is √d_k: a dot product has as many
+    terms as a head has features.
+    """
+
+    def scale(self, q):
+        return self.num_heads**0.5
+
+
+@_mha
 class mha_not_scaled(_Attention):
     """The scores are not divided by √d_k."""
 
@@ -648,6 +712,14 @@ class query_projection_for_keys(_Attention):
 
 
 @_mha
+class key_projection_for_values(_Attention):
+    """The values go through W_k, and W_v is never used."""
+
+    def project(self, query, key, value):
+        return self.W_q(query), self.W_k(key), self.W_k(value)
+
+
+@_mha
 class key_and_value_projections_swapped(_Attention):
     """W_k projects the values and W_v the keys. A fresh module learns all the same; loaded
     parameters show it.
@@ -673,6 +745,16 @@ class values_from_the_keys(_Attention):
 
     def project(self, query, key, value):
         return self.W_q(query), self.W_k(key), self.W_v(key)
+
+
+@_mha
+class everything_from_the_query(_Attention):
+    """Keys and values are made from the argument `query`; `key` and `value` are never used. In
+    self-attention the three are one and nothing shows.
+    """
+
+    def project(self, query, key, value):
+        return self.W_q(query), self.W_k(query), self.W_v(query)
 
 
 @_mha
@@ -823,6 +905,19 @@ class dropped_weights_returned(_Attention):
 
 
 @_mha
+class applied_weights_returned(_Attention):
+    """The weights returned are those that are applied, after dropout and head_mask. Return them as
+    the softmax gave them: where a head looks, whatever became of it.
+    """
+
+    def forward(self, query, key, value, head_mask=None):
+        q, k, v = (self.split(x) for x in self.project(query, key, value))
+        weights = self.drop(self.weigh(q @ k.mT / self.scale(q)))
+        weights = self.apply_mask(weights, head_mask)
+        return self.finish(weights @ v), weights
+
+
+@_mha
 class dropout_in_eval(_Attention):
     """Dropout is active in eval mode too: two calls give two answers. nn.Dropout knows the mode of
     its module; F.dropout must be told, training=self.training.
@@ -843,6 +938,17 @@ class weights_detached(_Attention):
 
     def apply_mask(self, weights, head_mask):
         return super().apply_mask(weights.detach(), head_mask)
+
+
+@_mha
+class returned_weights_detached(_Attention):
+    """The output is right, but the weights returned are cut off from it: a loss that looks at them
+    cannot teach W_q and W_k anything. Return the weights that the softmax gave.
+    """
+
+    def forward(self, query, key, value, head_mask=None):
+        out, weights = super().forward(query, key, value, head_mask)
+        return out, weights.detach()
 
 
 @_mha
@@ -870,6 +976,49 @@ class no_error(_Attention):
     def split(self, x):
         x = x[..., : self.num_heads * self.d_k]
         return x.unflatten(-1, (self.num_heads, self.d_k)).transpose(1, 2)
+
+
+class _Unchecked(_Attention):
+    """Built whether or not the heads can share the features equally."""
+
+    def __init__(self, d_model, num_heads, dropout=0.0, bias=True):
+        super().__init__(d_model, 1, dropout, bias)
+        self.num_heads = num_heads
+
+    def split(self, x):
+        B, n, d = x.shape
+        return x.reshape(B, n, self.num_heads, d // self.num_heads).transpose(1, 2)
+
+
+@_mha
+class mha_error_left_to_reshape(_Unchecked):
+    """Uneven heads fail inside reshape at the first call, with a RuntimeError about sizes. Test for
+    it when the module is built, and raise a ValueError that names d_model and num_heads.
+    """
+
+
+@_mha
+class mha_asserted(_Unchecked):
+    """Uneven heads end in an AssertionError. An assert is for what cannot happen; for a caller's
+    wrong number, raise a ValueError.
+    """
+
+    def __init__(self, d_model, num_heads, dropout=0.0, bias=True):
+        if d_model % num_heads:
+            raise AssertionError(f"{d_model} features, {num_heads} heads")
+        super().__init__(d_model, num_heads, dropout, bias)
+
+
+@_mha
+class mha_error_without_numbers(_Unchecked):
+    """The ValueError does not say which numbers were wrong. Name d_model and num_heads in it: who
+    reads the message wants to know which of the two to change.
+    """
+
+    def __init__(self, d_model, num_heads, dropout=0.0, bias=True):
+        if d_model % num_heads:
+            raise ValueError("d_model must be divisible by num_heads")
+        super().__init__(d_model, num_heads, dropout, bias)
 
 
 @_mha
@@ -999,6 +1148,14 @@ def bias_lost(attention, torch_attention):
 
 
 @LOAD_TORCH_WEIGHTS.mistake
+def nothing_copied(attention, torch_attention):
+    """Nothing arrives: `attention` has the numbers that it had. Giving a variable a new value does
+    not write into the tensor that it stood for.
+    """
+    return attention
+
+
+@LOAD_TORCH_WEIGHTS.mistake
 def packed_bias_lost(attention, torch_attention):
     """in_proj_bias is not copied, only the bias of out_proj."""
     *packed, out = _unpacked(torch_attention)
@@ -1081,8 +1238,8 @@ def bias_expected(attention, torch_attention):
 
 @LOAD_TORCH_WEIGHTS.mistake
 def views_taken(attention, torch_attention):
-    """The parameters are set to views of torch's own (`.data = …`), so that the two modules share
-    their memory: training one trains the other. Copy the numbers.
+    """Parameters of ours are torch's own, or views of them, so that the two modules share their
+    memory: training one trains the other. Copy the numbers.
     """
     for layer, (weight, bias) in zip(_layers(attention), _unpacked(torch_attention), strict=True):
         layer.weight.data = weight
@@ -1133,8 +1290,9 @@ def copied_the_wrong_way(attention, torch_attention):
 
 @LOAD_TORCH_WEIGHTS.mistake
 def settings_left_changed(attention, torch_attention):
-    """The copy is right, but gradients stay switched off for the whole program, or the module's
-    mode has changed. `with torch.no_grad():` ends by itself, set_grad_enabled(False) does not.
+    """The copy is right, but something else has changed: gradients stay switched off for the whole
+    program (`with torch.no_grad():` ends by itself, set_grad_enabled(False) does not), a module is
+    in another mode, or random numbers were drawn, as a new nn.Linear does for its first parameters.
     """
     torch.set_grad_enabled(False)
     return _copy(attention, _unpacked(torch_attention))
@@ -1215,6 +1373,61 @@ def all_the_others_masked(attention, x):
         full = attention(x, x, x)[0]
         outs = [attention(x, x, x, head_mask=mask)[0] for mask in _one_hot(attention, x)]
         return torch.stack([(full - out).norm(dim=-1).mean() for out in outs])
+
+
+@HEAD_IMPORTANCE.mistake
+def masks_pile_up(attention, x):
+    """Each round masks one head more: those masked before stay so. Begin every round with a mask of
+    ones.
+    """
+    with torch.no_grad():
+        full, mask, found = attention(x, x, x)[0], x.new_ones(attention.num_heads), []
+        for h in range(attention.num_heads):
+            mask[h] = 0.0
+            found.append((full - attention(x, x, x, head_mask=mask)[0]).norm(dim=-1).mean())
+        return torch.stack(found)
+
+
+@HEAD_IMPORTANCE.mistake
+def weights_compared(attention, x):
+    """The weights are compared instead of the outputs. A head mask leaves them as they are, so
+    every head has importance 0.
+    """
+    return x.new_zeros(attention.num_heads)
+
+
+@HEAD_IMPORTANCE.mistake
+def output_of_the_head_alone(attention, x):
+    """The length of the output with head h alone is taken. The bias of W_o is still in it: take the
+    difference of two outputs, in which it cancels.
+    """
+    with torch.no_grad():
+        outs = [attention(x, x, x, head_mask=one)[0] for one in _one_hot(attention, x)]
+        return torch.stack([out.norm(dim=-1).mean() for out in outs])
+
+
+@HEAD_IMPORTANCE.mistake
+def mean_squared_difference(attention, x):
+    """The mean squared difference of the numbers is taken. The length of a vector is the root of
+    the sum of its squares, position by position.
+    """
+    return _difference(attention, x).square().mean((1, 2, 3))
+
+
+@HEAD_IMPORTANCE.mistake
+def mean_under_the_root(attention, x):
+    """The squares are averaged over the features under the root. A length adds them up: yours is
+    too small by √d_model.
+    """
+    return _difference(attention, x).square().mean(-1).sqrt().mean((1, 2))
+
+
+@HEAD_IMPORTANCE.mistake
+def sum_of_absolute_differences(attention, x):
+    """The absolute differences are added up over the features. The Euclidean length is the root of
+    the sum of squares.
+    """
+    return _difference(attention, x).abs().sum(-1).mean((1, 2))
 
 
 @HEAD_IMPORTANCE.mistake
@@ -1316,6 +1529,15 @@ def left_in_training_mode(attention, x):
     found = right.head_importance(attention, x)
     attention.train()
     return found
+
+
+@HEAD_IMPORTANCE.mistake
+def left_in_eval_mode(attention, x):
+    """The module is switched to eval mode and stays there: whoever trains it after your call trains
+    without dropout. Leave the mode as it is, or put it back.
+    """
+    attention.eval()
+    return right.head_importance(attention, x)
 
 
 @HEAD_IMPORTANCE.mistake
