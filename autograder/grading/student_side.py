@@ -19,6 +19,7 @@ STUDENT_SIDE = (
     "expected",
     "plots.py",
     "probe.py",
+    "progress.py",
     "records.py",
     "table.py",
     "values.py",
