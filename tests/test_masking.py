@@ -121,6 +121,68 @@ def test_additive_and_boolean_masks_agree_where_something_may_be_seen(dtype):
     assert torch.equal(added, ref.masked_softmax(scores, mask))
 
 
+def test_finite_numbers_for_infinity_leak_do_not_fit_or_add_up():
+    assert torch.tensor(-1e4).half().item() == -1e4
+    assert torch.tensor(-1e9).half().item() == -INF
+    for number, ahead in ((-100.0, 120.0), (-1e4, 10_020.0)):
+        weights = F.softmax(torch.tensor([0.0, ahead + number]), dim=-1)
+        assert weights[1] > 0.99, "the hidden key has taken all the weight"
+    for dtype in (torch.float16, torch.bfloat16, torch.float32, torch.float64):
+        least = ref.additive_mask(torch.tensor(False), dtype)
+        assert least.isfinite() and (least + least).item() == -INF
+
+
+def test_two_additive_masks_show_a_query_what_it_must_not_see():
+    padding = torch.tensor([False, False, True, True])  # on the left
+    row = (ref.additive_mask(padding) + ref.additive_mask(ref.causal_mask(4)))[0]
+    assert F.softmax(row, dim=-1).tolist() == pytest.approx([1 / 3, 0.0, 1 / 3, 1 / 3])
+    assert not (padding & ref.causal_mask(4))[0].any()
+
+
+def ask(attend):
+    """The output over values 1 and 2 of equal scores: with the second key False, with both hidden.
+
+    `attend` takes a boolean mask `(1, 2)`.
+    """
+    first = attend(torch.tensor([[True, False]])).item()
+    return first, attend(torch.tensor([[first != 1.0] * 2])).item()
+
+
+def test_the_libraries_at_hand_answer_as_the_page_says():
+    one, two = torch.zeros(1, 1, 1), torch.tensor([[[1.0], [2.0]]])
+    module = nn.MultiheadAttention(1, 1, bias=False, batch_first=True).eval()
+    block = MultiHeadAttention(1, 1, bias=False).eval()
+    for parameter in (*module.parameters(), *block.parameters()):
+        nn.init.ones_(parameter)
+
+    def fused(mask):
+        return F.scaled_dot_product_attention(one, two, two, attn_mask=mask)
+
+    may_attend, is_hidden = 1.0, 2.0
+    assert ask(lambda mask: ref.masked_attention(one, two, two, mask)[0]) == (may_attend, 0.0)
+    assert ask(lambda mask: block(one, two, two, mask=mask)[0]) == (may_attend, 0.0)
+    assert ask(fused) == (may_attend, 0.0)
+    assert ask(lambda mask: fused(torch.zeros(1, 2).masked_fill(~mask, -INF)))[1] == 0.0
+    assert ask(lambda mask: fused(ref.additive_mask(mask)))[1] == 1.5
+    polarity, nothing = ask(lambda mask: module(one, two, two, attn_mask=mask)[0])
+    assert polarity == is_hidden and math.isnan(nothing)
+    quick = ask(lambda mask: module(one, two, two, attn_mask=mask, need_weights=False)[0])
+    assert quick == (is_hidden, 0.0)
+
+
+def test_nan_comes_back_through_a_sum_and_not_through_masked_fill():
+    hidden = torch.tensor([[False, True], [True, True]])
+    infinite = torch.zeros(2, 2).masked_fill(hidden, -INF)
+    for hide, second_row in (
+        (lambda scores: scores + infinite, [True, True]),
+        (lambda scores: scores.masked_fill(hidden, -INF), [False, False]),
+    ):
+        scores = torch.zeros(2, 2, requires_grad=True)
+        F.softmax(hide(scores), dim=-1).nan_to_num(0.0)[0, 0].backward()
+        assert scores.grad[0].isfinite().all()
+        assert scores.grad[1].isnan().tolist() == second_row
+
+
 # --- masked_softmax -----------------------------------------------------------------------------
 
 
