@@ -3,7 +3,8 @@
 Run: python benchmarks/decoding.py [--threads 2] [--length 512]. The cached decoder is chapter 4's
 idea in every layer: self-attention keeps the keys and values of the target so far, cross-attention
 those of the source, which never change; a step computes one position. First it is checked that it
-gives the full pass's logits. Without a cache the encoder is not run again either, so the difference is the decoder.
+gives the full pass's logits. Without a cache the encoder is not run again either, so that the
+difference is the decoder's.
 """
 
 import argparse
