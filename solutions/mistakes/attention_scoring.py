@@ -252,6 +252,52 @@ def key_changed_in_place(query, key, value):
     return result
 
 
+@SIMPLE_ATTENTION.mistake
+def softmax_over_axis_1(query, key, value):
+    """The softmax runs over axis 1. That is the keys without a batch, and the queries with one:
+    axis=-1 is always the keys.
+    """
+    weights = _softmax(_dots(query, key), axis=1)
+    return weights @ value, weights
+
+
+@SIMPLE_ATTENTION.mistake
+def softmax_over_the_first_axis(query, key, value):
+    """The softmax runs over the first axis: over the queries, or, in a batch, over its sequences.
+    The keys are the last axis, axis=-1.
+    """
+    weights = _softmax(_dots(query, key), axis=0)
+    return weights @ value, weights
+
+
+@SIMPLE_ATTENTION.mistake
+def keepdims_forgotten(query, key, value):
+    """The sums lose their axis (no keepdims=True): they lie along a row instead of down a column.
+    Where there are as many queries as keys, each weight is divided by another row's sum; elsewhere
+    it fails.
+    """
+    scores = _dots(query, key)
+    counts = np.exp(scores - scores.max(-1, keepdims=True))
+    weights = counts / counts.sum(-1)
+    return weights @ value, weights
+
+
+@SIMPLE_ATTENTION.mistake
+def distance_for_dot_product(query, key, value):
+    """The score is minus half the squared distance, that of chapter 1. Here it is the dot product,
+    in which length counts.
+    """
+    apart = query[..., :, None, :] - key[..., None, :, :]
+    return _attend(-0.5 * np.square(apart).sum(-1), value)
+
+
+@SIMPLE_ATTENTION.mistake
+def np_dot_for_matmul(query, key, value):
+    """np.dot multiplies every sequence of a batch with every other. `@` keeps each with its own."""
+    weights = _softmax(np.dot(query, key.swapaxes(-2, -1)))
+    return np.dot(weights, value), weights
+
+
 # --- simple_attention: right --------------------------------------------------------------------
 
 
@@ -454,6 +500,33 @@ def x_changed_in_place(x):
     result = right.self_similarity(x)
     x *= 2
     return result
+
+
+@SELF_SIMILARITY.mistake
+def softmax_over_axis_1(x):
+    """The softmax runs over axis 1. That is right without a batch; with one, it runs down the
+    columns: axis=-1 is always the keys.
+    """
+    weights = _softmax(_dots(x, x), axis=1)
+    return weights @ x, weights
+
+
+@SELF_SIMILARITY.mistake
+def softmax_over_the_first_axis(x):
+    """The softmax runs over the first axis: down the columns, or, in a batch, over its sequences.
+    Each row attends along the last axis, axis=-1.
+    """
+    weights = _softmax(_dots(x, x), axis=0)
+    return weights @ x, weights
+
+
+@SELF_SIMILARITY.mistake
+def weights_transposed_for_the_average(x):
+    """The weights are transposed before they meet x. The scores are symmetric, the weights are not:
+    a row of weights belongs to the row of x that asks.
+    """
+    weights = _softmax(_dots(x, x))
+    return weights.swapaxes(-2, -1) @ x, weights
 
 
 # --- self_similarity: right ---------------------------------------------------------------------
@@ -765,6 +838,50 @@ def default_dtype_switched(query, key, value):
     return _scaled(query, key, value)
 
 
+@SCALED_DOT_PRODUCT_ATTENTION.mistake
+def all_axes_transposed(query, key, value):
+    """`.T` reverses all axes, the batch included. transpose(-2, -1) exchanges the last two."""
+    scores = query @ key.permute(*reversed(range(key.ndim))) / math.sqrt(query.shape[-1])
+    weights = torch.softmax(scores, dim=-1)
+    return weights @ value, weights
+
+
+@SCALED_DOT_PRODUCT_ATTENTION.mistake
+def first_two_axes_exchanged(query, key, value):
+    """key.transpose(0, 1) exchanges the first two axes: the last two only where there is no batch.
+    transpose(-2, -1) means them always.
+    """
+    scores = query @ key.transpose(0, 1) / math.sqrt(query.shape[-1])
+    weights = torch.softmax(scores, dim=-1)
+    return weights @ value, weights
+
+
+@SCALED_DOT_PRODUCT_ATTENTION.mistake
+def divided_by_root_of_the_first_size(query, key, value):
+    """The scores are divided by √query.shape[0], the number of sequences in a batch, or of queries
+    where there is none. The features are the last axis: query.shape[-1].
+    """
+    return _scaled(query, key, value, math.sqrt(query.shape[0]))
+
+
+@SCALED_DOT_PRODUCT_ATTENTION.mistake
+def output_divided(query, key, value):
+    """√d_k divides the output, after the average. It has to divide the scores, before the softmax:
+    dividing the output makes it smaller, and leaves the softmax saturated.
+    """
+    output, weights = _scaled(query, key, value, 1.0)
+    return output / math.sqrt(query.shape[-1]), weights
+
+
+@SCALED_DOT_PRODUCT_ATTENTION.mistake
+def output_copied(query, key, value):
+    """The output is detached, or copied by torch.tensor(…): the numbers are right, and no gradient
+    gets from it to anything before it.
+    """
+    output, weights = _scaled(query, key, value)
+    return output.detach(), weights
+
+
 # --- scaled_dot_product_attention: right --------------------------------------------------------
 
 
@@ -820,6 +937,14 @@ def flattened_for_bmm(query, key, value):
     weights = torch.bmm(q, k.transpose(1, 2)).div(math.sqrt(q.shape[2])).softmax(2)
     output = torch.bmm(weights, v)
     return output.reshape(*batch, *output.shape[1:]), weights.reshape(*batch, *weights.shape[1:])
+
+
+@SCALED_DOT_PRODUCT_ATTENTION.right
+def by_torchs_root(query, key, value):
+    """The root of a tensor, as many tutorials take it: a float32 number."""
+    scores = torch.matmul(query, key.transpose(-2, -1)) / torch.sqrt(torch.tensor(query.size(-1)))
+    weights = torch.softmax(scores, dim=-1)
+    return torch.matmul(weights, value), weights
 
 
 # --- AdditiveAttention --------------------------------------------------------------------------
@@ -1270,6 +1395,16 @@ class query_changed_in_place(_Additive):
         return result
 
 
+@_additive
+class dropout_before_the_softmax(_Additive):
+    """Dropout acts before the softmax, on scores or on hidden vectors. A score of 0 is a score like
+    any other, and its key keeps a weight: drop weights, after the softmax, and return those before.
+    """
+
+    def scores(self, query, key):
+        return self.drop(super().scores(query, key))
+
+
 # --- AdditiveAttention: right -------------------------------------------------------------------
 
 
@@ -1656,6 +1791,24 @@ class query_changed_in_place(_Bilinear):
         return result
 
 
+@_bilinear
+class a_quarter_for_the_fourth_root(_Bilinear):
+    """`** 1 / 4` is a quarter of the product: the power comes before the division. The fourth root
+    is `** 0.25`.
+    """
+
+    def divisor(self, query, key, value):
+        return (self.W.shape[0] * self.W.shape[1]) / 4
+
+
+@_bilinear
+class fourth_root_of_one_size(_Bilinear):
+    """The divisor is the fourth root of query_size alone. Both sizes are asked, multiplied."""
+
+    def divisor(self, query, key, value):
+        return self.W.shape[0] ** 0.25
+
+
 # --- BilinearAttention: right -------------------------------------------------------------------
 
 
@@ -1714,6 +1867,16 @@ class float64_inside(right.BilinearAttention):
         scores = query.double() @ self.W.double() @ key.double().mT
         weights = (scores * (query.shape[-1] * key.shape[-1]) ** -0.25).softmax(-1)
         return (weights @ value.double()).to(value.dtype), weights.to(value.dtype)
+
+
+@BILINEAR_ATTENTION.right
+class by_torchs_root(right.BilinearAttention):
+    """The fourth root of a tensor: a float32 number."""
+
+    def forward(self, query, key, value):
+        scores = query @ self.W @ key.mT / torch.tensor(self.W.numel()) ** 0.25
+        weights = scores.softmax(-1)
+        return weights @ value, weights
 
 
 # --- cosine_scores: mistakes --------------------------------------------------------------------
@@ -1920,6 +2083,19 @@ def default_dtype_switched(query, key, eps=1e-8):
     """
     torch.set_default_dtype(torch.float64)
     return right.cosine_scores(query, key, eps)
+
+
+@COSINE_SCORES.mistake
+def weights_returned_too(query, key, eps=1e-8):
+    """Scores and weights are returned. Asked are the scores alone, one tensor."""
+    scores = right.cosine_scores(query, key, eps)
+    return scores, scores.softmax(-1)
+
+
+@COSINE_SCORES.mistake
+def divided_by_root_d_as_well(query, key, eps=1e-8):
+    """The cosines are divided by √d. A cosine does not grow with d: it needs no scale."""
+    return right.cosine_scores(query, key, eps) / math.sqrt(query.shape[-1])
 
 
 # --- cosine_scores: right -----------------------------------------------------------------------
@@ -2314,6 +2490,17 @@ class x_changed_in_place(_Self):
         return result
 
 
+@_self
+class weights_transposed_for_the_average(_Self):
+    """The weights are transposed before they meet the values: each key, not each query, gets an
+    average.
+    """
+
+    def forward(self, x):
+        _, weights = super().forward(x)
+        return weights.mT @ self.W_v(x), weights
+
+
 # --- SelfAttention: right -----------------------------------------------------------------------
 
 
@@ -2376,4 +2563,15 @@ class position_by_position(right.SelfAttention):
             for one in q.unbind(1)
         ]
         weights = torch.stack(rows, dim=1)
+        return weights @ v, weights
+
+
+@SELF_ATTENTION.right
+class by_torchs_root(right.SelfAttention):
+    """The root of a tensor, as many tutorials take it: a float32 number."""
+
+    def forward(self, x):
+        q, k, v = self.W_q(x), self.W_k(x), self.W_v(x)
+        scores = q @ k.transpose(-2, -1) / torch.sqrt(torch.tensor(k.size(-1), dtype=torch.float32))
+        weights = scores.softmax(dim=-1)
         return weights @ v, weights
