@@ -1,17 +1,22 @@
 """What later chapters build on: attention that behaves as the course's own does, made fast.
 
 A chapter never depends on your answers to an earlier one; it imports these blocks instead. They
-stand on torch's fused `scaled_dot_product_attention`. Source: Vaswani et al. (2017), section 3.2.2.
+stand on torch's fused `scaled_dot_product_attention`. Source: Vaswani et al. (2017), section 3.
 """
+
+from collections.abc import Callable
 
 import torch
 import torch.nn.functional as F
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from autograder.device import device
 
-__all__ = ["MultiHeadAttention", "device", "sinusoidal_encoding"]
+__all__ = [
+    "DecoderLayer", "EncoderLayer", "MultiHeadAttention", "TokenEmbedding", "Transformer", "device",
+    "sinusoidal_encoding",
+]  # fmt: skip
 
 
 class MultiHeadAttention(nn.Module):
@@ -89,6 +94,112 @@ def fused_attention(
     return out.masked_fill(nothing, 0.0)
 
 
+class _Layer(nn.Module):
+    """What encoder and decoder layers share: attentions and two linear layers, and norms."""
+
+    attentions: tuple[str, ...]
+
+    def __init__(
+        self,
+        d_model: int,
+        num_heads: int,
+        d_ff: int,
+        dropout: float = 0.0,
+        norm_first: bool = False,
+    ):
+        super().__init__()
+        self.dropout, self.norm_first = dropout, norm_first
+        for name in self.attentions:
+            self.add_module(name, MultiHeadAttention(d_model, num_heads))
+        self.linear1, self.linear2 = nn.Linear(d_model, d_ff), nn.Linear(d_ff, d_model)
+        for i in range(len(self.attentions) + 1):
+            self.add_module(f"norm{i + 1}", nn.LayerNorm(d_model))
+
+    def _drop(self, x: Tensor) -> Tensor:
+        return F.dropout(x, self.dropout, self.training)
+
+    def _think(self, x: Tensor) -> Tensor:
+        return self.linear2(self._drop(F.relu(self.linear1(x))))
+
+    def _through(self, x: Tensor, *sublayers: Callable[[Tensor], Tensor]) -> Tensor:
+        """Apply the sublayers in turn, the i-th with norm i before it or behind the sum."""
+        for i, sublayer in enumerate(sublayers):
+            norm = self.get_submodule(f"norm{i + 1}")
+            before, behind = (norm, None) if self.norm_first else (None, norm)
+            change = self._drop(sublayer(before(x) if before else x))
+            x = behind(x + change) if behind else x + change
+        return x
+
+
+class EncoderLayer(_Layer):
+    """One layer of a Transformer's encoder: self-attention, then a feed-forward network.
+
+    Arguments: d_model, num_heads, d_ff, dropout=0.0, norm_first=False. Parameters: `self_attn`
+    (`MultiHeadAttention`), the linear layers `linear1`, `linear2`, the layer norms `norm1`,
+    `norm2`. `norm_first` puts each norm before its sublayer instead of behind the sum. `dropout`
+    acts, in training, on what each sublayer adds and inside the feed-forward.
+    """
+
+    attentions = ("self_attn",)
+
+    def forward(
+        self, x: Float[Tensor, "*batch n d_model"], mask: Bool[Tensor, "..."] | None = None
+    ) -> Float[Tensor, "*batch n d_model"]:
+        """x `(B, n, d_model)` → the same shape; `mask` as in `MultiHeadAttention`."""
+        return self._through(x, lambda h: _attended(self.self_attn, h, h, mask), self._think)
+
+
+class DecoderLayer(_Layer):
+    """One layer of a Transformer's decoder: an `EncoderLayer` that also looks into a memory.
+
+    Arguments as in `EncoderLayer`; parameters, too, and `cross_attn` and `norm3`. The norms are
+    numbered in the order of self-attention, cross-attention, feed-forward.
+    """
+
+    attentions = ("self_attn", "cross_attn")
+
+    def forward(
+        self,
+        x: Float[Tensor, "*batch n_q d_model"],
+        memory: Float[Tensor, "*batch n_k d_model"],
+        self_mask: Bool[Tensor, "..."] | None = None,
+        cross_mask: Bool[Tensor, "..."] | None = None,
+    ) -> Float[Tensor, "*batch n_q d_model"]:
+        """x `(B, n_q, d_model)`, memory `(B, n_k, d_model)` → the shape of x; masks as above."""
+        return self._through(
+            x,
+            lambda h: _attended(self.self_attn, h, h, self_mask),
+            lambda h: _attended(self.cross_attn, h, memory, cross_mask),
+            self._think,
+        )
+
+
+def _attended(
+    attention: MultiHeadAttention, query: Tensor, source: Tensor, mask: Tensor | None
+) -> Tensor:
+    return attention(query, source, source, mask=mask, need_weights=False)[0]
+
+
+class TokenEmbedding(nn.Module):
+    """Vectors for tokens, times √d_model, and with the same `weight` scores of tokens for vectors.
+
+    One parameter, `weight` `(vocab_size, d_model)`.
+    """
+
+    def __init__(self, vocab_size: int, d_model: int):
+        super().__init__()
+        self.weight = nn.Parameter(torch.empty(vocab_size, d_model))
+        nn.init.normal_(self.weight, std=d_model**-0.5)
+
+    def forward(self, ids: Int[Tensor, "*batch"]) -> Float[Tensor, "*batch d_model"]:
+        """ids `(...)` → `(..., d_model)`."""
+        return self.weight[ids].mul(self.weight.shape[-1] ** 0.5)
+
+    def logits(self, h: Float[Tensor, "*batch d_model"]) -> Float[Tensor, "*batch vocab_size"]:
+        """h `(..., d_model)` → `(..., vocab_size)`."""
+        return F.linear(h, self.weight)
+
+
 def sinusoidal_encoding(
     max_len: int, d_model: int, base: float = 10000.0
 ) -> Float[Tensor, "max_len d_model"]:
@@ -103,3 +214,54 @@ def sinusoidal_encoding(
     angle = torch.outer(torch.arange(max_len).double(), turn)
     clock = torch.view_as_real(torch.polar(torch.ones_like(angle), angle))  # cosine, sine
     return clock.flip(-1).flatten(-2)[:, :d_model].float()
+
+
+class Transformer(nn.Module):
+    """A Transformer to decode with: `model(source, target)` gives logits.
+
+    Arguments and parameters are those of chapter 7's `Transformer`, always post-norm: the two
+    `TokenEmbedding`s `source_embedding` and `target_embedding`, of which the latter makes the
+    logits, `encoder_layers` and `decoder_layers`. No key that holds `pad_id` is attended to.
+    """
+
+    def __init__(
+        self,
+        source_vocab: int,
+        target_vocab: int,
+        d_model: int = 512,
+        num_heads: int = 8,
+        num_layers: int = 6,
+        d_ff: int = 2048,
+        dropout: float = 0.1,
+        pad_id: int = 0,
+    ):
+        super().__init__()
+        sizes = (d_model, num_heads, d_ff, dropout)
+        self.source_embedding = TokenEmbedding(source_vocab, d_model)
+        self.target_embedding = TokenEmbedding(target_vocab, d_model)
+        self.encoder_layers, self.decoder_layers = (
+            nn.ModuleList(kind(*sizes) for _ in range(num_layers))
+            for kind in (EncoderLayer, DecoderLayer)
+        )
+        self.dropout, self.pad_id = dropout, pad_id
+
+    def forward(
+        self, source: Int[Tensor, "batch n_s"], target: Int[Tensor, "batch n_t"]
+    ) -> Float[Tensor, "batch n_t target_vocab"]:
+        """source `(B, n_s)`, target `(B, n_t)` → logits `(B, n_t, target_vocab)`."""
+        seen = source.ne(self.pad_id)[:, None, None]
+        place = torch.arange(target.shape[1], device=target.device)
+        past = place.ge(place[:, None]).mT & target.ne(self.pad_id)[:, None, None]
+        memory, hidden = (
+            F.dropout(table(ids) + _positions(ids, table.weight), self.dropout, self.training)
+            for table, ids in ((self.source_embedding, source), (self.target_embedding, target))
+        )
+        for layer in self.encoder_layers:
+            memory = layer(memory, seen)
+        for layer in self.decoder_layers:
+            hidden = layer(hidden, memory, past, seen)
+        return self.target_embedding.logits(hidden)
+
+
+def _positions(ids: Tensor, like: Tensor) -> Tensor:
+    return sinusoidal_encoding(ids.shape[1], like.shape[1]).to(like)
