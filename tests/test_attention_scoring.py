@@ -248,6 +248,32 @@ def test_the_gradient_of_the_softmax_is_diag_minus_outer_product():
         assert jacobian[i, j].item() == pytest.approx(by_hand, rel=1e-12)
 
 
+@pytest.mark.parametrize("d", [4, 64, 1024])
+def test_scaled_scores_have_variance_one_whatever_d_k(d):
+    """Of two scores with variance 1 the difference has 2; ln of the weights' ratio is that."""
+    query, key = torch.randn(20_000, 1, d).double(), torch.randn(20_000, 2, d).double()
+    _, weights = ref.scaled_dot_product_attention(query, key, key)
+    difference = weights.log().diff(dim=-1).flatten()
+    assert difference.var().item() == pytest.approx(2, rel=0.1)  # at d = 4, 6 deviations
+
+
+def test_without_the_scale_the_softmax_saturates_and_its_gradient_vanishes():
+    def seen(d, scale):
+        """Mean of the largest of ten weights, and mean norm of the softmax's Jacobian."""
+        query, key = torch.randn(500, d), torch.randn(10, d)
+        query = query if scale else query * d**0.5
+        _, alpha = ref.scaled_dot_product_attention(query, key, key)
+        jacobian = torch.diag_embed(alpha) - alpha[:, :, None] * alpha[:, None, :]
+        return alpha.amax(-1).mean().item(), jacobian.norm(dim=(1, 2)).mean().item()
+
+    plain, scaled = ([seen(d, by) for d in (16, 256, 4096)] for by in (False, True))
+    assert plain[0][0] < plain[1][0] < plain[2][0]
+    assert plain[2][0] > 0.95
+    assert plain[0][1] > plain[1][1] > plain[2][1]
+    assert plain[2][1] < 0.06
+    assert all(0.2 < largest < 0.45 and 0.3 < slope < 0.4 for largest, slope in scaled)
+
+
 def test_large_scores_keep_forward_and_backward_finite():
     x = [t.detach().mul(100).requires_grad_() for t in qkv((2,), 3, 5, 4, 2, torch.float32)]
     output, weights = ref.scaled_dot_product_attention(*x)
@@ -346,6 +372,32 @@ def test_additive_dropout_acts_on_the_weights_in_training_only():
 def test_additive_gradients_are_those_of_finite_differences():
     ours = additive(3, 2, 4)
     assert torch.autograd.gradcheck(ours, tensors((2, 2, 3), (2, 3, 2), (2, 3, 2)))
+
+
+def kept_for_backward(attend, *inputs):
+    """Numbers in the tensors that a call keeps for its backward pass."""
+    kept = {}
+
+    def note(tensor):
+        kept[tensor.untyped_storage().data_ptr()] = tensor  # alive, so that no address comes twice
+        return tensor
+
+    with torch.autograd.graph.saved_tensors_hooks(note, lambda tensor: tensor):
+        attend(*inputs)
+    return sum(t.untyped_storage().nbytes() // t.element_size() for t in kept.values())
+
+
+def test_additive_attention_keeps_h_numbers_for_every_pair():
+    """The cost that the chapter measures: B·n_q·n_k·h numbers, where a dot product keeps one."""
+    n, h = 96, 16
+    inputs = tensors(*[(1, n, 8)] * 3, dtype=torch.float32)
+    ours = additive(8, 8, h, dtype=torch.float32)
+    by_tanh = kept_for_backward(ours, *inputs)
+    by_dots = kept_for_backward(ref.scaled_dot_product_attention, *inputs)
+    assert n * n * h <= by_tanh < n * n * (h + 2)
+    assert n * n <= by_dots < n * n * 1.5
+    by_kernel = kept_for_backward(F.scaled_dot_product_attention, *(x[None] for x in inputs))
+    assert by_kernel < n * n / 2  # no table of weights
 
 
 # --- bilinear attention -------------------------------------------------------------------------

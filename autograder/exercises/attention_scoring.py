@@ -212,9 +212,9 @@ def _simple_square(draw: Draw) -> Sequence[Run]:
 
 def _simple_batches(draw: Draw) -> Sequence[Run]:
     return [
-        call(*_arrays(draw, 3, 4, 5, 1, 2)),
+        call(*_arrays(draw, 3, 4, 5, 2, 2)),
         call(*_arrays(draw, 3, 2, 4, 5, 1)),
-        call(*_arrays(draw, 2, 3, 4, 1, 2, 3)),
+        call(*_arrays(draw, 2, 3, 4, 2, 2, 3)),
         call(*map(Strided, _arrays(draw, 3, 2, 4, 5, 2))),
         call(*_arrays(draw, 1, 1, 1, 1, 1)),
     ]
@@ -418,8 +418,8 @@ def _scaled_batches(draw: Draw) -> Sequence[Run]:
     return [
         call(*_tensors(draw, 3, 5, 4, 2)),
         call(*_tensors(draw, 4, 2, 3, 5, 1)),
-        call(*_tensors(draw, 2, 3, 5, 1, 2, 3)),
-        call(*_tensors(draw, 2, 3, 4, 1, 2, 1, 2)),
+        call(*_tensors(draw, 2, 3, 5, 2, 2, 3)),
+        call(*_tensors(draw, 2, 3, 4, 2, 2, 1, 2)),
         call(*map(Strided, _tensors(draw, 3, 2, 4, 5, 2))),
     ]
 

@@ -1401,8 +1401,9 @@ class dropout_before_the_softmax(_Additive):
     any other, and its key keeps a weight: drop weights, after the softmax, and return those before.
     """
 
-    def scores(self, query, key):
-        return self.drop(super().scores(query, key))
+    def forward(self, query, key, value):
+        weights = self.weigh(self.drop(self.scores(query, key)))
+        return weights @ value, weights
 
 
 # --- AdditiveAttention: right -------------------------------------------------------------------
@@ -1799,6 +1800,16 @@ class a_quarter_for_the_fourth_root(_Bilinear):
 
     def divisor(self, query, key, value):
         return (self.W.shape[0] * self.W.shape[1]) / 4
+
+
+@_bilinear
+class divided_by_the_product_and_by_four(_Bilinear):
+    """`scores / sizes ** 1 / 4` divides by the product of the sizes and then by 4: the power comes
+    before the division, and divisions go from left to right. The fourth root is `** 0.25`.
+    """
+
+    def divisor(self, query, key, value):
+        return 4 * self.W.shape[0] * self.W.shape[1]
 
 
 @_bilinear
