@@ -34,6 +34,8 @@ def table_text(verdict: Verdict, advice: str | None = None) -> str:
     lines = [headline(verdict)]
     if advice:
         lines += _indented(advice, "  ")
+    if verdict.remark:
+        lines += _indented(verdict.remark, "  ")
     if verdict.cause:
         lines += _indented("This is a known mistake: " + verdict.cause, "  ")
     if verdict.note:
@@ -78,6 +80,8 @@ def table_html(verdict: Verdict, advice: str | None = None) -> str:
     parts = [f"<p><strong>{escape(headline(verdict))}</strong></p>"]
     if advice:
         parts.append(f"<p><strong>{escape(advice)}</strong></p>")
+    if verdict.remark:
+        parts.append(f"<p>{escape(verdict.remark)}</p>")
     if verdict.cause:
         parts.append(f"<p><strong>A known mistake.</strong> {escape(verdict.cause)}</p>")
     if verdict.note:

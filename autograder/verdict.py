@@ -43,7 +43,10 @@ class Mistake:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What an answer is worth and why. `mistake` names the known mistake that it equals."""
+    """What an answer is worth and why. `mistake` names the known mistake that it equals.
+
+    `note` says what came of it in place of the aspects, `remark` something to know besides.
+    """
 
     exercise: str
     points: float
@@ -53,6 +56,7 @@ class Verdict:
     mistake: str | None = None
     cause: str | None = None
     note: str | None = None
+    remark: str | None = None
 
 
 def decide(

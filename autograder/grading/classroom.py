@@ -61,6 +61,8 @@ ENGINE = (  # what decides about marks, besides a chapter's own files
     "grading/rebuild.py",
     "grading/reference.py",
     "grading/sandbox.py",
+    "grading/seccomp.py",
+    "grading/warm.py",
     "grading/worker.py",
     "probe.py",
     "records.py",

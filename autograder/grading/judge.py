@@ -14,16 +14,23 @@ import re
 import stat
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from autograder.exercises import chapters, exercises_of
+from autograder.exercises import chapters, exercises_of, find_exercise
 from autograder.exercises.declaration import Exercise, Record, Run
-from autograder.grading.sandbox import Limits, Worker, WorkerDied, clean
+from autograder.grading.sandbox import (
+    IsolationError,
+    Limits,
+    SandboxLost,
+    Worker,
+    WorkerDied,
+    clean,
+)
 from autograder.verdict import (
     CORRECT,
     CRASH,
@@ -91,19 +98,37 @@ def judge_cells(
 
     `exercises` holds pairs of a chapter's slug and one of its exercises; `seeds` the seed of each
     by name. A cell or a probe that ends the process costs its own exercise: the next goes on in a
-    fresh process, in which the cells that went well have been run again. Raises `IsolationError`.
+    fresh process, in which the cells that went well have been run again. An answer that is not
+    right, and calls others (`Exercise.given`) that are not, is judged once more with the course's
+    own in their place. Raises `IsolationError`.
     """
     started = time.monotonic()
     asked = {exercise.name: (slug, exercise) for slug, exercise in exercises}
     judged, fates, room = Judged(), {}, _OUTPUT_BUDGET
+    others: dict[str, Verdict] = {}  # on what an answer calls and nobody asked for
     with _Session(isolation, limits or Limits(), device, module, judged.notes) as session:
         importer = threading.Thread(target=_import_references, args=({s for s, _ in exercises},))
         importer.start()
 
+        def verdict_on(name: str, seed: bytes, instead: Mapping[str, str] | None = None) -> Verdict:
+            slug, exercise = asked.get(name) or find_exercise(name)
+            return _judge(session, slug, exercise, seed, fates.get(name), instead)
+
         def judge(name: str) -> None:
-            slug, exercise = asked[name]
-            seed = seeds[name]
-            judged.verdicts[name] = _judge(session, slug, exercise, seed, fates.get(name))
+            verdict = verdict_on(name, seeds[name])
+            given = asked[name][1].given
+            hopeless = verdict.verdict in (CORRECT, MISSING) or _came_to_grief(fates.get(name))
+            if given and not hopeless:
+                for other in given.keys() - judged.verdicts.keys() - others.keys():
+                    others[other] = verdict_on(other, seeds[name] + other.encode())
+                wrong = {
+                    other: block
+                    for other, block in given.items()
+                    if (judged.verdicts | others)[other].verdict != CORRECT
+                }
+                if wrong:
+                    verdict = _better(verdict, verdict_on(name, seeds[name], wrong), wrong)
+            judged.verdicts[name] = verdict
 
         for number, cell in enumerate(cells):
             if cell.check is not None:
@@ -115,8 +140,9 @@ def judge_cells(
                 judged.outputs[number] = outputs if room > 0 else [_LEFT_OUT]
                 for name in defined_names(cell.source) & asked.keys():
                     fates[name] = fate
-        for name in asked.keys() - judged.verdicts.keys():
-            judge(name)
+        for name in asked:
+            if name not in judged.verdicts:
+                judge(name)
         importer.join()
     judged.verdicts = {name: judged.verdicts[name] for name in asked}
     judged.seconds = time.monotonic() - started
@@ -137,6 +163,19 @@ class _Fate:
     verdict: str
     note: str
     died: bool
+
+
+def _came_to_grief(fate: _Fate | None) -> bool:
+    return fate is not None and fate.died
+
+
+def _better(own: Verdict, helped: Verdict, instead: Mapping[str, str]) -> Verdict:
+    """The better of an answer's verdicts: on it as it is, and with other answers replaced."""
+    if helped.score <= own.score:
+        return own
+    names = ", ".join(instead)
+    remark = f"Judged with the course's own {names}, because yours is not right yet."
+    return replace(helped, remark=remark)
 
 
 class _Session:
@@ -160,7 +199,7 @@ class _Session:
     def execute(self, source: str) -> tuple[list[dict[str, Any]], _Fate | None]:
         """Run a cell: its outputs, and what went wrong if something did."""
         try:
-            outputs = self._execute(self._alive(), source)
+            outputs = self._with_worker(lambda worker: self._execute(worker, source))
         except WorkerDied as death:
             self._bury(death, "A cell")
             note = f"The cell that defines it {death.detail}."
@@ -173,14 +212,28 @@ class _Session:
         verdict = MEMORY if _ran_out_of_memory([error["ename"]], error["evalue"]) else CRASH
         return outputs, _Fate(verdict, f"The cell that defines it raised {what[:_SHOWN]}.", False)
 
-    def probe(self, name: str, runs: Sequence[Run]) -> list[Record] | None:
+    def probe(
+        self, name: str, runs: Sequence[Run], instead: Mapping[str, str] | None
+    ) -> list[Record] | None:
         """Make an exercise's runs. Raises `WorkerDied`."""
         try:
-            worker = self._alive()
-            return worker.probe_all(name, runs, self._seconds(self.limits.probe_seconds))
+            return self._with_worker(
+                lambda worker: worker.probe_all(
+                    name, runs, self._seconds(self.limits.probe_seconds), instead
+                )
+            )
         except WorkerDied as death:
             self._bury(death, f"A call of {name}")
             raise
+
+    def _with_worker(self, ask: Callable[[Worker], Any]) -> Any:
+        """Ask a worker; again if it was lost by no fault of its own. Raises `WorkerDied`."""
+        for _ in range(3):
+            try:
+                return ask(self._alive())
+            except SandboxLost:
+                self.worker = None
+        raise IsolationError("the sandbox ended three times in a row without a reason")
 
     def _execute(self, worker: Worker, source: str) -> list[dict[str, Any]]:
         return worker.execute(source, self._seconds(self.limits.cell_seconds), self.module)
@@ -224,14 +277,19 @@ def _death_output(death: WorkerDied) -> dict[str, Any]:
 
 
 def _judge(
-    session: _Session, slug: str, exercise: Exercise, seed: bytes, fate: _Fate | None
+    session: _Session,
+    slug: str,
+    exercise: Exercise,
+    seed: bytes,
+    fate: _Fate | None,
+    instead: Mapping[str, str] | None = None,
 ) -> Verdict:
     # A policy (names that an exercise forbids) belongs here: before any probe, on the syntax trees.
     if fate is not None and fate.died:
         return withheld(exercise, fate.verdict, fate.note)
     runs = exercise.runs(seed)
     try:
-        flat = session.probe(exercise.name, [run for row in runs for run in row])
+        flat = session.probe(exercise.name, [run for row in runs for run in row], instead)
     except WorkerDied as death:
         return withheld(exercise, _REASONS[death.reason], f"A call of it {death.detail}.")
     if flat is None:

@@ -7,8 +7,10 @@ field, and may still be a lie: it decides nothing. A process that breaks the pro
 What runs inside sees the system's libraries, the interpreter, its packages and the student's side
 of `autograder`, all read-only, and a /tmp of its own. It has no network, no capabilities, its own
 process ids, and dies as a whole: killing the namespace's first process kills all that it started.
+A warm process, itself in bubblewrap, forks one such child per submission; `warm` says how.
 """
 
+import atexit
 import contextlib
 import importlib.util
 import json
@@ -17,12 +19,14 @@ import re
 import select
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import sysconfig
 import tempfile
+import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cache
 from importlib.machinery import PathFinder
@@ -32,7 +36,7 @@ from typing import Any
 import numpy as np
 
 from autograder.exercises.declaration import Record, Run
-from autograder.grading import worker
+from autograder.grading import seccomp, warm, worker
 from autograder.grading.student_side import student_side
 from autograder.records import record_from, run_tree
 from autograder.values import MAX_BYTES, Array, decode, encode
@@ -91,15 +95,131 @@ class WorkerDied(Exception):
         self.reason, self.detail = reason, detail
 
 
+@dataclass(frozen=True)
+class _First:
+    """The first process of a sandbox: its number here, and a descriptor that stays its own."""
+
+    pid: int | None = None
+    pidfd: int | None = None
+
+
+class SandboxLost(RuntimeError):
+    """The warm process is gone, through no fault of the code in the sandbox. Try again."""
+
+
+class _Warm:
+    """The process that forks the sandboxes of this one; ends when this one ends, however it ends.
+
+    Its control socket belongs to this process alone, and so does the pipe whose closing makes the
+    kernel kill it.
+    """
+
+    def __init__(self, isolation: str):
+        self.isolation = isolation
+        self.said = tempfile.TemporaryFile()  # noqa: SIM115  (closed in close())
+        self.lock = threading.Lock()
+        self.control, control_end = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        life_end, self.life = os.pipe()
+        try:
+            self.process = subprocess.Popen(
+                self._command(control_end.fileno(), life_end),
+                stdin=subprocess.DEVNULL,
+                stdout=self.said,
+                stderr=self.said,
+                pass_fds=(control_end.fileno(), life_end),
+                env=_ENVIRONMENT,  # the sandbox's first process keeps what it was started with
+                cwd="/",
+                start_new_session=True,
+            )
+        except BaseException:
+            self.control.close()
+            os.close(self.life)
+            raise
+        finally:
+            control_end.close()
+            os.close(life_end)
+
+    def _command(self, control: int, life: int) -> list[str]:
+        config: dict[str, Any] = {"control": control, "life": life}
+        if self.isolation == "none":
+            root = Path(worker.__file__).resolve().parents[2]
+            config |= {"course": str(root), "readable": [], "isolated": False}
+            return [sys.executable, "-I", "-B", warm.__file__, json.dumps(config)]
+        bwrap = _bwrap()
+        mounts, readable = _mounts()
+        config |= {"course": _COURSE, "readable": readable, "isolated": True}
+        options = [*_NAMESPACES, *mounts]
+        for name, value in _ENVIRONMENT.items():
+            options += ["--setenv", name, value]
+        program = [sys.executable, "-I", "-B", f"{_COURSE}/warm.py", json.dumps(config)]
+        return [bwrap, *options, "--", *program]
+
+    def order(self, order: Mapping[str, Any], fds: Sequence[int]) -> None:
+        """Ask for a child that has these descriptors. Raises `OSError` if there is nobody to."""
+        with self.lock:
+            socket.send_fds(self.control, [json.dumps(order).encode()], list(fds))
+
+    def words(self) -> str:
+        """What it and bubblewrap wrote on standard error."""
+        return os.pread(self.said.fileno(), 20_000, 0).decode("utf-8", "replace")
+
+    def gone(self) -> bool:
+        return self.process.poll() is not None
+
+    def close(self) -> None:
+        """End it, and with it all its children."""
+        if self.life >= 0:
+            os.close(self.life)
+            self.life = -1
+            self.control.close()
+            self.process.wait()
+            self.said.close()
+
+
+_WARM: dict[tuple, _Warm] = {}  # by process, isolation, and bubblewrap's path
+_WARM_LOCK = threading.Lock()
+
+
+def _warm_process(isolation: str) -> _Warm:
+    """This process's warm process, started if there is none. Raises `IsolationError`."""
+    key = (os.getpid(), isolation, _bwrap() if isolation != "none" else None)
+    with _WARM_LOCK:
+        found = _WARM.get(key)
+        if found is None or found.gone():
+            if found is not None:
+                found.close()
+            found = _WARM[key] = _Warm(isolation)
+        return found
+
+
+def warm_up(isolation: str = "bwrap") -> None:
+    """Start the warm process in the background, so that the first worker waits less for it."""
+    _warm_process(isolation)
+
+
+@atexit.register
+def close_warm_processes() -> None:
+    """End the warm processes that this process has started."""
+    with _WARM_LOCK:
+        for key in [key for key in _WARM if key[0] == os.getpid()]:
+            _WARM.pop(key).close()
+
+
 class Worker:
     """A process that executes cells and probes what they define. A context manager.
 
-    It starts at once and in the background; the first request waits until it is up. The thread that
-    makes it must live as long as it does (the kernel ties the sandbox's life to that thread's).
-    Raises `IsolationError` where it cannot be isolated, `ValueError` for an unknown isolation.
+    A warm process, one for all workers of this process, forks it at once and in the background; the
+    first request waits until it is up. `layers` is for tests, which leave one out. Raises
+    `IsolationError` where it cannot be isolated, `ValueError` for an unknown isolation.
     """
 
-    def __init__(self, isolation: str = "bwrap", limits: Limits | None = None, device: str = "cpu"):
+    def __init__(
+        self,
+        isolation: str = "bwrap",
+        limits: Limits | None = None,
+        device: str = "cpu",
+        layers: Collection[str] = warm.LAYERS,
+    ):
         if isolation not in ISOLATIONS:
             raise ValueError(f"isolation is one of {', '.join(ISOLATIONS)}, not {isolation!r}")
         if isolation != "none" and device != "cpu":  # a verdict of "crash" would be a lie
@@ -109,52 +229,45 @@ class Worker:
         self.limits = limits or Limits()
         self.isolation, self.device = isolation, device
         self.landlock = False
-        self._count, self._up, self._said = 0, False, ""
-        self._first: int | None = None  # a pidfd of the namespace's first process
+        self._count, self._up, self._first = 0, False, _First()
         self._watched = time.monotonic()
-        self._stderr = tempfile.TemporaryFile()  # noqa: SIM115  (closed in close())
         self._folder: tempfile.TemporaryDirectory | None = None
+        if isolation == "none":
+            self._folder, layers = tempfile.TemporaryDirectory(prefix="autograder-"), ["limits"]
+        order = {
+            "limits": asdict(self.limits),
+            "layers": list(layers),
+            "folder": self._folder and self._folder.name,
+            "seconds": self.limits.total_seconds + self.limits.start_seconds,
+        }
         request_end, self._requests = os.pipe()
         self._replies, reply_end = os.pipe()
-        self._info, info_end = os.pipe()
-        inside = [request_end, reply_end, info_end]
+        self._report, report_end = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         try:
-            self._process = subprocess.Popen(
-                self._command(request_end, reply_end, info_end),
-                stdin=subprocess.DEVNULL,
-                stdout=self._stderr,
-                stderr=self._stderr,
-                pass_fds=inside,
-                env=_ENVIRONMENT,  # the sandbox's first process keeps what it was started with
-                cwd=self._folder.name if self._folder else "/",
-                start_new_session=True,
-            )
+            self._warm = self._ordered(order, (request_end, reply_end, report_end.fileno()))
         except BaseException:
-            for fd in (self._requests, self._replies, self._info):
-                os.close(fd)
+            os.close(self._requests)
+            os.close(self._replies)
+            self._report.close()
             raise
         finally:
-            for fd in inside:
-                os.close(fd)
+            os.close(request_end)
+            os.close(reply_end)
+            report_end.close()
         os.set_blocking(self._requests, False)
         os.set_blocking(self._replies, False)
 
-    def _command(self, requests: int, replies: int, info: int) -> list[str]:
-        config: dict[str, Any] = {"requests": requests, "replies": replies}
-        config["limits"] = asdict(self.limits)
-        if self.isolation == "none":
-            self._folder = tempfile.TemporaryDirectory(prefix="autograder-")
-            root = Path(worker.__file__).resolve().parents[2]
-            config |= {"course": str(root), "readable": []}
-            return [sys.executable, "-I", "-B", worker.__file__, json.dumps(config)]
-        mounts, readable = _mounts(self.limits.tmp_mb)
-        config |= {"course": _COURSE, "readable": readable}
-        bwrap = _bwrap()
-        options = ["--info-fd", str(info), *_namespaces(bwrap), *mounts]
-        for name, value in _ENVIRONMENT.items():
-            options += ["--setenv", name, value]
-        program = [sys.executable, "-I", "-B", f"{_COURSE}/worker.py", json.dumps(config)]
-        return [bwrap, *options, "--", *program]
+    def _ordered(self, order: Mapping[str, Any], fds: Sequence[int]) -> _Warm:
+        for last in (False, True):
+            found = _warm_process(self.isolation)
+            try:
+                found.order(order, fds)
+                return found
+            except OSError:  # it has ended since we asked
+                found.process.wait()
+                if last:
+                    raise IsolationError(_why_not_up(found.words(), "it ended at once")) from None
+        raise AssertionError
 
     def __enter__(self) -> "Worker":
         return self
@@ -185,12 +298,21 @@ class Worker:
         return records and records[0]
 
     def probe_all(
-        self, name: str, runs: Sequence[Run], seconds: float | None = None
+        self,
+        name: str,
+        runs: Sequence[Run],
+        seconds: float | None = None,
+        instead: Mapping[str, str] | None = None,
     ) -> list[Record] | None:
-        """Make some runs, in one message, within `seconds` together. Raises `WorkerDied`."""
+        """Make some runs, in one message, within `seconds` together. Raises `WorkerDied`.
+
+        `instead` names blocks of the course ("autograder.blocks:…") that stand in, for these runs,
+        for what the student's names stand for.
+        """
         trees = [run_tree(run) for run in runs]
         reply = self._ask(
-            {"op": "probe", "name": name, "runs": trees, "device": self.device},
+            {"op": "probe", "name": name, "runs": trees, "device": self.device}
+            | {"instead": dict(instead or {})},
             self.limits.probe_seconds if seconds is None else seconds,
         )
         return self._read(lambda trees: _records(trees, len(runs)), reply.get("records"))
@@ -199,16 +321,35 @@ class Worker:
         """Wait until the process can take a request. Raises `IsolationError`."""
         if self._up:
             return
+        deadline = time.monotonic() + self.limits.start_seconds
         try:
-            hello = self._receive(time.monotonic() + self.limits.start_seconds)
+            self._first = _First(*self._told(deadline))
+            hello = self._receive(deadline)
+            problem = hello.get("error")
         except TimeoutError:
+            problem = f"it took more than {self.limits.start_seconds:g} s"
+        except (WorkerDied, SandboxLost, OSError) as death:
+            problem = getattr(death, "detail", str(death))
+        if problem is not None:
+            words = self._warm.words() if self._gone() else ""
             self.close()
-            raise IsolationError(f"the sandbox did not start: {self._said}") from None
-        except WorkerDied as death:
-            raise IsolationError(self._why_not_up(death)) from None
+            raise IsolationError(_why_not_up(words, str(problem)))
         self.landlock, self._up = hello.get("landlock") is True, True
-        if self.isolation != "none":
-            self._first = os.pidfd_open(json.loads(os.read(self._info, 4096))["child-pid"])
+
+    def _told(self, deadline: float) -> tuple[int, int]:
+        """The child's process id, as seen from here, and a pidfd, from the warm process."""
+        self._report.settimeout(max(0.01, deadline - time.monotonic()))
+        message, fds, _, _ = socket.recv_fds(self._report, warm.MESSAGE, 1)
+        if not fds:
+            raise OSError("the warm process has ended")
+        known = Path(f"/proc/self/fdinfo/{fds[0]}").read_text()
+        return int(known.partition("\nPid:")[2].split()[0]), fds[0]
+
+    def _gone(self) -> bool:
+        """Whether the warm process is gone, or goes within a moment."""
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._warm.process.wait(0.5)
+        return self._warm.gone()
 
     def _ask(self, request: dict[str, Any], seconds: float) -> dict[str, Any]:
         self.wait_until_up()
@@ -284,22 +425,31 @@ class Worker:
     # --- what it uses, and its end ---
 
     def _watch(self) -> None:
-        pids = _family(self._process.pid)
+        pids = _family(self._first.pid) if self._first.pid else []
         if len(pids) > self.limits.processes:
             self._die("crash", f"started more than {self.limits.processes} processes")
-        used = sum(map(_resident_mb, pids))
-        if used > self.limits.memory_mb:
-            self._die("memory", f"used more than {self.limits.memory_mb} MB of memory")
+        if sum(map(_resident_mb, pids)) > self.limits.memory_mb:  # shared pages counted twice
+            used = sum(map(_proportional_mb, pids))
+            if used > self.limits.memory_mb:
+                self._die("memory", f"used more than {self.limits.memory_mb} MB of memory")
 
     def _die(self, reason: str, detail: str) -> Any:
         self.close()
         raise WorkerDied(reason, detail)
 
     def _post_mortem(self) -> tuple[str, str]:
+        """Why a pipe has closed. Raises `SandboxLost` if the warm process is the reason."""
+        self._report.settimeout(5)
         try:
-            status = self._process.wait(5)
-        except subprocess.TimeoutExpired:
+            told = self._report.recv(warm.MESSAGE)
+        except TimeoutError:
             return "crash", "closed its connection to the judge"
+        except OSError:
+            told = b""
+        if not told:
+            self.close()
+            raise SandboxLost("the warm process has ended")
+        status = json.loads(told)["status"]
         number = status - 128 if status > 128 else -status if status < 0 else 0
         if status == worker.MEMORY_EXIT:
             return "memory", f"used more than {self.limits.memory_mb} MB of memory"
@@ -312,39 +462,36 @@ class Worker:
         except ValueError:
             return "crash", f"ended its process (exit status {status})"
 
-    def _why_not_up(self, death: WorkerDied) -> str:
-        last = self._said.strip().splitlines()[-1].strip() if self._said.strip() else death.detail
-        if not (last.startswith("bwrap:") and ("namespace" in last or "uid map" in last)):
-            return f"the sandbox did not start: {last}"
-        return (
-            f"bubblewrap cannot make a sandbox here ({last}). User namespaces must be allowed: "
-            "sudo sysctl -w kernel.unprivileged_userns_clone=1 "
-            "kernel.apparmor_restrict_unprivileged_userns=0"
-        )
-
     def close(self) -> None:
         """Kill the process with all that it started, and wait until all of it is gone."""
         if self._requests < 0:
             return
-        with contextlib.suppress(ProcessLookupError):
-            if self._first is not None:
-                signal.pidfd_send_signal(self._first, signal.SIGKILL)
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(self._process.pid, signal.SIGKILL)
-        self._process.wait()
-        if self._first is not None:
+        if self._first.pidfd is not None:
+            with contextlib.suppress(ProcessLookupError):
+                if self.isolation == "none":
+                    os.killpg(self._first.pid, signal.SIGKILL)
+                signal.pidfd_send_signal(self._first.pidfd, signal.SIGKILL)
             poll = select.poll()
-            poll.register(self._first, select.POLLIN)
+            poll.register(self._first.pidfd, select.POLLIN)
             poll.poll(10_000)  # a namespace's first process goes last
-            os.close(self._first)
-        for fd in (self._requests, self._replies, self._info):
+            os.close(self._first.pidfd)
+        self._report.close()  # the warm process kills it if we did not, and buries it
+        for fd in (self._requests, self._replies):
             os.close(fd)
-        self._requests, self._first = -1, None
-        self._stderr.seek(0)
-        self._said = self._stderr.read(20_000).decode("utf-8", "replace")
-        self._stderr.close()
+        self._requests, self._first = -1, _First()
         if self._folder:
             self._folder.cleanup()
+
+
+def _why_not_up(words: str, otherwise: str) -> str:
+    last = words.strip().splitlines()[-1].strip() if words.strip() else otherwise
+    if not any(word in last for word in ("namespace", "uid map", "Operation not permitted")):
+        return f"the sandbox did not start: {last}"
+    return (
+        f"bubblewrap cannot make a sandbox here ({last}). User namespaces must be allowed: "
+        "sudo sysctl -w kernel.unprivileged_userns_clone=1 "
+        "kernel.apparmor_restrict_unprivileged_userns=0"
+    )
 
 
 # --- the sandbox's walls ---
@@ -360,21 +507,20 @@ def _bwrap() -> str:
     return found
 
 
-@cache
-def _namespaces(bwrap: str) -> tuple[str, ...]:
-    text = subprocess.run([bwrap, "--help"], capture_output=True, text=True, check=False)
-    options = ["--unshare-user", "--unshare-all", "--uid", "1000", "--gid", "1000"]
-    if "--disable-userns" in text.stdout + text.stderr:  # since bubblewrap 0.8
-        options += ["--disable-userns"]
-    options += ["--hostname", "sandbox", "--die-with-parent", "--new-session"]
-    return (*options, "--cap-drop", "ALL", "--clearenv", "--chdir", "/tmp")
+# The warm process is root of bubblewrap's user namespace, so that it can make namespaces for its
+# children (and, to map a user in them, needs the second capability); a child has none of that.
+_NAMESPACES = (
+    "--unshare-user", "--unshare-all", "--uid", "0", "--gid", "0", "--hostname", "sandbox",
+    "--new-session", "--cap-drop", "ALL", "--cap-add", "CAP_SYS_ADMIN", "--cap-add", "CAP_SETFCAP",
+    "--clearenv", "--chdir", "/tmp",
+)  # fmt: skip
 
 
 @cache
-def _mounts(tmp_mb: int) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def _mounts() -> tuple[tuple[str, ...], tuple[str, ...]]:
     """bubblewrap's options for what can be seen inside, and the paths that can be read there."""
     options = ["--proc", "/proc", "--dev", "/dev", "--remount-ro", "/dev"]
-    options += ["--size", str(tmp_mb << 20), "--tmpfs", "/tmp"]  # first: this may all lie in /tmp
+    options += ["--size", str(16 << 20), "--tmpfs", "/tmp"]  # first: this may all lie in /tmp
     readable: list[str] = [_COURSE]
 
     def show(path: str | Path, at: str | None = None) -> None:
@@ -409,7 +555,8 @@ def _mounts(tmp_mb: int) -> tuple[tuple[str, ...], tuple[str, ...]]:
         cached = Path(importlib.util.cache_from_source(path)) if path.suffix == ".py" else None
         if cached and cached.exists():
             show(cached, f"{_COURSE}/autograder/__pycache__/{cached.name}")
-    show(worker.__file__, f"{_COURSE}/worker.py")
+    for module in (warm, worker, seccomp):
+        show(module.__file__, f"{_COURSE}/{module.__name__.rpartition('.')[2]}.py")
     for path in _font_lists():
         options += ["--ro-bind", str(path), f"/tmp/.cache/matplotlib/{path.name}"]
     options += ["--remount-ro", "/"]
@@ -467,6 +614,17 @@ def _resident_mb(pid: int) -> float:
     except (OSError, IndexError, ValueError):
         return 0.0
     return pages * os.sysconf("SC_PAGE_SIZE") / (1 << 20)
+
+
+def _proportional_mb(pid: int) -> float:
+    """What a process uses, pages that it shares with others counted in part."""
+    try:
+        text = Path(f"/proc/{pid}/smaps_rollup").read_text()
+        return int(text.partition("\nPss:")[2].split()[0]) / 1024
+    except FileNotFoundError:
+        return 0.0
+    except (OSError, IndexError, ValueError):
+        return _resident_mb(pid)
 
 
 # --- what comes out, rebuilt ---

@@ -1,12 +1,12 @@
-"""Runs a student's cells and probes what they define; started by `sandbox.Worker`.
+"""Runs a student's cells and probes what they define; forked by `warm`, once per submission.
 
 TRUST BOUNDARY. This process runs hostile code, and everything in it may be that code's: nothing it
 sends is believed, and nothing worth having ever comes here. It is given cells and arguments; it
 gives back outputs and values. It imports the student's side of `autograder` only.
 
 It speaks over two pipes: a message is its length in 8 bytes and then the bytes of `values.encode`;
-each request gets one reply that bears the request's number. Before the first request the process
-limits itself (resources, and Landlock where the kernel and `sandlock` are there), for good.
+each request gets one reply that bears the request's number. All that limits the process was done
+before `serve` is called.
 """
 
 import base64
@@ -16,7 +16,8 @@ import os
 import resource
 import struct
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 MEMORY_EXIT = 86  # the exit status that says: out of memory
@@ -241,35 +242,54 @@ class Session:
         if request["name"] not in self.shell.user_ns:
             return {"records": None}
         answer, trees = self.shell.user_ns[request["name"]], []
-        for tree in request["runs"]:
-            try:
-                record = record_tree(probe(answer, run_from(tree), request["device"]))
-                encode(record)
-            except MemoryError:
-                raise
-            except BaseException as error:  # noqa: BLE001  (what came back resists being read)
-                raised = [[type(error).__name__], "its result cannot be read", "", "call"]
-                empty = {"values": (), "gradients": {}, "changed": {}, "side_effects": []}
-                record = record_tree(record_from(empty | {"raised": raised}))
-            trees.append(record)
+        with self.standing_in(request["instead"], request["device"]):
+            for tree in request["runs"]:
+                try:
+                    record = record_tree(probe(answer, run_from(tree), request["device"]))
+                    encode(record)
+                except MemoryError:
+                    raise
+                except BaseException as error:  # noqa: BLE001  (it resists being read)
+                    raised = [[type(error).__name__], "its result cannot be read", "", "call"]
+                    empty = {"values": (), "gradients": {}, "changed": {}, "side_effects": []}
+                    record = record_tree(record_from(empty | {"raised": raised}))
+                trees.append(record)
         return {"records": trees}
 
+    @contextmanager
+    def standing_in(self, instead: Mapping[str, str], device: str) -> Iterator[None]:
+        """Put the course's own blocks in the place of some of the student's names for a while."""
+        from autograder.probe import materialise
+        from autograder.values import Recipe
 
-def main() -> None:
-    config = json.loads(sys.argv[1])
-    requests, replies = config["requests"], config["replies"]
-    for fd in (requests, replies):
-        os.set_inheritable(fd, False)
-    sys.path.insert(0, config["course"])
-    limit_resources(config["limits"])
-    landlock = confine(config["readable"]) if config["readable"] else False
+        names, missing = self.shell.user_ns, object()
+        before = {name: names.get(name, missing) for name in instead}
+        names.update({name: materialise(Recipe(of), device) for name, of in instead.items()})
+        try:
+            yield
+        finally:
+            for name, value in before.items():
+                if value is missing:
+                    names.pop(name, None)
+                else:
+                    names[name] = value
 
-    from autograder.values import decode, encode
 
-    session, own = Session(int(config["limits"]["output_bytes"])), os.getpid()
-    null = os.open(os.devnull, os.O_RDWR)
-    for fd in (0, 1, 2):  # what is written below Python goes nowhere
-        os.dup2(null, fd)
+def say(replies: int, tree: Mapping[str, Any]) -> None:
+    """Send one message."""
+    from autograder.values import encode
+
+    message = encode(tree)
+    view = memoryview(FRAME.pack(len(message)) + message)
+    while view:
+        view = view[os.write(replies, view) :]
+
+
+def serve(session: Session, requests: int, replies: int, hello: Mapping[str, Any]) -> None:
+    """Say `hello`, then answer requests until the judge closes the door. Does not return."""
+    from autograder.values import decode
+
+    own = os.getpid()
 
     def read(size: int) -> bytes:
         parts = []
@@ -281,22 +301,13 @@ def main() -> None:
             size -= len(part)
         return b"".join(parts)
 
-    def write(message: bytes) -> None:
-        view = memoryview(FRAME.pack(len(message)) + message)
-        while view:
-            view = view[os.write(replies, view) :]
-
-    write(encode({"id": 0, "landlock": landlock}))
+    say(replies, {"id": 0, **hello})
     while True:
         request = decode(read(FRAME.unpack(read(FRAME.size))[0]))
         try:
-            message = encode({"id": request["id"]} | session.answer(request))
+            answer = {"id": request["id"]} | session.answer(request)
+            if os.getpid() != own:
+                os._exit(0)  # a child that the student's code forked and did not end
+            say(replies, answer)
         except MemoryError:
             os._exit(MEMORY_EXIT)
-        if os.getpid() != own:
-            os._exit(0)  # a child that the student's code forked and did not end
-        write(message)
-
-
-if __name__ == "__main__":
-    main()

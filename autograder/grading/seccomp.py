@@ -1,0 +1,132 @@
+"""The system calls that a student's process may not make: a seccomp filter, assembled here.
+
+TRUST BOUNDARY. Installed by trusted code before any student's code runs, and for good: the process
+and all that it starts keep it. What is refused is either a way out of the other walls (new
+namespaces, mounts, other processes' memory, the kernel's rarely used parts) or a way around the
+memory limit (memory that is in no process's account). A call that this table does not know, because
+the kernel is newer than it, is answered as one that the kernel does not have.
+"""
+
+import ctypes
+import errno
+import os
+import platform
+import struct
+
+# Numbers on x86-64 and on aarch64 (-1: no such call there), from the kernel's headers.
+REFUSED = {
+    # other processes
+    "ptrace": (101, 117), "process_vm_readv": (310, 270), "process_vm_writev": (311, 271),
+    "kcmp": (312, 272), "pidfd_getfd": (438, 438), "process_madvise": (440, 440),
+    "process_mrelease": (448, 448), "migrate_pages": (256, 238), "move_pages": (279, 239),
+    # namespaces and mounts
+    "unshare": (272, 97), "setns": (308, 268), "mount": (165, 40), "umount2": (166, 39),
+    "pivot_root": (155, 41), "chroot": (161, 51), "open_tree": (428, 428),
+    "move_mount": (429, 429), "fsopen": (430, 430), "fsconfig": (431, 431), "fsmount": (432, 432),
+    "fspick": (433, 433), "mount_setattr": (442, 442), "name_to_handle_at": (303, 264),
+    "open_by_handle_at": (304, 265),
+    # memory that is in no process's account
+    "memfd_create": (319, 279), "memfd_secret": (447, 447), "shmget": (29, 194),
+    "shmat": (30, 196), "shmctl": (31, 195), "msgget": (68, 186), "semget": (64, 190),
+    "mq_open": (240, 180), "remap_file_pages": (216, 234), "io_setup": (206, 0),
+    "vmsplice": (278, 75),
+    # doors to large or rarely used parts of the kernel
+    "keyctl": (250, 219), "add_key": (248, 217), "request_key": (249, 218), "bpf": (321, 280),
+    "perf_event_open": (298, 241), "userfaultfd": (323, 282), "io_uring_setup": (425, 425),
+    "io_uring_enter": (426, 426), "io_uring_register": (427, 427), "fanotify_init": (300, 262),
+    "personality": (135, 92), "modify_ldt": (154, -1), "cachestat": (451, 451),
+    "lookup_dcookie": (212, 18), "uselib": (134, -1), "ustat": (136, -1), "sysfs": (139, -1),
+    # the machine as a whole
+    "kexec_load": (246, 104), "kexec_file_load": (320, 294), "reboot": (169, 142),
+    "swapon": (167, 224), "swapoff": (168, 225), "init_module": (175, 105),
+    "finit_module": (313, 273), "delete_module": (176, 106), "quotactl": (179, 60),
+    "quotactl_fd": (443, 443), "acct": (163, 89), "syslog": (103, 116), "iopl": (172, -1),
+    "ioperm": (173, -1), "vhangup": (153, 58), "settimeofday": (164, 170),
+    "clock_settime": (227, 112), "adjtimex": (159, 171), "clock_adjtime": (305, 266),
+    "sethostname": (170, 161), "setdomainname": (171, 162),
+}  # fmt: skip
+_SOCKET, _SOCKETPAIR = (41, 198), (53, 199)
+_CLONE, _CLONE3, _MMAP, _IOCTL = (56, 220), (435, 435), (9, 222), (16, 29)
+_LAST = 466  # the newest call in the headers that this table was made from (Linux 6.13)
+_ARCHITECTURES = {"x86_64": (0, 0xC000003E), "aarch64": (1, 0xC00000B7)}
+_X32 = 0x40000000  # x86-64's second set of numbers
+_NAMESPACES = 0x7E020000  # CLONE_NEW*
+_SHARED_ANONYMOUS = 0x21
+_TERMINAL = (0x5412, 0x541C)  # TIOCSTI, TIOCLINUX: typing on somebody's terminal
+
+_LOAD, _AND = 0x20, 0x54
+_IF_EQUAL, _IF_ABOVE, _IF_ANY, _RETURN = 0x15, 0x25, 0x45, 0x06
+_ALLOW, _KILL, _ERROR = 0x7FFF0000, 0x80000000, 0x00050000
+_NUMBER, _ARCHITECTURE, _ARGUMENTS = 0, 4, 16  # where they stand in the kernel's seccomp_data
+_NO_NEW_PRIVILEGES, _SECCOMP, _FILTER = 38, 22, 2
+
+
+class Unsupported(OSError):
+    """There is no filter for this kind of machine, or the kernel takes none."""
+
+
+def program(machine: str) -> list[tuple[int, int, int, int]]:
+    """The filter's instructions: code, steps to skip if true, if false, operand."""
+    if machine not in _ARCHITECTURES:
+        raise Unsupported(errno.ENOSYS, f"no seccomp filter for {machine}: x86-64 and aarch64 only")
+    column, architecture = _ARCHITECTURES[machine]
+
+    def refuse(number: int) -> tuple[int, int, int, int]:
+        return (_RETURN, 0, 0, _ERROR | number)
+
+    def argument(index: int) -> tuple[int, int, int, int]:
+        return (_LOAD, 0, 0, _ARGUMENTS + 8 * index)  # its lower half
+
+    def when(call: tuple[int, int], *steps: tuple[int, int, int, int]) -> list:
+        reload = (_LOAD, 0, 0, _NUMBER)
+        return [(_IF_EQUAL, 0, len(steps) + 1, call[column]), *steps, reload]
+
+    made = [
+        (_LOAD, 0, 0, _ARCHITECTURE),
+        (_IF_EQUAL, 1, 0, architecture),
+        (_RETURN, 0, 0, _KILL),
+        (_LOAD, 0, 0, _NUMBER),
+        (_IF_ABOVE, 0, 1, _X32 - 1),
+        (_RETURN, 0, 0, _KILL),
+        (_IF_ABOVE, 0, 1, _LAST),
+        refuse(errno.ENOSYS),
+    ]
+    for numbers in REFUSED.values():
+        if numbers[column] >= 0:
+            made += [(_IF_EQUAL, 0, 1, numbers[column]), refuse(errno.EPERM)]
+    made += [(_IF_EQUAL, 0, 1, _CLONE3[column]), refuse(errno.ENOSYS)]  # then clone is called
+    made += [(_IF_EQUAL, 0, 1, _SOCKET[column]), refuse(errno.EAFNOSUPPORT)]
+    made += when(
+        _SOCKETPAIR, argument(0), (_IF_EQUAL, 1, 0, 1), refuse(errno.EAFNOSUPPORT)
+    )  # AF_UNIX, which event loops use
+    made += when(_CLONE, argument(0), (_IF_ANY, 0, 1, _NAMESPACES), refuse(errno.EPERM))
+    made += when(
+        _MMAP,
+        argument(3),
+        (_AND, 0, 0, _SHARED_ANONYMOUS),
+        (_IF_EQUAL, 0, 1, _SHARED_ANONYMOUS),
+        refuse(errno.ENOMEM),
+    )
+    for request in _TERMINAL:
+        made += when(_IOCTL, argument(1), (_IF_EQUAL, 0, 1, request), refuse(errno.EPERM))
+    return [*made, (_RETURN, 0, 0, _ALLOW)]
+
+
+def install() -> None:
+    """Put the filter on this process, for good. Raises `OSError`, of which `Unsupported` is one."""
+    code = b"".join(struct.pack("=HBBI", *step) for step in program(platform.machine()))
+    room = ctypes.create_string_buffer(code, len(code))
+
+    class Program(ctypes.Structure):
+        _fields_ = [("length", ctypes.c_ushort), ("filter", ctypes.c_void_p)]
+
+    libc = ctypes.CDLL(None, use_errno=True)
+    whole = Program(len(code) // 8, ctypes.addressof(room))
+    nothing = ctypes.c_ulong(0)
+    for what, value, more in (
+        (_NO_NEW_PRIVILEGES, ctypes.c_ulong(1), nothing),
+        (_SECCOMP, ctypes.c_ulong(_FILTER), ctypes.byref(whole)),
+    ):
+        if libc.prctl(what, value, more, nothing, nothing):
+            error = ctypes.get_errno()
+            raise Unsupported(error, f"the kernel takes no seccomp filter: {os.strerror(error)}")
