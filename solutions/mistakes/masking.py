@@ -1728,9 +1728,9 @@ def heads_counted_for_positions(attention, x, cache=None):
 
 
 @ATTEND_WITH_CACHE.mistake
-def put_into_eval_mode(attention, x, cache=None):
-    """attention.eval() changes the caller's module for good: training goes on without dropout. The
-    mode is for whoever calls to choose.
+def mode_of_the_module_changed(attention, x, cache=None):
+    """attention.eval() or attention.train() changes the caller's module for good: its dropout is
+    off or on from then on. The mode is for whoever calls to choose.
     """
     attention.eval()
     return right.attend_with_cache(attention, x, cache)
