@@ -1,0 +1,188 @@
+"""Residual connections and layer normalisation: what keeps a deep stack of layers trainable.
+
+Sources: K. He et al., "Deep residual learning for image recognition" (2016); J. L. Ba, J. R. Kiros,
+G. E. Hinton, "Layer normalization" (2016); A. Vaswani et al., "Attention is all you need" (2017),
+sections 3.1 and 3.3; R. Xiong et al., "On layer normalization in the Transformer architecture"
+(2020); D. Hendrycks, K. Gimpel, "Gaussian error linear units" (2016); G. Huang et al., "Deep
+networks with stochastic depth" (2016); N. Kitaev, Ł. Kaiser, A. Levskaya, "Reformer" (2020).
+"""
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float
+from torch import Tensor, nn
+
+
+class LayerNorm(nn.Module):
+    """Layer normalisation: each token gets mean 0 and variance 1, then a scale and a shift.
+
+    Parameters `weight` (γ, ones at first) and `bias` (β, zeros at first), both
+    `(d_model,)`. Source: Ba, Kiros, Hinton (2016), equation 4.
+    """
+
+    def __init__(self, d_model: int, eps: float = 1e-5):
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(d_model))
+        self.bias = nn.Parameter(torch.zeros(d_model))
+        self.eps = eps
+
+    def forward(self, x: Float[Tensor, "*batch d_model"]) -> Float[Tensor, "*batch d_model"]:
+        """Normalise over the last axis, the features: (x − μ) / √(σ² + ε) · γ + β.
+
+        Shapes: x `(..., d_model)` → the same; any leading axes, or none. σ² is the mean
+        squared deviation (divided by d_model, not d_model − 1), and ε = `eps` is added to it
+        under the root. A token whose features are all equal comes out as the bias.
+        """
+        ### BEGIN SOLUTION
+        mean = x.mean(dim=-1, keepdim=True)  # (..., 1)
+        variance = (x - mean).square().mean(dim=-1, keepdim=True)  # (..., 1)
+        return (x - mean) / torch.sqrt(variance + self.eps) * self.weight + self.bias
+        ### END SOLUTION
+
+
+def layer_norm_backward(
+    grad_output: Float[Tensor, "*batch d_model"],
+    x: Float[Tensor, "*batch d_model"],
+    weight: Float[Tensor, "d_model"],
+    eps: float = 1e-5,
+) -> tuple[Float[Tensor, "*batch d_model"], Float[Tensor, "d_model"], Float[Tensor, "d_model"]]:
+    """The backward pass of layer normalisation, from its formula, without autograd.
+
+    `grad_output` is the gradient of a loss with respect to the layer's output. Shapes:
+    grad_output and x `(..., d_model)`, weight `(d_model,)` → `(grad_x, grad_weight,
+    grad_bias)`, of the shapes of x, weight and bias. The last two are sums over all tokens.
+    It works on any tensors, those made under `torch.inference_mode()` included.
+    """
+    ### BEGIN SOLUTION
+    mean = x.mean(dim=-1, keepdim=True)  # (..., 1)
+    inverse = torch.rsqrt(x.var(dim=-1, correction=0, keepdim=True) + eps)  # (..., 1)
+    normed = (x - mean) * inverse  # (..., d_model)
+    grad = grad_output * weight  # (..., d_model), the gradient of `normed`
+    along = (grad * normed).mean(dim=-1, keepdim=True)  # (..., 1)
+    grad_x = inverse * (grad - grad.mean(dim=-1, keepdim=True) - normed * along)
+    tokens = grad_output.reshape(-1, x.shape[-1])  # (tokens, d_model)
+    return grad_x, (tokens * normed.reshape(tokens.shape)).sum(dim=0), tokens.sum(dim=0)
+    ### END SOLUTION
+
+
+def gelu(x: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
+    """The Gaussian error linear unit, exactly: x Φ(x).
+
+    Φ(x) = ½ (1 + erf(x / √2)) is the probability that a standard normal number is below x.
+    Shapes: any → the same. Source: Hendrycks, Gimpel (2016), section 2.
+    """
+    ### BEGIN SOLUTION
+    return 0.5 * x * (1.0 + torch.erf(x / math.sqrt(2.0)))
+    ### END SOLUTION
+
+
+class FeedForward(nn.Module):
+    """The position-wise feed-forward layer: two linear layers and an activation between.
+
+    Parameters: the linear layers `linear1` (d_model to d_ff) and `linear2` (d_ff to
+    d_model). Source: Vaswani et al. (2017), section 3.3.
+    """
+
+    def __init__(
+        self,
+        d_model: int,
+        d_ff: int,
+        dropout: float = 0.0,
+        activation: Callable[[Tensor], Tensor] = torch.relu,
+    ):
+        super().__init__()
+        self.linear1 = nn.Linear(d_model, d_ff)
+        self.linear2 = nn.Linear(d_ff, d_model)
+        self.dropout = nn.Dropout(dropout)
+        self.activation = activation
+
+    def forward(self, x: Float[Tensor, "*batch d_model"]) -> Float[Tensor, "*batch d_model"]:
+        """Apply the same small network to every token.
+
+        Shapes: x `(..., d_model)` → the same; inside, `(..., d_ff)`. Dropout acts between
+        the two linear layers, on what comes out of the activation.
+        """
+        ### BEGIN SOLUTION
+        hidden = self.activation(self.linear1(x))  # (..., d_ff)
+        return self.linear2(self.dropout(hidden))  # (..., d_model)
+        ### END SOLUTION
+
+
+class Residual(nn.Module):
+    """A residual connection with layer normalisation around any sublayer F.
+
+    Parts: `sublayer` (a module or a function that takes x first and returns one tensor of
+    the shape of x) and `norm`. Post-norm, the default: norm(x + dropout(F(x))). With
+    `norm_first`, pre-norm: x + dropout(F(norm(x))). Source: Vaswani et al. (2017), sections
+    3.1 and 5.4, for post-norm; Xiong et al. (2020), section 3.1, for both.
+    """
+
+    def __init__(
+        self,
+        sublayer: Callable[..., Tensor],
+        d_model: int,
+        dropout: float = 0.0,
+        norm_first: bool = False,
+    ):
+        super().__init__()
+        self.sublayer = sublayer
+        self.norm = nn.LayerNorm(d_model)
+        self.dropout = nn.Dropout(dropout)
+        self.norm_first = norm_first
+
+    def forward(
+        self, x: Float[Tensor, "*batch d_model"], *args: Any, **kwargs: Any
+    ) -> Float[Tensor, "*batch d_model"]:
+        """Apply the sublayer, add x, and normalise after or before.
+
+        Shapes: x `(..., d_model)` → the same. All further arguments, a mask for example, go
+        to the sublayer as they are.
+        """
+        ### BEGIN SOLUTION
+        if self.norm_first:
+            return x + self.dropout(self.sublayer(self.norm(x), *args, **kwargs))
+        return self.norm(x + self.dropout(self.sublayer(x, *args, **kwargs)))
+        ### END SOLUTION
+
+
+class DropPath(nn.Module):
+    """Stochastic depth: in training, drop a residual branch for whole samples at random.
+
+    It stands on the branch, x + drop_path(F(x)): for a dropped sample the layer is the
+    identity. Source: Huang et al. (2016), section 3.
+    """
+
+    def __init__(self, p: float = 0.0):
+        super().__init__()
+        self.p = p
+
+    def forward(self, x: Float[Tensor, "batch *rest"]) -> Float[Tensor, "batch *rest"]:
+        """Zero each sample with probability p, and divide those that are kept by 1 − p.
+
+        Shapes: x `(B, ...)` → the same; a sample is x[b], and each has a draw of its own.
+        In eval mode and for p = 0, x as it is.
+        """
+        ### BEGIN SOLUTION
+        one_each = x.new_ones(x.shape[0], *[1] * (x.dim() - 1))  # (B, 1, ...)
+        return x * F.dropout(one_each, self.p, self.training)
+        ### END SOLUTION
+
+
+def chunked_feed_forward(
+    feed_forward: Callable[[Tensor], Tensor], x: Float[Tensor, "batch n d_model"], chunk_size: int
+) -> Float[Tensor, "batch n d_model"]:
+    """Apply a position-wise layer to chunk_size positions at a time: less memory at once.
+
+    Shapes: x `(B, n, d_model)` → the same, equal to `feed_forward(x)`. The chunks are cut
+    along axis 1, the last may be shorter; `chunk_size` 0 means everything in one go.
+    Source: Kitaev, Kaiser, Levskaya (2020), section 3.
+    """
+    ### BEGIN SOLUTION
+    if chunk_size == 0:
+        return feed_forward(x)
+    return torch.cat([feed_forward(chunk) for chunk in x.split(chunk_size, dim=1)], dim=1)
+    ### END SOLUTION

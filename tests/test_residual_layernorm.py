@@ -1,0 +1,469 @@
+"""Chapter 6's references against numbers by hand, central differences, and torch's own layers."""
+
+import math
+from itertools import product
+
+import pytest
+import torch
+import torch.nn.functional as F
+from beartype import beartype
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from jaxtyping import TypeCheckError, jaxtyped
+from torch import nn
+
+from autograder.blocks import MultiHeadAttention
+from solutions import residual_layernorm as ref
+
+PRECISION = pytest.mark.parametrize(
+    ("dtype", "within"), [(torch.float32, 1e-6), (torch.float64, 1e-12)]
+)
+SHAPES = pytest.mark.parametrize("shape", [(8,), (5, 8), (2, 3, 8), (2, 1, 4, 8)])
+NORM_FIRST = pytest.mark.parametrize("norm_first", [False, True])
+
+
+@pytest.fixture(autouse=True)
+def _seeded():
+    torch.manual_seed(61)
+
+
+def close(a, b, within):
+    return a.shape == b.shape and torch.allclose(a, b, rtol=0.0, atol=within)
+
+
+def double(*numbers):
+    return torch.tensor(numbers, dtype=torch.float64)
+
+
+def shaken(module):
+    """The module with parameters that are not what a new one has."""
+    with torch.no_grad():
+        for parameter in module.parameters():
+            parameter.add_(0.3 * torch.randn_like(parameter))
+    return module
+
+
+def same_everywhere(ours, theirs, x, within, *, names=None):
+    """Outputs, gradients of the input and of every parameter agree; `names` maps ours to theirs."""
+    results = []
+    for module in (ours, theirs):
+        leaf = x.detach().clone().requires_grad_()
+        out = module(leaf)
+        slope = torch.cos(torch.arange(out.numel(), dtype=x.dtype)).reshape(out.shape)
+        parameters = dict(module.named_parameters())
+        wanted = [leaf, *parameters.values()]
+        found = torch.autograd.grad((out * slope).sum(), wanted)
+        results.append((out, dict(zip(["x", *parameters], found, strict=True))))
+    (out, mine), (their_out, others) = results
+    return close(out, their_out, within) and all(
+        close(grad, others[(names or {}).get(name, name)], 4 * within)
+        for name, grad in mine.items()
+    )
+
+
+def normal_density(t):
+    return math.exp(-0.5 * t * t) / math.sqrt(2 * math.pi)
+
+
+# --- LayerNorm ----------------------------------------------------------------------------------
+
+
+def test_four_numbers_by_hand():
+    """1, 1, 5, 5: mean 3, variance 4; ε = 0 leaves −1, −1, 1, 1; then times 10, plus 1, 2, 3, 4."""
+    norm = ref.LayerNorm(4, eps=0.0).double()
+    assert close(norm(double(1, 1, 5, 5)), double(-1, -1, 1, 1), 1e-15)
+    norm.load_state_dict({"weight": double(10, 10, 10, 10), "bias": double(1, 2, 3, 4)})
+    assert close(norm(double(1, 1, 5, 5)), double(-9, -8, 13, 14), 1e-14)
+
+
+def test_eps_stands_under_the_root():
+    """Variance 9 and ε = 16 make √25."""
+    norm = ref.LayerNorm(2, eps=16.0).double()
+    assert close(norm(double(-3, 3)), double(-0.6, 0.6), 1e-15)
+
+
+@SHAPES
+@PRECISION
+def test_layer_norm_equals_torchs_forward_and_backward(dtype, within, shape):
+    ours = shaken(ref.LayerNorm(8)).to(dtype)
+    theirs = nn.LayerNorm(8).to(dtype)
+    theirs.load_state_dict(ours.state_dict())
+    assert same_everywhere(ours, theirs, 2 * torch.randn(shape, dtype=dtype) + 1, within)
+
+
+@pytest.mark.parametrize("eps", [1e-12, 1e-5, 0.1, 3.0])
+def test_layer_norm_takes_its_eps(eps):
+    x = 0.1 * torch.randn(4, 6, dtype=torch.float64)
+    assert close(ref.LayerNorm(6, eps).double()(x), F.layer_norm(x, (6,), eps=eps), 1e-13)
+
+
+def test_a_token_of_equal_features_comes_out_as_the_bias():
+    norm = shaken(ref.LayerNorm(5))
+    x = torch.full((2, 3, 5), 7.0, requires_grad=True)
+    out = norm(x)
+    assert torch.equal(out, norm.bias.expand(2, 3, 5))
+    (grad,) = torch.autograd.grad(out.square().sum(), x)
+    assert grad.isfinite().all()
+
+
+@given(
+    st.lists(st.floats(-1e3, 1e3, width=32), min_size=3, max_size=9),
+    st.floats(-1e3, 1e3),
+    st.floats(0.5, 100),
+)
+@settings(deadline=None, max_examples=60)
+def test_layer_norm_does_not_see_a_shift_or_a_scale(numbers, shift, scale):
+    x = double(*numbers)
+    norm = ref.LayerNorm(len(numbers), eps=0.0).double()
+    if x.std() < 1e-3:
+        return
+    assert close(norm(scale * x + shift), norm(x), 1e-6)
+
+
+def test_tokens_do_not_see_each_other():
+    norm, x = shaken(ref.LayerNorm(6)), torch.randn(3, 4, 6)
+    together = norm(x)
+    for b, i in product(range(3), range(4)):
+        assert close(norm(x[b, i]), together[b, i], 1e-6)
+
+
+def test_batch_norm_in_training_normalises_the_other_axes():
+    """What the chapter's picture says: one mean per feature there, one per token here."""
+    x = torch.randn(4, 5, 6) + 3
+    ours = ref.LayerNorm(6)(x)
+    theirs = nn.BatchNorm1d(6).train()(x.transpose(1, 2)).transpose(1, 2)
+    assert close(ours.mean(-1), torch.zeros(4, 5), 1e-5)
+    assert close(theirs.mean((0, 1)), torch.zeros(6), 1e-5)
+    assert theirs.mean(-1).abs().max() > 0.1
+
+
+# --- layer_norm_backward ------------------------------------------------------------------------
+
+
+class Ours(torch.autograd.Function):
+    """torch's forward pass with our backward pass."""
+
+    @staticmethod
+    def forward(ctx, x, weight, bias, eps):
+        ctx.save_for_backward(x, weight)
+        ctx.eps = eps
+        return F.layer_norm(x, x.shape[-1:], weight, bias, eps)
+
+    @staticmethod
+    def backward(ctx, grad_output):
+        return *ref.layer_norm_backward(grad_output, *ctx.saved_tensors, ctx.eps), None
+
+
+def leaves(*shape):
+    x = torch.randn(shape, dtype=torch.float64, requires_grad=True)
+    weight, bias = (torch.randn(shape[-1], dtype=torch.float64) for _ in range(2))
+    return x, weight.requires_grad_(), bias.requires_grad_()
+
+
+@pytest.mark.parametrize("eps", [1e-5, 0.3])
+@pytest.mark.parametrize("shape", [(5,), (4, 3), (2, 3, 4), (2, 1, 2, 3), (3, 1)])
+def test_layer_norm_backward_passes_gradcheck(shape, eps):
+    assert torch.autograd.gradcheck(lambda *a: Ours.apply(*a, eps), leaves(*shape))
+
+
+@SHAPES
+@PRECISION
+def test_layer_norm_backward_equals_autograd(dtype, within, shape):
+    x, weight, bias = (leaf.detach().to(dtype).requires_grad_() for leaf in leaves(*shape))
+    grad_output = torch.randn(shape, dtype=dtype)
+    out = F.layer_norm(x, x.shape[-1:], weight, bias)
+    theirs = torch.autograd.grad(out, (x, weight, bias), grad_output)
+    ours = ref.layer_norm_backward(grad_output, x.detach(), weight.detach())
+    assert all(close(a, b, 4 * within) for a, b in zip(ours, theirs, strict=True))
+    assert all(part.dtype == dtype for part in ours)
+
+
+def test_layer_norm_backward_by_hand():
+    """x = 1, 1, 5, 5 has x̂ = −1, −1, 1, 1 and σ = 2. Of g = 8, 0, 0, 0 the mean is 2 and the mean
+    of g · x̂ is −2: (8, 0, 0, 0) − 2 + 2 x̂ = 4, −4, 0, 0, divided by 2.
+    """
+    parts = ref.layer_norm_backward(
+        double(8, 0, 0, 0), double(1, 1, 5, 5), double(1, 1, 1, 1), eps=0.0
+    )
+    assert close(parts[0], double(2, -2, 0, 0), 1e-14)
+    assert close(parts[1], double(-8, 0, 0, 0), 1e-14)
+    assert close(parts[2], double(8, 0, 0, 0), 0.0)
+
+
+def test_the_gradient_of_x_is_orthogonal_to_shifts_and_scales():
+    """Moving x along (1, …, 1) or along itself changes nothing, so no gradient points there."""
+    grad, x, weight = (torch.randn(s, dtype=torch.float64) for s in ((7, 6), (7, 6), (6,)))
+    grad_x, *_ = ref.layer_norm_backward(grad, x, weight, eps=0.0)
+    assert close(grad_x.sum(-1), torch.zeros(7, dtype=torch.float64), 1e-12)
+    assert close((grad_x * x).sum(-1), torch.zeros(7, dtype=torch.float64), 1e-12)
+
+
+def test_layer_norm_backward_works_in_inference_mode_and_records_nothing():
+    with torch.inference_mode():
+        parts = ref.layer_norm_backward(torch.ones(2, 3), torch.randn(2, 3), torch.ones(3))
+    assert not any(part.requires_grad for part in parts)
+
+
+# --- gelu ---------------------------------------------------------------------------------------
+
+
+def test_gelu_is_x_times_the_area_under_the_normal_density():
+    """Simpson's rule on the density from −12 up to x."""
+    for x in (-3.0, -1.0, -0.2, 0.0, 0.5, 2.0, 4.0):
+        n = 2000
+        h = (x + 12) / n
+        heights = [normal_density(-12 + i * h) for i in range(n + 1)]
+        area = (
+            h / 3 * (heights[0] + heights[-1] + 4 * sum(heights[1::2]) + 2 * sum(heights[2:-1:2]))
+        )
+        assert close(ref.gelu(double(x)), double(x * area), 1e-10)
+
+
+@PRECISION
+def test_gelu_equals_torchs_exact_one_and_not_its_approximation(dtype, within):
+    x = torch.linspace(-8, 8, 401, dtype=dtype)
+    assert close(ref.gelu(x), F.gelu(x), within)
+    assert not close(ref.gelu(x), F.gelu(x, approximate="tanh"), 4e-4)
+
+
+def test_gelu_minus_its_mirror_image_is_x():
+    """x Φ(x) − (−x) Φ(−x) = x, since Φ(x) + Φ(−x) = 1."""
+    x = torch.randn(50, dtype=torch.float64) * 3
+    assert close(ref.gelu(x) - ref.gelu(-x), x, 1e-14)
+    assert torch.equal(ref.gelu(torch.tensor([1e4, -1e4])), torch.tensor([1e4, 0.0]))
+
+
+def test_gelu_passes_gradcheck_and_takes_any_shape():
+    assert torch.autograd.gradcheck(
+        ref.gelu, torch.randn(3, 4, dtype=torch.float64).requires_grad_()
+    )
+    assert ref.gelu(torch.tensor(0.0)).shape == ()
+    assert ref.gelu(torch.zeros(0, 3)).shape == (0, 3)
+
+
+# --- FeedForward --------------------------------------------------------------------------------
+
+
+def test_feed_forward_by_hand():
+    """linear1 makes x₀ − x₁ and x₁ − x₀; ReLU keeps the positive one; linear2 adds: |x₀ − x₁|."""
+    layer = ref.FeedForward(2, 2).double()
+    layer.load_state_dict(
+        {
+            "linear1.weight": torch.tensor([[1.0, -1.0], [-1.0, 1.0]]),
+            "linear1.bias": torch.zeros(2),
+            "linear2.weight": torch.tensor([[1.0, 1.0], [0.0, 0.0]]),
+            "linear2.bias": torch.tensor([0.0, 5.0]),
+        }
+    )
+    x = torch.tensor([[3.0, 1.0], [1.0, 4.0]], dtype=torch.float64)
+    assert layer(x).tolist() == [[2.0, 5.0], [3.0, 5.0]]
+
+
+@PRECISION
+@pytest.mark.parametrize("activation", [torch.relu, F.gelu])
+def test_feed_forward_equals_torchs_encoder_layers(dtype, within, activation):
+    """torch keeps it inside nn.TransformerEncoderLayer: linear1, linear2 and _ff_block."""
+    torchs = nn.TransformerEncoderLayer(
+        8, 2, 20, dropout=0.0, activation=activation, batch_first=True
+    )
+    torchs = shaken(torchs).to(dtype)
+    ours = ref.FeedForward(8, 20, activation=activation).to(dtype)
+    names = [*ours.state_dict()]
+    assert names == ["linear1.weight", "linear1.bias", "linear2.weight", "linear2.bias"]
+    ours.load_state_dict({name: torchs.state_dict()[name] for name in names})
+
+    class Theirs(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.linear1, self.linear2 = torchs.linear1, torchs.linear2
+
+        def forward(self, x):
+            return torchs._ff_block(x)
+
+    assert same_everywhere(ours, Theirs(), torch.randn(3, 5, 8, dtype=dtype), within)
+
+
+def test_without_its_activation_it_would_be_one_linear_layer():
+    layer = ref.FeedForward(6, 24, activation=nn.Identity()).double()
+    x, y = torch.randn(2, 7, 6, dtype=torch.float64)
+    middle = layer((x + y) / 2)
+    assert close(middle, (layer(x) + layer(y)) / 2, 1e-14)
+    relu = shaken(ref.FeedForward(6, 24)).double()
+    assert not close(relu((x + y) / 2), (relu(x) + relu(y)) / 2, 1e-3)
+
+
+def test_feed_forward_drops_hidden_features_in_training_only():
+    layer = ref.FeedForward(40, 40, dropout=0.3)
+    state = {"weight": torch.eye(40), "bias": torch.zeros(40)}
+    layer.linear1.load_state_dict(state)
+    layer.linear2.load_state_dict(state)
+    x = torch.ones(100, 40)
+    assert torch.equal(layer.eval()(x), x)
+    values, counts = layer.train()(x).unique(return_counts=True)
+    assert close(values, torch.tensor([0.0, 1 / 0.7]), 1e-6)
+    assert abs(counts[0].item() / 4000 - 0.3) < 0.05
+
+
+# --- Residual -----------------------------------------------------------------------------------
+
+
+@PRECISION
+@NORM_FIRST
+def test_two_residuals_make_torchs_encoder_layer(dtype, within, norm_first):
+    """Attention and feed-forward, each in a Residual, with torch's weights."""
+    torchs = nn.TransformerEncoderLayer(
+        8, 2, 20, dropout=0.0, batch_first=True, norm_first=norm_first
+    )
+    torchs = shaken(torchs).to(dtype)
+
+    class SelfAttention(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.heads = MultiHeadAttention(8, 2)
+
+        def forward(self, x, mask=None):
+            return self.heads(x, x, x, mask=mask)[0]
+
+    attention = ref.Residual(SelfAttention(), 8, norm_first=norm_first).to(dtype)
+    feed_forward = ref.Residual(ref.FeedForward(8, 20), 8, norm_first=norm_first).to(dtype)
+    state = torchs.state_dict()
+    packed = zip("qkv", state["self_attn.in_proj_weight"].chunk(3),
+                 state["self_attn.in_proj_bias"].chunk(3), strict=True)  # fmt: skip
+    loaded = {"norm.weight": state["norm1.weight"], "norm.bias": state["norm1.bias"]}
+    for letter, weight, bias in packed:
+        loaded |= {f"sublayer.heads.W_{letter}.weight": weight}
+        loaded |= {f"sublayer.heads.W_{letter}.bias": bias}
+    for part in ("weight", "bias"):
+        loaded[f"sublayer.heads.W_o.{part}"] = state[f"self_attn.out_proj.{part}"]
+    attention.load_state_dict(loaded)
+    feed_forward.load_state_dict(
+        {f"norm.{part}": state[f"norm2.{part}"] for part in ("weight", "bias")}
+        | {f"sublayer.{name}": state[name] for name in feed_forward.sublayer.state_dict()}
+    )
+    mask = torch.ones(5, 5).tril().bool()
+    inputs = [torch.randn(3, 5, 8, dtype=dtype, requires_grad=True)]
+    ours = feed_forward(attention(inputs[0], mask=mask))
+    theirs = torchs(inputs[0], src_mask=~mask)
+    assert close(ours, theirs, 4 * within)
+    slope = torch.randn_like(ours)
+    mine, wanted = (torch.autograd.grad((out * slope).sum(), inputs)[0] for out in (ours, theirs))
+    assert close(mine, wanted, 8 * within)
+
+
+@NORM_FIRST
+def test_a_sublayer_that_says_nothing_leaves_x_or_its_norm(norm_first):
+    x = torch.randn(2, 3, 6)
+    layer = ref.Residual(torch.zeros_like, 6, norm_first=norm_first)
+    assert torch.equal(layer(x), x if norm_first else F.layer_norm(x, (6,)))
+
+
+def test_pre_norm_keeps_an_identity_from_first_to_last_layer():
+    """With silent sublayers, a stack of a hundred is the identity and so is its gradient."""
+    stack = nn.Sequential(*(ref.Residual(torch.zeros_like, 6, norm_first=True) for _ in range(100)))
+    x = torch.randn(4, 6, requires_grad=True)
+    (grad,) = torch.autograd.grad(stack(x).sum(), x)
+    assert torch.equal(grad, torch.ones(4, 6))
+
+
+@NORM_FIRST
+def test_everything_but_x_reaches_the_sublayer_as_it_is(norm_first):
+    seen = {}
+
+    def sublayer(x, *args, **kwargs):
+        seen.update(args=args, kwargs=kwargs)
+        return x
+
+    memory, mask = torch.randn(3), object()
+    ref.Residual(sublayer, 4, norm_first=norm_first)(torch.randn(2, 4), memory, 7, mask=mask)
+    assert seen["args"][0] is memory
+    assert seen["args"][1] == 7
+    assert seen["kwargs"] == {"mask": mask}
+
+
+@NORM_FIRST
+def test_dropout_in_a_residual_spares_x(norm_first):
+    x = torch.arange(50.0).repeat(200, 1)
+    layer = ref.Residual(torch.ones_like, 50, dropout=0.4, norm_first=True)
+    values, counts = (layer.train()(x) - x).round(decimals=4).unique(return_counts=True)
+    assert close(values, torch.tensor([0.0, 1 / 0.6]), 1e-3)
+    assert abs(counts[0].item() / 10_000 - 0.4) < 0.03
+    everything = ref.Residual(nn.Linear(50, 50), 50, dropout=1.0, norm_first=norm_first)
+    assert torch.equal(everything(x), x if norm_first else F.layer_norm(x, (50,)))
+
+
+# --- DropPath -----------------------------------------------------------------------------------
+
+
+def test_drop_path_drops_whole_samples_at_the_rate_it_says():
+    layer, x = ref.DropPath(0.3).train(), torch.rand(4000, 2, 3) + 1
+    factors = layer(x) / x
+    assert close(factors.amin((1, 2)), factors.amax((1, 2)), 1e-6)
+    values, counts = factors[:, 0, 0].round(decimals=4).unique(return_counts=True)
+    assert close(values, torch.tensor([0.0, 1 / 0.7]), 1e-3)
+    assert abs(counts[0].item() / 4000 - 0.3) < 0.04
+
+
+def test_drop_path_is_right_on_average():
+    layer, x = ref.DropPath(0.25).train(), torch.randn(5, dtype=torch.float64)
+    mean = torch.stack([layer(x.expand(400, 5)).mean(0) for _ in range(50)]).mean(0)
+    assert close(mean, x, 0.05)
+
+
+@pytest.mark.parametrize("shape", [(6,), (6, 2), (6, 2, 3, 1)])
+def test_drop_path_is_the_identity_in_eval_and_without_p(shape):
+    x = torch.randn(shape)
+    assert torch.equal(ref.DropPath(0.9).eval()(x), x)
+    assert torch.equal(ref.DropPath(0.0).train()(x), x)
+    assert torch.equal(ref.DropPath(1.0).train()(x), torch.zeros(shape))
+
+
+def test_eval_mode_draws_nothing():
+    before = torch.get_rng_state()
+    ref.DropPath(0.5).eval()(torch.ones(4, 2))
+    assert torch.equal(torch.get_rng_state(), before)
+
+
+# --- chunked_feed_forward -----------------------------------------------------------------------
+
+
+@given(st.integers(1, 12), st.integers(0, 14))
+@settings(deadline=None, max_examples=80)
+def test_chunks_of_any_size_give_the_same(n, size):
+    layer = ref.FeedForward(4, 9).double()
+    x = torch.randn(2, n, 4, dtype=torch.float64, requires_grad=True)
+    seen = []
+
+    def watched(chunk):
+        seen.append(chunk.shape[1])
+        return layer(chunk)
+
+    out = ref.chunked_feed_forward(watched, x, size)
+    assert close(out, layer(x), 1e-14)
+    assert sum(seen) == n
+    assert seen == [n] if size == 0 else max(seen) <= size and len(seen) == -(-n // size)
+    (mine,) = torch.autograd.grad(out.square().sum(), x)
+    (wanted,) = torch.autograd.grad(layer(x).square().sum(), x)
+    assert close(mine, wanted, 1e-12)
+
+
+# --- shapes -------------------------------------------------------------------------------------
+
+
+def checked(function):
+    return jaxtyped(typechecker=beartype)(function)
+
+
+def test_shapes_in_the_signatures_hold():
+    grad, x, weight = torch.randn(2, 3, 4), torch.randn(2, 3, 4), torch.ones(4)
+    checked(ref.layer_norm_backward)(grad, x, weight)
+    checked(ref.gelu)(x)
+    checked(ref.chunked_feed_forward)(ref.FeedForward(4, 8), x, 2)
+    modules = [ref.LayerNorm(4), ref.FeedForward(4, 8), ref.DropPath(0.5)]
+    modules.append(ref.Residual(ref.FeedForward(4, 8), 4))
+    for module in modules:
+        checked(type(module).forward)(module, x)
+
+
+def test_a_weight_of_another_size_is_told_apart():
+    with pytest.raises(TypeCheckError):
+        checked(ref.layer_norm_backward)(torch.randn(2, 4), torch.randn(2, 4), torch.ones(3))
