@@ -12,9 +12,7 @@ from jaxtyping import Float, Num
 from torch import Tensor, nn
 
 
-def split_heads(
-    x: Num[Tensor, "*batch n d_model"], num_heads: int
-) -> Num[Tensor, "*batch num_heads n d_k"]:
+def split_heads(x: Num[Tensor, "B n d_model"], num_heads: int) -> Num[Tensor, "B num_heads n d_k"]:
     """Give each head its slice of the features; the heads then ride along like a batch.
 
     Shapes: x `(B, n, d_model)` → `(B, H, n, d_k)` with d_k = d_model / H: head h gets the features
@@ -30,7 +28,7 @@ def split_heads(
     ### END SOLUTION
 
 
-def merge_heads(x: Num[Tensor, "*batch num_heads n d_k"]) -> Num[Tensor, "*batch n d_model"]:
+def merge_heads(x: Num[Tensor, "B num_heads n d_k"]) -> Num[Tensor, "B n d_model"]:
     """Concatenate the heads' features at every position: the inverse of `split_heads`.
 
     Shapes: x `(B, H, n, d_k)` → `(B, n, d_model)` with d_model = H·d_k, head 0's features first.
@@ -145,8 +143,9 @@ def head_importance(
 
     For head h: the Euclidean length of (full output − output with head h masked), a vector at
     every position, averaged over batch and positions. Shapes: x `(B, n, d_model)` → `(num_heads,)`.
-    `attention` has `num_heads` and takes `head_mask` as a keyword. Source: Michel, Levy, Neubig
-    (2019), who measure the loss instead.
+    `attention` has `num_heads` and is called as your `MultiHeadAttention` is, with `head_mask` by
+    its name; it stays as it was, its train/eval mode too. Source: Michel, Levy, Neubig (2019), who
+    measure the loss instead.
     """
     ### BEGIN SOLUTION
     with torch.no_grad():

@@ -5,7 +5,9 @@ forward and backward: to 1e-6 in float32 and to 1e-12 in float64.
 """
 
 import math
+import re
 from itertools import product
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -64,6 +66,35 @@ def test_every_number_goes_where_its_indices_say(B, n, H, d_k):
     for b, h, i, c in product(range(B), range(H), range(n), range(d_k)):
         assert split[b, h, i, c] == x[b, i, h * d_k + c]
     assert torch.equal(ref.merge_heads(split), x)
+
+
+@pytest.mark.parametrize(("n", "H"), [(4, 2), (6, 3), (6, 2)])
+def test_a_reshape_alone_gives_a_head_few_positions_in_pieces(n, H):
+    """Position i is filled with i, so that a head's entries say where they come from."""
+    d = 2 * H
+    x = torch.arange(n)[None, :, None].expand(1, n, d)
+    right, wrong = ref.split_heads(x, H), x.reshape(1, H, n, d // H)
+    assert wrong.shape == right.shape
+    for h in range(H):
+        assert right[0, h].unique().tolist() == list(range(n))
+        assert wrong[0, h].unique().tolist() == list(range(h * n // H, (h + 1) * n // H))
+
+
+def test_two_reshapes_cancel_and_hide_all_but_a_block_of_positions():
+    """The colleague's module in the chapter's first question, with n = 6 and H = 3."""
+    ours, _ = pair(12, 3)
+
+    def by_reshape(x):
+        q, k, v = (layer(x).reshape(1, 3, 6, 4) for layer in (ours.W_q, ours.W_k, ours.W_v))
+        return ours.W_o((F.softmax(q @ k.mT / 2, -1) @ v).reshape(1, 6, 12))
+
+    x = torch.randn(1, 6, 12, dtype=torch.float64)
+    assert torch.equal(x.reshape(1, 3, 6, 4).reshape(1, 6, 12), x)
+    for j in range(6):
+        other = x.clone()
+        other[0, j] += 1.0
+        for attend, seen in ((by_reshape, j < 2), (lambda t: ours(t, t, t)[0], True)):
+            assert bool((attend(other) - attend(x))[0, 0].abs().max() > 1e-6) == seen
 
 
 def test_the_books_example_768_features_in_12_heads():
@@ -138,6 +169,42 @@ def by_fused_kernel(q, k, v, num_heads):
 def with_projections(ours, attend, query, key, value):
     heads = attend(ours.W_q(query), ours.W_k(key), ours.W_v(value), ours.num_heads)
     return ours.W_o(heads)
+
+
+def page_cell(first_line):
+    """The code of the cell of the chapter's page that has this line."""
+    page = Path(__file__).parents[1] / "book" / "03_multi_head.md"
+    cells = re.findall(r"^```\{code-cell\}[^\n]*\n(.*?)^```", page.read_text("utf-8"), re.M | re.S)
+    (found,) = [cell for cell in cells if first_line in cell.splitlines()]
+    return found
+
+
+def test_the_page_compares_five_ways_to_1e_6_and_1e_12():
+    scope = {"math": math, "torch": torch, "F": F, "nn": nn} | vars(ref)
+    exec(page_cell("def looped(q, k, v, H):"), scope)
+    code, loop, _ = page_cell("def compared(dtype, B=2, n_q=3, n_k=6, d=24, H=4):").partition(
+        "\nfor "
+    )
+    exec(code, scope)
+    assert loop
+    for dtype, within in ((torch.float32, 1e-6), (torch.float64, 1e-12)):
+        gaps = dict(scope["compared"](dtype))
+        assert gaps.keys() == {"loop", "einsum", "batched", "fused"}
+        assert all(0 <= gap < within for both in gaps.values() for gap in both)
+
+
+def test_the_pages_handmade_heads_look_where_it_says():
+    scope = {"torch": torch, "MultiHeadAttention": ref.MultiHeadAttention}
+    exec(page_cell("handmade = MultiHeadAttention(64, 4, bias=False).requires_grad_(False)"), scope)
+    tokens, (before, after, initial, long) = scope["tokens"], scope["looks"][0]
+    for i, token in enumerate(tokens):
+        alike = [t[0] == token[0] for t in tokens]
+        assert i == 0 or before[i, i - 1] > 0.9
+        assert i == len(tokens) - 1 or after[i, i + 1] > 0.9
+        assert initial[i, alike].sum() > 0.9
+        assert long[i].argmax() == max(range(len(tokens)), key=lambda j: len(tokens[j]))
+    for ends in (before[0], after[-1]):  # nobody to look at: evenly pale
+        assert torch.allclose(ends, torch.full_like(ends, 1 / len(tokens)))
 
 
 def gradients(output: Tensor, wanted):

@@ -5,10 +5,10 @@
 import { announcer, slider } from "./parts.js";
 
 const MODES = [
-  { split: true, merge: true, name: "split and merge exchange the axes (right)" },
-  { split: false, merge: true, name: "split by reshape alone" },
-  { split: true, merge: false, name: "merge by reshape alone" },
-  { split: false, merge: false, name: "both by reshape alone" },
+  { split: true, merge: true, name: "exchanged (right)" },
+  { split: false, merge: true, name: "split by reshape" },
+  { split: true, merge: false, name: "merge by reshape" },
+  { split: false, merge: false, name: "both by reshape" },
 ];
 
 /** Exchange the first two axes of a flat (a, b, c) array. */
