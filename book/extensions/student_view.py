@@ -77,7 +77,8 @@ def _code(slug: str) -> list[Path]:
     asked = sorted((ROOT / "autograder" / "exercises").glob("[!_]*.py"))
     asked = [p for p in asked if p.stem == slug or p.stem in {"aspects", "declaration"}]
     expected = sorted((ROOT / "autograder" / "expected").glob(f"{slug}.*"))
-    return [ROOT / "solutions" / f"{slug}.py", *student, *asked, *expected]
+    measured = sorted((ROOT / "benchmarks").glob(f"{slug}_*.json"))
+    return [ROOT / "solutions" / f"{slug}.py", *student, *asked, *expected, *measured]
 
 
 def prepare(app: Sphinx, config) -> None:
