@@ -31,6 +31,12 @@ IMAGE = re.compile(r'<img\b([^>]*?)src="([^"]+\.svg)"([^>]*?)/?>')
 SIZE = re.compile(r'<svg\b[^>]*?\bwidth="([\d.]+)pt"[^>]*?', re.DOTALL)
 HEIGHT = re.compile(r'<svg\b[^>]*?\bheight="([\d.]+)pt"', re.DOTALL)
 REFUSED_ROLES = re.compile(r' role="(?:doc-biblioentry|doc-backlink)"|(?<=<div) role="list"')
+# an accessible name must hold what the eye reads there
+MISNAMED = re.compile(
+    r"(<summary|<button(?=[^>]*search-button-field)[^>]*?)"
+    r' aria-label="(?:Toggle hidden content|Search)"'
+)
+EMPTY_HEADER = re.compile(r"<th\b[^>]*>(?:\s*<p>\s*</p>)?\s*</th>")
 ARTICLE = re.compile(r"<article\b.*?</article>", re.DOTALL)
 PARAGRAPH = re.compile(r"<p>(.*?)</p>", re.DOTALL)
 NO_TEXT = re.compile(r"<(math|script|style)\b.*?</\1>|<[^>]+>", re.DOTALL)
@@ -145,6 +151,7 @@ def light(page: str, sheet: str, options: str, pictures: Path, is_search: bool) 
     page = VIEWPORT.sub(lambda m: m[0] if next(seen, False) else "", page)
     page = EMPTY_META.sub("", page)
     page = REFUSED_ROLES.sub("", page)
+    page = EMPTY_HEADER.sub("<td></td>", MISNAMED.sub(r"\1", page))
     page = IMAGE.sub(lambda m: _image(m, pictures), page)
     if 'name="description"' not in page and (about := describe(page)):
         meta = f'<meta name="description" content="{html.escape(about)}" />'
