@@ -20,10 +20,11 @@ def simple_attention(
 ) -> tuple[Float[np.ndarray, "*batch n_q d_v"], Float[np.ndarray, "*batch n_q n_k"]]:
     """Attend by dot products, unscaled: softmax(QKᵀ)V, in NumPy.
 
-    Shapes: query `(..., n_q, d_k)`, key `(..., n_k, d_k)`, value `(..., n_k, d_v)` →
-    `(output, weights)` of shapes `(..., n_q, d_v)` and `(..., n_q, n_k)`; each row of the weights
-    sums to 1. Integers give float64; float32 stays float32. Scores of ±1e4 give finite weights.
-    Source: Luong, Pham, Manning (2015), the score they call dot.
+    Shapes: query `(..., n_q, d_k)`, key `(..., n_k, d_k)`, value
+    `(..., n_k, d_v)` → `(output, weights)` of shapes `(..., n_q, d_v)` and
+    `(..., n_q, n_k)`; each row of the weights sums to 1. Integers give float64;
+    float32 stays float32. Scores of ±1e4 give finite weights. Source: Luong,
+    Pham, Manning (2015), the score they call dot.
     """
     ### BEGIN SOLUTION
     scores = query @ key.swapaxes(-2, -1)  # (..., n_q, n_k)
@@ -38,8 +39,9 @@ def self_similarity(
 ) -> tuple[Float[np.ndarray, "*batch n d"], Float[np.ndarray, "*batch n n"]]:
     """Let each row of x attend to all rows of x: softmax(XXᵀ)X, in NumPy.
 
-    Shapes: x `(..., n, d)` → `(output, weights)` of shapes `(..., n, d)` and `(..., n, n)`.
-    Integers give float64; float32 stays float32. Scores of ±1e4 give finite weights.
+    Shapes: x `(..., n, d)` → `(output, weights)` of shapes `(..., n, d)` and
+    `(..., n, n)`. Integers give float64; float32 stays float32. Scores of ±1e4
+    give finite weights.
     """
     ### BEGIN SOLUTION
     return simple_attention(x, x, x)
@@ -53,9 +55,10 @@ def scaled_dot_product_attention(
 ) -> tuple[Float[Tensor, "*batch n_q d_v"], Float[Tensor, "*batch n_q n_k"]]:
     """Attend by dot products that keep their size: softmax(QKᵀ / √d_k)V, in torch.
 
-    Shapes: query `(..., n_q, d_k)`, key `(..., n_k, d_k)`, value `(..., n_k, d_v)` →
-    `(output, weights)` of shapes `(..., n_q, d_v)` and `(..., n_q, n_k)`. Scores of ±1e4 give
-    finite weights. Source: Vaswani et al. (2017), equation 1.
+    Shapes: query `(..., n_q, d_k)`, key `(..., n_k, d_k)`, value
+    `(..., n_k, d_v)` → `(output, weights)` of shapes `(..., n_q, d_v)` and
+    `(..., n_q, n_k)`. Scores of ±1e4 give finite weights. Source: Vaswani et
+    al. (2017), equation 1.
     """
     ### BEGIN SOLUTION
     scores = query @ key.transpose(-2, -1) / math.sqrt(query.shape[-1])  # (..., n_q, n_k)
@@ -67,9 +70,10 @@ def scaled_dot_product_attention(
 class AdditiveAttention(nn.Module):
     """Additive attention: the score of a pair is w_vᵀ tanh(W_q q + W_k k).
 
-    Queries and keys may differ in size. Parameters: the linear layers `W_q` (query_size to
-    hidden_size), `W_k` (key_size to hidden_size) and `w_v` (hidden_size to 1), none with a bias.
-    Source: Bahdanau, Cho, Bengio (2015), appendix A.1.2.
+    Queries and keys may differ in size. Parameters: the linear layers `W_q`
+    (query_size to hidden_size), `W_k` (key_size to hidden_size) and `w_v`
+    (hidden_size to 1), none with a bias. Source: Bahdanau, Cho, Bengio (2015),
+    appendix A.1.2.
     """
 
     def __init__(self, query_size: int, key_size: int, hidden_size: int, dropout: float = 0.0):
@@ -87,9 +91,10 @@ class AdditiveAttention(nn.Module):
     ) -> tuple[Float[Tensor, "B n_q d_v"], Float[Tensor, "B n_q n_k"]]:
         """Attend: `(output, weights)`.
 
-        Shapes: query `(B, n_q, query_size)`, key `(B, n_k, key_size)`, value `(B, n_k, d_v)` →
-        output `(B, n_q, d_v)`, weights `(B, n_q, n_k)`. Dropout acts on the weights; those returned
-        are the weights before dropout.
+        Shapes: query `(B, n_q, query_size)`, key `(B, n_k, key_size)`, value
+        `(B, n_k, d_v)` → output `(B, n_q, d_v)`, weights `(B, n_q, n_k)`.
+        Dropout acts on the weights; those returned are the weights before
+        dropout.
         """
         ### BEGIN SOLUTION
         sums = self.W_q(query).unsqueeze(-2) + self.W_k(key).unsqueeze(-3)  # (B, n_q, n_k, h)
@@ -102,9 +107,10 @@ class AdditiveAttention(nn.Module):
 class BilinearAttention(nn.Module):
     """Bilinear attention: the score of a pair is qᵀWk / (query_size · key_size)^¼.
 
-    Queries and keys may differ in size. One parameter: the matrix `W` `(query_size, key_size)`,
-    initialised after Glorot and Bengio (2010), to which the divisor fits.
-    Source: Luong, Pham, Manning (2015), the score they call general, which does not divide.
+    Queries and keys may differ in size. One parameter: the matrix `W`
+    `(query_size, key_size)`, initialised after Glorot and Bengio (2010), to
+    which the divisor fits. Source: Luong, Pham, Manning (2015), the score they
+    call general, which does not divide.
     """
 
     def __init__(self, query_size: int, key_size: int):
@@ -120,8 +126,8 @@ class BilinearAttention(nn.Module):
     ) -> tuple[Float[Tensor, "B n_q d_v"], Float[Tensor, "B n_q n_k"]]:
         """Attend: `(output, weights)`.
 
-        Shapes: query `(B, n_q, query_size)`, key `(B, n_k, key_size)`, value `(B, n_k, d_v)` →
-        output `(B, n_q, d_v)`, weights `(B, n_q, n_k)`.
+        Shapes: query `(B, n_q, query_size)`, key `(B, n_k, key_size)`, value
+        `(B, n_k, d_v)` → output `(B, n_q, d_v)`, weights `(B, n_q, n_k)`.
         """
         ### BEGIN SOLUTION
         scores = query @ self.W @ key.transpose(-2, -1)  # (B, n_q, n_k)
@@ -134,10 +140,11 @@ class BilinearAttention(nn.Module):
 def cosine_scores(
     query: Float[Tensor, "*batch n_q d"], key: Float[Tensor, "*batch n_k d"], eps: float = 1e-8
 ) -> Float[Tensor, "*batch n_q n_k"]:
-    """Score every key for every query by the cosine of the angle between them: q·k / (‖q‖ ‖k‖).
+    """Score every pair by the cosine of the angle between the two: q·k / (‖q‖ ‖k‖).
 
-    Shapes: query `(..., n_q, d)`, key `(..., n_k, d)` → `(..., n_q, n_k)`, in [−1, 1]. The length
-    of a vector counts as at least `eps`, so that a zero vector has the score 0 with everything.
+    Shapes: query `(..., n_q, d)`, key `(..., n_k, d)` → `(..., n_q, n_k)`, in
+    [−1, 1]. The length of a vector counts as at least `eps`, so that a zero
+    vector has the score 0 with everything.
     """
     ### BEGIN SOLUTION
     query = query / query.norm(dim=-1, keepdim=True).clamp_min(eps)
@@ -149,8 +156,9 @@ def cosine_scores(
 class SelfAttention(nn.Module):
     """Self-attention: queries, keys and values are three linear views of one sequence.
 
-    Parameters: the linear layers `W_q` and `W_k` (d_model to d_k) and `W_v` (d_model to d_v), none
-    with a bias. The scores are divided by √d_k. Source: Vaswani et al. (2017), section 3.2.
+    Parameters: the linear layers `W_q` and `W_k` (d_model to d_k) and `W_v`
+    (d_model to d_v), none with a bias. The scores are divided by √d_k. Source:
+    Vaswani et al. (2017), section 3.2.
     """
 
     def __init__(self, d_model: int, d_k: int, d_v: int):
