@@ -12,12 +12,16 @@ from jaxtyping import Float, Num
 from torch import Tensor, nn
 
 
-def split_heads(x: Num[Tensor, "B n d_model"], num_heads: int) -> Num[Tensor, "B num_heads n d_k"]:
-    """Give each head its slice of the features; the heads then ride along like a batch.
+def split_heads(
+    x: Num[Tensor, "B n d_model"],
+    num_heads: int,
+) -> Num[Tensor, "B num_heads n d_k"]:
+    """Give each head its slice of the features; heads then ride along as a batch.
 
-    Shapes: x `(B, n, d_model)` → `(B, H, n, d_k)` with d_k = d_model / H: head h gets the features
-    h·d_k … (h + 1)·d_k − 1 of every position. Raises `ValueError`, naming d_model and the number of
-    heads, where the one is not divisible by the other.
+    Shapes: x `(B, n, d_model)` → `(B, H, n, d_k)` with d_k = d_model / H: head h
+    gets the features h·d_k … (h + 1)·d_k − 1 of every position. Raises
+    `ValueError`, naming d_model and the number of heads, where the one is not
+    divisible by the other.
     """
     ### BEGIN SOLUTION
     d_model = x.shape[-1]
@@ -28,10 +32,13 @@ def split_heads(x: Num[Tensor, "B n d_model"], num_heads: int) -> Num[Tensor, "B
     ### END SOLUTION
 
 
-def merge_heads(x: Num[Tensor, "B num_heads n d_k"]) -> Num[Tensor, "B n d_model"]:
-    """Concatenate the heads' features at every position: the inverse of `split_heads`.
+def merge_heads(
+    x: Num[Tensor, "B num_heads n d_k"],
+) -> Num[Tensor, "B n d_model"]:
+    """Concatenate the heads' features at every position: undo `split_heads`.
 
-    Shapes: x `(B, H, n, d_k)` → `(B, n, d_model)` with d_model = H·d_k, head 0's features first.
+    Shapes: x `(B, H, n, d_k)` → `(B, n, d_model)` with d_model = H·d_k, head 0's
+    features first.
     """
     ### BEGIN SOLUTION
     *batch, num_heads, n, d_k = x.shape
@@ -45,12 +52,13 @@ def multi_head_numpy(
     value: Num[np.ndarray, "n_k d_model"],
     num_heads: int,
 ) -> Float[np.ndarray, "n_q d_model"]:
-    """Scaled dot-product attention in each head's slice of the features, concatenated.
+    """Scaled dot-product attention in each head's slice, concatenated.
 
-    No projections: head h uses features h·d_k … (h + 1)·d_k − 1 of query, key and value, divides
-    its scores by √d_k with d_k = d_model / H, and its outputs stand in the same columns of the
-    result. Shapes: query `(n_q, d_model)`, key and value `(n_k, d_model)` → `(n_q, d_model)`.
-    Scores as large as ±1e4 give finite results; float32 stays float32, integers give float64.
+    No projections: head h uses features h·d_k … (h + 1)·d_k − 1 of query, key and
+    value, divides its scores by √d_k with d_k = d_model / H, and its outputs stand
+    in the same columns of the result. Shapes: query `(n_q, d_model)`, key and value
+    `(n_k, d_model)` → `(n_q, d_model)`. Scores as large as ±1e4 give finite
+    results; float32 stays float32, integers give float64.
     """
     ### BEGIN SOLUTION
     n_q, d_model = query.shape
@@ -66,11 +74,12 @@ def multi_head_numpy(
 class MultiHeadAttention(nn.Module):
     """Multi-head attention: MultiHead(Q, K, V) = Concat(head_1, …, head_H) W_o.
 
-    head_h is scaled dot-product attention on the h-th slice of d_k = d_model / H features of the
-    projected queries, keys and values. Parameters: the linear layers `W_q`, `W_k`, `W_v`, `W_o`,
-    each from d_model to d_model, with a bias if `bias`. The number of heads is kept as `num_heads`.
-    Raises `ValueError`, naming both, where d_model is not divisible by num_heads.
-    Source: Vaswani et al. (2017), section 3.2.2.
+    head_h is scaled dot-product attention on the h-th slice of d_k = d_model / H
+    features of the projected queries, keys and values. Parameters: the linear
+    layers `W_q`, `W_k`, `W_v`, `W_o`, each from d_model to d_model, with a bias if
+    `bias`. The number of heads is kept as `num_heads`. Raises `ValueError`, naming
+    both, where d_model is not divisible by num_heads. Source: Vaswani et al.
+    (2017), section 3.2.2.
     """
 
     def __init__(self, d_model: int, num_heads: int, dropout: float = 0.0, bias: bool = True):
@@ -95,10 +104,11 @@ class MultiHeadAttention(nn.Module):
     ) -> tuple[Float[Tensor, "B n_q d_model"], Float[Tensor, "B num_heads n_q n_k"]]:
         """Attend with every head: `(output, weights)`.
 
-        Shapes: query `(B, n_q, d_model)`, key and value `(B, n_k, d_model)` → output
-        `(B, n_q, d_model)`, weights `(B, num_heads, n_q, n_k)`. Dropout acts on the weights; those
-        returned are the weights before dropout. `head_mask` `(num_heads,)` multiplies the weights
-        that are applied, one number per head, and leaves the returned ones as they are.
+        Shapes: query `(B, n_q, d_model)`, key and value `(B, n_k, d_model)` →
+        output `(B, n_q, d_model)`, weights `(B, num_heads, n_q, n_k)`. Dropout acts
+        on the weights; those returned are the weights before dropout. `head_mask`
+        `(num_heads,)` multiplies the weights that are applied, one number per head,
+        and leaves the returned ones as they are.
         """
         ### BEGIN SOLUTION
         q = split_heads(self.W_q(query), self.num_heads)  # (B, H, n_q, d_k)
@@ -114,13 +124,14 @@ class MultiHeadAttention(nn.Module):
 
 
 def load_torch_weights(attention: nn.Module, torch_attention: nn.MultiheadAttention) -> nn.Module:
-    """Copy the parameters of torch's module into ours, and return ours: equal outputs from then on.
+    """Copy the parameters of torch's module into ours, and return ours.
 
-    `attention` has the linear layers `W_q`, `W_k`, `W_v`, `W_o`. torch packs its three input
-    projections into `in_proj_weight` `(3·d_model, d_model)` and `in_proj_bias` `(3·d_model,)`, in
-    the order query, key, value; its output projection is the linear layer `out_proj`. Without
-    bias, `in_proj_bias` and `out_proj.bias` are None on both sides. Afterwards the two modules
-    share no memory.
+    From then on, the outputs are equal. `attention` has the linear layers `W_q`,
+    `W_k`, `W_v`, `W_o`. torch packs its three input projections into
+    `in_proj_weight` `(3·d_model, d_model)` and `in_proj_bias` `(3·d_model,)`, in
+    the order query, key, value; its output projection is the linear layer
+    `out_proj`. Without bias, `in_proj_bias` and `out_proj.bias` are None on both
+    sides. Afterwards the two modules share no memory.
     """
     ### BEGIN SOLUTION
     packed = (attention.W_q, attention.W_k, attention.W_v)
@@ -139,13 +150,14 @@ def load_torch_weights(attention: nn.Module, torch_attention: nn.MultiheadAttent
 def head_importance(
     attention: nn.Module, x: Float[Tensor, "B n d_model"]
 ) -> Float[Tensor, "num_heads"]:
-    """How far the output of self-attention moves, on average, when one head is masked.
+    """How far self-attention's output moves, on average, when a head is masked.
 
-    For head h: the Euclidean length of (full output − output with head h masked), a vector at
-    every position, averaged over batch and positions. Shapes: x `(B, n, d_model)` → `(num_heads,)`.
-    `attention` has `num_heads` and is called as your `MultiHeadAttention` is, with `head_mask` by
-    its name; it stays as it was, its train/eval mode too. Source: Michel, Levy, Neubig (2019), who
-    measure the loss instead.
+    For head h: the Euclidean length of (full output − output with head h masked), a
+    vector at every position, averaged over batch and positions. Shapes:
+    x `(B, n, d_model)` → `(num_heads,)`. `attention` has `num_heads` and is called
+    as your `MultiHeadAttention` is, with `head_mask` by its name; it stays as it
+    was, its train/eval mode too. Source: Michel, Levy, Neubig (2019), who measure
+    the loss instead.
     """
     ### BEGIN SOLUTION
     with torch.no_grad():
