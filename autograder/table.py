@@ -54,11 +54,13 @@ def table_text(verdict: Verdict, advice: str | None = None) -> str:
 def _reasons(verdict: Verdict, aspect: AspectVerdict, told: set[str]) -> list[str]:
     """What is wrong and the hint, each unless an earlier aspect has said the same.
 
-    Where the mistake is known its cause says more than the hints, so these stay away.
+    Where the mistake is known its cause says more than the hints, so these stay away. While the
+    first aspect fails only its own hint is shown: the rest most likely fails because of it.
     """
     if aspect.passed:
         return []
-    hint = None if verdict.cause else aspect.hint
+    first = verdict.aspects[0]
+    hint = aspect.hint if verdict.cause is None and (first.passed or aspect is first) else None
     new = [text for text in (aspect.error, hint) if text and text not in told]
     told.update(new)
     return new or ["as above"]

@@ -107,6 +107,7 @@ def _judge(
         finding = _found(aspect, trials)
         counts = not aspect.only_if_right or not verdicts or verdicts[0].passed
         passed = finding.passed and counts
+        message = finding.message and " ".join(finding.message.split())
         waits = f"counts once “{exercise.aspects[0].title}” holds"
         verdicts.append(
             AspectVerdict(
@@ -114,7 +115,7 @@ def _judge(
                 aspect.points,
                 passed,
                 None if passed or not counts or not finding.instructive else aspect.hint,
-                None if passed else finding.message if counts else waits,
+                None if passed else message if counts else waits,
                 finding.error,
                 finding.tolerance,
                 judged=counts,

@@ -232,3 +232,15 @@ def test_a_forgotten_return_is_suspected(capsys):
     shown = " ".join(capsys.readouterr().out.split())
     assert "is `return` missing?" in shown
     assert "keepdims" not in shown, "the hints are about numbers, and there are none"
+
+
+def test_while_the_main_aspect_fails_only_its_own_hint_is_shown():
+    def gaussian_scores(query, key, w=1.0):
+        return 3.0 + np.abs(np.subtract.outer(query, key)).astype("float32") * w
+
+    verdict = verdict_on(gaussian_scores, "gaussian_scores")
+    failed = [a for a in verdict.aspects if not a.passed and a.hint]
+    assert verdict.cause is None and len(failed) > 1, "this answer is wrong in more than one way"
+    shown = " ".join(table_text(verdict).split())
+    assert failed[0].title == verdict.aspects[0].title and failed[0].hint in shown
+    assert not [a.title for a in failed[1:] if a.hint in shown]
