@@ -109,7 +109,9 @@ def _load(built: Any, state: Mapping[str, Any], device: str) -> None:
     try:
         if len(wide) == 1:
             built.to(wide.pop())
-        built.load_state_dict(tensors)
+        own = built.state_dict()
+        kept = {name: own[name] for name, _ in built.named_buffers() if name in own}
+        built.load_state_dict(kept | tensors)  # tables that an answer keeps are its own affair
     except Exception as error:
         raise _LoadError from error
 
