@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from autograder.exercises.declaration import (
+    APPLY,
     Aspect,
     Draw,
     Finding,
@@ -132,7 +133,8 @@ def describe(value: Any) -> str:
 
 def describe_call(run: Run, arguments: Sequence[str]) -> str:
     """The last call of a run in a few words: `query (3,), key (5,), w 1.7`."""
-    step = run.steps[-1] if run.steps else None
+    called = [step for step in run.steps if step.method != APPLY] or run.steps
+    step = called[-1] if called else None
     named = [*zip(arguments, step.args, strict=False), *step.kwargs.items()] if step else []
     shown = [f"{name} {_brief(value)}" for name, value in named]
     init = run.init or Step()
