@@ -232,3 +232,24 @@ def test_parameters_and_errors():
 def test_device_comes_with_the_blocks(monkeypatch):
     monkeypatch.setenv("ATTENTION_DEVICE", "meta")
     assert blocks.device() == torch.device("meta")
+
+
+# --- positions ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("d_model", "base"), [(8, 10000.0), (7, 10000.0), (1, 50.0), (6, 10.0)])
+def test_sinusoids_number_by_number(d_model, base):
+    table = blocks.sinusoidal_encoding(30, d_model, base)
+    assert table.dtype == torch.float32
+    assert table.shape == (30, d_model)
+    for place in range(30):
+        for column in range(d_model):
+            angle = place / base ** (2 * (column // 2) / d_model)
+            wanted = math.cos(angle) if column % 2 else math.sin(angle)
+            assert float(table[place, column]) == pytest.approx(wanted, abs=1e-7)
+
+
+def test_sinusoids_of_far_positions_keep_their_digits():
+    table = blocks.sinusoidal_encoding(100_001, 4)
+    assert float(table[100_000, 0]) == pytest.approx(math.sin(100_000), abs=1e-7)
+    assert blocks.sinusoidal_encoding(0, 4).shape == (0, 4)
