@@ -157,6 +157,8 @@ class Exercise:
     """What is asked of one function or class. `arguments` names those of the call, for messages.
 
     `given` maps names of other exercises that the answer stands on to what stands in for them.
+    `forbids` names ready-made answers, dotted, with `*` for anything ("torch.nn.LayerNorm"); the
+    course's own block of the same name is one without being named.
     """
 
     name: str
@@ -164,6 +166,12 @@ class Exercise:
     arguments: tuple[str, ...]
     aspects: tuple[Aspect, ...]
     given: Mapping[str, str] = field(default_factory=dict)
+    forbids: tuple[str, ...] = ()
+
+    @property
+    def shortcuts(self) -> tuple[str, ...]:
+        """The names that an answer must not use: it would be somebody else's."""
+        return (*self.forbids, f"autograder.blocks.{self.name}")
 
     @cached_property
     def points(self) -> float:

@@ -31,11 +31,13 @@ from autograder.grading.sandbox import (
     WorkerDied,
     clean,
 )
+from autograder.policy import Code, told
 from autograder.verdict import (
     CORRECT,
     CRASH,
     MEMORY,
     MISSING,
+    POLICY,
     TIMEOUT,
     Mistake,
     Verdict,
@@ -44,6 +46,7 @@ from autograder.verdict import (
 )
 
 MAX_FILE = 20 << 20
+_SMALL = 20_000
 MAX_SOURCE = 500_000  # characters of code: parsing takes a thousand times as much memory
 _SHOWN = 1200  # characters of a message in a verdict
 _OUTPUT_BUDGET = 32 << 20  # a submission's outputs
@@ -100,12 +103,14 @@ def judge_cells(
     by name. A cell or a probe that ends the process costs its own exercise: the next goes on in a
     fresh process, in which the cells that went well have been run again. An answer that is not
     right, and calls others (`Exercise.given`) that are not, is judged once more with the course's
-    own in their place. Raises `IsolationError`.
+    own in their place. Marks that a forbidden name may have earned are withheld. Raises
+    `IsolationError`.
     """
     started = time.monotonic()
     asked = {exercise.name: (slug, exercise) for slug, exercise in exercises}
     judged, fates, room = Judged(), {}, _OUTPUT_BUDGET
     others: dict[str, Verdict] = {}  # on what an answer calls and nobody asked for
+    code = Code()  # of the cells whose effects are there
     with _Session(isolation, limits or Limits(), device, module, judged.notes) as session:
         importer = threading.Thread(target=_import_references, args=({s for s, _ in exercises},))
         importer.start()
@@ -128,16 +133,20 @@ def judge_cells(
                 }
                 if wrong:
                     verdict = _better(verdict, verdict_on(name, seeds[name], wrong), wrong)
-            judged.verdicts[name] = verdict
+            judged.verdicts[name] = _held_back(verdict, asked[name][1], code)
 
         for number, cell in enumerate(cells):
             if cell.check is not None:
+                _read_into(code, "")
                 if cell.check in asked and cell.check not in judged.verdicts:
                     judge(cell.check)
-            elif not cell.skip and cell.source.strip():
+            elif cell.skip or not cell.source.strip():
+                _read_into(code, "")
+            else:
                 outputs, fate = session.execute(cell.source)
                 room -= sum(len(json.dumps(output)) for output in outputs)
                 judged.outputs[number] = outputs if room > 0 else [_LEFT_OUT]
+                _read_into(code, "" if _came_to_grief(fate) else cell.source)
                 for name in defined_names(cell.source) & asked.keys():
                     fates[name] = fate
         for name in asked:
@@ -167,6 +176,30 @@ class _Fate:
 
 def _came_to_grief(fate: _Fate | None) -> bool:
     return fate is not None and fate.died
+
+
+def _read_into(code: Code, source: str) -> None:
+    """Add a cell to what is known of a submission's code; one that cannot run adds nothing."""
+    try:
+        tree = parse(source)
+    except SyntaxError:
+        tree, source = parse(""), ""
+    code.add(tree, source)
+
+
+def _held_back(verdict: Verdict, exercise: Exercise, code: Code) -> Verdict:
+    """The verdict, its marks withheld where a person has to look at how they were earned."""
+    if not verdict.score:
+        return verdict
+    found = code.shortcuts(exercise.name, exercise.shortcuts)
+    why = f"The answer stands on {told(found, code.cells)}." if found else ""
+    if code.tampering:
+        why = f"The file reaches into the grader: {told(code.tampering, code.cells)}." + why
+    if not why:
+        return verdict
+    earned = f"{verdict.score:g} of {verdict.points:g} points"
+    note = f"For a person to look at. {why} Judged by its results it would earn {earned}."
+    return withheld(exercise, POLICY, clean(note))
 
 
 def _better(own: Verdict, helped: Verdict, instead: Mapping[str, str]) -> Verdict:
@@ -284,7 +317,6 @@ def _judge(
     fate: _Fate | None,
     instead: Mapping[str, str] | None = None,
 ) -> Verdict:
-    # A policy (names that an exercise forbids) belongs here: before any probe, on the syntax trees.
     if fate is not None and fate.died:
         return withheld(exercise, fate.verdict, fate.note)
     runs = exercise.runs(seed)
@@ -372,10 +404,14 @@ _DEFINITION = re.compile(
 
 
 def parse(source: str) -> ast.Module:
-    """The syntax tree of a cell, lines that are IPython's counted as empty.
+    """The syntax tree of a cell, lines that are IPython's counted as empty; not to be changed.
 
     Raises `SyntaxError`, also for code too deep for the parser.
     """
+    return (_parse_once if len(source) <= _SMALL else _parse)(source)
+
+
+def _parse(source: str) -> ast.Module:
     if len(source) > MAX_SOURCE:
         raise SyntaxError(f"more than {MAX_SOURCE} characters of code")
     try:
@@ -385,6 +421,9 @@ def parse(source: str) -> ast.Module:
             return ast.parse(_MAGIC.sub(r"\1pass", source))
     except (ValueError, RecursionError, MemoryError) as error:
         raise SyntaxError(f"too deep or not a text ({type(error).__name__})") from None
+
+
+_parse_once = lru_cache(maxsize=512)(_parse)  # most cells of a class are the release's
 
 
 def defined_names(source: str) -> set[str]:
