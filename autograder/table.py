@@ -3,7 +3,7 @@
 from html import escape
 from textwrap import fill
 
-from autograder.verdict import CORRECT, AspectVerdict, Verdict
+from autograder.verdict import CORRECT, POLICY, AspectVerdict, Verdict
 
 _GREEN, _RED = "#1a7f37", "#c4311b"  # both at least 4.5 : 1 on white
 _CELL = "text-align:left;vertical-align:top;padding:.15em .8em .15em 0"
@@ -16,8 +16,9 @@ def number(value: float) -> str:
 
 
 def headline(verdict: Verdict) -> str:
-    """`softmax: 2.25 of 3 points`."""
-    return f"{verdict.exercise}: {number(verdict.score)} of {number(verdict.points)} points"
+    """`softmax: 2.25 of 3 points`, or that a person has yet to say how many."""
+    score = "withheld" if verdict.verdict == POLICY else number(verdict.score)
+    return f"{verdict.exercise}: {score} of {number(verdict.points)} points"
 
 
 def _precision(aspect: AspectVerdict) -> str:

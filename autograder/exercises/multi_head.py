@@ -595,6 +595,13 @@ MULTI_HEAD_ATTENTION = Exercise(
             only_if_right=True,
         ),
     ),
+    forbids=(
+        "torch.*MultiheadAttention",
+        "torch.*multi_head_attention*",
+        "torch.*TransformerEncoderLayer",
+        "autograder.blocks.*Layer",
+        "autograder.blocks.Transformer",
+    ),
 )
 
 # --- load_torch_weights -------------------------------------------------------------------------

@@ -243,6 +243,7 @@ LAYER_NORM = Exercise(
         inputs_untouched(0.05, lambda draw: _norm_runs(draw)[1:3]),
         no_side_effects(0.05, lambda draw: _norm_runs(draw)[2:3]),
     ),
+    forbids=("torch.nn.*LayerNorm",),
 )
 
 # --- layer_norm_backward ------------------------------------------------------------------------

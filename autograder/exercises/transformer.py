@@ -300,6 +300,7 @@ ENCODER_LAYER = Exercise(
         inputs_untouched(0.1, lambda draw: [*_encoder_post(draw), *_encoder_masked(draw)]),
         _module_alone(0.1, _encoder_post),
     ),
+    forbids=("torch.*TransformerEncoder*",),
 )
 
 # --- DecoderLayer -------------------------------------------------------------------------------
@@ -439,6 +440,7 @@ DECODER_LAYER = Exercise(
         inputs_untouched(0.15, lambda draw: [*_decoder_post(draw), *_decoder_pre(draw)]),
         _module_alone(0.1, _decoder_post),
     ),
+    forbids=("torch.*TransformerDecoder*",),
 )
 
 # --- TokenEmbedding -----------------------------------------------------------------------------
@@ -898,6 +900,7 @@ TRANSFORMER = Exercise(
         inputs_untouched(0.05, _model_one_layer),
         _module_alone(0.1, _model_one_layer),
     ),
+    forbids=("torch.nn.*Transformer*",),
     given={
         "EncoderLayer": "autograder.blocks:EncoderLayer",
         "DecoderLayer": "autograder.blocks:DecoderLayer",

@@ -53,7 +53,7 @@ REASONS = {
     CRASH: "The answer crashed.",
     TIMEOUT: "The answer did not finish in time.",
     MEMORY: "The answer used too much memory.",
-    POLICY: "The answer did what is not allowed.",
+    POLICY: "The score is withheld until a person has looked at the answer.",
     MISSING: "There is no answer.",
 }
 

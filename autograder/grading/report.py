@@ -24,7 +24,7 @@ WORDS = {
     CRASH: "crashed",
     TIMEOUT: "took too long",
     MEMORY: "used too much memory",
-    POLICY: "did what is not allowed",
+    POLICY: "needs a person's judgement",
 }
 
 

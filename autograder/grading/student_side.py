@@ -18,6 +18,7 @@ STUDENT_SIDE = (
     "exercises",
     "expected",
     "plots.py",
+    "policy.py",
     "probe.py",
     "progress.py",
     "records.py",
