@@ -45,7 +45,9 @@ class EncoderLayer(nn.Module):
         self.norm_first = norm_first
 
     def forward(
-        self, x: Float[Tensor, "B n d_model"], mask: Bool[Tensor, "..."] | None = None
+        self,
+        x: Float[Tensor, "B n d_model"],
+        mask: Bool[Tensor, "..."] | None = None,
     ) -> Float[Tensor, "B n d_model"]:
         """Let every position gather from the others, then think.
 
@@ -110,11 +112,11 @@ class DecoderLayer(nn.Module):
     ) -> Float[Tensor, "B n_q d_model"]:
         """Gather from the target so far, then from the source, then think.
 
-        Shapes: x `(B, n_q, d_model)`, memory (the encoder's output) `(B, n_k,
-        d_model)` → `(B, n_q, d_model)`. Boolean masks, True = *may attend*:
-        `self_mask` broadcasts to `(B, H, n_q, n_q)`, `cross_mask` to `(B, H, n_q,
-        n_k)`. The memory is used as it comes: with `norm_first`, too, only x is
-        normalised.
+        Shapes: x `(B, n_q, d_model)`, memory (the encoder's output)
+        `(B, n_k, d_model)` → `(B, n_q, d_model)`. Boolean masks, True = *may
+        attend*: `self_mask` broadcasts to `(B, H, n_q, n_q)`, `cross_mask` to
+        `(B, H, n_q, n_k)`. The memory is used as it comes: with `norm_first`, too,
+        only x is normalised.
         """
 
         ### BEGIN SOLUTION
@@ -150,7 +152,10 @@ class TokenEmbedding(nn.Module):
         super().__init__()
         self.weight = nn.Parameter(torch.randn(vocab_size, d_model) * d_model**-0.5)
 
-    def forward(self, ids: Int[Tensor, "*batch"]) -> Float[Tensor, "*batch d_model"]:
+    def forward(
+        self,
+        ids: Int[Tensor, "*batch"],
+    ) -> Float[Tensor, "*batch d_model"]:
         """Look the tokens up, and multiply by √d_model.
 
         Shapes: ids `(...)`, integers from 0 to vocab_size − 1 → `(..., d_model)`.
@@ -159,7 +164,10 @@ class TokenEmbedding(nn.Module):
         return F.embedding(ids, self.weight) * math.sqrt(self.weight.shape[1])  # (..., d_model)
         ### END SOLUTION
 
-    def logits(self, h: Float[Tensor, "*batch d_model"]) -> Float[Tensor, "*batch vocab_size"]:
+    def logits(
+        self,
+        h: Float[Tensor, "*batch d_model"],
+    ) -> Float[Tensor, "*batch vocab_size"]:
         """Score every token: the dot product of h with each row of `weight`.
 
         Shapes: h `(..., d_model)` → `(..., vocab_size)`.
@@ -250,8 +258,8 @@ class Transformer(nn.Module):
     ) -> Float[Tensor, "B n_t d_model"]:
         """What the decoder makes of the target, given the memory of the source.
 
-        Shapes: target ids `(B, n_t)`, memory `(B, n_s, d_model)`, source ids `(B,
-        n_s)`, which say what of the memory is padding → `(B, n_t, d_model)`.
+        Shapes: target ids `(B, n_t)`, memory `(B, n_s, d_model)`, source ids
+        `(B, n_s)`, which say what of the memory is padding → `(B, n_t, d_model)`.
         Position i of the target attends to the target's positions 0 … i, and to all
         of the source but its padding.
         """
@@ -271,8 +279,8 @@ class Transformer(nn.Module):
     ) -> Float[Tensor, "B n_t target_vocab"]:
         """Score what may follow each position of the target.
 
-        Shapes: source ids `(B, n_s)`, target ids `(B, n_t)`, bos first → `(B, n_t,
-        target_vocab)`.
+        Shapes: source ids `(B, n_s)`, target ids `(B, n_t)`, bos first →
+        `(B, n_t, target_vocab)`.
         """
         ### BEGIN SOLUTION
         hidden = self.decode(target, self.encode(source), source)  # (B, n_t, d_model)
@@ -280,7 +288,10 @@ class Transformer(nn.Module):
         ### END SOLUTION
 
 
-def shift_right(target: Int[Tensor, "*batch n"], bos_id: int) -> Int[Tensor, "*batch n"]:
+def shift_right(
+    target: Int[Tensor, "*batch n"],
+    bos_id: int,
+) -> Int[Tensor, "*batch n"]:
     """What the decoder reads in training: the target one step late, bos in front.
 
     Shapes: target ids `(B, n)`, n ≥ 1 → the same; the last token drops out. Source:
@@ -330,7 +341,11 @@ def noam_rate(step: int, d_model: int, warmup: int = 4000) -> float:
 
 
 def greedy_decode(
-    model: nn.Module, source: Int[Tensor, "B n"], bos_id: int, eos_id: int, max_len: int
+    model: nn.Module,
+    source: Int[Tensor, "B n"],
+    bos_id: int,
+    eos_id: int,
+    max_len: int,
 ) -> Int[Tensor, "B length"]:
     """Write the target one token at a time, always the likeliest.
 
@@ -369,10 +384,11 @@ def beam_search(
 
     Shapes: source ids `(1, n)` → at most `beam_size` pairs `(ids, score)`, best
     first. ids `(length,)`, length ≤ max_len, are without bos and end with eos, or
-    are unfinished at max_len. score = log p(ids) / ((5 + length) /
-    6)^length_penalty, a float; length counts eos. With `beam_size` 1 the ids are
-    those of `greedy_decode`. Decodes in eval mode, without gradients, and leaves
-    each module's mode as it was. Source: Wu et al. (2016), section 7.
+    are unfinished at max_len. score =
+    log p(ids) / ((5 + length) / 6)^length_penalty, a float; length counts eos. With
+    `beam_size` 1 the ids are those of `greedy_decode`. Decodes in eval mode,
+    without gradients, and leaves each module's mode as it was. Source: Wu et al.
+    (2016), section 7.
     """
     ### BEGIN SOLUTION
     modes = {module: module.training for module in model.modules()}
