@@ -6,6 +6,7 @@ stand on torch's fused `scaled_dot_product_attention`. Source: Vaswani et al. (2
 
 from collections.abc import Callable
 
+import numpy as np
 import torch
 import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int
@@ -265,3 +266,20 @@ class Transformer(nn.Module):
 
 def _positions(ids: Tensor, like: Tensor) -> Tensor:
     return sinusoidal_encoding(ids.shape[1], like.shape[1]).to(like)
+
+
+# --- Stand-ins: an answer that calls another one is judged with these if that one is not right ----
+
+
+def softmax(scores: np.ndarray, axis: int = -1) -> np.ndarray:
+    """torch's softmax on an array; where every score is −inf, zeros."""
+    given = torch.as_tensor(scores)
+    wide = given if given.is_floating_point() else given.double()
+    return F.softmax(wide, dim=axis).nan_to_num(nan=0.0).numpy()
+
+
+def gaussian_scores(query: np.ndarray, key: np.ndarray, w: float = 1.0) -> np.ndarray:
+    """−½ of the squared distances in units of 1/w, by torch's table of distances."""
+    points = (torch.as_tensor(x).double().reshape(-1, 1) for x in (query, key))
+    distances = torch.cdist(*points, compute_mode="donot_use_mm_for_euclid_dist")
+    return (-0.5 * (distances * w).square()).numpy().astype(np.result_type(query, key, 1.0))

@@ -298,6 +298,61 @@ def test_a_forged_record_never_brings_the_judge_down(forged):
     assert made.verdict in ("wrong", "crash")
 
 
+# --- an answer that calls another ---------------------------------------------------------------
+
+BAD_SOFTMAX = "def softmax(scores, axis=-1):\n    return np.exp(scores)\n"
+
+
+CALLED = {
+    "wrong": BAD_SOFTMAX,
+    "not written": "def softmax(scores, axis=-1):\n    raise NotImplementedError\n",
+    "not there": "",
+    "endless": "def softmax(scores, axis=-1):\n    while True: pass\n",
+}
+
+
+@pytest.mark.parametrize("softmax", CALLED.values(), ids=CALLED.keys())
+@pytest.mark.parametrize("asked", [("softmax", "nadaraya_watson"), ("nadaraya_watson",)])
+def test_an_answer_is_not_charged_for_the_answers_that_it_calls(softmax, asked):
+    made = verdicts(SCORES, softmax, WATSON, asked=asked, limits=HASTY)
+    assert made["nadaraya_watson"].verdict == "correct"
+    assert "the course's own softmax" in made["nadaraya_watson"].remark
+    if "softmax" in made:
+        assert made["softmax"].score < 3 and made["softmax"].remark is None
+
+
+def test_its_own_faults_are_charged_all_the_same():
+    wrong = WATSON.replace("return weights @ value, weights", "return weights @ value + 1, weights")
+    assert wrong != WATSON
+    made = verdicts(SCORES, BAD_SOFTMAX, wrong, asked=("softmax", "nadaraya_watson"))
+    assert made["nadaraya_watson"].verdict == "wrong"
+
+
+def test_what_stands_in_is_gone_afterwards():
+    spy = "probed = []\n" + BAD_SOFTMAX.replace("    return", "    probed.append(1)\n    return")
+    judged = judge_cells(
+        [Cell(HEAD), Cell(SCORES), Cell(spy), Cell(WATSON), Cell("", check="nadaraya_watson"),
+         Cell("n = len(probed)\nsoftmax(np.zeros(1))\nlen(probed) - n")],
+        [find_exercise("nadaraya_watson")], {"nadaraya_watson": b"1"}, limits=QUICK,
+    )  # fmt: skip
+    assert judged.verdicts["nadaraya_watson"].verdict == "correct"
+    assert judged.outputs[5][0]["data"]["text/plain"] == "1"
+
+
+def test_a_notebook_follows_through_too(tmp_path):
+    path = tmp_path / "n.ipynb"
+    path.write_text(
+        notebook(
+            code(HEAD), code(BAD_SOFTMAX, "softmax"), code("", "check_softmax"),
+            code(SCORES, "gaussian_scores"), code("", "check_gaussian_scores"),
+            code(WATSON, "nadaraya_watson"), code("", "check_nadaraya_watson"),
+        )
+    )  # fmt: skip
+    made = judge_file(path)["exercises"]
+    assert made["softmax"]["verdict"] == "wrong"
+    assert made["nadaraya_watson"]["score"] == made["nadaraya_watson"]["points"]
+
+
 # --- inputs -------------------------------------------------------------------------------------
 
 

@@ -1,8 +1,12 @@
 """The sandbox: what runs inside can compute, and nothing else."""
 
 import ast
+import dataclasses
 import os
+import re
+import select
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -16,7 +20,8 @@ import pytest
 import autograder
 import solutions
 from autograder.exercises.declaration import call
-from autograder.grading.sandbox import IsolationError, Limits, Worker, WorkerDied
+from autograder.grading import sandbox, seccomp, warm
+from autograder.grading.sandbox import IsolationError, Limits, SandboxLost, Worker, WorkerDied
 from autograder.grading.student_side import STUDENT_SIDE, student_side
 from autograder.values import Array, Opaque
 
@@ -580,6 +585,159 @@ def test_a_forged_record_is_refused_or_only_a_record(records):
             with pytest.raises(WorkerDied) as death:
                 own.probe("f", call())
             assert death.value.reason == "crash"
+
+
+# --- what each layer stops ----------------------------------------------------------------------
+
+C = "import ctypes, os\nc = ctypes.CDLL(None, use_errno=True)\n"
+ATTACKS = {  # by layer: what is tried, as an expression, and its value once that layer is off
+    "memory in nobody's account, by descriptor": (
+        warm.SECCOMP, "c.memfd_create(b'x', 0) >= 0"),
+    "memory in nobody's account, shared": (
+        warm.SECCOMP, "len(__import__('mmap').mmap(-1, 4096)) == 4096"),
+    "memory in nobody's account, of System V": (
+        warm.SECCOMP, "c.shmget(0, 4096, 0o1600) >= 0"),
+    "a user namespace": (warm.SECCOMP, "c.unshare(0x10000000) == 0"),
+    "a user namespace, cloned": (
+        warm.SECCOMP, "(lambda p: p and os.waitpid(p, 0)[1] == 0 if p else os._exit(0))"
+        "(c.syscall(56, 0x10000011, 0, 0, 0, 0)) and True"),
+    "a socket": (warm.SECCOMP, "bool(__import__('socket').socket(1))"),
+    "a trace": (warm.SECCOMP, "c.ptrace(0, 0, 0, 0) == 0"),
+    "the kernel's keys": (warm.SECCOMP, "c.syscall(250, 0, -3, 1) > 0"),
+    "a personality": (warm.SECCOMP, "c.personality(0xFFFFFFFF) >= 0"),
+    "io_uring": (warm.SECCOMP, "c.syscall(425, 0, 0) == -1 and ctypes.get_errno() != 1"),
+    "a look at what nobody needs": (warm.LANDLOCK, "bool(os.listdir('/'))"),
+    "the warm process's place": (warm.NAMESPACES, "os.getpid() > 2 and os.getppid() > 1"),
+    "a signal to the warm process": (
+        (warm.NAMESPACES, warm.LANDLOCK), "os.kill(os.getppid(), 0) is None and os.getppid() > 1"),
+    "what another submission leaves": (
+        warm.NAMESPACES, "(lambda seen: (open('/tmp/left', 'w'), seen)[1])"
+        "(os.path.exists('/tmp/left'))"),
+    "a file without end": (warm.LIMITS, "open('big', 'wb').write(bytes(20 << 20)) > 0"),
+    "all memory": (warm.LIMITS, "len(__import__('numpy').empty(3 << 30, 'u1')) > 0"),
+    "an open file too many": (warm.LIMITS, "len([open('/dev/null') for _ in range(400)]) > 0"),
+}  # fmt: skip
+
+
+def tries(expression: str, layers: tuple[str, ...]) -> bool:
+    """Whether an attack succeeds behind some layers. What it leaves is there for the second try."""
+    source = C + f"try: print(bool({expression}))\nexcept BaseException as e: print(False, repr(e))"
+    limits = dataclasses.replace(SMALL, memory_mb=2048)
+    with Worker(limits=limits, layers=layers) as first:
+        first.execute(source)
+    with Worker(limits=limits, layers=layers) as own:
+        return printed(own.execute(source)).startswith("True")
+
+
+@pytest.mark.parametrize("off, expression", ATTACKS.values(), ids=ATTACKS.keys())
+def test_each_layer_stops_what_passes_without_it(off, expression):
+    left = tuple(
+        layer for layer in warm.LAYERS if layer not in ([off] if type(off) is str else off)
+    )
+    assert not tries(expression, warm.LAYERS)
+    assert tries(expression, left)
+
+
+# --- the warm process ---------------------------------------------------------------------------
+
+
+def the_warm_process(pids: list[int]) -> int:
+    """Which of some processes, parents first, is the warm process."""
+    commands = {pid: Path(f"/proc/{pid}/cmdline").read_bytes() for pid in pids}
+    return next(p for p, c in commands.items() if b"warm.py" in c and b"bwrap" not in c)
+
+
+def test_children_come_from_one_process_and_share_nothing():
+    with Worker(limits=SMALL) as one, Worker(limits=SMALL) as two:
+        one.execute("import torch, random, numpy as np\nmine = 1\nopen('/tmp/a', 'w').write('x')")
+        assert value_of(one, "mine") == "1"
+        assert errors(two.execute("mine")) == ["NameError"]
+        assert value_of(two, "__import__('os').path.exists('/tmp/a')") == "False"
+        assert one._warm is two._warm
+        spaces = "pid mnt net ipc user uts cgroup"
+        expression = (
+            f"[__import__('os').readlink('/proc/self/ns/' + n) for n in {spaces!r}.split()]"
+        )
+        first, second = (ast.literal_eval(value_of(w, expression)) for w in (one, two))
+        assert all(a != b for a, b in zip(first, second, strict=True))
+        outside = [os.readlink(f"/proc/self/ns/{name}") for name in spaces.split()]
+        assert set(outside).isdisjoint({*first, *second})
+        capable = value_of(one, "[l for l in open('/proc/self/status') if 'Cap' in l]")
+        assert set(re.findall(r"\\t([0-9a-f]+)", capable)) == {"0" * 16}
+
+
+def test_a_child_sees_no_process_but_its_own(worker):
+    assert value_of(worker, "[p for p in __import__('os').listdir('/proc') if p.isdigit()]") == str(
+        ["1", "2"]
+    )
+    assert value_of(worker, "__import__('os').path.exists('/proc/sys')") == "False"
+
+
+PROBES = ("open('/proc/1/mem', 'rb').read(1)", "open('/proc/1/environ', 'rb').read()",
+          "os.readlink('/proc/1/root')")  # fmt: skip
+
+
+@pytest.mark.parametrize("expression", PROBES)
+def test_the_first_process_cannot_be_read(worker, expression):
+    outputs = worker.execute(f"import os\n{expression}")
+    assert errors(outputs) in (["PermissionError"], ["FileNotFoundError"])
+
+
+def test_the_first_process_cannot_be_killed(worker):
+    worker.execute(
+        "import os\nfor n in range(1, 65):\n    try: os.kill(1, n)\n    except OSError: pass"
+    )
+    assert value_of(worker, "1 + 1") == "2"
+
+
+def test_a_turn_ends_at_its_deadline_without_the_judge():
+    limits = dataclasses.replace(SMALL, total_seconds=1.0, start_seconds=1.0)
+    with Worker(limits=SMALL):  # so that the warm process is up
+        pass
+    with Worker(limits=limits) as own:
+        own.wait_until_up()
+        poll = select.poll()
+        poll.register(own._first.pidfd, select.POLLIN)
+        assert poll.poll(10_000)  # nobody asked it anything, nobody killed it
+
+
+def test_a_lost_warm_process_is_no_fault_of_the_students():
+    with Worker(limits=SMALL) as own:
+        own.execute("1")
+        os.kill(the_warm_process(sandbox._family(own._warm.process.pid)), signal.SIGKILL)
+        poll = select.poll()
+        poll.register(own._first.pidfd, select.POLLIN)
+        assert poll.poll(10_000)  # the child dies with it
+        with pytest.raises(SandboxLost):
+            own.execute("1")
+    with Worker(limits=SMALL) as own:
+        assert value_of(own, "1 + 1") == "2"
+
+
+def test_a_judge_that_is_killed_takes_a_stopped_warm_process_with_it(tmp_path):
+    script = tmp_path / "judge.py"
+    script.write_text(
+        "import time\nfrom autograder.grading.sandbox import Worker, _family\n"
+        "w = Worker()\nw.execute('1')\nprint(*_family(w._warm.process.pid), flush=True)\n"
+        "time.sleep(600)\n"
+    )
+    with subprocess.Popen([sys.executable, script], stdout=subprocess.PIPE) as judge:
+        pids = [int(pid) for pid in judge.stdout.readline().split()]
+        assert len(pids) >= 5  # bubblewrap's two, the warm process, a child's two
+        os.kill(the_warm_process(pids), signal.SIGSTOP)
+        judge.kill()
+    deadline = time.monotonic() + 10
+    while any(Path(f"/proc/{pid}").exists() for pid in pids) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    assert not [pid for pid in pids if Path(f"/proc/{pid}").exists()]
+
+
+def test_the_filter_is_made_for_two_kinds_of_machine_and_no_other():
+    for machine in ("x86_64", "aarch64"):
+        made = seccomp.program(machine)
+        assert all(0 <= skip < len(made) - n for n, step in enumerate(made) for skip in step[1:3])
+    with pytest.raises(seccomp.Unsupported, match="riscv64"):
+        seccomp.program("riscv64")
 
 
 # --- with less, and without ---------------------------------------------------------------------

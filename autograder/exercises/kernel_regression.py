@@ -84,6 +84,9 @@ def _exact_zeros(run: Run, record: Record) -> str | None:
     return not_rows_of_one(weights)
 
 
+_SOFTMAX = {"softmax": "autograder.blocks:softmax"}
+_SCORES = {"gaussian_scores": "autograder.blocks:gaussian_scores"}
+
 SOFTMAX = Exercise(
     "softmax",
     "Scores into weights",
@@ -254,6 +257,7 @@ NADARAYA_WATSON = Exercise(
         ),
         inputs_untouched(0.25, _nw_runs),
     ),
+    given={**_SOFTMAX, **_SCORES},
 )
 
 # --- kernel_weights -----------------------------------------------------------------------------
@@ -333,6 +337,7 @@ KERNEL_WEIGHTS = Exercise(
         ),
         inputs_untouched(0.25, _kernel_runs("epanechnikov")),
     ),
+    given=_SOFTMAX,
 )
 
 # --- attention_pool -----------------------------------------------------------------------------
@@ -420,6 +425,7 @@ ATTENTION_POOL = Exercise(
         ),
         inputs_untouched(0.25, _pool_vectors),
     ),
+    given=_SOFTMAX,
 )
 
 # --- leave_one_out_mse --------------------------------------------------------------------------
@@ -478,6 +484,7 @@ LEAVE_ONE_OUT = Exercise(
         dtypes_kept(0.25, "Return a Python float: float(…) makes one.", _loo_runs),
         inputs_untouched(0.25, _loo_runs),
     ),
+    given={**_SOFTMAX, **_SCORES},
 )
 
 # --- KernelRegression ---------------------------------------------------------------------------

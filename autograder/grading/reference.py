@@ -35,6 +35,29 @@ def expected(slug: str, name: str, runs: Rows, device: str = "cpu") -> list[list
 
 
 def known_mistakes(slug: str, name: str, runs: Rows, device: str = "cpu") -> Iterator[Mistake]:
-    """The bank's mistakes for an exercise, each with its records; made one by one, as asked for."""
+    """The bank's mistakes for an exercise, each with its records, made when they are looked at.
+
+    Most mistakes differ from an answer in the first run or two, so most records are never made.
+    """
     for title, answer in banks(slug)[name].mistakes.items():
-        yield Mistake(title, cause(answer), records(answer, runs, device))
+        rows = [_Lazily(answer, row, device) for row in runs]
+        yield Mistake(title, cause(answer), rows)
+
+
+class _Lazily(Sequence[Record]):
+    """A trusted answer's records on some runs, each made when it is asked for."""
+
+    def __init__(self, answer: Callable[..., Any], runs: Sequence[Run], device: str):
+        self.answer, self.runs, self.device = answer, runs, device
+        self.made: dict[int, Record] = {}
+
+    def __len__(self) -> int:
+        return len(self.runs)
+
+    def __getitem__(self, index: int) -> Record:
+        if index >= len(self.runs):
+            raise IndexError(index)
+        if index not in self.made:
+            with np.errstate(all="ignore"):
+                self.made[index] = probe(self.answer, self.runs[index], self.device)
+        return self.made[index]

@@ -123,16 +123,9 @@ EXPECTED: dict[str, Deserved] = {
     "ada": Deserved("everything right", FULL),
     "ben": Deserved(
         "softmax without subtracting the maximum: NaN for ±10,000 (0.5) and for a row of −inf "
-        "(0.25). The answers that call it lose the far query (0.75), the huge scores (0.25) and "
-        "the narrow bandwidth (0.5).",
-        FULL
-        | {
-            "softmax": 2.25,
-            "nadaraya_watson": 2.25,
-            "attention_pool": 1.75,
-            "leave_one_out_mse": 2.5,
-        },
-        {"softmax": "max_not_subtracted", "nadaraya_watson": "max_not_subtracted"},
+        "(0.25). The answers that call it are judged with the course's own, and are right.",
+        FULL | {"softmax": 2.25},
+        {"softmax": "max_not_subtracted"},
     ),
     "cleo": Deserved(
         "wrong in ways that nobody foresaw: epanechnikov squared (0.75); the median of the squares "
@@ -142,17 +135,9 @@ EXPECTED: dict[str, Deserved] = {
     ),
     "dan": Deserved("nothing written", NOTHING),
     "eve": Deserved(
-        "a syntax error in softmax: it and the three that call it have nothing. kernel_weights "
-        "loses the gaussian (0.5), and inputs untouched (0.25), which counts only with it.",
-        {
-            "softmax": 0.0,
-            "gaussian_scores": 2.0,
-            "nadaraya_watson": 0.0,
-            "kernel_weights": 2.25,
-            "attention_pool": 0.0,
-            "leave_one_out_mse": 0.0,
-            "KernelRegression": 4.0,
-        },
+        "a syntax error in softmax, which has nothing; the answers that call it are judged with "
+        "the course's own, and are right.",
+        FULL | {"softmax": 0.0},
     ),
     "finn": Deserved("attention_pool never ends; nothing calls it", FULL | {"attention_pool": 0.0}),
     "gus": Deserved(

@@ -1,0 +1,274 @@
+"""How fast a class is graded: `autograder grade` beside stock `nbgrader autograde`, in one run.
+
+Run: python benchmarks/grading.py [--count 64] [--sizes 16,64,256,512] [--jobs 2] [--no-stock]
+
+Both grade the same submissions of chapter 4: of every 16, seven right, five wrong, two crashing (a
+syntax error, an `os._exit`), one half written and one untouched, as in the sample class; endless
+loops are left out, for stock nbgrader would wait for them. Stock nbgrader is as it comes: its own
+`Execute`, one kernel per submission, no sandbox, no feedback. `autograder grade` has its isolation
+on and writes feedback, too.
+
+The floor is a third run: the same cells, drawings left out, one submission after another in one
+warm interpreter that does nothing else. Overhead is what `autograder grade` takes of the machine
+(wall clock times jobs) per submission, less that. CPU seconds are those of all processes; memory is
+the largest resident set of one process of each kind, shared pages included.
+"""
+
+import argparse
+import json
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import nbformat
+from nbformat import NotebookNode
+from rich.console import Console
+from rich.progress import Progress
+
+from autograder.exercises import exercises_of
+from autograder.grading import stubs
+
+ROOT = Path(__file__).resolve().parents[1]
+SLUG = "masking"
+NAME = next((ROOT / "notebooks").glob(f"*_{SLUG}")).name
+NAMES = [exercise.name for exercise in exercises_of(SLUG)]
+WRONG = {
+    "causal_mask": "n_k = n_q if n_k is None else n_k\nreturn torch.ones(n_q, n_k).tril(-1).bool()",
+    "masked_softmax": "if mask is not None:\n    scores = scores * mask\n"
+    "return torch.softmax(scores, dim=-1)",
+    "masked_attention": "weights = masked_softmax(query @ key.transpose(-2, -1), mask)\n"
+    "return weights @ value, weights",
+    "additive_mask": "return (~mask).to(dtype) * -10000.0",
+    "padding_mask": "return torch.ones(len(lengths), 1, 1, max_len or int(lengths.max())).bool()",
+}
+KINDS = [
+    *[{}] * 7,
+    *[{name: body} for name, body in list(WRONG.items())[:3]],
+    {"causal_mask": WRONG["causal_mask"], "additive_mask": WRONG["additive_mask"]},
+    WRONG,
+    {"masked_softmax": "return torch.softmax(scores, dim=-1"},  # a syntax error
+    {"attend_with_cache": "import os\nos._exit(0)"},
+    dict.fromkeys(NAMES[3:]),  # half written
+    dict.fromkeys(NAMES),
+]
+
+
+def submission(release: NotebookNode, wrong: dict[str, str | None]) -> NotebookNode:
+    """The released notebook, filled in: right but for `wrong`, whose None is an untouched stub."""
+    notebook = nbformat.reads(nbformat.writes(release), as_version=4)
+    for cell in notebook.cells:
+        name = cell.metadata.get("nbgrader", {}).get("grade_id")
+        if name not in NAMES or (name in wrong and wrong[name] is None):
+            continue
+        text = stubs.source(SLUG, name)
+        if name in wrong:
+            text = stubs.clear(text)
+            (line,) = [row for row in text.split("\n") if stubs.CODE_STUB in row]
+            indent = line[: len(line) - len(line.lstrip())]
+            body = "\n".join(indent + row for row in wrong[name].split("\n"))
+            cell.source = text.replace(line, body)
+        else:
+            rows = text.split("\n")
+            cell.source = "\n".join(r for r in rows if not any(m in r for m in _MARKS))
+    return notebook
+
+
+_MARKS = (stubs.BEGIN, stubs.END)
+
+
+def hand_in(root: Path, count: int) -> None:
+    """Write `count` submissions under `root`."""
+    release = nbformat.read(ROOT / "notebooks" / NAME / f"{NAME}.ipynb", as_version=4)
+    texts = [nbformat.writes(submission(release, wrong)) for wrong in KINDS]
+    for number in range(count):
+        path = root / "submitted" / f"s{number:04}" / NAME / f"{NAME}.ipynb"
+        path.parent.mkdir(parents=True)
+        path.write_text(texts[number % len(texts)], encoding="utf-8")
+
+
+@dataclass
+class Cost:
+    """What grading some submissions took."""
+
+    count: int
+    wall: float
+    cpu: float
+    peak: dict[str, float] = field(default_factory=dict)  # MB, by kind of process
+
+    @property
+    def per_minute(self) -> float:
+        return 60 * self.count / self.wall
+
+
+class Watch(threading.Thread):
+    """Looks at a process and all its descendants ten times a second."""
+
+    def __init__(self, pid: int, tick):
+        super().__init__(daemon=True)
+        self.pid, self.tick, self.over = pid, tick, threading.Event()
+        self.peak: dict[str, float] = {}
+
+    def run(self) -> None:
+        while not self.over.wait(0.1):
+            self.tick()
+            for pid in family(self.pid):
+                try:
+                    command = Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ")
+                    status = Path(f"/proc/{pid}/status").read_text()
+                    size = int(status.partition("\nVmHWM:")[2].split()[0]) / 1024
+                except (OSError, IndexError):
+                    continue
+                kind = kind_of(command)
+                if kind:
+                    self.peak[kind] = max(self.peak.get(kind, 0.0), size)
+
+
+def kind_of(command: bytes) -> str | None:
+    if b"bwrap" in command:
+        return None
+    if b"warm.py" in command:
+        return "sandbox"
+    return "kernel" if b"ipykernel" in command else "grader"
+
+
+def family(pid: int) -> Iterator[int]:
+    yield pid
+    try:
+        for thread in os.listdir(f"/proc/{pid}/task"):
+            for child in Path(f"/proc/{pid}/task/{thread}/children").read_text().split():
+                yield from family(int(child))
+    except OSError:
+        return
+
+
+def timed(command: list[str], count: int, folder: Path, pattern: str, told: str) -> Cost:
+    """Run a command that leaves `count` files of a pattern in `folder`, with a progress bar."""
+    environment = os.environ | {"OMP_NUM_THREADS": "1"}
+    before, started = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
+    with Progress(console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(told, total=count)
+
+        def tick() -> None:
+            bar.update(task, completed=sum(1 for _ in folder.glob(pattern)))
+
+        process = subprocess.Popen(
+            command, cwd=folder, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+        )
+        watch = Watch(process.pid, tick)
+        watch.start()
+        said, _ = process.communicate()
+        watch.over.set()
+        watch.join()
+    wall, after = time.perf_counter() - started, resource.getrusage(resource.RUSAGE_CHILDREN)
+    done = sum(1 for _ in folder.glob(pattern))
+    if done < 0.8 * count:  # stock nbgrader gives up on those whose kernel dies
+        raise RuntimeError(f"{told}: {done} of {count} are done\n{said.decode()[-3000:]}")
+    cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return Cost(count, wall, cpu, watch.peak)
+
+
+def ours(count: int, jobs: int) -> Cost:
+    with tempfile.TemporaryDirectory() as name:
+        root = Path(name)
+        hand_in(root, count)
+        command = [sys.executable, "-m", "autograder.grading.cli", "grade", "submitted"]
+        pattern = f"feedback/*/{NAME}/{NAME}.html"
+        return timed([*command, "--jobs", str(jobs)], count, root, pattern, f"ours, {count}")
+
+
+def stock(count: int) -> Cost:
+    from autograder.grading.classroom import Writer
+
+    with tempfile.TemporaryDirectory() as name:
+        root = Path(name)
+        hand_in(root, count)
+        Writer(root, f"sqlite:///{root / 'gradebook.db'}", ROOT / "notebooks").register(NAME)
+        command = [sys.executable, "-m", "nbgrader", "autograde", NAME, f"--course-dir={root}"]
+        return timed(command, count, root, f"autograded/*/{NAME}/{NAME}.ipynb", f"stock, {count}")
+
+
+def floor() -> tuple[float, float]:
+    """Seconds that the cells of one submission take in a warm interpreter: without and with checks.
+
+    The submission that ends its process is left out.
+    """
+    from autograder.grading import warm, worker
+
+    sys.path.insert(0, str(Path(warm.__file__).parent))
+    os.environ["MPLBACKEND"] = "module://matplotlib_inline.backend_inline"
+    session = warm._preload(worker, [SLUG])  # noqa: SLF001  (the very interpreter that grades)
+    release = nbformat.read(ROOT / "notebooks" / NAME / f"{NAME}.ipynb", as_version=4)
+    spent = {False: 0.0, True: 0.0}
+    kinds = [wrong for wrong in KINDS if "os._exit" not in str(wrong)]
+    for wrong in [{}, *kinds]:  # the first one warms up
+        cells = [c for c in submission(release, wrong).cells if c.cell_type == "code"]
+        session.shell.reset(new_session=False)
+        for cell in cells:
+            mark = cell.metadata.get("nbgrader", {})
+            if "draw" in cell.metadata.get("tags", ()):
+                continue
+            session.recorder.limit = 4 << 20
+            session.recorder.begin()
+            out = sys.stdout, sys.stderr
+            sys.stdout, sys.stderr = session.streams
+            start = time.perf_counter()
+            session.shell.run_cell(cell.source)
+            spent[bool(mark.get("locked"))] += time.perf_counter() - start
+            sys.stdout, sys.stderr = out
+        if wrong == {} and "warmed" not in spent:
+            spent = {False: 0.0, True: 0.0, "warmed": True}
+    cells, checks = spent[False] / len(kinds), spent[True] / len(kinds)
+    return cells, cells + checks
+
+
+def line(name: str, cost: Cost) -> str:
+    peak = ", ".join(f"{kind} {size:.0f} MB" for kind, size in sorted(cost.peak.items()))
+    return (
+        f"{name:24} {cost.count:5} {cost.wall:8.1f} {cost.per_minute:9.1f} "
+        f"{1000 * cost.wall / cost.count:8.0f} {cost.cpu / cost.count:8.2f}   {peak}"
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--count", type=int, default=64)
+    parser.add_argument("--sizes", default="", help="more sizes, for `autograder grade` alone")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("--no-stock", action="store_true")
+    parser.add_argument("--floor", action="store_true", help="print the floor as JSON, and end")
+    chosen = parser.parse_args()
+    if chosen.floor:
+        print(json.dumps(floor()))
+        return
+    told = subprocess.run(
+        [sys.executable, __file__, "--floor"], capture_output=True, text=True, check=True,
+        env=os.environ | {"OMP_NUM_THREADS": "1"},
+    )  # fmt: skip
+    cells, checked = json.loads(told.stdout.splitlines()[-1])
+    print(f"one warm interpreter: {1000 * cells:.0f} ms a submission for its cells, "
+          f"{1000 * checked:.0f} ms with the checks")  # fmt: skip
+    head = ("", "count", "seconds", "a minute", "ms each", "CPU s", "largest process")
+    print("{:24} {:>5} {:>8} {:>9} {:>8} {:>8}   {}".format(*head))
+    mine = ours(chosen.count, chosen.jobs)
+    print(line(f"autograder, {chosen.jobs} jobs", mine), flush=True)
+    overhead = 1000 * (chosen.jobs * mine.wall / mine.count - cells)
+    if not chosen.no_stock:
+        theirs = stock(chosen.count)
+        print(line("stock nbgrader", theirs), flush=True)
+        print(
+            f"ratio: {theirs.wall / mine.wall:.1f} × in time, {theirs.cpu / mine.cpu:.1f} × in CPU"
+        )
+    print(f"overhead: {overhead:.0f} ms of a core a submission beyond its cells")
+    for size in [int(part) for part in chosen.sizes.split(",") if part]:
+        print(line(f"autograder, {chosen.jobs} jobs", ours(size, chosen.jobs)), flush=True)
+
+
+if __name__ == "__main__":
+    main()
