@@ -11,6 +11,7 @@ A message is a JSON tree and the arrays it refers to, each as the bytes of a `.n
 import io
 import json
 import math
+import re
 import struct
 import sys
 from collections.abc import Mapping
@@ -194,16 +195,30 @@ def _decode(message: bytes) -> Any:
     return _untree(head["tree"], arrays, 0)
 
 
+# The head of a `.npy` file as NumPy writes it; with Python's own parser NumPy takes thirty times
+# as long to read it. Each number ends in a comma: there is one way to match, whatever comes.
+_NPY = b"\x93NUMPY\x01\x00"
+_NPY_HEAD = re.compile(
+    rb"\{'descr': '([^']{1,20})', 'fortran_order': False, "
+    rb"'shape': \(((?:\d{1,18}, ?)*(?:\d{1,18})?)\), \} *\n"
+)
+
+
 def _read_array(blob: bytes) -> np.ndarray:
-    stream = io.BytesIO(blob)
-    if np.lib.format.read_magic(stream) != (1, 0):
+    if blob[: len(_NPY)] != _NPY:
         raise WireError("an array of an unknown format")
-    shape, fortran, dtype = np.lib.format.read_array_header_1_0(stream)
-    if dtype.kind not in _PLAIN_KINDS or dtype.hasobject or fortran:
+    start = len(_NPY) + 2
+    end = start + int.from_bytes(blob[start - 2 : start], "little")
+    head = _NPY_HEAD.fullmatch(blob, start, end)
+    if head is None:
+        raise WireError("an array of an unknown format")
+    dtype = np.dtype(head[1].decode())
+    if dtype.kind not in _PLAIN_KINDS or dtype.hasobject:
         raise WireError(f"an array of dtype {dtype}")
-    if math.prod(shape) * dtype.itemsize != len(blob) - stream.tell():
+    shape = tuple(map(int, head[2].replace(b",", b" ").split()))
+    if math.prod(shape) * dtype.itemsize != len(blob) - end:
         raise WireError("an array's shape is not the size of its data")
-    return np.frombuffer(blob, dtype, offset=stream.tell()).reshape(shape)
+    return np.frombuffer(blob, dtype, offset=end).reshape(shape)
 
 
 def _untree(tree: Any, arrays: list[np.ndarray], depth: int) -> Any:

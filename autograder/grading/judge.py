@@ -24,7 +24,6 @@ from typing import Any
 from autograder.exercises import chapters, exercises_of, find_exercise
 from autograder.exercises.declaration import Exercise, Record, Run
 from autograder.grading.sandbox import (
-    IsolationError,
     Limits,
     SandboxLost,
     Worker,
@@ -260,13 +259,16 @@ class _Session:
             raise
 
     def _with_worker(self, ask: Callable[[Worker], Any]) -> Any:
-        """Ask a worker; again if it was lost by no fault of its own. Raises `WorkerDied`."""
+        """Ask a worker; again if it was lost by no fault of its own.
+
+        Raises `WorkerDied`, and `SandboxLost` where it is lost again and again.
+        """
         for _ in range(3):
             try:
                 return ask(self._alive())
             except SandboxLost:
                 self.worker = None
-        raise IsolationError("the sandbox ended three times in a row without a reason")
+        raise SandboxLost("the sandbox ended three times in a row without a reason")
 
     def _execute(self, worker: Worker, source: str) -> list[dict[str, Any]]:
         return worker.execute(source, self._seconds(self.limits.cell_seconds), self.module)
