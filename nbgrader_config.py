@@ -13,6 +13,8 @@ os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.envir
 
 # --- Where things are -----------------------------------------------------------------------------
 c.CourseDirectory.root = str(Path(__file__).resolve().parent)
+if os.environ.get("AUTOGRADER_DB"):  # a database server in place of gradebook.db
+    c.CourseDirectory.db_url = os.environ["AUTOGRADER_DB"]
 c.CourseDirectory.source_directory = "build/source"  # made by `autograder release`; has solutions
 c.CourseDirectory.release_directory = "notebooks"  # what students get
 c.CourseDirectory.submitted_directory = "submitted"
@@ -39,7 +41,7 @@ c.Autograde.sanitize_preprocessors = [
 c.Autograde.autograde_preprocessors = [
     f"{OURS}.Judge",  # in place of Execute: in the sandbox, with fresh inputs
     f"{NBGRADER}.LimitOutput",
-    f"{NBGRADER}.SaveAutoGrades",
+    f"{OURS}.SaveAutoGrades",
     f"{OURS}.SaveReasons",
     f"{NBGRADER}.AssignLatePenalties",
     f"{NBGRADER}.CheckCellMetadata",

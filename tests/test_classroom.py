@@ -15,9 +15,10 @@ import pytest
 from nbgrader.api import Gradebook
 
 from autograder.grading import classroom
-from autograder.grading.classroom import FAILED, GRADED, UNUSABLE, Outcome, grade, read_class
+from autograder.grading.classroom import FAILED, GRADED, UNUSABLE, grade, read_class
 from autograder.grading.preprocessors import secret_of
 from autograder.grading.sample_class import EXPECTED, FULL, compare, make_sample_class
+from autograder.grading.work import Job, Outcome, judge_job
 
 ROOT = Path(__file__).resolve().parents[1]
 NOTEBOOKS = ROOT / "notebooks"
@@ -29,7 +30,8 @@ RELEASED = (NOTEBOOKS / NAME / f"{NAME}.ipynb").read_bytes()
 def gradebook_file(tmp_path_factory) -> Path:
     """An empty gradebook that knows the chapter, to copy: making one takes seconds."""
     root = tmp_path_factory.mktemp("gradebook")
-    classroom.Writer(root, f"sqlite:///{root / 'gradebook.db'}", NOTEBOOKS).register(NAME)
+    with classroom.Writer(root, None, NOTEBOOKS) as writer:
+        writer.register(NAME)
     return root / "gradebook.db"
 
 
@@ -84,11 +86,11 @@ def test_the_exit_status_says_that_some_could_not_be_graded(sample_class):
 
 
 def test_a_second_run_judges_nothing_and_says_the_same(sample_class, grade_the_sample, monkeypatch):
-    def pooled(tasks, *_):
-        assert not tasks
+    def local(source, *_):
+        assert list(source) == []
         return iter(())
 
-    monkeypatch.setattr(classroom, "_pooled", pooled)
+    monkeypatch.setattr(classroom.schedulers, "local", local)
     again = grade_the_sample()
     assert all(row.unchanged for row in again.rows)
     assert [(r.student, r.score, r.status, r.verdicts) for r in again.rows] == [
@@ -249,14 +251,15 @@ def test_a_failure_leaves_no_mark_and_is_told(course, monkeypatch):
     write = classroom.Writer.write
 
     def fails(self, task, outcome):
-        write(self, task, outcome)
+        row = write(self, task, outcome)
         if task.student == "bob":
-            raise RuntimeError("the disk is full")
+            raise RuntimeError("no such luck")
+        return row
 
     monkeypatch.setattr(classroom.Writer, "write", fails)
     rows = rows_of(grade(course / "submitted", release=NOTEBOOKS, jobs=1))
     assert [rows[s].status for s in ("ann", "bob", "cid")] == [UNUSABLE, FAILED, UNUSABLE]
-    assert "the disk is full" in rows["bob"].reason
+    assert "no such luck" in rows["bob"].reason
     with Gradebook(f"sqlite:///{course / 'gradebook.db'}") as gradebook:
         assert gradebook.find_submission(NAME, "bob").needs_manual_grade
         grades = gradebook.find_submission_notebook(NAME, NAME, "bob").grades
@@ -267,17 +270,17 @@ def test_a_failure_leaves_no_mark_and_is_told(course, monkeypatch):
     assert again["ann"].unchanged and again["cid"].unchanged
 
 
-def dies_for_bob(task, secret, options) -> Outcome:
-    """Stands in for `judge_task`, in a process of the pool."""
-    if task.student == "bob":
+def dies_for_bob(job: Job) -> Outcome:
+    """Stands in for `judge_job`, in a process that judges."""
+    if job.submission == b"bob":
         os.kill(os.getpid(), signal.SIGKILL)
-    return classroom.judge_task(task, secret, options)
+    return judge_job(job)
 
 
 def test_a_judge_that_dies_takes_nobody_with_it(course, monkeypatch):
     for student in ("ann", "bob", "cid", "dora"):
-        hand_in(course, student)
-    monkeypatch.setattr(classroom, "judge_task", dies_for_bob)
+        hand_in(course, student, student.encode())
+    monkeypatch.setattr(classroom, "judge_job", dies_for_bob)
     rows = rows_of(grade(course / "submitted", release=NOTEBOOKS, jobs=2))
     assert rows.pop("bob").status == FAILED
     assert {row.status for row in rows.values()} == {UNUSABLE} and len(rows) == 3
@@ -323,7 +326,6 @@ def test_killed_at_any_moment_and_run_again_each_is_graded_exactly_once(course):
     assert [row.status for row in result.rows] == [UNUSABLE] * 5
     with Gradebook(f"sqlite:///{course / 'gradebook.db'}") as gradebook:
         assert sorted(s.student.id for s in gradebook.assignment_submissions(NAME)) == students
-    assert not (course / classroom.STAGE).exists()
 
 
 def test_a_changed_submission_is_graded_again_and_no_other(course):
@@ -337,7 +339,7 @@ def test_a_changed_submission_is_graded_again_and_no_other(course):
 
 def test_two_runs_do_not_meet(course):
     hand_in(course, "ann")
-    with classroom._only_one(course), pytest.raises(BlockingIOError, match="already"):
+    with classroom._only_one(course, shared=False), pytest.raises(BlockingIOError, match="already"):
         grade(course / "submitted", release=NOTEBOOKS)
 
 

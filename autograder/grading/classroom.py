@@ -1,87 +1,72 @@
 """A class: judge many submissions at once, and let one writer keep gradebook and feedback.
 
-TRUST BOUNDARY. Folders and files under `submitted/` are hostile: names are checked before nbgrader
-sees them, links are not followed, and students' code runs in the judge's sandboxes only. The
-processes of the pool run our own code; they send the writer notebooks that are rebuilt and
-verdicts that are ours. Whatever goes wrong with one submission is caught and told, and no mark
-stands that was not earned: a submission whose grading failed has none.
+TRUST BOUNDARY. Folders and files under `submitted/` are hostile: names are checked before they are
+used, links are not followed, and what lies there is read as bytes only. Whoever judges (`work`,
+`schedulers`) sends back notebooks that are rebuilt and verdicts that are ours. Whatever goes wrong
+with one submission is caught and told, and no mark stands that was not earned: a submission whose
+grading failed has none.
+
+A submission is graded when one commit in the gradebook says so (`gradebook`). Before it, the
+autograded notebook is put in its place; after it, the feedback page, which is made again if it is
+missing. Killed in between, the next run finds what is not done, and does that only.
 """
 
+import errno
 import fcntl
 import hashlib
 import json
-import logging
 import os
 import re
-import shutil
+import socket
 import time
+import traceback
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ProcessPoolExecutor, as_completed
-from contextlib import contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import asdict, dataclass, field
-from io import StringIO
-from multiprocessing import get_context
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 import nbformat
 from nbformat import NotebookNode
-from nbformat.v4 import new_markdown_cell
-from nbgrader.api import Gradebook, MissingEntry
-from nbgrader.converters import Autograde, GenerateFeedback
-from nbgrader.coursedir import CourseDirectory
-from nbgrader.preprocessors import SaveCells
+from nbgrader.api import SubmittedNotebook
+from nbgrader.preprocessors import AssignLatePenalties
 from nbgrader.utils import parse_utc
 from sqlalchemy.exc import SAWarning
-from traitlets import Any as AnyTrait
 from traitlets.config import Config
 from traitlets.config.loader import PyFileConfigLoader
 
-import autograder
+from autograder.grading import schedulers
+from autograder.grading.gradebook import Book, GradebookLost, Graded, database
+from autograder.grading.pages import Marked, Pages
 from autograder.grading.preprocessors import (
+    auto_comments,
+    auto_scores,
     exercise_of,
     exercises_in,
-    judge_notebook,
     secret_of,
+    seeds_of,
 )
-from autograder.grading.rebuild import MAX_BYTES, Unusable, read_notebook, rebuild
-from autograder.grading.sandbox import ISOLATIONS, IsolationError, Limits
-from autograder.verdict import MISSING, Verdict, withheld
+from autograder.grading.rebuild import MAX_BYTES, Unusable, read_file
+from autograder.grading.sandbox import ISOLATIONS, clean
+from autograder.grading.work import (
+    FAILED,
+    GRADED,
+    PROJECT,
+    UNUSABLE,
+    Job,
+    Options,
+    Outcome,
+    judge_job,
+    version_of,
+)
 
-GRADED, UNUSABLE, FAILED = "graded", "unusable", "failed"
-PROJECT = Path(autograder.__file__).resolve().parents[1]
-STAGE = ".grading"
-DONE = ".autograder.json"
-ENGINE = (  # what decides about marks, besides a chapter's own files
-    "exercises/aspects.py",
-    "exercises/declaration.py",
-    "grading/judge.py",
-    "grading/preprocessors.py",
-    "grading/rebuild.py",
-    "grading/reference.py",
-    "grading/sandbox.py",
-    "grading/seccomp.py",
-    "grading/warm.py",
-    "grading/worker.py",
-    "probe.py",
-    "records.py",
-    "table.py",
-    "values.py",
-    "verdict.py",
-)
+__all__ = ["FAILED", "GRADED", "UNUSABLE", "ClassResult", "Mark", "Row", "grade", "read_class"]
+
+LOGS = "logs"  # logs/<student>/<assignment>.log
 STUDENT = re.compile(r"[^\x00-\x1f\x7f<>&\"\\*?\[\]{}|./~ ][^\x00-\x1f\x7f<>&\"\\*?\[\]{}|/]{0,99}")
-
-
-@dataclass(frozen=True)
-class Options:
-    """How to judge; goes to every process of the pool."""
-
-    device: str = "cpu"
-    isolation: str = "bwrap"
-    cell_seconds: float = 60.0
-    probe_seconds: float = 20.0
-    memory_mb: int = 4096
+_FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS}
 
 
 @dataclass(frozen=True)
@@ -94,15 +79,9 @@ class Task:
     release: Path
     digest: str
 
-
-@dataclass
-class Outcome:
-    """What came back from the pool: a rebuilt notebook as JSON, and the judgement of it."""
-
-    notebook: str
-    outputs: dict[int, list[dict[str, Any]]]
-    verdicts: dict[str, Verdict]
-    record: dict[str, Any]
+    @property
+    def key(self) -> tuple[str, str]:
+        return self.assignment, self.student
 
 
 @dataclass
@@ -147,11 +126,12 @@ class ClassResult:
 
     def to_json(self) -> str:
         rows = [asdict(row) for row in self.rows]
-        return json.dumps({"submissions": rows, "ignored": self.ignored, "seconds": self.seconds})
+        told = {"event": "result", "submissions": rows, "ignored": self.ignored}
+        return json.dumps(told | {"seconds": self.seconds})
 
 
-class GradingError(Exception):
-    """nbgrader could not do its part; the message holds its log."""
+class Stopped(RuntimeError):
+    """Nothing more can be recorded: a full disk, a gradebook that is locked or gone."""
 
 
 Progress = Callable[[Row, int, int], None]
@@ -161,6 +141,7 @@ def grade(
     submissions: Path = Path("submitted"),
     *,
     jobs: int | None = None,
+    scheduler: str | None = None,
     db: str | None = None,
     isolation: str = "bwrap",
     device: str = "cpu",
@@ -172,12 +153,14 @@ def grade(
 ) -> ClassResult:
     """Grade `submissions`/<student>/<assignment>/<assignment>.ipynb; resume where it left off.
 
-    Gradebook, autograded/, feedback/ and the secret live in the parent of `submissions`, except
-    that `db` may name another database. `release` holds the released notebooks (default: those
-    of the course, else the project's). `jobs` is the number of processes (default: one per core).
-    `progress` is called after each submission with its row, how many are done, and of how many.
+    Gradebook, autograded/, feedback/, logs/ and the secret live in the parent of `submissions`,
+    except that `db` may name another database. `release` holds the released notebooks (default:
+    those of the course, else the project's). `jobs` is the number of processes (default: one per
+    core); `scheduler` the address of a Dask cluster that judges in their place. `progress` is
+    called after each submission with its row, how many are done, and of how many.
     Raises `ValueError` if there is nothing to grade with, `BlockingIOError` if another run is on,
-    `IsolationError` where students' code cannot be isolated.
+    `IsolationError` where students' code cannot be isolated, `Stopped` when nothing can be recorded
+    any more: what is graded then stays graded.
     """
     if isolation not in ISOLATIONS:
         raise ValueError(f"isolation is one of {', '.join(ISOLATIONS)}, not {isolation!r}")
@@ -188,31 +171,18 @@ def grade(
     root = submissions.parent.resolve()
     release = (release or released(root)).absolute()
     options = Options(device, isolation, cell_seconds, probe_seconds)
-    jobs = max(1, jobs or os.cpu_count() or 1)
-    with _only_one(root), warnings.catch_warnings():
+    with warnings.catch_warnings(), _stopping(), Writer(root, db, release) as writer:
         warnings.filterwarnings("ignore", category=SAWarning)  # nbgrader's way with its sessions
-        secret = secret_of(root)
-        tasks, ignored = find_tasks(submissions, release, options)
-        writer = Writer(root, db or f"sqlite:///{root / 'gradebook.db'}", release)
-        for assignment in sorted({task.assignment for task in tasks}):
-            writer.register(assignment)
-        rows: list[Row] = []
-        todo: list[Task] = []
-
-        def done(row: Row) -> None:
-            rows.append(row)
-            if progress is not None:
-                progress(row, len(rows), len(tasks))
-
-        for task in tasks:
-            if not force and writer.finished(task):
-                done(writer.read(task, unchanged=True))
-            else:
-                todo.append(task)
-        for task, outcome in _judged(todo, secret, options, jobs):
-            done(_recorded(writer, task, outcome))
-        shutil.rmtree(root / STAGE, ignore_errors=True)
-    rows.sort(key=lambda row: (row.assignment, row.student))
+        with _only_one(root, shared=writer.book.shared):
+            tasks, ignored = find_tasks(submissions, release, options)
+            for assignment in sorted({task.assignment for task in tasks}):
+                writer.register(assignment)
+            secret, elsewhere = secret_of(root), scheduler is not None
+            run = _Run(writer, tasks, secret, options, elsewhere, force, progress)
+            with closing(_judged(run.jobs(), jobs, scheduler)) as judged:
+                for task, outcome in judged:
+                    run.done(_recorded(writer, task, outcome), task)
+    rows = sorted(run.rows, key=lambda row: (row.assignment, row.student))
     return ClassResult(root, rows, ignored, round(time.monotonic() - started, 1))
 
 
@@ -228,16 +198,91 @@ def released(root: Path) -> Path:
 
 
 @contextmanager
-def _only_one(root: Path) -> Iterator[None]:
-    """Hold the course to ourselves; raises `BlockingIOError` if another `grade` holds it."""
+def _only_one(root: Path, shared: bool) -> Iterator[None]:
+    """Hold the course to ourselves; raises `BlockingIOError` if another `grade` holds it.
+
+    Where graders may share the gradebook, they share the course, too.
+    """
     handle = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(handle, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
         yield
     except BlockingIOError:
         raise BlockingIOError(f"{root} is being graded already") from None
     finally:
         os.close(handle)
+
+
+@contextmanager
+def _stopping() -> Iterator[None]:
+    """Say in one line why nothing more can be recorded."""
+    try:
+        yield
+    except GradebookLost as error:
+        raise Stopped(f"{error}. What is graded stays graded.") from error
+    except OSError as error:
+        if error.errno not in _FULL:
+            raise
+        why = f"{error.strerror}: {error.filename}" if error.filename else error.strerror
+        raise Stopped(
+            f"{why}. What is graded stays graded; make room and run this again."
+        ) from error
+
+
+class _Run:
+    """What is to be done in one run, and what is done."""
+
+    def __init__(
+        self,
+        writer: "Writer",
+        tasks: Sequence[Task],
+        secret: bytes,
+        options: Options,
+        elsewhere: bool,
+        force: bool,
+        progress: Progress | None,
+    ):
+        self.writer, self.tasks, self.force, self.progress = writer, tasks, force, progress
+        self.how = (secret, options, elsewhere)
+        self.rows: list[Row] = []
+
+    def done(self, row: Row, task: Task) -> None:
+        self.writer.book.release(*task.key)
+        self.rows.append(row)
+        if self.progress is not None:
+            self.progress(row, len(self.rows), len(self.tasks))
+
+    def jobs(self) -> Iterator[tuple[Task, Job] | None]:
+        """What nobody has graded yet, each claimed for us; None while others are at the rest."""
+        graded, todo = self.writer.book.graded(), list[Task]()
+        for task in self.tasks:
+            if self.force or not self._skipped(task, graded.get(task.key)):
+                todo.append(task)
+        ours = True
+        while todo:
+            others = []
+            for task in todo:
+                if not self.writer.book.claim(*task.key):
+                    others.append(task)
+                elif (
+                    self.writer.book.shared
+                    and not self.force
+                    and self._skipped(task, self.writer.book.is_graded(*task.key))
+                ):
+                    continue  # another grader did, since we looked
+                else:
+                    ours = True
+                    yield task, _job(task, *self.how)
+            todo = others
+            if todo and not ours:
+                yield None
+            ours = False
+
+    def _skipped(self, task: Task, graded: Graded | None) -> bool:
+        if not self.writer.finished(task, graded):
+            return False
+        self.done(self.writer.read(task), task)
+        return True
 
 
 # --- What there is to grade -----------------------------------------------------------------------
@@ -287,16 +332,9 @@ def _shown(name: str) -> str:
 def _course_digest(release: Path, assignment: str, options: Options) -> str:
     """Changes when a submission must be judged again although it is the same."""
     path = release / assignment / f"{assignment}.ipynb"
-    notebook = nbformat.read(path, as_version=4)
-    parts = [path]
-    for slug in sorted({slug for slug, _ in exercises_in(notebook)}):
-        parts += [PROJECT / "autograder" / "exercises" / f"{slug}.py"]
-        parts += [PROJECT / "solutions" / f"{slug}.py"]
-        parts += [PROJECT / "solutions" / "mistakes" / f"{slug}.py"]
-    parts += [PROJECT / "autograder" / name for name in ENGINE]
-    whole = hashlib.sha256(repr(options).encode())
-    for part in parts:
-        whole.update(part.read_bytes())
+    version = version_of(slug for slug, _ in exercises_in(nbformat.read(path, as_version=4)))
+    whole = hashlib.sha256(repr((options, version)).encode())
+    whole.update(path.read_bytes())
     return whole.hexdigest()
 
 
@@ -324,279 +362,226 @@ def _contents(folder: Path) -> str:
     return "\n".join(parts)
 
 
-def find_notebook(folder: Path, assignment: str, grade_ids: set[str]) -> tuple[dict, list[str]]:
-    """The notebook handed in, as JSON, and notes. Raises `Unusable` if there is none to grade.
+def find_file(folder: Path, assignment: str) -> tuple[bytes, str | None]:
+    """The notebook handed in, and its name if that is another than asked for.
 
-    A notebook under another name is taken if it is the only one and at least half of the grade
-    ids are in it.
+    Raises `Unusable` if there is none to grade.
     """
     if folder.is_symlink() or not folder.is_dir():
         raise Unusable(f"{assignment} is not a folder.")
     path = folder / f"{assignment}.ipynb"
     if os.path.lexists(path):
-        return read_notebook(path), []
+        return read_file(path), None
     others = [p for p in sorted(folder.iterdir()) if p.suffix == ".ipynb"]
     missing = f"There is no notebook {assignment}.ipynb"
     if not others:
         raise Unusable(f"{missing}.")
     if len(others) > 1:
         raise Unusable(f"{missing}, and it is not clear which of {len(others)} others to take.")
-    notebook = read_notebook(others[0])
-    found = set(_grade_ids(notebook["cells"])) & grade_ids
-    if 2 * len(found) < len(grade_ids):
-        raise Unusable(f"{missing}, and the one under another name is not it.")
-    return notebook, [
-        f"The notebook's name is {_shown(others[0].name)}; it was taken all the same."
-    ]
+    return read_file(others[0]), _shown(others[0].name)
 
 
-def _grade_ids(cells: list[Any]) -> Iterator[str]:
-    """The grade ids in hostile cells."""
-    for cell in cells:
-        metadata = cell.get("metadata") if isinstance(cell, dict) else None
-        mark = metadata.get("nbgrader") if isinstance(metadata, dict) else None
-        grade_id = mark.get("grade_id") if isinstance(mark, dict) else None
-        if isinstance(grade_id, str):
-            yield grade_id
-
-
-# --- Judging: in the pool -------------------------------------------------------------------------
-
-
-def judge_task(task: Task, secret: bytes, options: Options) -> Outcome:
-    """Judge one submission. Runs in a process of the pool."""
-    release = nbformat.read(task.release, as_version=4)
-    ids = {cell.metadata.get("nbgrader", {}).get("grade_id") for cell in release.cells} - {None}
+def _job(task: Task, secret: bytes, options: Options, elsewhere: bool) -> Job:
+    """What whoever judges, here or on other machines, gets to see of a submission."""
+    text, notebook = _released(task.release)
+    slugs = {slug for slug, _ in exercises_in(notebook)}
+    version = version_of(slugs) if elsewhere else None
+    problem, data, renamed = None, b"", None
     try:
-        submitted, notes = find_notebook(task.folder, task.assignment, ids)
+        data, renamed = find_file(task.folder, task.assignment)
     except Unusable as error:
-        return _unusable(release, str(error))
-    notebook, more = rebuild(release, submitted)
-    judged = judge_notebook(
-        notebook,
-        secret,
-        task.student,
-        task.assignment,
-        device=options.device,
-        isolation=options.isolation,
-        limits=Limits(
-            memory_mb=options.memory_mb,
-            cell_seconds=options.cell_seconds,
-            probe_seconds=options.probe_seconds,
-        ),
-    )
-    record = {
-        "status": GRADED,
-        "notes": [*notes, *more, *judged.notes],
-        "seconds": round(judged.seconds, 3),
-    }
-    return Outcome(nbformat.writes(notebook), judged.outputs, judged.verdicts, record)
+        problem = str(error)
+    except OSError as error:
+        problem = f"The folder cannot be read ({error.strerror})."
+    seeds = seeds_of(notebook, secret, task.student, task.assignment)
+    return Job(task.assignment, text, data, problem, renamed, seeds, options, version)
 
 
-def _unusable(release: NotebookNode, reason: str) -> Outcome:
-    """The released notebook, headed by the reason, with no marks."""
-    notebook, _ = rebuild(release, {})
-    head = f"# This submission could not be graded\n\n**{reason}** It counts as not answered."
-    notebook.cells.insert(0, new_markdown_cell(head, id="added-0"))
-    verdicts = {e.name: withheld(e, MISSING, reason) for _, e in exercises_in(release)}
-    record = {"status": UNUSABLE, "reason": reason, "notes": [], "seconds": 0.0}
-    return Outcome(nbformat.writes(notebook), {}, verdicts, record)
+@lru_cache(maxsize=32)
+def _released(path: Path) -> tuple[bytes, NotebookNode]:
+    text = path.read_bytes()
+    return text, nbformat.v4.reads(text.decode())
 
 
 def _judged(
-    tasks: Sequence[Task], secret: bytes, options: Options, jobs: int
+    source: Iterator[tuple[Task, Job] | None], jobs: int | None, scheduler: str | None
 ) -> Iterator[tuple[Task, Outcome | Exception]]:
-    """Each task with its outcome, as they come; a task whose process died is tried once more."""
-    again: list[Task] = []
-    for task, outcome in _pooled(tasks, secret, options, jobs):
-        if isinstance(outcome, Exception):
-            again.append(task)
-        else:
-            yield task, outcome
-    for task in again:  # alone, so that nothing else can be the reason
-        yield from _pooled([task], secret, options, 1)
-
-
-def _pooled(
-    tasks: Sequence[Task], secret: bytes, options: Options, jobs: int
-) -> Iterator[tuple[Task, Outcome | Exception]]:
-    if not tasks:
-        return
-    context = get_context("forkserver")
-    context.set_forkserver_preload([__name__, "torch"])  # imported once, for every process
-    pool = ProcessPoolExecutor(min(jobs, len(tasks)), mp_context=context)
-    try:
-        futures: dict[Future, Task] = {
-            pool.submit(judge_task, task, secret, options): task for task in tasks
-        }
-        for future in as_completed(futures):
-            error = future.exception()
-            if isinstance(error, IsolationError) or not isinstance(error, Exception | None):
-                raise error
-            yield futures[future], error or future.result()
-    finally:
-        pool.shutdown(wait=True, cancel_futures=True)
+    """Each task with its outcome, as they come."""
+    if scheduler is not None:
+        yield from schedulers.cluster(source, judge_job, scheduler)
+    else:
+        jobs = max(1, jobs or len(os.sched_getaffinity(0)))
+        yield from schedulers.local(source, judge_job, jobs)
 
 
 # --- Recording: the one writer --------------------------------------------------------------------
 
 
 def _recorded(writer: "Writer", task: Task, outcome: Outcome | Exception) -> Row:
-    """Write one outcome into gradebook and feedback; on any failure leave no mark."""
+    """Write one outcome into gradebook and feedback; if that fails for this one, leave no mark."""
     try:
         if isinstance(outcome, Exception):
             raise outcome
-        writer.write(task, outcome)
-        return writer.read(task)
+        return writer.write(task, outcome)
+    except GradebookLost:
+        raise
     except Exception as error:
+        if isinstance(error, OSError) and error.errno in _FULL:
+            raise
         reason = f"{type(error).__name__}: {error}"[:2000]
-        try:
-            writer.withdraw(task)
-        except Exception as second:
-            reason += f" (and {type(second).__name__}: {second})"[:500]
+        _log(writer.root, task, "failed", "".join(traceback.format_exception(error)))
+        writer.withdraw(task)
         return Row(task.student, task.assignment, FAILED, reason=reason)
 
 
-class _Graded(Autograde):
-    """nbgrader's own converter, on one staged submission whose judgement is made."""
-
-    judgement = AnyTrait()
-
-    def init_notebooks(self) -> None:
-        _one_notebook(self)
-
-    def init_single_notebook_resources(self, notebook_filename: str) -> dict[str, Any]:
-        resources = super().init_single_notebook_resources(notebook_filename)
-        return resources | {"autograder": self.judgement}
-
-
-class _Feedback(GenerateFeedback):
-    def init_notebooks(self) -> None:
-        _one_notebook(self)
-
-
-def _one_notebook(converter: Any) -> None:
-    """Set what nbgrader would look for by glob, which a folder's name could mislead."""
-    assignment, student = converter.coursedir.assignment_id, converter.coursedir.student_id
-    folder = converter._format_source(assignment, student)
-    converter.assignments = {folder: [os.path.join(folder, f"{assignment}.ipynb")]}
-    converter.notebooks = []
-
-
 class Writer:
-    """Owns the gradebook, autograded/ and feedback/ of one course."""
+    """Owns the gradebook, autograded/, feedback/ and logs/ of one course. A context manager."""
 
-    def __init__(self, root: Path, db_url: str, release: Path):
-        self.root, self.db_url, self.release = root, db_url, release
+    def __init__(self, root: Path, db: str | None, release: Path):
+        self.root, self.release = root, release
+        self.book = Book(database(root, db))
         self.config = PyFileConfigLoader("nbgrader_config.py", path=str(PROJECT)).load_config()
-        self.config.CourseDirectory.merge(
-            Config(
-                root=str(root),
-                db_url=db_url,
-                release_directory=str(release),
-                submitted_directory=STAGE,
-                autograded_directory="autograded",
-                feedback_directory="feedback",
-            )
-        )
+        self.config.CourseDirectory.merge(Config(root=str(root)))
+        self._pages: Pages | None = None
+
+    def __enter__(self) -> "Writer":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.book.close()
 
     def register(self, assignment: str) -> None:
         """Make sure that the gradebook knows an assignment as it is released now."""
-        path = self.release / assignment / f"{assignment}.ipynb"
-        notebook = nbformat.read(path, as_version=4)
-        with Gradebook(self.db_url) as gradebook:
-            if _known(gradebook, assignment, notebook):
-                return
-            gradebook.update_or_create_assignment(assignment)
-        ours = {"notebook": assignment, "assignment": assignment, "db_url": self.db_url}
-        SaveCells(parent=None).preprocess(notebook, {"nbgrader": ours})
+        _, notebook = _released(self.release / assignment / f"{assignment}.ipynb")
+        self.book.register(assignment, notebook)
 
-    def finished(self, task: Task) -> bool:
-        """Whether this very submission is graded, recorded, and has its feedback."""
+    def finished(self, task: Task, graded: Graded | None) -> bool:
+        """Whether this very submission is graded; its feedback page is made again if need be."""
+        if graded is None or graded.digest != task.digest:
+            return False
         try:
-            done = json.loads((self._autograded(task) / DONE).read_text(encoding="utf-8"))
-        except (OSError, ValueError):
+            data = self._autograded(task).read_bytes()
+        except OSError:
             return False
-        page = self.root / "feedback" / task.student / task.assignment / f"{task.assignment}.html"
-        if not isinstance(done, dict) or done.get("digest") != task.digest or not page.is_file():
+        if _digest(data) != graded.notebook:
             return False
-        with Gradebook(self.db_url) as gradebook:
-            try:
-                gradebook.find_submission(task.assignment, task.student)
-            except MissingEntry:
-                return False
+        page = self._page(task)
+        if not page.is_file() or not page.stat().st_size:
+            self._feedback(task, nbformat.v4.reads(data.decode()))
         return True
 
-    def write(self, task: Task, outcome: Outcome) -> None:
-        """Record a judgement: gradebook, autograded notebook, feedback, and then that it is done.
-
-        Raises `GradingError` if nbgrader fails.
-        """
-        stage = self.root / STAGE / task.student / task.assignment
-        shutil.rmtree(self.root / STAGE, ignore_errors=True)
-        stage.mkdir(parents=True)
-        staged = stage / f"{task.assignment}.ipynb"
-        staged.write_text(outcome.notebook, encoding="utf-8")
+    def write(self, task: Task, outcome: Outcome) -> Row:
+        """Record a judgement: the notebook, then the gradebook, then the feedback page."""
+        notebook = nbformat.v4.reads(outcome.notebook.decode())
         timestamp = _timestamp(task.folder / "timestamp.txt")
-        if timestamp is not None:
-            (stage / "timestamp.txt").write_text(timestamp, encoding="utf-8")
-        judgement = {
-            "outputs": outcome.outputs,
-            "verdicts": outcome.verdicts,
-            "record": outcome.record,
-        }
-        self._run(_Graded, task, judgement=judgement)
-        self._run(_Feedback, task)
-        done = self._autograded(task) / DONE
-        fresh = done.with_name(DONE + ".new")
-        fresh.write_text(json.dumps({"digest": task.digest}), encoding="utf-8")
-        fresh.replace(done)
+        self._page(task).unlink(missing_ok=True)  # it tells of an earlier judgement, if anything
+        stamp = self._autograded(task).with_name("timestamp.txt")
+        if timestamp is None:
+            stamp.unlink(missing_ok=True)
+        else:
+            _put(stamp, timestamp.encode(), 0o444)
+        _put(self._autograded(task), outcome.notebook, 0o444)
+        times = self.book.record(
+            *task.key,
+            (task.digest, _digest(outcome.notebook)),
+            auto_scores(notebook),
+            auto_comments(notebook),
+            timestamp,
+            self._penalty,
+        )
+        row = self._feedback(task, notebook)
+        _log(self.root, task, f"graded on {outcome.where}", *_told(row, times))
+        return row
 
     def withdraw(self, task: Task) -> None:
         """Leave no mark of a submission whose grading failed, and have a person look at it."""
-        with Gradebook(self.db_url) as gradebook:
-            gradebook.update_or_create_student(task.student)
-            gradebook.update_or_create_submission(task.assignment, task.student)
-            where = (task.assignment, task.assignment, task.student)
-            for given in gradebook.find_submission_notebook(*where).grades:
-                given.auto_score, given.needs_manual_grade = None, True
-            gradebook.db.commit()
-        (self._autograded(task) / DONE).unlink(missing_ok=True)
+        self._page(task).unlink(missing_ok=True)
+        self._autograded(task).unlink(missing_ok=True)
+        self.book.withdraw(*task.key)
 
-    def read(self, task: Task, unchanged: bool = False) -> Row:
+    def read(self, task: Task) -> Row:
         """The row of a graded submission, from the gradebook and the autograded notebook."""
-        with Gradebook(self.db_url) as gradebook:
-            return read_row(gradebook, self.root, task.student, task.assignment, unchanged)
+        with self.book.look():
+            return read_row(self.book, self.root, task.student, task.assignment, unchanged=True)
+
+    def _feedback(self, task: Task, notebook: NotebookNode) -> Row:
+        """Write the feedback page of a graded submission."""
+        with self.book.look():
+            found = self.book.find_submission_notebook(
+                task.assignment, task.assignment, task.student
+            )
+            row = _row(found, task.student, task.assignment, notebook)
+            marked = Marked(
+                {name: (mark.score, mark.points) for name, mark in row.marks.items()},
+                {comment.name: comment.comment for comment in found.comments},
+                found.score,
+                found.max_score,
+                found.late_submission_penalty or 0.0,
+            )
+        if self._pages is None:
+            self._pages = Pages(self.config)
+        page = self._pages.page(notebook, task.assignment, task.student, marked)
+        _put(self._page(task), page.encode("utf-8", "replace"), 0o644)
+        return row
+
+    def _penalty(self, notebook: SubmittedNotebook, seconds_late: float) -> float | None:
+        """What being late costs, by nbgrader's plugin."""
+        assign = AssignLatePenalties(config=self.config)
+        assign.init_plugin()
+        student = notebook.student.id
+        penalty = assign.plugin_inst.late_submission_penalty(student, notebook.score, seconds_late)
+        return None if penalty is None else assign._check_late_penalty(notebook, penalty)
 
     def _autograded(self, task: Task) -> Path:
-        return self.root / "autograded" / task.student / task.assignment
+        folder = self.root / "autograded" / task.student / task.assignment
+        return folder / f"{task.assignment}.ipynb"
 
-    def _run(self, kind: type, task: Task, **traits: Any) -> None:
-        """Run one of nbgrader's converters on one submission, quietly."""
-        log, buffer = logging.getLogger(f"{__name__}.nbgrader"), StringIO()
-        log.propagate, log.handlers = False, [logging.StreamHandler(buffer)]
-        log.setLevel(logging.WARNING)
-        coursedir = CourseDirectory(config=self.config, log=log)
-        coursedir.assignment_id, coursedir.student_id = task.assignment, task.student
-        converter = kind(coursedir=coursedir, config=self.config, log=log, force=True, **traits)
-        try:
-            converter.start()
-        except (Exception, SystemExit) as error:
-            lines = [line for line in buffer.getvalue().splitlines() if line.strip()]
-            raise GradingError("\n".join(lines[-12:]) or str(error)) from error
+    def _page(self, task: Task) -> Path:
+        return self.root / "feedback" / task.student / task.assignment / f"{task.assignment}.html"
 
 
-def _known(gradebook: Gradebook, assignment: str, notebook: NotebookNode) -> bool:
-    """Whether the gradebook's record of an assignment is that of the released notebook."""
+def _put(path: Path, data: bytes, mode: int) -> None:
+    """Write a file so that there is either all of it or what was there before."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    fresh = path.with_name(f".{path.name}.{socket.gethostname()}.{os.getpid()}.new")
     try:
-        known = gradebook.find_notebook(assignment, assignment)
-    except MissingEntry:
-        return False
-    marks = [cell.metadata["nbgrader"] for cell in notebook.cells if "nbgrader" in cell.metadata]
-    ours = {mark["grade_id"]: mark.get("checksum") for mark in marks}
-    points = {mark["grade_id"]: float(mark["points"]) for mark in marks if mark["grade"]}
-    theirs = {cell.name: cell.checksum for cell in known.source_cells}
-    return ours == theirs and points == {c.name: c.max_score for c in known.grade_cells}
+        fresh.write_bytes(data)
+        fresh.chmod(mode)
+        fresh.replace(path)
+    except BaseException:
+        with suppress(OSError):
+            fresh.unlink(missing_ok=True)
+        raise
+
+
+def _digest(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()
+
+
+def _log(root: Path, task: Task, what: str, *lines: str) -> None:
+    """Add to a submission's log. A disk that is full for a log is told elsewhere."""
+    path = root / LOGS / task.student / f"{task.assignment}.log"
+    now = time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime())
+    inner = [part for line in lines for part in clean(line).splitlines()]
+    text = "\n".join([f"{now} {what}", *(f"    {line}" for line in inner)])
+    with suppress(OSError):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("a", encoding="utf-8") as stream:
+            stream.write(text + "\n")
+
+
+def _told(row: Row, times: int) -> Iterator[str]:
+    """A graded submission in a few lines for its log."""
+    yield f"{row.status}: {row.score:g} of {row.points:g} points, {row.seconds or 0:.2f} s"
+    if times > 1:
+        yield f"graded {times} times in all, on request or because the notebook was lost"
+    if row.reason:
+        yield row.reason
+    for name, verdict in row.verdicts.items():
+        mistake = f", known mistake {verdict['mistake']}" if verdict.get("mistake") else ""
+        note = f": {verdict['note']}" if verdict.get("note") else ""
+        yield f"{name}: {verdict['verdict']}, {verdict['score']:g}{mistake}{note}"
+    yield from row.notes
 
 
 def _timestamp(path: Path) -> str | None:
@@ -614,28 +599,38 @@ def _timestamp(path: Path) -> str | None:
 
 
 def read_row(
-    gradebook: Gradebook, root: Path, student: str, assignment: str, unchanged: bool = False
+    gradebook: Book, root: Path, student: str, assignment: str, unchanged: bool = False
 ) -> Row:
     """What gradebook and autograded notebook say of one submission.
 
     A submission without an autograded notebook has failed. Raises `MissingEntry` if the gradebook
     has none.
     """
-    submission = gradebook.find_submission_notebook(assignment, assignment, student)
+    found = gradebook.find_submission_notebook(assignment, assignment, student)
+    path = root / "autograded" / student / assignment / f"{assignment}.ipynb"
+    notebook = nbformat.v4.reads(path.read_text("utf-8")) if path.is_file() else None
+    return _row(found, student, assignment, notebook, unchanged)
+
+
+def _row(
+    found: SubmittedNotebook,
+    student: str,
+    assignment: str,
+    notebook: NotebookNode | None,
+    unchanged: bool = False,
+) -> Row:
     marks = {
         given.name: Mark(
             float(given.score or 0.0), float(given.max_score), bool(given.needs_manual_grade)
         )
-        for given in submission.grades
+        for given in found.grades
     }
     row = Row(student, assignment, FAILED, marks=marks, unchanged=unchanged)
     row.points = round(sum(mark.points for mark in marks.values()), 6)
     row.score = round(sum(mark.score for mark in marks.values()), 6)
-    path = root / "autograded" / student / assignment / f"{assignment}.ipynb"
-    if not path.is_file():
+    if notebook is None:
         row.reason = "There is no autograded notebook: grade this submission again."
         return row
-    notebook = nbformat.read(path, as_version=4)
     record: Mapping[str, Any] = notebook.metadata.get("autograder", {})
     row.status = record.get("status", GRADED)
     row.reason, row.seconds = record.get("reason"), record.get("seconds")
@@ -649,10 +644,14 @@ def read_row(
 
 def read_class(root: Path, db: str | None = None) -> list[Row]:
     """Every submission in a course's gradebook, by assignment and student."""
-    with Gradebook(db or f"sqlite:///{root / 'gradebook.db'}") as gradebook:
-        pairs = sorted(
-            (assignment.name, submission.student.id)
-            for assignment in gradebook.assignments
-            for submission in assignment.submissions
-        )
-        return [read_row(gradebook, root, student, name) for name, student in pairs]
+    book = Book(database(root, db))
+    try:
+        with book.look():
+            pairs = sorted(
+                (assignment.name, submission.student.id)
+                for assignment in book.assignments
+                for submission in assignment.submissions
+            )
+            return [read_row(book, root, student, name) for name, student in pairs]
+    finally:
+        book.close()

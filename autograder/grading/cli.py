@@ -5,7 +5,6 @@ import os
 import sys
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -16,9 +15,13 @@ from autograder.grading.judge import Unusable, judge_file
 from autograder.grading.sandbox import ISOLATIONS, IsolationError
 
 if TYPE_CHECKING:
-    from autograder.grading.classroom import ClassResult, Row
+    from autograder.grading.classroom import ClassResult
 
 ROOT = Path(__file__).resolve().parents[2]  # the course: chapters, notebooks, nbgrader_config.py
+
+_DATABASE = typer.Option(
+    envvar="AUTOGRADER_DB", metavar="URL", help="the gradebook's database, if not gradebook.db"
+)
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False)
 
@@ -100,28 +103,35 @@ def book(
 def grade(
     submissions: Annotated[Path, typer.Argument(metavar="[DIR]")] = Path("submitted"),
     jobs: Annotated[int | None, typer.Option(min=1, help="processes; one per core without")] = None,
+    scheduler: Annotated[
+        str | None, typer.Option(metavar="tcp://…", help="a Dask cluster that judges")
+    ] = None,
     device: Annotated[str, typer.Option(help="cpu or cuda")] = "cpu",
-    db: Annotated[str | None, typer.Option(help="the gradebook's database, as a URL")] = None,
+    db: Annotated[str | None, _DATABASE] = None,
     isolation: Annotated[str, typer.Option(help=" or ".join(ISOLATIONS))] = "bwrap",
     force: Annotated[bool, typer.Option(help="also what has been graded already")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="the result as one JSON object")] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="a line of JSON a submission, then the result as one")
+    ] = False,
 ) -> None:
     """Grade DIR/<student>/<assignment>/<assignment>.ipynb into the gradebook, with feedback.
 
     Can be stopped and run again: what is done stays done. Exit status: 0, or 1 if some submission
-    could not be graded.
+    could not be graded, or 2 if grading had to stop.
     """
+    from autograder.grading import progress
     from autograder.grading.classroom import grade as grade_class
 
-    with _progress("grading") as progress:
+    with progress.lines() if as_json else progress.bar("grading") as step:
         result = grade_class(
             submissions,
             jobs=jobs,
+            scheduler=scheduler,
             db=db,
             isolation=isolation,
             device=device,
             force=force,
-            progress=progress,
+            progress=step,
         )
     print(result.to_json()) if as_json else _print_class(result)
     raise typer.Exit(result.exit_status)
@@ -131,7 +141,7 @@ def grade(
 def report(
     course: Annotated[Path, typer.Argument(help="the folder with gradebook.db")] = Path("."),
     out: Annotated[Path | None, typer.Option(help="the page; report.html without")] = None,
-    db: Annotated[str | None, typer.Option(help="the gradebook's database, as a URL")] = None,
+    db: Annotated[str | None, _DATABASE] = None,
 ) -> None:
     """Draw the class: marks, aspects that fail, mistakes made, times; one HTML page."""
     from autograder.grading.report import report as draw
@@ -145,11 +155,12 @@ def sample(
     jobs: Annotated[int | None, typer.Option(min=1)] = None,
 ) -> None:
     """Make the sample class, grade it, draw its report, and compare with the marks it deserves."""
+    from autograder.grading import progress
     from autograder.grading.report import report as draw
     from autograder.grading.sample_class import compare, grade_sample
 
-    with _progress("grading the sample class") as progress:
-        result = grade_sample(ROOT / "notebooks", folder, jobs=jobs, progress=progress)
+    with progress.bar("grading the sample class") as step:
+        result = grade_sample(ROOT / "notebooks", folder, jobs=jobs, progress=step)
     told = compare(result)
     for name, differences in told.items():
         print(f"{'✗' if differences else '✓'} {name}", *differences, sep="; ")
@@ -167,23 +178,6 @@ def bundle(
     from autograder.grading.bundle import bundle as pack
 
     print(pack(ROOT, archive))
-
-
-@contextmanager
-def _progress(what: str) -> Iterator[Any]:
-    """A progress bar on stderr; inside, a function to call after each submission."""
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
-    from rich.progress import TimeRemainingColumn as Remaining
-
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), Remaining())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task(what, total=None)
-
-        def step(row: "Row", done: int, total: int) -> None:
-            bar.update(task, completed=done, total=total, description=f"{what}: {row.student}")
-
-        yield step
 
 
 def _print_class(result: "ClassResult") -> None:

@@ -13,18 +13,20 @@ import secrets
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
 import bleach
 import nbformat
+import nbgrader.preprocessors
 from bleach.css_sanitizer import CSSSanitizer
 from nbconvert.filters.markdown_mistune import IPythonRenderer, MarkdownWithMath
 from nbformat import NotebookNode
 from nbformat.v4 import new_output
 from nbgrader.api import Gradebook
 from nbgrader.preprocessors import NbGraderPreprocessor
+from nbgrader.utils import compute_checksum, determine_grade, is_grade, is_solution
 from traitlets import Float, Integer, Unicode
 
 from autograder.exercises import Exercise, find_exercise
@@ -98,11 +100,17 @@ def exercises_in(notebook: NotebookNode) -> list[tuple[str, Exercise]]:
     return [find_exercise(name) for name in names]
 
 
+def seeds_of(
+    notebook: NotebookNode, secret: bytes, student: str, assignment: str
+) -> dict[str, bytes]:
+    """The seeds of a student's inputs in a notebook, by exercise."""
+    names = [exercise.name for _, exercise in exercises_in(notebook)]
+    return {name: seed_for(secret, student, assignment, name) for name in names}
+
+
 def judge_notebook(
     notebook: NotebookNode,
-    secret: bytes,
-    student: str,
-    assignment: str,
+    seeds: Mapping[str, bytes],
     *,
     device: str = "cpu",
     isolation: str = "bwrap",
@@ -118,7 +126,6 @@ def judge_notebook(
         for cell in notebook.cells
         if cell.cell_type == "code"
     ]
-    seeds = {e.name: seed_for(secret, student, assignment, e.name) for _, e in exercises}
     return judge_cells(cells, exercises, seeds, device=device, isolation=isolation, limits=limits)
 
 
@@ -263,11 +270,10 @@ class Judge(NbGraderPreprocessor):
             write_judgement(nb, ready["outputs"], ready["verdicts"], ready["record"])
             return nb, resources
         ours = resources["nbgrader"]
+        secret = secret_of(Path(_converter(self).coursedir.root))
         judged = judge_notebook(
             nb,
-            secret_of(Path(_converter(self).coursedir.root)),
-            ours["student"],
-            ours["assignment"],
+            seeds_of(nb, secret, ours["student"], ours["assignment"]),
             device=self.device,
             isolation=self.isolation,
             limits=Limits(
@@ -282,43 +288,64 @@ class Judge(NbGraderPreprocessor):
         return nb, resources
 
 
+class SaveAutoGrades(nbgrader.preprocessors.SaveAutoGrades):
+    """nbgrader's own, in one transaction instead of one per cell."""
+
+    def preprocess(self, nb: NotebookNode, resources: dict) -> tuple[NotebookNode, dict]:
+        ours = resources["nbgrader"]
+        self.notebook_id, self.assignment_id = ours["notebook"], ours["assignment"]
+        self.student_id, self.db_url = ours["student"], ours["db_url"]
+        with Gradebook(self.db_url) as self.gradebook:
+            session = self.gradebook.db
+            commit, session.commit = session.commit, session.flush
+            nb, resources = NbGraderPreprocessor.preprocess(self, nb, resources)
+            commit()
+        return nb, resources
+
+
 class SaveReasons(NbGraderPreprocessor):
     """Write into the gradebook, after `SaveAutoGrades`, why an answer failed."""
 
     def preprocess(self, nb: NotebookNode, resources: dict) -> tuple[NotebookNode, dict]:
         ours = resources["nbgrader"]
-        unusable = nb.metadata.get("autograder", {}).get("reason")
-        comments = dict.fromkeys(_answers(nb), unusable) if unusable else {}
-        for cell in nb.cells:
-            verdict = cell.metadata.get("autograder")
-            name = exercise_of(cell)
-            comment = comment_on(verdict) if verdict and not unusable else None
-            if name and comment and not _unanswered(nb, name):
-                comments[name] = comment
+        where = (ours["notebook"], ours["assignment"], ours["student"])
         with Gradebook(ours["db_url"]) as gradebook:
-            where = (ours["notebook"], ours["assignment"], ours["student"])
-            for name, comment in comments.items():
+            for name, comment in auto_comments(nb).items():
                 gradebook.find_comment(name, *where).auto_comment = comment
+            for name, score in auto_scores(nb).items():
+                if score is None:  # for a person to decide
+                    given = gradebook.find_grade(name, *where)
+                    given.auto_score, given.needs_manual_grade = None, True
             gradebook.db.commit()
         return nb, resources
 
 
-def _answers(nb: NotebookNode) -> Iterator[str]:
+def auto_scores(nb: NotebookNode) -> dict[str, float | None]:
+    """The score of each graded cell of a judged notebook; None where a person has to decide."""
+    scores = {}
     for cell in nb.cells:
-        mark = cell.metadata.get("nbgrader", {})
-        if mark.get("solution"):
-            yield mark["grade_id"]
+        if is_grade(cell):
+            withheld = cell.metadata.get("autograder", {}).get("verdict") == POLICY
+            score = None if withheld else determine_grade(cell)[0]
+            scores[cell.metadata["nbgrader"]["grade_id"]] = score
+    return scores
 
 
-def _unanswered(nb: NotebookNode, name: str) -> bool:
-    """Whether nbgrader itself says "No response." to a cell."""
-    from nbgrader.utils import compute_checksum
-
+def auto_comments(nb: NotebookNode) -> dict[str, str | None]:
+    """What is to be said about each answer of a judged notebook; None if the table says it all."""
+    unusable = nb.metadata.get("autograder", {}).get("reason")
+    comments: dict[str, str | None] = {}
     for cell in nb.cells:
-        mark = cell.metadata.get("nbgrader", {})
-        if mark.get("grade_id") == name:
-            return mark.get("checksum") == compute_checksum(cell)
-    return False
+        if is_solution(cell):
+            mark = cell.metadata["nbgrader"]
+            unanswered = mark.get("checksum") == compute_checksum(cell)
+            said = "No response." if unanswered else None  # as nbgrader says it
+            comments[mark["grade_id"]] = unusable or said
+    for cell in nb.cells:
+        name, verdict = exercise_of(cell), cell.metadata.get("autograder")
+        if name in comments and verdict and comments[name] is None:
+            comments[name] = comment_on(verdict)
+    return comments
 
 
 def _converter(preprocessor: NbGraderPreprocessor) -> Any:
@@ -385,6 +412,7 @@ def clean_html(element: Any) -> str:
     return _cleaner().clean(text)
 
 
+@lru_cache(maxsize=512)  # most of it is the release's, the same for all students
 def clean_markdown(source: str) -> str:
     """Markdown as HTML that cannot do anything."""
     if len(source) > MAX_MARKDOWN:

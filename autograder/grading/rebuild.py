@@ -65,7 +65,12 @@ class Slot:
 
 
 def read_notebook(path: Path) -> dict[str, Any]:
-    """The JSON object in a notebook file of format 4.
+    """The JSON object in a notebook file of format 4. Raises `Unusable`."""
+    return parse_notebook(read_file(path))
+
+
+def read_file(path: Path) -> bytes:
+    """What an ordinary file of a sensible size holds.
 
     Raises `Unusable` for whatever else lies at `path`; never follows a link, never blocks.
     """
@@ -89,8 +94,7 @@ def read_notebook(path: Path) -> dict[str, Any]:
                 f"The notebook has {info.st_size / 1e6:.0f} MB; at most "
                 f"{MAX_BYTES / 1e6:.0f} MB are accepted. Clear its outputs and hand it in again."
             )
-        data = stream.read(MAX_BYTES + 1)
-    return parse_notebook(data)
+        return stream.read(MAX_BYTES + 1)
 
 
 def parse_notebook(data: bytes) -> dict[str, Any]:

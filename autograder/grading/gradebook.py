@@ -1,0 +1,323 @@
+"""nbgrader's gradebook for one writer: a transaction per submission, and which ones are graded.
+
+A submission is graded when one commit says so: its marks, its comments, and its row in
+`autograder_graded` (what was handed in, and which file holds the judgement) stand there together or
+not at all. The database is SQLite, where one grader works at a time, or PostgreSQL, where several
+do: each claims a submission with an advisory lock, which the server lifts when a grader dies.
+
+TRUST BOUNDARY. Names and texts come from outside; they go to the database as bound parameters.
+"""
+
+import hashlib
+import json
+import os
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import nbgrader
+from alembic.config import Config as AlembicConfig
+from alembic.script import ScriptDirectory
+from nbformat import NotebookNode
+from nbgrader.api import Base, Course, Gradebook, MissingEntry, SubmittedNotebook
+from nbgrader.preprocessors import NbGraderPreprocessor, SaveCells
+from nbgrader.utils import parse_utc
+from sqlalchemy import (
+    Column,
+    Connection,
+    Integer,
+    MetaData,
+    String,
+    Table,
+    create_engine,
+    inspect,
+    select,
+    text,
+)
+from sqlalchemy.engine import make_url
+from sqlalchemy.exc import DataError, DBAPIError, IntegrityError, ProgrammingError
+from sqlalchemy.orm import Session
+
+PATIENCE = 60  # seconds to wait for a database that another program has locked
+_OURS = MetaData()
+_GRADED = Table(
+    "autograder_graded",
+    _OURS,
+    Column("assignment", String(128), primary_key=True),
+    Column("student", String(128), primary_key=True),
+    Column("digest", String(64), nullable=False),  # of what was handed in, and of the judge
+    Column("notebook", String(64), nullable=False),  # of the autograded notebook
+    Column("times", Integer, nullable=False),  # how often this very submission was recorded
+)
+
+
+class GradebookLost(RuntimeError):
+    """The database cannot be used: locked, gone, full or damaged. Nothing can be recorded."""
+
+
+@dataclass(frozen=True)
+class Graded:
+    """What the gradebook says about a graded submission."""
+
+    digest: str
+    notebook: str
+    times: int
+
+
+class _Steps(Session):
+    """A session that ends its transaction when we say so; nbgrader commits after every step."""
+
+    def commit(self) -> None:
+        self.flush()
+
+    def really_commit(self) -> None:
+        super().commit()
+
+
+class Book(Gradebook):
+    """nbgrader's gradebook, kept open. Raises `GradebookLost`."""
+
+    def __init__(self, db_url: str):
+        url = make_url(db_url)
+        self.file = Path(url.database) if url.get_backend_name() == "sqlite" else None
+        waits = {"timeout": PATIENCE} if self.file and "timeout" not in url.query else {}
+        self.engine = create_engine(url, connect_args=waits)
+        self.name = url.render_as_string(hide_password=True)
+        self.course_id, self.authenticator = "default_course", None
+        self.db = _Steps(self.engine)
+        self._claims: Connection | None = None
+        with self._understood():
+            self._prepare()
+        self._inode = self.file and self.file.stat().st_ino
+
+    def close(self) -> None:
+        with suppress(DBAPIError):
+            self.db.close()
+            if self._claims is not None:
+                self._claims.close()
+        self.engine.dispose()
+
+    def _prepare(self) -> None:
+        """Make the tables, all or none, if they are not there."""
+        with self.engine.connect() as connection:
+            _begin(connection)
+            tables = inspect(connection).get_table_names()
+            if {*Base.metadata.tables, *_OURS.tables, "alembic_version"} - {*tables}:
+                Base.metadata.create_all(connection)
+                _OURS.create_all(connection)
+                if "alembic_version" not in tables:
+                    _stamp(connection)
+            courses = Course.__table__
+            if connection.execute(select(courses.c.id)).first() is None:
+                connection.execute(courses.insert().values(id=self.course_id))
+            connection.commit()
+
+    @contextmanager
+    def _understood(self) -> Iterator[None]:
+        try:
+            yield
+        except (DataError, IntegrityError, ProgrammingError):
+            raise  # about this submission
+        except DBAPIError as error:
+            said = " ".join(str(error.orig).split())
+            hint = ""
+            if "locked" in said:
+                hint = ": another program is writing to it; close that, and run this again"
+            elif "no such" in said or "has no column" in said:
+                hint = ": back it up, and run `nbgrader db upgrade`"
+            raise GradebookLost(
+                f"the gradebook {self.name} cannot be used ({said}){hint}"
+            ) from error
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """Everything in it happens in the database, or nothing."""
+        with self._understood():
+            try:
+                _begin(self.db.connection())
+                yield
+                if self.file is not None and not self._is_there():
+                    raise GradebookLost(f"{self.file} was removed or replaced while we worked")
+                self.db.really_commit()
+            except BaseException:
+                self.db.rollback()
+                raise
+
+    @contextmanager
+    def look(self) -> Iterator[None]:
+        """Only look; what was read is forgotten afterwards."""
+        with self._understood():
+            try:
+                yield
+            finally:
+                self.db.rollback()
+                self.db.expunge_all()
+
+    def _is_there(self) -> bool:
+        try:
+            return self.file is not None and self.file.stat().st_ino == self._inode
+        except FileNotFoundError:
+            return False
+
+    # --- assignments ---
+
+    def register(self, assignment: str, notebook: NotebookNode) -> None:
+        """Make sure that the gradebook knows an assignment as it is released now."""
+        with self.look():
+            if self._knows(assignment, notebook):
+                return
+        with self.transaction():
+            if not self._knows(assignment, notebook):
+                self.update_or_create_assignment(assignment)
+                _Cells(parent=None).save(notebook, self, assignment)
+
+    def _knows(self, assignment: str, notebook: NotebookNode) -> bool:
+        try:
+            known = self.find_notebook(assignment, assignment)
+        except MissingEntry:
+            return False
+        cells = [c.metadata["nbgrader"] for c in notebook.cells if "nbgrader" in c.metadata]
+        ours = {mark["grade_id"]: mark.get("checksum") for mark in cells}
+        points = {mark["grade_id"]: float(mark["points"]) for mark in cells if mark["grade"]}
+        theirs = {cell.name: cell.checksum for cell in known.source_cells}
+        return ours == theirs and points == {c.name: c.max_score for c in known.grade_cells}
+
+    # --- submissions ---
+
+    def graded(self) -> dict[tuple[str, str], Graded]:
+        """All graded submissions, by assignment and student."""
+        with self.look():
+            rows = self.db.execute(select(_GRADED)).all()
+        return {(r.assignment, r.student): Graded(r.digest, r.notebook, r.times) for r in rows}
+
+    def is_graded(self, assignment: str, student: str) -> Graded | None:
+        """The record of a graded submission, or None."""
+        with self.look():
+            return self._graded(assignment, student)
+
+    def _graded(self, assignment: str, student: str) -> Graded | None:
+        row = self.db.execute(select(_GRADED).where(_here(assignment, student))).first()
+        return row and Graded(row.digest, row.notebook, row.times)
+
+    def record(
+        self,
+        assignment: str,
+        student: str,
+        graded: tuple[str, str],
+        scores: Mapping[str, float | None],
+        comments: Mapping[str, str | None],
+        timestamp: str | None,
+        penalty: Callable[[SubmittedNotebook, float], float | None],
+    ) -> int:
+        """Record a submission's marks and that it is graded; how often that happened to it.
+
+        `graded` holds the digests of what was handed in and of the autograded notebook. What a
+        person wrote into the gradebook stays.
+        """
+        digest, notebook = graded
+        with self.transaction():
+            marked = self._submission(assignment, student, timestamp)
+            for given in marked.grades:
+                given.auto_score = scores.get(given.name)
+                by_hand = given.manual_score is not None or given.auto_score is None
+                given.needs_manual_grade = by_hand
+            for comment in marked.comments:
+                comment.auto_comment = comments.get(comment.name)
+            marked.late_submission_penalty = None
+            late = marked.assignment.total_seconds_late
+            if late > 0:
+                self.db.flush()
+                self.db.refresh(marked)  # its score is the database's sum
+                marked.late_submission_penalty = penalty(marked, late)
+            before = self._graded(assignment, student)
+            times = before.times + 1 if before and before.digest == digest else 1
+            if before is not None:
+                self.db.execute(_GRADED.delete().where(_here(assignment, student)))
+            row = {"assignment": assignment, "student": student, "times": times}
+            self.db.execute(_GRADED.insert().values(**row, digest=digest, notebook=notebook))
+        return times
+
+    def withdraw(self, assignment: str, student: str) -> None:
+        """Leave no mark of a submission whose grading failed, and have a person look at it."""
+        with self.transaction():
+            for given in self._submission(assignment, student, None).grades:
+                given.auto_score, given.needs_manual_grade = None, True
+            self.db.execute(_GRADED.delete().where(_here(assignment, student)))
+
+    def _submission(self, assignment: str, student: str, timestamp: str | None) -> Any:
+        self.update_or_create_student(student)
+        try:
+            found = self.find_submission(assignment, student)
+        except MissingEntry:
+            with self.db.no_autoflush:
+                found = self.add_submission(assignment, student)
+        if timestamp is not None:
+            found.timestamp = parse_utc(timestamp)
+        return self.find_submission_notebook(assignment, assignment, student)
+
+    # --- who is at what ---
+
+    @property
+    def shared(self) -> bool:
+        """Whether several graders may work on this gradebook at once."""
+        return self.engine.dialect.name == "postgresql"
+
+    def claim(self, assignment: str, student: str) -> bool:
+        """Take a submission for ourselves; whether nobody else has it."""
+        return not self.shared or self._lock(
+            "SELECT pg_try_advisory_lock(:key)", assignment, student
+        )
+
+    def release(self, assignment: str, student: str) -> None:
+        """Let others have it."""
+        if self.shared:
+            self._lock("SELECT pg_advisory_unlock(:key)", assignment, student)
+
+    def _lock(self, statement: str, assignment: str, student: str) -> bool:
+        with self._understood():
+            if self._claims is None:
+                self._claims = self.engine.connect().execution_options(isolation_level="AUTOCOMMIT")
+            name = json.dumps(["autograder", self.course_id, assignment, student]).encode()
+            key = int.from_bytes(hashlib.sha256(name).digest()[:8], signed=True)
+            return bool(self._claims.execute(text(statement), {"key": key}).scalar())
+
+
+def _here(assignment: str, student: str) -> Any:
+    return (_GRADED.c.assignment == assignment) & (_GRADED.c.student == student)
+
+
+def _begin(connection: Connection) -> None:
+    """Begin a transaction that writes; in SQLite, before anything is read."""
+    if connection.dialect.name == "sqlite":
+        connection.exec_driver_sql("BEGIN IMMEDIATE")
+    elif connection.dialect.name == "postgresql":  # two must not make tables or cells at once
+        connection.exec_driver_sql("SELECT pg_advisory_xact_lock(7221)")
+
+
+def _stamp(connection: Connection) -> None:
+    """Write which of nbgrader's schemas this is, as nbgrader does."""
+    config = AlembicConfig()
+    config.set_main_option("script_location", os.path.join(nbgrader.__path__[0], "alembic"))
+    head = ScriptDirectory.from_config(config).get_current_head()
+    table = Table("alembic_version", MetaData(), Column("version_num", String(32), nullable=False))
+    table.create(connection)
+    connection.execute(table.insert().values(version_num=head))
+
+
+class _Cells(SaveCells):
+    """nbgrader's own, in a gradebook that is open."""
+
+    def save(self, notebook: NotebookNode, book: Book, assignment: str) -> None:
+        self.gradebook = book
+        self.notebook_id = self.assignment_id = assignment
+        self.new_grade_cells, self.new_solution_cells = {}, {}
+        self.new_task_cells, self.new_source_cells = {}, {}
+        NbGraderPreprocessor.preprocess(self, notebook, {})
+        self._create_notebook(notebook)
+
+
+def database(root: Path, db: str | None) -> str:
+    """The URL of a course's gradebook: `db`, or the file gradebook.db in its folder."""
+    return db or f"sqlite:///{root / 'gradebook.db'}"
