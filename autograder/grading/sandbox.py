@@ -192,11 +192,6 @@ def _warm_process(isolation: str) -> _Warm:
         return found
 
 
-def warm_up(isolation: str = "bwrap") -> None:
-    """Start the warm process in the background, so that the first worker waits less for it."""
-    _warm_process(isolation)
-
-
 @atexit.register
 def close_warm_processes() -> None:
     """End the warm processes that this process has started."""
@@ -339,7 +334,7 @@ class Worker:
     def _told(self, deadline: float) -> tuple[int, int]:
         """The child's process id, as seen from here, and a pidfd, from the warm process."""
         self._report.settimeout(max(0.01, deadline - time.monotonic()))
-        message, fds, _, _ = socket.recv_fds(self._report, warm.MESSAGE, 1)
+        message, fds, _, _ = socket.recv_fds(self._report, warm.MESSAGE, 1, socket.MSG_CMSG_CLOEXEC)
         if not fds:
             raise OSError("the warm process has ended")
         known = Path(f"/proc/self/fdinfo/{fds[0]}").read_text()

@@ -134,7 +134,7 @@ class Warm:
 
     def _order(self) -> bool:
         """Take an order and start its turn. Whether there was one."""
-        message, fds, _, _ = socket.recv_fds(self.control, MESSAGE, 8)
+        message, fds, _, _ = socket.recv_fds(self.control, MESSAGE, 8, socket.MSG_CMSG_CLOEXEC)
         if not message:
             return False
         order = json.loads(message)
