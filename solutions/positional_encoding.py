@@ -72,10 +72,10 @@ class PositionalEncoding(nn.Module):
     def forward(
         self, x: Float[Tensor, "batch n d_model"], offset: int = 0
     ) -> Float[Tensor, "batch n d_model"]:
-        """Add the encodings of positions offset … offset + n − 1, to all sequences alike.
+        """Add the rows offset … offset + n − 1 of the table to every sequence.
 
-        Shapes: x `(B, n, d_model)` → the same. Raises
-        `ValueError` where offset + n is above max_len, naming these two numbers.
+        Shapes: x `(B, n, d_model)` → the same. Raises `ValueError` where
+        offset + n is above max_len, naming these two numbers.
         """
         ### BEGIN SOLUTION
         max_len, end = len(self.pe), offset + x.shape[-2]
@@ -103,8 +103,12 @@ def shift_matrix(
     ### END SOLUTION
 
 
-def relative_positions(n_q: int, n_k: int, max_distance: int) -> Int[Tensor, "n_q n_k"]:
-    """Number the distances from each query to each key, as rows of a table of embeddings.
+def relative_positions(
+    n_q: int,
+    n_k: int,
+    max_distance: int,
+) -> Int[Tensor, "n_q n_k"]:
+    """Number the distances from each query to each key, as rows of a table.
 
     The distance i − j of a query at position i from a key at position j is cut to
     −max_distance … max_distance, then raised by max_distance, so that it counts
@@ -129,10 +133,11 @@ def relative_position_scores(
 
     With a_{i−j} the table's row for the distance i − j, as `relative_positions`
     numbers it, the mode "relative_key" gives q_i·a_{i−j}, and
-    "relative_key_query" gives q_i·a_{i−j} + k_j·a_{i−j}. Shapes: query `(B, H,
-    n_q, d_k)`, key `(B, H, n_k, d_k)`, distance_embedding `(2·max_distance + 1,
-    d_k)` → `(B, H, n_q, n_k)`. Raises `ValueError` for another mode. Sources:
-    Shaw et al. (2018), equation 5; Huang et al. (2020), method 4.
+    "relative_key_query" gives q_i·a_{i−j} + k_j·a_{i−j}. Shapes: query
+    `(B, H, n_q, d_k)`, key `(B, H, n_k, d_k)`, distance_embedding
+    `(2·max_distance + 1, d_k)` → `(B, H, n_q, n_k)`. Raises `ValueError` for
+    another mode. Sources: Shaw et al. (2018), equation 5; Huang et al. (2020),
+    method 4.
     """
     ### BEGIN SOLUTION
     if mode not in ("relative_key", "relative_key_query"):
@@ -178,10 +183,10 @@ def rotary_attention(
     """Attend by content and distance, with rotated queries and rotated keys.
 
     Key j stands at position j, and the last query at the last key's position.
-    Values are averaged as they are. Shapes: query `(..., n_q, d_k)`, key `(...,
-    n_k, d_k)`, value `(..., n_k, d_v)` → `(output, weights)` of shapes `(...,
-    n_q, d_v)` and `(..., n_q, n_k)`; d_k is even. Source: Su et al. (2021),
-    section 3.2.2.
+    Values are averaged as they are. Shapes: query `(..., n_q, d_k)`, key
+    `(..., n_k, d_k)`, value `(..., n_k, d_v)` → `(output, weights)` of shapes
+    `(..., n_q, d_v)` and `(..., n_q, n_k)`; d_k is even.
+    Source: Su et al. (2021), section 3.2.2.
     """
     ### BEGIN SOLUTION
     q = rotary_embedding(query, base, offset=key.shape[-2] - query.shape[-2])

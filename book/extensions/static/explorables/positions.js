@@ -1,0 +1,100 @@
+// Chapter 5: an encoding as hands on dials, at two positions, and the dot product of the two rows.
+// All numbers are rows of the tables that the reference made; nothing is computed from a formula.
+
+import { announcer, scale, slider } from "./parts.js";
+
+const dot = (a, b) => a.reduce((sum, value, c) => sum + value * b[c], 0);
+
+/** Dot products of row p with all rows within reach of the frame, over the number of pairs. */
+export function curve(table, p, [low, high]) {
+  const points = [];
+  for (let k = low; k <= high; k++) {
+    if (p + k >= 0 && p + k < table.length) {
+      points.push([k, dot(table[p], table[p + k]) / (table[p].length / 2)]);
+    }
+  }
+  return points;
+}
+
+/** The angle between hand i at two positions, in degrees from 0 to 180. */
+export function angleBetween(table, i, p, q) {
+  const [a, b] = [p, q].map((row) => table[row].slice(2 * i, 2 * i + 2));
+  const cosine = Math.min(1, Math.max(-1, dot(a, b) / Math.sqrt(dot(a, a) * dot(b, b))));
+  return (Math.acos(cosine) * 180) / Math.PI;
+}
+
+export function start({ figure, data, part, controls }) {
+  const { frame, radius, tables } = data;
+  const at = scale(frame);
+  const svg = figure.querySelector("svg");
+  const dials = [...part("dials").children];
+  const names = Object.keys(tables).sort((a, b) => b - a);
+  const last = tables[names[0]].length - 1;
+  const now = { ...data.start };
+  const say = announcer(controls);
+
+  function draw() {
+    const table = tables[now.base];
+    const p = now.position;
+    const q = Math.min(last, Math.max(0, p + now.distance));
+    dials.forEach((dial, i) => {
+      const [circle, first, second] = dial.children;
+      const [x, y] = ["cx", "cy"].map((name) => Number(circle.getAttribute(name)));
+      for (const [hand, row] of [[first, p], [second, q]]) {
+        const [sine, cosine] = table[row].slice(2 * i, 2 * i + 2);
+        const tip = [x + radius * sine, y - radius * cosine].map((value) => value.toFixed(1));
+        hand.setAttribute("d", `M${x} ${y}L${tip.join(" ")}`);
+      }
+    });
+    const points = curve(table, p, frame.x);
+    const path = points.map(([k, value]) => `${at.x(k).toFixed(1)} ${at.y(value).toFixed(1)}`);
+    part("curve").setAttribute("d", `M${path.join("L")}`);
+    const product = points.find(([k]) => k === q - p)?.[1];
+    part("mark").setAttribute("visibility", product === undefined ? "hidden" : "visible");
+    if (product !== undefined) {
+      part("mark").setAttribute("cx", at.x(q - p).toFixed(1));
+      part("mark").setAttribute("cy", at.y(product).toFixed(1));
+    }
+    part("title").textContent = `position ${p} and position ${q}, base ${now.base}`;
+    const [near, far] = [0, dials.length - 1].map((i) => angleBetween(table, i, p, q).toFixed(0));
+    const text =
+      `Positions ${p} and ${q}, ${Math.abs(q - p)} apart: hand 0 has turned ${near}° away, ` +
+      `hand ${dials.length - 1} ${far}°. ` +
+      (product === undefined ? "" : `Dot product / ${dials.length}: ${product.toFixed(2)}.`);
+    say(text);
+    svg.setAttribute("aria-label", text);
+  }
+
+  const change = (key) => (value) => {
+    now[key] = value;
+    draw();
+  };
+  slider(controls, {
+    label: "position",
+    min: 0,
+    max: last,
+    step: 1,
+    value: now.position,
+    say: (value) => `position ${value}`,
+    change: change("position"),
+  });
+  slider(controls, {
+    label: "distance",
+    min: frame.x[0],
+    max: frame.x[1],
+    step: 1,
+    value: now.distance,
+    say: (value) => `${Math.abs(value)} ${value < 0 ? "before" : "behind"}`,
+    change: change("distance"),
+  });
+  slider(controls, {
+    label: "base",
+    min: 0,
+    max: names.length - 1,
+    step: 1,
+    value: names.indexOf(String(now.base)),
+    say: (index) => `base ${names[index]}`,
+    change: (index) => change("base")(names[index]),
+  });
+  draw();
+}
