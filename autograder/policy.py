@@ -299,9 +299,13 @@ def _executed(node: ast.AST) -> list[ast.stmt]:
     if node.func.id not in ("exec", "eval", "compile"):
         return []
     try:
-        return ast.parse(_text(node.args[0]) or "").body
+        tree = ast.parse(_text(node.args[0]) or "")
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return []
+    for inner in ast.walk(tree):
+        if hasattr(inner, "lineno"):
+            inner.lineno = node.lineno
+    return tree.body
 
 
 def _meanings(node: ast.AST, scope: _Scope, steps: _Steps) -> Iterator[tuple[str, "str | _Node"]]:

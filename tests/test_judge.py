@@ -130,7 +130,7 @@ def test_an_answer_gets_what_it_deserves(source, verdict, score, mistake):
 DEATHS = {
     "an endless loop": ("while True: pass", "timeout"),
     "os._exit": ("import os; os._exit(0)", "crash"),
-    "a segfault": ("import ctypes; ctypes.string_at(0)", "crash"),
+    "a segfault": ("import faulthandler; faulthandler._sigsegv()", "crash"),
     "a kill": ("import os; os.kill(os.getpid(), 9)", "memory"),
 }
 
@@ -260,7 +260,7 @@ HOSTILE = {
 def test_no_trick_earns_full_marks_for_a_wrong_answer(attack):
     source = attack if "def softmax" in attack else attack + "\n" + WRONG
     made = verdicts(source)["softmax"]
-    assert made.verdict in ("wrong", "crash")
+    assert made.verdict in ("wrong", "crash", "policy")
     assert made.score <= 0.5  # what a wrong answer earns honestly
 
 
@@ -295,7 +295,7 @@ def test_a_forged_record_never_brings_the_judge_down(forged):
         "import autograder.records as r\nreal = r.record_tree\n"
         f"r.record_tree = lambda record: real(record) | {forged!r}\n" + WRONG
     )["softmax"]
-    assert made.verdict in ("wrong", "crash")
+    assert made.verdict in ("wrong", "crash", "policy")
 
 
 # --- an answer that calls another ---------------------------------------------------------------
