@@ -202,7 +202,7 @@ def _table_odd(draw: Draw) -> Sequence[Run]:
 
 
 def _table_ends(_: Draw) -> Sequence[Run]:
-    return [call(1, 6), call(4, 2), call(1, 1)]
+    return [call(1, 6), call(4, 2)]
 
 
 def _on_circles(run: Run, record: Record) -> str | None:
@@ -289,8 +289,15 @@ def _encoding_runs(draw: Draw) -> Sequence[Run]:
     return [
         module(6, 8).then(draw.tensor(2, 5, 6)),
         module(d_model=4, max_len=9).then(x=draw.tensor(3, 2, 4)),
-        module(5, 6).then(draw.tensor(1, 4, 5)).then(draw.tensor(4, 3, 5)),
+        module(6, 6).then(draw.tensor(1, 4, 6)).then(draw.tensor(4, 3, 6)),
         module(8).then(draw.tensor(4, 4, 8), 0),
+    ]
+
+
+def _encoding_odd(draw: Draw) -> Sequence[Run]:
+    return [
+        module(5, 6).then(draw.tensor(2, 4, 5)),
+        module(3, max_len=4).then(draw.tensor(1, 3, 3)),
     ]
 
 
@@ -317,7 +324,7 @@ def _encoding_buffer(_: Draw) -> Sequence[Run]:
     def run(*args: Any, **kwargs: Any) -> Run:
         return replace(module(*args, **kwargs), steps=(Step(("pe",), {}, "get_buffer"),))
 
-    return [run(6, 8), run(d_model=5, max_len=3)]
+    return [run(6, 8), run(d_model=4, max_len=3)]
 
 
 def _encoding_moved(_: Draw) -> Sequence[Run]:
@@ -427,8 +434,14 @@ POSITIONAL_ENCODING = Exercise(
             _encoding_runs,
         ),
         equals_reference(
+            "an odd d_model",
+            0.15,
+            "The table has one sine more than cosines, as in sinusoidal_encoding.",
+            _encoding_odd,
+        ),
+        equals_reference(
             "an offset",
-            0.5,
+            0.35,
             "With an offset the first token of x stands at position `offset`: take n rows from "
             "there on.",
             _encoding_offsets,
@@ -684,7 +697,7 @@ def _scores_chunk(draw: Draw) -> Sequence[Run]:
 def _scores_far(draw: Draw) -> Sequence[Run]:
     return [
         call(*_qka(draw, 6, 6, 2, 3), _KEY),
-        call(*_qka(draw, 3, 7, 2), _BOTH),
+        call(*_qka(draw, 7, 7, 2), _BOTH),
         call(*_qka(draw, 3, 3, 0), _BOTH),
     ]
 
@@ -692,7 +705,7 @@ def _scores_far(draw: Draw) -> Sequence[Run]:
 def _scores_gradients(draw: Draw) -> Sequence[Run]:
     return [
         call(*_qka(draw, 4, 4, 2), _KEY),
-        call(*_qka(draw, 3, 5, 6), _BOTH),
+        call(*_qka(draw, 5, 5, 6), _BOTH),
     ]
 
 
@@ -702,7 +715,7 @@ def _scores_unknown(draw: Draw) -> Sequence[Run]:
 
 
 def _scores_double(draw: Draw) -> Sequence[Run]:
-    inputs = _qka(draw, 3, 4, 2, dtype="float64")
+    inputs = _qka(draw, 4, 4, 2, dtype="float64")
     return [call(*inputs, _KEY), call(*inputs, _BOTH)]
 
 
@@ -751,7 +764,7 @@ RELATIVE_POSITION_SCORES = Exercise(
             ValueError,
         ),
         dtypes_kept(0.15, "float64 in, float64 out.", _scores_double),
-        inputs_untouched(0.1, lambda d: [*_scores_chunk(d), *_scores_far(d)]),
+        inputs_untouched(0.1, _scores_of(_BOTH)),
     ),
 )
 

@@ -381,6 +381,23 @@ def single_row_squeezed(max_len, d_model, base=10000.0):
     return right.sinusoidal_encoding(max_len, d_model, base).squeeze()
 
 
+def _even_only(mistake, error):
+    """The mistake as it is often written: it does not survive an odd d_model either."""
+
+    def answer(max_len, d_model, base=10000.0):
+        if d_model % 2:
+            raise error("the cosines do not fit")
+        return mistake(max_len, d_model, base)
+
+    answer.__name__ = mistake.__name__ + "_and_odd_size_refused"
+    answer.__doc__ = mistake.__doc__.rstrip() + " (And an odd d_model ends in an error.)"
+    SINUSOIDAL_ENCODING.mistake(answer)
+
+
+_even_only(cosine_exponent_2i_plus_1, RuntimeError)  # sliced assignments
+_even_only(exponent_doubled, IndexError)  # a loop over columns
+_even_only(column_taken_for_pair, IndexError)
+
 # --- sinusoidal_encoding: right -----------------------------------------------------------------
 
 
@@ -607,6 +624,16 @@ class cosine_exponent_in_the_table(_Encoding):
     def __init__(self, d_model, max_len=512, dropout=0.0):
         super().__init__(d_model, max_len, dropout)
         self.keep(cosine_exponent_2i_plus_1(max_len, d_model))
+
+
+@POSITIONAL_ENCODING.mistake
+class odd_size_refused_by_the_module(_Encoding):
+    """An odd d_model ends in an error: there are fewer odd columns than even ones."""
+
+    def __init__(self, d_model, max_len=512, dropout=0.0):
+        if d_model % 2:
+            raise RuntimeError("the cosines do not fit")
+        super().__init__(d_model, max_len, dropout)
 
 
 @POSITIONAL_ENCODING.mistake
