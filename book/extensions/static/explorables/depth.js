@@ -1,0 +1,69 @@
+// Chapter 6: the gradient that reaches each layer of a stack, in three ways of stacking. All numbers
+// were measured with the reference when the book was built; here they are only drawn.
+
+import { announcer, scale, slider } from "./parts.js";
+
+const FLOOR = -9; // the page writes nothing lower
+
+/** A power of ten in words and figures that can be read aloud: 0.0021 or 3 · 10^−7. */
+export function length(log) {
+  if (log <= FLOOR) return "below 10^−9";
+  const value = 10 ** log;
+  if (log > -4) return value.toPrecision(2);
+  const power = Math.floor(log);
+  return `${(value / 10 ** power).toFixed(0)} · 10^−${-power}`;
+}
+
+export function start({ figure, data, part, controls }) {
+  const { heights, kinds, names, logs, frame } = data;
+  for (const kind of kinds) {
+    if (heights.some((n, i) => logs[kind][i].length !== n)) {
+      throw new Error(`the page's numbers for ${kind} do not fit the heights`);
+    }
+  }
+
+  const svg = figure.querySelector("svg");
+  const { x, y } = scale(frame);
+  const now = { height: data.start, layer: heights[data.start] };
+  const say = announcer(controls);
+
+  function draw() {
+    const layers = heights[now.height];
+    const layer = Math.min(now.layer, layers);
+    for (const kind of kinds) {
+      const points = logs[kind][now.height].map((log, i) => `${x(i + 1).toFixed(1)} ${y(log).toFixed(1)}`);
+      part(kind).setAttribute("d", `M${points.join("L")}`);
+    }
+    part("cursor").setAttribute("d", `M${x(layer).toFixed(1)} ${frame.top}V${frame.bottom}`);
+    const found = kinds.map((kind) => `${names[kind]} ${length(logs[kind][now.height][layer - 1])}`);
+    const text = `Layer ${layer} of ${layers}: ${found.join("; ")}.`;
+    say(text);
+    svg.setAttribute("aria-label", `Length of the gradient of each layer, logarithmic. ${text}`);
+  }
+
+  slider(controls, {
+    label: "layers",
+    min: 0,
+    max: heights.length - 1,
+    step: 1,
+    value: now.height,
+    say: (index) => `${heights[index]} layers`,
+    change: (index) => {
+      now.height = index;
+      draw();
+    },
+  });
+  slider(controls, {
+    label: "layer to read",
+    min: 1,
+    max: Math.max(...heights),
+    step: 1,
+    value: now.layer,
+    say: (layer) => `layer ${Math.min(layer, heights[now.height])}`,
+    change: (layer) => {
+      now.layer = layer;
+      draw();
+    },
+  });
+  draw();
+}
