@@ -1,0 +1,10 @@
+# tries: opens files without end
+# by: limits (descriptors)
+# verdict: crash
+# says: OSError
+
+
+def softmax(scores, axis=-1):
+    kept = []
+    while True:
+        kept.append(open("/dev/null"))

@@ -1,0 +1,9 @@
+# tries: ends the process with status 0 in the middle of the probe
+# by: a silent end is a crash
+# verdict: crash
+
+import os
+
+
+def softmax(scores, axis=-1):
+    os._exit(0)

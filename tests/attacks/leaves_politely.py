@@ -1,0 +1,9 @@
+# tries: raises SystemExit, KeyboardInterrupt and GeneratorExit, as if all were well
+# by: an exception is an exception
+# verdict: crash
+
+KINDS = [SystemExit, KeyboardInterrupt, GeneratorExit]
+
+
+def softmax(scores, axis=-1):
+    raise KINDS[scores.size % 3](0)

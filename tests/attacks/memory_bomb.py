@@ -1,0 +1,9 @@
+# tries: allocates without end
+# by: limits (memory)
+# verdict: memory
+
+
+def softmax(scores, axis=-1):
+    kept = []
+    while True:
+        kept.append(bytearray(1 << 28))

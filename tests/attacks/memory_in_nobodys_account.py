@@ -1,0 +1,31 @@
+# tries: takes memory by memfd, shared mappings, System V segments and files in /dev/shm
+# by: seccomp, namespaces (read-only /dev)
+# verdict: crash
+# says: got: nothing
+
+import ctypes
+import mmap
+import os
+
+GOT = []
+try:
+    os.close(os.memfd_create("x"))
+    GOT.append("memfd")
+except OSError:
+    pass
+try:
+    mmap.mmap(-1, 1 << 20).close()
+    GOT.append("a shared mapping")
+except OSError:
+    pass
+if ctypes.CDLL(None).shmget(0, 1 << 20, 0o1600) >= 0:
+    GOT.append("System V")
+try:
+    open("/dev/shm/x", "wb").close()
+    GOT.append("/dev/shm")
+except OSError:
+    pass
+
+
+def softmax(scores, axis=-1):
+    raise RuntimeError(f"got: {GOT or 'nothing'}")

@@ -1,0 +1,9 @@
+# tries: reads address 0
+# by: a silent end is a crash
+# verdict: crash
+
+import faulthandler
+
+
+def softmax(scores, axis=-1):
+    faulthandler._sigsegv()

@@ -1,0 +1,11 @@
+# tries: stops its process
+# by: limits (the wall clock)
+# verdict: timeout
+# seconds: 1
+
+import os
+import signal
+
+
+def softmax(scores, axis=-1):
+    os.kill(os.getpid(), signal.SIGSTOP)

@@ -1,0 +1,17 @@
+# tries: patches the comparison, the tolerances and the points of the declarations
+# by: the judge compares outside
+# verdict: wrong
+
+import autograder.exercises.aspects as aspects
+import autograder.exercises.kernel_regression as chapter
+import autograder.verdict as verdict
+
+aspects.compare = lambda *args, **kwargs: aspects.Finding(True)
+aspects.TOLERANCE.update(float64=(9e9, 9e9))
+verdict.decide = lambda *args, **kwargs: None
+for exercise in chapter.EXERCISES:
+    object.__setattr__(exercise, "aspects", ())
+
+
+def softmax(scores, axis=-1):
+    return scores * 0
