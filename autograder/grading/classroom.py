@@ -17,7 +17,6 @@ import hashlib
 import json
 import os
 import re
-import socket
 import time
 import traceback
 import warnings
@@ -543,7 +542,8 @@ class Writer:
 def _put(path: Path, data: bytes, mode: int) -> None:
     """Write a file so that there is either all of it or what was there before."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    fresh = path.with_name(f".{path.name}.{socket.gethostname()}.{os.getpid()}.new")
+    fresh = path.with_name(f".{path.name}.new")  # one that a killed run left is written over
+    fresh.unlink(missing_ok=True)
     try:
         fresh.write_bytes(data)
         fresh.chmod(mode)

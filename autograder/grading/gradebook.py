@@ -66,8 +66,22 @@ class Graded:
     times: int
 
 
+class _Failed(Exception):
+    """The database's error, in a shape that nbgrader does not take for a student's fault."""
+
+    def __init__(self, error: DBAPIError):
+        super().__init__(str(error))
+        self.error = error
+
+
 class _Steps(Session):
     """A session that ends its transaction when we say so; nbgrader commits after every step."""
+
+    def flush(self, objects: Any = None) -> None:
+        try:
+            super().flush(objects)
+        except DBAPIError as error:
+            raise _Failed(error) from error
 
     def commit(self) -> None:
         self.flush()
@@ -118,32 +132,27 @@ class Book(Gradebook):
     def _understood(self) -> Iterator[None]:
         try:
             yield
-        except (DataError, IntegrityError, ProgrammingError):
-            raise  # about this submission
-        except DBAPIError as error:
-            said = " ".join(str(error.orig).split())
-            hint = ""
-            if "locked" in said:
-                hint = ": another program is writing to it; close that, and run this again"
-            elif "no such" in said or "has no column" in said:
-                hint = ": back it up, and run `nbgrader db upgrade`"
-            raise GradebookLost(
-                f"the gradebook {self.name} cannot be used ({said}){hint}"
-            ) from error
+        except (DBAPIError, _Failed) as raised:
+            error = raised.error if isinstance(raised, _Failed) else raised
+            if isinstance(error, (DataError, IntegrityError, ProgrammingError)):
+                raise error from raised  # about this submission
+            raise GradebookLost(_why(self.name, error)) from raised
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
         """Everything in it happens in the database, or nothing."""
         with self._understood():
             try:
+                self._still_there()
                 _begin(self.db.connection())
                 yield
-                if self.file is not None and not self._is_there():
-                    raise GradebookLost(f"{self.file} was removed or replaced while we worked")
+                self._still_there()
                 self.db.really_commit()
             except BaseException:
                 self.db.rollback()
                 raise
+            finally:
+                self.db.expunge_all()
 
     @contextmanager
     def look(self) -> Iterator[None]:
@@ -155,11 +164,17 @@ class Book(Gradebook):
                 self.db.rollback()
                 self.db.expunge_all()
 
-    def _is_there(self) -> bool:
-        try:
-            return self.file is not None and self.file.stat().st_ino == self._inode
-        except FileNotFoundError:
-            return False
+    def _still_there(self) -> None:
+        """Make sure that what we write will be found."""
+        if self.file is not None:
+            try:
+                there = self.file.stat().st_ino == self._inode
+            except FileNotFoundError:
+                there = False
+            if not there:
+                raise GradebookLost(f"{self.file} was removed or replaced while we worked")
+        elif self._claims is not None:  # when that connection is lost, so are our claims
+            self._claims.execute(text("SELECT 1"))
 
     # --- assignments ---
 
@@ -282,6 +297,17 @@ class Book(Gradebook):
             name = json.dumps(["autograder", self.course_id, assignment, student]).encode()
             key = int.from_bytes(hashlib.sha256(name).digest()[:8], signed=True)
             return bool(self._claims.execute(text(statement), {"key": key}).scalar())
+
+
+def _why(name: str, error: DBAPIError) -> str:
+    """Why a gradebook cannot be used, and what to do, in one line."""
+    said = " ".join(str(error.orig).split())
+    hint = ""
+    if "locked" in said:
+        hint = ": another program is writing to it; close that, and run this again"
+    elif "no such" in said or "has no column" in said:
+        hint = ": back it up, and run `nbgrader db upgrade`"
+    return f"the gradebook {name} cannot be used ({said}){hint}"
 
 
 def _here(assignment: str, student: str) -> Any:

@@ -45,32 +45,43 @@ class ClusterLost(RuntimeError):
 
 
 class _Supply:
-    """The jobs, those to try once more last."""
+    """The jobs, those to try once more last, or at once if it decides whether to go on at all."""
 
     def __init__(self, source: Source):
         self.source, self.again = source, deque[tuple[Any, Job, int]]()
+        self.now: list[tuple[Any, Job, int]] = []
         self.ended = False
 
     def take(self) -> tuple[Any, Job, int] | None:
         """A key, its job, and the number of this try; None if there is nothing just now."""
-        while not self.ended:
+        if self.now:
+            return self.now.pop()
+        if not self.ended:
             item = next(self.source, _ENDED)
-            if item is None:
-                return None
             if item is not _ENDED:
-                return (*item, 1)
+                return item and (*item, 1)
             self.ended = True
         return self.again.popleft() if self.again else None
 
-    def failed(self, key: Any, job: Job, tries: int) -> bool:
-        """Note that a job's process has died; whether it is to be tried again."""
-        if tries < TRIES:
+    def settle(self, task: tuple[Any, Job, int], answer: Any) -> bool:
+        """Whether a task is settled with this answer; if not, it is tried again.
+
+        Raises what would be the same with every other submission: a machine that cannot isolate.
+        """
+        key, job, tries = task
+        if isinstance(answer, FATAL):
+            if tries >= TRIES:
+                raise answer
+            self.now.append((key, job, tries + 1))
+            return False
+        if isinstance(answer, JudgeDied) and tries < TRIES:
             self.again.append((key, job, tries + 1))
-        return tries < TRIES
+            return False
+        return True
 
     @property
     def over(self) -> bool:
-        return self.ended and not self.again
+        return self.ended and not self.again and not self.now
 
 
 # --- this machine ---------------------------------------------------------------------------------
@@ -102,19 +113,16 @@ def local(source: Source, judge: Judge, jobs: int) -> Results:
             spare = len(busy) < jobs and not supply.over
             for pipe in wait(list(busy), _LOOK_AGAIN if spare else None):
                 hand = busy[pipe]
-                key, job, tries = hand.at
+                task, hand.at = hand.at, None
                 try:
-                    answer, hand.at = pipe.recv(), None
+                    answer = pipe.recv()
                 except (EOFError, OSError):
                     hands.remove(hand)
                     _dismiss(hand)
-                    if supply.failed(key, job, tries):
-                        continue
                     code = hand.process.exitcode
                     answer = JudgeDied(f"the process that judges has died twice (status {code})")
-                if isinstance(answer, FATAL):
-                    raise answer
-                yield key, answer
+                if supply.settle(task, answer):
+                    yield task[0], answer
     finally:
         for hand in hands:
             hand.process.kill()
@@ -227,17 +235,14 @@ def _on_cluster(client: Any, supply: _Supply, judge: Judge) -> Results:
             if client.status not in ("running", "connecting"):
                 raise ClusterLost("the connection to the cluster is lost") from None
             continue
-        key, job, tries = running.pop(future)
+        task = running.pop(future)
         if future.status == "finished":
-            yield key, future.result()
+            answer = future.result()
         elif future.status == "error":
-            error = future.exception()
-            if isinstance(error, FATAL):
-                raise error
-            if type(error).__name__ == "KilledWorker":
-                if supply.failed(key, job, tries):
-                    continue
-                error = JudgeDied("the workers that judged it have died")
-            yield key, error
+            answer = future.exception()
+            if type(answer).__name__ == "KilledWorker":
+                answer = JudgeDied("the workers that judged it have died")
         else:
             raise ClusterLost("the connection to the cluster is lost")
+        if supply.settle(task, answer):
+            yield task[0], answer

@@ -1,0 +1,166 @@
+"""What the tests of faults share: a small class, a judge that costs nothing, a grader to kill."""
+
+import json
+import os
+import re
+import signal
+import sqlite3
+import sys
+import traceback
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import nbformat
+
+from autograder.grading import classroom, schedulers
+from autograder.grading.judge import Judged
+from autograder.grading.preprocessors import exercises_in, write_judgement
+from autograder.grading.rebuild import rebuild
+from autograder.grading.schedulers import _Supply
+from autograder.grading.work import GRADED, Job, Outcome
+from autograder.verdict import WRONG, withheld
+
+ROOT = Path(__file__).resolve().parents[1]
+NOTEBOOKS = ROOT / "notebooks"
+TINY = "tiny"
+SECRET = "5" * 64
+
+
+def tiny_release(folder: Path) -> Path:
+    """A released chapter of one exercise and one question, softmax of chapter 1, in `folder`."""
+    (path,) = NOTEBOOKS.glob("*_kernel_regression/*.ipynb")
+    notebook = nbformat.read(path, as_version=4)
+    kept = ("softmax", "check_softmax", "question_bandwidth_of_zero")
+    first = next(cell for cell in notebook.cells if cell.cell_type == "code")
+    notebook.cells = [c for c in notebook.cells if c is first or c.id in kept]
+    made = folder / TINY / f"{TINY}.ipynb"
+    made.parent.mkdir(parents=True)
+    nbformat.write(notebook, made)
+    return folder
+
+
+def hand_in(course: Path, release: Path, student: str, source: str) -> Path:
+    """Hand in the tiny chapter with `source` as the answer."""
+    notebook = nbformat.read(release / TINY / f"{TINY}.ipynb", as_version=4)
+    next(cell for cell in notebook.cells if cell.id == "softmax").source = source
+    path = course / "submitted" / student / TINY / f"{TINY}.ipynb"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    nbformat.write(notebook, path)
+    return path
+
+
+def new_course(folder: Path, release: Path, scores: dict[str, float]) -> Path:
+    """A course whose students hand in what `quick` gives these scores to."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / ".autograder-secret").write_text(SECRET)
+    for student, score in scores.items():
+        hand_in(folder, release, student, f"def softmax(scores, axis=-1):\n    return {score}")
+    return folder
+
+
+def quick(job: Job) -> Outcome:
+    """Stands in for `judge_job`: gives the score that the answer returns."""
+    release = nbformat.v4.reads(job.release.decode())
+    notebook, _ = rebuild(release, json.loads(job.submission))
+    judged = Judged()
+    for _, exercise in exercises_in(notebook):
+        score = float(re.search(r"return ([\d.]+)", job.submission.decode())[1])
+        judged.verdicts[exercise.name] = replace(withheld(exercise, WRONG, "quick"), score=score)
+    record = {"status": GRADED, "notes": [], "seconds": 0.0}
+    write_judgement(notebook, {}, judged.verdicts, record)
+    return Outcome((nbformat.writes(notebook) + "\n").encode(), "here")
+
+
+def inline(source: schedulers.Source, judge: schedulers.Judge, jobs: int) -> schedulers.Results:
+    """Stands in for the processes that judge: judges in this one."""
+    supply = _Supply(source)
+    while not supply.over:
+        task = supply.take()
+        if task is not None:
+            yield task[0], judge(task[1])
+
+
+def in_a_child(act: Callable[[], None]) -> int:
+    """Do something in a fork of this process; the number of the signal that ended it, or 0.
+
+    Raises `AssertionError` with the child's traceback if it failed otherwise.
+    """
+    reader, writer = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        status = 1
+        try:
+            sys.setprofile(None)
+            act()
+            status = 0
+        except BaseException:
+            os.write(writer, traceback.format_exc()[-3000:].encode())
+        finally:
+            os._exit(status)
+    os.close(writer)
+    with open(reader, "rb") as stream:
+        said = stream.read().decode()
+    code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+    assert code <= 0, said
+    return -code
+
+
+class Bomb:
+    """Kills this process with SIGKILL at the n-th call of a function, Python's or C's."""
+
+    def __init__(self, after: int | None = None):
+        self.after, self.count = after, 0
+
+    def __enter__(self) -> "Bomb":
+        sys.setprofile(self._step)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        sys.setprofile(None)
+
+    def _step(self, frame: object, event: str, argument: object) -> None:
+        if event in ("call", "c_call"):
+            self.count += 1
+            if self.count == self.after:
+                os.kill(os.getpid(), signal.SIGKILL)
+
+
+def grade_quickly(course: Path, release: Path, **options) -> classroom.ClassResult:
+    """Grade with `quick`, in this process alone."""
+    kept = classroom.judge_job, schedulers.local
+    classroom.judge_job, schedulers.local = quick, inline
+    try:
+        return classroom.grade(course / "submitted", release=release, **options)
+    finally:
+        classroom.judge_job, schedulers.local = kept
+
+
+def outcome_of(course: Path) -> dict[str, tuple]:
+    """By student: how often graded, the score, and the bytes of notebook and feedback page."""
+    with sqlite3.connect(f"file:{course / 'gradebook.db'}?mode=ro", uri=True) as database:
+        times = dict(database.execute("select student, times from autograder_graded"))
+        scores = dict(
+            database.execute(
+                "select a.student_id, sum(g.auto_score) from grade g "
+                "join submitted_notebook n on g.notebook_id = n.id "
+                "join submitted_assignment a on n.assignment_id = a.id group by a.student_id"
+            )
+        )
+        count = database.execute("select count(*) from submitted_assignment").fetchone()[0]
+    assert count == len(scores)
+    return {
+        student: (times.get(student), scores[student], *_files(course, student))
+        for student in scores
+    }
+
+
+def _files(course: Path, student: str) -> Iterator[bytes | None]:
+    for folder, suffix in (("autograded", "ipynb"), ("feedback", "html")):
+        path = course / folder / student / TINY / f"{TINY}.{suffix}"
+        yield path.read_bytes() if path.is_file() else None
+
+
+def leftovers(course: Path) -> list[Path]:
+    """Files that a killed run left and nobody needs."""
+    return [path for path in course.rglob("*") if path.name.endswith((".new", "-journal"))]
