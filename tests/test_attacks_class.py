@@ -1,0 +1,463 @@
+"""A class that attacks: notebooks and folders that are hostile as such, graded once, read often.
+
+Each attacker hands in a wrong answer, or a right one to show that the attack gains nothing and
+costs nothing; `ann` and `zoe`, first and last, are their neighbours. The release is a small one,
+of two exercises and a question.
+"""
+
+import csv
+import hashlib
+import json
+import os
+import zipfile
+from collections.abc import Callable
+from contextlib import suppress
+from html.parser import HTMLParser
+from pathlib import Path
+
+import nbformat
+import pytest
+from nbformat import NotebookNode
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_output
+from nbgrader.api import Gradebook
+
+import solutions.kernel_regression as right
+from autograder.grading import export, stubs
+from autograder.grading.classroom import ClassResult, grade
+from autograder.grading.report import report
+
+ROOT = Path(__file__).resolve().parents[1]
+NAME = "01_kernel_regression"
+WHOLE = nbformat.read(ROOT / "notebooks" / NAME / f"{NAME}.ipynb", as_version=4)
+WRONG = "def softmax(scores, axis=-1):\n    return scores * 0\n"
+FULL = {"check_softmax": 3.0, "check_gaussian_scores": 2.0}
+EVIL = "PWNED"
+CANARY = "attack-canary"
+TOKEN = "a line that only zoe has handed in"
+
+
+def mark(cell: NotebookNode) -> dict:
+    return cell.metadata.get("nbgrader", {})
+
+
+def small_release() -> NotebookNode:
+    """The chapter's notebook, cut down to its imports, two exercises and a question."""
+    made = nbformat.reads(nbformat.writes(WHOLE), as_version=4)
+    question = next(c for c in made.cells if c.cell_type == "markdown" and mark(c).get("solution"))
+    names = {"softmax", "gaussian_scores", *FULL, mark(question)["grade_id"]}
+    first = next(c for c in made.cells if c.cell_type == "code" and "import" in c.source)
+    made.cells = [c for c in made.cells if c is first or mark(c).get("grade_id") in names]
+    return made
+
+
+RELEASE = small_release()
+assert sum(cell.cell_type == "code" for cell in RELEASE.cells) == 5
+
+
+class Handed:
+    """A submission in the making: a notebook, and the folder that it lies in."""
+
+    def __init__(self, folder: Path):
+        self.folder = folder
+        self.notebook = nbformat.reads(nbformat.writes(RELEASE), as_version=4)
+        for name in ("softmax", "gaussian_scores"):
+            self.cell(name).source = stubs.source("kernel_regression", name)
+
+    def cell(self, grade_id: str) -> NotebookNode:
+        return self.notebook.cells[self.at(grade_id)]
+
+    def at(self, grade_id: str) -> int:
+        ids = [mark(cell).get("grade_id") for cell in self.notebook.cells]
+        return ids.index(grade_id)
+
+    def before(self, grade_id: str, source: str) -> None:
+        self.notebook.cells.insert(self.at(grade_id), new_code_cell(source))
+
+    def write(self) -> None:
+        self.folder.mkdir(parents=True, exist_ok=True)
+        path = self.folder / f"{NAME}.ipynb"
+        path.write_text(json.dumps(self.notebook), encoding="utf-8")  # nothing mended
+
+
+ATTACKS: dict[str, tuple[Callable[[Handed], None], dict[str, float | None]]] = {}
+
+
+def attack(softmax: float | None = 0.0, scores: float | None = 2.0, name: str = "") -> Callable:
+    """Register an attack by a student of its name, with the marks that it must earn."""
+
+    def register(made: Callable[[Handed], None]) -> Callable[[Handed], None]:
+        marks = dict(zip(FULL, (softmax, scores), strict=True))
+        ATTACKS[name or made.__name__] = made, marks
+        return made
+
+    return register
+
+
+@attack(softmax=3.0)
+def ann(handed: Handed) -> None:
+    """A neighbour: all right."""
+
+
+@attack()
+def outlives_its_turn(handed: Handed) -> None:
+    """Leaves processes behind that write, signal and print while others are graded."""
+    handed.cell("softmax").source = WRONG
+    handed.before(
+        "softmax",
+        "import os, signal, time\n"
+        "for _ in range(3):\n"
+        "    if os.fork() == 0:\n"
+        "        os.setsid()\n"
+        "        if os.fork() == 0:\n"
+        "            while True:\n"
+        "                for place in ('/tmp', '/course', os.path.expanduser('~')):\n"
+        "                    try: open(f'{place}/attack-canary', 'w').write('x')\n"
+        "                    except OSError: pass\n"
+        "                for n in range(2, 200):\n"
+        "                    try: os.kill(n, 0)\n"
+        "                    except OSError: pass\n"
+        "                time.sleep(0.01)\n"
+        "        os._exit(0)\n",
+    )
+
+
+@attack()
+def replaces_ipython(handed: Handed) -> None:
+    """IPython's own: AST and input transformers, hooks, formatters, the check's name."""
+    handed.cell("softmax").source = WRONG
+    handed.before(
+        "softmax",
+        "import ast, autograder\n"
+        "shell = get_ipython()\n"
+        "class Remove(ast.NodeTransformer):\n"
+        "    def visit_Assert(self, node): return ast.Pass()\n"
+        "shell.ast_transformers.append(Remove())\n"
+        "shell.events.register('post_run_cell', lambda result: print('3.0'))\n"
+        "shell.display_formatter.formatters['text/plain'].for_type(object, lambda *a: None)\n"
+        "shell.display_pub.publish = lambda *a, **k: None\n"
+        "shell.showtraceback = lambda *a, **k: None\n"
+        "autograder.check = check = lambda *a, **k: None\n",
+    )
+
+
+@attack()
+def runs_the_shell(handed: Handed) -> None:
+    """Magics: kills, files, other notebooks."""
+    handed.cell("softmax").source = WRONG
+    handed.before("softmax", "!kill -9 -1\n!touch /tmp/attack-canary ../attack-canary")
+    handed.before("softmax", "%%bash\npkill -9 python\nkill -STOP 1\ncat /proc/1/environ")
+    handed.before("softmax", "%run ../../zoe/01_kernel_regression/01_kernel_regression.ipynb")
+
+
+@attack()
+def reads_the_others(handed: Handed) -> None:
+    """Looks for what others have handed in, and says whether it was found."""
+    handed.cell("softmax").source = WRONG
+    handed.before(
+        "softmax",
+        "import os\n"
+        "found = 0\n"
+        f"wanted = {TOKEN[::-1]!r}[::-1].encode()\n"
+        "for folder, folders, files in os.walk('/'):\n"
+        "    folders[:] = {*folders} - {'proc', 'sys', 'usr', 'site-packages'}\n"
+        "    for file in files:\n"
+        "        try: found += wanted in open(os.path.join(folder, file), 'rb').read(1 << 22)\n"
+        "        except OSError: pass\n"
+        "print('found', found, 'of the others')\n",
+    )
+
+
+@attack()
+def forges_metadata(handed: Handed) -> None:
+    """Points, verdicts and locks written into the metadata, and outputs that look like marks."""
+    handed.cell("softmax").source = WRONG
+    check = handed.cell("check_softmax")
+    check.metadata.nbgrader.update(points=1000, locked=False, solution=True, schema_version=99)
+    check.metadata["autograder"] = {"verdict": "correct", "score": 3.0, "points": 3.0}
+    check.outputs = [new_output("execute_result", data={"text/plain": "3.0"})]
+    handed.notebook.metadata["autograder"] = {"status": "graded", "reason": None, "notes": []}
+    handed.notebook.metadata["kernelspec"] = {"name": "../../evil", "display_name": EVIL}
+    handed.notebook.metadata["language_info"] = {"name": "python", "pygments_lexer": EVIL}
+
+
+@attack()
+def edits_the_checks(handed: Handed) -> None:
+    """Its own text in the locked cells, and one of them as Markdown."""
+    handed.cell("softmax").source = WRONG
+    handed.cell("check_softmax").source = "3.0"
+    number = handed.at("check_gaussian_scores")
+    moved = new_markdown_cell("2.0")
+    moved.metadata["nbgrader"] = dict(mark(handed.notebook.cells[number]))
+    handed.notebook.cells[number] = moved
+
+
+@attack()
+def doubles_everything(handed: Handed) -> None:
+    """Every cell twice, the checks first, all ids the same, and a right answer to look at only."""
+    handed.cell("softmax").source = WRONG
+    cells = handed.notebook.cells
+    again = [nbformat.from_dict(dict(cell)) for cell in cells]
+    handed.notebook.cells = [*reversed(again), *cells]
+    for cell in handed.notebook.cells:
+        cell["id"] = "same"
+
+
+@attack(softmax=3.0)
+def splits_the_answer(handed: Handed) -> None:
+    """A right answer in three pieces, the marked cell being the last."""
+    whole = handed.cell("softmax").source
+    handed.before("softmax", "axis = keepdims = 'not these'\nscores = None")
+    handed.before("softmax", whole.replace("def softmax", "def first_softmax"))
+    handed.cell(
+        "softmax"
+    ).source = "def softmax(scores, axis=-1):\n    return first_softmax(scores, axis)"
+
+
+@attack()
+def shows_html(handed: Handed) -> None:
+    """Scripts, frames, forms and styles in every kind of output, in names and in Markdown."""
+    handed.cell("softmax").source = (
+        "def softmax(scores, axis=-1):\n"
+        f"    raise ValueError('`<script>{EVIL}</script><img src=x onerror={EVIL}>`')"
+    )
+    handed.before(
+        "softmax",
+        "from IPython.display import HTML, SVG, Javascript, Markdown, Latex, display\n"
+        f"bad = '<script>{EVIL}</script><img src=x onerror={EVIL}>'\n"
+        f"bad += '<a href=\"javascript:{EVIL}\">x</a><form action=//{EVIL}><iframe>'\n"
+        f"bad += '<style>body{{background:url({EVIL})}}</style><base href=//{EVIL}>'\n"
+        "display(HTML(bad), Markdown(bad), Markdown('[x](javascript:PWNED)'))\n"
+        "display(Javascript('PWNED'), HTML('<iframe srcdoc=PWNED>'))\n"
+        'display(SVG(\'<svg xmlns="http://www.w3.org/2000/svg" onload="PWNED">\'\n'
+        "            '<script>PWNED</script></svg>'))\n"
+        "display(Latex('$\\\\href{javascript:PWNED}{x}$' + bad))\n"
+        "display({'application/javascript': 'PWNED', 'application/vnd.jupyter.widget-view+json':"
+        " {'model_id': 'PWNED'}, 'text/plain': bad}, raw=True)\n"
+        "print(bad, '\\x1b]8;;javascript:PWNED\\x07x\\x1b[31m')\n",
+    )
+    handed.before(
+        "softmax", f"class Bad(Exception): pass\nBad.__name__ = bad\nraise Bad('{EVIL}' + bad)"
+    )
+    handed.notebook.cells.append(
+        new_markdown_cell(
+            f"<script>{EVIL}</script> [x](javascript:{EVIL}) ![x](x){{onerror={EVIL}}}"
+        )
+    )
+    text = "</pre></code></div><script>PWNED</script><!-- "
+    handed.notebook.cells.append(new_code_cell(f"# {text}\nprint({text!r})"))
+
+
+@attack(softmax=None)
+def takes_the_block(handed: Handed) -> None:
+    """The course's own block as the answer: to be seen by a person."""
+    handed.cell("softmax").source = "from autograder.blocks import softmax"
+
+
+@attack(softmax=None, scores=None)
+def reaches_into_the_grader(handed: Handed) -> None:
+    """Right answers in a file that patches the probe: to be seen by a person."""
+    handed.before(
+        "softmax", "import autograder.probe\nautograder.probe._differs = lambda *a: False"
+    )
+
+
+@attack(softmax=3.0)
+def brings_modules(handed: Handed) -> None:
+    """Files beside the notebook that Python, IPython or nbgrader would load."""
+    handed.folder.mkdir(parents=True)
+    (handed.folder / "autograder").mkdir()
+    for name in ("numpy.py", "torch.py", "sitecustomize.py", "usercustomize.py", "softmax.pth",
+                 "nbgrader_config.py", "jupyter_config.py", "autograder/__init__.py", ".pythonrc",
+                 "conftest.py", "ipython_config.py", "string.py", "json.py"):  # fmt: skip
+        (handed.folder / name).write_text("import os; open('/tmp/attack-canary', 'w'); os._exit(1)")
+
+
+@attack(softmax=3.0)
+def brings_odd_files(handed: Handed) -> None:
+    """Links, pipes, archives and names that lead out of the folder."""
+    handed.folder.mkdir(parents=True)
+    (handed.folder / "gradebook.db").symlink_to("../../../gradebook.db")
+    (handed.folder / "other.ipynb").symlink_to(f"../../zoe/{NAME}/{NAME}.ipynb")
+    (handed.folder / "up").symlink_to("../../..")
+    (handed.folder / "timestamp.txt").symlink_to("/etc/passwd")
+    os.mkfifo(handed.folder / "pipe.ipynb")
+    with suppress(OSError):  # another file system
+        os.link(ROOT / "pyproject.toml", handed.folder / "hard.toml")
+    for name in ("..%2f..%2fx", "..\\..\\x", "-rf", "*", "$(touch x)", "\u202egnp.exe", "a\nb"):
+        (handed.folder / name).write_text(EVIL)
+    inner = handed.folder / "inner.zip"
+    with zipfile.ZipFile(inner, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("../../../attack-canary", bytes(1 << 22))
+    with zipfile.ZipFile(handed.folder / f"{NAME}.zip", "w") as archive:
+        archive.write(inner)
+
+
+@attack(softmax=3.0, name="=1+1")
+def is_called_a_formula(handed: Handed) -> None:
+    """A student whose id is a formula."""
+
+
+@attack(softmax=3.0, name="-rf")
+def is_called_an_option(handed: Handed) -> None:
+    """A student whose id is an option of rm."""
+
+
+@attack(softmax=3.0)
+def zoe(handed: Handed) -> None:
+    """The other neighbour: all right."""
+    handed.before("softmax", f"# {TOKEN}")
+
+
+def bytes_below(folder: Path) -> dict[str, str]:
+    """What lies in a folder, by path."""
+    found = {}
+    for path in sorted(folder.rglob("*")):
+        regular = path.is_file() and not path.is_symlink()
+        kind = hashlib.sha256(path.read_bytes()).hexdigest() if regular else path.lstat().st_mode
+        found[str(path.relative_to(folder))] = str(kind)
+    return found
+
+
+class Graded:
+    """The class, graded: where, with what result, and what lay there before."""
+
+    def __init__(self, course: Path):
+        self.course = course
+        self.submitted, release = course / "submitted", course / "released"
+        (release / NAME).mkdir(parents=True)
+        nbformat.write(RELEASE, release / NAME / f"{NAME}.ipynb")
+        for student, (attack, _) in ATTACKS.items():
+            handed = Handed(self.submitted / student / NAME)
+            attack(handed)
+            handed.write()
+        self.before = bytes_below(self.submitted) | bytes_below(release)
+        self.result: ClassResult = grade(
+            self.submitted, release=release, jobs=1, cell_seconds=5.0, probe_seconds=10.0
+        )
+        self.rows = {row.student: row for row in self.result.rows}
+        self.after = bytes_below(self.submitted) | bytes_below(release)
+        self.report = report(course, course / "report.html")
+
+    def feedback(self, student: str) -> str:
+        path = self.course / "feedback" / student / NAME / f"{NAME}.html"
+        return path.read_text(encoding="utf-8")
+
+
+@pytest.fixture(scope="module")
+def graded(tmp_path_factory: pytest.TempPathFactory) -> Graded:
+    return Graded(tmp_path_factory.mktemp("course"))
+
+
+@pytest.mark.parametrize("student", ATTACKS)
+def test_each_earns_what_the_answers_deserve(graded, student):
+    marks = {name: graded.rows[student].marks[name] for name in FULL}
+    expected = ATTACKS[student][1]
+    assert {name: None if m.by_hand else m.score for name, m in marks.items()} == expected
+    assert all(m.points == FULL[name] for name, m in marks.items())
+    assert all(m.score == 0 for m in marks.values() if m.by_hand)
+
+
+def test_all_were_graded_and_nothing_was_changed(graded):
+    assert {row.status for row in graded.rows.values()} == {"graded"}
+    assert graded.rows.keys() == ATTACKS.keys()
+    assert graded.after == graded.before
+    assert not Path("/tmp", CANARY).exists()
+    assert [*graded.course.rglob(f"*{CANARY}*")] == []
+
+
+def test_nobody_sees_what_another_has_handed_in(graded):
+    assert "found 0 of the others" in graded.feedback("reads_the_others")
+    assert TOKEN in graded.feedback("zoe")
+
+
+def test_withheld_marks_wait_for_a_person_with_their_reason(graded):
+    with Gradebook(f"sqlite:///{graded.course / 'gradebook.db'}") as gradebook:
+        for student, names in (
+            ("takes_the_block", ["softmax"]),
+            ("reaches_into_the_grader", ["softmax", "gaussian_scores"]),
+        ):
+            for name in names:
+                given = gradebook.find_grade(f"check_{name}", NAME, NAME, student)
+                assert given.auto_score is None and given.needs_manual_grade
+            page = graded.feedback(student)
+            assert "softmax: withheld of 3 points" in page and "For a person to look at" in page
+            assert student in graded.report.read_text(encoding="utf-8")
+    assert "autograder.blocks.softmax in line 1 of code cell" in graded.feedback("takes_the_block")
+    page = graded.report.read_text(encoding="utf-8")
+    assert "autograder.probe in line 1 of code cell" in page
+
+
+class Dangers(HTMLParser):
+    """Collects whatever in a page could act on an attacker's behalf."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: list[str] = []
+        self.inside: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        if tag in ("script", "style"):
+            self.inside.append(tag)
+        for name, value in attrs:
+            text = (value or "").lower()
+            acts = name.startswith("on") or "javascript:" in text or name == "srcdoc"
+            leads = name in ("src", "href", "action", "style", "id", "class") and "pwned" in text
+            if acts or leads:
+                self.found.append(f"{tag} {name}={value}")
+        if tag in ("iframe", "form", "object", "embed", "base"):
+            self.found.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        if self.inside and self.inside[-1] == tag:
+            self.inside.pop()
+
+    def handle_data(self, data: str) -> None:
+        if self.inside and EVIL in data:
+            self.found.append(f"in <{self.inside[-1]}>: {data[:60]}")
+
+
+def dangers(page: str) -> list[str]:
+    parser = Dangers()
+    parser.feed(page)
+    return parser.found
+
+
+def test_the_search_for_dangers_finds_them():
+    assert dangers(f"<p onload=x></p><script>{EVIL}</script><a href='javascript:x'><form>") == [
+        "p onload=x", f"in <script>: {EVIL}", "a href=javascript:x", "form",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("student", ATTACKS)
+def test_no_feedback_can_act(graded, student):
+    assert dangers(graded.feedback(student)) == []
+
+
+def test_what_is_shown_is_shown_as_text(graded):
+    page = graded.feedback("shows_html")
+    assert f"&lt;script&gt;{EVIL}" in page  # it is there, and inert
+    assert not any(ord(c) < 32 and c not in "\n\t\r" for c in page)
+    assert dangers(graded.report.read_text(encoding="utf-8")) == []
+
+
+def test_comments_in_the_gradebook_are_inert_in_markdown(graded):
+    with Gradebook(f"sqlite:///{graded.course / 'gradebook.db'}") as gradebook:
+        comment = gradebook.find_comment("softmax", NAME, NAME, "shows_html").auto_comment
+    assert comment.count("`") == 2 and comment.endswith("`") and EVIL in comment
+
+
+def test_no_field_of_the_export_is_a_formula(graded, tmp_path):
+    with Gradebook(f"sqlite:///{graded.course / 'gradebook.db'}") as gradebook:
+        rows = [*export.rows(gradebook, [], [])]
+    assert sorted(row[3] for row in rows) == sorted(
+        "'" + student if student[0] in "=-" else student for student in ATTACKS
+    )
+    with (tmp_path / "grades.csv").open("w", newline="") as stream:
+        csv.writer(stream).writerows(rows)
+    for row in csv.reader((tmp_path / "grades.csv").open(newline="")):
+        assert not any(field.startswith(("=", "+", "-", "@", "\t")) for field in row)
+
+
+def test_the_right_answers_here_are_the_references():
+    assert "def softmax" in stubs.source("kernel_regression", "softmax")
+    assert callable(right.softmax)
