@@ -62,13 +62,24 @@ class unbiased_std(_Norm):
     """
 
     def variance(self, x):
-        return x.var(-1, correction=min(1, x.shape[-1] - 1), keepdim=True)
+        return x.var(-1, keepdim=True)
 
 
 @LAYER_NORM.mistake
 class eps_outside_the_root(_Norm):
     """ε is added to the standard deviation, outside the root. Inside, √(σ² + ε), a variance of 0
     gives √ε; outside it gives ε, which is a hundred times smaller or worse.
+    """
+
+    def divisor(self, variance):
+        return variance.sqrt() + self.eps
+
+
+@LAYER_NORM.mistake
+class unbiased_std_and_eps_outside(unbiased_std):
+    """The standard deviation is divided by d_model − 1, as torch's std does unless told otherwise,
+    and ε is added to it outside the root. So does a layer norm that is widely copied, and its
+    numbers are not those of torch's.
     """
 
     def divisor(self, variance):
@@ -456,7 +467,7 @@ def _std_for_variance(x, eps):
 
 
 def _unbiased(x, eps):
-    inverse = (x.var(-1, correction=min(1, x.shape[-1] - 1), keepdim=True) + eps).rsqrt()
+    inverse = (x.var(-1, keepdim=True) + eps).rsqrt()
     return inverse, (x - _mean(x)) * inverse
 
 
