@@ -5,13 +5,11 @@ import { announcer, scale, slider } from "./parts.js";
 
 const dot = (a, b) => a.reduce((sum, value, c) => sum + value * b[c], 0);
 
-/** Dot products of row p with all rows within reach of the frame, over the number of pairs. */
+/** Dot products of row p with the rows from p + low to p + high, over the number of pairs. */
 export function curve(table, p, [low, high]) {
   const points = [];
   for (let k = low; k <= high; k++) {
-    if (p + k >= 0 && p + k < table.length) {
-      points.push([k, dot(table[p], table[p + k]) / (table[p].length / 2)]);
-    }
+    points.push([k, dot(table[p], table[p + k]) / (table[p].length / 2)]);
   }
   return points;
 }
@@ -29,14 +27,14 @@ export function start({ figure, data, part, controls }) {
   const svg = figure.querySelector("svg");
   const dials = [...part("dials").children];
   const names = Object.keys(tables).sort((a, b) => b - a);
-  const last = tables[names[0]].length - 1;
+  const reach = frame.x[1];
   const now = { ...data.start };
   const say = announcer(controls);
 
   function draw() {
     const table = tables[now.base];
     const p = now.position;
-    const q = Math.min(last, Math.max(0, p + now.distance));
+    const q = p + now.distance;
     dials.forEach((dial, i) => {
       const [circle, first, second] = dial.children;
       const [x, y] = ["cx", "cy"].map((name) => Number(circle.getAttribute(name)));
@@ -49,18 +47,15 @@ export function start({ figure, data, part, controls }) {
     const points = curve(table, p, frame.x);
     const path = points.map(([k, value]) => `${at.x(k).toFixed(1)} ${at.y(value).toFixed(1)}`);
     part("curve").setAttribute("d", `M${path.join("L")}`);
-    const product = points.find(([k]) => k === q - p)?.[1];
-    part("mark").setAttribute("visibility", product === undefined ? "hidden" : "visible");
-    if (product !== undefined) {
-      part("mark").setAttribute("cx", at.x(q - p).toFixed(1));
-      part("mark").setAttribute("cy", at.y(product).toFixed(1));
-    }
-    part("title").textContent = `position ${p} and position ${q}, base ${now.base}`;
+    const [, product] = points.find(([k]) => k === now.distance);
+    part("mark").setAttribute("cx", at.x(now.distance).toFixed(1));
+    part("mark").setAttribute("cy", at.y(product).toFixed(1));
+    part("title").textContent = `positions ${p} and ${q}, base ${now.base}`;
     const [near, far] = [0, dials.length - 1].map((i) => angleBetween(table, i, p, q).toFixed(0));
     const text =
-      `Positions ${p} and ${q}, ${Math.abs(q - p)} apart: hand 0 has turned ${near}° away, ` +
-      `hand ${dials.length - 1} ${far}°. ` +
-      (product === undefined ? "" : `Dot product / ${dials.length}: ${product.toFixed(2)}.`);
+      `Positions ${p} and ${q}, base ${now.base}: the hands of pair 0 are ${near}° apart, ` +
+      `those of pair ${dials.length - 1} ${far}°. ` +
+      `Dot product / ${dials.length}: ${product.toFixed(2)}.`;
     say(text);
     svg.setAttribute("aria-label", text);
   }
@@ -71,8 +66,8 @@ export function start({ figure, data, part, controls }) {
   };
   slider(controls, {
     label: "position",
-    min: 0,
-    max: last,
+    min: reach,
+    max: tables[names[0]].length - 1 - reach,
     step: 1,
     value: now.position,
     say: (value) => `position ${value}`,
@@ -84,7 +79,7 @@ export function start({ figure, data, part, controls }) {
     max: frame.x[1],
     step: 1,
     value: now.distance,
-    say: (value) => `${Math.abs(value)} ${value < 0 ? "before" : "behind"}`,
+    say: (value) => `${Math.abs(value)} ${value < 0 ? "earlier" : "later"}`,
     change: change("distance"),
   });
   slider(controls, {
