@@ -12,13 +12,16 @@ import re
 import socket
 import time
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
 
-from autograder.grading import sandbox
+from autograder.expected import SEED
+from autograder.grading import judge, sandbox
 from autograder.grading.judge import judge_file
-from autograder.grading.sandbox import Limits, Worker
+from autograder.grading.sandbox import Limits, Worker, WorkerDied
+from autograder.grading.warm import LANDLOCK, LAYERS, LIMITS, NAMESPACES, SECCOMP
 
 HERE = Path(__file__).parent / "attacks"
 ATTACKS = sorted(path.stem for path in HERE.glob("*.py"))
@@ -105,3 +108,104 @@ def test_every_attack_says_what_it_tries():
     for name in ATTACKS:
         assert {"tries", "by", "verdict"} <= declared(name).keys(), name
         assert "correct" not in declared(name)["verdict"]
+
+
+# --- no layer is decoration: what passes when one is off ------------------------------------------
+
+PASSES = {
+    "namespaces: processes are seen": ([NAMESPACES], "reads_proc", "found: ['/proc/2'"),
+    "namespaces: the warm process's inodes": ([NAMESPACES], "disk_bomb", "files: False"),
+    "landlock: what else is mounted": ([LANDLOCK], "looks_around", "seen: ['/', '/etc'"),
+    "seccomp: unaccounted memory": ([SECCOMP], "memory_in_nobodys_account", "'memfd', 'a shared"),
+    "seccomp: a user namespace": ([SECCOMP], "leaves_its_namespaces", "['own user', 'own mount'"),
+    "seccomp: a socket": ([SECCOMP], "abstract_socket", "reached: ['bind']"),
+    "limits: a large file": ([LIMITS], "large_file", "written: more"),
+    "limits: themselves": ([LIMITS], "raises_its_limits", "got: ['RLIMIT_DATA'"),
+}
+
+
+@pytest.mark.parametrize(("off", "name", "sign"), PASSES.values(), ids=PASSES.keys())
+def test_without_a_layer_an_attack_passes(off, name, sign, warm, monkeypatch):
+    with Worker() as whole:
+        whole.wait_until_up()
+        if LANDLOCK in off and not whole.landlock:
+            pytest.skip("this kernel has no Landlock, or an older one than sandlock needs")
+    left = [layer for layer in LAYERS if layer not in off]
+    monkeypatch.setattr(judge, "Worker", partial(Worker, layers=left))
+    result = judge_file(HERE / f"{name}.py", seed=b"a seed", limits=limits(declared(name)))
+    assert sign in words(result), words(result)
+    assert nothing_remains(warm)
+
+
+def neighbours(layers: list[str]) -> tuple[bool, bool]:
+    """Whether one of two workers can leave the other a file, and whether it can kill it."""
+    with Worker(layers=layers) as one, Worker(layers=layers) as other:
+        other.execute("import os")
+        try:
+            one.execute(
+                "import os, signal\nopen('/tmp/left', 'w').write('x')\n"
+                "for n in range(2, 4000):\n"
+                "    try: n == os.getpid() or os.kill(n, signal.SIGKILL)\n"
+                "    except OSError: pass\n"
+            )
+            (told,) = other.execute("print(os.path.exists('/tmp/left'))")
+        except (WorkerDied, sandbox.SandboxLost):  # the neighbour, or the warm process itself
+            return True, True
+        return "True" in told["text"], False
+
+
+def test_neighbours_are_kept_apart_by_namespaces_and_by_landlock(warm):
+    assert neighbours([*LAYERS]) == (False, False)
+    assert neighbours([LANDLOCK, SECCOMP, LIMITS])[0]  # one /tmp for both
+    assert not warm.gone()
+    assert neighbours([SECCOMP, LIMITS])[1]  # and nobody is safe from anybody's signals
+    with Worker() as after:
+        assert after.execute("print(1)")[0]["text"] == "1\n"  # a new warm process is there
+
+
+def test_without_bubblewrap_everything_is_found():
+    outputs = {}
+    for isolation in sandbox.ISOLATIONS:
+        with Worker(isolation) as worker:
+            found = worker.execute(
+                "import os, socket\n"
+                f"print('the reference', os.path.exists({str(RIGHT)!r}))\n"
+                "def env(n):\n"
+                "    try: return b'ATTACK_SECRET' in open(f'/proc/{n}/environ', 'rb').read()\n"
+                "    except OSError: return False\n"
+                f"print('environment', env({os.getpid()}))\n"
+                "try: socket.socket(socket.AF_UNIX).connect('\\0autograder-attack')\n"
+                "except OSError: print('socket False')\n"
+                "else: print('socket True')\n"
+            )
+            outputs[isolation] = "".join(output["text"] for output in found)
+    assert outputs["bwrap"] == "the reference False\nenvironment False\nsocket False\n"
+    assert "the reference True" in outputs["none"] and "socket True" in outputs["none"]
+
+
+def unread(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Turn the policy off."""
+    monkeypatch.setattr(judge, "_held_back", lambda verdict, exercise, code: verdict)
+
+
+POLICY_ALONE = {
+    "torchs_own_attention": 4.0,
+    "hides_what_it_changed": 3.0,
+    "hides_it_by_frames": 3.0,
+    "inspectors_patched": 3.0,
+}
+
+
+@pytest.mark.parametrize(("name", "score"), POLICY_ALONE.items())
+def test_without_the_policy_these_earn_full_marks(name, score, monkeypatch):
+    """What can be forged inside a student's process: see SECURITY.md."""
+    unread(monkeypatch)
+    result = judge_file(HERE / f"{name}.py", seed=b"a seed", limits=limits(declared(name)))
+    assert result["score"] == result["points"] == score
+
+
+def test_with_the_inputs_of_check_an_answer_that_knows_them_is_right(monkeypatch):
+    unread(monkeypatch)
+    path = HERE / "notices_that_it_is_graded.py"
+    assert judge_file(path, seed=SEED)["score"] >= 1.0  # the aspects that it is written for
+    assert judge_file(path, seed=b"fresh")["score"] == 0
