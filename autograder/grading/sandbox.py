@@ -253,7 +253,7 @@ class Worker:
         os.set_blocking(self._replies, False)
 
     def _ordered(self, order: Mapping[str, Any], fds: Sequence[int]) -> _Warm:
-        """The warm process that has the order; one that cannot start is told by the first request."""
+        """The warm process that has the order; that it cannot start, the first request tells."""
         found = _warm_process(self.isolation)
         try:
             found.order(order, fds)
