@@ -1,5 +1,6 @@
 """The kinds of aspect: comparison with the reference, and properties that need no reference."""
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
@@ -348,12 +349,20 @@ def _raises(trial: Trial, error: type[Exception], naming: Sequence[Any]) -> Find
         )
     if error.__name__ not in raised.types:
         return _wrong(f"raised {raised}; a {error.__name__} is asked")
-    missing = [str(part) for part in naming if str(part) not in raised.message]
+    missing = [str(part) for part in naming if not _names(raised.message, part)]
     if missing:
         return _wrong(
             f"the {error.__name__} does not name {' and '.join(missing)}: {raised.message}"
         )
     return Finding(True)
+
+
+def _names(message: str, part: Any) -> bool:
+    """Whether a message holds a word, or a number as a whole: 4 is not in 14, 40 or 4.5."""
+    number = isinstance(part, int | float)
+    text = re.escape(str(part))
+    pattern = rf"(?<!\d)(?<!\d\.){text}(?!\d|\.\d*[1-9])" if number else text
+    return re.search(pattern, message) is not None
 
 
 def gradients_match(title: str, points: float, hint: str, runs: Runs) -> Aspect:

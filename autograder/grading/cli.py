@@ -12,7 +12,8 @@ import typer
 
 from autograder.exercises import chapters, exercises_of
 from autograder.grading.judge import Unusable, judge_file
-from autograder.grading.sandbox import ISOLATIONS, IsolationError
+from autograder.grading.sandbox import ISOLATIONS, IsolationError, clean
+from autograder.verdict import POLICY
 
 if TYPE_CHECKING:
     from autograder.grading.classroom import ClassResult
@@ -212,7 +213,8 @@ def _print_table(result: dict[str, Any]) -> None:
     from rich.text import Text
 
     score, points = (f"{result[key]:g}" for key in ("score", "points"))
-    table = Table(title=Text(f"{result['file']}: {score} of {points}"), title_justify="left")
+    title = Text(f"{clean(result['file'])}: {score} of {points}")
+    table = Table(title=title, title_justify="left")
     for column in ("exercise", "verdict", "points", "what fails"):
         table.add_column(column, justify="right" if column == "points" else "left")
     for name, verdict in result["exercises"].items():
@@ -221,12 +223,13 @@ def _print_table(result: dict[str, Any]) -> None:
         lines = lines if len({a["error"] for a in failed}) > 1 else [a["error"] for a in failed[:1]]
         lines = [f"known mistake: {verdict['mistake']}"] * bool(verdict["mistake"]) + lines
         marks = f"{verdict['score']:g}/{verdict['points']:g}"
+        marks = "withheld" if verdict["verdict"] == POLICY else marks
         table.add_row(name, verdict["verdict"], marks, Text("\n".join(map(str, lines))))
     Console().print(table)
 
 
 def _complain(text: str) -> None:
-    print("autograder: " + " ".join(text.split()), file=sys.stderr, flush=True)
+    print("autograder: " + clean(" ".join(text.split())), file=sys.stderr, flush=True)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
