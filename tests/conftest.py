@@ -1,5 +1,6 @@
-"""What all tests share: the sample class, and the matrix of known answers, kept as JSON."""
+"""What all tests share: the sample class, the built book, the matrix of known answers as JSON."""
 
+import fcntl
 import json
 import os
 import time
@@ -10,6 +11,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
+    from bs4 import BeautifulSoup
+
     from autograder.grading.classroom import ClassResult
 
 MATRIX = Path("build") / "matrix.json"
@@ -97,3 +100,35 @@ def grade_the_sample(request: pytest.FixtureRequest) -> Callable[[], "ClassResul
 def sample_class(grade_the_sample: Callable[[], "ClassResult"]) -> "ClassResult":
     """The sample class, graded."""
     return grade_the_sample()
+
+
+@pytest.fixture(scope="session")
+def html(request: pytest.FixtureRequest) -> Path:
+    """The pages, built once a test run with `-W -n --keep-going`; parallel workers wait in line."""
+    from autograder.grading.publish import OUTPUT, build_book
+
+    root = request.config.rootpath
+    build = root / "build"
+    build.mkdir(exist_ok=True)
+    run = os.environ.get("PYTEST_XDIST_TESTRUNUID")
+    with (build / ".book-lock").open("a+") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        lock.seek(0)
+        if run and lock.read() == run:  # another worker of this run has built it
+            return root / OUTPUT / "_build" / "html"
+        pages = build_book(root)
+        lock.truncate(0)
+        lock.write(run or "")
+        return pages
+
+
+@pytest.fixture(scope="session")
+def pages(html: Path) -> dict[str, "BeautifulSoup"]:
+    """Every page, parsed, by its path."""
+    from bs4 import BeautifulSoup
+
+    return {
+        path.relative_to(html).as_posix(): BeautifulSoup(path.read_bytes(), "html.parser")
+        for path in sorted(html.rglob("*.html"))
+        if "_static" not in path.parts
+    }

@@ -13,6 +13,7 @@ from docutils import nodes
 from sphinx.application import Sphinx
 from sphinx.util import logging
 from sphinx.util.math import get_node_equation_number
+from symbols import marked
 
 logger = logging.getLogger(__name__)
 TEMML = Path(__file__).parent / "vendor" / "temml.min.js"
@@ -50,13 +51,15 @@ def _render(node: nodes.math | nodes.math_block, display: bool) -> str:
 
 
 def visit_inline(self, node: nodes.math) -> None:
-    self.body.append(f'<span class="math">{_render(node, False)}</span>')
+    formula, title = marked(_render(node, False), self.builder.current_docname)
+    self.body.append(f'<span class="math"{title}>{formula}</span>')
     raise nodes.SkipNode
 
 
 def visit_display(self, node: nodes.math_block) -> None:
     self.body.append(self.starttag(node, "div", CLASS="math-display"))
-    self.body.append(f'<div class="formula" tabindex="0">{_render(node, True)}</div>')
+    formula, title = marked(_render(node, True), self.builder.current_docname)
+    self.body.append(f'<div class="formula" tabindex="0"{title}>{formula}</div>')
     if node["number"]:
         number = get_node_equation_number(self, node)
         self.body.append(f'<span class="eqno">({number})')

@@ -17,6 +17,8 @@ from sphinx.errors import ExtensionError
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
+from learner import hints  # noqa: E402
+
 from autograder.exercises import exercises_of  # noqa: E402
 from autograder.grading.stubs import clear, source  # noqa: E402
 
@@ -61,6 +63,7 @@ def show_stubs(app: Sphinx, doctree: nodes.document) -> None:
         stub = nodes.literal_block(code, code, language="python", classes=["stub"])
         block.replace_self(stub)
         cell.insert(0, _heading(name, exercise.title, exercise.points))
+        cell.append(nodes.raw("", hints(exercise), format="html"))
 
 
 def _heading(name: str, title: str, points: float) -> nodes.container:

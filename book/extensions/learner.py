@@ -1,0 +1,242 @@
+"""What helps a learner along: the head of each chapter, downloads, hints, a list of what is done.
+
+Under a chapter's title stand its length, its exercises and their points, the notebook and the
+student's archive to download, and, where `_config.yml` names a repository, buttons that open the
+notebook elsewhere. `static/progress.js` keeps what a reader has done, in the reader's browser.
+"""
+
+import html
+import json
+import re
+import shutil
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from urllib.parse import quote, urlencode, urlparse
+
+from docutils import nodes
+from sphinx.application import Sphinx
+from sphinx.util import logging
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT))
+
+from autograder.exercises import exercises_of  # noqa: E402
+from autograder.exercises.declaration import Exercise  # noqa: E402
+from autograder.grading import bundle  # noqa: E402
+
+logger = logging.getLogger(__name__)
+CHAPTER = re.compile(r"^book/(\d\d_(\w+))$")
+FRONT = "book/intro"
+ARCHIVE = f"{bundle.NAME}.zip"
+WORDS_A_MINUTE = 180  # a slow, technical pace
+LINES_A_MINUTE = 15
+FORMULAS_A_MINUTE = 4
+
+
+# --- hints --------------------------------------------------------------------------------------
+
+
+def hints(exercise: Exercise) -> str:
+    """The hints of an exercise's aspects; each unfolds inside the one before."""
+    inner = ""
+    count = len(exercise.aspects)
+    for number, aspect in reversed(list(enumerate(exercise.aspects, 1))):
+        summary = f"Hint {number} of {count}: {_code(aspect.title)}"
+        inner = f"<details><summary>{summary}</summary><p>{_code(aspect.hint)}</p>{inner}</details>"
+    return f'<div class="hints">{inner}</div>'
+
+
+def _code(text: str) -> str:
+    return re.sub(r"`([^`]+)`", r"<code>\1</code>", html.escape(text, quote=False))
+
+
+# --- the head of a chapter ----------------------------------------------------------------------
+
+
+def minutes(doctree: nodes.document) -> int:
+    """How long a chapter takes to read, in steps of five minutes; exercises come on top."""
+    words = lines = formulas = 0
+    for node in doctree.findall():
+        if isinstance(node, nodes.math_block):
+            formulas += 1
+        elif isinstance(node, nodes.literal_block) and not _hidden(node):
+            lines += sum(bool(line.strip()) for line in node.astext().split("\n"))
+        elif isinstance(node, nodes.paragraph | nodes.title | nodes.caption):
+            words += len(node.astext().split())
+    time = words / WORDS_A_MINUTE + lines / LINES_A_MINUTE + formulas / FORMULAS_A_MINUTE
+    return max(5, 5 * round(time / 5))
+
+
+def _hidden(node: nodes.Element) -> bool:
+    """Whether code is folded away, or is what a cell has printed."""
+    while node.parent is not None:
+        node = node.parent
+        classes = node.get("classes", ()) if isinstance(node, nodes.Element) else ()
+        if {"tag_hide-input", "cell_output"} & set(classes):
+            return True
+    return False
+
+
+def question_points(doctree: nodes.document) -> list[float]:
+    """What each written question of a page is worth."""
+    boxes = (n for n in doctree.findall(nodes.admonition) if "question" in n["classes"])
+    return [float(re.search(r"\(([\d.]+) point", box[0].astext())[1]) for box in boxes]
+
+
+def head(
+    name: str, asked: Sequence[Exercise], questions: Sequence[float], time: int, launch: dict
+) -> str:
+    """What stands under a chapter's title."""
+    facts = [f"About {time} minutes to read"]
+    if asked:
+        worth = sum(exercise.points for exercise in asked)
+        facts.append(
+            f'<a href="#exercise-{asked[0].name}">{_many(len(asked), "exercise")}</a>, '
+            f"{_many(worth, 'point')}"
+        )
+    if questions:
+        facts.append(
+            f"{_many(len(questions), 'written question')}, {_many(sum(questions), 'point')}"
+        )
+    actions = list(downloads(name)) + [
+        f'<a href="{html.escape(url)}">{label}</a>' for label, url in launches(name, launch)
+    ]
+    parts = [
+        f"<ul>{''.join(f'<li>{item}</li>' for item in items)}</ul>"
+        for items in (facts, actions)
+        if items
+    ]
+    return f'<div class="glance">{"".join(parts)}<div class="progress-slot"></div></div>'
+
+
+def _many(count: float, what: str) -> str:
+    return f"{count:g} {what}{'' if count == 1 else 's'}"
+
+
+def downloads(name: str) -> Iterator[str]:
+    """Links to what can be taken home: the chapter's notebook, and everything in one archive."""
+    if _notebook(name).is_file():
+        yield f'<a href="../_downloads/{name}.ipynb" download>Download the notebook</a>'
+        yield f'<a href="../_downloads/{ARCHIVE}" download>all notebooks and the checks (zip)</a>'
+
+
+def _notebook(name: str) -> Path:
+    return ROOT / "notebooks" / name / f"{name}.ipynb"
+
+
+def launches(name: str, launch: dict) -> Iterator[tuple[str, str]]:
+    """Where a notebook opens in one click; nothing unless `launch` names a repository.
+
+    `launch` has the `repository`'s address, its `branch` (main without) and, for nbgitpuller, the
+    address of a `jupyterhub`.
+    """
+    repository = launch.get("repository", "").removesuffix("/").removesuffix(".git")
+    if not repository:
+        return
+    branch = launch.get("branch", "main")
+    path = f"notebooks/{name}/{name}.ipynb"
+    parts = urlparse(repository)
+    project = parts.path.strip("/")
+    if parts.netloc == "github.com":
+        yield "Colab", f"https://colab.research.google.com/github/{project}/blob/{branch}/{path}"
+        binder = f"gh/{project}"
+    elif parts.netloc == "gitlab.com":
+        binder = f"gl/{quote(project, safe='')}"
+    else:
+        binder = f"git/{quote(repository, safe='')}"
+    urlpath = urlencode({"urlpath": f"lab/tree/{path}"})
+    yield "Binder", f"https://mybinder.org/v2/{binder}/{quote(branch, safe='')}?{urlpath}"
+    if hub := launch.get("jupyterhub", "").rstrip("/"):
+        folder = Path(project).name
+        pull = {"repo": repository, "branch": branch, "urlpath": f"lab/tree/{folder}/{path}"}
+        yield "JupyterHub", f"{hub}/hub/user-redirect/git-pull?{urlencode(pull)}"
+
+
+# --- pages --------------------------------------------------------------------------------------
+
+
+def add_head(app: Sphinx, doctree: nodes.document) -> None:
+    """Put the head under a chapter's title, and the place for the reader's list on the front."""
+    docname = app.env.docname
+    chapter = CHAPTER.match(docname)
+    if chapter is None and docname != FRONT:
+        return
+    section = next(doctree.findall(nodes.section))
+    if chapter is None:
+        slot = nodes.raw("", '<div class="progress-slot"></div>', format="html")
+        table = next(section.findall(nodes.table))
+        table.parent.insert(table.parent.index(table) + 1, slot)
+        return
+    name, slug = chapter.groups()
+    asked = exercises_of(slug)
+    text = head(name, asked, question_points(doctree), minutes(doctree), app.config.launch)
+    title = section.index(next(section.findall(nodes.title)))
+    section.insert(title + 1, nodes.raw("", text, format="html"))
+    parts = [part["ids"][0] for part in section.children if isinstance(part, nodes.section)]
+    _known(app)[docname] = [*(f"exercise-{e.name}" for e in asked), *parts]
+
+
+def _known(app: Sphinx) -> dict[str, list[str]]:
+    """What there is to do in each chapter: exercises and sections, by their anchors."""
+    if not hasattr(app.env, "things_to_do"):
+        app.env.things_to_do = {}
+    return app.env.things_to_do
+
+
+def front_again(app: Sphinx, env) -> list[str]:
+    return [FRONT]
+
+
+def fill_front(app: Sphinx, pagename: str, templatename: str, context: dict, doctree) -> None:
+    """Tell the front page what there is to do in each chapter."""
+    if pagename != FRONT or doctree is None:
+        return
+    chapters = [
+        {
+            "name": docname.rpartition("/")[2],
+            "title": app.env.titles[docname].astext(),
+            "url": app.builder.get_relative_uri(pagename, docname),
+            "total": len(things),
+        }
+        for docname, things in sorted(_known(app).items())
+        if docname in app.env.found_docs
+    ]
+    data = json.dumps(chapters).replace("<", "\\u003c")
+    context["body"] = context["body"].replace(
+        '<div class="progress-slot"></div>',
+        '<div class="progress-slot" data-front>'
+        f'<script type="application/json">{data}</script></div>',
+    )
+
+
+def copy_downloads(app: Sphinx, error: Exception | None) -> None:
+    """Lay what can be downloaded beside the pages. What is in it, `bundle` answers for."""
+    if error is not None or app.builder.format != "html":
+        return
+    folder = Path(app.outdir) / "_downloads"
+    shutil.rmtree(folder, ignore_errors=True)
+    notebooks = [
+        path
+        for docname in sorted(app.env.found_docs)
+        if (match := CHAPTER.match(docname)) and (path := _notebook(match[1])).is_file()
+    ]
+    if not notebooks:
+        return
+    folder.mkdir(parents=True)
+    for notebook in notebooks:
+        shutil.copyfile(notebook, folder / notebook.name)
+    try:
+        bundle.bundle(ROOT, folder / ARCHIVE)
+    except (ValueError, KeyError, OSError) as reason:
+        logger.info("no archive to download: %s (run `autograder release`)", reason)
+
+
+def setup(app: Sphinx) -> dict:
+    app.add_config_value("launch", {}, "env", types=[dict])
+    app.add_js_file("progress.js", type="module")
+    app.connect("doctree-read", add_head, priority=600)  # the stubs are in their places by then
+    app.connect("env-updated", front_again)
+    app.connect("html-page-context", fill_front)
+    app.connect("build-finished", copy_downloads, priority=400)
+    return {"parallel_read_safe": False, "parallel_write_safe": True}
