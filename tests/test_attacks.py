@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 
 from autograder.expected import SEED
-from autograder.grading import judge, sandbox
+from autograder.grading import cli, judge, sandbox
 from autograder.grading.judge import judge_file
 from autograder.grading.sandbox import Limits, Worker, WorkerDied
 from autograder.grading.warm import LANDLOCK, LAYERS, LIMITS, NAMESPACES, SECCOMP
@@ -209,3 +209,31 @@ def test_with_the_inputs_of_check_an_answer_that_knows_them_is_right(monkeypatch
     path = HERE / "notices_that_it_is_graded.py"
     assert judge_file(path, seed=SEED)["score"] >= 1.0  # the aspects that it is written for
     assert judge_file(path, seed=b"fresh")["score"] == 0
+
+
+# --- what else can be handed to `judge` -----------------------------------------------------------
+
+
+def test_a_file_name_cannot_speak_to_the_terminal(tmp_path, capsys):
+    name = "\x1b]0;owned\x07\x1b[2J\x9b31m\u202ey.py"
+    for text in ("def softmax(scores, axis=-1): return scores * 0\n", "x = 1\n"):
+        (tmp_path / name).write_text(text)
+        with pytest.raises(SystemExit):
+            cli.main(["judge", str(tmp_path / name)])
+        said = capsys.readouterr()
+        assert not re.search("[\x00-\x09\x0b-\x1f\x7f-\x9f\u202e]", said.out + said.err)
+        assert "owned" in said.out + said.err
+
+
+def test_a_withheld_score_is_told_and_ends_with_status_1(capsys):
+    path = HERE / "torchs_own_attention.py"
+    with pytest.raises(SystemExit) as end:
+        cli.main(["judge", str(path)])
+    said = capsys.readouterr().out
+    assert end.value.code == 1 and "withheld" in said and "policy" in said
+    with pytest.raises(SystemExit) as end:
+        cli.main(["judge", "--json", str(path)])
+    found = json.loads(capsys.readouterr().out)["exercises"]["scaled_dot_product_attention"]
+    assert end.value.code == 1 and (found["verdict"], found["score"]) == ("policy", 0)
+    assert "For a person to look at" in found["aspects"][0]["error"]
+    assert "in line 12" in found["aspects"][0]["error"]
