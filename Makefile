@@ -53,6 +53,7 @@ tools:
 
 test-tools: tools
 	$(call tool,chromium,chromium,the tests look at the built pages in it)
+	$(call tool,pg_ctlcluster,postgresql,the tests keep a gradebook on such a server)
 
 .PHONY: env
 env: tools $(STAMPS)/env  ## .venv with everything in it

@@ -4,16 +4,18 @@ import json
 import os
 import re
 import signal
-import sqlite3
 import sys
 import traceback
 from collections.abc import Callable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import BinaryIO
 
 import nbformat
+from sqlalchemy import create_engine, text
 
 from autograder.grading import classroom, schedulers
+from autograder.grading.gradebook import database
 from autograder.grading.judge import Judged
 from autograder.grading.preprocessors import exercises_in, write_judgement
 from autograder.grading.rebuild import rebuild
@@ -81,17 +83,33 @@ def inline(source: schedulers.Source, judge: schedulers.Judge, jobs: int) -> sch
             yield task[0], judge(task[1])
 
 
-def in_a_child(act: Callable[[], None]) -> int:
-    """Do something in a fork of this process; the number of the signal that ended it, or 0.
+@dataclass
+class Child:
+    """A fork of this process that does something."""
 
-    Raises `AssertionError` with the child's traceback if it failed otherwise.
-    """
+    pid: int
+    said: BinaryIO
+
+    def end(self) -> int:
+        """Wait for its end; the number of the signal that ended it, or 0.
+
+        Raises `AssertionError` with its traceback if it failed otherwise.
+        """
+        with self.said:
+            said = self.said.read().decode()
+        code = os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
+        assert code <= 0, said
+        return -code
+
+
+def fork(act: Callable[[], object]) -> Child:
+    """Do something in a fork of this process."""
     reader, writer = os.pipe()
     pid = os.fork()
     if pid == 0:
         status = 1
         try:
-            sys.setprofile(None)
+            os.close(reader)
             act()
             status = 0
         except BaseException:
@@ -99,11 +117,12 @@ def in_a_child(act: Callable[[], None]) -> int:
         finally:
             os._exit(status)
     os.close(writer)
-    with open(reader, "rb") as stream:
-        said = stream.read().decode()
-    code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
-    assert code <= 0, said
-    return -code
+    return Child(pid, open(reader, "rb"))  # noqa: SIM115  (closed at its end)
+
+
+def in_a_child(act: Callable[[], object]) -> int:
+    """Do something in a fork of this process and wait for it, as `Child.end` does."""
+    return fork(act).end()
 
 
 class Bomb:
@@ -136,23 +155,24 @@ def grade_quickly(course: Path, release: Path, **options) -> classroom.ClassResu
         classroom.judge_job, schedulers.local = kept
 
 
-def outcome_of(course: Path) -> dict[str, tuple]:
+def outcome_of(course: Path, db: str | None = None) -> dict[str, tuple]:
     """By student: how often graded, the score, and the bytes of notebook and feedback page."""
-    with sqlite3.connect(f"file:{course / 'gradebook.db'}?mode=ro", uri=True) as database:
-        times = dict(database.execute("select student, times from autograder_graded"))
-        scores = dict(
-            database.execute(
-                "select a.student_id, sum(g.auto_score) from grade g "
-                "join submitted_notebook n on g.notebook_id = n.id "
-                "join submitted_assignment a on n.assignment_id = a.id group by a.student_id"
-            )
-        )
-        count = database.execute("select count(*) from submitted_assignment").fetchone()[0]
+    engine = create_engine(database(course, db))
+    with engine.connect() as connection:
+        times = dict(connection.execute(text(TIMES)).all())
+        scores = dict(connection.execute(text(MARKS)).all())
+        count = connection.execute(text("select count(*) from submitted_assignment")).scalar()
+    engine.dispose()
     assert count == len(scores)
-    return {
-        student: (times.get(student), scores[student], *_files(course, student))
-        for student in scores
-    }
+    return {name: (times.get(name), scores[name], *_files(course, name)) for name in scores}
+
+
+TIMES = "select student, times from autograder_graded"
+MARKS = """
+select a.student_id, sum(g.auto_score) from grade g
+join submitted_notebook n on g.notebook_id = n.id
+join submitted_assignment a on n.assignment_id = a.id group by a.student_id
+"""
 
 
 def _files(course: Path, student: str) -> Iterator[bytes | None]:

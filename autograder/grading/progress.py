@@ -44,8 +44,9 @@ def bar(what: str) -> Iterator["Progress"]:
         MofNCompleteColumn(),
         TextColumn("{task.fields[pace]}"),
     )
-    pace = Pace()
-    with Progress(*columns, console=Console(stderr=True), transient=True) as shown:
+    pace, console = Pace(), Console(stderr=True)
+    quiet = not console.is_terminal
+    with Progress(*columns, console=console, transient=True, disable=quiet) as shown:
         task = shown.add_task(what, total=None, pace="")
 
         def step(row: "Row", done: int, total: int) -> None:
