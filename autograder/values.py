@@ -78,29 +78,45 @@ class Previous:
     path: tuple[int, ...] = ()
 
 
+def _torchs() -> tuple[Any, ...] | None:
+    """What of torch reads a tensor: C's own methods, which nobody can replace; None without torch.
+
+    The last one keeps the classes and modes of an answer from having a say.
+    """
+    torch = sys.modules.get("torch")
+    tensor = getattr(torch, "Tensor", None)  # None while another thread imports torch
+    core = getattr(torch, "_C", None)
+    return tensor and core and (tensor, core.TensorBase, torch.strided, core.DisableTorchFunction)
+
+
+# As they are now: in the sandbox, before any answer could put something else in their place.
+_ARRAY, _TORCH = np.array, _torchs()
+
+
 def as_array(value: Any) -> Array | None:
     """The plain array behind an ndarray, a NumPy scalar or a tensor; None for anything else."""
     if isinstance(value, Array):
         return value
-    if isinstance(value, np.generic):
-        data, kind = np.asarray(value), "scalar"
-    elif isinstance(value, np.ndarray):
-        data, kind = np.array(value, copy=True, subok=False), "numpy"
-    else:
-        torch = sys.modules.get("torch")
-        tensor_type = getattr(torch, "Tensor", None)  # None while another thread imports torch
-        if tensor_type is None or not isinstance(value, tensor_type):
+    if isinstance(value, (np.generic, np.ndarray)):
+        data = _ARRAY(value, copy=True, subok=False)
+        kind = "scalar" if isinstance(value, np.generic) else "numpy"
+        if data.dtype.kind not in _PLAIN_KINDS:
             return None
-        dtype = str(value.dtype).removeprefix("torch.")
-        if value.layout != torch.strided or value.is_meta or value.is_quantized:
-            return None
-        tensor = value.detach().cpu().resolve_neg()
-        tensor = tensor.float() if dtype in ("bfloat16", "float16") else tensor
-        data = tensor.numpy().copy() if not tensor.is_complex() else None
-        return None if data is None else Array(data, "torch", dtype, value.device.type)
-    if data.dtype.kind not in _PLAIN_KINDS:
+        return Array(data, kind, data.dtype.name)
+    known = _TORCH or _torchs()
+    if known is None or not isinstance(value, known[0]):
         return None
-    return Array(data, kind, data.dtype.name)
+    _, base, strided, alone = known
+    with alone():
+        dtype = str(base.dtype.__get__(value)).removeprefix("torch.")
+        if base.layout.__get__(value) != strided or base.is_meta.__get__(value):
+            return None
+        if base.is_quantized.__get__(value) or base.is_complex(value):
+            return None
+        tensor = base.resolve_neg(base.cpu(base.detach(value)))
+        tensor = base.float(tensor) if dtype in ("bfloat16", "float16") else tensor
+        data = base.numpy(tensor).copy()
+        return Array(data, "torch", dtype, base.device.__get__(value).type)
 
 
 class _Encoder:
