@@ -53,8 +53,8 @@ export function start({ figure, data, part, controls }) {
     part("title").textContent = `positions ${p} and ${q}, base ${now.base}`;
     const [near, far] = [0, dials.length - 1].map((i) => angleBetween(table, i, p, q).toFixed(0));
     const text =
-      `Positions ${p} and ${q}, base ${now.base}: the hands of pair 0 are ${near}° apart, ` +
-      `those of pair ${dials.length - 1} ${far}°. ` +
+      `Positions ${p} and ${q}, base ${now.base}. Hands apart: ` +
+      `pair 0 by ${near}°, pair ${dials.length - 1} by ${far}°. ` +
       `Dot product / ${dials.length}: ${product.toFixed(2)}.`;
     say(text);
     svg.setAttribute("aria-label", text);
