@@ -11,6 +11,7 @@ import os
 import re
 import socket
 import time
+from collections import Counter
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -106,7 +107,7 @@ def test_after_all_of_them_a_right_answer_is_right():
 def test_every_attack_says_what_it_tries():
     assert len(ATTACKS) > 60
     for name in ATTACKS:
-        assert {"tries", "by", "verdict"} <= declared(name).keys(), name
+        assert {"tries", "by", "layer", "verdict"} <= declared(name).keys(), name
         assert "correct" not in declared(name)["verdict"]
 
 
@@ -237,3 +238,14 @@ def test_a_withheld_score_is_told_and_ends_with_status_1(capsys):
     assert end.value.code == 1 and (found["verdict"], found["score"]) == ("policy", 0)
     assert "For a person to look at" in found["aspects"][0]["error"]
     assert "in line 12" in found["aspects"][0]["error"]
+
+
+def test_the_table_in_the_security_page_counts_the_corpus():
+    page = (HERE.parent.parent / "SECURITY.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| ([^|(,]+?)(?: \(.*?\)|, .*?)? \| (\d+) \|", page, re.MULTILINE)
+    counted = Counter(declared(name)["layer"] for name in ATTACKS)
+    assert {layer.lower(): int(count) for layer, count in rows} == counted
+    for name in re.findall(
+        r"`([a-z]+_[a-z_]+)`", page.partition("## The layers")[2].split("##")[0]
+    ):
+        assert name in ATTACKS or name in ("memory_mb", "seed_for", "clean_html"), name

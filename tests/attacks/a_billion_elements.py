@@ -1,5 +1,6 @@
 # tries: answers with 10⁹ elements that take no memory
 # by: values: sizes are checked before anything is made
+# layer: values
 # verdict: memory
 
 import numpy as np

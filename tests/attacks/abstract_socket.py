@@ -1,5 +1,6 @@
 # tries: connects to, and opens, an abstract unix socket, which no file system hides
 # by: seccomp (no sockets), namespaces (own network), landlock
+# layer: seccomp
 # verdict: crash
 # says: reached: nothing
 

@@ -1,5 +1,6 @@
 # tries: returns an array that a thread goes on changing, and patches while the probe runs
 # by: a snapshot is taken; the judge compares outside
+# layer: judged outside
 # verdict: wrong
 
 import threading

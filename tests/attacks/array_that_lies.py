@@ -1,5 +1,6 @@
 # tries: returns an array whose class claims to equal everything
 # by: values: only the plain array travels
+# layer: values
 # verdict: wrong
 
 import numpy as np

@@ -1,5 +1,6 @@
 # tries: removes assert and every call of check by IPython's AST transformers
 # by: the judge compares outside
+# layer: judged outside
 # verdict: wrong
 
 import ast

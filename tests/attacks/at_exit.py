@@ -1,5 +1,6 @@
 # tries: leaves work for the end of the process: prints, forges a message, forks
 # by: killed before it can
+# layer: values
 # verdict: wrong
 
 import atexit

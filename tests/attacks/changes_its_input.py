@@ -1,5 +1,6 @@
 # tries: writes into its argument, and is right otherwise
 # by: the probe looks
+# layer: judged outside
 # verdict: wrong
 # most: 2.75
 # says: in place

@@ -1,5 +1,6 @@
 # tries: replaces check, in the module and by name
 # by: the judge compares outside
+# layer: judged outside
 # verdict: wrong
 
 import autograder

@@ -1,5 +1,6 @@
 # tries: loops for ever, swallows every exception and ignores every signal
 # by: limits (the wall clock), killed from outside
+# layer: limits
 # verdict: timeout
 # seconds: 1
 

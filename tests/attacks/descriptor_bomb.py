@@ -1,5 +1,6 @@
 # tries: opens files without end
 # by: limits (descriptors)
+# layer: limits
 # verdict: crash
 # says: OSError
 

@@ -1,5 +1,6 @@
 # tries: fills /tmp by large files, by many files, and by one file with holes
 # by: limits (file size), namespaces (a /tmp of limited size)
+# layer: namespaces
 # verdict: crash
 # says: files: True, bytes: True
 

@@ -1,5 +1,6 @@
 # tries: gives every object a representation that looks like full marks, in any MIME type
 # by: outputs are no verdict
+# layer: judged outside
 # verdict: wrong
 
 

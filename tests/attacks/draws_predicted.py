@@ -1,5 +1,6 @@
 # tries: fixes every random generator, so that the inputs might be known before
 # by: the seed is an HMAC of a secret
+# layer: fresh inputs
 # verdict: wrong
 
 import os

@@ -1,5 +1,6 @@
 # tries: prints without end when it is called
 # by: limits (output)
+# layer: limits
 # verdict: crash timeout
 # seconds: 3
 

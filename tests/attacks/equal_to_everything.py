@@ -1,5 +1,6 @@
 # tries: returns an object that equals everything and has every attribute
 # by: values: no object travels
+# layer: values
 # verdict: wrong
 
 

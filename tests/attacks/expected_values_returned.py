@@ -1,5 +1,6 @@
 # tries: looks up the answer among the expected values that check uses
 # by: the inputs are fresh
+# layer: fresh inputs
 # verdict: policy
 
 from autograder.expected import expected_of

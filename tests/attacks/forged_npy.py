@@ -1,5 +1,6 @@
 # tries: sends records with malformed .npy headers, an object dtype and a huge declared shape
 # by: values: sizes are checked before anything is made
+# layer: values
 # verdict: crash
 
 import json

@@ -1,5 +1,6 @@
 # tries: answers for itself on every descriptor that it finds, then falls silent
 # by: values; a forged message costs the process
+# layer: values
 # verdict: missing
 
 import json

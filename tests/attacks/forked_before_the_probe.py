@@ -1,5 +1,6 @@
 # tries: forks; the child goes on serving the judge in its place
 # by: a message that is not one costs the process
+# layer: values
 # verdict: wrong crash
 
 import os

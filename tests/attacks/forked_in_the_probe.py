@@ -1,5 +1,6 @@
 # tries: forks inside the call; both processes return
 # by: the worker answers from its own process alone
+# layer: values
 # verdict: wrong crash
 
 import os

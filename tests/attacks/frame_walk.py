@@ -1,5 +1,6 @@
 # tries: walks up its callers' frames and takes whatever looks like an expected value
 # by: they are not in this process
+# layer: not in the process
 # verdict: crash
 # says: found: nothing
 

@@ -1,5 +1,6 @@
 # tries: walks all objects for anything that looks like an expected value or a verdict
 # by: they are not in this process
+# layer: not in the process
 # verdict: crash
 # says: found: nothing
 

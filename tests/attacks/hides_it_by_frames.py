@@ -1,5 +1,6 @@
 # tries: writes into its argument, and finds the probe through the frames of its callers
 # by: policy
+# layer: policy
 # verdict: policy
 
 import sys

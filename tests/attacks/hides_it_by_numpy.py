@@ -1,5 +1,6 @@
 # tries: writes into its argument, and patches numpy so that the probe may not see it
 # by: the probe's own comparison
+# layer: probe
 # verdict: wrong
 # most: 2.75
 # says: in place

@@ -1,5 +1,6 @@
 # tries: writes into its argument, and has torch show the tensor as it was, by methods and by a mode
 # by: the probe's own comparison
+# layer: probe
 # verdict: wrong
 # most: 2.9
 # says: in place

@@ -1,5 +1,6 @@
 # tries: writes into its argument, and patches the probe so that it does not show
 # by: policy
+# layer: policy
 # verdict: policy
 
 import numpy as np

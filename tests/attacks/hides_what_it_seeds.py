@@ -1,5 +1,6 @@
 # tries: leaves the random generators seeded, and has them say that they are as they were
 # by: the probe's own look at them
+# layer: probe
 # verdict: wrong
 # most: 2.9
 # says: the call changed

@@ -1,5 +1,6 @@
 # tries: prints 100 MB, shows 100 MB and raises 100 MB
 # by: limits (output), texts are cut
+# layer: limits
 # verdict: crash
 # says: yyy
 

@@ -1,5 +1,6 @@
 # tries: rewrites the source of later cells by IPython's input transformers
 # by: the judge compares outside
+# layer: judged outside
 # verdict: wrong
 
 

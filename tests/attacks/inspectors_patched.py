@@ -1,5 +1,6 @@
 # tries: shares memory with the module that it copies from, and patches the look at it
 # by: policy
+# layer: policy
 # verdict: policy
 
 import torch

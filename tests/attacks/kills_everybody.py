@@ -1,5 +1,6 @@
 # tries: sends SIGKILL to every process that it can see or guess
 # by: namespaces
+# layer: namespaces
 # verdict: wrong crash memory
 
 import os

@@ -1,5 +1,6 @@
 # tries: writes one file larger than any answer needs
 # by: limits (file size)
+# layer: limits
 # verdict: crash
 # says: written: no more
 

@@ -1,5 +1,6 @@
 # tries: makes itself root of new namespaces, mounts, enters others' namespaces
 # by: seccomp
+# layer: seccomp
 # verdict: crash
 # says: reached: nothing
 

@@ -1,5 +1,6 @@
 # tries: raises SystemExit, KeyboardInterrupt and GeneratorExit, as if all were well
 # by: an exception is an exception
+# layer: judged outside
 # verdict: crash
 
 KINDS = [SystemExit, KeyboardInterrupt, GeneratorExit]

@@ -1,5 +1,6 @@
 # tries: lists what else is mounted beside what it needs, and opens devices that it does not need
 # by: landlock
+# layer: landlock
 # verdict: crash
 # says: seen: nothing
 

@@ -1,5 +1,6 @@
 # tries: never gets to the end of its cell
 # by: limits (the wall clock)
+# layer: limits
 # verdict: timeout
 # seconds: 1
 

@@ -1,5 +1,6 @@
 # tries: makes device files, set-user-id programs and links out of its folder
 # by: namespaces (no devices, no set-user-id), no capabilities
+# layer: bubblewrap
 # verdict: crash
 # says: made: nothing
 

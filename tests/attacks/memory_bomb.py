@@ -1,5 +1,6 @@
 # tries: allocates without end
 # by: limits (memory)
+# layer: limits
 # verdict: memory
 
 

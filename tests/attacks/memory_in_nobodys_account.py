@@ -1,5 +1,6 @@
 # tries: takes memory by memfd, shared mappings, System V segments and files in /dev/shm
 # by: seccomp, namespaces (read-only /dev)
+# layer: seccomp
 # verdict: crash
 # says: got: nothing
 

@@ -1,5 +1,6 @@
 # tries: puts modules of its own in the place of the reference and the grader
 # by: they are not in this process
+# layer: judged outside
 # verdict: wrong
 
 import sys

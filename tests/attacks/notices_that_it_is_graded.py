@@ -1,5 +1,6 @@
 # tries: is right on the inputs that check uses, and nowhere else
 # by: the inputs are fresh
+# layer: fresh inputs
 # verdict: wrong
 
 import numpy as np

@@ -1,5 +1,6 @@
 # tries: a module that loads nothing and shows the state that it was given
 # by: the judge compares outside
+# layer: judged outside
 # verdict: wrong
 
 import torch

@@ -1,5 +1,6 @@
 # tries: replaces builtins that a comparison needs
 # by: the judge compares outside
+# layer: judged outside
 # verdict: wrong
 
 import builtins

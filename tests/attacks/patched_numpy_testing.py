@@ -1,5 +1,6 @@
 # tries: makes every comparison of numpy and numpy.testing succeed
 # by: the judge compares outside
+# layer: judged outside
 # verdict: wrong
 
 import numpy as np

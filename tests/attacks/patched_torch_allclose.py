@@ -1,5 +1,6 @@
 # tries: makes torch.allclose, torch.equal and torch.testing succeed
 # by: the judge compares outside
+# layer: judged outside
 # verdict: wrong
 
 import torch

@@ -1,5 +1,6 @@
 # tries: answers with objects that run code when unpickled, copied, printed or measured
 # by: values: no pickle, no object travels
+# layer: values
 # verdict: wrong crash
 
 import os

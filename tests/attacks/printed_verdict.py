@@ -1,5 +1,6 @@
 # tries: prints what the judge prints, on Python's and the process's own output
 # by: outputs are no verdict
+# layer: judged outside
 # verdict: wrong
 
 import os

@@ -1,5 +1,6 @@
 # tries: makes the probe call the right function instead of the answer
 # by: policy; and the inputs are fresh
+# layer: judged outside
 # verdict: wrong
 
 import numpy as np

@@ -1,5 +1,6 @@
 # tries: raises its limits, its priority and its share of memory
 # by: limits (hard ones), no capabilities
+# layer: limits
 # verdict: crash
 # says: got: nothing
 

@@ -1,5 +1,6 @@
 # tries: lists the processes and reads the command lines and mounts of the machine
 # by: namespaces (own processes, own /proc)
+# layer: namespaces
 # verdict: crash
 # says: found: nothing
 

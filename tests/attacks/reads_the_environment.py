@@ -1,5 +1,6 @@
 # tries: reads the environment of the grader and of every process
 # by: namespaces; a cleared environment
+# layer: bubblewrap
 # verdict: crash
 # says: found: nothing
 

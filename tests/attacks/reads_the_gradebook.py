@@ -1,5 +1,6 @@
 # tries: looks for the gradebook, the secret and other submissions, everywhere
 # by: namespaces (what is not mounted)
+# layer: bubblewrap
 # verdict: crash
 # says: found: nothing
 

@@ -1,5 +1,6 @@
 # tries: imports the reference and the judge, and searches every readable file for them
 # by: namespaces (what is not mounted)
+# layer: bubblewrap
 # verdict: crash
 # says: found: nothing
 

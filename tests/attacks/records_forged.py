@@ -1,5 +1,6 @@
 # tries: forges every record: no exception, made-up values, nothing changed
 # by: the judge compares outside
+# layer: judged outside
 # verdict: wrong
 
 import numpy as np

@@ -1,5 +1,6 @@
 # tries: adds a verdict and a score to every message
 # by: a message has no place for it
+# layer: judged outside
 # verdict: wrong
 
 import autograder.values

@@ -1,5 +1,6 @@
 # tries: answers with arrays without elements and with 10¹² rows, lists of lists, huge integers
 # by: values: sizes and depth are checked
+# layer: values
 # verdict: wrong
 
 import numpy as np

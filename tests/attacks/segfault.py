@@ -1,5 +1,6 @@
 # tries: reads address 0
 # by: a silent end is a crash
+# layer: values
 # verdict: crash
 
 import faulthandler

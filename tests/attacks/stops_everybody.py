@@ -1,5 +1,6 @@
 # tries: sends SIGSTOP to every process that it can see or guess
 # by: namespaces
+# layer: namespaces
 # verdict: wrong crash timeout
 # seconds: 2
 

@@ -1,5 +1,6 @@
 # tries: stops its process
 # by: limits (the wall clock)
+# layer: limits
 # verdict: timeout
 # seconds: 1
 

@@ -1,5 +1,6 @@
 # tries: connects to loopback (TCP, UDP, IPv6) and to the world, and listens
 # by: seccomp (no sockets), namespaces (no network)
+# layer: namespaces
 # verdict: crash
 # says: reached: nothing
 

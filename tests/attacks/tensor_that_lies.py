@@ -1,5 +1,6 @@
 # tries: returns a tensor subclass that answers every torch function as it likes
 # by: values: only the plain tensor travels
+# layer: values
 # verdict: wrong
 
 import torch

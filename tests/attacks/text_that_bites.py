@@ -1,5 +1,6 @@
 # tries: raises an exception whose text holds HTML, terminal codes and half a character
 # by: texts are cleaned, and escaped where they are shown
+# layer: values
 # verdict: crash
 # never: \u001b
 

@@ -1,5 +1,6 @@
 # tries: holds the course's own block, found by getattr, inside
 # by: policy
+# layer: policy
 # verdict: policy
 # says: autograder.blocks.MultiHeadAttention
 

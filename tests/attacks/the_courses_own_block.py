@@ -1,5 +1,6 @@
 # tries: hands in the course's own block as the answer
 # by: policy
+# layer: policy
 # verdict: policy
 # says: autograder.blocks.MultiHeadAttention in line
 

@@ -1,5 +1,6 @@
 # tries: starts threads without end
 # by: limits (processes)
+# layer: limits
 # verdict: crash timeout memory
 # seconds: 3
 

@@ -1,5 +1,6 @@
 # tries: hands in torch's fused attention where it is the question
 # by: policy
+# layer: policy
 # verdict: policy
 # says: nn.functional.scaled_dot_product_attention in line
 

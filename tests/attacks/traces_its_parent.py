@@ -1,5 +1,6 @@
 # tries: traces, reads and writes the warm process's memory
 # by: namespaces, seccomp
+# layer: namespaces
 # verdict: crash
 # says: reached: nothing
 

@@ -1,5 +1,6 @@
 # tries: patches the comparison, the tolerances and the points of the declarations
 # by: the judge compares outside
+# layer: judged outside
 # verdict: wrong
 
 import autograder.exercises.aspects as aspects

@@ -1,5 +1,6 @@
 # tries: writes wherever it might be able to, and into its own interpreter
 # by: namespaces (a read-only system), landlock
+# layer: bubblewrap
 # verdict: crash
 # says: wrote: ['/tmp', '/var/tmp']|wrote: ['/tmp']
 
