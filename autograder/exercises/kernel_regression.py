@@ -278,13 +278,14 @@ def _kernel_runs(kernel: str):
 
 
 def _kernel_edge(draw: Draw) -> Sequence[Run]:
-    start = draw.integer(-3, 3)
-    return [call(np.array([start, start + 2]), np.arange(start, start + 5), "boxcar", 0.5)]
+    key = draw.integer(-3, 3) + draw.permutation(7)  # whole numbers, some exactly 2 apart
+    return [call(key[draw.permutation(7)[:3]], key, "boxcar", 0.5)]
 
 
 def _kernel_nothing(draw: Draw) -> Sequence[Run]:
-    query = np.array([0.0, 40.0]) + draw.uniform(-0.2, 0.2, 2)
-    key = np.array([0.0, 5.0, -7.0, 11.0]) + draw.uniform(-0.2, 0.2, 4)
+    query = np.array([0.0, 40.0])[draw.permutation(2)] + draw.uniform(-0.2, 0.2, 2)
+    key = np.array([-0.3, 0.1, 0.4, 5.0, -7.0, 11.0])[draw.permutation(6)]
+    key = key + draw.uniform(-0.2, 0.2, 6)
     return [call(query, key, kernel) for kernel in ("boxcar", "epanechnikov")]
 
 
