@@ -18,7 +18,7 @@ from torch import Tensor, nn
 
 
 class LayerNorm(nn.Module):
-    """Layer normalisation: each token gets mean 0 and variance 1, then a scale and a shift.
+    """Layer normalisation: each token to mean 0 and variance 1, scale, shift.
 
     Parameters `weight` (γ, ones at first) and `bias` (β, zeros at first), both
     `(d_model,)`. Source: Ba, Kiros, Hinton (2016), equation 4.
@@ -30,12 +30,16 @@ class LayerNorm(nn.Module):
         self.bias = nn.Parameter(torch.zeros(d_model))
         self.eps = eps
 
-    def forward(self, x: Float[Tensor, "*batch d_model"]) -> Float[Tensor, "*batch d_model"]:
-        """Normalise over the last axis, the features: (x − μ) / √(σ² + ε) · γ + β.
+    def forward(
+        self,
+        x: Float[Tensor, "*batch d_model"],
+    ) -> Float[Tensor, "*batch d_model"]:
+        """Normalise over the features: (x − μ) / √(σ² + ε) · γ + β.
 
-        Shapes: x `(..., d_model)` → the same; any leading axes, or none. σ² is the mean
-        squared deviation (divided by d_model, not d_model − 1), and ε = `eps` is added to it
-        under the root. A token whose features are all equal comes out as the bias.
+        Shapes: x `(..., d_model)` → the same; any leading axes, or none. σ² is
+        the mean squared deviation (divided by d_model, not d_model − 1), and
+        ε = `eps` is added to it under the root. A token whose features are all
+        equal comes out as the bias.
         """
         ### BEGIN SOLUTION
         mean = x.mean(dim=-1, keepdim=True)  # (..., 1)
@@ -49,13 +53,18 @@ def layer_norm_backward(
     x: Float[Tensor, "*batch d_model"],
     weight: Float[Tensor, "d_model"],
     eps: float = 1e-5,
-) -> tuple[Float[Tensor, "*batch d_model"], Float[Tensor, "d_model"], Float[Tensor, "d_model"]]:
-    """The backward pass of layer normalisation, from its formula, without autograd.
+) -> tuple[
+    Float[Tensor, "*batch d_model"],
+    Float[Tensor, "d_model"],
+    Float[Tensor, "d_model"],
+]:
+    """The backward pass of layer normalisation, by its formula, not by autograd.
 
-    `grad_output` is the gradient of a loss with respect to the layer's output. Shapes:
-    grad_output and x `(..., d_model)`, weight `(d_model,)` → `(grad_x, grad_weight,
-    grad_bias)`, of the shapes of x, weight and bias. The last two are sums over all tokens.
-    It works on any tensors, those made under `torch.inference_mode()` included.
+    `grad_output` is the gradient of a loss with respect to the layer's output.
+    Shapes: grad_output and x `(..., d_model)`, weight `(d_model,)` → `(grad_x,
+    grad_weight, grad_bias)`, of the shapes of x, weight and bias. The last two
+    are sums over all tokens. It works on any tensors, those made under
+    `torch.inference_mode()` included.
     """
     ### BEGIN SOLUTION
     mean = x.mean(dim=-1, keepdim=True)  # (..., 1)
@@ -72,8 +81,9 @@ def layer_norm_backward(
 def gelu(x: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
     """The Gaussian error linear unit, exactly: x Φ(x).
 
-    Φ(x) = ½ (1 + erf(x / √2)) is the probability that a standard normal number is below x.
-    Shapes: any → the same. Source: Hendrycks, Gimpel (2016), section 2.
+    Φ(x) = ½ (1 + erf(x / √2)) is the probability that a standard normal number
+    is below x. Shapes: any → the same. Source: Hendrycks, Gimpel (2016),
+    section 2.
     """
     ### BEGIN SOLUTION
     return 0.5 * x * (1.0 + torch.erf(x / math.sqrt(2.0)))
@@ -81,10 +91,10 @@ def gelu(x: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
 
 
 class FeedForward(nn.Module):
-    """The position-wise feed-forward layer: two linear layers and an activation between.
+    """The position-wise feed-forward layer: linear, activation, linear.
 
-    Parameters: the linear layers `linear1` (d_model to d_ff) and `linear2` (d_ff to
-    d_model). Source: Vaswani et al. (2017), section 3.3.
+    Parameters: the linear layers `linear1` (d_model to d_ff) and `linear2` (d_ff
+    to d_model). Source: Vaswani et al. (2017), section 3.3.
     """
 
     def __init__(
@@ -100,11 +110,14 @@ class FeedForward(nn.Module):
         self.dropout = nn.Dropout(dropout)
         self.activation = activation
 
-    def forward(self, x: Float[Tensor, "*batch d_model"]) -> Float[Tensor, "*batch d_model"]:
+    def forward(
+        self,
+        x: Float[Tensor, "*batch d_model"],
+    ) -> Float[Tensor, "*batch d_model"]:
         """Apply the same small network to every token.
 
-        Shapes: x `(..., d_model)` → the same; inside, `(..., d_ff)`. Dropout acts between
-        the two linear layers, on what comes out of the activation.
+        Shapes: x `(..., d_model)` → the same; inside, `(..., d_ff)`. Dropout
+        acts between the linear layers, on what comes out of the activation.
         """
         ### BEGIN SOLUTION
         hidden = self.activation(self.linear1(x))  # (..., d_ff)
@@ -115,10 +128,11 @@ class FeedForward(nn.Module):
 class Residual(nn.Module):
     """A residual connection with layer normalisation around any sublayer F.
 
-    Parts: `sublayer` (a module or a function that takes x first and returns one tensor of
-    the shape of x) and `norm`. Post-norm, the default: norm(x + dropout(F(x))). With
-    `norm_first`, pre-norm: x + dropout(F(norm(x))). Source: Vaswani et al. (2017), sections
-    3.1 and 5.4, for post-norm; Xiong et al. (2020), section 3.1, for both.
+    Parts: `sublayer` (a module or a function that takes x first and returns one
+    tensor of the shape of x) and `norm`. Post-norm, the default:
+    norm(x + dropout(F(x))). Pre-norm, with `norm_first`:
+    x + dropout(F(norm(x))). Source: Vaswani et al. (2017), sections 3.1 and 5.4,
+    for post-norm; Xiong et al. (2020), section 3.1, for both.
     """
 
     def __init__(
@@ -135,12 +149,15 @@ class Residual(nn.Module):
         self.norm_first = norm_first
 
     def forward(
-        self, x: Float[Tensor, "*batch d_model"], *args: Any, **kwargs: Any
+        self,
+        x: Float[Tensor, "*batch d_model"],
+        *args: Any,
+        **kwargs: Any,
     ) -> Float[Tensor, "*batch d_model"]:
         """Apply the sublayer, add x, and normalise after or before.
 
-        Shapes: x `(..., d_model)` → the same. All further arguments, a mask for example, go
-        to the sublayer as they are.
+        Shapes: x `(..., d_model)` → the same. All further arguments, a mask for
+        example, go to the sublayer as they are.
         """
         ### BEGIN SOLUTION
         if self.norm_first:
@@ -150,21 +167,24 @@ class Residual(nn.Module):
 
 
 class DropPath(nn.Module):
-    """Stochastic depth: in training, drop a residual branch for whole samples at random.
+    """Stochastic depth: in training, drop a branch for whole samples at random.
 
-    It stands on the branch, x + drop_path(F(x)): for a dropped sample the layer is the
-    identity. Source: Huang et al. (2016), section 3.
+    It stands on the branch, x + drop_path(F(x)): for a dropped sample the layer
+    is the identity. Source: Huang et al. (2016), section 3.
     """
 
     def __init__(self, p: float = 0.0):
         super().__init__()
         self.p = p
 
-    def forward(self, x: Float[Tensor, "batch *rest"]) -> Float[Tensor, "batch *rest"]:
-        """Zero each sample with probability p, and divide those that are kept by 1 − p.
+    def forward(
+        self,
+        x: Float[Tensor, "batch *rest"],
+    ) -> Float[Tensor, "batch *rest"]:
+        """Zero each sample with probability p; divide the others by 1 − p.
 
-        Shapes: x `(B, ...)` → the same; a sample is x[b], and each has a draw of its own.
-        In eval mode and for p = 0, x as it is.
+        Shapes: x `(B, ...)` → the same; a sample is x[b], and each has a draw
+        of its own. In eval mode and for p = 0, x as it is.
         """
         ### BEGIN SOLUTION
         one_each = x.new_ones(x.shape[0], *[1] * (x.dim() - 1))  # (B, 1, ...)
@@ -173,13 +193,15 @@ class DropPath(nn.Module):
 
 
 def chunked_feed_forward(
-    feed_forward: Callable[[Tensor], Tensor], x: Float[Tensor, "batch n d_model"], chunk_size: int
+    feed_forward: Callable[[Tensor], Tensor],
+    x: Float[Tensor, "batch n d_model"],
+    chunk_size: int,
 ) -> Float[Tensor, "batch n d_model"]:
-    """Apply a position-wise layer to chunk_size positions at a time: less memory at once.
+    """Apply a position-wise layer to chunk_size positions at a time.
 
-    Shapes: x `(B, n, d_model)` → the same, equal to `feed_forward(x)`. The chunks are cut
-    along axis 1, the last may be shorter; `chunk_size` 0 means everything in one go.
-    Source: Kitaev, Kaiser, Levskaya (2020), section 3.
+    Shapes: x `(B, n, d_model)` → the same, equal to `feed_forward(x)`. The
+    chunks are cut along axis 1, the last may be shorter; `chunk_size` 0 means
+    everything in one go. Source: Kitaev, Kaiser, Levskaya (2020), section 3.
     """
     ### BEGIN SOLUTION
     if chunk_size == 0:

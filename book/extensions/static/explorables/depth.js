@@ -3,15 +3,14 @@
 
 import { announcer, scale, slider } from "./parts.js";
 
-const FLOOR = -9; // the page writes nothing lower
+const RAISED = "⁰¹²³⁴⁵⁶⁷⁸⁹";
 
-/** A power of ten in words and figures that can be read aloud: 0.0021 or 3 · 10^−7. */
+/** A length from its logarithm, in few characters: 0.0021, or 3 · 10⁻⁷. */
 export function length(log) {
-  if (log <= FLOOR) return "below 10^−9";
-  const value = 10 ** log;
-  if (log > -4) return value.toPrecision(2);
+  if (log > -4) return (10 ** log).toPrecision(2);
   const power = Math.floor(log);
-  return `${(value / 10 ** power).toFixed(0)} · 10^−${-power}`;
+  const raised = [...String(-power)].map((digit) => RAISED[digit]).join("");
+  return `${(10 ** (log - power)).toFixed(0)} · 10⁻${raised}`;
 }
 
 export function start({ figure, data, part, controls }) {
