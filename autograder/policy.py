@@ -16,6 +16,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
+from functools import lru_cache
 
 TAMPERING = (
     *(f"autograder.{name}" for name in ("expected", "probe", "records", "values", "verdict")),
@@ -29,13 +30,15 @@ ATTRIBUTES = (
     *("__globals__", "__subclasses__"),
 )
 _SUSPECT = re.compile(  # a cell without any of these needs no second look
-    r"autograder\s*\.|from\s+autograder\b|solutions|worker|warm|ctypes|\bgc\b|\bsys\b|inspect"
-    r"|settrace|import_module|__|getattr|exec|eval|_frame|f_\w+"
+    r"autograder\s*\.|from\s+autograder\b|solutions|worker|\bwarm\b|ctypes|\bgc\b|\bsys\b|inspect"
+    r"|settrace|import_module|__(?!init__|name__|main__|call__)|attr|\bexec\b|(?<!\.)\beval\b"
+    r"|_frame|\bf_(?:back|globals|locals|builtins)|compile|vars"
 )
 _BUILTIN = frozenset(dir(builtins))
 _DEPTH = 20  # of names that stand for names
 _MEANINGS = 20  # of one name, the last ones
 _STEPS = 300_000  # of reading a file; an honest notebook takes a few thousand
+_SMALL = 20_000  # characters of a cell; most are the release's, the same in a whole class
 TANGLED = "more than can be read"
 
 
@@ -109,7 +112,7 @@ class Code:
     def add(self, tree: ast.Module, source: str) -> None:
         """Take in one more cell: its tree and its text."""
         try:
-            _bind(tree.body, self.top, self.cells)
+            _bind(tree.body, self.top, self.cells, often=len(source) < _SMALL)
             if _SUSPECT.search(source):
                 self.tampering += _tampering(tree, self.top, self.cells, self.steps)
         except (_Tangled, RecursionError):
@@ -161,21 +164,34 @@ def _matches(name: str, patterns: Iterable[str]) -> bool:
 # --- what names stand for -----------------------------------------------------------------------
 
 
-def _bind(body: Sequence[ast.stmt], scope: _Scope, cell: int) -> None:
-    """Note what the statements of a block bind; of two bindings of a name the later one counts."""
+def _bind(body: Sequence[ast.stmt], scope: _Scope, cell: int, often: bool = False) -> None:
+    """Note what the statements of a block bind; of two bindings of a name the later one counts.
+
+    What is read `often` is remembered.
+    """
     for statement in body:
-        _forget(statement, scope)
-        for name, meaning in _bound(statement, scope, cell):
+        forgotten, bound = (_binding_once if often else _binding)(statement)
+        for name in forgotten:
+            scope.names.pop(name, None)
+        for name, meaning in bound:
             if name == "*":
                 scope.stars.append(str(meaning))
             else:
                 known = scope.names.setdefault(name, [])
-                known.append(meaning)
+                known.append(meaning if isinstance(meaning, str) else _Node(meaning, scope, cell))
                 del known[:-_MEANINGS]
 
 
-def _forget(statement: ast.stmt, scope: _Scope) -> None:
-    """Let go of what names stood for that a statement binds anew; not in `f = wrap(f)`."""
+def _binding(statement: ast.stmt) -> tuple[list[str], list[tuple[str, "str | ast.AST"]]]:
+    """The names that a statement binds anew, and all that it binds with what that stands for."""
+    return list(_forgotten(statement)), list(_bound(statement))
+
+
+_binding_once = lru_cache(maxsize=8192)(_binding)
+
+
+def _forgotten(statement: ast.stmt) -> set[str]:
+    """The names whose old meaning a statement ends; not that of f in `f = wrap(f)`."""
     names: set[str] = set()
     if isinstance(statement, ast.Assign):
         targets = [n for target in statement.targets for n in ast.walk(target)]
@@ -186,15 +202,14 @@ def _forget(statement: ast.stmt, scope: _Scope) -> None:
         names -= {n.id for b in getattr(statement, "bases", ()) for n in _loads(b)}
     elif isinstance(statement, ast.Import | ast.ImportFrom):
         names = {alias.asname or alias.name.partition(".")[0] for alias in statement.names}
-    for name in names:
-        scope.names.pop(name, None)
+    return names
 
 
 def _loads(tree: ast.AST) -> Iterator[ast.Name]:
     return (n for n in ast.walk(tree) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load))
 
 
-def _bound(statement: ast.stmt, scope: _Scope, cell: int) -> Iterator[tuple[str, "str | _Node"]]:
+def _bound(statement: ast.stmt) -> Iterator[tuple[str, "str | ast.AST"]]:
     """The names that a statement binds, wherever in it, but for the insides of functions."""
     if isinstance(statement, ast.Import):
         for alias in statement.names:
@@ -208,39 +223,37 @@ def _bound(statement: ast.stmt, scope: _Scope, cell: int) -> Iterator[tuple[str,
             else:
                 yield alias.asname or alias.name, f"{module}.{alias.name}"
     elif isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-        yield statement.name, _Node(statement, scope, cell)
+        yield statement.name, statement
     elif isinstance(statement, ast.Assign | ast.AnnAssign | ast.AugAssign):
         targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
         if statement.value is not None:
             for target in targets:
-                yield from _paired(target, statement.value, scope, cell)
+                yield from _paired(target, statement.value)
     elif isinstance(statement, ast.For | ast.AsyncFor):
-        yield from _paired(statement.target, statement.iter, scope, cell)
+        yield from _paired(statement.target, statement.iter)
     for child in ast.iter_child_nodes(statement):
         if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
             break
         if isinstance(child, ast.stmt):
-            yield from _bound(child, scope, cell)
+            yield from _bound(child)
         elif isinstance(child, ast.ExceptHandler | ast.match_case):
             for inner in child.body:
-                yield from _bound(inner, scope, cell)
+                yield from _bound(inner)
         elif isinstance(child, ast.withitem) and child.optional_vars is not None:
-            yield from _paired(child.optional_vars, child.context_expr, scope, cell)
+            yield from _paired(child.optional_vars, child.context_expr)
         elif isinstance(child, ast.expr):
             for walrus in ast.walk(child):
                 if isinstance(walrus, ast.NamedExpr):
-                    yield walrus.target.id, _Node(walrus.value, scope, cell)
+                    yield walrus.target.id, walrus.value
 
 
-def _paired(
-    target: ast.expr, value: ast.expr, scope: _Scope, cell: int
-) -> Iterator[tuple[str, _Node]]:
+def _paired(target: ast.expr, value: ast.expr) -> Iterator[tuple[str, ast.expr]]:
     """Names and what they are set to; `a, b = x, y` one by one."""
     parts = ast.Tuple | ast.List
     both = isinstance(target, parts) and isinstance(value, parts)
     if both and len(target.elts) == len(value.elts):
         for one, other in zip(target.elts, value.elts, strict=True):
-            yield from _paired(one, other, scope, cell)
+            yield from _paired(one, other)
         return
     if isinstance(target, ast.Attribute | ast.Subscript):
         # `holder.f = …`: whoever uses holder may use that
@@ -248,11 +261,11 @@ def _paired(
         while isinstance(inner, ast.Attribute | ast.Subscript):
             inner = inner.value
         if isinstance(inner, ast.Name):
-            yield inner.id, _Node(value, scope, cell)
+            yield inner.id, value
         return
     for name in ast.walk(target):
         if isinstance(name, ast.Name) and isinstance(name.ctx, ast.Store):
-            yield name.id, _Node(value, scope, cell)
+            yield name.id, value
 
 
 def _walk(tree: ast.AST, scope: _Scope, cell: int) -> Iterator[tuple[ast.AST, _Scope]]:
