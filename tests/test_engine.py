@@ -27,6 +27,7 @@ from autograder.exercises.declaration import (
     Record,
     Run,
     Strided,
+    Trial,
     call,
     module,
     tensor,
@@ -637,3 +638,24 @@ def test_a_module_that_is_passed_in_keeps_its_mode():
     assert probe(Trains, module().then(tensor([1.0]))).side_effects == (
         "a module's train/eval mode",
     )
+
+
+NAMED = {
+    "a whole number": ("4 heads cannot share 14 features", True),
+    "with its name": ("num_heads=4, d_model=14", True),
+    "in a tensor": ("tensor([4]) of 14", True),
+    "as a float": ("4.0 does not divide 14.0", True),
+    "the end of another": ("14 is wrong", False),
+    "the start of another": ("40 does not go into 14", False),
+    "a part of a fraction": ("4.5 and 0.4, not 14", False),
+    "not at all": ("that does not work", False),
+}
+
+
+@pytest.mark.parametrize(("message", "named"), NAMED.values(), ids=NAMED.keys())
+def test_a_number_is_named_as_a_whole(message, named):
+    aspect = raises(
+        "refuses", 1.0, "", lambda d: [call(14, 4)], ValueError, naming=lambda r: r.steps[0].args
+    )
+    record = Record(raised=Raised(("ValueError", "Exception"), message))
+    assert aspect.judge([Trial(call(14, 4), record, None)]).passed == named
