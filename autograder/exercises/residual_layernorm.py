@@ -1287,14 +1287,23 @@ def _chunk_long(draw: Draw) -> Sequence[Run]:
     ]
 
 
-def _chunk_seen(draw: Draw) -> Sequence[Run]:
+def _watched(draw: Draw, B: int, n: int, d: int, size: int) -> Run:
+    """The layer (step 0), the call (step 1), and the shapes that the layer saw (step 2)."""
     keep, look = _given("itself"), _given("sizes_of")
-    runs = []
-    for n, size in ((7, 3), (6, 2), (5, 0), (4, 9), (3, 1)):
-        kept = Run(()).then_apply(keep, _layer(draw, 4, 6))
-        called = kept.then(Previous(0), draw.tensor(2, n, 4), size)
-        runs.append(called.then_apply(look, Previous(0)))
-    return runs
+    kept = (
+        Run(()).then_apply(keep, _layer(draw, d, 6)).then(Previous(0), draw.tensor(B, n, d), size)
+    )
+    return kept.then_apply(look, Previous(0))
+
+
+def _chunk_even(draw: Draw) -> Sequence[Run]:
+    sizes = ((2, 6, 4, 3), (1, 6, 3, 2), (4, 4, 4, 1), (3, 8, 5, 4))
+    return [_watched(draw, *size) for size in sizes]
+
+
+def _chunk_uneven(draw: Draw) -> Sequence[Run]:
+    sizes = ((2, 7, 4, 3), (2, 5, 4, 0), (2, 4, 4, 9), (3, 5, 4, 2))
+    return [_watched(draw, *size) for size in sizes]
 
 
 def _chunk_sizes(run: Run, record: Record) -> str | None:
@@ -1306,6 +1315,13 @@ def _chunk_sizes(run: Run, record: Record) -> str | None:
         return None
     asked = ", ".join(map(str, wanted))
     return f"the layer was called with {', '.join(map(str, seen)) or 'nothing'}; {asked} is asked"
+
+
+def _chunk_is_right(trial: Trial) -> Finding:
+    """The result first, then what the layer saw."""
+    found = compare(trial.record.values[1], trial.expected.values[1])
+    line = _chunk_sizes(trial.run, trial.record) if found.passed else None
+    return Finding(False, line) if line else found
 
 
 def _chunk_function(draw: Draw) -> Sequence[Run]:
@@ -1320,12 +1336,14 @@ CHUNKED_FEED_FORWARD = Exercise(
     "The feed-forward layer in chunks",
     ("feed_forward", "x", "chunk_size"),
     (
-        equals_reference(
-            "equal to one go",
-            0.5,
-            "Cut x along axis 1, its positions; call the layer on each piece; put the results "
-            "together along the same axis, in their order.",
-            _chunk_runs,
+        Aspect(
+            "chunk by chunk, equal to one go",
+            0.8,
+            "Cut x along axis 1, its positions, into pieces of chunk_size; call the layer on each; "
+            "put the results together along the same axis, in their order. What is saved is "
+            "memory inside the layer, so the layer itself must see chunks.",
+            _chunk_even,
+            each(_chunk_is_right),
         ),
         equals_reference(
             "a last chunk that is shorter",
@@ -1335,37 +1353,45 @@ CHUNKED_FEED_FORWARD = Exercise(
         ),
         has_property(
             "never more than chunk_size positions at a time",
-            0.6,
-            "What is saved is memory inside the layer, so the layer itself must see chunks: "
-            "chunk_size positions each, in all the sequences of the batch. chunk_size counts "
-            "positions, not chunks.",
-            _chunk_seen,
+            0.2,
+            "chunk_size positions in each call, in all the sequences of the batch, and what is "
+            "left in the last. chunk_size counts positions, not chunks.",
+            _chunk_uneven,
             _chunk_sizes,
             only_if_right=True,
         ),
-        equals_reference(
-            "chunk_size 0 is one go",
-            0.2,
-            "Treat 0 before you cut: it means all of x.",
-            _chunk_whole,
+        replace(
+            equals_reference(
+                "chunk_size 0 is one go",
+                0.2,
+                "Treat 0 before you cut: it means all of x.",
+                _chunk_whole,
+            ),
+            only_if_right=True,
         ),
-        equals_reference(
-            "chunks longer than the sequence",
-            0.1,
-            "There is then a single chunk, shorter than chunk_size.",
-            _chunk_long,
+        replace(
+            equals_reference(
+                "chunks longer than the sequence",
+                0.1,
+                "There is then a single chunk, shorter than chunk_size.",
+                _chunk_long,
+            ),
+            only_if_right=True,
         ),
         gradients_match(
             "gradients reach x",
-            0.15,
+            0.2,
             "Chunks change the order of the work, not what can be learnt: no detach, no no_grad.",
             lambda draw: [*_chunk_runs(draw, "float64")[:2], *_chunk_short(draw)[:1]],
         ),
-        equals_reference(
-            "any function for a layer",
-            0.05,
-            "The layer may be any function of x; views of something larger are allowed, too.",
-            _chunk_function,
+        replace(
+            equals_reference(
+                "any function for a layer, arguments by name",
+                0.1,
+                "The layer may be any function of x: call it, and nothing else of it.",
+                lambda draw: [*_chunk_function(draw), _chunk_runs(draw)[1]],
+            ),
+            only_if_right=True,
         ),
         dtypes_kept(0.05, "float64 in, float64 out.", lambda d: _chunk_runs(d, "float64")[:1]),
         inputs_untouched(0.025, lambda d: [*_chunk_runs(d), *_chunk_short(d)]),
