@@ -242,6 +242,7 @@ LAYER_NORM = Exercise(
         inputs_untouched(0.05, lambda draw: _norm_runs(draw)[1:3]),
         no_side_effects(0.05, lambda draw: _norm_runs(draw)[2:3]),
     ),
+    forbids=("torch.*layer_norm*", "torch.*LayerNorm*"),
 )
 
 # --- layer_norm_backward ------------------------------------------------------------------------
@@ -383,6 +384,7 @@ LAYER_NORM_BACKWARD = Exercise(
         inputs_untouched(0.05, lambda draw: _backward_runs(draw)[:1]),
         no_side_effects(0.05, lambda draw: _backward_runs(draw)[:1]),
     ),
+    forbids=("torch.autograd*", "torch.*layer_norm*", "torch.*LayerNorm*"),
 )
 
 # --- gelu ---------------------------------------------------------------------------------------
@@ -457,6 +459,7 @@ GELU = Exercise(
         dtypes_kept(0.05, "float64 in, float64 out.", _gelu_exact),
         inputs_untouched(0.05, _gelu_runs),
     ),
+    forbids=("torch.*gelu*", "torch.*GELU*"),
 )
 
 # --- FeedForward --------------------------------------------------------------------------------

@@ -387,12 +387,6 @@ class default_dtype_switched(_Norm):
 
 
 @LAYER_NORM.right
-class by_torch(_Norm):
-    def forward(self, x):
-        return F.layer_norm(x, x.shape[-1:], self.weight, self.bias, self.eps)
-
-
-@LAYER_NORM.right
 class by_var_mean(_Norm):
     def forward(self, x):
         variance, mean = torch.var_mean(x, dim=-1, unbiased=False, keepdim=True)
@@ -807,13 +801,6 @@ def token_by_token(grad_output, x, weight, eps=1e-5):
         return [grad_x.reshape(x.shape), grad_weight.to(x.dtype), bias]
 
 
-@LAYER_NORM_BACKWARD.right
-def by_torchs_kernel(grad_output, x, weight, eps=1e-5):
-    mean, inverse = _mean(x), _forward(x, eps)[0]
-    args = (grad_output, x, x.shape[-1:], mean, inverse, weight, torch.zeros_like(weight))
-    return torch.ops.aten.native_layer_norm_backward(*args, [True] * 3)
-
-
 # --- gelu: mistakes -----------------------------------------------------------------------------
 
 
@@ -943,11 +930,6 @@ def exp_overflows(x):
 
 
 # --- gelu: right --------------------------------------------------------------------------------
-
-
-@GELU.right
-def by_torch(x):
-    return F.gelu(x)
 
 
 @GELU.right
