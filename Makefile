@@ -45,14 +45,16 @@ define tool
 	  fi; }
 endef
 
-.PHONY: tools test-tools
+.PHONY: tools browser test-tools
 tools:
 	@$(PYTHON) -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' 2>/dev/null \
 	  || { echo "Python 3.11 or later with venv is needed. On Debian: sudo apt-get install python3-venv" >&2; exit 1; }
 	$(call tool,bwrap,bubblewrap,runs students' code in isolation)
 
-test-tools: tools
-	$(call tool,chromium,chromium,the tests look at the built pages in it)
+browser:
+	$(call tool,chromium,chromium,prints the book; the tests look at its pages in it)
+
+test-tools: tools browser
 	$(call tool,pg_ctlcluster,postgresql,the tests keep a gradebook on such a server)
 
 .PHONY: env
@@ -87,6 +89,10 @@ book: env $(STAMPS)/book  ## build the book's pages
 $(STAMPS)/book: $(STAMPS)/env $(CODE) $(TEXT)
 	@$(BIN)/autograder book
 	@touch $@
+
+.PHONY: pdf
+pdf: browser env  ## print the book: build/attention-by-hand.pdf
+	@$(BIN)/autograder pdf
 
 # --- checks ---
 

@@ -30,7 +30,7 @@ app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_
 @app.callback()
 def autograder(context: typer.Context) -> None:
     """Release, judge and grade the course's notebooks."""
-    if context.invoked_subcommand != "book":
+    if context.invoked_subcommand not in ("book", "pdf"):
         # Tensors of a few numbers gain nothing from threads, and lose by waiting for a core.
         os.environ.setdefault("OMP_NUM_THREADS", "1")  # read when torch is imported
 
@@ -98,6 +98,21 @@ def book(
     with Console(stderr=True).status("building the book (the first time, every cell is run)"):
         html = build_book(ROOT, strict=strict)
     print(html / "index.html")
+
+
+@app.command()
+def pdf(
+    out: Annotated[Path | None, typer.Argument(help="where to; build/ without")] = None,
+) -> None:
+    """Build the book, and print it as one PDF."""
+    from rich.console import Console
+
+    from autograder.grading.printed import print_book
+    from autograder.grading.publish import build_book
+
+    with Console(stderr=True).status("building the book, then printing it"):
+        printed = print_book(ROOT, build_book(ROOT), out)
+    print(printed)
 
 
 @app.command()

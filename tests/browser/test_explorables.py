@@ -1,0 +1,214 @@
+"""Explorables: dragged, typed at, and read; the numbers that they say are computed here again."""
+
+import json
+import re
+
+import numpy as np
+import pytest
+
+from .conftest import chapters
+
+PAGES = {name[5:7]: name for name in chapters()}
+
+
+def started(open_tab, number: str, **options):
+    """A chapter's page with its explorable ready, and what goes with it."""
+    if number not in PAGES:
+        pytest.skip(f"chapter {number} is not in the book yet")
+    tab = open_tab(**options)
+    page = tab.open(PAGES[number])
+    figure = page.locator("figure[data-explorable]").first
+    page.wait_for_selector("figure[data-explorable][data-ready]", state="attached")
+    figure.scroll_into_view_if_needed()
+    data = json.loads(figure.locator('script[type="application/json"]').inner_text())
+    return tab, figure, data
+
+
+def said(figure) -> str:
+    return figure.locator("output").first.inner_text()
+
+
+def number(pattern: str, text: str) -> float:
+    return float(re.search(pattern, text)[1].rstrip(".").replace("−", "-"))
+
+
+def slider(figure, label: str):
+    return figure.get_by_label(label, exact=True)
+
+
+def weights(scores) -> np.ndarray:
+    counts = np.exp(np.asarray(scores, dtype=float) - np.max(scores))
+    return counts / counts.sum()
+
+
+@pytest.mark.parametrize("name", chapters())
+def test_each_chapter_has_an_explorable_that_works_by_keyboard_and_says_what_it_shows(
+    name, open_tab
+):
+    tab, figure, _ = started(open_tab, name[5:7])
+    assert figure.get_attribute("data-ready") == "true"
+    drawing, before = figure.locator("svg"), set()
+    sliders = figure.locator("input[type=range]")
+    for i in range(sliders.count()):
+        one = sliders.nth(i)
+        one.focus()
+        heard, text = one.get_attribute("aria-valuetext"), said(figure)
+        here, low = one.input_value(), one.get_attribute("min")
+        one.press("ArrowLeft" if here != low else "ArrowRight")
+        assert one.get_attribute("aria-valuetext") != heard
+        assert one.evaluate("(input) => input.labels.length") == 1
+        before.add(said(figure) != text)
+    lists = figure.locator("select")
+    for i in range(lists.count()):
+        text, now = said(figure), lists.nth(i).input_value()
+        values = lists.nth(i).locator("option").evaluate_all("(all) => all.map((o) => o.value)")
+        lists.nth(i).select_option(next(v for v in values if v != now))
+        before.add(said(figure) != text)
+    assert True in before or figure.locator("[role=checkbox]").count(), "nothing changes"
+    assert drawing.get_attribute("role") in {"img", "group"}
+    polite = figure.locator("[aria-live=polite]")
+    tab.page.wait_for_function(
+        "([a, b]) => a.textContent === b.textContent && a.textContent.length > 20",
+        arg=[polite.element_handle(), figure.locator("output").first.element_handle()],
+    )
+    assert tab.wrong == []
+
+
+@pytest.mark.parametrize("name", chapters())
+def test_without_a_script_an_explorable_is_a_still_picture(name, open_tab):
+    page = open_tab(java_script_enabled=False).open(name)
+    figure = page.locator("figure[data-explorable]").first
+    assert figure.locator("svg").bounding_box()["width"] > 200
+    assert len(figure.locator("svg").get_attribute("aria-label")) > 20
+    assert figure.locator("input, select, button").count() == 0
+
+
+@pytest.mark.parametrize("name", chapters())
+def test_an_explorable_keeps_still_where_less_motion_is_asked_for(name, open_tab):
+    _, figure, _ = started(open_tab, name[5:7], reduced_motion="reduce")
+    for _ in range(2):
+        figure.locator("input[type=range], [role=checkbox]").first.press("ArrowRight")
+    assert figure.evaluate("(f) => f.getAnimations({ subtree: true }).length") == 0
+
+
+def test_chapter_1_the_query_is_dragged_and_the_prediction_is_nadaraya_watsons(open_tab):
+    tab, figure, data = started(open_tab, "01")
+    box = figure.locator("svg").bounding_box()
+    seen = set()
+    for share in (0.3, 0.7):
+        tab.page.mouse.move(box["x"] + box["width"] * 0.5, box["y"] + 60)
+        tab.page.mouse.down()
+        tab.page.mouse.move(box["x"] + box["width"] * share, box["y"] + 60, steps=4)
+        tab.page.mouse.up()
+        text = said(figure)
+        query = number(r"query ([\d.]+) h", text)
+        w = data["w"][int(slider(figure, "w (1/hour)").input_value())]
+        row = weights([-0.5 * ((query - x) * w) ** 2 for x in data["x"]])
+        assert number(r"prediction (−?-?[\d.]+)", text) == pytest.approx(
+            row @ np.array(data["y"]), abs=0.051
+        )
+        assert number(r"largest weight ([\d.]+)", text) == pytest.approx(row.max(), abs=0.0051)
+        seen.add(query)
+    assert len(seen) == 2
+
+
+def test_chapter_2_a_higher_temperature_evens_the_weights_out(open_tab):
+    _, figure, data = started(open_tab, "02")
+    largest = []
+    for index in (0, len(data["temperatures"]) - 1):
+        slider(figure, "temperature τ").fill(str(index))
+        text = said(figure)
+        size = int(slider(figure, "size d_k").input_value())
+        d, scores = data["sizes"][size], np.array(data["scores"][size])
+        plain, scaled = (
+            weights(scores / by / data["temperatures"][index]).max() for by in (1, np.sqrt(d))
+        )
+        assert number(r"weight ([\d.]+) without", text) == pytest.approx(plain, abs=0.0051)
+        assert number(r"([\d.]+) with it", text) == pytest.approx(scaled, abs=0.0051)
+        largest.append(scaled)
+    assert largest[0] > largest[1]
+
+
+def test_chapter_3_only_the_right_way_brings_the_heads_back(open_tab):
+    _, figure, _ = started(open_tab, "03")
+    slider(figure, "number of heads").fill("1")
+    told = {}
+    for mode in figure.get_by_label("axes").locator("option").all_inner_texts():
+        figure.get_by_label("axes").select_option(label=mode)
+        told[mode] = said(figure)
+    right = [mode for mode, text in told.items() if "back as it was" in text]
+    assert "exchanged (right)" in right
+    assert "scrambled" in told["split by reshape"]
+    assert "scrambled" in told["merge by reshape"]
+    assert "and no other" in told["both by reshape"], "right shape, wrong heads"
+
+
+def test_chapter_4_a_mask_is_painted_and_the_weights_follow(open_tab):
+    tab, figure, data = started(open_tab, "04")
+    n = len(data["names"])
+    cells = figure.locator("[role=checkbox]")
+
+    def row(i: int) -> list[float]:
+        labels = [cells.nth(i * n + j).get_attribute("aria-label") for j in range(n)]
+        return [float(label.rpartition(" ")[2]) for label in labels]
+
+    figure.get_by_role("button", name="everything").click()
+    assert row(0) == pytest.approx(weights(data["scores"][0]), abs=0.0051)
+    figure.get_by_role("button", name="causal", exact=True).click()
+    assert row(0) == [1, *[0] * (n - 1)]
+    assert row(2)[:3] == pytest.approx(weights(data["scores"][2][:3]), abs=0.0051)
+
+    first, last = (cells.nth(k).bounding_box() for k in (0, n - 1))
+    y = first["y"] + first["height"] / 2
+    tab.page.mouse.move(first["x"] + first["width"] / 2, y)
+    tab.page.mouse.down()  # paints what the first cell becomes: hidden
+    tab.page.mouse.move(last["x"] + last["width"] / 2, y, steps=12)
+    tab.page.mouse.up()
+    assert row(0) == [0] * n
+    cells.nth(0).press(" ")
+    assert row(0)[0] == 1
+    figure.get_by_role("button", name="nothing").click()
+    figure.get_by_label("hidden scores").select_option("nan")
+    assert "NaN" in cells.nth(0).get_attribute("aria-label")
+
+
+def test_chapter_5_the_dot_product_is_a_sum_of_cosines_of_the_distance(open_tab):
+    _, figure, data = started(open_tab, "05")
+    for distance in (0, 3, -7):
+        slider(figure, "distance").fill(str(distance))
+        text = said(figure)
+        base = number(r"base (\d+)", text)
+        width = len(next(iter(data["tables"].values()))[0])
+        angles = distance / base ** (np.arange(0, width, 2) / width)
+        assert number(r": (−?-?[\d.]+)\.$", text) == pytest.approx(np.cos(angles).mean(), abs=0.006)
+
+
+def test_chapter_6_each_layers_gradient_is_read_out(open_tab):
+    _, figure, data = started(open_tab, "06")
+    slider(figure, "layers").fill(str(len(data["heights"]) - 1))
+    height = data["heights"][-1]
+    for layer in (1, height):
+        slider(figure, "layer to read").fill(str(layer))
+        text = said(figure)
+        assert text.startswith(f"Layer {layer} of {height}: ")
+        for kind in data["kinds"]:
+            log = data["logs"][kind][-1][layer - 1]
+            told = re.search(rf"{re.escape(data['names'][kind])} ([^;]+?)[;.]?(?=;|\.$)", text)[1]
+            if told.startswith("below"):
+                assert log <= -9
+            else:
+                figures, _, power = told.partition(" · 10^−")
+                value = float(figures) * 10.0 ** -int(power or 0)
+                assert np.log10(value) == pytest.approx(log, abs=0.05 if not power else 0.3)
+
+
+def test_chapter_7_a_date_and_a_character_are_chosen(open_tab):
+    _, figure, data = started(open_tab, "07")
+    dates = figure.get_by_label("date")
+    dates.select_option(str(len(data["entries"]) - 1))
+    entry = data["entries"][-1]
+    assert said(figure).startswith(f"{entry['text']} → {entry['beams'][0][0]}.")
+    before = said(figure)
+    figure.locator(".translator-cell").nth(2).click()
+    assert slider(figure, "character").input_value() == "2"
+    assert f"To write “{entry['beams'][0][0][2]}”" in said(figure) != before

@@ -1,0 +1,62 @@
+"""The picture of the bank on the About page says what the last test run gave, or that none was."""
+
+import json
+import re
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "book" / "extensions"))
+
+import about  # noqa: E402
+
+from solutions.mistakes import banks  # noqa: E402
+
+
+def run_of(tmp_path, spoil=()):
+    """A test run of chapter 4 in which all went well, but for one mistake that was not caught."""
+    rows = [
+        {
+            "chapter": "masking",
+            "exercise": name,
+            "mistakes": {
+                m: dict.fromkeys(("caught", "named"), (name, m) != spoil) for m in bank.mistakes
+            },
+            "rights": {r: {"full": True} for r in bank.rights},
+        }
+        for name, bank in banks("masking").items()
+    ]
+    path = tmp_path / "matrix.json"
+    path.write_text(json.dumps({"exercises": rows}), encoding="utf-8")
+    return about.last_run(path)
+
+
+def test_without_a_run_nothing_is_claimed(tmp_path):
+    page = about.matrix(about.last_run(tmp_path / "none.json"), {})
+    assert "No test run is at hand" in page
+    assert 'class="right"' not in page
+    known = sum(len(bank.mistakes) for bank in banks("masking").values())
+    assert page.count("<rect") >= known
+
+
+def test_a_run_fills_the_marks_of_its_answers_only(tmp_path):
+    page = about.matrix(run_of(tmp_path), {})
+    mistakes = sum(len(bank.mistakes) for bank in banks("masking").values())
+    rights = sum(len(bank.rights) for bank in banks("masking").values())
+    assert page.count('class="right"') == mistakes + rights
+    assert f"{mistakes} mistakes lost marks, {mistakes} of them" in page
+    assert "were not in that run (hollow)" in page
+    assert "crossed" not in page
+
+
+def test_a_mistake_that_got_through_is_shown(tmp_path):
+    spoilt = next(iter(banks("masking")["causal_mask"].mistakes))
+    page = about.matrix(run_of(tmp_path, ("causal_mask", spoilt)), {})
+    assert page.count('class="wrong"') == 1
+    assert "1 did not come out as they should (crossed)" in page
+
+
+def test_the_citation_is_that_of_citation_cff():
+    words, bibtex = about.citation()
+    version = re.search(r"^version: (.+)$", about.CITATION.read_text("utf-8"), re.MULTILINE)[1]
+    assert version in words and f"version = {{{version}}}" in bibtex
+    assert bibtex.startswith("@software{")

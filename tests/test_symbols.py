@@ -1,0 +1,105 @@
+"""The notation page explains the formulas: one meaning for each symbol in each chapter."""
+
+import sys
+from collections import Counter
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+EXTENSIONS = Path(__file__).resolve().parents[1] / "book" / "extensions"
+sys.path.insert(0, str(EXTENSIONS))
+
+import learner  # noqa: E402
+import symbols  # noqa: E402
+from mathml import mathml  # noqa: E402
+
+from autograder.exercises import find_exercise  # noqa: E402
+
+
+def found(tex: str, chapter: int) -> list[str]:
+    return [symbol.name for symbol in symbols.mark(mathml(tex), chapter)[1]]
+
+
+def test_a_symbol_has_one_meaning_in_a_chapter():
+    for chapter in range(1, 8):
+        heads = Counter(
+            head for s in symbols.symbols() if chapter in s.chapters for head, _ in s.heads
+        )
+        assert [head for head, count in heads.items() if count > 1] == [], chapter
+
+
+def test_each_line_of_the_notation_has_an_address_of_its_own_and_its_chapters():
+    lines = symbols.symbols()
+    assert len(lines) > 40
+    assert len({line.anchor for line in lines}) == len(lines)
+    assert all(set(line.chapters) & set(range(1, 8)) for line in lines)
+
+
+@pytest.mark.parametrize(
+    ("tex", "chapter", "names"),
+    [
+        (r"K(x - x_i)", 1, ["K", "x", "x_i"]),
+        (r"Q K^\top / \sqrt{d_k}", 4, ["Q, K, V", "d_k"]),
+        (r"s_{il}", 4, ["s_ij"]),
+        (r"\sum_{j=1}^{n_k} \alpha_{ij}", 4, ["n, n_k", "α, α_ij"]),
+        (r"W_1^Q", 3, ["W_h^Q, W_h^K, W_h^V"]),
+        (r"W_1 x", 6, ["x, x_j", "W_1, b_1, W_2, b_2"]),
+        (r"\exp a_{ij}", 4, ["a, a_ij"]),
+        (r"\text{Var}", 2, []),
+    ],
+)
+def test_symbols_are_known_by_their_chapter(tex, chapter, names):
+    assert sorted(found(tex, chapter)) == sorted(names)
+
+
+def test_a_formula_says_the_same_as_before_it_was_marked():
+    for tex in (
+        r"\frac{s_{ij} \exp a_{ij}}{2}",
+        r"a < b \& c",
+        r"\begin{cases} 1 \\ 2 \end{cases}",
+    ):
+        before, after = mathml(tex), symbols.mark(mathml(tex), 4)[0]
+        told = [list(ElementTree.fromstring(text).itertext()) for text in (before, after)]
+        assert told[0] == told[1]
+
+
+# --- the head of a chapter ---
+
+GITHUB = {"repository": "https://github.com/you/course", "jupyterhub": "https://hub.example.edu/"}
+
+
+def test_without_a_repository_nothing_is_launched():
+    assert list(learner.launches("04_masking", {})) == []
+    assert "Colab" not in learner.head("04_masking", [], [], 5, {})
+
+
+def test_with_a_repository_the_notebook_opens_elsewhere():
+    path = "notebooks/04_masking/04_masking.ipynb"
+    assert dict(learner.launches("04_masking", GITHUB)) == {
+        "Colab": f"https://colab.research.google.com/github/you/course/blob/main/{path}",
+        "Binder": "https://mybinder.org/v2/gh/you/course/main?urlpath=lab%2Ftree%2F"
+        + path.replace("/", "%2F"),
+        "JupyterHub": "https://hub.example.edu/hub/user-redirect/git-pull"
+        "?repo=https%3A%2F%2Fgithub.com%2Fyou%2Fcourse&branch=main&urlpath=lab%2Ftree%2Fcourse%2F"
+        + path.replace("/", "%2F"),
+    }
+    assert (learner.ROOT / path).is_file(), "what the buttons open"
+    page = learner.head("04_masking", [], [], 5, GITHUB)
+    assert all(f">{label}</a>" in page for label in ("Colab", "Binder", "JupyterHub"))
+
+
+def test_colab_opens_only_what_is_on_github():
+    other = dict(learner.launches("04_masking", {"repository": "https://git.example.org/a/b.git"}))
+    assert list(other) == ["Binder"]
+    assert "/v2/git/https%3A%2F%2Fgit.example.org%2Fa%2Fb/main" in other["Binder"]
+
+
+def test_each_hint_is_inside_the_one_before():
+    exercise = find_exercise("causal_mask")[1]
+    text = learner.hints(exercise)
+    assert text.count("<details>") == len(exercise.aspects)
+    assert text.endswith("</details>" * len(exercise.aspects) + "</div>")
+    for number, aspect in enumerate(exercise.aspects, 1):
+        assert f"Hint {number} of {len(exercise.aspects)}" in text
+        assert aspect.hint.split("`")[0][:30].partition("<")[0] in text
