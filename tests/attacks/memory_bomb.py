@@ -3,8 +3,10 @@
 # layer: limits
 # verdict: memory
 
+import numpy as np
+
 
 def softmax(scores, axis=-1):
     kept = []
     while True:
-        kept.append(bytearray(1 << 28))
+        kept.append(np.zeros(1 << 25))
