@@ -283,10 +283,14 @@ def _kernel_edge(draw: Draw) -> Sequence[Run]:
 
 
 def _kernel_nothing(draw: Draw) -> Sequence[Run]:
-    query = np.array([0.0, 40.0])[draw.permutation(2)] + draw.uniform(-0.2, 0.2, 2)
-    key = np.array([-0.3, 0.1, 0.4, 5.0, -7.0, 11.0])[draw.permutation(6)]
-    key = key + draw.uniform(-0.2, 0.2, 6)
-    return [call(query, key, kernel) for kernel in ("boxcar", "epanechnikov")]
+    """One query with a single key in reach, whose place is drawn, and one without any."""
+
+    def run(kernel: str) -> Run:
+        query = np.array([0.0, 40.0])[draw.permutation(2)] + draw.uniform(-0.2, 0.2, 2)
+        key = np.array([0.0, 3.0, -4.0, 5.0, -7.0, 11.0])[draw.permutation(6)]
+        return call(query, key + draw.uniform(-0.2, 0.2, 6), kernel)
+
+    return [run("boxcar"), run("epanechnikov")]
 
 
 def _kernel_unknown(draw: Draw) -> Sequence[Run]:
