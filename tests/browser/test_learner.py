@@ -4,8 +4,10 @@ import re
 
 import nbformat
 import pytest
+from axe_playwright_python.sync_playwright import Axe
 
 from .conftest import chapters
+from .sound import TAGS
 
 FIRST = chapters()[0]
 
@@ -91,6 +93,21 @@ def test_a_symbol_is_explained_by_pointer_and_by_keyboard(open_tab):
     page.wait_for_url(f"**/notation.html#{symbol}")
     assert page.locator(f"tr#{symbol}").is_visible()
     assert tab.wrong == []
+
+
+@pytest.mark.parametrize(("scheme", "width"), [("light", 1280), ("dark", 390)])
+def test_what_unfolds_is_accessible_too(scheme, width, open_tab):
+    page = open_tab(width, scheme).open("book/04_masking.html")
+    page.evaluate("document.querySelectorAll('article details').forEach((d) => (d.open = true))")
+    page.locator(".exercise-done input").first.check()
+    page.locator(".formula").nth(1).focus()
+    page.keyboard.press("ArrowRight")
+    assert page.locator("#symbol-tip").is_visible()
+    parts = (".glance", ".hints", "#symbol-tip", ".math-display", ".bd-links", ".exercise-head")
+    context = {"include": [[part] for part in parts]}
+    found = Axe().run(page, context=context, options={"runOnly": TAGS})
+    assert [v["id"] for v in found.response["violations"]] == []
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
 
 
 @pytest.mark.parametrize("name", chapters())
