@@ -32,9 +32,11 @@ import gc
 import importlib
 import json
 import os
+import re
 import select
 import signal
 import socket
+import stat
 import sys
 import time
 from contextlib import suppress
@@ -223,7 +225,16 @@ def _leave(limits: dict[str, Any]) -> None:
     _call("no own namespaces", "unshare", kinds)
     _mount(None, "/", None, _PRIVATE | _RECURSIVE)
     options = f"size={int(limits['tmp_mb']) << 20},nr_inodes=20000,mode=0755"
+    shown = {place: os.open(place, os.O_PATH | os.O_CLOEXEC) for place in _mounted_below("/tmp")}
     _mount("tmpfs", "/tmp", "tmpfs", _NO_SUID | _NO_DEVICES, options)
+    for place, fd in shown.items():  # the interpreter and its packages may lie there, read-only
+        if stat.S_ISDIR(os.fstat(fd).st_mode):
+            os.makedirs(place, exist_ok=True)
+        else:
+            os.makedirs(os.path.dirname(place), exist_ok=True)
+            os.close(os.open(place, os.O_CREAT | os.O_CLOEXEC))
+        _mount(f"/proc/self/fd/{fd}", place, None, _BIND | _RECURSIVE)
+        os.close(fd)
     flags = _READ_ONLY | _NO_SUID | _NO_DEVICES | _NO_PROGRAMS
     try:
         _mount("proc", "/proc", "proc", flags, "subset=pid")
@@ -239,6 +250,19 @@ def _leave(limits: dict[str, Any]) -> None:
     _write("self/gid_map", "1000 0 1", proc)
     os.close(proc)
     os.makedirs("/tmp/.ipython", exist_ok=True)
+
+
+def _mounted_below(folder: str) -> list[str]:
+    """The places below a folder where something is mounted, without those below such a place."""
+    with open("/proc/self/mountinfo", "rb") as lines:
+        escaped = [line.split(b" ")[4] for line in lines]
+    octal = re.compile(rb"\\([0-7]{3})")  # how a space is written there
+    places = [os.fsdecode(octal.sub(lambda m: bytes([int(m[1], 8)]), name)) for name in escaped]
+    found: list[str] = []
+    for place in places:
+        if place.startswith(f"{folder}/") and not place.startswith(tuple(f"{p}/" for p in found)):
+            found.append(place)
+    return list(dict.fromkeys(found))
 
 
 def _mount(source: str | None, place: str, kind: str | None, flags: int, options: str = "") -> None:
