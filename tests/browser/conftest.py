@@ -57,6 +57,7 @@ class Tab:
     def __init__(self, page: Page, server: str):
         self.page, self.server = page, server
         self.wrong: list[str] = []
+        page.set_default_timeout(120_000)  # a busy machine is no fault of the page
         page.on("pageerror", lambda error: self.wrong.append(str(error)))
         page.on("console", lambda m: m.type == "error" and self.wrong.append(m.text))
         page.on("response", lambda r: r.status < 400 or self.wrong.append(f"{r.status} {r.url}"))
