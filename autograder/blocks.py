@@ -5,6 +5,7 @@ stand on torch's fused `scaled_dot_product_attention`. Source: Vaswani et al. (2
 """
 
 from collections.abc import Callable
+from functools import reduce
 
 import numpy as np
 import torch
@@ -257,11 +258,11 @@ class Transformer(nn.Module):
             F.dropout(table(ids) + _positions(ids, table.weight), self.dropout, self.training)
             for table, ids in ((self.source_embedding, source), (self.target_embedding, target))
         )
-        for layer in self.encoder_layers:
-            memory = layer(memory, seen)
-        for layer in self.decoder_layers:
-            hidden = layer(hidden, memory, past, seen)
-        return self.target_embedding.logits(hidden)
+        memory = reduce(lambda x, encode: encode(x, seen), self.encoder_layers, memory)
+        hidden = reduce(
+            lambda y, decode: decode(y, memory, past, seen), self.decoder_layers, hidden
+        )
+        return hidden @ self.target_embedding.weight.T
 
 
 def _positions(ids: Tensor, like: Tensor) -> Tensor:
