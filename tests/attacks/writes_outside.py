@@ -29,6 +29,7 @@ PLACES += [
     os.path.dirname(sys.prefix),
     os.path.dirname(os.__file__),
 ]
+PLACES = [place for place in PLACES if not place.startswith("/tmp/")]  # a checkout there: its own
 for place in [*PLACES, "/tmp"]:
     try:
         with open(f"{place}/attack-canary", "w") as stream:

@@ -197,7 +197,9 @@ def test_chapter_6_each_layers_gradient_is_read_out(open_tab):
             if told.startswith("below"):
                 assert log <= -9
             else:
-                figures, _, power = told.partition(" · 10^−")
+                raised = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹", "0123456789")
+                figures, _, power = re.sub("10[⁻^][−]?", "10^−", told).partition(" · 10^−")
+                power = power.translate(raised)
                 value = float(figures) * 10.0 ** -int(power or 0)
                 assert np.log10(value) == pytest.approx(log, abs=0.05 if not power else 0.3)
 

@@ -1,6 +1,7 @@
 """The print edition: everything of the book on paper, with numbers, links and bookmarks."""
 
 import re
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from pypdf import PdfReader
@@ -20,7 +21,8 @@ NAMES = [  # enough to see links from page to page; printing everything takes lo
 @pytest.fixture(scope="module")
 def pdf(html, tmp_path_factory) -> PdfReader:
     target = tmp_path_factory.mktemp("print") / "book.pdf"
-    return PdfReader(print_book(ROOT, html, target, NAMES))
+    with ThreadPoolExecutor(1) as other:  # this thread may hold another test's browser
+        return PdfReader(other.submit(print_book, ROOT, html, target, NAMES).result())
 
 
 @pytest.fixture(scope="module")
