@@ -13,6 +13,7 @@ from .conftest import ROOT
 SCREENSHOTS = ROOT / "build" / "screenshots"
 TAGS = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22a", "wcag22aa"]
 SLICE = 8000  # pixels: Chromium repeats itself on pictures that are much taller
+STILL = "*, ::before, ::after { transition: none !important; animation: none !important }"
 SHOW_ALL = """async () => {
   const images = [...document.querySelectorAll("article img")];
   images.forEach((image) => (image.loading = "eager"));
@@ -26,6 +27,7 @@ def wrong_with(name: str, scheme: str, open_tab: Callable) -> list[str]:
     for width in (1280, 390):
         tab.page.set_viewport_size({"width": width, "height": 900})
         page = tab.open(name)
+        page.add_style_tag(content=STILL)  # a colour on its way from light to dark is neither
         page.evaluate(SHOW_ALL)
         if wide := page.evaluate(
             "(w) => Math.max(0, document.documentElement.scrollWidth - w)", width
