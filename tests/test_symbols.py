@@ -47,6 +47,8 @@ def test_each_line_of_the_notation_has_an_address_of_its_own_and_its_chapters():
         (r"W_1 x", 6, ["x, x_j", "W_1, b_1, W_2, b_2"]),
         (r"\exp a_{ij}", 4, ["a, a_ij"]),
         (r"\text{Var}", 2, []),
+        (r"d_\text{model}^{-1/2}", 7, ["d_model"]),
+        (r"\left(\frac{a}{6}\right)^\kappa", 7, ["κ"]),
     ],
 )
 def test_symbols_are_known_by_their_chapter(tex, chapter, names):

@@ -183,8 +183,9 @@ def _mark(element: ET.Element, chapter: int, found: dict[str, Symbol]) -> None:
             child.set("data-symbol", symbol.anchor)
             found[symbol.anchor] = symbol
         elif child.tag != "mi":
-            # an unknown name's own letter and bare indices are no symbols; a sum's limits may be
-            limits = child[0].tag == "mo"
+            # an unknown name's own letter and bare indices are no symbols; a sum's limits and a
+            # bracket's power may be
+            limits = child[0].tag in ("mo", "mrow")
             for part in child:
                 if part.tag == "mrow" or (part is not child[0] and (limits or part.tag != "mi")):
                     wrapper = ET.Element("mrow")
