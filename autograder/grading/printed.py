@@ -221,7 +221,8 @@ def _finish(root: Path, path: Path, headings: list[Heading], numbers: dict[str, 
     chapter = None
     for heading in headings:
         parent = chapter if heading.level > 1 else None
-        item = writer.add_outline_item(heading.text, numbers[heading.anchor] - 1, parent)
+        number = numbers[heading.anchor] - 1
+        item = writer.add_outline_item(title=heading.text, page_number=number, parent=parent)
         chapter = item if heading.level == 1 else chapter
     writer.page_mode = "/UseOutlines"
     writer.write(path)
