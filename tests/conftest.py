@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import hypothesis
 import pytest
 
 if TYPE_CHECKING:
@@ -19,6 +20,10 @@ MATRIX = Path("build") / "matrix.json"
 
 # Tensors of a few numbers gain nothing from threads, and threads that wait for a core cost a lot.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+# Whether an example is right does not depend on how busy the machine is.
+hypothesis.settings.register_profile("course", deadline=None)
+hypothesis.settings.load_profile("course")
 
 
 def pytest_terminal_summary(

@@ -4,6 +4,7 @@ import math
 
 import pytest
 import torch
+from parity import PRECISION, assert_parity, our_names
 from torch import nn
 
 from autograder import blocks
@@ -11,9 +12,6 @@ from autograder.blocks import MultiHeadAttention
 
 D_MODEL, HEADS = 6, 3
 BOTH = pytest.mark.parametrize("need_weights", [True, False])
-PRECISION = pytest.mark.parametrize(
-    ("dtype", "within"), [(torch.float32, 1e-6), (torch.float64, 1e-12)]
-)
 
 
 def inputs(n_q=4, n_k=5, batch=(2,), dtype=torch.float64, d_model=D_MODEL):
@@ -26,18 +24,6 @@ def made(dtype=torch.float64, **kwargs):
     return MultiHeadAttention(D_MODEL, HEADS, **kwargs).to(dtype)
 
 
-def torch_twin(ours, dtype):
-    """An `nn.MultiheadAttention` with our parameters."""
-    twin = nn.MultiheadAttention(D_MODEL, HEADS, batch_first=True, dtype=dtype)
-    projections = (ours.W_q, ours.W_k, ours.W_v)
-    with torch.no_grad():
-        twin.in_proj_weight.copy_(torch.cat([p.weight for p in projections]))
-        twin.in_proj_bias.copy_(torch.cat([p.bias for p in projections]))
-        twin.out_proj.weight.copy_(ours.W_o.weight)
-        twin.out_proj.bias.copy_(ours.W_o.bias)
-    return twin
-
-
 def close(a, b, within=1e-12):
     return torch.allclose(a, b, rtol=0.0, atol=within)
 
@@ -46,23 +32,23 @@ def close(a, b, within=1e-12):
 @BOTH
 def test_equals_torch_with_the_same_parameters_forward_and_backward(dtype, within, need_weights):
     ours = made(dtype)
-    twin = torch_twin(ours, dtype)
+    twin = nn.MultiheadAttention(D_MODEL, HEADS, batch_first=True, dtype=dtype)
+    ours.load_state_dict(our_names(twin.state_dict()))
     mask = torch.rand(4, 5) > 0.3
     mask[:, 0] = True
     x = inputs(dtype=dtype)
-    out, weights = ours(*x, mask=mask, need_weights=need_weights)
-    theirs, their_weights = twin(*x, attn_mask=~mask, average_attn_weights=False)
-    assert close(out, theirs, within)
-    if need_weights:
-        assert close(weights, their_weights, within)
-    probe = torch.randn_like(out)
-    grads = torch.autograd.grad((out * probe).sum(), [*x, ours.W_o.weight, ours.W_q.weight])
-    wanted = torch.autograd.grad(
-        (theirs * probe).sum(), [*x, twin.out_proj.weight, twin.in_proj_weight]
+    assert_parity(
+        ours,
+        twin,
+        x,
+        within,
+        call=lambda *x: ours(*x, mask=mask, need_weights=need_weights)[0],
+        their_call=lambda *x: twin(*x, attn_mask=~mask)[0],
     )
-    scale = 10 * within  # gradients sum over more terms
-    for grad, want in zip(grads, wanted, strict=True):
-        assert close(grad, want[: len(grad)], scale)
+    if need_weights:
+        _, weights = ours(*x, mask=mask)
+        _, theirs = twin(*x, attn_mask=~mask, average_attn_weights=False)
+        assert close(weights, theirs, within)
 
 
 def test_equals_a_plain_loop_over_heads_queries_and_keys():

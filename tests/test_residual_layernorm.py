@@ -10,14 +10,12 @@ from beartype import beartype
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from jaxtyping import TypeCheckError, jaxtyped
+from parity import PRECISION, assert_parity, assert_same_gradients, our_names
 from torch import nn
 
 from autograder.blocks import MultiHeadAttention
 from solutions import residual_layernorm as ref
 
-PRECISION = pytest.mark.parametrize(
-    ("dtype", "within"), [(torch.float32, 1e-6), (torch.float64, 1e-12)]
-)
 SHAPES = pytest.mark.parametrize("shape", [(8,), (5, 8), (2, 3, 8), (2, 1, 4, 8)])
 NORM_FIRST = pytest.mark.parametrize("norm_first", [False, True])
 
@@ -41,24 +39,6 @@ def shaken(module):
         for parameter in module.parameters():
             parameter.add_(0.3 * torch.randn_like(parameter))
     return module
-
-
-def same_everywhere(ours, theirs, x, within, *, names=None):
-    """Outputs, gradients of the input and of every parameter agree; `names` maps ours to theirs."""
-    results = []
-    for module in (ours, theirs):
-        leaf = x.detach().clone().requires_grad_()
-        out = module(leaf)
-        slope = torch.cos(torch.arange(out.numel(), dtype=x.dtype)).reshape(out.shape)
-        parameters = dict(module.named_parameters())
-        wanted = [leaf, *parameters.values()]
-        found = torch.autograd.grad((out * slope).sum(), wanted)
-        results.append((out, dict(zip(["x", *parameters], found, strict=True))))
-    (out, mine), (their_out, others) = results
-    return close(out, their_out, within) and all(
-        close(grad, others[(names or {}).get(name, name)], 4 * within)
-        for name, grad in mine.items()
-    )
 
 
 def normal_density(t):
@@ -88,7 +68,7 @@ def test_layer_norm_equals_torchs_forward_and_backward(dtype, within, shape):
     ours = shaken(ref.LayerNorm(8)).to(dtype)
     theirs = nn.LayerNorm(8).to(dtype)
     theirs.load_state_dict(ours.state_dict())
-    assert same_everywhere(ours, theirs, 2 * torch.randn(shape, dtype=dtype) + 1, within)
+    assert_parity(ours, theirs, [2 * torch.randn(shape, dtype=dtype) + 1], within)
 
 
 @pytest.mark.parametrize("eps", [1e-12, 1e-5, 0.1, 3.0])
@@ -170,11 +150,12 @@ def test_layer_norm_backward_passes_gradcheck(shape, eps):
 @PRECISION
 def test_layer_norm_backward_equals_autograd(dtype, within, shape):
     x, weight, bias = (leaf.detach().to(dtype).requires_grad_() for leaf in leaves(*shape))
-    grad_output = torch.randn(shape, dtype=dtype)
+    grad_output = torch.randn(shape, dtype=dtype) / x.shape[:-1].numel()  # of a mean over tokens
     out = F.layer_norm(x, x.shape[-1:], weight, bias)
     theirs = torch.autograd.grad(out, (x, weight, bias), grad_output)
     ours = ref.layer_norm_backward(grad_output, x.detach(), weight.detach())
-    assert all(close(a, b, 4 * within) for a, b in zip(ours, theirs, strict=True))
+    names = ("x", "weight", "bias")
+    assert_same_gradients(*(dict(zip(names, g, strict=True)) for g in (ours, theirs)), within)
     assert all(part.dtype == dtype for part in ours)
 
 
@@ -280,7 +261,7 @@ def test_feed_forward_equals_torchs_encoder_layers(dtype, within, activation):
         def forward(self, x):
             return torchs._ff_block(x)
 
-    assert same_everywhere(ours, Theirs(), torch.randn(3, 5, 8, dtype=dtype), within)
+    assert_parity(ours, Theirs(), [torch.randn(3, 5, 8, dtype=dtype)], within)
 
 
 def test_without_its_activation_it_would_be_one_linear_layer():
@@ -324,30 +305,27 @@ def test_two_residuals_make_torchs_encoder_layer(dtype, within, norm_first):
         def forward(self, x, mask=None):
             return self.heads(x, x, x, mask=mask)[0]
 
-    attention = ref.Residual(SelfAttention(), 8, norm_first=norm_first).to(dtype)
-    feed_forward = ref.Residual(ref.FeedForward(8, 20), 8, norm_first=norm_first).to(dtype)
-    state = torchs.state_dict()
-    packed = zip("qkv", state["self_attn.in_proj_weight"].chunk(3),
-                 state["self_attn.in_proj_bias"].chunk(3), strict=True)  # fmt: skip
-    loaded = {"norm.weight": state["norm1.weight"], "norm.bias": state["norm1.bias"]}
-    for letter, weight, bias in packed:
-        loaded |= {f"sublayer.heads.W_{letter}.weight": weight}
-        loaded |= {f"sublayer.heads.W_{letter}.bias": bias}
-    for part in ("weight", "bias"):
-        loaded[f"sublayer.heads.W_o.{part}"] = state[f"self_attn.out_proj.{part}"]
-    attention.load_state_dict(loaded)
-    feed_forward.load_state_dict(
-        {f"norm.{part}": state[f"norm2.{part}"] for part in ("weight", "bias")}
-        | {f"sublayer.{name}": state[name] for name in feed_forward.sublayer.state_dict()}
-    )
+    class Layer(nn.Module):
+        """Both residuals in a tuple; their parts have torch's names."""
+
+        def __init__(self):
+            super().__init__()
+            attention = ref.Residual(SelfAttention(), 8, norm_first=norm_first)
+            think = ref.Residual(ref.FeedForward(8, 20), 8, norm_first=norm_first)
+            self.residuals = (attention, think)
+            self.self_attn, self.norm1 = attention.sublayer.heads, attention.norm
+            self.norm2 = think.norm
+            self.linear1, self.linear2 = think.sublayer.linear1, think.sublayer.linear2
+
+        def forward(self, x):
+            attention, think = self.residuals
+            return think(attention(x, mask=mask))
+
     mask = torch.ones(5, 5).tril().bool()
-    inputs = [torch.randn(3, 5, 8, dtype=dtype, requires_grad=True)]
-    ours = feed_forward(attention(inputs[0], mask=mask))
-    theirs = torchs(inputs[0], src_mask=~mask)
-    assert close(ours, theirs, 4 * within)
-    slope = torch.randn_like(ours)
-    mine, wanted = (torch.autograd.grad((out * slope).sum(), inputs)[0] for out in (ours, theirs))
-    assert close(mine, wanted, 8 * within)
+    ours = Layer().to(dtype)
+    ours.load_state_dict(our_names(torchs.state_dict()))
+    x = torch.randn(3, 5, 8, dtype=dtype)
+    assert_parity(ours, torchs, [x], within, their_call=lambda x: torchs(x, src_mask=~mask))
 
 
 @NORM_FIRST

@@ -10,14 +10,12 @@ from beartype import beartype
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from jaxtyping import TypeCheckError, jaxtyped
+from parity import PRECISION, assert_parity, assert_same_gradients, our_names
 from torch import nn
 
 from autograder import blocks
 from solutions import transformer as ref
 
-PRECISION = pytest.mark.parametrize(
-    ("dtype", "within"), [(torch.float32, 1e-6), (torch.float64, 1e-12)]
-)
 ORDER = pytest.mark.parametrize("norm_first", [False, True], ids=["post-norm", "pre-norm"])
 OURS = pytest.mark.parametrize("ours", [ref, blocks], ids=["reference", "block"])
 D, H, D_FF = 8, 2, 12
@@ -36,51 +34,12 @@ def close(a, b, within):
 
 
 def copied(ours, theirs):
-    """torch's layer, `theirs`, with the parameters of ours; random norms and biases in both."""
-    for parameter in ours.parameters():
-        if parameter.dim() == 1:
-            nn.init.normal_(parameter, mean=0.5, std=0.3)
-    pairs = [("self_attn", "self_attn"), ("cross_attn", "multihead_attn")]
+    """Ours gets the parameters of torch's, whose norms and biases are made random first."""
     with torch.no_grad():
-        for name, their_name in pairs:
-            if hasattr(ours, name):
-                a, b = getattr(ours, name), getattr(theirs, their_name)
-                projections = (a.W_q, a.W_k, a.W_v)
-                b.in_proj_weight.copy_(torch.cat([p.weight for p in projections]))
-                b.in_proj_bias.copy_(torch.cat([p.bias for p in projections]))
-                b.out_proj.load_state_dict(a.W_o.state_dict())
-        for name in ("linear1", "linear2", "norm1", "norm2", "norm3"):
-            if hasattr(ours, name):
-                getattr(theirs, name).load_state_dict(getattr(ours, name).state_dict())
-    return theirs
-
-
-def gradients_agree(out, theirs_out, ours, theirs, inputs, within):
-    """Backward through both; compare what reaches the inputs and every parameter."""
-    probe = torch.randn_like(out)
-    names = dict(ours.named_parameters())
-    mine = torch.autograd.grad((out * probe).sum(), [*inputs, *names.values()])
-    their_parameters = dict(theirs.named_parameters())
-    theirs_found = torch.autograd.grad(
-        (theirs_out * probe).sum(), [*inputs, *their_parameters.values()]
-    )
-    wanted = dict(zip(their_parameters, theirs_found[len(inputs) :], strict=True))
-    for a, b in zip(mine, theirs_found[: len(inputs)], strict=False):
-        assert close(a, b, within)
-    for name, grad in zip(names, mine[len(inputs) :], strict=True):
-        assert close(grad, their_gradient(name, wanted), within), name
-
-
-def their_gradient(name, wanted):
-    """The gradient of torch's parameter, or of its part, that is called `name` with us."""
-    first, *rest = name.split(".")
-    if len(rest) == 1:
-        return wanted[name]
-    part, kind = rest
-    packed = {"self_attn": "self_attn", "cross_attn": "multihead_attn"}[first]
-    if part == "W_o":
-        return wanted[f"{packed}.out_proj.{kind}"]
-    return wanted[f"{packed}.in_proj_{kind}"].chunk(3)["qkv".index(part[-1])]
+        for parameter in theirs.parameters():
+            if parameter.dim() == 1:
+                nn.init.normal_(parameter, mean=0.5, std=0.3)
+    ours.load_state_dict(our_names(theirs.state_dict()))
 
 
 def masked_somewhere(*shape):
@@ -100,7 +59,7 @@ def test_an_encoder_layer_is_torchs_forward_and_backward(ours, dtype, within, no
         D, H, D_FF, 0.0, batch_first=True, norm_first=norm_first, dtype=dtype
     )
     copied(layer, theirs)
-    x = torch.randn(3, 5, D, dtype=dtype, requires_grad=True)
+    x = torch.randn(3, 5, D, dtype=dtype)
     real = torch.arange(5) < torch.tensor([[5], [2], [4]])
     past = torch.ones(5, 5, dtype=torch.bool).tril()
     padding = {"padding": real, "both": real}.get(masked)
@@ -108,14 +67,18 @@ def test_an_encoder_layer_is_torchs_forward_and_backward(ours, dtype, within, no
     mask = torch.ones(1, dtype=torch.bool)
     mask = mask if padding is None else mask & padding[:, None, None]
     mask = mask if causal is None else mask & causal
-    out = layer(x, None if masked == "nothing" else mask)
-    expected = theirs(  # torch's polarity: True = may NOT attend
-        x,
-        src_mask=None if causal is None else ~causal,
-        src_key_padding_mask=None if padding is None else ~padding,
+    theirs_masks = {  # torch's polarity: True = may NOT attend
+        "src_mask": None if causal is None else ~causal,
+        "src_key_padding_mask": None if padding is None else ~padding,
+    }
+    assert_parity(
+        layer,
+        theirs,
+        [x],
+        within,
+        call=lambda x: layer(x, None if masked == "nothing" else mask),
+        their_call=lambda x: theirs(x, **theirs_masks),
     )
-    assert close(out, expected, within)
-    gradients_agree(out, expected, layer, theirs, [x], 10 * within)
 
 
 @OURS
@@ -128,16 +91,52 @@ def test_a_decoder_layer_is_torchs_forward_and_backward(ours, dtype, within, nor
         D, H, D_FF, 0.0, batch_first=True, norm_first=norm_first, dtype=dtype
     )
     copied(layer, theirs)
-    x = torch.randn(3, 4, D, dtype=dtype, requires_grad=True)
-    memory = torch.randn(3, 6, D, dtype=dtype, requires_grad=True)
+    x, memory = (torch.randn(3, n, D, dtype=dtype) for n in (4, 6))
     masks, theirs_masks = (), {}
     if masked:
         past, real = torch.ones(4, 4, dtype=torch.bool).tril(), masked_somewhere(3, 6)
         masks = (past, real[:, None, None])
         theirs_masks = {"tgt_mask": ~past, "memory_key_padding_mask": ~real}
-    out, expected = layer(x, memory, *masks), theirs(x, memory, **theirs_masks)
-    assert close(out, expected, within)
-    gradients_agree(out, expected, layer, theirs, [x, memory], 10 * within)
+    assert_parity(
+        layer,
+        theirs,
+        [x, memory],
+        within,
+        call=lambda x, memory: layer(x, memory, *masks),
+        their_call=lambda x, memory: theirs(x, memory, **theirs_masks),
+    )
+
+
+def larger_eps(layer):
+    layer.norm2.eps *= 2
+
+
+def a_weight_a_little_off(layer):
+    layer.linear2.weight.data[0, 0] += 1e-4
+
+
+def another_gradient(layer):
+    layer.linear1.weight.register_hook(lambda grad: grad * 1.0001)
+
+
+def nothing_past_the_values(layer):
+    layer.self_attn.W_v.register_forward_hook(lambda part, args, out: out.detach() + 0 * out)
+
+
+@pytest.mark.parametrize(
+    "fault", [larger_eps, a_weight_a_little_off, another_gradient, nothing_past_the_values]
+)
+@PRECISION
+def test_parity_tells_a_small_fault(fault, dtype, within):
+    """The comparison above is not blind: in values and, with the same values, in gradients."""
+    layer = ref.EncoderLayer(D, H, D_FF).to(dtype)
+    theirs = nn.TransformerEncoderLayer(D, H, D_FF, 0.0, batch_first=True, dtype=dtype)
+    copied(layer, theirs)
+    x = torch.randn(3, 5, D, dtype=dtype)
+    assert_parity(layer, theirs, [x], within)
+    fault(layer)
+    with pytest.raises(AssertionError, match="off by"):
+        assert_parity(layer, theirs, [x], within)
 
 
 @OURS
@@ -191,36 +190,45 @@ def tokens(*shape, vocab=7):
     return torch.randint(1, vocab, shape)
 
 
+class Torchs(nn.Module):
+    """nn.Transformer between our embeddings."""
+
+    def __init__(self, model, norm_first):
+        super().__init__()
+        body = nn.Transformer(D, H, 2, 2, D_FF, 0.0, batch_first=True, norm_first=norm_first)
+        self.encoder, self.decoder = body.encoder, body.decoder
+        self.source_embedding = blocks.TokenEmbedding(9, D)
+        self.target_embedding = blocks.TokenEmbedding(7, D)
+        if not norm_first:  # torch's stacks always end with a norm; behind post-norm we have none
+            self.encoder.norm = self.decoder.norm = None
+        copied(model, self)
+
+    def forward(self, source, target):
+        position = blocks.sinusoidal_encoding(6, D).to(self.source_embedding.weight)
+        x, y = (
+            F.embedding(ids, table.weight) * math.sqrt(D) + position[: ids.shape[1]]
+            for table, ids in ((self.source_embedding, source), (self.target_embedding, target))
+        )
+        n = target.shape[1]
+        hidden = self.decoder(
+            y,
+            self.encoder(x, src_key_padding_mask=source == 0),
+            tgt_mask=torch.ones(n, n, dtype=torch.bool).triu(1),
+            tgt_key_padding_mask=target == 0,
+            memory_key_padding_mask=source == 0,
+        )
+        return hidden @ self.target_embedding.weight.T
+
+
 @pytest.mark.filterwarnings("ignore:enable_nested_tensor")  # torch on its own defaults
 @PRECISION
 @ORDER
 def test_the_whole_model_is_torchs_transformer_between_the_embeddings(dtype, within, norm_first):
-    model = small(norm_first).to(dtype)
-    theirs = nn.Transformer(
-        D, H, 2, 2, D_FF, 0.0, batch_first=True, norm_first=norm_first, dtype=dtype
-    )
-    for kind in ("encoder", "decoder"):
-        stack = getattr(theirs, kind)
-        for mine, layer in zip(getattr(model, f"{kind}_layers"), stack.layers, strict=True):
-            copied(mine, layer)
-        # torch's stacks always end with a norm; behind post-norm layers there is none with us.
-        stack.norm = getattr(model, f"{kind}_norm") if norm_first else None
+    model = small(norm_first)
+    theirs = Torchs(model, norm_first).to(dtype)
     source, target = tokens(3, 6), tokens(3, 4)
     source[1, 4:], source[2, 2:], target[0, 3:] = 0, 0, 0
-    position = blocks.sinusoidal_encoding(6, D).to(dtype)
-    embedded = [
-        F.embedding(ids, table.weight) * math.sqrt(D) + position[: ids.shape[1]]
-        for table, ids in ((model.source_embedding, source), (model.target_embedding, target))
-    ]
-    hidden = theirs(
-        *embedded,
-        tgt_mask=torch.ones(4, 4, dtype=torch.bool).triu(1),
-        src_key_padding_mask=source == 0,
-        tgt_key_padding_mask=target == 0,
-        memory_key_padding_mask=source == 0,
-    )
-    expected = hidden @ model.target_embedding.weight.T
-    assert close(model(source, target), expected, 10 * within)
+    assert_parity(model.to(dtype), theirs, [source, target], within)
 
 
 def test_the_blocks_transformer_is_ours_without_pre_norm():
@@ -377,7 +385,7 @@ def test_the_loss_is_torchs_forward_and_backward(dtype, within, smoothing, pad_i
     )
     assert close(ours, theirs, within)
     mine, wanted = (torch.autograd.grad(loss, logits)[0] for loss in (ours, theirs))
-    assert close(mine, wanted, within)
+    assert_same_gradients({"logits": mine}, {"logits": wanted}, within)
     assert (mine[target == pad_id] == 0).all()
 
 
@@ -511,6 +519,19 @@ def test_one_beam_is_greedy(seed):
     greedy = ref.greedy_decode(model, SOURCE, 0, 3, 6)
     ((ids, _),) = ref.beam_search(model, SOURCE, 0, 3, 6, beam_size=1)
     assert ids.tolist() == greedy[0].tolist()
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_one_beam_is_greedy_with_a_transformer_too(seed):
+    torch.manual_seed(seed)
+    model = ref.Transformer(9, 7, D, H, 1, D_FF)
+    for source in tokens(4, 1, 5):
+        greedy = ref.greedy_decode(model, source, 1, 2, 8)
+        ((ids, score),) = ref.beam_search(model, source, 1, 2, 8, beam_size=1, length_penalty=0.0)
+        assert ids.tolist() == greedy[0].tolist()
+        read = F.pad(ids[:-1], (1, 0), value=1)[None]
+        log_p = model.eval()(source, read)[0].log_softmax(-1)
+        assert score == pytest.approx(log_p.gather(-1, ids[:, None]).sum().item(), abs=1e-5)
 
 
 def test_two_beams_see_past_a_tempting_first_word():
