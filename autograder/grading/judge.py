@@ -23,6 +23,7 @@ from typing import Any
 
 from autograder.exercises import chapters, exercises_of, find_exercise
 from autograder.exercises.declaration import Exercise, Record, Run
+from autograder.grading.needs import needless
 from autograder.grading.sandbox import (
     Limits,
     SandboxLost,
@@ -59,12 +60,14 @@ class Unusable(ValueError):
 @dataclass(frozen=True)
 class Cell:
     """A code cell. `check` names the exercise that a check cell asks for; such a cell is not run,
-    and neither is one to `skip` (it only draws).
+    and neither is one to `skip` (it only draws), nor one that is the course's own, as released
+    (`ours`), of which the others need nothing.
     """
 
     source: str
     check: str | None = None
     skip: bool = False
+    ours: bool = False
 
 
 @dataclass
@@ -110,6 +113,7 @@ def judge_cells(
     judged, fates, room = Judged(), {}, _OUTPUT_BUDGET
     others: dict[str, Verdict] = {}  # on what an answer calls and nobody asked for
     code = Code()  # of the cells whose effects are there
+    idle = _not_run(cells)
     with _Session(isolation, limits or Limits(), device, module, judged.notes) as session:
         importer = threading.Thread(target=_import_references, args=({s for s, _ in exercises},))
         importer.start()
@@ -139,7 +143,7 @@ def judge_cells(
                 _read_into(code, "")
                 if cell.check in asked and cell.check not in judged.verdicts:
                     judge(cell.check)
-            elif cell.skip or not cell.source.strip():
+            elif number in idle:
                 _read_into(code, "")
             else:
                 outputs, fate = session.execute(cell.source)
@@ -171,6 +175,13 @@ class _Fate:
     verdict: str
     note: str
     died: bool
+
+
+def _not_run(cells: Sequence[Cell]) -> set[int]:
+    """The numbers of the cells, besides the checks, that are not run."""
+    idle = {number for number, cell in enumerate(cells) if cell.skip or not cell.source.strip()}
+    rest = [n for n, cell in enumerate(cells) if n not in idle and cell.check is None]
+    return idle | {rest[n] for n in needless([(cells[n].source, cells[n].ours) for n in rest])}
 
 
 def _came_to_grief(fate: _Fate | None) -> bool:

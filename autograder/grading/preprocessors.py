@@ -31,7 +31,7 @@ from traitlets import Float, Integer, Unicode
 
 from autograder.exercises import Exercise, find_exercise
 from autograder.grading.judge import Cell, Judged, judge_cells, seed_for
-from autograder.grading.rebuild import rebuild
+from autograder.grading.rebuild import ADDED, rebuild
 from autograder.grading.sandbox import Limits
 from autograder.table import table_html, table_text
 from autograder.verdict import CRASH, MEMORY, MISSING, POLICY, TIMEOUT, Verdict
@@ -122,7 +122,12 @@ def judge_notebook(
     """
     exercises = exercises_in(notebook)
     cells = [
-        Cell(cell.source, exercise_of(cell), "draw" in cell.metadata.get("tags", ()))
+        Cell(
+            cell.source,
+            exercise_of(cell),
+            skip="draw" in cell.metadata.get("tags", ()),
+            ours=not cell.get("id", "").startswith(ADDED) and not is_solution(cell),
+        )
         for cell in notebook.cells
         if cell.cell_type == "code"
     ]

@@ -23,6 +23,7 @@ MAX_BYTES = 20_000_000
 MAX_CELLS = 2_000
 MAX_SOURCE = 200_000
 MAX_FOREIGN = 2_000_000  # characters of all cells together
+ADDED = "added-"  # how the id of a cell begins that is not the release's
 NEW = {"code": new_code_cell, "markdown": new_markdown_cell, "raw": new_raw_cell}
 
 
@@ -330,6 +331,6 @@ def _number(notebook: NotebookNode, taken: set[str]) -> None:
         if cell.get("id"):
             continue
         number += 1
-        while f"added-{number}" in taken:
+        while f"{ADDED}{number}" in taken:
             number += 1
-        cell.id = f"added-{number}"
+        cell.id = f"{ADDED}{number}"

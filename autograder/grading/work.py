@@ -33,6 +33,7 @@ ENGINE = (  # what decides about marks, besides a chapter's own files
     "exercises/aspects.py",
     "exercises/declaration.py",
     "grading/judge.py",
+    "grading/needs.py",
     "grading/preprocessors.py",
     "grading/rebuild.py",
     "grading/reference.py",
