@@ -32,6 +32,7 @@ from autograder.grading.sandbox import (
     clean,
 )
 from autograder.policy import Code, told
+from autograder.probe import undisturbed
 from autograder.verdict import (
     CORRECT,
     CRASH,
@@ -343,7 +344,7 @@ def _judge(
         return withheld(exercise, MISSING, f"{exercise.name} is not defined.")
     rest = iter(flat)
     records = [[next(rest) for _ in row] for row in runs]
-    with _TRUSTED:  # the reference's runs seed the process's generators: one at a time
+    with _TRUSTED, undisturbed():  # the runs seed the process's generators: one at a time
         task = _task(slug, exercise.name, seed, session.options[2])
         try:
             verdict = decide(exercise, task.runs, records, task.expected, task.mistakes)

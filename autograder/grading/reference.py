@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from autograder.exercises.declaration import Record, Run
-from autograder.probe import probe
+from autograder.probe import probe_within, undisturbed
 from autograder.verdict import Mistake
 from solutions.mistakes import banks, cause
 
@@ -25,8 +25,9 @@ def reference(slug: str, name: str) -> Callable[..., Any]:
 
 def records(answer: Callable[..., Any], runs: Rows, device: str = "cpu") -> list[list[Record]]:
     """What a trusted answer gives on each run of each aspect."""
-    with np.errstate(all="ignore"):  # known mistakes overflow and divide by zero on purpose
-        return [[probe(answer, run, device) for run in row] for row in runs]
+    # Known mistakes overflow and divide by zero on purpose.
+    with undisturbed(), np.errstate(all="ignore"):
+        return [[probe_within(answer, run, device) for run in row] for row in runs]
 
 
 def expected(slug: str, name: str, runs: Rows, device: str = "cpu") -> list[list[Record]]:
@@ -37,7 +38,8 @@ def expected(slug: str, name: str, runs: Rows, device: str = "cpu") -> list[list
 def known_mistakes(slug: str, name: str, runs: Rows, device: str = "cpu") -> Iterator[Mistake]:
     """The bank's mistakes for an exercise, each with its records, made when they are looked at.
 
-    Most mistakes differ from an answer in the first run or two, so most records are never made.
+    Most mistakes differ from an answer in the first run or two, so most records are never made. To
+    make them moves the global random generators: `with undisturbed()` puts them back.
     """
     for title, answer in banks(slug)[name].mistakes.items():
         rows = [_Lazily(answer, row, device) for row in runs]
@@ -59,5 +61,5 @@ class _Lazily(Sequence[Record]):
             raise IndexError(index)
         if index not in self.made:
             with np.errstate(all="ignore"):
-                self.made[index] = probe(self.answer, self.runs[index], self.device)
+                self.made[index] = probe_within(self.answer, self.runs[index], self.device)
         return self.made[index]
