@@ -3,6 +3,7 @@
 import ast
 import subprocess
 import sys
+import tomllib
 import zipfile
 from pathlib import Path
 
@@ -72,6 +73,13 @@ def test_a_first_exercise_is_checked_from_the_archive_alone(unpacked):
     assert done.returncode == 0, done.stderr
     assert str(unpacked) in done.stdout
     assert "2 of 2 points" in done.stdout
+
+
+def test_pip_fetches_what_it_needs_and_leaves_a_torch_that_is_there(unpacked):
+    project = tomllib.loads((unpacked / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    pins = (unpacked / "requirements.txt").read_text(encoding="utf-8").splitlines()
+    assert set(project["dependencies"]) == {pin.split("==")[0] for pin in pins if "==" in pin}
+    assert any(pin.startswith("torch==") for pin in pins)
 
 
 def test_packing_twice_gives_the_same_bytes(tmp_path):

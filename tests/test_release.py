@@ -97,6 +97,17 @@ def test_myst_becomes_markdown(sample, text):
     assert text in prose(notebook(sample))
 
 
+def test_a_notebook_opened_alone_says_what_to_install(sample):
+    first = next(cell for cell in notebook(sample).cells if cell.cell_type == "code")
+    run = [sys.executable, "-I", "-c", first.source]
+    installed = subprocess.run(run, capture_output=True, text=True, check=False)
+    assert (installed.returncode, installed.stderr) == (0, "")
+    run.insert(2, "-S")  # without any package
+    alone = subprocess.run(run, capture_output=True, text=True, check=False)
+    archive = "https://attention-by-hand.example/_downloads/attention-by-hand.zip"
+    assert f"%pip install {archive}" in alone.stderr.splitlines()[-1]
+
+
 def test_cells_that_only_the_page_needs_are_left_out(sample):
     assert "only on the page" not in "".join(cell.source for cell in notebook(sample).cells)
     assert "a remark for authors" not in prose(notebook(sample))

@@ -97,11 +97,15 @@ class Book:
         for path in sorted((root / "book").glob("*.md")):
             self._read(path)
 
+    @property
+    def base(self) -> str:
+        """Where the book is published."""
+        return self.config["html"]["baseurl"].rstrip("/")
+
     def url(self, path: Path, anchor: str = "") -> str:
         """Where the page made from `path` is published."""
         page = path.resolve().relative_to(self.root.resolve()).with_suffix(".html").as_posix()
-        base = self.config["html"]["baseurl"].rstrip("/")
-        return f"{base}/{page}" + (f"#{anchor}" if anchor else "")
+        return f"{self.base}/{page}" + (f"#{anchor}" if anchor else "")
 
     def page(self, name: str, origin: Path) -> Label | None:
         """A page by the name that a link or a {doc} role on the page `origin` gives it."""

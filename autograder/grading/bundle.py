@@ -13,20 +13,27 @@ from autograder.expected import digest, expected_of, fixed_runs
 from autograder.grading.student_side import student_side
 
 NAME = "attention-by-hand"
+DOWNLOAD = f"_downloads/{NAME}.zip"  # where it lies beside the book's pages
 _EPOCH = (1980, 1, 1, 0, 0, 0)  # the same bytes whenever it is packed
 _PACKAGES = ("torch", "numpy", "matplotlib", "jaxtyping", "Babel")
 
 README = """\
 # Attention by Hand: the notebooks
 
-You need Python 3.11 or later.
+You need Python 3.11 or later. In this folder:
 
     python3 -m venv .venv && .venv/bin/pip install -r requirements.txt
     .venv/bin/jupyter lab notebooks/
 
-On Windows, read `.venv\\Scripts\\` for `.venv/bin/`. Open a chapter, replace each
-`raise NotImplementedError` with your own code, and run the `check(...)` cell below it. The
-check says what holds, what does not, and why.
+On Windows, the same with `py -m venv .venv` and `.venv\\Scripts\\` for `.venv/bin/`. On Linux pip's
+torch brings gigabytes for NVIDIA's GPUs; if you have none, install torch's CPU build of the version
+in `requirements.txt` first.
+
+The browser opens on the chapters. Begin with `01_kernel_regression`: run its cells from the top
+with Shift+Enter, replace each `raise NotImplementedError` with your own code, and run the
+`check(...)` cell below it. The check says what holds, what does not, and why.
+
+In VS Code, open this folder and choose `.venv` as the notebook's kernel.
 """
 
 PYPROJECT = """\
@@ -38,6 +45,7 @@ build-backend = "setuptools.build_meta"
 name = "attention-by-hand-student"
 version = "0.1.0"
 requires-python = ">=3.11"
+dependencies = [{dependencies}]
 
 [tool.setuptools]
 packages = ["autograder", "autograder.exercises", "autograder.expected"]
@@ -73,7 +81,8 @@ def bundle(root: Path, archive: Path | None = None) -> Path:
 
 def _contents(root: Path, notebooks: list[Path]) -> Iterator[tuple[str, bytes]]:
     yield "README.md", README.encode()
-    yield "pyproject.toml", PYPROJECT.encode()
+    # without versions: in Colab, a pin of torch would fetch gigabytes that are there already
+    yield "pyproject.toml", PYPROJECT.format(dependencies=str(list(_PACKAGES))[1:-1]).encode()
     yield "requirements.txt", _requirements(root).encode()
     yield "LICENSE", (root / "LICENSE").read_bytes()
     for path in notebooks:

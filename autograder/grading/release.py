@@ -26,6 +26,7 @@ from traitlets.config.loader import PyFileConfigLoader
 from autograder.exercises import exercises_of
 from autograder.grading import stubs
 from autograder.grading.bookindex import CHAPTER, Book, BookError, Directive, directive
+from autograder.grading.bundle import DOWNLOAD
 from autograder.grading.plain import Page
 
 KINDS = {"exercise", "check", "draw", "page-only", "hide-input", "question"}
@@ -135,6 +136,8 @@ def instructor_notebook(path: Path, book: Book | None = None) -> NotebookNode:
     missing = [name for name in declared if name not in checked]
     if missing:
         raise BookError(page.name, 1, f"no exercise and check for {', '.join(missing)}")
+    first = next((i for i, cell in enumerate(cells) if cell.cell_type == "code"), len(cells))
+    cells.insert(first, _guard(page.book))
     return _finish(cells)
 
 
@@ -171,6 +174,19 @@ Chapter {chapter} of *{name}*. The same text with its pictures: [{url}]({url})
     rest = cell.source[match.end() :]
     body = page.plain(rest, line + match[0].count("\n"))
     return [new_markdown_cell(head), *([new_markdown_cell(body)] if body else [])]
+
+
+def _guard(book: Book) -> NotebookNode:
+    """Says what to install where the notebook was opened alone, as in Colab."""
+    code = f"""\
+from importlib.util import find_spec
+
+if find_spec("autograder") is None:
+    raise ImportError(
+        "the checks are not installed. Run this in a cell of its own:"
+        " %pip install {book.base}/{DOWNLOAD}"
+    )"""
+    return new_code_cell(code, metadata={"tags": ["draw"]})  # grading needs no such word
 
 
 def _name(pattern: str, cell: NotebookNode, page: Page, line: int) -> str:
