@@ -21,6 +21,7 @@ import autograder
 import solutions
 from autograder.exercises.declaration import call
 from autograder.grading import sandbox, seccomp, warm
+from autograder.grading.judge import Cell, judge_cells
 from autograder.grading.sandbox import IsolationError, Limits, SandboxLost, Worker, WorkerDied
 from autograder.grading.student_side import STUDENT_SIDE, student_side
 from autograder.values import Array, Opaque
@@ -712,6 +713,87 @@ def test_a_lost_warm_process_is_no_fault_of_the_students():
             own.execute("1")
     with Worker(limits=SMALL) as own:
         assert value_of(own, "1 + 1") == "2"
+
+
+def kill(worker: Worker) -> None:
+    """Kill a sandbox's first process from outside, and wait until it is gone."""
+    worker.wait_until_up()
+    signal.pidfd_send_signal(worker._first.pidfd, signal.SIGKILL)
+    assert ends(worker)
+
+
+def ends(worker: Worker) -> bool:
+    poll = select.poll()
+    poll.register(worker._first.pidfd, select.POLLIN)
+    return bool(poll.poll(30_000))
+
+
+def test_a_sandbox_that_is_killed_from_outside_is_no_fault_of_the_students():
+    """Its second process may be the student's own doing, or the kernel's when memory runs out."""
+    with Worker(limits=SMALL) as own:
+        own.execute("1")
+        kill(own)
+        with pytest.raises(SandboxLost, match="killed"):
+            own.execute("1")
+
+
+def test_a_submission_goes_on_in_another_sandbox_when_its_own_is_killed(monkeypatch):
+    killed, execute = [], Worker.execute
+
+    def kills_the_first(worker: Worker, *arguments):
+        if not killed:
+            kill(worker)
+            killed.append(worker)
+        return execute(worker, *arguments)
+
+    monkeypatch.setattr(Worker, "execute", kills_the_first)
+    judged = judge_cells([Cell("x = 1"), Cell("print(x)")], [], {})
+    assert killed and judged.notes == [] and judged.outputs[1][0]["text"] == "1\n"
+
+
+def test_the_first_process_cannot_be_made_to_die_by_a_limit(worker):
+    for limit in ("RLIMIT_CPU", "RLIMIT_NOFILE"):
+        code = f"import resource\nresource.prlimit(1, resource.{limit}, (0, 0))"
+        assert errors(worker.execute(code)) in (["PermissionError"], ["ValueError"])
+    assert value_of(worker, "resource.prlimit(0, resource.RLIMIT_CORE)") == "(0, 0)"
+
+
+def test_a_turn_that_is_overdue_is_told_as_that():
+    with Worker(limits=SMALL):  # so that the warm process is up
+        pass
+    limits = dataclasses.replace(SMALL, total_seconds=1.0, start_seconds=1.0)
+    death = how_it_dies("while True: pass", limits, 60)
+    assert death.reason == "timeout"
+
+
+def test_a_warm_process_that_forks_no_more_is_replaced():
+    limits = dataclasses.replace(SMALL, start_seconds=1.0)
+    with Worker(limits=SMALL) as first:
+        first.execute("1")
+        warm_pid = the_warm_process(sandbox._family(first._warm.process.pid))
+        os.kill(warm_pid, signal.SIGSTOP)
+        with Worker(limits=limits) as second, pytest.raises(SandboxLost, match="did not start"):
+            second.execute("1")
+        assert ends(first)
+        with pytest.raises(SandboxLost):
+            first.execute("1")
+    with Worker(limits=SMALL) as third:
+        assert third._warm is not first._warm and value_of(third, "1 + 1") == "2"
+
+
+def test_what_the_probe_uses_was_taken_before_the_student_came():
+    with Worker(limits=SMALL) as own:
+        own.execute(
+            "import sys\n"
+            "for name in ('probe', 'records', 'values'):\n"
+            "    sys.modules['autograder.' + name] = None\n"
+            "def double(x): return 2 * x\n"
+            "def twice(x): return double(x)"
+        )
+        assert own.probe("double", call(21)).values == (42,)
+        blocks = {"double": "autograder.blocks:softmax"}
+        (record,) = own.probe_all("twice", [call(np.zeros(2))], 20, blocks)
+        assert list(record.values[0].data) == [0.5, 0.5]
 
 
 def test_a_judge_that_is_killed_takes_a_stopped_warm_process_with_it(tmp_path):

@@ -116,6 +116,7 @@ class _Warm:
 
     def __init__(self, isolation: str):
         self.isolation = isolation
+        self.proven = False  # whether a child of it was ever up
         self.said = tempfile.TemporaryFile()  # noqa: SIM115  (closed in close())
         self.lock = threading.Lock()
         self.control, control_end = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -161,6 +162,8 @@ class _Warm:
 
     def words(self) -> str:
         """What it and bubblewrap wrote on standard error."""
+        if self.said.closed:
+            return ""
         return os.pread(self.said.fileno(), 20_000, 0).decode("utf-8", "replace")
 
     def gone(self) -> bool:
@@ -225,6 +228,7 @@ class Worker:
         self.isolation, self.device = isolation, device
         self.landlock = False
         self._count, self._up, self._first = 0, False, _First()
+        self._alone = isolation != "none" and warm.NAMESPACES in layers
         self._watched = time.monotonic()
         self._folder: tempfile.TemporaryDirectory | None = None
         if isolation == "none":
@@ -313,23 +317,33 @@ class Worker:
         return self._read(lambda trees: _records(trees, len(runs)), reply.get("records"))
 
     def wait_until_up(self) -> None:
-        """Wait until the process can take a request. Raises `IsolationError`."""
+        """Wait until the process can take a request.
+
+        Raises `IsolationError`; but `SandboxLost`, to try again with another warm process, where
+        this one has started others before: the machine can isolate, it only did not get to it.
+        """
         if self._up:
             return
-        deadline = time.monotonic() + self.limits.start_seconds
+        deadline, lost = time.monotonic() + self.limits.start_seconds, False
         try:
             self._first = _First(*self._told(deadline))
             hello = self._receive(deadline)
             problem = hello.get("error")
         except TimeoutError:
-            problem = f"it took more than {self.limits.start_seconds:g} s"
+            problem, lost = f"it took more than {self.limits.start_seconds:g} s", True
         except (WorkerDied, SandboxLost, OSError) as death:
             problem = getattr(death, "detail", str(death))
+            lost = not isinstance(death, WorkerDied)
         if problem is not None:
             words = self._warm.words() if self._gone() else ""
             self.close()
+            if self._warm.proven and lost:
+                with _WARM_LOCK:
+                    self._warm.close()
+                raise SandboxLost(f"the sandbox did not start: {problem}")
             raise IsolationError(_why_not_up(words, str(problem)))
         self.landlock, self._up = hello.get("landlock") is True, True
+        self._warm.proven = True
 
     def _told(self, deadline: float) -> tuple[int, int]:
         """The child's process id, as seen from here, and a pidfd, from the warm process."""
@@ -433,7 +447,7 @@ class Worker:
         raise WorkerDied(reason, detail)
 
     def _post_mortem(self) -> tuple[str, str]:
-        """Why a pipe has closed. Raises `SandboxLost` if the warm process is the reason."""
+        """Why a pipe has closed. Raises `SandboxLost` if that was no doing of what runs inside."""
         self._report.settimeout(5)
         try:
             told = self._report.recv(warm.MESSAGE)
@@ -444,7 +458,13 @@ class Worker:
         if not told:
             self.close()
             raise SandboxLost("the warm process has ended")
-        status = json.loads(told)["status"]
+        end = json.loads(told)
+        status = end["status"]
+        if end["overdue"]:
+            return "timeout", "was not over when its time was"
+        if status == -signal.SIGKILL and self._alone:  # nobody inside can kill the first process
+            self.close()
+            raise SandboxLost("somebody outside has killed the sandbox")
         number = status - 128 if status > 128 else -status if status < 0 else 0
         if status == worker.MEMORY_EXIT:
             return "memory", f"used more than {self.limits.memory_mb} MB of memory"

@@ -47,6 +47,7 @@ REFUSED = {
 }  # fmt: skip
 _SOCKET, _SOCKETPAIR = (41, 198), (53, 199)
 _CLONE, _CLONE3, _MMAP, _IOCTL = (56, 220), (435, 435), (9, 222), (16, 29)
+_PRLIMIT = (302, 261)
 _LAST = 466  # the newest call in the headers that this table was made from (Linux 6.13)
 _ARCHITECTURES = {"x86_64": (0, 0xC000003E), "aarch64": (1, 0xC00000B7)}
 _X32 = 0x40000000  # x86-64's second set of numbers
@@ -106,6 +107,9 @@ def program(machine: str) -> list[tuple[int, int, int, int]]:
         (_AND, 0, 0, _SHARED_ANONYMOUS),
         (_IF_EQUAL, 0, 1, _SHARED_ANONYMOUS),
         refuse(errno.ENOMEM),
+    )
+    made += when(  # other processes' limits, such as the first one's: own ones are those of 0
+        _PRLIMIT, argument(0), (_IF_EQUAL, 1, 0, 0), refuse(errno.EPERM)
     )
     for request in _TERMINAL:
         made += when(_IOCTL, argument(1), (_IF_EQUAL, 0, 1, request), refuse(errno.EPERM))

@@ -81,12 +81,16 @@ def _prctl(option: int, value: int, more: int = 0) -> None:
 
 @dataclass
 class _Turn:
-    """A child: its first process, the socket to whoever asked for it, and when it has to end."""
+    """A child: its first process, the socket to whoever asked for it, and when it has to end.
+
+    One that is `killed` may take a while to end, with all that it started.
+    """
 
     pid: int
     pidfd: int
     report: socket.socket
     deadline: float
+    killed: bool = False
 
 
 class Warm:
@@ -106,25 +110,31 @@ class Warm:
             poll.register(self.control, select.POLLIN)
             for turn in self.turns.values():
                 poll.register(turn.pidfd, select.POLLIN)
-                poll.register(turn.report, 0)  # only whether it is closed
+                if not turn.killed:
+                    poll.register(turn.report, 0)  # only whether it is closed
             ready = {fd for fd, _ in poll.poll(self._until_next_deadline())}
             for turn in list(self.turns.values()):
                 if turn.pidfd in ready:
                     self._ended(turn)
+                elif turn.killed:
+                    continue
                 elif turn.report.fileno() in ready or time.monotonic() >= turn.deadline:
                     self._kill(turn)
             if self.control.fileno() in ready and not self._order():
                 return
 
     def _until_next_deadline(self) -> float | None:
-        if not self.turns:
+        deadlines = [turn.deadline for turn in self.turns.values() if not turn.killed]
+        if not deadlines:
             return None
-        first = min(turn.deadline for turn in self.turns.values())
+        first = min(deadlines)
         return max(0.0, 1000 * (first - time.monotonic())) + 1
 
     def _kill(self, turn: _Turn) -> None:
-        signal.pidfd_send_signal(turn.pidfd, signal.SIGKILL)
-        self._ended(turn)
+        """Kill a child, and wait for nothing: others want to be forked meanwhile."""
+        turn.killed = True
+        with suppress(ProcessLookupError):
+            signal.pidfd_send_signal(turn.pidfd, signal.SIGKILL)
 
     def _ended(self, turn: _Turn) -> None:
         """Bury a child that has ended or was killed, and tell how it ended."""
@@ -132,7 +142,8 @@ class Warm:
         _, status = os.waitpid(turn.pid, 0)
         os.close(turn.pidfd)
         with turn.report, suppress(OSError):  # perhaps nobody wants to know
-            turn.report.send(json.dumps({"status": os.waitstatus_to_exitcode(status)}).encode())
+            told = {"status": os.waitstatus_to_exitcode(status), "overdue": turn.killed}
+            turn.report.send(json.dumps(told).encode())
 
     def _order(self) -> bool:
         """Take an order and start its turn. Whether there was one."""

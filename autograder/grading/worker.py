@@ -210,6 +210,23 @@ class Session:
     """The shell, and what can be asked of it."""
 
     def __init__(self, output_bytes: int):
+        from autograder.probe import materialise, probe
+        from autograder.records import record_from, record_tree, run_from
+        from autograder.values import Recipe, encode
+
+        def run(answer: Any, tree: Any, device: str) -> dict[str, Any]:
+            record = record_tree(probe(answer, run_from(tree), device))
+            encode(record)
+            return record
+
+        def unreadable(error: BaseException) -> dict[str, Any]:
+            raised = [[type(error).__name__], "its result cannot be read", "", "call"]
+            empty = {"values": (), "gradients": {}, "changed": {}, "side_effects": []}
+            return record_tree(record_from(empty | {"raised": raised}))
+
+        # As they are now, before an answer could put something else in their modules' place.
+        self.run, self.unreadable = run, unreadable
+        self.block = lambda name, device: materialise(Recipe(name), device)
         self.recorder = Recorder(output_bytes)
         self.shell = make_shell(self.recorder)
         self.streams = Stream(self.recorder, "stdout"), Stream(self.recorder, "stderr")
@@ -235,36 +252,25 @@ class Session:
         return {"outputs": np.frombuffer(self.recorder.finished(), np.uint8)}
 
     def probe(self, request: Mapping[str, Any]) -> dict[str, Any]:
-        from autograder.probe import probe
-        from autograder.records import record_from, record_tree, run_from
-        from autograder.values import encode
-
         if request["name"] not in self.shell.user_ns:
             return {"records": None}
         answer, trees = self.shell.user_ns[request["name"]], []
         with self.standing_in(request["instead"], request["device"]):
             for tree in request["runs"]:
                 try:
-                    record = record_tree(probe(answer, run_from(tree), request["device"]))
-                    encode(record)
+                    trees.append(self.run(answer, tree, request["device"]))
                 except MemoryError:
                     raise
                 except BaseException as error:  # noqa: BLE001  (it resists being read)
-                    raised = [[type(error).__name__], "its result cannot be read", "", "call"]
-                    empty = {"values": (), "gradients": {}, "changed": {}, "side_effects": []}
-                    record = record_tree(record_from(empty | {"raised": raised}))
-                trees.append(record)
+                    trees.append(self.unreadable(error))
         return {"records": trees}
 
     @contextmanager
     def standing_in(self, instead: Mapping[str, str], device: str) -> Iterator[None]:
         """Put the course's own blocks in the place of some of the student's names for a while."""
-        from autograder.probe import materialise
-        from autograder.values import Recipe
-
         names, missing = self.shell.user_ns, object()
         before = {name: names.get(name, missing) for name in instead}
-        names.update({name: materialise(Recipe(of), device) for name, of in instead.items()})
+        names.update({name: self.block(of, device) for name, of in instead.items()})
         try:
             yield
         finally:
@@ -279,7 +285,10 @@ def say(replies: int, tree: Mapping[str, Any]) -> None:
     """Send one message."""
     from autograder.values import encode
 
-    message = encode(tree)
+    write(replies, encode(tree))
+
+
+def write(replies: int, message: bytes) -> None:
     view = memoryview(FRAME.pack(len(message)) + message)
     while view:
         view = view[os.write(replies, view) :]
@@ -287,7 +296,7 @@ def say(replies: int, tree: Mapping[str, Any]) -> None:
 
 def serve(session: Session, requests: int, replies: int, hello: Mapping[str, Any]) -> None:
     """Say `hello`, then answer requests until the judge closes the door. Does not return."""
-    from autograder.values import decode
+    from autograder.values import decode, encode
 
     own = os.getpid()
 
@@ -308,6 +317,6 @@ def serve(session: Session, requests: int, replies: int, hello: Mapping[str, Any
             answer = {"id": request["id"]} | session.answer(request)
             if os.getpid() != own:
                 os._exit(0)  # a child that the student's code forked and did not end
-            say(replies, answer)
+            write(replies, encode(answer))
         except MemoryError:
             os._exit(MEMORY_EXIT)
