@@ -74,6 +74,17 @@ def quick(job: Job) -> Outcome:
     return Outcome((nbformat.writes(notebook) + "\n").encode(), "here")
 
 
+def stuck(job: str) -> str:
+    """Stands in for a judge that hangs itself at some jobs: busy, asleep, stopped."""
+    while job == "busy":
+        pass
+    if job == "stopped":
+        os.kill(os.getpid(), signal.SIGSTOP)
+    while job == "asleep":
+        signal.pause()
+    return job.upper()
+
+
 def inline(source: schedulers.Source, judge: schedulers.Judge, jobs: int) -> schedulers.Results:
     """Stands in for the processes that judge: judges in this one."""
     supply = _Supply(source)

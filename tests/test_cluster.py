@@ -10,12 +10,13 @@ from io import StringIO
 from pathlib import Path
 
 import pytest
-from faults import SECRET, hand_in, outcome_of, quick, tiny_release
+from faults import SECRET, hand_in, outcome_of, quick, stuck, tiny_release
 from servers import Cluster
 from test_restart import DESERVED, LEAVES, RIGHT, alive, family
 
 from autograder.grading import classroom, progress, schedulers
 from autograder.grading.classroom import GRADED, Row
+from autograder.grading.sandbox import Limits
 from autograder.grading.schedulers import ClusterLost, JudgeDied, cluster
 from autograder.grading.work import Job, Options, OtherVersion, judge_job
 
@@ -117,6 +118,21 @@ def test_an_iterator_that_has_nothing_just_now_is_asked_again():
     assert supply.take() == ("a", 1, 1)
     assert supply.take() is None and not supply.over
     assert supply.take() is None and supply.over
+
+
+def test_a_judge_that_never_comes_back_is_cut_off_and_costs_the_others_nothing():
+    assert list(schedulers.local(iter([("a", "right")]), stuck, 1)) == [("a", "RIGHT")]
+    jobs = [(name, name) for name in ("busy", "right", "asleep", "stopped", "left")]
+    told = dict(schedulers.local(iter(jobs), stuck, 2, patience=4.0))
+    assert told.keys() == dict(jobs).keys()
+    assert (told["right"], told["left"]) == ("RIGHT", "LEFT")
+    for name in ("busy", "asleep", "stopped"):
+        assert isinstance(told[name], JudgeDied) and "without an answer" in str(told[name])
+
+
+def test_a_judge_has_more_time_than_its_submission():
+    limits = Limits()
+    assert limits.total_seconds + limits.start_seconds < schedulers.PATIENCE
 
 
 # --- progress -------------------------------------------------------------------------------------

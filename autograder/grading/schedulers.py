@@ -21,7 +21,7 @@ from multiprocessing import get_context, parent_process
 from multiprocessing.connection import Connection, wait
 from typing import Any, TypeVar
 
-from autograder.grading.sandbox import IsolationError
+from autograder.grading.sandbox import IsolationError, Limits
 from autograder.grading.work import Job, OtherVersion, Outcome
 
 Key = TypeVar("Key")
@@ -31,13 +31,15 @@ Judge = Callable[[Job], Outcome]
 
 TRIES = 2
 FATAL = (IsolationError, OtherVersion)  # it would be the same with every other submission
+# A judge sees to its submission's limits; one that does not come back long after them hangs itself.
+PATIENCE = Limits.total_seconds + Limits.start_seconds + 600.0
 _LOOK_AGAIN = 0.2  # seconds until an iterator that had nothing is asked again
 _PARENT_DEATH = 1  # PR_SET_PDEATHSIG
 _ENDED = object()
 
 
 class JudgeDied(RuntimeError):
-    """The process that judged a submission has died, twice."""
+    """The process that judged a submission has died, or never came back, twice."""
 
 
 class ClusterLost(RuntimeError):
@@ -94,16 +96,20 @@ class _Hand:
     process: Any
     pipe: Connection
     at: tuple[Any, Job, int] | None = None
+    until: float = 0.0  # when it has to be back
 
 
-def local(source: Source, judge: Judge, jobs: int) -> Results:
-    """Judge with `jobs` processes of this machine."""
+def local(source: Source, judge: Judge, jobs: int, patience: float = PATIENCE) -> Results:
+    """Judge with `jobs` processes of this machine.
+
+    One that is not back after `patience` seconds is killed, and counts as dead.
+    """
     context = get_context("forkserver")
     context.set_forkserver_preload([__name__, "torch"])  # imported once, for every process
     supply, hands = _Supply(source), list[_Hand]()
     try:
         while True:
-            _hand_out(supply, hands, judge, jobs, context)
+            _hand_out(supply, hands, judge, jobs, patience, context)
             busy = {hand.pipe: hand for hand in hands if hand.at is not None}
             if not busy:
                 if supply.over:
@@ -111,16 +117,24 @@ def local(source: Source, judge: Judge, jobs: int) -> Results:
                 time.sleep(_LOOK_AGAIN)
                 continue
             spare = len(busy) < jobs and not supply.over
-            for pipe in wait(list(busy), _LOOK_AGAIN if spare else None):
+            left = max(0.0, min(hand.until for hand in busy.values()) - time.monotonic())
+            ready = wait(list(busy), min(_LOOK_AGAIN, left) if spare else left)
+            late = [pipe for pipe in busy if busy[pipe].until <= time.monotonic()]
+            for pipe in dict.fromkeys([*ready, *late]):
                 hand = busy[pipe]
                 task, hand.at = hand.at, None
                 try:
+                    if pipe not in ready:
+                        hand.process.kill()
+                        raise TimeoutError
                     answer = pipe.recv()
-                except (EOFError, OSError):
+                except (EOFError, OSError) as error:
                     hands.remove(hand)
                     _dismiss(hand)
-                    code = hand.process.exitcode
-                    answer = JudgeDied(f"the process that judges has died twice (status {code})")
+                    code = f"status {hand.process.exitcode}"
+                    if isinstance(error, TimeoutError):
+                        code = f"killed after {patience:g} s without an answer"
+                    answer = JudgeDied(f"the process that judges has died twice ({code})")
                 if supply.settle(task, answer):
                     yield task[0], answer
     finally:
@@ -130,7 +144,9 @@ def local(source: Source, judge: Judge, jobs: int) -> Results:
             _dismiss(hand)
 
 
-def _hand_out(supply: _Supply, hands: list[_Hand], judge: Judge, jobs: int, context: Any) -> None:
+def _hand_out(
+    supply: _Supply, hands: list[_Hand], judge: Judge, jobs: int, patience: float, context: Any
+) -> None:
     """Give a job to everybody who is free; start a process if all are at work and one may be."""
     while sum(hand.at is not None for hand in hands) < jobs:
         task = supply.take()
@@ -146,7 +162,7 @@ def _hand_out(supply: _Supply, hands: list[_Hand], judge: Judge, jobs: int, cont
                 hands.append(hand := _Hand(process, ours))
             try:
                 hand.pipe.send(task[1])
-                hand.at = task
+                hand.at, hand.until = task, time.monotonic() + patience
                 break
             except OSError:
                 hands.remove(hand)
