@@ -16,6 +16,7 @@ import struct
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -119,6 +120,15 @@ def as_array(value: Any) -> Array | None:
         return Array(data, "torch", dtype, base.device.__get__(value).type)
 
 
+@lru_cache(maxsize=1024)
+def _npy_head(dtype: str, shape: tuple[int, ...]) -> bytes:
+    """How a `.npy` file of plain numbers begins."""
+    buffer = io.BytesIO()
+    head = {"descr": dtype, "fortran_order": False, "shape": shape}
+    np.lib.format.write_array_header_1_0(buffer, head)
+    return buffer.getvalue()
+
+
 class _Encoder:
     def __init__(self) -> None:
         self.blobs: list[bytes] = []
@@ -160,9 +170,8 @@ class _Encoder:
         if max(self.size + array.data.nbytes, extent) > MAX_BYTES:
             shape = tuple(array.data.shape)
             return {"t": "opaque", "name": f"an array of shape {shape}, too large to judge"}
-        buffer = io.BytesIO()
-        np.lib.format.write_array(buffer, np.ascontiguousarray(array.data), allow_pickle=False)
-        blob = buffer.getvalue()
+        data = np.ascontiguousarray(array.data)
+        blob = _npy_head(data.dtype.str, data.shape) + data.tobytes()
         index = self.known.setdefault(blob, len(self.blobs))
         if index == len(self.blobs):
             self.blobs.append(blob)

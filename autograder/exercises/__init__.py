@@ -1,11 +1,13 @@
 """What is asked, chapter by chapter; no answers."""
 
+from functools import cache
 from importlib import import_module
 from importlib.resources import files
 
 from autograder.exercises.declaration import Exercise
 
 
+@cache
 def chapters() -> tuple[str, ...]:
     """The slugs of the chapters that have exercises, in the book's order."""
     return tuple(slug for slug in CHAPTERS if files(__package__).joinpath(f"{slug}.py").is_file())

@@ -333,7 +333,7 @@ def _judge(
 ) -> Verdict:
     if fate is not None and fate.died:
         return withheld(exercise, fate.verdict, fate.note)
-    runs = exercise.runs(seed)
+    runs = _runs(slug, exercise.name, seed)
     try:
         flat = session.probe(exercise.name, [run for row in runs for run in row], instead)
     except WorkerDied as death:
@@ -383,8 +383,7 @@ class _Task:
     def __init__(self, slug: str, name: str, seed: bytes, device: str):
         from autograder.grading.reference import expected, known_mistakes
 
-        exercise = next(e for e in exercises_of(slug) if e.name == name)
-        self.runs = exercise.runs(seed)
+        self.runs = _runs(slug, name, seed)
         self.expected = expected(slug, name, self.runs, device)
         self._known: list[Mistake] = []
         self._rest = known_mistakes(slug, name, self.runs, device)
@@ -395,6 +394,12 @@ class _Task:
         for mistake in self._rest:
             self._known.append(mistake)
             yield mistake
+
+
+@lru_cache(maxsize=64)
+def _runs(slug: str, name: str, seed: bytes) -> list[list[Run]]:
+    exercise = next(e for e in exercises_of(slug) if e.name == name)
+    return exercise.runs(seed)
 
 
 @lru_cache(maxsize=64)

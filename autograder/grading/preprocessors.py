@@ -412,9 +412,16 @@ def _cleaner() -> bleach.Cleaner:
 def clean_html(element: Any) -> str:
     """HTML without scripts, forms, frames, ids, foreign styles and remote pictures."""
     text = element.decode("utf-8", "replace") if isinstance(element, bytes) else str(element)
+    return (_cleaned_once if len(text) <= MAX_MARKDOWN else _cleaned)(text)
+
+
+def _cleaned(text: str) -> str:
     if text.count("<") > MAX_TAGS:  # cleaning takes the square of what is nested
         return f"<pre>{html.escape(text)}</pre>"
     return _cleaner().clean(text)
+
+
+_cleaned_once = lru_cache(maxsize=512)(_cleaned)  # right answers have the same table
 
 
 @lru_cache(maxsize=512)  # most of it is the release's, the same for all students

@@ -136,7 +136,7 @@ def rebuild(release: NotebookNode, submitted: Mapping[str, Any]) -> tuple[Notebo
     slots = [Slot(None), *(Slot(cell) for cell in release.cells)]
     _match(slots, cells, notes)
     _place(slots, cells, notes)
-    notebook = deepcopy(release)
+    notebook = NotebookNode({**release, "metadata": deepcopy(release.metadata)})
     notebook.cells = list(_assemble(slots, notes))
     _number(notebook, {cell.get("id") for cell in release.cells})
     return notebook, list(dict.fromkeys(notes))

@@ -109,7 +109,7 @@ def _version(slugs: tuple[str, ...]) -> str:
 
 def judge_job(job: Job) -> Outcome:
     """Judge a submission. Raises `IsolationError`, `OtherVersion`."""
-    release = nbformat.v4.reads(job.release.decode())
+    release = _release(job.release)
     if job.version not in (None, version_of(slug for slug, _ in exercises_in(release))):
         raise OtherVersion(f"{socket.gethostname()} has another version of the course")
     try:
@@ -119,9 +119,14 @@ def judge_job(job: Job) -> Outcome:
         notebook = _unusable(release, str(error))
     else:
         _judge(notebook, job, [*notes, *more])
-    for limit in (LimitOutput(), CheckCellMetadata()):
-        notebook, _ = limit.preprocess(notebook, {})
+    notebook, _ = LimitOutput().preprocess(notebook, {})
     return Outcome((nbformat.writes(notebook) + "\n").encode(), socket.gethostname())
+
+
+@lru_cache(maxsize=8)
+def _release(data: bytes) -> NotebookNode:
+    """A released notebook, not to be changed; its metadata, which a rebuilt one has, is checked."""
+    return CheckCellMetadata().preprocess(nbformat.v4.reads(data.decode()), {})[0]
 
 
 def _judge(notebook: NotebookNode, job: Job, notes: list[str]) -> None:
