@@ -45,7 +45,7 @@ def small_release() -> NotebookNode:
     made = nbformat.reads(nbformat.writes(WHOLE), as_version=4)
     question = next(c for c in made.cells if c.cell_type == "markdown" and mark(c).get("solution"))
     names = {"softmax", "gaussian_scores", *FULL, mark(question)["grade_id"]}
-    first = next(c for c in made.cells if c.cell_type == "code" and "import" in c.source)
+    first = next(c for c in made.cells if "\nimport numpy as np\n" in c.source)
     made.cells = [c for c in made.cells if c is first or mark(c).get("grade_id") in names]
     return made
 
