@@ -1,8 +1,10 @@
 """`check` tells a student what is wrong, whatever the student passes, and never falls over."""
 
+import importlib
 import runpy
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import nbformat
@@ -244,3 +246,29 @@ def test_while_the_main_aspect_fails_only_its_own_hint_is_shown():
     shown = " ".join(table_text(verdict).split())
     assert failed[0].title == verdict.aspects[0].title and failed[0].hint in shown
     assert not [a.title for a in failed[1:] if a.hint in shown]
+
+
+FORBIDDEN = "MultiHeadAttention"
+
+
+def test_a_ready_made_answer_is_told_that_its_points_would_be_withheld():
+    book = _run(
+        "from autograder import check\nfrom autograder.blocks import MultiHeadAttention as Base",
+        f"%matplotlib inline\nclass {FORBIDDEN}(Base): pass",
+        f"check({FORBIDDEN})",
+        "from solutions.kernel_regression import softmax\ncheck(softmax)",
+    )
+    shown = [o["data"]["text/html"] for cell in book.cells for o in cell.outputs if "data" in o]
+    assert len(shown) == 2
+    assert f"It uses autograder.blocks.{FORBIDDEN}" in shown[0] and "withheld" in shown[0]
+    assert "It uses" not in shown[1]
+
+
+def test_outside_a_notebook_the_answers_file_is_read(tmp_path, monkeypatch, capsys):
+    (tmp_path / "own_blocks.py").write_text(
+        f"from autograder import blocks\n\nclass {FORBIDDEN}(blocks.{FORBIDDEN}):\n    pass\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    with suppress(AssertionError):
+        check(importlib.import_module("own_blocks").MultiHeadAttention)
+    assert "a person has looked at it" in " ".join(capsys.readouterr().out.split())
