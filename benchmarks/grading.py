@@ -8,10 +8,11 @@ loops are left out, for stock nbgrader would wait for them. Stock nbgrader is as
 `Execute`, one kernel per submission, no sandbox, no feedback. `autograder grade` has its isolation
 on and writes feedback, too.
 
-The floor is a third run: the same cells, drawings left out, one submission after another in one
-warm interpreter that does nothing else. Overhead is what `autograder grade` takes of the machine
-(wall clock times jobs) per submission, less that. CPU seconds are those of all processes; memory is
-the largest resident set of one process of each kind, shared pages included.
+The floor is a third run: the same cells (no drawings, nothing that the submission does not need),
+one submission after another in one warm interpreter that does nothing else. Overhead is what
+`autograder grade` takes of the machine (wall clock times jobs) per submission, less that. CPU
+seconds are those of all processes; memory is the largest resident set of one process of each kind,
+shared pages included.
 """
 
 import argparse
@@ -30,11 +31,13 @@ from pathlib import Path
 
 import nbformat
 from nbformat import NotebookNode
+from nbgrader.utils import is_solution
 from rich.console import Console
 from rich.progress import Progress
 
 from autograder.exercises import exercises_of
 from autograder.grading import stubs
+from autograder.grading.needs import needless
 
 ROOT = Path(__file__).resolve().parents[1]
 SLUG = "masking"
@@ -222,11 +225,18 @@ def floor() -> tuple[float, float]:
     spent = {False: 0.0, True: 0.0}
     kinds = [wrong for wrong in KINDS if "os._exit" not in str(wrong)]
     for wrong in [{}, *kinds]:  # the first one warms up
-        cells = [c for c in submission(release, wrong).cells if c.cell_type == "code"]
+        cells = [
+            c
+            for c in submission(release, wrong).cells
+            if c.cell_type == "code" and "draw" not in c.metadata.get("tags", ())
+        ]
+        answers = [c for c in cells if not c.metadata.get("nbgrader", {}).get("locked")]
+        idle = needless([(c.source, not is_solution(c)) for c in answers])
+        idle = {id(answers[number]) for number in idle}
         session.shell.reset(new_session=False)
         for cell in cells:
             mark = cell.metadata.get("nbgrader", {})
-            if "draw" in cell.metadata.get("tags", ()):
+            if id(cell) in idle:
                 continue
             session.recorder.limit = 4 << 20
             session.recorder.begin()
