@@ -15,6 +15,7 @@ import pytest
 import solutions.kernel_regression as right
 from autograder.exercises import exercises_of, find_exercise
 from autograder.grading.judge import (
+    MAX_SOURCE,
     Cell,
     Unusable,
     defined_names,
@@ -23,7 +24,7 @@ from autograder.grading.judge import (
     seed_for,
 )
 from autograder.grading.sandbox import Limits
-from autograder.verdict import Verdict
+from autograder.verdict import POLICY, Verdict
 
 REFERENCE = Path(right.__file__)
 QUICK = Limits(cell_seconds=20.0, probe_seconds=10.0, memory_mb=1024)
@@ -559,3 +560,19 @@ def test_no_student_code_runs_on_the_trusted_side(tmp_path):
     before = threading.active_count()
     verdicts("import threading, time\nthreading.Thread(target=time.sleep, args=(60,)).start()")
     assert threading.active_count() == before
+
+
+TAKEN = (
+    "from autograder import blocks\ndef softmax(scores, axis=-1): return blocks.softmax(scores)\n"
+)
+UNREADABLE = {"too deep": "x = " + "-" * 5000 + "1", "too long": "# " + "x" * MAX_SOURCE}
+
+
+@pytest.mark.parametrize("rest", UNREADABLE.values(), ids=UNREADABLE.keys())
+def test_a_cell_that_runs_but_cannot_be_read_is_one_for_a_person(rest):
+    cells = [Cell("import sys\nsys.setrecursionlimit(10**6)"), Cell(TAKEN + rest)]
+    judged = judge_cells(cells, [find_exercise("softmax")], {"softmax": b"a seed"})
+    verdict = judged.verdicts["softmax"]
+    assert not any(output["output_type"] == "error" for output in judged.outputs.get(1, []))
+    assert (verdict.verdict, verdict.score) == (POLICY, 0)
+    assert "more than can be read" in verdict.note

@@ -31,7 +31,7 @@ from autograder.grading.sandbox import (
     WorkerDied,
     clean,
 )
-from autograder.policy import Code, told
+from autograder.policy import TANGLED, Code, Use, told
 from autograder.probe import undisturbed
 from autograder.verdict import (
     CORRECT,
@@ -190,9 +190,15 @@ def _came_to_grief(fate: _Fate | None) -> bool:
 
 
 def _read_into(code: Code, source: str) -> None:
-    """Add a cell to what is known of a submission's code; one that cannot run adds nothing."""
+    """Add a cell to what is known of a submission's code; one that cannot run adds nothing.
+
+    One that we cannot read may run all the same, where the submission has raised Python's limits.
+    """
     try:
         tree = parse(source)
+    except _TooMuch:
+        code.tampering.append(Use(TANGLED, 1, code.cells))
+        tree, source = parse(""), ""
     except SyntaxError:
         tree, source = parse(""), ""
     code.add(tree, source)
@@ -422,6 +428,10 @@ _DEFINITION = re.compile(
 )
 
 
+class _TooMuch(SyntaxError):
+    """It may be Python, but it is longer or deeper than we read."""
+
+
 def parse(source: str) -> ast.Module:
     """The syntax tree of a cell, lines that are IPython's counted as empty; not to be changed.
 
@@ -432,14 +442,14 @@ def parse(source: str) -> ast.Module:
 
 def _parse(source: str) -> ast.Module:
     if len(source) > MAX_SOURCE:
-        raise SyntaxError(f"more than {MAX_SOURCE} characters of code")
+        raise _TooMuch(f"more than {MAX_SOURCE} characters of code")
     try:
         try:
             return ast.parse(source)
         except SyntaxError:
             return ast.parse(_MAGIC.sub(r"\1pass", source))
     except (ValueError, RecursionError, MemoryError) as error:
-        raise SyntaxError(f"too deep or not a text ({type(error).__name__})") from None
+        raise _TooMuch(f"too deep or not a text ({type(error).__name__})") from None
 
 
 _parse_once = lru_cache(maxsize=512)(_parse)  # most cells of a class are the release's
