@@ -135,16 +135,18 @@ PADDING_MASK = Exercise(
 
 
 def _causal_square(draw: Draw) -> Sequence[Run]:
-    return [call(5), call(n_q=draw.integer(6, 8)), call(1), call(4, 4)]
+    n = draw.integer(6, 25)
+    return [call(5), call(n_q=draw.integer(6, 40)), call(1), call(n, n)]
 
 
 def _causal_chunk(draw: Draw) -> Sequence[Run]:
-    n_q = draw.integer(2, 3)
-    return [call(n_q, n_q + draw.integer(2, 4)), call(1, 6), call(n_q=4, n_k=5)]
+    n_q = draw.integer(2, 9)
+    return [call(n_q, n_q + draw.integer(2, 20)), call(1, 6), call(n_q=4, n_k=5)]
 
 
 def _causal_long(draw: Draw) -> Sequence[Run]:
-    return [call(5, draw.integer(2, 3)), call(4, 1)]
+    n_k = draw.integer(2, 9)
+    return [call(n_k + draw.integer(2, 20), n_k), call(4, 1)]
 
 
 def _causal_nowhere(_: Draw) -> Sequence[Run]:

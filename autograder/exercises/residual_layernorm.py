@@ -580,18 +580,20 @@ def _found(
     points: float,
     hint: str,
     runs: Runs,
-    problem: Callable[[Any], str | None],
+    problem: Callable[..., str | None],
     *,
+    asked: Callable[[Run], tuple] = lambda run: (),
     only_if_right: bool = False,
 ) -> Aspect:
     """`problem` says what is wrong with what a function of this file found in the last step, which
-    is a line if it found nothing; a run without such a step compares with the reference."""
+    is a line if it found nothing; a run without such a step compares with the reference. What
+    `asked` takes out of the run is handed to `problem`, too."""
 
     def judge(trial: Trial) -> Finding:
         value = trial.record.value
         if trial.run.steps[-1].method != APPLY:
             return compare(value, trial.expected.value)
-        line = value if isinstance(value, str) else problem(value)
+        line = value if isinstance(value, str) else problem(value, *asked(trial.run))
         return Finding(False, line) if line else Finding(True)
 
     return Aspect(title, points, hint, runs, each(judge), only_if_right)
@@ -1048,8 +1050,9 @@ RESIDUAL = Exercise(
 # --- DropPath -----------------------------------------------------------------------------------
 
 
-def drop_path_pattern(module: Any, x: Any, calls: int) -> Any:
-    """`pattern` of what x is multiplied by, and whether the gradient is multiplied by the same."""
+def drop_path_pattern(module: Any, x: Any, calls: int, p: float) -> Any:
+    """`pattern` of what x is multiplied by, its share p or 1 − p if it is near one of them; whether
+    the gradient is multiplied by the same; and what becomes of x where it is kept."""
     import torch
 
     x = x.clone().requires_grad_()
@@ -1062,57 +1065,84 @@ def drop_path_pattern(module: Any, x: Any, calls: int) -> Any:
             return "no gradient reaches x"
         (grad,) = torch.autograd.grad(y.sum(), x)
         followed &= torch.allclose(grad * x, y)
-    return pattern((torch.stack(outputs) / x).detach()), followed
+    x, made = x.detach(), torch.stack(outputs).detach()
+    share, scale, varies = pattern(made / x)
+    dropped = (made == 0).double().mean().item()
+    near = min(p, 1 - p, key=lambda chance: abs(chance - dropped))
+    share = near if abs(near - dropped) <= 0.125 else share
+    kept = made.amax(0)  # x is positive
+    kept = torch.where(kept == 0, (made / x).max() * x, kept)  # a sample that no call has kept
+    return (share, scale, varies), followed, kept
+
+
+def _chances(draw: Draw) -> list[float]:
+    """Two chances to be dropped, a small one and a large one, far from each other's complement."""
+    return [draw.number(0.2, 0.35), draw.number(0.65, 0.75)]
+
+
+def _dropped_path(run: Run, p: float, x: Array, draw: Draw, mode: str = "train") -> Run:
+    seed = draw.integer(0, 10**6)
+    return _profiled(run, "drop_path_pattern", x, 128, p, mode=mode, seed=seed)
 
 
 def _dropped_paths(draw: Draw, mode: str = "train") -> Sequence[Run]:
+    small, large = _chances(draw)
     x = tensor(draw.uniform(1.0, 2.0, 8, 2, 3), "float32")
-    args = ("drop_path_pattern", x, 128)
-    runs = [module(_P), module(p=_P)]
-    return [_profiled(run, *args, mode=mode, seed=draw.integer(0, 10**6)) for run in runs]
+    return [
+        _dropped_path(module(small), small, x, draw, mode),
+        _dropped_path(module(p=large), large, x, draw, mode),
+    ]
 
 
-def _path_whole(found: Any) -> str | None:
-    (share, scale, varies), _ = found
+def _path_asked(run: Run) -> tuple[np.ndarray, float]:
+    """x and p of a run."""
+    *_, x, _, p = run.steps[-1].args
+    return plain(x), p
+
+
+def _path_whole(found: Any, x: np.ndarray, p: float) -> str | None:
+    (share, scale, varies), _, kept = found
     if share in (0.0, 1.0):
         fate = "nothing" if share == 0.0 else "everything"
-        return f"in training mode with p = {_P}, {fate} is dropped"
+        return f"in training mode with p = {p}, {fate} is dropped"
     if varies[2] or varies[3]:
         return "parts of a sample are dropped, and other parts of it are kept"
-    return "samples are not dropped or kept as they are" if scale == "different numbers" else None
+    factors = plain(kept) / x
+    if scale == "different numbers" or np.ptp(factors) > 1e-3:
+        return "samples are not dropped or kept as they are"
+    return None
 
 
-def _path_share(found: Any) -> str | None:
+def _path_share(found: Any, _: np.ndarray, p: float) -> str | None:
     share = found[0][0]
-    return None if share == _P else f"about {share:.0%} are dropped; {_P:.0%} are asked"
+    return None if share == p else f"about {share:.0%} are dropped; {p:.0%} are asked"
 
 
-def _path_scale(found: Any) -> str | None:
-    scale, wanted = found[0][1], f"{1 / (1 - _P):.3f}"
+def _path_scale(found: Any, _: np.ndarray, p: float) -> str | None:
+    scale, wanted = found[0][1], f"{1 / (1 - p):.3f}"
     if scale == wanted:
         return None
-    return f"what is kept is multiplied by {scale}; 1 / (1 − {_P}) = {wanted} is asked"
+    return f"what is kept is multiplied by {scale}; 1 / (1 − {p}) = {wanted} is asked"
 
 
-def _path_apart(found: Any) -> str | None:
+def _path_apart(found: Any, *_: Any) -> str | None:
     calls, samples = found[0][2][:2]
     if not calls:
         return "every call drops the same samples"
     return None if samples else "all samples of a batch are dropped or kept together"
 
 
-def _path_gradient(found: Any) -> str | None:
+def _path_gradient(found: Any, *_: Any) -> str | None:
     return None if found[1] else "the gradient is not multiplied by what x is multiplied by"
 
 
-def _path_all(found: Any) -> str | None:
-    (share, scale, varies), followed = found
-    if any(varies[2:]):
+def _path_all(found: Any, x: np.ndarray, p: float) -> str | None:
+    if any(found[0][2][2:]):
         return "parts of a sample are dropped, and other parts of it are kept"
-    return _path_share(found) or _path_scale(found) or _path_apart(found)
+    return _path_share(found, x, p) or _path_scale(found, x, p) or _path_apart(found)
 
 
-def _path_kept(found: Any) -> str | None:
+def _path_kept(found: Any, *_: Any) -> str | None:
     share, scale, _ = found[0]
     if share > 0.0:
         return "in eval mode, something is dropped"
@@ -1142,8 +1172,8 @@ def _path_shapes(draw: Draw) -> Sequence[Run]:
     runs = []
     for shape in ((8,), (8, 3), (8, 2, 1, 2)):
         x = tensor(draw.uniform(1.0, 2.0, *shape), "float32")
-        args = ("drop_path_pattern", x, 128)
-        runs.append(_profiled(module(_P), *args, seed=draw.integer(0, 10**6)))
+        p, _ = _chances(draw)
+        runs.append(_dropped_path(module(p), p, x, draw))
     return runs
 
 
@@ -1164,6 +1194,7 @@ DROP_PATH = Exercise(
             "One draw per sample: a tensor of shape (B, 1, …, 1) broadcasts over the rest.",
             _dropped_paths,
             _path_whole,
+            asked=_path_asked,
         ),
         _found(
             "a share p of them is dropped",
@@ -1171,6 +1202,7 @@ DROP_PATH = Exercise(
             "p is the chance to be dropped, not the chance to be kept.",
             _dropped_paths,
             _path_share,
+            asked=_path_asked,
             only_if_right=True,
         ),
         _found(
@@ -1179,6 +1211,7 @@ DROP_PATH = Exercise(
             "So that the average over many draws is x again, in training as in use.",
             _dropped_paths,
             _path_scale,
+            asked=_path_asked,
             only_if_right=True,
         ),
         _found(
@@ -1187,6 +1220,7 @@ DROP_PATH = Exercise(
             "The samples of a batch do not share their fate, nor do two calls.",
             _dropped_paths,
             _path_apart,
+            asked=_path_asked,
             only_if_right=True,
         ),
         _found(
@@ -1195,6 +1229,7 @@ DROP_PATH = Exercise(
             "As many ones after B as x has further axes: x.dim() − 1.",
             _path_shapes,
             _path_all,
+            asked=_path_asked,
         ),
         _found(
             "as it is in eval mode",
@@ -1202,6 +1237,7 @@ DROP_PATH = Exercise(
             "Look at self.training: in eval mode x comes back as it is, not scaled either.",
             _path_evaluated,
             _path_kept,
+            asked=_path_asked,
             only_if_right=True,
         ),
         replace(
@@ -1216,6 +1252,7 @@ DROP_PATH = Exercise(
             "Multiply x by the draws; the gradient then follows by itself.",
             _dropped_paths,
             _path_gradient,
+            asked=_path_asked,
             only_if_right=True,
         ),
         dtypes_kept(0.05, "float64 in, float64 out, in training, too.", _path_double),
