@@ -58,7 +58,8 @@ class MultiHeadAttention(nn.Module):
         weights alone. Raises `TypeError` for a mask that is not boolean.
         """
         inputs = (self.W_q(query), self.W_k(key), self.W_v(value))
-        q, k, v = (torch.stack(x.chunk(self.num_heads, dim=-1), dim=-3) for x in inputs)
+        # With features before tokens, heads are neighbours: cut apart and joined without a copy.
+        q, k, v = (x.mT.unflatten(-2, (self.num_heads, -1)).mT for x in inputs)
         drop = self.dropout if self.training else 0.0
         if need_weights:
             # Averaging the rows of the identity gives back the weights themselves.
@@ -66,14 +67,16 @@ class MultiHeadAttention(nn.Module):
             weights = fused_attention(q, k, identity, mask)
             heads = F.dropout(weights, drop) @ v
         else:
-            weights, heads = None, fused_attention(q, k, v, mask, drop)
+            by_head = mask is not None and mask.dim() > 2 and mask.shape[-3] > 1
+            attend = fused_attention if by_head else _fused
+            weights, heads = None, attend(q, k, v, mask, drop)
         if head_mask is not None:
             heads = heads * head_mask.to(heads)[:, None, None]
-        out = self.W_o(torch.cat(heads.unbind(-3), dim=-1))
+        out = self.W_o(heads.mT.flatten(-3, -2).mT)
         if mask is None:
             return out, weights
-        sees = mask.expand(torch.broadcast_shapes(mask.shape, (1, 1, 1))).any(-1)  # (..., H, n_q)
-        return out.masked_fill(~sees.any(-2)[..., None], 0.0), weights
+        nothing = _sees_nothing(mask)  # (..., H or 1, n_q or 1, 1)
+        return out.masked_fill(nothing.all(-3) if mask.dim() > 2 else nothing, 0.0), weights
 
 
 def fused_attention(
@@ -81,19 +84,32 @@ def fused_attention(
 ) -> Tensor:
     """torch's fused attention, with zeros for a query that may attend to nothing.
 
-    Shapes as in `torch.nn.functional.scaled_dot_product_attention`. Some of torch's kernels give
-    such a query NaN or an average of everything; here it attends to all keys inside the kernel and
-    its result is then dropped, so that neither it nor any gradient depends on the kernel.
+    Shapes as in `torch.nn.functional.scaled_dot_product_attention`.
+    """
+    out = _fused(query, key, value, mask, dropout)
+    return out if mask is None else out.masked_fill(_sees_nothing(mask), 0.0)
+
+
+def _fused(
+    query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, dropout: float
+) -> Tensor:
+    """torch's fused attention, in which a query that may attend to nothing attends to all keys.
+
+    Some of torch's kernels give such a query NaN or an average of everything. What it gets here is
+    finite, and is to be dropped, so that neither it nor any gradient depends on the kernel.
     """
     value = value.expand(*key.shape[:-2], *value.shape[-2:])
     if mask is None:
         return F.scaled_dot_product_attention(query, key, value, dropout_p=dropout)
     if mask.dtype != torch.bool:
         raise TypeError(f"the mask must be boolean (True = may attend), not {mask.dtype}")
-    mask = torch.atleast_2d(mask)
-    nothing = ~mask.any(dim=-1, keepdim=True)
-    out = F.scaled_dot_product_attention(query, key, value, mask | nothing, dropout)
-    return out.masked_fill(nothing, 0.0)
+    seen = torch.atleast_2d(mask) | _sees_nothing(mask)
+    return F.scaled_dot_product_attention(query, key, value, seen, dropout)
+
+
+def _sees_nothing(mask: Tensor) -> Tensor:
+    """The queries for which no key is left: `(..., n_q, 1)` of a mask `(..., n_q, n_k)`."""
+    return ~torch.atleast_2d(mask).any(dim=-1, keepdim=True)
 
 
 class _Layer(nn.Module):
