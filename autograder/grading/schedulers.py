@@ -108,18 +108,20 @@ def local(source: Source, judge: Judge, jobs: int, patience: float = PATIENCE) -
     context.set_forkserver_preload([__name__, "torch"])  # imported once, for every process
     supply, hands = _Supply(source), list[_Hand]()
     try:
+        _hand_out(supply, hands, judge, jobs, patience, context)
         while True:
-            _hand_out(supply, hands, judge, jobs, patience, context)
             busy = {hand.pipe: hand for hand in hands if hand.at is not None}
             if not busy:
                 if supply.over:
                     return
                 time.sleep(_LOOK_AGAIN)
+                _hand_out(supply, hands, judge, jobs, patience, context)
                 continue
             spare = len(busy) < jobs and not supply.over
             left = max(0.0, min(hand.until for hand in busy.values()) - time.monotonic())
             ready = wait(list(busy), min(_LOOK_AGAIN, left) if spare else left)
             late = [pipe for pipe in busy if busy[pipe].until <= time.monotonic()]
+            settled = []
             for pipe in dict.fromkeys([*ready, *late]):
                 hand = busy[pipe]
                 task, hand.at = hand.at, None
@@ -136,7 +138,9 @@ def local(source: Source, judge: Judge, jobs: int, patience: float = PATIENCE) -
                         code = f"killed after {patience:g} s without an answer"
                     answer = JudgeDied(f"the process that judges has died twice ({code})")
                 if supply.settle(task, answer):
-                    yield task[0], answer
+                    settled.append((task[0], answer))
+            _hand_out(supply, hands, judge, jobs, patience, context)  # nobody waits for the writer
+            yield from settled
     finally:
         for hand in hands:
             hand.process.kill()
