@@ -1,6 +1,7 @@
 """A verdict as a table, in HTML and in plain text."""
 
-from html import escape
+import re
+from html import escape as escaped
 from textwrap import fill
 
 from autograder.verdict import CORRECT, POLICY, AspectVerdict, Verdict
@@ -8,6 +9,11 @@ from autograder.verdict import CORRECT, POLICY, AspectVerdict, Verdict
 _GREEN, _RED = "#1a7f37", "#c4311b"  # both at least 4.5 : 1 on white
 _CELL = "text-align:left;vertical-align:top;padding:.15em .8em .15em 0"
 _BAR = "border-left:.3em solid {};padding:.1em 0 .1em .8em"
+
+
+def _html(text: str) -> str:
+    """Escaped, with `names` between backticks as code."""
+    return re.sub(r"`([^`\n]+)`", r"<code>\1</code>", escaped(text))
 
 
 def number(value: float) -> str:
@@ -80,15 +86,15 @@ def table_html(verdict: Verdict, advice: str | None = None) -> str:
     `advice` is a line to read before all others.
     """
     colour = _GREEN if verdict.verdict == CORRECT else _RED
-    parts = [f"<p><strong>{escape(headline(verdict))}</strong></p>"]
+    parts = [f"<p><strong>{_html(headline(verdict))}</strong></p>"]
     if advice:
-        parts.append(f"<p><strong>{escape(advice)}</strong></p>")
+        parts.append(f"<p><strong>{_html(advice)}</strong></p>")
     if verdict.remark:
-        parts.append(f"<p>{escape(verdict.remark)}</p>")
+        parts.append(f"<p>{_html(verdict.remark)}</p>")
     if verdict.cause:
-        parts.append(f"<p><strong>A known mistake.</strong> {escape(verdict.cause)}</p>")
+        parts.append(f"<p><strong>A known mistake.</strong> {_html(verdict.cause)}</p>")
     if verdict.note:
-        parts.append(f"<p>{escape(verdict.note)}</p>")
+        parts.append(f"<p>{_html(verdict.note)}</p>")
     else:
         told: set[str] = set()
         rows = "".join(_row(verdict, aspect, told) for aspect in verdict.aspects)
@@ -106,14 +112,14 @@ def _row(verdict: Verdict, aspect: AspectVerdict, told: set[str]) -> str:
     if not aspect.passed and not aspect.judged:
         mark, colour, word = "–", "inherit", "not judged yet"
     reasons = _reasons(verdict, aspect, told)
-    texts = [escape(text) for text in reasons]
+    texts = [_html(text) for text in reasons]
     if texts and aspect.hint == reasons[-1]:
         texts[-1] = f"<em>Hint.</em> {texts[-1]}"
     precision = _precision(aspect)
-    texts += [escape(precision)] if precision else []
+    texts += [f'<span style="white-space:nowrap">{_html(precision)}</span>'] if precision else []
     cells = (
         f'<b role="img" aria-label="{word}" style="color:{colour}">{mark}</b>',
-        escape(aspect.title),
+        _html(aspect.title),
         number(aspect.points),
         "<br>".join(texts),
     )

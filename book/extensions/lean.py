@@ -3,7 +3,8 @@
 The theme links a dozen style sheets of which a page uses a tenth, loads the search's scripts and
 index on every page, and runs its scripts before the text shows. Here each page gets one sheet,
 scripts that wait for the page, pictures that load when they come near, and a description; the
-roles that accessibility checkers refuse go.
+roles that accessibility checkers refuse go. Code gets a `span` for each change of
+colour, not one for each token: those are two thirds of a chapter's elements.
 """
 
 import hashlib
@@ -15,6 +16,9 @@ from pathlib import Path
 
 import tinycss2
 from sphinx.application import Sphinx
+from sphinx.util import logging
+
+logger = logging.getLogger(__name__)
 
 SHEET = re.compile(r"[ \t]*<link\b(?=[^>]*rel=\"stylesheet\")[^>]*>\n?")
 ADDRESS = re.compile(r'\bhref="([^"?]+)')
@@ -25,6 +29,18 @@ SEARCH = re.compile(
     r'[ \t]*<script src="[^"]*(?:searchtools|language_data|searchindex)\.js"></script>\n?'
 )
 OPTIONS = "documentation_options.js"
+# The theme sets its colours when all is painted, and so all is painted twice; this sets them first.
+COLOURS_FIRST = (
+    "{const root = document.documentElement.dataset; if (!['light', 'dark'].includes(root.mode))"
+    " root.theme = matchMedia('(prefers-color-scheme: dark)').matches ? 'dark' : 'light'}"
+)
+# book.css leaves out far sections; who goes to a certain place needs all of them to be as high as
+# they are, before the browser looks where it is
+WHOLE = (
+    "{const whole = () => {document.documentElement.dataset.whole = ''};"
+    " if (location.hash) whole();"
+    " addEventListener('click', (e) => {if (e.target.closest('a[href*=\"#\"]')) whole()}, true)}"
+)
 VIEWPORT = re.compile(r'<meta name="viewport"[^>]*>')
 EMPTY_META = re.compile(r'[ \t]*<meta name="docsearch:version" content=""\s*/?>\n?')
 IMAGE = re.compile(r'<img\b([^>]*?)src="([^"]+\.svg)"([^>]*?)/?>')
@@ -36,7 +52,28 @@ MISNAMED = re.compile(
     r"(<summary|<button(?=[^>]*search-button-field)[^>]*?)"
     r' aria-label="(?:Toggle hidden content|Search)"'
 )
+# What may scroll is a stop of the Tab key. The theme's script takes away those that do not scroll,
+# and to see that, it lays out the whole page. Here it looks at what is laid out anyway.
+STOP = 'tabindex="0"'
+THEME = "scripts/pydata-sphinx-theme.js"
+ALL_STOPS = ".forEach(e=>{e.tabIndex=e.scrollWidth>"
+NEAR_STOPS = (
+    ".forEach(e=>{if(!e.checkVisibility?.({contentVisibilityAuto:!0}))return;"
+    "e.tabIndex=e.scrollWidth>"
+)
+WHEN = 'window.addEventListener("resize",t),new MutationObserver'
+WHEN_NEAR = (
+    'window.addEventListener("resize",t),'
+    'document.addEventListener("contentvisibilityautostatechange",t),new MutationObserver'
+)
+ROW_HEADER = '<th scope="col"><span class="visually-hidden">row</span></th>'
 EMPTY_HEADER = re.compile(r"<th\b[^>]*>(?:\s*<p>\s*</p>)?\s*</th>")
+TOOLTIP = re.compile(r' data-bs-(?:placement="bottom"|toggle="tooltip")')
+CODE = re.compile(r'<div class="highlight"><pre(?: tabindex="0")?>(.*?)(?=</pre>)', re.DOTALL)
+TABLE = re.compile(r'(<div class="pst-scrollable-table-container")>')
+PIECE = re.compile(r'<span class="(\w+)">([^<]*)</span>|<span></span>|([^<]+)')
+COLOURS = re.compile(r"\.highlight ?(?:\.(\w+) )?\{([^}]*)\}")
+COLOUR = re.compile(r"(?<!-)color: *(#\w+)")
 ARTICLE = re.compile(r"<article\b.*?</article>", re.DOTALL)
 PARAGRAPH = re.compile(r"<p>(.*?)</p>", re.DOTALL)
 NO_TEXT = re.compile(r"<(math|script|style)\b.*?</\1>|<[^>]+>", re.DOTALL)
@@ -44,6 +81,8 @@ WORDS = re.compile(r"[A-Za-z_][\w-]*")
 ATTRIBUTE = re.compile(r'\b(?:class|id)="([^"]*)"')
 TAG = re.compile(r"<([a-zA-Z][\w-]*)")
 DESCRIPTION = 155
+
+Looks = dict[str, tuple[str, ...]]
 
 
 # --- style sheets -------------------------------------------------------------------------------
@@ -134,10 +173,46 @@ def _moved(match: re.Match, folder: Path, root: Path) -> str:
         return match[0]
 
 
+# --- code ---------------------------------------------------------------------------------------
+
+
+def palette(css: str) -> Looks:
+    """How each of Pygments' classes looks, theme by theme; "" is code that has no class."""
+    looks: dict[str, dict[str, None]] = {}
+    for name, body in COLOURS.findall(css):
+        look = body.strip() if name else "".join(f"color: {c}" for c in COLOUR.findall(body))
+        looks.setdefault(name, {})[look] = None
+    return {name: tuple(found) for name, found in looks.items()}
+
+
+def merged(code: str, looks: Looks) -> str:
+    """Highlighted code in which neighbours that look the same share a `span`."""
+    pieces = list(PIECE.finditer(code))
+    if "" not in looks or sum(len(piece[0]) for piece in pieces) != len(code):
+        return code  # there is something else in it
+    runs: list[tuple[str, str]] = []
+    for piece in pieces:
+        name, text = piece[1] or "", piece[2] or piece[3] or ""
+        if looks.get(name, looks[""]) == looks[""]:
+            name = ""
+        if runs and (not text.strip() or looks.get(name) == looks.get(runs[-1][0])):
+            runs[-1] = (runs[-1][0], runs[-1][1] + text)
+        elif text:
+            runs.append((name, text))
+    return "".join(f'<span class="{name}">{text}</span>' if name else text for name, text in runs)
+
+
 # --- pages --------------------------------------------------------------------------------------
 
 
-def light(page: str, sheet: str, options: str, pictures: Path, is_search: bool) -> str:
+def light(
+    page: str,
+    sheet: str,
+    options: str,
+    looks: Looks,
+    pictures: Path,
+    is_search: bool,
+) -> str:
     """A page with one style sheet, deferred scripts, and pictures that load when they come near."""
     found = SHEET.search(page)
     if found is not None:
@@ -151,8 +226,11 @@ def light(page: str, sheet: str, options: str, pictures: Path, is_search: bool) 
     page = VIEWPORT.sub(lambda m: m[0] if next(seen, False) else "", page)
     page = EMPTY_META.sub("", page)
     page = REFUSED_ROLES.sub("", page)
-    page = EMPTY_HEADER.sub("<td></td>", MISNAMED.sub(r"\1", page))
+    page = EMPTY_HEADER.sub(ROW_HEADER, MISNAMED.sub(r"\1", page))
+    page = TOOLTIP.sub("", page).replace(" data-bs-title=", " title=")
     page = IMAGE.sub(lambda m: _image(m, pictures), page)
+    page = CODE.sub(lambda m: f'<div class="highlight"><pre {STOP}>{merged(m[1], looks)}', page)
+    page = TABLE.sub(rf"\1 {STOP}>", page)
     if 'name="description"' not in page and (about := describe(page)):
         meta = f'<meta name="description" content="{html.escape(about)}" />'
         page = page.replace("</title>", f"</title>\n    {meta}", 1)
@@ -161,7 +239,7 @@ def light(page: str, sheet: str, options: str, pictures: Path, is_search: bool) 
 
 def _script(match: re.Match, options: str) -> str:
     if match[1].endswith(OPTIONS):  # the page's own lines below need it at once
-        return f"<script>{options}</script>"
+        return f"<script>{options} {COLOURS_FIRST} {WHOLE}</script>"
     return f'<script defer src="{match[1]}{match[2]}"></script>'
 
 
@@ -171,9 +249,12 @@ def _image(match: re.Match, pictures: Path) -> str:
         return match[0]
     size = _size(pictures / Path(address).name)
     room = (
-        f' width="{size[0]}" height="{size[1]}"' if size and "width=" not in before + after else ""
+        f' width="{size[0]}" height="{size[1]}" style="--width: {size[0]}px"'
+        if size and "width=" not in before + after
+        else ""
     )
-    return f'<img{before}src="{address}"{after.rstrip()}{room} loading="lazy" decoding="async" />'
+    image = f'<img{before}src="{address}"{after.rstrip()}{room} loading="lazy" decoding="async" />'
+    return f'<a class="picture" href="{address}">{image}</a>'  # alone, as large as you like
 
 
 @cache
@@ -216,11 +297,13 @@ def finish(app: Sphinx, error: Exception | None) -> None:
             words.update(value.split())
         tags.update(tag.lower() for tag in TAG.findall(page))
     for script in [*static.rglob("*.js"), *output.glob("*.js")]:
-        if script.name not in ("searchindex.js", "fontawesome.js"):
+        if script.name not in ("searchindex.js", "fontawesome.js", "bootstrap.js"):
             found = WORDS.findall(script.read_text(encoding="utf-8"))
             words.update(found)
             tags.update(found)
     used, known = frozenset(words), frozenset(tags)
+    _spare(static / THEME)
+    looks = palette((static / "pygments.css").read_text(encoding="utf-8"))
     stale = set(static.glob("pages.*.css"))
     for path, page in pages.items():
         files = _sheets(page, path.parent, static)
@@ -232,13 +315,24 @@ def finish(app: Sphinx, error: Exception | None) -> None:
         origin = " ".join(os.path.relpath(file, static) for file in files)
         sheet = f'<link rel="stylesheet" href="{up}_static/{made.name}" data-from="{origin}" />'
         options = " ".join((static / OPTIONS).read_text(encoding="utf-8").split())
-        done = light(page, sheet, options, output / "_images", path.stem == "search")
+        done = light(page, sheet, options, looks, output / "_images", path.stem == "search")
         if done != page:
             path.write_text(done, encoding="utf-8")
     for sheet in stale:
         sheet.unlink()
     _combined.cache_clear()
     _size.cache_clear()
+
+
+def _spare(script: Path) -> None:
+    """Let the theme's script look only at what is near. Says so where it is not as we know it."""
+    text = script.read_text(encoding="utf-8")
+    if NEAR_STOPS in text:
+        return
+    if text.count(ALL_STOPS) != 1 or text.count(WHEN) != 1:
+        logger.warning("%s is not the one that lean.py knows", script.name)
+    text = text.replace(ALL_STOPS, NEAR_STOPS).replace(WHEN, WHEN_NEAR)
+    script.write_text(text, encoding="utf-8")
 
 
 def _sheets(page: str, folder: Path, static: Path) -> tuple[Path, ...]:

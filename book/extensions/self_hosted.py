@@ -2,7 +2,8 @@
 
 The theme writes a few things into its template that no setting takes out: the address of Thebe on
 another host (twice, though it is off), 1.5 MB of script that draws a dozen icons which the icon
-font draws as well, and the date of the build. They are taken out of the finished pages.
+font draws as well, Bootstrap's for tooltips that a title shows too, and the date of the build. They
+are taken out of the finished pages.
 """
 
 import re
@@ -17,7 +18,7 @@ SCRIPT = re.compile(r"[ \t]*<script\b[^>]*>.*?</script>\n?", re.DOTALL)
 LINK = re.compile(r"[ \t]*<link\b[^>]*>\n?")
 ELSEWHERE = re.compile(r"""https?://|["'(=]//\w""")
 DATE = re.compile(r'[ \t]*<meta name="docbuild:last-update"[^>]*>\n?')
-UNUSED = re.compile(r"thebe|fontawesome\.js")
+UNUSED = re.compile(r"thebe|fontawesome\.js|scripts/bootstrap\.js")
 DESIGN = re.compile(r"sphinx-design|design-tabs|sd-tabs")
 
 

@@ -275,7 +275,7 @@ def depend(app: Sphinx, docname: str, text: list[str]) -> None:
 
 
 def anchor_rows(app: Sphinx, doctree: nodes.document) -> None:
-    """Give each line of the notation page's tables an address."""
+    """Give each line of the notation page's tables an address, and each cell its column's name."""
     if app.env.docname != "book/notation":
         return
     anchors = iter(symbol.anchor for symbol in symbols())
@@ -284,8 +284,12 @@ def anchor_rows(app: Sphinx, doctree: nodes.document) -> None:
         if next(head.findall(nodes.entry)).astext() != "symbol":
             continue
         table["classes"].append("notation")
+        columns = [entry.astext().replace(" ", "-") for entry in head.findall(nodes.entry)]
         for row in next(table.findall(nodes.tbody)).findall(nodes.row):
             row["ids"].append(next(anchors))
+            for column, cell in zip(columns, row, strict=True):
+                nothing = ["nothing"] if cell.astext() in NOTHING else []
+                cell["classes"] += [f"column-{column}", *nothing]
 
 
 def add_cards(app: Sphinx, pagename: str, templatename: str, context: dict, doctree) -> None:

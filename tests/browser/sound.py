@@ -13,7 +13,10 @@ from .conftest import ROOT
 SCREENSHOTS = ROOT / "build" / "screenshots"
 TAGS = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22a", "wcag22aa"]
 SLICE = 8000  # pixels: Chromium repeats itself on pictures that are much taller
-STILL = "*, ::before, ::after { transition: none !important; animation: none !important }"
+STILL = """
+*, ::before, ::after { transition: none !important; animation: none !important }
+section { content-visibility: visible !important } /* what is far away is looked at, too */
+"""
 SHOW_ALL = """async () => {
   const images = [...document.querySelectorAll("article img")];
   images.forEach((image) => (image.loading = "eager"));

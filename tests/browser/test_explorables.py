@@ -20,7 +20,7 @@ def started(open_tab, number: str, **options):
     figure = page.locator("figure[data-explorable]").first
     page.wait_for_selector("figure[data-explorable][data-ready]", state="attached")
     figure.scroll_into_view_if_needed()
-    data = json.loads(figure.locator('script[type="application/json"]').inner_text())
+    data = json.loads(figure.locator('script[type="application/json"]').text_content())
     return tab, figure, data
 
 

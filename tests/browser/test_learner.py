@@ -170,3 +170,23 @@ def test_the_notebook_and_the_archive_are_there_to_download(name, open_tab):
     with page.expect_download() as waiting:
         page.get_by_role("link", name="all notebooks").click()
     assert waiting.value.path().read_bytes()[:4] == b"PK\x03\x04"
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+def test_a_link_within_the_page_arrives_although_far_sections_are_left_out(width, open_tab):
+    tab = open_tab(width)
+    page = tab.open(FIRST)
+    sections = page.locator("article > section > section")
+    names = sections.evaluate_all("(all) => all.map((section) => section.id)")
+    hidden = "(section) => getComputedStyle(section).contentVisibility === 'auto'"
+    assert sections.nth(1).evaluate(hidden)
+    for name in (names[-1], names[len(names) // 2], names[1]):
+        page.locator(f'article a.headerlink[href="#{name}"]').first.evaluate("(a) => a.click()")
+        page.wait_for_timeout(200)
+        top = page.evaluate("(id) => document.getElementById(id).getBoundingClientRect().top", name)
+        assert 0 <= top < 120, name
+    page = open_tab(width).open(f"{FIRST}#{names[-2]}")
+    page.wait_for_timeout(500)
+    place = f"document.getElementById('{names[-2]}').getBoundingClientRect().top"
+    assert 0 <= page.evaluate(place) < 120
+    assert tab.wrong == []

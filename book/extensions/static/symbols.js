@@ -55,13 +55,22 @@ function begin() {
     cards.querySelector(`[data-card="${mark.dataset.symbol}"]`).cloneNode(true);
   const explain = (mark) => show(mark, card(mark));
 
-  for (const mark of marks) {
-    mark.addEventListener("pointerenter", () => explain(mark));
-    mark.addEventListener("pointerleave", hideSoon);
-    mark.addEventListener("click", () => explain(mark));
-    mark.addEventListener("focus", () => explain(mark));
-    mark.addEventListener("blur", hideSoon);
-    mark.setAttribute("tabindex", "-1");
+  // listeners on the article serve all of its symbols
+  const known = new Set(marks);
+  const markOf = (event) => {
+    const mark = event.target.closest?.("[data-symbol]");
+    return known.has(mark) ? mark : null;
+  };
+  for (const kind of ["pointerover", "click", "focusin"]) {
+    article.addEventListener(kind, (event) => {
+      const mark = markOf(event);
+      if (mark) explain(mark);
+    });
+  }
+  for (const kind of ["pointerout", "focusout"]) {
+    article.addEventListener(kind, (event) => {
+      if (markOf(event)) hideSoon();
+    });
   }
   tip.addEventListener("pointerenter", () => clearTimeout(waiting));
   tip.addEventListener("pointerleave", hideSoon);
@@ -108,7 +117,9 @@ function begin() {
         if (inside < 0) return;
         at = step > 0 ? inside - 1 : inside;
       }
-      marks[Math.min(marks.length - 1, Math.max(0, at + step))].focus();
+      const next = marks[Math.min(marks.length - 1, Math.max(0, at + step))];
+      next.setAttribute("tabindex", "-1");
+      next.focus();
       event.preventDefault();
       event.stopPropagation(); // left and right turn the page elsewhere
     }

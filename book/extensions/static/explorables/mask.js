@@ -40,16 +40,6 @@ export function start({ figure, data, part, controls }) {
   let focus = 0;
   let paint = null;
 
-  const style = document.createElement("style");
-  style.textContent = `
-    .mask-cell { cursor: pointer; outline: none; touch-action: none; }
-    .mask-cell:focus-visible rect { stroke: #D55E00; stroke-width: 4; stroke-opacity: 1; }
-    .mask-buttons { display: flex; flex-wrap: wrap; gap: .4rem; }
-    .mask-buttons button { min-height: 2.2rem; padding: .2rem .7rem; font: inherit; cursor: pointer; }
-    .explorable label.mask-how { grid-template-columns: auto minmax(0, 1fr); }
-    .mask-how select { min-height: 2.2rem; font: inherit; min-width: 0; }`;
-  controls.append(style);
-
   const buttons = document.createElement("div");
   buttons.className = "mask-buttons";
   const presets = {

@@ -36,12 +36,6 @@ export function start({ figure, data, part, controls }) {
   const now = { entry: data.start.entry, at: data.start.at, layer: 1 };
   const svg = figure.querySelector("svg");
 
-  const style = document.createElement("style");
-  style.textContent = `
-    .translator-cell { cursor: pointer; }
-    .explorable select { min-height: 2.2rem; min-width: 0; width: 100%; font: inherit; }`;
-  controls.append(style);
-
   /** A character in its box; `share` of 1 is darkest. */
   function box(x, y, letter, share, small = "", marked = false) {
     const group = element("g", {});
