@@ -751,11 +751,12 @@ def test_a_submission_goes_on_in_another_sandbox_when_its_own_is_killed(monkeypa
     assert killed and judged.notes == [] and judged.outputs[1][0]["text"] == "1\n"
 
 
-def test_the_first_process_cannot_be_made_to_die_by_a_limit(worker):
-    for limit in ("RLIMIT_CPU", "RLIMIT_NOFILE"):
-        code = f"import resource\nresource.prlimit(1, resource.{limit}, (0, 0))"
-        assert errors(worker.execute(code)) in (["PermissionError"], ["ValueError"])
-    assert value_of(worker, "resource.prlimit(0, resource.RLIMIT_CORE)") == "(0, 0)"
+def test_the_first_process_cannot_be_made_to_die_by_a_limit():
+    with Worker(limits=SMALL) as own:
+        for limit in ("RLIMIT_CPU", "RLIMIT_NOFILE"):
+            code = f"import resource\nresource.prlimit(1, resource.{limit}, (0, 0))"
+            assert errors(own.execute(code)) in (["PermissionError"], ["ValueError"])
+        assert value_of(own, "resource.prlimit(0, resource.RLIMIT_CORE)") == "(0, 0)"
 
 
 def test_a_turn_that_is_overdue_is_told_as_that():
@@ -779,6 +780,22 @@ def test_a_warm_process_that_forks_no_more_is_replaced():
             first.execute("1")
     with Worker(limits=SMALL) as third:
         assert third._warm is not first._warm and value_of(third, "1 + 1") == "2"
+
+
+def test_a_fork_bomb_is_small_whoever_the_grader_is():
+    """The kernel counts root's processes in a control group only, the others' by their limit."""
+    limits = dataclasses.replace(SMALL, processes=12)
+    with Worker(limits=limits) as own:
+        own.execute("import os, time")
+        source = (
+            "count = 0\nfor _ in range(100):\n"
+            "    try: pid = os.fork()\n    except OSError: break\n"
+            "    if pid == 0: time.sleep(60)\n    count += 1\nprint(count)"
+        )
+        try:
+            assert int(printed(own.execute(source))) <= 14
+        except WorkerDied as death:  # the judge has seen it first
+            assert "12 processes" in death.detail
 
 
 def test_what_the_probe_uses_was_taken_before_the_student_came():

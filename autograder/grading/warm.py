@@ -59,6 +59,7 @@ _READ_ONLY, _NO_SUID, _NO_DEVICES, _NO_PROGRAMS = 1, 2, 4, 8
 _BIND, _RECURSIVE, _PRIVATE, _DETACH = 4096, 16384, 1 << 18, 2
 _PARENT_DEATH, _DUMPABLE, _DROP_BOUND, _AMBIENT, _CLEAR_ALL = 1, 4, 24, 47, 4
 _NO_NEW_PRIVILEGES, _CAPABILITIES = 38, 0x20080522
+_FEWEST_NUMBERS = 301  # RESERVED_PIDS + 1: no namespace can have fewer
 _SET_OWNER, _SET_SIGNAL = 8, 10  # F_SETOWN, F_SETSIG
 
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -247,6 +248,7 @@ def _leave(limits: dict[str, Any]) -> None:
         _mount(f"/proc/self/fd/{fd}", place, None, _BIND | _RECURSIVE)
         os.close(fd)
     flags = _READ_ONLY | _NO_SUID | _NO_DEVICES | _NO_PROGRAMS
+    _count_numbers()
     try:
         _mount("proc", "/proc", "proc", flags, "subset=pid")
     except OSError:  # before Linux 5.8
@@ -261,6 +263,22 @@ def _leave(limits: dict[str, Any]) -> None:
     _write("self/gid_map", "1000 0 1", proc)
     os.close(proc)
     os.makedirs("/tmp/.ipython", exist_ok=True)
+
+
+def _count_numbers() -> None:
+    """Let the namespace have no more process numbers than the kernel's least.
+
+    Where the grader runs as root, the kernel counts no processes against their limit; before Linux
+    6.14 this is not there either, and a bomb ends when the judge sees it.
+    """
+    _mount("proc", "/proc", "proc", _NO_SUID | _NO_DEVICES | _NO_PROGRAMS)
+    with suppress(OSError):
+        fd = os.open("/proc/sys/kernel/pid_max", os.O_WRONLY | os.O_CLOEXEC)
+        try:
+            os.write(fd, str(_FEWEST_NUMBERS).encode())
+        finally:
+            os.close(fd)
+    _call("no way to hide the kernel's settings", "umount2", b"/proc", _DETACH)
 
 
 def _mounted_below(folder: str) -> list[str]:
