@@ -10,6 +10,8 @@ import subprocess
 import sys
 import threading
 import time
+from collections import Counter
+from contextlib import suppress
 from pathlib import Path
 from random import Random
 
@@ -261,6 +263,78 @@ def check_real(course: Path, process: subprocess.Popen) -> None:
     assert all(page for *_, page in outcome.values())
     logs = [course / "logs" / name / "tiny.log" for name in DESERVED]
     assert all(log.read_text().count("graded on") == 1 for log in logs)
+
+
+PARTS = ("grader", "fork server", "judge", "warm process", "sandbox")
+STORM = {f"s{number:02}": 3.0 * (number % 3 > 0) for number in range(9)}
+
+
+def parts(grader: int) -> dict[str, list[int]]:
+    """A run's processes that are there now, by what they are."""
+
+    def children(pids: list[int]) -> list[int]:
+        return [child for pid in pids for child in _children(pid)]
+
+    servers = [pid for pid, command in family(grader).items() if b"forkserver" in command]
+    servers = [pid for pid in servers if pid in children([grader])]
+    judges = children(servers)
+    warm = children(children(children(judges)))  # above it are bubblewrap's two
+    return dict(zip(PARTS, ([grader], servers, judges, warm, children(warm)), strict=True))
+
+
+def _children(pid: int) -> list[int]:
+    try:
+        tasks = os.listdir(f"/proc/{pid}/task")
+        texts = [Path(f"/proc/{pid}/task/{task}/children").read_text() for task in tasks]
+    except OSError:
+        return []
+    return [int(child) for text in texts for child in text.split()]
+
+
+def storm(course: Path, random: Random, kills: int, pause: float = 1.5) -> Counter:
+    """Grade a course, killing random parts of the run at random moments, and start it again.
+
+    At most `kills` are killed, each a pause of at most `pause` seconds after it was there; gives
+    how many of which.
+    """
+    killed: Counter = Counter()
+    while killed.total() < kills:
+        with start(course, "--jobs", "2") as process:
+            while process.poll() is None and killed.total() < kills:
+                kind = random.choice(PARTS)
+                while process.poll() is None and not parts(process.pid)[kind]:
+                    time.sleep(0.02)
+                time.sleep(random.uniform(0, pause))
+                victims = parts(process.pid)[kind]
+                if victims and process.poll() is None:
+                    with suppress(ProcessLookupError):
+                        os.kill(random.choice(victims), signal.SIGKILL)
+                        killed[kind] += 1
+            process.communicate(timeout=300)
+        if process.returncode == 0:
+            break  # all are graded
+    return killed
+
+
+def test_random_parts_that_are_killed_at_random_moments_cost_nobody_anything(tmp_path, release):
+    random, killed = Random(11), Counter()
+    while killed.total() < 8:
+        course = tmp_path / f"course{killed.total()}"
+        for student, score in STORM.items():
+            hand_in(course, release, student, RIGHT if score else LEAVES)
+        shutil.copytree(release, course / "notebooks")
+        killed += storm(course, random, 8 - killed.total())
+        for _ in range(3):  # whoever was at work when two of its judges died is graded later
+            with start(course, "--jobs", "2") as process:
+                process.communicate(timeout=300)
+            if process.returncode == 0:
+                break
+        outcome = outcome_of(course)
+        assert {name: entry[:2] for name, entry in outcome.items()} == {
+            name: (1, score) for name, score in STORM.items()
+        }
+        assert all(notebook and page for *_, notebook, page in outcome.values())
+    assert len(killed) > 2
 
 
 # --- a full disk ----------------------------------------------------------------------------------
