@@ -576,3 +576,33 @@ def test_a_cell_that_runs_but_cannot_be_read_is_one_for_a_person(rest):
     assert not any(output["output_type"] == "error" for output in judged.outputs.get(1, []))
     assert (verdict.verdict, verdict.score) == (POLICY, 0)
     assert "more than can be read" in verdict.note
+
+
+MAGICS = {
+    "assigned": TAKEN + "here = %pwd",
+    "of the shell": TAKEN + "files = !true",
+    "of the cell": "%%time\n" + TAKEN,
+    "help": TAKEN + "len?",
+}
+
+
+@pytest.mark.parametrize("source", MAGICS.values(), ids=MAGICS.keys())
+def test_what_only_ipython_can_read_is_read_as_ipython_reads_it(source):
+    verdict = verdicts(source)["softmax"]
+    assert (verdict.verdict, verdict.score) == (POLICY, 0)
+    assert "autograder.blocks.softmax" in verdict.note
+
+
+def test_what_runs_by_a_transformer_of_the_students_own_is_one_for_a_person():
+    transformer = (
+        "def readable(lines):\n"
+        "    return [line.replace('deffen ', 'def ') for line in lines]\n"
+        "get_ipython().input_transformers_cleanup.append(readable)\n"
+    )
+    body = SOFTMAX.replace("def ", "deffen ", 1)
+    verdict = verdicts(transformer, body)["softmax"]
+    assert (verdict.verdict, verdict.score) == (POLICY, 0)
+
+
+def test_honest_magics_cost_nothing():
+    assert verdicts(SOFTMAX, "files = !true\n%time 1 + 1\nlen?")["softmax"].verdict == "correct"

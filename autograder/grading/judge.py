@@ -150,7 +150,7 @@ def judge_cells(
                 outputs, fate = session.execute(cell.source)
                 room -= sum(len(json.dumps(output)) for output in outputs)
                 judged.outputs[number] = outputs if room > 0 else [_LEFT_OUT]
-                _read_into(code, "" if _came_to_grief(fate) else cell.source)
+                _read_into(code, "" if _came_to_grief(fate) else cell.source, ran=fate is None)
                 for name in defined_names(cell.source) & asked.keys():
                     fates[name] = fate
         for name in asked:
@@ -189,10 +189,11 @@ def _came_to_grief(fate: _Fate | None) -> bool:
     return fate is not None and fate.died
 
 
-def _read_into(code: Code, source: str) -> None:
+def _read_into(code: Code, source: str, ran: bool = False) -> None:
     """Add a cell to what is known of a submission's code; one that cannot run adds nothing.
 
-    One that we cannot read may run all the same, where the submission has raised Python's limits.
+    One that we cannot read may run all the same, where the submission has raised Python's limits or
+    changed what IPython makes of a cell.
     """
     try:
         tree = parse(source)
@@ -200,8 +201,24 @@ def _read_into(code: Code, source: str) -> None:
         code.tampering.append(Use(TANGLED, 1, code.cells))
         tree, source = parse(""), ""
     except SyntaxError:
-        tree, source = parse(""), ""
+        tree = _parse_as_ipython(source)
+        if tree is None:
+            if ran:
+                code.tampering.append(Use(TANGLED, 1, code.cells))
+            tree, source = parse(""), ""
     code.add(tree, source)
+
+
+def _parse_as_ipython(source: str) -> ast.Module | None:
+    """The syntax tree of what IPython makes of a cell: `a = %pwd`, `%%time`, `len?`."""
+    from IPython.core.inputtransformer2 import TransformerManager
+
+    if len(source) > _SMALL:
+        return None
+    try:
+        return parse(TransformerManager().transform_cell(source))
+    except Exception:  # noqa: BLE001  (hostile text)
+        return None
 
 
 def _held_back(verdict: Verdict, exercise: Exercise, code: Code) -> Verdict:
