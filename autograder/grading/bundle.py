@@ -33,6 +33,9 @@ The browser opens on the chapters. Begin with `01_kernel_regression`: run its ce
 with Shift+Enter, replace each `raise NotImplementedError` with your own code, and run the
 `check(...)` cell below it. The check says what holds, what does not, and why.
 
+Write the answers yourself. A ready-made one, of torch or of the course's own `autograder.blocks`,
+is a good thing to compare with, and earns nothing until a person has looked at it: `check` says so.
+
 In VS Code, open this folder and choose `.venv` as the notebook's kernel.
 """
 
