@@ -133,7 +133,7 @@ def test_search_finds_causal_mask(open_tab):
     assert any("04_masking.html" in address for address in found)
     page.locator('#search-results li a[href*="04_masking.html"]').first.click()
     page.wait_for_load_state("load")
-    assert "causal" in page.locator("article").inner_text().lower()
+    assert "causal" in page.locator("article").text_content().lower()
     assert tab.wrong == []
 
 
