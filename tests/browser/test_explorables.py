@@ -25,7 +25,7 @@ def started(open_tab, number: str, **options):
 
 
 def said(figure) -> str:
-    return figure.locator("output").first.inner_text()
+    return figure.locator("output").first.text_content().strip()  # also where nothing is laid out
 
 
 def number(pattern: str, text: str) -> float:
