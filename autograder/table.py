@@ -116,7 +116,7 @@ def _row(verdict: Verdict, aspect: AspectVerdict, told: set[str]) -> str:
     if texts and aspect.hint == reasons[-1]:
         texts[-1] = f"<em>Hint.</em> {texts[-1]}"
     precision = _precision(aspect)
-    texts += [f'<span style="white-space:nowrap">{_html(precision)}</span>'] if precision else []
+    texts += [_html(precision)] if precision else []
     cells = (
         f'<b role="img" aria-label="{word}" style="color:{colour}">{mark}</b>',
         _html(aspect.title),
