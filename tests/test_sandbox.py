@@ -348,10 +348,9 @@ def test_limits_cannot_be_raised(worker):
     assert errors(outputs) == ["ValueError"]
 
 
+@pytest.mark.usefixtures("landlock")
 def test_landlock_is_on_where_the_kernel_has_it(worker):
-    sandlock = pytest.importorskip("sandlock")
-    if sandlock.landlock_abi_version() < sandlock.min_landlock_abi():
-        pytest.skip("this kernel has no Landlock, or an older one than sandlock needs")
+    worker.wait_until_up()
     assert worker.landlock
 
 
