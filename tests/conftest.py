@@ -148,5 +148,5 @@ def landlock() -> None:
     """
     if sandlock.landlock_abi_version() < sandlock.min_landlock_abi():
         pytest.skip(
-            "this kernel has no Landlock, or an older one than sandlock needs: a layer less"
+            "this kernel has no Landlock, or one too old for sandlock: a layer less"
         )
