@@ -242,11 +242,16 @@ def _tensors(value: Any):
             yield from _tensors(item)
 
 
+def _torch() -> Any:
+    """torch, if anybody has imported it; while another thread imports it, that is waited for."""
+    return None if sys.modules.get("torch") is None else importlib.import_module("torch")
+
+
 @contextmanager
 def undisturbed() -> Iterator[None]:
     """Put the global random generators back, at the end, as they are now."""
     numpys, pythons = np.random.get_state(), random.getstate()
-    torch = sys.modules.get("torch")
+    torch = _torch()
     torchs = torch.get_rng_state() if torch is not None else None
     try:
         yield
@@ -263,7 +268,7 @@ def _quarantine(seed: int) -> Iterator["GlobalState"]:
     seed += _FAR  # an answer that seeds with 0 or 42 itself is to show as one that does
     np.random.seed(seed)
     random.seed(seed)
-    torch = sys.modules.get("torch")
+    torch = _torch()
     if torch is not None:  # torch.manual_seed formats a stack trace for GPUs that are not there
         seeded = torch if torch.cuda.is_available() else torch.default_generator
         seeded.manual_seed(seed)
@@ -272,7 +277,7 @@ def _quarantine(seed: int) -> Iterator["GlobalState"]:
         with np.errstate():
             yield state
     finally:
-        torch = sys.modules.get("torch")
+        torch = _torch()
         if torch is not None:
             torch.set_default_dtype(state.before.get("torch's default dtype", torch.float32))
             torch.set_grad_enabled(state.before.get("torch's grad mode", True))
@@ -294,7 +299,7 @@ def _numpys_reader() -> Callable[[], Any]:
 def _readers() -> dict[str, Callable[[], Any]]:
     """What tells the state of each random generator."""
     found = {"NumPy's random state": _numpys_reader(), "Python's random state": random.getstate}
-    torch = sys.modules.get("torch")
+    torch = _torch()
     if torch is None:
         return found
     return found | {"torch's random state": torch.default_generator.get_state}
@@ -319,7 +324,7 @@ class GlobalState:
     def look() -> dict[str, Any]:
         state = {name: _plain(value) for name, value in _generators().items()}
         state["NumPy's error handling"] = np.geterr()
-        torch = sys.modules.get("torch")
+        torch = _torch()
         if torch is not None:
             state["torch's default dtype"] = torch.get_default_dtype()
             state["torch's grad mode"] = torch.is_grad_enabled()
@@ -327,7 +332,7 @@ class GlobalState:
 
     def watch(self, *objects: Any) -> None:
         """Remember the train/eval mode of each module among the objects."""
-        torch = sys.modules.get("torch")
+        torch = _torch()
         for thing in objects:
             if torch is not None and isinstance(thing, torch.nn.Module):
                 self.modes += [(m, m.training) for m in thing.modules()]

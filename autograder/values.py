@@ -85,9 +85,11 @@ def _torchs() -> tuple[Any, ...] | None:
     The last one keeps the classes and modes of an answer from having a say.
     """
     torch = sys.modules.get("torch")
-    tensor = getattr(torch, "Tensor", None)  # None while another thread imports torch
-    core = getattr(torch, "_C", None)
-    return tensor and core and (tensor, core.TensorBase, torch.strided, core.DisableTorchFunction)
+    try:
+        core = torch._C
+        return torch.Tensor, core.TensorBase, torch.strided, core.DisableTorchFunction
+    except AttributeError:  # no torch, or another thread imports it: there are no tensors yet
+        return None
 
 
 # As they are now: in the sandbox, before any answer could put something else in their place.

@@ -147,6 +147,4 @@ def landlock() -> None:
     It is the kernel that is asked, not the sandbox, so that one that fails to use it is found out.
     """
     if sandlock.landlock_abi_version() < sandlock.min_landlock_abi():
-        pytest.skip(
-            "this kernel has no Landlock, or one too old for sandlock: a layer less"
-        )
+        pytest.skip("this kernel has no Landlock, or one too old for sandlock: a layer less")

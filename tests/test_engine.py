@@ -1,6 +1,8 @@
 """The engine alone: comparing, the kinds of aspect, the verdict, the probe next to an answer."""
 
 import random
+import subprocess
+import sys
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -617,6 +619,26 @@ def test_global_state_is_put_back_and_its_change_is_told(answer):
         "torch's default dtype",
         "torch's grad mode",
     }
+
+
+IMPORTED_BESIDE = """
+import sys, threading
+from autograder.probe import undisturbed
+beside = threading.Thread(target=__import__, args=("torch",))
+beside.start()
+while "torch" not in sys.modules:
+    pass
+half = not hasattr(sys.modules["torch"], "get_rng_state")
+with undisturbed():
+    print(half, hasattr(sys.modules["torch"], "get_rng_state"))
+"""
+
+
+def test_an_import_of_torch_in_another_thread_is_waited_for():
+    told = subprocess.run(
+        [sys.executable, "-c", IMPORTED_BESIDE], capture_output=True, text=True, check=False
+    )
+    assert (told.stdout, told.stderr) == ("True True\n", "")
 
 
 def test_a_random_answer_gives_the_same_on_every_probe_of_a_run():
