@@ -1,4 +1,4 @@
-"""The corpus of attacks, each tried through the judge, and as notebooks through a class's grading.
+"""The corpus of attacks, each tried through the judge, and as a notebook of a class that is graded.
 
 An attack in `attacks/` is a file that can be handed in as it is. The comments at its top say what
 it tries, which layer stops it (`by`), the verdicts that it may end with, and, where it looks for
@@ -16,17 +16,21 @@ from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
+import nbformat
 import pytest
 
+from autograder.exercises import chapters, exercises_of
 from autograder.expected import SEED
-from autograder.grading import cli, judge, sandbox
+from autograder.grading import cli, judge, sandbox, stubs
+from autograder.grading.classroom import Row, grade
 from autograder.grading.judge import judge_file
 from autograder.grading.sandbox import Limits, Worker, WorkerDied
 from autograder.grading.warm import LANDLOCK, LAYERS, LIMITS, NAMESPACES, SECCOMP
 
 HERE = Path(__file__).parent / "attacks"
 ATTACKS = sorted(path.stem for path in HERE.glob("*.py"))
-RIGHT = HERE.parent.parent / "solutions" / "kernel_regression.py"
+ROOT = HERE.parents[1]
+RIGHT = ROOT / "solutions" / "kernel_regression.py"
 CANARY = "attack-canary"
 
 
@@ -97,6 +101,65 @@ def test_an_attack_ends_as_declared(name, warm):
     assert not warm.gone() and sandbox._warm_process("bwrap") is warm
     assert not Path("/tmp", CANARY).exists()
     assert nothing_remains(warm)
+
+
+# --- the same, handed in by a class -----------------------------------------------------------
+
+KNOWN = {exercise.name: slug for slug in chapters() for exercise in exercises_of(slug)}
+MEASURED_BY_SMALL_LIMITS = ("disk_bomb", "large_file")  # what they say is of the sizes in `limits`
+NEIGHBOURS = {"aaron": "softmax", "mallory": "causal_mask", "zoe": "softmax"}
+
+
+def text_of(name: str) -> str:
+    return (HERE / f"{name}.py").read_text(encoding="utf-8")
+
+
+def hand_in(submitted: Path, student: str, exercise: str, source: str) -> None:
+    """Write a student's notebook: its chapter's, cut down to the imports and one exercise."""
+    (path,) = (ROOT / "notebooks").glob(f"??_{KNOWN[exercise]}/*.ipynb")
+    notebook = nbformat.read(path, as_version=4)
+    first = next(cell for cell in notebook.cells if "\nimport numpy as np\n" in cell.source)
+    ids = exercise, f"check_{exercise}"
+    marked = [c for c in notebook.cells if c.metadata.get("nbgrader", {}).get("grade_id") in ids]
+    marked[0].source = source
+    notebook.cells = [first, *marked]
+    folder = submitted / student / path.stem
+    folder.mkdir(parents=True)
+    nbformat.write(notebook, folder / path.name)
+
+
+@pytest.fixture(scope="module")
+def graded(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Row]:
+    """What each attack, and each neighbour, got in one run of `grade`, by their names."""
+    submitted = tmp_path_factory.mktemp("attacked") / "submitted"
+    for student, exercise in NEIGHBOURS.items():
+        hand_in(submitted, student, exercise, stubs.source(KNOWN[exercise], exercise))
+    for name in ATTACKS:
+        (exercise,) = judge.defined_names(text_of(name)) & KNOWN.keys()
+        hand_in(submitted, name, exercise, text_of(name))
+    result = grade(submitted, jobs=2, cell_seconds=5, probe_seconds=10)
+    assert not result.ignored and not Path("/tmp", CANARY).exists()
+    return {row.student: row for row in result.rows}
+
+
+@pytest.mark.parametrize("name", ATTACKS)
+def test_an_attack_handed_in_ends_as_declared(name, graded):
+    said, row = declared(name), graded[name]
+    (exercise,) = judge.defined_names(text_of(name)) & KNOWN.keys()
+    mark, found = row.marks[f"check_{exercise}"], row.verdicts[exercise]
+    assert row.status == "graded", row.reason
+    assert found["verdict"] in said["verdict"].split(), words(found)
+    assert mark.score == row.score <= float(said.get("most", 0)) < mark.points
+    assert mark.by_hand == (found["verdict"] == "policy")
+    if "says" in said and name not in MEASURED_BY_SMALL_LIMITS:
+        assert any(text in words(found) for text in said["says"].split("|")), words(found)
+    assert said.get("never", "\x1b") not in words(found)
+
+
+@pytest.mark.parametrize(("student", "exercise"), NEIGHBOURS.items())
+def test_whoever_is_graded_beside_them_gets_full_marks(student, exercise, graded):
+    mark = graded[student].marks[f"check_{exercise}"]
+    assert mark.score == mark.points > 0 and not mark.by_hand
 
 
 def test_after_all_of_them_a_right_answer_is_right():
@@ -241,7 +304,7 @@ def test_a_withheld_score_is_told_and_ends_with_status_1(capsys):
 
 
 def test_the_table_in_the_security_page_counts_the_corpus():
-    page = (HERE.parent.parent / "SECURITY.md").read_text(encoding="utf-8")
+    page = (ROOT / "SECURITY.md").read_text(encoding="utf-8")
     rows = re.findall(r"^\| ([^|(,]+?)(?: \(.*?\)|, .*?)? \| (\d+) \|", page, re.MULTILINE)
     counted = Counter(declared(name)["layer"] for name in ATTACKS)
     assert {layer.lower(): int(count) for layer, count in rows} == counted

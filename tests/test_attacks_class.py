@@ -24,7 +24,9 @@ from nbgrader.api import Gradebook
 import solutions.kernel_regression as right
 from autograder.grading import export, stubs
 from autograder.grading.classroom import ClassResult, grade
+from autograder.grading.judge import judge_file
 from autograder.grading.report import report
+from autograder.grading.sandbox import Limits
 
 ROOT = Path(__file__).resolve().parents[1]
 NAME = "01_kernel_regression"
@@ -355,6 +357,20 @@ def test_each_earns_what_the_answers_deserve(graded, student):
     assert {name: None if m.by_hand else m.score for name, m in marks.items()} == expected
     assert all(m.points == FULL[name] for name, m in marks.items())
     assert all(m.score == 0 for m in marks.values() if m.by_hand)
+
+
+@pytest.mark.parametrize("student", ATTACKS)
+def test_through_judge_it_earns_no_more(graded, student):
+    """`judge` takes a notebook as it comes: what `grade` mends, or leaves unrun, may cost marks."""
+    path = graded.submitted / student / NAME / f"{NAME}.ipynb"
+    found = judge_file(path, seed=b"a seed", limits=Limits(cell_seconds=5.0, probe_seconds=10.0))
+    for check, deserved in ATTACKS[student][1].items():
+        name = check.removeprefix("check_")
+        one = found["exercises"].get(name, {"score": 0.0, "verdict": "missing"})
+        assert one["score"] <= (deserved or 0.0), one
+        assert (one["verdict"] == "policy") == (deserved is None), one
+    assert not Path("/tmp", CANARY).exists()
+    assert bytes_below(graded.submitted).items() <= graded.before.items()
 
 
 def test_all_were_graded_and_nothing_was_changed(graded):

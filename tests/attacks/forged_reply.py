@@ -1,7 +1,7 @@
 # tries: answers for itself on every descriptor that it finds, then falls silent
 # by: values; a forged message costs the process
 # layer: values
-# verdict: missing
+# verdict: missing crash
 
 import json
 import os
