@@ -3,6 +3,7 @@
 import json
 import pickle
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -17,7 +18,7 @@ from test_restart import DESERVED, LEAVES, RIGHT, alive, family
 from autograder.grading import classroom, progress, schedulers
 from autograder.grading.classroom import GRADED, Row
 from autograder.grading.sandbox import Limits
-from autograder.grading.schedulers import ClusterLost, JudgeDied, cluster
+from autograder.grading.schedulers import TRIES, ClusterLost, JudgeDied, cluster
 from autograder.grading.work import Job, Options, OtherVersion, judge_job
 
 
@@ -85,9 +86,9 @@ def test_a_worker_with_another_version_of_the_course_judges_nothing(course, rele
 
 def test_a_cluster_that_is_not_there_is_told(tmp_path):
     with pytest.raises(ClusterLost, match="no Dask scheduler"):
-        next(cluster(iter(()), quick, "tcp://127.0.0.1:1", patience=0.5))
+        next(cluster(iter(()), quick, "tcp://127.0.0.1:1", wait=0.5))
     with Cluster(tmp_path) as dask, pytest.raises(ClusterLost, match="no workers"):
-        next(cluster(iter(()), quick, dask.address, patience=0.5))
+        next(cluster(iter(()), quick, dask.address, wait=0.5))
 
 
 # --- second tries ---------------------------------------------------------------------------------
@@ -128,6 +129,25 @@ def test_a_judge_that_never_comes_back_is_cut_off_and_costs_the_others_nothing()
     assert (told["right"], told["left"]) == ("RIGHT", "LEFT")
     for name in ("busy", "asleep", "stopped"):
         assert isinstance(told[name], JudgeDied) and "without an answer" in str(told[name])
+
+
+def test_a_dask_worker_that_never_comes_back_ends_and_costs_the_others_nothing(
+    tmp_path, monkeypatch
+):
+    def judge(job: str) -> str:  # a function of a function: sent to the workers as it is
+        while job == "asleep":
+            time.sleep(1)
+        return job.upper()
+
+    monkeypatch.setenv("DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES", "0")
+    with Cluster(tmp_path) as dask:
+        for _ in range(TRIES + 1):  # who sleeps costs a worker a try
+            dask.add_worker()
+        jobs = iter([(name, name) for name in ("right", "asleep", "left")])
+        told = dict(cluster(jobs, judge, dask.address, patience=4.0))
+        assert sum(worker.poll() == -signal.SIGKILL for worker in dask.workers) == TRIES
+    assert (told.pop("right"), told.pop("left")) == ("RIGHT", "LEFT")
+    assert isinstance(told.pop("asleep"), JudgeDied) and not told
 
 
 def test_a_judge_has_more_time_than_its_submission():

@@ -13,10 +13,12 @@ import ctypes
 import os
 import queue
 import signal
+import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from multiprocessing import get_context, parent_process
 from multiprocessing.connection import Connection, wait
 from typing import Any, TypeVar
@@ -215,25 +217,39 @@ def _die_with_parent() -> None:
 # --- a cluster ------------------------------------------------------------------------------------
 
 
-def cluster(source: Source, judge: Judge, address: str, patience: float = 60.0) -> Results:
+def cluster(
+    source: Source, judge: Judge, address: str, wait: float = 60.0, patience: float = PATIENCE
+) -> Results:
     """Judge on the Dask cluster whose scheduler is at `address`, as many at once as it has threads.
 
-    Workers may come and go. Raises `ClusterLost` if nobody works there within `patience` seconds.
+    Workers may come and go; one whose judge is not back after `patience` seconds ends itself.
+    Raises `ClusterLost` if nobody works there within `wait` seconds.
     """
     import distributed
 
     try:
-        client = distributed.Client(address, timeout=patience, set_as_default=False)
+        client = distributed.Client(address, timeout=wait, set_as_default=False)
     except (OSError, TimeoutError, ValueError) as error:
         raise ClusterLost(f"no Dask scheduler answers at {address} ({error})") from None
     try:
         try:
-            client.wait_for_workers(1, timeout=patience)
+            client.wait_for_workers(1, timeout=wait)
         except TimeoutError:
             raise ClusterLost(f"the scheduler at {address} has no workers") from None
-        yield from _on_cluster(client, _Supply(source), judge)
+        yield from _on_cluster(client, _Supply(source), partial(_in_time, judge, patience))
     finally:
         client.close()
+
+
+def _in_time(judge: Judge, patience: float, job: Job) -> Outcome:
+    """Judge, on a Dask worker; end the worker if that takes for ever, and others have its work."""
+    watch = threading.Timer(patience, os.kill, (os.getpid(), signal.SIGKILL))
+    watch.daemon = True
+    watch.start()
+    try:
+        return judge(job)
+    finally:
+        watch.cancel()
 
 
 def _on_cluster(client: Any, supply: _Supply, judge: Judge) -> Results:
