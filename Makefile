@@ -99,7 +99,7 @@ pdf: browser env  ## print the book: build/attention-by-hand.pdf
 .PHONY: test
 test: test-tools env  ## everything that CI checks
 	@$(BIN)/ruff check . && $(BIN)/ruff format --check --quiet .
-	@$(BIN)/python -m pytest -q -n 2 --dist loadfile
+	@$(BIN)/python -m pytest -q -n 2 --dist loadfile --no-loadscope-reorder
 
 .PHONY: format
 format: env  ## put the code into the house's format

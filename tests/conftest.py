@@ -27,6 +27,18 @@ hypothesis.settings.register_profile("course", deadline=None)
 hypothesis.settings.load_profile("course")
 
 
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Have one worker build the book at once, and nobody wait for it: who looks at it comes last.
+
+    One file that needs the pages goes first, the others last. It takes `--no-loadscope-reorder`
+    for workers to get the files in this order.
+    """
+    need = dict.fromkeys(item.path for item in items if "html" in getattr(item, "fixturenames", ()))
+    place = dict.fromkeys(need, 2) | dict.fromkeys(list(need)[:1], 0)
+    items.sort(key=lambda item: place.get(item.path, 1))
+
+
 def pytest_terminal_summary(
     terminalreporter: pytest.TerminalReporter, config: pytest.Config
 ) -> None:
