@@ -50,20 +50,19 @@ def wrong_with(name: str, scheme: str, open_tab: Callable) -> list[str]:
 
 
 def take_screenshots(page: Page, stem: str) -> None:
-    """A page from top to bottom, in slices."""
+    """A page from top to bottom, in slices; the header stands on each."""
     SCREENSHOTS.mkdir(parents=True, exist_ok=True)
     for old in SCREENSHOTS.glob(f"{stem}*.jpg"):
         old.unlink()
     width, height = page.evaluate(
         "[document.documentElement.clientWidth, document.documentElement.scrollHeight]"
     )
+    page.set_viewport_size({"width": width, "height": min(SLICE, height)})
     for number, top in enumerate(range(0, height, SLICE)):
-        area = {"x": 0, "y": top, "width": width, "height": min(SLICE, height - top)}
+        page.evaluate("(top) => scrollTo({ top, behavior: 'instant' })", top)
         page.screenshot(
             path=SCREENSHOTS / f"{stem}{f'_{number}' if number else ''}.jpg",
             type="jpeg",
             quality=60,
-            full_page=True,
-            clip=area,
             animations="disabled",
         )
