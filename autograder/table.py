@@ -104,6 +104,7 @@ def table_html(verdict: Verdict, advice: str | None = None) -> str:
     return f'<div class="abh-check" style="{style}">{"".join(parts)}</div>'
 
 
+_WITH_HYPHEN = re.compile(r"\d[\d.]*e-\d+")  # where a browser would break the line
 _COLUMNS = ("", "What is checked", "Points", "What came out")
 
 
@@ -116,11 +117,11 @@ def _row(verdict: Verdict, aspect: AspectVerdict, told: set[str]) -> str:
     if texts and aspect.hint == reasons[-1]:
         texts[-1] = f"<em>Hint.</em> {texts[-1]}"
     precision = _precision(aspect)
-    texts += [_html(precision)] if precision else []
+    texts += [_WITH_HYPHEN.sub(r'<span style="white-space:nowrap">\g<0></span>', precision)]
     cells = (
         f'<b role="img" aria-label="{word}" style="color:{colour}">{mark}</b>',
         _html(aspect.title),
         number(aspect.points),
-        "<br>".join(texts),
+        "<br>".join(filter(None, texts)),
     )
     return "<tr>" + "".join(f'<td style="{_CELL}">{cell}</td>' for cell in cells) + "</tr>"

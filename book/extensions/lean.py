@@ -44,6 +44,7 @@ WHOLE = (
 VIEWPORT = re.compile(r'<meta name="viewport"[^>]*>')
 EMPTY_META = re.compile(r'[ \t]*<meta name="docsearch:version" content=""\s*/?>\n?')
 IMAGE = re.compile(r'<img\b([^>]*?)src="([^"]+\.svg)"([^>]*?)/?>')
+WIDE = 702  # CSS pixels: a wider picture scrolls on a phone, for the sake of its letters
 SIZE = re.compile(r'<svg\b[^>]*?\bwidth="([\d.]+)pt"[^>]*?', re.DOTALL)
 HEIGHT = re.compile(r'<svg\b[^>]*?\bheight="([\d.]+)pt"', re.DOTALL)
 REFUSED_ROLES = re.compile(r' role="(?:doc-biblioentry|doc-backlink)"|(?<=<div) role="list"')
@@ -254,7 +255,8 @@ def _image(match: re.Match, pictures: Path) -> str:
         else ""
     )
     image = f'<img{before}src="{address}"{after.rstrip()}{room} loading="lazy" decoding="async" />'
-    return f'<a class="picture" href="{address}">{image}</a>'  # alone, as large as you like
+    kind = "picture wide" if size and size[0] > WIDE else "picture"
+    return f'<a class="{kind}" href="{address}">{image}</a>'  # alone, as large as you like
 
 
 @cache
