@@ -222,6 +222,13 @@ def test_no_solution_line_is_published(published, slug):
         assert leaked_lines(text, lines) == [], name
 
 
+def test_the_front_page_shows_what_check_says_of_a_mistake(pages):
+    (shown,) = pages["book/intro.html"].select(".abh-check")
+    told = shown.get_text(" ")
+    assert "A known mistake." in told and "Scores are multiplied by the mask" in told
+    assert told.count("✗") > told.count("✓") > 0
+
+
 @pytest.mark.parametrize("chapter", CHAPTERS, ids=SLUGS)
 def test_no_model_answer_is_published(published, chapter):
     answers = model_answers(chapter)
