@@ -229,7 +229,7 @@ def copy_downloads(app: Sphinx, error: Exception | None) -> None:
     try:
         bundle.bundle(ROOT, folder / ARCHIVE)
     except (ValueError, KeyError, OSError) as reason:
-        logger.info("no archive to download: %s (run `autograder release`)", reason)
+        logger.warning("no archive to download: %s (run `autograder release`)", reason)
 
 
 def setup(app: Sphinx) -> dict:
