@@ -96,6 +96,13 @@ def _torchs() -> tuple[Any, ...] | None:
 _ARRAY, _TORCH = np.array, _torchs()
 
 
+def _found_since() -> tuple[Any, ...] | None:
+    """The same, where torch has been imported later: once found they stay."""
+    global _TORCH  # noqa: PLW0603
+    _TORCH = _torchs()
+    return _TORCH
+
+
 def as_array(value: Any) -> Array | None:
     """The plain array behind an ndarray, a NumPy scalar or a tensor; None for anything else."""
     if isinstance(value, Array):
@@ -106,7 +113,7 @@ def as_array(value: Any) -> Array | None:
         if data.dtype.kind not in _PLAIN_KINDS:
             return None
         return Array(data, kind, data.dtype.name)
-    known = _TORCH or _torchs()
+    known = _TORCH or _found_since()
     if known is None or not isinstance(value, known[0]):
         return None
     _, base, strided, alone = known

@@ -9,10 +9,12 @@ loops are left out, for stock nbgrader would wait for them. Stock nbgrader is as
 on and writes feedback, too.
 
 The floor is a third run: the same cells (no drawings, nothing that the submission does not need),
-one submission after another in one warm interpreter that does nothing else. Overhead is what
-`autograder grade` takes of the machine (wall clock times jobs) per submission, less that. CPU
-seconds are those of all processes; memory is the largest resident set of one process of each kind,
-shared pages included.
+one submission after another in one warm interpreter that does nothing else (one on each core, since
+two that are busy are slower). A run begins with
+starting processes and imports; what a further submission takes is the difference between two sizes.
+Overhead is that, in wall clock times jobs (all that the machine could have done), less the floor.
+CPU seconds are those of all processes that somebody has waited for, so somewhat few; memory is the
+largest resident set of one process of each kind, shared pages included.
 """
 
 import argparse
@@ -112,7 +114,7 @@ class Cost:
 
 
 class Watch(threading.Thread):
-    """Looks at a process and all its descendants ten times a second."""
+    """Looks at a process and its descendants once a second: a look costs the cores something."""
 
     def __init__(self, pid: int, tick):
         super().__init__(daemon=True)
@@ -120,7 +122,7 @@ class Watch(threading.Thread):
         self.peak: dict[str, float] = {}
 
     def run(self) -> None:
-        while not self.over.wait(0.1):
+        while not self.over.wait(1):
             self.tick()
             for pid in family(self.pid):
                 try:
@@ -271,32 +273,43 @@ def main() -> None:
     if chosen.floor:
         print(json.dumps(floor()))
         return
-    told = subprocess.run(
-        [sys.executable, __file__, "--floor"], capture_output=True, text=True, check=True,
-        env=os.environ | {"OMP_NUM_THREADS": "1"},
-    )  # fmt: skip
+    floors = [
+        subprocess.Popen(
+            [sys.executable, __file__, "--floor"], stdout=subprocess.PIPE, text=True,
+            stderr=subprocess.DEVNULL, env=os.environ | {"OMP_NUM_THREADS": "1"},
+        )
+        for _ in range(chosen.jobs)
+    ]  # fmt: skip
+    told = [json.loads(process.communicate()[0].splitlines()[-1]) for process in floors]
+    cells, checked = (sum(times) / len(times) for times in zip(*told, strict=True))
     # Whoever loses its parent becomes our child, so that the time of all processes is counted.
     ctypes.CDLL(None).prctl(36, 1, 0, 0, 0)  # PR_SET_CHILD_SUBREAPER
-    cells, checked = json.loads(told.stdout.splitlines()[-1])
     print(f"one warm interpreter: {1000 * cells:.0f} ms a submission for its cells, "
           f"{1000 * checked:.0f} ms with the checks")  # fmt: skip
     head = ("", "count", "seconds", "a minute", "ms each", "CPU s", "largest process")
     print("{:24} {:>5} {:>8} {:>9} {:>8} {:>8}   {}".format(*head))
     mine = ours(chosen.count, chosen.jobs)
     print(line(f"autograder, {chosen.jobs} jobs", mine), flush=True)
-    overhead = 1000 * (chosen.jobs * mine.wall / mine.count - cells)
     if not chosen.no_stock:
         theirs = stock(chosen.count)
         print(line("stock nbgrader", theirs), flush=True)
         print(
             f"ratio: {theirs.wall / mine.wall:.1f} × in time, {theirs.cpu / mine.cpu:.1f} × in CPU"
         )
-    print(
-        f"overhead beyond the cells, a submission: {1000 * (mine.cpu / mine.count - cells):.0f} ms "
-        f"of CPU, {overhead:.0f} ms of a core by the clock"
-    )
-    for size in [int(part) for part in chosen.sizes.split(",") if part]:
-        print(line(f"autograder, {chosen.jobs} jobs", ours(size, chosen.jobs)), flush=True)
+    sizes = [int(part) for part in chosen.sizes.split(",") if part]
+    runs = {mine.count: mine}
+    for size in sizes:
+        runs[size] = runs.get(size) or ours(size, chosen.jobs)
+        print(line(f"autograder, {chosen.jobs} jobs", runs[size]), flush=True)
+    small = min(runs)
+    for size in sorted(runs)[1:]:
+        further = (runs[size].wall - runs[small].wall) / (size - small)
+        taken = 1000 * chosen.jobs * further
+        print(
+            f"a further submission, {small} to {size}: {1000 * further:.0f} ms, {taken:.0f} ms of "
+            f"a core: {taken - 1000 * checked:.0f} ms more than the floor's cells and checks"
+        )
+        small = size
 
 
 if __name__ == "__main__":

@@ -91,13 +91,15 @@ def squeezed(text: str) -> str:
     return re.sub(r"\s+", "", text)
 
 
+@functools.cache
 def words(text: str) -> list[str]:
     return re.findall(r"\w+", text.lower())
 
 
+@functools.cache
 def stems(text: str) -> set[str]:
-    stem = snowballstemmer.stemmer("english")
-    return {stem.stemWord(word) for word in words(text)} | set(words(text))
+    stem, known = snowballstemmer.stemmer("english"), set(words(text))
+    return {stem.stemWord(word) for word in known} | known
 
 
 # Lines of a solution that say nothing of it: any module, any measurement has them.
@@ -202,6 +204,13 @@ def published(html, pages) -> dict[str, str]:
     return texts
 
 
+@pytest.fixture(scope="session")
+def shown(pages) -> str:
+    """What the reader sees, and the chapters' sources less their model answers."""
+    texts = [*(page.get_text() for page in pages.values()), *map(without_answers, CHAPTERS)]
+    return "\n".join(texts)
+
+
 def unpacked(archive: Path) -> dict[str, str]:
     """The text files inside an archive; the expected values are bytes."""
     with zipfile.ZipFile(archive) as packed:
@@ -240,18 +249,14 @@ def test_no_model_answer_is_published(published, chapter):
 
 
 @pytest.mark.parametrize("chapter", CHAPTERS, ids=SLUGS)
-def test_the_search_index_knows_no_word_of_an_answer_that_no_page_shows(pages, index, chapter):
-    shown = "\n".join(
-        [*(page.get_text() for page in pages.values()), *map(without_answers, CHAPTERS)]
-    )
+def test_the_search_index_knows_no_word_of_an_answer_that_no_page_shows(shown, index, chapter):
     lines = "\n".join(secret_lines(chapter.stem.partition("_")[2]))
     for secret in (lines, *model_answers(chapter)):
         assert leaked_terms(index, secret, shown) == set()
 
 
-def test_a_planted_leak_is_found(pages, index):
-    slug, chapter = SLUGS[0], CHAPTERS[0]
-    text = "\n".join([*(p.get_text() for p in pages.values()), *map(without_answers, CHAPTERS)])
+def test_a_planted_leak_is_found(shown, index):
+    slug, chapter, text = SLUGS[0], CHAPTERS[0], shown
     line, answer = secret_lines(slug)[0], model_answers(chapter)[0]
     spaced = "\n  ".join(line.split())
     assert leaked_lines(text + spaced, secret_lines(slug)) == [line]

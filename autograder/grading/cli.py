@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from autograder.exercises import chapters, exercises_of
+from autograder.grading import forks
 from autograder.grading.judge import Unusable, judge_file
 from autograder.grading.sandbox import ISOLATIONS, IsolationError, clean
 from autograder.verdict import POLICY
@@ -136,6 +137,8 @@ def grade(
     Can be stopped and run again: what is done stays done. Exit status: 0, or 1 if some submission
     could not be graded, or 2 if grading had to stop.
     """
+    if scheduler is None:
+        forks.get_ready()
     from autograder.grading import progress
     from autograder.grading.classroom import grade as grade_class
 

@@ -19,10 +19,11 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
-from multiprocessing import get_context, parent_process
+from multiprocessing import parent_process
 from multiprocessing.connection import Connection, wait
 from typing import Any, TypeVar
 
+from autograder.grading import forks
 from autograder.grading.sandbox import IsolationError, Limits
 from autograder.grading.work import Job, OtherVersion, Outcome
 
@@ -106,8 +107,7 @@ def local(source: Source, judge: Judge, jobs: int, patience: float = PATIENCE) -
 
     One that is not back after `patience` seconds is killed, and counts as dead.
     """
-    context = get_context("forkserver")
-    context.set_forkserver_preload([__name__, "torch"])  # imported once, for every process
+    context = forks.get_ready()
     supply, hands = _Supply(source), list[_Hand]()
     try:
         _hand_out(supply, hands, judge, jobs, patience, context)
