@@ -3,6 +3,10 @@
 TRUST BOUNDARY. It runs our own code alone, as those do that it forks.
 """
 
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from multiprocessing import forkserver, get_context
 from multiprocessing.context import ForkServerContext
 
@@ -16,5 +20,19 @@ def get_ready() -> ForkServerContext:
     """
     context = get_context("forkserver")
     context.set_forkserver_preload(IMPORTED)
-    forkserver.ensure_running()
+    with _deaf():
+        forkserver.ensure_running()
     return context
+
+
+@contextmanager
+def _deaf() -> Iterator[None]:
+    """What is started meanwhile does not hear Ctrl-C: whoever has started it decides."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
