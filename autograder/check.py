@@ -17,7 +17,7 @@ from typing import Any
 from autograder.device import device
 from autograder.exercises import chapters, exercises_of, find_exercise
 from autograder.expected import digest, expected_of, fixed_runs
-from autograder.policy import TANGLED, Code
+from autograder.policy import TANGLED, UNREAD, Code
 from autograder.probe import probe
 from autograder.records import on_device
 from autograder.table import headline, table_html, table_text
@@ -104,7 +104,7 @@ def _shortcut(answer: Any, verdict: Verdict) -> str | None:
         with suppress(SyntaxError, ValueError, RecursionError, MemoryError):
             code.add(ast.parse(source), source)
     found = code.shortcuts(getattr(answer, "__name__", exercise.name), exercise.shortcuts)
-    if not found or found[0].name == TANGLED:
+    if not found or found[0].name in (TANGLED, UNREAD):
         return None
     return (
         f"It uses {found[0].name}, which is what this exercise asks you to write. When this is "

@@ -40,6 +40,8 @@ _MEANINGS = 20  # of one name, the last ones
 _STEPS = 300_000  # of reading a file; an honest notebook takes a few thousand
 _SMALL = 20_000  # characters of a cell; most are the release's, the same in a whole class
 TANGLED = "more than can be read"
+UNREAD = "something that is defined where nobody can read it"
+_SETTERS = ("setattr", "__setattr__", "__setitem__", "setdefault", "update")
 
 
 @dataclass(frozen=True)
@@ -132,7 +134,10 @@ class Code:
 
     def _uses(self, answer: str, forbidden: Sequence[str]) -> Iterator[Use]:
         todo, seen = [], set()
-        for meaning in self.top.find(answer):
+        meanings = self.top.find(answer)
+        if not meanings:
+            yield Use(UNREAD, 1, max(0, self.cells - 1))
+        for meaning in meanings:
             if isinstance(meaning, _Node):
                 todo.append(meaning)
             elif _matches(meaning, forbidden):  # the answer itself is imported
@@ -177,7 +182,9 @@ def _bind(body: Sequence[ast.stmt], scope: _Scope, cell: int, often: bool = Fals
             if name == "*":
                 scope.stars.append(str(meaning))
             else:
-                known = scope.names.setdefault(name, [])
+                # what stands for itself, like the base in `class f(f)`, may come from a star
+                stars = [] if name in forgotten else [f"{star}.{name}" for star in scope.stars]
+                known = scope.names.setdefault(name, stars)
                 known.append(meaning if isinstance(meaning, str) else _Node(meaning, scope, cell))
                 del known[:-_MEANINGS]
 
@@ -242,9 +249,23 @@ def _bound(statement: ast.stmt) -> Iterator[tuple[str, "str | ast.AST"]]:
         elif isinstance(child, ast.withitem) and child.optional_vars is not None:
             yield from _paired(child.optional_vars, child.context_expr)
         elif isinstance(child, ast.expr):
-            for walrus in ast.walk(child):
-                if isinstance(walrus, ast.NamedExpr):
-                    yield walrus.target.id, walrus.value
+            for part in ast.walk(child):
+                if isinstance(part, ast.NamedExpr):
+                    yield part.target.id, part.value
+                elif isinstance(part, ast.Call):
+                    yield from _set_by(part)
+
+
+def _set_by(call: ast.Call) -> Iterator[tuple[str, ast.AST]]:
+    """What `setattr(module, "f", …)`, `globals().update(f=…)` and their like set."""
+    setter = getattr(call.func, "attr", None) or getattr(call.func, "id", None)
+    if setter not in _SETTERS:
+        return
+    for part in call.args:
+        keys = part.keys if isinstance(part, ast.Dict) else [part]
+        names = (k.value for k in keys if isinstance(k, ast.Constant) and isinstance(k.value, str))
+        yield from ((name, call) for name in names)
+    yield from ((word.arg, word.value) for word in call.keywords if word.arg)
 
 
 def _paired(target: ast.expr, value: ast.expr) -> Iterator[tuple[str, ast.expr]]:
@@ -258,6 +279,10 @@ def _paired(target: ast.expr, value: ast.expr) -> Iterator[tuple[str, ast.expr]]
     if isinstance(target, ast.Attribute | ast.Subscript):
         # `holder.f = …`: whoever uses holder may use that
         inner = target.value
+        if isinstance(inner, ast.Call) or getattr(inner, "attr", "") == "__dict__":
+            key = getattr(target, "slice", None)  # globals()["f"] = …
+            named = isinstance(key, ast.Constant) and isinstance(key.value, str)
+            yield from [(key.value, value)] if named else []
         while isinstance(inner, ast.Attribute | ast.Subscript):
             inner = inner.value
         if isinstance(inner, ast.Name):

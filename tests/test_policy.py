@@ -12,7 +12,7 @@ from types import ModuleType
 import pytest
 
 from autograder.exercises import chapters, exercises_of, find_exercise
-from autograder.policy import TANGLED, Code
+from autograder.policy import TANGLED, UNREAD, Code
 from solutions.mistakes import banks
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -62,6 +62,17 @@ USES = {
     ),
     "in a branch": "import torch\nif 1:\n  def f(q):\n    return torch.nn.fused(q)",
     "wrapped": "import torch\ndef f(q):\n\n    return torch.nn.fused(q)\nf = print(f)",
+    "by globals": "import torch\n\n\nglobals()['f'] = torch.nn.fused",
+    "by globals, after a stub": (
+        "import torch\ndef f(q):\n    return q\nglobals()['f'] = torch.nn.fused"
+    ),
+    "by a module's names": (
+        "import sys, torch\n\n\nsys.modules['__main__'].__dict__['f'] = torch.nn.fused"
+    ),
+    "by setattr": "import sys, torch\n\n\nsetattr(sys.modules['m'], 'f', torch.nn.fused)",
+    "by update": "import torch\n\n\nglobals().update(f=torch.nn.fused)",
+    "by update with a table": "import torch\n\n\nglobals().update({'f': torch.nn.fused})",
+    "by setitem": "import torch\n\n\nglobals().__setitem__('f', torch.nn.fused)",
     "by the walrus": "import torch\n\n\nprint(g := torch.nn.fused)\ndef f(q): return g(q)",
 }  # fmt: skip
 
@@ -84,16 +95,31 @@ BLOCKS = {
     "imported": "from autograder.blocks import f",
     "a subclass": "from autograder import blocks\nclass f(blocks.f): pass",
     "a subclass of another name": "from autograder.blocks import f as base\nclass f(base): pass",
+    "a subclass of the same name, from a star": "from autograder.blocks import *\nclass f(f): pass",
     "held": "import autograder.blocks as b\nclass f:\n    def __init__(self): self.inner = b.f()",
 }
 
 
 @pytest.mark.parametrize("source", BLOCKS.values(), ids=BLOCKS.keys())
 def test_the_courses_own_block_is_no_answer(source):
-    assert [name for name, *_ in shortcuts(source)] == ["autograder.blocks.f"]
+    assert {name for name, *_ in shortcuts(source)} == {"autograder.blocks.f"}
+
+
+HIDDEN = {
+    "in a string": "exec('def f(q): return q')",
+    "by a name that is put together": "globals()[chr(102)] = len",
+    "nowhere": "def g(q): return q",
+}
+
+
+@pytest.mark.parametrize("source", HIDDEN.values(), ids=HIDDEN.keys())
+def test_an_answer_that_is_defined_where_nobody_reads_is_for_a_person_to_see(source):
+    assert [name for name, *_ in shortcuts(source)] == [UNREAD]
 
 
 FREE = {
+    "a table of one's own": "import torch.nn as F\nT = {}\nT['f'] = F.fused\ndef f(q): return q",
+    "set for something else": "import torch.nn as F\nT = {}\nT.update(g=F.fused)\ndef f(q): q",
     "in another function": "import torch.nn as F\ndef g(q): return F.fused(q)\ndef f(q): q",
     "in a test": "import torch.nn as F\ndef f(q): q\nassert f(1) == F.fused(1)",
     "replaced later": "import torch.nn as F\nf = F.fused\ndef f(q): return q",
@@ -157,7 +183,7 @@ TANGLES = {
 @pytest.mark.parametrize("source", TANGLES.values(), ids=TANGLES.keys())
 def test_a_tangle_comes_to_an_end(source):
     code = read(source)
-    assert {u.name for u in code.shortcuts("f", NAMED)} <= {TANGLED}
+    assert {u.name for u in code.shortcuts("f", NAMED)} <= {TANGLED, UNREAD}
     assert {u.name for u in code.tampering} <= {TANGLED}
 
 
