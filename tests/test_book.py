@@ -3,6 +3,7 @@
 import functools
 import json
 import re
+import unicodedata
 import zipfile
 from collections.abc import Iterator
 from importlib import import_module
@@ -338,11 +339,21 @@ def test_formulas_are_mathml_without_a_script_and_without_an_error(pages):
     assert sum(len(page.find_all("math")) for page in pages.values()) > 50
 
 
+# What a browser shows for an `<mi>` of one letter: the italic one of mathematics.
+ITALIC = {"h": "ℎ"} | {
+    chr(int(unicodedata.decomposition(chr(code)).split()[1], 16)): chr(code)
+    for code in (*range(0x1D434, 0x1D468), *range(0x1D6E2, 0x1D71C))
+    if unicodedata.decomposition(chr(code))
+}
+
+
 def test_the_font_has_every_character_of_every_formula(html, pages):
     font = TTFont(html / "_static" / "stix-two-math.woff2")
     known = set(font.getBestCmap())
     for name, page in pages.items():
         shown = {c for formula in page.find_all("math") for c in formula.get_text()}
+        letters = {mi.get_text() for mi in page.select("math mi:not([mathvariant])")}
+        shown |= {ITALIC[letter] for letter in letters & ITALIC.keys()}
         missing = {c for c in shown if ord(c) not in known and not c.isspace()}
         invisible = {"\u2061", "\u2062", "\u2063", "\u2064", "\u200b", "\u2060"}
         assert missing - invisible == set(), name

@@ -1,8 +1,10 @@
 """Formulas as MathML, made while the book is built: a page needs no script to show them.
 
 Temml (vendor/temml.min.js, MIT licence) translates TeX; it runs in QuickJS, inside this process.
-The font is STIX Two Math (static/stix-two-math.woff2, Open Font Licence), cut down to the
-characters that a course on attention uses; a test looks every character of the built pages up.
+The font is STIX Two Math (static/stix-two-math.woff2, Open Font Licence), cut down by fontTools'
+`pyftsubset --layout-features='*' --no-hinting --flavor=woff2` to the characters that a course on
+attention uses: ASCII, Greek, both in italics, and some signs. A test looks every character of the
+built pages up.
 """
 
 from functools import cache
