@@ -129,22 +129,30 @@ def hand_in(submitted: Path, student: str, exercise: str, source: str) -> None:
 
 
 @pytest.fixture(scope="module")
-def graded(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Row]:
-    """What each attack, and each neighbour, got in one run of `grade`, by their names."""
-    submitted = tmp_path_factory.mktemp("attacked") / "submitted"
-    for student, exercise in NEIGHBOURS.items():
-        hand_in(submitted, student, exercise, stubs.source(KNOWN[exercise], exercise))
-    for name in ATTACKS:
-        (exercise,) = judge.defined_names(text_of(name)) & KNOWN.keys()
-        hand_in(submitted, name, exercise, text_of(name))
-    result = grade(submitted, jobs=2, cell_seconds=5, probe_seconds=10)
-    assert not result.ignored and not Path("/tmp", CANARY).exists()
-    return {row.student: row for row in result.rows}
+def graded(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[bool, str], Row]:
+    """What each attack, and each neighbour, got from `grade`, by their names.
+
+    Those that never come to an end (they say how long they may take) are a class of their own.
+    """
+    rows = {}
+    for endless, seconds in ((True, 3), (False, 20)):
+        submitted = tmp_path_factory.mktemp("attacked") / "submitted"
+        for student, exercise in NEIGHBOURS.items():
+            hand_in(submitted, student, exercise, stubs.source(KNOWN[exercise], exercise))
+        for name in ATTACKS:
+            if ("seconds" in declared(name)) == endless:
+                (exercise,) = judge.defined_names(text_of(name)) & KNOWN.keys()
+                hand_in(submitted, name, exercise, text_of(name))
+        result = grade(submitted, jobs=2, cell_seconds=seconds, probe_seconds=seconds)
+        assert not result.ignored and not Path("/tmp", CANARY).exists()
+        rows |= {(endless, row.student): row for row in result.rows}
+    return rows
 
 
 @pytest.mark.parametrize("name", ATTACKS)
 def test_an_attack_handed_in_ends_as_declared(name, graded):
-    said, row = declared(name), graded[name]
+    said = declared(name)
+    row = graded["seconds" in said, name]
     (exercise,) = judge.defined_names(text_of(name)) & KNOWN.keys()
     mark, found = row.marks[f"check_{exercise}"], row.verdicts[exercise]
     assert row.status == "graded", row.reason
@@ -156,9 +164,10 @@ def test_an_attack_handed_in_ends_as_declared(name, graded):
     assert said.get("never", "\x1b") not in words(found)
 
 
+@pytest.mark.parametrize("endless", [True, False])
 @pytest.mark.parametrize(("student", "exercise"), NEIGHBOURS.items())
-def test_whoever_is_graded_beside_them_gets_full_marks(student, exercise, graded):
-    mark = graded[student].marks[f"check_{exercise}"]
+def test_whoever_is_graded_beside_them_gets_full_marks(student, exercise, endless, graded):
+    mark = graded[endless, student].marks[f"check_{exercise}"]
     assert mark.score == mark.points > 0 and not mark.by_hand
 
 
