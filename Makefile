@@ -61,7 +61,7 @@ test-tools: tools browser
 env: tools $(STAMPS)/env  ## .venv with everything in it
 
 $(STAMPS)/env: requirements.txt constraints.txt pyproject.toml
-	@echo "making $(VENV) (about a minute)"
+	@echo "making $(VENV) (a few minutes)"
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@$(BIN)/python -m pip install -r requirements.txt -c constraints.txt
 	@$(BIN)/python -m pip install --no-deps -e .
