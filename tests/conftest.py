@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 import hypothesis
 import pytest
-import sandlock
 
 if TYPE_CHECKING:
     from bs4 import BeautifulSoup
@@ -150,13 +149,3 @@ def pages(html: Path) -> dict[str, "BeautifulSoup"]:
         for path in sorted(html.rglob("*.html"))
         if "_static" not in path.parts
     }
-
-
-@pytest.fixture
-def landlock() -> None:
-    """Landlock, or no test: where the kernel has none, the grader works by its other walls alone.
-
-    It is the kernel that is asked, not the sandbox, so that one that fails to use it is found out.
-    """
-    if sandlock.landlock_abi_version() < sandlock.min_landlock_abi():
-        pytest.skip("this kernel has no Landlock, or one too old for sandlock: a layer less")

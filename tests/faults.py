@@ -6,12 +6,13 @@ import re
 import signal
 import sys
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import BinaryIO
 
 import nbformat
+from nbformat import NotebookNode
 from sqlalchemy import create_engine, text
 
 from autograder.grading import classroom, schedulers
@@ -29,16 +30,20 @@ TINY = "tiny"
 SECRET = "5" * 64
 
 
+def cut_down(notebook: NotebookNode, kept: Collection[str]) -> NotebookNode:
+    """The notebook, left with its imports and the cells of these ids."""
+    first = next(cell for cell in notebook.cells if "\nimport numpy as np\n" in cell.source)
+    notebook.cells = [cell for cell in notebook.cells if cell is first or cell.id in kept]
+    return notebook
+
+
 def tiny_release(folder: Path) -> Path:
     """A released chapter of one exercise and one question, softmax of chapter 1, in `folder`."""
     (path,) = NOTEBOOKS.glob("*_kernel_regression/*.ipynb")
-    notebook = nbformat.read(path, as_version=4)
     kept = ("softmax", "check_softmax", "question_bandwidth_of_zero")
-    first = next(cell for cell in notebook.cells if "\nimport numpy as np\n" in cell.source)
-    notebook.cells = [c for c in notebook.cells if c is first or c.id in kept]
     made = folder / TINY / f"{TINY}.ipynb"
     made.parent.mkdir(parents=True)
-    nbformat.write(notebook, made)
+    nbformat.write(cut_down(nbformat.read(path, as_version=4), kept), made)
     return folder
 
 

@@ -17,6 +17,7 @@ from pathlib import Path
 
 import nbformat
 import pytest
+from faults import cut_down
 from nbformat import NotebookNode
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_output
 from nbgrader.api import Gradebook
@@ -30,7 +31,6 @@ from autograder.grading.sandbox import Limits
 
 ROOT = Path(__file__).resolve().parents[1]
 NAME = "01_kernel_regression"
-WHOLE = nbformat.read(ROOT / "notebooks" / NAME / f"{NAME}.ipynb", as_version=4)
 WRONG = "def softmax(scores, axis=-1):\n    return scores * 0\n"
 FULL = {"check_softmax": 3.0, "check_gaussian_scores": 2.0}
 EVIL = "PWNED"
@@ -42,17 +42,11 @@ def mark(cell: NotebookNode) -> dict:
     return cell.metadata.get("nbgrader", {})
 
 
-def small_release() -> NotebookNode:
-    """The chapter's notebook, cut down to its imports, two exercises and a question."""
-    made = nbformat.reads(nbformat.writes(WHOLE), as_version=4)
-    question = next(c for c in made.cells if c.cell_type == "markdown" and mark(c).get("solution"))
-    names = {"softmax", "gaussian_scores", *FULL, mark(question)["grade_id"]}
-    first = next(c for c in made.cells if "\nimport numpy as np\n" in c.source)
-    made.cells = [c for c in made.cells if c is first or mark(c).get("grade_id") in names]
-    return made
-
-
-RELEASE = small_release()
+# Two exercises of the chapter and a question.
+RELEASE = cut_down(
+    nbformat.read(ROOT / "notebooks" / NAME / f"{NAME}.ipynb", as_version=4),
+    ("softmax", "gaussian_scores", *FULL, "question_bandwidth_of_zero"),
+)
 assert sum(cell.cell_type == "code" for cell in RELEASE.cells) == 5
 
 

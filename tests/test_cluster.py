@@ -86,9 +86,9 @@ def test_a_worker_with_another_version_of_the_course_judges_nothing(course, rele
 
 def test_a_cluster_that_is_not_there_is_told(tmp_path):
     with pytest.raises(ClusterLost, match="no Dask scheduler"):
-        next(cluster(iter(()), quick, "tcp://127.0.0.1:1", wait=0.5))
+        next(cluster(iter(()), quick, "tcp://127.0.0.1:1", within=0.5))
     with Cluster(tmp_path) as dask, pytest.raises(ClusterLost, match="no workers"):
-        next(cluster(iter(()), quick, dask.address, wait=0.5))
+        next(cluster(iter(()), quick, dask.address, within=0.5))
 
 
 # --- second tries ---------------------------------------------------------------------------------

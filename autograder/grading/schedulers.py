@@ -218,22 +218,22 @@ def _die_with_parent() -> None:
 
 
 def cluster(
-    source: Source, judge: Judge, address: str, wait: float = 60.0, patience: float = PATIENCE
+    source: Source, judge: Judge, address: str, within: float = 60.0, patience: float = PATIENCE
 ) -> Results:
     """Judge on the Dask cluster whose scheduler is at `address`, as many at once as it has threads.
 
     Workers may come and go; one whose judge is not back after `patience` seconds ends itself.
-    Raises `ClusterLost` if nobody works there within `wait` seconds.
+    Raises `ClusterLost` if nobody works there after `within` seconds.
     """
     import distributed
 
     try:
-        client = distributed.Client(address, timeout=wait, set_as_default=False)
+        client = distributed.Client(address, timeout=within, set_as_default=False)
     except (OSError, TimeoutError, ValueError) as error:
         raise ClusterLost(f"no Dask scheduler answers at {address} ({error})") from None
     try:
         try:
-            client.wait_for_workers(1, timeout=wait)
+            client.wait_for_workers(1, timeout=within)
         except TimeoutError:
             raise ClusterLost(f"the scheduler at {address} has no workers") from None
         yield from _on_cluster(client, _Supply(source), partial(_in_time, judge, patience))
