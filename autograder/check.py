@@ -10,18 +10,17 @@ import io
 import re
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import redirect_stdout, suppress
+from contextlib import redirect_stdout
 from difflib import get_close_matches
 from typing import Any
 
 from autograder.device import device
 from autograder.exercises import chapters, exercises_of, find_exercise
 from autograder.expected import digest, expected_of, fixed_runs
-from autograder.policy import TANGLED, UNREAD, Code
 from autograder.probe import probe
 from autograder.records import on_device
 from autograder.table import headline, table_html, table_text
-from autograder.verdict import CORRECT, MISSING, Verdict, decide, withheld
+from autograder.verdict import CORRECT, MISSING, Verdict, decide, told_to_run, withheld
 
 
 def check(answer: Any, exercise: str | None = None) -> None:
@@ -35,7 +34,7 @@ def check(answer: Any, exercise: str | None = None) -> None:
         raise _short(ValueError(f"pass the answer itself, without quotes: check({answer[:40]})"))
     named = getattr(answer, "__name__", None) or type(answer).__name__
     verdict = verdict_on(answer, str(exercise or _name_in_call() or named))
-    advice = _shortcut(answer, verdict) or _advice(answer, verdict)
+    advice = _ready_made(verdict) or _advice(answer, verdict)
     _show(verdict, advice)
     if verdict.verdict != CORRECT:
         why = verdict.cause or verdict.note or advice
@@ -63,7 +62,7 @@ def verdict_on(answer: Any, name: str) -> Verdict:
         note = f"Pass the class itself, not an instance of it: check({name})."
         return withheld(exercise, MISSING, note)
     where = str(device())
-    records = [[probe(answer, run, where) for run in row] for row in runs]
+    records = [[probe(answer, run, where, exercise.watched) for run in row] for row in runs]
     expected = [[on_device(record, where) for record in row] for row in entry.reference]
     return decide(exercise, runs, records, expected, lambda: entry.mistakes)
 
@@ -94,34 +93,14 @@ def _advice(answer: Any, verdict: Verdict) -> str | None:
     return None
 
 
-def _shortcut(answer: Any, verdict: Verdict) -> str | None:
-    """What grading would have a person look at: a ready-made answer in the place of the own one."""
-    if not verdict.score:
-        return None
-    _, exercise = find_exercise(verdict.exercise)
-    code = Code()
-    for source in _sources(answer):
-        with suppress(SyntaxError, ValueError, RecursionError, MemoryError):
-            code.add(ast.parse(source), source)
-    found = code.shortcuts(getattr(answer, "__name__", exercise.name), exercise.shortcuts)
-    if not found or found[0].name in (TANGLED, UNREAD):
+def _ready_made(verdict: Verdict) -> str | None:
+    """What grading would have a person look at: a ready-made answer in place of one's own."""
+    if not (verdict.score and verdict.ran):
         return None
     return (
-        f"It uses {found[0].name}, which is what this exercise asks you to write. When this is "
-        "graded, the points would be withheld until a person has looked at it."
+        f"It runs {told_to_run(verdict.ran)}. This exercise wants you to write that yourself: when "
+        "this is graded, the points will be withheld until a person has looked at the answer."
     )
-
-
-def _sources(answer: Any) -> list[str]:
-    """The code that an answer is part of: the cells run so far, or else its file."""
-    ipython = sys.modules.get("IPython")
-    shell = ipython.get_ipython() if ipython else None
-    if shell is None:
-        try:
-            return [inspect.getsource(inspect.getmodule(answer))]
-        except (OSError, TypeError):
-            return []
-    return [shell.transform_cell(cell) for cell in shell.user_ns.get("In", [])[1:]]
 
 
 def _called(answer: Any) -> Iterator[tuple[str, Any]]:

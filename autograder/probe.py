@@ -12,13 +12,15 @@ import os
 import random
 import sys
 import traceback
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from autograder.exercises.declaration import APPLY, Raised, Record, Run, Step
+from autograder.observe import Observer
 from autograder.values import Array, Opaque, Previous, Recipe, Strided, as_array
 
 MISSING = object()  # stands for an answer whose name is not defined
@@ -28,28 +30,31 @@ _COURSE = os.path.dirname(os.path.abspath(__file__)) + os.sep
 _OWN = (__file__, importlib.__file__)
 
 
-def probe(answer: Any, run: Run, device: str = "cpu") -> Record:
+def probe(answer: Any, run: Run, device: str = "cpu", watch: Sequence[str] = ()) -> Record:
     """Make the run's calls on `answer` and record the results, or the exception that ended them.
 
-    Never raises what the answer raises, except `KeyboardInterrupt`: stopping an endless loop is
-    the student's to do.
+    Operations that match the patterns in `watch` (see `Observer`) are recorded, too. Never raises
+    what the answer raises, except `KeyboardInterrupt`: stopping an endless loop is the student's
+    to do.
     """
     with undisturbed():
-        return probe_within(answer, run, device)
+        return probe_within(answer, run, device, watch)
 
 
-def probe_within(answer: Any, run: Run, device: str = "cpu") -> Record:
+def probe_within(answer: Any, run: Run, device: str = "cpu", watch: Sequence[str] = ()) -> Record:
     """As `probe`, for many runs `with undisturbed()`: leaves the global generators anyhow."""
+    observer = Observer(watch)
     with _quarantine(run.seed) as state:
-        return _probe(answer, run, device, state)
+        record = _probe(answer, run, device, state, observer)
+    return replace(record, operations=dict(observer.seen)) if observer.seen else record
 
 
-def _probe(answer: Any, run: Run, device: str, state: "GlobalState") -> Record:
+def _probe(answer: Any, run: Run, device: str, state: "GlobalState", observer: Observer) -> Record:
     values: list[Any] = []
     sent: list[tuple[list, dict]] = []
     stage = "build"
     try:
-        target = _build(answer, run, device) if run.init is not None else answer
+        target = _build(answer, run, device, observer) if run.init is not None else answer
         stage = "call"
         state.watch(target)
         for step in run.steps:
@@ -60,7 +65,8 @@ def _probe(answer: Any, run: Run, device: str, state: "GlobalState") -> Record:
                 called, *args = args
             else:
                 called = getattr(target, step.method) if step.method else target
-            values.append(called(*args, **kwargs))
+            with observer.watching():
+                values.append(called(*args, **kwargs))
         stage = "backward"
         gradients = _gradients(target, values, sent) if run.gradients else {}
     except KeyboardInterrupt:
@@ -98,9 +104,10 @@ class _LoadError(Exception):
     """The state dict does not fit the module."""
 
 
-def _build(answer: Any, run: Run, device: str) -> Any:
+def _build(answer: Any, run: Run, device: str, observer: Observer) -> Any:
     args, kwargs = _arguments(run.init, [], device, False)
-    built = answer(*args, **kwargs)
+    with observer.watching():
+        built = answer(*args, **kwargs)
     if run.state is not None:
         _load(built, run.state, device)
     if hasattr(built, "to"):

@@ -46,6 +46,7 @@ def record_tree(record: Record) -> dict[str, Any]:
         "gradients": dict(record.gradients),
         "changed": dict(record.changed),
         "side_effects": list(record.side_effects),
+        "operations": dict(record.operations),
     }
 
 
@@ -80,6 +81,8 @@ def record_from(tree: Any) -> Record:
         if not all(fits):
             raise WireError("not a record")
         effects = tuple(str(effect) for effect in tree["side_effects"])
-        return Record(values, raised, gradients, changed, effects)
+        ran = tree.get("operations", {})  # records on file have none
+        operations = {str(name): str(place) for name, place in ran.items()}
+        return Record(values, raised, gradients, changed, effects, operations)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise WireError(f"not a record ({error})") from None

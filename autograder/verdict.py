@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from autograder.exercises import is_exercise
 from autograder.exercises.aspects import GRADIENT_FACTOR, compare
 from autograder.exercises.declaration import Aspect, Exercise, Finding, Raised, Record, Run, Trial
+from autograder.observe import MOST, forbidden
 
 CORRECT, WRONG, CRASH, MISSING = "correct", "wrong", "crash", "missing"
 TIMEOUT, MEMORY, POLICY = "timeout", "memory", "policy"
@@ -45,7 +46,8 @@ class Mistake:
 class Verdict:
     """What an answer is worth and why. `mistake` names the known mistake that it equals.
 
-    `note` says what came of it in place of the aspects, `remark` something to know besides.
+    `note` says what came of it in place of the aspects, `remark` something to know besides. `ran`
+    holds the operations that it ran and should not have, each with its place in the answer.
     """
 
     exercise: str
@@ -57,6 +59,7 @@ class Verdict:
     cause: str | None = None
     note: str | None = None
     remark: str | None = None
+    ran: tuple[tuple[str, str], ...] = ()
 
 
 def decide(
@@ -77,7 +80,8 @@ def decide(
     verdicts = _judge(exercise, runs, records, expected)
     score = round(sum(v.points for v in verdicts if v.passed), 6)
     if all(v.passed for v in verdicts):
-        return Verdict(exercise.name, exercise.points, exercise.points, CORRECT, verdicts)
+        full = exercise.points
+        return Verdict(exercise.name, full, full, CORRECT, verdicts, ran=_ran(exercise, records))
     if all(raised):  # that two answers raise alike on every call does not make them the same
         return withheld(exercise, CRASH, f"Every call {_story(raised[0])}.")
 
@@ -92,7 +96,26 @@ def decide(
 
     known = next(filter(is_this, mistakes()), None)
     name, cause = (known.name, known.cause) if known else (None, None)
-    return Verdict(exercise.name, exercise.points, score, WRONG, verdicts, name, cause)
+    return Verdict(
+        *(exercise.name, exercise.points, score, WRONG, verdicts, name, cause),
+        ran=_ran(exercise, records),
+    )
+
+
+def _ran(exercise: Exercise, records: Sequence[Sequence[Record]]) -> tuple[tuple[str, str], ...]:
+    """The operations, of those that ran on some run, that the exercise forbids."""
+    seen: dict[str, str] = {}
+    for record in (record for row in records for record in row):
+        seen = {**record.operations, **seen}
+    patterns = exercise.watched
+    return tuple((name, at) for name, at in seen.items() if forbidden(name, patterns))[:MOST]
+
+
+def told_to_run(ran: Sequence[tuple[str, str]]) -> str:
+    """The first of some operations in words, with its place, and how many more there are."""
+    name, place = ran[0]
+    more = f" (and {len(ran) - 1} more)" if len(ran) > 1 else ""
+    return name + (f" in {place}" if place else "") + more
 
 
 def _judge(

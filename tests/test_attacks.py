@@ -310,7 +310,7 @@ def test_a_withheld_score_is_told_and_ends_with_status_1(capsys):
     assert "For a person to look at" in found["aspects"][0]["error"]
     lines = path.read_text(encoding="utf-8").splitlines()
     (line,) = (n for n, text in enumerate(lines, 1) if "F.scaled_dot_product_attention" in text)
-    assert f"in line {line}. " in found["aspects"][0]["error"]
+    assert f"in line {line}, " in found["aspects"][0]["error"]
 
 
 def test_the_table_in_the_security_page_counts_the_corpus():

@@ -536,7 +536,13 @@ SCALED_DOT_PRODUCT_ATTENTION = Exercise(
         inputs_untouched(0.15, lambda draw: [*_scaled_runs(draw)[:2], *_scaled_batches(draw)[1:2]]),
         no_side_effects(0.1, lambda draw: _scaled_runs(draw)[:2]),
     ),
-    forbids=("torch.*scaled_dot_product*", "autograder.blocks.fused_attention"),
+    forbids=(
+        "torch.*scaled_dot_product*",
+        "torch.*multi_head_attention*",
+        "torch.*MultiheadAttention*",
+        "torch.*flex_attention*",
+        "torch.ops.aten._safe_softmax",  # the fused attention alone is made of it
+    ),
 )
 
 # --- AdditiveAttention --------------------------------------------------------------------------

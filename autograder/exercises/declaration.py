@@ -21,6 +21,7 @@ __all__ = [
 ]  # fmt: skip
 
 
+BLOCKS = "autograder.blocks"
 APPLY = "()"  # as a step's method: call its first argument with the others
 
 
@@ -96,7 +97,8 @@ class Record:
     """What came back of a run: the results of its steps, or what was raised.
 
     `changed` holds the arguments that the calls altered in place, under "step.argument";
-    `side_effects` names the global state that they left different.
+    `side_effects` names the global state that they left different; `operations` those that ran of
+    the operations that were watched for, each with the line of the answer that ran it first.
     """
 
     values: tuple = ()
@@ -104,6 +106,7 @@ class Record:
     gradients: Mapping[str, Any] = field(default_factory=dict)
     changed: Mapping[str, Any] = field(default_factory=dict)
     side_effects: tuple[str, ...] = ()
+    operations: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def value(self) -> Any:
@@ -157,8 +160,9 @@ class Exercise:
     """What is asked of one function or class. `arguments` names those of the call, for messages.
 
     `given` maps names of other exercises that the answer stands on to what stands in for them.
-    `forbids` names ready-made answers, dotted, with `*` for anything ("torch.nn.LayerNorm"); the
-    course's own block of the same name is one without being named.
+    `forbids` names the operations that would be the answer ready-made, dotted, with `*` for
+    anything ("torch.*layer_norm*"). The course's own blocks are forbidden without being named, but
+    for those that stand in `given` or are named in `uses`.
     """
 
     name: str
@@ -167,11 +171,14 @@ class Exercise:
     aspects: tuple[Aspect, ...]
     given: Mapping[str, str] = field(default_factory=dict)
     forbids: tuple[str, ...] = ()
+    uses: tuple[str, ...] = ()
 
     @property
-    def shortcuts(self) -> tuple[str, ...]:
-        """The names that an answer must not use: it would be somebody else's."""
-        return (*self.forbids, f"autograder.blocks.{self.name}")
+    def watched(self) -> tuple[str, ...]:
+        """What an answer must not run: it would be somebody else's. Patterns as in `Observer`."""
+        free = {*self.uses, *(block.rpartition(":")[2] for block in self.given.values())}
+        excepted = [f"!{BLOCKS}.{name}{end}" for name in sorted(free) for end in ("", ".*")]
+        return (*self.forbids, f"{BLOCKS}.*", *excepted)
 
     @cached_property
     def points(self) -> float:

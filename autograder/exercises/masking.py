@@ -727,6 +727,7 @@ ATTEND_WITH_CACHE = Exercise(
         inputs_untouched(0.2, lambda draw: [*_cache_start(draw), *_cache_given(draw)]),
         no_side_effects(0.2, lambda draw: [*_cache_start(draw)[:2], _cache_in_training(draw)]),
     ),
+    uses=("MultiHeadAttention",),
 )
 
 EXERCISES = (

@@ -596,11 +596,10 @@ MULTI_HEAD_ATTENTION = Exercise(
         ),
     ),
     forbids=(
-        "torch.*MultiheadAttention",
+        "torch.*MultiheadAttention*",
         "torch.*multi_head_attention*",
-        "torch.*TransformerEncoderLayer",
-        "autograder.blocks.*Layer",
-        "autograder.blocks.Transformer",
+        "torch.*TransformerEncoder*",
+        "torch.*TransformerDecoder*",
     ),
 )
 
@@ -773,6 +772,7 @@ LOAD_TORCH_WEIGHTS = Exercise(
         ),
         no_side_effects(0.1, _load_runs),
     ),
+    uses=("MultiHeadAttention",),
 )
 
 # --- head_importance ----------------------------------------------------------------------------
@@ -874,6 +874,7 @@ HEAD_IMPORTANCE = Exercise(
         inputs_untouched(0.05, _importance_runs),
         no_side_effects(0.1, _importance_runs),
     ),
+    uses=("MultiHeadAttention",),
 )
 
 EXERCISES = (

@@ -171,6 +171,8 @@ def _norm_is_standard(run: Run, record: Record) -> str | None:
     return None
 
 
+_NORMS = tuple(f"torch.*{kind}_norm*" for kind in ("layer", "group", "instance", "batch", "rms"))
+
 LAYER_NORM = Exercise(
     "LayerNorm",
     "Layer normalisation",
@@ -242,7 +244,7 @@ LAYER_NORM = Exercise(
         inputs_untouched(0.05, lambda draw: _norm_runs(draw)[1:3]),
         no_side_effects(0.05, lambda draw: _norm_runs(draw)[2:3]),
     ),
-    forbids=("torch.*layer_norm*", "torch.*LayerNorm*"),
+    forbids=_NORMS,
 )
 
 # --- layer_norm_backward ------------------------------------------------------------------------
@@ -384,7 +386,7 @@ LAYER_NORM_BACKWARD = Exercise(
         inputs_untouched(0.05, lambda draw: _backward_runs(draw)[:1]),
         no_side_effects(0.05, lambda draw: _backward_runs(draw)[:1]),
     ),
-    forbids=("torch.autograd*", "torch.*layer_norm*", "torch.*LayerNorm*"),
+    forbids=("torch.autograd*", "torch.*make_dual", *_NORMS),
 )
 
 # --- gelu ---------------------------------------------------------------------------------------

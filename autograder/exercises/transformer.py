@@ -301,6 +301,7 @@ ENCODER_LAYER = Exercise(
         _module_alone(0.1, _encoder_post),
     ),
     forbids=("torch.*TransformerEncoder*",),
+    uses=("MultiHeadAttention",),
 )
 
 # --- DecoderLayer -------------------------------------------------------------------------------
@@ -441,6 +442,7 @@ DECODER_LAYER = Exercise(
         _module_alone(0.1, _decoder_post),
     ),
     forbids=("torch.*TransformerDecoder*",),
+    uses=("MultiHeadAttention",),
 )
 
 # --- TokenEmbedding -----------------------------------------------------------------------------
@@ -906,6 +908,7 @@ TRANSFORMER = Exercise(
         "DecoderLayer": "autograder.blocks:DecoderLayer",
         "TokenEmbedding": "autograder.blocks:TokenEmbedding",
     },
+    uses=("MultiHeadAttention", "sinusoidal_encoding"),
 )
 
 # --- shift_right --------------------------------------------------------------------------------
@@ -1398,6 +1401,7 @@ GREEDY_DECODE = Exercise(
         inputs_untouched(0.05, _greedy_uneven),
         no_side_effects(0.1, _greedy_runs),
     ),
+    uses=("Transformer",),
 )
 
 # --- beam_search --------------------------------------------------------------------------------
@@ -1705,6 +1709,7 @@ BEAM_SEARCH = Exercise(
         inputs_untouched(0.1, _beam_runs),
         no_side_effects(0.15, _beam_runs),
     ),
+    uses=("Transformer",),
 )
 
 EXERCISES = (

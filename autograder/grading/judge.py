@@ -31,7 +31,7 @@ from autograder.grading.sandbox import (
     WorkerDied,
     clean,
 )
-from autograder.policy import TANGLED, Code, Use, told
+from autograder.policy import Code, told
 from autograder.probe import undisturbed
 from autograder.verdict import (
     CORRECT,
@@ -43,6 +43,7 @@ from autograder.verdict import (
     Mistake,
     Verdict,
     decide,
+    told_to_run,
     withheld,
 )
 
@@ -150,7 +151,7 @@ def judge_cells(
                 outputs, fate = session.execute(cell.source)
                 room -= sum(len(json.dumps(output)) for output in outputs)
                 judged.outputs[number] = outputs if room > 0 else [_LEFT_OUT]
-                _read_into(code, "" if _came_to_grief(fate) else cell.source, ran=fate is None)
+                _read_into(code, "" if _came_to_grief(fate) else cell.source)
                 for name in defined_names(cell.source) & asked.keys():
                     fates[name] = fate
         for name in asked:
@@ -189,46 +190,23 @@ def _came_to_grief(fate: _Fate | None) -> bool:
     return fate is not None and fate.died
 
 
-def _read_into(code: Code, source: str, ran: bool = False) -> None:
-    """Add a cell to what is known of a submission's code; one that cannot run adds nothing.
-
-    One that we cannot read may run all the same, where the submission has raised Python's limits or
-    changed what IPython makes of a cell.
-    """
+def _read_into(code: Code, source: str) -> None:
+    """Add a cell to what is known of a submission's code; one that cannot be read adds nothing."""
     try:
         tree = parse(source)
-    except _TooMuch:
-        code.tampering.append(Use(TANGLED, 1, code.cells))
-        tree, source = parse(""), ""
     except SyntaxError:
-        tree = _parse_as_ipython(source)
-        if tree is None:
-            if ran:
-                code.tampering.append(Use(TANGLED, 1, code.cells))
-            tree, source = parse(""), ""
-    code.add(tree, source)
-
-
-def _parse_as_ipython(source: str) -> ast.Module | None:
-    """The syntax tree of what IPython makes of a cell: `a = %pwd`, `%%time`, `len?`."""
-    from IPython.core.inputtransformer2 import TransformerManager
-
-    if len(source) > _SMALL:
-        return None
-    try:
-        return parse(TransformerManager().transform_cell(source))
-    except Exception:  # noqa: BLE001  (hostile text)
-        return None
+        tree = parse("")
+    code.add(tree)
 
 
 def _held_back(verdict: Verdict, exercise: Exercise, code: Code) -> Verdict:
     """The verdict, its marks withheld where a person has to look at how they were earned."""
     if not verdict.score:
         return verdict
-    found = code.shortcuts(exercise.name, exercise.shortcuts)
-    why = f"The answer stands on {told(found, code.cells)}." if found else ""
+    reasons = [f"The answer runs {told_to_run(verdict.ran)}."] if verdict.ran else []
     if code.tampering:
-        why = f"The file reaches into the grader: {told(code.tampering, code.cells)}." + why
+        reasons.append(f"The file reaches into the grader: {told(code.tampering, code.cells)}.")
+    why = " ".join(reasons)
     if not why:
         return verdict
     earned = f"{verdict.score:g} of {verdict.points:g} points"
@@ -280,13 +258,17 @@ class _Session:
         return outputs, _Fate(verdict, f"The cell that defines it raised {what[:_SHOWN]}.", False)
 
     def probe(
-        self, name: str, runs: Sequence[Run], instead: Mapping[str, str] | None
+        self,
+        name: str,
+        runs: Sequence[Run],
+        instead: Mapping[str, str] | None,
+        watch: Sequence[str],
     ) -> list[Record] | None:
         """Make an exercise's runs. Raises `WorkerDied`."""
         try:
             return self._with_worker(
                 lambda worker: worker.probe_all(
-                    name, runs, self._seconds(self.limits.probe_seconds), instead
+                    name, runs, self._seconds(self.limits.probe_seconds), instead, watch
                 )
             )
         except WorkerDied as death:
@@ -358,7 +340,8 @@ def _judge(
         return withheld(exercise, fate.verdict, fate.note)
     runs = _runs(slug, exercise.name, seed)
     try:
-        flat = session.probe(exercise.name, [run for row in runs for run in row], instead)
+        every = [run for row in runs for run in row]
+        flat = session.probe(exercise.name, every, instead, exercise.watched)
     except WorkerDied as death:
         return withheld(exercise, _REASONS[death.reason], f"A call of it {death.detail}.")
     if flat is None:
@@ -392,7 +375,8 @@ def _fit_to_show(verdict: Verdict) -> Verdict:
         return value and clean(value[:_SHOWN] + ("…" if len(value) > _SHOWN else ""))
 
     aspects = tuple(replace(aspect, error=text(aspect.error)) for aspect in verdict.aspects)
-    return replace(verdict, aspects=aspects, note=text(verdict.note))
+    ran = tuple((text(name), text(place)) for name, place in verdict.ran)
+    return replace(verdict, aspects=aspects, note=text(verdict.note), ran=ran)
 
 
 # --- the trusted side's own runs ----------------------------------------------------------------
@@ -439,7 +423,10 @@ def _import_references(slugs: set[str]) -> None:
 
 # --- reading code without running it ------------------------------------------------------------
 
-_MAGIC = re.compile(r"^([ \t]*)[%!?].*$", re.MULTILINE)
+_MAGIC = re.compile(
+    r"^([ \t]*)(?:%%?(?:time|timeit|capture)[ \t]+(?=[A-Za-z_(])(.*)|[%!?].*)$", re.MULTILINE
+)
+_MAGIC_VALUE = re.compile(r"^([ \t]*[\w, \t]+=[ \t]*)[%!].*$", re.MULTILINE)
 _DEFINITION = re.compile(
     r"^(?:(?:async\s+)?def\s+|class\s+)([A-Za-z_]\w*)|^([A-Za-z_]\w*)\s*=(?!=)", re.MULTILINE
 )
@@ -464,9 +451,15 @@ def _parse(source: str) -> ast.Module:
         try:
             return ast.parse(source)
         except SyntaxError:
-            return ast.parse(_MAGIC.sub(r"\1pass", source))
+            return ast.parse(_without_magics(source))
     except (ValueError, RecursionError, MemoryError) as error:
         raise _TooMuch(f"too deep or not a text ({type(error).__name__})") from None
+
+
+def _without_magics(source: str) -> str:
+    """A cell with the lines that only IPython understands made idle; what `%time` runs stays."""
+    plain = _MAGIC.sub(lambda line: line[1] + (line[2] or "pass"), source)
+    return _MAGIC_VALUE.sub(r"\1None", plain)
 
 
 _parse_once = lru_cache(maxsize=512)(_parse)  # most cells of a class are the release's

@@ -318,8 +318,11 @@ class Worker:
         runs: Sequence[Run],
         seconds: float | None = None,
         instead: Mapping[str, str] | None = None,
+        watch: Sequence[str] = (),
     ) -> list[Record] | None:
         """Make some runs, in one message, within `seconds` together. Raises `WorkerDied`.
+
+        Operations that match the patterns in `watch` are recorded (see `Observer`).
 
         `instead` names blocks of the course ("autograder.blocks:…") that stand in, for these runs,
         for what the student's names stand for.
@@ -327,7 +330,7 @@ class Worker:
         trees = [run_tree(run) for run in runs]
         reply = self._ask(
             {"op": "probe", "name": name, "runs": trees, "device": self.device}
-            | {"instead": dict(instead or {})},
+            | {"instead": dict(instead or {}), "watch": list(watch)},
             self.limits.probe_seconds if seconds is None else seconds,
         )
         return self._read(lambda trees: _records(trees, len(runs)), reply.get("records"))

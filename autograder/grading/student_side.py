@@ -17,6 +17,7 @@ STUDENT_SIDE = (
     "device.py",
     "exercises",
     "expected",
+    "observe.py",
     "plots.py",
     "policy.py",
     "probe.py",

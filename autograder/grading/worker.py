@@ -25,6 +25,11 @@ FRAME = struct.Struct("<Q")
 _WRITES_PAST_LIMIT = 1_000_000  # then a cell that floods its output is stopped
 _BYTES_PAST_LIMIT = 128 << 20
 _TRACEBACK = 6000
+_IDLE = frozenset(  # magics that run programs: there are none to run, and no network
+    ("pip", "conda", "mamba", "micromamba", "uv", "system", "sx", "sc", "!", "script", "bash", "sh")
+    + ("cmd", "shell", "perl", "ruby", "python2", "pypy", "javascript", "js")
+)
+_SETTING_UP = frozenset(("matplotlib", "load_ext", "reload_ext", "autoreload", "pylab", "gui"))
 
 
 def limit_resources(limits: Mapping[str, float]) -> None:
@@ -163,7 +168,9 @@ def make_shell(recorder: Recorder) -> Any:
     """IPython without a kernel: no sockets, no history, no threads; outputs go to `recorder`."""
     from IPython.core.displayhook import DisplayHook
     from IPython.core.displaypub import DisplayPublisher
+    from IPython.core.error import UsageError
     from IPython.core.interactiveshell import InteractiveShell
+    from IPython.utils.text import LSString, SList
     from traitlets import Type
     from traitlets.config import Config
 
@@ -182,11 +189,46 @@ def make_shell(recorder: Recorder) -> Any:
 
         def finish_displayhook(self) -> None: ...
 
+    def idle(what: str) -> None:
+        recorder.stream("stderr", f"[{what} does nothing while this is graded]\n")
+
     class Shell(InteractiveShell):
         display_pub_class = Type(Publisher)
         displayhook_class = Type(Hook)
 
         def enable_gui(self, gui=None) -> None: ...
+
+        def system(self, cmd: str) -> None:
+            idle(f"!{cmd[:60]}")
+            self.user_ns["_exit_code"] = 0
+
+        system_piped = system_raw = system
+
+        def getoutput(self, cmd: str, split: bool = True, depth: int = 0) -> Any:
+            self.system(cmd)
+            return SList([]) if split else LSString("")
+
+        def run_line_magic(self, magic_name: str, line: str, _stack_depth: int = 1) -> Any:
+            if magic_name in _IDLE or self.find_line_magic(magic_name) is None:
+                return idle(f"%{magic_name}")
+            try:
+                return super().run_line_magic(magic_name, line, _stack_depth + 1)
+            except UsageError as error:
+                return idle(f"%{magic_name} ({error})")
+            except Exception as error:
+                if magic_name not in _SETTING_UP:
+                    raise
+                return idle(f"%{magic_name} ({type(error).__name__})")
+
+        def run_cell_magic(self, magic_name: str, line: str, cell: str) -> Any:
+            if magic_name in _IDLE:
+                return idle(f"%%{magic_name}")
+            if self.find_cell_magic(magic_name) is not None:
+                return super().run_cell_magic(magic_name, line, cell)
+            idle(f"%%{magic_name}")  # most that one can install run the cell
+            source = self.transform_cell(cell)
+            exec(self.compile(source, self.compile.cache(source), "exec"), self.user_ns)
+            return None
 
         def ask_exit(self) -> None:
             raise SystemExit("exit() ends a notebook; here it ends the cell")
@@ -214,8 +256,8 @@ class Session:
         from autograder.records import record_from, record_tree, run_from
         from autograder.values import Recipe, encode
 
-        def run(answer: Any, tree: Any, device: str) -> dict[str, Any]:
-            record = record_tree(probe(answer, run_from(tree), device))
+        def run(answer: Any, tree: Any, device: str, watch: list[str]) -> dict[str, Any]:
+            record = record_tree(probe(answer, run_from(tree), device, watch))
             encode(record)
             return record
 
@@ -258,7 +300,7 @@ class Session:
         with self.standing_in(request["instead"], request["device"]):
             for tree in request["runs"]:
                 try:
-                    trees.append(self.run(answer, tree, request["device"]))
+                    trees.append(self.run(answer, tree, request["device"], request["watch"]))
                 except MemoryError:
                     raise
                 except BaseException as error:  # noqa: BLE001  (it resists being read)

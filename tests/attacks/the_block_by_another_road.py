@@ -1,8 +1,8 @@
 # tries: holds the course's own block, found by getattr, inside
-# by: policy
-# layer: policy
+# by: observation
+# layer: observation
 # verdict: policy
-# says: autograder.blocks.MultiHeadAttention
+# says: autograder.blocks.MultiHeadAttention.forward
 
 from importlib import import_module
 

@@ -1,8 +1,8 @@
 # tries: hands in the course's own block as the answer
-# by: policy
-# layer: policy
+# by: observation
+# layer: observation
 # verdict: policy
-# says: autograder.blocks.MultiHeadAttention in line
+# says: autograder.blocks.MultiHeadAttention.forward
 
 from autograder import blocks
 

@@ -1,8 +1,8 @@
 # tries: hands in torch's fused attention where it is the question
-# by: policy
-# layer: policy
+# by: observation
+# layer: observation
 # verdict: policy
-# says: nn.functional.scaled_dot_product_attention in line
+# says: torch.nn.functional.scaled_dot_product_attention in line
 
 import torch
 import torch.nn.functional as F

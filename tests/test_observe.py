@@ -1,0 +1,170 @@
+"""The observer: whatever an answer runs is seen, by whatever way; what it may run is not."""
+
+import functools
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from autograder import blocks
+from autograder.exercises import chapters, exercises_of
+from autograder.exercises.declaration import Recipe, call, tensor
+from autograder.expected import fixed_runs
+from autograder.grading.reference import reference
+from autograder.observe import TAKEN_OFF, Observer, forbidden
+from autograder.probe import probe, probe_within, undisturbed
+from autograder.verdict import decide
+from solutions.mistakes import banks
+
+X = torch.linspace(-1, 1, 64).reshape(2, 4, 8)
+EXERCISES = [(slug, exercise) for slug in chapters() for exercise in exercises_of(slug)]
+NORM, FUSED = "torch.*layer_norm*", "torch.*scaled_dot_product*"
+
+
+def seen(action: Callable[[], Any], *patterns: str) -> set[str]:
+    """The names that an action gets on record."""
+    observer = Observer(patterns)
+    with observer.watching():
+        action()
+    return set(observer.seen)
+
+
+def norm() -> torch.Tensor:
+    return F.layer_norm(X, [8])
+
+
+class Quietly(nn.LayerNorm):
+    pass
+
+
+WAYS = {
+    "by its name": norm,
+    "by torch's own name": lambda: torch.layer_norm(X, [8]),
+    "from torch's operators": lambda: torch.ops.aten.native_layer_norm(X, [8], None, None, 1e-5),
+    "by a string": lambda: exec("F.layer_norm(X, [8])", {"F": F, "X": X}),
+    "by a name in a variable": lambda: getattr(F, "_".join(["layer", "norm"]))(X, [8]),
+    "as a partial": functools.partial(F.layer_norm, X, [8]),
+    "a module": lambda: nn.LayerNorm(8)(X),
+    "a module that one inherits from": lambda: Quietly(8)(X),
+    "within a larger module": lambda: nn.TransformerEncoderLayer(8, 2, 8, batch_first=True)(X),
+    "traced": functools.partial(torch.jit.trace(lambda x: F.layer_norm(x, [8]), X), X),
+    "compiled": functools.partial(torch.compile(norm, backend="eager")),
+    "vectorised": lambda: torch.vmap(lambda x: F.layer_norm(x, [8]))(X),
+    "differentiated": lambda: torch.func.vjp(lambda x: F.layer_norm(x, [8]), X),
+    "in a thread": lambda: [t := threading.Thread(target=norm), t.start(), t.join()],
+    "in a pool": lambda: list(ThreadPoolExecutor(2).map(lambda _: norm(), range(3))),
+}
+
+
+@pytest.mark.parametrize("way", WAYS.values(), ids=WAYS.keys())
+def test_an_operation_is_seen_by_whatever_way_it_is_called(way):
+    assert any("layer_norm" in name for name in seen(way, NORM))
+
+
+def test_the_fused_attention_is_seen_though_torchs_functions_are_not_watched():
+    def hidden() -> None:
+        with torch._C.DisableTorchFunction():
+            F.scaled_dot_product_attention(X, X, X)
+
+    assert "torch.ops.aten._safe_softmax" in seen(hidden, "torch.ops.aten._safe_softmax")
+
+
+BACKWARD = {
+    "grad": lambda x: torch.autograd.grad(x.exp().sum(), x),
+    "a method": lambda x: x.exp().sum().backward(),
+    "a function": lambda x: torch.autograd.backward(x.exp().sum()),
+    "vjp": lambda x: torch.func.vjp(torch.exp, x)[1](x),
+    "jacobian": torch.func.jacrev(torch.exp),
+    "forward": lambda x: torch.func.jvp(torch.exp, (x,), (x,)),
+}
+
+
+@pytest.mark.parametrize("way", BACKWARD.values(), ids=BACKWARD.keys())
+def test_automatic_differentiation_is_seen_by_whatever_way_it_is_called(way):
+    x = torch.ones(3, requires_grad=True)
+    assert seen(lambda: way(x), "torch.autograd*", "torch.*make_dual")
+    assert not seen(lambda: x.exp() * x, "torch.autograd*", "torch.*make_dual")
+
+
+ANY_BLOCK = "autograder.blocks.*"
+LAYER = blocks.EncoderLayer(8, 2, 8).eval()
+BLOCKS = {
+    "EncoderLayer.forward": lambda: LAYER(X),
+    "MultiHeadAttention.forward": lambda: LAYER.self_attn(X, X, X),
+    "_Layer._think": lambda: LAYER._think(X),
+    "softmax": lambda: blocks.softmax(np.zeros(3)),
+    "fused_attention": lambda: blocks.fused_attention(X, X, X),
+}
+
+
+@pytest.mark.parametrize(("name", "use"), BLOCKS.items(), ids=BLOCKS.keys())
+def test_a_block_counts_under_the_name_that_was_called(name, use):
+    assert seen(use, ANY_BLOCK, NORM, FUSED) == {f"autograder.blocks.{name}"}
+    assert not seen(use, ANY_BLOCK, NORM, FUSED, f"!autograder.blocks.{name}")
+
+
+def test_to_build_a_block_or_a_layer_is_to_run_nothing():
+    build = [lambda: blocks.EncoderLayer(8, 2, 8), lambda: nn.TransformerEncoderLayer(8, 2, 8)]
+    assert not any(seen(make, ANY_BLOCK, "torch.*Transformer*", NORM) for make in build)
+
+
+def test_what_a_block_calls_back_is_the_answers_own():
+    assert "torch.nn.functional.layer_norm" in seen(
+        lambda: LAYER._through(X, lambda x: F.layer_norm(x, [8])), NORM, "!autograder.blocks.*"
+    )
+
+
+def test_what_is_handed_to_an_answer_may_run_what_it_likes():
+    recipe = Recipe("autograder.blocks:EncoderLayer", (8, 2, 8), {}, None)
+    run = call(recipe, tensor(X.numpy()))
+    record = probe(lambda layer, x: layer(x), run, "cpu", (NORM, FUSED))
+    assert record.raised is None and not record.operations
+    assert probe(lambda layer, x: layer.norm1(x), run, "cpu", (NORM, FUSED)).operations
+
+
+def test_the_place_is_the_answers_line():
+    def answer(x: torch.Tensor) -> torch.Tensor:
+        return nn.LayerNorm(8)(x)
+
+    observer = Observer((NORM,))
+    with observer.watching():
+        answer(X)
+    assert observer.seen["torch.nn.functional.layer_norm"].endswith("return nn.LayerNorm(8)(x)")
+    assert ", in answer: " in observer.seen["torch.nn.functional.layer_norm"]
+
+
+def test_hooks_that_an_answer_takes_off_are_missed():
+    assert seen(torch._C._pop_torch_function_stack, NORM) == {TAKEN_OFF}
+    assert seen(lambda: torch._C._pop_torch_dispatch_stack(None), NORM) == {TAKEN_OFF}
+    assert forbidden(TAKEN_OFF, (NORM,))
+
+
+def test_afterwards_nothing_is_watched():
+    before = threading.getprofile()
+    with pytest.raises(ZeroDivisionError):
+        seen(lambda: 1 // 0, NORM)
+    assert torch._C._len_torch_function_stack() == torch._C._len_torch_dispatch_stack() == 0
+    assert threading.getprofile() is before
+
+
+# These are nothing but a block: they test that the blocks do what the references do.
+THE_BLOCKS = {"encoder_of_the_blocks", "decoder_of_the_blocks", "embedding_of_the_blocks"}
+
+
+@pytest.mark.parametrize(("slug", "exercise"), EXERCISES, ids=lambda e: getattr(e, "name", None))
+def test_a_right_answer_runs_nothing_forbidden_unless_it_is_the_block(slug, exercise):
+    rights = {"the reference": reference(slug, exercise.name), **banks(slug)[exercise.name].rights}
+    assert len(rights) >= 4
+    runs, flagged = fixed_runs(exercise), set()
+    for name, answer in rights.items():
+        with undisturbed(), np.errstate(all="ignore"):
+            rows = [[probe_within(answer, r, "cpu", exercise.watched) for r in row] for row in runs]
+        verdict = decide(exercise, runs, rows, rows)
+        flagged |= {name} if verdict.ran else set()
+    assert flagged == THE_BLOCKS & rights.keys()
