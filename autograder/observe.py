@@ -18,9 +18,10 @@ import sysconfig
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from enum import Enum
 from fnmatch import translate
-from functools import lru_cache
+from functools import lru_cache, partial
 from types import CodeType, FrameType, ModuleType
 from typing import Any
 
@@ -52,24 +53,25 @@ class Observer:
         self.patterns = tuple(patterns)
         self.seen: dict[str, str] = {}
         below = any(pattern.startswith("torch") for pattern in self.patterns)
-        self.modes = _modes(below) if self.patterns else ()
+        there = self.patterns and "torch" in sys.modules  # nobody's answer runs what nobody loaded
+        self.hooks = _hooks(below) if there else ()
         _know_the_course()
 
     @contextmanager
     def watching(self) -> Iterator[None]:
         """See what runs meanwhile, in this thread and in those that are started in it."""
-        if not self.modes:
+        if not self.hooks:
             yield
             return
         before, _Current.observer = _Current.observer, self
         threads = threading.getprofile()
         threading.setprofile(_join_in)
-        stacks = [push(mode) for mode, push, _ in self.modes]
+        heights = [hook.put_on() for hook in self.hooks]
         try:
             yield
         finally:
-            for (mode, _, pull), stack in zip(self.modes[::-1], stacks[::-1], strict=True):
-                if not pull(mode, stack):
+            for hook, height in zip(self.hooks[::-1], heights[::-1], strict=True):
+                if not hook.take_off(height):
                     self.note(TAKEN_OFF, None)
             threading.setprofile(threads)
             _Current.observer = before
@@ -127,11 +129,36 @@ def _compiled(patterns: tuple[str, ...]) -> tuple[re.Pattern, re.Pattern]:
 # --- torch's hooks ------------------------------------------------------------------------------
 
 
-@lru_cache(maxsize=2)
-def _modes(below: bool) -> tuple[tuple[Any, Callable, Callable], ...]:
-    """The hooks, outermost first, each with what puts it on and what takes it off.
+@dataclass(frozen=True)
+class _Hook:
+    """A mode of torch's, with the C functions that work on the stack that it belongs to."""
 
-    The dispatch mode costs several times as much; it is there where torch's operations matter.
+    mode: Any
+    depth: Callable[[], int]
+    at: Callable[[int], Any]
+    push: Callable[[Any], None]
+    pop: Callable[[], None]
+
+    def put_on(self) -> int:
+        self.mode.__enter__()
+        return self.depth()
+
+    def take_off(self, height: int) -> bool:
+        """Take the mode off again, with all above it; whether it was where it had been put."""
+        there = self.depth() == height and self.at(height - 1) is self.mode
+        if there:
+            self.mode.__exit__(None, None, None)
+        while self.depth() >= height:
+            self.pop()
+        return there
+
+
+@lru_cache(maxsize=2)
+def _hooks(below: bool) -> tuple[_Hook, ...]:
+    """The hooks, outermost first.
+
+    What torch's functions come down to costs several times as much to watch as their calls; it is
+    watched where torch's operations matter.
     """
     from torch import _C
     from torch.overrides import TorchFunctionMode
@@ -145,6 +172,10 @@ def _modes(below: bool) -> tuple[tuple[Any, Callable, Callable], ...]:
             return func(*args, **(kwargs or {}))
 
     class Kernels(TorchDispatchMode):
+        @classmethod
+        def _should_skip_dynamo(cls) -> bool:
+            return False  # to skip it takes a second, in which torch's compiler is imported
+
         def __torch_dispatch__(self, func, types, args=(), kwargs=None):
             observer = _Current.observer
             if observer is not None:
@@ -156,47 +187,34 @@ def _modes(below: bool) -> tuple[tuple[Any, Callable, Callable], ...]:
             return func(*args, **(kwargs or {}))
 
     node = _C._current_autograd_node
-    functions = Functions()
-    depth, pop = _C._len_torch_function_stack, _C._pop_torch_function_stack
-
-    def push(mode: Any) -> int:
-        mode.__enter__()
-        return depth()
-
-    def pull(mode: Any, height: int) -> bool:
-        there = depth() == height and _C._get_function_stack_at(height - 1) is mode
-        while depth() >= height:
-            pop()
-        return there
-
-    made = [(functions, push, pull)]
+    hooks = [
+        _Hook(
+            Functions(),
+            _C._len_torch_function_stack,
+            _C._get_function_stack_at,
+            _C._push_on_torch_function_stack,
+            _C._pop_torch_function_stack,
+        )
+    ]
     if below:
-        kernels = Kernels()
-
-        def push_below(mode: Any) -> int:
-            mode.__enter__()
-            return _C._len_torch_dispatch_stack()
-
-        def pull_below(mode: Any, height: int) -> bool:
-            now = _C._len_torch_dispatch_stack()
-            there = now == height and _C._get_dispatch_stack_at(height - 1) is mode
-            if there:
-                mode.__exit__(None, None, None)
-            else:
-                while _C._len_torch_dispatch_stack() >= height:
-                    _C._pop_torch_dispatch_stack(None)
-            return there
-
-        made.append((kernels, push_below, pull_below))
-    return tuple(made)
+        hooks.append(
+            _Hook(
+                Kernels(),
+                _C._len_torch_dispatch_stack,
+                _C._get_dispatch_stack_at,
+                _C._push_on_torch_dispatch_stack,
+                partial(_C._pop_torch_dispatch_stack, None),
+            )
+        )
+    return tuple(hooks)
 
 
 def _join_in(frame: FrameType, event: str, arg: Any) -> None:
     """The first thing that a thread does which is started meanwhile: put the hooks on."""
     sys.setprofile(None)
     if _Current.observer is not None:
-        for mode, push, _ in _Current.observer.modes:
-            push(mode)
+        for hook in _Current.observer.hooks:
+            hook.push(hook.mode)
 
 
 _NAMES: dict[Any, str] = {}
