@@ -328,5 +328,5 @@ def _place(frame: FrameType) -> str:
 
     if _whose(frame.f_code)[0] is not _Whose.ANSWER:
         return ""
-    line = linecache.getline(frame.f_code.co_filename, frame.f_lineno).strip()
+    line = linecache.getline(frame.f_code.co_filename, frame.f_lineno).strip()[:80]
     return f"line {frame.f_lineno}, in {frame.f_code.co_name}" + (f": {line}" if line else "")

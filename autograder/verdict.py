@@ -112,9 +112,10 @@ def _ran(exercise: Exercise, records: Sequence[Sequence[Record]]) -> tuple[tuple
 
 
 def told_to_run(ran: Sequence[tuple[str, str]]) -> str:
-    """The first of some operations in words, with its place, and how many more there are."""
+    """The first of some operations in words, with its place, and how many more places there are."""
     name, place = ran[0]
-    more = f" (and {len(ran) - 1} more)" if len(ran) > 1 else ""
+    others = len({at for _, at in ran}) - 1
+    more = f" (and in {others} more place{'s' * (others > 1)})" if others else ""
     return name + (f" in {place}" if place else "") + more
 
 

@@ -426,7 +426,7 @@ def _import_references(slugs: set[str]) -> None:
 _MAGIC = re.compile(
     r"^([ \t]*)(?:%%?(?:time|timeit|capture)[ \t]+(?=[A-Za-z_(])(.*)|[%!?].*)$", re.MULTILINE
 )
-_MAGIC_VALUE = re.compile(r"^([ \t]*[\w, \t]+=[ \t]*)[%!].*$", re.MULTILINE)
+_MAGIC_VALUE = re.compile(r"^([ \t]*+[\w, \t]++=[ \t]*+)[%!].*$", re.MULTILINE)
 _DEFINITION = re.compile(
     r"^(?:(?:async\s+)?def\s+|class\s+)([A-Za-z_]\w*)|^([A-Za-z_]\w*)\s*=(?!=)", re.MULTILINE
 )

@@ -42,6 +42,7 @@ ENGINE = (  # what decides about marks, besides a chapter's own files
     "grading/warm.py",
     "grading/work.py",
     "grading/worker.py",
+    "observe.py",
     "policy.py",
     "probe.py",
     "records.py",
