@@ -15,6 +15,7 @@ from autograder.exercises.aspects import (
     has_property,
     inputs_untouched,
     no_side_effects,
+    no_side_effects_of_a_module,
     not_rows_of_one,
     part,
     plain,
@@ -144,23 +145,6 @@ def _own_things(points: float, runs: Runs) -> Aspect:
         "them, and on nothing else. The softmax runs over the keys of one query.",
         runs,
         _sees_its_own,
-        only_if_right=True,
-    )
-
-
-def _module_effects(run: Run, record: Record) -> str | None:
-    """Building a module draws from torch's generator; nothing else may be different."""
-    left = [effect for effect in record.side_effects if effect != "torch's random state"]
-    return f"it changed {', '.join(left)}" if left else None
-
-
-def _module_alone(points: float, runs: Runs) -> Aspect:
-    return has_property(
-        "leaves global state alone",
-        points,
-        "A module must not seed generators or switch global settings.",
-        runs,
-        _module_effects,
         only_if_right=True,
     )
 
@@ -787,7 +771,7 @@ ADDITIVE_ATTENTION = Exercise(
         ),
         dtypes_kept(0.1, "A float64 model with float64 inputs gives float64.", _additive_double),
         inputs_untouched(0.1, lambda draw: _additive_runs(draw)[1:]),
-        _module_alone(0.05, lambda draw: _additive_runs(draw)[1:2]),
+        no_side_effects_of_a_module(0.05, lambda draw: _additive_runs(draw)[1:2]),
     ),
 )
 
@@ -915,7 +899,7 @@ BILINEAR_ATTENTION = Exercise(
         ),
         dtypes_kept(0.1, "A float64 model with float64 inputs gives float64.", _bilinear_double),
         inputs_untouched(0.1, lambda draw: _bilinear_runs(draw)[1:]),
-        _module_alone(0.05, lambda draw: _bilinear_runs(draw)[1:2]),
+        no_side_effects_of_a_module(0.05, lambda draw: _bilinear_runs(draw)[1:2]),
     ),
 )
 
@@ -1202,7 +1186,7 @@ SELF_ATTENTION = Exercise(
         ),
         dtypes_kept(0.1, "A float64 model with a float64 input gives float64.", _self_double),
         inputs_untouched(0.05, lambda draw: _self_runs(draw)[1:]),
-        _module_alone(0.05, lambda draw: _self_runs(draw)[1:2]),
+        no_side_effects_of_a_module(0.05, lambda draw: _self_runs(draw)[1:2]),
     ),
 )
 

@@ -17,6 +17,7 @@ from autograder.exercises.aspects import (
     has_property,
     inputs_untouched,
     no_side_effects,
+    no_side_effects_of_a_module,
     part,
     plain,
     raises,
@@ -431,12 +432,6 @@ def _mha_double(draw: Draw) -> Sequence[Run]:
     return [module(6, 2, state=_state(draw, 6, dtype="float64")).then(*inputs, head_mask=mask)]
 
 
-def _mha_global(run: Run, record: Record) -> str | None:
-    """Building linear layers draws from torch's generator; nothing else may be different."""
-    left = [effect for effect in record.side_effects if effect != "torch's random state"]
-    return f"it changed {', '.join(left)}" if left else None
-
-
 _P, _CALLS = 0.25, 8  # a right answer's share of dropped weights is out of bounds once in 10¹⁰
 
 
@@ -586,14 +581,7 @@ MULTI_HEAD_ATTENTION = Exercise(
         ),
         dtypes_kept(0.05, "A float64 model with float64 inputs gives float64.", _mha_double),
         inputs_untouched(0.05, _mha_masked),
-        has_property(
-            "leaves global state alone",
-            0.05,
-            "A module must not switch global settings.",
-            _mha_runs,
-            _mha_global,
-            only_if_right=True,
-        ),
+        no_side_effects_of_a_module(0.05, _mha_runs),
     ),
     forbids=(
         "torch.*MultiheadAttention",

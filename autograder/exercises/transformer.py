@@ -18,6 +18,7 @@ from autograder.exercises.aspects import (
     has_property,
     inputs_untouched,
     no_side_effects,
+    no_side_effects_of_a_module,
     plain,
     raises,
     worst,
@@ -105,23 +106,6 @@ def _some(draw: Draw, *shape: int) -> Array:
 
 def _causal(n: int) -> Array:
     return tensor(np.tri(n, dtype=bool))
-
-
-def _global_state(run: Run, record: Record) -> str | None:
-    """Building a module draws from torch's generator; nothing else may be different."""
-    left = [effect for effect in record.side_effects if effect != "torch's random state"]
-    return f"it changed {', '.join(left)}" if left else None
-
-
-def _module_alone(points: float, runs: Runs) -> Aspect:
-    return has_property(
-        "leaves global state alone",
-        points,
-        "A module must not switch global settings, nor its own train/eval mode.",
-        runs,
-        _global_state,
-        only_if_right=True,
-    )
 
 
 # --- dropout in a layer -------------------------------------------------------------------------
@@ -298,7 +282,7 @@ ENCODER_LAYER = Exercise(
         ),
         dtypes_kept(0.1, "A float64 layer with float64 inputs gives float64.", _encoder_double),
         inputs_untouched(0.1, lambda draw: [*_encoder_post(draw), *_encoder_masked(draw)]),
-        _module_alone(0.1, _encoder_post),
+        no_side_effects_of_a_module(0.1, _encoder_post),
     ),
     forbids=("torch.*TransformerEncoder*",),
 )
@@ -438,7 +422,7 @@ DECODER_LAYER = Exercise(
         ),
         dtypes_kept(0.1, "A float64 layer with float64 inputs gives float64.", _decoder_double),
         inputs_untouched(0.15, lambda draw: [*_decoder_post(draw), *_decoder_pre(draw)]),
-        _module_alone(0.1, _decoder_post),
+        no_side_effects_of_a_module(0.1, _decoder_post),
     ),
     forbids=("torch.*TransformerDecoder*",),
 )
@@ -544,7 +528,7 @@ TOKEN_EMBEDDING = Exercise(
         ),
         dtypes_kept(0.1, "A float64 weight gives float64.", _embedding_double),
         inputs_untouched(0.05, lambda draw: [*_embedding_runs(draw), *_embedding_logits(draw)]),
-        _module_alone(0.1, _embedding_runs),
+        no_side_effects_of_a_module(0.1, _embedding_runs),
     ),
 )
 
@@ -898,7 +882,7 @@ TRANSFORMER = Exercise(
             only_if_right=True,
         ),
         inputs_untouched(0.05, _model_one_layer),
-        _module_alone(0.1, _model_one_layer),
+        no_side_effects_of_a_module(0.1, _model_one_layer),
     ),
     forbids=("torch.nn.*Transformer*",),
     given={
