@@ -136,7 +136,7 @@ class GlobalState:
         torch = _torchs()
         for thing in objects:
             if torch is not None and isinstance(thing, torch.module):
-                self.modes += [(part, _training(part)) for part in _parts(thing, {})]
+                self.modes += [(part, _training(part)) for part in _parts(thing)]
             view = self._view(thing)
             if view is not None:
                 self.memory.append((view, as_array(view).data.tobytes()))
@@ -165,14 +165,24 @@ def _training(module: Any) -> Any:
     return _ATTRIBUTES(module, "__dict__").get("training")
 
 
-def _parts(module: Any, seen: dict[int, Any]) -> Iterator[Any]:
+def _parts(module: Any) -> Iterator[Any]:
     """A module and all in it, each once, whatever its class makes of `modules`."""
-    if module is None or id(module) in seen:
-        return
-    seen[id(module)] = module
-    yield module
-    for part in [*_ATTRIBUTES(module, "__dict__").get("_modules", {}).values()]:
-        yield from _parts(part, seen)
+    left, seen = [module], set()
+    while left:
+        part = left.pop()
+        if part is not None and id(part) not in seen:
+            seen.add(id(part))
+            left += _ATTRIBUTES(part, "__dict__").get("_modules", {}).values()
+            yield part
+
+
+def parameters_of(module: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """Name and parameter of all that a module and its parts hold, whatever their classes make of
+    `named_parameters`."""
+    held = _ATTRIBUTES(module, "__dict__")
+    yield from ((prefix + name, p) for name, p in held["_parameters"].items() if p is not None)
+    for name, part in held["_modules"].items():
+        yield from parameters_of(part, f"{prefix}{name}.")
 
 
 def _plain(state: Any) -> Any:

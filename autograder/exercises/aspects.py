@@ -258,6 +258,7 @@ def has_property(
     holds: Callable[[Run, Record], str | None],
     *,
     only_if_right: bool = False,
+    looks: bool = False,
 ) -> Aspect:
     """A property of the result: `holds(run, record)` says in a line what is wrong, or None."""
 
@@ -265,7 +266,7 @@ def has_property(
         problem = holds(trial.run, trial.record)
         return _wrong(problem) if problem else Finding(True)
 
-    return Aspect(title, points, hint, runs, each(judge), only_if_right)
+    return Aspect(title, points, hint, runs, each(judge), only_if_right, looks)
 
 
 def inputs_untouched(points: float, runs: Runs) -> Aspect:

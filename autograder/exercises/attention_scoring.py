@@ -155,6 +155,8 @@ def _fresh(run: Run) -> Run:
 
 
 def _has_parameters(shapes: Callable[..., Mapping[str, tuple]]) -> Callable:
+    """What the module itself says that its parameters are: a look, other than their gradients."""
+
     def holds(run: Run, record: Record) -> str | None:
         wanted = shapes(*run.init.args)
         given = {
@@ -752,6 +754,7 @@ ADDITIVE_ATTENTION = Exercise(
             "W_q, W_k and w_v are nn.Linear layers without bias: `__init__` as it is given.",
             _additive_fresh,
             _has_parameters(_additive_shapes),
+            looks=True,
             only_if_right=True,
         ),
         has_property(
@@ -881,6 +884,7 @@ BILINEAR_ATTENTION = Exercise(
             "W is an nn.Parameter of shape (query_size, key_size): `__init__` as it is given.",
             _bilinear_fresh,
             _has_parameters(_bilinear_shapes),
+            looks=True,
             only_if_right=True,
         ),
         has_property(
@@ -1174,6 +1178,7 @@ SELF_ATTENTION = Exercise(
             "W_q, W_k and W_v are nn.Linear layers without bias: `__init__` as it is given.",
             _self_fresh,
             _has_parameters(_self_shapes),
+            looks=True,
             only_if_right=True,
         ),
         has_property(
