@@ -91,7 +91,8 @@ def _of_torch() -> _Torchs | None:
     )
 
 
-# As they are now: in the sandbox, before any answer could put something else in their place.
+# As they are now, before an answer could put something else in their place. Of torch, the sandbox
+# takes them by making a `GlobalState` as soon as torch is there.
 _READERS: dict[str, Reader] = {
     "NumPy's random state": _numpys_generator(),
     "Python's random state": _pythons_generator(),
