@@ -55,13 +55,15 @@ def _numpys_errors() -> Reader:
 
 
 class _Torchs(NamedTuple):
-    """What of torch tells its state; the class of all modules; what makes a view of a tensor."""
+    """What of torch tells its state; the class of all modules; a view of a tensor's memory, and
+    what writes into it."""
 
     generator: Reader
     default_dtype: Reader
     grad_mode: Reader
     module: type
     view: Callable[[Any], Any]
+    write: Callable[[Any, Any], None]
 
 
 def _of_torch() -> _Torchs | None:
@@ -71,7 +73,7 @@ def _of_torch() -> _Torchs | None:
     core, read = torch._C, torch._C.Generator.get_state
     generator, tensor, alone = torch.default_generator, torch.Tensor, core.DisableTorchFunction
 
-    detach = core.TensorBase.detach
+    detach, copy = core.TensorBase.detach, core.TensorBase.copy_
 
     def numbers() -> bytes:
         return as_array(read(generator)).data.tobytes()
@@ -82,12 +84,17 @@ def _of_torch() -> _Torchs | None:
         with alone():
             return detach(value)
 
+    def write(value: Any, numbers: Any) -> None:
+        with alone():
+            copy(detach(value), numbers)
+
     return _Torchs(
         numbers,
         torch.get_default_dtype,
         core.is_grad_enabled,
         torch.nn.Module,
         view,
+        write,
     )
 
 
@@ -184,6 +191,11 @@ def parameters_of(module: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:
     yield from ((prefix + name, p) for name, p in held["_parameters"].items() if p is not None)
     for name, part in held["_modules"].items():
         yield from parameters_of(part, f"{prefix}{name}.")
+
+
+def write(tensor: Any, numbers: Any) -> None:
+    """Write other numbers into a tensor's memory, whatever anybody makes of `copy_`."""
+    _torchs().write(tensor, numbers)
 
 
 def _plain(state: Any) -> Any:

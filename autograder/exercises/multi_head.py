@@ -39,7 +39,7 @@ from autograder.exercises.declaration import (
     module,
     tensor,
 )
-from autograder.state import parameters_of
+from autograder.state import parameters_of, write
 
 _HERE = "autograder.exercises.multi_head:"
 
@@ -611,11 +611,8 @@ def itself(thing: Any) -> Any:
 
 def overwrite(module: Any, state: Mapping[str, Any]) -> None:
     """Write other numbers into a module's parameters, where they lie."""
-    import torch
-
-    with torch.no_grad():
-        for name, parameter in parameters_of(module):
-            parameter.copy_(state[name])
+    for name, parameter in parameters_of(module):
+        write(parameter, state[name])
 
 
 def projected(attention: Any, x: Any) -> tuple[Any, ...]:
@@ -630,10 +627,9 @@ def step_down(module: Any, *args: Any) -> None:
     output, _ = module(*args)
     parameters = [p for _, p in parameters_of(module) if p.requires_grad and p.is_leaf]
     slopes = torch.autograd.grad(output.square().sum(), parameters, allow_unused=True)
-    with torch.no_grad():
-        for parameter, slope in zip(parameters, slopes, strict=True):
-            if slope is not None:
-                parameter.sub_(0.01 * slope)
+    for parameter, slope in zip(parameters, slopes, strict=True):
+        if slope is not None:
+            write(parameter, parameter.detach() - 0.01 * slope)
 
 
 def _torch_state(draw: Draw, d: int, bias: bool, dtype: str) -> dict[str, Array]:

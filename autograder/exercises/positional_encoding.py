@@ -37,6 +37,7 @@ from autograder.exercises.declaration import (
     module,
     tensor,
 )
+from autograder.state import write
 
 _HERE = "autograder.exercises.positional_encoding:"
 
@@ -274,7 +275,7 @@ SINUSOIDAL_ENCODING = Exercise(
 
 def fill(buffer: Any, numbers: Any) -> None:
     """Write other numbers into a buffer, where it lies."""
-    buffer.copy_(numbers)
+    write(buffer, numbers)
 
 
 def _encoding_runs(draw: Draw) -> Sequence[Run]:
