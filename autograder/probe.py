@@ -5,14 +5,12 @@ the sandbox. Whatever it reports may be forged by the answer, so it holds nothin
 knows the arguments and nothing of the expected values, the tolerances or the verdict.
 """
 
-import ctypes
 import importlib
 import linecache
 import os
 import random
-import sys
 import traceback
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
@@ -21,6 +19,8 @@ import numpy as np
 
 from autograder.exercises.declaration import APPLY, Raised, Record, Run, Step
 from autograder.observe import Observer
+from autograder.state import GlobalState
+from autograder.state import torch_if_imported as _torch
 from autograder.values import Array, Opaque, Previous, Recipe, Strided, as_array
 
 MISSING = object()  # stands for an answer whose name is not defined
@@ -49,7 +49,7 @@ def probe_within(answer: Any, run: Run, device: str = "cpu", watch: Sequence[str
     return replace(record, operations=dict(observer.seen)) if observer.seen else record
 
 
-def _probe(answer: Any, run: Run, device: str, state: "GlobalState", observer: Observer) -> Record:
+def _probe(answer: Any, run: Run, device: str, state: GlobalState, observer: Observer) -> Record:
     values: list[Any] = []
     sent: list[tuple[list, dict]] = []
     stage = "build"
@@ -249,11 +249,6 @@ def _tensors(value: Any):
             yield from _tensors(item)
 
 
-def _torch() -> Any:
-    """torch, if anybody has imported it; while another thread imports it, that is waited for."""
-    return None if sys.modules.get("torch") is None else importlib.import_module("torch")
-
-
 @contextmanager
 def undisturbed() -> Iterator[None]:
     """Put the global random generators back, at the end, as they are now."""
@@ -270,7 +265,7 @@ def undisturbed() -> Iterator[None]:
 
 
 @contextmanager
-def _quarantine(seed: int) -> Iterator["GlobalState"]:
+def _quarantine(seed: int) -> Iterator[GlobalState]:
     """Seed the global generators for the calls; at the end torch's modes are as they were."""
     seed += _FAR  # an answer that seeds with 0 or 42 itself is to show as one that does
     np.random.seed(seed)
@@ -288,75 +283,6 @@ def _quarantine(seed: int) -> Iterator["GlobalState"]:
         if torch is not None:
             torch.set_default_dtype(state.before.get("torch's default dtype", torch.float32))
             torch.set_grad_enabled(state.before.get("torch's grad mode", True))
-
-
-def _numpys_reader() -> Callable[[], Any]:
-    """What tells the state of NumPy's global generator: its own memory, where that is known.
-
-    `np.random.get_state` does the same and takes thirty times as long, element by element.
-    """
-    generator = np.random.get_bit_generator()
-    if not isinstance(generator, np.random.MT19937):
-        return np.random.get_state
-    address, size = generator.ctypes.state_address, 4 * 624 + 4  # the words and the place in them
-    read, current = ctypes.string_at, np.random.get_bit_generator
-    return lambda: (current() is generator, read(address, size))
-
-
-def _readers() -> dict[str, Callable[[], Any]]:
-    """What tells the state of each random generator."""
-    found = {"NumPy's random state": _numpys_reader(), "Python's random state": random.getstate}
-    torch = _torch()
-    if torch is None:
-        return found
-    return found | {"torch's random state": torch.default_generator.get_state}
-
-
-_READERS = _readers()  # as they are before an answer could put something else in their place
-
-
-def _generators() -> dict[str, Any]:
-    readers = _READERS if len(_READERS) == 3 else _readers()
-    return {name: read() for name, read in readers.items()}
-
-
-class GlobalState:
-    """The global state that a call must leave alone, as it was when this was made."""
-
-    def __init__(self) -> None:
-        self.before = self.look()
-        self.modes: list[tuple[Any, bool]] = []
-
-    @staticmethod
-    def look() -> dict[str, Any]:
-        state = {name: _plain(value) for name, value in _generators().items()}
-        state["NumPy's error handling"] = np.geterr()
-        torch = _torch()
-        if torch is not None:
-            state["torch's default dtype"] = torch.get_default_dtype()
-            state["torch's grad mode"] = torch.is_grad_enabled()
-        return state
-
-    def watch(self, *objects: Any) -> None:
-        """Remember the train/eval mode of each module among the objects."""
-        torch = _torch()
-        for thing in objects:
-            if torch is not None and isinstance(thing, torch.nn.Module):
-                self.modes += [(m, m.training) for m in thing.modules()]
-
-    def differences(self) -> tuple[str, ...]:
-        """The names of what is no longer as it was."""
-        now = self.look()
-        changed = [name for name, was in self.before.items() if now[name] != was]
-        if any(m.training != was for m, was in self.modes):
-            changed.append("a module's train/eval mode")
-        return tuple(changed)
-
-
-def _plain(state: Any) -> Any:
-    if isinstance(state, tuple):  # NumPy's and Python's
-        return tuple(p.tobytes() if isinstance(p, np.ndarray) else p for p in state)
-    return state.numpy().tobytes()
 
 
 def _describe(error: BaseException, during: str) -> Raised:

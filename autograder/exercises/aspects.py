@@ -1,7 +1,7 @@
 """The kinds of aspect: comparison with the reference, and properties that need no reference."""
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -18,6 +18,7 @@ from autograder.exercises.declaration import (
     Step,
     Trial,
 )
+from autograder.state import MEMORY
 from autograder.values import Array, Opaque, Previous, Recipe, Strided, as_array
 
 Runs = Callable[[Draw], Sequence[Run]]
@@ -257,6 +258,7 @@ def has_property(
     holds: Callable[[Run, Record], str | None],
     *,
     only_if_right: bool = False,
+    looks: bool = False,
 ) -> Aspect:
     """A property of the result: `holds(run, record)` says in a line what is wrong, or None."""
 
@@ -264,7 +266,7 @@ def has_property(
         problem = holds(trial.run, trial.record)
         return _wrong(problem) if problem else Finding(True)
 
-    return Aspect(title, points, hint, runs, each(judge), only_if_right)
+    return Aspect(title, points, hint, runs, each(judge), only_if_right, looks)
 
 
 def inputs_untouched(points: float, runs: Runs) -> Aspect:
@@ -274,21 +276,31 @@ def inputs_untouched(points: float, runs: Runs) -> Aspect:
         for key in trial.record.changed:
             name = _argument(key.rpartition(".")[2], trial.arguments)
             return _wrong(f"the call changed its argument {name} in place")
-        return Finding(True)
+        hidden = MEMORY in trial.record.side_effects
+        return _wrong(f"the call changed {MEMORY}") if hidden else Finding(True)
 
     hint = "Work on a new array: `a = a - b` makes one, `a -= b` writes into the caller's."
-    return Aspect("leaves its inputs untouched", points, hint, runs, each(judge), True)
+    return Aspect("leaves its inputs untouched", points, hint, runs, each(judge), True, looks=True)
 
 
 def no_side_effects(points: float, runs: Runs) -> Aspect:
     """Global state (random generators, default dtype, grad mode, train/eval) is as it was."""
+    hint = "A function that others call must not seed generators or switch global settings."
+    return _state_left_alone(points, runs, hint, {MEMORY})
 
+
+def no_side_effects_of_a_module(points: float, runs: Runs) -> Aspect:
+    """The same of a class, which draws from torch's generator for the parameters it starts with."""
+    hint = "A module must not seed generators or switch global settings, nor its own mode."
+    return _state_left_alone(points, runs, hint, {MEMORY, "torch's random state"})
+
+
+def _state_left_alone(points: float, runs: Runs, hint: str, allowed: Container[str]) -> Aspect:
     def judge(trial: Trial) -> Finding:
-        left = trial.record.side_effects
+        left = [effect for effect in trial.record.side_effects if effect not in allowed]
         return _wrong(f"the call changed {', '.join(left)}") if left else Finding(True)
 
-    hint = "A function that others call must not seed generators or switch global settings."
-    return Aspect("leaves global state alone", points, hint, runs, each(judge), True)
+    return Aspect("leaves global state alone", points, hint, runs, each(judge), True, looks=True)
 
 
 def dtypes_kept(points: float, hint: str, runs: Runs) -> Aspect:

@@ -15,6 +15,7 @@ from autograder.exercises.aspects import (
     has_property,
     inputs_untouched,
     no_side_effects,
+    no_side_effects_of_a_module,
     not_rows_of_one,
     part,
     plain,
@@ -148,29 +149,14 @@ def _own_things(points: float, runs: Runs) -> Aspect:
     )
 
 
-def _module_effects(run: Run, record: Record) -> str | None:
-    """Building a module draws from torch's generator; nothing else may be different."""
-    left = [effect for effect in record.side_effects if effect != "torch's random state"]
-    return f"it changed {', '.join(left)}" if left else None
-
-
-def _module_alone(points: float, runs: Runs) -> Aspect:
-    return has_property(
-        "leaves global state alone",
-        points,
-        "A module must not seed generators or switch global settings.",
-        runs,
-        _module_effects,
-        only_if_right=True,
-    )
-
-
 def _fresh(run: Run) -> Run:
     """A module as its constructor makes it: with random parameters, seen by their gradients."""
     return replace(run, random=True).with_gradients()
 
 
 def _has_parameters(shapes: Callable[..., Mapping[str, tuple]]) -> Callable:
+    """What the module itself says that its parameters are: a look, other than their gradients."""
+
     def holds(run: Run, record: Record) -> str | None:
         wanted = shapes(*run.init.args)
         given = {
@@ -774,6 +760,7 @@ ADDITIVE_ATTENTION = Exercise(
             "W_q, W_k and w_v are nn.Linear layers without bias: `__init__` as it is given.",
             _additive_fresh,
             _has_parameters(_additive_shapes),
+            looks=True,
             only_if_right=True,
         ),
         has_property(
@@ -793,7 +780,7 @@ ADDITIVE_ATTENTION = Exercise(
         ),
         dtypes_kept(0.1, "A float64 model with float64 inputs gives float64.", _additive_double),
         inputs_untouched(0.1, lambda draw: _additive_runs(draw)[1:]),
-        _module_alone(0.05, lambda draw: _additive_runs(draw)[1:2]),
+        no_side_effects_of_a_module(0.05, lambda draw: _additive_runs(draw)[1:2]),
     ),
 )
 
@@ -903,6 +890,7 @@ BILINEAR_ATTENTION = Exercise(
             "W is an nn.Parameter of shape (query_size, key_size): `__init__` as it is given.",
             _bilinear_fresh,
             _has_parameters(_bilinear_shapes),
+            looks=True,
             only_if_right=True,
         ),
         has_property(
@@ -921,7 +909,7 @@ BILINEAR_ATTENTION = Exercise(
         ),
         dtypes_kept(0.1, "A float64 model with float64 inputs gives float64.", _bilinear_double),
         inputs_untouched(0.1, lambda draw: _bilinear_runs(draw)[1:]),
-        _module_alone(0.05, lambda draw: _bilinear_runs(draw)[1:2]),
+        no_side_effects_of_a_module(0.05, lambda draw: _bilinear_runs(draw)[1:2]),
     ),
 )
 
@@ -1196,6 +1184,7 @@ SELF_ATTENTION = Exercise(
             "W_q, W_k and W_v are nn.Linear layers without bias: `__init__` as it is given.",
             _self_fresh,
             _has_parameters(_self_shapes),
+            looks=True,
             only_if_right=True,
         ),
         has_property(
@@ -1208,7 +1197,7 @@ SELF_ATTENTION = Exercise(
         ),
         dtypes_kept(0.1, "A float64 model with a float64 input gives float64.", _self_double),
         inputs_untouched(0.05, lambda draw: _self_runs(draw)[1:]),
-        _module_alone(0.05, lambda draw: _self_runs(draw)[1:2]),
+        no_side_effects_of_a_module(0.05, lambda draw: _self_runs(draw)[1:2]),
     ),
 )
 

@@ -144,7 +144,9 @@ class Aspect:
     """One thing that is judged: its share of the points, a hint, the runs it needs and the judge.
 
     `only_if_right` aspects (inputs left untouched, say) are easily had by an answer that does
-    nothing, so they count only where the exercise's first aspect passes.
+    nothing, so they count only where the exercise's first aspect passes. `looks` says that the
+    judge goes by what the probe saw beside the values that came back: that can be forged, so that
+    no exercise gives more than a tenth of its points for it.
     """
 
     title: str
@@ -153,6 +155,7 @@ class Aspect:
     runs: Callable[["Draw"], Sequence[Run]]
     judge: Callable[[Sequence[Trial]], Finding]
     only_if_right: bool = False
+    looks: bool = False
 
 
 @dataclass(frozen=True)
@@ -183,6 +186,11 @@ class Exercise:
     @cached_property
     def points(self) -> float:
         return round(sum(aspect.points for aspect in self.aspects), 6)
+
+    @cached_property
+    def points_for_looks(self) -> float:
+        """What an answer could gain by forging what the probe sees beside the values."""
+        return round(sum(aspect.points for aspect in self.aspects if aspect.looks), 6)
 
     def runs(self, seed: bytes) -> list[list[Run]]:
         """The runs of each aspect, drawn from `seed`; an aspect's draws do not depend on others."""

@@ -182,11 +182,11 @@ GAUSSIAN_SCORES = Exercise(
         ),
         equals_reference(
             "whole numbers",
-            0.25,
+            0.3,
             "Integers give floating-point scores: −½ of an odd number is not an integer.",
             _scores_integers,
         ),
-        inputs_untouched(0.25, _scores_runs),
+        inputs_untouched(0.2, _scores_runs),
     ),
 )
 
@@ -424,11 +424,11 @@ ATTENTION_POOL = Exercise(
         ),
         equals_reference(
             "scores of ±10,000",
-            0.25,
+            0.3,
             "The scores are whatever `score` returns: use a softmax that subtracts the largest.",
             _pool_huge,
         ),
-        inputs_untouched(0.25, _pool_vectors),
+        inputs_untouched(0.2, _pool_vectors),
     ),
     given=_SOFTMAX,
 )

@@ -17,9 +17,11 @@ from autograder.exercises.aspects import (
     has_property,
     inputs_untouched,
     no_side_effects,
+    no_side_effects_of_a_module,
     part,
     plain,
     raises,
+    worst,
 )
 from autograder.exercises.declaration import (
     Array,
@@ -37,6 +39,7 @@ from autograder.exercises.declaration import (
     module,
     tensor,
 )
+from autograder.state import parameters_of, write
 
 _HERE = "autograder.exercises.multi_head:"
 
@@ -431,12 +434,6 @@ def _mha_double(draw: Draw) -> Sequence[Run]:
     return [module(6, 2, state=_state(draw, 6, dtype="float64")).then(*inputs, head_mask=mask)]
 
 
-def _mha_global(run: Run, record: Record) -> str | None:
-    """Building linear layers draws from torch's generator; nothing else may be different."""
-    left = [effect for effect in record.side_effects if effect != "torch's random state"]
-    return f"it changed {', '.join(left)}" if left else None
-
-
 _P, _CALLS = 0.25, 8  # a right answer's share of dropped weights is out of bounds once in 10¹⁰
 
 
@@ -586,14 +583,7 @@ MULTI_HEAD_ATTENTION = Exercise(
         ),
         dtypes_kept(0.05, "A float64 model with float64 inputs gives float64.", _mha_double),
         inputs_untouched(0.05, _mha_masked),
-        has_property(
-            "leaves global state alone",
-            0.05,
-            "A module must not switch global settings.",
-            _mha_runs,
-            _mha_global,
-            only_if_right=True,
-        ),
+        no_side_effects_of_a_module(0.05, _mha_runs),
     ),
     forbids=(
         "torch.*MultiheadAttention*",
@@ -618,25 +608,27 @@ def itself(thing: Any) -> Any:
     return thing
 
 
-def same_object(one: Any, other: Any) -> bool:
-    """Whether two names stand for one object."""
-    return one is other
+def overwrite(module: Any, state: Mapping[str, Any]) -> None:
+    """Write other numbers into a module's parameters, where they lie."""
+    for name, parameter in parameters_of(module):
+        write(parameter, state[name])
 
 
-def share_memory(one: Any, other: Any) -> bool:
-    """Whether a parameter of one module lies in the memory of a parameter of the other."""
-    places = [{p.untyped_storage().data_ptr() for p in m.parameters()} for m in (one, other)]
-    return bool(places[0] & places[1])
+def projected(attention: Any, x: Any) -> tuple[Any, ...]:
+    """What each of the four layers makes of x. The bias of the keys, say, shows nowhere else."""
+    return tuple(getattr(attention, f"W_{name}")(x) for name in "qkvo")
 
 
-def parameters_of(thing: Any) -> tuple[tuple[str, bool, bool], ...]:
-    """Name, requires_grad and is_leaf of every parameter of a module."""
-    return tuple((n, p.requires_grad, p.is_leaf) for n, p in thing.named_parameters())
+def step_down(module: Any, *args: Any) -> None:
+    """A step of training: along the gradient of the sum of the squares of what comes out."""
+    import torch
 
-
-def state_of(thing: Any) -> tuple[Any, ...]:
-    """The numbers that a module holds, in the order of its state dict."""
-    return tuple(thing.state_dict().values())
+    output, _ = module(*args)
+    parameters = [p for _, p in parameters_of(module) if p.requires_grad and p.is_leaf]
+    slopes = torch.autograd.grad(output.square().sum(), parameters, allow_unused=True)
+    for parameter, slope in zip(parameters, slopes, strict=True):
+        if slope is not None:
+            write(parameter, parameter.detach() - 0.01 * slope)
 
 
 def _torch_state(draw: Draw, d: int, bias: bool, dtype: str) -> dict[str, Array]:
@@ -681,32 +673,60 @@ def _load_weights_alone(draw: Draw) -> Sequence[Run]:
 
 
 def _load_state(draw: Draw) -> Sequence[Run]:
-    single, double = _loaded(draw, 6, 2), _loaded(draw, 6, 3, dtype="float64")
-    return [run.then_apply(Recipe(_HERE + "state_of"), Previous(0)) for run in (single, double)]
+    look = Recipe(_HERE + "projected")
+    return [
+        _loaded(draw, 6, 2).then_apply(look, Previous(0), draw.tensor(2, 3, 6)),
+        _loaded(draw, 6, 3, dtype="float64").then_apply(
+            look, Previous(0), draw.tensor(2, 3, 6, dtype="float64")
+        ),
+    ]
+
+
+def _overwritten(run: Run, step: int, state: Mapping[str, Array]) -> Run:
+    return run.then_apply(Recipe(_HERE + "overwrite"), Previous(step), dict(state))
 
 
 def _load_returns(draw: Draw) -> Sequence[Run]:
-    same = Recipe(_HERE + "same_object")
-    return [
-        _loaded(draw, 6, 2, bias).then_apply(same, Previous(2), Previous(0))
-        for bias in (True, False)
-    ]
+    """The module that was given gets other numbers: what was returned is to have them, too."""
+    runs = []
+    for bias in (True, False):
+        run = _overwritten(_loaded(draw, 6, 2, bias), 0, _state(draw, 6, bias))
+        runs.append(run.then_apply(Previous(2), *_inputs(draw, 2, 3, 4, 6)))
+    return runs
 
 
 def _load_apart(draw: Draw) -> Sequence[Run]:
-    shared = Recipe(_HERE + "share_memory")
-    return [
-        _loaded(draw, 6, 2, bias).then_apply(shared, Previous(0), Previous(1))
-        for bias in (True, False)
-    ]
+    """Each of the two is called before and after the other one gets other numbers."""
+    runs = []
+    for bias in (True, False):
+        run, x = _loaded(draw, 6, 2, bias), draw.tensor(2, 3, 6)
+        states = _state(draw, 6, bias), _torch_state(draw, 6, bias, "float32")
+        for one, other in ((0, 1), (1, 0)):
+            before = run.then_apply(Previous(one), x, x, x)
+            after = _overwritten(before, other, states[other])
+            runs.append(after.then_apply(Previous(one), x, x, x))
+    return runs
+
+
+def _stays_apart(run: Run, record: Record) -> str | None:
+    before, after = (plain(part(record.values[step], 0)) for step in (3, 5))
+    if before is None or after is None:
+        return "a module cannot be called any more"
+    same = before.shape == after.shape and np.allclose(before, after, atol=1e-6)
+    return None if same else "other numbers in one module change what the other one computes"
 
 
 def _load_trainable(draw: Draw) -> Sequence[Run]:
-    return [_loaded(draw, 6, 2).then_apply(Recipe(_HERE + "parameters_of"), Previous(0))]
+    """With numbers of our own, so that it makes no difference here what has been copied."""
+    inputs = _inputs(draw, 2, 3, 4, 6)
+    run = _overwritten(_loaded(draw, 6, 2), 0, _state(draw, 6))
+    run = run.then_apply(Recipe(_HERE + "step_down"), Previous(0), *inputs)
+    return [run.then_apply(Previous(0), *inputs)]
 
 
 def _load_theirs(draw: Draw) -> Sequence[Run]:
-    return [_loaded(draw, 6, 2).then_apply(Recipe(_HERE + "state_of"), Previous(1))]
+    x = draw.tensor(2, 3, 6)
+    return [_loaded(draw, 6, 2).then_apply(Previous(1), x, x, x)]
 
 
 def _found_in_the_end(title: str, points: float, hint: str, runs: Runs) -> Aspect:
@@ -750,18 +770,20 @@ LOAD_TORCH_WEIGHTS = Exercise(
             "Copy into the `attention` you are given, and return it.",
             _load_returns,
         ),
-        _found_in_the_end(
+        has_property(
             "copies: the two modules share no memory",
             0.25,
             "A slice of in_proj_weight is a view. Copy its numbers (copy_, clone), or training one "
             "module will train the other.",
             _load_apart,
+            _stays_apart,
         ),
         _found_in_the_end(
             "parameters stay trainable parameters",
             0.25,
             "copy_ inside torch.no_grad() leaves each parameter what it was. An assigned tensor is "
-            "no parameter, and a copy made outside no_grad is part of a graph.",
+            "no parameter, and a copy made outside no_grad is part of a graph: a step of training "
+            "passes both by.",
             _load_trainable,
         ),
         _found_in_the_end(
@@ -817,19 +839,28 @@ def in_training(thing: Any) -> Any:
     return thing.train()
 
 
-def is_training(thing: Any) -> bool:
-    """Whether a module is in training mode."""
-    return thing.training
-
-
 def _importance_again(draw: Draw) -> Sequence[Run]:
-    x = draw.tensor(2, 3, 6)
-    kept = Run(()).then_apply(Recipe(_HERE + "itself"), _ours(6, 2, _state(draw, 6)))
-    learning = Run(()).then_apply(Recipe(_HERE + "in_training"), _ours(6, 3, _state(draw, 6)))
-    return [
-        kept.then(Previous(0), x).then(Previous(0), x).then_apply(Previous(0), x, x, x),
-        learning.then(Previous(0), x).then_apply(Recipe(_HERE + "is_training"), Previous(0)),
-    ]
+    """Dropout 1 shows the mode: in training mode, nothing but the bias of W_o comes out."""
+    x, runs = draw.tensor(2, 3, 6), []
+    for start, num_heads in (("itself", 2), ("in_training", 3)):
+        attention = _ours(6, num_heads, _state(draw, 6))
+        attention = replace(attention, kwargs={**attention.kwargs, "dropout": 1.0})
+        run = Run(()).then_apply(Recipe(_HERE + start), attention)
+        run = run.then(Previous(0), x).then(Previous(0), x)
+        runs.append(run.then_apply(Previous(0), x, x, x))
+    return runs
+
+
+def _attention_as_it_was(trial: Trial) -> Finding:
+    """The importances twice, and what the attention then gives. What is important to a module in
+    training mode is a matter of taste."""
+    training = trial.run.steps[0].args[0].name.endswith("in_training")
+    judged = (3,) if training else (1, 2, 3)
+    found = worst([compare(trial.record.values[i], trial.expected.values[i]) for i in judged])
+    if found.passed or found.error is None:
+        return found
+    after = compare(trial.record.values[3], trial.expected.values[3])
+    return found if after.passed else replace(after, message="the attention is not as it was")
 
 
 def _importance_double(draw: Draw) -> Sequence[Run]:
@@ -863,12 +894,13 @@ HEAD_IMPORTANCE = Exercise(
             _importance_idle,
             _importance_is_zero,
         ),
-        equals_reference(
+        Aspect(
             "twice the same, and the attention as it was",
             0.25,
             "Mask through head_mask; do not write into the module's parameters. If you change its "
             "train/eval mode, put it back.",
             _importance_again,
+            each(_attention_as_it_was),
         ),
         dtypes_kept(0.1, "float64 in, float64 out; a tensor, not a list.", _importance_double),
         inputs_untouched(0.05, _importance_runs),

@@ -10,7 +10,6 @@ import numpy as np
 
 from autograder.exercises.aspects import (
     Runs,
-    compare,
     describe,
     dtypes_kept,
     each,
@@ -19,10 +18,10 @@ from autograder.exercises.aspects import (
     has_property,
     inputs_untouched,
     no_side_effects,
+    no_side_effects_of_a_module,
     plain,
 )
 from autograder.exercises.declaration import (
-    APPLY,
     Array,
     Aspect,
     Draw,
@@ -46,23 +45,6 @@ _HERE = "autograder.exercises.residual_layernorm:"
 def _given(name: str, *args: Any) -> Recipe:
     """A function of this file, called with `args`, where there are any, to make an argument."""
     return Recipe(_HERE + name, args or None)
-
-
-def _left_by_the_calls(run: Run, record: Record) -> str | None:
-    """Building linear layers draws from torch's generator; nothing else may be different."""
-    left = [effect for effect in record.side_effects if effect != "torch's random state"]
-    return f"it changed {', '.join(left)}" if left else None
-
-
-def _global_state(points: float, runs: Runs) -> Aspect:
-    return has_property(
-        "leaves global state alone",
-        points,
-        "A module must not switch global settings.",
-        runs,
-        _left_by_the_calls,
-        only_if_right=True,
-    )
 
 
 # --- LayerNorm ----------------------------------------------------------------------------------
@@ -553,28 +535,49 @@ _P = 0.25  # the chance to be dropped in the runs below
 _CALLS = 24
 
 
-def _mode(run: Run, name: str) -> Run:
-    """The same run with a step that sets the mode and gives back the module, for later steps."""
-    return replace(run, steps=(*run.steps, Step(method=name)), training=name == "train")
-
-
-def _profiled(run: Run, profile: str, *args: Any, mode: str = "train", seed: int = 0) -> Run:
-    """Many calls of the module, summed up by a function of this file so that no chance is left."""
-    return replace(_mode(run, mode).then_apply(_given(profile), Previous(0), *args), seed=seed)
-
-
-def pattern(factors: Any) -> tuple[float, str, tuple[bool, ...]]:
+def pattern(factors: np.ndarray) -> tuple[float, str, tuple[bool, ...]]:
     """What became of entries that were 1: the share of zeros, what the others are, which vary.
 
-    The share is rounded to quarters, so that many draws give the same. The last part says for each
-    axis whether zeros and others stand side by side along it.
+    The last part says for each axis whether zeros and others stand side by side along it.
     """
-    dropped = factors.abs() < 1e-6
+    dropped = np.abs(factors) < 1e-6
     kept = factors[~dropped]
-    low, high = (kept.min().item(), kept.max().item()) if kept.numel() else (0.0, 0.0)
+    low, high = (float(kept.min()), float(kept.max())) if kept.size else (0.0, 0.0)
     scale = f"{high:.3f}" if high - low < 1e-3 else "different numbers"
-    varies = [bool((dropped.any(i) & ~dropped.all(i)).any()) for i in range(factors.dim())]
-    return round(4 * dropped.double().mean().item()) / 4, scale, tuple(varies)
+    varies = [bool((dropped.any(i) & ~dropped.all(i)).any()) for i in range(dropped.ndim)]
+    return float(dropped.mean()), scale, tuple(varies)
+
+
+def _quarters(share: float) -> float:
+    return round(4 * share) / 4
+
+
+def summed_up(module: Any, summary: str, x: Any, calls: int) -> Any:
+    """A summary of many calls that leaves nothing to chance, so that known mistakes can be told
+    from each other. No marks hang on it: it is made where the answer runs."""
+    outputs = [plain(module(x)) for _ in range(calls)]
+    return _SUMMARIES[summary](plain(x), outputs) if _fit(outputs, plain(x)) else _NO_SHAPE
+
+
+_NO_SHAPE = "the result has not the shape of x"
+
+
+def _fit(outputs: Sequence[np.ndarray | None], x: np.ndarray) -> bool:
+    return all(y is not None and y.shape == x.shape for y in outputs)
+
+
+def _drawn(run: Run, draw: Draw, x: Array, calls: int) -> Run:
+    """Calls in training mode, whose results are judged by what all right ones have in common."""
+    for _ in range(calls):
+        run = run.then(x)
+    return replace(run, training=True, random=True, seed=draw.integer(0, 10**6))
+
+
+def _for_the_name(run: Run, draw: Draw, summary: str, x: Array, calls: int = _CALLS) -> Run:
+    """The same in a summary that two answers can have in common, to name a known mistake by."""
+    modules = replace(run, steps=(Step(method="train"),), training=True)
+    summed = modules.then_apply(_given("summed_up"), Previous(0), summary, x, calls)
+    return replace(summed, seed=draw.integer(0, 10**6))
 
 
 def _found(
@@ -582,43 +585,33 @@ def _found(
     points: float,
     hint: str,
     runs: Runs,
-    problem: Callable[..., str | None],
+    problem: Callable[[Trial, np.ndarray, list[np.ndarray]], str | None],
     *,
-    asked: Callable[[Run], tuple] = lambda run: (),
     only_if_right: bool = False,
 ) -> Aspect:
-    """`problem` says what is wrong with what a function of this file found in the last step, which
-    is a line if it found nothing; a run without such a step compares with the reference. What
-    `asked` takes out of the run is handed to `problem`, too."""
+    """`problem(trial, x, outputs)` says what is wrong with the results of a random run."""
 
     def judge(trial: Trial) -> Finding:
-        value = trial.record.value
-        if trial.run.steps[-1].method != APPLY:
-            return compare(value, trial.expected.value)
-        line = value if isinstance(value, str) else problem(value, *asked(trial.run))
+        if not trial.run.random:  # no marks hang on it, but the known mistakes differ there
+            return Finding(True)
+        x, outputs = plain(trial.run.steps[0].args[0]), [plain(y) for y in trial.record.values]
+        line = problem(trial, x, outputs) if _fit(outputs, x) else _NO_SHAPE
         return Finding(False, line) if line else Finding(True)
 
     return Aspect(title, points, hint, runs, each(judge), only_if_right)
 
 
-def _of_shape(outputs: list, x: Any) -> bool:
-    return all(getattr(y, "shape", None) == x.shape for y in outputs)
-
-
-def feed_forward_pattern(module: Any, x: Any, calls: int) -> Any:
+def _hidden_features(_: np.ndarray, outputs: Sequence[np.ndarray]) -> tuple:
     """`pattern` of the hidden features, which all are 1 and each the output's entry in its place;
     the output's last entry is their sum, and whether it agrees is the second part."""
-    import torch
-
-    outputs = [module(x) for _ in range(calls)]
-    if not _of_shape(outputs, x):
-        return "the result has not the shape of x"
-    stacked = torch.stack(outputs).detach()
+    stacked = np.stack(outputs)
     hidden, total = stacked[..., :-1], stacked[..., -1]
-    return pattern(hidden), bool(((hidden.sum(-1) - total).abs() < 1e-3).all())
+    share, *others = pattern(hidden)
+    return (_quarters(share), *others), bool((np.abs(hidden.sum(-1) - total) < 1e-3).all())
 
 
-def _ff_dropout(draw: Draw, mode: str = "train") -> Sequence[Run]:
+def _ff_showing(draw: Draw, n: int) -> list[tuple[Run, Array]]:
+    """Layers that show their hidden features, each with an x."""
     d, d_ff = 13, 12
     adds_up = np.concatenate([np.eye(d_ff), np.ones((1, d_ff))])
     state = {
@@ -627,50 +620,46 @@ def _ff_dropout(draw: Draw, mode: str = "train") -> Sequence[Run]:
         "linear2.weight": tensor(adds_up, "float32"),
         "linear2.bias": tensor(np.zeros(d), "float32"),
     }
-    x = tensor(np.ones((2, 4, d)), "float32")
-    runs = [
-        module(d, d_ff, dropout=_P, state=state),
-        module(d, d_ff, _P, _given("square"), state=state),
+    x = tensor(np.ones((n, 4, d)), "float32")
+    return [
+        (module(d, d_ff, dropout=_P, state=state), x),
+        (module(d, d_ff, _P, _given("square"), state=state), x),
     ]
-    args = ("feed_forward_pattern", x, _CALLS)
-    return [_profiled(run, *args, mode=mode, seed=draw.integer(0, 10**6)) for run in runs]
 
 
-def _dropout_problem(
-    found: Any, what: str = "feature", axes: tuple[bool, ...] | None = None
-) -> str | None:
-    """What is wrong with a `pattern` in training, or None. `axes`: along which it has to vary."""
-    share, scale, varies = found
-    wanted = f"{1 / (1 - _P):.3f}"
+def _ff_dropout(draw: Draw) -> Sequence[Run]:
+    runs = [_drawn(run, draw, x, 2) for run, x in _ff_showing(draw, 16)]
+    named = [_for_the_name(run, draw, "features", x) for run, x in _ff_showing(draw, 2)]
+    return [*runs, *named]
+
+
+def _ff_dropped(_: Trial, x: np.ndarray, outputs: list[np.ndarray]) -> str | None:
+    (_, scale, varies), adds_up = _hidden_features(x, outputs)
+    share = pattern(np.stack(outputs)[..., :-1])[0]
+    if not adds_up:
+        return "what is dropped is the output, or the input, not the hidden features"
     if share == 0.0:
         return f"in training mode with p = {_P}, nothing is dropped"
     if scale == "different numbers":
-        return f"it is not the {what} that is dropped or kept: what is left has different sizes"
-    if axes is not None and tuple(varies) != axes:
-        return f"the {what}s do not each have a draw of their own"
+        return "it is not features that are dropped or kept: what is left has different sizes"
+    if not all(varies):
+        return "the hidden features do not each have a draw of their own"
     if abs(share - _P) > 0.1:
-        return f"about {share:.0%} of the {what}s are dropped; {_P:.0%} are asked"
-    if scale != wanted:
-        return f"a {what} that is kept is multiplied by {scale}; 1 / (1 − {_P}) = {wanted} is asked"
-    return None
+        return f"about {share:.0%} of the hidden features are dropped; expected {_P:.0%}"
+    return _wrong_scale(scale, _P)
 
 
-def _ff_dropped(value: Any) -> str | None:
-    found, adds_up = value
-    if not adds_up:
-        return "what is dropped is the output, or the input, not the hidden features"
-    return _dropout_problem(found, "hidden feature", (True, True, True, True))
-
-
-def _ff_kept(value: Any) -> str | None:
-    (share, scale, _), _ = value
-    return None if share == 0.0 and scale == "1.000" else "in eval mode, something is dropped"
+def _wrong_scale(scale: str, p: float) -> str | None:
+    wanted = f"{1 / (1 - p):.3f}"
+    if scale == wanted:
+        return None
+    return f"what is kept is multiplied by {scale}; expected 1 / (1 − {p}) = {wanted}"
 
 
 def _ff_evaluated(draw: Draw) -> Sequence[Run]:
     x = draw.tensor(2, 3, 4)
     return [
-        *_ff_dropout(draw, "eval"),
+        *(run.then(ones) for run, ones in _ff_showing(draw, 2)),
         _ff(draw, 4, 8, 0.5).then(x).then(x),
         _ff(draw, 4, 6, dropout=1.0).then(x),
     ]
@@ -722,12 +711,11 @@ FEED_FORWARD = Exercise(
             _ff_dropped,
             only_if_right=True,
         ),
-        _found(
+        equals_reference(
             "no dropout in eval mode",
             0.15,
             "nn.Dropout follows model.eval(); F.dropout only with training=self.training.",
             _ff_evaluated,
-            _ff_kept,
         ),
         dtypes_kept(
             0.05,
@@ -737,7 +725,7 @@ FEED_FORWARD = Exercise(
             ],
         ),
         inputs_untouched(0.05, lambda draw: _ff_runs(draw)[:2]),
-        _global_state(0.05, _ff_runs),
+        no_side_effects_of_a_module(0.05, _ff_runs),
     ),
 )
 
@@ -781,18 +769,15 @@ def staircase(x: Any) -> Any:
     return torch.arange(1, x.shape[-1] + 1, device=x.device, dtype=x.dtype).expand_as(x)
 
 
-def counting() -> Any:
-    """A sublayer that counts its calls."""
+def counting(numbers: Any) -> Any:
+    """A sublayer that adds another number at each of its calls."""
     from torch import nn
 
-    class Counting(nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.calls = 0
+    calls = itertools.count()
 
+    class Counting(nn.Module):
         def forward(self, x):
-            self.calls += 1
-            return 0.5 * x + 1.0
+            return 0.5 * x.flip(-1) + numbers[next(calls) % len(numbers)]
 
     return Counting()
 
@@ -866,54 +851,56 @@ def _residual_shapes(draw: Draw) -> Sequence[Run]:
     return runs
 
 
-def residual_pattern(module: Any, x: Any, calls: int, p: float) -> Any:
-    """Which share of a `staircase`'s answers was dropped, and what the others were multiplied by;
-    or that no choice of what was dropped explains the outputs.
+def _parts_of_the_stairs(x: np.ndarray, outputs: Sequence[np.ndarray]) -> tuple | None:
+    """Where the dropout stands, which share of a `staircase`'s answers it dropped and what the
+    others were multiplied by; None if no choice of what was dropped explains the outputs.
 
     Outputs before and after any normalisation of a token differ by a scale and a shift: they
     correlate fully.
     """
-    import torch
-
-    outputs = [module(x) for _ in range(calls)]
-    if not _of_shape(outputs, x):
-        return "the result has not the shape of x"
-    y = torch.stack(outputs).detach().flatten(0, -2)  # (rows, d)
-    start = torch.stack([x] * calls).detach().flatten(0, -2)
     d = x.shape[-1]
-    stairs = torch.arange(1, d + 1, dtype=x.dtype, device=x.device)
-    choices = torch.tensor([*itertools.product((0.0, 1.0), repeat=d)]).to(x)  # (2^d, d)
-    for scale in (1 / (1 - p), 1.0, 1 / p):
-        added = scale * choices * stairs
-        exact = (start[:, None] + added - y[:, None]).abs().amax(-1)
-        normed = 1 - _correlation(start[:, None] + added, y[:, None])
+    y = np.stack(outputs).reshape(-1, 1, d)
+    start = np.stack([x] * len(outputs)).reshape(-1, 1, d)
+    choices = np.array([*itertools.product((0.0, 1.0), repeat=d)])  # (2^d, d)
+    for scale in (1 / (1 - _P), 1.0, 1 / _P):
+        candidates = start + scale * choices * np.arange(1.0, d + 1)
+        exact = np.abs(candidates - y).max(-1)
+        normed = 1 - _correlation(candidates, y)
         for how, distance in (("added to x", exact), ("added to x, then normalised", normed)):
-            least, chosen = distance.min(dim=1)
-            if least.max() < 1e-8:
-                share = 1 - choices[chosen].double().mean().item()
-                return how, round(4 * share) / 4, f"{scale:.3f}"
-    return "no part of the sublayer's output was dropped before x was added"
+            if distance.min(1).max() < 1e-8:
+                share = 1 - float(choices[distance.argmin(1)].mean())
+                return how, _quarters(share), f"{scale:.3f}"
+    return None
 
 
-def _correlation(a: Any, b: Any) -> Any:
-    a, b = a - a.mean(-1, keepdim=True), b - b.mean(-1, keepdim=True)
-    return (a * b).sum(-1) / (a.norm(dim=-1) * b.norm(dim=-1))
+def _correlation(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    a, b = a - a.mean(-1, keepdims=True), b - b.mean(-1, keepdims=True)
+    lengths = np.linalg.norm(a, axis=-1) * np.linalg.norm(b, axis=-1)
+    return (a * b).sum(-1) / np.where(lengths > 0, lengths, 1.0)
 
 
-def _residual_dropout(draw: Draw, mode: str = "train") -> Sequence[Run]:
+def _around_stairs(draw: Draw, n: int) -> list[tuple[Run, Array]]:
+    """Residual layers around a `staircase`, each with an x."""
     d = 5
     state = {
         "norm.weight": tensor(np.ones(d), "float64"),
         "norm.bias": tensor(np.zeros(d), "float64"),
     }
-    runs = []
-    for first in (False, True):
-        x = draw.tensor(2, 3, d, scale=4.0, dtype="float64")
-        layer = module(_given("staircase"), d, dropout=_P, norm_first=first, state=state)
-        seed = draw.integer(0, 10**6)
-        args = ("residual_pattern", x, _CALLS, _P)
-        runs.append(_profiled(layer, *args, mode=mode, seed=seed))
-    return runs
+    return [
+        (
+            module(_given("staircase"), d, dropout=_P, norm_first=first, state=state),
+            draw.tensor(n, 3, d, scale=4.0, dtype="float64"),
+        )
+        for first in (False, True)
+    ]
+
+
+def _residual_dropout(draw: Draw) -> Sequence[Run]:
+    return [
+        *(_drawn(run, draw, x, 2) for run, x in _around_stairs(draw, 12)),
+        *(_for_the_name(run, draw, "stairs", x) for run, x in _around_stairs(draw, 2)),
+        *_residual_dropped_whole(draw),
+    ]
 
 
 def _residual_dropped_whole(draw: Draw) -> Sequence[Run]:
@@ -925,54 +912,33 @@ def _residual_dropped_whole(draw: Draw) -> Sequence[Run]:
     return [replace(run, training=True) for run in runs]
 
 
-def _residual_dropped(value: Any) -> str | None:
-    _, share, scale = value
-    wanted = f"{1 / (1 - _P):.3f}"
+def _residual_dropped(_: Trial, x: np.ndarray, outputs: list[np.ndarray]) -> str | None:
+    found = _parts_of_the_stairs(x, outputs)
+    if found is None:
+        return "no part of the sublayer's output was dropped before x was added"
+    _, share, scale = found
     if share == 0.0:
         return f"in training mode with dropout {_P}, nothing is dropped"
     if share != _P:
-        return f"about {share:.0%} of the sublayer's output is dropped; {_P:.0%} is asked"
-    if scale != wanted:
-        return f"what is kept is multiplied by {scale}; 1 / (1 − {_P}) = {wanted} is asked"
-    return None
-
-
-def _residual_kept(value: Any) -> str | None:
-    _, share, scale = value
-    return None if share == 0.0 and scale == "1.000" else "in eval mode, something is dropped"
-
-
-def _residual_dropout_is_right(trial: Trial) -> Finding:
-    value = trial.record.value
-    if trial.run.init.kwargs["dropout"] == 1.0:
-        return Finding(True)  # no marks hang on it, but the known mistakes differ there
-    line = value if isinstance(value, str) else _residual_dropped(value)
-    return Finding(False, line) if line else Finding(True)
+        return f"about {share:.0%} of the sublayer's output is dropped; expected {_P:.0%}"
+    return _wrong_scale(scale, _P)
 
 
 def _residual_evaluated(draw: Draw) -> Sequence[Run]:
     return [
-        *_residual_dropout(draw, "eval"),
+        *(run.then(x) for run, x in _around_stairs(draw, 2)),
         *(replace(run, training=False) for run in _residual_dropped_whole(draw)),
     ]
 
 
 def _residual_counted(draw: Draw) -> Sequence[Run]:
+    """A second call of the sublayer gets another answer than the first, and so does the next."""
     runs = []
     for first in (False, True):
-        layer = module(Recipe(_HERE + "counting", ()), 4, norm_first=first)
-        run = _mode(layer, "eval").then(draw.tensor(2, 3, 4)).then(draw.tensor(1, 2, 4))
-        runs.append(run.then_apply(_given("calls_of_sublayer"), Previous(0)))
+        numbers = tensor(draw.permutation(8) + 0.5 * draw.uniform(0.0, 1.0, 8), "float32")
+        layer = module(Recipe(_HERE + "counting", (numbers,)), 4, norm_first=first)
+        runs.append(layer.then(draw.tensor(2, 3, 4)).then(draw.tensor(1, 2, 4)))
     return runs
-
-
-def _residual_calls(calls: Any) -> str | None:
-    return None if calls == 2 else f"two calls of the layer called the sublayer {calls} times"
-
-
-def calls_of_sublayer(layer: Any) -> int:
-    """How often a layer's sublayer, made by `counting`, was called."""
-    return layer.sublayer.calls
 
 
 def _residual_double(draw: Draw) -> Sequence[Run]:
@@ -1020,61 +986,46 @@ RESIDUAL = Exercise(
                 *_residual_more(draw, "float64")[1::3],
             ],
         ),
-        Aspect(
+        _found(
             "dropout on the sublayer's output, in training",
             0.4,
             "Dropout acts on F(…), before x is added: x itself always arrives whole.",
-            lambda draw: [*_residual_dropout(draw), *_residual_dropped_whole(draw)],
-            each(_residual_dropout_is_right),
+            _residual_dropout,
+            _residual_dropped,
             only_if_right=True,
         ),
-        _found(
+        equals_reference(
             "no dropout in eval mode",
             0.2,
             "nn.Dropout follows model.eval(); F.dropout only with training=self.training.",
             _residual_evaluated,
-            _residual_kept,
         ),
-        _found(
+        equals_reference(
             "one call of the sublayer per call",
             0.1,
             "Keep the sublayer's output in a variable: calling it twice costs twice, and with "
-            "dropout inside it gives two different answers.",
+            "dropout inside it gives two different answers. So does the sublayer of this test.",
             _residual_counted,
-            _residual_calls,
         ),
         dtypes_kept(0.1, "A float64 layer with float64 input gives float64.", _residual_double),
         inputs_untouched(0.05, lambda d: [_residual_post(d)[0], _residual_pre(d)[0]]),
-        _global_state(0.05, lambda d: [_residual_post(d)[1], _residual_pre(d)[1]]),
+        no_side_effects_of_a_module(0.05, lambda d: [_residual_post(d)[1], _residual_pre(d)[1]]),
     ),
 )
 
 # --- DropPath -----------------------------------------------------------------------------------
 
 
-def drop_path_pattern(module: Any, x: Any, calls: int, p: float) -> Any:
-    """`pattern` of what x is multiplied by, its share p or 1 − p if it is near one of them; whether
-    the gradient is multiplied by the same; and what becomes of x where it is kept."""
-    import torch
+def _paths(x: np.ndarray, outputs: Sequence[np.ndarray]) -> tuple:
+    """`pattern` of what x is multiplied by, and what becomes of x where it is kept."""
+    made = np.stack(outputs)
+    share, *others = pattern(made / x)
+    kept = made.max(0)  # x is positive
+    kept = np.where(kept == 0, (made / x).max() * x, kept)  # a sample that no call has kept
+    return (_quarters(share), *others), np.float32(kept)
 
-    x = x.clone().requires_grad_()
-    outputs = [module(x) for _ in range(calls)]
-    if not _of_shape(outputs, x):
-        return "the result has not the shape of x"
-    followed = True
-    for y in outputs[:8]:
-        if not y.requires_grad:
-            return "no gradient reaches x"
-        (grad,) = torch.autograd.grad(y.sum(), x)
-        followed &= torch.allclose(grad * x, y)
-    x, made = x.detach(), torch.stack(outputs).detach()
-    share, scale, varies = pattern(made / x)
-    dropped = (made == 0).double().mean().item()
-    near = min(p, 1 - p, key=lambda chance: abs(chance - dropped))
-    share = near if abs(near - dropped) <= 0.125 else share
-    kept = made.amax(0)  # x is positive
-    kept = torch.where(kept == 0, (made / x).max() * x, kept)  # a sample that no call has kept
-    return (share, scale, varies), followed, kept
+
+_SUMMARIES = {"features": _hidden_features, "stairs": _parts_of_the_stairs, "paths": _paths}
 
 
 def _chances(draw: Draw) -> list[float]:
@@ -1082,78 +1033,87 @@ def _chances(draw: Draw) -> list[float]:
     return [draw.number(0.2, 0.35), draw.number(0.65, 0.75)]
 
 
-def _dropped_path(run: Run, p: float, x: Array, draw: Draw, mode: str = "train") -> Run:
-    seed = draw.integer(0, 10**6)
-    return _profiled(run, "drop_path_pattern", x, 128, p, mode=mode, seed=seed)
+def _samples(draw: Draw, *shape: int) -> Array:
+    """Numbers from 1 to 2, few different ones."""
+    return tensor(1 + draw.integers(0, 8, *shape) / 8, "float32")
 
 
-def _dropped_paths(draw: Draw, mode: str = "train") -> Sequence[Run]:
+def _two_paths(draw: Draw) -> list[Run]:
     small, large = _chances(draw)
-    x = tensor(draw.uniform(1.0, 2.0, 8, 2, 3), "float32")
-    return [
-        _dropped_path(module(small), small, x, draw, mode),
-        _dropped_path(module(p=large), large, x, draw, mode),
-    ]
+    return [module(small), module(p=large)]
 
 
-def _path_asked(run: Run) -> tuple[np.ndarray, float]:
-    """x and p of a run."""
-    *_, x, _, p = run.steps[-1].args
-    return plain(x), p
+def _dropped_paths(draw: Draw) -> Sequence[Run]:
+    """So many calls that some are dropped and some kept even where a batch has one draw."""
+    return [_drawn(run, draw, _samples(draw, 4, 2, 2), 64) for run in _two_paths(draw)]
 
 
-def _path_whole(found: Any, x: np.ndarray, p: float) -> str | None:
-    (share, scale, varies), _, kept = found
+def _named_paths(draw: Draw) -> Sequence[Run]:
+    """Of the two chances, one is near a quarter, one near three: so is the share of each."""
+    x = _samples(draw, 8, 2, 3)
+    runs = [module(0.25), module(p=0.75)]
+    return [_for_the_name(run, draw, "paths", x, 128) for run in runs]
+
+
+def _many_paths(draw: Draw) -> Sequence[Run]:
+    return [_drawn(run, draw, _samples(draw, 512, 2), 3) for run in _two_paths(draw)]
+
+
+def _path_learns(draw: Draw) -> Sequence[Run]:
+    runs = [_drawn(run, draw, _samples(draw, 40, 2, 3), 1) for run in _two_paths(draw)]
+    named = replace(module(1 - 1e-7).then(_samples(draw, 2, 3)), training=True)
+    return [run.with_gradients() for run in (*runs, named)]
+
+
+def _path_p(trial: Trial) -> float:
+    return trial.run.init.kwargs.get("p", *trial.run.init.args)
+
+
+def _path_whole(trial: Trial, x: np.ndarray, outputs: list[np.ndarray]) -> str | None:
+    share, scale, varies = pattern(np.stack(outputs) / x)
     if share in (0.0, 1.0):
         fate = "nothing" if share == 0.0 else "everything"
-        return f"in training mode with p = {p}, {fate} is dropped"
-    if varies[2] or varies[3]:
+        return f"in training mode with p = {_path_p(trial)}, {fate} is dropped"
+    if any(varies[2:]):
         return "parts of a sample are dropped, and other parts of it are kept"
-    factors = plain(kept) / x
-    if scale == "different numbers" or np.ptp(factors) > 1e-3:
-        return "samples are not dropped or kept as they are"
-    return None
+    return "samples are not dropped or kept as they are" if scale == "different numbers" else None
 
 
-def _path_share(found: Any, _: np.ndarray, p: float) -> str | None:
-    share = found[0][0]
-    return None if share == p else f"about {share:.0%} are dropped; {p:.0%} are asked"
+def _path_share(trial: Trial, x: np.ndarray, outputs: list[np.ndarray]) -> str | None:
+    if any(pattern(output / x)[0] in (0.0, 1.0) for output in outputs):
+        return "all samples of a batch are dropped or kept together"
+    share, p = pattern(np.stack(outputs) / x)[0], _path_p(trial)
+    return f"about {share:.0%} are dropped; expected {p:.0%}" if abs(share - p) > 0.085 else None
 
 
-def _path_scale(found: Any, _: np.ndarray, p: float) -> str | None:
-    scale, wanted = found[0][1], f"{1 / (1 - p):.3f}"
-    if scale == wanted:
-        return None
-    return f"what is kept is multiplied by {scale}; 1 / (1 − {p}) = {wanted} is asked"
+def _path_scale(trial: Trial, x: np.ndarray, outputs: list[np.ndarray]) -> str | None:
+    return _wrong_scale(pattern(np.stack(outputs) / x)[1], _path_p(trial))
 
 
-def _path_apart(found: Any, *_: Any) -> str | None:
-    calls, samples = found[0][2][:2]
+def _path_apart(_: Trial, x: np.ndarray, outputs: list[np.ndarray]) -> str | None:
+    calls, samples = pattern(np.stack(outputs) / x)[2][:2]
     if not calls:
         return "every call drops the same samples"
     return None if samples else "all samples of a batch are dropped or kept together"
 
 
-def _path_gradient(found: Any, *_: Any) -> str | None:
-    return None if found[1] else "the gradient is not multiplied by what x is multiplied by"
+def _path_gradient(trial: Trial, x: np.ndarray, outputs: list[np.ndarray]) -> str | None:
+    grad = plain(trial.record.gradients.get("0"))
+    if grad is None or grad.shape != x.shape:
+        return "no gradient reaches x"
+    weights = np.cos(np.arange(x.size) * 0.7 + 0.3).reshape(x.shape)  # the probe's
+    followed = np.allclose(grad, weights * outputs[0] / x, rtol=1e-4, atol=1e-4)
+    return None if followed else "the gradient is not multiplied by what x is multiplied by"
 
 
-def _path_all(found: Any, x: np.ndarray, p: float) -> str | None:
-    if any(found[0][2][2:]):
-        return "parts of a sample are dropped, and other parts of it are kept"
-    return _path_share(found, x, p) or _path_scale(found, x, p) or _path_apart(found)
-
-
-def _path_kept(found: Any, *_: Any) -> str | None:
-    share, scale, _ = found[0]
-    if share > 0.0:
-        return "in eval mode, something is dropped"
-    return None if scale == "1.000" else f"in eval mode, x is multiplied by {scale}"
+def _path_all(trial: Trial, x: np.ndarray, outputs: list[np.ndarray]) -> str | None:
+    problems = _path_whole, _path_share, _path_scale, _path_apart
+    return next(filter(None, (problem(trial, x, outputs) for problem in problems)), None)
 
 
 def _path_evaluated(draw: Draw) -> Sequence[Run]:
     return [
-        *_dropped_paths(draw, "eval"),
+        *(run.then(_samples(draw, 8, 2, 3)) for run in _two_paths(draw)),
         module(_P).then(draw.tensor(3, 2, 4)),
         module(1.0).then(x=draw.tensor(4, 3)),
         module(0.5).then(Strided(draw.tensor(2, 3))),
@@ -1171,12 +1131,8 @@ def _path_idle(draw: Draw) -> Sequence[Run]:
 
 def _path_shapes(draw: Draw) -> Sequence[Run]:
     """One axis, two, four: nothing is asked of the numbers but that each sample is whole."""
-    runs = []
-    for shape in ((8,), (8, 3), (8, 2, 1, 2)):
-        x = tensor(draw.uniform(1.0, 2.0, *shape), "float32")
-        p, _ = _chances(draw)
-        runs.append(_dropped_path(module(p), p, x, draw))
-    return runs
+    shapes = (300,), (300, 3), (300, 2, 1, 2)
+    return [_drawn(module(_chances(draw)[0]), draw, _samples(draw, *shape), 3) for shape in shapes]
 
 
 def _path_double(draw: Draw) -> Sequence[Run]:
@@ -1194,17 +1150,15 @@ DROP_PATH = Exercise(
             "whole samples are dropped, or kept",
             0.75,
             "One draw per sample: a tensor of shape (B, 1, …, 1) broadcasts over the rest.",
-            _dropped_paths,
+            lambda draw: [*_dropped_paths(draw), *_named_paths(draw)],
             _path_whole,
-            asked=_path_asked,
         ),
         _found(
             "a share p of them is dropped",
             0.35,
             "p is the chance to be dropped, not the chance to be kept.",
-            _dropped_paths,
+            _many_paths,
             _path_share,
-            asked=_path_asked,
             only_if_right=True,
         ),
         _found(
@@ -1213,7 +1167,6 @@ DROP_PATH = Exercise(
             "So that the average over many draws is x again, in training as in use.",
             _dropped_paths,
             _path_scale,
-            asked=_path_asked,
             only_if_right=True,
         ),
         _found(
@@ -1222,7 +1175,6 @@ DROP_PATH = Exercise(
             "The samples of a batch do not share their fate, nor do two calls.",
             _dropped_paths,
             _path_apart,
-            asked=_path_asked,
             only_if_right=True,
         ),
         _found(
@@ -1231,15 +1183,14 @@ DROP_PATH = Exercise(
             "As many ones after B as x has further axes: x.dim() − 1.",
             _path_shapes,
             _path_all,
-            asked=_path_asked,
         ),
-        _found(
-            "as it is in eval mode",
-            0.3,
-            "Look at self.training: in eval mode x comes back as it is, not scaled either.",
-            _path_evaluated,
-            _path_kept,
-            asked=_path_asked,
+        replace(
+            equals_reference(
+                "as it is in eval mode",
+                0.3,
+                "Look at self.training: in eval mode x comes back as it is, not scaled either.",
+                _path_evaluated,
+            ),
             only_if_right=True,
         ),
         replace(
@@ -1252,9 +1203,8 @@ DROP_PATH = Exercise(
             "the gradient of a dropped sample is 0",
             0.05,
             "Multiply x by the draws; the gradient then follows by itself.",
-            _dropped_paths,
+            _path_learns,
             _path_gradient,
-            asked=_path_asked,
             only_if_right=True,
         ),
         dtypes_kept(0.05, "float64 in, float64 out, in training, too.", _path_double),
@@ -1267,34 +1217,48 @@ DROP_PATH = Exercise(
 
 
 def wide_and_back(d_model: int, d_ff: int) -> Any:
-    """A position-wise feed-forward layer that keeps, in `sizes`, the shapes it was called with."""
+    """A position-wise feed-forward layer."""
     from torch import nn
 
     class WideAndBack(nn.Module):
         def __init__(self):
             super().__init__()
             self.linear1, self.linear2 = nn.Linear(d_model, d_ff), nn.Linear(d_ff, d_model)
-            self.sizes = []
 
         def forward(self, x):
-            self.sizes.append(tuple(x.shape))
             return self.linear2(self.linear1(x).sin())
 
     return WideAndBack()
 
 
-def itself(thing: Any) -> Any:
-    """The thing: makes a recipe a step's result, so that later steps can look at it again."""
-    return thing
+def all_seeing(d_model: int, d_ff: int, numbers: Any) -> Any:
+    """A layer that is not position-wise: what it makes of a position depends on all that it is
+    called with, and on how often it was called before."""
+    from torch import nn
 
+    calls = itertools.count()
 
-def sizes_of(layer: Any) -> tuple[tuple[int, ...], ...]:
-    """The shapes that a layer made by `wide_and_back` was called with."""
-    return tuple(layer.sizes)
+    class AllSeeing(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.linear1, self.linear2 = nn.Linear(d_model, d_ff), nn.Linear(d_ff, d_model)
+
+        def forward(self, x):
+            hidden = self.linear1(x)
+            hidden = hidden + hidden.sum((0, 1)) + numbers[next(calls) % len(numbers)]
+            return self.linear2(hidden.sin())
+
+    return AllSeeing()
 
 
 def _layer(draw: Draw, d: int, d_ff: int, dtype: str = "float32") -> Recipe:
     return Recipe(_HERE + "wide_and_back", (d, d_ff), None, _ff_state(draw, d, d_ff, dtype))
+
+
+def _all_seeing(draw: Draw, B: int, n: int, d: int, size: int) -> Run:
+    numbers = tensor(draw.permutation(16) / 3, "float32")
+    layer = Recipe(_HERE + "all_seeing", (d, 6, numbers), None, _ff_state(draw, d, 6))
+    return call(layer, draw.tensor(B, n, d), size)
 
 
 def _chunk_runs(draw: Draw, dtype: str = "float32") -> Sequence[Run]:
@@ -1329,41 +1293,14 @@ def _chunk_long(draw: Draw) -> Sequence[Run]:
     ]
 
 
-def _watched(draw: Draw, B: int, n: int, d: int, size: int) -> Run:
-    """The layer (step 0), the call (step 1), and the shapes that the layer saw (step 2)."""
-    keep, look = _given("itself"), _given("sizes_of")
-    kept = (
-        Run(()).then_apply(keep, _layer(draw, d, 6)).then(Previous(0), draw.tensor(B, n, d), size)
-    )
-    return kept.then_apply(look, Previous(0))
-
-
 def _chunk_even(draw: Draw) -> Sequence[Run]:
     sizes = ((2, 6, 4, 3), (1, 6, 3, 2), (4, 4, 4, 1), (3, 8, 5, 4))
-    return [_watched(draw, *size) for size in sizes]
+    return [*_chunk_runs(draw)[:1], *(_all_seeing(draw, *size) for size in sizes)]
 
 
 def _chunk_uneven(draw: Draw) -> Sequence[Run]:
     sizes = ((2, 7, 4, 3), (2, 5, 4, 0), (2, 4, 4, 9), (3, 5, 4, 2))
-    return [_watched(draw, *size) for size in sizes]
-
-
-def _chunk_sizes(run: Run, record: Record) -> str | None:
-    x, size = run.steps[1].args[1:]
-    B, n, d = x.data.shape
-    seen = [tuple(shape) for shape in record.value]
-    wanted = [(B, min(size or n, n - start), d) for start in range(0, n, size or n)]
-    if seen == wanted:
-        return None
-    asked = ", ".join(map(str, wanted))
-    return f"the layer was called with {', '.join(map(str, seen)) or 'nothing'}; {asked} is asked"
-
-
-def _chunk_is_right(trial: Trial) -> Finding:
-    """The result first, then what the layer saw."""
-    found = compare(trial.record.values[1], trial.expected.values[1])
-    line = _chunk_sizes(trial.run, trial.record) if found.passed else None
-    return Finding(False, line) if line else found
+    return [_all_seeing(draw, *size) for size in sizes]
 
 
 def _chunk_function(draw: Draw) -> Sequence[Run]:
@@ -1378,14 +1315,14 @@ CHUNKED_FEED_FORWARD = Exercise(
     "The feed-forward layer in chunks",
     ("feed_forward", "x", "chunk_size"),
     (
-        Aspect(
+        equals_reference(
             "chunk by chunk, equal to one go",
             0.8,
             "Cut x along axis 1, its positions, into pieces of chunk_size; call the layer on each; "
             "put the results together along the same axis, in their order. What is saved is "
-            "memory inside the layer, so the layer itself must see chunks.",
+            "memory inside the layer, so the layer itself must see chunks: all_seeing, which is "
+            "not position-wise, shows by its result what it is called with.",
             _chunk_even,
-            each(_chunk_is_right),
         ),
         equals_reference(
             "a last chunk that is shorter",
@@ -1393,13 +1330,15 @@ CHUNKED_FEED_FORWARD = Exercise(
             "Where chunk_size does not divide n, the last chunk holds what is left.",
             _chunk_short,
         ),
-        has_property(
-            "never more than chunk_size positions at a time",
-            0.2,
-            "chunk_size positions in each call, in all the sequences of the batch, and what is "
-            "left in the last. chunk_size counts positions, not chunks.",
-            _chunk_uneven,
-            _chunk_sizes,
+        replace(
+            equals_reference(
+                "never more than chunk_size positions at a time",
+                0.2,
+                "chunk_size positions in each call, in all the sequences of the batch, and what is "
+                "left in the last. chunk_size counts positions, not chunks. all_seeing shows by "
+                "its result what it is called with, and how often.",
+                _chunk_uneven,
+            ),
             only_if_right=True,
         ),
         replace(

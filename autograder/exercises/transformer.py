@@ -18,6 +18,7 @@ from autograder.exercises.aspects import (
     has_property,
     inputs_untouched,
     no_side_effects,
+    no_side_effects_of_a_module,
     plain,
     raises,
     worst,
@@ -105,23 +106,6 @@ def _some(draw: Draw, *shape: int) -> Array:
 
 def _causal(n: int) -> Array:
     return tensor(np.tri(n, dtype=bool))
-
-
-def _global_state(run: Run, record: Record) -> str | None:
-    """Building a module draws from torch's generator; nothing else may be different."""
-    left = [effect for effect in record.side_effects if effect != "torch's random state"]
-    return f"it changed {', '.join(left)}" if left else None
-
-
-def _module_alone(points: float, runs: Runs) -> Aspect:
-    return has_property(
-        "leaves global state alone",
-        points,
-        "A module must not switch global settings, nor its own train/eval mode.",
-        runs,
-        _global_state,
-        only_if_right=True,
-    )
 
 
 # --- dropout in a layer -------------------------------------------------------------------------
@@ -298,7 +282,7 @@ ENCODER_LAYER = Exercise(
         ),
         dtypes_kept(0.1, "A float64 layer with float64 inputs gives float64.", _encoder_double),
         inputs_untouched(0.1, lambda draw: [*_encoder_post(draw), *_encoder_masked(draw)]),
-        _module_alone(0.1, _encoder_post),
+        no_side_effects_of_a_module(0.1, _encoder_post),
     ),
     forbids=("torch.*TransformerEncoder*",),
     uses=("MultiHeadAttention",),
@@ -439,7 +423,7 @@ DECODER_LAYER = Exercise(
         ),
         dtypes_kept(0.1, "A float64 layer with float64 inputs gives float64.", _decoder_double),
         inputs_untouched(0.15, lambda draw: [*_decoder_post(draw), *_decoder_pre(draw)]),
-        _module_alone(0.1, _decoder_post),
+        no_side_effects_of_a_module(0.1, _decoder_post),
     ),
     forbids=("torch.*TransformerDecoder*",),
     uses=("MultiHeadAttention",),
@@ -546,7 +530,7 @@ TOKEN_EMBEDDING = Exercise(
         ),
         dtypes_kept(0.1, "A float64 weight gives float64.", _embedding_double),
         inputs_untouched(0.05, lambda draw: [*_embedding_runs(draw), *_embedding_logits(draw)]),
-        _module_alone(0.1, _embedding_runs),
+        no_side_effects_of_a_module(0.1, _embedding_runs),
     ),
 )
 
@@ -900,7 +884,7 @@ TRANSFORMER = Exercise(
             only_if_right=True,
         ),
         inputs_untouched(0.05, _model_one_layer),
-        _module_alone(0.1, _model_one_layer),
+        no_side_effects_of_a_module(0.1, _model_one_layer),
     ),
     forbids=("torch.nn.*Transformer*",),
     given={
@@ -957,7 +941,7 @@ SHIFT_RIGHT = Exercise(
         ),
         equals_reference(
             "a target of one token",
-            0.1,
+            0.15,
             "Of one token nothing is left but bos.",
             _shift_single,
         ),
@@ -971,7 +955,7 @@ SHIFT_RIGHT = Exercise(
             "a view that is not contiguous", 0.05, "Any view will do.", _shift_strided
         ),
         dtypes_kept(0.1, "Token ids stay integers of their dtype.", _shift_dtypes),
-        inputs_untouched(0.15, _shift_runs),
+        inputs_untouched(0.1, _shift_runs),
     ),
 )
 
@@ -1146,28 +1130,34 @@ NOAM_RATE = Exercise(
 
 
 def lookup(*args: Any, **kwargs: Any) -> Any:
-    """A model that looks the next token's logits up in a table; it counts its calls.
+    """A model that looks the next token's logits up in a table.
 
     `table` `(T, V, V)` holds the logits by position, previous token and next token; positions
     beyond T are as T − 1. `by_source` `(S, V)` is added for every token of the source. With `ends`
     `(S,)`, a row whose source begins with token s has its `eos_id` at position ends[s], never
-    elsewhere. In training mode the logits come out back to front.
+    elsewhere. In training mode the logits come out back to front; while its part `part` is in
+    training mode, with the other sign. A `strict` model that is asked for more when every text has
+    its eos raises `RuntimeError`, and gives other logits from then on.
     """
     import torch
     from torch import nn
 
+    spoilt = []
+
     class Lookup(nn.Module):
-        def __init__(self, table, by_source=None, pad_id=0, ends=None, eos_id=None):
+        def __init__(self, table, by_source=None, pad_id=0, ends=None, eos_id=None, strict=False):
             super().__init__()
             self.table = nn.Parameter(table)
             self.by_source, self.ends, self.eos_id = by_source, ends, eos_id
-            self.pad_id, self.calls = pad_id, 0
+            self.pad_id, self.strict = pad_id, strict
             self.part = nn.Dropout()
 
         def forward(self, source, ids):
             if len(source) != len(ids):
                 raise ValueError(f"{len(source)} sources for {len(ids)} targets")
-            self.calls += 1
+            if self.strict and (ids[:, 1:] == self.eos_id).any(1).all():
+                spoilt.append(ids)
+                raise RuntimeError(_ASKED_ON)
             place = torch.arange(ids.shape[1], device=ids.device)
             logits = self.table[place.clamp(max=len(self.table) - 1), ids]  # (B, n, V)
             if self.by_source is not None:
@@ -1177,9 +1167,13 @@ def lookup(*args: Any, **kwargs: Any) -> Any:
                 eos = torch.where(over, 50.0, -50.0)[..., None]
                 at = torch.arange(logits.shape[-1], device=ids.device) == self.eos_id
                 logits = torch.where(at, eos, logits)
-            return logits.flip(-1) if self.training else logits
+            logits = -logits if self.part.training else logits
+            return logits.flip(-1) if self.training or spoilt else logits
 
     return Lookup(*args, **kwargs)
+
+
+_ASKED_ON = "the model is asked for more, though every text has its eos"
 
 
 def in_training(model: Any) -> Any:
@@ -1190,18 +1184,8 @@ def in_training(model: Any) -> Any:
 
 
 def itself(thing: Any) -> Any:
-    """The thing: makes a recipe a step's result, so that later steps can look at it again."""
+    """The thing: makes a recipe a step's result, so that later steps can call it again."""
     return thing
-
-
-def calls_of(model: Any) -> int:
-    """How often the model was called."""
-    return model.calls
-
-
-def modes_of(model: Any) -> tuple[bool, ...]:
-    """Whether each module of the model is in training mode."""
-    return tuple(part.training for part in model.modules())
 
 
 def _lookup(table: np.ndarray, **kwargs: Any) -> Recipe:
@@ -1213,10 +1197,11 @@ def _apply(name: str, *args: Any) -> Run:
     return Run((Step((Recipe(_HERE + name), *args), {}, APPLY),))
 
 
-def _watched(model: Recipe, look: str, *args: Any, start: str = "itself", **kwargs: Any) -> Run:
-    """Three steps: the model, the answer with it, and what is seen of the model afterwards."""
+def _called_again(model: Recipe, *args: Any, start: str = "itself", **kwargs: Any) -> Run:
+    """Three steps: the model, the answer with it, and what the model then says of two tokens."""
     run = _apply(start, model).then(Previous(0), *args, **kwargs)
-    return run.then_apply(Recipe(_HERE + look), Previous(0))
+    source, bos_id = args[:2]
+    return run.then_apply(Previous(0), source, tensor(np.full((len(source.data), 2), bos_id)))
 
 
 def _real_model(draw: Draw, dropout: float = 0.0) -> Recipe:
@@ -1252,6 +1237,7 @@ def _ending(
     vocab: int = 8,
     eos_id: int = 2,
     pad_id: int = 0,
+    strict: bool = False,
 ) -> tuple[Recipe, Array]:
     """A model and a source, row i of which has its eos as token number ends[i] (from 1)."""
     table = draw.normal(6, vocab, vocab, scale=2.0)
@@ -1261,7 +1247,8 @@ def _ending(
     table[..., pad_id] -= 40.0  # no model that has learnt anything writes padding
     by_source = tensor(draw.normal(9, vocab, scale=1.5), "float32")
     times = tensor(np.array([99, *(end - 1 for end in ends)]))
-    model = _lookup(table, by_source=by_source, pad_id=pad_id, ends=times, eos_id=eos_id)
+    kwargs = {"pad_id": pad_id, "ends": times, "eos_id": eos_id, "strict": strict}
+    model = _lookup(table, by_source=by_source, **kwargs)
     rows = np.arange(1, len(ends) + 1)[:, None]
     return model, tensor(np.concatenate([rows, draw.integers(0, 8, len(ends), 2)], axis=1))
 
@@ -1284,26 +1271,30 @@ def _greedy_uneven(draw: Draw) -> Sequence[Run]:
     ]
 
 
-def _greedy_counted(draw: Draw) -> Sequence[Run]:
-    first, source = _ending(draw, (2, 3))
-    second, other = _ending(draw, (1, 1, 1))
+def _greedy_stopped(draw: Draw) -> Sequence[Run]:
+    first, source = _ending(draw, (2, 3), strict=True)
+    second, other = _ending(draw, (1, 1, 1), strict=True)
     return [
-        _watched(first, "calls_of", source, 1, 2, 14),
-        _watched(second, "calls_of", other, 1, 2, max_len=14),
+        _called_again(first, source, 1, 2, 14),
+        _called_again(second, other, 1, 2, max_len=14),
     ]
 
 
-def _stops(run: Run, record: Record) -> str | None:
-    ids, calls = plain(record.values[1]), plain(record.values[2])
-    if ids is None or ids.ndim != 2 or calls is None:
-        return f"the result is {describe(record.values[1])}"
-    eos = run.steps[1].args[3]
-    ends = [int(np.flatnonzero(row == eos)[0]) + 1 for row in ids if (row == eos).any()]
-    if len(ends) < len(ids):
-        return "a row ends without eos, long before max_len"
-    if calls > sum(ends):
-        return f"the last row has its eos after {max(ends)} tokens; the model was called {calls:g}×"
-    return None if calls >= max(ends) else "the model was not asked for every token"
+def _stops(trials: Sequence[Trial]) -> Finding:
+    if any(t.record.raised and t.record.raised.message == _ASKED_ON for t in trials):
+        return Finding(False, _ASKED_ON)
+    return each(_has_stopped)(trials)
+
+
+def _has_stopped(trial: Trial) -> Finding:
+    ids, logits = (plain(value) for value in trial.record.values[1:])
+    if ids is None or ids.ndim != 2 or logits is None:
+        return Finding(False, f"the result is {describe(trial.record.values[1])}")
+    eos = trial.run.steps[1].args[3]
+    if not (ids == eos).any(1).all():
+        return Finding(False, "a row ends without eos, long before max_len")
+    as_before = compare(trial.record.values[2], trial.expected.values[2]).passed
+    return Finding(as_before, None if as_before else _ASKED_ON)
 
 
 def _greedy_ends(draw: Draw) -> Sequence[Run]:
@@ -1329,21 +1320,25 @@ def _greedy_modes(draw: Draw) -> Sequence[Run]:
     runs = []
     for start in ("in_training", "itself"):
         model, source = _ending(draw, (2, 3))
-        runs.append(_watched(model, "modes_of", source, 1, 2, 7, start=start))
+        runs.append(_called_again(model, source, 1, 2, 7, start=start))
     return runs
 
 
-def _modes_kept(run: Run, record: Record) -> str | None:
-    started = run.steps[0].args[0].name.endswith("in_training")
-    if record.values[1] is None:
-        return "the result is None"
-    wanted = (started, False)
-    modes = record.values[2]
-    if modes == wanted:
-        return None
-    if isinstance(modes, tuple) and len(modes) == 2 and modes[0] == started:
-        return "one part of the model was in eval mode, and is now in training mode"
-    return f"the model came in {'training' if started else 'eval'} mode, and did not leave so"
+def _modes_kept(trial: Trial) -> Finding:
+    """The logits show the modes: back to front in training, negative where a part is."""
+    if trial.record.values[1] is None:
+        return Finding(False, "the result is None")
+    given, wanted = plain(trial.record.value), plain(trial.expected.value)
+    if given is None or given.shape != wanted.shape:
+        return Finding(False, f"the model returns {describe(trial.record.value)} afterwards")
+    if np.allclose(given, wanted, atol=1e-4):
+        return Finding(True)
+    if np.allclose(given, -wanted, atol=1e-4):
+        line = "one part of the model was in eval mode, and is now in training mode"
+        return Finding(False, line)
+    started = trial.run.steps[0].args[0].name.endswith("in_training")
+    mode = "training" if started else "eval"
+    return Finding(False, f"the model came in {mode} mode, and did not leave so")
 
 
 _PADDED = np.array([[3, 5, 7, 4], [6, 2, 0, 0], [1, 1, 5, 0]])
@@ -1369,11 +1364,11 @@ GREEDY_DECODE = Exercise(
             "Remember which rows are done.",
             _greedy_uneven,
         ),
-        has_property(
+        Aspect(
             "stops when all rows are done",
             0.5,
             "As soon as every row has its eos, there is nothing left to ask the model.",
-            _greedy_counted,
+            _greedy_stopped,
             _stops,
         ),
         equals_reference(
@@ -1388,13 +1383,13 @@ GREEDY_DECODE = Exercise(
             "Dropout has no business in decoding, in whatever mode the model comes.",
             _greedy_in_training,
         ),
-        has_property(
+        Aspect(
             "leaves each module's mode as it was",
             0.25,
             "A part of a model in training may be in eval mode, frozen. Note the mode of each of "
             "model.modules(), and put each back.",
             _greedy_modes,
-            _modes_kept,
+            each(_modes_kept),
             only_if_right=True,
         ),
         dtypes_kept(0.1, "Token ids are long.", _greedy_runs),
@@ -1634,7 +1629,7 @@ def _beam_in_training(draw: Draw) -> Sequence[Run]:
 
 def _beam_modes(draw: Draw) -> Sequence[Run]:
     return [
-        _watched(_garden(draw, 3), "modes_of", _some_source(draw), _BOS, _EOS, 4, 2, start=start)
+        _called_again(_garden(draw, 3), _some_source(draw), _BOS, _EOS, 4, 2, start=start)
         for start in ("in_training", "itself")
     ]
 
@@ -1697,13 +1692,13 @@ BEAM_SEARCH = Exercise(
             "Dropout has no business in decoding, in whatever mode the model comes.",
             _beam_in_training,
         ),
-        has_property(
+        Aspect(
             "leaves each module's mode as it was",
             0.2,
             "A part of a model in training may be in eval mode, frozen. Note the mode of each of "
             "model.modules(), and put each back.",
             _beam_modes,
-            _modes_kept,
+            each(_modes_kept),
             only_if_right=True,
         ),
         inputs_untouched(0.1, _beam_runs),

@@ -23,6 +23,7 @@ STUDENT_SIDE = (
     "probe.py",
     "progress.py",
     "records.py",
+    "state.py",
     "table.py",
     "values.py",
     "verdict.py",

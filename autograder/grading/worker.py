@@ -256,6 +256,7 @@ class Session:
         from autograder.observe import Observer
         from autograder.probe import materialise, probe
         from autograder.records import record_from, record_tree, run_from
+        from autograder.state import GlobalState
         from autograder.values import Recipe, encode
 
         def run(answer: Any, tree: Any, device: str, watch: list[str]) -> dict[str, Any]:
@@ -272,6 +273,7 @@ class Session:
             import_module("torch").zeros(1)
         # As they are now, before an answer could put something else in their modules' place.
         self.run, self.unreadable = run, unreadable
+        GlobalState()  # takes what it reads torch with: this module was there before torch
         self.block = lambda name, device: materialise(Recipe(name), device)
         self.recorder = Recorder(output_bytes)
         self.shell = make_shell(self.recorder)

@@ -1,0 +1,122 @@
+"""What the probe sees beside the values, where an answer has put something in its way."""
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from autograder.exercises.declaration import call, tensor
+from autograder.probe import probe
+from autograder.state import MEMORY, MODES, GlobalState, parameters_of
+
+
+class Shy(nn.Module):
+    """A module that names none of its parts, and has a mode for whoever asks."""
+
+    def __init__(self):
+        super().__init__()
+        self.part, self.twin = nn.Linear(2, 2), nn.Linear(2, 2)
+        self.part.again = self.twin
+
+    def modules(self):
+        return iter(())
+
+    def named_parameters(self, *args, **kwargs):
+        return iter(())
+
+
+def test_modes_are_seen_whatever_a_class_makes_of_them():
+    module = Shy()
+    state = GlobalState()
+    state.watch(module)
+    assert len(state.modes) == 3 and state.differences() == ()
+    module.twin.training = False
+    assert state.differences() == (MODES,)
+
+
+def test_parameters_are_found_whatever_a_class_makes_of_them():
+    names = [name for name, _ in parameters_of(Shy())]
+    assert names == [name for name, _ in nn.Module.named_parameters(Shy(), remove_duplicate=False)]
+    assert len(names) == 6
+
+
+def swapped(x):
+    """Write into x's memory, then give x other memory with the old numbers."""
+    kept = x.clone()
+    x.zero_()
+    x.data = kept
+    return x + 1
+
+
+def set_elsewhere(x):
+    kept = x.clone()
+    x.mul_(2.0)
+    x.set_(kept)
+    return x + 1
+
+
+def written_and_put_back(x):
+    kept = x.clone()
+    x.zero_()
+    x.copy_(kept)
+    return x + 1
+
+
+@pytest.mark.parametrize(
+    ("answer", "told"), [(swapped, True), (set_elsewhere, True), (written_and_put_back, False)]
+)
+def test_memory_is_seen_where_it_was(answer, told):
+    record = probe(answer, call(tensor([1.0, 2.0], "float32")))
+    assert record.raised is None and not record.changed
+    assert (MEMORY in record.side_effects) == told
+
+
+def test_of_an_array_written_into_both_are_told():
+    def doubled(x):
+        x *= 2.0
+        return x
+
+    record = probe(doubled, call(np.array([1.0, 2.0])))
+    assert record.changed.keys() == {"0.0"} and record.side_effects == (MEMORY,)
+
+
+@pytest.mark.parametrize(
+    ("name", "said", "change", "back", "told"),
+    [
+        (
+            "torch.is_grad_enabled",
+            lambda: True,
+            lambda: torch.set_grad_enabled(False),
+            lambda: torch.set_grad_enabled(True),
+            "torch's grad mode",
+        ),
+        (
+            "torch.get_default_dtype",
+            lambda: torch.float32,
+            lambda: torch.set_default_dtype(torch.float64),
+            lambda: torch.set_default_dtype(torch.float32),
+            "torch's default dtype",
+        ),
+        (
+            "numpy.geterr",
+            dict,
+            lambda: np.seterr(divide="raise"),
+            lambda: np.seterr(divide="warn"),
+            "NumPy's error handling",
+        ),
+        (
+            "torch.Tensor.numpy",
+            lambda *args: np.zeros(3),
+            lambda: torch.rand(1),
+            lambda: None,
+            "torch's random state",
+        ),
+    ],
+)
+def test_what_is_patched_afterwards_hides_nothing(name, said, change, back, told, monkeypatch):
+    state = GlobalState()
+    monkeypatch.setattr(name, said)
+    change()
+    found = state.differences()
+    back()
+    assert found == (told,)
