@@ -237,7 +237,7 @@ def test_inside_is_the_students_side_and_nothing_else(worker):
     seen = value_of(worker, "sorted(__import__('os').listdir('/course/autograder'))")
     assert set(ast.literal_eval(seen)) - {"__pycache__"} == set(student_side())
     assert value_of(worker, "sorted(__import__('os').listdir('/course'))") == str(
-        ["autograder", "seccomp.py", "warm.py", "worker.py"]
+        ["autograder", "seccomp.py", "warm.py", "watch.py", "worker.py"]
     )
 
 
@@ -705,7 +705,7 @@ def test_a_turn_ends_at_its_deadline_without_the_judge():
 def test_a_lost_warm_process_is_no_fault_of_the_students():
     with Worker(limits=SMALL) as own:
         own.execute("1")
-        os.kill(the_warm_process(sandbox._family(own._warm.process.pid)), signal.SIGKILL)
+        os.kill(the_warm_process(watch.family(own._warm.process.pid)), signal.SIGKILL)
         poll = select.poll()
         poll.register(own._first.pidfd, select.POLLIN)
         assert poll.poll(10_000)  # the child dies with it
@@ -771,7 +771,7 @@ def test_a_warm_process_that_forks_no_more_is_replaced():
     limits = dataclasses.replace(SMALL, start_seconds=1.0)
     with Worker(limits=SMALL) as first:
         first.execute("1")
-        warm_pid = the_warm_process(sandbox._family(first._warm.process.pid))
+        warm_pid = the_warm_process(watch.family(first._warm.process.pid))
         os.kill(warm_pid, signal.SIGSTOP)
         with Worker(limits=limits) as second, pytest.raises(SandboxLost, match="did not start"):
             second.execute("1")
@@ -816,8 +816,9 @@ def test_what_the_probe_uses_was_taken_before_the_student_came():
 def test_a_judge_that_is_killed_takes_a_stopped_warm_process_with_it(tmp_path):
     script = tmp_path / "judge.py"
     script.write_text(
-        "import time\nfrom autograder.grading.sandbox import Worker, _family\n"
-        "w = Worker()\nw.execute('1')\nprint(*_family(w._warm.process.pid), flush=True)\n"
+        "import time\nfrom autograder.grading.sandbox import Worker\n"
+        "from autograder.grading.watch import family\n"
+        "w = Worker()\nw.execute('1')\nprint(*family(w._warm.process.pid), flush=True)\n"
         "time.sleep(600)\n"
     )
     with subprocess.Popen([sys.executable, script], stdout=subprocess.PIPE) as judge:
