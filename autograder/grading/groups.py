@@ -71,7 +71,7 @@ class Group:
 
 def _settings(controller: str, place: Place, memory_mb: int, processes: int) -> Mapping[str, str]:
     if controller == "pids":
-        return {"pids.max": str(processes)}
+        return {"pids.max": str(processes + 1)}  # so that the watch sees that it is too many
     if controller == "memory" and place.version == 1:
         return {"memory.limit_in_bytes": str(memory_mb << 20)}
     if controller == "memory":

@@ -11,9 +11,9 @@ A child is built up in this order, by trusted code, before it reads its first re
 
 1. fork into a new process namespace, of which it is the first process (`_first`);
 2. close every descriptor but its two pipes;
-3. own mount, network, IPC, host name and cgroup namespaces: an empty /tmp of limited size, a
-   read-only /proc that shows its own processes only, no terminals, no /dev/zero (a shared mapping
-   of it is memory in nobody's account);
+3. own mount, network, IPC, host name and cgroup namespaces: an empty /tmp of limited size, part of
+   which is /dev/shm, a read-only /proc that shows its own processes only, no terminals, no
+   /dev/zero (a shared mapping of it is memory in nobody's account);
 4. own user namespace, a child of the one that owns those others: even with all capabilities in it,
    which it then gives up, it could change none of them;
 5. resource limits, Landlock, the seccomp filter;
@@ -271,6 +271,9 @@ def _leave(limits: dict[str, Any]) -> None:
     except OSError:  # before Linux 5.8
         _mount("proc", "/proc", "proc", flags)
     _mount("/dev/null", "/dev/zero", None, _BIND)
+    if os.path.isdir("/dev/shm"):  # where multiprocessing has its locks; of /tmp's size
+        os.mkdir("/tmp/.shm", 0o700)
+        _mount("/tmp/.shm", "/dev/shm", None, _BIND)
     if os.path.ismount("/dev/pts"):
         _call("no way to hide terminals", "umount2", b"/dev/pts", _DETACH)
     os.chdir("/tmp")

@@ -77,14 +77,14 @@ class Watch:
         This counts where there is no control group. What was nice once cannot be made less so.
         """
         busy = max(1, tasks - 1)  # the first one waits
-        wanted = min(_NICEST, math.ceil(math.log(busy) / math.log(_WEIGHT)))
-        self.niceness = max(self.niceness, wanted)
+        self.niceness = max(self.niceness, math.ceil(math.log(busy) / math.log(_WEIGHT)))
         if not self.niceness:
             return
+        wanted = min(_NICEST, os.getpriority(os.PRIO_PROCESS, 0) + self.niceness)
         for pid in pids:
             for thread in _tasks(pid):
                 with suppress(OSError):  # gone meanwhile, or nicer of its own accord
-                    os.setpriority(os.PRIO_PROCESS, int(thread), self.niceness)
+                    os.setpriority(os.PRIO_PROCESS, int(thread), wanted)
 
 
 def _tasks(pid: int) -> list[str]:

@@ -39,7 +39,7 @@ def limit_resources(limits: Mapping[str, float]) -> None:
     ]
     release = tuple(int(part) for part in os.uname().release.split(".")[:2])
     if release >= (5, 14):  # earlier kernels count all of the user's processes, not the sandbox's
-        settings.append((resource.RLIMIT_NPROC, int(limits["processes"])))
+        settings.append((resource.RLIMIT_NPROC, int(limits["processes"]) + 1))  # the watch sees it
     for what, value in settings:
         hard = resource.getrlimit(what)[1]
         limit = value if hard == resource.RLIM_INFINITY else min(value, hard)
@@ -57,7 +57,7 @@ def confine(readable: list[str]) -> bool:
     devices = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty")
     policy = sandlock.Sandbox(
         fs_readable=[path for path in [*readable, "/proc", "/dev"] if os.path.exists(path)],
-        fs_writable=["/tmp", *(path for path in devices if os.path.exists(path))],
+        fs_writable=[path for path in ("/tmp", "/dev/shm", *devices) if os.path.exists(path)],
     )
     try:
         sandlock.confine(policy)
