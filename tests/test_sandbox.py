@@ -620,6 +620,20 @@ def test_a_group_goes_with_its_submission():
     assert not any(folder.exists() for folder in folders)
 
 
+def test_the_groups_of_a_grader_that_is_no_more_are_removed():
+    if not groups.places_here():
+        pytest.skip("no control groups can be made here")
+    gone = subprocess.Popen(["true"])
+    gone.wait()
+    folders = {place.folder for place in groups.places_here().values()}
+    left = [folder / f"autograder-{gone.pid}-1" for folder in folders]
+    for folder in left:
+        folder.mkdir()
+    groups.places_here.cache_clear()
+    groups.places_here()
+    assert not any(folder.exists() for folder in left)
+
+
 VERSION_1 = """12:memory:/user.slice/user-7.slice
 4:cpu,cpuacct:/user.slice
 3:pids:/
@@ -725,6 +739,7 @@ def test_shared_memory_is_of_the_size_of_tmp():
         assert errors(own.execute(source)) == ["OSError"]
         assert value_of(own, "__import__('os').statvfs('/dev/shm').f_bavail") == "0"
         assert value_of(own, "__import__('os').statvfs('/tmp').f_bavail") == "0"
+        assert not Path("/dev/shm/0").exists()
 
 
 # --- forged messages ----------------------------------------------------------------------------

@@ -20,6 +20,7 @@ from pathlib import Path
 
 _NAME = "autograder"
 CONTROLLERS = ("cpu", "memory", "pids")
+_SWAP = ("memory.memsw.limit_in_bytes", "memory.swap.max")  # not every kernel counts it
 
 
 @dataclass(frozen=True)
@@ -35,17 +36,15 @@ class Group:
 
     def __init__(self, pids: Sequence[int], memory_mb: int, processes: int):
         self.folders: dict[str, Path] = {}
+        name = f"{_NAME}-{os.getpid()}-{time.monotonic_ns()}"  # what was counted there is ours
         for controller, place in places_here().items():
-            folder = place.folder / f"{_NAME}-{os.getpid()}-{pids[0]}"
+            folder = place.folder / name
             try:
                 folder.mkdir(exist_ok=True)  # version 2 has one folder for all controllers
                 self.folders[controller] = folder
-                for name, value in _settings(controller, place, memory_mb, processes).items():
-                    (folder / name).write_text(value)
-                for name in ("memory.memsw.limit_in_bytes", "memory.swap.max"):
-                    if controller == "memory" and (folder / name).exists():
-                        total = str(memory_mb << 20) if place.version == 1 else "0"
-                        (folder / name).write_text(total)  # the memory of a swap file is memory
+                for file, value in _settings(controller, place, memory_mb, processes).items():
+                    if file not in _SWAP or (folder / file).exists():
+                        (folder / file).write_text(value)
                 for pid in pids:
                     (folder / "cgroup.procs").write_text(str(pid))
             except OSError:
@@ -72,10 +71,11 @@ class Group:
 def _settings(controller: str, place: Place, memory_mb: int, processes: int) -> Mapping[str, str]:
     if controller == "pids":
         return {"pids.max": str(processes + 1)}  # so that the watch sees that it is too many
+    size = str(memory_mb << 20)
     if controller == "memory" and place.version == 1:
-        return {"memory.limit_in_bytes": str(memory_mb << 20)}
+        return {"memory.limit_in_bytes": size, "memory.memsw.limit_in_bytes": size}
     if controller == "memory":
-        return {"memory.max": str(memory_mb << 20), "memory.oom.group": "1"}
+        return {"memory.max": size, "memory.swap.max": "0", "memory.oom.group": "1"}
     return {}  # a group weighs as much as any other from the start
 
 

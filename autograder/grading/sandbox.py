@@ -38,6 +38,7 @@ import numpy as np
 from autograder.exercises.declaration import Record, Run
 from autograder.grading import groups, seccomp, warm, watch, worker
 from autograder.grading.student_side import student_side
+from autograder.grading.watch import family as _family
 from autograder.records import record_from, run_tree
 from autograder.values import MAX_BYTES, Array, decode, encode
 
@@ -344,7 +345,7 @@ class Worker:
         self._warm.proven = True
         if self._limited:  # it has run nothing of a student's yet
             memory = self.limits.memory_mb + self.limits.tmp_mb
-            pids = watch.family(self._first.pid)
+            pids = _family(self._first.pid)
             self._group = groups.Group(pids, memory, self.limits.processes)
         self.landlock, self._up = hello.get("landlock") is True, True
 
