@@ -36,15 +36,15 @@ from typing import Any
 import numpy as np
 
 from autograder.exercises.declaration import Record, Run
-from autograder.grading import seccomp, warm, worker
+from autograder.grading import groups, seccomp, warm, watch, worker
 from autograder.grading.student_side import student_side
+from autograder.grading.watch import family as _family
 from autograder.records import record_from, run_tree
 from autograder.values import MAX_BYTES, Array, decode, encode
 
 ISOLATIONS = ("bwrap", "none")
 _COURSE = "/course"  # where the student's side is mounted
 _MASKED = ("autograder", "solutions")  # packages that a site-packages folder may hold
-_POLL = 0.1  # seconds between two looks at what the sandbox uses
 _FRAME_LIMIT = MAX_BYTES + (16 << 20)
 _CONTROL = re.compile(
     r"\x1b\[[0-9;]*[A-Za-z]|[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]"
@@ -117,7 +117,6 @@ class _Warm:
     def __init__(self, isolation: str):
         self.isolation = isolation
         self.proven = False  # whether a child of it was ever up
-        self.group: Path | None = None
         self.said = tempfile.TemporaryFile()  # noqa: SIM115  (closed in close())
         self.lock = threading.Lock()
         self.control, control_end = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -167,17 +166,6 @@ class _Warm:
             return ""
         return os.pread(self.said.fileno(), 20_000, 0).decode("utf-8", "replace")
 
-    def allow(self, processes: int) -> None:
-        """Let a child that is up, and has run nothing yet, start so many processes."""
-        with self.lock:
-            if not self.proven and self.isolation != "none":
-                self.group = _group_of(_family(self.process.pid)[1:])
-            self.proven = True
-            if self.group is not None:
-                with contextlib.suppress(OSError, ValueError):
-                    now = int((self.group / "pids.current").read_text())
-                    (self.group / "pids.max").write_text(str(now + processes))
-
     def gone(self) -> bool:
         return self.process.poll() is not None
 
@@ -189,9 +177,6 @@ class _Warm:
             self.control.close()
             self.process.wait()
             self.said.close()
-            if self.group is not None:
-                with contextlib.suppress(OSError):  # the last of it may be dying: only a name stays
-                    self.group.rmdir()
 
 
 _WARM: dict[tuple, _Warm] = {}  # by process, isolation, and bubblewrap's path
@@ -243,9 +228,8 @@ class Worker:
         self.isolation, self.device = isolation, device
         self.landlock = False
         self._count, self._up, self._first = 0, False, _First()
-        self._alone = isolation != "none" and warm.NAMESPACES in layers
-        self._layers = layers
-        self._watched = time.monotonic()
+        self._group: groups.Group | None = None
+        self._limited = isolation != "none" and warm.LIMITS in layers
         self._folder: tempfile.TemporaryDirectory | None = None
         if isolation == "none":
             self._folder, layers = tempfile.TemporaryDirectory(prefix="autograder-"), ["limits"]
@@ -361,7 +345,11 @@ class Worker:
                     self._warm.close()
                 raise SandboxLost(f"the sandbox did not start: {problem}")
             raise IsolationError(_why_not_up(words, str(problem)))
-        self._warm.allow(self.limits.processes if warm.LIMITS in self._layers else 5000)
+        self._warm.proven = True
+        if self._limited:  # it has run nothing of a student's yet
+            memory = self.limits.memory_mb + self.limits.tmp_mb
+            pids = _family(self._first.pid)
+            self._group = groups.Group(pids, memory, self.limits.processes)
         self.landlock, self._up = hello.get("landlock") is True, True
 
     def _told(self, deadline: float) -> tuple[int, int]:
@@ -387,6 +375,8 @@ class Worker:
             self._send(encode(request | {"id": self._count}), deadline)
             return self._receive(deadline)
         except TimeoutError:
+            if self._out_of_memory():  # it waits for one that is no more
+                self._die("memory", self._too_much_memory())
             self._die("timeout", f"did not end within {seconds:g} s")
 
     def _read(self, reader: Any, value: Any) -> Any:
@@ -420,6 +410,8 @@ class Worker:
             fits = False
         if not fits:
             self._die("crash", "sent back something that is not an answer")
+        if reply.get("out_of_memory") is True or self._out_of_memory():
+            self._die("memory", self._too_much_memory())
         return reply
 
     def _take(self, size: int, deadline: float) -> bytes:
@@ -436,37 +428,31 @@ class Worker:
         return bytes(taken)
 
     def _wait(self, fd: int, event: int, deadline: float) -> None:
-        """Wait for a pipe, keeping an eye on what the sandbox uses. Raises `TimeoutError`."""
+        """Wait for a pipe. Raises `TimeoutError`."""
         poll = select.poll()
         poll.register(fd, event)
-        while True:
-            left = deadline - time.monotonic()
-            if left <= 0:
-                raise TimeoutError
-            ready = poll.poll(1000 * min(left, _POLL))
-            if time.monotonic() - self._watched >= _POLL:
-                self._watch()
-                self._watched = time.monotonic()
-            if ready:
-                return
+        left = deadline - time.monotonic()
+        if left <= 0 or not poll.poll(1000 * left):
+            raise TimeoutError
 
-    # --- what it uses, and its end ---
+    # --- its end ---
 
-    def _watch(self) -> None:
-        pids = _family(self._first.pid) if self._first.pid else []
-        if len(pids) > self.limits.processes:
-            self._die("crash", f"started more than {self.limits.processes} processes")
-        if sum(map(_resident_mb, pids)) > self.limits.memory_mb:  # shared pages counted twice
-            used = sum(map(_proportional_mb, pids))
-            if used > self.limits.memory_mb:
-                self._die("memory", f"used more than {self.limits.memory_mb} MB of memory")
+    def _out_of_memory(self) -> bool:
+        """Whether the kernel has killed any of its processes, perhaps not the one that answers."""
+        return self._group is not None and self._group.out_of_memory()
+
+    def _too_much_memory(self) -> str:
+        return f"used more than {self.limits.memory_mb} MB of memory"
 
     def _die(self, reason: str, detail: str) -> Any:
         self.close()
         raise WorkerDied(reason, detail)
 
     def _post_mortem(self) -> tuple[str, str]:
-        """Why a pipe has closed. Raises `SandboxLost` if that was no doing of what runs inside."""
+        """Why a pipe has closed, as the warm process and the kernel tell it.
+
+        Raises `SandboxLost` if that was no doing of what runs inside.
+        """
         self._report.settimeout(5)
         try:
             told = self._report.recv(warm.MESSAGE)
@@ -479,14 +465,17 @@ class Worker:
             raise SandboxLost("the warm process has ended")
         end = json.loads(told)
         status = end["status"]
+        if end["excess"]:
+            reason, detail = end["excess"]
+            return reason, detail
         if end["overdue"]:
             return "timeout", "was not over when its time was"
-        if status == -signal.SIGKILL and self._alone:  # nobody inside can kill the first process
+        if self._out_of_memory():
+            return "memory", self._too_much_memory()
+        if status is None:  # nobody inside can kill the first process
             self.close()
             raise SandboxLost("somebody outside has killed the sandbox")
-        number = status - 128 if status > 128 else -status if status < 0 else 0
-        if status == worker.MEMORY_EXIT:
-            return "memory", f"used more than {self.limits.memory_mb} MB of memory"
+        number = max(0, -status)
         if number == signal.SIGKILL:
             return "memory", "was killed, most likely because memory ran out"
         if number == signal.SIGXCPU:
@@ -509,6 +498,8 @@ class Worker:
             poll.register(self._first.pidfd, select.POLLIN)
             poll.poll(10_000)  # a namespace's first process goes last
             os.close(self._first.pidfd)
+        if self._group:
+            self._group.close()
         self._report.close()  # the warm process kills it if we did not, and buries it
         for fd in (self._requests, self._replies):
             os.close(fd)
@@ -542,10 +533,12 @@ def _bwrap() -> str:
 
 
 # The warm process is root of bubblewrap's user namespace, so that it can make namespaces for its
-# children (and, to map a user in them, needs the second capability); a child has none of that.
+# children (and, to map a user in them, needs the second capability; the third, to see how much of a
+# child's memory is shared with others); a child has none of that.
 _NAMESPACES = (
     "--unshare-user", "--unshare-all", "--uid", "0", "--gid", "0", "--hostname", "sandbox",
     "--new-session", "--cap-drop", "ALL", "--cap-add", "CAP_SYS_ADMIN", "--cap-add", "CAP_SETFCAP",
+    "--cap-add", "CAP_SYS_PTRACE",
     "--clearenv", "--chdir", "/tmp",
 )  # fmt: skip
 
@@ -589,7 +582,7 @@ def _mounts() -> tuple[tuple[str, ...], tuple[str, ...]]:
         cached = Path(importlib.util.cache_from_source(path)) if path.suffix == ".py" else None
         if cached and cached.exists():
             show(cached, f"{_COURSE}/autograder/__pycache__/{cached.name}")
-    for module in (warm, worker, seccomp):
+    for module in (warm, watch, worker, seccomp):
         show(module.__file__, f"{_COURSE}/{module.__name__.rpartition('.')[2]}.py")
     for path in _font_lists():
         options += ["--ro-bind", str(path), f"/tmp/.cache/matplotlib/{path.name}"]
@@ -622,71 +615,6 @@ def _font_lists() -> list[Path]:
     """matplotlib's list of the fonts here: without it, each submission would search for them."""
     cache_folder = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     return sorted(Path(cache_folder, "matplotlib").glob("fontlist-*.json"))
-
-
-# --- a look from outside ---
-
-
-def _group_of(pids: Sequence[int]) -> Path | None:
-    """A control group of these processes, and all that they start, to be given a limit.
-
-    For a grader that is root: the kernel counts none of root's processes against RLIMIT_NPROC.
-    None where there is no need, or no such group can be made: then a bomb ends when we see it.
-    """
-    if os.geteuid() != 0:
-        return None
-    for root in (Path("/sys/fs/cgroup/pids"), Path("/sys/fs/cgroup")):
-        group = root / f"autograder-{os.getpid()}-{pids[0]}"
-        try:
-            for left in root.glob("autograder-*"):  # of graders that are no more
-                with contextlib.suppress(OSError):  # it is somebody's
-                    left.rmdir()
-            group.mkdir()
-        except OSError:
-            continue
-        try:
-            (group / "pids.max").write_text("max")
-            for pid in pids:
-                (group / "cgroup.procs").write_text(str(pid))
-            return group
-        except OSError:
-            with contextlib.suppress(OSError):
-                group.rmdir()
-    return None
-
-
-def _family(pid: int) -> list[int]:
-    """A process and all its descendants; the orphans among them hang on the namespace's first."""
-    found = [pid]
-    for parent in found:
-        try:
-            for thread in os.listdir(f"/proc/{parent}/task"):
-                children = Path(f"/proc/{parent}/task/{thread}/children").read_text()
-                found += map(int, children.split())
-        except OSError:
-            continue  # gone meanwhile
-        if len(found) > 5000:
-            break
-    return found
-
-
-def _resident_mb(pid: int) -> float:
-    try:
-        pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
-    except (OSError, IndexError, ValueError):
-        return 0.0
-    return pages * os.sysconf("SC_PAGE_SIZE") / (1 << 20)
-
-
-def _proportional_mb(pid: int) -> float:
-    """What a process uses, pages that it shares with others counted in part."""
-    try:
-        text = Path(f"/proc/{pid}/smaps_rollup").read_text()
-        return int(text.partition("\nPss:")[2].split()[0]) / 1024
-    except FileNotFoundError:
-        return 0.0
-    except (OSError, IndexError, ValueError):
-        return _resident_mb(pid)
 
 
 # --- what comes out, rebuilt ---

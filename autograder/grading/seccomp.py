@@ -3,8 +3,9 @@
 TRUST BOUNDARY. Installed by trusted code before any student's code runs, and for good: the process
 and all that it starts keep it. What is refused is either a way out of the other walls (new
 namespaces, mounts, other processes' memory, the kernel's rarely used parts) or a way around the
-memory limit (memory that is in no process's account). A call that this table does not know, because
-the kernel is newer than it, is answered as one that the kernel does not have.
+memory limit (memory that is in no process's account), or takes what all programs of the grader's
+user have in common. A call that this table does not know, because the kernel is newer than it, is
+answered as one that the kernel does not have.
 """
 
 import ctypes
@@ -29,7 +30,9 @@ REFUSED = {
     "memfd_create": (319, 279), "memfd_secret": (447, 447), "shmget": (29, 194),
     "shmat": (30, 196), "shmctl": (31, 195), "msgget": (68, 186), "semget": (64, 190),
     "mq_open": (240, 180), "remap_file_pages": (216, 234), "io_setup": (206, 0),
-    "vmsplice": (278, 75),
+    "vmsplice": (278, 75), "sendmsg": (46, 211), "sendmmsg": (307, 269),  # descriptors on their way
+    # what a user has a number of
+    "inotify_init": (253, -1), "inotify_init1": (294, 26),
     # doors to large or rarely used parts of the kernel
     "keyctl": (250, 219), "add_key": (248, 217), "request_key": (249, 218), "bpf": (321, 280),
     "perf_event_open": (298, 241), "userfaultfd": (323, 282), "io_uring_setup": (425, 425),
@@ -45,14 +48,20 @@ REFUSED = {
     "clock_settime": (227, 112), "adjtimex": (159, 171), "clock_adjtime": (305, 266),
     "sethostname": (170, 161), "setdomainname": (171, 162),
 }  # fmt: skip
-_SOCKET, _SOCKETPAIR = (41, 198), (53, 199)
+# Answered as done, and not done: programs go on without. Larger buffers of sockets would be in
+# nobody's account, and the kernel may give each session a share of the processors of its own.
+PRETENDED = {"setsockopt": (54, 208), "setsid": (112, 157)}
+_SOCKET, _SOCKETPAIR, _FCNTL = (41, 198), (53, 199), (72, 25)
 _CLONE, _CLONE3, _MMAP, _IOCTL = (56, 220), (435, 435), (9, 222), (16, 29)
 _PRLIMIT = (302, 261)
 _LAST = 466  # the newest call in the headers that this table was made from (Linux 6.13)
 _ARCHITECTURES = {"x86_64": (0, 0xC000003E), "aarch64": (1, 0xC00000B7)}
 _X32 = 0x40000000  # x86-64's second set of numbers
 _NAMESPACES = 0x7E020000  # CLONE_NEW*
-_SHARED_ANONYMOUS = 0x21
+_THREAD, _SAME_FILES = 0x10000, 0x400  # CLONE_THREAD, CLONE_FILES
+_SHARED_ANONYMOUS, _HUGE = 0x21, 0x40000
+_LOCKS = (6, 7, 37, 38)  # F_SETLK and so on: locks without number, and in nobody's account
+_LEASE, _NOTIFY, _PIPE_SIZE = 1024, 1026, 1031  # F_SETLEASE: even on files that are only read
 _TERMINAL = (0x5412, 0x541C)  # TIOCSTI, TIOCLINUX: typing on somebody's terminal
 
 _LOAD, _AND = 0x20, 0x54
@@ -100,7 +109,21 @@ def program(machine: str) -> list[tuple[int, int, int, int]]:
     made += when(
         _SOCKETPAIR, argument(0), (_IF_EQUAL, 1, 0, 1), refuse(errno.EAFNOSUPPORT)
     )  # AF_UNIX, which event loops use
+    for numbers in PRETENDED.values():
+        made += [(_IF_EQUAL, 0, 1, numbers[column]), refuse(0)]
     made += when(_CLONE, argument(0), (_IF_ANY, 0, 1, _NAMESPACES), refuse(errno.EPERM))
+    made += when(  # a thread whose open files are its own, so that they are not seen
+        _CLONE,
+        argument(0),
+        (_AND, 0, 0, _THREAD | _SAME_FILES),
+        (_IF_EQUAL, 0, 1, _THREAD),
+        refuse(errno.EPERM),
+    )
+    for command in _LOCKS:
+        made += when(_FCNTL, argument(1), (_IF_EQUAL, 0, 1, command), refuse(0))
+    for command in (_LEASE, _NOTIFY, _PIPE_SIZE):
+        made += when(_FCNTL, argument(1), (_IF_EQUAL, 0, 1, command), refuse(errno.EPERM))
+    made += when(_MMAP, argument(3), (_IF_ANY, 0, 1, _HUGE), refuse(errno.ENOMEM))
     made += when(
         _MMAP,
         argument(3),

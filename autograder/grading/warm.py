@@ -4,24 +4,26 @@ TRUST BOUNDARY. This process is trusted and never runs a student's code: it impo
 the packages, forks, and waits. It runs inside bubblewrap all the same (no network, a read-only
 system, neither reference nor gradebook), as root of a user namespace that bubblewrap made, because
 it has to make namespaces. It takes orders from the grader alone, over a socket that no child
-inherits; a child can tell it nothing but the status with which it ends.
+inherits; a child can tell it nothing but the status with which it ends. It watches what each child
+uses (`watch`), whatever the grader is doing meanwhile.
 
 A child is built up in this order, by trusted code, before it reads its first request:
 
 1. fork into a new process namespace, of which it is the first process (`_first`);
 2. close every descriptor but its two pipes;
-3. own mount, network, IPC, host name and cgroup namespaces: an empty /tmp of limited size, a
-   read-only /proc that shows its own processes only, no terminals, no /dev/zero (a shared mapping
-   of it is memory in nobody's account);
+3. own mount, network, IPC, host name and cgroup namespaces: an empty /tmp of limited size, part of
+   which is /dev/shm, a read-only /proc that shows its own processes only, no terminals, no
+   /dev/zero (a shared mapping of it is memory in nobody's account);
 4. own user namespace, a child of the one that owns those others: even with all capabilities in it,
    which it then gives up, it could change none of them;
 5. resource limits, Landlock, the seccomp filter;
 6. fork again: the second process runs the student's code (`worker.serve`), the first one only reaps
    orphans, and when the second ends it ends, and with it all that is left in the namespace.
 
-A turn ends when the grader kills the first process, or closes its end of the turn's socket, or at
-the turn's deadline, by this process's own clock. When the grader dies, the kernel kills this
-process (`_die_with`), bubblewrap's first process ends, and with it every child.
+A turn ends when the grader kills the first process, or closes its end of the turn's socket, or when
+more is used than may be, or at the turn's deadline, by this process's own clock. When the grader
+dies, the kernel kills this process (`_die_with`), bubblewrap's first process ends, and with it
+every child.
 
 Steps 1 and 3 to 5 are layers; a test can leave one out to show what it stops.
 """
@@ -84,23 +86,28 @@ def _prctl(option: int, value: int, more: int = 0) -> None:
 class _Turn:
     """A child: its first process, the socket to whoever asked for it, and when it has to end.
 
-    One that is `killed` may take a while to end, with all that it started.
+    One that is `killed` may take a while to end, with all that it started. Its first process tells
+    by the pipe `ended` how the second one did: a student's code can choose an exit status.
     """
 
     pid: int
     pidfd: int
     report: socket.socket
     deadline: float
+    watch: Any
+    alone: bool  # in a namespace of its own, which has a first process
+    ended: int
     killed: bool = False
+    excess: tuple[str, str] | None = None
 
 
 class Warm:
     """Takes orders over `control` and watches over the children."""
 
-    def __init__(self, config: dict[str, Any], worker: Any, session: Any):
+    def __init__(self, config: dict[str, Any], worker: Any, watch: Any, session: Any):
         self.control = socket.socket(fileno=config["control"])
         self.readable, self.isolated = config["readable"], config["isolated"]
-        self.worker, self.session = worker, session
+        self.worker, self.watch, self.session = worker, watch, session
         self.own_processes = os.open("/proc/self/ns/pid", os.O_RDONLY)
         self.turns: dict[int, _Turn] = {}  # by the number of the child's pidfd
 
@@ -113,7 +120,7 @@ class Warm:
                 poll.register(turn.pidfd, select.POLLIN)
                 if not turn.killed:
                     poll.register(turn.report, 0)  # only whether it is closed
-            ready = {fd for fd, _ in poll.poll(self._until_next_deadline())}
+            ready = {fd for fd, _ in poll.poll(self._until_next_look())}
             for turn in list(self.turns.values()):
                 if turn.pidfd in ready:
                     self._ended(turn)
@@ -121,15 +128,18 @@ class Warm:
                     continue
                 elif turn.report.fileno() in ready or time.monotonic() >= turn.deadline:
                     self._kill(turn)
+                elif time.monotonic() >= turn.watch.again:
+                    turn.excess = turn.watch.look()
+                    if turn.excess:
+                        self._kill(turn)
             if self.control.fileno() in ready and not self._order():
                 return
 
-    def _until_next_deadline(self) -> float | None:
-        deadlines = [turn.deadline for turn in self.turns.values() if not turn.killed]
-        if not deadlines:
+    def _until_next_look(self) -> float | None:
+        times = [min(t.deadline, t.watch.again) for t in self.turns.values() if not t.killed]
+        if not times:
             return None
-        first = min(deadlines)
-        return max(0.0, 1000 * (first - time.monotonic())) + 1
+        return max(0.0, 1000 * (min(times) - time.monotonic())) + 1
 
     def _kill(self, turn: _Turn) -> None:
         """Kill a child, and wait for nothing: others want to be forked meanwhile."""
@@ -142,9 +152,13 @@ class Warm:
         del self.turns[turn.pidfd]
         _, status = os.waitpid(turn.pid, 0)
         os.close(turn.pidfd)
+        with open(turn.ended, "rb") as pipe:
+            told = pipe.read()
+        if not turn.alone:
+            told = str(os.waitstatus_to_exitcode(status)).encode()
+        how = {"status": int(told) if told else None, "excess": turn.excess}
         with turn.report, suppress(OSError):  # perhaps nobody wants to know
-            told = {"status": os.waitstatus_to_exitcode(status), "overdue": turn.killed}
-            turn.report.send(json.dumps(told).encode())
+            turn.report.send(json.dumps(how | {"overdue": turn.killed}).encode())
 
     def _order(self) -> bool:
         """Take an order and start its turn. Whether there was one."""
@@ -158,15 +172,17 @@ class Warm:
             raise RuntimeError("the warm process has threads: it cannot fork safely")
         if isolated:
             _call("no own processes", "unshare", _NEW_PROCESSES)  # for the next child
+        ended, tell = os.pipe()
         pid = os.fork()
         if pid == 0:
-            self._child(order, requests, replies)
+            self._child(order, requests, replies, tell)
         if isolated:
             _call("no way back", "setns", self.own_processes, _NEW_PROCESSES)
-        os.close(requests)
-        os.close(replies)
-        pidfd = os.pidfd_open(pid)
-        turn = _Turn(pid, pidfd, socket.socket(fileno=report), time.monotonic() + order["seconds"])
+        for fd in (requests, replies, tell):
+            os.close(fd)
+        pidfd, deadline = os.pidfd_open(pid), time.monotonic() + order["seconds"]
+        watch = self.watch.Watch(pid, order["limits"])
+        turn = _Turn(pid, pidfd, socket.socket(fileno=report), deadline, watch, isolated, ended)
         self.turns[pidfd] = turn
         try:
             socket.send_fds(turn.report, [json.dumps({"pid": pid}).encode()], [pidfd])
@@ -174,16 +190,17 @@ class Warm:
             self._kill(turn)
         return True
 
-    def _child(self, order: dict[str, Any], requests: int, replies: int) -> None:
+    def _child(self, order: dict[str, Any], requests: int, replies: int, tell: int) -> None:
         """What the forked process does. Never returns."""
         try:
-            requests, replies = _close_all_but(requests, replies)
+            requests, replies, tell = _close_all_but(requests, replies, tell)
             if order["folder"]:
                 os.chdir(order["folder"])
             self.session.recorder.limit = int(order["limits"]["output_bytes"])
             landlock = self._wall_in(order)
             if NAMESPACES in order["layers"]:
-                _first(os.fork())
+                _first(os.fork(), tell)
+            os.close(tell)
             self.worker.serve(self.session, requests, replies, {"landlock": landlock})
         except OSError as error:  # before `serve`: nothing of a student's has run
             self.worker.say(replies, {"id": 0, "error": f"{error.strerror or error}"})
@@ -254,6 +271,9 @@ def _leave(limits: dict[str, Any]) -> None:
     except OSError:  # before Linux 5.8
         _mount("proc", "/proc", "proc", flags)
     _mount("/dev/null", "/dev/zero", None, _BIND)
+    if os.path.isdir("/dev/shm"):  # where multiprocessing has its locks; of /tmp's size
+        os.mkdir("/tmp/.shm", 0o700)
+        _mount("/tmp/.shm", "/dev/shm", None, _BIND)
     if os.path.ismount("/dev/pts"):
         _call("no way to hide terminals", "umount2", b"/dev/pts", _DETACH)
     os.chdir("/tmp")
@@ -319,17 +339,20 @@ def _give_up_capabilities() -> None:
     _call("capset", "capset", ctypes.byref(header), ctypes.byref((ctypes.c_uint32 * 6)()))
 
 
-def _first(worker: int) -> None:
-    """In the namespace's first process: reap until `worker` ends, and end. In the worker: go on."""
+def _first(worker: int, tell: int) -> None:
+    """In the namespace's first process: reap until `worker` ends, tell how, and end.
+
+    In the worker: go on.
+    """
     if worker == 0:
         return
-    os.closerange(0, 8)
+    os.closerange(0, tell)
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     while True:
         pid, status = os.wait()
         if pid == worker:
-            code = os.waitstatus_to_exitcode(status)
-            os._exit(code if code >= 0 else 128 - code)
+            os.write(tell, str(os.waitstatus_to_exitcode(status)).encode())
+            os._exit(0)
 
 
 # --- the start ----------------------------------------------------------------------------------
@@ -369,7 +392,7 @@ def main() -> None:
     _die_with(config["life"])
     here = os.path.dirname(os.path.abspath(__file__))
     sys.path[:0] = [here, config["course"]]
-    worker = importlib.import_module("worker")
+    worker, watch = importlib.import_module("worker"), importlib.import_module("watch")
     from autograder.exercises import chapters
 
     session = _preload(worker, list(chapters()))
@@ -380,7 +403,7 @@ def main() -> None:
         os.set_inheritable(fd, False)
     gc.collect()
     gc.freeze()  # a collection in a child shall not copy the pages of all these objects
-    Warm(config, worker, session).run()
+    Warm(config, worker, watch, session).run()
 
 
 if __name__ == "__main__":

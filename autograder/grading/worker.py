@@ -21,7 +21,6 @@ from contextlib import contextmanager
 from importlib import import_module
 from typing import Any
 
-MEMORY_EXIT = 86  # the exit status that says: out of memory
 FRAME = struct.Struct("<Q")
 _WRITES_PAST_LIMIT = 1_000_000  # then a cell that floods its output is stopped
 _BYTES_PAST_LIMIT = 128 << 20
@@ -42,10 +41,11 @@ def limit_resources(limits: Mapping[str, float]) -> None:
         (resource.RLIMIT_AS, memory + (8 << 30)),  # libraries map far more than they use
         (resource.RLIMIT_FSIZE, file),
         (resource.RLIMIT_NOFILE, 256),
+        (resource.RLIMIT_SIGPENDING, 256),  # of all that the user has
     ]
     release = tuple(int(part) for part in os.uname().release.split(".")[:2])
     if release >= (5, 14):  # earlier kernels count all of the user's processes, not the sandbox's
-        settings.append((resource.RLIMIT_NPROC, int(limits["processes"])))
+        settings.append((resource.RLIMIT_NPROC, int(limits["processes"]) + 1))  # the watch sees it
     for what, value in settings:
         hard = resource.getrlimit(what)[1]
         limit = value if hard == resource.RLIM_INFINITY else min(value, hard)
@@ -63,7 +63,7 @@ def confine(readable: list[str]) -> bool:
     devices = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty")
     policy = sandlock.Sandbox(
         fs_readable=[path for path in [*readable, "/proc", "/dev"] if os.path.exists(path)],
-        fs_writable=["/tmp", *(path for path in devices if os.path.exists(path))],
+        fs_writable=[path for path in ("/tmp", "/dev/shm", *devices) if os.path.exists(path)],
     )
     try:
         sandlock.confine(policy)
@@ -361,10 +361,12 @@ def serve(session: Session, requests: int, replies: int, hello: Mapping[str, Any
     say(replies, {"id": 0, **hello})
     while True:
         request = decode(read(FRAME.unpack(read(FRAME.size))[0]))
+        last_words = encode({"id": request["id"], "out_of_memory": True})  # while there is some
         try:
             answer = {"id": request["id"]} | session.answer(request)
             if os.getpid() != own:
                 os._exit(0)  # a child that the student's code forked and did not end
             write(replies, encode(answer))
         except MemoryError:
-            os._exit(MEMORY_EXIT)
+            write(replies, last_words)
+            os._exit(1)

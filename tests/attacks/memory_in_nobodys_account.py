@@ -1,5 +1,5 @@
 # tries: takes memory by memfd, shared mappings, System V segments and files in /dev/shm
-# by: seccomp, namespaces (read-only /dev)
+# by: seccomp, namespaces (/dev/shm is its /tmp's)
 # layer: seccomp
 # verdict: crash
 # says: got: nothing
@@ -22,8 +22,11 @@ except OSError:
 if ctypes.CDLL(None).shmget(0, 1 << 20, 0o1600) >= 0:
     GOT.append("System V")
 try:
-    open("/dev/shm/x", "wb").close()
-    GOT.append("/dev/shm")
+    with open("/dev/shm/x", "wb") as file:
+        if (
+            os.fstat(file.fileno()).st_dev != os.stat("/tmp").st_dev
+        ):  # what /tmp may hold is limited
+            GOT.append("/dev/shm")
 except OSError:
     pass
 

@@ -1,8 +1,8 @@
 # tries: writes wherever it might be able to, and into its own interpreter
-# by: namespaces (a read-only system), landlock
+# by: namespaces (a read-only system; /dev/shm is its /tmp's), landlock
 # layer: bubblewrap
 # verdict: crash
-# says: wrote: ['/tmp', '/var/tmp']|wrote: ['/tmp']
+# says: wrote: ['/dev/shm', '/tmp']|wrote: ['/tmp']
 
 import os
 import sys

@@ -1,0 +1,154 @@
+"""A control group of the kernel's for each submission, where this process may make one.
+
+TRUST BOUNDARY. Trusted code of the judging process, before a student's code runs: it moves the
+sandbox's two processes, and so all that they start, into the group. Inside, no control group can be
+seen or written.
+
+The kernel then holds the submission to its memory, that in sockets, pipes and page tables included,
+and to its number of processes, which it does not count against a limit of root's otherwise; and it
+shares out the processors by submission, however many processes one has. Each of the three is taken
+where it is to be had. Without, `watch` and the limits of each process stand alone.
+"""
+
+import os
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+_NAME = "autograder"
+CONTROLLERS = ("cpu", "memory", "pids")
+_SWAP = ("memory.memsw.limit_in_bytes", "memory.swap.max")  # not every kernel counts it
+
+
+@dataclass(frozen=True)
+class Place:
+    """The folder in which groups of a controller can be made, and the hierarchy's version."""
+
+    folder: Path
+    version: int
+
+
+class Group:
+    """The groups, by controller, that a submission is in; none where none can be made."""
+
+    def __init__(self, pids: Sequence[int], memory_mb: int, processes: int):
+        self.folders: dict[str, Path] = {}
+        name = f"{_NAME}-{os.getpid()}-{time.monotonic_ns()}"  # what was counted there is ours
+        for controller, place in places_here().items():
+            folder = place.folder / name
+            try:
+                folder.mkdir(exist_ok=True)  # version 2 has one folder for all controllers
+                self.folders[controller] = folder
+                for file, value in _settings(controller, place, memory_mb, processes).items():
+                    if file not in _SWAP or (folder / file).exists():
+                        (folder / file).write_text(value)
+                for pid in pids:
+                    (folder / "cgroup.procs").write_text(str(pid))
+            except OSError:
+                _remove(self.folders.pop(controller, None))
+
+    def out_of_memory(self) -> bool:
+        """Whether the kernel has killed any of them for want of memory."""
+        for name in ("memory.oom_control", "memory.events"):
+            with suppress(OSError, KeyError):
+                for line in (self.folders["memory"] / name).read_text().splitlines():
+                    if line.startswith("oom_kill "):
+                        return int(line.split()[1]) > 0
+        return False
+
+    def close(self) -> None:
+        """Remove the groups; all their processes have ended, or are about to."""
+        deadline = time.monotonic() + 1.0
+        for folder in dict.fromkeys(self.folders.values()):
+            while not _remove(folder) and time.monotonic() < deadline:
+                time.sleep(0.005)
+        self.folders = {}
+
+
+def _settings(controller: str, place: Place, memory_mb: int, processes: int) -> Mapping[str, str]:
+    if controller == "pids":
+        return {"pids.max": str(processes + 1)}  # so that the watch sees that it is too many
+    size = str(memory_mb << 20)
+    if controller == "memory" and place.version == 1:
+        return {"memory.limit_in_bytes": size, "memory.memsw.limit_in_bytes": size}
+    if controller == "memory":
+        return {"memory.max": size, "memory.swap.max": "0", "memory.oom.group": "1"}
+    return {}  # a group weighs as much as any other from the start
+
+
+def _remove(folder: Path | None) -> bool:
+    """Remove a group. False if somebody is still in it."""
+    try:
+        if folder is not None:
+            folder.rmdir()
+    except FileNotFoundError:
+        return True
+    except OSError:
+        return False
+    return True
+
+
+@cache
+def places_here() -> dict[str, Place]:
+    """Where groups can be made, by controller; what killed graders left there is removed."""
+    try:
+        own = Path("/proc/self/cgroup").read_text()
+        mounts = Path("/proc/self/mountinfo").read_text()
+    except OSError:
+        return {}
+    found = places(own, mounts)
+    for folder in {place.folder for place in found.values()}:
+        for left in folder.glob(f"{_NAME}-*-*"):
+            if not Path("/proc", left.name.split("-")[1]).exists():
+                _remove(left)
+    return {name: place for name, place in found.items() if _has(name, place)}
+
+
+def places(own: str, mounts: str) -> dict[str, Place]:
+    """The places, by what the kernel says of this process's own groups and of what is mounted.
+
+    In version 1 a group of our own's; in version 2, where a group with processes can have none that
+    is limited, one beside our own.
+    """
+    roots: dict[str, tuple[str, Path]] = {}
+    for line in mounts.splitlines():
+        before, _, after = line.partition(" - ")
+        kind, _, options = after.split(" ", 2)
+        root, folder = before.split()[3:5]
+        if kind == "cgroup2":
+            roots.setdefault("", (root, Path(folder)))
+        elif kind == "cgroup":
+            for name in options.split(" ")[-1].split(","):
+                roots.setdefault(name, (root, Path(folder)))
+    found = {}
+    for line in sorted(own.splitlines()):  # version 2, if it is there, comes first
+        _, names, path = line.split(":", 2)
+        for name in names.split(","):
+            if name not in roots or (name and name not in CONTROLLERS):
+                continue
+            root, folder = roots[name]
+            inside = os.path.relpath(path, root)
+            if inside.startswith(".."):  # the mount does not show it
+                continue
+            if name:
+                found[name] = Place((folder / inside), 1)
+            else:
+                beside = folder if inside == "." else (folder / inside).parent
+                found |= {controller: Place(beside, 2) for controller in CONTROLLERS}
+    return found
+
+
+def _has(controller: str, place: Place) -> bool:
+    """Whether groups there have a controller; in version 2 it may have to be switched on."""
+    if place.version == 1:
+        return os.access(place.folder, os.W_OK)
+    switches = place.folder / "cgroup.subtree_control"
+    with suppress(OSError):
+        if controller in switches.read_text().split():
+            return True
+        switches.write_text(f"+{controller}")
+        return True
+    return False

@@ -1,0 +1,137 @@
+"""What a submission uses, seen from outside, and when that is too much.
+
+TRUST BOUNDARY. Trusted code of the warm process, for which `/proc` shows the processes of every
+sandbox. It reads numbers that the kernel wrote, never what a student's process says, and looks
+whether or not the judge waits. What looking costs is bounded, so that nobody can keep the warm
+process from the others.
+
+Where the kernel itself holds a submission to its memory (`groups`), this only tells it sooner.
+"""
+
+import math
+import os
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+INTERVAL = 0.02  # seconds between two looks
+DESCRIPTORS = 512  # of all processes together: each may be a pipe or a socket whose buffer is full
+_REST = 1  # looks take at most half of the time
+_SHARED = 16  # times the limit: nobody's honest work shares that much among its processes
+_WEIGHT = 1.25  # what one step of niceness costs
+_NICEST = 19
+_MOST = 5000  # processes; no look goes on for ever
+
+
+def family(pid: int) -> list[int]:
+    """A process and all its descendants; the orphans among them hang on the namespace's first."""
+    found = [pid]
+    for parent in found:
+        for thread in _tasks(parent):
+            with suppress(OSError), open(f"/proc/{parent}/task/{thread}/children") as children:
+                found += map(int, children.read().split())
+        if len(found) > _MOST:
+            break
+    return found
+
+
+@dataclass
+class Watch:
+    """Looks after a sandbox, by its first process. `again` is when to look next."""
+
+    pid: int
+    limits: Mapping[str, Any]
+    again: float = 0.0
+    niceness: int = 0
+
+    def look(self) -> tuple[str, str] | None:
+        """What it has used too much of: a reason for its death, and what completes “it …”."""
+        began = time.monotonic()
+        try:
+            return self._excess()
+        finally:
+            ended = time.monotonic()
+            self.again = ended + max(INTERVAL, _REST * (ended - began))
+
+    def _excess(self) -> tuple[str, str] | None:
+        pids, processes = family(self.pid), int(self.limits["processes"])
+        if len(pids) > processes:
+            return "crash", f"started more than {processes} processes"
+        memory = int(self.limits["memory_mb"])
+        uses = [_status(pid) for pid in pids]
+        used = sum(map(_anonymous_kb, uses)) >> 10  # pages that are shared count twice
+        if used > memory and (
+            used > _SHARED * memory or sum(map(_proportional_kb, pids, uses)) >> 10 > memory
+        ):
+            return "memory", f"used more than {memory} MB of memory"
+        if sum(map(_descriptors, pids)) > DESCRIPTORS:
+            return "crash", f"had more than {DESCRIPTORS} files, pipes and sockets open"
+        self._weigh(pids, sum(use.get("Threads", 1) for use in uses))
+        return None
+
+    def _weigh(self, pids: list[int], tasks: int) -> None:
+        """Let many processes weigh together as one of a neighbour's: what they start inherits it.
+
+        This counts where there is no control group. What was nice once cannot be made less so.
+        """
+        busy = max(1, tasks - 1)  # the first one waits
+        self.niceness = max(self.niceness, math.ceil(math.log(busy) / math.log(_WEIGHT)))
+        if not self.niceness:
+            return
+        wanted = min(_NICEST, os.getpriority(os.PRIO_PROCESS, 0) + self.niceness)
+        for pid in pids:
+            for thread in _tasks(pid):
+                with suppress(OSError):  # gone meanwhile, or nicer of its own accord
+                    os.setpriority(os.PRIO_PROCESS, int(thread), wanted)
+
+
+def _tasks(pid: int) -> list[str]:
+    try:
+        return os.listdir(f"/proc/{pid}/task")
+    except OSError:  # gone meanwhile
+        return []
+
+
+def _numbers(path: str) -> dict[str, int]:
+    """The lines of a file of /proc that begin with a name and a number."""
+    found = {}
+    with open(path, encoding="utf-8", errors="replace") as lines:
+        for line in lines:
+            name, _, rest = line.partition(":")
+            value = rest.split()[:1]
+            if value and value[0].isdigit():
+                found[name] = int(value[0])
+    return found
+
+
+def _status(pid: int) -> dict[str, int]:
+    try:
+        return _numbers(f"/proc/{pid}/status")
+    except OSError:  # gone meanwhile
+        return {}
+
+
+def _anonymous_kb(use: Mapping[str, int]) -> int:
+    """Memory of its own; files that it maps are the system's, or in its /tmp, which has a size."""
+    return sum(use.get(name, 0) for name in ("RssAnon", "VmSwap", "VmPTE"))
+
+
+def _proportional_kb(pid: int, use: Mapping[str, int]) -> int:
+    """The same, pages that it shares with others counted in part."""
+    try:
+        rollup = _numbers(f"/proc/{pid}/smaps_rollup")
+    except (FileNotFoundError, ProcessLookupError):  # gone meanwhile
+        return 0
+    except OSError:
+        return _anonymous_kb(use)
+    return rollup.get("Pss_Anon", 0) + rollup.get("SwapPss", 0) + use.get("VmPTE", 0)
+
+
+def _descriptors(pid: int) -> int:
+    folder = f"/proc/{pid}/fd"
+    try:
+        return os.stat(folder).st_size or len(os.listdir(folder))  # a size since Linux 6.2
+    except OSError:
+        return 0
