@@ -294,10 +294,12 @@ def _whose_module(name: str) -> _Whose | None:
 
     if name == _BLOCKS:
         return _Whose.BLOCK
-    if name in (__name__, "autograder.probe"):
-        return _Whose.LIBRARY if name == __name__ else _Whose.PROBE
+    if name == "autograder.probe":
+        return _Whose.PROBE
     package, _, slug = name.rpartition(".")
-    return _Whose.COURSE if package == "autograder.exercises" and slug in CHAPTERS else None
+    if package == "autograder.exercises" and slug in CHAPTERS:
+        return _Whose.COURSE
+    return _Whose.LIBRARY if name.startswith("autograder.") else None
 
 
 def _codes_of(module: ModuleType) -> Iterator[CodeType]:

@@ -14,7 +14,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 TAMPERING = (
-    *(f"autograder.{n}" for n in ("expected", "observe", "probe", "records", "values", "verdict")),
+    *(
+        f"autograder.{n}"
+        for n in ("expected", "observe", "probe", "records", "state", "values", "verdict")
+    ),
     *("autograder.exercises", "autograder.grading", "solutions", "worker", "warm"),
     *("ctypes", "_ctypes", "gc.get_objects", "gc.get_referrers", "gc.get_referents"),
     *("sys._current_frames", "sys.settrace", "sys.setprofile", "object.__subclasses__"),
