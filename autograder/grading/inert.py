@@ -32,14 +32,16 @@ from nbformat import NotebookNode
 from autograder.grading import pictures
 from autograder.grading.notebooks import ADDED, exercise_of
 
-MAX_HTML = 1_000_000  # characters of HTML, attachments aside
+MAX_HTML = 1_000_000
+MAX_PAGE = 20_000_000
+MAX_JUNK = 20_000  # what is shown of HTML that cannot be cleaned
 MAX_TAGS = 10_000  # cleaning takes the square of what is nested
 MAX_REPEATED = 300_000  # an open <b> may be repeated in each paragraph that follows
 MAX_MARKDOWN = 50_000
 MAX_CODE = 200_000
 MAX_ESCAPES = 1_000  # colours in a terminal's text: the square of their number
 PIECE_SECONDS = 1.0
-PAGE_SECONDS = 5.0
+PAGE_SECONDS = 3.0
 
 Attachments = Mapping[str, Mapping[str, str]]
 
@@ -51,10 +53,20 @@ class _TooSlow(BaseException):
 
 
 class _Budget:
-    """The CPU time that the pieces of one page may take."""
+    """What the pieces of one page may take: CPU time, characters, and characters of pictures."""
 
     def __init__(self) -> None:
-        self.left = PAGE_SECONDS
+        self.renew()
+
+    def renew(self) -> None:
+        self.left, self.room, self.pictures = PAGE_SECONDS, MAX_PAGE, pictures.MAX_PICTURES
+
+    def picture(self, data: str) -> str | None:
+        """A picture, if there is room for it; the same one may be asked for a thousand times."""
+        if len(data) > self.pictures:
+            return None
+        self.pictures -= len(data)
+        return data
 
     def within(self, make: Callable[[], str | None], *, interrupt: bool = True) -> str | None:
         """What `make` makes; None if it fails or takes too long.
@@ -70,10 +82,14 @@ class _Budget:
                 signal.signal(signal.SIGVTALRM, _late)
                 signal.setitimer(signal.ITIMER_VIRTUAL, min(PIECE_SECONDS, self.left))
             try:
-                return make()
+                made = make()
             finally:
                 if alarm:
                     signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+            if made is None or len(made) > self.room:
+                return None
+            self.room -= len(made)
+            return made
         except (_TooSlow, Exception):  # a library's error is no reason to show nothing
             return None
         finally:
@@ -91,7 +107,7 @@ class NewPage(Preprocessor):
     """nbconvert runs it before each page: the page's budget is whole again."""
 
     def preprocess(self, nb: NotebookNode, resources: dict) -> tuple[NotebookNode, dict]:
-        _page.left = PAGE_SECONDS
+        _page.renew()
         return nb, resources
 
 
@@ -159,8 +175,8 @@ def as_text(text: str, attachments: Attachments | None = None) -> str:
     shown = f"<p><em>{AS_TEXT}</em></p><pre>{html.escape(text)}</pre>"
     for name, bundle in (attachments or {}).items():
         for kind, data in bundle.items():
-            alt, source = html.escape(name), html.escape(f"data:{kind};base64,{data}")
-            shown += f'<img alt="{alt}" src="{source}">'
+            if source := _page.picture(f"data:{kind};base64,{data}"):
+                shown += f'<img alt="{html.escape(name)}" src="{html.escape(source)}">'
     return shown
 
 
@@ -230,12 +246,14 @@ def clean_html(text: str, attachments: Attachments | None = None, *, ours: bool 
 
     `ours` says that it is the grader's own, which alone may have the class `abh-check`.
     """
+    if ours:  # small, and nobody's budget
+        return _cleaned_once(text, True) or ""
     once = not attachments and len(text) <= MAX_MARKDOWN
     made = _page.within(
-        lambda: _cleaned_once(text, ours) if once else _cleaned(text, attachments or {}, ours),
+        lambda: _cleaned_once(text, False) if once else _cleaned(text, attachments or {}, False),
         interrupt=False,  # what a filter of attributes raises is not heard
     )
-    return as_text(text[:MAX_HTML], attachments) if made is None else made
+    return as_text(text[:MAX_JUNK], attachments) if made is None else made
 
 
 def _cleaned(text: str, attachments: Attachments, ours: bool) -> str | None:
@@ -288,7 +306,8 @@ def _picture(source: str, attachments: Attachments) -> str | None:
     if source.startswith("attachment:"):
         name = source.removeprefix("attachment:")
         bundle = attachments.get(name) or attachments.get(unquote(name, errors="replace")) or {}
-        return next((f"data:{kind};base64,{data}" for kind, data in bundle.items()), None)
+        address = next((f"data:{kind};base64,{data}" for kind, data in bundle.items()), None)
+        return address and _page.picture(address)
     head, comma, data = source.partition(",")
     if re.fullmatch(r"data:image/(?:png|jpeg|jpg|gif);base64", head) and comma:
         found = pictures.picture(data)

@@ -48,6 +48,11 @@ def parse_notebook(data: bytes) -> dict[str, Any]:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError:
         raise Unusable("The notebook is not a text file in UTF-8.") from None
+    return json_of(text)
+
+
+def json_of(text: str) -> dict[str, Any]:
+    """The same of a text."""
     if text.count("[") + text.count("{") > MAX_CONTAINERS:
         raise Unusable("The notebook holds millions of lists; clear its outputs.")
     try:

@@ -36,7 +36,7 @@ from autograder.verdict import CRASH, MEMORY, MISSING, POLICY, TIMEOUT, Verdict
 SECRET = ".autograder-secret"
 MAX_TEXT = 100_000
 MAX_IMAGE = 4_000_000
-MAX_SHOWN = 8_000_000  # of text in all of a notebook's outputs
+MAX_SHOWN = 4_000_000  # of text in all of a notebook's outputs
 MAX_PICTURES = 24_000_000
 MAX_OUTPUTS = 2_000
 MIME = {
