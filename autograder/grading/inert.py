@@ -320,5 +320,5 @@ def _shown_picture(found: re.Match[str]) -> str:
     if ' src="' in found[1]:
         return found[0]
     alt = re.search(r' alt="([^"]{1,200})', found[1])
-    name = f": {html.escape(html.unescape(alt[1]))}" if alt else ""
+    name = f": {html.escape(html.unescape(alt[1]), quote=False)}" if alt else ""
     return f"<em>[{NO_PICTURE}{name}]</em>"
