@@ -42,7 +42,7 @@ def new_page():
     ],
 )
 def test_markup_that_confuses_parsers_leaves_no_live_tag(text):
-    """Another parser finds in it what may be there, and nothing else; nor does a second cleaning."""
+    """Another parser finds in it what may be there, and nothing else."""
     cleaned = clean_html(text)
     soup = BeautifulSoup(cleaned, "html5lib")
     assert {tag.name for tag in soup.body.find_all()} <= inert.TAGS
