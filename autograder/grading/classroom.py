@@ -270,7 +270,8 @@ class _Run:
                     continue  # another grader did, since we looked
                 else:
                     ours = True
-                    self.writer.pages.start()
+                    with suppress(OSError):  # then pages are plain
+                        self.writer.pages.start()
                     yield task, _job(task, *self.how)
             todo = others
             if todo and not ours:
