@@ -51,8 +51,13 @@ c.Judge.device = "cpu"
 
 # --- What people see of it: feedback, formgrader, grades.csv --------------------------------------
 c.HTMLExporter.sanitize_html = True
+INERT = "autograder.grading.inert"
+c.HTMLExporter.preprocessors = [f"{INERT}.NewPage"]
 c.HTMLExporter.filters = {  # nbgrader's templates do not clean Markdown; nbconvert's drops tables
-    "clean_html": f"{OURS}.clean_html",
-    "markdown2html": f"{OURS}.clean_markdown",
+    "ansi2html": f"{INERT}.show_terminal",
+    "clean_html": f"{INERT}.show_html",
+    "highlight_code": f"{INERT}.highlight_code",
+    "markdown2html": f"{INERT}.show_markdown",
+    "strip_files_prefix": f"{INERT}.unchanged",
 }
 c.ExportApp.plugin_class = "autograder.grading.export.SafeCsv"

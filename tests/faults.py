@@ -9,15 +9,17 @@ import traceback
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 import nbformat
 from nbformat import NotebookNode
 from sqlalchemy import create_engine, text
 
 from autograder.grading import classroom, schedulers
+from autograder.grading.feedback import PageMaker
 from autograder.grading.gradebook import database
 from autograder.grading.judge import Judged
+from autograder.grading.pages import Pages, config_of
 from autograder.grading.preprocessors import exercises_in, write_judgement
 from autograder.grading.rebuild import rebuild
 from autograder.grading.schedulers import _Supply
@@ -163,12 +165,25 @@ class Bomb:
 
 def grade_quickly(course: Path, release: Path, **options) -> classroom.ClassResult:
     """Grade with `quick`, in this process alone."""
-    kept = classroom.judge_job, schedulers.local
-    classroom.judge_job, schedulers.local = quick, inline
+    kept = classroom.judge_job, schedulers.local, classroom.PageMaker
+    classroom.judge_job, schedulers.local, classroom.PageMaker = quick, inline, PagesHere
     try:
         return classroom.grade(course / "submitted", release=release, **options)
     finally:
-        classroom.judge_job, schedulers.local = kept
+        classroom.judge_job, schedulers.local, classroom.PageMaker = kept
+
+
+class PagesHere(PageMaker):
+    """Stands in for the process that makes pages: makes them in this one."""
+
+    made: Pages | None = None
+
+    def start(self) -> None:
+        pass
+
+    def page(self, notebook: bytes, *rest: Any) -> str:
+        PagesHere.made = PagesHere.made or Pages(config_of(self.root))
+        return self.made.page(nbformat.v4.reads(notebook.decode()), *rest)
 
 
 def outcome_of(course: Path, db: str | None = None) -> dict[str, tuple]:

@@ -33,21 +33,20 @@ from nbgrader.api import SubmittedNotebook
 from nbgrader.preprocessors import AssignLatePenalties
 from nbgrader.utils import parse_utc
 from sqlalchemy.exc import SAWarning
-from traitlets.config import Config
 from traitlets.config.loader import PyFileConfigLoader
 
 from autograder.grading import schedulers
+from autograder.grading.feedback import Marked, PageMaker, plain_page
 from autograder.grading.gradebook import Book, GradebookLost, Graded, database
-from autograder.grading.pages import Marked, Pages
+from autograder.grading.notebooks import Unusable, exercise_of
 from autograder.grading.preprocessors import (
     auto_comments,
     auto_scores,
-    exercise_of,
     exercises_in,
     secret_of,
     seeds_of,
 )
-from autograder.grading.rebuild import MAX_BYTES, Unusable, read_file
+from autograder.grading.rebuild import MAX_BYTES, read_file
 from autograder.grading.sandbox import ISOLATIONS, clean
 from autograder.grading.work import (
     FAILED,
@@ -271,6 +270,8 @@ class _Run:
                     continue  # another grader did, since we looked
                 else:
                     ours = True
+                    with suppress(OSError):  # then pages are plain
+                        self.writer.pages.start()
                     yield task, _job(task, *self.how)
             todo = others
             if todo and not ours:
@@ -440,13 +441,13 @@ class Writer:
         self.root, self.release = root, release
         self.book = Book(database(root, db))
         self.config = PyFileConfigLoader("nbgrader_config.py", path=str(PROJECT)).load_config()
-        self.config.CourseDirectory.merge(Config(root=str(root)))
-        self._pages: Pages | None = None
+        self.pages = PageMaker(root)
 
     def __enter__(self) -> "Writer":
         return self
 
     def __exit__(self, *_: object) -> None:
+        self.pages.close()
         self.book.close()
 
     def register(self, assignment: str) -> None:
@@ -466,7 +467,7 @@ class Writer:
             return False
         page = self._page(task)
         if not page.is_file() or not page.stat().st_size:
-            self._feedback(task, nbformat.v4.reads(data.decode()))
+            self._feedback(task, data)
         return True
 
     def write(self, task: Task, outcome: Outcome) -> Row:
@@ -488,7 +489,7 @@ class Writer:
             timestamp,
             self._penalty,
         )
-        row = self._feedback(task, notebook)
+        row = self._feedback(task, outcome.notebook)
         _log(self.root, task, f"graded on {outcome.where}", *_told(row, times))
         return row
 
@@ -503,12 +504,13 @@ class Writer:
         with self.book.look():
             return read_row(self.book, self.root, task.student, task.assignment, unchanged=True)
 
-    def _feedback(self, task: Task, notebook: NotebookNode) -> Row:
-        """Write the feedback page of a graded submission."""
+    def _feedback(self, task: Task, data: bytes) -> Row:
+        """Write the feedback page of a graded submission: a plain one if it cannot be made."""
         with self.book.look():
             found = self.book.find_submission_notebook(
                 task.assignment, task.assignment, task.student
             )
+            notebook = nbformat.v4.reads(data.decode())
             row = _row(found, task.student, task.assignment, notebook)
             marked = Marked(
                 {name: (mark.score, mark.points) for name, mark in row.marks.items()},
@@ -517,10 +519,20 @@ class Writer:
                 found.max_score,
                 found.late_submission_penalty or 0.0,
             )
-        if self._pages is None:
-            self._pages = Pages(self.config)
-        page = self._pages.page(notebook, task.assignment, task.student, marked)
-        _put(self._page(task), page.encode("utf-8", "replace"), 0o644)
+        try:
+            page = self.pages.page(data, task.assignment, task.student, marked)
+        except Exception as error:  # noqa: BLE001  (the marks stand, and the class goes on)
+            note = f"Its feedback page is a plain one: {error}."[:500]
+            _log(self.root, task, "has a plain page", note)
+            row.notes.append(note)
+            page = plain_page(task.assignment, task.student, marked)
+        try:
+            _put(self._page(task), page.encode("utf-8", "replace"), 0o644)
+        except OSError as error:
+            if error.errno in _FULL:
+                raise
+            row.notes.append(f"Its feedback page could not be written ({error.strerror}).")
+            _log(self.root, task, "has no page", row.notes[-1])
         return row
 
     def _penalty(self, notebook: SubmittedNotebook, seconds_late: float) -> float | None:

@@ -207,7 +207,8 @@ def _print_class(result: "ClassResult") -> None:
 
     table = Table()
     for column in ("student", "assignment", "marks", "seconds", "status"):
-        table.add_column(column, justify="right" if column in ("marks", "seconds") else "left")
+        justify = "right" if column in ("marks", "seconds") else "left"
+        table.add_column(column, justify=justify, overflow="fold")  # no name is cut
     for row in result.rows:
         marks = f"{row.score:g}/{row.points:g}"
         seconds = "" if row.seconds is None else f"{row.seconds:.1f}"
@@ -235,7 +236,7 @@ def _print_table(result: dict[str, Any]) -> None:
     title = Text(f"{clean(result['file'])}: {score} of {points}")
     table = Table(title=title, title_justify="left")
     for column in ("exercise", "verdict", "points", "what fails"):
-        table.add_column(column, justify="right" if column == "points" else "left")
+        table.add_column(column, justify="right" if column == "points" else "left", overflow="fold")
     for name, verdict in result["exercises"].items():
         failed = [a for a in verdict["aspects"] if not a["passed"]]
         lines = [f"{a['title']}: {a['error']}" for a in failed]

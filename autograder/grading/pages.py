@@ -1,36 +1,32 @@
 """Feedback pages: nbgrader's page of an autograded notebook, made fast.
 
 TRUST BOUNDARY. What students wrote stands in the notebook; nbconvert's `sanitize_html` and the
-filters of `nbgrader_config.py` take everything out of it that could act.
+filters of `nbgrader_config.py` take everything out of it that could act. Run as a program, by
+`feedback.PageMaker`, this makes page after page within limits of CPU time and memory, and dies
+where one goes beyond them.
 """
 
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass
-from functools import lru_cache
+import resource
+import sys
+import time
+from multiprocessing.connection import Connection
+from pathlib import Path
 from typing import Any
 
+import nbformat
 from jinja2 import BytecodeCache, Environment
 from jinja2.bccache import Bucket
 from nbconvert.exporters import HTMLExporter
-from nbconvert.filters.highlight import Highlight2HTML
 from nbconvert.filters.widgetsdatatypefilter import WidgetsDataTypeFilter
 from nbconvert.preprocessors import CSSHTMLHeaderPreprocessor
 from nbformat import NotebookNode
 from nbgrader.converters import GenerateFeedback
 from nbgrader.coursedir import CourseDirectory
 from traitlets.config import Config
+from traitlets.config.loader import PyFileConfigLoader
 
-
-@dataclass(frozen=True)
-class Marked:
-    """What the gradebook says about a submission, as its page shows it, by grade id."""
-
-    scores: Mapping[str, tuple[float, float]]
-    comments: Mapping[str, str | None]
-    score: float
-    points: float
-    penalty: float
+from autograder.grading.feedback import CPU_SECONDS, MEMORY_MB, PROJECT, Marked
 
 
 class Pages:
@@ -88,9 +84,6 @@ class _Page(HTMLExporter):
     def from_notebook_node(
         self, nb: NotebookNode, resources: dict | None = None, **more: Any
     ) -> tuple[str, dict]:
-        language = nb.metadata.get("language_info", {})
-        lexer = language.get("pygments_lexer", language.get("name", "python3"))
-        self.register_filter("highlight_code", _Highlighter(lexer))
         resources = self._init_resources(resources)
         known = {"notebook_metadata": self._nb_metadata, "parent": self, "resources": resources}
         self.register_filter("filter_data_type", WidgetsDataTypeFilter(**known))
@@ -98,20 +91,47 @@ class _Page(HTMLExporter):
         return _PICTURE.sub(rf'<img alt="{_NO_ALT}"', page), resources
 
 
-class _Highlighter:
-    """nbconvert's highlighter; most cells are the release's, and coloured once for all students."""
-
-    def __init__(self, lexer: str):
-        self.lexer = lexer
-
-    def __call__(self, source: str, language: str | None = None, metadata: Any = None) -> str:
-        return _coloured(source, self.lexer, language or (metadata or {}).get("magics_language"))
-
-
-@lru_cache(maxsize=1024)
-def _coloured(source: str, lexer: str, language: str | None) -> str:
-    return Highlight2HTML(pygments_lexer=lexer)(source, language)
-
-
 _PICTURE = re.compile(r"<img(?=[\s/>])(?![^>]*\salt\s*=)", re.IGNORECASE)
 _NO_ALT = "No description has been provided for this image"
+
+
+def config_of(root: Path) -> Config:
+    """The project's nbgrader_config.py, for the course at `root`."""
+    config = PyFileConfigLoader("nbgrader_config.py", path=str(PROJECT)).load_config()
+    config.CourseDirectory.merge(Config(root=str(root)))
+    return config
+
+
+def serve(pipe: Connection) -> None:
+    """Make the pages that are asked for, until nobody is there any more."""
+    pages = Pages(config_of(Path(pipe.recv())))
+    _limit_memory()
+    while True:
+        try:
+            notebook, assignment, student, marked = pipe.recv()
+        except EOFError:
+            return
+        _limit_time()
+        try:
+            node = nbformat.v4.reads(notebook.decode())
+            answer = True, pages.page(node, assignment, student, marked)
+        except Exception as error:  # noqa: BLE001  (whatever it is, the next page is another)
+            answer = False, f"{type(error).__name__}: {error}"[:500]
+        pipe.send(answer)
+
+
+def _limit_memory() -> None:
+    with open("/proc/self/statm", encoding="ascii") as stream:
+        pages = int(stream.read().split()[0])
+    limit = pages * resource.getpagesize() + (MEMORY_MB << 20)
+    resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+
+
+def _limit_time() -> None:
+    """Give this page its CPU time; who takes more is killed by the kernel."""
+    _, hard = resource.getrlimit(resource.RLIMIT_CPU)
+    resource.setrlimit(resource.RLIMIT_CPU, (int(time.process_time()) + CPU_SECONDS, hard))
+
+
+if __name__ == "__main__":
+    serve(Connection(int(sys.argv[1])))

@@ -1,11 +1,11 @@
-"""What `nbgrader_config.py` puts into nbgrader: Rebuild, Judge, SaveReasons, and safe HTML.
+"""What `nbgrader_config.py` puts into nbgrader: Rebuild, Judge, SaveReasons.
 
 TRUST BOUNDARY. A submission comes in as text and goes to the judge; what comes back from the
-sandbox (outputs, error messages, names) is hostile data. It is copied key by key, cut to size, and
-escaped or cleaned before a person's browser sees it. Marks come from our own verdicts alone.
+sandbox (outputs, error messages, names) is hostile data. It is copied key by key and cut to size
+here, and made inert before a person's browser sees it (`inert`). Marks come from our own verdicts
+alone.
 """
 
-import html
 import math
 import os
 import re
@@ -13,15 +13,11 @@ import secrets
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict
-from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
-import bleach
 import nbformat
 import nbgrader.preprocessors
-from bleach.css_sanitizer import CSSSanitizer
-from nbconvert.filters.markdown_mistune import IPythonRenderer, MarkdownWithMath
 from nbformat import NotebookNode
 from nbformat.v4 import new_output
 from nbgrader.api import Gradebook
@@ -31,17 +27,18 @@ from traitlets import Float, Integer, Unicode
 
 from autograder.exercises import Exercise, find_exercise
 from autograder.grading.judge import Cell, Judged, judge_cells, seed_for
-from autograder.grading.rebuild import ADDED, rebuild
+from autograder.grading.notebooks import ADDED, exercise_of
+from autograder.grading.rebuild import rebuild
 from autograder.grading.sandbox import Limits
 from autograder.table import table_html, table_text
 from autograder.verdict import CRASH, MEMORY, MISSING, POLICY, TIMEOUT, Verdict
 
-CHECK = "check_"
 SECRET = ".autograder-secret"
 MAX_TEXT = 100_000
 MAX_IMAGE = 4_000_000
-MAX_TAGS = 2_000
-MAX_MARKDOWN = 20_000
+MAX_SHOWN = 4_000_000  # of text in all of a notebook's outputs
+MAX_PICTURES = 24_000_000
+MAX_OUTPUTS = 2_000
 MIME = {
     "text/plain": MAX_TEXT,
     "text/html": MAX_TEXT,
@@ -81,14 +78,6 @@ def secret_of(root: Path) -> bytes:
 
 
 # --- Judging a rebuilt notebook -------------------------------------------------------------------
-
-
-def exercise_of(cell: NotebookNode) -> str | None:
-    """The exercise that a check cell is about; None for any other cell."""
-    mark = cell.metadata.get("nbgrader", {})
-    grade_id = mark.get("grade_id", "")
-    checks = mark.get("grade") and mark.get("locked") and not mark.get("solution")
-    return grade_id.removeprefix(CHECK) if checks and grade_id.startswith(CHECK) else None
 
 
 def exercises_in(notebook: NotebookNode) -> list[tuple[str, Exercise]]:
@@ -142,11 +131,12 @@ def write_judgement(
 ) -> None:
     """Write the outputs and verdicts into a notebook, in place, for nbgrader and for people."""
     code = [cell for cell in notebook.cells if cell.cell_type == "code"]
+    room = _Room()
     for number, cell in enumerate(code):
         cell.execution_count = None
         name = exercise_of(cell)
         if name is None:
-            cell.outputs = list(safe_outputs(outputs.get(number, ())))
+            cell.outputs = list(room.fill(safe_outputs(outputs.get(number, ()))))
         else:
             points = float(cell.metadata.nbgrader.points)
             cell.outputs = _verdict_outputs(verdicts[name], points)
@@ -167,6 +157,31 @@ def _verdict_outputs(verdict: Verdict, points: float) -> list[NotebookNode]:
         new_output("display_data", data=table),
         new_output("execute_result", data=score, execution_count=None),
     ]
+
+
+class _Room:
+    """What the outputs of one notebook may still take."""
+
+    def __init__(self) -> None:
+        self.outputs, self.text, self.pictures = MAX_OUTPUTS, MAX_SHOWN, MAX_PICTURES
+
+    def fill(self, outputs: Iterator[NotebookNode]) -> Iterator[NotebookNode]:
+        """A cell's outputs, as far as there is room; the last one says what is missing."""
+        for output in outputs:
+            pictures, text = 0, 0
+            for key, value in {**output, **output.get("data", {})}.items():
+                size = sum(map(len, value)) if isinstance(value, list | str) else 0
+                if key.startswith("image/"):
+                    pictures += size
+                else:
+                    text += size
+            if not self.outputs or text > self.text or pictures > self.pictures:
+                yield new_output("stream", name="stderr", text="… more is not shown here")
+                return
+            self.outputs -= 1
+            self.text -= text
+            self.pictures -= pictures
+            yield output
 
 
 def safe_outputs(outputs: Any) -> Iterator[NotebookNode]:
@@ -365,69 +380,3 @@ def _release(preprocessor: NbGraderPreprocessor, assignment: str, notebook: str)
     if not path.is_file():
         raise FileNotFoundError(f"{path} is not there: run `autograder release` first")
     return nbformat.read(path, as_version=4)
-
-
-# --- HTML that cannot do anything -----------------------------------------------------------------
-
-TAGS = frozenset(
-    re.findall(
-        r"\w+",
-        "a abbr b blockquote br code dd del div dl dt em h1 h2 h3 h4 h5 h6 hr i img li ol p pre "
-        "span strong sub sup table tbody td th thead tr ul",
-    )
-)
-CSS = (
-    "border-left",
-    "color",
-    "font-style",
-    "font-weight",
-    "padding",
-    "text-align",
-    "vertical-align",
-)
-CLASSES = re.compile(r"abh-check|highlight|[a-z]{1,2}[0-9a-z]?")  # ours, and those of Pygments
-
-
-def _attribute(tag: str, name: str, value: str) -> bool:
-    """Whether an attribute may stay. Neither ids nor formgrader's classes can be had."""
-    if name == "class":
-        return all(CLASSES.fullmatch(word) for word in value.split())
-    if name == "src":
-        return tag == "img" and value.startswith(("data:image/png;", "data:image/jpeg;"))
-    if name == "href":
-        return tag == "a" and bool(re.match(r"(?:https?://|mailto:|#)", value, re.IGNORECASE))
-    return name in ("style", "scope", "role", "aria-label", "alt", "title", "colspan", "rowspan")
-
-
-@cache
-def _cleaner() -> bleach.Cleaner:
-    return bleach.Cleaner(
-        tags=TAGS,
-        attributes=_attribute,
-        protocols=["http", "https", "mailto", "data"],
-        css_sanitizer=CSSSanitizer(allowed_css_properties=CSS),
-    )
-
-
-def clean_html(element: Any) -> str:
-    """HTML without scripts, forms, frames, ids, foreign styles and remote pictures."""
-    text = element.decode("utf-8", "replace") if isinstance(element, bytes) else str(element)
-    return (_cleaned_once if len(text) <= MAX_MARKDOWN else _cleaned)(text)
-
-
-def _cleaned(text: str) -> str:
-    if text.count("<") > MAX_TAGS:  # cleaning takes the square of what is nested
-        return f"<pre>{html.escape(text)}</pre>"
-    return _cleaner().clean(text)
-
-
-_cleaned_once = lru_cache(maxsize=512)(_cleaned)  # right answers have the same table
-
-
-@lru_cache(maxsize=512)  # most of it is the release's, the same for all students
-def clean_markdown(source: str) -> str:
-    """Markdown as HTML that cannot do anything."""
-    if len(source) > MAX_MARKDOWN:
-        return f"<pre>{html.escape(source)}</pre>"
-    renderer = IPythonRenderer(escape=False, exclude_anchor_links=True)
-    return clean_html(MarkdownWithMath(renderer=renderer).render(source))

@@ -1,11 +1,11 @@
 """A student's notebook, put together again from the released one and what the student wrote.
 
-TRUST BOUNDARY. The release is ours; the submission is hostile JSON of any shape. Only two things of
-it go on: the source text of its cells, and their order. Cell metadata, outputs, attachments and ids
-always come from the release or are made here. No student's code is run.
+TRUST BOUNDARY. The release is ours; the submission is hostile JSON of any shape. Only three things
+of it go on: the source text of its cells, their order, and pictures in written text (`notebooks`
+says which). Cell metadata, outputs and ids always come from the release or are made here. No
+student's code is run.
 """
 
-import json
 import os
 import stat
 from collections.abc import Iterator, Mapping
@@ -14,32 +14,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from nbformat import NotebookNode
+from nbformat import NotebookNode, from_dict
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_raw_cell
 
 from autograder.grading.judge import defined_names
+from autograder.grading.notebooks import ADDED, Found, Unusable, cells_of, parse_notebook
 
 MAX_BYTES = 20_000_000
-MAX_CELLS = 2_000
-MAX_SOURCE = 200_000
-MAX_FOREIGN = 2_000_000  # characters of all cells together
-ADDED = "added-"  # how the id of a cell begins that is not the release's
 NEW = {"code": new_code_cell, "markdown": new_markdown_cell, "raw": new_raw_cell}
-
-
-class Unusable(Exception):
-    """A submission that cannot be graded; the message is one line that a student understands."""
-
-
-@dataclass
-class Found:
-    """A cell of the submission: its kind and text, and by what it may be recognised."""
-
-    kind: str
-    source: str
-    grade_id: str | None
-    cell_id: str | None
-    names: set[str] | None = None  # that it defines, once asked
 
 
 @dataclass
@@ -98,31 +80,6 @@ def read_file(path: Path) -> bytes:
         return stream.read(MAX_BYTES + 1)
 
 
-def parse_notebook(data: bytes) -> dict[str, Any]:
-    """The JSON object of a notebook of format 4. Raises `Unusable` that says what is wrong."""
-    if not data.strip():
-        raise Unusable("The notebook is an empty file.")
-    try:
-        text = data.decode("utf-8-sig")
-    except UnicodeDecodeError:
-        raise Unusable("The notebook is not a text file in UTF-8.") from None
-    try:
-        notebook = json.loads(text)
-    except (ValueError, RecursionError):
-        raise Unusable("The notebook is not valid JSON, so it is no notebook.") from None
-    if not isinstance(notebook, dict) or not isinstance(notebook.get("nbformat"), int):
-        raise Unusable("The file is JSON but no notebook.")
-    if notebook["nbformat"] != 4:
-        number = str(notebook["nbformat"])[:8]
-        raise Unusable(
-            f"The notebook has format {number}; only format 4 is accepted. "
-            "Save it with a current Jupyter and hand it in again."
-        )
-    if not isinstance(notebook.get("cells"), list):
-        raise Unusable("The notebook has no list of cells.")
-    return notebook
-
-
 def rebuild(release: NotebookNode, submitted: Mapping[str, Any]) -> tuple[NotebookNode, list[str]]:
     """The released notebook with the student's answers and the cells that the student added.
 
@@ -132,7 +89,7 @@ def rebuild(release: NotebookNode, submitted: Mapping[str, Any]) -> tuple[Notebo
     account of `submitted`.
     """
     notes: list[str] = []
-    cells = list(_cells(submitted, notes))
+    cells = list(cells_of(submitted, notes))
     slots = [Slot(None), *(Slot(cell) for cell in release.cells)]
     _match(slots, cells, notes)
     _place(slots, cells, notes)
@@ -140,48 +97,6 @@ def rebuild(release: NotebookNode, submitted: Mapping[str, Any]) -> tuple[Notebo
     notebook.cells = list(_assemble(slots, notes))
     _number(notebook, {cell.get("id") for cell in release.cells})
     return notebook, list(dict.fromkeys(notes))
-
-
-def _cells(submitted: Mapping[str, Any], notes: list[str]) -> Iterator[Found]:
-    """The usable cells of a submission, in its order."""
-    listed = submitted.get("cells") if isinstance(submitted, Mapping) else None
-    listed = listed if isinstance(listed, list) else []
-    if len(listed) > MAX_CELLS:
-        notes.append(f"It has {len(listed)} cells; only the first {MAX_CELLS} were looked at.")
-    total = 0
-    for item in listed[:MAX_CELLS]:
-        kind = item.get("cell_type") if isinstance(item, Mapping) else None
-        if not isinstance(kind, str) or kind not in NEW:
-            notes.append("A cell of no known kind was left out.")
-            continue
-        source = _text(item.get("source"))
-        if source is None:
-            notes.append("A cell without text was left out.")
-            continue
-        total += len(source)
-        if len(source) > MAX_SOURCE or total > MAX_FOREIGN:
-            notes.append(f"A cell of {len(source)} characters was left out: the notebook is huge.")
-            continue
-        metadata = item.get("metadata")
-        mark = metadata.get("nbgrader") if isinstance(metadata, Mapping) else None
-        grade_id = mark.get("grade_id") if isinstance(mark, Mapping) else None
-        cell_id = item.get("id")
-        yield Found(
-            kind,
-            source,
-            grade_id if isinstance(grade_id, str) else None,
-            cell_id if isinstance(cell_id, str) else None,
-        )
-
-
-def _text(source: Any) -> str | None:
-    """A cell's source as one string that can be written as UTF-8; None if it is none."""
-    if isinstance(source, list) and all(isinstance(line, str) for line in source):
-        source = "".join(source)
-    if not isinstance(source, str):
-        return None
-    source = source.replace("\r\n", "\n").replace("\r", "\n").replace("\0", "")
-    return source.encode("utf-8", "replace").decode("utf-8")
 
 
 def _match(slots: list[Slot], cells: list[Found], notes: list[str]) -> None:
@@ -304,15 +219,23 @@ def _added(cell: Found, adopted: Mapping[int, Slot]) -> NotebookNode:
         return _answered(slot, cell)
     made = NEW[cell.kind](cell.source)
     made.id = ""
+    _hang(made, cell)
     return made
 
 
 def _answered(slot: Slot, cell: Found) -> NotebookNode:
     made = _clean(slot.cell)
     # An untouched cell keeps the release's text to the letter, and so nbgrader's checksum.
-    same = _same(Found(made.cell_type, cell.source, None, None), slot)
-    made.source = made.source if same else cell.source
+    if not _same(Found(made.cell_type, cell.source), slot):
+        made.source = cell.source
+        _hang(made, cell)
     return made
+
+
+def _hang(made: NotebookNode, cell: Found) -> None:
+    """Give a written text its pictures."""
+    if cell.pictures and made.cell_type == "markdown":
+        made.attachments = from_dict(cell.pictures)
 
 
 def _clean(cell: NotebookNode) -> NotebookNode:

@@ -15,7 +15,7 @@ from urllib.parse import quote
 
 from autograder.exercises import find_exercise
 from autograder.grading.classroom import FAILED, GRADED, Mark, Row, read_class
-from autograder.grading.preprocessors import CHECK
+from autograder.grading.notebooks import CHECK
 from autograder.table import number
 from autograder.verdict import CRASH, MEMORY, MISSING, POLICY, TIMEOUT
 

@@ -22,8 +22,9 @@ from nbformat.v4 import new_markdown_cell
 from nbgrader.preprocessors import CheckCellMetadata, LimitOutput
 
 import autograder
+from autograder.grading.notebooks import Unusable, parse_notebook
 from autograder.grading.preprocessors import exercises_in, judge_notebook, write_judgement
-from autograder.grading.rebuild import Unusable, parse_notebook, rebuild
+from autograder.grading.rebuild import rebuild
 from autograder.grading.sandbox import Limits
 from autograder.verdict import MISSING, withheld
 
@@ -34,6 +35,8 @@ ENGINE = (  # what decides about marks, besides a chapter's own files
     "exercises/declaration.py",
     "grading/judge.py",
     "grading/needs.py",
+    "grading/notebooks.py",
+    "grading/pictures.py",
     "grading/preprocessors.py",
     "grading/rebuild.py",
     "grading/reference.py",
@@ -179,7 +182,7 @@ def _unusable(release: NotebookNode, reason: str) -> NotebookNode:
     """The released notebook, headed by the reason, with no marks."""
     notebook, _ = rebuild(release, {})
     head = f"# This submission could not be graded\n\n**{reason}** It counts as not answered."
-    notebook.cells.insert(0, new_markdown_cell(head, id="added-0"))
+    notebook.cells.insert(0, new_markdown_cell(head, id="unusable"))
     verdicts = {e.name: withheld(e, MISSING, reason) for _, e in exercises_in(release)}
     record = {"status": UNUSABLE, "reason": reason, "notes": [], "seconds": 0.0}
     write_judgement(notebook, {}, verdicts, record)
