@@ -59,6 +59,7 @@ def filled_in(name: str) -> NotebookNode:
     """The chapter's notebook with a file's cells in it, in the file's order."""
     notebook = short(chapter(name))
     place, left = 0, {*answered(name)}
+    first = min([cell.id for cell in notebook.cells].index(exercise) for exercise in left)
     for source in cells_of(ANSWERS[name]):
         said = sorted(e for e in left if re.search(rf"\bglobal {e}\b", source))
         here = sorted(left & defined_names(source)) or said
@@ -70,9 +71,8 @@ def filled_in(name: str) -> NotebookNode:
             place = ids.index(exercise)
             notebook.cells[place].source = source
         else:
-            at = place if place else [cell.id for cell in notebook.cells].index(answered(name)[0])
-            notebook.cells.insert(at + bool(place), new_code_cell(source))
-            place = at + bool(place)
+            place = place + 1 if place else first
+            notebook.cells.insert(place, new_code_cell(source))
     assert not left
     return notebook
 
