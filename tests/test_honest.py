@@ -81,7 +81,7 @@ def handed_in(name: str) -> bytes:
     """A case's notebook, as it is handed in."""
     if name not in FORMS:
         return nbformat.writes(filled_in(name)).encode()
-    made = FORMS[name].make(json.loads(nbformat.writes(short(chapter(name)))))
+    made = FORMS[name].make(json.loads(json.dumps(short(chapter(name)))))
     return made if isinstance(made, bytes) else json.dumps(made).encode()
 
 

@@ -54,5 +54,5 @@ print([n for n in dir(FeedForward) if n.startswith("linear")], "softmax" in glob
 def chunked_feed_forward(feed_forward, x, chunk_size):
     exec("pieces = None")
     n = x.shape[1]
-    pieces = [x] if chunk_size == 0 else x.tensor_split(range(chunk_size, n, chunk_size), dim=1)
+    pieces = [x] if chunk_size == 0 else x.tensor_split([*range(chunk_size, n, chunk_size)], dim=1)
     return torch.concat([feed_forward(p) for p in pieces], dim=1) if len(pieces) > 1 else feed_forward(pieces[0])

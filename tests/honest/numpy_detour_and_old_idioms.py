@@ -1,8 +1,9 @@
 # what: a detour through NumPy, % formatting, np.r_, while loops with else, semicolons, `== False`
 # answers: relative_positions, relative_position_scores, shift_matrix
+from torch import *
+from math import floor
 import torch, math
 import numpy as np
-from torch import *
 
 # %%
 def shift_matrix(offset, d_model, base = 10000.0):
@@ -30,7 +31,7 @@ def relative_position_scores(query, key, distance_embedding, mode):
         raise ValueError("mode is %s but must be relative_key or relative_key_query" % mode)
     n_q = query.size(2); n_k = key.size(2)
     r = (distance_embedding.size(0) - 1) / 2
-    emb = distance_embedding[relative_positions(n_q, n_k, int(r))]
+    emb = distance_embedding[relative_positions(n_q, n_k, floor(r))]
     s = torch.matmul(query.permute(2, 0, 1, 3).flatten(1, 2), emb.permute(0, 2, 1))  # n_q, B*H, n_k
     s = s.reshape(n_q, query.size(0), query.size(1), n_k).permute(1, 2, 0, 3)
     if mode == 'relative_key_query':
