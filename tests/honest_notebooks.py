@@ -17,7 +17,8 @@ Notebook = dict[str, Any]
 PIXEL = (  # a PNG of one pixel
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR4"
     "2mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
-)RIGHT = {
+)
+RIGHT = {
     "softmax": """
 def softmax(scores, axis=-1):
     scores = scores + np.zeros((), np.result_type(scores, np.float16))
