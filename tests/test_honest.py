@@ -14,13 +14,13 @@ from pathlib import Path
 import nbformat
 import pytest
 from faults import NOTEBOOKS, cut_down
+from handed import fill_in
 from honest_notebooks import FORMS
 from nbformat import NotebookNode
-from nbformat.v4 import new_code_cell
 
 from autograder.exercises import find_exercise
 from autograder.grading.classroom import ClassResult, Row, grade
-from autograder.grading.judge import defined_names, judge_file
+from autograder.grading.judge import judge_file
 
 HERE = Path(__file__).parent / "honest"
 FILES = {path.stem: path for path in sorted(HERE.iterdir()) if path.suffix in (".py", ".ipy")}
@@ -49,38 +49,11 @@ def short(path: Path) -> NotebookNode:
     return cut_down(notebook, {notebook.cells[0].id, *kept})
 
 
-def cells_of(text: str) -> list[str]:
-    """The cells of a file, without the one that holds nothing but the file's own first lines."""
-    cells = [cell.strip("\n") for cell in re.split(r"^# %%.*\n", text, flags=re.MULTILINE)]
-    return [cell for cell in cells if not re.fullmatch(r"(#.*\n?)*", cell)]
-
-
-def filled_in(name: str) -> NotebookNode:
-    """The chapter's notebook with a file's cells in it, in the file's order."""
-    notebook = short(chapter(name))
-    place, left = 0, {*answered(name)}
-    first = min([cell.id for cell in notebook.cells].index(exercise) for exercise in left)
-    for source in cells_of(ANSWERS[name]):
-        said = sorted(e for e in left if re.search(rf"\bglobal {e}\b", source))
-        here = sorted(left & defined_names(source)) or said
-        if here:
-            (exercise,) = here  # one cell each
-            left.discard(exercise)
-            ids = [cell.id for cell in notebook.cells]
-            assert ids.index(exercise) > place, "in the chapter's order"
-            place = ids.index(exercise)
-            notebook.cells[place].source = source
-        else:
-            place = place + 1 if place else first
-            notebook.cells.insert(place, new_code_cell(source))
-    assert not left
-    return notebook
-
-
 def handed_in(name: str) -> bytes:
     """A case's notebook, as it is handed in."""
     if name not in FORMS:
-        return nbformat.writes(filled_in(name)).encode()
+        notebook = fill_in(short(chapter(name)), answered(name), ANSWERS[name])
+        return nbformat.writes(notebook).encode()
     made = FORMS[name].make(json.loads(json.dumps(short(chapter(name)))))
     return made if isinstance(made, bytes) else json.dumps(made).encode()
 
