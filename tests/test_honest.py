@@ -11,11 +11,12 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 
+import honest_notebooks  # noqa: F401  (registers them)
 import nbformat
 import pytest
 from faults import NOTEBOOKS, cut_down
 from handed import fill_in
-from honest_notebooks import FORMS
+from honest_forms import FORMS
 from nbformat import NotebookNode
 
 from autograder.exercises import find_exercise

@@ -1,7 +1,7 @@
 # tries: has a process that it forks do the backward pass, and reads what it made
 # by: observation
 # layer: observation
-# verdict: policy crash
+# verdict: policy crash timeout
 # most: 0
 
 import os
