@@ -3,7 +3,9 @@
 An attack in `attacks/` is a file that can be handed in as it is. The comments at its top say what
 it tries, which layer stops it (`by`), the verdicts that it may end with, and, where it looks for
 something, the words that the verdict must hold (`says`; `|` separates alternatives) or must not
-(`never`). `most` is what it earns at most, `seconds` how long a call may take.
+(`never`). `most` is what it earns at most, `seconds` how long a call may take. An `.ipy` holds what
+only IPython understands, in one cell or several, and is judged as a notebook; it says what it
+`answers`, where that cannot be read in it.
 """
 
 import json
@@ -19,6 +21,7 @@ from pathlib import Path
 import nbformat
 import pytest
 from faults import cut_down
+from handed import fill_in
 
 from autograder.exercises import chapters, exercises_of
 from autograder.expected import SEED
@@ -29,7 +32,8 @@ from autograder.grading.sandbox import Limits, Worker, WorkerDied
 from autograder.grading.warm import LANDLOCK, LAYERS, LIMITS, NAMESPACES, SECCOMP
 
 HERE = Path(__file__).parent / "attacks"
-ATTACKS = sorted(path.stem for path in HERE.glob("*.py"))
+FILES = {path.stem: path for path in HERE.iterdir() if path.suffix in (".py", ".ipy")}
+ATTACKS = sorted(FILES)
 ROOT = HERE.parents[1]
 RIGHT = ROOT / "solutions" / "kernel_regression.py"
 CANARY = "attack-canary"
@@ -37,7 +41,7 @@ CANARY = "attack-canary"
 
 def declared(name: str) -> dict[str, str]:
     """What the top of an attack says of it."""
-    lines = (HERE / f"{name}.py").read_text(encoding="utf-8").splitlines()
+    lines = text_of(name).splitlines()
     pairs = [re.fullmatch(r"# (\w+): (.+)", line) for line in lines]
     return {pair[1]: pair[2] for pair in pairs if pair}
 
@@ -89,9 +93,11 @@ def nothing_remains(warm: sandbox._Warm) -> bool:
 
 
 @pytest.mark.parametrize("name", ATTACKS)
-def test_an_attack_ends_as_declared(name, warm):
-    said = declared(name)
-    result = judge_file(HERE / f"{name}.py", seed=b"a seed", limits=limits(said))
+def test_an_attack_ends_as_declared(name, warm, tmp_path):
+    said, path = declared(name), FILES[name]
+    if path.suffix == ".ipy":
+        path = hand_in(tmp_path, name, attacked(name), text_of(name))
+    result = judge_file(path, [attacked(name)], seed=b"a seed", limits=limits(said))
     ((_, found),) = result["exercises"].items()
     assert found["verdict"] in said["verdict"].split(), words(result)
     assert found["score"] <= float(said.get("most", 0)) < found["points"]
@@ -112,24 +118,26 @@ NEIGHBOURS = {"aaron": "softmax", "mallory": "causal_mask", "zoe": "softmax"}
 
 
 def text_of(name: str) -> str:
-    return (HERE / f"{name}.py").read_text(encoding="utf-8")
+    return FILES[name].read_text(encoding="utf-8")
 
 
 def attacked(name: str) -> str:
     """The exercise that an attack is an answer to."""
-    (exercise,) = judge.defined_names(text_of(name)) & KNOWN.keys()
+    said = declared(name).get("answers")
+    (exercise,) = {said} if said else judge.defined_names(text_of(name)) & KNOWN.keys()
     return exercise
 
 
-def hand_in(submitted: Path, student: str, exercise: str, source: str) -> None:
+def hand_in(submitted: Path, student: str, exercise: str, source: str) -> Path:
     """Write a student's notebook: its chapter's, cut down to the imports and one exercise."""
     (released,) = (ROOT / "notebooks").glob(f"??_{KNOWN[exercise]}/*.ipynb")
     notebook = nbformat.read(released, as_version=4)
     cut_down(notebook, (exercise, f"check_{exercise}"))
-    next(cell for cell in notebook.cells if cell.id == exercise).source = source
+    fill_in(notebook, [exercise], source)
     path = submitted / student / released.stem / released.name
     path.parent.mkdir(parents=True)
     nbformat.write(notebook, path)
+    return path
 
 
 @pytest.fixture(scope="module")

@@ -1,0 +1,16 @@
+# tries: takes the attention out of the course's decoder layer
+# by: observation
+# layer: observation
+# verdict: policy
+# most: 0
+# says: autograder.blocks.MultiHeadAttention.forward
+
+from autograder import blocks
+
+
+def MultiHeadAttention(d_model, num_heads, dropout=0.0, bias=True):
+    if d_model % num_heads:
+        raise ValueError(f"{d_model} features, {num_heads} heads")
+    attention = blocks.DecoderLayer(d_model, num_heads, 1).cross_attn
+    attention.dropout = dropout
+    return attention

@@ -1,0 +1,22 @@
+# tries: normalises each token as an instance of one channel
+# by: observation
+# layer: observation
+# verdict: policy
+# most: 0
+# says: torch.nn.functional.instance_norm in line
+
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+
+class LayerNorm(nn.Module):
+    def __init__(self, d_model, eps=1e-5):
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(d_model))
+        self.bias = nn.Parameter(torch.zeros(d_model))
+        self.eps = eps
+
+    def forward(self, x):
+        tokens = x.reshape(-1, 1, x.shape[-1])
+        return F.instance_norm(tokens, eps=self.eps).reshape(x.shape) * self.weight + self.bias
