@@ -24,6 +24,7 @@ from typing import Any
 from autograder.exercises import chapters, exercises_of, find_exercise
 from autograder.exercises.declaration import Exercise, Record, Run
 from autograder.grading.needs import needless
+from autograder.grading.notebooks import CHECK, Unusable, cells_of, json_of
 from autograder.grading.sandbox import (
     Limits,
     SandboxLost,
@@ -53,10 +54,6 @@ MAX_SOURCE = 500_000  # characters of code: parsing takes a thousand times as mu
 _SHOWN = 1200  # characters of a message in a verdict
 _OUTPUT_BUDGET = 32 << 20  # a submission's outputs
 _REASONS = {"timeout": TIMEOUT, "memory": MEMORY, "crash": CRASH}
-
-
-class Unusable(ValueError):
-    """The file cannot be judged. The text says in a line why."""
 
 
 @dataclass(frozen=True)
@@ -598,32 +595,16 @@ def _script(text: str) -> tuple[list[Cell], set[str]]:
 
 def _notebook(text: str) -> tuple[list[Cell], set[str]]:
     """A notebook's code cells, and the names that it answers: by grade id or by definition."""
-    try:
-        notebook = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise Unusable(f"is not JSON ({str(error)[:80]})") from None
-    try:
-        if notebook["nbformat"] != 4:
-            raise Unusable(f"is a notebook of format {notebook['nbformat']!r:.20}, not 4")
-        parts = [_notebook_cell(cell) for cell in notebook["cells"]]
-    except (KeyError, TypeError, AttributeError, IndexError) as error:
-        raise Unusable(f"is not a notebook ({type(error).__name__}: {error!s:.60})") from None
-    cells = [cell for cell, _ in parts if cell is not None]
-    names = {name for _, name in parts if name}
-    for cell in cells:
-        names |= set() if cell.check else defined_names(cell.source)
+    cells, names = [], set[str]()
+    for found in cells_of(json_of(text), []):
+        if found.kind != "code":
+            continue
+        grade_id = found.grade_id or ""
+        if grade_id.startswith(CHECK):
+            name = grade_id.removeprefix(CHECK)
+            cells.append(Cell(found.source, check=name))
+            names.add(name)
+        else:
+            cells.append(Cell(found.source, skip="draw" in found.tags))
+            names |= {grade_id, *defined_names(found.source)} - {""}
     return cells, names
-
-
-def _notebook_cell(cell: dict[str, Any]) -> tuple[Cell | None, str | None]:
-    """A cell, None for one that is not code, and the name that its grade id stands for."""
-    source, metadata = cell["source"], cell.get("metadata", {})
-    source = source if isinstance(source, str) else "".join(source)
-    grade_id = str(metadata.get("nbgrader", {}).get("grade_id") or "")
-    if cell["cell_type"] != "code":
-        return None, None
-    if grade_id.startswith("check_"):
-        name = grade_id.removeprefix("check_")
-        return Cell(source, check=name), name
-    skip = "draw" in metadata.get("tags", ())
-    return Cell(source, skip=skip), grade_id
