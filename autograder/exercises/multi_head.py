@@ -623,9 +623,11 @@ def step_down(module: Any, *args: Any) -> None:
     """A step of training: along the gradient of the sum of the squares of what comes out."""
     import torch
 
-    output, _ = module(*args)
+    with torch.enable_grad():  # whatever mode the answer has left
+        output, _ = module(*args)
+        length = output.square().sum()
     parameters = [p for _, p in parameters_of(module) if p.requires_grad and p.is_leaf]
-    slopes = torch.autograd.grad(output.square().sum(), parameters, allow_unused=True)
+    slopes = torch.autograd.grad(length, parameters, allow_unused=True)
     for parameter, slope in zip(parameters, slopes, strict=True):
         if slope is not None:
             write(parameter, parameter.detach() - 0.01 * slope)
