@@ -355,14 +355,7 @@ def test_only_the_graders_own_table_looks_like_it(graded):
     assert page.count("not by the grader") == 2 and page.count("Written by the student") == 2
 
 
-OTHERWISE = pytest.mark.xfail(strict=True, reason="`judge` does not read it by `cells_of` yet")
-READ_OTHERWISE = ("has_half_surrogates", "has_cells_of_no_kind")
-
-
-@pytest.mark.parametrize(
-    "student",
-    [pytest.param(s, marks=OTHERWISE if s in READ_OTHERWISE else ()) for s in HOSTILE],
-)
+@pytest.mark.parametrize("student", HOSTILE)
 def test_judge_gives_the_same_marks(graded, student):
     path = graded.course / "submitted" / student / NAME / f"{NAME}.ipynb"
     found = judge_file(path, seed=b"a seed", limits=Limits())
