@@ -4,7 +4,7 @@ import os
 import sys
 from pathlib import Path
 
-from autograder.grading.stubs import BEGIN, CODE_STUB, END, TEXT_STUB
+from autograder.grader.stubs import BEGIN, CODE_STUB, END, TEXT_STUB
 
 c = get_config()  # noqa: F821  (traitlets defines it)
 
@@ -28,7 +28,7 @@ c.ClearSolutions.code_stub = {"python": CODE_STUB}
 c.ClearSolutions.text_stub = TEXT_STUB
 
 # --- Grading --------------------------------------------------------------------------------------
-OURS = "autograder.grading.preprocessors"
+OURS = "autograder.grader.notebook.preprocessors"
 NBGRADER = "nbgrader.preprocessors"
 c.Autograde.sanitize_preprocessors = [
     f"{OURS}.Rebuild",  # the released notebook with the student's answers and cells
@@ -51,7 +51,7 @@ c.Judge.device = "cpu"
 
 # --- What people see of it: feedback, formgrader, grades.csv --------------------------------------
 c.HTMLExporter.sanitize_html = True
-INERT = "autograder.grading.inert"
+INERT = "autograder.grader.notebook.inert"
 c.HTMLExporter.preprocessors = [f"{INERT}.NewPage"]
 c.HTMLExporter.filters = {  # nbgrader's templates do not clean Markdown; nbconvert's drops tables
     "ansi2html": f"{INERT}.show_terminal",
@@ -60,4 +60,4 @@ c.HTMLExporter.filters = {  # nbgrader's templates do not clean Markdown; nbconv
     "markdown2html": f"{INERT}.show_markdown",
     "strip_files_prefix": f"{INERT}.unchanged",
 }
-c.ExportApp.plugin_class = "autograder.grading.export.SafeCsv"
+c.ExportApp.plugin_class = "autograder.grader.notebook.export.SafeCsv"

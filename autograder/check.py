@@ -15,12 +15,12 @@ from difflib import get_close_matches
 from typing import Any
 
 from autograder.device import device
+from autograder.engine.probe import probe
+from autograder.engine.records import on_device
+from autograder.engine.verdict import CORRECT, MISSING, Verdict, decide, told_to_run, withheld
 from autograder.exercises import chapters, exercises_of, find_exercise
 from autograder.expected import digest, expected_of, fixed_runs
-from autograder.probe import probe
-from autograder.records import on_device
 from autograder.table import headline, table_html, table_text
-from autograder.verdict import CORRECT, MISSING, Verdict, decide, told_to_run, withheld
 
 
 def check(answer: Any, exercise: str | None = None) -> None:

@@ -4,7 +4,7 @@ import re
 from html import escape as escaped
 from textwrap import fill
 
-from autograder.verdict import CORRECT, POLICY, AspectVerdict, Verdict
+from autograder.engine.verdict import CORRECT, POLICY, AspectVerdict, Verdict
 
 _GREEN, _RED = "#1a7f37", "#c4311b"  # both at least 4.5 : 1 on white
 _CELL = "text-align:left;vertical-align:top;padding:.15em .8em .15em 0"

@@ -9,7 +9,7 @@ from contextlib import redirect_stdout
 
 from autograder.check import verdict_on
 from autograder.exercises import chapters, exercises_of
-from autograder.grading.reference import reference
+from autograder.grader.reference import reference
 from autograder.table import table_html
 from solutions.mistakes import banks
 

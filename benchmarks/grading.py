@@ -37,8 +37,8 @@ from rich.console import Console
 from rich.progress import Progress
 
 from autograder.exercises import exercises_of
-from autograder.grading import stubs
-from autograder.grading.needs import needless
+from autograder.grader import stubs
+from autograder.grader.notebook.needs import needless
 
 ROOT = Path(__file__).resolve().parents[1]
 SLUG = "masking"
@@ -201,13 +201,13 @@ def ours(count: int, jobs: int) -> Cost:
     with tempfile.TemporaryDirectory() as name:
         root = Path(name)
         hand_in(root, count)
-        command = [sys.executable, "-m", "autograder.grading.cli", "grade", "submitted"]
+        command = [sys.executable, "-m", "autograder.cli", "grade", "submitted"]
         pattern = f"feedback/*/{NAME}/{NAME}.html"
         return timed([*command, "--jobs", str(jobs)], count, root, pattern, f"ours, {count}")
 
 
 def stock(count: int) -> Cost:
-    from autograder.grading.classroom import Writer
+    from autograder.grader.classes.classroom import Writer
 
     with tempfile.TemporaryDirectory() as name:
         root = Path(name)
@@ -222,7 +222,7 @@ def floor() -> tuple[float, float]:
 
     The submission that ends its process is left out.
     """
-    from autograder.grading import warm, worker
+    from autograder.grader.sandbox import warm, worker
 
     sys.path.insert(0, str(Path(warm.__file__).parent))
     os.environ["MPLBACKEND"] = "module://matplotlib_inline.backend_inline"

@@ -14,7 +14,7 @@ import pytest
 if TYPE_CHECKING:
     from bs4 import BeautifulSoup
 
-    from autograder.grading.classroom import ClassResult
+    from autograder.grader.classes.classroom import ClassResult
 
 MATRIX = Path("build") / "matrix.json"
 
@@ -96,7 +96,7 @@ def grade_the_sample(request: pytest.FixtureRequest) -> Callable[[], "ClassResul
 
     Another process of the same test run may be at it: that is waited for, 15 minutes at most.
     """
-    from autograder.grading.sample_class import grade_sample
+    from autograder.grader.classes.sample_class import grade_sample
 
     root = request.config.rootpath
 
@@ -122,7 +122,7 @@ def sample_class(grade_the_sample: Callable[[], "ClassResult"]) -> "ClassResult"
 @pytest.fixture(scope="session")
 def html(request: pytest.FixtureRequest) -> Path:
     """The pages, built once a test run with `-W -n --keep-going`; parallel workers wait in line."""
-    from autograder.grading.publish import OUTPUT, build_book
+    from autograder.publishing.publish import OUTPUT, build_book
 
     root = request.config.rootpath
     build = root / "build"

@@ -15,16 +15,16 @@ import nbformat
 from nbformat import NotebookNode
 from sqlalchemy import create_engine, text
 
-from autograder.grading import classroom, schedulers
-from autograder.grading.feedback import PageMaker
-from autograder.grading.gradebook import database
-from autograder.grading.judge import Judged
-from autograder.grading.pages import Pages, config_of
-from autograder.grading.preprocessors import exercises_in, write_judgement
-from autograder.grading.rebuild import rebuild
-from autograder.grading.schedulers import _Supply
-from autograder.grading.work import GRADED, Job, Outcome
-from autograder.verdict import WRONG, withheld
+from autograder.engine.verdict import WRONG, withheld
+from autograder.grader.classes import classroom, schedulers
+from autograder.grader.classes.feedback import PageMaker
+from autograder.grader.classes.gradebook import database
+from autograder.grader.classes.pages import Pages, config_of
+from autograder.grader.classes.schedulers import _Supply
+from autograder.grader.judge import Judged
+from autograder.grader.notebook.preprocessors import exercises_in, write_judgement
+from autograder.grader.notebook.rebuild import rebuild
+from autograder.grader.work import GRADED, Job, Outcome
 
 ROOT = Path(__file__).resolve().parents[1]
 NOTEBOOKS = ROOT / "notebooks"

@@ -23,13 +23,15 @@ import pytest
 from faults import cut_down
 from handed import fill_in
 
+from autograder import cli
 from autograder.exercises import chapters, exercises_of
 from autograder.expected import SEED
-from autograder.grading import cli, judge, sandbox, stubs
-from autograder.grading.classroom import Row, grade
-from autograder.grading.judge import judge_file
-from autograder.grading.sandbox import Limits, Worker, WorkerDied
-from autograder.grading.warm import LANDLOCK, LAYERS, LIMITS, NAMESPACES, SECCOMP
+from autograder.grader import judge, stubs
+from autograder.grader.classes.classroom import Row, grade
+from autograder.grader.judge import judge_file
+from autograder.grader.sandbox import host as sandbox
+from autograder.grader.sandbox.host import Limits, Worker, WorkerDied
+from autograder.grader.sandbox.warm import LANDLOCK, LAYERS, LIMITS, NAMESPACES, SECCOMP
 
 HERE = Path(__file__).parent / "attacks"
 FILES = {path.stem: path for path in HERE.iterdir() if path.suffix in (".py", ".ipy")}

@@ -23,11 +23,12 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_output
 from nbgrader.api import Gradebook
 
 import solutions.kernel_regression as right
-from autograder.grading import export, stubs
-from autograder.grading.classroom import ClassResult, grade
-from autograder.grading.judge import judge_file
-from autograder.grading.report import report
-from autograder.grading.sandbox import Limits
+from autograder.grader import stubs
+from autograder.grader.classes.classroom import ClassResult, grade
+from autograder.grader.classes.report import report
+from autograder.grader.judge import judge_file
+from autograder.grader.notebook import export
+from autograder.grader.sandbox.host import Limits
 
 ROOT = Path(__file__).resolve().parents[1]
 NAME = "01_kernel_regression"
@@ -253,7 +254,8 @@ def takes_the_block(handed: Handed) -> None:
 def reaches_into_the_grader(handed: Handed) -> None:
     """Right answers in a file that patches the probe: to be seen by a person."""
     handed.before(
-        "softmax", "import autograder.probe\nautograder.probe._differs = lambda *a: False"
+        "softmax",
+        "import autograder.engine.probe\nautograder.engine.probe._differs = lambda *a: False",
     )
 
 
@@ -394,7 +396,7 @@ def test_withheld_marks_wait_for_a_person_with_their_reason(graded):
             assert student in graded.report.read_text(encoding="utf-8")
     assert "autograder.blocks.softmax in line 1 of code cell" in graded.feedback("takes_the_block")
     page = graded.report.read_text(encoding="utf-8")
-    assert "autograder.probe in line 1 of code cell" in page
+    assert "autograder.engine.probe in line 1 of code cell" in page
 
 
 class Dangers(HTMLParser):

@@ -18,9 +18,9 @@ from bs4 import BeautifulSoup
 from fontTools.ttLib import TTFont
 
 from autograder.exercises import exercises_of
-from autograder.grading import stubs
-from autograder.grading.bookindex import Book, directive
-from autograder.grading.release import chapters
+from autograder.grader import stubs
+from autograder.publishing.bookindex import Book, directive
+from autograder.publishing.release import chapters
 
 ROOT = Path(__file__).resolve().parents[1]
 CHAPTERS = chapters(ROOT)

@@ -14,11 +14,11 @@ from pathlib import Path
 import pytest
 from nbgrader.api import Gradebook
 
-from autograder.grading import classroom
-from autograder.grading.classroom import FAILED, GRADED, UNUSABLE, grade, read_class
-from autograder.grading.preprocessors import secret_of
-from autograder.grading.sample_class import EXPECTED, FULL, compare, make_sample_class
-from autograder.grading.work import Job, Outcome, judge_job
+from autograder.grader.classes import classroom
+from autograder.grader.classes.classroom import FAILED, GRADED, UNUSABLE, grade, read_class
+from autograder.grader.classes.sample_class import EXPECTED, FULL, compare, make_sample_class
+from autograder.grader.notebook.preprocessors import secret_of
+from autograder.grader.work import Job, Outcome, judge_job
 
 ROOT = Path(__file__).resolve().parents[1]
 NOTEBOOKS = ROOT / "notebooks"
@@ -291,7 +291,7 @@ def test_a_judge_that_dies_takes_nobody_with_it(course, monkeypatch):
 RUN = """
 import sys
 from pathlib import Path
-from autograder.grading.classroom import grade
+from autograder.grader.classes.classroom import grade
 
 if __name__ == "__main__":
     tell = lambda row, done, total: print(row.student, row.unchanged, flush=True)

@@ -15,11 +15,11 @@ from faults import SECRET, hand_in, outcome_of, quick, stuck, tiny_release
 from servers import Cluster
 from test_restart import DESERVED, LEAVES, RIGHT, alive, family
 
-from autograder.grading import classroom, progress, schedulers
-from autograder.grading.classroom import GRADED, Row
-from autograder.grading.sandbox import Limits
-from autograder.grading.schedulers import TRIES, ClusterLost, JudgeDied, cluster
-from autograder.grading.work import Job, Options, OtherVersion, judge_job
+from autograder.grader.classes import classroom, progress, schedulers
+from autograder.grader.classes.classroom import GRADED, Row
+from autograder.grader.classes.schedulers import TRIES, ClusterLost, JudgeDied, cluster
+from autograder.grader.sandbox.host import Limits
+from autograder.grader.work import Job, Options, OtherVersion, judge_job
 
 
 @pytest.fixture(scope="module")
@@ -39,7 +39,7 @@ def course(tmp_path, release) -> Path:
 def test_workers_come_and_go_and_each_submission_is_graded_once(course, tmp_path):
     with Cluster(tmp_path) as dask:
         first = dask.add_worker()
-        command = [sys.executable, "-m", "autograder.grading.cli", "grade", "submitted", "--json"]
+        command = [sys.executable, "-m", "autograder.cli", "grade", "submitted", "--json"]
         with subprocess.Popen(
             [*command, "--scheduler", dask.address],
             cwd=course, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,

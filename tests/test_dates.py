@@ -9,7 +9,7 @@ import torch
 
 from autograder import dates
 from autograder.dates import FORMATS, LOCALES, PARTS, one_reading, write
-from autograder.grading.sandbox import Worker
+from autograder.grader.sandbox.host import Worker
 
 YEAR_OF_FOUR = re.compile(r"\d{4}")
 

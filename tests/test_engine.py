@@ -11,7 +11,7 @@ import pytest
 import torch
 from torch import nn
 
-from autograder.exercises.aspects import (
+from autograder.engine.aspects import (
     compare,
     dtypes_kept,
     equals_reference,
@@ -21,7 +21,9 @@ from autograder.exercises.aspects import (
     not_rows_of_one,
     raises,
 )
-from autograder.exercises.declaration import (
+from autograder.engine.probe import probe, snapshot
+from autograder.engine.records import record_from, record_tree
+from autograder.engine.runs import (
     Array,
     Exercise,
     Previous,
@@ -34,10 +36,8 @@ from autograder.exercises.declaration import (
     module,
     tensor,
 )
-from autograder.probe import probe, snapshot
-from autograder.records import record_from, record_tree
-from autograder.values import Opaque, decode, encode
-from autograder.verdict import CORRECT, CRASH, MISSING, WRONG, Mistake, Verdict, decide
+from autograder.engine.values import Opaque, decode, encode
+from autograder.engine.verdict import CORRECT, CRASH, MISSING, WRONG, Mistake, Verdict, decide
 
 NAN, INF = float("nan"), float("inf")
 
@@ -623,7 +623,7 @@ def test_global_state_is_put_back_and_its_change_is_told(answer):
 
 IMPORTED_BESIDE = """
 import sys, threading
-from autograder.probe import undisturbed
+from autograder.engine.probe import undisturbed
 beside = threading.Thread(target=__import__, args=("torch",))
 beside.start()
 while "torch" not in sys.modules:

@@ -20,8 +20,8 @@ from honest_forms import FORMS
 from nbformat import NotebookNode
 
 from autograder.exercises import find_exercise
-from autograder.grading.classroom import ClassResult, Row, grade
-from autograder.grading.judge import judge_file
+from autograder.grader.classes.classroom import ClassResult, Row, grade
+from autograder.grader.judge import judge_file
 
 HERE = Path(__file__).parent / "honest"
 FILES = {path.stem: path for path in sorted(HERE.iterdir()) if path.suffix in (".py", ".ipy")}

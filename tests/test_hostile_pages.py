@@ -22,11 +22,12 @@ from faults import TINY, PagesHere, grade_quickly, in_a_child, new_course, outco
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_raw_cell
 from test_attacks_class import FULL, NAME, RELEASE, Handed, dangers
 
-from autograder.grading import classroom, cli
-from autograder.grading.classroom import ClassResult, grade
-from autograder.grading.feedback import Marked, PageFailed, PageMaker, plain_page
-from autograder.grading.judge import judge_file
-from autograder.grading.sandbox import Limits
+from autograder import cli
+from autograder.grader.classes import classroom
+from autograder.grader.classes.classroom import ClassResult, grade
+from autograder.grader.classes.feedback import Marked, PageFailed, PageMaker, plain_page
+from autograder.grader.judge import judge_file
+from autograder.grader.sandbox.host import Limits
 
 QUESTION = "question_bandwidth_of_zero"
 NOTE = "a picture that cannot be shown"

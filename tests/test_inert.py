@@ -9,15 +9,16 @@ from bs4 import BeautifulSoup
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_output
 from test_hostile_pages import Frames, png
 
+from autograder.engine.verdict import WRONG, withheld
 from autograder.exercises import find_exercise
-from autograder.grading import inert, notebooks, pictures
-from autograder.grading.feedback import Marked
-from autograder.grading.inert import NO_PICTURE, clean_html, clean_markdown
-from autograder.grading.notebooks import Unusable, cells_of, parse_notebook, text_of
-from autograder.grading.pages import Pages, config_of
-from autograder.grading.pictures import Album, picture
+from autograder.grader.classes.feedback import Marked
+from autograder.grader.classes.pages import Pages, config_of
+from autograder.grader.notebook import inert, pictures
+from autograder.grader.notebook import reading as notebooks
+from autograder.grader.notebook.inert import NO_PICTURE, clean_html, clean_markdown
+from autograder.grader.notebook.pictures import Album, picture
+from autograder.grader.notebook.reading import Unusable, cells_of, parse_notebook, text_of
 from autograder.table import table_html
-from autograder.verdict import WRONG, withheld
 
 
 @pytest.fixture(autouse=True)

@@ -13,8 +13,9 @@ from pathlib import Path
 import pytest
 
 import solutions.kernel_regression as right
+from autograder.engine.verdict import POLICY, Verdict
 from autograder.exercises import exercises_of, find_exercise
-from autograder.grading.judge import (
+from autograder.grader.judge import (
     MAX_SOURCE,
     Cell,
     Unusable,
@@ -23,8 +24,7 @@ from autograder.grading.judge import (
     judge_file,
     seed_for,
 )
-from autograder.grading.sandbox import Limits
-from autograder.verdict import POLICY, Verdict
+from autograder.grader.sandbox.host import Limits
 
 REFERENCE = Path(right.__file__)
 QUICK = Limits(cell_seconds=20.0, probe_seconds=10.0, memory_mb=1024)
@@ -210,11 +210,11 @@ HOSTILE = {
         "import builtins\nbuiltins.abs = lambda x: 0\nbuiltins.all = lambda x: True\n"
         "builtins.isinstance = lambda a, b: True"),
     "the probe patched": (
-        "import autograder.probe as p, autograder.verdict as v, autograder.values as w\n"
+        "from autograder.engine import probe as p, values as w, verdict as v\n"
         "real = p.probe\np.probe = lambda answer, run, device='cpu': real(np.abs, run, device)\n"
         "v.decide = lambda *a, **k: True"),
     "the comparison patched": (
-        "import autograder.exercises.aspects as a\n"
+        "import autograder.engine.aspects as a\n"
         "a.compare = lambda *x, **k: a.Finding(True)\na.TOLERANCE.update(float64=(9e9, 9e9))"),
     "the points patched": (
         "import autograder.exercises.kernel_regression as k, dataclasses\n"
@@ -235,15 +235,15 @@ HOSTILE = {
         "    def __array__(self, *a, **k): return np.zeros(3)\n"
         "def softmax(scores, axis=-1): return Equal()"),
     "the answer's own module replaced": (
-        "import sys, types\nsys.modules['autograder.grading'] = types.ModuleType('x')\n"
+        "import sys, types\nsys.modules['autograder.grader'] = types.ModuleType('x')\n"
         "sys.modules['solutions'] = types.ModuleType('x')"),
     "a record forged": (
-        "import autograder.records as r\nreal = r.record_tree\n"
+        "import autograder.engine.records as r\nreal = r.record_tree\n"
         "def forged(record):\n    tree = real(record)\n"
         "    return tree | {'raised': None, 'values': (np.full((3, 5), 0.2),)}\n"
         "r.record_tree = forged"),
     "a verdict sent": (
-        "import autograder.values as w\nreal = w.encode\n"
+        "import autograder.engine.values as w\nreal = w.encode\n"
         "w.encode = lambda v: real(dict(v, verdict='correct', score=3.0, points=3.0)"
         " if isinstance(v, dict) else v)"),
     "IPython's transformers": (
@@ -293,7 +293,7 @@ FORGED = {
 @pytest.mark.parametrize("forged", FORGED.values(), ids=FORGED.keys())
 def test_a_forged_record_never_brings_the_judge_down(forged):
     made = verdicts(
-        "import autograder.records as r\nreal = r.record_tree\n"
+        "import autograder.engine.records as r\nreal = r.record_tree\n"
         f"r.record_tree = lambda record: real(record) | {forged!r}\n" + WRONG
     )["softmax"]
     assert made.verdict in ("wrong", "crash", "policy")
@@ -487,7 +487,7 @@ def test_what_is_no_file_is_not_waited_for(tmp_path):
 
 
 def autograder(*arguments: object, **more: object) -> subprocess.CompletedProcess:
-    command = [sys.executable, "-m", "autograder.grading.cli", *map(str, arguments)]
+    command = [sys.executable, "-m", "autograder.cli", *map(str, arguments)]
     return subprocess.run(command, capture_output=True, text=True, check=False, **more)
 
 

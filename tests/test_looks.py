@@ -12,8 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from autograder.exercises import chapters, exercises_of
-from autograder.exercises.declaration import (
+from autograder.engine.runs import (
     APPLY,
     Aspect,
     Exercise,
@@ -23,10 +22,11 @@ from autograder.exercises.declaration import (
     Run,
     Trial,
 )
+from autograder.engine.state import MEMORY, MODES
+from autograder.engine.values import Array
+from autograder.engine.verdict import decide
+from autograder.exercises import chapters, exercises_of
 from autograder.expected import Expected, expected_of, fixed_runs
-from autograder.state import MEMORY, MODES
-from autograder.values import Array
-from autograder.verdict import decide
 
 EXERCISES = [
     pytest.param(slug, exercise, id=exercise.name)

@@ -22,19 +22,19 @@ from nbformat.v4 import new_code_cell
 from nbgrader.api import Gradebook
 from nbgrader.utils import determine_grade
 
+from autograder.engine.verdict import CRASH, WRONG, Verdict, withheld
 from autograder.exercises import find_exercise
-from autograder.grading.export import guarded
-from autograder.grading.inert import clean_html, clean_markdown
-from autograder.grading.preprocessors import (
+from autograder.grader.classes.sample_class import EXPECTED, submissions
+from autograder.grader.notebook.export import guarded
+from autograder.grader.notebook.inert import clean_html, clean_markdown
+from autograder.grader.notebook.preprocessors import (
     comment_on,
     safe_outputs,
     score_of,
     write_judgement,
 )
-from autograder.grading.release import instructor_notebook
-from autograder.grading.sample_class import EXPECTED, submissions
+from autograder.publishing.release import instructor_notebook
 from autograder.table import table_html
-from autograder.verdict import CRASH, WRONG, Verdict, withheld
 
 ROOT = Path(__file__).resolve().parents[1]
 NAME = next((ROOT / "notebooks").glob("*_kernel_regression")).name

@@ -9,11 +9,11 @@ import pytest
 from nbgrader.utils import is_solution
 
 from autograder.exercises import exercises_of
-from autograder.grading import stubs
-from autograder.grading.judge import Cell, judge_cells
-from autograder.grading.needs import needless
-from autograder.grading.preprocessors import exercise_of
-from autograder.grading.work import PROJECT
+from autograder.grader import stubs
+from autograder.grader.judge import Cell, judge_cells
+from autograder.grader.notebook.needs import needless
+from autograder.grader.notebook.preprocessors import exercise_of
+from autograder.grader.work import PROJECT
 
 OURS, THEIRS = True, False
 SHOWN = ("print(1 / 0)", OURS)  # what nobody needs

@@ -13,13 +13,13 @@ import torch.nn.functional as F
 from torch import nn
 
 from autograder import blocks
+from autograder.engine.observe import TAKEN_OFF, Observer, forbidden
+from autograder.engine.probe import probe, probe_within, undisturbed
+from autograder.engine.runs import Recipe, call, tensor
+from autograder.engine.verdict import decide
 from autograder.exercises import chapters, exercises_of
-from autograder.exercises.declaration import Recipe, call, tensor
 from autograder.expected import fixed_runs
-from autograder.grading.reference import reference
-from autograder.observe import TAKEN_OFF, Observer, forbidden
-from autograder.probe import probe, probe_within, undisturbed
-from autograder.verdict import decide
+from autograder.grader.reference import reference
 from solutions.mistakes import banks
 
 X = torch.linspace(-1, 1, 64).reshape(2, 4, 8)

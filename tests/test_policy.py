@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from autograder.grading.judge import parse
-from autograder.policy import Code
+from autograder.engine.policy import Code
+from autograder.grader.judge import parse
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -21,13 +21,13 @@ def read(*cells: str) -> Code:
 
 
 TAMPERING = {
-    "autograder.probe": "import autograder.probe as p",
-    "autograder.values": "from autograder import values",
-    "autograder.records.record_tree": "import autograder\nautograder.records.record_tree = None",
-    "autograder.verdict": "__import__('autograder.verdict')",
+    "autograder.engine.probe": "import autograder.engine.probe as p",
+    "autograder.engine.values": "from autograder.engine import values",
+    "autograder.engine.records": "import autograder\nautograder.engine.records.record_tree = None",
+    "autograder.engine.verdict": "__import__('autograder.engine.verdict')",
     "autograder.exercises.masking": "import autograder.exercises.masking",
-    "autograder.observe": "import importlib\np = importlib.import_module('autograder.observe')",
-    "autograder.probe.probe": "import sys\nsys.modules['autograder.probe'].probe = None",
+    "autograder.engine.observe": "__import__('autograder.engine.observe')",
+    "autograder.engine.state": "import sys\nsys.modules['autograder.engine.state'].look = None",
     "object.__subclasses__": "object.__subclasses__()",
     "torch._C._pop_torch_function_stack": "import torch as t\nt._C._pop_torch_function_stack()",
     "f_locals": "import sys\ndef f(): return getattr(sys._getframe(1), 'f_locals')",

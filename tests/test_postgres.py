@@ -13,10 +13,10 @@ from nbgrader.api import Gradebook
 from servers import postgres
 from sqlalchemy import create_engine, text
 
-from autograder.grading import classroom
-from autograder.grading.classroom import Stopped, read_class
-from autograder.grading.gradebook import Book
-from autograder.grading.report import report
+from autograder.grader.classes import classroom
+from autograder.grader.classes.classroom import Stopped, read_class
+from autograder.grader.classes.gradebook import Book
+from autograder.grader.classes.report import report
 
 ROOT = Path(__file__).resolve().parents[1]
 SCORES = {f"s{number:02}": number / 4 for number in range(12)}
@@ -143,7 +143,7 @@ def test_a_connection_that_is_lost_stops_the_run_and_the_next_one_ends_it(course
 
 
 def test_a_server_that_is_not_there_is_told_in_one_line(tmp_path, course):
-    command = [sys.executable, "-m", "autograder.grading.cli", "grade", "submitted", "--db"]
+    command = [sys.executable, "-m", "autograder.cli", "grade", "submitted", "--db"]
     done = subprocess.run(
         [*command, f"postgresql://grader:secret@/none?host={tmp_path}"],
         cwd=course, capture_output=True, text=True, check=False,

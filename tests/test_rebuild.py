@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from nbformat.v4 import new_code_cell, new_markdown_cell
 
-from autograder.grading.notebooks import MAX_SOURCE, Unusable, parse_notebook
-from autograder.grading.rebuild import read_notebook, rebuild
+from autograder.grader.notebook.reading import MAX_SOURCE, Unusable, parse_notebook
+from autograder.grader.notebook.rebuild import read_notebook, rebuild
 
 ROOT = Path(__file__).resolve().parents[1]
 PATH = next(ROOT.glob("notebooks/*_kernel_regression/*.ipynb"))

@@ -6,9 +6,9 @@ are raised, sizes that repeat.
 
 import pytest
 
+from autograder.engine.verdict import decide
 from autograder.exercises import chapters, exercises_of, find_exercise
-from autograder.grading.reference import expected
-from autograder.verdict import decide
+from autograder.grader.reference import expected
 
 EXERCISES = [(slug, exercise.name) for slug in chapters() for exercise in exercises_of(slug)]
 MOST = 0.4  # of the points

@@ -13,9 +13,9 @@ import pytest
 from nbgrader.api import Gradebook
 
 from autograder.exercises import exercises_of
-from autograder.grading import stubs
-from autograder.grading.bookindex import Book, BookError
-from autograder.grading.release import chapters, instructor_notebook, release
+from autograder.grader import stubs
+from autograder.publishing.bookindex import Book, BookError
+from autograder.publishing.release import chapters, instructor_notebook, release
 
 ROOT = Path(__file__).resolve().parents[1]
 SAMPLE = ROOT / "tests" / "sample_book"

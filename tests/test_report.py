@@ -7,9 +7,9 @@ from urllib.parse import unquote
 
 import pytest
 
-from autograder.grading.classroom import FAILED, UNUSABLE, Mark, Row
-from autograder.grading.report import page, report
-from autograder.grading.sample_class import EXPECTED, FULL
+from autograder.grader.classes.classroom import FAILED, UNUSABLE, Mark, Row
+from autograder.grader.classes.report import page, report
+from autograder.grader.classes.sample_class import EXPECTED, FULL
 from autograder.table import number
 
 

@@ -29,9 +29,9 @@ from faults import (
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from autograder.grading import classroom
-from autograder.grading.classroom import GRADED, Stopped
-from autograder.grading.gradebook import Book, GradebookLost
+from autograder.grader.classes import classroom
+from autograder.grader.classes.classroom import GRADED, Stopped
+from autograder.grader.classes.gradebook import Book, GradebookLost
 
 SCORES = {"ann": 3.0, "bob": 0.5, "cid": 1.25}  # what `quick` gives, of 3
 
@@ -180,7 +180,7 @@ def real_course(tmp_path, release) -> Path:
 
 
 def start(course: Path, *options: str) -> subprocess.Popen:
-    command = [sys.executable, "-m", "autograder.grading.cli", "grade", "submitted", "--json"]
+    command = [sys.executable, "-m", "autograder.cli", "grade", "submitted", "--json"]
     return subprocess.Popen(
         [*command, *options], cwd=course, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
@@ -344,7 +344,7 @@ import json, shutil, sys
 from pathlib import Path
 sys.path[:0] = [{tests!r}]
 from faults import grade_quickly, leftovers, outcome_of
-from autograder.grading.classroom import Stopped
+from autograder.grader.classes.classroom import Stopped
 
 told = []
 for room in {rooms}:

@@ -24,13 +24,13 @@ import pytest
 from nbformat.v4 import new_code_cell
 from servers import Cluster, postgres
 
+from autograder.engine.probe import probe_within, undisturbed
+from autograder.engine.runs import Exercise
 from autograder.exercises import exercises_of, find_exercise
-from autograder.exercises.declaration import Exercise
 from autograder.expected import fixed_runs
-from autograder.grading import stubs
-from autograder.grading.classroom import GRADED, ClassResult, grade
-from autograder.grading.sample_class import compare, make_sample_class
-from autograder.probe import probe_within, undisturbed
+from autograder.grader import stubs
+from autograder.grader.classes.classroom import GRADED, ClassResult, grade
+from autograder.grader.classes.sample_class import compare, make_sample_class
 from solutions.mistakes import banks
 
 NOTEBOOKS = Path(__file__).resolve().parents[1] / "notebooks"

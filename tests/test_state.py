@@ -5,9 +5,9 @@ import pytest
 import torch
 from torch import nn
 
-from autograder.exercises.declaration import call, tensor
-from autograder.probe import probe
-from autograder.state import MEMORY, MODES, GlobalState, parameters_of
+from autograder.engine.probe import probe
+from autograder.engine.runs import call, tensor
+from autograder.engine.state import MEMORY, MODES, GlobalState, parameters_of
 
 
 class Shy(nn.Module):

@@ -12,11 +12,10 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from autograder.exercises import chapters, exercises_of
-from autograder.exercises.declaration import call, module
-from autograder.exercises.declaration import tensor as declared_tensor
-from autograder.records import record_from, run_from, run_tree
-from autograder.values import (
+from autograder.engine.records import record_from, run_from, run_tree
+from autograder.engine.runs import call, module
+from autograder.engine.runs import tensor as declared_tensor
+from autograder.engine.values import (
     MAX_TEXT,
     Array,
     Opaque,
@@ -27,6 +26,7 @@ from autograder.values import (
     decode,
     encode,
 )
+from autograder.exercises import chapters, exercises_of
 
 DTYPES = ["bool", "int8", "uint8", "int32", "int64", "float16", "float32", "float64"]
 

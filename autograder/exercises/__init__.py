@@ -4,7 +4,7 @@ from functools import cache
 from importlib import import_module
 from importlib.resources import files
 
-from autograder.exercises.declaration import Exercise
+from autograder.engine.runs import Exercise
 
 
 @cache

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from autograder.exercises.aspects import (
+from autograder.engine.aspects import (
     compare,
     dtypes_kept,
     each,
@@ -20,7 +20,7 @@ from autograder.exercises.aspects import (
     part,
     plain,
 )
-from autograder.exercises.declaration import (
+from autograder.engine.runs import (
     Array,
     Aspect,
     Draw,
@@ -527,6 +527,8 @@ SCALED_DOT_PRODUCT_ATTENTION = Exercise(
         "torch.*multi_head_attention*",
         "torch.*MultiheadAttention*",
         "torch.*flex_attention*",
+        "torch.onnx.*",
+        "torch.ops.onnx.*",
         "torch.ops.aten._safe_softmax",  # the fused attention alone is made of it
     ),
 )

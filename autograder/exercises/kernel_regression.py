@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from autograder.exercises.aspects import (
+from autograder.engine.aspects import (
     dtypes_kept,
     equals_reference,
     gradients_match,
@@ -16,7 +16,7 @@ from autograder.exercises.aspects import (
     plain,
     raises,
 )
-from autograder.exercises.declaration import (
+from autograder.engine.runs import (
     Draw,
     Exercise,
     Recipe,

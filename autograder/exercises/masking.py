@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from autograder.exercises.aspects import (
+from autograder.engine.aspects import (
     describe,
     dtypes_kept,
     equals_reference,
@@ -18,7 +18,7 @@ from autograder.exercises.aspects import (
     plain,
     raises,
 )
-from autograder.exercises.declaration import (
+from autograder.engine.runs import (
     Array,
     Draw,
     Exercise,

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from autograder.exercises.aspects import (
+from autograder.engine.aspects import (
     Runs,
     compare,
     dtypes_kept,
@@ -23,7 +23,7 @@ from autograder.exercises.aspects import (
     raises,
     worst,
 )
-from autograder.exercises.declaration import (
+from autograder.engine.runs import (
     Array,
     Aspect,
     Draw,
@@ -39,7 +39,7 @@ from autograder.exercises.declaration import (
     module,
     tensor,
 )
-from autograder.state import parameters_of, write
+from autograder.engine.state import parameters_of, write
 
 _HERE = "autograder.exercises.multi_head:"
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from autograder.exercises.aspects import (
+from autograder.engine.aspects import (
     compare,
     describe,
     dtypes_kept,
@@ -20,7 +20,7 @@ from autograder.exercises.aspects import (
     plain,
     raises,
 )
-from autograder.exercises.declaration import (
+from autograder.engine.runs import (
     Array,
     Aspect,
     Draw,
@@ -37,7 +37,7 @@ from autograder.exercises.declaration import (
     module,
     tensor,
 )
-from autograder.state import write
+from autograder.engine.state import write
 
 _HERE = "autograder.exercises.positional_encoding:"
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from autograder.exercises.aspects import (
+from autograder.engine.aspects import (
     Runs,
     describe,
     dtypes_kept,
@@ -21,7 +21,7 @@ from autograder.exercises.aspects import (
     no_side_effects_of_a_module,
     plain,
 )
-from autograder.exercises.declaration import (
+from autograder.engine.runs import (
     Array,
     Aspect,
     Draw,

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from autograder.exercises.aspects import (
+from autograder.engine.aspects import (
     Runs,
     compare,
     describe,
@@ -23,7 +23,7 @@ from autograder.exercises.aspects import (
     raises,
     worst,
 )
-from autograder.exercises.declaration import (
+from autograder.engine.runs import (
     APPLY,
     Array,
     Aspect,

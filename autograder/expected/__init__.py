@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 
-from autograder.exercises.declaration import Exercise, Record, Run
-from autograder.records import record_from, record_tree, run_tree
-from autograder.values import decode, encode
-from autograder.verdict import Mistake
+from autograder.engine.records import record_from, record_tree, run_tree
+from autograder.engine.runs import Exercise, Record, Run
+from autograder.engine.values import decode, encode
+from autograder.engine.verdict import Mistake
 
 SEED = b"the inputs of check"
 

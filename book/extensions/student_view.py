@@ -20,7 +20,7 @@ sys.path.insert(0, str(ROOT))
 from learner import hints  # noqa: E402
 
 from autograder.exercises import exercises_of  # noqa: E402
-from autograder.grading.stubs import clear, source  # noqa: E402
+from autograder.grader.stubs import clear, source  # noqa: E402
 
 EXERCISE = re.compile(r"^from solutions\.(\w+) import (\w+)$", re.MULTILINE)
 

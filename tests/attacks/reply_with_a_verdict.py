@@ -3,9 +3,9 @@
 # layer: judged outside
 # verdict: wrong
 
-import autograder.values
+import autograder.engine.values
 
-real = autograder.values.encode
+real = autograder.engine.values.encode
 
 
 def encode(value):
@@ -13,7 +13,7 @@ def encode(value):
     return real({**value, **extra} if isinstance(value, dict) else value)
 
 
-autograder.values.encode = encode
+autograder.engine.values.encode = encode
 
 
 def softmax(scores, axis=-1):

@@ -3,9 +3,9 @@
 # layer: judged outside
 # verdict: wrong
 
-import autograder.exercises.aspects as aspects
+import autograder.engine.aspects as aspects
+import autograder.engine.verdict as verdict
 import autograder.exercises.kernel_regression as chapter
-import autograder.verdict as verdict
 
 aspects.compare = lambda *args, **kwargs: aspects.Finding(True)
 aspects.TOLERANCE.update(float64=(9e9, 9e9))

@@ -1,0 +1,279 @@
+"""The command line: `autograder release`, `book`, `grade`, `judge`, `report` and others."""
+
+import json
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from autograder.engine.verdict import POLICY
+from autograder.exercises import chapters, exercises_of
+from autograder.grader.classes import forks
+from autograder.grader.judge import Unusable, judge_file
+from autograder.grader.sandbox.host import ISOLATIONS, IsolationError, clean
+
+if TYPE_CHECKING:
+    from autograder.grader.classes.classroom import ClassResult
+
+ROOT = Path(__file__).resolve().parents[1]  # the course: chapters, notebooks, nbgrader_config.py
+
+_DATABASE = typer.Option(
+    envvar="AUTOGRADER_DB", metavar="URL", help="the gradebook's database, if not gradebook.db"
+)
+
+app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False)
+
+
+@app.callback()
+def autograder(context: typer.Context) -> None:
+    """Release, judge and grade the course's notebooks."""
+    if context.invoked_subcommand not in ("book", "pdf"):
+        # Tensors of a few numbers gain nothing from threads, and lose by waiting for a core.
+        os.environ.setdefault("OMP_NUM_THREADS", "1")  # read when torch is imported
+
+
+@app.command()
+def judge(
+    files: Annotated[list[str], typer.Argument(metavar="FILE...", help=".py or .ipynb")],
+    exercise: Annotated[list[str] | None, typer.Option(help="judge only this; repeatable")] = None,
+    device: Annotated[str, typer.Option(help="cpu or cuda")] = "cpu",
+    seed: Annotated[int | None, typer.Option(help="repeat the inputs of an earlier call")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="one JSON object a file")] = False,
+    isolation: Annotated[str, typer.Option(help=" or ".join(ISOLATIONS))] = "bwrap",
+    jobs: Annotated[int | None, typer.Option(min=1, help="files at a time")] = None,
+) -> None:
+    """Judge files without a gradebook. Exit status: 0 full marks, 1 not, 2 unusable."""
+    known = [e.name for slug in chapters() for e in exercises_of(slug)]
+    unknown = [name for name in exercise or () if name not in known]
+    if unknown:
+        raise typer.BadParameter(f"no exercise is called {unknown[0]!r}")
+    if isolation not in ISOLATIONS:
+        raise typer.BadParameter(f"--isolation is one of {', '.join(ISOLATIONS)}")
+    base = os.urandom(32) if seed is None else f"seed {seed}".encode()
+
+    def one(file: str) -> dict[str, Any] | Unusable:
+        try:
+            return judge_file(file, exercise, base, device, isolation)
+        except Unusable as reason:
+            return reason
+
+    status = 0
+    for file, result in zip(files, _in_order(one, files, jobs), strict=True):
+        if isinstance(result, Unusable):
+            _complain(f"{file}: {result}")
+            status = 2
+            continue
+        print(json.dumps(result), flush=True) if as_json else _print_table(result)
+        status = max(status, int(result["score"] < result["points"]))
+    raise typer.Exit(status)
+
+
+@app.command()
+def release(
+    chapter: Annotated[list[str] | None, typer.Argument(help="slugs; all of them without")] = None,
+) -> None:
+    """Make the students' notebooks from the chapters, and what `check` compares with."""
+    from autograder.publishing.expected_values import write_expected
+    from autograder.publishing.release import release as release_chapters
+
+    asked = {name.partition("_")[2] if name[:1].isdigit() else name for name in chapter or ()}
+    for slug in chapters():
+        if (not asked or slug in asked) and write_expected(slug):
+            print(f"autograder/expected/{slug}.bin is new")
+    for path in release_chapters(ROOT, chapter or None):
+        print(path.relative_to(ROOT))
+
+
+@app.command()
+def book(
+    strict: Annotated[bool, typer.Option(help="a warning is an error")] = True,
+) -> None:
+    """Build the book's pages."""
+    from rich.console import Console
+
+    from autograder.publishing.publish import build_book
+
+    with Console(stderr=True).status("building the book (the first time, every cell is run)"):
+        html = build_book(ROOT, strict=strict)
+    print(html / "index.html")
+
+
+@app.command()
+def pdf(
+    out: Annotated[Path | None, typer.Argument(help="where to; build/ without")] = None,
+) -> None:
+    """Build the book, and print it as one PDF."""
+    from rich.console import Console
+
+    from autograder.publishing.printed import print_book
+    from autograder.publishing.publish import build_book
+
+    with Console(stderr=True).status("building the book, then printing it"):
+        printed = print_book(ROOT, build_book(ROOT), out)
+    print(printed)
+
+
+@app.command()
+def grade(
+    submissions: Annotated[Path, typer.Argument(metavar="[DIR]")] = Path("submitted"),
+    jobs: Annotated[int | None, typer.Option(min=1, help="processes; one per core without")] = None,
+    scheduler: Annotated[
+        str | None, typer.Option(metavar="tcp://…", help="a Dask cluster that judges")
+    ] = None,
+    device: Annotated[str, typer.Option(help="cpu or cuda")] = "cpu",
+    db: Annotated[str | None, _DATABASE] = None,
+    isolation: Annotated[str, typer.Option(help=" or ".join(ISOLATIONS))] = "bwrap",
+    force: Annotated[bool, typer.Option(help="also what has been graded already")] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="a line of JSON a submission, then the result as one")
+    ] = False,
+) -> None:
+    """Grade DIR/<student>/<assignment>/<assignment>.ipynb into the gradebook, with feedback.
+
+    Can be stopped and run again: what is done stays done. Exit status: 0, or 1 if some submission
+    could not be graded, or 2 if grading had to stop.
+    """
+    if scheduler is None:
+        forks.get_ready()
+    from autograder.grader.classes import progress
+    from autograder.grader.classes.classroom import grade as grade_class
+
+    with progress.lines() if as_json else progress.bar("grading") as step:
+        result = grade_class(
+            submissions,
+            jobs=jobs,
+            scheduler=scheduler,
+            db=db,
+            isolation=isolation,
+            device=device,
+            force=force,
+            progress=step,
+        )
+    print(result.to_json()) if as_json else _print_class(result)
+    raise typer.Exit(result.exit_status)
+
+
+@app.command()
+def report(
+    course: Annotated[Path, typer.Argument(help="the folder with gradebook.db")] = Path("."),
+    out: Annotated[Path | None, typer.Option(help="the page; report.html without")] = None,
+    db: Annotated[str | None, _DATABASE] = None,
+) -> None:
+    """Draw the class: marks, aspects that fail, mistakes made, times; one HTML page."""
+    from autograder.grader.classes.report import report as draw
+
+    print(draw(course, out or course / "report.html", db=db))
+
+
+@app.command()
+def sample(
+    folder: Annotated[Path, typer.Argument()] = Path("build/sample_class"),
+    jobs: Annotated[int | None, typer.Option(min=1)] = None,
+) -> None:
+    """Make the sample class, grade it, draw its report, and compare with the marks it deserves."""
+    from autograder.grader.classes import progress
+    from autograder.grader.classes.report import report as draw
+    from autograder.grader.classes.sample_class import compare, grade_sample
+
+    with progress.bar("grading the sample class") as step:
+        result = grade_sample(ROOT / "notebooks", folder, jobs=jobs, progress=step)
+    told = compare(result)
+    for name, differences in told.items():
+        print(f"{'✗' if differences else '✓'} {name}", *differences, sep="; ")
+    wrong = [name for name, differences in told.items() if differences]
+    print(f"{len(result.rows)} submissions graded, {len(wrong)} with marks they do not deserve")
+    print(draw(folder, folder / "report.html"))
+    raise typer.Exit(int(bool(wrong)))
+
+
+@app.command()
+def bundle(
+    archive: Annotated[Path | None, typer.Argument(help="where to; build/ without")] = None,
+) -> None:
+    """Pack what a student downloads: the notebooks and the student's side, no reference."""
+    from autograder.publishing.bundle import bundle as pack
+
+    print(pack(ROOT, archive))
+
+
+def _print_class(result: "ClassResult") -> None:
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table()
+    for column in ("student", "assignment", "marks", "seconds", "status"):
+        justify = "right" if column in ("marks", "seconds") else "left"
+        table.add_column(column, justify=justify, overflow="fold")  # no name is cut
+    for row in result.rows:
+        marks = f"{row.score:g}/{row.points:g}"
+        seconds = "" if row.seconds is None else f"{row.seconds:.1f}"
+        status = "unchanged" if row.unchanged else row.status
+        status += f": {row.reason}" if row.reason else ""
+        cells = (row.student, row.assignment, marks, seconds, status)
+        table.add_row(*map(Text, cells))
+    Console().print(table)
+    for name in result.ignored:
+        _complain(f"left alone: {name}")
+
+
+def _in_order(one: Any, files: Sequence[str], jobs: int | None) -> Iterator[Any]:
+    """`one` of each file, several at a time, in the order of the files."""
+    with ThreadPoolExecutor(min(jobs or os.cpu_count() or 1, len(files))) as pool:
+        yield from pool.map(one, files)
+
+
+def _print_table(result: dict[str, Any]) -> None:
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    score, points = (f"{result[key]:g}" for key in ("score", "points"))
+    title = Text(f"{clean(result['file'])}: {score} of {points}")
+    table = Table(title=title, title_justify="left")
+    for column in ("exercise", "verdict", "points", "what fails"):
+        table.add_column(column, justify="right" if column == "points" else "left", overflow="fold")
+    for name, verdict in result["exercises"].items():
+        failed = [a for a in verdict["aspects"] if not a["passed"]]
+        lines = [f"{a['title']}: {a['error']}" for a in failed]
+        lines = lines if len({a["error"] for a in failed}) > 1 else [a["error"] for a in failed[:1]]
+        lines = [f"known mistake: {verdict['mistake']}"] * bool(verdict["mistake"]) + lines
+        marks = f"{verdict['score']:g}/{verdict['points']:g}"
+        marks = "withheld" if verdict["verdict"] == POLICY else marks
+        table.add_row(name, verdict["verdict"], marks, Text("\n".join(map(str, lines))))
+    Console().print(table)
+
+
+def _complain(text: str) -> None:
+    print("autograder: " + clean(" ".join(text.split())), file=sys.stderr, flush=True)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the command line. What cannot be done ends in one line on stderr and status 2."""
+    try:
+        status = app(args=arguments, standalone_mode=False)
+    except IsolationError as error:
+        _complain(str(error))
+        status = 2
+    except (KeyboardInterrupt, typer.Abort):
+        os._exit(130)  # the sandboxes die with this process
+    except (FileNotFoundError, NotADirectoryError, BlockingIOError, ValueError) as error:
+        _complain(str(error))
+        status = 2
+    except RuntimeError as error:  # a tool that we call has failed; its words are the message
+        print(f"autograder: {error}", file=sys.stderr)
+        status = 2
+    except Exception as error:
+        if not hasattr(error, "format_message"):  # typer's own: a call that is not understood
+            raise
+        _complain(error.format_message())
+        status = 2
+    sys.exit(status or 0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,145 @@
+"""What only a file's text can show: code that reaches for the grader's parts in its process.
+
+Ready-made answers are seen when they run (`observe`). Here names are read in the syntax tree,
+dotted and through their imports and aliases, in time linear in the code. What cannot be followed
+counts in the student's favour.
+
+TRUST BOUNDARY. The code read here is hostile text; nothing is run. What is found makes a person
+look at an answer; what is not found proves nothing, since code can hide any name from a reader. No
+mark is earned or lost here: a verdict of `policy` withholds the marks until somebody has looked.
+"""
+
+import ast
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+TAMPERING = (
+    *(f"autograder.{room}" for room in ("engine", "exercises", "expected", "grader", "publishing")),
+    *("solutions", "worker", "warm", "watch", "seccomp"),
+    *("ctypes", "_ctypes", "gc.get_objects", "gc.get_referrers", "gc.get_referents"),
+    *("sys._current_frames", "sys.settrace", "sys.setprofile", "object.__subclasses__"),
+    *("threading.settrace", "threading.setprofile", "torch.utils._python_dispatch"),
+    *("torch._C.DisableTorchFunction", "torch._C._DisableTorchDispatch"),
+    *("torch._C._pop_torch_function_stack", "torch._C._pop_torch_dispatch_stack"),
+)
+ATTRIBUTES = (
+    *("f_globals", "f_locals", "f_builtins", "tb_frame", "gi_frame", "cr_frame"),
+    "__globals__",
+)
+_IMPORTERS = ("importlib.import_module", "importlib.__import__", "__import__")
+_OUTSIDE = frozenset(("object", "__import__"))  # names that need no import
+_MEANINGS = 4  # of one name, the last ones
+_LONGEST = 100  # characters of a dotted name
+
+Names = tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Use:
+    """A name that must not be used: what it stands for, and where it is written."""
+
+    name: str
+    line: int
+    cell: int = 0
+
+    def place(self, cells: int) -> str:
+        """Where to look, in a file of so many cells."""
+        return f"line {self.line}" + (f" of code cell {self.cell + 1}" if cells > 1 else "")
+
+
+class Code:
+    """The cells of a file, to be asked what their names stand for."""
+
+    def __init__(self) -> None:
+        self.cells = 0
+        self.aliases: dict[str, Names] = {}
+        self.stars: Names = ()
+        self.tampering: list[Use] = []
+
+    def add(self, tree: ast.Module) -> None:
+        """Take in one more cell."""
+        nodes = list(ast.walk(tree))
+        self._bind(nodes)
+        found = {use for use in self._uses(nodes) if _reaches_in(use.name)}
+        self.tampering += sorted(found, key=lambda use: (use.line, use.name))
+        self.cells += 1
+
+    def _bind(self, nodes: Iterable[ast.AST]) -> None:
+        """Note what imports and plain assignments make of names."""
+        for node in nodes:
+            if isinstance(node, ast.Import):
+                for alias in node.names:
+                    top = alias.name.partition(".")[0]
+                    self._means(alias.asname or top, alias.name if alias.asname else top)
+            elif isinstance(node, ast.ImportFrom):
+                for alias in node.names:
+                    if alias.name == "*":
+                        self.stars = (*self.stars, node.module or "")[-_MEANINGS:]
+                    else:
+                        self._means(alias.asname or alias.name, f"{node.module or ''}.{alias.name}")
+            elif isinstance(node, ast.Assign | ast.NamedExpr):
+                targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+                for target in targets:
+                    if isinstance(target, ast.Name) and (name := self._plain(node.value)):
+                        self._means(target.id, name)
+
+    def _means(self, name: str, meaning: str) -> None:
+        known = (*self.aliases.get(name, ()), meaning[:_LONGEST])
+        self.aliases[name] = tuple(dict.fromkeys(known))[-_MEANINGS:]
+
+    def _plain(self, node: ast.AST) -> str | None:
+        """The dotted name that a chain of attributes of an imported name is."""
+        parts: list[str] = []
+        while isinstance(node, ast.Attribute) and len(parts) < _MEANINGS:
+            parts.append(node.attr)
+            node = node.value
+        if not isinstance(node, ast.Name) or node.id not in self.aliases:
+            return None
+        return ".".join([self.aliases[node.id][-1], *reversed(parts)])
+
+    def _uses(self, nodes: Sequence[ast.AST]) -> Iterator[Use]:
+        """All dotted names in some code, `nodes` being its tree with parents before children."""
+        means: dict[int, Names] = {}
+        for node in reversed(nodes):
+            names = tuple(n for n in self._meanings(node, means) if len(n) <= _LONGEST)
+            means[id(node)] = names
+            attribute = node.attr if isinstance(node, ast.Attribute) else _text(node)
+            for name in (*names, *([attribute] if attribute in ATTRIBUTES else ())):
+                yield Use(name, getattr(node, "lineno", 1), self.cells)
+
+    def _meanings(self, node: ast.AST, means: dict[int, Names]) -> Iterable[str]:
+        if isinstance(node, ast.Import):
+            return [alias.name for alias in node.names]
+        if isinstance(node, ast.ImportFrom):
+            module = node.module or ""
+            return [module, *(f"{module}.{alias.name}" for alias in node.names)]
+        if isinstance(node, ast.Name):
+            known = self.aliases.get(node.id, (node.id,) if node.id in _OUTSIDE else ())
+            return known or [f"{module}.{node.id}" for module in self.stars]
+        if isinstance(node, ast.Attribute):
+            return [f"{name}.{node.attr}" for name in means.get(id(node.value), ())]
+        if isinstance(node, ast.Subscript):
+            text = _text(node.slice)
+            return [text] if text and "sys.modules" in means.get(id(node.value), ()) else ()
+        if isinstance(node, ast.Call) and node.args:
+            text = _text(node.args[0])
+            called = means.get(id(node.func), ())
+            return [text] if text and not set(_IMPORTERS).isdisjoint(called) else ()
+        return ()
+
+
+def told(uses: Sequence[Use], cells: int) -> str:
+    """The first of some uses in words, and how many more there are."""
+    first = uses[0]
+    more = len({(use.cell, use.line) for use in uses}) - 1
+    return f"{first.name} in {first.place(cells)}" + (f" (and {more} more)" if more else "")
+
+
+def _reaches_in(name: str) -> bool:
+    whole = any(name == inner or name.startswith(f"{inner}.") for inner in TAMPERING)
+    return whole or name in ATTRIBUTES
+
+
+def _text(node: ast.AST) -> str | None:
+    is_text = isinstance(node, ast.Constant) and isinstance(node.value, str)
+    return node.value if is_text else None

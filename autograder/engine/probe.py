@@ -1,0 +1,312 @@
+"""Makes the calls of a run on an answer and records what comes back, as values.
+
+TRUST BOUNDARY. This runs in the same process as the answer: in the student's notebook, or inside
+the sandbox. Whatever it reports may be forged by the answer, so it holds nothing worth having: it
+knows the arguments and nothing of the expected values, the tolerances or the verdict.
+"""
+
+import importlib
+import linecache
+import os
+import random
+import traceback
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from autograder.engine.observe import Observer
+from autograder.engine.runs import APPLY, Raised, Record, Run, Step
+from autograder.engine.state import GlobalState
+from autograder.engine.state import torch_if_imported as _torch
+from autograder.engine.values import Array, Opaque, Previous, Recipe, Strided, as_array
+
+MISSING = object()  # stands for an answer whose name is not defined
+_RECIPES = ("autograder.blocks", "autograder.exercises.")
+_FAR = 1_618_033_988
+_COURSE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+_OWN = (__file__, importlib.__file__)
+
+
+def probe(answer: Any, run: Run, device: str = "cpu", watch: Sequence[str] = ()) -> Record:
+    """Make the run's calls on `answer` and record the results, or the exception that ended them.
+
+    Operations that match the patterns in `watch` (see `Observer`) are recorded, too. Never raises
+    what the answer raises, except `KeyboardInterrupt`: stopping an endless loop is the student's
+    to do.
+    """
+    with undisturbed():
+        return probe_within(answer, run, device, watch)
+
+
+def probe_within(answer: Any, run: Run, device: str = "cpu", watch: Sequence[str] = ()) -> Record:
+    """As `probe`, for many runs `with undisturbed()`: leaves the global generators anyhow."""
+    observer = Observer(watch)
+    with _quarantine(run.seed) as state:
+        record = _probe(answer, run, device, state, observer)
+    return replace(record, operations=dict(observer.seen)) if observer.seen else record
+
+
+def _probe(answer: Any, run: Run, device: str, state: GlobalState, observer: Observer) -> Record:
+    values: list[Any] = []
+    sent: list[tuple[list, dict]] = []
+    stage = "build"
+    try:
+        target = _build(answer, run, device, observer) if run.init is not None else answer
+        stage = "call"
+        state.watch(target)
+        for step in run.steps:
+            args, kwargs = _arguments(step, values, device, run.gradients)
+            state.watch(*args, *kwargs.values())
+            sent.append((args, kwargs))
+            if step.method == APPLY:
+                called, *args = args
+            else:
+                called = getattr(target, step.method) if step.method else target
+            with observer.watching():
+                values.append(called(*args, **kwargs))
+        stage = "backward"
+        gradients = _gradients(target, values, sent) if run.gradients else {}
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # noqa: BLE001  (SystemExit is an answer's doing like any other)
+        fits = not isinstance(error, _LoadError)
+        raised = _describe(error, stage) if fits else _describe(error.__cause__, "load")
+        return Record(tuple(map(snapshot, values)), raised, side_effects=state.differences())
+    changed = {
+        f"{i}.{name}": snapshot(after)
+        for i, (step, (args, kwargs)) in enumerate(zip(run.steps, sent, strict=True))
+        for name, before, after in _pairs(step, args, kwargs)
+        if _differs(before, after)
+    }
+    return Record(tuple(map(snapshot, values)), None, gradients, changed, state.differences())
+
+
+def snapshot(value: Any) -> Any:
+    """A copy of a result in which arrays are `Array`; later changes to the result do not show."""
+    array = as_array(value)
+    if array is not None:
+        return array
+    if isinstance(value, (tuple, list)):
+        items = [snapshot(item) for item in value[:1000]]
+        return tuple(items) if isinstance(value, tuple) else items
+    if isinstance(value, Mapping):
+        return {str(k): snapshot(v) for k, v in list(value.items())[:1000]}
+    plain = value is None or isinstance(value, (bool, int, float, str, Opaque))
+    if isinstance(value, np.ndarray):
+        return Opaque(f"ndarray, of dtype {value.dtype}")
+    return value if plain else Opaque(type(value).__name__)
+
+
+class _LoadError(Exception):
+    """The state dict does not fit the module."""
+
+
+def _build(answer: Any, run: Run, device: str, observer: Observer) -> Any:
+    args, kwargs = _arguments(run.init, [], device, False)
+    with observer.watching():
+        built = answer(*args, **kwargs)
+    if run.state is not None:
+        _load(built, run.state, device)
+    if hasattr(built, "to"):
+        built = built.to(device)
+    if hasattr(built, "train"):
+        built.train(run.training)
+    return built
+
+
+def _load(built: Any, state: Mapping[str, Any], device: str) -> None:
+    tensors = {name: materialise(value, device) for name, value in state.items()}
+    wide = {t.dtype for t in tensors.values() if t.is_floating_point()}
+    try:
+        own = [*built.parameters(), *built.buffers()]
+        if len(wide) == 1 and wide != {t.dtype for t in own if t.is_floating_point()}:
+            built.to(*wide)
+        whole = built.state_dict()
+        kept = {name: whole[name] for name, _ in built.named_buffers() if name in whole}
+        built.load_state_dict(kept | tensors)  # tables that an answer keeps are its own affair
+    except Exception as error:
+        raise _LoadError from error
+
+
+def _arguments(step: Step, values: list, device: str, gradients: bool) -> tuple[list, dict]:
+    args = [materialise(arg, device, values, gradients) for arg in step.args]
+    kwargs = {k: materialise(arg, device, values, gradients) for k, arg in step.kwargs.items()}
+    return args, kwargs
+
+
+def materialise(value: Any, device: str, values: list | tuple = (), gradients: bool = False) -> Any:
+    """The live object that a run's argument describes: arrays, tensors, built modules."""
+    if isinstance(value, np.ndarray):
+        return value.copy()
+    if isinstance(value, Array):
+        if value.kind != "torch":
+            data = value.data.astype(value.dtype)
+            return data[()] if value.kind == "scalar" else data
+        import torch
+
+        made = torch.from_numpy(value.data.copy()).to(getattr(torch, value.dtype)).to(device)
+        return made.requires_grad_() if gradients and made.is_floating_point() else made
+    if isinstance(value, Strided):
+        return _strided(materialise(value.array, device), gradients)
+    if isinstance(value, Previous):
+        found = values[value.step]
+        for index in value.path:
+            found = found[index]
+        return found
+    if isinstance(value, Recipe):
+        return _cook(value, device)
+    if isinstance(value, (tuple, list)):
+        return type(value)(materialise(item, device, values, gradients) for item in value)
+    if isinstance(value, Mapping):
+        return {k: materialise(v, device, values, gradients) for k, v in value.items()}
+    return value
+
+
+def _strided(whole: Any, gradients: bool) -> Any:
+    if isinstance(whole, np.ndarray):
+        room = np.zeros((*whole.shape, 2), whole.dtype)
+        room[..., 0] = whole
+        return room[..., 0]
+    room = whole.new_zeros((*whole.shape, 2))
+    room[..., 0] = whole
+    view = room[..., 0]
+    return view.requires_grad_() if gradients and view.is_floating_point() else view
+
+
+def _cook(recipe: Recipe, device: str) -> Any:
+    module_name, _, attribute = recipe.name.partition(":")
+    if not module_name.startswith(_RECIPES):
+        raise ValueError(f"{recipe.name} is not a recipe")
+    found = getattr(importlib.import_module(module_name), attribute)
+    if recipe.args is None:
+        return found
+    import torch
+
+    args = [materialise(arg, device) for arg in recipe.args]
+    kwargs = {k: materialise(v, device) for k, v in (recipe.kwargs or {}).items()}
+    with torch.random.fork_rng(devices=[]):  # what we draw is no side effect of the answer
+        built = found(*args, **kwargs)
+    if recipe.state is not None:
+        _load(built, recipe.state, device)
+    if not hasattr(built, "eval"):
+        return built
+    return (built if device == "cpu" else built.to(device)).eval()
+
+
+def _pairs(step: Step, args: list, kwargs: dict):
+    for i, (before, after) in enumerate(zip(step.args, args, strict=True)):
+        yield str(i), before, after
+    for name, after in kwargs.items():
+        yield name, step.kwargs[name], after
+
+
+def _differs(before: Any, after: Any) -> bool:
+    before = before.array if isinstance(before, Strided) else before
+    old, new = as_array(before), as_array(after)
+    if old is None or new is None:
+        return False
+    one, other = old.data, new.data  # to the bit, by methods that nobody can replace
+    return one.shape != other.shape or one.dtype != other.dtype or one.tobytes() != other.tobytes()
+
+
+def _gradients(target: Any, values: list, sent: list[tuple[list, dict]]) -> dict[str, Any]:
+    import torch
+
+    total = 0.0
+    for result in _tensors(values[-1]):
+        if result.requires_grad:
+            weights = torch.cos(torch.arange(result.numel(), device=result.device) * 0.7 + 0.3)
+            total = total + (result * weights.to(result.dtype).reshape(result.shape)).sum()
+    leaves = {}
+    for i, (args, kwargs) in enumerate(sent):
+        prefix = f"{i}." if len(sent) > 1 else ""
+        named = [*((str(j), arg) for j, arg in enumerate(args)), *kwargs.items()]
+        leaves |= {
+            prefix + name: arg
+            for name, arg in named
+            if isinstance(arg, torch.Tensor) and arg.requires_grad and arg.is_leaf
+        }
+    if isinstance(target, torch.nn.Module):
+        leaves |= {f"parameter {name}": p for name, p in target.named_parameters()}
+    if isinstance(total, float):
+        return dict.fromkeys(leaves)
+    wanted = {name: leaf for name, leaf in leaves.items() if leaf.requires_grad}
+    grads = torch.autograd.grad(total, list(wanted.values()), allow_unused=True)
+    found = zip(wanted, grads, strict=True)
+    return dict.fromkeys(leaves) | {k: None if g is None else as_array(g) for k, g in found}
+
+
+def _tensors(value: Any):
+    import torch
+
+    if isinstance(value, torch.Tensor):
+        yield value
+    elif isinstance(value, (tuple, list)):
+        for item in value:
+            yield from _tensors(item)
+
+
+@contextmanager
+def undisturbed() -> Iterator[None]:
+    """Put the global random generators back, at the end, as they are now."""
+    numpys, pythons = np.random.get_state(), random.getstate()
+    torch = _torch()
+    torchs = torch.get_rng_state() if torch is not None else None
+    try:
+        yield
+    finally:
+        np.random.set_state(numpys)
+        random.setstate(pythons)
+        if torchs is not None:
+            torch.set_rng_state(torchs)
+
+
+@contextmanager
+def _quarantine(seed: int) -> Iterator[GlobalState]:
+    """Seed the global generators for the calls; at the end torch's modes are as they were."""
+    seed += _FAR  # an answer that seeds with 0 or 42 itself is to show as one that does
+    np.random.seed(seed)
+    random.seed(seed)
+    torch = _torch()
+    if torch is not None:  # torch.manual_seed formats a stack trace for GPUs that are not there
+        seeded = torch if torch.cuda.is_available() else torch.default_generator
+        seeded.manual_seed(seed)
+    state = GlobalState()
+    try:
+        with np.errstate():
+            yield state
+    finally:
+        torch = _torch()
+        if torch is not None:
+            torch.set_default_dtype(state.before.get("torch's default dtype", torch.float32))
+            torch.set_grad_enabled(state.before.get("torch's grad mode", True))
+
+
+def _describe(error: BaseException, during: str) -> Raised:
+    types = tuple(t.__name__ for t in type(error).__mro__ if t not in (object, BaseException))
+    try:
+        message = str(error)
+    except Exception:  # noqa: BLE001  (an exception whose own __str__ fails)
+        message = "(its message cannot be shown)"
+    return Raised(types or (type(error).__name__,), message[:2000], _own_lines(error), during)
+
+
+def _own_lines(error: BaseException) -> str:
+    """The lines of the answer that led to the exception, innermost last."""
+    try:
+        frames = traceback.extract_tb(error.__traceback__)
+    except Exception:  # noqa: BLE001  (hostile __traceback__)
+        return ""
+    shown = []
+    for frame in frames:
+        if frame.filename.startswith((_COURSE, "<frozen")) or frame.filename in _OWN:
+            continue
+        if "site-packages" in frame.filename or "/lib/python" in frame.filename:
+            continue
+        line = frame.line or linecache.getline(frame.filename, frame.lineno or 0).strip()
+        if line:
+            shown.append(f"line {frame.lineno}, in {frame.name}: {line}")
+    return "\n".join(shown[-6:])

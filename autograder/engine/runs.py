@@ -1,0 +1,239 @@
+"""What an exercise is: the runs to make of an answer, and the aspects judged on what comes back.
+
+A declaration holds no answer. It is imported in the student's notebook, in the process that runs
+the student's code, and by the judge; the reference's results come from elsewhere (`expected/`, or
+the reference itself), so nothing here gives one away.
+"""
+
+import hashlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from autograder.engine.values import Array, Previous, Recipe, Strided
+
+__all__ = [
+    "Array", "Aspect", "Draw", "Exercise", "Finding", "Previous", "Raised", "Recipe", "Record",
+    "Run", "Step", "Strided", "Trial", "call", "module",
+]  # fmt: skip
+
+
+BLOCKS = "autograder.blocks"
+APPLY = "()"  # as a step's method: call its first argument with the others
+
+
+@dataclass(frozen=True)
+class Step:
+    """One call: positional and keyword arguments, and the method ("" calls the object itself).
+
+    With the method `APPLY`, the first argument is called with the others instead: a `Previous`
+    module to see what has become of it, or a `Recipe` that looks at one.
+    """
+
+    args: tuple = ()
+    kwargs: Mapping[str, Any] = field(default_factory=dict)
+    method: str = ""
+
+
+@dataclass(frozen=True)
+class Run:
+    """Some calls of one fresh object, in a row.
+
+    For a class, `init` holds the constructor's arguments (a function has None there), `state` the
+    parameters to load and `training` the mode. With `gradients`, the last call's result is
+    contracted with fixed numbers and differentiated with respect to every floating-point argument
+    and every parameter. `seed` fixes torch's and NumPy's global generators before the first call.
+    `random` marks a run whose results are random: no two answers need to agree on it.
+    """
+
+    steps: tuple[Step, ...]
+    init: Step | None = None
+    state: Mapping[str, Any] | None = None
+    training: bool = False
+    gradients: bool = False
+    seed: int = 0
+    random: bool = False
+
+    def then(self, *args: Any, **kwargs: Any) -> "Run":
+        """The same run with one more call of the same object."""
+        return replace(self, steps=(*self.steps, Step(args, kwargs)))
+
+    def then_apply(self, *args: Any, **kwargs: Any) -> "Run":
+        """The same run with one more step: the first argument, called with the others."""
+        return replace(self, steps=(*self.steps, Step(args, kwargs, APPLY)))
+
+    def with_gradients(self) -> "Run":
+        return replace(self, gradients=True)
+
+
+def call(*args: Any, **kwargs: Any) -> Run:
+    """A run that calls a function once."""
+    return Run((Step(args, kwargs),))
+
+
+def module(*args: Any, state: Mapping[str, Any] | None = None, **kwargs: Any) -> Run:
+    """A run that builds a class; `.then(…)` adds the calls. `state` is loaded as its parameters."""
+    return Run((), init=Step(args, kwargs), state=state)
+
+
+@dataclass(frozen=True)
+class Raised:
+    """An exception: the names of its type and its type's bases, its text, where it came from."""
+
+    types: tuple[str, ...]
+    message: str
+    traceback: str = ""
+    during: str = "call"  # or "build", "load", "backward"
+
+    def __str__(self) -> str:
+        return f"{self.types[0]}: {self.message}" if self.message else self.types[0]
+
+
+@dataclass(frozen=True)
+class Record:
+    """What came back of a run: the results of its steps, or what was raised.
+
+    `changed` holds the arguments that the calls altered in place, under "step.argument";
+    `side_effects` names the global state that they left different; `operations` those that ran of
+    the operations that were watched for, each with the line of the answer that ran it first.
+    """
+
+    values: tuple = ()
+    raised: Raised | None = None
+    gradients: Mapping[str, Any] = field(default_factory=dict)
+    changed: Mapping[str, Any] = field(default_factory=dict)
+    side_effects: tuple[str, ...] = ()
+    operations: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def value(self) -> Any:
+        """The last step's result."""
+        return self.values[-1] if self.values else None
+
+
+@dataclass(frozen=True)
+class Finding:
+    """Whether an aspect holds; if not, one line of what is wrong, and how far off, where.
+
+    `instructive` says whether the aspect's hint is to the point: after an exception, or for a
+    result of another kind, it would only mislead.
+    """
+
+    passed: bool
+    message: str | None = None
+    error: float | None = None
+    tolerance: float | None = None
+    instructive: bool = True
+
+
+@dataclass(frozen=True)
+class Trial:
+    """A run, what the answer gave and, if the aspect compares, what the reference gave."""
+
+    run: Run
+    record: Record
+    expected: Record | None
+    arguments: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Aspect:
+    """One thing that is judged: its share of the points, a hint, the runs it needs and the judge.
+
+    `only_if_right` aspects (inputs left untouched, say) are easily had by an answer that does
+    nothing, so they count only where the exercise's first aspect passes. `looks` says that the
+    judge goes by what the probe saw beside the values that came back: that can be forged, so that
+    no exercise gives more than a tenth of its points for it.
+    """
+
+    title: str
+    points: float
+    hint: str
+    runs: Callable[["Draw"], Sequence[Run]]
+    judge: Callable[[Sequence[Trial]], Finding]
+    only_if_right: bool = False
+    looks: bool = False
+
+
+@dataclass(frozen=True)
+class Exercise:
+    """What is asked of one function or class. `arguments` names those of the call, for messages.
+
+    `given` maps names of other exercises that the answer stands on to what stands in for them.
+    `forbids` names the operations that would be the answer ready-made, dotted, with `*` for
+    anything ("torch.*layer_norm*"). The course's own blocks are forbidden without being named, but
+    for those that stand in `given` or are named in `uses`.
+    """
+
+    name: str
+    title: str
+    arguments: tuple[str, ...]
+    aspects: tuple[Aspect, ...]
+    given: Mapping[str, str] = field(default_factory=dict)
+    forbids: tuple[str, ...] = ()
+    uses: tuple[str, ...] = ()
+
+    @property
+    def watched(self) -> tuple[str, ...]:
+        """What an answer must not run: it would be somebody else's. Patterns as in `Observer`."""
+        free = {*self.uses, *(block.rpartition(":")[2] for block in self.given.values())}
+        excepted = [f"!{BLOCKS}.{name}{end}" for name in sorted(free) for end in ("", ".*")]
+        return (*self.forbids, f"{BLOCKS}.*", *excepted)
+
+    @cached_property
+    def points(self) -> float:
+        return round(sum(aspect.points for aspect in self.aspects), 6)
+
+    @cached_property
+    def points_for_looks(self) -> float:
+        """What an answer could gain by forging what the probe sees beside the values."""
+        return round(sum(aspect.points for aspect in self.aspects if aspect.looks), 6)
+
+    def runs(self, seed: bytes) -> list[list[Run]]:
+        """The runs of each aspect, drawn from `seed`; an aspect's draws do not depend on others."""
+        return [list(aspect.runs(Draw(seed + aspect.title.encode()))) for aspect in self.aspects]
+
+
+class Draw:
+    """Seeded inputs. NumPy promises that `RandomState` gives the same stream in every version."""
+
+    def __init__(self, seed: bytes):
+        self.random = np.random.RandomState(np.frombuffer(hashlib.sha256(seed).digest(), "<u4"))
+
+    def normal(self, *shape: int, scale: float = 1.0, dtype: str = "float64") -> np.ndarray:
+        """Standard normal numbers times `scale`."""
+        return (scale * self.random.standard_normal(shape)).astype(dtype)
+
+    def uniform(self, low: float, high: float, *shape: int, dtype: str = "float64") -> np.ndarray:
+        """Uniform numbers from `low` up to `high`."""
+        return self.random.uniform(low, high, shape).astype(dtype)
+
+    def number(self, low: float, high: float) -> float:
+        """One uniform number, rounded to two digits so that a message can show it."""
+        return round(float(self.random.uniform(low, high)), 2)
+
+    def integer(self, low: int, high: int) -> int:
+        """One integer from `low` to `high`, both included."""
+        return int(self.random.randint(low, high + 1))
+
+    def integers(self, low: int, high: int, *shape: int) -> np.ndarray:
+        """Integers (int64) from `low` to `high`, both included."""
+        return self.random.randint(low, high + 1, shape).astype(np.int64)
+
+    def permutation(self, n: int) -> np.ndarray:
+        """The integers 0 … n−1 in random order."""
+        return self.random.permutation(n).astype(np.int64)
+
+    def tensor(self, *shape: int, scale: float = 1.0, dtype: str = "float32") -> Array:
+        """Standard normal numbers times `scale`, to arrive as a torch tensor."""
+        return tensor(self.normal(*shape, scale=scale), dtype)
+
+
+def tensor(data: Any, dtype: str | None = None) -> Array:
+    """An array that arrives as a torch tensor, of the dtype that is named or else its own."""
+    data = np.asarray(data)
+    data = data if dtype is None or dtype == "bfloat16" else data.astype(dtype)
+    return Array(data, "torch", dtype or data.dtype.name)

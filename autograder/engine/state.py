@@ -1,0 +1,204 @@
+"""What a call must leave alone: global state, modules' modes, the memory of its arguments.
+
+TRUST BOUNDARY. This runs in the same process as the answer, like `probe`, and so can be lied to.
+Everything it reads with is taken before an answer runs, and is C's own where there is such a thing,
+so that a name that is given a new meaning afterwards changes nothing here.
+"""
+
+import _random
+import ctypes
+import importlib
+import random
+import sys
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from autograder.engine.values import as_array
+
+MEMORY = "the memory of an argument"
+MODES = "a module's train/eval mode"
+
+Reader = Callable[[], Any]
+
+
+def torch_if_imported() -> Any:
+    """torch, if anybody has imported it; while another thread imports it, that is waited for."""
+    return None if sys.modules.get("torch") is None else importlib.import_module("torch")
+
+
+def _numpys_generator() -> Reader:
+    """What tells the state of NumPy's global generator: its own memory, where that is known.
+
+    `np.random.get_state` does the same and takes thirty times as long, element by element.
+    """
+    generator = np.random.get_bit_generator()
+    if not isinstance(generator, np.random.MT19937):
+        return np.random.get_state
+    address, size = generator.ctypes.state_address, 4 * 624 + 4  # the words and the place in them
+    read, current = ctypes.string_at, np.random.get_bit_generator
+    return lambda: (current() is generator, read(address, size))
+
+
+def _pythons_generator() -> Reader:
+    read, generator = _random.Random.getstate, random._inst
+    return lambda: read(generator)
+
+
+def _numpys_errors() -> Reader:
+    try:
+        from numpy._core._multiarray_umath import _get_extobj_dict as read
+    except ImportError:  # not every NumPy has it
+        return np.geterr
+    return lambda: {kind: how for kind, how in read().items() if kind != "call"}
+
+
+class _Torchs(NamedTuple):
+    """What of torch tells its state; the class of all modules; a view of a tensor's memory, and
+    what writes into it."""
+
+    generator: Reader
+    default_dtype: Reader
+    grad_mode: Reader
+    module: type
+    view: Callable[[Any], Any]
+    write: Callable[[Any, Any], None]
+
+
+def _of_torch() -> _Torchs | None:
+    torch = torch_if_imported()
+    if torch is None:
+        return None
+    core, read = torch._C, torch._C.Generator.get_state
+    generator, tensor, alone = torch.default_generator, torch.Tensor, core.DisableTorchFunction
+
+    detach, copy = core.TensorBase.detach, core.TensorBase.copy_
+
+    def numbers() -> bytes:
+        return as_array(read(generator)).data.tobytes()
+
+    def view(value: Any) -> Any:
+        if not isinstance(value, tensor) or as_array(value) is None:
+            return None
+        with alone():
+            return detach(value)
+
+    def write(value: Any, numbers: Any) -> None:
+        with alone():
+            copy(detach(value), numbers)
+
+    return _Torchs(
+        numbers,
+        torch.get_default_dtype,
+        core.is_grad_enabled,
+        torch.nn.Module,
+        view,
+        write,
+    )
+
+
+# As they are now, before an answer could put something else in their place. Of torch, the sandbox
+# takes them by making a `GlobalState` as soon as torch is there.
+_READERS: dict[str, Reader] = {
+    "NumPy's random state": _numpys_generator(),
+    "Python's random state": _pythons_generator(),
+    "NumPy's error handling": _numpys_errors(),
+}
+_TORCHS = _of_torch()
+_ATTRIBUTES, _VIEW = object.__getattribute__, np.ndarray.view
+
+
+def _torchs() -> _Torchs | None:
+    """The same of torch, where it has been imported later: once found they stay."""
+    global _TORCHS  # noqa: PLW0603
+    _TORCHS = _TORCHS or _of_torch()
+    return _TORCHS
+
+
+class GlobalState:
+    """The state that calls must leave alone, as it was when this was made or told to watch."""
+
+    def __init__(self) -> None:
+        self.before = self.look()
+        self.modes: list[tuple[Any, bool]] = []
+        self.memory: list[tuple[Any, bytes]] = []
+
+    @staticmethod
+    def look() -> dict[str, Any]:
+        """The global state, by what a message calls it."""
+        state = {name: _plain(read()) for name, read in _READERS.items()}
+        torch = _torchs()
+        if torch is not None:
+            state["torch's random state"] = torch.generator()
+            state["torch's default dtype"] = torch.default_dtype()
+            state["torch's grad mode"] = torch.grad_mode()
+        return state
+
+    def watch(self, *objects: Any) -> None:
+        """Remember the mode of each module among the objects, and what lies in each array's memory.
+
+        An array can be given other memory, with the old numbers in it, after the caller's has been
+        written into: the caller's is looked at through a view of our own.
+        """
+        torch = _torchs()
+        for thing in objects:
+            if torch is not None and isinstance(thing, torch.module):
+                self.modes += [(part, _training(part)) for part in _parts(thing)]
+            view = self._view(thing)
+            if view is not None:
+                self.memory.append((view, as_array(view).data.tobytes()))
+
+    @staticmethod
+    def _view(thing: Any) -> Any:
+        """A view that stays with the memory that an array or a tensor has now; else None."""
+        if isinstance(thing, np.ndarray):
+            return None if as_array(thing) is None else _VIEW(thing, np.ndarray)
+        torch = _torchs()
+        return None if torch is None else torch.view(thing)
+
+    def differences(self) -> tuple[str, ...]:
+        """The names of what is no longer as it was."""
+        now = self.look()
+        changed = [name for name, was in self.before.items() if now[name] != was]
+        if any(_training(part) != was for part, was in self.modes):
+            changed.append(MODES)
+        if any(as_array(view).data.tobytes() != was for view, was in self.memory):
+            changed.append(MEMORY)
+        return tuple(changed)
+
+
+def _training(module: Any) -> Any:
+    """A module's mode, whatever its class makes of the name."""
+    return _ATTRIBUTES(module, "__dict__").get("training")
+
+
+def _parts(module: Any) -> Iterator[Any]:
+    """A module and all in it, each once, whatever its class makes of `modules`."""
+    left, seen = [module], set()
+    while left:
+        part = left.pop()
+        if part is not None and id(part) not in seen:
+            seen.add(id(part))
+            left += _ATTRIBUTES(part, "__dict__").get("_modules", {}).values()
+            yield part
+
+
+def parameters_of(module: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """Name and parameter of all that a module and its parts hold, whatever their classes make of
+    `named_parameters`."""
+    held = _ATTRIBUTES(module, "__dict__")
+    yield from ((prefix + name, p) for name, p in held["_parameters"].items() if p is not None)
+    for name, part in held["_modules"].items():
+        yield from parameters_of(part, f"{prefix}{name}.")
+
+
+def write(tensor: Any, numbers: Any) -> None:
+    """Write other numbers into a tensor's memory, whatever anybody makes of `copy_`."""
+    _torchs().write(tensor, numbers)
+
+
+def _plain(state: Any) -> Any:
+    if isinstance(state, tuple):  # of a generator of NumPy's, where its memory is not known
+        return tuple(p.tobytes() if isinstance(p, np.ndarray) else p for p in state)
+    return state

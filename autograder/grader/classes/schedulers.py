@@ -1,0 +1,284 @@
+"""Who judges: processes of this machine, or a Dask cluster.
+
+Both take jobs from an iterator, one when somebody is free for it, and give back each with its
+outcome or the exception in its place, in the order in which they come. An iterator that has nothing
+just now gives None. Nobody's death costs more than a second try: a submission whose process died
+twice fails, and no other does.
+
+TRUST BOUNDARY. See `work`: the processes here run our own code. Those of this machine die with the
+grader, however it dies.
+"""
+
+import ctypes
+import os
+import queue
+import signal
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from multiprocessing import parent_process
+from multiprocessing.connection import Connection, wait
+from typing import Any, TypeVar
+
+from autograder.grader.classes import forks
+from autograder.grader.sandbox.host import IsolationError, Limits
+from autograder.grader.work import Job, OtherVersion, Outcome
+
+Key = TypeVar("Key")
+Source = Iterator[tuple[Key, Job] | None]
+Results = Iterator[tuple[Key, Outcome | Exception]]
+Judge = Callable[[Job], Outcome]
+
+TRIES = 2
+FATAL = (IsolationError, OtherVersion)  # it would be the same with every other submission
+# A judge sees to its submission's limits; one that does not come back long after them hangs itself.
+PATIENCE = Limits.total_seconds + Limits.start_seconds + 600.0
+_LOOK_AGAIN = 0.2  # seconds until an iterator that had nothing is asked again
+_PARENT_DEATH = 1  # PR_SET_PDEATHSIG
+_ENDED = object()
+
+
+class JudgeDied(RuntimeError):
+    """The process that judged a submission has died, or never came back, twice."""
+
+
+class ClusterLost(RuntimeError):
+    """The cluster cannot be reached, or has nobody who works."""
+
+
+class _Supply:
+    """The jobs, those to try once more last, or at once if it decides whether to go on at all."""
+
+    def __init__(self, source: Source):
+        self.source, self.again = source, deque[tuple[Any, Job, int]]()
+        self.now: list[tuple[Any, Job, int]] = []
+        self.ended = False
+
+    def take(self) -> tuple[Any, Job, int] | None:
+        """A key, its job, and the number of this try; None if there is nothing just now."""
+        if self.now:
+            return self.now.pop()
+        if not self.ended:
+            item = next(self.source, _ENDED)
+            if item is not _ENDED:
+                return item and (*item, 1)
+            self.ended = True
+        return self.again.popleft() if self.again else None
+
+    def settle(self, task: tuple[Any, Job, int], answer: Any) -> bool:
+        """Whether a task is settled with this answer; if not, it is tried again.
+
+        Raises what would be the same with every other submission: a machine that cannot isolate.
+        """
+        key, job, tries = task
+        if isinstance(answer, FATAL):
+            if tries >= TRIES:
+                raise answer
+            self.now.append((key, job, tries + 1))
+            return False
+        if isinstance(answer, JudgeDied) and tries < TRIES:
+            self.again.append((key, job, tries + 1))
+            return False
+        return True
+
+    @property
+    def over(self) -> bool:
+        return self.ended and not self.again and not self.now
+
+
+# --- this machine ---------------------------------------------------------------------------------
+
+
+@dataclass
+class _Hand:
+    """A process that judges, and what it is at."""
+
+    process: Any
+    pipe: Connection
+    at: tuple[Any, Job, int] | None = None
+    until: float = 0.0  # when it has to be back
+
+
+def local(source: Source, judge: Judge, jobs: int, patience: float = PATIENCE) -> Results:
+    """Judge with `jobs` processes of this machine.
+
+    One that is not back after `patience` seconds is killed, and counts as dead.
+    """
+    context = forks.get_ready()
+    supply, hands = _Supply(source), list[_Hand]()
+    try:
+        _hand_out(supply, hands, judge, jobs, patience, context)
+        while True:
+            busy = {hand.pipe: hand for hand in hands if hand.at is not None}
+            if not busy:
+                if supply.over:
+                    return
+                time.sleep(_LOOK_AGAIN)
+                _hand_out(supply, hands, judge, jobs, patience, context)
+                continue
+            spare = len(busy) < jobs and not supply.over
+            left = max(0.0, min(hand.until for hand in busy.values()) - time.monotonic())
+            ready = wait(list(busy), min(_LOOK_AGAIN, left) if spare else left)
+            late = [pipe for pipe in busy if busy[pipe].until <= time.monotonic()]
+            settled = []
+            for pipe in dict.fromkeys([*ready, *late]):
+                hand = busy[pipe]
+                task, hand.at = hand.at, None
+                try:
+                    if pipe not in ready:
+                        hand.process.kill()
+                        raise TimeoutError
+                    answer = pipe.recv()
+                except (EOFError, OSError) as error:
+                    hands.remove(hand)
+                    _dismiss(hand)
+                    code = f"status {hand.process.exitcode}"
+                    if isinstance(error, TimeoutError):
+                        code = f"killed after {patience:g} s without an answer"
+                    answer = JudgeDied(f"the process that judges has died twice ({code})")
+                if supply.settle(task, answer):
+                    settled.append((task[0], answer))
+            _hand_out(supply, hands, judge, jobs, patience, context)  # nobody waits for the writer
+            yield from settled
+    finally:
+        for hand in hands:
+            hand.process.kill()
+        for hand in hands:
+            _dismiss(hand)
+
+
+def _hand_out(
+    supply: _Supply, hands: list[_Hand], judge: Judge, jobs: int, patience: float, context: Any
+) -> None:
+    """Give a job to everybody who is free; start a process if all are at work and one may be."""
+    while sum(hand.at is not None for hand in hands) < jobs:
+        task = supply.take()
+        if task is None:
+            return
+        for _ in range(3):  # somebody who is free may have died meanwhile
+            hand = next((hand for hand in hands if hand.at is None), None)
+            if hand is None:
+                ours, theirs = context.Pipe()
+                process = context.Process(target=_serve, args=(theirs, judge), daemon=False)
+                process.start()
+                theirs.close()
+                hands.append(hand := _Hand(process, ours))
+            try:
+                hand.pipe.send(task[1])
+                hand.at, hand.until = task, time.monotonic() + patience
+                break
+            except OSError:
+                hands.remove(hand)
+                _dismiss(hand)
+        else:
+            raise RuntimeError("the processes that judge die as soon as they are started")
+
+
+def _dismiss(hand: _Hand) -> None:
+    hand.pipe.close()
+    hand.process.join(5)
+    if hand.process.exitcode is None:
+        hand.process.kill()
+        hand.process.join()
+
+
+def _serve(pipe: Connection, judge: Judge) -> None:
+    """Judge what comes until nobody is there any more. Runs in a process of its own."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # whoever started us decides
+    _die_with_parent()
+    while True:
+        try:
+            job = pipe.recv()
+        except EOFError:
+            return
+        try:
+            answer: Outcome | Exception = judge(job)
+        except Exception as error:
+            answer = error
+        try:
+            pipe.send(answer)
+        except BrokenPipeError:
+            return
+        except Exception:  # noqa: BLE001  (an exception that cannot be pickled)
+            pipe.send(RuntimeError(f"{type(answer).__name__}: {answer}"[:2000]))
+
+
+def _die_with_parent() -> None:
+    """Have the kernel kill this process when its parent dies: the fork server, with the grader."""
+    ctypes.CDLL(None).prctl(_PARENT_DEATH, signal.SIGKILL)
+    grader = parent_process()
+    if grader is not None and wait([grader.sentinel], 0):  # it has died already
+        os._exit(1)
+
+
+# --- a cluster ------------------------------------------------------------------------------------
+
+
+def cluster(
+    source: Source, judge: Judge, address: str, within: float = 60.0, patience: float = PATIENCE
+) -> Results:
+    """Judge on the Dask cluster whose scheduler is at `address`, as many at once as it has threads.
+
+    Workers may come and go; one whose judge is not back after `patience` seconds ends itself.
+    Raises `ClusterLost` if nobody works there after `within` seconds.
+    """
+    import distributed
+
+    try:
+        client = distributed.Client(address, timeout=within, set_as_default=False)
+    except (OSError, TimeoutError, ValueError) as error:
+        raise ClusterLost(f"no Dask scheduler answers at {address} ({error})") from None
+    try:
+        try:
+            client.wait_for_workers(1, timeout=within)
+        except TimeoutError:
+            raise ClusterLost(f"the scheduler at {address} has no workers") from None
+        yield from _on_cluster(client, _Supply(source), partial(_in_time, judge, patience))
+    finally:
+        client.close()
+
+
+def _in_time(judge: Judge, patience: float, job: Job) -> Outcome:
+    """Judge, on a Dask worker; end the worker if that takes for ever, and others have its work."""
+    watch = threading.Timer(patience, os.kill, (os.getpid(), signal.SIGKILL))
+    watch.daemon = True
+    watch.start()
+    try:
+        return judge(job)
+    finally:
+        watch.cancel()
+
+
+def _on_cluster(client: Any, supply: _Supply, judge: Judge) -> Results:
+    done: queue.SimpleQueue = queue.SimpleQueue()
+    running: dict[Any, tuple[Any, Job, int]] = {}
+    while True:
+        while len(running) < 2 * max(1, sum(client.nthreads().values())):  # one works, one waits
+            task = supply.take()
+            if task is None:
+                break
+            future = client.submit(judge, task[1], pure=False, retries=0)
+            running[future] = task
+            future.add_done_callback(done.put)
+        if not running and supply.over:
+            return
+        try:
+            future = done.get(timeout=_LOOK_AGAIN if not supply.over else 5.0)
+        except queue.Empty:
+            if client.status not in ("running", "connecting"):
+                raise ClusterLost("the connection to the cluster is lost") from None
+            continue
+        task = running.pop(future)
+        if future.status == "finished":
+            answer = future.result()
+        elif future.status == "error":
+            answer = future.exception()
+            if type(answer).__name__ == "KilledWorker":
+                answer = JudgeDied("the workers that judged it have died")
+        else:
+            raise ClusterLost("the connection to the cluster is lost")
+        if supply.settle(task, answer):
+            yield task[0], answer

@@ -1,0 +1,135 @@
+"""A notebook of a student, read as hostile JSON: the one way for `grade` and for `judge`.
+
+TRUST BOUNDARY. What comes in is bytes, then JSON of any shape. What goes on is text that can be
+written as UTF-8, in cells of known kinds, and pictures that are some; all of bounded size. No code
+of a student's is run, and nothing here raises on account of a single cell.
+"""
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from nbformat import NotebookNode
+
+from autograder.grader.notebook.pictures import Album
+
+CHECK = "check_"  # how the id of a check cell begins
+ADDED = "added-"  # how the id of a cell begins that is not the release's
+MAX_CELLS = 2_000
+MAX_SOURCE = 200_000
+MAX_FOREIGN = 2_000_000  # characters of all cells together
+MAX_CONTAINERS = 2_000_000  # lists and objects: an empty one takes 60 times its text in memory
+KINDS = ("code", "markdown", "raw")
+
+
+class Unusable(ValueError):
+    """A submission that cannot be graded; the message is one line that a student understands."""
+
+
+@dataclass
+class Found:
+    """A cell of a submission: its kind and text, by what it may be recognised, its pictures."""
+
+    kind: str
+    source: str
+    grade_id: str | None = None
+    cell_id: str | None = None
+    tags: frozenset[str] = frozenset()
+    pictures: dict[str, dict[str, str]] = field(default_factory=dict)
+    names: set[str] | None = None  # that it defines, once asked
+
+
+def parse_notebook(data: bytes) -> dict[str, Any]:
+    """The JSON object of a notebook of format 4. Raises `Unusable` that says what is wrong."""
+    if not data.strip():
+        raise Unusable("The notebook is an empty file.")
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise Unusable("The notebook is not a text file in UTF-8.") from None
+    return json_of(text)
+
+
+def json_of(text: str) -> dict[str, Any]:
+    """The same of a text."""
+    if text.count("[") + text.count("{") > MAX_CONTAINERS:
+        raise Unusable("The notebook holds millions of lists; clear its outputs.")
+    try:
+        notebook = json.loads(text)
+    except (ValueError, RecursionError):
+        raise Unusable("The notebook is not valid JSON, so it is no notebook.") from None
+    if not isinstance(notebook, dict) or not isinstance(notebook.get("nbformat"), int):
+        raise Unusable("The file is JSON but no notebook.")
+    if notebook["nbformat"] != 4:
+        number = str(notebook["nbformat"])[:8]
+        raise Unusable(
+            f"The notebook has format {number}; only format 4 is accepted. "
+            "Save it with a current Jupyter and hand it in again."
+        )
+    if not isinstance(notebook.get("cells"), list):
+        raise Unusable("The notebook has no list of cells.")
+    return notebook
+
+
+def cells_of(submitted: Any, notes: list[str]) -> Iterator[Found]:
+    """The usable cells of a submission, in its order; `notes` tell what was left out.
+
+    Pictures in the text of a Markdown cell, pasted or written into it, go on as its attachments.
+    """
+    listed = submitted.get("cells") if isinstance(submitted, Mapping) else None
+    listed = listed if isinstance(listed, list) else []
+    if len(listed) > MAX_CELLS:
+        notes.append(f"It has {len(listed)} cells; only the first {MAX_CELLS} were looked at.")
+    total, album = 0, Album(notes=notes)
+    for item in listed[:MAX_CELLS]:
+        kind = item.get("cell_type") if isinstance(item, Mapping) else None
+        if kind not in KINDS:
+            notes.append("A cell of no known kind was left out.")
+            continue
+        source, pictures = text_of(item.get("source")), {}
+        if source is None:
+            notes.append("A cell without text was left out.")
+            continue
+        if kind == "markdown":
+            source, pictures = album.lifted(source)
+            pictures = album.attached(item.get("attachments")) | pictures
+        total += len(source)
+        if len(source) > MAX_SOURCE or total > MAX_FOREIGN:
+            notes.append(f"A cell of {len(source)} characters was left out: the notebook is huge.")
+            continue
+        metadata = item.get("metadata")
+        metadata = metadata if isinstance(metadata, Mapping) else {}
+        mark, tags = metadata.get("nbgrader"), metadata.get("tags")
+        tags = tags if isinstance(tags, list) else []
+        grade_id = mark.get("grade_id") if isinstance(mark, Mapping) else None
+        cell_id = item.get("id")
+        yield Found(
+            kind,
+            source,
+            grade_id if isinstance(grade_id, str) else None,
+            cell_id if isinstance(cell_id, str) else None,
+            frozenset(tag for tag in tags if isinstance(tag, str)),
+            pictures,
+        )
+
+
+def exercise_of(cell: NotebookNode) -> str | None:
+    """The exercise that a check cell of a released or rebuilt notebook is about, or None."""
+    mark = cell.metadata.get("nbgrader", {})
+    grade_id = mark.get("grade_id", "")
+    checks = mark.get("grade") and mark.get("locked") and not mark.get("solution")
+    return grade_id.removeprefix(CHECK) if checks and grade_id.startswith(CHECK) else None
+
+
+def text_of(source: Any) -> str | None:
+    """A cell's source as one string that can be written as UTF-8; None if it is none.
+
+    Line ends are Unix's, there are no NULs, and half surrogates are question marks.
+    """
+    if isinstance(source, list) and all(isinstance(line, str) for line in source):
+        source = "".join(source)
+    if not isinstance(source, str):
+        return None
+    source = source.replace("\r\n", "\n").replace("\r", "\n").replace("\0", "")
+    return source.encode("utf-8", "replace").decode("utf-8")

@@ -1,0 +1,373 @@
+"""Runs a student's cells and probes what they define; forked by `warm`, once per submission.
+
+TRUST BOUNDARY. This process runs hostile code, and everything in it may be that code's: nothing it
+sends is believed, and nothing worth having ever comes here. It is given cells and arguments; it
+gives back outputs and values. It imports the student's side of `autograder` only.
+
+It speaks over two pipes: a message is its length in 8 bytes and then the bytes of `values.encode`;
+each request gets one reply that bears the request's number. All that limits the process was done
+before `serve` is called.
+"""
+
+import base64
+import io
+import json
+import os
+import resource
+import struct
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from importlib import import_module
+from typing import Any
+
+FRAME = struct.Struct("<Q")
+_WRITES_PAST_LIMIT = 1_000_000  # then a cell that floods its output is stopped
+_BYTES_PAST_LIMIT = 128 << 20
+_TRACEBACK = 6000
+_IDLE = frozenset(  # magics that run programs: there are none to run, and no network
+    ("pip", "conda", "mamba", "micromamba", "uv", "system", "sx", "sc", "!", "script", "bash", "sh")
+    + ("cmd", "shell", "perl", "ruby", "python2", "pypy", "javascript", "js")
+)
+_SETTING_UP = frozenset(("matplotlib", "load_ext", "reload_ext", "autoreload", "pylab", "gui"))
+
+
+def limit_resources(limits: Mapping[str, float]) -> None:
+    """Set what the kernel enforces on this process and all that it starts. Cannot be undone."""
+    memory, file = int(limits["memory_mb"]) << 20, int(limits["file_mb"]) << 20
+    settings = [
+        (resource.RLIMIT_CORE, 0),
+        (resource.RLIMIT_DATA, memory),
+        (resource.RLIMIT_AS, memory + (8 << 30)),  # libraries map far more than they use
+        (resource.RLIMIT_FSIZE, file),
+        (resource.RLIMIT_NOFILE, 256),
+        (resource.RLIMIT_SIGPENDING, 256),  # of all that the user has
+    ]
+    release = tuple(int(part) for part in os.uname().release.split(".")[:2])
+    if release >= (5, 14):  # earlier kernels count all of the user's processes, not the sandbox's
+        settings.append((resource.RLIMIT_NPROC, int(limits["processes"]) + 1))  # the watch sees it
+    for what, value in settings:
+        hard = resource.getrlimit(what)[1]
+        limit = value if hard == resource.RLIM_INFINITY else min(value, hard)
+        resource.setrlimit(what, (limit, limit))
+    cpu = int(limits["cpu_seconds"])  # a signal that names the cause, and soon after the end
+    resource.setrlimit(resource.RLIMIT_CPU, (cpu, cpu + 5))
+
+
+def confine(readable: list[str]) -> bool:
+    """Add Landlock to the namespaces: read the system, write /tmp. Whether the kernel has it."""
+    try:
+        import sandlock
+    except ImportError:
+        return False
+    devices = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty")
+    policy = sandlock.Sandbox(
+        fs_readable=[path for path in [*readable, "/proc", "/dev"] if os.path.exists(path)],
+        fs_writable=[path for path in ("/tmp", "/dev/shm", *devices) if os.path.exists(path)],
+    )
+    try:
+        sandlock.confine(policy)
+    except sandlock.SandboxError:
+        return False
+    return True
+
+
+class OutputLimit(RuntimeError):
+    """A cell went on printing long after its output was full."""
+
+    def _render_traceback_(self) -> list[str]:  # IPython looks for this name
+        return [f"{type(self).__name__}: {self}"]
+
+
+class Recorder:
+    """Collects a cell's outputs in nbformat's form, up to a number of bytes."""
+
+    def __init__(self, limit: int):
+        self.limit = limit
+        self.begin()
+
+    def begin(self) -> None:
+        self.outputs: list[dict[str, Any]] = []
+        self.room = self.limit
+        self.writes = self.lost = 0
+
+    def stream(self, name: str, text: str) -> None:
+        size = len(text)
+        if size > self.room:
+            self.writes, self.lost = self.writes + 1, self.lost + size
+            if self.writes > _WRITES_PAST_LIMIT or self.lost > _BYTES_PAST_LIMIT:
+                self.writes = self.lost = 0
+                raise OutputLimit("this cell prints without end")
+            text, size = text[: self.room], self.room
+        if not text:
+            return
+        self.room -= size
+        last = self.outputs[-1] if self.outputs else {}
+        if last.get("output_type") == "stream" and last["name"] == name:
+            last["text"].append(text)
+        else:
+            self.outputs.append({"output_type": "stream", "name": name, "text": [text]})
+
+    def display(self, kind: str, data: Mapping[str, Any], count: int | None = None) -> None:
+        shown = {str(mime): _text(value) for mime, value in data.items()}
+        size = sum(map(len, shown.values()))
+        if size > self.room:
+            return self.stream("stderr", "[an output was left out: too large]\n")
+        self.room -= size
+        output = {"output_type": kind, "data": shown, "metadata": {}}
+        self.outputs.append(
+            output | ({"execution_count": count} if kind == "execute_result" else {})
+        )
+        return None
+
+    def error(self, name: str, value: str, lines: list[str]) -> None:
+        text = "\n".join(lines)
+        if len(text) > _TRACEBACK:
+            text = f"{text[: _TRACEBACK // 3]}\n[…]\n{text[-_TRACEBACK * 2 // 3 :]}"
+        error = {"output_type": "error", "ename": name[:200], "evalue": value[:2000]}
+        self.outputs.append(error | {"traceback": text.splitlines()})
+
+    def has_error(self) -> bool:
+        return any(output["output_type"] == "error" for output in self.outputs)
+
+    def finished(self) -> bytes:
+        """The outputs as JSON."""
+        if self.lost:
+            lost = f"\n[{self.lost} more characters were printed and left out]\n"
+            self.outputs.append({"output_type": "stream", "name": "stderr", "text": [lost]})
+        for output in self.outputs:
+            if output["output_type"] == "stream":
+                output["text"] = "".join(output["text"])
+        return json.dumps(self.outputs, ensure_ascii=False).encode("utf-8", "replace")
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, bytes):
+        return base64.b64encode(value).decode()
+    return value if isinstance(value, str) else json.dumps(value, default=str)
+
+
+class Stream(io.TextIOBase):
+    """What stands in for `sys.stdout` and `sys.stderr`."""
+
+    def __init__(self, recorder: Recorder, name: str):
+        self.recorder, self.name = recorder, name
+
+    encoding = "utf-8"
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, text: str) -> int:
+        if not isinstance(text, str):
+            raise TypeError(f"write() argument must be str, not {type(text).__name__}")
+        self.recorder.stream(self.name, text)
+        return len(text)
+
+
+def make_shell(recorder: Recorder) -> Any:
+    """IPython without a kernel: no sockets, no history, no threads; outputs go to `recorder`."""
+    from IPython.core.displayhook import DisplayHook
+    from IPython.core.displaypub import DisplayPublisher
+    from IPython.core.error import UsageError
+    from IPython.core.interactiveshell import InteractiveShell
+    from IPython.utils.text import LSString, SList
+    from traitlets import Type
+    from traitlets.config import Config
+
+    class Publisher(DisplayPublisher):
+        def publish(self, data, metadata=None, **_: Any) -> None:
+            recorder.display("display_data", data)
+
+        def clear_output(self, wait: bool = False) -> None:
+            recorder.outputs.clear()
+
+    class Hook(DisplayHook):
+        def write_output_prompt(self) -> None: ...
+
+        def write_format_data(self, format_dict, md_dict=None) -> None:
+            recorder.display("execute_result", format_dict, self.prompt_count)
+
+        def finish_displayhook(self) -> None: ...
+
+    def idle(what: str) -> None:
+        recorder.stream("stderr", f"[{what} does nothing while this is graded]\n")
+
+    class Shell(InteractiveShell):
+        display_pub_class = Type(Publisher)
+        displayhook_class = Type(Hook)
+
+        def enable_gui(self, gui=None) -> None: ...
+
+        def system(self, cmd: str) -> None:
+            idle(f"!{cmd[:60]}")
+            self.user_ns["_exit_code"] = 0
+
+        system_piped = system_raw = system
+
+        def getoutput(self, cmd: str, split: bool = True, depth: int = 0) -> Any:
+            self.system(cmd)
+            return SList([]) if split else LSString("")
+
+        def run_line_magic(self, magic_name: str, line: str, _stack_depth: int = 1) -> Any:
+            if magic_name in _IDLE or self.find_line_magic(magic_name) is None:
+                return idle(f"%{magic_name}")
+            try:
+                return super().run_line_magic(magic_name, line, _stack_depth + 1)
+            except UsageError as error:
+                return idle(f"%{magic_name} ({error})")
+            except Exception as error:
+                if magic_name not in _SETTING_UP:
+                    raise
+                return idle(f"%{magic_name} ({type(error).__name__})")
+
+        def run_cell_magic(self, magic_name: str, line: str, cell: str) -> Any:
+            if magic_name in _IDLE:
+                return idle(f"%%{magic_name}")
+            if self.find_cell_magic(magic_name) is not None:
+                return super().run_cell_magic(magic_name, line, cell)
+            idle(f"%%{magic_name}")  # most that one can install run the cell
+            source = self.transform_cell(cell)
+            exec(self.compile(source, self.compile.cache(source), "exec"), self.user_ns)
+            return None
+
+        def ask_exit(self) -> None:
+            raise SystemExit("exit() ends a notebook; here it ends the cell")
+
+        def _showtraceback(self, etype, evalue, stb) -> None:
+            try:
+                value = str(evalue)
+            except Exception:  # noqa: BLE001  (an exception whose own __str__ fails)
+                value = ""
+            recorder.error(getattr(etype, "__name__", str(etype)), value, list(stb))
+
+    config = Config()
+    config.HistoryManager.enabled = False
+    config.HistoryManager.hist_file = ":memory:"
+    config.InteractiveShell.colors = "nocolor"
+    config.InteractiveShell.xmode = "Plain"
+    return Shell.instance(config=config)
+
+
+class Session:
+    """The shell, and what can be asked of it."""
+
+    def __init__(self, output_bytes: int):
+        from autograder.engine.observe import Observer, accompany_threads
+        from autograder.engine.probe import materialise, probe
+        from autograder.engine.records import record_from, record_tree, run_from
+        from autograder.engine.state import GlobalState
+        from autograder.engine.values import Recipe, encode
+
+        def run(answer: Any, tree: Any, device: str, watch: list[str]) -> dict[str, Any]:
+            record = record_tree(probe(answer, run_from(tree), device, watch))
+            encode(record)
+            return record
+
+        def unreadable(error: BaseException) -> dict[str, Any]:
+            raised = [[type(error).__name__], "its result cannot be read", "", "call"]
+            empty = {"values": (), "gradients": {}, "changed": {}, "side_effects": []}
+            return record_tree(record_from(empty | {"raised": raised}))
+
+        with Observer(("torch.*",)).watching():  # what it takes for the first time, once for all
+            import_module("torch").zeros(1)
+        accompany_threads()
+        # As they are now, before an answer could put something else in their modules' place.
+        self.run, self.unreadable = run, unreadable
+        GlobalState()  # takes what it reads torch with: this module was there before torch
+        self.block = lambda name, device: materialise(Recipe(name), device)
+        self.recorder = Recorder(output_bytes)
+        self.shell = make_shell(self.recorder)
+        self.streams = Stream(self.recorder, "stdout"), Stream(self.recorder, "stderr")
+
+    def answer(self, request: Mapping[str, Any]) -> dict[str, Any]:
+        """Do what a request asks. Lets `MemoryError` and worse through."""
+        self.recorder.begin()
+        sys.stdout, sys.stderr = self.streams
+        if request["op"] == "execute":
+            return self.execute(request)
+        return self.probe(request)
+
+    def execute(self, request: Mapping[str, Any]) -> dict[str, Any]:
+        import numpy as np
+
+        name, shell = request["module"], self.shell
+        shell.user_ns["__name__"] = name
+        sys.modules[name] = shell.user_module
+        result = shell.run_cell(request["source"].data.tobytes().decode(), store_history=True)
+        error = result.error_before_exec or result.error_in_exec
+        if error is not None and not self.recorder.has_error():  # it could not even be shown
+            self.recorder.error(type(error).__name__, "", [type(error).__name__])
+        return {"outputs": np.frombuffer(self.recorder.finished(), np.uint8)}
+
+    def probe(self, request: Mapping[str, Any]) -> dict[str, Any]:
+        if request["name"] not in self.shell.user_ns:
+            return {"records": None}
+        answer, trees = self.shell.user_ns[request["name"]], []
+        with self.standing_in(request["instead"], request["device"]):
+            for tree in request["runs"]:
+                try:
+                    trees.append(self.run(answer, tree, request["device"], request["watch"]))
+                except MemoryError:
+                    raise
+                except BaseException as error:  # noqa: BLE001  (it resists being read)
+                    trees.append(self.unreadable(error))
+        return {"records": trees}
+
+    @contextmanager
+    def standing_in(self, instead: Mapping[str, str], device: str) -> Iterator[None]:
+        """Put the course's own blocks in the place of some of the student's names for a while."""
+        names, missing = self.shell.user_ns, object()
+        before = {name: names.get(name, missing) for name in instead}
+        names.update({name: self.block(of, device) for name, of in instead.items()})
+        try:
+            yield
+        finally:
+            for name, value in before.items():
+                if value is missing:
+                    names.pop(name, None)
+                else:
+                    names[name] = value
+
+
+def say(replies: int, tree: Mapping[str, Any]) -> None:
+    """Send one message."""
+    from autograder.engine.values import encode
+
+    write(replies, encode(tree))
+
+
+def write(replies: int, message: bytes) -> None:
+    view = memoryview(FRAME.pack(len(message)) + message)
+    while view:
+        view = view[os.write(replies, view) :]
+
+
+def serve(session: Session, requests: int, replies: int, hello: Mapping[str, Any]) -> None:
+    """Say `hello`, then answer requests until the judge closes the door. Does not return."""
+    from autograder.engine.values import decode, encode
+
+    own = os.getpid()
+
+    def read(size: int) -> bytes:
+        parts = []
+        while size:
+            part = os.read(requests, min(size, 1 << 20))
+            if not part:
+                os._exit(0)  # the judge has closed the door
+            parts.append(part)
+            size -= len(part)
+        return b"".join(parts)
+
+    say(replies, {"id": 0, **hello})
+    while True:
+        request = decode(read(FRAME.unpack(read(FRAME.size))[0]))
+        last_words = encode({"id": request["id"], "out_of_memory": True})  # while there is some
+        try:
+            answer = {"id": request["id"]} | session.answer(request)
+            if os.getpid() != own:
+                os._exit(0)  # a child that the student's code forked and did not end
+            write(replies, encode(answer))
+        except MemoryError:
+            write(replies, last_words)
+            os._exit(1)

@@ -1,0 +1,175 @@
+"""Judging one submission, wherever that is done: in a local process or on another machine.
+
+TRUST BOUNDARY. A `Job` travels from the grader to a process that judges, an `Outcome` travels back;
+between machines Dask pickles them, so grader, scheduler and workers must trust each other, and
+nobody else may reach the scheduler. What a student handed in is inside as bytes, which are read as
+JSON here and run in the judge's sandbox only. A job holds seeds that were derived for this one
+submission: neither the course's secret, nor the gradebook, nor the student's name leaves the
+grader. The verdicts are made here, in trusted code; that it is the same code is checked first.
+"""
+
+import hashlib
+import socket
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import nbformat
+from nbformat import NotebookNode
+from nbformat.v4 import new_markdown_cell
+from nbgrader.preprocessors import CheckCellMetadata, LimitOutput
+
+import autograder
+from autograder.engine.verdict import MISSING, withheld
+from autograder.grader.notebook.preprocessors import exercises_in, judge_notebook, write_judgement
+from autograder.grader.notebook.reading import Unusable, parse_notebook
+from autograder.grader.notebook.rebuild import rebuild
+from autograder.grader.sandbox.host import Limits
+
+GRADED, UNUSABLE, FAILED = "graded", "unusable", "failed"
+PROJECT = Path(autograder.__file__).resolve().parents[1]
+# What decides about marks, besides a chapter's own files: whole rooms, and the files beside them.
+DECIDING = ("engine", "grader/sandbox", "grader/notebook", "grader/*.py", "*.py")
+
+
+class OtherVersion(RuntimeError):
+    """A machine of the cluster has another version of the course than the grader."""
+
+
+@dataclass(frozen=True)
+class Options:
+    """How to judge."""
+
+    device: str = "cpu"
+    isolation: str = "bwrap"
+    cell_seconds: float = 60.0
+    probe_seconds: float = 20.0
+    memory_mb: int = 4096
+
+
+@dataclass(frozen=True)
+class Job:
+    """One submission to judge. `problem` says why there is no file; `renamed` its unusual name.
+
+    `version` is that of the grader, for a judge that may have another one.
+    """
+
+    assignment: str
+    release: bytes
+    submission: bytes
+    problem: str | None
+    renamed: str | None
+    seeds: Mapping[str, bytes]
+    options: Options
+    version: str | None = None
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """The autograded notebook, and where it was made."""
+
+    notebook: bytes
+    where: str
+
+
+def version_of(slugs: Iterable[str]) -> str:
+    """A digest of all code that decides about the marks of some chapters."""
+    return _version(tuple(sorted(set(slugs))))
+
+
+def deciding(slugs: Iterable[str]) -> list[Path]:
+    """The files that decide about the marks of some chapters."""
+    course = PROJECT / "autograder"
+    files = {path for pattern in DECIDING for path in course.glob(pattern) if path.is_file()}
+    files |= {path for room in DECIDING for path in (course / room).glob("*.py")}
+    for folder in (course / "exercises", PROJECT / "solutions", PROJECT / "solutions/mistakes"):
+        files |= {folder / "__init__.py", *(folder / f"{slug}.py" for slug in slugs)}
+    return sorted(path for path in files if path.is_file())
+
+
+@lru_cache(maxsize=64)
+def _version(slugs: tuple[str, ...]) -> str:
+    whole = hashlib.sha256()
+    for path in deciding(slugs):
+        whole.update(f"{path.relative_to(PROJECT)}\0".encode() + path.read_bytes())
+    return whole.hexdigest()
+
+
+def judge_job(job: Job) -> Outcome:
+    """Judge a submission. Raises `IsolationError`, `OtherVersion`."""
+    release = _release(job.release)
+    if job.version not in (None, version_of(slug for slug, _ in exercises_in(release))):
+        raise OtherVersion(f"{socket.gethostname()} has another version of the course")
+    try:
+        submitted, notes = _read(job, release)
+        notebook, more = rebuild(release, submitted)
+    except Unusable as error:
+        notebook = _unusable(release, str(error))
+    else:
+        _judge(notebook, job, [*notes, *more])
+    notebook, _ = LimitOutput().preprocess(notebook, {})
+    return Outcome((nbformat.writes(notebook) + "\n").encode(), socket.gethostname())
+
+
+@lru_cache(maxsize=8)
+def _release(data: bytes) -> NotebookNode:
+    """A released notebook, not to be changed; its metadata, which a rebuilt one has, is checked."""
+    return CheckCellMetadata().preprocess(nbformat.v4.reads(data.decode()), {})[0]
+
+
+def _judge(notebook: NotebookNode, job: Job, notes: list[str]) -> None:
+    options = job.options
+    limits = Limits(
+        memory_mb=options.memory_mb,
+        cell_seconds=options.cell_seconds,
+        probe_seconds=options.probe_seconds,
+    )
+    judged = judge_notebook(
+        notebook, job.seeds, device=options.device, isolation=options.isolation, limits=limits
+    )
+    record = {
+        "status": GRADED,
+        "notes": [*notes, *judged.notes],
+        "seconds": round(judged.seconds, 3),
+    }
+    write_judgement(notebook, judged.outputs, judged.verdicts, record)
+
+
+def _read(job: Job, release: NotebookNode) -> tuple[dict[str, Any], list[str]]:
+    """The notebook handed in, as JSON, and notes. Raises `Unusable`.
+
+    One under another name is taken if at least half of the grade ids are in it.
+    """
+    if job.problem is not None:
+        raise Unusable(job.problem)
+    notebook = parse_notebook(job.submission)
+    if job.renamed is None:
+        return notebook, []
+    ids = {cell.metadata.get("nbgrader", {}).get("grade_id") for cell in release.cells} - {None}
+    if 2 * len(set(_grade_ids(notebook["cells"])) & ids) < len(ids):
+        missing = f"There is no notebook {job.assignment}.ipynb"
+        raise Unusable(f"{missing}, and the one under another name is not it.")
+    return notebook, [f"The notebook's name is {job.renamed}; it was taken all the same."]
+
+
+def _grade_ids(cells: list[Any]) -> Iterator[str]:
+    """The grade ids in hostile cells."""
+    for cell in cells:
+        metadata = cell.get("metadata") if isinstance(cell, dict) else None
+        mark = metadata.get("nbgrader") if isinstance(metadata, dict) else None
+        grade_id = mark.get("grade_id") if isinstance(mark, dict) else None
+        if isinstance(grade_id, str):
+            yield grade_id
+
+
+def _unusable(release: NotebookNode, reason: str) -> NotebookNode:
+    """The released notebook, headed by the reason, with no marks."""
+    notebook, _ = rebuild(release, {})
+    head = f"# This submission could not be graded\n\n**{reason}** It counts as not answered."
+    notebook.cells.insert(0, new_markdown_cell(head, id="unusable"))
+    verdicts = {e.name: withheld(e, MISSING, reason) for _, e in exercises_in(release)}
+    record = {"status": UNUSABLE, "reason": reason, "notes": [], "seconds": 0.0}
+    write_judgement(notebook, {}, verdicts, record)
+    return notebook

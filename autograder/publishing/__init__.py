@@ -1,0 +1,1 @@
+"""Source to notebooks, pages, bundle and paper."""

@@ -1,0 +1,340 @@
+"""Chapters → the instructor's notebooks → nbgrader → `notebooks/`, what students get.
+
+`instructor_notebook` translates one chapter; `release` runs nbgrader on it, so that the gradebook
+knows the assignment, and writes only what has changed.
+"""
+
+import ast
+import builtins
+import hashlib
+import re
+import tempfile
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+
+import nbformat
+from jupytext.myst import myst_to_notebook
+from nbformat import NotebookNode
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
+from nbgrader.converters import GenerateAssignment
+from nbgrader.coursedir import CourseDirectory
+from nbgrader.utils import capture_log
+from traitlets.config.loader import PyFileConfigLoader
+
+from autograder.exercises import exercises_of
+from autograder.grader import stubs
+from autograder.publishing.bookindex import CHAPTER, Book, BookError, Directive, directive
+from autograder.publishing.bundle import DOWNLOAD
+from autograder.publishing.plain import Page
+
+KINDS = {"exercise", "check", "draw", "page-only", "hide-input", "question"}
+METADATA = {
+    "kernelspec": {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"},
+    "language_info": {
+        "file_extension": ".py",
+        "mimetype": "text/x-python",
+        "name": "python",
+        "pygments_lexer": "ipython3",
+    },
+}
+
+
+@dataclass(frozen=True)
+class Source:
+    """A cell of a chapter, its tags, and the line of the file on which its text begins."""
+
+    cell: NotebookNode
+    tags: frozenset[str]
+    line: int
+
+
+def chapters(root: Path, wanted: Sequence[str] | None = None) -> list[Path]:
+    """The sources of the chapters named by slug or by file name; all of them for None.
+
+    Raises `ValueError` that names the chapters there are.
+    """
+    pages = {p.stem: p for p in sorted((root / "book").glob("*.md")) if CHAPTER.fullmatch(p.stem)}
+    slugs = {CHAPTER.fullmatch(stem)[2]: path for stem, path in pages.items()}
+    if wanted is None:
+        return list(pages.values())
+    missing = [name for name in wanted if name not in {*pages, *slugs}]
+    if missing:
+        raise ValueError(f"no chapter {', '.join(missing)}; there are {', '.join(slugs)}")
+    return [pages.get(name) or slugs[name] for name in wanted]
+
+
+def release(root: Path, wanted: Sequence[str] | None = None) -> list[Path]:
+    """Write the student notebooks of some chapters, all of them for None; return their paths.
+
+    Raises `BookError` for a source with no translation, `RuntimeError` if nbgrader refuses it.
+    """
+    root = root.resolve()
+    book = Book(root)
+    written = []
+    for path in chapters(root, wanted):
+        name = path.stem
+        source = root / "build" / "source" / name / f"{name}.ipynb"
+        _write(source, nbformat.writes(instructor_notebook(path, book)) + "\n")
+        released = root / "notebooks" / name / f"{name}.ipynb"
+        with tempfile.TemporaryDirectory(dir=root / "build") as folder:
+            made = _generate_assignment(root, name, Path(folder))
+            _write(released, made.read_text(encoding="utf-8"))
+        written.append(released)
+    return written
+
+
+def instructor_notebook(path: Path, book: Book | None = None) -> NotebookNode:
+    """The chapter at `path` as a notebook for nbgrader: solutions, model answers and points inside.
+
+    Raises `BookError`, which names file and line, for anything that has no translation.
+    """
+    path = path.resolve()
+    book = book or Book(path.parent.parent)
+    match = CHAPTER.fullmatch(path.stem)
+    if match is None:
+        raise ValueError(f"{path.name} is no chapter: its name is not like 01_slug.md")
+    page, slug = Page(book, path), match[2]
+    declared = {exercise.name: exercise for exercise in exercises_of(slug)}
+    cells: list[NotebookNode] = []
+    bound: set[str] = set()
+    asked: list[str] = []
+    checked: list[str] = []
+    for number, source in enumerate(_sources(path, page)):
+        cell, line = source.cell, source.line
+        unknown = source.tags - KINDS
+        if unknown:
+            raise BookError(page.name, line, f"unknown tag {', '.join(sorted(unknown))}")
+        if number == 0:
+            cells += _head(page, cell, line)
+        elif "page-only" in source.tags:
+            continue
+        elif "question" in source.tags:
+            cells.append(_question(page, cell, line))
+        elif cell.cell_type == "markdown":
+            cells.append(new_markdown_cell(page.plain(cell.source, line)))
+        elif "exercise" in source.tags:
+            name = _name(rf"from solutions\.{slug} import (\w+)", cell, page, line)
+            if name not in declared or name in asked:
+                raise BookError(page.name, line, f"{name} is not declared, or asked for twice")
+            asked.append(name)
+            cells += _exercise(page, slug, declared[name], bound, line)
+        elif "check" in source.tags:
+            name = _name(r"check\((\w+)\)", cell, page, line)
+            if not asked or name != asked[-1] or name in checked:
+                raise BookError(page.name, line, f"check({name}) does not follow its exercise")
+            checked.append(name)
+            cells.append(_check(name, declared[name].points))
+        elif cell.cell_type == "code":
+            if re.search(r"\b(solutions|autograder\.(?:grader|publishing|cli))\b", cell.source):
+                raise BookError(page.name, line, "the notebook would need the solutions")
+            cells += _code(page, source)
+        else:
+            raise BookError(page.name, line, f"no translation for a {cell.cell_type} cell")
+        bound |= _bound(cell.source) if cell.cell_type == "code" else set()
+    missing = [name for name in declared if name not in checked]
+    if missing:
+        raise BookError(page.name, 1, f"no exercise and check for {', '.join(missing)}")
+    first = next((i for i, cell in enumerate(cells) if cell.cell_type == "code"), len(cells))
+    cells.insert(first, _guard(page.book))
+    return _finish(cells)
+
+
+def _sources(path: Path, page: Page) -> Iterator[Source]:
+    """The chapter's cells with their lines; its title is a cell of its own, the first."""
+    text = path.read_text(encoding="utf-8")
+    try:
+        notebook = myst_to_notebook(text, add_source_map=True)
+    except Exception as error:
+        raise BookError(page.name, 1, str(error)) from error
+    rows = text.split("\n")
+    for cell, start in zip(notebook.cells, notebook.metadata["source_map"], strict=True):
+        blank = 0
+        while cell.cell_type == "markdown" and not rows[start + blank].strip():
+            blank += 1
+        yield Source(cell, frozenset(cell.metadata.get("tags", ())), start + blank + 1)
+
+
+def _head(page: Page, cell: NotebookNode, line: int) -> list[NotebookNode]:
+    """The title, how to work with the notebook, and the rest of the chapter's first cell."""
+    match = re.match(r"((?:\([\w-]+\)=\s*)*# (.+)\n?)", cell.source)
+    if cell.cell_type != "markdown" or match is None:
+        raise BookError(page.name, line, "a chapter begins with its title")
+    url, name = page.book.url(page.path), page.book.config["title"]
+    chapter = int(CHAPTER.fullmatch(page.path.stem)[1])
+    head = f"""\
+# {page.plain(match[2], line)}
+
+Chapter {chapter} of *{name}*. The same text with its pictures: [{url}]({url})
+
+1. Replace each `{stubs.CODE_STUB}` by your own code; leave names and arguments as they are.
+2. Run the `check(…)` cell below it. It shows what is right, what is not, and by how much.
+3. Answer the written questions, run all cells once more, save, and hand in this file."""
+    rest = cell.source[match.end() :]
+    body = page.plain(rest, line + match[0].count("\n"))
+    return [new_markdown_cell(head), *([new_markdown_cell(body)] if body else [])]
+
+
+def _guard(book: Book) -> NotebookNode:
+    """Says what to install where the notebook was opened alone, as in Colab."""
+    code = f"""\
+from importlib.util import find_spec
+
+if find_spec("autograder") is None:
+    raise ImportError(
+        "the checks are not installed. Run this in a cell of its own:"
+        " %pip install {book.base}/{DOWNLOAD}"
+    )"""
+    return new_code_cell(code, metadata={"tags": ["draw"]})  # grading needs no such word
+
+
+def _name(pattern: str, cell: NotebookNode, page: Page, line: int) -> str:
+    """The name in a cell that must match `pattern` as a whole."""
+    match = re.fullmatch(pattern, cell.source.strip())
+    if match is None:
+        form = pattern.replace(r"(\w+)", "NAME").replace("\\", "")
+        raise BookError(page.name, line, f"the cell must be exactly `{form}`")
+    return match[1]
+
+
+def _exercise(page: Page, slug: str, exercise, bound: set[str], line: int) -> list[NotebookNode]:
+    """What is asked, and the reference's source as an nbgrader solution cell."""
+    text = stubs.source(slug, exercise.name)
+    needed = _needed(text) & set(vars(import_module(f"solutions.{slug}")))
+    absent = sorted(needed - bound - {exercise.name})
+    if absent:
+        raise BookError(page.name, line, f"{exercise.name} needs {', '.join(absent)} imported")
+    heading = f"**{exercise.title}** ({points(exercise.points)})"
+    cell = _graded(new_code_cell(text), exercise.name, solution=True)
+    return [new_markdown_cell(heading), cell]
+
+
+def _check(name: str, value: float) -> NotebookNode:
+    cell = new_code_cell(f"check({name})")
+    return _graded(cell, f"check_{name}", grade=True, locked=True, points=value)
+
+
+def _code(page: Page, source: Source) -> list[NotebookNode]:
+    """An ordinary code cell, and the caption of the figure that it draws."""
+    cell = new_code_cell(source.cell.source)
+    tags = [tag for tag in ("draw", "hide-input") if tag in source.tags]
+    if tags:
+        cell.metadata["tags"] = tags
+    if "hide-input" in tags:
+        cell.metadata["jupyter"] = {"source_hidden": True}
+    figure = source.cell.metadata.get("mystnb", {}).get("figure", {})
+    if "caption" not in figure:
+        return [cell]
+    caption = page.caption(figure["caption"], figure.get("name", ""), source.line)
+    return [cell, new_markdown_cell(caption)]
+
+
+def _question(page: Page, cell: NotebookNode, line: int) -> NotebookNode:
+    """A question graded by hand; nbgrader puts its text stub where the model answer stands."""
+    fences = [t for t in page.book.parser.parse(cell.source) if t.level == 0]
+    found = directive(fences[0], page.name, line) if len(fences) == 1 else None
+    if found is None or found.name != "question" or "points" not in found.options:
+        raise BookError(page.name, line, "the cell must hold one {question} with :points:")
+    text, answer = split_question(page, found, line)
+    value = float(found.options["points"])
+    source = (
+        f"**Question** ({points(value)})\n\n{text}\n\n### {stubs.BEGIN}\n{answer}\n### {stubs.END}"
+    )
+    grade_id = f"question_{found.argument}"
+    return _graded(new_markdown_cell(source), grade_id, grade=True, solution=True, points=value)
+
+
+def split_question(page: Page, found: Directive, line: int) -> tuple[str, str]:
+    """The text of a question and its model answer, both in plain Markdown."""
+    lines = found.body.split("\n")
+    for token in page.book.parser.parse(found.body):
+        first = found.body_line + (token.map[0] if token.map else 0)
+        answer = directive(token, page.name, first)
+        if answer is not None and answer.name == "model-answer":
+            if any(row.strip() for row in lines[token.map[1] :]):
+                raise BookError(page.name, first, "text after the model answer")
+            text = page.plain("\n".join(lines[: token.map[0]]), found.body_line)
+            return text, page.plain(answer.body, answer.body_line)
+    raise BookError(page.name, line, "a question without a {model-answer}")
+
+
+def _graded(cell: NotebookNode, grade_id: str, **what: object) -> NotebookNode:
+    """Mark a cell for nbgrader; its id is its grade id."""
+    cell.id = grade_id[:64]
+    cell.metadata["nbgrader"] = {
+        "schema_version": 3,
+        "grade_id": grade_id,
+        "grade": False,
+        "solution": False,
+        "locked": False,
+        "task": False,
+        **what,
+    }
+    return cell
+
+
+def _finish(cells: list[NotebookNode]) -> NotebookNode:
+    """Give every cell an id that only depends on its content, so that a second run is the same."""
+    seen: dict[str, int] = {}
+    for cell in cells:
+        if "nbgrader" not in cell.metadata:
+            digest = hashlib.blake2b(cell.source.encode(), digest_size=6).hexdigest()
+            seen[digest] = seen.get(digest, 0) + 1
+            cell.id = digest if seen[digest] == 1 else f"{digest}-{seen[digest]}"
+    notebook = new_notebook(cells=cells, metadata=METADATA)
+    nbformat.validate(notebook)
+    return notebook
+
+
+def points(value: float) -> str:
+    """3.0 → "3 points"."""
+    return f"{value:g} point" + ("" if value == 1 else "s")
+
+
+def _bound(code: str) -> set[str]:
+    """The names that a cell binds at its top level."""
+    names: set[str] = set()
+    lines = [line for line in code.split("\n") if not line.lstrip().startswith(("%", "!"))]
+    for node in ast.parse("\n".join(lines)).body:
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            names |= {(alias.asname or alias.name).split(".")[0] for alias in node.names}
+        elif isinstance(node, ast.FunctionDef | ast.ClassDef):
+            names.add(node.name)
+        else:
+            names |= {
+                n.id
+                for n in ast.walk(node)
+                if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)
+            }
+    return names
+
+
+def _needed(code: str) -> set[str]:
+    """The names that some code reads."""
+    reads = {
+        n.id
+        for n in ast.walk(ast.parse(code))
+        if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)
+    }
+    return reads - set(vars(builtins))
+
+
+def _generate_assignment(root: Path, name: str, folder: Path) -> Path:
+    """Let nbgrader make the student's version in `folder` and record it in the gradebook."""
+    config = PyFileConfigLoader("nbgrader_config.py", path=str(root)).load_config()
+    config.CourseDirectory.release_directory = str(folder)
+    config.CourseDirectory.assignment_id = name
+    coursedir = CourseDirectory(config=config)
+    generate = GenerateAssignment(coursedir=coursedir, config=config, force=True)
+    result = capture_log(generate)
+    if not result["success"]:
+        raise RuntimeError(f"nbgrader could not make {name}:\n{result.get('log', '')}")
+    return folder / name / f"{name}.ipynb"
+
+
+def _write(path: Path, text: str) -> None:
+    """Write `text` if the file does not hold it yet."""
+    if not path.is_file() or path.read_text(encoding="utf-8") != text:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")

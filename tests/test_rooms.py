@@ -1,0 +1,102 @@
+"""The house: imports run one way, and what decides about marks is known by its room."""
+
+import ast
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from autograder.grader import work
+from autograder.grader.student_side import INSTRUCTORS
+
+ROOT = Path(__file__).resolve().parents[1]
+COURSE = ROOT / "autograder"
+FILES = sorted(path for path in COURSE.rglob("*.py"))
+ENGINE = {"engine", "exercises"}  # the engine asks the exercises for their names alone
+NOTEBOOK = {"beside", "engine", "exercises", "expected"}  # what a student has
+MAY = {  # the rooms that a room imports from, besides itself
+    "engine": ENGINE,
+    "exercises": ENGINE | {"beside"},  # what stands in for an answer
+    "expected": {"engine"},
+    "beside": NOTEBOOK,
+    "grader": NOTEBOOK | {"solutions"},
+    "publishing": NOTEBOOK | {"grader", "solutions"},
+    "cli": {*NOTEBOOK, "grader", "publishing"},
+}
+
+
+def room(path: Path) -> str:
+    """The room that a file of `autograder` is in; "beside" them lies what a notebook imports."""
+    inside = path.relative_to(COURSE).parts
+    return inside[0] if len(inside) > 1 else "cli" if inside == ("cli.py",) else "beside"
+
+
+def imported(path: Path) -> Iterator[str]:
+    """The rooms that a file imports from, wherever in it."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        names = [a.name for a in node.names] if isinstance(node, ast.Import) else []
+        if isinstance(node, ast.ImportFrom) and node.module:
+            names = [f"{node.module}.{a.name}" for a in node.names]
+        for name in names:
+            top, _, rest = name.partition(".")
+            if top == "solutions":
+                yield top
+            elif top == "autograder" and rest:
+                inner = COURSE / rest.partition(".")[0]
+                yield inner.name if inner.is_dir() else room(inner.with_suffix(".py"))
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(COURSE)))
+def test_imports_run_one_way(path):
+    assert set(imported(path)) <= MAY[room(path)] | {room(path)}
+
+
+def test_the_rooms_are_those_that_are_told():
+    assert {room(path) for path in FILES} == MAY.keys()
+    assert {(COURSE / name).exists() for name in INSTRUCTORS} == {True}
+
+
+# --- what decides about marks ---------------------------------------------------------------------
+
+SLUG = "masking"
+DECIDES = [
+    path.relative_to(ROOT)
+    for path in [*FILES, *sorted((ROOT / "solutions").rglob("*.py"))]
+    if path.relative_to(COURSE if path.is_relative_to(COURSE) else ROOT).parts[:1]
+    in {("engine",), ("grader",), ("blocks.py",)}
+    and "classes" not in path.parts
+    or path.name in ("__init__.py", f"{SLUG}.py")
+    and {"solutions", "exercises"} & {*path.parts}
+]
+
+
+@pytest.fixture
+def copy(tmp_path, monkeypatch) -> Path:
+    for name in ("autograder", "solutions"):
+        unwanted = shutil.ignore_patterns("__pycache__", "*.bin")
+        shutil.copytree(ROOT / name, tmp_path / name, ignore=unwanted)
+    monkeypatch.setattr(work, "PROJECT", tmp_path)
+    monkeypatch.setattr(work, "version_of", lambda slugs: work._version.__wrapped__(tuple(slugs)))
+    return tmp_path
+
+
+def test_a_change_to_whatever_decides_about_marks_is_noticed(copy):
+    assert len(DECIDES) > 30
+    before = work.version_of([SLUG])
+    for name in DECIDES:
+        text = (copy / name).read_bytes()
+        (copy / name).write_bytes(text + b"# changed\n")
+        assert work.version_of([SLUG]) != before, name
+        (copy / name).write_bytes(text)
+    assert work.version_of([SLUG]) == before
+
+
+def test_a_new_file_in_such_a_room_is_noticed_and_a_page_is_not(copy):
+    before = work.version_of([SLUG])
+    (copy / "autograder" / "engine" / "new.py").write_text("")
+    assert work.version_of([SLUG]) != before
+    (copy / "autograder" / "engine" / "new.py").unlink()
+    for name in ("publishing/plain.py", "grader/classes/report.py", "exercises/transformer.py"):
+        (copy / "autograder" / name).write_text("# changed\n")
+    assert work.version_of([SLUG]) == before
