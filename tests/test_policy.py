@@ -33,7 +33,7 @@ TAMPERING = {
     "f_locals": "import sys\ndef f(): return getattr(sys._getframe(1), 'f_locals')",
     "gc.get_objects": "from gc import get_objects as g\ng()",
     "ctypes": "import ctypes",
-    "f_back": "try: 1 / 0\nexcept Exception as e: e.__traceback__.tb_frame.f_back",
+    "f_globals": "try: 1 / 0\nexcept Exception as e: e.__traceback__.tb_frame.f_globals",
     "__globals__": "from autograder import check\ncheck.__globals__",
 }
 
