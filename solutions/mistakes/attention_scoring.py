@@ -13,13 +13,13 @@ from torch import nn
 from solutions import attention_scoring as right
 from solutions.mistakes import Bank
 
-SIMPLE_ATTENTION = Bank("simple_attention")
-SELF_SIMILARITY = Bank("self_similarity")
-SCALED_DOT_PRODUCT_ATTENTION = Bank("scaled_dot_product_attention")
-ADDITIVE_ATTENTION = Bank("AdditiveAttention")
-BILINEAR_ATTENTION = Bank("BilinearAttention")
-COSINE_SCORES = Bank("cosine_scores")
-SELF_ATTENTION = Bank("SelfAttention")
+SIMPLE_ATTENTION = Bank("simple_attention", right, globals())
+SELF_SIMILARITY = Bank("self_similarity", right, globals())
+SCALED_DOT_PRODUCT_ATTENTION = Bank("scaled_dot_product_attention", right, globals())
+ADDITIVE_ATTENTION = Bank("AdditiveAttention", right, globals())
+BILINEAR_ATTENTION = Bank("BilinearAttention", right, globals())
+COSINE_SCORES = Bank("cosine_scores", right, globals())
+SELF_ATTENTION = Bank("SelfAttention", right, globals())
 
 
 def _softmax(scores, axis=-1):

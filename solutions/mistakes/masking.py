@@ -12,12 +12,12 @@ import torch.nn.functional as F
 from solutions import masking as right
 from solutions.mistakes import Bank
 
-PADDING_MASK = Bank("padding_mask")
-CAUSAL_MASK = Bank("causal_mask")
-MASKED_SOFTMAX = Bank("masked_softmax")
-ADDITIVE_MASK = Bank("additive_mask")
-MASKED_ATTENTION = Bank("masked_attention")
-ATTEND_WITH_CACHE = Bank("attend_with_cache")
+PADDING_MASK = Bank("padding_mask", right, globals())
+CAUSAL_MASK = Bank("causal_mask", right, globals())
+MASKED_SOFTMAX = Bank("masked_softmax", right, globals())
+ADDITIVE_MASK = Bank("additive_mask", right, globals())
+MASKED_ATTENTION = Bank("masked_attention", right, globals())
+ATTEND_WITH_CACHE = Bank("attend_with_cache", right, globals())
 
 INF = float("inf")
 

@@ -14,12 +14,12 @@ from torch import nn
 from solutions import multi_head as right
 from solutions.mistakes import Bank
 
-SPLIT_HEADS = Bank("split_heads")
-MERGE_HEADS = Bank("merge_heads")
-MULTI_HEAD_NUMPY = Bank("multi_head_numpy")
-MULTI_HEAD_ATTENTION = Bank("MultiHeadAttention")
-LOAD_TORCH_WEIGHTS = Bank("load_torch_weights")
-HEAD_IMPORTANCE = Bank("head_importance")
+SPLIT_HEADS = Bank("split_heads", right, globals())
+MERGE_HEADS = Bank("merge_heads", right, globals())
+MULTI_HEAD_NUMPY = Bank("multi_head_numpy", right, globals())
+MULTI_HEAD_ATTENTION = Bank("MultiHeadAttention", right, globals())
+LOAD_TORCH_WEIGHTS = Bank("load_torch_weights", right, globals())
+HEAD_IMPORTANCE = Bank("head_importance", right, globals())
 
 
 def _check(d_model, num_heads):

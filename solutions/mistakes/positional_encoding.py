@@ -13,14 +13,14 @@ from torch import nn
 from solutions import positional_encoding as right
 from solutions.mistakes import Bank
 
-PERMUTATION_GAP = Bank("permutation_gap")
-SINUSOIDAL_ENCODING = Bank("sinusoidal_encoding")
-POSITIONAL_ENCODING = Bank("PositionalEncoding")
-SHIFT_MATRIX = Bank("shift_matrix")
-RELATIVE_POSITIONS = Bank("relative_positions")
-RELATIVE_POSITION_SCORES = Bank("relative_position_scores")
-ROTARY_EMBEDDING = Bank("rotary_embedding")
-ROTARY_ATTENTION = Bank("rotary_attention")
+PERMUTATION_GAP = Bank("permutation_gap", right, globals())
+SINUSOIDAL_ENCODING = Bank("sinusoidal_encoding", right, globals())
+POSITIONAL_ENCODING = Bank("PositionalEncoding", right, globals())
+SHIFT_MATRIX = Bank("shift_matrix", right, globals())
+RELATIVE_POSITIONS = Bank("relative_positions", right, globals())
+RELATIVE_POSITION_SCORES = Bank("relative_position_scores", right, globals())
+ROTARY_EMBEDDING = Bank("rotary_embedding", right, globals())
+ROTARY_ATTENTION = Bank("rotary_attention", right, globals())
 
 # --- permutation_gap: mistakes ------------------------------------------------------------------
 

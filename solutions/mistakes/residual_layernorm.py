@@ -13,13 +13,13 @@ from torch import nn
 from solutions import residual_layernorm as right
 from solutions.mistakes import Bank
 
-LAYER_NORM = Bank("LayerNorm")
-LAYER_NORM_BACKWARD = Bank("layer_norm_backward")
-GELU = Bank("gelu")
-FEED_FORWARD = Bank("FeedForward")
-RESIDUAL = Bank("Residual")
-DROP_PATH = Bank("DropPath")
-CHUNKED_FEED_FORWARD = Bank("chunked_feed_forward")
+LAYER_NORM = Bank("LayerNorm", right, globals())
+LAYER_NORM_BACKWARD = Bank("layer_norm_backward", right, globals())
+GELU = Bank("gelu", right, globals())
+FEED_FORWARD = Bank("FeedForward", right, globals())
+RESIDUAL = Bank("Residual", right, globals())
+DROP_PATH = Bank("DropPath", right, globals())
+CHUNKED_FEED_FORWARD = Bank("chunked_feed_forward", right, globals())
 
 # --- LayerNorm: mistakes ------------------------------------------------------------------------
 

@@ -14,15 +14,15 @@ from autograder import blocks
 from solutions import transformer as right
 from solutions.mistakes import Bank
 
-ENCODER_LAYER = Bank("EncoderLayer")
-DECODER_LAYER = Bank("DecoderLayer")
-TOKEN_EMBEDDING = Bank("TokenEmbedding")
-TRANSFORMER = Bank("Transformer")
-SHIFT_RIGHT = Bank("shift_right")
-LABEL_SMOOTHED_CROSS_ENTROPY = Bank("label_smoothed_cross_entropy")
-NOAM_RATE = Bank("noam_rate")
-GREEDY_DECODE = Bank("greedy_decode")
-BEAM_SEARCH = Bank("beam_search")
+ENCODER_LAYER = Bank("EncoderLayer", right, globals())
+DECODER_LAYER = Bank("DecoderLayer", right, globals())
+TOKEN_EMBEDDING = Bank("TokenEmbedding", right, globals())
+TRANSFORMER = Bank("Transformer", right, globals())
+SHIFT_RIGHT = Bank("shift_right", right, globals())
+LABEL_SMOOTHED_CROSS_ENTROPY = Bank("label_smoothed_cross_entropy", right, globals())
+NOAM_RATE = Bank("noam_rate", right, globals())
+GREEDY_DECODE = Bank("greedy_decode", right, globals())
+BEAM_SEARCH = Bank("beam_search", right, globals())
 
 # --- layers in small parts, each of which a mistake can replace ----------------------------------
 
