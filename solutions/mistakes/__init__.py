@@ -84,7 +84,7 @@ class Bank:
         make = partial(build, what, name, cause, source, changed, scope)
         self._add(self.mistakes, name, make, cause)
 
-    def changes(self, text: str, of: Callable[..., Any] | None = None) -> None:
+    def changes(self, text: str) -> None:
         """Add the wrong answers that a text declares, each as a `change`.
 
         An entry is a name, its changes and, indented, its cause:
@@ -99,9 +99,13 @@ class Bank:
             + new
             + code          without `-` above it: at the beginning of the function or `forward`
             > code          at its end, where what it returns is called `result`
+
+        `name of other` changes another answer than the reference: what is called so where `names`
+        come from.
         """
-        for name, edits, before, after, cause in entries(text, self.exercise):
-            self.change(name, cause, *edits, before=before, after=after, of=of)
+        for e in entries(text, self.exercise):
+            of = None if e.of is None else self.names[e.of]
+            self.change(e.name, e.cause, *e.edits, before=e.before, after=e.after, of=of)
 
     def _add(
         self, shelf: Answers, name: str, make: Callable[[], Callable[..., Any]], cause: str = "-"

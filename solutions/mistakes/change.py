@@ -10,7 +10,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-ENTRY = re.compile(r"(\w+)(?:: (.+))?")
+ENTRY = re.compile(r"(\w+)(?: of (\w+))?(?:: (.+))?")
 TIMES = re.compile(r"(.*?)(?: ×(\d+))?", re.DOTALL)
 MARKS = ("    ~ ", "    - ", "    + ", "    > ")
 
@@ -208,8 +208,19 @@ def _renamed(source: str, name: str) -> str:
 # --- the text that declares them ----------------------------------------------------------------
 
 
-def entries(text: str, exercise: str) -> Iterator[tuple[str, list[Edit], str, str, str]]:
-    """What a text declares: name, edits, code before and after, cause. Raises `ValueError`."""
+class Entry(NamedTuple):
+    """What a text declares of one mistake."""
+
+    name: str
+    of: str | None
+    cause: str
+    edits: Sequence[Edit]
+    before: str
+    after: str
+
+
+def entries(text: str, exercise: str) -> Iterator[Entry]:
+    """The mistakes that a text declares. Raises `ValueError` for one that cannot be read."""
     for part in re.split(r"^(?=\S)", text, flags=re.MULTILINE):
         if not part.strip():
             continue
@@ -217,11 +228,11 @@ def entries(text: str, exercise: str) -> Iterator[tuple[str, list[Edit], str, st
         found = ENTRY.fullmatch(head.rstrip())
         if found is None:
             raise ValueError(f"{exercise}: an entry begins with a name, not with {head!r}")
-        what = f"{exercise}, {found[1]}"
-        marked = found[2].split(" ; ") if found[2] else []
+        name, of, inline = found.groups()
+        marked = inline.split(" ; ") if inline else []
         marked += [line[4:] for line in lines if line.startswith(MARKS)]
         cause = " ".join(line.strip() for line in lines if not line.startswith(MARKS))
-        yield found[1], *_changes(marked, what), cause.strip()
+        yield Entry(name, of, cause.strip(), *_changes(marked, f"{exercise}, {name}"))
 
 
 def _changes(marked: Sequence[str], what: str) -> tuple[list[Edit], str, str]:
