@@ -8,12 +8,11 @@ Most mistakes are the reference with one thing changed, and are declared as that
 """
 
 from collections.abc import Callable, Iterator, Mapping
-from functools import partial
 from importlib import import_module
 from types import ModuleType
 from typing import Any, TypeVar
 
-from solutions.mistakes.change import Edit, build, edited, entries, plain_source
+from solutions.mistakes.change import Change, Edit, build, edited, entries, plain_source
 
 Answer = TypeVar("Answer", bound=Callable[..., Any])
 
@@ -79,9 +78,17 @@ class Bank:
         """
         what = f"{self.exercise}, {name}"
         source = plain_source(getattr(self.references, self.exercise) if of is None else of)
-        changed = edited(source, edits, before, after, what)
-        scope = self.names, vars(self.references)
-        make = partial(build, what, name, cause, source, changed, scope)
+        changed = edited(source, edits, what)
+        if changed == source and not before and not after:
+            raise ValueError(f"{what}: nothing is changed")
+
+        def make() -> Callable[..., Any]:
+            names = {**self.names, **vars(self.references)}
+            change = Change(edits, before, after)
+            answer = build(what, name, source, changed, change, names)
+            answer.__doc__ = cause
+            return answer
+
         self._add(self.mistakes, name, make, cause)
 
     def changes(self, text: str) -> None:
@@ -103,9 +110,10 @@ class Bank:
         `name of other` changes another answer than the reference: what is called so where `names`
         come from.
         """
-        for e in entries(text, self.exercise):
-            of = None if e.of is None else self.names[e.of]
-            self.change(e.name, e.cause, *e.edits, before=e.before, after=e.after, of=of)
+        for name, other, cause, change in entries(text, self.exercise):
+            of = None if other is None else self.names[other]
+            before, after = change.before, change.after
+            self.change(name, cause, *change.edits, before=before, after=after, of=of)
 
     def _add(
         self, shelf: Answers, name: str, make: Callable[[], Callable[..., Any]], cause: str = "-"

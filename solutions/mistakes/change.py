@@ -1,17 +1,17 @@
-"""Makes a wrong answer from a right one, by replacing some of its text."""
+"""Makes a wrong answer out of a right one, by changing its text."""
 
 import ast
-import io
+import itertools
 import linecache
 import re
-import tokenize
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
-from pathlib import Path
+from types import CodeType
 from typing import Any, NamedTuple
 
 ENTRY = re.compile(r"(\w+)(?: of (\w+))?(?:: (.+))?")
 TIMES = re.compile(r"(.*?)(?: ×(\d+))?", re.DOTALL)
+COMMENT = re.compile(r"(^| ) *#.*")
 MARKS = ("    ~ ", "    - ", "    + ", "    > ")
 
 
@@ -26,142 +26,157 @@ class Edit(NamedTuple):
     count: int = 1
 
 
-# --- the text that is changed -------------------------------------------------------------------
+class Change(NamedTuple):
+    """Edits, code at the beginning of a function, and code at its end, which sees its `result`.
+
+    For a class, that function is `forward`.
+    """
+
+    edits: Sequence[Edit] = ()
+    before: str = ""
+    after: str = ""
+
+
+# --- the text to change -------------------------------------------------------------------------
 
 
 @cache
 def plain_source(answer: Callable[..., Any]) -> str:
     """The code of a function or class without docstrings, comments, annotations and empty lines.
 
-    Each signature stands on one line. Raises `ValueError` where there is no source.
+    Each signature stands on one line. Raises `ValueError` for what is not defined at the top of a
+    file, or has no code of its own.
     """
-    made = getattr(answer, "changed_source", None)
-    if made is not None:
-        return made
-    if isinstance(answer, type):
-        methods = [m for m in vars(answer).values() if hasattr(m, "__code__")]
-    else:
-        methods = [answer]
-    if not methods:
-        raise ValueError(f"{answer.__name__} has no code of its own to change")
-    code = methods[0].__code__
-    for node, source in _definitions(code.co_filename):
-        first = min(d.lineno for d in [node, *node.decorator_list])
-        if first <= code.co_firstlineno <= node.end_lineno:
-            return source
-    raise ValueError(f"{answer.__name__} is not defined at the top of {code.co_filename}")
+    if hasattr(answer, "changed_source"):
+        return answer.changed_source
+    methods = vars(answer).values() if isinstance(answer, type) else [answer]
+    codes = [method.__code__ for method in methods if hasattr(method, "__code__")]
+    if not codes or answer.__qualname__ != answer.__name__:
+        raise ValueError(f"{answer.__qualname__} is no function or class with code to change")
+    lines = linecache.getlines(codes[0].co_filename)
+    start = codes[0].co_firstlineno - 1  # a decorator's line, or that of the first method
+    head, step = ("class ", -1) if isinstance(answer, type) else ("def ", 1)
+    while not lines[start].startswith(head):
+        start += step
+    rest = itertools.takewhile(lambda line: line[0] in " )]}\n", lines[start + 1 :])
+    return _plain([lines[start], *rest])
 
 
-@cache
-def _definitions(path: str) -> list[tuple[ast.FunctionDef | ast.ClassDef, str]]:
-    text = Path(path).read_text(encoding="utf-8")
-    tree, lines = ast.parse(text), text.split("\n")
-    comments = {
-        token.start[0]: token.start[1]
-        for token in tokenize.generate_tokens(io.StringIO(text).readline)
-        if token.type == tokenize.COMMENT
-    }
-    return [
-        (node, _plain(node, lines, comments))
-        for node in tree.body
-        if isinstance(node, ast.FunctionDef | ast.ClassDef)
-    ]
-
-
-def _plain(node: ast.AST, lines: Sequence[str], comments: Mapping[int, int]) -> str:
-    kept = {
-        number: lines[number - 1][: comments.get(number)].rstrip()
-        for number in range(node.lineno, node.end_lineno + 1)
-    }
-    for inner in ast.walk(node):
-        if not isinstance(inner, ast.FunctionDef | ast.ClassDef):
+def _plain(lines: Sequence[str]) -> str:
+    kept = {number: line.rstrip() for number, line in enumerate(lines, 1)}
+    for node in ast.walk(ast.parse("".join(lines))):
+        if not isinstance(node, ast.FunctionDef | ast.ClassDef):
             continue
-        if isinstance(inner, ast.FunctionDef):
-            header = range(inner.lineno, inner.body[0].lineno)
-            kept |= dict.fromkeys(header, "")
-            kept[inner.lineno] = " " * inner.col_offset + _signature(inner)
-        if ast.get_docstring(inner, clean=False) is not None:
-            doc = inner.body[0]
-            kept |= dict.fromkeys(range(doc.lineno, doc.end_lineno + 1), "")
-    return "".join(f"{line}\n" for line in kept.values() if line.strip())
+        if isinstance(node, ast.FunctionDef):
+            kept |= dict.fromkeys(range(node.lineno, node.body[0].lineno), "")
+            kept[node.lineno] = " " * node.col_offset + _signature(node, lines)
+        if ast.get_docstring(node, clean=False) is not None:
+            kept |= dict.fromkeys(range(node.body[0].lineno, node.body[0].end_lineno + 1), "")
+    code = (COMMENT.sub("", line) for line in kept.values())
+    return "".join(f"{line}\n" for line in code if line)
 
 
-def _signature(function: ast.FunctionDef) -> str:
+def _signature(function: ast.FunctionDef, lines: Sequence[str]) -> str:
     arguments = function.args
     every = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]
     for argument in [*every, arguments.vararg, arguments.kwarg]:
         if argument is not None:
             argument.annotation = None
+    arguments.defaults = [  # as they are written: 1e-5, and not 1e-05
+        ast.Name(lines[d.lineno - 1][d.col_offset : d.end_col_offset]) for d in arguments.defaults
+    ]
     return f"def {function.name}({ast.unparse(arguments)}):"
 
 
 # --- the changes --------------------------------------------------------------------------------
 
 
-def edited(source: str, edits: Sequence[Edit], before: str, after: str, what: str) -> str:
-    """The changed source. Raises `ValueError` where a text does not occur as often as it should."""
-    changed = source
+def edited(source: str, edits: Sequence[Edit], what: str) -> str:
+    """The text after some edits, one by one.
+
+    Raises `ValueError` where a text does not occur as often as it should.
+    """
     for edit in edits:
-        changed = _replaced(changed, edit, what)
-    if after:
-        changed = _ending(changed, after, what)
-    if before:
-        changed = _beginning(changed, before, what)
-    if changed == source:
-        raise ValueError(f"{what}: nothing is changed")
-    return changed
-
-
-def _replaced(source: str, edit: Edit, what: str) -> str:
-    first, *more = edit.old.split("\n")
-    places = []
-    for match in re.finditer(re.escape(first), source):
-        indent = _indent(source, match.start())
-        whole = "\n".join([first, *(indent + line for line in more)])
-        if source.startswith(whole, match.start()):
-            places.append((match.start(), match.start() + len(whole), indent))
-    if len(places) != edit.count:
-        raise ValueError(
-            f"{what}: this text occurs {len(places)} times, not {edit.count}:\n{edit.old}\n"
-            f"The text to change is\n{source}"
-        )
-    for start, end, indent in reversed(places):
-        source = source[:start] + edit.new.replace("\n", "\n" + indent) + source[end:]
+        places = [*_places(source, edit.old)]
+        if len(places) != edit.count:
+            raise ValueError(
+                f"{what}: this text occurs {len(places)} times, not {edit.count}:\n{edit.old}\n"
+                f"The text to change is\n{source}"
+            )
+        for start, end, indent in reversed(places):
+            source = source[:start] + edit.new.replace("\n", "\n" + indent) + source[end:]
     return source
 
 
-def _indent(source: str, place: int) -> str:
-    line = source[source.rfind("\n", 0, place) + 1 :]
-    return line[: len(line) - len(line.lstrip(" "))]
+def _places(source: str, text: str) -> Iterator[tuple[int, int, str]]:
+    """Where a text begins and ends, and how far the line is indented in which it begins."""
+    first, *more = text.split("\n")
+    start = source.find(first)
+    while start >= 0 and first:
+        line = source[source.rfind("\n", 0, start) + 1 :]
+        indent = line[: len(line) - len(line.lstrip(" "))]
+        whole = "\n".join([first, *(indent + line for line in more)])
+        if source.startswith(whole, start):
+            yield start, start + len(whole), indent
+        start = source.find(first, start + len(first))
 
 
-def _beginning(source: str, code: str, what: str) -> str:
+def build(
+    what: str, name: str, source: str, changed: str, change: Change, names: Mapping[str, Any]
+) -> Callable[..., Any]:
+    """The function or class called `name` that edited source defines, with `change` around it.
+
+    Raises `ValueError` for source that is no Python, or the same code as before.
+    """
+    if change.after:
+        changed = _with_ending(changed, change.after, what)
+    if change.before:
+        changed = _with_beginning(changed, change.before, what)
+    changed = re.sub(r"^(def|class) \w+", rf"\1 {name}", changed, count=1)
+    file = f"<{what}>"
+    code = _compiled(changed, file, what)
+    before = re.sub(r"^(def|class) \w+", rf"\1 {name}", source, count=1)
+    if _does_the_same(code, _compiled(before, file, what)):
+        raise ValueError(f"{what}: the changed code does the same as before:\n{changed}")
+    linecache.cache[file] = (len(changed), None, changed.splitlines(True), file)  # for tracebacks
+    names = dict(names)
+    exec(code, names)
+    answer = names[name]
+    answer.changed_source = changed
+    return answer
+
+
+def _with_beginning(source: str, code: str, what: str) -> str:
     lines = source.splitlines(True)
-    body = _called(source, what).body[0]
-    indent = " " * body.col_offset
-    lines.insert(body.lineno - 1, "".join(f"{indent}{line}\n" for line in code.split("\n")))
+    function = _called(source, what)
+    indent = " " * function.body[0].col_offset
+    lines[function.lineno] = _indented(code, indent) + lines[function.lineno]
     return "".join(lines)
 
 
-def _ending(source: str, code: str, what: str) -> str:
-    lines = source.split("\n")
+def _with_ending(source: str, code: str, what: str) -> str:
+    lines = source.splitlines(True)
     for node in reversed([*_returns(_called(source, what))]):
-        indent = " " * node.col_offset
-        rest = [f"{indent}{line}" for line in (*code.split("\n"), "return result")]
-        first = node.lineno - 1
-        lines[first] = lines[first].replace("return", "result =", 1)
-        lines[node.end_lineno : node.end_lineno] = rest
-    return "\n".join(lines)
+        rest = _indented(f"{code}\nreturn result", " " * node.col_offset)
+        lines[node.lineno - 1] = lines[node.lineno - 1].replace("return", "result =", 1)
+        lines[node.end_lineno - 1] += rest
+    return "".join(lines)
+
+
+def _indented(code: str, indent: str) -> str:
+    return "".join(f"{indent}{line}\n" for line in code.split("\n"))
 
 
 def _called(source: str, what: str) -> ast.FunctionDef:
-    """The function, or the class's `forward`."""
-    defined = _parsed(source, what).body[0]
+    """The function that source defines, or its class's `forward`."""
+    try:
+        defined = ast.parse(source).body[0]
+    except SyntaxError as error:
+        raise _no_python(error, source, what) from None
     inside = defined.body if isinstance(defined, ast.ClassDef) else [defined]
-    functions = [node for node in inside if isinstance(node, ast.FunctionDef)]
-    for function in functions:
-        if function.name == "forward" or function is defined:
-            return function
+    for node in inside:
+        if isinstance(node, ast.FunctionDef) and (node is defined or node.name == "forward"):
+            return node
     raise ValueError(f"{what}: there is no forward in\n{source}")
 
 
@@ -170,53 +185,45 @@ def _returns(node: ast.AST) -> Iterator[ast.Return]:
     for child in ast.iter_child_nodes(node):
         if isinstance(child, ast.Return):
             yield child
-        elif not isinstance(child, ast.FunctionDef | ast.Lambda):
+        elif not isinstance(child, ast.FunctionDef):
             yield from _returns(child)
 
 
-def _parsed(source: str, what: str) -> ast.Module:
+def _compiled(source: str, file: str, what: str) -> CodeType:
     try:
-        return ast.parse(source)
+        return compile(source, file, "exec", dont_inherit=True)
     except SyntaxError as error:
-        raise ValueError(f"{what}: {error.msg}, line {error.lineno} of\n{source}") from None
+        raise _no_python(error, source, what) from None
 
 
-def build(
-    what: str, name: str, cause: str, source: str, changed: str, scope: Sequence[Mapping[str, Any]]
-) -> Callable[..., Any]:
-    """The function or class that changed source defines, called `name`, with `cause` to tell.
-
-    Raises `ValueError` for source that is no Python, or the same code as before.
-    """
-    changed = _renamed(changed, name)
-    tree = _parsed(changed, what)
-    if ast.dump(tree) == ast.dump(_parsed(_renamed(source, name), what)):
-        raise ValueError(f"{what}: the changed code is the same as before")
-    file = f"<{what}>"  # tracebacks and `inspect` find its lines
-    linecache.cache[file] = (len(changed), None, changed.splitlines(True), file)
-    names = {key: value for part in scope for key, value in part.items()}
-    exec(compile(tree, file, "exec"), names)
-    answer = names[name]
-    answer.__doc__, answer.changed_source = cause, changed
-    return answer
+def _no_python(error: SyntaxError, source: str, what: str) -> ValueError:
+    return ValueError(f"{what}: {error.msg}, line {error.lineno} of\n{source}")
 
 
-def _renamed(source: str, name: str) -> str:
-    return re.sub(r"^(def|class) \w+", rf"\1 {name}", source, count=1, flags=re.MULTILINE)
+def _does_the_same(one: Any, other: Any) -> bool:
+    """Whether two constants are equal, or two code objects but for where they were written."""
+    if not isinstance(one, CodeType) or not isinstance(other, CodeType):
+        return type(one) is type(other) and repr(one) == repr(other)
+    return (
+        one.co_code == other.co_code
+        and one.co_names == other.co_names
+        and one.co_varnames == other.co_varnames
+        and one.co_freevars == other.co_freevars
+        and len(one.co_consts) == len(other.co_consts)
+        and all(map(_does_the_same, one.co_consts, other.co_consts))
+    )
 
 
 # --- the text that declares them ----------------------------------------------------------------
 
 
 class Entry(NamedTuple):
-    """What a text declares of one mistake."""
+    """What a text declares of one mistake; `of` is the name of what is changed, if said."""
 
     name: str
     of: str | None
     cause: str
-    edits: Sequence[Edit]
-    before: str
-    after: str
+    change: Change
 
 
 def entries(text: str, exercise: str) -> Iterator[Entry]:
@@ -232,11 +239,10 @@ def entries(text: str, exercise: str) -> Iterator[Entry]:
         marked = inline.split(" ; ") if inline else []
         marked += [line[4:] for line in lines if line.startswith(MARKS)]
         cause = " ".join(line.strip() for line in lines if not line.startswith(MARKS))
-        yield Entry(name, of, cause.strip(), *_changes(marked, f"{exercise}, {name}"))
+        yield Entry(name, of, cause.strip(), _change(marked, f"{exercise}, {name}"))
 
 
-def _changes(marked: Sequence[str], what: str) -> tuple[list[Edit], str, str]:
-    """The edits, the code before and the code after that marked lines declare."""
+def _change(marked: Sequence[str], what: str) -> Change:
     hunks: list[tuple[list[str], list[str]]] = []
     before: list[str] = []
     after: list[str] = []
@@ -256,7 +262,7 @@ def _changes(marked: Sequence[str], what: str) -> tuple[list[Edit], str, str]:
                 raise ValueError(f"{what}: {line!r} is no change")
             new, times = TIMES.fullmatch(new).groups()
             hunks.append(([f"{old} ×{times}" if times else old], [new]))
-    return [_edit(*hunk) for hunk in hunks], "\n".join(before), "\n".join(after)
+    return Change([_edit(*hunk) for hunk in hunks], "\n".join(before), "\n".join(after))
 
 
 def _edit(old: Sequence[str], new: Sequence[str]) -> Edit:

@@ -8,7 +8,7 @@ import torch
 from torch import nn
 
 from solutions import kernel_regression as right
-from solutions.mistakes import Bank
+from solutions.mistakes import Bank, Edit
 
 SOFTMAX = Bank("softmax", right, globals())
 GAUSSIAN_SCORES = Bank("gaussian_scores", right, globals())
@@ -37,100 +37,56 @@ def _finite_max(scores, axis):
 # --- softmax: mistakes --------------------------------------------------------------------------
 
 
+# As students write them: with more and less care for large scores and for empty rows.
+_GUARD = Edit("largest = np.where(np.isneginf(largest), 0, largest)", "")
+_UNGUARDED = Edit("np.where(total == 0, 1, total)", "total")
+_CARELESS = {
+    "": ("", ()),
+    "_and_empty_row_gives_nan": (
+        " A row of nothing but −inf gives NaN, besides.",
+        (_GUARD, _UNGUARDED),
+    ),
+    "_and_max_of_everything_subtracted": (
+        " And the score subtracted from a row is the largest of all, not its own largest.",
+        (Edit("max(axis=axis, keepdims=True)", "max()"), _GUARD, _UNGUARDED),
+    ),
+    "_and_max_not_subtracted": (
+        " Nor is the largest score subtracted first, so that large scores give NaN.",
+        (Edit("scores - largest", "scores"), _UNGUARDED),
+    ),
+}
+for _name, _total, _cause in (
+    (
+        "normalised_over_queries",
+        "sum(axis=0, keepdims=True)",
+        "The sum runs down the columns, so each column sums to 1 and the rows do not. Each query "
+        "(a row) has to spread a total of 1 over its keys, along `axis`, which is the last unless "
+        "said.",
+    ),
+    (
+        "normalised_over_everything",
+        "sum(keepdims=True)",
+        "All the weights of the array together sum to 1, instead of those along `axis`: the more "
+        "rows there are, the smaller each weight gets.",
+    ),
+    (
+        "keepdims_forgotten",
+        "sum(axis=axis)",
+        "The sum loses the axis it runs over, so it no longer lines up with the rows: broadcasting "
+        "divides each column by a row's sum, or fails where the sizes differ.",
+    ),
+    (
+        "not_normalised",
+        "dtype.type(1)",
+        "The exponentials are returned without being divided by their sum: the weights of a row do "
+        "not sum to 1.",
+    ),
+):
+    for _suffix, (_more, _edits) in _CARELESS.items():
+        _sum = Edit("sum(axis=axis, keepdims=True)", _total)
+        SOFTMAX.change(_name + _suffix, _cause + _more, *_edits, _sum)
+
 SOFTMAX.changes("""
-normalised_over_queries: weights.sum(axis=axis → weights.sum(axis=0
-    The sum runs down the columns, so each column sums to 1 and the rows do not. Each query (a row)
-    has to spread a total of 1 over its keys, along `axis`, which is the last unless said.
-normalised_over_queries_and_empty_row_gives_nan
-    - largest = np.where(np.isneginf(largest), 0, largest)
-    ~ weights.sum(axis=axis → weights.sum(axis=0
-    ~ np.where(total == 0, 1, total) → total
-    The sum runs down the columns, so each column sums to 1 and the rows do not. Each query (a row)
-    has to spread a total of 1 over its keys, along `axis`, which is the last unless said. A row of
-    nothing but −inf gives NaN, besides.
-normalised_over_queries_and_max_of_everything_subtracted
-    ~ scores.max(axis=axis, keepdims=True) → scores.max()
-    - largest = np.where(np.isneginf(largest), 0, largest)
-    ~ weights.sum(axis=axis → weights.sum(axis=0
-    ~ np.where(total == 0, 1, total) → total
-    The sum runs down the columns, so each column sums to 1 and the rows do not. Each query (a row)
-    has to spread a total of 1 over its keys, along `axis`, which is the last unless said. And the
-    score subtracted from a row is the largest of all, not its own largest.
-normalised_over_queries_and_max_not_subtracted
-    ~ scores - largest → scores
-    ~ weights.sum(axis=axis → weights.sum(axis=0
-    ~ np.where(total == 0, 1, total) → total
-    The sum runs down the columns, so each column sums to 1 and the rows do not. Each query (a row)
-    has to spread a total of 1 over its keys, along `axis`, which is the last unless said. Nor is
-    the largest score subtracted first, so that large scores give NaN.
-normalised_over_everything: weights.sum(axis=axis, → weights.sum(
-    All the weights of the array together sum to 1, instead of those along `axis`: the more rows
-    there are, the smaller each weight gets.
-normalised_over_everything_and_empty_row_gives_nan
-    - largest = np.where(np.isneginf(largest), 0, largest)
-    ~ weights.sum(axis=axis, → weights.sum(
-    ~ np.where(total == 0, 1, total) → total
-    All the weights of the array together sum to 1, instead of those along `axis`: the more rows
-    there are, the smaller each weight gets. A row of nothing but −inf gives NaN, besides.
-normalised_over_everything_and_max_of_everything_subtracted
-    ~ scores.max(axis=axis, keepdims=True) → scores.max()
-    - largest = np.where(np.isneginf(largest), 0, largest)
-    ~ weights.sum(axis=axis, → weights.sum(
-    ~ np.where(total == 0, 1, total) → total
-    All the weights of the array together sum to 1, instead of those along `axis`: the more rows
-    there are, the smaller each weight gets. And the score subtracted from a row is the largest of
-    all, not its own largest.
-normalised_over_everything_and_max_not_subtracted
-    ~ scores - largest → scores
-    ~ weights.sum(axis=axis, → weights.sum(
-    ~ np.where(total == 0, 1, total) → total
-    All the weights of the array together sum to 1, instead of those along `axis`: the more rows
-    there are, the smaller each weight gets. Nor is the largest score subtracted first, so that
-    large scores give NaN.
-keepdims_forgotten: weights.sum(axis=axis, keepdims=True) → weights.sum(axis=axis)
-    The sum loses the axis it runs over, so it no longer lines up with the rows: broadcasting
-    divides each column by a row's sum, or fails where the sizes differ.
-keepdims_forgotten_and_empty_row_gives_nan
-    - largest = np.where(np.isneginf(largest), 0, largest)
-    ~ weights.sum(axis=axis, keepdims=True) → weights.sum(axis=axis)
-    ~ np.where(total == 0, 1, total) → total
-    The sum loses the axis it runs over, so it no longer lines up with the rows: broadcasting
-    divides each column by a row's sum, or fails where the sizes differ. A row of nothing but −inf
-    gives NaN, besides.
-keepdims_forgotten_and_max_of_everything_subtracted
-    ~ scores.max(axis=axis, keepdims=True) → scores.max()
-    - largest = np.where(np.isneginf(largest), 0, largest)
-    ~ weights.sum(axis=axis, keepdims=True) → weights.sum(axis=axis)
-    ~ np.where(total == 0, 1, total) → total
-    The sum loses the axis it runs over, so it no longer lines up with the rows: broadcasting
-    divides each column by a row's sum, or fails where the sizes differ. And the score subtracted
-    from a row is the largest of all, not its own largest.
-keepdims_forgotten_and_max_not_subtracted
-    ~ scores - largest → scores
-    ~ weights.sum(axis=axis, keepdims=True) → weights.sum(axis=axis)
-    ~ np.where(total == 0, 1, total) → total
-    The sum loses the axis it runs over, so it no longer lines up with the rows: broadcasting
-    divides each column by a row's sum, or fails where the sizes differ. Nor is the largest score
-    subtracted first, so that large scores give NaN.
-not_normalised: weights / np.where(total == 0, 1, total) → weights
-    The exponentials are returned without being divided by their sum: the weights of a row do not
-    sum to 1.
-not_normalised_and_empty_row_gives_nan
-    - largest = np.where(np.isneginf(largest), 0, largest)
-    ~ weights / np.where(total == 0, 1, total) → weights
-    The exponentials are returned without being divided by their sum: the weights of a row do not
-    sum to 1. A row of nothing but −inf gives NaN, besides.
-not_normalised_and_max_of_everything_subtracted
-    ~ scores.max(axis=axis, keepdims=True) → scores.max()
-    - largest = np.where(np.isneginf(largest), 0, largest)
-    ~ weights / np.where(total == 0, 1, total) → weights
-    The exponentials are returned without being divided by their sum: the weights of a row do not
-    sum to 1. And the score subtracted from a row is the largest of all, not its own largest.
-not_normalised_and_max_not_subtracted
-    ~ scores - largest → scores
-    ~ weights / np.where(total == 0, 1, total) → weights
-    The exponentials are returned without being divided by their sum: the weights of a row do not
-    sum to 1. Nor is the largest score subtracted first, so that large scores give NaN.
 axis_ignored: axis=axis → axis=-1 ×2
     The argument `axis` is not used: whatever it says, the sum runs over the last axis.
 exp_forgotten: np.exp(scores - largest) → scores ; np.where(total == 0, 1, total) → total
@@ -251,7 +207,6 @@ def along_the_first_axis(scores, axis=-1):
 
 # --- gaussian_scores: mistakes ------------------------------------------------------------------
 
-
 GAUSSIAN_SCORES.changes("""
 one_key_per_query: query[:, None] - key[None, :] → query - key
     The i-th query is paired with the i-th key only: (n,) − (n,) is (n,), and queries and keys of
@@ -341,7 +296,6 @@ def repeated_and_tiled(query, key, w=1.0):
 
 
 # --- nadaraya_watson: mistakes ------------------------------------------------------------------
-
 
 NADARAYA_WATSON.changes("""
 normalised_over_queries: axis=-1 → axis=0
@@ -635,7 +589,6 @@ def by_torch(query, key, kernel, w=1.0):
 
 # --- attention_pool: mistakes -------------------------------------------------------------------
 
-
 ATTENTION_POOL.changes("""
 normalised_over_queries: axis=-1 → axis=0
     The softmax runs over the queries: each column of the weights sums to 1 instead of each row.
@@ -741,7 +694,6 @@ def one_query_at_a_time(query, key, value, score):
 
 
 # --- leave_one_out_mse: mistakes ----------------------------------------------------------------
-
 
 LEAVE_ONE_OUT.changes("""
 own_point_kept: - np.fill_diagonal(scores, -np.inf)
@@ -849,7 +801,6 @@ def in_plain_python(x, y, w):
 
 
 # --- KernelRegression: mistakes -----------------------------------------------------------------
-
 
 KERNEL_REGRESSION.changes("""
 normalised_over_queries: dim=-1 → dim=0 ×2

@@ -23,7 +23,6 @@ INF = float("inf")
 
 # --- padding_mask: mistakes ---------------------------------------------------------------------
 
-
 PADDING_MASK.changes("""
 polarity_inverted: position < lengths → position >= lengths
     True and False are exchanged: the mask is True on the padding. In this book, as in torch's
@@ -180,7 +179,6 @@ def by_padding_ones(lengths, max_len=None):
 
 # --- causal_mask: mistakes ----------------------------------------------------------------------
 
-
 CAUSAL_MASK.changes("""
 polarity_inverted: everything.tril → ~everything.tril
     True and False are exchanged: the mask is True on the future. In this book True means may
@@ -231,7 +229,6 @@ axes_for_heads_added: > result = result[None, None]
 
 
 # --- causal_mask: right -------------------------------------------------------------------------
-
 
 CAUSAL_MASK.changes("""
 top_left_aligned_and_polarity_inverted: everything.tril(diagonal=n_k - n_q) → ~everything.tril()
@@ -948,8 +945,8 @@ def _grown(cache, k, v):
     return torch.cat([cache[0], k], 2), torch.cat([cache[1], v], 2)
 
 
-def _attended(attention, q, k, v, mask, scale=1.0):
-    return attention.W_o(_merged(right.masked_attention(q * scale, k, v, mask)[0]))
+def _attended(attention, q, k, v, mask):
+    return attention.W_o(_merged(right.masked_attention(q, k, v, mask)[0]))
 
 
 def _tril(rows, columns, diagonal):

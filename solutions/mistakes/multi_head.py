@@ -28,7 +28,6 @@ def _check(d_model, num_heads):
 
 # --- split_heads: mistakes ----------------------------------------------------------------------
 
-
 SPLIT_HEADS.changes("""
 split_by_view: *x.shape[:-1], num_heads → len(x), num_heads, x.shape[1] ; x.transpose(-3, -2) → x
     The array is cut straight to (B, H, n, d_k). The shape is right and the contents are not: each
@@ -133,7 +132,6 @@ def split_by_index(x, num_heads):
 
 # --- merge_heads: mistakes ----------------------------------------------------------------------
 
-
 MERGE_HEADS.changes("""
 merge_without_transpose: x.transpose(-3, -2).reshape → x.reshape
     The heads are joined without exchanging the axes first. The shape (B, n, H·d_k) is right, but
@@ -216,15 +214,6 @@ def _softmax(scores, axis=-1):
     return weights / weights.sum(axis=axis, keepdims=True)
 
 
-def _numpy_heads(
-    query, key, value, num_heads, scale=None, cut=_cut, joined=_joined, weigh=_softmax
-):
-    """Multi-head attention in NumPy with a part to be exchanged."""
-    scale = scale or math.sqrt(query.shape[-1] // num_heads)
-    q, k, v = (cut(x, num_heads) for x in (query, key, value))
-    return joined(weigh(q @ k.swapaxes(1, 2) / scale) @ v)
-
-
 MULTI_HEAD_NUMPY.changes("""
 numpy_split_by_view
     ~ x.reshape(-1, num_heads, d_k).swapaxes(0, 1) → x.reshape(num_heads, -1, d_k)
@@ -303,8 +292,8 @@ def numpy_einsum(query, key, value, num_heads):
 
 @MULTI_HEAD_NUMPY.right
 def numpy_wide_inside(query, key, value, num_heads):
-    wide = [x.astype(np.float64) for x in (query, key, value)]
-    out = _numpy_heads(wide[0] / math.sqrt(query.shape[-1] // num_heads), *wide[1:], num_heads, 1.0)
+    q, k, v = (_cut(x.astype(np.float64), num_heads) for x in (query, key, value))
+    out = _joined(_softmax(q / math.sqrt(q.shape[-1]) @ k.swapaxes(1, 2)) @ v)
     return out.astype(query.dtype) if query.dtype.kind == "f" else out
 
 
@@ -328,44 +317,6 @@ def numpy_filled_slices(query, key, value, num_heads):
 
 
 # --- MultiHeadAttention: mistakes ---------------------------------------------------------------
-
-
-class _Attention(nn.Module):
-    """Multi-head attention in small parts, each of which a mistake can replace."""
-
-    def __init__(self, d_model, num_heads, dropout=0.0, bias=True):
-        super().__init__()
-        _check(d_model, num_heads)
-        self.num_heads = num_heads
-        self.W_q, self.W_k, self.W_v, self.W_o = (nn.Linear(d_model, d_model, bias) for _ in "qkvo")
-        self.drop = nn.Dropout(dropout)
-
-    def split(self, x):
-        return x.unflatten(-1, (self.num_heads, -1)).transpose(1, 2)
-
-    def merge(self, x):
-        return x.transpose(1, 2).flatten(2)
-
-    def project(self, query, key, value):
-        return self.W_q(query), self.W_k(key), self.W_v(value)
-
-    def scale(self, q):
-        return q.shape[-1] ** 0.5
-
-    def weigh(self, scores):
-        return scores.softmax(-1)
-
-    def apply_mask(self, weights, head_mask):
-        return weights if head_mask is None else weights * head_mask.reshape(-1, 1, 1)
-
-    def finish(self, heads):
-        return self.W_o(self.merge(heads))
-
-    def forward(self, query, key, value, head_mask=None):
-        q, k, v = (self.split(x) for x in self.project(query, key, value))
-        weights = self.weigh(q @ k.mT / self.scale(q))
-        return self.finish(self.apply_mask(self.drop(weights), head_mask) @ v), weights
-
 
 MULTI_HEAD_ATTENTION.changes("""
 mha_split_by_view: split_heads( → SPLIT_HEADS.mistakes["split_by_view"]( ×3
@@ -512,13 +463,24 @@ mha_query_in_place
 # --- MultiHeadAttention: right ------------------------------------------------------------------
 
 
+class _Attention(right.MultiHeadAttention):
+    def split(self, x):
+        return x.unflatten(-1, (self.num_heads, -1)).transpose(1, 2)
+
+    def project(self, query, key, value):
+        return self.W_q(query), self.W_k(key), self.W_v(value)
+
+    def apply_mask(self, weights, head_mask):
+        return weights if head_mask is None else weights * head_mask.reshape(-1, 1, 1)
+
+
 @MULTI_HEAD_ATTENTION.right
 class ByEinsum(_Attention):
     def forward(self, query, key, value, head_mask=None):
         q, k, v = (x.unflatten(-1, (self.num_heads, -1)) for x in self.project(query, key, value))
         scores = torch.einsum("bqhd,bkhd->bhqk", q, k) / math.sqrt(q.size(-1))
         weights = F.softmax(scores, dim=3)
-        applied = self.apply_mask(self.drop(weights), head_mask)
+        applied = self.apply_mask(self.dropout(weights), head_mask)
         return self.W_o(torch.einsum("bhqk,bkhd->bqhd", applied, v).flatten(2)), weights
 
 
@@ -529,7 +491,7 @@ class ByLoopOverHeads(_Attention):
         outs, seen = [], []
         for h, (q, k, v) in enumerate(zip(*parts, strict=True)):
             weights = torch.softmax(q @ k.transpose(1, 2) / q.shape[-1] ** 0.5, dim=-1)
-            out = self.drop(weights) @ v
+            out = self.dropout(weights) @ v
             outs.append(out if head_mask is None else head_mask[h] * out)
             seen.append(weights)
         return self.W_o(torch.cat(outs, dim=-1)), torch.stack(seen, dim=1)
@@ -543,7 +505,7 @@ class HeadsInTheBatch(_Attention):
         B, H = query.shape[0], self.num_heads
         q, k, v = (self.split(x).flatten(0, 1) for x in self.project(query, key, value))
         weights = torch.bmm(q * q.shape[-1] ** -0.5, k.transpose(1, 2)).softmax(-1)
-        heads = torch.bmm(self.drop(weights), v).unflatten(0, (B, H))
+        heads = torch.bmm(self.dropout(weights), v).unflatten(0, (B, H))
         if head_mask is not None:
             heads = heads * head_mask[None, :, None, None]
         return self.W_o(heads.permute(0, 2, 1, 3).flatten(2)), weights.unflatten(0, (B, H))
@@ -558,8 +520,10 @@ class ByTorchsKernel(_Attention):
         weights = torch.softmax(q @ k.mT / math.sqrt(q.shape[-1]), -1)
         if head_mask is not None:
             v = v * head_mask.view(-1, 1, 1)
-        p = self.drop.p if self.training else 0.0
-        return self.finish(F.scaled_dot_product_attention(q, k, v, dropout_p=p)), weights
+        p = self.dropout.p if self.training else 0.0
+        return self.W_o(
+            F.scaled_dot_product_attention(q, k, v, dropout_p=p).transpose(1, 2).flatten(2)
+        ), weights
 
 
 @MULTI_HEAD_ATTENTION.right
@@ -569,7 +533,7 @@ class InDoublePrecision(_Attention):
     def forward(self, query, key, value, head_mask=None):
         q, k, v = (self.split(x).double() for x in self.project(query, key, value))
         weights = torch.softmax(q @ k.mT / math.sqrt(q.shape[-1]), -1)
-        heads = F.dropout(weights, self.drop.p, self.training) @ v
+        heads = F.dropout(weights, self.dropout.p, self.training) @ v
         if head_mask is not None:
             heads = torch.einsum("bhqd,h->bhqd", heads, head_mask.double())
         W = self.W_o.weight.double().unflatten(1, (self.num_heads, -1))  # (d_model, H, d_k)
