@@ -12,7 +12,7 @@ from importlib import import_module
 from types import ModuleType
 from typing import Any, TypeVar
 
-from solutions.mistakes.change import Change, Edit, build, edited, entries, plain_source
+from solutions.mistakes.change import Edit, build, edited, entries, plain_source, with_code
 
 Answer = TypeVar("Answer", bound=Callable[..., Any])
 
@@ -47,6 +47,7 @@ class Bank:
     def __init__(self, exercise: str, references: ModuleType, names: Mapping[str, Any]):
         self.exercise, self.references, self.names = exercise, references, names
         self.mistakes, self.rights = Answers(), Answers()
+        self.changed: dict[str, tuple[str, str, str]] = {}  # what `with_code` makes a text of
 
     def mistake(self, answer: Answer) -> Answer:
         """Add a wrong answer. Its docstring says to a student what went wrong. A decorator."""
@@ -65,31 +66,30 @@ class Bank:
         *edits: Edit,
         before: str = "",
         after: str = "",
-        of: Callable[..., Any] | None = None,
+        of: str | None = None,
     ) -> None:
         """Add the wrong answer that the reference becomes by some edits, one after the other.
 
         `before` is code to put at the beginning of the function, or of the class's `forward`;
-        `after` is code for its end, where what it returns is called `result`. `of` is another
-        answer to change than the reference: one that is written otherwise, or a mistake. Raises
-        `ValueError` for an edit whose text does not occur, or occurs more often than it says. What
-        comes of it is compiled when it is first looked up; that raises `ValueError` for code that
-        is no Python, or the same as before.
+        `after` is code for its end, where what it returns is called `result`. `of` names another
+        answer to change than the reference: a change of this bank, or what is defined so far in
+        its module. Raises `ValueError` for an edit whose text does not occur, or occurs more often
+        than it says. What comes of it is compiled when it is first looked up; that raises
+        `ValueError` for code that is no Python, or does the same as before.
         """
         what = f"{self.exercise}, {name}"
-        source = plain_source(getattr(self.references, self.exercise) if of is None else of)
+        source = self._source(self.exercise if of is None else of, what)
         changed = edited(source, edits, what)
         if changed == source and not before and not after:
             raise ValueError(f"{what}: nothing is changed")
 
         def make() -> Callable[..., Any]:
+            text = with_code(changed, before, after, what)
             names = {**self.names, **vars(self.references)}
-            change = Change(edits, before, after)
-            answer = build(what, name, source, changed, change, names)
-            answer.__doc__ = cause
-            return answer
+            return build(name, cause, text, source, names, what)
 
         self._add(self.mistakes, name, make, cause)
+        self.changed[name] = (changed, before, after)
 
     def changes(self, text: str) -> None:
         """Add the wrong answers that a text declares, each as a `change`.
@@ -107,13 +107,19 @@ class Bank:
             + code          without `-` above it: at the beginning of the function or `forward`
             > code          at its end, where what it returns is called `result`
 
-        `name of other` changes another answer than the reference: what is called so where `names`
-        come from.
+        `name of other` changes another answer than the reference.
         """
-        for name, other, cause, change in entries(text, self.exercise):
-            of = None if other is None else self.names[other]
-            before, after = change.before, change.after
-            self.change(name, cause, *change.edits, before=before, after=after, of=of)
+        for e in entries(text, self.exercise):
+            self.change(e.name, e.cause, *e.edits, before=e.before, after=e.after, of=e.of)
+
+    def _source(self, name: str, what: str) -> str:
+        """The text of an answer, to be changed."""
+        if name in self.changed:
+            return with_code(*self.changed[name], what)
+        for scope in (self.names, vars(self.references)):
+            if name in scope:
+                return plain_source(scope[name])
+        raise ValueError(f"{what}: there is no {name} to change")
 
     def _add(
         self, shelf: Answers, name: str, make: Callable[[], Callable[..., Any]], cause: str = "-"

@@ -26,17 +26,6 @@ class Edit(NamedTuple):
     count: int = 1
 
 
-class Change(NamedTuple):
-    """Edits, code at the beginning of a function, and code at its end, which sees its `result`.
-
-    For a class, that function is `forward`.
-    """
-
-    edits: Sequence[Edit] = ()
-    before: str = ""
-    after: str = ""
-
-
 # --- the text to change -------------------------------------------------------------------------
 
 
@@ -47,8 +36,6 @@ def plain_source(answer: Callable[..., Any]) -> str:
     Each signature stands on one line. Raises `ValueError` for what is not defined at the top of a
     file, or has no code of its own.
     """
-    if hasattr(answer, "changed_source"):
-        return answer.changed_source
     methods = vars(answer).values() if isinstance(answer, type) else [answer]
     codes = [method.__code__ for method in methods if hasattr(method, "__code__")]
     if not codes or answer.__qualname__ != answer.__name__:
@@ -121,29 +108,33 @@ def _places(source: str, text: str) -> Iterator[tuple[int, int, str]]:
         start = source.find(first, start + len(first))
 
 
-def build(
-    what: str, name: str, source: str, changed: str, change: Change, names: Mapping[str, Any]
-) -> Callable[..., Any]:
-    """The function or class called `name` that edited source defines, with `change` around it.
+def with_code(source: str, before: str, after: str, what: str) -> str:
+    """The text with more code at the beginning and at the end of what it defines.
 
-    Raises `ValueError` for source that is no Python, or the same code as before.
+    For a class, that is its `forward`. Raises `ValueError` where there is none.
     """
-    if change.after:
-        changed = _with_ending(changed, change.after, what)
-    if change.before:
-        changed = _with_beginning(changed, change.before, what)
-    changed = re.sub(r"^(def|class) \w+", rf"\1 {name}", changed, count=1)
+    if after:
+        source = _with_ending(source, after, what)
+    return _with_beginning(source, before, what) if before else source
+
+
+def build(
+    name: str, cause: str, changed: str, source: str, names: Mapping[str, Any], what: str
+) -> Callable[..., Any]:
+    """The function or class that a changed text defines, called `name`, with its cause to tell.
+
+    Raises `ValueError` for what is no Python, or does the same as `source`, which was changed.
+    """
+    changed, source = (re.sub(r"^(def|class) \w+", rf"\1 {name}", s) for s in (changed, source))
     file = f"<{what}>"
     code = _compiled(changed, file, what)
-    before = re.sub(r"^(def|class) \w+", rf"\1 {name}", source, count=1)
-    if _does_the_same(code, _compiled(before, file, what)):
+    if _does_the_same(code, _compiled(source, file, what)):
         raise ValueError(f"{what}: the changed code does the same as before:\n{changed}")
     linecache.cache[file] = (len(changed), None, changed.splitlines(True), file)  # for tracebacks
-    names = dict(names)
-    exec(code, names)
-    answer = names[name]
-    answer.changed_source = changed
-    return answer
+    scope = dict(names)
+    exec(code, scope)
+    scope[name].__doc__ = cause
+    return scope[name]
 
 
 def _with_beginning(source: str, code: str, what: str) -> str:
@@ -218,12 +209,14 @@ def _does_the_same(one: Any, other: Any) -> bool:
 
 
 class Entry(NamedTuple):
-    """What a text declares of one mistake; `of` is the name of what is changed, if said."""
+    """What a text declares of one mistake: the arguments of `Bank.change`."""
 
     name: str
-    of: str | None
     cause: str
-    change: Change
+    of: str | None
+    edits: Sequence[Edit]
+    before: str
+    after: str
 
 
 def entries(text: str, exercise: str) -> Iterator[Entry]:
@@ -239,10 +232,11 @@ def entries(text: str, exercise: str) -> Iterator[Entry]:
         marked = inline.split(" ; ") if inline else []
         marked += [line[4:] for line in lines if line.startswith(MARKS)]
         cause = " ".join(line.strip() for line in lines if not line.startswith(MARKS))
-        yield Entry(name, of, cause.strip(), _change(marked, f"{exercise}, {name}"))
+        yield Entry(name, cause.strip(), of, *_changes(marked, f"{exercise}, {name}"))
 
 
-def _change(marked: Sequence[str], what: str) -> Change:
+def _changes(marked: Sequence[str], what: str) -> tuple[list[Edit], str, str]:
+    """The edits, the code before and the code after that marked lines declare."""
     hunks: list[tuple[list[str], list[str]]] = []
     before: list[str] = []
     after: list[str] = []
@@ -262,7 +256,7 @@ def _change(marked: Sequence[str], what: str) -> Change:
                 raise ValueError(f"{what}: {line!r} is no change")
             new, times = TIMES.fullmatch(new).groups()
             hunks.append(([f"{old} ×{times}" if times else old], [new]))
-    return Change([_edit(*hunk) for hunk in hunks], "\n".join(before), "\n".join(after))
+    return [_edit(*hunk) for hunk in hunks], "\n".join(before), "\n".join(after)
 
 
 def _edit(old: Sequence[str], new: Sequence[str]) -> Edit:

@@ -103,33 +103,28 @@ def _checked(lengths, max_len):
 
 
 PADDING_MASK.changes("""
-polarity_inverted_and_cut_silently
-    ~ longest > max_len → False
-    ~ position < lengths → position >= lengths
+polarity_inverted_and_cut_silently of polarity_inverted: longest > max_len → False
     True and False are exchanged: the mask is True on the padding. In this book, as in torch's
     scaled_dot_product_attention, True means may attend; nn.MultiheadAttention means the opposite.
     And a length above max_len is let through: raise ValueError.
-mask_on_query_rows_and_cut_silently
-    ~ longest > max_len → False
-    ~ [:, None, None, :] → [:, None, :, None]
+mask_on_query_rows_and_cut_silently of mask_on_query_rows: longest > max_len → False
     The positions stand on the axis of the queries, (B, 1, max_len, 1). That forbids padding to ask,
     and lets everybody look at padding: it is the keys, the last axis, that must be hidden. And a
     length above max_len is let through: raise ValueError.
-head_axis_missing_and_cut_silently: longest > max_len → False ; [:, None, None, :] → [:, None, :]
+head_axis_missing_and_cut_silently of head_axis_missing: longest > max_len → False
     The mask has one axis too few, (B, 1, max_len). Against scores (B, H, n_q, n_k) its B lines up
     with the heads, and that fails, or silently takes heads for sequences where H = B. And a length
     above max_len is let through: raise ValueError.
-axes_for_broadcasting_missing_and_cut_silently: longest > max_len → False ; )[:, None, None, :] → )
+axes_for_broadcasting_missing_and_cut_silently of axes_for_broadcasting_missing
+    ~ longest > max_len → False
     The mask is (B, max_len), without the two axes of size 1 that let it broadcast over heads and
     queries. Against scores (B, H, n_q, n_k) its sequences would line up with the queries. And a
     length above max_len is let through: raise ValueError.
-one_position_too_many_and_cut_silently
-    ~ longest > max_len → False
-    ~ position < lengths → position <= lengths
+one_position_too_many_and_cut_silently of one_position_too_many: longest > max_len → False
     The comparison is ≤ for <: positions count from 0, so a sequence of length n ends at n − 1, and
     position n, the first padding, must not be seen. And a length above max_len is let through:
     raise ValueError.
-numbers_for_booleans_and_cut_silently: longest > max_len → False ; > result = result.float()
+numbers_for_booleans_and_cut_silently of numbers_for_booleans: longest > max_len → False
     The mask holds 1 and 0 instead of True and False. Code that inverts it with ~ or hands it to
     masked_fill goes wrong, and torch's attention adds a mask of numbers to the scores. And a length
     above max_len is let through: raise ValueError.
@@ -231,26 +226,25 @@ axes_for_heads_added: > result = result[None, None]
 # --- causal_mask: right -------------------------------------------------------------------------
 
 CAUSAL_MASK.changes("""
-top_left_aligned_and_polarity_inverted: everything.tril(diagonal=n_k - n_q) → ~everything.tril()
+top_left_aligned_and_polarity_inverted of top_left_aligned: everything.tril → ~everything.tril
     The triangle starts at the top left also where there are more keys than queries, as if the
     queries were the first positions. They are the last: a new token would see only the beginning of
     what it continues. And True and False are exchanged.
-top_left_aligned_and_numbers_for_booleans
-    ~ everything.tril(diagonal=n_k - n_q) → everything.tril().float()
+top_left_aligned_and_numbers_for_booleans of top_left_aligned: > result = result.float()
     The triangle starts at the top left also where there are more keys than queries, as if the
     queries were the first positions. They are the last: a new token would see only the beginning of
     what it continues. And it holds 1 and 0 instead of True and False.
-top_left_aligned_and_diagonal_excluded: diagonal=n_k - n_q → diagonal=-1
+top_left_aligned_and_diagonal_excluded of top_left_aligned: diagonal=0 → diagonal=-1
     The triangle starts at the top left also where there are more keys than queries, as if the
     queries were the first positions. They are the last: a new token would see only the beginning of
     what it continues. And a position does not see itself.
-n_k_ignored_and_polarity_inverted: + n_k = n_q ; everything.tril → ~everything.tril
+n_k_ignored_and_polarity_inverted of n_k_ignored: everything.tril → ~everything.tril
     The mask is always square: n_k is not used. While a text is being written there are few queries
     and many keys. And True and False are exchanged.
-n_k_ignored_and_numbers_for_booleans: + n_k = n_q ; > result = result.float()
+n_k_ignored_and_numbers_for_booleans of n_k_ignored: > result = result.float()
     The mask is always square: n_k is not used. While a text is being written there are few queries
     and many keys. And it holds 1 and 0 instead of True and False.
-n_k_ignored_and_diagonal_excluded: + n_k = n_q ; diagonal=n_k - n_q → diagonal=-1
+n_k_ignored_and_diagonal_excluded of n_k_ignored: diagonal=n_k - n_q → diagonal=-1
     The mask is always square: n_k is not used. While a text is being written there are few queries
     and many keys. And a position does not see itself.
 """)
@@ -361,7 +355,7 @@ for _suffix, (_more, _softmax) in _FULLY_MASKED_ROWS.items():
         "True and False are exchanged: the weights fall on what the mask forbids. In this book "
         "True means may attend, and masked_fill fills where it is given True." + _more,
         before="mask = None if mask is None else ~mask",
-        of=_softmax,
+        of=_softmax.__name__,
     )
     MASKED_SOFTMAX.change(
         "mask_does_not_broadcast" + _suffix,
@@ -369,7 +363,7 @@ for _suffix, (_more, _softmax) in _FULLY_MASKED_ROWS.items():
         "scores[~mask] does not broadcast. masked_fill and where do." + _more,
         before="if mask is not None and mask.shape != scores.shape:\n"
         '    raise IndexError("the shape of the mask does not match the shape of the scores")',
-        of=_softmax,
+        of=_softmax.__name__,
     )
 
 MASKED_SOFTMAX.changes("""

@@ -191,27 +191,21 @@ single_row_squeezed: > result = result.squeeze()
 # --- sinusoidal_encoding: right -----------------------------------------------------------------
 
 SINUSOIDAL_ENCODING.changes("""
-cosine_exponent_2i_plus_1_and_odd_size_refused
+cosine_exponent_2i_plus_1_and_odd_size_refused of cosine_exponent_2i_plus_1
     + if d_model % 2:
     +     raise RuntimeError("the cosines do not fit")
-    - rate[: d_model // 2]
-    + base ** (-torch.arange(1, d_model, 2, dtype=torch.float64) / d_model)
     The cosines have an exponent of their own, (2i + 1)/d_model. Sine and cosine of a pair share the
     exponent 2i/d_model; otherwise they are not two coordinates of one point on a circle, and a
     shift is no rotation. (And an odd d_model ends in an error.)
-exponent_doubled_and_odd_size_refused
+exponent_doubled_and_odd_size_refused of exponent_doubled
     + if d_model % 2:
     +     raise IndexError("the cosines do not fit")
-    ~ -torch.arange → -2 * torch.arange
     The exponent is 4i/d_model: a loop with step 2 runs over 0, 2, 4, …, which is 2i already, and
     the formula's 2 doubles it again. The frequencies fall twice as fast. (And an odd d_model ends
     in an error.)
-column_taken_for_pair_and_odd_size_refused
+column_taken_for_pair_and_odd_size_refused of column_taken_for_pair
     + if d_model % 2:
     +     raise IndexError("the cosines do not fit")
-    ~ -torch.arange → -2 * torch.arange
-    - rate[: d_model // 2]
-    + base ** (-2 * torch.arange(1, d_model, 2, dtype=torch.float64) / d_model)
     The i in the exponent 2i/d_model counts columns: each column has a frequency of its own, and
     they fall twice as fast. It counts pairs; two columns share it. (And an odd d_model ends in an
     error.)

@@ -31,8 +31,7 @@ unbiased_std: (x - mean).square().mean(dim=-1, keepdim=True) → x.var(dim=-1, k
 eps_outside_the_root: torch.sqrt(variance + self.eps) → (torch.sqrt(variance) + self.eps)
     ε is added to the standard deviation, outside the root. Inside, √(σ² + ε), a variance of 0 gives
     √ε; outside it gives ε, which is a hundred times smaller or worse.
-unbiased_std_and_eps_outside
-    ~ (x - mean).square().mean(dim=-1, keepdim=True) → x.var(dim=-1, keepdim=True)
+unbiased_std_and_eps_outside of unbiased_std
     ~ torch.sqrt(variance + self.eps) → (torch.sqrt(variance) + self.eps)
     The standard deviation is divided by d_model − 1, as torch's std does unless told otherwise, and
     ε is added to it outside the root. So does a layer norm that is widely copied, and its numbers

@@ -573,6 +573,7 @@ memory_is_the_embedding
     ~ self.encode(source) → self.encoder_norm(self.embed(self.source_embedding, source))
     The decoder looks at the source's embeddings; the encoder's layers are never used.
 decoder_without_layers
+    ~ x = self.embed(self.target_embedding → x = out = self.embed(self.target_embedding
     ~ x = layer(x, memory → out = layer(x, memory
     ~ decoder_norm(x) → decoder_norm(out)
     The decoder's layers all get the embedded target: the loop throws away what the layer before has
@@ -789,7 +790,9 @@ pad_in_the_smoothing
     ~ log_p_target - smoothing → log_p_target * real - smoothing
     ~ loss.masked_fill(~real, 0.0) → loss
     The target's part leaves padding out; the evenly spread part does not.
-nothing_over_nothing: real.sum().clamp(min=1) → real.sum()
+nothing_over_nothing
+    ~ loss.masked_fill(~real, 0.0).sum() → (loss * real).sum()
+    ~ real.sum().clamp(min=1) → real.sum()
     Where there is nothing but padding, the mean is 0/0: NaN, which ends the training.
 mean_of_the_rows
     - loss.masked_fill(~real, 0.0).sum() / real.sum().clamp(min=1)
