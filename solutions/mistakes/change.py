@@ -33,8 +33,9 @@ class Edit(NamedTuple):
 def plain_source(answer: Callable[..., Any]) -> str:
     """The code of a function or class without docstrings, comments, annotations and empty lines.
 
-    Each signature stands on one line. Raises `ValueError` for what is not defined at the top of a
-    file, or has no code of its own.
+    Each signature stands on one line; ` #` is taken for the beginning of a comment wherever it
+    stands. Raises `ValueError` for what is not defined at the top level of a file, or has no code
+    of its own.
     """
     methods = vars(answer).values() if isinstance(answer, type) else [answer]
     codes = [method.__code__ for method in methods if hasattr(method, "__code__")]

@@ -89,20 +89,6 @@ lengths_changed_in_place: > lengths.sub_(1)
 queries_of_padding_hidden_as_well: > result = result & result.mT
     The mask is (B, 1, max_len, max_len): it also forbids padding to ask. Nobody reads what padding
     finds, and its rows are left with nothing to see. Asked is (B, 1, 1, max_len).
-""")
-
-
-# --- padding_mask: right ------------------------------------------------------------------------
-
-
-def _checked(lengths, max_len):
-    n = max(lengths.tolist()) if max_len is None else max_len
-    if max(lengths.tolist()) > n:
-        raise ValueError(f"lengths {lengths.tolist()} do not fit into {n}")
-    return n
-
-
-PADDING_MASK.changes("""
 polarity_inverted_and_cut_silently of polarity_inverted: longest > max_len → False
     True and False are exchanged: the mask is True on the padding. In this book, as in torch's
     scaled_dot_product_attention, True means may attend; nn.MultiheadAttention means the opposite.
@@ -129,6 +115,16 @@ numbers_for_booleans_and_cut_silently of numbers_for_booleans: longest > max_len
     masked_fill goes wrong, and torch's attention adds a mask of numbers to the scores. And a length
     above max_len is let through: raise ValueError.
 """)
+
+
+# --- padding_mask: right ------------------------------------------------------------------------
+
+
+def _checked(lengths, max_len):
+    n = max(lengths.tolist()) if max_len is None else max_len
+    if max(lengths.tolist()) > n:
+        raise ValueError(f"lengths {lengths.tolist()} do not fit into {n}")
+    return n
 
 
 @PADDING_MASK.right
@@ -221,10 +217,6 @@ axes_for_heads_added: > result = result[None, None]
 
 
 # Whoever starts from torch.tril(torch.ones(…)) or triu makes two of these mistakes at a time.
-
-
-# --- causal_mask: right -------------------------------------------------------------------------
-
 CAUSAL_MASK.changes("""
 top_left_aligned_and_polarity_inverted of top_left_aligned: everything.tril → ~everything.tril
     The triangle starts at the top left also where there are more keys than queries, as if the
@@ -248,6 +240,9 @@ n_k_ignored_and_diagonal_excluded of n_k_ignored: diagonal=n_k - n_q → diagona
     The mask is always square: n_k is not used. While a text is being written there are few queries
     and many keys. And a position does not see itself.
 """)
+
+
+# --- causal_mask: right -------------------------------------------------------------------------
 
 
 @CAUSAL_MASK.right
@@ -293,12 +288,6 @@ def the_last_rows_of_a_square(n_q, n_k=None, device=None):
 
 
 # --- masked_softmax: mistakes -------------------------------------------------------------------
-
-
-# As students write it, one mistake seldom comes alone: what happens to a row
-
-
-# in which all is forbidden is another.
 
 
 def _nan_rows(scores, mask=None):
@@ -947,6 +936,8 @@ def _tril(rows, columns, diagonal):
     return torch.ones(rows, columns, dtype=torch.bool).tril(diagonal)
 
 
+_kept: dict = {}
+
 ATTEND_WITH_CACHE.changes("""
 causal_inside_the_chunk_forgotten: causal_mask(q.shape[2], k.shape[2], x.device) → None
     No causal mask: within a chunk of several new positions, each sees those that come after it.
@@ -1056,11 +1047,6 @@ scaled_by_d_model: masked_attention(q → masked_attention(q * attention.num_hea
     √d_k.
 no_scale: masked_attention(q → masked_attention(q * q.shape[-1] ** 0.5
     The scores are not divided by √d_k.
-""")
-
-_kept: dict = {}
-
-ATTEND_WITH_CACHE.changes("""
 cache_kept_in_a_global
     + cache = None if cache is None else _kept.get("cache")
     > _kept["cache"] = result[1]

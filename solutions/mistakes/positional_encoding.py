@@ -185,12 +185,6 @@ default_dtype_switched: + torch.set_default_dtype(torch.float64)
 single_row_squeezed: > result = result.squeeze()
     A table of one row has lost an axis: it is (1, d_model), not (d_model,). A squeeze() without its
     axis takes away every axis of length 1.
-""")
-
-
-# --- sinusoidal_encoding: right -----------------------------------------------------------------
-
-SINUSOIDAL_ENCODING.changes("""
 cosine_exponent_2i_plus_1_and_odd_size_refused of cosine_exponent_2i_plus_1
     + if d_model % 2:
     +     raise RuntimeError("the cosines do not fit")
@@ -210,6 +204,9 @@ column_taken_for_pair_and_odd_size_refused of column_taken_for_pair
     they fall twice as fast. It counts pairs; two columns share it. (And an odd d_model ends in an
     error.)
 """)
+
+
+# --- sinusoidal_encoding: right -----------------------------------------------------------------
 
 
 @SINUSOIDAL_ENCODING.right
@@ -917,13 +914,6 @@ def _rope(x, base, offset=0):
     return right.rotary_embedding(x, base, offset)
 
 
-ROTARY_ATTENTION.changes("""
-rotary_applied_to_values: @ value → @ _even(value, base)
-    The values are rotated, too. Their average then depends on where the keys stand, not on how far
-    they are; only queries and keys are turned.
-""")
-
-
 def _even(value, base):
     """Values rotated; a last feature without a partner stays as it is."""
     d = value.shape[-1] // 2 * 2
@@ -931,6 +921,9 @@ def _even(value, base):
 
 
 ROTARY_ATTENTION.changes("""
+rotary_applied_to_values: @ value → @ _even(value, base)
+    The values are rotated, too. Their average then depends on where the keys stand, not on how far
+    they are; only queries and keys are turned.
 only_queries_rotated: rotary_embedding(key, base) → key
     The keys are not rotated: scores then depend on where the query stands and not on the distance.
 only_keys_rotated
