@@ -304,13 +304,6 @@ def averaged_before_dividing(x):
 
 # --- scaled_dot_product_attention: mistakes -----------------------------------------------------
 
-
-def _scaled(query, key, value, scale=None, dim=-1):
-    scale = math.sqrt(query.shape[-1]) if scale is None else scale
-    weights = torch.softmax(query @ key.mT / scale, dim)
-    return weights @ value, weights
-
-
 SCALED_DOT_PRODUCT_ATTENTION.changes("""
 not_scaled: key.transpose(-2, -1) / math.sqrt(query.shape[-1]) → key.transpose(-2, -1)
     The scores are not divided by √d_k.
@@ -428,6 +421,12 @@ output_copied: weights @ value → (weights @ value).detach()
 
 
 # --- scaled_dot_product_attention: right --------------------------------------------------------
+
+
+def _scaled(query, key, value, scale=None, dim=-1):
+    scale = math.sqrt(query.shape[-1]) if scale is None else scale
+    weights = torch.softmax(query @ key.mT / scale, dim)
+    return weights @ value, weights
 
 
 @SCALED_DOT_PRODUCT_ATTENTION.right

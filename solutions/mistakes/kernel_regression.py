@@ -417,31 +417,6 @@ def keys_first_then_transposed(query, key, value, w=1.0):
 
 # --- kernel_weights: mistakes -------------------------------------------------------------------
 
-
-def _kernels(u):
-    """The three kernels of u, none of them divided by its sum."""
-    return {
-        "gaussian": np.exp(-0.5 * u**2),
-        "boxcar": (np.abs(u) <= 1).astype(np.float64),
-        "epanechnikov": np.maximum(0.0, 1 - u**2),
-    }
-
-
-def _chosen(u, kernel, **otherwise):
-    if kernel not in ("gaussian", "boxcar", "epanechnikov"):
-        raise ValueError(kernel)
-    return (_kernels(u) | otherwise)[kernel]
-
-
-def _rows_of_one(weights, axis=-1):
-    total = weights.sum(axis=axis, keepdims=True)
-    return weights / np.where(total == 0, 1, total)
-
-
-def _u(query, key, w):
-    return np.subtract.outer(query, key) * w
-
-
 KERNEL_WEIGHTS.changes("""
 normalised_over_queries: axis=-1 → axis=0 ×2
     The sum runs over the queries, so each column of the weights sums to 1. It has to run over the
@@ -515,6 +490,30 @@ changes_query_in_place
 
 
 # --- kernel_weights: right ----------------------------------------------------------------------
+
+
+def _kernels(u):
+    """The three kernels of u, none of them divided by its sum."""
+    return {
+        "gaussian": np.exp(-0.5 * u**2),
+        "boxcar": (np.abs(u) <= 1).astype(np.float64),
+        "epanechnikov": np.maximum(0.0, 1 - u**2),
+    }
+
+
+def _chosen(u, kernel, **otherwise):
+    if kernel not in ("gaussian", "boxcar", "epanechnikov"):
+        raise ValueError(kernel)
+    return (_kernels(u) | otherwise)[kernel]
+
+
+def _rows_of_one(weights, axis=-1):
+    total = weights.sum(axis=axis, keepdims=True)
+    return weights / np.where(total == 0, 1, total)
+
+
+def _u(query, key, w):
+    return np.subtract.outer(query, key) * w
 
 
 @KERNEL_WEIGHTS.right

@@ -591,12 +591,6 @@ def empty_rows_left_alone(scores, mask=None):
 
 # --- additive_mask: mistakes --------------------------------------------------------------------
 
-
-def _checked_dtype(dtype):
-    if not dtype.is_floating_point:
-        raise TypeError(f"{dtype} is not a floating-point dtype")
-
-
 ADDITIVE_MASK.changes("""
 polarity_inverted: ~mask → mask
     The large negative number stands where the mask is True. True means may attend: there, nothing
@@ -673,6 +667,11 @@ mask_changed_in_place: > mask.logical_not_()
 # --- additive_mask: right -----------------------------------------------------------------------
 
 
+def _checked_dtype(dtype):
+    if not dtype.is_floating_point:
+        raise TypeError(f"{dtype} is not a floating-point dtype")
+
+
 @ADDITIVE_MASK.right
 def by_where(mask, dtype=torch.float32):
     least = torch.tensor(torch.finfo(dtype).min, dtype=dtype)  # finfo raises TypeError itself
@@ -707,10 +706,6 @@ def by_looking_up(mask, dtype=torch.float32):
 
 
 # --- masked_attention: mistakes -----------------------------------------------------------------
-
-
-def _scores(query, key):
-    return query @ key.transpose(-2, -1) / math.sqrt(query.shape[-1])
 
 
 _SCALE = "/ math.sqrt(query.shape[-1])"
@@ -854,6 +849,10 @@ two_dimensions_only: transpose(-2, -1) → permute(*reversed(range(key.ndim)))
 # --- masked_attention: right --------------------------------------------------------------------
 
 
+def _scores(query, key):
+    return query @ key.transpose(-2, -1) / math.sqrt(query.shape[-1])
+
+
 @MASKED_ATTENTION.right
 def nan_replaced_at_the_end(query, key, value, mask=None):
     weights = MASKED_SOFTMAX.rights["nan_replaced_at_the_end"](_scores(query, key), mask)
@@ -920,12 +919,6 @@ def _merged(heads):
 
 def _projected(attention, x):
     return tuple(_heads(attention, W(x)) for W in (attention.W_q, attention.W_k, attention.W_v))
-
-
-def _grown(cache, k, v):
-    if cache is None:
-        return k, v
-    return torch.cat([cache[0], k], 2), torch.cat([cache[1], v], 2)
 
 
 def _attended(attention, q, k, v, mask):
@@ -1094,6 +1087,12 @@ mode_of_the_module_changed: + attention.eval()
 
 
 # --- attend_with_cache: right -------------------------------------------------------------------
+
+
+def _grown(cache, k, v):
+    if cache is None:
+        return k, v
+    return torch.cat([cache[0], k], 2), torch.cat([cache[1], v], 2)
 
 
 @ATTEND_WITH_CACHE.right

@@ -200,20 +200,6 @@ def merge_in_a_loop(x):
 
 # --- multi_head_numpy: mistakes -----------------------------------------------------------------
 
-
-def _cut(x, num_heads):
-    return x.reshape(len(x), num_heads, -1).swapaxes(0, 1)
-
-
-def _joined(heads):
-    return heads.swapaxes(0, 1).reshape(heads.shape[1], -1)
-
-
-def _softmax(scores, axis=-1):
-    weights = np.exp(scores - scores.max(axis=axis, keepdims=True))
-    return weights / weights.sum(axis=axis, keepdims=True)
-
-
 MULTI_HEAD_NUMPY.changes("""
 numpy_split_by_view
     ~ x.reshape(-1, num_heads, d_k).swapaxes(0, 1) → x.reshape(num_heads, -1, d_k)
@@ -272,6 +258,19 @@ generator_seeded: + np.random.seed(0)
 
 
 # --- multi_head_numpy: right --------------------------------------------------------------------
+
+
+def _cut(x, num_heads):
+    return x.reshape(len(x), num_heads, -1).swapaxes(0, 1)
+
+
+def _joined(heads):
+    return heads.swapaxes(0, 1).reshape(heads.shape[1], -1)
+
+
+def _softmax(scores, axis=-1):
+    weights = np.exp(scores - scores.max(axis=axis, keepdims=True))
+    return weights / weights.sum(axis=axis, keepdims=True)
 
 
 @MULTI_HEAD_NUMPY.right
@@ -544,21 +543,6 @@ class InDoublePrecision(_Attention):
 
 # --- load_torch_weights: mistakes ---------------------------------------------------------------
 
-
-def _unpacked(torch_attention):
-    """Weight and bias for W_q, W_k, W_v, W_o, detached views; no bias is None."""
-    t = torch_attention
-    weights = [*t.in_proj_weight.detach().chunk(3), t.out_proj.weight.detach()]
-    if t.in_proj_bias is None:
-        return [(weight, None) for weight in weights]
-    biases = [*t.in_proj_bias.detach().chunk(3), t.out_proj.bias.detach()]
-    return list(zip(weights, biases, strict=True))
-
-
-def _layers(attention):
-    return attention.W_q, attention.W_k, attention.W_v, attention.W_o
-
-
 LOAD_TORCH_WEIGHTS.changes("""
 bias_lost: torch_attention.in_proj_bias is not None → False
     The weights are copied and the biases are not. nn.MultiheadAttention starts with zero biases, so
@@ -636,6 +620,20 @@ settings_left_changed: + torch.set_grad_enabled(False)
 # --- load_torch_weights: right ------------------------------------------------------------------
 
 
+def _unpacked(torch_attention):
+    """Weight and bias for W_q, W_k, W_v, W_o, detached views; no bias is None."""
+    t = torch_attention
+    weights = [*t.in_proj_weight.detach().chunk(3), t.out_proj.weight.detach()]
+    if t.in_proj_bias is None:
+        return [(weight, None) for weight in weights]
+    biases = [*t.in_proj_bias.detach().chunk(3), t.out_proj.bias.detach()]
+    return list(zip(weights, biases, strict=True))
+
+
+def _layers(attention):
+    return attention.W_q, attention.W_k, attention.W_v, attention.W_o
+
+
 @LOAD_TORCH_WEIGHTS.right
 def by_state_dict(attention, torch_attention):
     state = torch_attention.state_dict()
@@ -685,19 +683,6 @@ def by_data(attention, torch_attention):
 
 
 # --- head_importance: mistakes ------------------------------------------------------------------
-
-
-def _one_hot(attention, x):
-    return torch.eye(attention.num_heads, dtype=x.dtype, device=x.device)
-
-
-def _difference(attention, x):
-    """full − output with head h masked, for each h: (H, B, n, d_model)."""
-    with torch.no_grad():
-        full = attention(x, x, x)[0]
-        masks = 1 - _one_hot(attention, x)
-        return torch.stack([full - attention(x, x, x, head_mask=mask)[0] for mask in masks])
-
 
 HEAD_IMPORTANCE.changes("""
 all_the_others_masked: 1 - torch.eye → torch.eye
@@ -770,6 +755,18 @@ importance_as_float32: > result = result.float()
 
 
 # --- head_importance: right ---------------------------------------------------------------------
+
+
+def _one_hot(attention, x):
+    return torch.eye(attention.num_heads, dtype=x.dtype, device=x.device)
+
+
+def _difference(attention, x):
+    """full − output with head h masked, for each h: (H, B, n, d_model)."""
+    with torch.no_grad():
+        full = attention(x, x, x)[0]
+        masks = 1 - _one_hot(attention, x)
+        return torch.stack([full - attention(x, x, x, head_mask=mask)[0] for mask in masks])
 
 
 @HEAD_IMPORTANCE.right

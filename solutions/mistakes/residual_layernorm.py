@@ -176,22 +176,6 @@ class float64_inside(right.LayerNorm):
 
 # --- layer_norm_backward: mistakes --------------------------------------------------------------
 
-
-def _mean(x):
-    return x.mean(-1, keepdim=True)
-
-
-def _summed(x):
-    """The sum over all tokens."""
-    return x.reshape(-1, x.shape[-1]).sum(0)
-
-
-def _forward(x, eps, axes=-1):
-    """What the backward pass takes from the forward one: 1 / √(σ² + ε), and x̂."""
-    inverse = (x.var(axes, correction=0, keepdim=True) + eps).rsqrt()
-    return inverse, (x - x.mean(axes, keepdim=True)) * inverse
-
-
 LAYER_NORM_BACKWARD.changes("""
 both_terms_forgotten: (grad - grad.mean(dim=-1, keepdim=True) - normed * along) → grad
     grad_x is only g / √(σ² + ε), as if mean and variance were constants. Both depend on x, and each
@@ -314,6 +298,21 @@ grad_mode_switched_off: + torch.set_grad_enabled(False)
 
 
 # --- layer_norm_backward: right -----------------------------------------------------------------
+
+
+def _mean(x):
+    return x.mean(-1, keepdim=True)
+
+
+def _summed(x):
+    """The sum over all tokens."""
+    return x.reshape(-1, x.shape[-1]).sum(0)
+
+
+def _forward(x, eps, axes=-1):
+    """What the backward pass takes from the forward one: 1 / √(σ² + ε), and x̂."""
+    inverse = (x.var(axes, correction=0, keepdim=True) + eps).rsqrt()
+    return inverse, (x - x.mean(axes, keepdim=True)) * inverse
 
 
 @LAYER_NORM_BACKWARD.right

@@ -432,52 +432,6 @@ class embedding_gathered(right.TokenEmbedding):
 
 # --- Transformer: mistakes ----------------------------------------------------------------------
 
-
-class _Model(right.Transformer):
-    """The Transformer in small parts."""
-
-    def real(self, ids):
-        return (ids != self.pad_id)[:, None, None, :]
-
-    def past(self, n, device):
-        return torch.ones(n, n, dtype=torch.bool, device=device).tril()
-
-    def sum_up(self, vectors, positions):
-        return self.dropout(vectors + positions)
-
-    def embed(self, embedding, ids, offset=0):
-        positions = blocks.sinusoidal_encoding(ids.shape[1], self.positions.shape[1])
-        return self.sum_up(embedding(ids), positions.to(self.positions))
-
-    def source_mask(self, source):
-        return self.real(source)
-
-    def self_mask(self, target):
-        return self.past(target.shape[1], target.device) & self.real(target)
-
-    def cross_mask(self, target, source):
-        return self.real(source)
-
-    def encode(self, source):
-        x, mask = self.embed(self.source_embedding, source), self.source_mask(source)
-        for layer in self.encoder_layers:
-            x = layer(x, mask)
-        return self.encoder_norm(x)
-
-    def decode(self, target, memory, source):
-        x = self.embed(self.target_embedding, target)
-        masks = self.self_mask(target), self.cross_mask(target, source)
-        for layer in self.decoder_layers:
-            x = layer(x, memory, *masks)
-        return self.decoder_norm(x)
-
-    def forward(self, source, target):
-        return self.finish(self.decode(target, self.encode(source), source))
-
-    def finish(self, hidden):
-        return self.target_embedding.logits(hidden)
-
-
 TRANSFORMER.changes("""
 target_mask_on_the_source
     - cross_mask = (source != self.pad_id)[:, None, None, :]
@@ -599,6 +553,51 @@ model_switches_the_default: + torch.set_default_dtype(torch.float64)
 
 
 # --- Transformer: right -------------------------------------------------------------------------
+
+
+class _Model(right.Transformer):
+    """The Transformer in small parts."""
+
+    def real(self, ids):
+        return (ids != self.pad_id)[:, None, None, :]
+
+    def past(self, n, device):
+        return torch.ones(n, n, dtype=torch.bool, device=device).tril()
+
+    def sum_up(self, vectors, positions):
+        return self.dropout(vectors + positions)
+
+    def embed(self, embedding, ids, offset=0):
+        positions = blocks.sinusoidal_encoding(ids.shape[1], self.positions.shape[1])
+        return self.sum_up(embedding(ids), positions.to(self.positions))
+
+    def source_mask(self, source):
+        return self.real(source)
+
+    def self_mask(self, target):
+        return self.past(target.shape[1], target.device) & self.real(target)
+
+    def cross_mask(self, target, source):
+        return self.real(source)
+
+    def encode(self, source):
+        x, mask = self.embed(self.source_embedding, source), self.source_mask(source)
+        for layer in self.encoder_layers:
+            x = layer(x, mask)
+        return self.encoder_norm(x)
+
+    def decode(self, target, memory, source):
+        x = self.embed(self.target_embedding, target)
+        masks = self.self_mask(target), self.cross_mask(target, source)
+        for layer in self.decoder_layers:
+            x = layer(x, memory, *masks)
+        return self.decoder_norm(x)
+
+    def forward(self, source, target):
+        return self.finish(self.decode(target, self.encode(source), source))
+
+    def finish(self, hidden):
+        return self.target_embedding.logits(hidden)
 
 
 @TRANSFORMER.right
@@ -766,19 +765,6 @@ def shifted_by_index(target, bos_id):
 
 # --- label_smoothed_cross_entropy: mistakes -----------------------------------------------------
 
-
-def _smoothed(logits, target, smoothing, pad_id):
-    """Minus the sum of shares times log-softmax, at every position, and where a token stands."""
-    log_p = logits.log_softmax(-1)
-    one_hot = F.one_hot(target, logits.shape[-1]).to(logits)
-    shares = (1 - smoothing) * one_hot + smoothing / logits.shape[-1]
-    return -(shares * log_p).sum(-1), target != pad_id
-
-
-def _mean(loss, real):
-    return (loss * real).sum() / real.sum().clamp(min=1)
-
-
 LABEL_SMOOTHED_CROSS_ENTROPY.changes("""
 divided_by_the_padded_count: real.sum().clamp(min=1) → real.numel()
     The sum leaves padding out, but is divided by the number of all positions: the more padding, the
@@ -841,6 +827,18 @@ loss_without_a_gradient: + logits = logits.detach()
 
 
 # --- label_smoothed_cross_entropy: right --------------------------------------------------------
+
+
+def _smoothed(logits, target, smoothing, pad_id):
+    """Minus the sum of shares times log-softmax, at every position, and where a token stands."""
+    log_p = logits.log_softmax(-1)
+    one_hot = F.one_hot(target, logits.shape[-1]).to(logits)
+    shares = (1 - smoothing) * one_hot + smoothing / logits.shape[-1]
+    return -(shares * log_p).sum(-1), target != pad_id
+
+
+def _mean(loss, real):
+    return (loss * real).sum() / real.sum().clamp(min=1)
 
 
 @LABEL_SMOOTHED_CROSS_ENTROPY.right
@@ -966,26 +964,6 @@ def noam_by_torch(step, d_model, warmup=4000):
 
 # --- greedy_decode: mistakes --------------------------------------------------------------------
 
-
-class _evaluating:
-    """Put a model into eval mode, and each of its modules back into its own afterwards."""
-
-    def __init__(self, model):
-        self.model = model
-
-    def __enter__(self):
-        self.modes = [(m, m.training) for m in self.model.modules()]
-        self.model.eval()
-
-    def __exit__(self, *error):
-        for m, training in self.modes:
-            m.training = training
-
-
-def _start(source, bos_id):
-    return torch.full((len(source), 1), bos_id, dtype=torch.long, device=source.device)
-
-
 GREEDY_DECODE.changes("""
 bos_kept: ids[:, 1:] → ids
     The result begins with bos, which nobody has written.
@@ -1057,6 +1035,25 @@ source_padded_in_place: > source[(result == eos_id).any(1)] = model.pad_id
 
 
 # --- greedy_decode: right -----------------------------------------------------------------------
+
+
+class _evaluating:
+    """Put a model into eval mode, and each of its modules back into its own afterwards."""
+
+    def __init__(self, model):
+        self.model = model
+
+    def __enter__(self):
+        self.modes = [(m, m.training) for m in self.model.modules()]
+        self.model.eval()
+
+    def __exit__(self, *error):
+        for m, training in self.modes:
+            m.training = training
+
+
+def _start(source, bos_id):
+    return torch.full((len(source), 1), bos_id, dtype=torch.long, device=source.device)
 
 
 @GREEDY_DECODE.right
