@@ -1,42 +1,134 @@
 """The bank of known answers: wrong ones, each with its cause, and right ones that look different.
 
-A mistake's docstring is what a student is told; its name is what the judge reports. The same bank
-tests the grader: every mistake must lose marks and be named, every right answer must get them all.
+The same bank tests the grader: every mistake must lose marks and be named, every right answer must
+get them all. A mistake's name is what the judge reports, its cause is what a student is told.
+
+Most mistakes are the reference with one thing changed, and are declared as that change
+(`Bank.changes`); the others are functions and classes (`Bank.mistake`).
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from importlib import import_module
+from types import ModuleType
 from typing import Any, TypeVar
+
+from solutions.mistakes.change import Edit, build, edited, entries, plain_source, with_code
 
 Answer = TypeVar("Answer", bound=Callable[..., Any])
 
 
-class Bank:
-    """The known answers to one exercise; `mistake` and `right` are decorators that add one.
+class Answers(Mapping[str, Callable[..., Any]]):
+    """Known answers by name, each made when it is first looked up."""
 
-    Raises `ValueError` for a name that is taken, and for a mistake without a docstring.
+    def __init__(self) -> None:
+        self.makers: dict[str, Callable[[], Callable[..., Any]]] = {}
+        self.made: dict[str, Callable[..., Any]] = {}
+
+    def __getitem__(self, name: str) -> Callable[..., Any]:
+        if name not in self.made:
+            self.made[name] = self.makers[name]()
+        return self.made[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.makers)
+
+    def __len__(self) -> int:
+        return len(self.makers)
+
+
+class Bank:
+    """The known answers to one exercise.
+
+    `references` is the module of the exercise's reference, `names` what else changed code may use:
+    the `globals()` of the bank's module. Whatever adds an answer raises `ValueError` for a name
+    that is taken, and for a mistake that does not say what went wrong.
     """
 
-    def __init__(self, exercise: str):
-        self.exercise = exercise
-        self.mistakes: dict[str, Callable[..., Any]] = {}
-        self.rights: dict[str, Callable[..., Any]] = {}
+    def __init__(self, exercise: str, references: ModuleType, names: Mapping[str, Any]):
+        self.exercise, self.references, self.names = exercise, references, names
+        self.mistakes, self.rights = Answers(), Answers()
+        self.changed: dict[str, tuple[str, str, str]] = {}  # what `with_code` makes a text of
 
     def mistake(self, answer: Answer) -> Answer:
-        """Add a wrong answer. Its docstring says to a student what went wrong."""
-        if not (answer.__doc__ or "").strip():
-            raise ValueError(f"the mistake {answer.__name__} does not say what went wrong")
-        return self._add(self.mistakes, answer)
+        """Add a wrong answer. Its docstring says to a student what went wrong. A decorator."""
+        self._add(self.mistakes, answer.__name__, lambda: answer, answer.__doc__ or "")
+        return answer
 
     def right(self, answer: Answer) -> Answer:
-        """Add a right answer that is written another way than the reference."""
-        return self._add(self.rights, answer)
-
-    def _add(self, shelf: dict[str, Callable[..., Any]], answer: Answer) -> Answer:
-        if answer.__name__ in {*self.mistakes, *self.rights}:
-            raise ValueError(f"{self.exercise} has an answer called {answer.__name__} already")
-        shelf[answer.__name__] = answer
+        """Add a right answer that is written another way than the reference. A decorator."""
+        self._add(self.rights, answer.__name__, lambda: answer)
         return answer
+
+    def change(
+        self,
+        name: str,
+        cause: str,
+        *edits: Edit,
+        before: str = "",
+        after: str = "",
+        of: str | None = None,
+    ) -> None:
+        """Add the wrong answer that the reference becomes by some edits, one after the other.
+
+        `before` is code to put at the beginning of the function, or of the class's `forward`;
+        `after` is code for its end, where what it returns is called `result`. `of` names another
+        answer to change than the reference: a change of this bank, or what is defined so far in
+        its module. Raises `ValueError` for an edit whose text does not occur, or occurs more often
+        than it says. What comes of it is compiled when it is first looked up; that raises
+        `ValueError` for code that is no Python, or does the same as before.
+        """
+        what = f"{self.exercise}, {name}"
+        source = self._source(self.exercise if of is None else of, what)
+        changed = edited(source, edits, what)
+        if changed == source and not before and not after:
+            raise ValueError(f"{what}: nothing is changed")
+
+        def make() -> Callable[..., Any]:
+            text = with_code(changed, before, after, what)
+            names = {**self.names, **vars(self.references)}
+            return build(name, cause, text, source, names, what)
+
+        self._add(self.mistakes, name, make, cause)
+        self.changed[name] = (changed, before, after)
+
+    def changes(self, text: str) -> None:
+        """Add the wrong answers that a text declares, each as a `change`.
+
+        An entry is a name, its changes and, indented, its cause:
+
+            sign_flipped: scores - largest → largest - scores
+                The exponent has the wrong sign: the lowest score gets the largest weight.
+
+        The changes stand behind the name, ` ; ` between them, or on lines of their own:
+
+            ~ old → new     in the place of this text, which occurs once; with ` ×2`, twice
+            - old           the same for several lines
+            + new
+            + code          without `-` above it: at the beginning of the function or `forward`
+            > code          at its end, where what it returns is called `result`
+
+        `name of other` changes another answer than the reference.
+        """
+        for e in entries(text, self.exercise):
+            self.change(e.name, e.cause, *e.edits, before=e.before, after=e.after, of=e.of)
+
+    def _source(self, name: str, what: str) -> str:
+        """The text of an answer, to be changed."""
+        if name in self.changed:
+            return with_code(*self.changed[name], what)
+        for scope in (self.names, vars(self.references)):
+            if name in scope:
+                return plain_source(scope[name])
+        raise ValueError(f"{what}: there is no {name} to change")
+
+    def _add(
+        self, shelf: Answers, name: str, make: Callable[[], Callable[..., Any]], cause: str = "-"
+    ) -> None:
+        if not cause.strip():
+            raise ValueError(f"{self.exercise}: the mistake {name} does not say what went wrong")
+        if name in self.mistakes or name in self.rights:
+            raise ValueError(f"{self.exercise} has an answer called {name} already")
+        shelf.makers[name] = make
 
 
 def cause(answer: Callable[..., Any]) -> str:

@@ -1,0 +1,265 @@
+"""Makes a wrong answer out of a right one, by changing its text."""
+
+import ast
+import itertools
+import linecache
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache
+from types import CodeType
+from typing import Any, NamedTuple
+
+ENTRY = re.compile(r"(\w+)(?: of (\w+))?(?:: (.+))?")
+TIMES = re.compile(r"(.*?)(?: ×(\d+))?", re.DOTALL)
+COMMENT = re.compile(r"(^| ) *#.*")
+MARKS = ("    ~ ", "    - ", "    + ", "    > ")
+
+
+class Edit(NamedTuple):
+    """`new` in the place of `old`, which occurs `count` times.
+
+    Lines after the first are indented as far as the line in which the text begins, and further.
+    """
+
+    old: str
+    new: str
+    count: int = 1
+
+
+# --- the text to change -------------------------------------------------------------------------
+
+
+@cache
+def plain_source(answer: Callable[..., Any]) -> str:
+    """The code of a function or class without docstrings, comments, annotations and empty lines.
+
+    Each signature stands on one line; ` #` is taken for the beginning of a comment wherever it
+    stands. Raises `ValueError` for what is not defined at the top level of a file, or has no code
+    of its own.
+    """
+    methods = vars(answer).values() if isinstance(answer, type) else [answer]
+    codes = [method.__code__ for method in methods if hasattr(method, "__code__")]
+    if not codes or answer.__qualname__ != answer.__name__:
+        raise ValueError(f"{answer.__qualname__} is no function or class with code to change")
+    lines = linecache.getlines(codes[0].co_filename)
+    start = codes[0].co_firstlineno - 1  # a decorator's line, or that of the first method
+    head, step = ("class ", -1) if isinstance(answer, type) else ("def ", 1)
+    while not lines[start].startswith(head):
+        start += step
+    rest = itertools.takewhile(lambda line: line[0] in " )]}\n", lines[start + 1 :])
+    return _plain([lines[start], *rest])
+
+
+def _plain(lines: Sequence[str]) -> str:
+    kept = {number: line.rstrip() for number, line in enumerate(lines, 1)}
+    for node in ast.walk(ast.parse("".join(lines))):
+        if not isinstance(node, ast.FunctionDef | ast.ClassDef):
+            continue
+        if isinstance(node, ast.FunctionDef):
+            kept |= dict.fromkeys(range(node.lineno, node.body[0].lineno), "")
+            kept[node.lineno] = " " * node.col_offset + _signature(node, lines)
+        if ast.get_docstring(node, clean=False) is not None:
+            kept |= dict.fromkeys(range(node.body[0].lineno, node.body[0].end_lineno + 1), "")
+    code = (COMMENT.sub("", line) for line in kept.values())
+    return "".join(f"{line}\n" for line in code if line)
+
+
+def _signature(function: ast.FunctionDef, lines: Sequence[str]) -> str:
+    arguments = function.args
+    every = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]
+    for argument in [*every, arguments.vararg, arguments.kwarg]:
+        if argument is not None:
+            argument.annotation = None
+    arguments.defaults = [  # as they are written: 1e-5, and not 1e-05
+        ast.Name(lines[d.lineno - 1][d.col_offset : d.end_col_offset]) for d in arguments.defaults
+    ]
+    return f"def {function.name}({ast.unparse(arguments)}):"
+
+
+# --- the changes --------------------------------------------------------------------------------
+
+
+def edited(source: str, edits: Sequence[Edit], what: str) -> str:
+    """The text after some edits, one by one.
+
+    Raises `ValueError` where a text does not occur as often as it should.
+    """
+    for edit in edits:
+        places = [*_places(source, edit.old)]
+        if len(places) != edit.count:
+            raise ValueError(
+                f"{what}: this text occurs {len(places)} times, not {edit.count}:\n{edit.old}\n"
+                f"The text to change is\n{source}"
+            )
+        for start, end, indent in reversed(places):
+            source = source[:start] + edit.new.replace("\n", "\n" + indent) + source[end:]
+    return source
+
+
+def _places(source: str, text: str) -> Iterator[tuple[int, int, str]]:
+    """Where a text begins and ends, and how far the line is indented in which it begins."""
+    first, *more = text.split("\n")
+    start = source.find(first)
+    while start >= 0 and first:
+        line = source[source.rfind("\n", 0, start) + 1 :]
+        indent = line[: len(line) - len(line.lstrip(" "))]
+        whole = "\n".join([first, *(indent + line for line in more)])
+        if source.startswith(whole, start):
+            yield start, start + len(whole), indent
+        start = source.find(first, start + len(first))
+
+
+def with_code(source: str, before: str, after: str, what: str) -> str:
+    """The text with more code at the beginning and at the end of what it defines.
+
+    For a class, that is its `forward`. Raises `ValueError` where there is none.
+    """
+    if after:
+        source = _with_ending(source, after, what)
+    return _with_beginning(source, before, what) if before else source
+
+
+def build(
+    name: str, cause: str, changed: str, source: str, names: Mapping[str, Any], what: str
+) -> Callable[..., Any]:
+    """The function or class that a changed text defines, called `name`, with its cause to tell.
+
+    Raises `ValueError` for what is no Python, or does the same as `source`, which was changed.
+    """
+    changed, source = (re.sub(r"^(def|class) \w+", rf"\1 {name}", s) for s in (changed, source))
+    file = f"<{what}>"
+    code = _compiled(changed, file, what)
+    if _does_the_same(code, _compiled(source, file, what)):
+        raise ValueError(f"{what}: the changed code does the same as before:\n{changed}")
+    linecache.cache[file] = (len(changed), None, changed.splitlines(True), file)  # for tracebacks
+    scope = dict(names)
+    exec(code, scope)
+    scope[name].__doc__ = cause
+    return scope[name]
+
+
+def _with_beginning(source: str, code: str, what: str) -> str:
+    lines = source.splitlines(True)
+    function = _called(source, what)
+    indent = " " * function.body[0].col_offset
+    lines[function.lineno] = _indented(code, indent) + lines[function.lineno]
+    return "".join(lines)
+
+
+def _with_ending(source: str, code: str, what: str) -> str:
+    lines = source.splitlines(True)
+    for node in reversed([*_returns(_called(source, what))]):
+        rest = _indented(f"{code}\nreturn result", " " * node.col_offset)
+        lines[node.lineno - 1] = lines[node.lineno - 1].replace("return", "result =", 1)
+        lines[node.end_lineno - 1] += rest
+    return "".join(lines)
+
+
+def _indented(code: str, indent: str) -> str:
+    return "".join(f"{indent}{line}\n" for line in code.split("\n"))
+
+
+def _called(source: str, what: str) -> ast.FunctionDef:
+    """The function that source defines, or its class's `forward`."""
+    try:
+        defined = ast.parse(source).body[0]
+    except SyntaxError as error:
+        raise _no_python(error, source, what) from None
+    inside = defined.body if isinstance(defined, ast.ClassDef) else [defined]
+    for node in inside:
+        if isinstance(node, ast.FunctionDef) and (node is defined or node.name == "forward"):
+            return node
+    raise ValueError(f"{what}: there is no forward in\n{source}")
+
+
+def _returns(node: ast.AST) -> Iterator[ast.Return]:
+    """The return statements of a function, but not those of functions within it."""
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.Return):
+            yield child
+        elif not isinstance(child, ast.FunctionDef):
+            yield from _returns(child)
+
+
+def _compiled(source: str, file: str, what: str) -> CodeType:
+    try:
+        return compile(source, file, "exec", dont_inherit=True)
+    except SyntaxError as error:
+        raise _no_python(error, source, what) from None
+
+
+def _no_python(error: SyntaxError, source: str, what: str) -> ValueError:
+    return ValueError(f"{what}: {error.msg}, line {error.lineno} of\n{source}")
+
+
+def _does_the_same(one: Any, other: Any) -> bool:
+    """Whether two constants are equal, or two code objects but for where they were written."""
+    if not isinstance(one, CodeType) or not isinstance(other, CodeType):
+        return type(one) is type(other) and repr(one) == repr(other)
+    return (
+        one.co_code == other.co_code
+        and one.co_names == other.co_names
+        and one.co_varnames == other.co_varnames
+        and one.co_freevars == other.co_freevars
+        and len(one.co_consts) == len(other.co_consts)
+        and all(map(_does_the_same, one.co_consts, other.co_consts))
+    )
+
+
+# --- the text that declares them ----------------------------------------------------------------
+
+
+class Entry(NamedTuple):
+    """What a text declares of one mistake: the arguments of `Bank.change`."""
+
+    name: str
+    cause: str
+    of: str | None
+    edits: Sequence[Edit]
+    before: str
+    after: str
+
+
+def entries(text: str, exercise: str) -> Iterator[Entry]:
+    """The mistakes that a text declares. Raises `ValueError` for one that cannot be read."""
+    for part in re.split(r"^(?=\S)", text, flags=re.MULTILINE):
+        if not part.strip():
+            continue
+        head, *lines = part.rstrip().split("\n")
+        found = ENTRY.fullmatch(head.rstrip())
+        if found is None:
+            raise ValueError(f"{exercise}: an entry begins with a name, not with {head!r}")
+        name, of, inline = found.groups()
+        marked = inline.split(" ; ") if inline else []
+        marked += [line[4:] for line in lines if line.startswith(MARKS)]
+        cause = " ".join(line.strip() for line in lines if not line.startswith(MARKS))
+        yield Entry(name, cause.strip(), of, *_changes(marked, f"{exercise}, {name}"))
+
+
+def _changes(marked: Sequence[str], what: str) -> tuple[list[Edit], str, str]:
+    """The edits, the code before and the code after that marked lines declare."""
+    hunks: list[tuple[list[str], list[str]]] = []
+    before: list[str] = []
+    after: list[str] = []
+    for line in marked:
+        mark, code = line[:2], line[2:]
+        if mark == "- ":
+            if not hunks or hunks[-1][1]:
+                hunks.append(([], []))
+            hunks[-1][0].append(code)
+        elif mark == "+ ":
+            (hunks[-1][1] if hunks else before).append(code)
+        elif mark == "> ":
+            after.append(code)
+        else:
+            old, arrow, new = line.removeprefix("~ ").partition(" → ")
+            if not arrow:
+                raise ValueError(f"{what}: {line!r} is no change")
+            new, times = TIMES.fullmatch(new).groups()
+            hunks.append(([f"{old} ×{times}" if times else old], [new]))
+    return [_edit(*hunk) for hunk in hunks], "\n".join(before), "\n".join(after)
+
+
+def _edit(old: Sequence[str], new: Sequence[str]) -> Edit:
+    text, times = TIMES.fullmatch("\n".join(old)).groups()
+    return Edit(text, "\n".join(new), int(times or 1))

@@ -1,0 +1,217 @@
+"""Mistakes declared as changes: what each kind of change makes, and what is said of a wrong one."""
+
+import inspect
+import sys
+import traceback
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from autograder.exercises import chapters
+from solutions import kernel_regression
+from solutions.mistakes import Bank, Edit, banks, cause
+
+
+def limit(x: float, low: float = 0.0, high: float = 1e1) -> float:
+    """Keep x between `low` and `high`."""
+    # The order of the two does not matter.
+    if x < low:
+        return low  # too low
+    return min(x, high)
+
+
+class Scale(torch.nn.Module):
+    """Multiply by a number."""
+
+    def __init__(self, factor: float = 2.0):
+        super().__init__()
+        self.factor = factor
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """x times the factor."""
+
+        def times(y: torch.Tensor) -> torch.Tensor:
+            return y * self.factor
+
+        return torch.add(
+            times(x),
+            0,
+        )
+
+
+HELPER = 100.0
+here = sys.modules[__name__]
+
+
+def bank(exercise: str = "limit", module: ModuleType = here) -> Bank:
+    return Bank(exercise, module, globals())
+
+
+def mistake(text: str, exercise: str = "limit") -> Callable[..., Any]:
+    """The last mistake that a text declares."""
+    made = bank(exercise)
+    made.changes(text)
+    return made.mistakes[list(made.mistakes)[-1]]
+
+
+# --- what a change makes ------------------------------------------------------------------------
+
+
+def test_a_text_is_replaced_and_the_cause_is_kept():
+    wrong = mistake("never_low: x < low → False\n    The lower limit\n    is ignored.\n")
+    assert (wrong(-1.0), wrong(20.0)) == (-1.0, 10.0)
+    assert (wrong.__name__, cause(wrong)) == ("never_low", "The lower limit is ignored.")
+
+
+@pytest.mark.parametrize(
+    ("text", "of_minus_one", "of_twenty"),
+    [
+        ("a: return low → return HELPER\n    …", 100.0, 10.0),
+        ("a: x < low → x < 5 ; min → max\n    …", 0.0, 20.0),
+        ("a: return → return 2 * ×2\n    …", 0.0, 20.0),
+        ("a: high=1e1 → high=3\n    …", 0.0, 3),
+        ("a: + x = -x\n    …", 1.0, 0.0),
+        ("a: > result = result + 1\n    …", 1.0, 11.0),
+        ("a: + x = -x ; x < low → False ; > result = [result]\n    …", [1.0], [-20.0]),
+        ("a\n    ~ x < low → x > high\n    ~ return low → return high\n    …", -1.0, 1e1),
+        ("a\n    - if x < low:\n    -     return low\n    …", -1.0, 10.0),
+        ("a\n    - if x < low:\n    -     return low\n    + x = abs(x)\n    …", 1.0, 10.0),
+        ("a\n    + if x == 20:\n    +     return x\n    …", 0.0, 20.0),
+        ("b: min → max\n    …\na of b: x < low → False\n    …", -1.0 + 11, 20.0),
+        ("b: > result = -result\n    …\na of b: min → max\n    …", 0.0, -20.0),
+        ("a of helped: 3 * x → 5 * x\n    …", -5.0, 100.0),
+    ],
+)  # fmt: skip
+def test_every_kind_of_change(text, of_minus_one, of_twenty):
+    wrong = mistake(text)
+    assert (wrong(-1.0), wrong(20.0)) == (of_minus_one, of_twenty)
+    assert (limit(-1.0), limit(20.0)) == (0.0, 10.0)
+
+
+def helped(x):
+    return 3 * x
+
+
+def test_a_class_is_changed_and_code_goes_into_its_forward():
+    x = torch.ones(2)
+    for text, result in (
+        ("a: factor=2.0 → factor=3.0\n    …", 3.0),
+        ("a: + x = x + 1\n    …", 4.0),
+        ("a: > result = result.sum()\n    …", 4.0),
+        ("a: self.factor = factor → self.factor = 5\n    …", 5.0),
+    ):
+        wrong = mistake(text, "Scale")
+        assert isinstance(wrong, type) and issubclass(wrong, torch.nn.Module)
+        assert wrong.__name__ == "a"
+        assert (wrong()(x) == result).all()
+    assert (Scale()(x) == 2).all()
+
+
+def test_a_loop_can_declare_changes():
+    made = bank()
+    for number in (1, 2):
+        made.change(f"low_{number}", "…", Edit("return low", f"return {number}"), after="pass")
+    assert [wrong(-1) for wrong in made.mistakes.values()] == [1, 2]
+
+
+def test_a_change_runs_among_the_names_of_reference_and_bank():
+    made = Bank("softmax", kernel_regression, globals())
+    made.changes("twice: > result = softmax(result, axis) * HELPER\n    …")
+    scores = np.array([[0.0, 1.0]])
+    right = kernel_regression.softmax
+    assert np.array_equal(made.mistakes["twice"](scores), right(right(scores)) * HELPER)
+
+
+def test_an_answer_is_compiled_when_it_is_looked_up_and_once():
+    made = bank()
+    made.changes("a: return low → return (\n    …\nb: return low → return x\n    …")
+    assert list(made.mistakes) == ["a", "b"]
+    assert made.mistakes["b"] is made.mistakes["b"]
+
+
+def test_tracebacks_and_inspect_show_the_changed_code():
+    wrong = mistake("a: return low → return low / 0\n    …")
+    assert "return low / 0" in inspect.getsource(wrong)
+    assert inspect.getsource(wrong).startswith("def a(x, low=0.0, high=1e1):\n")
+    with pytest.raises(ZeroDivisionError) as caught:
+        wrong(-1)
+    assert "return low / 0" in "".join(traceback.format_exception(caught.value))
+
+
+# --- what is said of a wrong one ----------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("a: y < low → False\n    …", r"limit, a: this text occurs 0 times, not 1:\ny < low\n"),
+        ("a: return → 1\n    …", r"limit, a: this text occurs 2 times, not 1:\nreturn\n"),
+        ("a: return → 1 ×3\n    …", r"occurs 2 times, not 3"),
+        ("a: Keep → Take\n    …", r"occurs 0 times"),  # in the docstring alone
+        ("a: too low → 1\n    …", r"occurs 0 times"),  # in a comment alone
+        ("a\n    - if x < low:\n    - return low\n    …", r"occurs 0 times"),  # not indented
+        ("a: low → low ×3\n    …", r"limit, a: nothing is changed"),
+        ("a\n    …", r"limit, a: nothing is changed"),
+        ("a: x < low\n    …", r"limit, a: 'x < low' is no change"),
+        ("two words: x → y\n    …", r"limit: an entry begins with a name, not with 'two words"),
+        ("a of nobody: x → y\n    …", r"limit, a: there is no nobody to change"),
+        ("a: x < low → False\n", r"limit: the mistake a does not say what went wrong"),
+        ("a: min → max\n    …\na: min → sum\n    …", r"limit has an answer called a already"),
+    ],
+)  # fmt: skip
+def test_a_change_that_does_not_fit_is_an_error_when_the_bank_is_loaded(text, words):
+    with pytest.raises(ValueError, match=words):
+        bank().changes(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("a: return low → return (\n    …", r"limit, a: .* line 3 of\ndef a\(x"),
+        ("a: + if\n    …", r"limit, a: invalid syntax, line 2 of\ndef a\(x"),
+        ("a: x < low → (x) < low\n    …", r"limit, a: the changed code does the same as before"),
+    ],
+)  # fmt: skip
+def test_code_that_is_no_python_or_the_same_is_an_error_when_it_is_looked_up(text, words):
+    made = bank()
+    made.changes(text)
+    with pytest.raises(ValueError, match=words):
+        made.mistakes["a"]
+
+
+def test_a_class_without_forward_takes_no_code():
+    made = Bank("Holder", sys.modules[__name__], globals())
+    made.changes("a: + x = 1\n    …")
+    with pytest.raises(ValueError, match="Holder, a: there is no forward in"):
+        made.mistakes["a"]
+
+
+class Holder:
+    def get(self):
+        return 1
+
+
+def test_what_has_no_code_of_its_own_cannot_be_changed():
+    class Inner(Holder):
+        def get(self):
+            return 2
+
+    for answer in (Inner, len, type("Empty", (Holder,), {})):
+        made = Bank("limit", here, {"it": answer})
+        with pytest.raises(ValueError, match="no function or class with code to change"):
+            made.changes("a of it: 1 → 2\n    …")
+
+
+# --- the banks ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("slug", chapters())
+def test_every_change_makes_an_answer_with_a_cause(slug):
+    for known in banks(slug).values():
+        for name, wrong in known.mistakes.items():
+            assert wrong.__name__ == name
+            assert len(cause(wrong)) > 10
