@@ -23,6 +23,7 @@ from nbgrader.preprocessors import CheckCellMetadata, LimitOutput
 
 import autograder
 from autograder.engine.verdict import MISSING, withheld
+from autograder.exercises import CHAPTERS
 from autograder.grader.notebook.preprocessors import exercises_in, judge_notebook, write_judgement
 from autograder.grader.notebook.reading import Unusable, parse_notebook
 from autograder.grader.notebook.rebuild import rebuild
@@ -84,9 +85,10 @@ def deciding(slugs: Iterable[str]) -> list[Path]:
     course = PROJECT / "autograder"
     files = {path for pattern in DECIDING for path in course.glob(pattern) if path.is_file()}
     files |= {path for room in DECIDING for path in (course / room).glob("*.py")}
+    others = set(CHAPTERS) - set(slugs)
     for folder in (course / "exercises", PROJECT / "solutions", PROJECT / "solutions/mistakes"):
-        files |= {folder / "__init__.py", *(folder / f"{slug}.py" for slug in slugs)}
-    return sorted(path for path in files if path.is_file())
+        files |= {path for path in folder.glob("*.py") if path.stem not in others}
+    return sorted(files)
 
 
 @lru_cache(maxsize=64)
