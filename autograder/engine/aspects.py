@@ -55,9 +55,9 @@ def compare(value: Any, expected: Any, what: str = "the result", *, slack: float
     """
     if isinstance(expected, tuple):
         if not isinstance(value, (tuple, list)):
-            return _kind(f"{what} is {describe(value)}; a tuple of {len(expected)} is asked")
+            return _kind(f"{what}: expected a tuple of {len(expected)}, got {describe(value)}")
         if len(value) != len(expected):
-            return _kind(f"{what} has {len(value)} parts; {len(expected)} are asked")
+            return _kind(f"{what}: expected {len(expected)} parts, got {len(value)}")
         parts = [
             compare(v, e, f"part {i} of {what}", slack=slack)
             for i, (v, e) in enumerate(zip(value, expected, strict=True))
@@ -65,25 +65,24 @@ def compare(value: Any, expected: Any, what: str = "the result", *, slack: float
         return worst(parts)
     if isinstance(expected, list):
         if not isinstance(value, (list, tuple)) or len(value) != len(expected):
-            return _wrong(f"{what} is {describe(value)}; {describe(expected)} is asked")
+            return _wrong(_expected(what, expected, value))
         pairs = zip(value, expected, strict=True)
         return worst([compare(v, e, f"{what}[{i}]", slack=slack) for i, (v, e) in enumerate(pairs)])
     if expected is None or isinstance(expected, (str, bool)):
         same = type(value) is type(expected) and value == expected
-        return Finding(True) if same else _wrong(f"{what} is {describe(value)}, not {expected!r}")
+        return Finding(True) if same else _wrong(_expected(what, expected, value))
     wanted, given = _numeric(expected), _numeric(value)
     if wanted is None:
         return Finding(True) if isinstance(value, Opaque) else _kind(f"{what} is {describe(value)}")
     if given is None:
         advice = "; is `return` missing?" if value is None else ""
-        return _kind(f"{what} is {describe(value)}; {describe(expected)} is asked{advice}")
+        return _kind(_expected(what, expected, value) + advice)
     both_arrays = isinstance(value, Array) and isinstance(expected, Array)
     if both_arrays and "torch" in (given.kind, wanted.kind) and given.kind != wanted.kind:
-        return _kind(f"{what} is {describe(value)}; {describe(expected)} is asked")
+        return _kind(_expected(what, expected, value))
     if given.data.shape != wanted.data.shape:
-        return _wrong(
-            f"{what} has shape {_shape(given.data.shape)}; {_shape(wanted.data.shape)} is asked"
-        )
+        shapes = _shape(wanted.data.shape), _shape(given.data.shape)
+        return _wrong(f"{what}: expected shape {shapes[0]}, got {shapes[1]}")
     return _compare_numbers(given, wanted, what, slack)
 
 
@@ -102,8 +101,8 @@ def _compare_numbers(given: Array, wanted: Array, what: str, slack: float) -> Fi
     if excess[where] <= 0:
         return Finding(True, error=error_there, tolerance=allowed_there)
     place = f" at {_index(where)}" if error.shape else ""
-    is_, asked = _numbers(given.data[where], wanted.data[where])
-    message = f"{what}{place} is {is_}; {asked} is asked"
+    shown = _numbers(wanted.data[where], given.data[where])
+    message = f"{what}{place}: expected {shown[0]}, got {shown[1]}"
     return Finding(False, message, error_there, allowed_there)
 
 
@@ -177,12 +176,16 @@ def _numbers(*values: Any) -> list[str]:
     return shown
 
 
+def _expected(what: str, expected: Any, value: Any) -> str:
+    return f"{what}: expected {describe(expected)}, got {describe(value)}"
+
+
 def _wrong(message: str) -> Finding:
     return Finding(False, message)
 
 
 def _kind(message: str) -> Finding:
-    """What came back is not even the kind of thing that is asked for."""
+    """For a result that is not even of the right kind."""
     return Finding(False, message, instructive=False)
 
 
@@ -195,7 +198,7 @@ def worst(findings: Sequence[Finding]) -> Finding:
 
 
 def raised_finding(raised: Raised) -> Finding:
-    """The finding for a call that ended in an exception nobody asked for."""
+    """The finding for a call that raised where a result was expected."""
     where = f" ({raised.traceback.splitlines()[-1]})" if raised.traceback else ""
     doing = {
         "build": "building it",
@@ -222,7 +225,7 @@ def _judge_one(trial: Trial, judge: Callable[[Trial], Finding]) -> Finding:
     if trial.record.raised:
         return raised_finding(trial.record.raised)
     if len(trial.record.values) != len(trial.run.steps):
-        return _wrong(f"{len(trial.record.values)} results; {len(trial.run.steps)} are asked")
+        return _wrong(f"expected {len(trial.run.steps)} results, got {len(trial.record.values)}")
     finding = judge(trial)
     call = describe_call(trial.run, trial.arguments)
     if finding.passed or not call or not finding.instructive:
@@ -319,20 +322,19 @@ def dtypes_kept(points: float, hint: str, runs: Runs) -> Aspect:
 def _same_dtype(value: Any, expected: Any, what: str = "the result") -> Finding:
     if isinstance(expected, (tuple, list)):
         if not isinstance(value, (tuple, list)) or len(value) != len(expected):
-            return _wrong(f"{what} is {describe(value)}; {describe(expected)} is asked")
+            return _wrong(_expected(what, expected, value))
         pairs = zip(value, expected, strict=True)
         return worst([_same_dtype(v, e, f"part {i} of {what}") for i, (v, e) in enumerate(pairs)])
     if isinstance(expected, Array):
         given = value.dtype if isinstance(value, Array) else describe(value)
         same = given == expected.dtype
-        return Finding(True) if same else _wrong(f"{what} is {given}; {expected.dtype} is asked")
+        return Finding(True) if same else _wrong(f"{what}: expected {expected.dtype}, got {given}")
     if isinstance(expected, float):
         is_float = isinstance(value, float) or (
             isinstance(value, Array) and value.kind == "scalar" and value.dtype == "float64"
         )
-        return (
-            Finding(True) if is_float else _wrong(f"{what} is {describe(value)}; a float is asked")
-        )
+        message = f"{what}: expected a float, got {describe(value)}"
+        return Finding(True) if is_float else _wrong(message)
     return Finding(True)
 
 
@@ -360,7 +362,7 @@ def _raises(trial: Trial, error: type[Exception], naming: Sequence[Any]) -> Find
             f"returned {describe(trial.record.value)} instead of raising {error.__name__}"
         )
     if error.__name__ not in raised.types:
-        return _wrong(f"raised {raised}; a {error.__name__} is asked")
+        return _wrong(f"expected {error.__name__}, got {raised}")
     missing = [str(part) for part in naming if not _names(raised.message, part)]
     if missing:
         return _wrong(
