@@ -23,8 +23,8 @@ from autograder.engine.values import Array, Opaque, Previous, Recipe, Strided, a
 
 Runs = Callable[[Draw], Sequence[Run]]
 
-# Relative and absolute tolerance by dtype: a margin for another order of operations, too narrow for
-# a float64 answer that is rounded to float32 on its way. A GPU adds in another order still.
+# Relative and absolute tolerance by dtype: wide enough for another order of operations, too narrow
+# for a float64 answer rounded to float32 on the way. A GPU adds in yet another order.
 TOLERANCE = {
     "float64": (1e-8, 1e-9),
     "float32": (1e-4, 2e-6),
@@ -38,7 +38,7 @@ GRADIENT_FACTOR = 10.0  # a gradient is a sum of terms that nearly cancel
 def tolerance(expected: Array) -> tuple[float, float]:
     """Relative and absolute tolerance for the expected array's dtype and device.
 
-    What an answer says of its own device does not count: it could be a lie that widens them.
+    The device that an answer claims does not count: a lie could widen them.
     """
     relative, absolute = TOLERANCE.get(expected.dtype, (0.0, 0.0))
     factor = 1.0 if expected.device == "cpu" else GPU_FACTOR
@@ -49,9 +49,9 @@ def tolerance(expected: Array) -> tuple[float, float]:
 
 
 def compare(value: Any, expected: Any, what: str = "the result", *, slack: float = 1.0) -> Finding:
-    """Whether `value` is `expected`, up to `slack` times its dtype's tolerance; if not, why.
+    """Whether `value` equals `expected` within `slack` times its dtype's tolerance; if not, why.
 
-    Structure, shape and kind (NumPy, torch) are compared; dtypes are another aspect's business.
+    Structure, shape and kind (NumPy, torch) are compared; dtypes are left to another aspect.
     """
     if isinstance(expected, tuple):
         if not isinstance(value, (tuple, list)):
@@ -168,7 +168,7 @@ def _index(where: tuple) -> str:
 
 
 def _numbers(*values: Any) -> list[str]:
-    """Different numbers in as few digits as it takes to see that they differ, six at least."""
+    """Numbers with enough digits to show that they differ, six at least."""
     for digits in (6, 10, 17):
         shown = [f"{v + 0.0:.{digits}g}" if v.dtype.kind == "f" else str(v) for v in values]
         if len({*shown}) == len(shown):
@@ -211,7 +211,7 @@ def raised_finding(raised: Raised) -> Finding:
 
 
 def each(judge: Callable[[Trial], Finding]) -> Callable[[Sequence[Trial]], Finding]:
-    """Judge every trial alone; an exception fails; the aspect is as good as its worst trial."""
+    """Judge every trial on its own; an exception fails; the worst trial decides."""
 
     def judge_all(trials: Sequence[Trial]) -> Finding:
         if not trials:
@@ -239,7 +239,7 @@ def _judge_one(trial: Trial, judge: Callable[[Trial], Finding]) -> Finding:
 def equals_reference(
     title: str, points: float, hint: str, runs: Runs, *, part: int | None = None
 ) -> Aspect:
-    """The results are those of the reference. `part` looks at one part of a tuple only."""
+    """The results equal those of the reference. `part` selects one part of a tuple."""
 
     def judge(trial: Trial) -> Finding:
         values, expected = trial.record.values, trial.expected.values
@@ -263,7 +263,7 @@ def has_property(
     only_if_right: bool = False,
     looks: bool = False,
 ) -> Aspect:
-    """A property of the result: `holds(run, record)` says in a line what is wrong, or None."""
+    """A property of the result: `holds(run, record)` returns one line on what is wrong, or None."""
 
     def judge(trial: Trial) -> Finding:
         problem = holds(trial.run, trial.record)
@@ -273,7 +273,7 @@ def has_property(
 
 
 def inputs_untouched(points: float, runs: Runs) -> Aspect:
-    """The arguments are as they were after the call."""
+    """The call leaves its arguments unchanged."""
 
     def judge(trial: Trial) -> Finding:
         for key in trial.record.changed:
@@ -287,13 +287,13 @@ def inputs_untouched(points: float, runs: Runs) -> Aspect:
 
 
 def no_side_effects(points: float, runs: Runs) -> Aspect:
-    """Global state (random generators, default dtype, grad mode, train/eval) is as it was."""
+    """Global state (random generators, default dtype, grad mode, train/eval) is left unchanged."""
     hint = "A function that others call must not seed generators or switch global settings."
     return _state_left_alone(points, runs, hint, {MEMORY})
 
 
 def no_side_effects_of_a_module(points: float, runs: Runs) -> Aspect:
-    """The same of a class, which draws from torch's generator for the parameters it starts with."""
+    """The same for a class, which may draw its initial parameters from torch's generator."""
     hint = "A module must not seed generators or switch global settings, nor its own mode."
     return _state_left_alone(points, runs, hint, {MEMORY, "torch's random state"})
 
@@ -307,7 +307,7 @@ def _state_left_alone(points: float, runs: Runs, hint: str, allowed: Container[s
 
 
 def dtypes_kept(points: float, hint: str, runs: Runs) -> Aspect:
-    """Every array in the result has the reference's dtype and digits, and the result its type."""
+    """Every array in the result has the reference's dtype and precision, the result its type."""
 
     def judge(trial: Trial) -> Finding:
         pairs = [*zip(trial.record.values, trial.expected.values, strict=True)]
@@ -372,7 +372,7 @@ def _raises(trial: Trial, error: type[Exception], naming: Sequence[Any]) -> Find
 
 
 def _names(message: str, part: Any) -> bool:
-    """Whether a message holds a word, or a number as a whole: 4 is not in 14, 40 or 4.5."""
+    """Whether a message contains a word, or a number as a whole: 4 is not in 14, 40 or 4.5."""
     number = isinstance(part, int | float)
     text = re.escape(str(part))
     pattern = rf"(?<!\d)(?<!\d\.){text}(?!\d|\.\d*[1-9])" if number else text
@@ -380,7 +380,7 @@ def _names(message: str, part: Any) -> bool:
 
 
 def gradients_match(title: str, points: float, hint: str, runs: Runs) -> Aspect:
-    """The gradients with respect to every argument and parameter are those of the reference."""
+    """The gradients with respect to every argument and parameter equal the reference's."""
 
     def judge(trial: Trial) -> Finding:
         findings = []
@@ -407,7 +407,7 @@ def _gradient_name(name: str, arguments: Sequence[str]) -> str:
 
 
 def _argument(name: str, arguments: Sequence[str]) -> str:
-    """The name of an argument that a record knows by its position or by its name."""
+    """The name of an argument that a record lists by position or by name."""
     known = dict(zip(map(str, range(len(arguments))), arguments, strict=True))
     return known.get(name, name[:40])
 
@@ -428,7 +428,7 @@ def part(value: Any, index: int) -> Any:
 
 
 def not_rows_of_one(weights: Any, axis: int = -1) -> str | None:
-    """What keeps weights from being non-negative and summing to 1 along `axis`, or None."""
+    """Why weights are not non-negative and summing to 1 along `axis`; None if they are."""
     numbers = plain(weights)
     if numbers is None:
         return f"the weights are {describe(weights)}"
