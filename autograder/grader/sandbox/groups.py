@@ -80,7 +80,7 @@ def _settings(controller: str, place: Place, memory_mb: int, processes: int) -> 
 
 
 def _remove(folder: Path | None) -> bool:
-    """Remove a group. False if somebody is still in it."""
+    """Remove a group. False if a process is still in it."""
     try:
         if folder is not None:
             folder.rmdir()

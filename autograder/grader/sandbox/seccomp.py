@@ -48,7 +48,7 @@ REFUSED = {
     "sethostname": (170, 161), "setdomainname": (171, 162),
 }  # fmt: skip
 # Reported as done, but not done: programs go on without. Larger socket buffers would be charged to
-# nobody, and the kernel may give each session its own share of the processors.
+# no process, and the kernel may give each session its own share of the processors.
 PRETENDED = {"setsockopt": (54, 208), "setsid": (112, 157)}
 _SOCKET, _SOCKETPAIR, _FCNTL = (41, 198), (53, 199), (72, 25)
 _CLONE, _CLONE3, _MMAP, _IOCTL = (56, 220), (435, 435), (9, 222), (16, 29)
@@ -59,14 +59,14 @@ _X32 = 0x40000000  # x86-64's second set of numbers
 _NAMESPACES = 0x7E020000  # CLONE_NEW*
 _THREAD, _SAME_FILES = 0x10000, 0x400  # CLONE_THREAD, CLONE_FILES
 _SHARED_ANONYMOUS, _HUGE = 0x21, 0x40000
-_LOCKS = (6, 7, 37, 38)  # F_SETLK and so on: unlimited locks, charged to nobody
+_LOCKS = (6, 7, 37, 38)  # F_SETLK and so on: unlimited locks, charged to no process
 _LEASE, _NOTIFY, _PIPE_SIZE = 1024, 1026, 1031  # F_SETLEASE: even on read-only files
-_TERMINAL = (0x5412, 0x541C)  # TIOCSTI, TIOCLINUX: typing on somebody's terminal
+_TERMINAL = (0x5412, 0x541C)  # TIOCSTI, TIOCLINUX: typing on another's terminal
 
 _LOAD, _AND = 0x20, 0x54
 _IF_EQUAL, _IF_ABOVE, _IF_ANY, _RETURN = 0x15, 0x25, 0x45, 0x06
 _ALLOW, _KILL, _ERROR = 0x7FFF0000, 0x80000000, 0x00050000
-_NUMBER, _ARCHITECTURE, _ARGUMENTS = 0, 4, 16  # where they stand in the kernel's seccomp_data
+_NUMBER, _ARCHITECTURE, _ARGUMENTS = 0, 4, 16  # offsets in the kernel's seccomp_data
 _NO_NEW_PRIVILEGES, _SECCOMP, _FILTER = 38, 22, 2
 
 

@@ -13,7 +13,7 @@ A child is set up in this order, by trusted code, before it reads its first requ
 2. close every descriptor but its two pipes;
 3. own mount, network, IPC, host name and cgroup namespaces: an empty /tmp of limited size, part of
    which is /dev/shm, a read-only /proc that shows its own processes only, no terminals, no
-   /dev/zero (a shared mapping of it is memory that nobody is charged for);
+   /dev/zero (a shared mapping of it is memory that no process is charged for);
 4. own user namespace, a child of the one that owns the others: even with all capabilities in it,
    which it then gives up, it could not change them;
 5. resource limits, Landlock, the seccomp filter;
