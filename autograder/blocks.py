@@ -1,7 +1,7 @@
-"""What later chapters build on: attention that behaves as the course's own does, made fast.
+"""What later chapters build on: attention that behaves like the course's own, but fast.
 
 A chapter never depends on your answers to an earlier one; it imports these blocks instead. They
-stand on torch's fused `scaled_dot_product_attention`. Source: Vaswani et al. (2017), section 3.
+use torch's fused `scaled_dot_product_attention`. Source: Vaswani et al. (2017), section 3.
 """
 
 from collections.abc import Callable
@@ -96,7 +96,7 @@ def _fused(
     """torch's fused attention, in which a query that may attend to nothing attends to all keys.
 
     Some of torch's kernels give such a query NaN or an average of everything. What it gets here is
-    finite, and is to be dropped, so that neither it nor any gradient depends on the kernel.
+    finite, and must be dropped, so that neither it nor any gradient depends on the kernel.
     """
     value = value.expand(*key.shape[:-2], *value.shape[-2:])
     if mask is None:
@@ -113,7 +113,7 @@ def _sees_nothing(mask: Tensor) -> Tensor:
 
 
 class _Layer(nn.Module):
-    """What encoder and decoder layers share: attentions and two linear layers, and norms."""
+    """What encoder and decoder layers share: attentions, two linear layers, and norms."""
 
     attentions: tuple[str, ...]
 
@@ -285,7 +285,7 @@ def _positions(ids: Tensor, like: Tensor) -> Tensor:
     return sinusoidal_encoding(ids.shape[1], like.shape[1]).to(like)
 
 
-# --- Stand-ins: an answer that calls another one is judged with these if that one is not right ----
+# --- Stand-ins: an answer that calls another one is judged with these if that one is wrong --------
 
 
 def softmax(scores: np.ndarray, axis: int = -1) -> np.ndarray:

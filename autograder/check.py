@@ -1,7 +1,7 @@
 """`check(answer)`: tells a student at once what holds, what does not, and why.
 
-TRUST BOUNDARY. This runs in the student's own process, for the student's own good. Its word counts
-for nothing when grading: there, the judge repeats the runs with other inputs, from outside.
+TRUST BOUNDARY. This runs in the student's own process, for the student's own use. Its result
+does not count in grading, where the judge repeats the runs with other inputs, from outside.
 """
 
 import ast
@@ -27,7 +27,7 @@ def check(answer: Any, exercise: str | None = None) -> None:
     """Check an answer, show a table of what holds, and raise if something does not.
 
     `answer` is the function or class itself, not its result: `check(softmax)`. `exercise` names
-    what it is an answer to where that is not plain from the call. Raises `AssertionError` unless
+    the exercise where the call does not show it. Raises `AssertionError` unless
     the answer earns full marks, `ValueError` where no exercise has that name.
     """
     if isinstance(answer, str) and exercise is None:
@@ -51,7 +51,7 @@ def verdict_on(answer: Any, name: str) -> Verdict:
     entry = expected_of(slug)[name]
     if digest(runs) != entry.digest:
         raise RuntimeError(
-            f"the inputs for {name} are not those its expected values were made for: "
+            f"the expected values for {name} were made for other inputs: "
             "get the course's files again (authors: `autograder release` makes them)"
         )
     if not callable(answer):
@@ -79,7 +79,7 @@ def _unknown(name: str) -> str:
 
 
 def _advice(answer: Any, verdict: Verdict) -> str | None:
-    """A word about another exercise's answer that this one calls and that is not right itself."""
+    """A note on another exercise's answer that this one calls and that is wrong itself."""
     if verdict.verdict in (CORRECT, MISSING) or verdict.mistake:
         return None
     slug, _ = find_exercise(verdict.exercise)
@@ -89,22 +89,22 @@ def _advice(answer: Any, verdict: Verdict) -> str | None:
             with redirect_stdout(io.StringIO()):
                 found = verdict_on(helper, name)
             if found.verdict != CORRECT:
-                return f"It calls your {name}, which does not pass its own check: mend that first."
+                return f"It calls your {name}, which does not pass its own check: fix that first."
     return None
 
 
 def _ready_made(verdict: Verdict) -> str | None:
-    """What grading would have a person look at: a ready-made answer in place of one's own."""
+    """Why grading would withhold the points: a ready-made answer was used."""
     if not (verdict.score and verdict.ran):
         return None
     return (
         f"It runs {told_to_run(verdict.ran)}. This exercise wants you to write that yourself: when "
-        "this is graded, the points will be withheld until a person has looked at the answer."
+        "it is graded, the points will be withheld until a person has looked at the answer."
     )
 
 
 def _called(answer: Any) -> Iterator[tuple[str, Any]]:
-    """The global names that a function, or a class's methods, use, with what they stand for."""
+    """The global names that a function or a class's methods use, with their objects."""
     methods = vars(answer).values() if isinstance(answer, type) else [answer]
     for method in methods:
         code, scope = getattr(method, "__code__", None), getattr(method, "__globals__", {})

@@ -1,7 +1,7 @@
 """Dates as people write them in 14 locales, and in ISO 8601: the text that chapter 7 learns from.
 
-The ways of writing come from Unicode's CLDR data as shipped with Babel, so nothing is downloaded.
-Every string that is kept has one reading; no day of one part stands in another part.
+The formats come from Unicode's CLDR data as shipped with Babel, so nothing is downloaded. Every
+string that is kept has one reading; no day occurs in two parts.
 """
 
 import datetime
@@ -83,7 +83,7 @@ def examples(part: str, count: int, seed: int = 0) -> list[Example]:
 class Vocabulary:
     """Characters ↔ numbers. The first three numbers are `PAD`, `BOS` and `EOS`.
 
-    `texts` are those whose characters are to be known.
+    `texts` are those whose characters it will know.
     """
 
     def __init__(self, texts: Sequence[str]):
@@ -94,9 +94,9 @@ class Vocabulary:
         return len(self.characters)
 
     def encode(self, texts: Sequence[str], eos: bool = False) -> Tensor:
-        """Texts as long `(B, n)`, padded at the right; with `eos` each ends in one.
+        """Texts as int64 `(B, n)`, padded on the right; with `eos`, each ends in one.
 
-        Raises `ValueError` that names a character it does not know.
+        Raises `ValueError`, which names the characters that it does not know.
         """
         unknown = set("".join(texts)) - set(self.number)
         if unknown:
@@ -118,7 +118,7 @@ class Vocabulary:
 def batches(
     data: Sequence[Example], source: Vocabulary, target: Vocabulary, size: int, seed: int = 0
 ) -> Iterator[tuple[Tensor, Tensor]]:
-    """Batches `(B, n_source)`, `(B, n_target)` without end, each pass in another order.
+    """Endless batches `(B, n_source)`, `(B, n_target)`, each pass in a different order.
 
     A batch holds texts of about the same length: `size` of 24 characters, fewer longer ones, more
     shorter ones, so that it always costs about the same and little of it is padding.

@@ -1,4 +1,4 @@
-"""A progress bar for cells that take minutes: it moves in a notebook and stands still in a page."""
+"""A progress bar for cells that take minutes: it moves in a notebook and is still on a page."""
 
 import time
 from html import escape
@@ -7,8 +7,8 @@ from html import escape
 class Progress:
     """A bar of `total` steps, shown at once; `bar(done, note)` moves it.
 
-    In a notebook one output is rewritten, so that a page shows the last state; in a terminal, one
-    line.
+    It rewrites one output in a notebook, so that a page shows the last state; one line in a
+    terminal.
     """
 
     def __init__(self, total: int, unit: str = "step"):

@@ -22,7 +22,7 @@ def number(value: float) -> str:
 
 
 def headline(verdict: Verdict) -> str:
-    """`softmax: 2.25 of 3 points`, or that a person has yet to say how many."""
+    """`softmax: 2.25 of 3 points`, or that the points are withheld."""
     score = "withheld" if verdict.verdict == POLICY else number(verdict.score)
     return f"{verdict.exercise}: {score} of {number(verdict.points)} points"
 
@@ -34,7 +34,7 @@ def _precision(aspect: AspectVerdict) -> str:
 
 
 def table_text(verdict: Verdict, advice: str | None = None) -> str:
-    """The verdict for a terminal: a line an aspect, and under a failed one what is wrong.
+    """The verdict for a terminal: one line per aspect; below a failed one, what is wrong.
 
     `advice` is a line to read before all others.
     """
@@ -59,10 +59,10 @@ def table_text(verdict: Verdict, advice: str | None = None) -> str:
 
 
 def _reasons(verdict: Verdict, aspect: AspectVerdict, told: set[str]) -> list[str]:
-    """What is wrong and the hint, each unless an earlier aspect has said the same.
+    """What is wrong, and the hint, each unless an earlier aspect has said the same.
 
-    Where the mistake is known its cause says more than the hints, so these stay away. While the
-    first aspect fails only its own hint is shown: the rest most likely fails because of it.
+    The cause of a known mistake says more than the hints and replaces them. While the first aspect
+    fails, only its own hint is shown: the others most likely fail because of it.
     """
     if aspect.passed:
         return []

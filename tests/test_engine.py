@@ -122,14 +122,14 @@ def test_compare_says_where_how_far_off_and_what_was_allowed():
     value[1, 2] += 0.25
     value[0, 0] += 1e-12
     finding = compare(given(value), given(expected))
-    assert finding.message == "the result at [1, 2] is 5.25; 5 is asked"
+    assert finding.message == "the result at [1, 2]: expected 5, got 5.25"
     assert finding.error == pytest.approx(0.25)
     assert 0 < finding.tolerance < 1e-6
 
 
 def test_compare_shows_as_many_digits_as_tell_the_numbers_apart():
     finding = compare(given(np.array([0.12345678])), given(np.array([0.12345699])))
-    assert finding.message == "the result at [0] is 0.12345678; 0.12345699 is asked"
+    assert finding.message == "the result at [0]: expected 0.12345699, got 0.12345678"
 
 
 def test_compare_says_both_shapes():
@@ -249,7 +249,7 @@ def test_every_aspect_holds_for_a_right_answer():
     ("answer", "holds", "said"),
     [
         (refusing(in_place), [True, True, True, False, True], "changed its argument x"),
-        (refusing(widened), [True, True, False, True, True], "float32 is asked"),
+        (refusing(widened), [True, True, False, True, True], "expected float32, got float64"),
         (refusing(rounded), [True, True, False, True, True], "the result at"),
         (refusing(seeding), [True, True, True, True, False], "NumPy's random state"),
         (lambda x: 2 * x, [True, False, True, True, True], "instead of raising ValueError"),
@@ -258,7 +258,7 @@ def test_every_aspect_holds_for_a_right_answer():
             [True, False, True, True, True],
             "IndexError",
         ),
-        (refusing(lambda x: 0 * x), [False, True, False, False, False], "is asked"),
+        (refusing(lambda x: 0 * x), [False, True, False, False, False], ": expected "),
     ],
     ids=[
         "in place",

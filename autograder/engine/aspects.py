@@ -23,8 +23,8 @@ from autograder.engine.values import Array, Opaque, Previous, Recipe, Strided, a
 
 Runs = Callable[[Draw], Sequence[Run]]
 
-# Relative and absolute tolerance by dtype: a margin for another order of operations, too narrow for
-# a float64 answer that is rounded to float32 on its way. A GPU adds in another order still.
+# Relative and absolute tolerance by dtype: wide enough for another order of operations, too narrow
+# for a float64 answer rounded to float32 on the way. A GPU adds in yet another order.
 TOLERANCE = {
     "float64": (1e-8, 1e-9),
     "float32": (1e-4, 2e-6),
@@ -38,7 +38,7 @@ GRADIENT_FACTOR = 10.0  # a gradient is a sum of terms that nearly cancel
 def tolerance(expected: Array) -> tuple[float, float]:
     """Relative and absolute tolerance for the expected array's dtype and device.
 
-    What an answer says of its own device does not count: it could be a lie that widens them.
+    The device that an answer claims does not count: a lie could widen them.
     """
     relative, absolute = TOLERANCE.get(expected.dtype, (0.0, 0.0))
     factor = 1.0 if expected.device == "cpu" else GPU_FACTOR
@@ -49,15 +49,15 @@ def tolerance(expected: Array) -> tuple[float, float]:
 
 
 def compare(value: Any, expected: Any, what: str = "the result", *, slack: float = 1.0) -> Finding:
-    """Whether `value` is `expected`, up to `slack` times its dtype's tolerance; if not, why.
+    """Whether `value` equals `expected` within `slack` times its dtype's tolerance; if not, why.
 
-    Structure, shape and kind (NumPy, torch) are compared; dtypes are another aspect's business.
+    Structure, shape and kind (NumPy, torch) are compared; dtypes are left to another aspect.
     """
     if isinstance(expected, tuple):
         if not isinstance(value, (tuple, list)):
-            return _kind(f"{what} is {describe(value)}; a tuple of {len(expected)} is asked")
+            return _kind(f"{what}: expected a tuple of {len(expected)}, got {describe(value)}")
         if len(value) != len(expected):
-            return _kind(f"{what} has {len(value)} parts; {len(expected)} are asked")
+            return _kind(f"{what}: expected {len(expected)} parts, got {len(value)}")
         parts = [
             compare(v, e, f"part {i} of {what}", slack=slack)
             for i, (v, e) in enumerate(zip(value, expected, strict=True))
@@ -65,25 +65,24 @@ def compare(value: Any, expected: Any, what: str = "the result", *, slack: float
         return worst(parts)
     if isinstance(expected, list):
         if not isinstance(value, (list, tuple)) or len(value) != len(expected):
-            return _wrong(f"{what} is {describe(value)}; {describe(expected)} is asked")
+            return _wrong(_expected(what, expected, value))
         pairs = zip(value, expected, strict=True)
         return worst([compare(v, e, f"{what}[{i}]", slack=slack) for i, (v, e) in enumerate(pairs)])
     if expected is None or isinstance(expected, (str, bool)):
         same = type(value) is type(expected) and value == expected
-        return Finding(True) if same else _wrong(f"{what} is {describe(value)}, not {expected!r}")
+        return Finding(True) if same else _wrong(_expected(what, expected, value))
     wanted, given = _numeric(expected), _numeric(value)
     if wanted is None:
         return Finding(True) if isinstance(value, Opaque) else _kind(f"{what} is {describe(value)}")
     if given is None:
         advice = "; is `return` missing?" if value is None else ""
-        return _kind(f"{what} is {describe(value)}; {describe(expected)} is asked{advice}")
+        return _kind(_expected(what, expected, value) + advice)
     both_arrays = isinstance(value, Array) and isinstance(expected, Array)
     if both_arrays and "torch" in (given.kind, wanted.kind) and given.kind != wanted.kind:
-        return _kind(f"{what} is {describe(value)}; {describe(expected)} is asked")
+        return _kind(_expected(what, expected, value))
     if given.data.shape != wanted.data.shape:
-        return _wrong(
-            f"{what} has shape {_shape(given.data.shape)}; {_shape(wanted.data.shape)} is asked"
-        )
+        shapes = _shape(wanted.data.shape), _shape(given.data.shape)
+        return _wrong(f"{what}: expected shape {shapes[0]}, got {shapes[1]}")
     return _compare_numbers(given, wanted, what, slack)
 
 
@@ -102,8 +101,8 @@ def _compare_numbers(given: Array, wanted: Array, what: str, slack: float) -> Fi
     if excess[where] <= 0:
         return Finding(True, error=error_there, tolerance=allowed_there)
     place = f" at {_index(where)}" if error.shape else ""
-    is_, asked = _numbers(given.data[where], wanted.data[where])
-    message = f"{what}{place} is {is_}; {asked} is asked"
+    shown = _numbers(wanted.data[where], given.data[where])
+    message = f"{what}{place}: expected {shown[0]}, got {shown[1]}"
     return Finding(False, message, error_there, allowed_there)
 
 
@@ -169,7 +168,7 @@ def _index(where: tuple) -> str:
 
 
 def _numbers(*values: Any) -> list[str]:
-    """Different numbers in as few digits as it takes to see that they differ, six at least."""
+    """Numbers with enough digits to show that they differ, six at least."""
     for digits in (6, 10, 17):
         shown = [f"{v + 0.0:.{digits}g}" if v.dtype.kind == "f" else str(v) for v in values]
         if len({*shown}) == len(shown):
@@ -177,12 +176,16 @@ def _numbers(*values: Any) -> list[str]:
     return shown
 
 
+def _expected(what: str, expected: Any, value: Any) -> str:
+    return f"{what}: expected {describe(expected)}, got {describe(value)}"
+
+
 def _wrong(message: str) -> Finding:
     return Finding(False, message)
 
 
 def _kind(message: str) -> Finding:
-    """What came back is not even the kind of thing that is asked for."""
+    """For a result that is not even of the right kind."""
     return Finding(False, message, instructive=False)
 
 
@@ -195,7 +198,7 @@ def worst(findings: Sequence[Finding]) -> Finding:
 
 
 def raised_finding(raised: Raised) -> Finding:
-    """The finding for a call that ended in an exception nobody asked for."""
+    """The finding for a call that raised where a result was expected."""
     where = f" ({raised.traceback.splitlines()[-1]})" if raised.traceback else ""
     doing = {
         "build": "building it",
@@ -208,7 +211,7 @@ def raised_finding(raised: Raised) -> Finding:
 
 
 def each(judge: Callable[[Trial], Finding]) -> Callable[[Sequence[Trial]], Finding]:
-    """Judge every trial alone; an exception fails; the aspect is as good as its worst trial."""
+    """Judge every trial on its own; an exception fails; the worst trial decides."""
 
     def judge_all(trials: Sequence[Trial]) -> Finding:
         if not trials:
@@ -222,7 +225,7 @@ def _judge_one(trial: Trial, judge: Callable[[Trial], Finding]) -> Finding:
     if trial.record.raised:
         return raised_finding(trial.record.raised)
     if len(trial.record.values) != len(trial.run.steps):
-        return _wrong(f"{len(trial.record.values)} results; {len(trial.run.steps)} are asked")
+        return _wrong(f"expected {len(trial.run.steps)} results, got {len(trial.record.values)}")
     finding = judge(trial)
     call = describe_call(trial.run, trial.arguments)
     if finding.passed or not call or not finding.instructive:
@@ -236,7 +239,7 @@ def _judge_one(trial: Trial, judge: Callable[[Trial], Finding]) -> Finding:
 def equals_reference(
     title: str, points: float, hint: str, runs: Runs, *, part: int | None = None
 ) -> Aspect:
-    """The results are those of the reference. `part` looks at one part of a tuple only."""
+    """The results equal those of the reference. `part` selects one part of a tuple."""
 
     def judge(trial: Trial) -> Finding:
         values, expected = trial.record.values, trial.expected.values
@@ -260,7 +263,7 @@ def has_property(
     only_if_right: bool = False,
     looks: bool = False,
 ) -> Aspect:
-    """A property of the result: `holds(run, record)` says in a line what is wrong, or None."""
+    """A property of the result: `holds(run, record)` returns one line on what is wrong, or None."""
 
     def judge(trial: Trial) -> Finding:
         problem = holds(trial.run, trial.record)
@@ -270,7 +273,7 @@ def has_property(
 
 
 def inputs_untouched(points: float, runs: Runs) -> Aspect:
-    """The arguments are as they were after the call."""
+    """The call leaves its arguments unchanged."""
 
     def judge(trial: Trial) -> Finding:
         for key in trial.record.changed:
@@ -284,13 +287,13 @@ def inputs_untouched(points: float, runs: Runs) -> Aspect:
 
 
 def no_side_effects(points: float, runs: Runs) -> Aspect:
-    """Global state (random generators, default dtype, grad mode, train/eval) is as it was."""
+    """Global state (random generators, default dtype, grad mode, train/eval) is left unchanged."""
     hint = "A function that others call must not seed generators or switch global settings."
     return _state_left_alone(points, runs, hint, {MEMORY})
 
 
 def no_side_effects_of_a_module(points: float, runs: Runs) -> Aspect:
-    """The same of a class, which draws from torch's generator for the parameters it starts with."""
+    """The same for a class, which may draw its initial parameters from torch's generator."""
     hint = "A module must not seed generators or switch global settings, nor its own mode."
     return _state_left_alone(points, runs, hint, {MEMORY, "torch's random state"})
 
@@ -304,7 +307,7 @@ def _state_left_alone(points: float, runs: Runs, hint: str, allowed: Container[s
 
 
 def dtypes_kept(points: float, hint: str, runs: Runs) -> Aspect:
-    """Every array in the result has the reference's dtype and digits, and the result its type."""
+    """Every array in the result has the reference's dtype and precision, the result its type."""
 
     def judge(trial: Trial) -> Finding:
         pairs = [*zip(trial.record.values, trial.expected.values, strict=True)]
@@ -319,20 +322,19 @@ def dtypes_kept(points: float, hint: str, runs: Runs) -> Aspect:
 def _same_dtype(value: Any, expected: Any, what: str = "the result") -> Finding:
     if isinstance(expected, (tuple, list)):
         if not isinstance(value, (tuple, list)) or len(value) != len(expected):
-            return _wrong(f"{what} is {describe(value)}; {describe(expected)} is asked")
+            return _wrong(_expected(what, expected, value))
         pairs = zip(value, expected, strict=True)
         return worst([_same_dtype(v, e, f"part {i} of {what}") for i, (v, e) in enumerate(pairs)])
     if isinstance(expected, Array):
         given = value.dtype if isinstance(value, Array) else describe(value)
         same = given == expected.dtype
-        return Finding(True) if same else _wrong(f"{what} is {given}; {expected.dtype} is asked")
+        return Finding(True) if same else _wrong(f"{what}: expected {expected.dtype}, got {given}")
     if isinstance(expected, float):
         is_float = isinstance(value, float) or (
             isinstance(value, Array) and value.kind == "scalar" and value.dtype == "float64"
         )
-        return (
-            Finding(True) if is_float else _wrong(f"{what} is {describe(value)}; a float is asked")
-        )
+        message = f"{what}: expected a float, got {describe(value)}"
+        return Finding(True) if is_float else _wrong(message)
     return Finding(True)
 
 
@@ -360,7 +362,7 @@ def _raises(trial: Trial, error: type[Exception], naming: Sequence[Any]) -> Find
             f"returned {describe(trial.record.value)} instead of raising {error.__name__}"
         )
     if error.__name__ not in raised.types:
-        return _wrong(f"raised {raised}; a {error.__name__} is asked")
+        return _wrong(f"expected {error.__name__}, got {raised}")
     missing = [str(part) for part in naming if not _names(raised.message, part)]
     if missing:
         return _wrong(
@@ -370,7 +372,7 @@ def _raises(trial: Trial, error: type[Exception], naming: Sequence[Any]) -> Find
 
 
 def _names(message: str, part: Any) -> bool:
-    """Whether a message holds a word, or a number as a whole: 4 is not in 14, 40 or 4.5."""
+    """Whether a message contains a word, or a number as a whole: 4 is not in 14, 40 or 4.5."""
     number = isinstance(part, int | float)
     text = re.escape(str(part))
     pattern = rf"(?<!\d)(?<!\d\.){text}(?!\d|\.\d*[1-9])" if number else text
@@ -378,7 +380,7 @@ def _names(message: str, part: Any) -> bool:
 
 
 def gradients_match(title: str, points: float, hint: str, runs: Runs) -> Aspect:
-    """The gradients with respect to every argument and parameter are those of the reference."""
+    """The gradients with respect to every argument and parameter equal the reference's."""
 
     def judge(trial: Trial) -> Finding:
         findings = []
@@ -405,7 +407,7 @@ def _gradient_name(name: str, arguments: Sequence[str]) -> str:
 
 
 def _argument(name: str, arguments: Sequence[str]) -> str:
-    """The name of an argument that a record knows by its position or by its name."""
+    """The name of an argument that a record lists by position or by name."""
     known = dict(zip(map(str, range(len(arguments))), arguments, strict=True))
     return known.get(name, name[:40])
 
@@ -426,7 +428,7 @@ def part(value: Any, index: int) -> Any:
 
 
 def not_rows_of_one(weights: Any, axis: int = -1) -> str | None:
-    """What keeps weights from being non-negative and summing to 1 along `axis`, or None."""
+    """Why weights are not non-negative and summing to 1 along `axis`; None if they are."""
     numbers = plain(weights)
     if numbers is None:
         return f"the weights are {describe(weights)}"

@@ -1,13 +1,13 @@
-"""Sees which operations of torch, and which of the course's blocks, an answer runs.
+"""Observes which torch operations, and which of the course's blocks, an answer runs.
 
-What counts is what runs, not how it is written: by whatever name, string, pickle or file a call
-came about, it goes through torch's own hooks. A function mode sees the calls of torch's public and
-private functions, by their names; a dispatch mode sees what they come down to, also where compiled
-code or the autograd engine calls it. Whose call it is, the stack tells: an operation that torch's
-own modules or the course's blocks run counts as theirs, under the name that the answer called.
+What counts is what runs, not how it is written: whatever name, string, pickle or file a call came
+from, it passes through torch's own hooks. A function mode sees calls of torch's public and private
+functions by name; a dispatch mode sees the operations underneath, even where compiled code or the
+autograd engine calls them. The stack shows whose call it is: an operation that torch's own modules
+or the course's blocks run counts as theirs, under the name that the answer called.
 
-TRUST BOUNDARY. This runs in the same process as the answer, which can take the hooks off or hide
-from them if it sets out to. What is seen withholds marks until a person has looked; what is not
+TRUST BOUNDARY. This runs in the same process as the answer, which can remove the hooks or hide from
+them if it tries. What is seen withholds marks until a person has reviewed the answer; what is not
 seen proves nothing. No mark is earned here.
 """
 
@@ -26,8 +26,8 @@ from types import CodeType, FrameType, ModuleType
 from typing import Any
 
 MOST = 20  # names that one call of an answer may add to its record
-TAKEN_OFF = "torch.overrides"  # stands for the hooks themselves, where an answer took them off
-BACKWARD = "torch.autograd.backward"  # whatever sets the autograd engine to work
+TAKEN_OFF = "torch.overrides"  # the name noted when an answer has removed the hooks
+BACKWARD = "torch.autograd.backward"  # whatever starts the autograd engine
 _BLOCKS = "autograder.blocks"
 _PLUMBING = re.compile(r"Module\._\w*call_impl|.*\.(?:__init__|_*reset_parameters)(?:\..*)?")
 
@@ -38,14 +38,14 @@ class _Whose(Enum):
     ANSWER = 1
     LIBRARY = 2  # Python's, torch's, other packages', and this module's
     BLOCK = 3
-    COURSE = 4  # what an exercise hands to an answer
+    COURSE = 4  # what an exercise passes to an answer
     PROBE = 5
 
 
 class Observer:
     """Collects the operations that match some patterns, each with the first place that ran it.
 
-    The patterns are dotted names with `*` for anything; one that begins with `!` excepts what the
+    The patterns are dotted names with `*` as a wildcard; one that begins with `!` excludes what the
     others match: `("torch.*layer_norm*", "autograder.blocks.*", "!autograder.blocks.softmax")`.
     """
 
@@ -53,13 +53,13 @@ class Observer:
         self.patterns = tuple(patterns)
         self.seen: dict[str, str] = {}
         below = any(pattern.startswith("torch") for pattern in self.patterns)
-        there = self.patterns and "torch" in sys.modules  # nobody's answer runs what nobody loaded
+        there = self.patterns and "torch" in sys.modules  # without torch, nothing of it runs
         self.hooks = _hooks(below) if there else ()
         _know_the_course()
 
     @contextmanager
     def watching(self) -> Iterator[None]:
-        """See what runs meanwhile, in this thread and in those that are started in it."""
+        """Observe what runs inside the block, in this thread and in those started from it."""
         if not self.hooks:
             yield
             return
@@ -77,12 +77,12 @@ class Observer:
             _Current.observer = before
 
     def note(self, name: str, frame: FrameType | None) -> None:
-        """Keep a name, with the place where it was first seen."""
+        """Record a name, with the place where it was first seen."""
         if name not in self.seen and len(self.seen) < MOST:
             self.seen[name] = _place(frame) if frame is not None else ""
 
     def saw(self, name: str) -> None:
-        """Take notice of an operation, and of who called it, by the stack."""
+        """Note an operation and, from the stack, who called it."""
         frame: FrameType | None = sys._getframe(2)
         inner, theirs, block = [name], False, None
         while frame is not None:
@@ -102,13 +102,13 @@ class Observer:
 
 
 class _Current:
-    """The observer of the call under way, for every thread."""
+    """The observer of the current call, for every thread."""
 
     observer: Observer | None = None
 
 
 def forbidden(name: str, patterns: tuple[str, ...]) -> bool:
-    """Whether an operation is one of those to be watched for; the hooks themselves always are."""
+    """Whether an operation is forbidden; removing the hooks always is."""
     return name == TAKEN_OFF or wanted(name, patterns)
 
 
@@ -131,7 +131,7 @@ def _compiled(patterns: tuple[str, ...]) -> tuple[re.Pattern, re.Pattern]:
 
 @dataclass(frozen=True)
 class _Hook:
-    """A mode of torch's, with the C functions that work on the stack that it belongs to."""
+    """A torch mode, with the C functions for the stack that it belongs to."""
 
     mode: Any
     depth: Callable[[], int]
@@ -144,7 +144,7 @@ class _Hook:
         return self.depth()
 
     def take_off(self, height: int) -> bool:
-        """Take the mode off again, with all above it; whether it was where it had been put."""
+        """Remove the mode and all above it; whether it was still where it had been put."""
         there = self.depth() == height and self.at(height - 1) is self.mode
         if there:
             self.mode.__exit__(None, None, None)
@@ -157,8 +157,8 @@ class _Hook:
 def _hooks(below: bool) -> tuple[_Hook, ...]:
     """The hooks, outermost first.
 
-    What torch's functions come down to costs several times as much to watch as their calls; it is
-    watched where torch's operations matter.
+    Watching the operations underneath costs several times as much as watching the calls, so it is
+    done only where torch's operations matter.
     """
     from torch import _C
     from torch.overrides import TorchFunctionMode
@@ -174,7 +174,7 @@ def _hooks(below: bool) -> tuple[_Hook, ...]:
     class Kernels(TorchDispatchMode):
         @classmethod
         def _should_skip_dynamo(cls) -> bool:
-            return False  # to skip it takes a second, in which torch's compiler is imported
+            return False  # skipping would import torch's compiler, which takes a second
 
         def __torch_dispatch__(self, func, types, args=(), kwargs=None):
             observer = _Current.observer
@@ -216,9 +216,9 @@ def _hooks(below: bool) -> tuple[_Hook, ...]:
 
 
 def _with_tensors(func: Any, args: tuple) -> tuple | None:
-    """The arguments, with tensors where Python's numbers stand for some; None if there are none.
+    """The arguments with numbers turned into the tensors that the schema expects; None if none are.
 
-    The constants of a traced function come to a dispatch mode as numbers, which torch then refuses.
+    The constants of a traced function reach a dispatch mode as numbers, which torch then rejects.
     """
     import torch
 
@@ -234,12 +234,12 @@ def _with_tensors(func: Any, args: tuple) -> tuple | None:
 
 
 def accompany_threads() -> None:
-    """Put the hooks on in every thread that is started from now on; they idle between calls."""
+    """Install the hooks in every thread started from now on; they idle between calls."""
     threading.setprofile(_join_in)
 
 
 def _join_in(frame: FrameType, event: str, arg: Any) -> None:
-    """The first thing that such a thread does."""
+    """Runs first in such a thread."""
     sys.setprofile(None)
     for hook in _hooks(True):
         hook.push(hook.mode)
@@ -249,7 +249,7 @@ _NAMES: dict[Any, str] = {}
 
 
 def _name(func: Any) -> str:
-    """The dotted name of what a hook was called for; empty for reading an attribute."""
+    """The dotted name of the function a hook was called for; empty for an attribute access."""
     try:
         return _NAMES[func]
     except KeyError:
@@ -278,7 +278,7 @@ def _name_once(func: Any) -> str:
 
 # --- whose code it is ---------------------------------------------------------------------------
 
-# By the code's identity, which nobody can forge. The code is kept: no other gets its number.
+# By identity, which cannot be forged. The code is kept alive, so that its id is not reused.
 _KNOWN: dict[int, tuple[_Whose, str | None, CodeType]] = {}
 _COLLECTED: set[str] = set()
 _READY_MADE = re.compile(r"(torch/(?:nn|_refs|_decomp|onnx/ops)/.*)\.py$")
@@ -288,7 +288,7 @@ _FOLDERS = tuple(
 
 
 def _whose(code: CodeType) -> tuple[_Whose, str | None]:
-    """Whose a piece of code is, and the name under which it counts, if it has one."""
+    """Whose code this is, and the name under which it counts, if any."""
     found = _KNOWN.get(id(code))
     if found is None:
         found = _KNOWN[id(code)] = (*_by_its_file(code), code)
@@ -306,7 +306,7 @@ def _by_its_file(code: CodeType) -> tuple[_Whose, str | None]:
 
 
 def _know_the_course() -> None:
-    """Learn the code of the course's modules that have been imported since the last time."""
+    """Register the code of the course's modules imported since the last call."""
     for name in sys.modules.keys() - _COLLECTED:
         whose = _whose_module(name)
         if whose is not None:
@@ -331,7 +331,7 @@ def _whose_module(name: str) -> _Whose | None:
 
 
 def _codes_of(module: ModuleType) -> Iterator[CodeType]:
-    """The code of a module's functions and methods, with what is defined inside them."""
+    """The code of a module's functions and methods, nested ones included."""
     todo: list[Any] = [v for v in vars(module).values() if _is_own(v, module)]
     while todo:
         thing = todo.pop()
@@ -344,7 +344,7 @@ def _codes_of(module: ModuleType) -> Iterator[CodeType]:
         elif isinstance(thing, CodeType):
             yield thing
             todo += thing.co_consts
-        elif thing is not None:  # a function, or what a decorator has made of one
+        elif thing is not None:  # a function, possibly decorated
             todo += [getattr(thing, "__code__", None), getattr(thing, "__wrapped__", None)]
 
 
@@ -353,7 +353,7 @@ def _is_own(thing: Any, module: ModuleType) -> bool:
 
 
 def _place(frame: FrameType) -> str:
-    """Where in the answer's code a frame is; empty where it is none of the answer's."""
+    """Where in the answer's code a frame is; empty if it is not in the answer's code."""
     import linecache
 
     if _whose(frame.f_code)[0] is not _Whose.ANSWER:

@@ -1,12 +1,12 @@
-"""What only a file's text can show: code that reaches for the grader's parts in its process.
+"""What only the source can show: code that reaches for the grader's parts in its process.
 
-Ready-made answers are seen when they run (`observe`). Here names are read in the syntax tree,
-dotted and through their imports and aliases, in time linear in the code. What cannot be followed
+Ready-made answers are seen when they run (`observe`). Here, dotted names are read from the syntax
+tree and resolved through imports and aliases, in time linear in the code. What cannot be resolved
 counts in the student's favour.
 
 TRUST BOUNDARY. The code read here is hostile text; nothing is run. What is found makes a person
-look at an answer; what is not found proves nothing, since code can hide any name from a reader. No
-mark is earned or lost here: a verdict of `policy` withholds the marks until somebody has looked.
+review the answer; what is not found proves nothing, since code can hide any name from a reader. No
+mark is earned or lost here: a verdict of `policy` withholds the marks until that review.
 """
 
 import ast
@@ -36,19 +36,19 @@ Names = tuple[str, ...]
 
 @dataclass(frozen=True)
 class Use:
-    """A name that must not be used: what it stands for, and where it is written."""
+    """A use of a name that must not be used: what it resolves to, and where it is."""
 
     name: str
     line: int
     cell: int = 0
 
     def place(self, cells: int) -> str:
-        """Where to look, in a file of so many cells."""
+        """Where to look, in a file with `cells` code cells."""
         return f"line {self.line}" + (f" of code cell {self.cell + 1}" if cells > 1 else "")
 
 
 class Code:
-    """The cells of a file, to be asked what their names stand for."""
+    """The cells of a file, with what their names resolve to."""
 
     def __init__(self) -> None:
         self.cells = 0
@@ -57,7 +57,7 @@ class Code:
         self.tampering: list[Use] = []
 
     def add(self, tree: ast.Module) -> None:
-        """Take in one more cell."""
+        """Add a cell."""
         nodes = list(ast.walk(tree))
         self._bind(nodes)
         found = {use for use in self._uses(nodes) if _reaches_in(use.name)}
@@ -65,7 +65,7 @@ class Code:
         self.cells += 1
 
     def _bind(self, nodes: Iterable[ast.AST]) -> None:
-        """Note what imports and plain assignments make of names."""
+        """Record what imports and plain assignments bind names to."""
         for node in nodes:
             if isinstance(node, ast.Import):
                 for alias in node.names:
@@ -88,7 +88,7 @@ class Code:
         self.aliases[name] = tuple(dict.fromkeys(known))[-_MEANINGS:]
 
     def _plain(self, node: ast.AST) -> str | None:
-        """The dotted name that a chain of attributes of an imported name is."""
+        """The dotted name of a chain of attributes on an imported name."""
         parts: list[str] = []
         while isinstance(node, ast.Attribute) and len(parts) < _MEANINGS:
             parts.append(node.attr)
@@ -129,7 +129,7 @@ class Code:
 
 
 def told(uses: Sequence[Use], cells: int) -> str:
-    """The first of some uses in words, and how many more there are."""
+    """The first of some uses as text, and the number of others."""
     first = uses[0]
     more = len({(use.cell, use.line) for use in uses}) - 1
     return f"{first.name} in {first.place(cells)}" + (f" (and {more} more)" if more else "")

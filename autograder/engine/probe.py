@@ -1,8 +1,8 @@
 """Makes the calls of a run on an answer and records what comes back, as values.
 
 TRUST BOUNDARY. This runs in the same process as the answer: in the student's notebook, or inside
-the sandbox. Whatever it reports may be forged by the answer, so it holds nothing worth having: it
-knows the arguments and nothing of the expected values, the tolerances or the verdict.
+the sandbox. Whatever it reports may be forged by the answer, so nothing here is worth stealing: it
+knows the arguments, but not the expected values, the tolerances or the verdict.
 """
 
 import importlib
@@ -23,7 +23,7 @@ from autograder.engine.state import GlobalState
 from autograder.engine.state import torch_if_imported as _torch
 from autograder.engine.values import Array, Opaque, Previous, Recipe, Strided, as_array
 
-MISSING = object()  # stands for an answer whose name is not defined
+MISSING = object()  # the answer where its name is not defined
 _RECIPES = ("autograder.blocks", "autograder.exercises.")
 _FAR = 1_618_033_988
 _COURSE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
@@ -34,15 +34,14 @@ def probe(answer: Any, run: Run, device: str = "cpu", watch: Sequence[str] = ())
     """Make the run's calls on `answer` and record the results, or the exception that ended them.
 
     Operations that match the patterns in `watch` (see `Observer`) are recorded, too. Never raises
-    what the answer raises, except `KeyboardInterrupt`: stopping an endless loop is the student's
-    to do.
+    what the answer raises, except `KeyboardInterrupt`, by which the student stops an endless loop.
     """
     with undisturbed():
         return probe_within(answer, run, device, watch)
 
 
 def probe_within(answer: Any, run: Run, device: str = "cpu", watch: Sequence[str] = ()) -> Record:
-    """As `probe`, for many runs `with undisturbed()`: leaves the global generators anyhow."""
+    """As `probe`, but leaves the global generators changed: for many runs `with undisturbed()`."""
     observer = Observer(watch)
     with _quarantine(run.seed) as state:
         record = _probe(answer, run, device, state, observer)
@@ -71,7 +70,7 @@ def _probe(answer: Any, run: Run, device: str, state: GlobalState, observer: Obs
         gradients = _gradients(target, values, sent) if run.gradients else {}
     except KeyboardInterrupt:
         raise
-    except BaseException as error:  # noqa: BLE001  (SystemExit is an answer's doing like any other)
+    except BaseException as error:  # noqa: BLE001  (SystemExit counts like any other)
         fits = not isinstance(error, _LoadError)
         raised = _describe(error, stage) if fits else _describe(error.__cause__, "load")
         return Record(tuple(map(snapshot, values)), raised, side_effects=state.differences())
@@ -126,7 +125,7 @@ def _load(built: Any, state: Mapping[str, Any], device: str) -> None:
             built.to(*wide)
         whole = built.state_dict()
         kept = {name: whole[name] for name, _ in built.named_buffers() if name in whole}
-        built.load_state_dict(kept | tensors)  # tables that an answer keeps are its own affair
+        built.load_state_dict(kept | tensors)  # how an answer stores its tables is up to it
     except Exception as error:
         raise _LoadError from error
 
@@ -208,7 +207,7 @@ def _differs(before: Any, after: Any) -> bool:
     old, new = as_array(before), as_array(after)
     if old is None or new is None:
         return False
-    one, other = old.data, new.data  # to the bit, by methods that nobody can replace
+    one, other = old.data, new.data  # bit by bit, with methods that cannot be replaced
     return one.shape != other.shape or one.dtype != other.dtype or one.tobytes() != other.tobytes()
 
 
@@ -251,7 +250,7 @@ def _tensors(value: Any):
 
 @contextmanager
 def undisturbed() -> Iterator[None]:
-    """Put the global random generators back, at the end, as they are now."""
+    """Restore the global random generators at the end."""
     numpys, pythons = np.random.get_state(), random.getstate()
     torch = _torch()
     torchs = torch.get_rng_state() if torch is not None else None
@@ -266,12 +265,12 @@ def undisturbed() -> Iterator[None]:
 
 @contextmanager
 def _quarantine(seed: int) -> Iterator[GlobalState]:
-    """Seed the global generators for the calls; at the end torch's modes are as they were."""
-    seed += _FAR  # an answer that seeds with 0 or 42 itself is to show as one that does
+    """Seed the global generators for the calls; restore torch's modes at the end."""
+    seed += _FAR  # so that an answer that itself seeds with 0 or 42 is noticed
     np.random.seed(seed)
     random.seed(seed)
     torch = _torch()
-    if torch is not None:  # torch.manual_seed formats a stack trace for GPUs that are not there
+    if torch is not None:  # torch.manual_seed formats a stack trace even without a GPU
         seeded = torch if torch.cuda.is_available() else torch.default_generator
         seeded.manual_seed(seed)
     state = GlobalState()

@@ -1,4 +1,4 @@
-"""Runs and records as plain trees, to be sent between processes or kept in a file."""
+"""Runs and records as plain trees, to send between processes or to store in a file."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -51,7 +51,7 @@ def record_tree(record: Record) -> dict[str, Any]:
 
 
 def on_device(record: Record, device: str) -> Record:
-    """A record kept from the CPU, as one of another device: its tolerances follow."""
+    """A record made on the CPU, relabelled for another device, which sets its tolerances."""
     kind = device.partition(":")[0]
 
     def moved(value: Any) -> Any:

@@ -94,11 +94,11 @@ class Raised:
 
 @dataclass(frozen=True)
 class Record:
-    """What came back of a run: the results of its steps, or what was raised.
+    """What a run produced: the results of its steps, or what was raised.
 
     `changed` holds the arguments that the calls altered in place, under "step.argument";
-    `side_effects` names the global state that they left different; `operations` those that ran of
-    the operations that were watched for, each with the line of the answer that ran it first.
+    `side_effects` names the global state that they changed; `operations` holds the watched
+    operations that ran, each with the line of the answer that ran it first.
     """
 
     values: tuple = ()
@@ -116,10 +116,10 @@ class Record:
 
 @dataclass(frozen=True)
 class Finding:
-    """Whether an aspect holds; if not, one line of what is wrong, and how far off, where.
+    """Whether an aspect holds; if not, one line on what is wrong, where, and by how much.
 
-    `instructive` says whether the aspect's hint is to the point: after an exception, or for a
-    result of another kind, it would only mislead.
+    `instructive` says whether the aspect's hint applies: after an exception, or for a result of
+    the wrong kind, it would only mislead.
     """
 
     passed: bool
@@ -143,10 +143,10 @@ class Trial:
 class Aspect:
     """One thing that is judged: its share of the points, a hint, the runs it needs and the judge.
 
-    `only_if_right` aspects (inputs left untouched, say) are easily had by an answer that does
-    nothing, so they count only where the exercise's first aspect passes. `looks` says that the
-    judge goes by what the probe saw beside the values that came back: that can be forged, so that
-    no exercise gives more than a tenth of its points for it.
+    `only_if_right` aspects (inputs left untouched, say) hold for an answer that does nothing, so
+    they count only where the exercise's first aspect passes. `looks` says that the judge relies on
+    what the probe saw besides the returned values: that can be forged, so no exercise gives more
+    than a tenth of its points for it.
     """
 
     title: str
@@ -160,12 +160,12 @@ class Aspect:
 
 @dataclass(frozen=True)
 class Exercise:
-    """What is asked of one function or class. `arguments` names those of the call, for messages.
+    """The task of writing one function or class. `arguments` names those of the call, in messages.
 
-    `given` maps names of other exercises that the answer stands on to what stands in for them.
-    `forbids` names the operations that would be the answer ready-made, dotted, with `*` for
-    anything ("torch.*layer_norm*"). The course's own blocks are forbidden without being named, but
-    for those that stand in `given` or are named in `uses`.
+    `given` maps the names of other exercises that the answer builds on to their stand-ins.
+    `forbids` names the operations that would be a ready-made answer, dotted, with `*` as a
+    wildcard ("torch.*layer_norm*"). The course's own blocks are always forbidden, except those in
+    `given` or `uses`.
     """
 
     name: str
@@ -178,7 +178,7 @@ class Exercise:
 
     @property
     def watched(self) -> tuple[str, ...]:
-        """What an answer must not run: it would be somebody else's. Patterns as in `Observer`."""
+        """What an answer must not run, since it would be a ready-made one: `Observer` patterns."""
         free = {*self.uses, *(block.rpartition(":")[2] for block in self.given.values())}
         excepted = [f"!{BLOCKS}.{name}{end}" for name in sorted(free) for end in ("", ".*")]
         return (*self.forbids, f"{BLOCKS}.*", *excepted)
@@ -189,7 +189,7 @@ class Exercise:
 
     @cached_property
     def points_for_looks(self) -> float:
-        """What an answer could gain by forging what the probe sees beside the values."""
+        """What an answer could gain by forging what the probe sees besides the values."""
         return round(sum(aspect.points for aspect in self.aspects if aspect.looks), 6)
 
     def runs(self, seed: bytes) -> list[list[Run]]:
@@ -233,7 +233,7 @@ class Draw:
 
 
 def tensor(data: Any, dtype: str | None = None) -> Array:
-    """An array that arrives as a torch tensor, of the dtype that is named or else its own."""
+    """An array that arrives as a torch tensor, of the given dtype or else its own."""
     data = np.asarray(data)
     data = data if dtype is None or dtype == "bfloat16" else data.astype(dtype)
     return Array(data, "torch", dtype or data.dtype.name)

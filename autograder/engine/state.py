@@ -1,8 +1,8 @@
 """What a call must leave alone: global state, modules' modes, the memory of its arguments.
 
-TRUST BOUNDARY. This runs in the same process as the answer, like `probe`, and so can be lied to.
-Everything it reads with is taken before an answer runs, and is C's own where there is such a thing,
-so that a name that is given a new meaning afterwards changes nothing here.
+TRUST BOUNDARY. This runs in the same process as the answer, like `probe`, and so can be deceived.
+All functions that it reads with are taken before an answer runs, and are C's own where possible,
+so that rebinding a name afterwards changes nothing here.
 """
 
 import _random
@@ -24,14 +24,14 @@ Reader = Callable[[], Any]
 
 
 def torch_if_imported() -> Any:
-    """torch, if anybody has imported it; while another thread imports it, that is waited for."""
+    """torch, if it has been imported; waits while another thread imports it."""
     return None if sys.modules.get("torch") is None else importlib.import_module("torch")
 
 
 def _numpys_generator() -> Reader:
-    """What tells the state of NumPy's global generator: its own memory, where that is known.
+    """Reads the state of NumPy's global generator: its own memory, where that is known.
 
-    `np.random.get_state` does the same and takes thirty times as long, element by element.
+    `np.random.get_state` does the same element by element and takes thirty times as long.
     """
     generator = np.random.get_bit_generator()
     if not isinstance(generator, np.random.MT19937):
@@ -55,8 +55,8 @@ def _numpys_errors() -> Reader:
 
 
 class _Torchs(NamedTuple):
-    """What of torch tells its state; the class of all modules; a view of a tensor's memory, and
-    what writes into it."""
+    """Readers of torch's state; the class of all modules; functions to view a tensor's memory and
+    to write to it."""
 
     generator: Reader
     default_dtype: Reader
@@ -98,8 +98,8 @@ def _of_torch() -> _Torchs | None:
     )
 
 
-# As they are now, before an answer could put something else in their place. Of torch, the sandbox
-# takes them by making a `GlobalState` as soon as torch is there.
+# Taken now, before an answer can replace them. For torch, the sandbox takes them by making a
+# `GlobalState` as soon as torch is imported.
 _READERS: dict[str, Reader] = {
     "NumPy's random state": _numpys_generator(),
     "Python's random state": _pythons_generator(),
@@ -110,7 +110,7 @@ _ATTRIBUTES, _VIEW = object.__getattribute__, np.ndarray.view
 
 
 def _torchs() -> _Torchs | None:
-    """The same of torch, where it has been imported later: once found they stay."""
+    """The same for torch, if it was imported later; once found, they are kept."""
     global _TORCHS  # noqa: PLW0603
     _TORCHS = _TORCHS or _of_torch()
     return _TORCHS
@@ -136,10 +136,10 @@ class GlobalState:
         return state
 
     def watch(self, *objects: Any) -> None:
-        """Remember the mode of each module among the objects, and what lies in each array's memory.
+        """Remember the mode of each module among the objects, and each array's memory.
 
-        An array can be given other memory, with the old numbers in it, after the caller's has been
-        written into: the caller's is looked at through a view of our own.
+        After writing to the caller's memory, an answer can give the array other memory that holds
+        the old numbers: so the caller's is read through a view of our own.
         """
         torch = _torchs()
         for thing in objects:
@@ -151,14 +151,14 @@ class GlobalState:
 
     @staticmethod
     def _view(thing: Any) -> Any:
-        """A view that stays with the memory that an array or a tensor has now; else None."""
+        """A view that keeps the current memory of an array or a tensor; None for anything else."""
         if isinstance(thing, np.ndarray):
             return None if as_array(thing) is None else _VIEW(thing, np.ndarray)
         torch = _torchs()
         return None if torch is None else torch.view(thing)
 
     def differences(self) -> tuple[str, ...]:
-        """The names of what is no longer as it was."""
+        """The names of what has changed."""
         now = self.look()
         changed = [name for name, was in self.before.items() if now[name] != was]
         if any(_training(part) != was for part, was in self.modes):
@@ -174,7 +174,7 @@ def _training(module: Any) -> Any:
 
 
 def _parts(module: Any) -> Iterator[Any]:
-    """A module and all in it, each once, whatever its class makes of `modules`."""
+    """A module and all its submodules, each once, whatever its class makes of `modules`."""
     left, seen = [module], set()
     while left:
         part = left.pop()
@@ -185,7 +185,7 @@ def _parts(module: Any) -> Iterator[Any]:
 
 
 def parameters_of(module: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:
-    """Name and parameter of all that a module and its parts hold, whatever their classes make of
+    """Names and parameters of a module and all its parts, whatever their classes make of
     `named_parameters`."""
     held = _ATTRIBUTES(module, "__dict__")
     yield from ((prefix + name, p) for name, p in held["_parameters"].items() if p is not None)
@@ -194,11 +194,11 @@ def parameters_of(module: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:
 
 
 def write(tensor: Any, numbers: Any) -> None:
-    """Write other numbers into a tensor's memory, whatever anybody makes of `copy_`."""
+    """Write other numbers to a tensor's memory, even if `copy_` has been replaced."""
     _torchs().write(tensor, numbers)
 
 
 def _plain(state: Any) -> Any:
-    if isinstance(state, tuple):  # of a generator of NumPy's, where its memory is not known
+    if isinstance(state, tuple):  # a NumPy generator whose memory is not known
         return tuple(p.tobytes() if isinstance(p, np.ndarray) else p for p in state)
     return state

@@ -2,10 +2,10 @@
 
 TRUST BOUNDARY. `decode` reads bytes that hostile code may have written. It builds numbers, strings,
 tuples, mappings and NumPy arrays, and nothing else: no pickle, no import, no attribute look-up.
-Every size is checked against the bytes that are really there before anything is allocated.
+Every size is checked against the bytes received before anything is allocated.
 
 A message is a JSON tree and the arrays it refers to, each as the bytes of a `.npy` file:
-`<length of JSON: 8 bytes><JSON><array 0><array 1>…`, the arrays' lengths standing in the JSON.
+`<length of JSON: 8 bytes><JSON><array 0><array 1>…`, the arrays' lengths given in the JSON.
 """
 
 import io
@@ -45,7 +45,7 @@ class Array:
 
 @dataclass(frozen=True)
 class Opaque:
-    """Something that is not a value: only the name of its type travels."""
+    """Something that is not a value: only the name of its type is sent."""
 
     type_name: str
 
@@ -80,9 +80,9 @@ class Previous:
 
 
 def _torchs() -> tuple[Any, ...] | None:
-    """What of torch reads a tensor: C's own methods, which nobody can replace; None without torch.
+    """What reads a tensor: torch's own C methods, which cannot be replaced; None without torch.
 
-    The last one keeps the classes and modes of an answer from having a say.
+    The last one bypasses the classes and modes of an answer.
     """
     torch = sys.modules.get("torch")
     try:
@@ -92,12 +92,12 @@ def _torchs() -> tuple[Any, ...] | None:
         return None
 
 
-# As they are now: in the sandbox, before any answer could put something else in their place.
+# Taken now: in the sandbox, before any answer can replace them.
 _ARRAY, _TORCH = np.array, _torchs()
 
 
 def _found_since() -> tuple[Any, ...] | None:
-    """The same, where torch has been imported later: once found they stay."""
+    """The same, if torch was imported later; once found, they are kept."""
     global _TORCH  # noqa: PLW0603
     _TORCH = _torchs()
     return _TORCH
@@ -191,7 +191,7 @@ class _Encoder:
 
 
 def encode(value: Any) -> bytes:
-    """The bytes of a message. What is not a value becomes the name of its type."""
+    """The bytes of a message. Anything that is not a value becomes the name of its type."""
     encoder = _Encoder()
     tree = encoder.tree(value)
     head = json.dumps({"tree": tree, "sizes": [len(b) for b in encoder.blobs]}).encode()
@@ -207,7 +207,7 @@ def decode(message: bytes) -> Any:
         return _decode(message)
     except WireError:
         raise
-    except Exception as error:  # hostile bytes: whatever goes wrong is the sender's doing
+    except Exception as error:  # hostile bytes: any failure is the sender's
         raise WireError(f"not a message ({type(error).__name__})") from None
 
 
@@ -221,7 +221,7 @@ def _decode(message: bytes) -> Any:
     head = json.loads(message[_HEADER.size : start])
     sizes = head["sizes"]
     if not all(type(n) is int and n >= 0 for n in sizes) or start + sum(sizes) != len(message):
-        raise WireError("the message's length is not what it says")
+        raise WireError("the message's length is not the declared one")
     arrays = []
     for size in sizes:
         arrays.append(_read_array(message[start : start + size]))
@@ -229,8 +229,8 @@ def _decode(message: bytes) -> Any:
     return _untree(head["tree"], arrays, 0)
 
 
-# The head of a `.npy` file as NumPy writes it; with Python's own parser NumPy takes thirty times
-# as long to read it. Each number ends in a comma: there is one way to match, whatever comes.
+# The head of a `.npy` file as NumPy writes it; NumPy itself, with Python's parser, takes thirty
+# times as long. Each number ends in a comma, so there is only one way to match any input.
 _NPY = b"\x93NUMPY\x01\x00"
 _NPY_HEAD = re.compile(
     rb"\{'descr': '([^']{1,20})', 'fortran_order': False, "
@@ -269,7 +269,7 @@ def _untree(tree: Any, arrays: list[np.ndarray], depth: int) -> Any:
         return Opaque(str(tree["name"])[:200])
     if kind == "array":
         shape = tuple(tree["shape"])
-        if math.prod(max(1, n) for n in shape) > MAX_BYTES:  # no bytes, but rows without end
+        if math.prod(max(1, n) for n in shape) > MAX_BYTES:  # no bytes, but endless rows
             raise WireError("an array of a huge shape")
         data = arrays[tree["i"]].reshape(shape)
         array = Array(data, str(tree["kind"]), str(tree["dtype"]), str(tree["device"])[:20])
@@ -289,9 +289,9 @@ def _untree(tree: Any, arrays: list[np.ndarray], depth: int) -> Any:
 
 
 def _consistent(array: Array) -> Array:
-    """The array, if its dtype is that of its data; torch's half precisions travel as wider ones."""
+    """The array, if its dtype matches its data; torch's half precisions are sent as wider ones."""
     widened = array.kind == "torch" and array.dtype in ("bfloat16", "float16")
     fits = array.data.dtype.kind == "f" if widened else array.data.dtype.name == array.dtype
     if not fits or array.kind not in ("numpy", "scalar", "torch"):
-        raise WireError("an array that is not of the dtype that it says")
+        raise WireError("an array whose data is not of its declared dtype")
     return array

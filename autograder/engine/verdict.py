@@ -18,9 +18,9 @@ TIMEOUT, MEMORY, POLICY = "timeout", "memory", "policy"
 
 @dataclass(frozen=True)
 class AspectVerdict:
-    """How one aspect fared. `points` is what it is worth; `error` says in a line what is wrong.
+    """The outcome of one aspect. `points` is what it is worth; `error` says what is wrong.
 
-    `judged` is false for an aspect that counts only once the answer is right.
+    `judged` is false for an aspect that does not count yet, as the first one fails.
     """
 
     title: str
@@ -35,7 +35,7 @@ class AspectVerdict:
 
 @dataclass(frozen=True)
 class Mistake:
-    """A known wrong answer: its name, what to tell a student, its records on the same runs."""
+    """A known wrong answer: its name, its cause for the student, its records on the same runs."""
 
     name: str
     cause: str
@@ -46,8 +46,8 @@ class Mistake:
 class Verdict:
     """What an answer is worth and why. `mistake` names the known mistake that it equals.
 
-    `note` says what came of it in place of the aspects, `remark` something to know besides. `ran`
-    holds the operations that it ran and should not have, each with its place in the answer.
+    `note` replaces the aspects where none was judged; `remark` adds something to know. `ran` holds
+    the forbidden operations that it ran, each with its place in the answer.
     """
 
     exercise: str
@@ -71,8 +71,8 @@ def decide(
 ) -> Verdict:
     """Judge the records of an answer's runs against those of the reference on the same runs.
 
-    `mistakes` is called only if the answer is wrong. Shapes: each argument holds one sequence per
-    aspect, of one item per run.
+    `mistakes` is called only if the answer is wrong. Each argument holds one sequence per aspect,
+    with one item per run.
     """
     raised = [record.raised for row in records for record in row]
     if all(raised) and raised[0].types[0] == "NotImplementedError":
@@ -82,7 +82,7 @@ def decide(
     if all(v.passed for v in verdicts):
         full = exercise.points
         return Verdict(exercise.name, full, full, CORRECT, verdicts, ran=_ran(exercise, records))
-    if all(raised):  # that two answers raise alike on every call does not make them the same
+    if all(raised):  # two answers that always raise alike need not be the same
         return withheld(exercise, CRASH, f"Every call {_story(raised[0])}.")
 
     def is_this(mistake: Mistake) -> bool:
@@ -103,7 +103,7 @@ def decide(
 
 
 def _ran(exercise: Exercise, records: Sequence[Sequence[Record]]) -> tuple[tuple[str, str], ...]:
-    """The operations, of those that ran on some run, that the exercise forbids."""
+    """The operations among those that ran which the exercise forbids."""
     seen: dict[str, str] = {}
     for record in (record for row in records for record in row):
         seen = {**record.operations, **seen}
@@ -112,7 +112,7 @@ def _ran(exercise: Exercise, records: Sequence[Sequence[Record]]) -> tuple[tuple
 
 
 def told_to_run(ran: Sequence[tuple[str, str]]) -> str:
-    """The first of some operations in words, with its place, and how many more places there are."""
+    """The first of some operations with its place, and the number of other places."""
     name, place = ran[0]
     others = len({at for _, at in ran}) - 1
     more = f" (and in {others} more place{'s' * (others > 1)})" if others else ""
@@ -149,7 +149,7 @@ def _judge(
 
 
 def _found(aspect: Aspect, trials: Sequence[Trial]) -> Finding:
-    """What an aspect finds; a result so odd that the aspect cannot deal with it is wrong."""
+    """What an aspect finds; a result that makes its judge raise is wrong."""
     try:
         return aspect.judge(trials)
     except Exception as error:  # noqa: BLE001  (no result may bring the judge down)
@@ -176,7 +176,7 @@ def _unwritten(exercise: Exercise, raised: Raised) -> Verdict:
 
 
 def withheld(exercise: Exercise, verdict: str, note: str) -> Verdict:
-    """No marks and no aspects judged: the answer is missing, or its process came to grief."""
+    """No marks and no aspects judged: the answer is missing, or its process failed."""
     aspects = tuple(AspectVerdict(a.title, a.points, False, None, note) for a in exercise.aspects)
     return Verdict(exercise.name, exercise.points, 0.0, verdict, aspects, note=note)
 
@@ -211,6 +211,6 @@ def _same(a: Record, b: Record) -> bool:
 
 
 def stripped(record: Record) -> Record:
-    """The part of a record that is kept on file: no tracebacks."""
+    """The part of a record that is stored: no tracebacks."""
     raised = record.raised and replace(record.raised, traceback="")
     return replace(record, raised=raised)

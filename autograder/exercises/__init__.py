@@ -1,4 +1,4 @@
-"""What is asked, chapter by chapter; no answers."""
+"""The exercises, chapter by chapter; no answers."""
 
 from functools import cache
 from importlib import import_module

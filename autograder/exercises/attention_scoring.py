@@ -170,7 +170,7 @@ def _has_parameters(shapes: Callable[..., Mapping[str, tuple]]) -> Callable:
             if given[name] is None:
                 return f"no gradient reaches {name}"
             if given[name].shape != shape:
-                return f"{name} has shape {given[name].shape}; {shape} is asked"
+                return f"{name}: expected shape {shape}, got {given[name].shape}"
         return _rows(run, record)
 
     return holds
@@ -679,7 +679,7 @@ def _drops_weights(trial: Trial) -> Finding:
         return Finding(False, "every call in training mode drops the same weights")
     found = float(dropped.mean())
     if not abs(found - rate) <= 0.15:
-        return Finding(False, f"{found:.0%} of the weights are dropped; {rate:.0%} are asked")
+        return Finding(False, f"weights dropped: expected {rate:.0%}, got {found:.0%}")
     return Finding(True)
 
 
@@ -689,13 +689,13 @@ def _makes_up_for_them(trial: Trial) -> Finding:
     shares, rate = _shares(trial), trial.run.init.args[3]
     if shares is None:
         return Finding(False, "the result is not (output, weights)")
-    kept, asked = shares[~(np.abs(shares) < 1e-3)], 1 / (1 - rate)
+    kept, factor = shares[~(np.abs(shares) < 1e-3)], 1 / (1 - rate)
     if kept.size == 0:
         return Finding(False, "in training mode every weight is dropped")
-    worst = kept[np.argmax(np.abs(kept - asked))]
-    if not abs(worst - asked) < 1e-3 * asked:
-        text = f"a weight that stays is multiplied by {worst:.3g}; 1 / (1 − {rate}) = {asked:.3g}"
-        return Finding(False, f"{text} is asked")
+    worst = kept[np.argmax(np.abs(kept - factor))]
+    if not abs(worst - factor) < 1e-3 * factor:
+        text = f"expected 1 / (1 − {rate}) = {factor:.3g}, got {worst:.3g}"
+        return Finding(False, f"the factor of a weight that is kept: {text}")
     return Finding(True)
 
 

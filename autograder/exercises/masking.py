@@ -150,7 +150,7 @@ def _causal_long(draw: Draw) -> Sequence[Run]:
 
 
 def _causal_nowhere(_: Draw) -> Sequence[Run]:
-    return [call(3, 5, device="nowhere")]  # torch refuses it, if it is asked
+    return [call(3, 5, device="nowhere")]  # torch refuses it, if it gets that far
 
 
 CAUSAL_MASK = Exercise(
@@ -421,7 +421,7 @@ ADDITIVE_MASK = Exercise(
         ),
         dtypes_kept(
             0.25,
-            "The result has the dtype that is asked for.",
+            "The result has the dtype that the caller names.",
             lambda draw: [*_additive_runs(draw), *_additive_narrow(draw), *_additive_wide(draw)],
         ),
         inputs_untouched(0.25, _additive_runs),

@@ -490,13 +490,13 @@ def _mha_dropped(outs: np.ndarray, weights: np.ndarray) -> Finding:
         return Finding(False, "two calls in training mode drop the same weights")
     share = float(dropped.mean())
     if abs(share - _P) > 0.1:
-        return Finding(False, f"{share:.0%} of the weights are dropped; {_P:.0%} are asked")
+        return Finding(False, f"weights dropped: expected {_P:.0%}, got {share:.0%}")
     off = float(np.abs(ratio[~dropped] * (1 - _P) - 1).max())
     if off > 1e-3:
         return Finding(
             False,
-            f"weights that stay are multiplied by {ratio[~dropped].mean():.3g}; "
-            f"1 / (1 − {_P}) = {1 / (1 - _P):.3g} is asked",
+            f"the factor of the weights that are kept: expected 1 / (1 − {_P}) = "
+            f"{1 / (1 - _P):.3g}, got {ratio[~dropped].mean():.3g}",
         )
     return Finding(True)
 

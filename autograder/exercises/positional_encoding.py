@@ -396,7 +396,7 @@ def _encoding_dropped(trial: Trial) -> Finding:
     whole = plain(trial.expected.value)
     outs = [plain(value) for value in trial.record.values[:_CALLS]]
     if any(out is None or out.shape != whole.shape for out in outs):
-        return Finding(False, "the result has not the shape of x")
+        return Finding(False, "the result does not have the shape of x")
     ratio = np.stack(outs) / whole
     dropped = np.abs(ratio) < 1e-6
     if not dropped.any():
@@ -405,7 +405,7 @@ def _encoding_dropped(trial: Trial) -> Finding:
         return Finding(False, "two calls in training mode drop the same numbers")
     share = float(dropped.mean())
     if abs(share - _P) > 0.06:
-        return Finding(False, f"{share:.0%} of the numbers are dropped; {_P:.0%} are asked")
+        return Finding(False, f"numbers dropped: expected {_P:.0%}, got {share:.0%}")
     off = float(np.abs(ratio[~dropped] * (1 - _P) - 1).max())
     if off > 1e-3:
         wanted = 1 / (1 - _P)

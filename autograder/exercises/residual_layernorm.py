@@ -1130,7 +1130,7 @@ def _path_idle(draw: Draw) -> Sequence[Run]:
 
 
 def _path_shapes(draw: Draw) -> Sequence[Run]:
-    """One axis, two, four: nothing is asked of the numbers but that each sample is whole."""
+    """One axis, two, four: the numbers may be anything, as long as each sample is whole."""
     shapes = (300,), (300, 3), (300, 2, 1, 2)
     return [_drawn(module(_chances(draw)[0]), draw, _samples(draw, *shape), 3) for shape in shapes]
 

@@ -775,10 +775,10 @@ def _model_one_layer(draw: Draw) -> Sequence[Run]:
 
 
 def _model_same_dtype(trial: Trial) -> Finding:
-    """A table of positions may be float32, so the digits of float64 are not asked for."""
+    """A table of positions may be float32, so the digits of float64 are not required."""
     value, expected = trial.record.value, trial.expected.value
     if not isinstance(value, Array) or value.dtype != "float64":
-        return Finding(False, f"the result is {describe(value)}; float64 is asked")
+        return Finding(False, f"the result: expected float64, got {describe(value)}")
     rounded = (
         replace(v, data=v.data.astype("float32"), dtype="float32") for v in (value, expected)
     )
@@ -1136,7 +1136,7 @@ def lookup(*args: Any, **kwargs: Any) -> Any:
     beyond T are as T − 1. `by_source` `(S, V)` is added for every token of the source. With `ends`
     `(S,)`, a row whose source begins with token s has its `eos_id` at position ends[s], never
     elsewhere. In training mode the logits come out back to front; while its part `part` is in
-    training mode, with the other sign. A `strict` model that is asked for more when every text has
+    training mode, with the other sign. A `strict` model that is called again when every text has
     its eos raises `RuntimeError`, and gives other logits from then on.
     """
     import torch
@@ -1173,7 +1173,7 @@ def lookup(*args: Any, **kwargs: Any) -> Any:
     return Lookup(*args, **kwargs)
 
 
-_ASKED_ON = "the model is asked for more, though every text has its eos"
+_ASKED_ON = "the model is called again though every text has its eos"
 
 
 def in_training(model: Any) -> Any:
@@ -1498,6 +1498,10 @@ def _pairs(value: Any) -> list[tuple[np.ndarray, float]] | None:
     return found
 
 
+def _no_pairs(value: Any) -> str:
+    return f"the result: expected a list of pairs (ids, score), got {describe(value)}"
+
+
 def _same_best(trial: Trial) -> Finding:
     """The first pair is the reference's; which others a beam keeps is a matter of taste."""
     findings = []
@@ -1508,14 +1512,13 @@ def _same_best(trial: Trial) -> Finding:
             continue
         given = _pairs(value)
         if given is None:
-            what = "a list of pairs (ids, score) is asked"
-            findings.append(Finding(False, f"the result is {describe(value)}; {what}"))
+            findings.append(Finding(False, _no_pairs(value)))
         elif given[0][0].tolist() != wanted[0][0].tolist():
-            message = f"the best ids are {given[0][0].tolist()}; {wanted[0][0].tolist()} are asked"
-            findings.append(Finding(False, message))
+            ids = wanted[0][0].tolist(), given[0][0].tolist()
+            findings.append(Finding(False, f"the best ids: expected {ids[0]}, got {ids[1]}"))
         else:
-            found, asked = (tensor(pairs[0][1], "float32") for pairs in (given, wanted))
-            findings.append(compare(found, asked, "the score of the best"))
+            found, best = (tensor(pairs[0][1], "float32") for pairs in (given, wanted))
+            findings.append(compare(found, best, "the score of the best"))
     return worst(findings)
 
 
@@ -1531,7 +1534,7 @@ def _step_argument(run: Run, index: int, name: str, default: Any = None) -> Any:
 def _pairs_hold(run: Run, record: Record) -> str | None:
     pairs = _pairs(record.value)
     if pairs is None:
-        return f"the result is {describe(record.value)}; a list of pairs (ids, score) is asked"
+        return _no_pairs(record.value)
     logits = plain(run.steps[0].args[0].args[0])
     log_p = logits - np.log(np.exp(logits).sum(-1, keepdims=True))
     max_len, size = run.steps[0].args[4], _step_argument(run, 5, "beam_size", 4)

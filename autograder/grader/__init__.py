@@ -2,6 +2,6 @@
 
 import sys
 
-# jsonschema, where this is installed, compiles a grammar of international addresses when it is
-# imported: half of all the time that a command takes to start, for a format that no notebook has.
+# Where this package is installed, jsonschema compiles a grammar of international addresses on
+# import: half of the time that a command takes to start, for a format that no notebook has.
 sys.modules.setdefault("rfc3987_syntax", None)  # type: ignore[arg-type]

@@ -1,7 +1,7 @@
 """Judges what a student wrote: cells run in the sandbox, verdicts are made here.
 
 TRUST BOUNDARY. This is the trusted side. Student code is read here as text (its syntax tree), never
-run; what comes back from the sandbox is data that may be a lie. The reference, its results, the
+run; what comes back from the sandbox is data that may be forged. The reference, its results, the
 known mistakes and the verdict exist on this side only.
 """
 
@@ -58,9 +58,10 @@ _REASONS = {"timeout": TIMEOUT, "memory": MEMORY, "crash": CRASH}
 
 @dataclass(frozen=True)
 class Cell:
-    """A code cell. `check` names the exercise that a check cell asks for; such a cell is not run,
-    and neither is one to `skip` (it only draws), nor one that is the course's own, as released
-    (`ours`), of which the others need nothing.
+    """A code cell. `check` names the exercise of a check cell.
+
+    Not run are check cells, those to `skip` (they only draw), and those of the course as released
+    (`ours`) that no other cell needs.
     """
 
     source: str
@@ -71,7 +72,7 @@ class Cell:
 
 @dataclass
 class Judged:
-    """Outputs by the number of the cell, verdicts by exercise, and what happened on the way."""
+    """Outputs by cell number, verdicts by exercise, and notes on what happened on the way."""
 
     outputs: dict[int, list[dict[str, Any]]] = field(default_factory=dict)
     verdicts: dict[str, Verdict] = field(default_factory=dict)
@@ -80,7 +81,7 @@ class Judged:
 
 
 def seed_for(secret: bytes, student: str, assignment: str, exercise: str) -> bytes:
-    """The seed of a student's inputs: HMAC-SHA256, the same at every regrade, not to be guessed."""
+    """The seed of a student's inputs: HMAC-SHA256, the same at every regrade, and unguessable."""
     message = json.dumps([student, assignment, exercise]).encode()
     return hmac.digest(secret, message, hashlib.sha256)
 
@@ -101,17 +102,17 @@ def judge_cells(
     """Run the cells in order and judge each exercise at its check cell, or else at the end.
 
     `exercises` holds pairs of a chapter's slug and one of its exercises; `seeds` the seed of each
-    by name. A cell or a probe that ends the process costs its own exercise: the next goes on in a
-    fresh process, in which the cells that went well have been run again. An answer that is not
-    right, and calls others (`Exercise.given`) that are not, is judged once more with the course's
-    own in their place. Marks that a forbidden name may have earned are withheld. Raises
+    by name. A cell or a probe that ends the process costs its own exercise: the rest goes on in a
+    fresh process, in which the cells that succeeded have been run again. A wrong answer that calls
+    other wrong ones (`Exercise.given`) is judged once more with the course's own in their place.
+    Marks that a forbidden operation may have earned are withheld. Raises
     `IsolationError`.
     """
     started = time.monotonic()
     asked = {exercise.name: (slug, exercise) for slug, exercise in exercises}
     judged, fates, room = Judged(), {}, _OUTPUT_BUDGET
-    others: dict[str, Verdict] = {}  # on what an answer calls and nobody asked for
-    code = Code()  # of the cells whose effects are there
+    others: dict[str, Verdict] = {}  # on answers that others call, outside `exercises`
+    code = Code()  # of the cells whose effects persist
     idle = _not_run(cells)
     with _Session(isolation, limits or Limits(), device, module, judged.notes) as session:
         importer = threading.Thread(target=_import_references, args=({s for s, _ in exercises},))
@@ -169,7 +170,7 @@ _LEFT_OUT = {
 
 @dataclass(frozen=True)
 class _Fate:
-    """What became of the cell that defines a name: its process `died`, or it raised something."""
+    """How the cell that defines a name failed: its process `died`, or it raised something."""
 
     verdict: str
     note: str
@@ -188,7 +189,7 @@ def _came_to_grief(fate: _Fate | None) -> bool:
 
 
 def _read_into(code: Code, source: str) -> None:
-    """Add a cell to what is known of a submission's code; one that cannot be read adds nothing."""
+    """Add a cell to the analysed code of a submission; one that cannot be parsed adds nothing."""
     try:
         tree = parse(source)
     except SyntaxError:
@@ -197,7 +198,7 @@ def _read_into(code: Code, source: str) -> None:
 
 
 def _held_back(verdict: Verdict, exercise: Exercise, code: Code) -> Verdict:
-    """The verdict, its marks withheld where a person has to look at how they were earned."""
+    """The verdict, its marks withheld if a person has to review how they were earned."""
     if not verdict.score:
         return verdict
     reasons = [f"The answer runs {told_to_run(verdict.ran)}."] if verdict.ran else []
@@ -212,7 +213,7 @@ def _held_back(verdict: Verdict, exercise: Exercise, code: Code) -> Verdict:
 
 
 def _better(own: Verdict, helped: Verdict, instead: Mapping[str, str]) -> Verdict:
-    """The better of an answer's verdicts: on it as it is, and with other answers replaced."""
+    """The better of two verdicts on an answer: as it is, and with other answers replaced."""
     if helped.score <= own.score:
         return own
     names = ", ".join(instead)
@@ -273,9 +274,9 @@ class _Session:
             raise
 
     def _with_worker(self, ask: Callable[[Worker], Any]) -> Any:
-        """Ask a worker; again if it was lost by no fault of its own.
+        """Ask a worker, and ask again if the sandbox was lost through no fault of the code in it.
 
-        Raises `WorkerDied`, and `SandboxLost` where it is lost again and again.
+        Raises `WorkerDied`, or `SandboxLost` after the third loss.
         """
         for _ in range(3):
             try:
@@ -291,7 +292,7 @@ class _Session:
         return max(0.0, min(wanted, self.deadline - time.monotonic()))
 
     def _alive(self) -> Worker:
-        """A worker that has run all the cells so far. Raises `WorkerDied` when enough is enough."""
+        """A worker that has run all the cells so far. Raises `WorkerDied` at a limit."""
         while self.worker is None:
             if time.monotonic() > self.deadline:
                 text = f"was not run: the submission took {self.limits.total_seconds:g} s in all"
@@ -304,7 +305,7 @@ class _Session:
                 try:
                     self._execute(self.worker, source)
                 except WorkerDied as death:
-                    self._bury(death, "A cell that went well before")
+                    self._bury(death, "A cell that had succeeded before")
                     del self.done[number]
                     break
         return self.worker
@@ -366,7 +367,7 @@ def _ran_out_of_memory(types: Sequence[str], message: str) -> bool:
 
 
 def _fit_to_show(verdict: Verdict) -> Verdict:
-    """The verdict with every text that may hold a student's words cut short and cleaned."""
+    """The verdict, with every text that may come from a student shortened and cleaned."""
 
     def text(value: str | None) -> str | None:
         return value and clean(value[:_SHOWN] + ("…" if len(value) > _SHOWN else ""))
@@ -393,7 +394,7 @@ class _Task:
         self._rest = known_mistakes(slug, name, self.runs, device)
 
     def mistakes(self) -> Iterator[Mistake]:
-        """The known mistakes, each made when it is first asked for."""
+        """The known mistakes, each made when it is first needed."""
         yield from self._known
         for mistake in self._rest:
             self._known.append(mistake)
@@ -430,11 +431,11 @@ _DEFINITION = re.compile(
 
 
 class _TooMuch(SyntaxError):
-    """It may be Python, but it is longer or deeper than we read."""
+    """It may be Python, but it is longer or more deeply nested than we parse."""
 
 
 def parse(source: str) -> ast.Module:
-    """The syntax tree of a cell, lines that are IPython's counted as empty; not to be changed.
+    """The syntax tree of a cell, with IPython's lines taken as empty; not to be changed.
 
     Raises `SyntaxError`, also for code too deep for the parser.
     """
@@ -450,23 +451,23 @@ def _parse(source: str) -> ast.Module:
         except SyntaxError:
             return ast.parse(_without_magics(source))
     except (ValueError, RecursionError, MemoryError) as error:
-        raise _TooMuch(f"too deep or not a text ({type(error).__name__})") from None
+        raise _TooMuch(f"too deeply nested or not a text ({type(error).__name__})") from None
 
 
 def _without_magics(source: str) -> str:
-    """A cell with the lines that only IPython understands made idle; what `%time` runs stays."""
+    """A cell with the lines that only IPython understands neutralised; what `%time` runs stays."""
     plain = _MAGIC.sub(lambda line: line[1] + (line[2] or "pass"), source)
     return _MAGIC_VALUE.sub(r"\1None", plain)
 
 
-_parse_once = lru_cache(maxsize=512)(_parse)  # most cells of a class are the release's
+_parse_once = lru_cache(maxsize=512)(_parse)  # most cells of a class are those of the release
 
 
 def defined_names(source: str) -> set[str]:
     """The names that a cell defines at its top level: def, class, assignment; not by an import."""
     try:
         return set(_defined(parse(source).body))
-    except (SyntaxError, RecursionError):  # then it defines nothing, but this is what it means to
+    except (SyntaxError, RecursionError):  # it defines nothing; these are the names it meant to
         return {a or b for a, b in _DEFINITION.findall(source)}
 
 
@@ -501,10 +502,11 @@ def judge_file(
     isolation: str = "bwrap",
     limits: Limits | None = None,
 ) -> dict[str, Any]:
-    """Judge a `.py` or `.ipynb` on every exercise that it defines, or on those that are named.
+    """Judge a `.py` or `.ipynb` on every exercise that it defines, or on the named ones.
 
-    `seed` fixes the inputs; without it they are fresh. Gives the object that `judge --json` prints.
-    Raises `Unusable` for a file that cannot be judged, `IsolationError` for a machine that cannot.
+    `seed` fixes the inputs; without it they are fresh. Returns what `judge --json` prints. Raises
+    `Unusable` for a file that cannot be judged, `IsolationError` for a machine that cannot isolate
+    it.
     """
     text = _read_text(Path(path))
     is_notebook = Path(path).suffix == ".ipynb"
@@ -563,7 +565,7 @@ def _read_text(path: Path) -> str:
     if path.suffix not in (".py", ".ipynb"):
         raise Unusable("is neither a .py nor an .ipynb file")
     try:
-        fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK)  # a FIFO must not make us wait
+        fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK)  # a FIFO must not block us
     except (OSError, ValueError) as error:
         raise Unusable(getattr(error, "strerror", None) or str(error)) from None
     mode = os.fstat(fd).st_mode
@@ -594,7 +596,7 @@ def _script(text: str) -> tuple[list[Cell], set[str]]:
 
 
 def _notebook(text: str) -> tuple[list[Cell], set[str]]:
-    """A notebook's code cells, and the names that it answers: by grade id or by definition."""
+    """A notebook's code cells, and the exercises it answers: by grade id or by definition."""
     cells: list[Cell] = []
     names = set[str]()
     for found in cells_of(json_of(text), []):
@@ -612,7 +614,7 @@ def _notebook(text: str) -> tuple[list[Cell], set[str]]:
 
 
 def _answered_above(cells: Sequence[Cell]) -> Iterator[Cell]:
-    """The cells; a check whose answer comes only below it is dropped, and made at the end."""
+    """The cells; a check above its answer is dropped, and the exercise is judged at the end."""
     below = [defined_names(cell.source) if cell.check is None else set() for cell in cells]
     above = set[str]()
     for number, cell in enumerate(cells):

@@ -1,7 +1,7 @@
 """What the right answers and the known wrong ones give on a set of runs.
 
 TRUST BOUNDARY. Everything here is our own code, run in the judge's process; no student's code and
-none of its objects ever come here.
+none of its objects ever get here.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -36,10 +36,10 @@ def expected(slug: str, name: str, runs: Rows, device: str = "cpu") -> list[list
 
 
 def known_mistakes(slug: str, name: str, runs: Rows, device: str = "cpu") -> Iterator[Mistake]:
-    """The bank's mistakes for an exercise, each with its records, made when they are looked at.
+    """The bank's mistakes for an exercise, each with its records, made on first access.
 
-    Most mistakes differ from an answer in the first run or two, so most records are never made. To
-    make them moves the global random generators: `with undisturbed()` puts them back.
+    Most mistakes differ from an answer in the first run or two, so most records are never made.
+    Making them advances the global random generators: `with undisturbed()` restores them.
     """
     for title, answer in banks(slug)[name].mistakes.items():
         rows = [_Lazily(answer, row, device) for row in runs]
@@ -47,7 +47,7 @@ def known_mistakes(slug: str, name: str, runs: Rows, device: str = "cpu") -> Ite
 
 
 class _Lazily(Sequence[Record]):
-    """A trusted answer's records on some runs, each made when it is asked for."""
+    """A trusted answer's records on some runs, each made on first access."""
 
     def __init__(self, answer: Callable[..., Any], runs: Sequence[Run], device: str):
         self.answer, self.runs, self.device = answer, runs, device

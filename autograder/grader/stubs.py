@@ -1,7 +1,7 @@
 """What a student sees of a reference: its source with the solution taken out.
 
-The page and the notebook both show this. In the notebook nbgrader's `ClearSolutions` does the
-clearing; `clear` does the same to the letter, and a test compares the two.
+The page and the notebook both show this. In the notebook, nbgrader's `ClearSolutions` does the
+clearing; `clear` gives exactly the same result, and a test compares the two.
 """
 
 import inspect
@@ -27,12 +27,12 @@ def source(slug: str, name: str) -> str:
 
 
 def stub(reference: Callable) -> str:
-    """Signature, docstring and `raise NotImplementedError`: the source without its solution."""
+    """Signature, docstring and `raise NotImplementedError`: the source without the solution."""
     return clear(inspect.getsource(reference)).rstrip("\n")
 
 
 def clear(text: str) -> str:
-    """Put the code stub where each solution stands. Raises `ValueError` for unpaired marks."""
+    """Replace each solution by the code stub. Raises `ValueError` for unpaired marks."""
     kept: list[str] = []
     inside = False
     for line in text.split("\n"):
@@ -50,7 +50,7 @@ def clear(text: str) -> str:
 
 
 def solution_lines(text: str) -> Iterator[str]:
-    """The lines that `clear` takes out, without their indentation, comments and blank lines."""
+    """The lines that `clear` removes, without indentation, comments and blank lines."""
     inside = False
     for line in text.split("\n"):
         if BEGIN in line or END in line:

@@ -1,7 +1,7 @@
-"""What of `autograder` a student has: what the sandbox mounts and the bundle packs.
+"""The part of `autograder` that students have: what the sandbox mounts and the bundle packs.
 
-TRUST BOUNDARY. All of it is public: everything but the instructor's rooms. What judges by the
-reference, the reference itself and the known mistakes (`solutions`) are no part of it.
+TRUST BOUNDARY. All of it is public: everything but the instructor's rooms. The code that judges
+by the reference, the reference itself and the known mistakes (`solutions`) are not part of it.
 """
 
 from pathlib import Path

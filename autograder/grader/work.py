@@ -1,11 +1,11 @@
-"""Judging one submission, wherever that is done: in a local process or on another machine.
+"""Judging one submission, in a local process or on another machine.
 
 TRUST BOUNDARY. A `Job` travels from the grader to a process that judges, an `Outcome` travels back;
 between machines Dask pickles them, so grader, scheduler and workers must trust each other, and
 nobody else may reach the scheduler. What a student handed in is inside as bytes, which are read as
-JSON here and run in the judge's sandbox only. A job holds seeds that were derived for this one
-submission: neither the course's secret, nor the gradebook, nor the student's name leaves the
-grader. The verdicts are made here, in trusted code; that it is the same code is checked first.
+JSON here and run only in the judge's sandbox. A job holds seeds derived for this one submission:
+neither the course's secret, nor the gradebook, nor the student's name leaves the grader. Verdicts
+are made here, in trusted code, after a check that it is the grader's version of that code.
 """
 
 import hashlib
@@ -52,9 +52,9 @@ class Options:
 
 @dataclass(frozen=True)
 class Job:
-    """One submission to judge. `problem` says why there is no file; `renamed` its unusual name.
+    """One submission to judge. `problem` says why there is no file; `renamed` is its unusual name.
 
-    `version` is that of the grader, for a judge that may have another one.
+    `version` is the grader's, for a judge that may have another one.
     """
 
     assignment: str
@@ -117,7 +117,7 @@ def judge_job(job: Job) -> Outcome:
 
 @lru_cache(maxsize=8)
 def _release(data: bytes) -> NotebookNode:
-    """A released notebook, not to be changed; its metadata, which a rebuilt one has, is checked."""
+    """A released notebook, not to be changed; its metadata, which rebuilt ones keep, is checked."""
     return CheckCellMetadata().preprocess(nbformat.v4.reads(data.decode()), {})[0]
 
 
@@ -142,7 +142,7 @@ def _judge(notebook: NotebookNode, job: Job, notes: list[str]) -> None:
 def _read(job: Job, release: NotebookNode) -> tuple[dict[str, Any], list[str]]:
     """The notebook handed in, as JSON, and notes. Raises `Unusable`.
 
-    One under another name is taken if at least half of the grade ids are in it.
+    One under another name is accepted if it has at least half of the grade ids.
     """
     if job.problem is not None:
         raise Unusable(job.problem)
@@ -152,8 +152,8 @@ def _read(job: Job, release: NotebookNode) -> tuple[dict[str, Any], list[str]]:
     ids = {cell.metadata.get("nbgrader", {}).get("grade_id") for cell in release.cells} - {None}
     if 2 * len(set(_grade_ids(notebook["cells"])) & ids) < len(ids):
         missing = f"There is no notebook {job.assignment}.ipynb"
-        raise Unusable(f"{missing}, and the one under another name is not it.")
-    return notebook, [f"The notebook's name is {job.renamed}; it was taken all the same."]
+        raise Unusable(f"{missing}, and the notebook under another name is a different one.")
+    return notebook, [f"The notebook is named {job.renamed}; it was graded all the same."]
 
 
 def _grade_ids(cells: list[Any]) -> Iterator[str]:

@@ -199,7 +199,7 @@ def _name(pattern: str, cell: NotebookNode, page: Page, line: int) -> str:
 
 
 def _exercise(page: Page, slug: str, exercise, bound: set[str], line: int) -> list[NotebookNode]:
-    """What is asked, and the reference's source as an nbgrader solution cell."""
+    """The exercise's heading, and the reference's source as an nbgrader solution cell."""
     text = stubs.source(slug, exercise.name)
     needed = _needed(text) & set(vars(import_module(f"solutions.{slug}")))
     absent = sorted(needed - bound - {exercise.name})

@@ -234,7 +234,7 @@ added_to_x: > result = result[0] + x, result[1]
     x is added to the output. That is a residual connection, which has a chapter of its own; the
     output here is the average alone.
 applied_twice: > result = self_similarity(result[0])
-    The output attends to itself a second time. Once is asked.
+    The output attends to itself a second time. The exercise wants it once.
 weights_first: > result = result[::-1]
     The weights are returned first. The order is (output, weights).
 weights_not_returned: > result = result[0]
@@ -718,11 +718,11 @@ class float64_inside(right.AdditiveAttention):
 
 BILINEAR_ATTENTION.changes("""
 not_scaled: scores / (query_size * key_size) ** 0.25 → scores
-    The scores are not divided. Luong, Pham and Manning do not either; here the fourth root of
-    query_size · key_size is asked.
+    The scores are not divided. Luong, Pham and Manning do not divide either; the exercise wants
+    them divided by the fourth root of query_size · key_size.
 square_root_for_fourth: 0.25 → 0.5
-    The scores are divided by the square root of query_size · key_size. The fourth root is asked,
-    the root of their geometric mean.
+    The scores are divided by the square root of query_size · key_size. The exercise wants the
+    fourth root, the root of their geometric mean.
 divided_by_the_product: (query_size * key_size) ** 0.25 → (query_size * key_size)
     The scores are divided by query_size · key_size itself, without a root.
 divided_by_root_of_query_size: (query_size * key_size) ** 0.25 → query_size**0.5
@@ -732,7 +732,7 @@ divided_by_root_of_key_size: (query_size * key_size) ** 0.25 → key_size**0.5
     The scores are divided by √key_size. Where both sizes are equal that is the same; the fourth
     root of the product treats both alike.
 fourth_root_of_the_sum: query_size * key_size → query_size + key_size
-    The divisor is the fourth root of query_size + key_size. Asked is the product.
+    The divisor is the fourth root of query_size + key_size. Take the product.
 divided_by_the_values_size: query_size * key_size → query_size * value.shape[-1]
     The divisor is made from the size of the values. It belongs to queries and keys, over which the
     sum runs.
@@ -815,7 +815,7 @@ divided_by_the_product_and_by_four: ** 0.25 → ** 1 / 4
     `scores / sizes ** 1 / 4` divides by the product of the sizes and then by 4: the power comes
     before the division, and divisions go from left to right. The fourth root is `** 0.25`.
 fourth_root_of_one_size: (query_size * key_size) → query_size
-    The divisor is the fourth root of query_size alone. Both sizes are asked, multiplied.
+    The divisor is the fourth root of query_size alone. Take the product of both sizes.
 """)
 
 
@@ -942,11 +942,11 @@ all_axes_transposed
 distance_for_similarity: > result = 1 - result
     This is 1 − cos, a distance: 0 for the best match. A score is higher for the better match.
 rescaled_to_zero_and_one: > result = (1 + result) / 2
-    The cosine is moved to [0, 1]. Asked is the cosine itself, in [−1, 1], with 0 for a zero vector.
+    The cosine is moved to [0, 1]. Return the cosine itself, in [−1, 1], with 0 for a zero vector.
 absolute_value: > result = result.abs()
     The sign is lost: a vector and its opposite have the score −1, not 1.
 angle_returned: > result = torch.acos(result)
-    This is the angle, arccos of what is asked.
+    This is the angle, arccos of the cosine. Return the cosine itself.
 softmax_added: > result = result.softmax(-1)
     A softmax is taken. These are scores, not weights: the softmax comes after.
 zero_vector_gives_nan: keepdim=True).clamp_min(eps) → keepdim=True) ×2

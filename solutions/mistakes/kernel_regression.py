@@ -212,8 +212,8 @@ one_key_per_query: query[:, None] - key[None, :] → query - key
     The i-th query is paired with the i-th key only: (n,) − (n,) is (n,), and queries and keys of
     different number cannot be subtracted at all. Every query has to meet every key, `(n_q, n_k)`.
 keys_along_rows: > result = result.T
-    The scores are transposed: keys stand along the rows and queries along the columns. Asked is one
-    row for each query, `(n_q, n_k)`.
+    The scores are transposed: keys stand along the rows and queries along the columns. The
+    exercise wants one row for each query, `(n_q, n_k)`.
 sign_flipped: -0.5 → 0.5
     The minus sign is missing: the score grows with the distance, so the farthest key would get the
     most weight.
@@ -230,7 +230,7 @@ divided_by_w: distance * w → distance / w
     The distance is divided by w. Here w is the inverse bandwidth: a larger w makes the kernel
     narrower, so the distance is multiplied by it.
 half_forgotten: -0.5 * → -1.0 *
-    The factor ½ is missing: every score is twice what is asked.
+    The factor ½ is missing: every score is twice as large as it should be.
 w_ignored: distance * w → distance
     The argument w is not used: the scores are those of w = 1.
 exp_taken: > result = np.exp(result)
@@ -335,9 +335,9 @@ keys_averaged: weights @ value → weights @ key
     The weights are applied to the keys. The keys say where to look; what is averaged are the
     values.
 prediction_and_weights_swapped: weights @ value, weights → weights, weights @ value
-    The two results come in the wrong order: the prediction is asked first, then the weights.
+    The two results come in the wrong order: the prediction comes first, then the weights.
 prediction_alone: weights @ value, weights → weights @ value
-    Only the prediction is returned. The weights are asked, too: `(prediction, weights)`.
+    Only the prediction is returned. Return the weights, too: `(prediction, weights)`.
 weights_alone: weights @ value, weights → weights
     The weights are returned, but never applied to the values: the prediction is missing.
 scores_for_weights: weights @ value, weights → weights @ value, gaussian_scores(query, key, w)
@@ -479,8 +479,8 @@ unknown_kernel_gives_none
 unknown_kernel_raises_key_error
     - raise ValueError(f"kernel must be gaussian, boxcar or epanechnikov, not {kernel!r}")
     + raise KeyError(kernel)
-    A kernel of another name raises the KeyError of a dictionary. What is asked for is a ValueError:
-    the key is the caller's argument, and it is that which is wrong.
+    A kernel of another name raises the KeyError of a dictionary. Raise a ValueError:
+    what is wrong is the caller's argument.
 changes_query_in_place
     > if query.dtype.kind == "f":
     >     query *= w
@@ -637,13 +637,13 @@ keys_averaged: weights @ value → weights @ key
     The weights are applied to the keys. The keys are there to be scored; what is averaged are the
     values.
 output_and_weights_swapped: weights @ value, weights → weights, weights @ value
-    The two results come in the wrong order: the output is asked first, then the weights.
+    The two results come in the wrong order: the output comes first, then the weights.
 output_alone: weights @ value, weights → weights @ value
-    Only the output is returned. The weights are asked, too: `(output, weights)`.
+    Only the output is returned. Return the weights, too: `(output, weights)`.
 weights_alone: weights @ value, weights → weights
     The weights are returned, but never applied to the values: the output is missing.
 scores_for_weights: weights @ value, weights → weights @ value, score(query, key)
-    The second result holds the scores. The weights, which sum to 1, are asked.
+    The second result holds the scores. Return the weights, which sum to 1.
 columns_squeezed: weights @ value → (weights @ value).squeeze()
     Axes of length 1 are squeezed out of the output: values of shape `(n_k, 1)` should give `(n_q,
     1)`.
@@ -726,8 +726,8 @@ divided_by_n_minus_1: np.mean((prediction - y) ** 2) → np.sum((prediction - y)
     The sum of the squared errors is divided by n − 1. Each prediction uses n − 1 points, but there
     are n errors to average.
 root_taken: np.mean((prediction - y) ** 2) → np.sqrt(np.mean((prediction - y) ** 2))
-    The square root of the mean squared error is returned; the mean of the squares is asked, in the
-    unit of y squared.
+    The square root of the mean squared error is returned. The exercise wants the mean of the
+    squares, in the unit of y squared.
 absolute_errors: (prediction - y) ** 2 → np.abs(prediction - y)
     The absolute errors are averaged and not their squares.
 mean_before_square: np.mean((prediction - y) ** 2) → np.mean(prediction - y) ** 2
@@ -742,9 +742,9 @@ w_not_squared: x, x, w → x, x, np.sqrt(w)
     w stands outside the square: −½(x − x_i)² w. It multiplies the distance, so it is squared along
     with it.
 one_error_per_point: float(np.mean((prediction - y) ** 2)) → (prediction - y) ** 2
-    The squared error of every point is returned. What is asked is their mean, one number.
+    The squared error of every point is returned. Return their mean, one number.
 array_of_no_dimension: > result = np.asarray(result)
-    The number is right, but it comes as an array of shape `()`. A Python float is asked.
+    The number is right, but it comes as an array of shape `()`. Return a Python float.
 sorts_x_in_place: > x.sort()
     The error is right, but the caller's x is changed: `x.sort()` sorts the array that was passed
     in.

@@ -88,7 +88,7 @@ lengths_changed_in_place: > lengths.sub_(1)
     tensor they are called on.
 queries_of_padding_hidden_as_well: > result = result & result.mT
     The mask is (B, 1, max_len, max_len): it also forbids padding to ask. Nobody reads what padding
-    finds, and its rows are left with nothing to see. Asked is (B, 1, 1, max_len).
+    finds, and its rows are left with nothing to see. Return (B, 1, 1, max_len).
 polarity_inverted_and_cut_silently of polarity_inverted: longest > max_len → False
     True and False are exchanged: the mask is True on the padding. In this book, as in torch's
     scaled_dot_product_attention, True means may attend; nn.MultiheadAttention means the opposite.
@@ -178,7 +178,7 @@ diagonal_excluded: diagonal=n_k - n_q → diagonal=n_k - n_q - 1
     The diagonal is False: a position does not see itself, and the first sees nothing at all.
     Position i sees 0 … i, i included.
 one_step_into_the_future: diagonal=n_k - n_q → diagonal=n_k - n_q + 1
-    Each query sees one key beyond its own position: the very token it is asked to predict. The
+    Each query sees one key beyond its own position: the very token it has to predict. The
     training loss falls to almost nothing and the model has learnt to copy.
 top_left_aligned: diagonal=n_k - n_q → diagonal=0
     The triangle starts at the top left also where there are more keys than queries, as if the
@@ -206,13 +206,13 @@ numbers_for_booleans: > result = result.float()
     scores. Ask for dtype=torch.bool.
 minus_infinity_for_false
     > result = torch.zeros(result.shape, device=device).masked_fill(~result, -INF)
-    The mask is an additive one, 0 and −∞. Asked is a boolean one: True where a query may attend.
+    The mask is an additive one, 0 and −∞. Return a boolean one: True where a query may attend.
     Turning one into the other is an exercise of its own.
 device_ignored: torch.bool, device=device → torch.bool
     The mask is made on the CPU whatever `device` says, and meets the scores of a GPU only to raise
     an error.
 axes_for_heads_added: > result = result[None, None]
-    The mask is (1, 1, n_q, n_k). It would broadcast, but so does (n_q, n_k), which is asked.
+    The mask is (1, 1, n_q, n_k). It would broadcast, but so does (n_q, n_k), the shape to return.
 """)
 
 
@@ -637,7 +637,7 @@ nothing_added: torch.finfo(dtype).min → 0.0
     was taken for torch.finfo(dtype).min, the least number, far below 0.
 half_of_the_least: torch.finfo(dtype).min → torch.finfo(dtype).min / 2
     torch.finfo(dtype).min / 2 stands where the mask is False: two of these can be added, but a
-    third is −∞. Asked is the least number itself.
+    third is −∞. Take the least number itself.
 largest_number: torch.finfo(dtype).min → torch.finfo(dtype).max
     The largest number stands where the mask is False: added to a score, it makes the forbidden key
     win. The minus sign is missing.
@@ -726,7 +726,7 @@ _WRONG_SCALES = {
     ),
     "scaled_by_the_number_of_keys": (
         "/ math.sqrt(key.shape[-2])",
-        "The scores are divided by √n_k, the number of keys. Asked is the size of a key, its last "
+        "The scores are divided by √n_k, the number of keys. Take the size of a key, its last "
         "axis.",
     ),
     "multiplied_by_the_scale": (
@@ -1019,11 +1019,11 @@ cached_before_the_split
     + mask = causal_mask(x.shape[1], k.shape[1])
     + return _attended(attention, q, _heads(attention, k), _heads(attention, v), mask), (k, v)
     The cache holds keys and values of shape (B, T, d_model), before they are split into heads.
-    Asked is (B, H, T, d_k).
+    The exercise wants (B, H, T, d_k).
 positions_before_heads_in_the_cache
     + cache = None if cache is None else tuple(part.transpose(1, 2) for part in cache)
     ~ ), (k, v) → ), (k.transpose(1, 2), v.transpose(1, 2))
-    The cache is (B, T, H, d_k), with positions before heads. Asked is (B, H, T, d_k).
+    The cache is (B, T, H, d_k), with positions before heads. The exercise wants (B, H, T, d_k).
 heads_split_by_view
     - p.unflatten(-1, (attention.num_heads, -1)).transpose(1, 2)
     + p.reshape(len(x), attention.num_heads, x.shape[1], -1)

@@ -39,7 +39,7 @@ split_by_view_unchecked
     ~ x.transpose(-3, -2) → x
     The array is cut straight to (B, H, n, d_k). The shape is right and the contents are not: each
     head gets a few whole positions, chopped into pieces, instead of a slice of every position. And
-    uneven heads end in reshape's own error, where a ValueError with both numbers is asked.
+    uneven heads end in reshape's own error: raise a ValueError with both numbers.
 exchanged_before_cutting
     ~ x.reshape(*x.shape[:-1], num_heads → x.transpose(1, 2).reshape(len(x), num_heads, x.shape[1]
     ~ x.transpose(-3, -2) → x
@@ -731,7 +731,7 @@ difference_of_lengths: (full - out).norm(dim=-1) → (full.norm(dim=-1) - out.no
 shares_of_one: > result = result / result.sum()
     The result is divided by its sum. The importance of a head is a length, not a share.
 relative_to_the_output: norm(dim=-1).mean() → norm(dim=-1).div(full.norm(dim=-1)).mean()
-    The length of the difference is divided by that of the full output. No ratio is asked for.
+    The length of the difference is divided by that of the full output. Return the length itself.
 first_sequence_only: + x = x[:1]
     Only the first sequence of the batch is looked at.
 weights_overwritten: > attention.W_o.weight.zero_()

@@ -47,7 +47,7 @@ mean_for_max: max() → mean()
     The differences are averaged. A single token that notices its place is lost in the average: take
     the largest.
 norm_for_max: gap.abs().max() → gap.norm()
-    This is the length of the difference, which grows with the number of tokens. Asked is the
+    This is the length of the difference, which grows with the number of tokens. Return the
     largest absolute difference.
 sums_compared
     ~ attention(x[:, permutation]) → attention(x[:, permutation]).sum(1)
@@ -61,7 +61,7 @@ permutation_ignored
     ~ attention(x)[:, permutation] → attention(x).flip(1)
     The order is always reversed, and `permutation` is not used.
 a_tensor_for_a_number: max().item() → max()
-    The result is a tensor. Asked is a Python number.
+    The result is a tensor. Return a Python number.
 last_axis_of_the_output: attention(x)[:, permutation] → attention(x)[..., permutation, :]
     The positions are looked for on the last axis but one. They are axis 1; an output may have more
     axes behind it.
@@ -271,7 +271,7 @@ trainable
     - self.register_buffer("pe", sinusoidal_encoding(max_len, d_model))
     + self.pe = nn.Parameter(sinusoidal_encoding(max_len, d_model))
     The table is a parameter: training changes it, and an optimiser keeps its moments. That is a
-    learnt table started at sinusoids. Asked is a buffer, which stays as it is.
+    learnt table started at sinusoids. The exercise wants a buffer, which stays as it is.
 frozen_parameter
     - self.register_buffer("pe", sinusoidal_encoding(max_len, d_model))
     + self.pe = nn.Parameter(sinusoidal_encoding(max_len, d_model), requires_grad=False)
@@ -285,7 +285,7 @@ not_a_buffer
 buffer_of_another_name: "pe" → "table" ; self.pe → self.table ×2
     There is a buffer, but it is not called pe.
 buffer_with_a_batch_axis: max_len, d_model)) → max_len, d_model)[None]) ; self.pe → self.pe[0] ×2
-    The buffer is (1, max_len, d_model). Asked is (max_len, d_model); it broadcasts by itself.
+    The buffer is (1, max_len, d_model). Make it (max_len, d_model), which broadcasts by itself.
 added_twice: self.pe[offset:end] → self.pe[offset:end] + self.pe[offset:end]
     The encoding is added twice.
 never_added: x + self.pe[offset:end].to(x.dtype) → x
@@ -675,7 +675,7 @@ unknown_mode_accepted
     An unknown mode is taken for one of the two, so that a slip of the pen trains another model than
     was meant. Raise ValueError.
 key_error_for_an_unknown_mode: ValueError → KeyError
-    An unknown mode ends in some other error than the ValueError that is asked.
+    An unknown mode raises some other error. Raise a ValueError.
 table_detached: = distance_embedding[ → = distance_embedding.detach()[
     No gradient reaches the table, so the distances are never learnt.
 scores_in_float32: > result = result.float()
@@ -958,7 +958,7 @@ causal_without_being_asked
     + n_q, n_k = scores.shape[-2:]
     + future = torch.ones(n_q, n_k, dtype=torch.bool, device=q.device).triu(n_k - n_q + 1)
     + weights = scores.masked_fill(future, -math.inf).softmax(-1).nan_to_num(0.0)
-    The future is hidden. No mask is asked for here; what comes later has scores, too.
+    The future is hidden. The exercise wants no mask: what comes later has scores, too.
 weights_first: > result = result[::-1]
     The weights are returned first. The order is (output, weights).
 output_alone: weights @ value, weights → weights @ value

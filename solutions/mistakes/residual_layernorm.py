@@ -75,12 +75,12 @@ divided_by_the_variance: torch.sqrt(variance + self.eps) → (variance + self.ep
     The deviations are divided by σ² + ε, not by its root. Features measured in metres would come
     out in one over metres.
 divided_by_the_length: square().mean → square().sum
-    The deviations are divided by their length as a vector. That is √d_model times too much: the sum
-    of the squared deviations, where their mean is asked.
+    The deviations are divided by their length as a vector. That is √d_model times too much: take
+    the mean of the squared deviations, not their sum.
 mean_absolute_deviation
     - (x - mean).square().mean(dim=-1, keepdim=True)
     + (x - mean).abs().mean(dim=-1, keepdim=True) ** 2
-    The spread is the mean absolute deviation. Asked is the root of the mean square.
+    The spread is the mean absolute deviation. Take the root of the mean square.
 weight_and_bias_swapped: * self.weight + self.bias → * self.bias + self.weight
     The bias multiplies and the weight is added. A new layer then returns ones for everything.
 weight_forgotten: * self.weight + self.bias → + self.bias
@@ -282,8 +282,8 @@ by_autograd
     + with torch.enable_grad():
     +     y = F.layer_norm(leaves[0], x.shape[-1:], *leaves[1:], eps)
     + return torch.autograd.grad(y, leaves, grad_output)
-    The numbers come from autograd. Asked is the formula, and tensors made in inference mode show
-    the difference: autograd cannot use them.
+    The numbers come from autograd. The exercise wants the formula, and tensors made in inference
+    mode show the difference: autograd cannot use them.
 always_float64: > result = tuple(part.double() for part in result)
     The gradients are always float64. They have the dtype of what they are gradients of.
 grad_output_changed_in_place
@@ -371,11 +371,11 @@ def token_by_token(grad_output, x, weight, eps=1e-5):
 
 GELU.changes("""
 tanh_gelu: + return F.gelu(x, approximate="tanh")
-    This is the approximation with tanh, which is off by up to half a thousandth. Asked is the exact
-    function, with erf.
-sigmoid_gelu: + return x * torch.sigmoid(1.702 * x)
-    This is the approximation x · sigmoid(1.702 x), which is off by up to two hundredths. Asked is
+    This is the approximation with tanh, which is off by up to half a thousandth. The exercise wants
     the exact function, with erf.
+sigmoid_gelu: + return x * torch.sigmoid(1.702 * x)
+    This is the approximation x · sigmoid(1.702 x), which is off by up to two hundredths. The
+    exercise wants the exact function, with erf.
 silu: + return F.silu(x)
     This is SiLU, x · sigmoid(x), a relative. GELU multiplies x by the normal distribution's Φ(x).
 relu: + return F.relu(x)
@@ -397,7 +397,7 @@ chance_to_be_larger: 1.0 + torch.erf → 1.0 - torch.erf
 x_forgotten: 0.5 * x → 0.5
     This is Φ(x) alone: it has to be multiplied by x.
 density_for_chance: + return x * torch.exp(-0.5 * x**2) / math.sqrt(2 * math.pi)
-    x is multiplied by the normal density at x. Asked is Φ(x), the area to the left of x.
+    x is multiplied by the normal density at x. Multiply it by Φ(x), the area to the left of x.
 """)
 
 
@@ -611,8 +611,8 @@ x_added_to_itself
     - return self.norm(x + self.dropout(self.sublayer(x, *args, **kwargs)))
     + self.sublayer(x, *args, **kwargs)
     + return self.norm(x + x)
-    The sublayer's output is lost: x + x comes out where x + F(x) is asked. Overwriting x before the
-    sum, or a name mistaken, does it.
+    The sublayer's output is lost: x + x comes out instead of x + F(x). Overwriting x before the
+    sum, or a mistaken name, does it.
 output_added_to_itself: x + self.dropout( → 2 * self.dropout( ×2
     The sublayer's output is added to itself: x was overwritten by it before the sum, so that the
     original is gone.

@@ -512,10 +512,10 @@ model_dropout_in_eval
     ~ self.positions[offset:end]) → self.positions[offset:end], self.dropout.p)
     Dropout on the embeddings goes on in eval mode.
 double_softmax: > result = result.softmax(-1)
-    forward gives probabilities. It is asked for logits; the loss takes the softmax, and a softmax
-    of a softmax is nearly flat.
+    forward gives probabilities. Return logits: the loss takes the softmax, and a softmax of a
+    softmax is nearly flat.
 log_probabilities: > result = result.log_softmax(-1)
-    forward gives log-probabilities. It is asked for logits; the loss takes the softmax.
+    forward gives log-probabilities. Return logits: the loss takes the softmax.
 scored_with_the_source_embedding: self.target_embedding.logits → self.source_embedding.logits
     The logits come from the source's embedding: they score tokens of the wrong language.
 output_not_tied
@@ -788,7 +788,7 @@ mean_of_the_rows
 summed: .sum() / real.sum().clamp(min=1) → .sum()
     The sum over the tokens comes back, not their mean: the gradient grows with the batch.
 one_per_position: .sum() / real.sum().clamp(min=1) → .clone()
-    Each position's loss comes back; one number is asked for, their mean.
+    Each position's loss is returned. Return their mean, one number.
 double_softmax_in_the_loss: + logits = logits.softmax(-1)
     The softmax is taken twice: log_softmax of probabilities. They lie between 0 and 1, so that what
     comes out is nearly flat, and the loss hardly falls.
@@ -924,7 +924,7 @@ always_4000: + warmup = 4000
 warmup_of_a_thousand: warmup=4000 → warmup=1000
     The default warm-up is 1000 steps; the paper's is 4000.
 rate_as_a_tensor: > result = torch.tensor(result, dtype=torch.float64)
-    The rate is a tensor. A plain number is asked for, which optimisers and logs take.
+    The rate is a tensor. Return a plain number, which optimisers and logs take.
 """)
 
 
@@ -975,8 +975,8 @@ writes_on_after_eos: - chosen = chosen.masked_fill(done, model.pad_id)
 never_stops: + eos_id = -1
     Nothing stops at eos: every row is written to max_len, whatever it says.
 always_max_len: max_len and not done.all() → max_len
-    The result is right and padded to max_len: the model is asked on and on after every row has its
-    eos.
+    The result is right and padded to max_len: the model is called again and again after every row
+    has its eos.
 asks_on_and_trims
     ~ max_len and not done.all() → max_len
     > ends = [[*row, eos_id].index(eos_id) + 1 for row in result.tolist()]
@@ -1180,8 +1180,8 @@ beams_start_alike: torch.full((1 → torch.full((beam_size ; torch.zeros(1 → t
     The search starts from beam_size copies of bos. They never come apart: each step finds the same
     best continuation beam_size times over, and the result is greedy decoding's, repeated.
 beam_too_wide: min(beam_size, len(total)) → beam_size
-    topk is asked for beam_size continuations where there are fewer, and raises. Ask for no more
-    than there are.
+    topk has to find beam_size continuations where there are fewer, and raises. Request no more than
+    there are.
 beam_reads_the_first_position: [:, -1] → [:, 0]
     The first position's logits are read at every step; what comes next stands at the last.
 beam_one_token_short: + max_len = max_len - 1

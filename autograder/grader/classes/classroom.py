@@ -1,14 +1,14 @@
-"""A class: judge many submissions at once, and let one writer keep gradebook and feedback.
+"""A class: judges many submissions in parallel, while one writer keeps gradebook and feedback.
 
-TRUST BOUNDARY. Folders and files under `submitted/` are hostile: names are checked before they are
-used, links are not followed, and what lies there is read as bytes only. Whoever judges (`work`,
-`schedulers`) sends back notebooks that are rebuilt and verdicts that are ours. Whatever goes wrong
-with one submission is caught and told, and no mark stands that was not earned: a submission whose
-grading failed has none.
+TRUST BOUNDARY. Folders and files under `submitted/` are hostile: names are checked before
+use, links are not followed, and files are read as bytes only. The judging processes (`work`,
+`schedulers`) return rebuilt notebooks and verdicts of our own. Whatever goes wrong with one
+submission is caught and reported, and no unearned mark stands: a submission whose grading failed
+has none.
 
 A submission is graded when one commit in the gradebook says so (`gradebook`). Before it, the
 autograded notebook is put in its place; after it, the feedback page, which is made again if it is
-missing. Killed in between, the next run finds what is not done, and does that only.
+missing. If `grade` is killed in between, the next run does only what is left.
 """
 
 import errno
@@ -69,7 +69,7 @@ _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS}
 
 @dataclass(frozen=True)
 class Task:
-    """One submission to judge: whose, of what, where it is, and what it is now."""
+    """One submission to judge: its student, assignment and folder, the release, its digest."""
 
     student: str
     assignment: str
@@ -84,7 +84,7 @@ class Task:
 
 @dataclass
 class Mark:
-    """The points of one graded cell. `by_hand` says that a person has yet to look at it."""
+    """The points of one graded cell. `by_hand`: a person still has to mark it."""
 
     score: float
     points: float
@@ -110,7 +110,7 @@ class Row:
 
 @dataclass
 class ClassResult:
-    """Everything that `grade` did. `ignored` tells what under `submitted/` was left alone."""
+    """Everything that `grade` did. `ignored` lists what under `submitted/` was skipped."""
 
     root: Path
     rows: list[Row]
@@ -129,7 +129,7 @@ class ClassResult:
 
 
 class Stopped(RuntimeError):
-    """Nothing more can be recorded: a full disk, a gradebook that is locked or gone."""
+    """Nothing more can be recorded: the disk is full, or the gradebook locked or missing."""
 
 
 Progress = Callable[[Row, int, int], None]
@@ -156,9 +156,9 @@ def grade(
     those of the course, else the project's). `jobs` is the number of processes (default: one per
     core); `scheduler` the address of a Dask cluster that judges in their place. `progress` is
     called after each submission with its row, how many are done, and of how many.
-    Raises `ValueError` if there is nothing to grade with, `BlockingIOError` if another run is on,
-    `IsolationError` where students' code cannot be isolated, `Stopped` when nothing can be recorded
-    any more: what is graded then stays graded.
+    Raises `ValueError` if there is nothing to grade with, `BlockingIOError` if another run is in
+    progress, `IsolationError` if students' code cannot be isolated, `Stopped` when nothing more can
+    be recorded: what has been graded stays graded.
     """
     if isolation not in ISOLATIONS:
         raise ValueError(f"isolation is one of {', '.join(ISOLATIONS)}, not {isolation!r}")
@@ -187,7 +187,7 @@ def grade(
 def released(root: Path) -> Path:
     """The folder of released notebooks: the course's own, else the project's.
 
-    Raises `ValueError` if neither is there.
+    Raises `ValueError` if neither exists.
     """
     for folder in (root / "notebooks", PROJECT / "notebooks"):
         if any(folder.glob("*/*.ipynb")):
@@ -197,9 +197,9 @@ def released(root: Path) -> Path:
 
 @contextmanager
 def _only_one(root: Path, shared: bool) -> Iterator[None]:
-    """Hold the course to ourselves; raises `BlockingIOError` if another `grade` holds it.
+    """Lock the course; raises `BlockingIOError` if another `grade` holds the lock.
 
-    Where graders may share the gradebook, they share the course, too.
+    Where graders can share the gradebook, they share the lock, too.
     """
     handle = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
@@ -213,7 +213,7 @@ def _only_one(root: Path, shared: bool) -> Iterator[None]:
 
 @contextmanager
 def _stopping() -> Iterator[None]:
-    """Say in one line why nothing more can be recorded."""
+    """Turn errors that prevent recording into a one-line `Stopped`."""
     try:
         yield
     except GradebookLost as error:
@@ -228,7 +228,7 @@ def _stopping() -> Iterator[None]:
 
 
 class _Run:
-    """What is to be done in one run, and what is done."""
+    """What one run has to do, and what it has done."""
 
     def __init__(
         self,
@@ -251,7 +251,7 @@ class _Run:
             self.progress(row, len(self.rows), len(self.tasks))
 
     def jobs(self) -> Iterator[tuple[Task, Job] | None]:
-        """What nobody has graded yet, each claimed for us; None while others are at the rest."""
+        """What is not graded yet, each claimed for us; None while other graders hold the rest."""
         graded, todo = self.writer.book.graded(), list[Task]()
         for task in self.tasks:
             if self.force or not self._skipped(task, graded.get(task.key)):
@@ -267,7 +267,7 @@ class _Run:
                     and not self.force
                     and self._skipped(task, self.writer.book.is_graded(*task.key))
                 ):
-                    continue  # another grader did, since we looked
+                    continue  # another grader has graded it meanwhile
                 else:
                     ours = True
                     with suppress(OSError):  # then pages are plain
@@ -289,7 +289,7 @@ class _Run:
 
 
 def find_tasks(submissions: Path, release: Path, options: Options) -> tuple[list[Task], list[str]]:
-    """The submissions, and what else lies there, each with the reason why it is left alone."""
+    """The submissions, and the other entries, each with the reason why it is skipped."""
     assignments = sorted(
         p.parent.name for p in release.glob("*/*.ipynb") if p.stem == p.parent.name
     )
@@ -321,7 +321,7 @@ def find_tasks(submissions: Path, release: Path, options: Options) -> tuple[list
 
 
 def _printable(name: str) -> bool:
-    """Whether a name is text that can be written and stands in one line."""
+    """Whether a name is encodable text on one line."""
     return name.isprintable() and name.encode("utf-8", "replace").decode() == name
 
 
@@ -330,7 +330,7 @@ def _shown(name: str) -> str:
 
 
 def _course_digest(release: Path, assignment: str, options: Options) -> str:
-    """Changes when a submission must be judged again although it is the same."""
+    """Changes when an unchanged submission has to be judged again."""
     path = release / assignment / f"{assignment}.ipynb"
     version = version_of(slug for slug, _ in exercises_in(nbformat.read(path, as_version=4)))
     whole = hashlib.sha256(repr((options, version)).encode())
@@ -339,10 +339,10 @@ def _course_digest(release: Path, assignment: str, options: Options) -> str:
 
 
 def _fingerprint(folder: Path) -> str:
-    """What is in a submission, as far as it matters; the same text for the same submission."""
+    """The relevant contents of a submission; the same text for the same submission."""
     try:
         return _contents(folder)
-    except OSError as error:  # nobody else must wait for what cannot be read
+    except OSError as error:  # what cannot be read must not hold up the others
         return f"unreadable: {error.errno}"
 
 
@@ -363,7 +363,7 @@ def _contents(folder: Path) -> str:
 
 
 def find_file(folder: Path, assignment: str) -> tuple[bytes, str | None]:
-    """The notebook handed in, and its name if that is another than asked for.
+    """The notebook handed in, and its name if it is not the expected one.
 
     Raises `Unusable` if there is none to grade.
     """
@@ -382,7 +382,7 @@ def find_file(folder: Path, assignment: str) -> tuple[bytes, str | None]:
 
 
 def _job(task: Task, secret: bytes, options: Options, elsewhere: bool) -> Job:
-    """What whoever judges, here or on other machines, gets to see of a submission."""
+    """What the judge, here or on another machine, gets to see of a submission."""
     text, notebook = _released(task.release)
     slugs = {slug for slug, _ in exercises_in(notebook)}
     version = version_of(slugs) if elsewhere else None
@@ -418,7 +418,7 @@ def _judged(
 
 
 def _recorded(writer: "Writer", task: Task, outcome: Outcome | Exception) -> Row:
-    """Write one outcome into gradebook and feedback; if that fails for this one, leave no mark."""
+    """Write one outcome to gradebook and feedback; if that fails, leave it without a mark."""
     try:
         if isinstance(outcome, Exception):
             raise outcome
@@ -451,12 +451,12 @@ class Writer:
         self.book.close()
 
     def register(self, assignment: str) -> None:
-        """Make sure that the gradebook knows an assignment as it is released now."""
+        """Make sure that the gradebook has an assignment in its current release."""
         _, notebook = _released(self.release / assignment / f"{assignment}.ipynb")
         self.book.register(assignment, notebook)
 
     def finished(self, task: Task, graded: Graded | None) -> bool:
-        """Whether this very submission is graded; its feedback page is made again if need be."""
+        """Whether this exact submission is graded; makes its feedback page again if needed."""
         if graded is None or graded.digest != task.digest:
             return False
         try:
@@ -474,7 +474,7 @@ class Writer:
         """Record a judgement: the notebook, then the gradebook, then the feedback page."""
         notebook = nbformat.v4.reads(outcome.notebook.decode())
         timestamp = _timestamp(task.folder / "timestamp.txt")
-        self._page(task).unlink(missing_ok=True)  # it tells of an earlier judgement, if anything
+        self._page(task).unlink(missing_ok=True)  # it may show an earlier judgement
         stamp = self._autograded(task).with_name("timestamp.txt")
         if timestamp is None:
             stamp.unlink(missing_ok=True)
@@ -494,7 +494,7 @@ class Writer:
         return row
 
     def withdraw(self, task: Task) -> None:
-        """Leave no mark of a submission whose grading failed, and have a person look at it."""
+        """Leave a submission whose grading failed without marks, for a person to look at."""
         self._page(task).unlink(missing_ok=True)
         self._autograded(task).unlink(missing_ok=True)
         self.book.withdraw(*task.key)
@@ -552,9 +552,9 @@ class Writer:
 
 
 def _put(path: Path, data: bytes, mode: int) -> None:
-    """Write a file so that there is either all of it or what was there before."""
+    """Write a file atomically: it holds either the new contents or the old ones."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    fresh = path.with_name(f".{path.name}.new")  # one that a killed run left is written over
+    fresh = path.with_name(f".{path.name}.new")  # a killed run may have left one
     fresh.unlink(missing_ok=True)
     try:
         fresh.write_bytes(data)
@@ -571,7 +571,7 @@ def _digest(data: bytes) -> str:
 
 
 def _log(root: Path, task: Task, what: str, *lines: str) -> None:
-    """Add to a submission's log. A disk that is full for a log is told elsewhere."""
+    """Append to a submission's log. A full disk is reported elsewhere."""
     path = root / LOGS / task.student / f"{task.assignment}.log"
     now = time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime())
     inner = [part for line in lines for part in clean(line).splitlines()]
@@ -583,7 +583,7 @@ def _log(root: Path, task: Task, what: str, *lines: str) -> None:
 
 
 def _told(row: Row, times: int) -> Iterator[str]:
-    """A graded submission in a few lines for its log."""
+    """The log lines of a graded submission."""
     yield f"{row.status}: {row.score:g} of {row.points:g} points, {row.seconds or 0:.2f} s"
     if times > 1:
         yield f"graded {times} times in all, on request or because the notebook was lost"
@@ -613,10 +613,10 @@ def _timestamp(path: Path) -> str | None:
 def read_row(
     gradebook: Book, root: Path, student: str, assignment: str, unchanged: bool = False
 ) -> Row:
-    """What gradebook and autograded notebook say of one submission.
+    """The row of one submission, from the gradebook and the autograded notebook.
 
     A submission without an autograded notebook has failed. Raises `MissingEntry` if the gradebook
-    has none.
+    does not have it.
     """
     found = gradebook.find_submission_notebook(assignment, assignment, student)
     path = root / "autograded" / student / assignment / f"{assignment}.ipynb"

@@ -1,9 +1,10 @@
-"""Feedback pages from a process that can be killed, and the plain page for what comes of that.
+"""Feedback pages, made in a process that can be killed, and a plain page if that fails.
 
-TRUST BOUNDARY. What students wrote is made into pages by large libraries, in which it may find what
-takes minutes or gigabytes. So that is done in another process (`pages`), with limits of CPU time,
-memory and wall clock. It runs our code alone; what it sends is text that `inert` has cleaned. A
-page that cannot be made costs neither marks nor the class: a plain one stands in its place.
+TRUST BOUNDARY. What students wrote is turned into pages by large libraries, which some input may
+keep busy for minutes or cost gigabytes. So that is done in another process (`pages`), with limits
+of CPU time, memory and wall clock. It runs only our own code; what it sends is text that `inert`
+has cleaned. A page that cannot be made affects neither marks nor the class: a plain one replaces
+it.
 """
 
 import socket
@@ -20,7 +21,7 @@ from autograder.table import number
 
 PROJECT = Path(__file__).resolve().parents[3]
 CPU_SECONDS = 10  # of one page
-WALL_SECONDS = 60.0  # the same on a machine that is busy, and the start of the process
+WALL_SECONDS = 60.0  # the same on a busy machine, including the start of the process
 MEMORY_MB = 2048
 
 
@@ -40,7 +41,7 @@ class PageFailed(RuntimeError):
 
 
 class PageMaker:
-    """The process that makes pages: started when it is first needed, and after it was killed."""
+    """The process that makes pages; started on first use, and again after it was killed."""
 
     def __init__(self, root: Path, wall_seconds: float = WALL_SECONDS):
         self.root, self.wall_seconds = root, wall_seconds
@@ -48,7 +49,7 @@ class PageMaker:
         self._pipe: Connection | None = None
 
     def start(self) -> None:
-        """Start the process if it is not there; it gets ready by itself."""
+        """Start the process if it is not running; it gets ready in the background."""
         if self._process is not None:
             return
         ours, theirs = socket.socketpair()
@@ -60,7 +61,7 @@ class PageMaker:
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
                 pass_fds=[theirs.fileno()],
-                start_new_session=True,  # Ctrl-C is for the grader, at whose end this one ends
+                start_new_session=True,  # Ctrl-C is for the grader; this process ends with it
             )
         self._pipe = Connection(ours.detach())
         with suppress(OSError):

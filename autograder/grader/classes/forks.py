@@ -1,6 +1,6 @@
-"""The process that forks those that judge: it imports once, for all of them, what they need.
+"""The process that forks the judging processes: it imports once what all of them need.
 
-TRUST BOUNDARY. It runs our own code alone, as those do that it forks.
+TRUST BOUNDARY. It runs only our own code, and so do the processes that it forks.
 """
 
 import signal
@@ -14,9 +14,9 @@ IMPORTED = ["autograder.grader.classes.schedulers", "torch", "autograder.grader.
 
 
 def get_ready() -> ForkServerContext:
-    """Start the process, if it is not there yet; the context in which it forks.
+    """Start the process, if it is not running yet; return the context in which it forks.
 
-    Who has long imports of its own to make calls this before them: both go on side by side.
+    Call this before long imports, so that the two run in parallel.
     """
     context = get_context("forkserver")
     context.set_forkserver_preload(IMPORTED)
@@ -27,7 +27,7 @@ def get_ready() -> ForkServerContext:
 
 @contextmanager
 def _deaf() -> Iterator[None]:
-    """What is started meanwhile does not hear Ctrl-C: whoever has started it decides."""
+    """Processes started inside ignore Ctrl-C: their parent handles it."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return

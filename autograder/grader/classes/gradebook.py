@@ -1,9 +1,9 @@
-"""nbgrader's gradebook for one writer: a transaction per submission, and which ones are graded.
+"""nbgrader's gradebook: one transaction per submission, and a record of which are graded.
 
 A submission is graded when one commit says so: its marks, its comments, and its row in
-`autograder_graded` (what was handed in, and which file holds the judgement) stand there together or
-not at all. The database is SQLite, where one grader works at a time, or PostgreSQL, where several
-do: each claims a submission with an advisory lock, which the server lifts when a grader dies.
+`autograder_graded` (what was handed in, and which file holds the judgement) are written together or
+not at all. The database is SQLite, for one grader at a time, or PostgreSQL, for several: each
+claims a submission with an advisory lock, which the server releases when a grader dies.
 
 TRUST BOUNDARY. Names and texts come from outside; they go to the database as bound parameters.
 """
@@ -49,12 +49,12 @@ _GRADED = Table(
     Column("student", String(128), primary_key=True),
     Column("digest", String(64), nullable=False),  # of what was handed in, and of the judge
     Column("notebook", String(64), nullable=False),  # of the autograded notebook
-    Column("times", Integer, nullable=False),  # how often this very submission was recorded
+    Column("times", Integer, nullable=False),  # how often this exact submission was recorded
 )
 
 
 class GradebookLost(RuntimeError):
-    """The database cannot be used: locked, gone, full or damaged. Nothing can be recorded."""
+    """The database cannot be used: locked, missing, full or damaged. Nothing can be recorded."""
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ class Graded:
 
 
 class _Failed(Exception):
-    """The database's error, in a shape that nbgrader does not take for a student's fault."""
+    """The database's error, as a type that nbgrader does not blame on a student."""
 
     def __init__(self, error: DBAPIError):
         super().__init__(str(error))
@@ -114,7 +114,7 @@ class Book(Gradebook):
         self.engine.dispose()
 
     def _prepare(self) -> None:
-        """Make the tables, all or none, if they are not there."""
+        """Create missing tables, all or none."""
         with self.engine.connect() as connection:
             _begin(connection)
             tables = inspect(connection).get_table_names()
@@ -140,7 +140,7 @@ class Book(Gradebook):
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
-        """Everything in it happens in the database, or nothing."""
+        """Commit everything done inside, or nothing."""
         with self._understood():
             try:
                 self._still_there()
@@ -156,7 +156,7 @@ class Book(Gradebook):
 
     @contextmanager
     def look(self) -> Iterator[None]:
-        """Only look; what was read is forgotten afterwards."""
+        """Read only; what was read is discarded afterwards."""
         with self._understood():
             try:
                 yield
@@ -165,7 +165,7 @@ class Book(Gradebook):
                 self.db.expunge_all()
 
     def _still_there(self) -> None:
-        """Make sure that what we write will be found."""
+        """Make sure that the database is still in place. Raises `GradebookLost`."""
         if self.file is not None:
             try:
                 there = self.file.stat().st_ino == self._inode
@@ -173,13 +173,13 @@ class Book(Gradebook):
                 there = False
             if not there:
                 raise GradebookLost(f"{self.file} was removed or replaced while we worked")
-        elif self._claims is not None:  # when that connection is lost, so are our claims
+        elif self._claims is not None:  # if that connection is lost, so are our claims
             self._claims.execute(text("SELECT 1"))
 
     # --- assignments ---
 
     def register(self, assignment: str, notebook: NotebookNode) -> None:
-        """Make sure that the gradebook knows an assignment as it is released now."""
+        """Make sure that the gradebook has an assignment in its current release."""
         with self.look():
             if self._knows(assignment, notebook):
                 return
@@ -226,7 +226,7 @@ class Book(Gradebook):
         timestamp: str | None,
         penalty: Callable[[SubmittedNotebook, float], float | None],
     ) -> int:
-        """Record a submission's marks and that it is graded; how often that happened to it.
+        """Record a submission's marks, and that it is graded; return how often it has been.
 
         `graded` holds the digests of what was handed in and of the autograded notebook. What a
         person wrote into the gradebook stays.
@@ -255,7 +255,7 @@ class Book(Gradebook):
         return times
 
     def withdraw(self, assignment: str, student: str) -> None:
-        """Leave no mark of a submission whose grading failed, and have a person look at it."""
+        """Leave a submission whose grading failed without marks, for a person to look at."""
         with self.transaction():
             for given in self._submission(assignment, student, None).grades:
                 given.auto_score, given.needs_manual_grade = None, True
@@ -272,7 +272,7 @@ class Book(Gradebook):
             found.timestamp = parse_utc(timestamp)
         return self.find_submission_notebook(assignment, assignment, student)
 
-    # --- who is at what ---
+    # --- claims ---
 
     @property
     def shared(self) -> bool:
@@ -280,13 +280,13 @@ class Book(Gradebook):
         return self.engine.dialect.name == "postgresql"
 
     def claim(self, assignment: str, student: str) -> bool:
-        """Take a submission for ourselves; whether nobody else has it."""
+        """Claim a submission; return whether no other grader holds it."""
         return not self.shared or self._lock(
             "SELECT pg_try_advisory_lock(:key)", assignment, student
         )
 
     def release(self, assignment: str, student: str) -> None:
-        """Let others have it."""
+        """Give up the claim."""
         if self.shared:
             self._lock("SELECT pg_advisory_unlock(:key)", assignment, student)
 
@@ -304,9 +304,9 @@ def _why(name: str, error: DBAPIError) -> str:
     said = " ".join(str(error.orig).split())
     hint = ""
     if "locked" in said:
-        hint = ": another program is writing to it; close that, and run this again"
+        hint = ": another program is writing to it; close it and run this again"
     elif "no such" in said or "has no column" in said:
-        hint = ": back it up, and run `nbgrader db upgrade`"
+        hint = ": back it up and run `nbgrader db upgrade`"
     return f"the gradebook {name} cannot be used ({said}){hint}"
 
 
@@ -315,15 +315,15 @@ def _here(assignment: str, student: str) -> Any:
 
 
 def _begin(connection: Connection) -> None:
-    """Begin a transaction that writes; in SQLite, before anything is read."""
+    """Begin a writing transaction; in SQLite, before anything is read."""
     if connection.dialect.name == "sqlite":
         connection.exec_driver_sql("BEGIN IMMEDIATE")
-    elif connection.dialect.name == "postgresql":  # two must not make tables or cells at once
+    elif connection.dialect.name == "postgresql":  # only one at a time may make tables or cells
         connection.exec_driver_sql("SELECT pg_advisory_xact_lock(7221)")
 
 
 def _stamp(connection: Connection) -> None:
-    """Write which of nbgrader's schemas this is, as nbgrader does."""
+    """Record nbgrader's schema version, as nbgrader does."""
     config = AlembicConfig()
     config.set_main_option("script_location", os.path.join(nbgrader.__path__[0], "alembic"))
     head = ScriptDirectory.from_config(config).get_current_head()
@@ -333,7 +333,7 @@ def _stamp(connection: Connection) -> None:
 
 
 class _Cells(SaveCells):
-    """nbgrader's own, in a gradebook that is open."""
+    """nbgrader's own, on a gradebook that is already open."""
 
     def save(self, notebook: NotebookNode, book: Book, assignment: str) -> None:
         self.gradebook = book

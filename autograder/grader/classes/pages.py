@@ -1,9 +1,9 @@
 """Feedback pages: nbgrader's page of an autograded notebook, made fast.
 
-TRUST BOUNDARY. What students wrote stands in the notebook; nbconvert's `sanitize_html` and the
-filters of `nbgrader_config.py` take everything out of it that could act. Run as a program, by
-`feedback.PageMaker`, this makes page after page within limits of CPU time and memory, and dies
-where one goes beyond them.
+TRUST BOUNDARY. The notebook contains what students wrote; nbconvert's `sanitize_html` and the
+filters of `nbgrader_config.py` remove all active content. Run as a program, by
+`feedback.PageMaker`, this makes one page after another within limits of CPU time and memory, and
+dies when a page exceeds them.
 """
 
 import re
@@ -38,7 +38,7 @@ class Pages:
         self.exporter.register_preprocessor(CSSHTMLHeaderPreprocessor, enabled=True)
 
     def page(self, notebook: NotebookNode, assignment: str, student: str, marked: Marked) -> str:
-        """The page of an autograded notebook, which is changed."""
+        """The page of an autograded notebook, which is modified."""
         for cell in notebook.cells:
             mark = cell.metadata.get("nbgrader", {})
             if mark.get("solution") or mark.get("task"):
@@ -73,7 +73,7 @@ class _Compiled(BytecodeCache):
 class _Page(HTMLExporter):
     """nbconvert's page without its last step, which parses the page to name pictures without alt.
 
-    That took half of the time; here the pictures without one get the same words by their tag.
+    That took half of the time; here a regular expression adds the same text.
     """
 
     def _create_environment(self) -> Environment:
@@ -103,7 +103,7 @@ def config_of(root: Path) -> Config:
 
 
 def serve(pipe: Connection) -> None:
-    """Make the pages that are asked for, until nobody is there any more."""
+    """Make the requested pages until the other end closes the pipe."""
     pages = Pages(config_of(Path(pipe.recv())))
     _limit_memory()
     while True:
@@ -115,7 +115,7 @@ def serve(pipe: Connection) -> None:
         try:
             node = nbformat.v4.reads(notebook.decode())
             answer = True, pages.page(node, assignment, student, marked)
-        except Exception as error:  # noqa: BLE001  (whatever it is, the next page is another)
+        except Exception as error:  # noqa: BLE001  (it concerns this page only)
             answer = False, f"{type(error).__name__}: {error}"[:500]
         pipe.send(answer)
 
@@ -128,7 +128,7 @@ def _limit_memory() -> None:
 
 
 def _limit_time() -> None:
-    """Give this page its CPU time; who takes more is killed by the kernel."""
+    """Give this page its CPU time; beyond it, the kernel kills the process."""
     _, hard = resource.getrlimit(resource.RLIMIT_CPU)
     resource.setrlimit(resource.RLIMIT_CPU, (int(time.process_time()) + CPU_SECONDS, hard))
 

@@ -1,4 +1,4 @@
-"""How far grading is: a bar for people, lines of JSON for scripts."""
+"""Progress of grading: a bar for people, lines of JSON for scripts."""
 
 import json
 import sys
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 @dataclass
 class Pace:
-    """Submissions a minute, and the time that is left, from those that were judged in this run."""
+    """Submissions per minute and the time left, estimated from those judged in this run."""
 
     clock: Callable[[], float] = time.monotonic
     started: float = field(init=False)
@@ -24,7 +24,7 @@ class Pace:
         self.started = self.clock()
 
     def step(self, row: "Row", done: int, total: int) -> tuple[float | None, float | None]:
-        """Count a submission; the pace a minute and the seconds left, None while nobody knows."""
+        """Count a submission; its pace per minute and the seconds left, None while unknown."""
         self.judged += not row.unchanged
         spent = self.clock() - self.started
         if not self.judged or spent <= 0:
@@ -34,7 +34,7 @@ class Pace:
 
 @contextmanager
 def bar(what: str) -> Iterator["Progress"]:
-    """A bar on stderr; inside, a function to call after each submission."""
+    """A bar on stderr; yields a function to call after each submission."""
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
@@ -58,7 +58,7 @@ def bar(what: str) -> Iterator["Progress"]:
 
 
 def in_words(per_minute: float | None, left: float | None) -> str:
-    """A pace and the time left as a person reads them."""
+    """A pace and the time left, as text."""
     if per_minute is None or left is None:
         return ""
     hours, minutes, seconds = int(left) // 3600, int(left) // 60 % 60, int(left) % 60
@@ -68,7 +68,7 @@ def in_words(per_minute: float | None, left: float | None) -> str:
 
 @contextmanager
 def lines(stream: TextIO | None = None) -> Iterator["Progress"]:
-    """A line of JSON after each submission; inside, a function to call then."""
+    """A line of JSON per submission; yields a function to call after each."""
     pace, out = Pace(), stream or sys.stdout
 
     def step(row: "Row", done: int, total: int) -> None:

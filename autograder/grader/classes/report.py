@@ -1,7 +1,7 @@
-"""The class on one page: marks, what fails most, mistakes made, times, and who needs a look.
+"""The class on one page: marks, what fails most, mistakes made, times, and who needs attention.
 
-TRUST BOUNDARY. Ids, reasons, notes and messages come from outside and are escaped wherever they
-stand. The page holds no script, loads nothing, and says so to the browser.
+TRUST BOUNDARY. Ids, reasons, notes and messages come from outside and are escaped
+everywhere. The page holds no script, loads nothing, and says so to the browser.
 """
 
 import os
@@ -42,7 +42,7 @@ def report(root: Path, out: Path, db: str | None = None) -> Path:
 
 
 def feedback_links(rows: Iterable[Row], root: Path, out: Path) -> dict[tuple[str, str], str]:
-    """The way from the report to each feedback page, by student and assignment."""
+    """The relative path to each feedback page, by student and assignment."""
     links = {}
     for row in rows:
         path = root / "feedback" / row.student / row.assignment / f"{row.assignment}.html"
@@ -182,7 +182,7 @@ def _mark_cell(row: Row, name: str) -> str:
 
 
 def _mean(marks: list[Mark]) -> str:
-    """The mean of some marks; none while a person has yet to give some of them."""
+    """The mean of some marks; none while some still have to be given by hand."""
     if not marks or any(mark.by_hand for mark in marks):
         return "–"
     return number(mean(mark.score for mark in marks))
@@ -230,7 +230,7 @@ def _spread(rows: list[Row]) -> str:
 
 
 def _bars(lines: Sequence[tuple[str, str, float]]) -> str:
-    """A list with a bar behind each line: the label (HTML), what stands at its end, the share."""
+    """A list with a bar behind each line: the label (HTML), the text at its end, the share."""
     items = "".join(
         f'<li><div class="label"><span>{label}</span><b>{escape(end)}</b></div>'
         f'<div class="track"><div style="width:{100 * share:.1f}%"></div></div></li>'
@@ -265,7 +265,7 @@ def _aspects(rows: list[Row]) -> str:
 
 
 def _mistakes(rows: list[Row]) -> str:
-    """The known mistakes that were made, with their cause and who made them."""
+    """The known mistakes that were made, with causes and students."""
     made: dict[tuple[str, str], list[str]] = defaultdict(list)
     causes: dict[tuple[str, str], str] = {}
     for row in rows:
@@ -314,7 +314,7 @@ def _times(rows: list[Row]) -> str:
 
 
 def _troubled(rows: list[Row]) -> str:
-    """The submissions that could not be graded, and the answers that did not come to an end."""
+    """The submissions that could not be graded, and the answers that did not finish."""
     items = [
         f"<li><b>{escape(row.student)}</b>: {escape(row.reason or row.status)}</li>"
         for row in rows
@@ -346,7 +346,7 @@ def _because(verdict: Mapping) -> str:
 
 
 def _notes(rows: list[Row]) -> str:
-    """What was mended in the notebooks, and what happened while they ran."""
+    """What was repaired in the notebooks, and what happened while they ran."""
     items = [
         f"<dt>{escape(row.student)}</dt>"
         + "".join(f"<dd>{_counted(n)}</dd>" for n in _grouped(row))

@@ -1,8 +1,8 @@
 """A class of made-up students, with the marks that each deserves.
 
-The submissions are made from the released notebook of chapter 1, the same bytes every time. What
-they deserve was worked out by hand from the exercises' declarations and stands in `EXPECTED`;
-grading the class and comparing is the whole grader's own test.
+The submissions are made from the released notebook of chapter 1, the same bytes every time. Their
+marks were worked out by hand from the exercises' declarations and are listed in `EXPECTED`;
+grading the class and comparing the marks tests the whole grader.
 """
 
 import json
@@ -19,7 +19,7 @@ from autograder.grader import stubs
 from autograder.grader.classes.classroom import GRADED, UNUSABLE, ClassResult, Progress, grade
 
 SLUG = "kernel_regression"
-CELL_SECONDS, PROBE_SECONDS = 12.0, 6.0  # its endless loop shall not cost minutes
+CELL_SECONDS, PROBE_SECONDS = 12.0, 6.0  # so that its endless loop does not cost minutes
 FULL = {
     "softmax": 3.0,
     "gaussian_scores": 2.0,
@@ -182,7 +182,7 @@ class Pupil:
         self.notebook = nbformat.reads(nbformat.writes(release), as_version=4)
 
     def at(self, grade_id: str) -> int:
-        """Where a cell is. Raises `LookupError` if it is not there."""
+        """The index of a cell. Raises `LookupError` if there is none."""
         for number, cell in enumerate(self.notebook.cells):
             if cell.metadata.get("nbgrader", {}).get("grade_id") == grade_id:
                 return number
@@ -192,7 +192,7 @@ class Pupil:
         return self.notebook.cells[self.at(grade_id)]
 
     def right(self, *names: str) -> "Pupil":
-        """Write the reference into some stubs; into all of them, and both questions, for none."""
+        """Write the reference into the named stubs; without names, into all and both questions."""
         for name in names or FULL:
             text = stubs.source(SLUG, name).split("\n")
             kept = [line for line in text if stubs.BEGIN not in line and stubs.END not in line]
@@ -204,7 +204,7 @@ class Pupil:
         return self
 
     def write(self, name: str, body: str) -> "Pupil":
-        """Write `body` into the stub of `name`, whatever stands there."""
+        """Write `body` into the stub of `name`, replacing its contents."""
         text = stubs.clear(stubs.source(SLUG, name))
         (line,) = [row for row in text.split("\n") if stubs.CODE_STUB in row]
         indent = line[: len(line) - len(line.lstrip())]
@@ -334,7 +334,7 @@ def _pia(pupil: Pupil) -> Pupil:
 def make_sample_class(release_dir: Path, dest: Path) -> list[Path]:
     """Write the sample class under `dest`/submitted; return the students' folders.
 
-    Files that are there already and the same are left alone. Raises `FileNotFoundError` if the
+    Files that are already up to date are left alone. Raises `FileNotFoundError` if the
     chapter is not released.
     """
     found = sorted(Path(release_dir).glob(f"*_{SLUG}/*_{SLUG}.ipynb"))
@@ -386,7 +386,7 @@ def grade_sample(
 
 
 def compare(result: ClassResult) -> dict[str, list[str]]:
-    """By student, how the marks given differ from those deserved; an empty list is agreement."""
+    """By student, how the marks differ from those deserved; an empty list if they agree."""
     rows = {row.student: row for row in result.rows}
     told: dict[str, list[str]] = {}
     for name, deserved in EXPECTED.items():

@@ -1,12 +1,12 @@
-"""Who judges: processes of this machine, or a Dask cluster.
+"""Runs the judging: in processes of this machine, or on a Dask cluster.
 
-Both take jobs from an iterator, one when somebody is free for it, and give back each with its
-outcome or the exception in its place, in the order in which they come. An iterator that has nothing
-just now gives None. Nobody's death costs more than a second try: a submission whose process died
-twice fails, and no other does.
+Both take jobs from an iterator as processes become free, and yield each with its outcome, or the
+exception raised instead, in order of completion. An iterator with nothing at the moment yields
+None. A judging process that dies costs one retry: only a submission whose process died twice
+fails.
 
-TRUST BOUNDARY. See `work`: the processes here run our own code. Those of this machine die with the
-grader, however it dies.
+TRUST BOUNDARY. See `work`: the processes here run our own code. Those on this machine die with the
+grader, however it ends.
 """
 
 import ctypes
@@ -33,24 +33,24 @@ Results = Iterator[tuple[Key, Outcome | Exception]]
 Judge = Callable[[Job], Outcome]
 
 TRIES = 2
-FATAL = (IsolationError, OtherVersion)  # it would be the same with every other submission
-# A judge sees to its submission's limits; one that does not come back long after them hangs itself.
+FATAL = (IsolationError, OtherVersion)  # every other submission would fail the same way
+# A judge enforces its submission's limits; one still busy long after them is itself stuck.
 PATIENCE = Limits.total_seconds + Limits.start_seconds + 600.0
-_LOOK_AGAIN = 0.2  # seconds until an iterator that had nothing is asked again
+_LOOK_AGAIN = 0.2  # seconds until an iterator that had nothing is tried again
 _PARENT_DEATH = 1  # PR_SET_PDEATHSIG
 _ENDED = object()
 
 
 class JudgeDied(RuntimeError):
-    """The process that judged a submission has died, or never came back, twice."""
+    """The process that judged a submission died, or never answered, twice."""
 
 
 class ClusterLost(RuntimeError):
-    """The cluster cannot be reached, or has nobody who works."""
+    """The cluster cannot be reached, or has no workers."""
 
 
 class _Supply:
-    """The jobs, those to try once more last, or at once if it decides whether to go on at all."""
+    """The jobs; retries come last, or at once after an error that may end the run."""
 
     def __init__(self, source: Source):
         self.source, self.again = source, deque[tuple[Any, Job, int]]()
@@ -58,7 +58,7 @@ class _Supply:
         self.ended = False
 
     def take(self) -> tuple[Any, Job, int] | None:
-        """A key, its job, and the number of this try; None if there is nothing just now."""
+        """A key, its job, and the number of this try; None if there is nothing at the moment."""
         if self.now:
             return self.now.pop()
         if not self.ended:
@@ -71,7 +71,7 @@ class _Supply:
     def settle(self, task: tuple[Any, Job, int], answer: Any) -> bool:
         """Whether a task is settled with this answer; if not, it is tried again.
 
-        Raises what would be the same with every other submission: a machine that cannot isolate.
+        Raises what every other submission would meet, too: a machine that cannot isolate.
         """
         key, job, tries = task
         if isinstance(answer, FATAL):
@@ -94,18 +94,18 @@ class _Supply:
 
 @dataclass
 class _Hand:
-    """A process that judges, and what it is at."""
+    """A judging process, and its current job."""
 
     process: Any
     pipe: Connection
     at: tuple[Any, Job, int] | None = None
-    until: float = 0.0  # when it has to be back
+    until: float = 0.0  # its deadline
 
 
 def local(source: Source, judge: Judge, jobs: int, patience: float = PATIENCE) -> Results:
-    """Judge with `jobs` processes of this machine.
+    """Judge with `jobs` processes on this machine.
 
-    One that is not back after `patience` seconds is killed, and counts as dead.
+    One that has not answered after `patience` seconds is killed, and counts as dead.
     """
     context = forks.get_ready()
     supply, hands = _Supply(source), list[_Hand]()
@@ -138,10 +138,12 @@ def local(source: Source, judge: Judge, jobs: int, patience: float = PATIENCE) -
                     code = f"status {hand.process.exitcode}"
                     if isinstance(error, TimeoutError):
                         code = f"killed after {patience:g} s without an answer"
-                    answer = JudgeDied(f"the process that judges has died twice ({code})")
+                    answer = JudgeDied(f"the judging process died twice ({code})")
                 if supply.settle(task, answer):
                     settled.append((task[0], answer))
-            _hand_out(supply, hands, judge, jobs, patience, context)  # nobody waits for the writer
+            _hand_out(
+                supply, hands, judge, jobs, patience, context
+            )  # before the writer takes its time
             yield from settled
     finally:
         for hand in hands:
@@ -153,12 +155,12 @@ def local(source: Source, judge: Judge, jobs: int, patience: float = PATIENCE) -
 def _hand_out(
     supply: _Supply, hands: list[_Hand], judge: Judge, jobs: int, patience: float, context: Any
 ) -> None:
-    """Give a job to everybody who is free; start a process if all are at work and one may be."""
+    """Give a job to every free process; start another if all are busy and `jobs` allows it."""
     while sum(hand.at is not None for hand in hands) < jobs:
         task = supply.take()
         if task is None:
             return
-        for _ in range(3):  # somebody who is free may have died meanwhile
+        for _ in range(3):  # a free process may have died meanwhile
             hand = next((hand for hand in hands if hand.at is None), None)
             if hand is None:
                 ours, theirs = context.Pipe()
@@ -174,7 +176,7 @@ def _hand_out(
                 hands.remove(hand)
                 _dismiss(hand)
         else:
-            raise RuntimeError("the processes that judge die as soon as they are started")
+            raise RuntimeError("the judging processes die as soon as they start")
 
 
 def _dismiss(hand: _Hand) -> None:
@@ -186,8 +188,8 @@ def _dismiss(hand: _Hand) -> None:
 
 
 def _serve(pipe: Connection, judge: Judge) -> None:
-    """Judge what comes until nobody is there any more. Runs in a process of its own."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # whoever started us decides
+    """Judge jobs until the other end closes the pipe. Runs in its own process."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the grader handles Ctrl-C
     _die_with_parent()
     while True:
         try:
@@ -222,8 +224,8 @@ def cluster(
 ) -> Results:
     """Judge on the Dask cluster whose scheduler is at `address`, as many at once as it has threads.
 
-    Workers may come and go; one whose judge is not back after `patience` seconds ends itself.
-    Raises `ClusterLost` if nobody works there after `within` seconds.
+    Workers may come and go; one that is still judging after `patience` seconds ends itself.
+    Raises `ClusterLost` if there is no worker after `within` seconds.
     """
     import distributed
 
@@ -242,7 +244,7 @@ def cluster(
 
 
 def _in_time(judge: Judge, patience: float, job: Job) -> Outcome:
-    """Judge, on a Dask worker; end the worker if that takes for ever, and others have its work."""
+    """Judge, on a Dask worker; if that takes for ever, end it, and others take over its work."""
     watch = threading.Timer(patience, os.kill, (os.getpid(), signal.SIGKILL))
     watch.daemon = True
     watch.start()
@@ -256,7 +258,9 @@ def _on_cluster(client: Any, supply: _Supply, judge: Judge) -> Results:
     done: queue.SimpleQueue = queue.SimpleQueue()
     running: dict[Any, tuple[Any, Job, int]] = {}
     while True:
-        while len(running) < 2 * max(1, sum(client.nthreads().values())):  # one works, one waits
+        while len(running) < 2 * max(
+            1, sum(client.nthreads().values())
+        ):  # one running, one waiting
             task = supply.take()
             if task is None:
                 break
@@ -277,7 +281,7 @@ def _on_cluster(client: Any, supply: _Supply, judge: Judge) -> Results:
         elif future.status == "error":
             answer = future.exception()
             if type(answer).__name__ == "KilledWorker":
-                answer = JudgeDied("the workers that judged it have died")
+                answer = JudgeDied("the workers that judged it died")
         else:
             raise ClusterLost("the connection to the cluster is lost")
         if supply.settle(task, answer):

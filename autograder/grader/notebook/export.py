@@ -37,7 +37,7 @@ def guarded(value: Any) -> str:
 
 
 def rows(gradebook: Gradebook, assignments: list, students: list) -> Iterator[list[str]]:
-    """One row per assignment and student; empty lists mean all of them."""
+    """One row per assignment and student; an empty list selects all."""
     for assignment in gradebook.assignments:
         if assignments and assignment.name not in map(str, assignments):
             continue

@@ -1,13 +1,14 @@
 """HTML that cannot do anything, made in bounded time: the filters that `nbgrader_config.py` names.
 
 They make the feedback pages, and what formgrader shows in its web server. What a student's code or
-text displays is framed and says so; the class of the grader's own table is the grader's alone.
+text displays is framed and labelled; only the grader's own table may have its CSS class.
 
-TRUST BOUNDARY. Everything that comes in is hostile. What goes out holds no script, form, frame, id,
-foreign style or remote picture, and is balanced, so that it ends where it should. Cleaning is
-linear in what is let in: more tags than `MAX_TAGS`, or tags whose nesting would multiply, stand
-there as text. The regular expressions of Markdown and of Pygments are not linear: each piece has a
-limit of CPU time, and so has a page; what would take longer stands there as text. No filter raises.
+TRUST BOUNDARY. Everything that comes in is hostile. What goes out contains no script, form, frame,
+id, foreign style or remote picture, and its tags are balanced, so that it ends where it should.
+Cleaning is linear in what is let in: more tags than `MAX_TAGS`, or tags whose nesting would
+multiply, are shown as text. The regular expressions of Markdown and of Pygments are not linear:
+each piece and each page has a limit of CPU time; what would take longer is shown as text. No filter
+raises.
 """
 
 import html
@@ -35,11 +36,11 @@ from autograder.grader.notebook.reading import ADDED, exercise_of
 MAX_HTML = 1_000_000
 MAX_PAGE = 20_000_000
 MAX_JUNK = 20_000  # what is shown of HTML that cannot be cleaned
-MAX_TAGS = 10_000  # cleaning takes the square of what is nested
+MAX_TAGS = 10_000  # cleaning is quadratic in nesting
 MAX_REPEATED = 300_000  # an open <b> may be repeated in each paragraph that follows
 MAX_MARKDOWN = 50_000
 MAX_CODE = 200_000
-MAX_ESCAPES = 1_000  # colours in a terminal's text: the square of their number
+MAX_ESCAPES = 1_000  # colours in a terminal's text, quadratic in their number
 PIECE_SECONDS = 1.0
 PAGE_SECONDS = 3.0
 
@@ -49,11 +50,11 @@ Attachments = Mapping[str, Mapping[str, str]]
 
 
 class _TooSlow(BaseException):
-    """A piece has had its time. No library's `except Exception` catches it."""
+    """A piece has used up its time. No library's `except Exception` catches this."""
 
 
 class _Budget:
-    """What the pieces of one page may take: CPU time, characters, and characters of pictures."""
+    """What the pieces of one page may use: CPU time, characters, and characters of pictures."""
 
     def __init__(self) -> None:
         self.renew()
@@ -62,16 +63,16 @@ class _Budget:
         self.left, self.room, self.pictures = PAGE_SECONDS, MAX_PAGE, pictures.MAX_PICTURES
 
     def picture(self, data: str) -> str | None:
-        """A picture, if there is room for it; the same one may be asked for a thousand times."""
+        """A picture, if there is room for it: one may be used a thousand times."""
         if len(data) > self.pictures:
             return None
         self.pictures -= len(data)
         return data
 
     def within(self, make: Callable[[], str | None], *, interrupt: bool = True) -> str | None:
-        """What `make` makes; None if it fails or takes too long.
+        """The result of `make`; None if it fails or takes too long.
 
-        Only a main thread can be interrupted; in another one, only the page's sum is limited.
+        Only the main thread can be interrupted; in others, only the page's total is limited.
         """
         if self.left <= 0:
             return None
@@ -90,7 +91,7 @@ class _Budget:
                 return None
             self.room -= len(made)
             return made
-        except (_TooSlow, Exception):  # a library's error is no reason to show nothing
+        except (_TooSlow, Exception):  # despite a library's error, the text is shown
             return None
         finally:
             self.left -= time.process_time() - started
@@ -104,7 +105,7 @@ _page = _Budget()
 
 
 class NewPage(Preprocessor):
-    """nbconvert runs it before each page: the page's budget is whole again."""
+    """nbconvert runs it before each page, to renew the page's budget."""
 
     def preprocess(self, nb: NotebookNode, resources: dict) -> tuple[NotebookNode, dict]:
         _page.renew()
@@ -115,13 +116,13 @@ class NewPage(Preprocessor):
 
 BY_CODE = "Displayed by this cell's code, not by the grader"
 BY_STUDENT = "Written by the student"
-AS_TEXT = "Too long or too intricate to be shown otherwise than as text:"
+AS_TEXT = "Too long or too complex to be shown except as text:"
 NO_PICTURE = "a picture that cannot be shown"
 
 
 @pass_context
 def show_html(context: Context, element: Any) -> str:
-    """The filter `clean_html`: the grader's own table as it is, all else framed as what it is."""
+    """The filter `clean_html`: the grader's own table as it is, all else framed and labelled."""
     text = element.decode("utf-8", "replace") if isinstance(element, bytes) else str(element)
     cell = context.get("cell") or {}
     if cell and exercise_of(cell):  # its outputs are the grader's
@@ -155,7 +156,7 @@ def show_terminal(text: str) -> str:
 
 
 def unchanged(text: str) -> str:
-    """In place of `strip_files_prefix`, which takes the square of a line."""
+    """Replaces `strip_files_prefix`, which is quadratic in the length of a line."""
     return text
 
 
@@ -171,7 +172,7 @@ def _framed(inner: str, by: str) -> str:
 
 
 def as_text(text: str, attachments: Attachments | None = None) -> str:
-    """Any text so that it can be read, and the pictures that belong to it."""
+    """Any text in readable form, with the pictures that belong to it."""
     shown = f"<p><em>{AS_TEXT}</em></p><pre>{html.escape(text)}</pre>"
     for name, bundle in (attachments or {}).items():
         for kind, data in bundle.items():
@@ -184,7 +185,7 @@ def as_text(text: str, attachments: Attachments | None = None) -> str:
 
 
 class _Renderer(IPythonRenderer):
-    """nbconvert's, which leaves pictures to `clean_html`: a missing one is no error there."""
+    """nbconvert's, but pictures are left to `clean_html`, where a missing one is no error."""
 
     def _embed_image_or_attachment(self, src: str) -> str:
         return src
@@ -244,20 +245,20 @@ _FORMATTING = re.compile(
 def clean_html(text: str, attachments: Attachments | None = None, *, ours: bool = False) -> str:
     """HTML without scripts, forms, frames, ids, foreign styles and remote pictures.
 
-    `ours` says that it is the grader's own, which alone may have the class `abh-check`.
+    `ours` marks the grader's own, which alone may have the class `abh-check`.
     """
-    if ours:  # small, and nobody's budget
+    if ours:  # small, and not charged to the page
         return _cleaned_once(text, True) or ""
     once = not attachments and len(text) <= MAX_MARKDOWN
     made = _page.within(
         lambda: _cleaned_once(text, False) if once else _cleaned(text, attachments or {}, False),
-        interrupt=False,  # what a filter of attributes raises is not heard
+        interrupt=False,  # what an attribute filter raises is swallowed
     )
     return as_text(text[:MAX_JUNK], attachments) if made is None else made
 
 
 def _cleaned(text: str, attachments: Attachments, ours: bool) -> str | None:
-    """The same, or None for what would take too long."""
+    """The same, or None if it would take too long."""
     tags = text.count("<")
     repeated = tags * len(_FORMATTING.findall(text))
     if len(text) > MAX_HTML or tags > MAX_TAGS or repeated > MAX_REPEATED:
@@ -266,7 +267,7 @@ def _cleaned(text: str, attachments: Attachments, ours: bool) -> str | None:
     def attribute(tag: str, name: str, value: str) -> str | None:
         try:
             return _attribute(name, value.translate(_BRACKETS), attachments, ours)
-        except Exception:  # noqa: BLE001  (the cleaner would keep what stood there)
+        except Exception:  # noqa: BLE001  (on an exception, the cleaner would keep the value)
             return None
 
     cleaned = nh3.clean(
@@ -285,7 +286,7 @@ def _cleaned_once(text: str, ours: bool) -> str | None:
 
 
 def _attribute(name: str, value: str, attachments: Attachments, ours: bool) -> str | None:
-    """What an attribute may say; None if nothing."""
+    """The value that an attribute may have; None to drop it."""
     if name == "class":
         known = [w for w in value.split() if _CLASSES.fullmatch(w) or (ours and w == OURS)]
         return " ".join(known) or None
@@ -302,7 +303,7 @@ def _attribute(name: str, value: str, attachments: Attachments, ours: bool) -> s
 
 
 def _picture(source: str, attachments: Attachments) -> str | None:
-    """The address of a picture as data; None for one that is elsewhere, missing, or none."""
+    """A picture as a `data:` URL; None if it is remote, missing, or not a picture."""
     if source.startswith("attachment:"):
         name = source.removeprefix("attachment:")
         bundle = attachments.get(name) or attachments.get(unquote(name, errors="replace")) or {}
@@ -316,7 +317,7 @@ def _picture(source: str, attachments: Attachments) -> str | None:
 
 
 def _shown_picture(found: re.Match[str]) -> str:
-    """A picture, or a note in its place."""
+    """A picture, or a note that replaces it."""
     if ' src="' in found[1]:
         return found[0]
     alt = re.search(r' alt="([^"]{1,200})', found[1])

@@ -1,12 +1,12 @@
-"""Which of the course's own cells have to be run for what a student wrote.
+"""Which of the course's own cells have to run for a student's code to work.
 
-Most cells of a chapter measure, train and print for whoever reads it. Marks depend on such a cell
-only if the student's own cells use a name that it gives, or that it needs to give one of those.
+Most cells of a chapter measure, train and print for the reader. Marks depend on such a cell only if
+the student's own cells use a name that it defines, directly or through other cells.
 
-TRUST BOUNDARY. Students' code is hostile text here: names are read in it, nothing is run. To run a
-cell is always safe, for it runs in the sandbox, so in doubt a cell is run: code that can reach
-names in a way that cannot be read (`globals()`, magics) has all of them. To leave one out by
-mistake could cost marks, and never earn any.
+TRUST BOUNDARY. Students' code is hostile text here: its names are read, nothing is run. Running a
+cell is always safe, because it runs in the sandbox, so in doubt a cell is run: code that can reach
+names in ways that cannot be read (`globals()`, magics) is taken to need all of them. Leaving a cell
+out by mistake could cost marks, but never earn any.
 """
 
 import ast
@@ -29,13 +29,13 @@ _SETTING = re.compile(r"\bset_(?:default|grad|flush)|\bseterr\b|\bimport \*")
 
 @dataclass(frozen=True)
 class _Names:
-    """The notebook's names that a cell gives, may change in place, uses, and imports."""
+    """The notebook's names that a cell defines, may change in place, uses, and imports."""
 
     gives: frozenset[str] = frozenset()
     changes: frozenset[str] = frozenset()
     uses: frozenset[str] = frozenset()
     imports: frozenset[str] = frozenset()
-    reaches: bool = False  # whether it may use any name there is
+    reaches: bool = False  # whether it may use any name at all
 
 
 def needless(cells: Sequence[tuple[str, bool]]) -> set[int]:
@@ -44,7 +44,7 @@ def needless(cells: Sequence[tuple[str, bool]]) -> set[int]:
     `cells` holds the source of each cell and whether it is the course's own, as it was released.
     """
     needed: set[str] = set()
-    settled: set[str] = set()  # what no cell of the course changes: modules, students' own
+    settled: set[str] = set()  # names that no cell of the course changes: modules, students' own
     rest: dict[int, _Names] = {}
     for number, (source, ours) in enumerate(cells):
         names = _names(source)
@@ -72,7 +72,7 @@ def _names(source: str) -> _Names:
         tree = ast.parse(source)
         top = symtable.symtable(source, "cell", "exec")
         uses, gives = frozenset(_used(top)), frozenset(_given(top))
-    except SyntaxError:  # it runs only if IPython makes something else of it
+    except SyntaxError:  # it runs only if IPython rewrites it
         return _Names(reaches=bool(_MAGIC.search(source)))
     except (ValueError, RecursionError, MemoryError):
         return _Names(reaches=True)

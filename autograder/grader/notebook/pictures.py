@@ -1,10 +1,10 @@
-"""Pictures that students paste into their notebooks: which of them are pictures, of a sane size.
+"""Pictures pasted into students' notebooks: kept if they really are pictures of a sane size.
 
 Jupyter keeps a pasted picture beside the text, as an attachment; Colab and VS Code may write it
-into the text, as a `data:` address. Both become attachments here, or are left out.
+into the text, as a `data:` address. Both become attachments here, or are dropped.
 
-TRUST BOUNDARY. Everything that comes in is hostile. A picture goes on only if its bytes begin as a
-PNG, JPEG or GIF does and its head tells a sane width and height; it is labelled with the kind that
+TRUST BOUNDARY. Everything that comes in is hostile. A picture is kept only if its bytes begin like
+a PNG, JPEG or GIF and its header gives a sane width and height; it is labelled with the kind that
 its bytes show, not with the one that was claimed. Nothing here decodes a picture: the browser of
 the person who marks it does.
 """
@@ -22,15 +22,15 @@ MAX_PICTURES = 12_000_000  # of all in a notebook
 MAX_COUNT = 100
 MAX_PIXELS = 50_000_000
 MAX_NAME = 200
-LOST = "attachment:no-picture"  # stands where a picture was written into the text that is none
+LOST = "attachment:no-picture"  # replaces an embedded picture that is not one
 
 _WRITTEN = re.compile(r"data:image/[\w.+-]{1,20};base64,[A-Za-z0-9+/]{100,}={0,2}")  # no example
-_FRAMES = frozenset(range(0xC0, 0xD0)) - {0xC4, 0xC8, 0xCC}  # JPEG's markers that tell the size
+_FRAMES = frozenset(range(0xC0, 0xD0)) - {0xC4, 0xC8, 0xCC}  # JPEG's markers that give the size
 
 
 @dataclass
 class Album:
-    """The pictures of one notebook, with what was left out and why, for the notes."""
+    """The pictures of one notebook, and notes on what was left out and why."""
 
     room: int = MAX_PICTURES
     count: int = 0
@@ -41,7 +41,7 @@ class Album:
         kept = {}
         for name, bundle in attachments.items() if isinstance(attachments, Mapping) else ():
             if not isinstance(name, str) or not 0 < len(name) <= MAX_NAME:
-                self._drop("its name is none, or too long")
+                self._drop("its name is missing or too long")
             elif picture := self._first(bundle):
                 kept[name.encode("utf-8", "replace").decode()] = picture  # as in the text
         return kept
@@ -51,17 +51,17 @@ class Album:
         for data in list(bundle.values())[:4] if isinstance(bundle, Mapping) else ():
             if (kind := self._kind(data)) is not None:
                 return {kind[0]: kind[1]}
-        self._drop("it is no PNG, JPEG or GIF of a sensible size")
+        self._drop("it is not a PNG, JPEG or GIF of a sensible size")
         return None
 
     def lifted(self, text: str) -> tuple[str, dict[str, dict[str, str]]]:
-        """A text whose `data:` pictures are attachments now, and these."""
+        """A text with its `data:` pictures turned into attachments, and these attachments."""
         made: dict[str, dict[str, str]] = {}
 
         def lift(found: re.Match[str]) -> str:
             kind = self._kind(found[0].partition(",")[2])
             if kind is None:
-                self._drop("it is no PNG, JPEG or GIF of a sensible size")
+                self._drop("it is not a PNG, JPEG or GIF of a sensible size")
                 return LOST
             name = f"written-{len(made) + 1}.{kind[0].rpartition('/')[2]}"
             made[name] = {kind[0]: kind[1]}
@@ -87,7 +87,7 @@ class Album:
 
 
 def picture(data: str) -> tuple[str, str] | None:
-    """The kind of a picture in Base64, and the same without white space; None if it is none."""
+    """The kind of a picture in Base64, and the Base64 without white space; None if it is none."""
     try:
         content = base64.b64decode("".join(data.split()), validate=True)
     except (binascii.Error, ValueError):
@@ -95,7 +95,7 @@ def picture(data: str) -> tuple[str, str] | None:
     for kind, size in (("png", _png), ("jpeg", _jpeg), ("gif", _gif)):
         try:
             found = size(content)
-        except (struct.error, IndexError):  # it ends before it has told
+        except (struct.error, IndexError):  # it ends before it gives its size
             return None
         if found is not None:
             width, height = found
@@ -120,7 +120,7 @@ def _jpeg(content: bytes) -> tuple[int, int] | None:
     if not content.startswith(b"\xff\xd8\xff"):
         return None
     at = 2
-    for _ in range(1000):  # segments before the one that tells the size
+    for _ in range(1000):  # segments before the one that gives the size
         if content[at] != 0xFF:
             break
         marker = content[at + 1]
@@ -129,4 +129,4 @@ def _jpeg(content: bytes) -> tuple[int, int] | None:
             height, width = struct.unpack_from(">HH", content, at + 5)
             return width, height
         at += 2 + length
-    return 0, 0  # it begins as a JPEG, and tells no size
+    return 0, 0  # it begins like a JPEG, but gives no size

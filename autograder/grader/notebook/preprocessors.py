@@ -1,9 +1,8 @@
-"""What `nbgrader_config.py` puts into nbgrader: Rebuild, Judge, SaveReasons.
+"""The preprocessors that `nbgrader_config.py` adds to nbgrader: Rebuild, Judge, SaveReasons.
 
 TRUST BOUNDARY. A submission comes in as text and goes to the judge; what comes back from the
 sandbox (outputs, error messages, names) is hostile data. It is copied key by key and cut to size
-here, and made inert before a person's browser sees it (`inert`). Marks come from our own verdicts
-alone.
+here, and made inert before a browser shows it (`inert`). Marks come from our own verdicts alone.
 """
 
 import math
@@ -36,7 +35,7 @@ from autograder.table import table_html, table_text
 SECRET = ".autograder-secret"
 MAX_TEXT = 100_000
 MAX_IMAGE = 4_000_000
-MAX_SHOWN = 4_000_000  # of text in all of a notebook's outputs
+MAX_SHOWN = 4_000_000  # characters of text in all of a notebook's outputs
 MAX_PICTURES = 24_000_000
 MAX_OUTPUTS = 2_000
 MIME = {
@@ -73,7 +72,7 @@ def secret_of(root: Path) -> bytes:
         new.unlink()
     text = path.read_text(encoding="ascii").strip()
     if len(text) < 32:
-        raise ValueError(f"{path} does not hold a secret; remove it, and a new one is made")
+        raise ValueError(f"{path} does not hold a secret; remove it to have a new one made")
     return text.encode("ascii")
 
 
@@ -160,13 +159,13 @@ def _verdict_outputs(verdict: Verdict, points: float) -> list[NotebookNode]:
 
 
 class _Room:
-    """What the outputs of one notebook may still take."""
+    """How much more the outputs of one notebook may take."""
 
     def __init__(self) -> None:
         self.outputs, self.text, self.pictures = MAX_OUTPUTS, MAX_SHOWN, MAX_PICTURES
 
     def fill(self, outputs: Iterator[NotebookNode]) -> Iterator[NotebookNode]:
-        """A cell's outputs, as far as there is room; the last one says what is missing."""
+        """A cell's outputs, as far as there is room; the last one says that more are missing."""
         for output in outputs:
             pictures, text = 0, 0
             for key, value in {**output, **output.get("data", {})}.items():
@@ -226,7 +225,7 @@ def _text(value: Any, most: int = MAX_TEXT) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """The same as JSON that every reader accepts: no NaN, no infinity, no lone surrogates."""
+    """The value as JSON that every parser accepts: no NaN, infinity or lone surrogates."""
     if isinstance(value, Mapping):
         return {_text(str(key)): _plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
@@ -239,9 +238,9 @@ def _plain(value: Any) -> Any:
 
 
 def comment_on(verdict: Mapping[str, Any]) -> str | None:
-    """What the gradebook says about an answer: why it failed, in Markdown; None if the table does.
+    """The gradebook's comment on why an answer failed, in Markdown; None if the table says it.
 
-    Text that a student can influence stands in a code span, where it is inert.
+    Text that a student can influence is put in a code span, where it is inert.
     """
     if verdict.get("mistake") and verdict.get("cause"):
         return f"A known mistake. {verdict['cause']}"
@@ -256,9 +255,9 @@ def comment_on(verdict: Mapping[str, Any]) -> str | None:
 
 
 class Rebuild(NbGraderPreprocessor):
-    """Put the released notebook in the submission's place, with the student's answers and cells.
+    """Replace the submission by the released notebook with the student's answers and cells.
 
-    Raises `FileNotFoundError` if the released notebook is not there.
+    Raises `FileNotFoundError` if there is no released notebook.
     """
 
     def preprocess(self, nb: NotebookNode, resources: dict) -> tuple[NotebookNode, dict]:
@@ -273,9 +272,9 @@ class Rebuild(NbGraderPreprocessor):
 
 
 class Judge(NbGraderPreprocessor):
-    """Run a rebuilt notebook in the sandbox and write what came out, in place of `Execute`.
+    """Run a rebuilt notebook in the sandbox and write the results; replaces `Execute`.
 
-    A judgement that is made already comes in `resources["autograder"]`.
+    An existing judgement comes in `resources["autograder"]`.
     """
 
     device = Unicode("cpu", help="Where the answers are computed: cpu or cuda.").tag(config=True)
@@ -309,7 +308,7 @@ class Judge(NbGraderPreprocessor):
 
 
 class SaveAutoGrades(nbgrader.preprocessors.SaveAutoGrades):
-    """nbgrader's own, in one transaction instead of one per cell."""
+    """nbgrader's own, but in one transaction instead of one per cell."""
 
     def preprocess(self, nb: NotebookNode, resources: dict) -> tuple[NotebookNode, dict]:
         ours = resources["nbgrader"]
@@ -333,7 +332,7 @@ class SaveReasons(NbGraderPreprocessor):
             for name, comment in auto_comments(nb).items():
                 gradebook.find_comment(name, *where).auto_comment = comment
             for name, score in auto_scores(nb).items():
-                if score is None:  # for a person to decide
+                if score is None:  # a person decides
                     given = gradebook.find_grade(name, *where)
                     given.auto_score, given.needs_manual_grade = None, True
             gradebook.db.commit()
@@ -352,7 +351,7 @@ def auto_scores(nb: NotebookNode) -> dict[str, float | None]:
 
 
 def auto_comments(nb: NotebookNode) -> dict[str, str | None]:
-    """What is to be said about each answer of a judged notebook; None if the table says it all."""
+    """The comment on each answer of a judged notebook; None if the table says it all."""
     unusable = nb.metadata.get("autograder", {}).get("reason")
     comments: dict[str, str | None] = {}
     for cell in nb.cells:
@@ -378,5 +377,5 @@ def _release(preprocessor: NbGraderPreprocessor, assignment: str, notebook: str)
     folder = coursedir.format_path(coursedir.release_directory, ".", assignment)
     path = Path(folder) / f"{notebook}.ipynb"
     if not path.is_file():
-        raise FileNotFoundError(f"{path} is not there: run `autograder release` first")
+        raise FileNotFoundError(f"{path} does not exist: run `autograder release` first")
     return nbformat.read(path, as_version=4)

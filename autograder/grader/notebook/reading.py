@@ -1,8 +1,8 @@
-"""A notebook of a student, read as hostile JSON: the one way for `grade` and for `judge`.
+"""Reads a student's notebook as hostile JSON; the one reader for `grade` and `judge`.
 
-TRUST BOUNDARY. What comes in is bytes, then JSON of any shape. What goes on is text that can be
-written as UTF-8, in cells of known kinds, and pictures that are some; all of bounded size. No code
-of a student's is run, and nothing here raises on account of a single cell.
+TRUST BOUNDARY. What comes in is bytes, then JSON of any shape. What passes is text that can be
+written as UTF-8, in cells of known kinds, and real pictures; all of bounded size. No student's code
+is run, and no single cell can make anything here raise.
 """
 
 import json
@@ -29,7 +29,7 @@ class Unusable(ValueError):
 
 @dataclass
 class Found:
-    """A cell of a submission: its kind and text, by what it may be recognised, its pictures."""
+    """A cell of a submission: its kind and text, the marks that identify it, its pictures."""
 
     kind: str
     source: str
@@ -37,11 +37,11 @@ class Found:
     cell_id: str | None = None
     tags: frozenset[str] = frozenset()
     pictures: dict[str, dict[str, str]] = field(default_factory=dict)
-    names: set[str] | None = None  # that it defines, once asked
+    names: set[str] | None = None  # that it defines, once computed
 
 
 def parse_notebook(data: bytes) -> dict[str, Any]:
-    """The JSON object of a notebook of format 4. Raises `Unusable` that says what is wrong."""
+    """The JSON object of a notebook of format 4. Raises `Unusable`, which says what is wrong."""
     if not data.strip():
         raise Unusable("The notebook is an empty file.")
     try:
@@ -52,7 +52,7 @@ def parse_notebook(data: bytes) -> dict[str, Any]:
 
 
 def json_of(text: str) -> dict[str, Any]:
-    """The same of a text."""
+    """The same for a text."""
     if text.count("[") + text.count("{") > MAX_CONTAINERS:
         raise Unusable("The notebook holds millions of lists; clear its outputs.")
     try:
@@ -75,7 +75,7 @@ def json_of(text: str) -> dict[str, Any]:
 def cells_of(submitted: Any, notes: list[str]) -> Iterator[Found]:
     """The usable cells of a submission, in its order; `notes` tell what was left out.
 
-    Pictures in the text of a Markdown cell, pasted or written into it, go on as its attachments.
+    Pictures in a Markdown cell, attached or embedded, become its attachments.
     """
     listed = submitted.get("cells") if isinstance(submitted, Mapping) else None
     listed = listed if isinstance(listed, list) else []
@@ -85,7 +85,7 @@ def cells_of(submitted: Any, notes: list[str]) -> Iterator[Found]:
     for item in listed[:MAX_CELLS]:
         kind = item.get("cell_type") if isinstance(item, Mapping) else None
         if kind not in KINDS:
-            notes.append("A cell of no known kind was left out.")
+            notes.append("A cell of an unknown kind was left out.")
             continue
         source, pictures = text_of(item.get("source")), {}
         if source is None:
@@ -123,9 +123,9 @@ def exercise_of(cell: NotebookNode) -> str | None:
 
 
 def text_of(source: Any) -> str | None:
-    """A cell's source as one string that can be written as UTF-8; None if it is none.
+    """A cell's source as one string that can be written as UTF-8; None if it is not text.
 
-    Line ends are Unix's, there are no NULs, and half surrogates are question marks.
+    Line ends become Unix's, NULs are removed, and lone surrogates become question marks.
     """
     if isinstance(source, list) and all(isinstance(line, str) for line in source):
         source = "".join(source)

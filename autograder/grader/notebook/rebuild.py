@@ -1,9 +1,9 @@
-"""A student's notebook, put together again from the released one and what the student wrote.
+"""Rebuilds a student's notebook from the released one and what the student wrote.
 
-TRUST BOUNDARY. The release is ours; the submission is hostile JSON of any shape. Only three things
-of it go on: the source text of its cells, their order, and pictures in written text (`notebooks`
-says which). Cell metadata, outputs and ids always come from the release or are made here. No
-student's code is run.
+TRUST BOUNDARY. The release is ours; the submission is hostile JSON of any shape. Only three
+things of it pass: the source text of its cells, their order, and pictures in written text
+(`pictures` says which). Cell metadata, outputs and ids always come from the release or are
+made here. No student's code is run.
 """
 
 import os
@@ -53,9 +53,9 @@ def read_notebook(path: Path) -> dict[str, Any]:
 
 
 def read_file(path: Path) -> bytes:
-    """What an ordinary file of a sensible size holds.
+    """The contents of an ordinary file of a sensible size.
 
-    Raises `Unusable` for whatever else lies at `path`; never follows a link, never blocks.
+    Raises `Unusable` for anything else at `path`; never follows a link, never blocks.
     """
     try:
         handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
@@ -83,10 +83,10 @@ def read_file(path: Path) -> bytes:
 def rebuild(release: NotebookNode, submitted: Mapping[str, Any]) -> tuple[NotebookNode, list[str]]:
     """The released notebook with the student's answers and the cells that the student added.
 
-    Every cell of the release stands at its place. Answers are taken by grade id; added cells follow
+    Every cell of the release is in its place. Answers are taken by grade id; added cells follow
     the released cell that they followed; an edited ordinary cell runs after the released one, and
-    an edited check before it. Returns the notebook and notes for the instructor. Never raises on
-    account of `submitted`.
+    an edited check before it. Returns the notebook and notes for the instructor. Never raises
+    because of `submitted`.
     """
     notes: list[str] = []
     cells = list(cells_of(submitted, notes))
@@ -100,14 +100,14 @@ def rebuild(release: NotebookNode, submitted: Mapping[str, Any]) -> tuple[Notebo
 
 
 def _match(slots: list[Slot], cells: list[Found], notes: list[str]) -> None:
-    """Give every slot its cell of the submission: by grade id, then by cell id, then by text."""
+    """Match every slot with its cell of the submission: by grade id, cell id, then text."""
     graded = {slot.grade_id: slot for slot in slots if slot.grade_id}
     plain = [slot for slot in slots if slot.cell and not slot.grade_id]
     copies: dict[str, list[int]] = {}
     for number, cell in enumerate(cells):
         name = cell.grade_id if cell.grade_id in graded else None
         if name is None and cell.grade_id is None and cell.cell_id in graded:
-            name = cell.cell_id  # a tool that drops metadata keeps the cell's id, which is the same
+            name = cell.cell_id  # a tool that drops metadata keeps the cell's id, which equals it
         if name is not None:
             copies.setdefault(name, []).append(number)
     for name, numbers in copies.items():
@@ -116,10 +116,10 @@ def _match(slots: list[Slot], cells: list[Found], notes: list[str]) -> None:
         end = copies[check][0] if check in copies else len(cells)
         slot.found = cells[_choose(slot, cells, numbers, end)]
         if len(numbers) > 1:
-            notes.append(f"The cell {name} is there {len(numbers)} times.")
+            notes.append(f"The cell {name} occurs {len(numbers)} times.")
         for number in numbers:
             if cells[number] is not slot.found and _same(cells[number], slot):
-                cells[number].kind = "dropped"  # an untouched copy says nothing
+                cells[number].kind = "dropped"  # an untouched copy adds nothing
     taken = {id(slot.found) for slot in slots if slot.found}
     free = [c for c in cells if id(c) not in taken and c.kind != "dropped"]
     for test in (
@@ -138,10 +138,10 @@ def _match(slots: list[Slot], cells: list[Found], notes: list[str]) -> None:
 
 
 def _choose(slot: Slot, cells: list[Found], numbers: list[int], end: int) -> int:
-    """Which of several copies of a graded cell is the cell.
+    """Which of several copies of a graded cell counts.
 
-    Of an answer: the last edited copy before the check that defines the name, so that a cell that
-    was split or copied does what it did for the student. Of another cell: the first untouched one.
+    For an answer: the last edited copy before the check that defines the name, so that a cell that
+    was split or copied does what it did for the student. For others: the first untouched copy.
     """
     if not slot.answer:
         return next((n for n in numbers if _same(cells[n], slot)), numbers[0])
@@ -164,7 +164,7 @@ def _defines(cell: Found, name: str | None) -> bool:
 
 
 def _place(slots: list[Slot], cells: list[Found], notes: list[str]) -> None:
-    """Hang every other cell of the submission before or after a cell of the release."""
+    """Attach every other cell of the submission before or after a cell of the release."""
     slot_of = {id(slot.found): slot for slot in slots if slot.found}
     anchor = slots[0]
     for cell in cells:
@@ -225,7 +225,7 @@ def _added(cell: Found, adopted: Mapping[int, Slot]) -> NotebookNode:
 
 def _answered(slot: Slot, cell: Found) -> NotebookNode:
     made = _clean(slot.cell)
-    # An untouched cell keeps the release's text to the letter, and so nbgrader's checksum.
+    # An untouched cell keeps the exact text of the release, and so nbgrader's checksum.
     if not _same(Found(made.cell_type, cell.source), slot):
         made.source = cell.source
         _hang(made, cell)
@@ -248,7 +248,7 @@ def _clean(cell: NotebookNode) -> NotebookNode:
 
 
 def _number(notebook: NotebookNode, taken: set[str]) -> None:
-    """Give the added cells ids that nothing else has."""
+    """Give the added cells unique ids."""
     number = 0
     for cell in notebook.cells:
         if cell.get("id"):

@@ -1,13 +1,13 @@
-"""A control group of the kernel's for each submission, where this process may make one.
+"""A control group for each submission, where this process may create one.
 
 TRUST BOUNDARY. Trusted code of the judging process, before a student's code runs: it moves the
-sandbox's two processes, and so all that they start, into the group. Inside, no control group can be
-seen or written.
+sandbox's two processes, and so all that they start, into the group. Inside the sandbox, no control
+group can be seen or written to.
 
-The kernel then holds the submission to its memory, that in sockets, pipes and page tables included,
-and to its number of processes, which it does not count against a limit of root's otherwise; and it
-shares out the processors by submission, however many processes one has. Each of the three is taken
-where it is to be had. Without, `watch` and the limits of each process stand alone.
+The kernel then enforces the submission's memory limit, including memory in sockets, pipes and page
+tables, and its limit on processes, which it does not otherwise enforce for root; and it divides
+processor time among submissions, however many processes each has. Each of the three controllers is
+used where it is available. Without them, `watch` and the limits of each process stand alone.
 """
 
 import os
@@ -20,23 +20,23 @@ from pathlib import Path
 
 _NAME = "autograder"
 CONTROLLERS = ("cpu", "memory", "pids")
-_SWAP = ("memory.memsw.limit_in_bytes", "memory.swap.max")  # not every kernel counts it
+_SWAP = ("memory.memsw.limit_in_bytes", "memory.swap.max")  # not every kernel counts swap
 
 
 @dataclass(frozen=True)
 class Place:
-    """The folder in which groups of a controller can be made, and the hierarchy's version."""
+    """The folder in which groups of a controller can be created, and the hierarchy's version."""
 
     folder: Path
     version: int
 
 
 class Group:
-    """The groups, by controller, that a submission is in; none where none can be made."""
+    """The control groups of a submission, by controller; none where none can be created."""
 
     def __init__(self, pids: Sequence[int], memory_mb: int, processes: int):
         self.folders: dict[str, Path] = {}
-        name = f"{_NAME}-{os.getpid()}-{time.monotonic_ns()}"  # what was counted there is ours
+        name = f"{_NAME}-{os.getpid()}-{time.monotonic_ns()}"  # new, so all that it counts is ours
         for controller, place in places_here().items():
             folder = place.folder / name
             try:
@@ -51,7 +51,7 @@ class Group:
                 _remove(self.folders.pop(controller, None))
 
     def out_of_memory(self) -> bool:
-        """Whether the kernel has killed any of them for want of memory."""
+        """Whether the kernel has killed any process for lack of memory."""
         for name in ("memory.oom_control", "memory.events"):
             with suppress(OSError, KeyError):
                 for line in (self.folders["memory"] / name).read_text().splitlines():
@@ -70,17 +70,17 @@ class Group:
 
 def _settings(controller: str, place: Place, memory_mb: int, processes: int) -> Mapping[str, str]:
     if controller == "pids":
-        return {"pids.max": str(processes + 1)}  # so that the watch sees that it is too many
+        return {"pids.max": str(processes + 1)}  # so that the watch can see one too many
     size = str(memory_mb << 20)
     if controller == "memory" and place.version == 1:
         return {"memory.limit_in_bytes": size, "memory.memsw.limit_in_bytes": size}
     if controller == "memory":
         return {"memory.max": size, "memory.swap.max": "0", "memory.oom.group": "1"}
-    return {}  # a group weighs as much as any other from the start
+    return {}  # by default all groups have the same weight
 
 
 def _remove(folder: Path | None) -> bool:
-    """Remove a group. False if somebody is still in it."""
+    """Remove a group. False if a process is still in it."""
     try:
         if folder is not None:
             folder.rmdir()
@@ -93,7 +93,7 @@ def _remove(folder: Path | None) -> bool:
 
 @cache
 def places_here() -> dict[str, Place]:
-    """Where groups can be made, by controller; what killed graders left there is removed."""
+    """Where groups can be created, by controller; removes what killed graders left there."""
     try:
         own = Path("/proc/self/cgroup").read_text()
         mounts = Path("/proc/self/mountinfo").read_text()
@@ -108,10 +108,10 @@ def places_here() -> dict[str, Place]:
 
 
 def places(own: str, mounts: str) -> dict[str, Place]:
-    """The places, by what the kernel says of this process's own groups and of what is mounted.
+    """The places, from what the kernel reports of this process's own groups and of the mounts.
 
-    In version 1 a group of our own's; in version 2, where a group with processes can have none that
-    is limited, one beside our own.
+    In version 1, inside our own group; in version 2, where a group with processes cannot have
+    limited subgroups, beside our own.
     """
     roots: dict[str, tuple[str, Path]] = {}
     for line in mounts.splitlines():
@@ -124,7 +124,7 @@ def places(own: str, mounts: str) -> dict[str, Place]:
             for name in options.split(" ")[-1].split(","):
                 roots.setdefault(name, (root, Path(folder)))
     found = {}
-    for line in sorted(own.splitlines()):  # version 2, if it is there, comes first
+    for line in sorted(own.splitlines()):  # version 2, if present, comes first
         _, names, path = line.split(":", 2)
         for name in names.split(","):
             if name not in roots or (name and name not in CONTROLLERS):
@@ -142,7 +142,7 @@ def places(own: str, mounts: str) -> dict[str, Place]:
 
 
 def _has(controller: str, place: Place) -> bool:
-    """Whether groups there have a controller; in version 2 it may have to be switched on."""
+    """Whether groups there have a controller; in version 2 it may have to be enabled first."""
     if place.version == 1:
         return os.access(place.folder, os.W_OK)
     switches = place.folder / "cgroup.subtree_control"

@@ -1,8 +1,8 @@
-"""Runs student code in bubblewrap and lets values out, nothing else.
+"""Runs student code in bubblewrap and lets out values, nothing else.
 
 TRUST BOUNDARY. This side is trusted; the process behind the two pipes is hostile. Whatever it sends
 is bounded in size and time, decoded by `values.decode` (no pickle, no import), rebuilt field by
-field, and may still be a lie: it decides nothing. A process that breaks the protocol is killed.
+field, and may still be forged: it decides nothing. A process that breaks the protocol is killed.
 
 What runs inside sees the system's libraries, the interpreter, its packages and the student's side
 of `autograder`, all read-only, and a /tmp of its own. It has no network, no capabilities, its own
@@ -67,7 +67,7 @@ class Limits:
     """What a submission may use. `*_seconds` are wall clock except `cpu_seconds`, by process.
 
     `cell_seconds` is for a cell, `probe_seconds` for all calls of an exercise, `total_seconds` for
-    a submission; `output_bytes` for a cell; `restarts` is how often a process may come to grief.
+    a submission; `output_bytes` for a cell; `restarts` is how often a process may die.
     """
 
     memory_mb: int = 4096
@@ -84,11 +84,11 @@ class Limits:
 
 
 class IsolationError(RuntimeError):
-    """Student code cannot be isolated on this machine. The text says what to do."""
+    """Student code cannot be isolated on this machine. The message says what to do."""
 
 
 class WorkerDied(Exception):
-    """The process is gone. `reason` is timeout, memory or crash; `detail` completes “it …”."""
+    """The process has ended. `reason` is timeout, memory or crash; `detail` completes “it …”."""
 
     def __init__(self, reason: str, detail: str):
         super().__init__(f"{reason}: it {detail}")
@@ -97,18 +97,18 @@ class WorkerDied(Exception):
 
 @dataclass(frozen=True)
 class _First:
-    """The first process of a sandbox: its number here, and a descriptor that stays its own."""
+    """The first process of a sandbox: its pid here, and a pidfd, which is never reused."""
 
     pid: int | None = None
     pidfd: int | None = None
 
 
 class SandboxLost(RuntimeError):
-    """The warm process is gone, through no fault of the code in the sandbox. Try again."""
+    """The warm process ended through no fault of the code in the sandbox. Try again."""
 
 
 class _Warm:
-    """The process that forks the sandboxes of this one; ends when this one ends, however it ends.
+    """The process that forks this one's sandboxes; it ends when this one does, in any case.
 
     Its control socket belongs to this process alone, and so does the pipe whose closing makes the
     kernel kill it.
@@ -116,7 +116,7 @@ class _Warm:
 
     def __init__(self, isolation: str):
         self.isolation = isolation
-        self.proven = False  # whether a child of it was ever up
+        self.proven = False  # whether one of its children has ever started
         self.said = tempfile.TemporaryFile()  # noqa: SIM115  (closed in close())
         self.lock = threading.Lock()
         self.control, control_end = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -128,7 +128,7 @@ class _Warm:
                 stdout=self.said,
                 stderr=self.said,
                 pass_fds=(control_end.fileno(), life_end),
-                env=_ENVIRONMENT,  # the sandbox's first process keeps what it was started with
+                env=_ENVIRONMENT,  # the sandbox's first process keeps its initial environment
                 cwd="/",
                 start_new_session=True,
             )
@@ -156,12 +156,12 @@ class _Warm:
         return [bwrap, *options, "--", *program]
 
     def order(self, order: Mapping[str, Any], fds: Sequence[int]) -> None:
-        """Ask for a child that has these descriptors. Raises `OSError` if there is nobody to."""
+        """Request a child with these descriptors. Raises `OSError` if the process has ended."""
         with self.lock:
             socket.send_fds(self.control, [json.dumps(order).encode()], list(fds))
 
     def words(self) -> str:
-        """What it and bubblewrap wrote on standard error."""
+        """What it and bubblewrap wrote to standard error."""
         if self.said.closed:
             return ""
         return os.pread(self.said.fileno(), 20_000, 0).decode("utf-8", "replace")
@@ -206,9 +206,9 @@ def close_warm_processes() -> None:
 class Worker:
     """A process that executes cells and probes what they define. A context manager.
 
-    A warm process, one for all workers of this process, forks it at once and in the background; the
-    first request waits until it is up. `layers` is for tests, which leave one out. Raises
-    `IsolationError` where it cannot be isolated, `ValueError` for an unknown isolation.
+    A warm process, shared by all workers of this process, forks it in the background; the first
+    request waits until it has started. `layers` is for tests, which leave one out. Raises
+    `IsolationError` if it cannot be isolated, `ValueError` for an unknown isolation.
     """
 
     def __init__(
@@ -222,7 +222,7 @@ class Worker:
             raise ValueError(f"isolation is one of {', '.join(ISOLATIONS)}, not {isolation!r}")
         if isolation != "none" and device != "cpu":  # a verdict of "crash" would be a lie
             raise IsolationError(
-                f"the sandbox lets no {device} in: --device cpu, or --isolation none"
+                f"the sandbox lets no {device} in: use --device cpu or --isolation none"
             )
         self.limits = limits or Limits()
         self.isolation, self.device = isolation, device
@@ -257,11 +257,11 @@ class Worker:
         os.set_blocking(self._replies, False)
 
     def _ordered(self, order: Mapping[str, Any], fds: Sequence[int]) -> _Warm:
-        """The warm process that has the order; that it cannot start, the first request tells."""
+        """The warm process that took the order; if it fails to start, the first request says so."""
         found = _warm_process(self.isolation)
         try:
             found.order(order, fds)
-        except OSError:  # it has ended since we asked
+        except OSError:  # it has ended meanwhile
             found.process.wait()
             found = _warm_process(self.isolation)
             with contextlib.suppress(OSError):
@@ -279,9 +279,9 @@ class Worker:
     def execute(
         self, source: str, seconds: float | None = None, module: str = "__main__"
     ) -> list[dict[str, Any]]:
-        """Run a cell; its outputs in nbformat's form, an exception being an output like any other.
+        """Run a cell; return its outputs in nbformat's form, an exception being one of them.
 
-        `module` is what `__name__` says inside. Raises `WorkerDied`.
+        `module` is the value of `__name__` inside. Raises `WorkerDied`.
         """
         code = np.frombuffer(source.encode("utf-8", "replace"), np.uint8)
         reply = self._ask(
@@ -292,7 +292,7 @@ class Worker:
         return self._read(lambda packed: _outputs(packed, limit), reply.get("outputs"))
 
     def probe(self, name: str, run: Run, seconds: float | None = None) -> Record | None:
-        """Make one run of what `name` stands for; None where it stands for nothing."""
+        """Make one run of the object called `name`; None where it is not defined."""
         records = self.probe_all(name, [run], seconds)
         return records and records[0]
 
@@ -304,12 +304,12 @@ class Worker:
         instead: Mapping[str, str] | None = None,
         watch: Sequence[str] = (),
     ) -> list[Record] | None:
-        """Make some runs, in one message, within `seconds` together. Raises `WorkerDied`.
+        """Make some runs in one message, all within `seconds`. Raises `WorkerDied`.
 
         Operations that match the patterns in `watch` are recorded (see `Observer`).
 
-        `instead` names blocks of the course ("autograder.blocks:…") that stand in, for these runs,
-        for what the student's names stand for.
+        `instead` names blocks of the course ("autograder.blocks:…") that replace, for these runs,
+        the student's objects of those names.
         """
         trees = [run_tree(run) for run in runs]
         reply = self._ask(
@@ -322,8 +322,8 @@ class Worker:
     def wait_until_up(self) -> None:
         """Wait until the process can take a request.
 
-        Raises `IsolationError`; but `SandboxLost`, to try again with another warm process, where
-        this one has started others before: the machine can isolate, it only did not get to it.
+        Raises `IsolationError`; or `SandboxLost`, to try again with another warm process, if this
+        one has started others before: then the machine can isolate, and only this start failed.
         """
         if self._up:
             return
@@ -346,7 +346,7 @@ class Worker:
                 raise SandboxLost(f"the sandbox did not start: {problem}")
             raise IsolationError(_why_not_up(words, str(problem)))
         self._warm.proven = True
-        if self._limited:  # it has run nothing of a student's yet
+        if self._limited:  # no student's code has run yet
             memory = self.limits.memory_mb + self.limits.tmp_mb
             pids = _family(self._first.pid)
             self._group = groups.Group(pids, memory, self.limits.processes)
@@ -362,7 +362,7 @@ class Worker:
         return int(known.partition("\nPid:")[2].split()[0]), fds[0]
 
     def _gone(self) -> bool:
-        """Whether the warm process is gone, or goes within a moment."""
+        """Whether the warm process has ended, or does so within half a second."""
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._warm.process.wait(0.5)
         return self._warm.gone()
@@ -375,7 +375,7 @@ class Worker:
             self._send(encode(request | {"id": self._count}), deadline)
             return self._receive(deadline)
         except TimeoutError:
-            if self._out_of_memory():  # it waits for one that is no more
+            if self._out_of_memory():  # it waits for a process that was killed
                 self._die("memory", self._too_much_memory())
             self._die("timeout", f"did not end within {seconds:g} s")
 
@@ -438,7 +438,7 @@ class Worker:
     # --- its end ---
 
     def _out_of_memory(self) -> bool:
-        """Whether the kernel has killed any of its processes, perhaps not the one that answers."""
+        """Whether the kernel has killed any of its processes, not only the one that answers."""
         return self._group is not None and self._group.out_of_memory()
 
     def _too_much_memory(self) -> str:
@@ -449,9 +449,9 @@ class Worker:
         raise WorkerDied(reason, detail)
 
     def _post_mortem(self) -> tuple[str, str]:
-        """Why a pipe has closed, as the warm process and the kernel tell it.
+        """Why a pipe has closed, according to the warm process and the kernel.
 
-        Raises `SandboxLost` if that was no doing of what runs inside.
+        Raises `SandboxLost` if what runs inside did not cause it.
         """
         self._report.settimeout(5)
         try:
@@ -469,12 +469,12 @@ class Worker:
             reason, detail = end["excess"]
             return reason, detail
         if end["overdue"]:
-            return "timeout", "was not over when its time was"
+            return "timeout", "ran past its deadline"
         if self._out_of_memory():
             return "memory", self._too_much_memory()
-        if status is None:  # nobody inside can kill the first process
+        if status is None:  # no process inside can kill the first one
             self.close()
-            raise SandboxLost("somebody outside has killed the sandbox")
+            raise SandboxLost("the sandbox was killed from outside")
         number = max(0, -status)
         if number == signal.SIGKILL:
             return "memory", "was killed, most likely because memory ran out"
@@ -486,7 +486,7 @@ class Worker:
             return "crash", f"ended its process (exit status {status})"
 
     def close(self) -> None:
-        """Kill the process with all that it started, and wait until all of it is gone."""
+        """Kill the process with all that it started, and wait until all of it has ended."""
         if self._requests < 0:
             return
         if self._first.pidfd is not None:
@@ -496,11 +496,11 @@ class Worker:
                 signal.pidfd_send_signal(self._first.pidfd, signal.SIGKILL)
             poll = select.poll()
             poll.register(self._first.pidfd, select.POLLIN)
-            poll.poll(10_000)  # a namespace's first process goes last
+            poll.poll(10_000)  # a namespace's first process ends last
             os.close(self._first.pidfd)
         if self._group:
             self._group.close()
-        self._report.close()  # the warm process kills it if we did not, and buries it
+        self._report.close()  # the warm process kills it if we did not, and reaps it
         for fd in (self._requests, self._replies):
             os.close(fd)
         self._requests, self._first = -1, _First()
@@ -533,8 +533,8 @@ def _bwrap() -> str:
 
 
 # The warm process is root of bubblewrap's user namespace, so that it can make namespaces for its
-# children (and, to map a user in them, needs the second capability; the third, to see how much of a
-# child's memory is shared with others); a child has none of that.
+# children; it needs the second capability to map a user in them, and the third to see how much of a
+# child's memory is shared with others. A child has none of these.
 _NAMESPACES = (
     "--unshare-user", "--unshare-all", "--uid", "0", "--gid", "0", "--hostname", "sandbox",
     "--new-session", "--cap-drop", "ALL", "--cap-add", "CAP_SYS_ADMIN", "--cap-add", "CAP_SETFCAP",
@@ -545,7 +545,7 @@ _NAMESPACES = (
 
 @cache
 def _mounts() -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """bubblewrap's options for what can be seen inside, and the paths that can be read there."""
+    """bubblewrap's options for what is visible inside, and the paths that are readable there."""
     options = ["--proc", "/proc", "--dev", "/dev", "--remount-ro", "/dev"]
     options += ["--size", str(16 << 20), "--tmpfs", "/tmp"]  # first: this may all lie in /tmp
     readable: list[str] = [_COURSE]
@@ -567,7 +567,7 @@ def _mounts() -> tuple[tuple[str, ...], tuple[str, ...]]:
     for prefix in dict.fromkeys(_prefixes()):
         if prefix.is_relative_to("/usr"):
             continue
-        for name in ("bin", "lib", "lib64", "pyvenv.cfg"):  # nothing else that may lie beside them
+        for name in ("bin", "lib", "lib64", "pyvenv.cfg"):  # nothing else beside them
             if (prefix / name).exists():
                 show(prefix / name)
     for site in map(Path, sys.path):
@@ -591,7 +591,7 @@ def _mounts() -> tuple[tuple[str, ...], tuple[str, ...]]:
 
 
 def _prefixes() -> list[Path]:
-    """Where the interpreter and its environment live, by every name that they have."""
+    """Where the interpreter and its environment live, under every name that they have."""
     prefixes = [Path(sys.base_prefix), Path(sys.prefix), Path(sys.base_exec_prefix)]
     executable = Path(sys.executable)
     prefixes.append(executable.resolve().parent.parent)
@@ -599,7 +599,7 @@ def _prefixes() -> list[Path]:
 
 
 def _hidden() -> list[Path]:
-    """Folders of this project that would show through if they were installed as packages."""
+    """Folders of this project that would be visible if they were installed as packages."""
     sites = {sysconfig.get_path(name) for name in ("purelib", "platlib")}
     sites |= {path for path in sys.path if path}
     folders = {Path(site).resolve() / name for site in sites for name in _MASKED}

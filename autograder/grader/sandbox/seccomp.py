@@ -1,11 +1,10 @@
 """The system calls that a student's process may not make: a seccomp filter, assembled here.
 
-TRUST BOUNDARY. Installed by trusted code before any student's code runs, and for good: the process
+TRUST BOUNDARY. Installed by trusted code before any student's code runs, and permanent: the process
 and all that it starts keep it. What is refused is either a way out of the other walls (new
 namespaces, mounts, other processes' memory, the kernel's rarely used parts) or a way around the
-memory limit (memory that is in no process's account), or takes what all programs of the grader's
-user have in common. A call that this table does not know, because the kernel is newer than it, is
-answered as one that the kernel does not have.
+memory limit (memory that no process is charged for), or uses up what all programs of the grader's
+user share. A call that is newer than this table is answered as one that the kernel does not have.
 """
 
 import ctypes
@@ -26,12 +25,12 @@ REFUSED = {
     "move_mount": (429, 429), "fsopen": (430, 430), "fsconfig": (431, 431), "fsmount": (432, 432),
     "fspick": (433, 433), "mount_setattr": (442, 442), "name_to_handle_at": (303, 264),
     "open_by_handle_at": (304, 265),
-    # memory that is in no process's account
+    # memory that no process is charged for
     "memfd_create": (319, 279), "memfd_secret": (447, 447), "shmget": (29, 194),
     "shmat": (30, 196), "shmctl": (31, 195), "msgget": (68, 186), "semget": (64, 190),
     "mq_open": (240, 180), "remap_file_pages": (216, 234), "io_setup": (206, 0),
-    "vmsplice": (278, 75), "sendmsg": (46, 211), "sendmmsg": (307, 269),  # descriptors on their way
-    # what a user has a number of
+    "vmsplice": (278, 75), "sendmsg": (46, 211), "sendmmsg": (307, 269),  # descriptors in flight
+    # resources limited per user
     "inotify_init": (253, -1), "inotify_init1": (294, 26),
     # doors to large or rarely used parts of the kernel
     "keyctl": (250, 219), "add_key": (248, 217), "request_key": (249, 218), "bpf": (321, 280),
@@ -48,8 +47,8 @@ REFUSED = {
     "clock_settime": (227, 112), "adjtimex": (159, 171), "clock_adjtime": (305, 266),
     "sethostname": (170, 161), "setdomainname": (171, 162),
 }  # fmt: skip
-# Answered as done, and not done: programs go on without. Larger buffers of sockets would be in
-# nobody's account, and the kernel may give each session a share of the processors of its own.
+# Reported as done, but not done: programs go on without. Larger socket buffers would be charged to
+# no process, and the kernel may give each session its own share of the processors.
 PRETENDED = {"setsockopt": (54, 208), "setsid": (112, 157)}
 _SOCKET, _SOCKETPAIR, _FCNTL = (41, 198), (53, 199), (72, 25)
 _CLONE, _CLONE3, _MMAP, _IOCTL = (56, 220), (435, 435), (9, 222), (16, 29)
@@ -60,19 +59,19 @@ _X32 = 0x40000000  # x86-64's second set of numbers
 _NAMESPACES = 0x7E020000  # CLONE_NEW*
 _THREAD, _SAME_FILES = 0x10000, 0x400  # CLONE_THREAD, CLONE_FILES
 _SHARED_ANONYMOUS, _HUGE = 0x21, 0x40000
-_LOCKS = (6, 7, 37, 38)  # F_SETLK and so on: locks without number, and in nobody's account
-_LEASE, _NOTIFY, _PIPE_SIZE = 1024, 1026, 1031  # F_SETLEASE: even on files that are only read
-_TERMINAL = (0x5412, 0x541C)  # TIOCSTI, TIOCLINUX: typing on somebody's terminal
+_LOCKS = (6, 7, 37, 38)  # F_SETLK and so on: unlimited locks, charged to no process
+_LEASE, _NOTIFY, _PIPE_SIZE = 1024, 1026, 1031  # F_SETLEASE: even on read-only files
+_TERMINAL = (0x5412, 0x541C)  # TIOCSTI, TIOCLINUX: typing on another's terminal
 
 _LOAD, _AND = 0x20, 0x54
 _IF_EQUAL, _IF_ABOVE, _IF_ANY, _RETURN = 0x15, 0x25, 0x45, 0x06
 _ALLOW, _KILL, _ERROR = 0x7FFF0000, 0x80000000, 0x00050000
-_NUMBER, _ARCHITECTURE, _ARGUMENTS = 0, 4, 16  # where they stand in the kernel's seccomp_data
+_NUMBER, _ARCHITECTURE, _ARGUMENTS = 0, 4, 16  # offsets in the kernel's seccomp_data
 _NO_NEW_PRIVILEGES, _SECCOMP, _FILTER = 38, 22, 2
 
 
 class Unsupported(OSError):
-    """There is no filter for this kind of machine, or the kernel takes none."""
+    """There is no filter for this kind of machine, or the kernel accepts none."""
 
 
 def program(machine: str) -> list[tuple[int, int, int, int]]:
@@ -112,7 +111,7 @@ def program(machine: str) -> list[tuple[int, int, int, int]]:
     for numbers in PRETENDED.values():
         made += [(_IF_EQUAL, 0, 1, numbers[column]), refuse(0)]
     made += when(_CLONE, argument(0), (_IF_ANY, 0, 1, _NAMESPACES), refuse(errno.EPERM))
-    made += when(  # a thread whose open files are its own, so that they are not seen
+    made += when(  # a thread with its own open files, which would go unseen
         _CLONE,
         argument(0),
         (_AND, 0, 0, _THREAD | _SAME_FILES),
@@ -131,7 +130,7 @@ def program(machine: str) -> list[tuple[int, int, int, int]]:
         (_IF_EQUAL, 0, 1, _SHARED_ANONYMOUS),
         refuse(errno.ENOMEM),
     )
-    made += when(  # other processes' limits, such as the first one's: own ones are those of 0
+    made += when(  # other processes' limits, such as the first one's; 0 means one's own
         _PRLIMIT, argument(0), (_IF_EQUAL, 1, 0, 0), refuse(errno.EPERM)
     )
     for request in _TERMINAL:
@@ -140,7 +139,7 @@ def program(machine: str) -> list[tuple[int, int, int, int]]:
 
 
 def install() -> None:
-    """Put the filter on this process, for good. Raises `OSError`, of which `Unsupported` is one."""
+    """Install the filter for good. Raises `OSError`, of which `Unsupported` is a subclass."""
     code = b"".join(struct.pack("=HBBI", *step) for step in program(platform.machine()))
     room = ctypes.create_string_buffer(code, len(code))
 
@@ -156,4 +155,4 @@ def install() -> None:
     ):
         if libc.prctl(what, value, more, nothing, nothing):
             error = ctypes.get_errno()
-            raise Unsupported(error, f"the kernel takes no seccomp filter: {os.strerror(error)}")
+            raise Unsupported(error, f"the kernel accepts no seccomp filter: {os.strerror(error)}")

@@ -1,27 +1,27 @@
-"""Forks one walled-in child per submission from a process in which everything is imported.
+"""Forks one isolated child per submission from a process that has imported everything.
 
 TRUST BOUNDARY. This process is trusted and never runs a student's code: it imports our own code and
 the packages, forks, and waits. It runs inside bubblewrap all the same (no network, a read-only
 system, neither reference nor gradebook), as root of a user namespace that bubblewrap made, because
 it has to make namespaces. It takes orders from the grader alone, over a socket that no child
-inherits; a child can tell it nothing but the status with which it ends. It watches what each child
-uses (`watch`), whatever the grader is doing meanwhile.
+inherits; a child can tell it nothing but its exit status. It watches what each child uses
+(`watch`), whatever the grader is doing meanwhile.
 
-A child is built up in this order, by trusted code, before it reads its first request:
+A child is set up in this order, by trusted code, before it reads its first request:
 
 1. fork into a new process namespace, of which it is the first process (`_first`);
 2. close every descriptor but its two pipes;
 3. own mount, network, IPC, host name and cgroup namespaces: an empty /tmp of limited size, part of
    which is /dev/shm, a read-only /proc that shows its own processes only, no terminals, no
-   /dev/zero (a shared mapping of it is memory in nobody's account);
-4. own user namespace, a child of the one that owns those others: even with all capabilities in it,
-   which it then gives up, it could change none of them;
+   /dev/zero (a shared mapping of it is memory that no process is charged for);
+4. own user namespace, a child of the one that owns the others: even with all capabilities in it,
+   which it then gives up, it could not change them;
 5. resource limits, Landlock, the seccomp filter;
 6. fork again: the second process runs the student's code (`worker.serve`), the first one only reaps
-   orphans, and when the second ends it ends, and with it all that is left in the namespace.
+   orphans; it ends when the second one does, and with it all that is left in the namespace.
 
 A turn ends when the grader kills the first process, or closes its end of the turn's socket, or when
-more is used than may be, or at the turn's deadline, by this process's own clock. When the grader
+a limit is exceeded, or at the turn's deadline, by this process's own clock. When the grader
 dies, the kernel kills this process (`_die_with`), bubblewrap's first process ends, and with it
 every child.
 
@@ -84,10 +84,11 @@ def _prctl(option: int, value: int, more: int = 0) -> None:
 
 @dataclass
 class _Turn:
-    """A child: its first process, the socket to whoever asked for it, and when it has to end.
+    """A child: its first process, the socket to its requester, and its deadline.
 
-    One that is `killed` may take a while to end, with all that it started. Its first process tells
-    by the pipe `ended` how the second one did: a student's code can choose an exit status.
+    One that is `killed` may take a while to end, with all that it started. Its first process
+    reports through the pipe `ended` how the second one ended: a student's code can choose an exit
+    status.
     """
 
     pid: int
@@ -95,7 +96,7 @@ class _Turn:
     report: socket.socket
     deadline: float
     watch: Any
-    alone: bool  # in a namespace of its own, which has a first process
+    alone: bool  # in its own namespace, which has a first process
     ended: int
     killed: bool = False
     excess: tuple[str, str] | None = None
@@ -112,14 +113,14 @@ class Warm:
         self.turns: dict[int, _Turn] = {}  # by the number of the child's pidfd
 
     def run(self) -> None:
-        """Work until the grader hangs up."""
+        """Work until the grader closes the socket."""
         while True:
             poll = select.poll()
             poll.register(self.control, select.POLLIN)
             for turn in self.turns.values():
                 poll.register(turn.pidfd, select.POLLIN)
                 if not turn.killed:
-                    poll.register(turn.report, 0)  # only whether it is closed
+                    poll.register(turn.report, 0)  # only to see whether it is closed
             ready = {fd for fd, _ in poll.poll(self._until_next_look())}
             for turn in list(self.turns.values()):
                 if turn.pidfd in ready:
@@ -142,13 +143,13 @@ class Warm:
         return max(0.0, 1000 * (min(times) - time.monotonic())) + 1
 
     def _kill(self, turn: _Turn) -> None:
-        """Kill a child, and wait for nothing: others want to be forked meanwhile."""
+        """Kill a child without waiting: others have to be forked meanwhile."""
         turn.killed = True
         with suppress(ProcessLookupError):
             signal.pidfd_send_signal(turn.pidfd, signal.SIGKILL)
 
     def _ended(self, turn: _Turn) -> None:
-        """Bury a child that has ended or was killed, and tell how it ended."""
+        """Reap a child that has ended or was killed, and report how it ended."""
         del self.turns[turn.pidfd]
         _, status = os.waitpid(turn.pid, 0)
         os.close(turn.pidfd)
@@ -157,11 +158,11 @@ class Warm:
         if not turn.alone:
             told = str(os.waitstatus_to_exitcode(status)).encode()
         how = {"status": int(told) if told else None, "excess": turn.excess}
-        with turn.report, suppress(OSError):  # perhaps nobody wants to know
+        with turn.report, suppress(OSError):  # the requester may have gone
             turn.report.send(json.dumps(how | {"overdue": turn.killed}).encode())
 
     def _order(self) -> bool:
-        """Take an order and start its turn. Whether there was one."""
+        """Take an order and start its turn; return whether there was one."""
         message, fds, _, _ = socket.recv_fds(self.control, MESSAGE, 8, socket.MSG_CMSG_CLOEXEC)
         if not message:
             return False
@@ -202,22 +203,22 @@ class Warm:
                 _first(os.fork(), tell)
             os.close(tell)
             self.worker.serve(self.session, requests, replies, {"landlock": landlock})
-        except OSError as error:  # before `serve`: nothing of a student's has run
+        except OSError as error:  # before `serve`: no student's code has run
             self.worker.say(replies, {"id": 0, "error": f"{error.strerror or error}"})
-        except BaseException as error:  # noqa: BLE001  (nothing may go on into the warm process's code)
+        except BaseException as error:  # noqa: BLE001  (nothing may return to the warm process's code)
             self.worker.say(replies, {"id": 0, "error": f"{type(error).__name__}: {error}"})
         finally:
             os._exit(1)
 
     def _wall_in(self, order: dict[str, Any]) -> bool:
-        """Put up the walls that are asked for; whether Landlock stands. Raises `OSError`."""
+        """Apply the order's layers; return whether Landlock is on. Raises `OSError`."""
         layers, limits, landlock = order["layers"], order["limits"], False
         os.setsid()
         if NAMESPACES in layers:
             _leave(limits)
         if self.isolated:
             _give_up_capabilities()
-        _prctl(_PARENT_DEATH, signal.SIGKILL)  # after all that, which would unset it
+        _prctl(_PARENT_DEATH, signal.SIGKILL)  # last, because the steps above would unset it
         if LIMITS in layers:
             self.worker.limit_resources(limits)
         if LANDLOCK in layers:
@@ -231,10 +232,10 @@ class Warm:
 
 
 def _close_all_but(*keep: int) -> list[int]:
-    """Close every descriptor but those to keep, which get the numbers after standard error's."""
+    """Close every descriptor except those to keep, which are renumbered from 3."""
     null = os.open(os.devnull, os.O_RDWR)
     high = [fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, 100) for fd in keep]
-    for fd in (0, 1, 2):  # what is written below Python goes nowhere
+    for fd in (0, 1, 2):  # output from below Python is discarded
         os.dup2(null, fd)
     for name in os.listdir("/proc/self/fd"):
         if int(name) > 2 and int(name) not in high:
@@ -247,9 +248,9 @@ def _close_all_but(*keep: int) -> list[int]:
 
 
 def _leave(limits: dict[str, Any]) -> None:
-    """Leave the warm process's namespaces for own ones."""
+    """Leave the warm process's namespaces for new ones."""
     proc = os.open("/proc", os.O_PATH | os.O_DIRECTORY)  # the one that can be written to
-    _write("self/oom_score_adj", "500", proc)  # rather a student's process than the grader
+    _write("self/oom_score_adj", "500", proc)  # a student's process is killed before the grader
     kinds = _NEW_MOUNTS | _NEW_IPC | _NEW_HOST_NAME | _NEW_NETWORK | _NEW_CGROUPS
     _call("no own namespaces", "unshare", kinds)
     _mount(None, "/", None, _PRIVATE | _RECURSIVE)
@@ -286,10 +287,10 @@ def _leave(limits: dict[str, Any]) -> None:
 
 
 def _count_numbers() -> None:
-    """Let the namespace have no more process numbers than the kernel's least.
+    """Limit the namespace to the fewest process numbers that the kernel allows.
 
-    Where the grader runs as root, the kernel counts no processes against their limit; before Linux
-    6.14 this is not there either, and a bomb ends when the judge sees it.
+    Where the grader runs as root, the kernel does not enforce the limit on processes; before Linux
+    6.14 this setting is missing, too, and a fork bomb ends when the judge sees it.
     """
     _mount("proc", "/proc", "proc", _NO_SUID | _NO_DEVICES | _NO_PROGRAMS)
     with suppress(OSError):
@@ -302,10 +303,10 @@ def _count_numbers() -> None:
 
 
 def _mounted_below(folder: str) -> list[str]:
-    """The places below a folder where something is mounted, without those below such a place."""
+    """The outermost mount points below a folder."""
     with open("/proc/self/mountinfo", "rb") as lines:
         escaped = [line.split(b" ")[4] for line in lines]
-    octal = re.compile(rb"\\([0-7]{3})")  # how a space is written there
+    octal = re.compile(rb"\\([0-7]{3})")  # how a space is escaped there
     places = [os.fsdecode(octal.sub(lambda m: bytes([int(m[1], 8)]), name)) for name in escaped]
     found: list[str] = []
     for place in places:
@@ -329,20 +330,20 @@ def _write(path: str, text: str, folder: int) -> None:
 
 
 def _give_up_capabilities() -> None:
-    """Give up every capability, and the possibility to get one by running a program."""
+    """Give up every capability, and the ability to gain one by running a program."""
     _prctl(_NO_NEW_PRIVILEGES, 1)
     _prctl(_AMBIENT, _CLEAR_ALL)
     for number in range(64):
         if _libc.prctl(_DROP_BOUND, ctypes.c_ulong(number), *[ctypes.c_ulong(0)] * 3):
-            break  # there are no more, or we have not the right to: then the rest has none either
+            break  # there are no more, or we lack the right to drop any
     header = (ctypes.c_uint32 * 2)(_CAPABILITIES, 0)
     _call("capset", "capset", ctypes.byref(header), ctypes.byref((ctypes.c_uint32 * 6)()))
 
 
 def _first(worker: int, tell: int) -> None:
-    """In the namespace's first process: reap until `worker` ends, tell how, and end.
+    """In the namespace's first process: reap until `worker` ends, report how, and exit.
 
-    In the worker: go on.
+    In the worker: return.
     """
     if worker == 0:
         return
@@ -359,7 +360,7 @@ def _first(worker: int, tell: int) -> None:
 
 
 def _die_with(pipe: int) -> None:
-    """Be killed by the kernel when the other end of a pipe closes: when the grader dies."""
+    """Have the kernel kill us when the other end of a pipe closes: when the grader dies."""
     fcntl.fcntl(pipe, _SET_SIGNAL, signal.SIGKILL)
     fcntl.fcntl(pipe, _SET_OWNER, os.getpid())
     fcntl.fcntl(pipe, fcntl.F_SETFL, fcntl.fcntl(pipe, fcntl.F_GETFL) | os.O_ASYNC)
@@ -370,7 +371,7 @@ def _die_with(pipe: int) -> None:
 
 
 def _preload(worker: Any, exercises: list[str]) -> Any:
-    """Import what submissions import, and make the shell; gives the session."""
+    """Import what submissions import, and make the shell; return the session."""
     for name in PRELOADED:
         importlib.import_module(name)
     for name in exercises:
@@ -379,10 +380,10 @@ def _preload(worker: Any, exercises: list[str]) -> Any:
         importlib.import_module("sandlock")
     importlib.import_module("seccomp")
     torch = sys.modules["torch"]
-    torch.zeros(1, dtype=torch.float16).float()  # it looks at /proc/cpuinfo, which no child has
+    torch.zeros(1, dtype=torch.float16).float()  # it reads /proc/cpuinfo, which no child has
     session = worker.Session(0)
     out, err = sys.stdout, sys.stderr
-    session.shell.run_cell("None", silent=True)  # what IPython makes when it is first used
+    session.shell.run_cell("None", silent=True)  # what IPython creates on first use
     sys.stdout, sys.stderr = out, err
     return session
 
@@ -398,11 +399,11 @@ def main() -> None:
     session = _preload(worker, list(chapters()))
     sys.path.remove(here)
     if config["isolated"]:
-        _prctl(_DUMPABLE, 0)  # nobody reads our memory, though the walls hold them off already
+        _prctl(_DUMPABLE, 0)  # our memory cannot be read, though other walls prevent that already
     for fd in (config["life"], config["control"]):
         os.set_inheritable(fd, False)
     gc.collect()
-    gc.freeze()  # a collection in a child shall not copy the pages of all these objects
+    gc.freeze()  # so that a collection in a child does not copy all these pages
     Warm(config, worker, watch, session).run()
 
 

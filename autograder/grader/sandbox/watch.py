@@ -1,11 +1,11 @@
-"""What a submission uses, seen from outside, and when that is too much.
+"""Watches from outside what a submission uses, and says when that is too much.
 
 TRUST BOUNDARY. Trusted code of the warm process, for which `/proc` shows the processes of every
 sandbox. It reads numbers that the kernel wrote, never what a student's process says, and looks
-whether or not the judge waits. What looking costs is bounded, so that nobody can keep the warm
-process from the others.
+whether or not the judge is waiting. The cost of looking is bounded, so that no submission can keep
+the warm process from serving others.
 
-Where the kernel itself holds a submission to its memory (`groups`), this only tells it sooner.
+Where the kernel itself enforces the memory limit (`groups`), this only reports an excess sooner.
 """
 
 import math
@@ -19,14 +19,14 @@ from typing import Any
 INTERVAL = 0.02  # seconds between two looks
 DESCRIPTORS = 512  # of all processes together: each may be a pipe or a socket whose buffer is full
 _REST = 1  # looks take at most half of the time
-_SHARED = 16  # times the limit: nobody's honest work shares that much among its processes
+_SHARED = 16  # times the limit: no honest work shares that much among its processes
 _WEIGHT = 1.25  # what one step of niceness costs
 _NICEST = 19
-_MOST = 5000  # processes; no look goes on for ever
+_MOST = 5000  # processes, so that every look ends
 
 
 def family(pid: int) -> list[int]:
-    """A process and all its descendants; the orphans among them hang on the namespace's first."""
+    """A process and all its descendants; orphans are children of the namespace's first process."""
     found = [pid]
     for parent in found:
         for thread in _tasks(parent):
@@ -39,7 +39,7 @@ def family(pid: int) -> list[int]:
 
 @dataclass
 class Watch:
-    """Looks after a sandbox, by its first process. `again` is when to look next."""
+    """Watches a sandbox through its first process. `again` is when to look next."""
 
     pid: int
     limits: Mapping[str, Any]
@@ -47,7 +47,7 @@ class Watch:
     niceness: int = 0
 
     def look(self) -> tuple[str, str] | None:
-        """What it has used too much of: a reason for its death, and what completes “it …”."""
+        """What it has used too much of: a reason for ending it, and text to complete “it …”."""
         began = time.monotonic()
         try:
             return self._excess()
@@ -72,9 +72,9 @@ class Watch:
         return None
 
     def _weigh(self, pids: list[int], tasks: int) -> None:
-        """Let many processes weigh together as one of a neighbour's: what they start inherits it.
+        """Give many processes together the weight of one of a neighbour's; children inherit it.
 
-        This counts where there is no control group. What was nice once cannot be made less so.
+        This matters where there is no control group. Niceness cannot be lowered again.
         """
         busy = max(1, tasks - 1)  # the first one waits
         self.niceness = max(self.niceness, math.ceil(math.log(busy) / math.log(_WEIGHT)))
@@ -83,7 +83,7 @@ class Watch:
         wanted = min(_NICEST, os.getpriority(os.PRIO_PROCESS, 0) + self.niceness)
         for pid in pids:
             for thread in _tasks(pid):
-                with suppress(OSError):  # gone meanwhile, or nicer of its own accord
+                with suppress(OSError):  # ended meanwhile, or already nicer
                     os.setpriority(os.PRIO_PROCESS, int(thread), wanted)
 
 
@@ -114,12 +114,12 @@ def _status(pid: int) -> dict[str, int]:
 
 
 def _anonymous_kb(use: Mapping[str, int]) -> int:
-    """Memory of its own; files that it maps are the system's, or in its /tmp, which has a size."""
+    """Its private memory; files it maps belong to the system, or to its /tmp, which is limited."""
     return sum(use.get(name, 0) for name in ("RssAnon", "VmSwap", "VmPTE"))
 
 
 def _proportional_kb(pid: int, use: Mapping[str, int]) -> int:
-    """The same, pages that it shares with others counted in part."""
+    """The same, with shared pages counted in proportion."""
     try:
         rollup = _numbers(f"/proc/{pid}/smaps_rollup")
     except (FileNotFoundError, ProcessLookupError):  # gone meanwhile

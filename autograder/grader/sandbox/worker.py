@@ -1,12 +1,13 @@
 """Runs a student's cells and probes what they define; forked by `warm`, once per submission.
 
-TRUST BOUNDARY. This process runs hostile code, and everything in it may be that code's: nothing it
-sends is believed, and nothing worth having ever comes here. It is given cells and arguments; it
-gives back outputs and values. It imports the student's side of `autograder` only.
+TRUST BOUNDARY. This process runs hostile code, and everything in it may be under that code's
+control: nothing it sends is believed, and nothing worth stealing is ever sent to it. It is given
+cells and arguments; it returns outputs and values. It imports only the student's side of
+`autograder`.
 
 It speaks over two pipes: a message is its length in 8 bytes and then the bytes of `values.encode`;
-each request gets one reply that bears the request's number. All that limits the process was done
-before `serve` is called.
+each request gets one reply with the request's number. All limits on the process are in place before
+`serve` is called.
 """
 
 import base64
@@ -22,10 +23,10 @@ from importlib import import_module
 from typing import Any
 
 FRAME = struct.Struct("<Q")
-_WRITES_PAST_LIMIT = 1_000_000  # then a cell that floods its output is stopped
+_WRITES_PAST_LIMIT = 1_000_000  # after these, a cell that floods its output is stopped
 _BYTES_PAST_LIMIT = 128 << 20
 _TRACEBACK = 6000
-_IDLE = frozenset(  # magics that run programs: there are none to run, and no network
+_IDLE = frozenset(  # magics that run programs: there are none here, and no network
     ("pip", "conda", "mamba", "micromamba", "uv", "system", "sx", "sc", "!", "script", "bash", "sh")
     + ("cmd", "shell", "perl", "ruby", "python2", "pypy", "javascript", "js")
 )
@@ -41,21 +42,26 @@ def limit_resources(limits: Mapping[str, float]) -> None:
         (resource.RLIMIT_AS, memory + (8 << 30)),  # libraries map far more than they use
         (resource.RLIMIT_FSIZE, file),
         (resource.RLIMIT_NOFILE, 256),
-        (resource.RLIMIT_SIGPENDING, 256),  # of all that the user has
+        (resource.RLIMIT_SIGPENDING, 256),  # for all of the user's processes
     ]
     release = tuple(int(part) for part in os.uname().release.split(".")[:2])
-    if release >= (5, 14):  # earlier kernels count all of the user's processes, not the sandbox's
-        settings.append((resource.RLIMIT_NPROC, int(limits["processes"]) + 1))  # the watch sees it
+    if release >= (
+        5,
+        14,
+    ):  # earlier kernels count all of the user's processes, not the sandbox's alone
+        settings.append(
+            (resource.RLIMIT_NPROC, int(limits["processes"]) + 1)
+        )  # so that the watch sees it
     for what, value in settings:
         hard = resource.getrlimit(what)[1]
         limit = value if hard == resource.RLIM_INFINITY else min(value, hard)
         resource.setrlimit(what, (limit, limit))
-    cpu = int(limits["cpu_seconds"])  # a signal that names the cause, and soon after the end
+    cpu = int(limits["cpu_seconds"])  # first a signal that names the cause, then the end
     resource.setrlimit(resource.RLIMIT_CPU, (cpu, cpu + 5))
 
 
 def confine(readable: list[str]) -> bool:
-    """Add Landlock to the namespaces: read the system, write /tmp. Whether the kernel has it."""
+    """Add Landlock: read the system, write /tmp. Return whether the kernel has it."""
     try:
         import sandlock
     except ImportError:
@@ -73,14 +79,14 @@ def confine(readable: list[str]) -> bool:
 
 
 class OutputLimit(RuntimeError):
-    """A cell went on printing long after its output was full."""
+    """A cell kept printing long after its output limit was reached."""
 
     def _render_traceback_(self) -> list[str]:  # IPython looks for this name
         return [f"{type(self).__name__}: {self}"]
 
 
 class Recorder:
-    """Collects a cell's outputs in nbformat's form, up to a number of bytes."""
+    """Collects a cell's outputs in nbformat's form, up to a limit in bytes."""
 
     def __init__(self, limit: int):
         self.limit = limit
@@ -148,7 +154,7 @@ def _text(value: Any) -> str:
 
 
 class Stream(io.TextIOBase):
-    """What stands in for `sys.stdout` and `sys.stderr`."""
+    """A replacement for `sys.stdout` and `sys.stderr`."""
 
     def __init__(self, recorder: Recorder, name: str):
         self.recorder, self.name = recorder, name
@@ -226,7 +232,7 @@ def make_shell(recorder: Recorder) -> Any:
                 return idle(f"%%{magic_name}")
             if self.find_cell_magic(magic_name) is not None:
                 return super().run_cell_magic(magic_name, line, cell)
-            idle(f"%%{magic_name}")  # most that one can install run the cell
+            idle(f"%%{magic_name}")  # most magics that one can install run the cell
             source = self.transform_cell(cell)
             exec(self.compile(source, self.compile.cache(source), "exec"), self.user_ns)
             return None
@@ -250,7 +256,7 @@ def make_shell(recorder: Recorder) -> Any:
 
 
 class Session:
-    """The shell, and what can be asked of it."""
+    """The shell, and the requests that it answers."""
 
     def __init__(self, output_bytes: int):
         from autograder.engine.observe import Observer, accompany_threads
@@ -269,19 +275,19 @@ class Session:
             empty = {"values": (), "gradients": {}, "changed": {}, "side_effects": []}
             return record_tree(record_from(empty | {"raised": raised}))
 
-        with Observer(("torch.*",)).watching():  # what it takes for the first time, once for all
+        with Observer(("torch.*",)).watching():  # so that first-use costs are paid once for all
             import_module("torch").zeros(1)
         accompany_threads()
-        # As they are now, before an answer could put something else in their modules' place.
+        # Taken now, before an answer can replace their modules.
         self.run, self.unreadable = run, unreadable
-        GlobalState()  # takes what it reads torch with: this module was there before torch
+        GlobalState()  # takes its readers of torch, which was imported after that module
         self.block = lambda name, device: materialise(Recipe(name), device)
         self.recorder = Recorder(output_bytes)
         self.shell = make_shell(self.recorder)
         self.streams = Stream(self.recorder, "stdout"), Stream(self.recorder, "stderr")
 
     def answer(self, request: Mapping[str, Any]) -> dict[str, Any]:
-        """Do what a request asks. Lets `MemoryError` and worse through."""
+        """Carry out a request. Lets `MemoryError` and worse through."""
         self.recorder.begin()
         sys.stdout, sys.stderr = self.streams
         if request["op"] == "execute":
@@ -310,13 +316,13 @@ class Session:
                     trees.append(self.run(answer, tree, request["device"], request["watch"]))
                 except MemoryError:
                     raise
-                except BaseException as error:  # noqa: BLE001  (it resists being read)
+                except BaseException as error:  # noqa: BLE001  (its result cannot be read)
                     trees.append(self.unreadable(error))
         return {"records": trees}
 
     @contextmanager
     def standing_in(self, instead: Mapping[str, str], device: str) -> Iterator[None]:
-        """Put the course's own blocks in the place of some of the student's names for a while."""
+        """Bind some of the student's names to the course's own blocks for a while."""
         names, missing = self.shell.user_ns, object()
         before = {name: names.get(name, missing) for name in instead}
         names.update({name: self.block(of, device) for name, of in instead.items()})
@@ -344,7 +350,7 @@ def write(replies: int, message: bytes) -> None:
 
 
 def serve(session: Session, requests: int, replies: int, hello: Mapping[str, Any]) -> None:
-    """Say `hello`, then answer requests until the judge closes the door. Does not return."""
+    """Say `hello`, then answer requests until the judge closes the pipe. Does not return."""
     from autograder.engine.values import decode, encode
 
     own = os.getpid()
@@ -354,7 +360,7 @@ def serve(session: Session, requests: int, replies: int, hello: Mapping[str, Any
         while size:
             part = os.read(requests, min(size, 1 << 20))
             if not part:
-                os._exit(0)  # the judge has closed the door
+                os._exit(0)  # the judge has closed the pipe
             parts.append(part)
             size -= len(part)
         return b"".join(parts)
@@ -362,7 +368,9 @@ def serve(session: Session, requests: int, replies: int, hello: Mapping[str, Any
     say(replies, {"id": 0, **hello})
     while True:
         request = decode(read(FRAME.unpack(read(FRAME.size))[0]))
-        last_words = encode({"id": request["id"], "out_of_memory": True})  # while there is some
+        last_words = encode(
+            {"id": request["id"], "out_of_memory": True}
+        )  # while there is memory for it
         try:
             answer = {"id": request["id"]} | session.answer(request)
             if os.getpid() != own:
