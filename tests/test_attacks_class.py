@@ -394,7 +394,7 @@ def test_withheld_marks_wait_for_a_person_with_their_reason(graded):
             page = graded.feedback(student)
             assert "softmax: withheld of 3 points" in page and "For a person to look at" in page
             assert student in graded.report.read_text(encoding="utf-8")
-    assert "autograder.blocks.softmax in line 1 of code cell" in graded.feedback("takes_the_block")
+    assert "The answer runs autograder.blocks.softmax" in graded.feedback("takes_the_block")
     page = graded.report.read_text(encoding="utf-8")
     assert "autograder.engine.probe in line 1 of code cell" in page
 

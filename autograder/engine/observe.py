@@ -308,16 +308,17 @@ def _by_its_file(code: CodeType) -> tuple[_Whose, str | None]:
 def _know_the_course() -> None:
     """Register the code of the course's modules imported since the last call."""
     for name in sys.modules.keys() - _COLLECTED:
-        whose = _whose_module(name)
-        if whose is not None:
-            _COLLECTED.add(name)
-            for code in _codes_of(sys.modules[name]):
+        _COLLECTED.add(name)
+        whose = _whose_module(name) if name.startswith("autograder.") else None
+        module = sys.modules.get(name)
+        if whose is not None and isinstance(module, ModuleType):
+            for code in _codes_of(module):
                 counts = whose is _Whose.BLOCK and not _PLUMBING.fullmatch(code.co_qualname)
                 label = f"{_BLOCKS}.{code.co_qualname}" if counts else None
                 _KNOWN.setdefault(id(code), (whose, label, code))
 
 
-def _whose_module(name: str) -> _Whose | None:
+def _whose_module(name: str) -> _Whose:
     from autograder.exercises import CHAPTERS
 
     if name == _BLOCKS:
@@ -325,9 +326,8 @@ def _whose_module(name: str) -> _Whose | None:
     if name == "autograder.engine.probe":
         return _Whose.PROBE
     package, _, slug = name.rpartition(".")
-    if package == "autograder.exercises" and slug in CHAPTERS:
-        return _Whose.COURSE
-    return _Whose.LIBRARY if name.startswith("autograder.") else None
+    is_chapter = package == "autograder.exercises" and slug in CHAPTERS
+    return _Whose.COURSE if is_chapter else _Whose.LIBRARY
 
 
 def _codes_of(module: ModuleType) -> Iterator[CodeType]:
