@@ -330,7 +330,7 @@ def renamed_and_annotated(notebook: Notebook) -> None:
     notebook["cells"] = [text("by me"), *notebook["cells"], *notes]
 
 
-@form("self_similarity", notes=("self_similarity is there 2 times",))
+@form("self_similarity", notes=("self_similarity occurs 2 times",))
 def answer_copied(notebook: Notebook) -> None:
     """The answer's cell copied, with its metadata: the first one kept as it was for comparison."""
     place = at(notebook, "self_similarity")
@@ -341,7 +341,7 @@ def answer_copied(notebook: Notebook) -> None:
     notebook["cells"].insert(place + 1, copy)
 
 
-@form("padding_mask", notes=("padding_mask is there 2 times",))
+@form("padding_mask", notes=("padding_mask occurs 2 times",))
 def answer_split_in_two(notebook: Notebook) -> None:
     """Split by Jupyter, which copies the metadata: a helper above, the answer below."""
     place = at(notebook, "padding_mask")

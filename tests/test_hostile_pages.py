@@ -318,7 +318,7 @@ def test_what_is_no_picture_is_a_note_in_its_place(graded):
 
 def test_what_takes_too_long_to_show_stands_there_as_text(graded):
     for student in ("opens_and_never_closes", "is_hard_to_colour", "is_hard_to_read_as_markdown"):
-        assert "otherwise than as text" in graded.feedback(student)
+        assert "except as text" in graded.feedback(student)
 
 
 class Frames(HTMLParser):
