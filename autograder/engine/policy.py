@@ -120,7 +120,9 @@ class Code:
             return [f"{name}.{node.attr}" for name in means.get(id(node.value), ())]
         if isinstance(node, ast.Subscript):
             text = _text(node.slice)
-            return [text] if text and "sys.modules" in means.get(id(node.value), ()) else ()
+            whole = means.get(id(node.value), ())  # os.sys is sys, too
+            modules = any(f".{name}".endswith(".sys.modules") for name in whole)
+            return [text] if text and modules else ()
         if isinstance(node, ast.Call) and node.args:
             text = _text(node.args[0])
             called = means.get(id(node.func), ())
