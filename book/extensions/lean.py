@@ -1,10 +1,10 @@
 """Finished pages made light: one style sheet with the rules that pages use, nothing that blocks.
 
 The theme links a dozen style sheets of which a page uses a tenth, loads the search's scripts and
-index on every page, and runs its scripts before the text shows. Here each page gets one style sheet,
-deferred scripts, lazily loaded pictures and a description, and loses the roles that accessibility
-checkers reject. Code gets one `span` per change of colour instead of one per token; those were two
-thirds of a chapter's elements.
+index on every page, and runs its scripts before the text shows. Here each page gets one style
+sheet, deferred scripts, lazily loaded pictures and a description, and loses the roles that
+accessibility checkers reject. Code gets one `span` per change of colour instead of one per token;
+those were two thirds of a chapter's elements.
 """
 
 import hashlib
@@ -327,8 +327,8 @@ def finish(app: Sphinx, error: Exception | None) -> None:
 def _spare(script: Path) -> None:
     """Let the theme's script look only at what is near.
 
-    Raises `ExtensionError` where the script is not the one that these replacements were written for:
-    after a new release of the theme, somebody has to look at what it does now.
+    Raises `ExtensionError` where the script is not the one for which these replacements were
+    written: after a new release of the theme, somebody has to look at what it does now.
     """
     text = script.read_text(encoding="utf-8")
     if NEAR_STOPS in text:
