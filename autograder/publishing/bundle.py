@@ -50,8 +50,8 @@ version = "0.1.0"
 requires-python = ">=3.11"
 dependencies = [{dependencies}]
 
-[tool.setuptools]
-packages = ["autograder", "autograder.exercises", "autograder.expected"]
+[tool.setuptools.packages.find]
+include = ["autograder*"]
 
 [tool.setuptools.package-data]
 "autograder.expected" = ["*.bin"]
