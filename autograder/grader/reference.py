@@ -42,8 +42,14 @@ def known_mistakes(slug: str, name: str, runs: Rows, device: str = "cpu") -> Ite
     Making them advances the global random generators: `with undisturbed()` restores them.
     """
     for title, answer in banks(slug)[name].mistakes.items():
-        rows = [_Lazily(answer, row, device) for row in runs]
-        yield Mistake(title, cause(answer), rows)
+        yield Mistake(title, cause(answer), lazily(answer, runs, device))
+
+
+def lazily(
+    answer: Callable[..., Any], runs: Rows, device: str = "cpu"
+) -> Sequence[Sequence[Record]]:
+    """What `records` gives, each record made on first access."""
+    return [_Lazily(answer, row, device) for row in runs]
 
 
 class _Lazily(Sequence[Record]):
