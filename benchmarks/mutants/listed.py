@@ -6,6 +6,7 @@ import tomllib
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from benchmarks.mutants.judging import Judged, Outcome
 from benchmarks.mutants.making import Mutant
@@ -13,58 +14,68 @@ from benchmarks.mutants.making import Mutant
 HERE = Path(__file__).parent
 EQUIVALENT = HERE / "equivalent.toml"
 RESULT = HERE / "result.json"
+EVERY = "every "  # and an operator's name: all that it makes of the exercise and that survives
+
+Listed = Mapping[str, str]  # a mutant's name, or `every OPERATOR`, and the reason
 
 
 def equivalents(path: Path = EQUIVALENT) -> dict[str, dict[str, str]]:
-    """For each exercise, the mutants that are still right, and why.
+    """For each exercise, the mutants that are still right answers, each with the reason.
 
-    Raises `ValueError` for a mutant that is listed twice, or without a reason.
+    Raises `ValueError` for one that is listed twice.
     """
     listed: dict[str, dict[str, str]] = {}
-    for exercise, reasons in tomllib.loads(path.read_text(encoding="utf-8")).items():
-        found = listed.setdefault(exercise, {})
-        for reason, names in reasons.items():
-            for name in names:
-                if name in found or not reason.strip():
-                    raise ValueError(f"{exercise}: {name} is listed twice, or without a reason")
-                found[name] = reason
+    for group in tomllib.loads(path.read_text(encoding="utf-8"))["right"]:
+        for exercise, names in group.items():
+            for name in names if exercise != "reason" else ():
+                if name in listed.setdefault(exercise, {}):
+                    raise ValueError(f"{exercise}: {name} is listed twice")
+                listed[exercise][name] = group["reason"]
     return listed
 
 
-def problems(
-    exercise: str, mutants: Sequence[Mutant], found: Sequence[Judged], listed: Mapping[str, str]
-) -> Iterator[str]:
-    """What is wrong between the outcomes of an exercise's mutants and the list of equivalents."""
-    survived = {m.name for m, j in zip(mutants, found, strict=True) if j.outcome is SURVIVED}
-    for m in mutants:
-        if m.name in survived and m.name not in listed:
-            yield f"{exercise}: keeps full marks ({m.operator}): {m.name}"
-        elif m.name in listed and m.name not in survived:
-            yield f"{exercise}: listed as equivalent, and loses marks: {m.name}"
+def reason(mutant: Mutant, listed: Listed) -> str | None:
+    """Why a mutant is still right; None where it is not listed."""
+    return listed.get(mutant.name) or listed.get(EVERY + mutant.operator)
+
+
+def problems(mutants: Sequence[Mutant], found: Sequence[Judged], listed: Listed) -> Iterator[str]:
+    """What is wrong between what came of an exercise's mutants and the list of equivalents."""
+    pairs = [*zip(mutants, found, strict=True)]
+    survived = [m for m, j in pairs if j.outcome is Outcome.SURVIVED]
+    for m in survived:
+        if not reason(m, listed):
+            yield f"keeps full marks ({m.operator}): {m.name}"
+    kept = {name for m in survived for name in (m.name, EVERY + m.operator)}
     made = {m.name for m in mutants}
     for name in listed:
-        if name not in made:
-            yield f"{exercise}: listed as equivalent, and is no mutant: {name}"
+        if name not in kept:
+            what = "loses marks" if name in made else "is no mutant"
+            yield f"is listed as equivalent, and {what}: {name}"
 
 
-SURVIVED = Outcome.SURVIVED
-
-
-def counts(
-    mutants: Sequence[Mutant], found: Sequence[Judged], listed: Mapping[str, str]
-) -> dict[str, int]:
-    """How many there are of each kind; those that never run do not count as made."""
+def counts(mutants: Sequence[Mutant], found: Sequence[Judged], listed: Listed) -> dict[str, int]:
+    """How many there are of each kind. One that never runs does not count as made."""
     kinds = Counter(j.outcome for j in found)
-    equivalent = sum(
-        j.outcome is SURVIVED and m.name in listed for m, j in zip(mutants, found, strict=True)
-    )
+    survived = [m for m, j in zip(mutants, found, strict=True) if j.outcome is Outcome.SURVIVED]
+    equivalent = sum(reason(m, listed) is not None for m in survived)
     return {
         "made": len(found) - kinds[Outcome.BROKEN],
         "caught": kinds[Outcome.CAUGHT] + kinds[Outcome.ENDLESS],
         "named": sum(j.mistake is not None for j in found),
         "equivalent": equivalent,
-        "survived": kinds[SURVIVED] - equivalent,
+        "survived": len(survived) - equivalent,
         "broken": kinds[Outcome.BROKEN],
+    }
+
+
+def row(mutants: Sequence[Mutant], found: Sequence[Judged], listed: Listed) -> dict[str, Any]:
+    """An exercise's line of the result: the counts, and as which mistakes mutants were known."""
+    mistakes = Counter(j.mistake for j in found if j.mistake is not None)
+    return {
+        "digest": digest(mutants),
+        **counts(mutants, found, listed),
+        "as": dict(sorted(mistakes.items())),
     }
 
 
@@ -74,7 +85,12 @@ def digest(mutants: Sequence[Mutant]) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
-def write(rows: Mapping[str, Mapping], path: Path = RESULT) -> None:
-    """Store the result, a line an exercise."""
-    lines = (f"{json.dumps(n)}: {json.dumps(row, ensure_ascii=False)}" for n, row in rows.items())
-    path.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
+def read(path: Path = RESULT) -> dict[str, dict[str, Any]]:
+    """The stored result, by the exercise; empty where there is none."""
+    return json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+
+
+def write(rows: Mapping[str, Mapping[str, Any]], path: Path = RESULT) -> None:
+    """Store the result, a line for each exercise."""
+    lines = ",\n".join(f"{json.dumps(name)}: {json.dumps(row)}" for name, row in rows.items())
+    path.write_text(f"{{\n{lines}\n}}\n", encoding="utf-8")
