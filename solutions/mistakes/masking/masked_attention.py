@@ -7,15 +7,8 @@ import torch.nn.functional as F
 
 from solutions import masking as right
 from solutions.mistakes import Bank, Edit
-from solutions.mistakes.masking.masked_softmax import (
-    _FULLY_MASKED_ROWS,
-    _nan_gradients,
-    _nan_rows,
-    _uniform_rows,
-    by_adding_infinity,
-    filled_with_the_least_and_zeroed,
-)
-from solutions.mistakes.masking.masked_softmax import BANK as MASKED_SOFTMAX
+from solutions.mistakes.masking import masked_softmax as softmaxes
+from solutions.mistakes.masking.masked_softmax import nan_gradients, nan_rows, uniform_rows
 
 BANK = Bank("masked_attention", right, globals())
 
@@ -46,7 +39,8 @@ _WRONG_SCALES = {
     ),
 }
 
-for _suffix, (_more, _softmax) in list(_FULLY_MASKED_ROWS.items())[:-1]:  # float16 is not asked
+# All but float16, which this exercise does not use.
+for _suffix, (_more, _softmax) in list(softmaxes.FULLY_MASKED_ROWS.items())[:-1]:
     _masked = Edit("masked_softmax", _softmax.__name__)
     for _name, (_scale, _cause) in _WRONG_SCALES.items():
         BANK.change(_name + _suffix, _cause + _more, Edit(_SCALE, _scale), _masked)
@@ -59,42 +53,42 @@ for _suffix, (_more, _softmax) in list(_FULLY_MASKED_ROWS.items())[:-1]:  # floa
     )
 
 BANK.changes("""
-fully_masked_row_nan: masked_softmax → _nan_rows
+fully_masked_row_nan: masked_softmax → nan_rows
     Right, except for a query that may see nothing: a softmax of nothing but −∞ is 0/0, NaN, and the
     output is NaN too. Weights and output have to be zeros.
-fully_masked_row_nan_gradient: masked_softmax → _nan_gradients
+fully_masked_row_nan_gradient: masked_softmax → nan_gradients
     The output is right, the gradients are not: −∞ is added and NaN overwritten after the softmax.
     It comes back in the backward pass, since 0 · NaN is NaN, and goes through the sum.
-fully_masked_row_uniform: masked_softmax → _uniform_rows
+fully_masked_row_uniform: masked_softmax → uniform_rows
     A query that may see nothing gets the plain average of the values it must not see, since all its
     scores are the same large negative number. Its weights and output have to be zeros.
-least_number_added: masked_softmax → MASKED_SOFTMAX.mistakes["least_number_added"]
+least_number_added: masked_softmax → softmaxes.BANK.mistakes["least_number_added"]
     The least number of the dtype is added to forbidden scores. A query that may see nothing is left
     with equal scores: it gets the average of all values, and passes gradients on. Weights and
     output have to be zeros.
-masked_after_softmax: masked_softmax → MASKED_SOFTMAX.mistakes["masked_after_softmax"]
+masked_after_softmax: masked_softmax → softmaxes.BANK.mistakes["masked_after_softmax"]
     The mask multiplies the weights after the softmax, so that a row no longer sums to 1, and
     forbidden keys still take part in its sum.
-renormalised_too_late: masked_softmax → MASKED_SOFTMAX.mistakes["renormalised_too_late"]
+renormalised_too_late: masked_softmax → softmaxes.BANK.mistakes["renormalised_too_late"]
     The mask acts after the softmax and the rest is divided by its sum. Where a forbidden score is
     far above the others, 0/0 is left.
-masked_fill_result_dropped: masked_softmax → MASKED_SOFTMAX.mistakes["masked_fill_result_dropped"]
+masked_fill_result_dropped: masked_softmax → softmaxes.BANK.mistakes["masked_fill_result_dropped"]
     The mask has no effect. Mind that masked_fill returns a new tensor; without an assignment its
     result is dropped.
-minus_hundred_leaks: masked_softmax → MASKED_SOFTMAX.mistakes["minus_hundred_leaks"]
+minus_hundred_leaks: masked_softmax → softmaxes.BANK.mistakes["minus_hundred_leaks"]
     A forbidden score of −100 is not low enough: beside allowed scores that are lower still, the
     forbidden key wins.
-minus_ten_thousand_leaks: masked_softmax → MASKED_SOFTMAX.mistakes["minus_ten_thousand_leaks"]
+minus_ten_thousand_leaks: masked_softmax → softmaxes.BANK.mistakes["minus_ten_thousand_leaks"]
     A forbidden score of −10,000 is not low enough for large scores, and where all is forbidden it
     gives the average of everything.
-zero_times_infinity: masked_softmax → MASKED_SOFTMAX.mistakes["zero_times_infinity"]
+zero_times_infinity: masked_softmax → softmaxes.BANK.mistakes["zero_times_infinity"]
     The mask is multiplied by −∞ to be added: 0 · (−∞) is NaN, in every row that has an allowed key.
-softmax_over_queries: masked_softmax → MASKED_SOFTMAX.mistakes["softmax_over_queries"]
+softmax_over_queries: masked_softmax → softmaxes.BANK.mistakes["softmax_over_queries"]
     The softmax runs over the queries, so columns sum to 1 and rows do not. Each query spreads a
     total of 1 over its keys.
 softmax_over_queries_and_fully_masked_row_nan
     - masked_softmax
-    + MASKED_SOFTMAX.mistakes["softmax_over_queries_and_fully_masked_row_nan"]
+    + softmaxes.BANK.mistakes["softmax_over_queries_and_fully_masked_row_nan"]
     The softmax runs over the queries, so columns sum to 1 and rows do not. And nothing is done
     about NaN.
 mask_on_query_rows: (scores, mask) → (scores, None if mask is None else mask.mT)
@@ -121,7 +115,7 @@ fully_masked_row_zeroed_in_the_output_only
     A query that may see nothing gets a zero output, but its weights are not zeros: whoever looks at
     the weights sees it attend to what it must not.
 nan_replaced_in_the_output_only
-    ~ masked_softmax → _nan_rows
+    ~ masked_softmax → nan_rows
     ~ weights @ value → (weights @ value).nan_to_num(0.0)
     A query that may see nothing gets a zero output, but its weights are NaN, and so are the
     gradients of the values: 0 has to stand in the weights already.
@@ -163,20 +157,20 @@ def _scores(query, key):
 
 @BANK.right
 def nan_replaced_at_the_end(query, key, value, mask=None):
-    weights = MASKED_SOFTMAX.rights["nan_replaced_at_the_end"](_scores(query, key), mask)
+    weights = softmaxes.BANK.rights["nan_replaced_at_the_end"](_scores(query, key), mask)
     return weights @ value, weights
 
 
 @BANK.right
 def by_einsum(query, key, value, mask=None):
     scores = torch.einsum("...qd,...kd->...qk", query, key) * query.shape[-1] ** -0.5
-    weights = filled_with_the_least_and_zeroed(scores, mask)
+    weights = softmaxes.filled_with_the_least_and_zeroed(scores, mask)
     return torch.einsum("...qk,...kv->...qv", weights, value), weights
 
 
 @BANK.right
 def queries_scaled_first(query, key, value, mask=None):
-    weights = by_adding_infinity((query / math.sqrt(key.size(-1))).matmul(key.mT), mask)
+    weights = softmaxes.by_adding_infinity((query / math.sqrt(key.size(-1))).matmul(key.mT), mask)
     return weights.matmul(value), weights
 
 

@@ -10,25 +10,25 @@ BANK = Bank("masked_softmax", right, globals())
 INF = float("inf")
 
 
-def _nan_rows(scores, mask=None):
+def nan_rows(scores, mask=None):
     if mask is not None:
         scores = scores.masked_fill(~mask, -INF)
     return torch.softmax(scores, dim=-1)
 
 
-def _uniform_rows(scores, mask=None):
+def uniform_rows(scores, mask=None):
     if mask is not None:
         scores = scores.masked_fill(~mask, -1e9)
     return torch.softmax(scores, dim=-1)
 
 
-def _zeroed_after(scores, mask=None):
+def zeroed_after(scores, mask=None):
     if mask is None:
         return torch.softmax(scores, dim=-1)
     return torch.softmax(scores.masked_fill(~mask, -1e9), dim=-1) * mask
 
 
-def _nan_gradients(scores, mask=None):
+def nan_gradients(scores, mask=None):
     """−∞ is added, and NaN is replaced at the end: the row's own scores pass the gradient on."""
     if mask is None:
         return torch.softmax(scores, dim=-1)
@@ -38,27 +38,27 @@ def _nan_gradients(scores, mask=None):
 
 # As students write it, one mistake seldom comes alone: what happens to a row
 # in which all is forbidden is another.
-_FULLY_MASKED_ROWS = {
+FULLY_MASKED_ROWS = {
     "": ("", right.masked_softmax),
     "_and_fully_masked_row_nan": (
         " And a row in which all is forbidden gives NaN instead of zeros.",
-        _nan_rows,
+        nan_rows,
     ),
     "_and_fully_masked_row_nan_gradient": (
         " And a row in which all is forbidden gives NaN in the backward pass.",
-        _nan_gradients,
+        nan_gradients,
     ),
     "_and_fully_masked_row_uniform": (
         " And a row in which all is forbidden is shared out evenly instead of getting zeros.",
-        _uniform_rows,
+        uniform_rows,
     ),
     "_and_minus_1e9": (
         " And −1e9, the score of what is forbidden, is too large for float16.",
-        _zeroed_after,
+        zeroed_after,
     ),
 }
 
-for _suffix, (_more, _softmax) in _FULLY_MASKED_ROWS.items():
+for _suffix, (_more, _softmax) in FULLY_MASKED_ROWS.items():
     BANK.change(
         "polarity_inverted" + _suffix,
         "True and False are exchanged: the weights fall on what the mask forbids. In this book "
@@ -82,7 +82,7 @@ fully_masked_row_nan
     ~ weights.masked_fill(nothing, 0.0) → weights
     Right, except for a row in which all is forbidden: a softmax of nothing but −∞ is 0/0, NaN, and
     the NaN goes through every layer above. Such a row has to be all zeros.
-fully_masked_row_nan_gradient of _nan_rows
+fully_masked_row_nan_gradient of nan_rows
     - scores.masked_fill(~mask, -INF)
     + scores + torch.zeros(mask.shape, dtype=scores.dtype).masked_fill(~mask, -INF)
     ~ dim=-1) → dim=-1).nan_to_num(0.0)
@@ -110,7 +110,7 @@ least_number_added
 minus_1e9_added: scores.masked_fill(~mask, float("-inf")) → scores + (1.0 - mask.float()) * -1e9
     −1e9 is added to forbidden scores. In a row in which all is forbidden that swallows the scores
     and leaves equal ones, so each key gets 1/n. And float16 does not have this number.
-minus_infinity_added_in_float32 of _nan_rows
+minus_infinity_added_in_float32 of nan_rows
     - scores.masked_fill(~mask, -INF)
     + scores + torch.zeros(mask.shape).masked_fill(~mask, -INF)
     ~ dim=-1) → dim=-1).nan_to_num(0.0)
@@ -170,7 +170,7 @@ renormalised_too_late_and_guarded
     The mask acts after the softmax, and the rest is divided by its sum, or by a small number. Where
     a forbidden score is far above the others, their weights have vanished by then, and the row
     comes out as zeros.
-zero_times_infinity of _nan_rows
+zero_times_infinity of nan_rows
     ~ scores.masked_fill(~mask, -INF) → scores + (~mask).to(scores.dtype) * -INF
     The mask is multiplied by −∞ to be added. Where it is 0 that gives 0 · (−∞), which is NaN: a
     single allowed key makes the whole row NaN. Fill instead of multiplying.
@@ -186,17 +186,17 @@ softmax_over_queries: dim=-1 → dim=-2 ×2
 softmax_over_axis_one: dim=-1 → dim=1 ×2
     The softmax runs over dim=1, which is another axis for each number of dimensions, so columns sum
     to 1 and rows do not. Each query spreads a total of 1 over its keys: the last axis.
-softmax_over_queries_and_fully_masked_row_nan of _nan_rows: dim=-1 → dim=-2
+softmax_over_queries_and_fully_masked_row_nan of nan_rows: dim=-1 → dim=-2
     The softmax runs over the queries (dim=-2), so columns sum to 1 and rows do not. Each query
     spreads a total of 1 over its keys: the last axis. And nothing is done about NaN.
-softmax_over_axis_one_and_fully_masked_row_nan of _nan_rows: dim=-1 → dim=1
+softmax_over_axis_one_and_fully_masked_row_nan of nan_rows: dim=-1 → dim=1
     The softmax runs over dim=1, which is another axis for each number of dimensions, so columns sum
     to 1 and rows do not. Each query spreads a total of 1 over its keys: the last axis. And nothing
     is done about NaN.
-softmax_over_queries_and_minus_1e9 of _uniform_rows: dim=-1 → dim=-2
+softmax_over_queries_and_minus_1e9 of uniform_rows: dim=-1 → dim=-2
     The softmax runs over the queries (dim=-2), so columns sum to 1 and rows do not. Each query
     spreads a total of 1 over its keys: the last axis. And −1e9 stands for −∞.
-softmax_over_axis_one_and_minus_1e9 of _uniform_rows: dim=-1 → dim=1
+softmax_over_axis_one_and_minus_1e9 of uniform_rows: dim=-1 → dim=1
     The softmax runs over dim=1, which is another axis for each number of dimensions, so columns sum
     to 1 and rows do not. Each query spreads a total of 1 over its keys: the last axis. And −1e9
     stands for −∞.
@@ -222,7 +222,7 @@ exp_without_the_largest_subtracted_and_nan
     Equation 4.1 as it stands: exp is taken of the raw scores, and exp(10000) is infinite. Subtract
     the largest allowed score of each row, or leave it to torch.softmax. A row in which all is
     forbidden is 0/0.
-nan_overwritten_in_place of _nan_rows: > result[result.isnan()] = 0.0
+nan_overwritten_in_place of nan_rows: > result[result.isnan()] = 0.0
     The weights are right, but NaN is overwritten in the result of softmax itself, which its
     backward pass needs as it was. Make a new tensor: masked_fill, where.
 """)

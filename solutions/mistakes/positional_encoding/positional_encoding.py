@@ -6,13 +6,7 @@ from torch import nn
 
 from solutions import positional_encoding as right
 from solutions.mistakes import Bank
-from solutions.mistakes.positional_encoding.sinusoidal_encoding import BANK as SINUSOIDAL_ENCODING
-from solutions.mistakes.positional_encoding.sinusoidal_encoding import (
-    by_complex_numbers,
-    by_numpy_in_float64,
-    number_by_number,
-    with_exp_and_log,
-)
+from solutions.mistakes.positional_encoding import sinusoidal_encoding as tables
 
 BANK = Bank("PositionalEncoding", right, globals())
 
@@ -59,10 +53,10 @@ embedding_scaled_here: x + self → x * x.shape[-1] ** 0.5 + self
 encoding_alone: x + self → 0 * x + self
     The encoding comes back without x.
 cosine_exponent_in_the_table
-    ~ sinusoidal_encoding( → SINUSOIDAL_ENCODING.mistakes["cosine_exponent_2i_plus_1"](
+    ~ sinusoidal_encoding( → tables.BANK.mistakes["cosine_exponent_2i_plus_1"](
     The table's cosines have the exponent (2i + 1)/d_model. They share that of their sines.
 odd_size_refused_by_the_module
-    ~ sinusoidal_encoding( → SINUSOIDAL_ENCODING.mistakes["odd_size_refused"](
+    ~ sinusoidal_encoding( → tables.BANK.mistakes["odd_size_refused"](
     An odd d_model ends in an error: there are fewer odd columns than even ones.
 offset_ignored: self.pe[offset:end] → self.pe[: x.shape[1]]
     The offset is not used: every piece of a sequence starts at position 0 again.
@@ -128,7 +122,7 @@ class with_functional_dropout(nn.Module):
     def __init__(self, d_model, max_len=512, dropout=0.0):
         super().__init__()
         self.p = dropout
-        self.register_buffer("pe", with_exp_and_log(max_len, d_model), persistent=False)
+        self.register_buffer("pe", tables.with_exp_and_log(max_len, d_model), persistent=False)
 
     def forward(self, x, offset=0):
         n, limit = x.size(1), self.pe.size(0)
@@ -142,7 +136,7 @@ class by_looking_rows_up(nn.Module):
     def __init__(self, d_model, max_len=512, dropout=0.0):
         super().__init__()
         self.max_len, self.dropout = max_len, nn.Dropout(dropout)
-        self.register_buffer("pe", by_numpy_in_float64(max_len, d_model))
+        self.register_buffer("pe", tables.by_numpy_in_float64(max_len, d_model))
 
     def forward(self, x, offset=0):
         positions = offset + torch.arange(x.shape[1], device=x.device)
@@ -155,7 +149,7 @@ class by_looking_rows_up(nn.Module):
 class token_after_token(nn.Module):
     def __init__(self, d_model, max_len=512, dropout=0.0):
         super().__init__()
-        self.register_buffer("pe", number_by_number(max_len, d_model))
+        self.register_buffer("pe", tables.number_by_number(max_len, d_model))
         self.after = nn.Sequential(nn.Identity(), nn.Dropout(p=dropout))
 
     def forward(self, x, offset=0):
@@ -170,7 +164,7 @@ class token_after_token(nn.Module):
 class by_narrowing(nn.Module):
     def __init__(self, d_model, max_len=512, dropout=0.0):
         super().__init__()
-        table = by_complex_numbers(max_len, d_model)
+        table = tables.by_complex_numbers(max_len, d_model)
         self.register_buffer("pe", table)
         self.shape = table.shape
         self.dropout = nn.Dropout(dropout)

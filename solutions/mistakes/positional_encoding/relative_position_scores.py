@@ -5,26 +5,21 @@ import torch.nn.functional as F
 
 from solutions import positional_encoding as right
 from solutions.mistakes import Bank
-from solutions.mistakes.positional_encoding.relative_positions import BANK as RELATIVE_POSITIONS
-from solutions.mistakes.positional_encoding.relative_positions import (
-    by_minimum_and_maximum,
-    by_numpy,
-    last_rows_of_all,
-)
+from solutions.mistakes.positional_encoding import relative_positions as indices
 
 BANK = Bank("relative_position_scores", right, globals())
 
 BANK.changes("""
-sign_reversed_in_the_table: relative_positions( → RELATIVE_POSITIONS.mistakes["sign_reversed"](
+sign_reversed_in_the_table: relative_positions( → indices.BANK.mistakes["sign_reversed"](
     The vectors are those of j − i: what lies in the past is taken for the future. The distance is i
     − j, query minus key.
-no_clamp: relative_positions( → RELATIVE_POSITIONS.mistakes["not_cut"](
+no_clamp: relative_positions( → indices.BANK.mistakes["not_cut"](
     Distances are not cut to max_distance. In a long sequence they leave the table: at one end an
     index error, and at the other, without a word, rows counted from the table's end.
-indices_not_raised: relative_positions( → RELATIVE_POSITIONS.mistakes["not_raised"](
+indices_not_raised: relative_positions( → indices.BANK.mistakes["not_raised"](
     The table is indexed with the distance itself. Its first row belongs to −max_distance, so the
     distance 0 is in the middle; a negative index counts from the end.
-top_left_aligned_scores: relative_positions( → RELATIVE_POSITIONS.mistakes["top_left_aligned"](
+top_left_aligned_scores: relative_positions( → indices.BANK.mistakes["top_left_aligned"](
     With more keys than queries the first query is taken to stand at position 0. The last query
     stands at the last key's position.
 relative_after_scaling: > result = result / math.sqrt(query.shape[-1])
@@ -88,7 +83,7 @@ def _known(mode):
 def all_rows_first_then_gather(query, key, distance_embedding, mode):
     both = _known(mode)
     n_q, n_k = query.shape[-2], key.shape[-2]
-    index = by_minimum_and_maximum(n_q, n_k, len(distance_embedding) // 2).to(query.device)
+    index = indices.by_minimum_and_maximum(n_q, n_k, len(distance_embedding) // 2).to(query.device)
     batch = query.shape[:-2]
     scores = (query @ distance_embedding.T).gather(-1, index.expand(*batch, n_q, n_k))
     if both:
@@ -117,7 +112,8 @@ def by_multiplying_and_summing(query, key, distance_embedding, mode):
     others = query[..., :, None, :]
     if _known(mode):
         others = others + key[..., None, :, :]
-    index = last_rows_of_all(query.shape[-2], key.shape[-2], (len(distance_embedding) - 1) // 2)
+    n_q, n_k, largest = query.shape[-2], key.shape[-2], (len(distance_embedding) - 1) // 2
+    index = indices.last_rows_of_all(n_q, n_k, largest)
     return (others * distance_embedding[index.to(query.device)]).sum(dim=-1)
 
 
@@ -136,7 +132,7 @@ def by_matmul(query, key, distance_embedding, mode):
 def by_one_hot_distances(query, key, distance_embedding, mode):
     weight = 1.0 if _known(mode) else 0.0
     rows = len(distance_embedding)
-    index = by_numpy(query.shape[-2], key.shape[-2], rows // 2)
+    index = indices.by_numpy(query.shape[-2], key.shape[-2], rows // 2)
     hot = F.one_hot(index, rows).to(query)
     table = torch.einsum("ijr,rd->ijd", hot, distance_embedding)
     of_key = torch.einsum("bhjd,ijd->bhij", key, table)

@@ -7,11 +7,7 @@ import torch.nn.functional as F
 
 from solutions import positional_encoding as right
 from solutions.mistakes import Bank
-from solutions.mistakes.positional_encoding.rotary_embedding import BANK as ROTARY_EMBEDDING
-from solutions.mistakes.positional_encoding.rotary_embedding import (
-    as_complex_numbers,
-    with_a_quarter_turn,
-)
+from solutions.mistakes.positional_encoding import rotary_embedding as rotary
 
 BANK = Bank("rotary_attention", right, globals())
 
@@ -40,7 +36,7 @@ nothing_rotated
     ~ rotary_embedding(key, base) → key
     Nothing is rotated: this is plain attention, which does not know order.
 turned_against_each_other
-    ~ rotary_embedding(key, base) → ROTARY_EMBEDDING.mistakes["clockwise"](key, base)
+    ~ rotary_embedding(key, base) → rotary.BANK.mistakes["clockwise"](key, base)
     Queries and keys are turned in opposite directions: the score depends on the sum of the two
     positions instead of on their difference.
 queries_start_at_zero: base, offset=key.shape[-2] - query.shape[-2] → base
@@ -98,7 +94,7 @@ def with_complex_scores(query, key, value, base=10000.0):
 
 @BANK.right
 def by_torchs_fused_kernel(query, key, value, base=10000.0):
-    q, k = as_complex_numbers(query, base, key.shape[-2] - query.shape[-2]), _rope(key, base)
+    q, k = rotary.as_complex_numbers(query, base, key.shape[-2] - query.shape[-2]), _rope(key, base)
     eye = torch.eye(k.shape[-2], dtype=k.dtype, device=k.device).expand(*k.shape[:-1], -1)
     weights = F.scaled_dot_product_attention(q, k, eye)
     return F.scaled_dot_product_attention(q, k, value), weights
@@ -116,9 +112,9 @@ def counted_from_the_last_key(query, key, value, base=10000.0):
 @BANK.right
 def row_by_row(query, key, value, base=10000.0):
     n_q, n_k = query.shape[-2], key.shape[-2]
-    k, rows = with_a_quarter_turn(key, base), []
+    k, rows = rotary.with_a_quarter_turn(key, base), []
     for row in range(n_q):
-        q = with_a_quarter_turn(query[..., row : row + 1, :], base, n_k - n_q + row)
+        q = rotary.with_a_quarter_turn(query[..., row : row + 1, :], base, n_k - n_q + row)
         rows.append((q * k).sum(-1) / math.sqrt(query.shape[-1]))
     weights = torch.stack(rows, dim=-2).softmax(dim=-1)
     return weights @ value, weights
