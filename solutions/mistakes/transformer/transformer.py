@@ -46,8 +46,8 @@ pad_is_always_zero: != self.pad_id → != 0 ×3
 padding_masks_inverted: != self.pad_id → == self.pad_id ×3
     The padding masks are inverted: only padding may be attended to.
 one_layer_object_n_times
-    ~ nn.ModuleList(encoder) → nn.ModuleList(encoder[:1] * num_layers)
-    ~ nn.ModuleList(decoder) → nn.ModuleList(decoder[:1] * num_layers)
+    ~ EncoderLayer(*sizes) for _ in range(num_layers) → [EncoderLayer(*sizes)] * num_layers
+    ~ DecoderLayer(*sizes) for _ in range(num_layers) → [DecoderLayer(*sizes)] * num_layers
     All layers of a stack are one and the same object, `[layer] * num_layers`: the stack has the
     parameters of a single layer, applied again and again.
 final_norms_missing: self.encoder_norm(x) → x ; self.decoder_norm(x) → x
