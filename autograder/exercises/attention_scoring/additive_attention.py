@@ -99,7 +99,8 @@ def _additive_single(draw: Draw) -> Sequence[Run]:
 
 def _additive_evaluated(draw: Draw) -> Sequence[Run]:
     x = sized_tensors(draw, 2, 3, 5, (4, 3, 2))
-    return [_additive(draw, 4, 3, 6, dropout=0.5).then(*x).then(*x)]
+    by_default = replace(_additive(draw, 4, 3, 6), training=True)
+    return [_additive(draw, 4, 3, 6, dropout=0.5).then(*x).then(*x), by_default.then(*x)]
 
 
 def _additive_fresh(draw: Draw) -> Sequence[Run]:
@@ -254,7 +255,8 @@ ADDITIVE_ATTENTION = Exercise(
         equals_reference(
             "no dropout in eval mode",
             0.25,
-            "nn.Dropout follows model.eval(); F.dropout only with training=self.training.",
+            "nn.Dropout follows model.eval(); F.dropout only with training=self.training. Unless "
+            "`dropout` is given, nothing is dropped in training, either.",
             _additive_evaluated,
         ),
         has_property(
@@ -281,7 +283,11 @@ ADDITIVE_ATTENTION = Exercise(
                 draw, _additive(draw, 2, 4, 6, scale=0.7), sized_tensors(draw, 3, 3, 4, (2, 4, 5))
             ),
         ),
-        dtypes_kept(0.1, "A float64 model with float64 inputs gives float64.", _additive_double),
+        dtypes_kept(
+            0.1,
+            "A float64 model with float64 inputs gives float64, a float32 model float32.",
+            _additive_double,
+        ),
         inputs_untouched(0.1, lambda draw: _additive_runs(draw)[1:]),
         no_side_effects_of_a_module(0.05, lambda draw: _additive_runs(draw)[1:2]),
     ),

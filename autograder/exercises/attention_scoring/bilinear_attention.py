@@ -1,6 +1,9 @@
 """`BilinearAttention`: bilinear attention."""
 
 from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
 
 from autograder.engine.aspects import (
     dtypes_kept,
@@ -9,8 +12,10 @@ from autograder.engine.aspects import (
     has_property,
     inputs_untouched,
     no_side_effects_of_a_module,
+    part,
+    plain,
 )
-from autograder.engine.runs import Draw, Exercise, Run, Strided, module
+from autograder.engine.runs import Draw, Exercise, Record, Run, Strided, module, tensor
 from autograder.exercises.attention_scoring.shared import (
     QKV,
     all_finite,
@@ -75,6 +80,24 @@ def _bilinear_fresh(draw: Draw) -> Sequence[Run]:
     ]
 
 
+def _bilinear_drawn(draw: Draw) -> Sequence[Run]:
+    """A new module, and unit vectors that show each number of its W by itself."""
+    query, key = (tensor(np.eye(size)[None], "float32") for size in (24, 40))
+    run = module(24, 40).then(query, key, draw.tensor(1, 40, 1))
+    return [replace(run, random=True, seed=draw.integer(0, 10**6))]
+
+
+def _as_glorot_does(run: Run, record: Record) -> str | None:
+    weights = plain(part(record.value, 1))
+    if weights is None or weights.shape != (1, 24, 40) or not (weights > 0).all():
+        return "the weights have not the shape (B, n_q, n_k), or one is not above 0"
+    scores = np.log(weights) - np.log(weights).mean(axis=-1, keepdims=True)
+    spread, wanted = float((scores * (24 * 40) ** 0.25).std()), float(np.sqrt(2 / (24 + 40)))
+    if abs(spread / wanted - 1) < 0.15:
+        return None
+    return f"a new W (24, 40) has standard deviation {spread:.2g}; expected {wanted:.2g}"
+
+
 def _bilinear_large(draw: Draw) -> Sequence[Run]:
     runs = []
     for dtype in ("float64", "float32"):
@@ -121,11 +144,20 @@ BILINEAR_ATTENTION = Exercise(
         ),
         has_property(
             "one parameter, W",
-            0.15,
+            0.1,
             "W is an nn.Parameter of shape (query_size, key_size): `__init__` as it is given.",
             _bilinear_fresh,
             has_parameters(_bilinear_shapes),
             looks=True,
+            only_if_right=True,
+        ),
+        has_property(
+            "a new W, drawn after Glorot and Bengio",
+            0.05,
+            "nn.init.xavier_uniform_ draws W so that scores are neither tiny nor huge at first: "
+            "`__init__` as it is given.",
+            _bilinear_drawn,
+            _as_glorot_does,
             only_if_right=True,
         ),
         has_property(
@@ -142,7 +174,11 @@ BILINEAR_ATTENTION = Exercise(
                 draw, _bilinear(draw, 2, 4, scale=0.3), sized_tensors(draw, 3, 3, 4, (2, 4, 5))
             ),
         ),
-        dtypes_kept(0.1, "A float64 model with float64 inputs gives float64.", _bilinear_double),
+        dtypes_kept(
+            0.1,
+            "A float64 model with float64 inputs gives float64, a float32 model float32.",
+            _bilinear_double,
+        ),
         inputs_untouched(0.1, lambda draw: _bilinear_runs(draw)[1:]),
         no_side_effects_of_a_module(0.05, lambda draw: _bilinear_runs(draw)[1:2]),
     ),

@@ -142,7 +142,7 @@ COSINE_SCORES = Exercise(
             "The length depends on the vector, too: do not detach it.",
             _cosine_backward,
         ),
-        dtypes_kept(0.1, "float64 in, float64 out.", _cosine_backward),
+        dtypes_kept(0.1, "float64 in, float64 out; float32 in, float32 out.", _cosine_backward),
         inputs_untouched(0.1, _cosine_runs),
         no_side_effects(0.05, lambda draw: _cosine_runs(draw)[:2]),
     ),

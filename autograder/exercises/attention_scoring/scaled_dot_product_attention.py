@@ -172,7 +172,7 @@ SCALED_DOT_PRODUCT_ATTENTION = Exercise(
         each_for_itself(
             0.2, lambda draw: one_changed(draw, Run(()), qkv_tensors(draw, 3, 4, 2, 5, 3))
         ),
-        dtypes_kept(0.2, "float64 in, float64 out.", _scaled_backward),
+        dtypes_kept(0.2, "float64 in, float64 out; float32 in, float32 out.", _scaled_backward),
         inputs_untouched(0.15, lambda draw: [*_scaled_runs(draw)[:2], *_scaled_batches(draw)[1:2]]),
         no_side_effects(0.1, lambda draw: _scaled_runs(draw)[:2]),
     ),

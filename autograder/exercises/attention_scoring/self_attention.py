@@ -168,7 +168,11 @@ SELF_ATTENTION = Exercise(
             all_finite,
             only_if_right=True,
         ),
-        dtypes_kept(0.1, "A float64 model with a float64 input gives float64.", _self_double),
+        dtypes_kept(
+            0.1,
+            "A float64 model with a float64 input gives float64, a float32 model float32.",
+            _self_double,
+        ),
         inputs_untouched(0.05, lambda draw: _self_runs(draw)[1:]),
         no_side_effects_of_a_module(0.05, lambda draw: _self_runs(draw)[1:2]),
     ),

@@ -70,7 +70,8 @@ def _model_far(draw: Draw) -> Sequence[Run]:
 
 
 def _model_double(draw: Draw) -> Sequence[Run]:
-    return [module(2.0).then(*_model_arguments(draw, 3, 4, dtype="float64"))]
+    x = _model_arguments(draw, 3, 4, dtype="float64")
+    return [module(2.0).then(*x), module(2.0).then(*x, exclude_self=True)]
 
 
 KERNEL_REGRESSION = Exercise(
@@ -124,7 +125,11 @@ KERNEL_REGRESSION = Exercise(
             "torch.softmax subtracts the largest score for you; exp and a division do not.",
             _model_far,
         ),
-        dtypes_kept(0.1, "float64 inputs give a float64 prediction.", _model_double),
+        dtypes_kept(
+            0.1,
+            "float64 inputs give a float64 prediction, float32 inputs a float32 one.",
+            _model_double,
+        ),
         inputs_untouched(0.1, _model_exclude),
         no_side_effects(0.05, _model_runs),
     ),

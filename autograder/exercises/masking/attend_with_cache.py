@@ -164,7 +164,11 @@ ATTEND_WITH_CACHE = Exercise(
             "The cached pass equals the full pass backward, too: no detach, no torch.no_grad.",
             _cache_gradients,
         ),
-        dtypes_kept(0.1, "float64 in, float64 out, the cache included.", _cache_double),
+        dtypes_kept(
+            0.1,
+            "float64 in, float64 out, and float32 for float32, the cache included.",
+            _cache_double,
+        ),
         inputs_untouched(0.2, lambda draw: [*_cache_start(draw), *_cache_given(draw)]),
         no_side_effects(0.2, lambda draw: [*_cache_start(draw)[:2], _cache_in_training(draw)]),
     ),

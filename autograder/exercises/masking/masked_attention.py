@@ -154,7 +154,7 @@ MASKED_ATTENTION = Exercise(
             "−10,000.",
             _attention_large,
         ),
-        dtypes_kept(0.25, "float64 in, float64 out.", _attention_double),
+        dtypes_kept(0.25, "float64 in, float64 out; float32 in, float32 out.", _attention_double),
         inputs_untouched(0.25, lambda draw: [*_attention_masked(draw), *_attention_plain(draw)]),
     ),
 )

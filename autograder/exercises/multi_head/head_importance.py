@@ -143,7 +143,11 @@ HEAD_IMPORTANCE = Exercise(
             _importance_again,
             each(_attention_as_it_was),
         ),
-        dtypes_kept(0.1, "float64 in, float64 out; a tensor, not a list.", _importance_double),
+        dtypes_kept(
+            0.1,
+            "float64 in, float64 out, and float32 for float32; a tensor, not a list.",
+            _importance_double,
+        ),
         inputs_untouched(0.05, _importance_runs),
         no_side_effects(0.1, _importance_runs),
     ),

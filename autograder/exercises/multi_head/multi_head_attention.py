@@ -89,7 +89,11 @@ def _mha_masked(draw: Draw) -> Sequence[Run]:
 
 def _mha_evaluated(draw: Draw) -> Sequence[Run]:
     x = qkv_inputs(draw, 2, 3, 5, 8)
-    return [module(8, 2, 0.5, state=attention_state(draw, 8)).then(*x).then(*x)]
+    by_default = replace(module(8, 2, state=attention_state(draw, 8)), training=True)
+    return [
+        module(8, 2, 0.5, state=attention_state(draw, 8)).then(*x).then(*x),
+        by_default.then(*x),
+    ]
 
 
 def _mha_large(draw: Draw) -> Sequence[Run]:
@@ -125,9 +129,11 @@ def _mha_batch_apart(run: Run, record: Record) -> str | None:
 
 
 def _mha_uneven(draw: Draw) -> Sequence[Run]:
+    """The last is built and never called: it is for the constructor to say so."""
     return [
         module(14, 4).then(*qkv_inputs(draw, 1, 2, 2, 14)),
         module(7, 2, bias=False).then(*qkv_inputs(draw, 1, 2, 2, 7)),
+        module(10, 4),
     ]
 
 
@@ -261,7 +267,8 @@ MULTI_HEAD_ATTENTION = Exercise(
         equals_reference(
             "no dropout in eval mode",
             0.25,
-            "nn.Dropout follows model.eval(); F.dropout only with training=self.training.",
+            "nn.Dropout follows model.eval(); F.dropout only with training=self.training. Unless "
+            "`dropout` is given, nothing is dropped in training, either.",
             _mha_evaluated,
         ),
         raises(
@@ -291,7 +298,11 @@ MULTI_HEAD_ATTENTION = Exercise(
         equals_reference(
             "views that are not contiguous", 0.05, "reshape takes any view.", _mha_strided
         ),
-        dtypes_kept(0.05, "A float64 model with float64 inputs gives float64.", _mha_double),
+        dtypes_kept(
+            0.05,
+            "A float64 model with float64 inputs gives float64, a float32 model float32.",
+            _mha_double,
+        ),
         inputs_untouched(0.05, _mha_masked),
         no_side_effects_of_a_module(0.05, _mha_runs),
     ),

@@ -75,6 +75,7 @@ def _encoding_full(draw: Draw) -> Sequence[Run]:
         module(4, 5).then(draw.tensor(2, 5, 4)),
         module(4, 7).then(draw.tensor(1, 3, 4), offset=4),
         module(6, 3).then(draw.tensor(2, 1, 6)),
+        module(4).then(draw.tensor(1, 2, 4), offset=510),  # 512 rows by default
     ]
 
 
@@ -128,6 +129,7 @@ def _encoding_long(draw: Draw) -> Sequence[Run]:
         module(4, 8).then(draw.tensor(1, n, 4)),
         module(4, max_len=27).then(draw.tensor(2, 3, 4), offset=n),
         module(4, 16).then(draw.tensor(2, 1, 4), 16),
+        module(4).then(draw.tensor(1, 3, 4), offset=510),  # 512 rows by default
     ]
 
 
@@ -135,7 +137,7 @@ def _encoding_numbers(run: Run) -> Sequence[int]:
     step = run.steps[0]
     offset = step.kwargs.get("offset", step.args[1] if len(step.args) > 1 else 0)
     init = dict(zip(("d_model", "max_len"), run.init.args, strict=False)) | run.init.kwargs
-    return offset + step.args[0].data.shape[1], init["max_len"]
+    return offset + step.args[0].data.shape[1], init.get("max_len", 512)
 
 
 _P, _CALLS = 0.25, 8
@@ -180,18 +182,24 @@ def _encoding_dropped(trial: Trial) -> Finding:
 
 def _encoding_evaluated(draw: Draw) -> Sequence[Run]:
     x = draw.tensor(2, 3, 4)
-    return [module(4, 6, 0.5).then(x).then(x), module(4, 6, dropout=1.0).then(x)]
+    by_default = replace(module(4, 6), training=True)
+    return [
+        module(4, 6, 0.5).then(x).then(x),
+        module(4, 6, dropout=1.0).then(x),
+        by_default.then(x),
+    ]
 
 
 def _encoding_wide(draw: Draw) -> Sequence[Run]:
-    """In float64, where answers differ from each other in float32's last digit."""
+    """In float64, where answers differ from each other in float32's last digit; in float32."""
     run = module(4, 6).then(float64_tensor(draw, 2, 3, 4))
-    return [replace(run, random=True)]
+    return [replace(run, random=True), module(4, 6).then(draw.tensor(2, 3, 4))]
 
 
-def _double_stays(run: Run, record: Record) -> str | None:
+def _dtype_stays(run: Run, record: Record) -> str | None:
+    given = run.steps[0].args[0].dtype
     dtype = getattr(record.value, "dtype", describe(record.value))
-    return None if dtype == "float64" else f"x is float64, the result {dtype}"
+    return None if dtype == given else f"x is {given}, the result {dtype}"
 
 
 POSITIONAL_ENCODING = Exercise(
@@ -260,7 +268,8 @@ POSITIONAL_ENCODING = Exercise(
         equals_reference(
             "no dropout in eval mode",
             0.15,
-            "nn.Dropout follows model.eval(); F.dropout only with training=self.training.",
+            "nn.Dropout follows model.eval(); F.dropout only with training=self.training. Unless "
+            "`dropout` is given, nothing is dropped in training, either.",
             _encoding_evaluated,
         ),
         gradients_match(
@@ -272,9 +281,9 @@ POSITIONAL_ENCODING = Exercise(
         has_property(
             "dtype",
             0.05,
-            "float64 in, float64 out.",
+            "float64 in, float64 out; float32 in, float32 out.",
             _encoding_wide,
-            _double_stays,
+            _dtype_stays,
             only_if_right=True,
         ),
         inputs_untouched(0.1, lambda d: [*_encoding_runs(d), *_encoding_offsets(d)]),

@@ -113,7 +113,7 @@ RELATIVE_POSITION_SCORES = Exercise(
             _scores_unknown,
             ValueError,
         ),
-        dtypes_kept(0.15, "float64 in, float64 out.", _scores_double),
+        dtypes_kept(0.15, "float64 in, float64 out; float32 in, float32 out.", _scores_double),
         inputs_untouched(0.1, _scores_of(_BOTH)),
     ),
 )

@@ -167,7 +167,11 @@ CHUNKED_FEED_FORWARD = Exercise(
             "gradients reach x",
             0.2,
             "Chunks change the order of the work, not what can be learnt: no detach, no no_grad.",
-            lambda draw: [*_chunk_runs(draw, "float64")[:2], *_chunk_short(draw)[:1]],
+            lambda draw: [
+                *_chunk_runs(draw, "float64")[:2],
+                *_chunk_short(draw)[:1],
+                *_chunk_whole(draw)[:1],
+            ],
         ),
         replace(
             equals_reference(
@@ -178,7 +182,11 @@ CHUNKED_FEED_FORWARD = Exercise(
             ),
             only_if_right=True,
         ),
-        dtypes_kept(0.05, "float64 in, float64 out.", lambda d: _chunk_runs(d, "float64")[:1]),
+        dtypes_kept(
+            0.05,
+            "float64 in, float64 out; float32 in, float32 out.",
+            lambda d: _chunk_runs(d, "float64")[:1],
+        ),
         inputs_untouched(0.025, lambda d: [*_chunk_runs(d), *_chunk_short(d)]),
         no_side_effects(0.025, lambda d: [*_chunk_runs(d), *_chunk_whole(d)]),
     ),

@@ -204,7 +204,11 @@ DROP_PATH = Exercise(
             _path_gradient,
             only_if_right=True,
         ),
-        dtypes_kept(0.05, "float64 in, float64 out, in training, too.", _path_double),
+        dtypes_kept(
+            0.05,
+            "float64 in, float64 out, and float32 for float32; in training, too.",
+            _path_double,
+        ),
         inputs_untouched(0.025, lambda d: [*_path_double(d), *_path_idle(d)]),
         no_side_effects(0.025, lambda d: _path_evaluated(d)[2:]),
     ),

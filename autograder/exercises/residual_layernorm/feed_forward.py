@@ -157,6 +157,7 @@ def _ff_evaluated(draw: Draw) -> Sequence[Run]:
         *(run.then(ones) for run, ones in _ff_showing(draw, 2)),
         _ff(draw, 4, 8, 0.5).then(x).then(x),
         _ff(draw, 4, 6, dropout=1.0).then(x),
+        replace(_ff(draw, 4, 6), training=True).then(x),
     ]
 
 
@@ -209,12 +210,13 @@ FEED_FORWARD = Exercise(
         equals_reference(
             "no dropout in eval mode",
             0.15,
-            "nn.Dropout follows model.eval(); F.dropout only with training=self.training.",
+            "nn.Dropout follows model.eval(); F.dropout only with training=self.training. Unless "
+            "`dropout` is given, nothing is dropped in training, either.",
             _ff_evaluated,
         ),
         dtypes_kept(
             0.05,
-            "A float64 layer with float64 input gives float64.",
+            "A float64 layer with float64 input gives float64, a float32 layer float32.",
             lambda draw: [
                 _ff(draw, 4, 6, dtype="float64").then(draw.tensor(2, 3, 4, dtype="float64"))
             ],

@@ -79,7 +79,7 @@ GELU = Exercise(
             "A number alone, nothing at all, five axes: each entry is treated by itself.",
             _gelu_shapes,
         ),
-        dtypes_kept(0.05, "float64 in, float64 out.", _gelu_exact),
+        dtypes_kept(0.05, "float64 in, float64 out; float32 in, float32 out.", _gelu_exact),
         inputs_untouched(0.05, _gelu_runs),
     ),
     forbids=("torch.*gelu*", "torch.*GELU*"),

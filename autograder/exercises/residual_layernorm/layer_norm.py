@@ -173,7 +173,7 @@ LAYER_NORM = Exercise(
         ),
         dtypes_kept(
             0.1,
-            "A float64 layer with float64 input gives float64.",
+            "A float64 layer with float64 input gives float64, a float32 layer float32.",
             lambda draw: [_norm(draw, 6, 2, 3, 6, dtype="float64")],
         ),
         inputs_untouched(0.05, lambda draw: _norm_runs(draw)[1:3]),

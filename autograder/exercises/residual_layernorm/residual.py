@@ -206,6 +206,7 @@ def _residual_evaluated(draw: Draw) -> Sequence[Run]:
     return [
         *(run.then(x) for run, x in _around_stairs(draw, 2)),
         *(replace(run, training=False) for run in _residual_dropped_whole(draw)),
+        replace(_around_linear(draw, 5).then(tokens(draw, 2, 3, 5)), training=True),
     ]
 
 
@@ -275,7 +276,8 @@ RESIDUAL = Exercise(
         equals_reference(
             "no dropout in eval mode",
             0.2,
-            "nn.Dropout follows model.eval(); F.dropout only with training=self.training.",
+            "nn.Dropout follows model.eval(); F.dropout only with training=self.training. Unless "
+            "`dropout` is given, nothing is dropped in training, either.",
             _residual_evaluated,
         ),
         equals_reference(
@@ -285,7 +287,11 @@ RESIDUAL = Exercise(
             "dropout inside it gives two different answers. So does the sublayer of this test.",
             _residual_counted,
         ),
-        dtypes_kept(0.1, "A float64 layer with float64 input gives float64.", _residual_double),
+        dtypes_kept(
+            0.1,
+            "A float64 layer with float64 input gives float64, a float32 layer float32.",
+            _residual_double,
+        ),
         inputs_untouched(0.05, lambda d: [_residual_post(d)[0], _residual_pre(d)[0]]),
         no_side_effects_of_a_module(0.05, lambda d: [_residual_post(d)[1], _residual_pre(d)[1]]),
     ),

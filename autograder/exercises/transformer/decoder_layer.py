@@ -78,7 +78,8 @@ def _decoder_dropped(draw: Draw) -> Sequence[Run]:
 
 
 def _decoder_evaluated(draw: Draw) -> Sequence[Run]:
-    return [_decoder(draw, 6, 2, 5, dropout=1.0).then(*_two(draw, 2, 3, 4, 6))]
+    runs = _decoder(draw, 6, 2, 5, dropout=1.0), training(_decoder(draw, 6, 2, 5))
+    return [run.then(*_two(draw, 2, 3, 4, 6)) for run in runs]
 
 
 def _decoder_gradients(draw: Draw) -> Sequence[Run]:
@@ -144,7 +145,8 @@ DECODER_LAYER = Exercise(
         equals_reference(
             "no dropout in eval mode",
             0.2,
-            "nn.Dropout follows model.eval(); F.dropout only with training=self.training.",
+            "nn.Dropout follows model.eval(); F.dropout only with training=self.training. Unless "
+            "`dropout` is given, nothing is dropped in training, either.",
             _decoder_evaluated,
         ),
         gradients_match(
@@ -154,7 +156,11 @@ DECODER_LAYER = Exercise(
             "from it.",
             _decoder_gradients,
         ),
-        dtypes_kept(0.1, "A float64 layer with float64 inputs gives float64.", _decoder_double),
+        dtypes_kept(
+            0.1,
+            "A float64 layer with float64 inputs gives float64, a float32 layer float32.",
+            _decoder_double,
+        ),
         inputs_untouched(0.15, lambda draw: [*_decoder_post(draw), *_decoder_pre(draw)]),
         no_side_effects_of_a_module(0.1, _decoder_post),
     ),

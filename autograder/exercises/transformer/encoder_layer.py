@@ -71,7 +71,8 @@ def _encoder_dropped(draw: Draw) -> Sequence[Run]:
 
 
 def _encoder_evaluated(draw: Draw) -> Sequence[Run]:
-    return [_encoder(draw, 6, 2, 5, dropout=1.0).then(draw.tensor(2, 3, 6))]
+    runs = _encoder(draw, 6, 2, 5, dropout=1.0), training(_encoder(draw, 6, 2, 5))
+    return [run.then(draw.tensor(2, 3, 6)) for run in runs]
 
 
 def _encoder_gradients(draw: Draw) -> Sequence[Run]:
@@ -140,7 +141,8 @@ ENCODER_LAYER = Exercise(
         equals_reference(
             "no dropout in eval mode",
             0.2,
-            "nn.Dropout follows model.eval(); F.dropout only with training=self.training.",
+            "nn.Dropout follows model.eval(); F.dropout only with training=self.training. Unless "
+            "`dropout` is given, nothing is dropped in training, either.",
             _encoder_evaluated,
         ),
         gradients_match(
@@ -150,7 +152,11 @@ ENCODER_LAYER = Exercise(
             "around.",
             _encoder_gradients,
         ),
-        dtypes_kept(0.1, "A float64 layer with float64 inputs gives float64.", _encoder_double),
+        dtypes_kept(
+            0.1,
+            "A float64 layer with float64 inputs gives float64, a float32 layer float32.",
+            _encoder_double,
+        ),
         inputs_untouched(0.1, lambda draw: [*_encoder_post(draw), *_encoder_masked(draw)]),
         no_side_effects_of_a_module(0.1, _encoder_post),
     ),

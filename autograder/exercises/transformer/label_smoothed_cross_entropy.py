@@ -109,7 +109,9 @@ LABEL_SMOOTHED_CROSS_ENTROPY = Exercise(
             "At a token: softmax minus smoothed target, over the number of tokens; at padding: 0.",
             lambda draw: [*_loss_padded(draw), *_loss_nothing(draw)],
         ),
-        dtypes_kept(0.2, "float64 logits give a float64 loss.", _loss_double),
+        dtypes_kept(
+            0.2, "float64 logits give a float64 loss, float32 logits a float32 loss.", _loss_double
+        ),
         inputs_untouched(0.1, lambda draw: [*_loss_runs(draw), *_loss_padded(draw)]),
         equals_reference(
             "views that are not contiguous", 0.1, "reshape takes any view.", _loss_strided

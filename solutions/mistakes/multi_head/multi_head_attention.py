@@ -136,6 +136,10 @@ mha_error_left_to_reshape
     ~ split_heads( → SPLIT_HEADS.mistakes["error_left_to_reshape"]( ×3
     Uneven heads fail inside reshape at the first call, with a RuntimeError about sizes. Test for it
     when the module is built, and raise a ValueError that names d_model and num_heads.
+mha_error_when_called
+    ~ raise ValueError(f"d_model = {d_model} is not divisible by num_heads = {num_heads}") → pass
+    A module with uneven heads can be built, and fails at its first call, in split_heads. Test for
+    it in __init__: whoever builds such a module should hear of it there.
 mha_asserted: ValueError → AssertionError
     Uneven heads end in an AssertionError. An assert is for what cannot happen; for a caller's wrong
     number, raise a ValueError.

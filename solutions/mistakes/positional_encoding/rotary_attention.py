@@ -72,6 +72,8 @@ naive_softmax
     exp overflows where a score is large. torch.softmax subtracts the largest score first.
 rotation_detached: + query, key = query.detach(), key.detach()
     No gradient passes the rotation, so queries and keys never learn where to look.
+always_float32: > result = result[0].float(), result[1].float()
+    The result is forced into float32: float64 has to stay float64.
 key_written_over
     > with torch.no_grad():
     >     key.copy_(rotary_embedding(key, base))
