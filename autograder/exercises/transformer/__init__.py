@@ -3,7 +3,12 @@ and two ways to decode."""
 
 from autograder.exercises.transformer.beam_search import BEAM_SEARCH
 from autograder.exercises.transformer.decoder_layer import DECODER_LAYER
-from autograder.exercises.transformer.decoding import in_training, itself, lookup  # noqa: F401 (recipes)
+from autograder.exercises.transformer.decoding import (  # noqa: F401 (recipes)
+    in_training,
+    itself,
+    lookup,
+    part_in_training,
+)
 from autograder.exercises.transformer.encoder_layer import ENCODER_LAYER
 from autograder.exercises.transformer.greedy_decode import GREEDY_DECODE
 from autograder.exercises.transformer.label_smoothed_cross_entropy import (

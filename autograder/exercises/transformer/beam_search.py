@@ -272,7 +272,7 @@ def _beam_in_training(draw: Draw) -> Sequence[Run]:
 def _beam_modes(draw: Draw) -> Sequence[Run]:
     return [
         called_again(_garden(draw, 3), _some_source(draw), _BOS, _EOS, 4, 2, start=start)
-        for start in ("in_training", "itself")
+        for start in ("in_training", "itself", "part_in_training")
     ]
 
 

@@ -65,6 +65,13 @@ def in_training(model: Any) -> Any:
     return model
 
 
+def part_in_training(model: Any) -> Any:
+    """The model in eval mode, but for one part of it."""
+    model.eval()
+    model.part.train()
+    return model
+
+
 def itself(thing: Any) -> Any:
     """The thing: makes a recipe a step's result, so that later steps can call it again."""
     return thing
@@ -118,10 +125,12 @@ def modes_kept(trial: Trial) -> Finding:
         return Finding(False, f"the model returns {describe(trial.record.value)} afterwards")
     if np.allclose(given, wanted, atol=1e-4):
         return Finding(True)
+    start = trial.run.steps[0].args[0].name
     if np.allclose(given, -wanted, atol=1e-4):
-        line = "one part of the model was in eval mode, and is now in training mode"
-        return Finding(False, line)
-    started = trial.run.steps[0].args[0].name.endswith("in_training")
+        modes = ("training", "eval") if start.endswith("part_in_training") else ("eval", "training")
+        line = "one part of the model was in {} mode, and is now in {} mode"
+        return Finding(False, line.format(*modes))
+    started = start.endswith(":in_training")
     mode = "training" if started else "eval"
     return Finding(False, f"the model came in {mode} mode, and did not leave so")
 

@@ -126,7 +126,7 @@ def _greedy_in_training(draw: Draw) -> Sequence[Run]:
 
 def _greedy_modes(draw: Draw) -> Sequence[Run]:
     runs = []
-    for start in ("in_training", "itself"):
+    for start in ("in_training", "itself", "part_in_training"):
         model, source = _ending(draw, (2, 3))
         runs.append(called_again(model, source, 1, 2, 7, start=start))
     return runs

@@ -39,6 +39,7 @@ def _loss_padded(draw: Draw) -> Sequence[Run]:
         call(_logits(draw, 3, 5, 6), padded(draw, (5, 2, 1), 6)),
         call(_logits(draw, 2, 4, 6), padded(draw, (4, 1), 6, 2), 0.2, pad_id=2),
         call(_logits(draw, 2, 3, 5), padded(draw, (1, 3), 5), smoothing=0.0),
+        call(_logits(draw, 2, 3, 5), tensor([[draw.integer(1, 4), 0, 0], [0, 0, 0]])),
     ]
 
 
