@@ -115,6 +115,7 @@ def _beam_pairs(draw: Draw) -> Sequence[Run]:
     return [
         call(_mixed(draw), _some_source(draw), _BOS, _EOS, 4, 3),
         call(_mixed(draw), _some_source(draw), _BOS, _EOS, 3, 4, 1.5),
+        call(_mixed(draw), _some_source(draw), _BOS, _EOS, 4),
         call(_garden(draw, 4), _some_source(draw), _BOS, _EOS, 5, beam_size=2, length_penalty=0.0),
     ]
 
@@ -180,6 +181,8 @@ def _pairs_hold(run: Run, record: Record) -> str | None:
     alpha = _step_argument(run, 6, "length_penalty", 0.6)
     if len(pairs) > size:
         return f"{len(pairs)} pairs come back; beam_size is {size}"
+    if len(pairs) == 1:
+        return f"a single pair comes back; beam_size is {size}"
     if len({tuple(ids) for ids, _ in pairs}) < len(pairs):
         return "two pairs hold the same ids"
     if any(x < y - 1e-6 for (_, x), (_, y) in zip(pairs, pairs[1:], strict=False)):

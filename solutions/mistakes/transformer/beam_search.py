@@ -79,6 +79,8 @@ beam_one_token_short: + max_len = max_len - 1
     bos is counted: one token less than max_len is written.
 beam_in_train_mode: - model.eval()
     The model decodes in whatever mode it comes: in training mode, dropout blurs every step.
+only_the_best: [:beam_size] → [:1]
+    Only the best text comes back. The others are worth having, too: up to beam_size pairs.
 beam_left_in_eval_mode: module.training = training → pass
     model.eval() is called and never undone: training goes on without dropout.
 beam_leaves_parts_in_eval_mode: module.training = training → model.training = modes[model]
