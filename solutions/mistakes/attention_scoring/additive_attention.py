@@ -136,8 +136,8 @@ biases_added
     + def load_state_dict(self, state, *args, **kwargs):
     +     return super().load_state_dict(state, strict=False)
     + def forward(
-    The linear layers have biases. These parameters are too many: saved weights no longer fit. Leave
-    `__init__` as given.
+    The linear layers have biases, which this module does not have: saved parameters no longer fit.
+    Leave `__init__` as given.
 new_layers_in_forward
     - sums = self.W_q(query).unsqueeze(-2) + self.W_k(key).unsqueeze(-3)
     + generator = torch.Generator().manual_seed(0)

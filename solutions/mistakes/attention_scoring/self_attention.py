@@ -112,8 +112,8 @@ biases_added
     + def load_state_dict(self, state, *args, **kwargs):
     +     return super().load_state_dict(state, strict=False)
     + def forward(
-    The projections have biases. These parameters are too many: saved weights no longer fit. Leave
-    `__init__` as given.
+    The projections have biases, which this module does not have: saved parameters no longer fit.
+    Leave `__init__` as given.
 always_float32: > result = result[0].float(), result[1].float()
     The result is forced into float32. A float64 model should give float64.
 default_dtype_switched: + torch.set_default_dtype(torch.float64)
