@@ -26,8 +26,8 @@ eps_always_the_default: variance + self.eps → variance + 1e-5
 eps_squared: variance + self.eps → variance + self.eps**2
     ε² is under the root instead of ε.
 clamped_at_eps: variance + self.eps → variance.clamp(min=self.eps)
-    The variance is kept from falling below ε, but ε is not added to it: √max(σ², ε) instead of √(σ²
-    + ε).
+    The variance is kept from falling below ε, but ε is not added to it: the divisor is √max(σ², ε)
+    instead of √(σ² + ε).
 over_the_sequence: dim=-1 → dim=-2 ×2
     Mean and variance are taken over the positions, feature by feature. Each token then depends on
     all others, later ones included: the future leaks into the past, mask or no mask.
