@@ -174,7 +174,7 @@ class by_unsqueeze(right.AdditiveAttention):
 
 @BANK.right
 class by_concatenating_pairs(right.AdditiveAttention):
-    """[W_q W_k] times the query and the key put one after the other, as many tutorials write it."""
+    """[W_q W_k] times the concatenated query and key, as many tutorials write it."""
 
     def forward(self, query, key, value):
         n_q, n_k = query.shape[1], key.shape[1]

@@ -125,7 +125,7 @@ class by_einsum(right.BilinearAttention):
 
 @BANK.right
 class key_first(right.BilinearAttention):
-    """(qᵀ)(Wk) for (qᵀW)k: the same product, put together from the other end."""
+    """(qᵀ)(Wk) for (qᵀW)k: the same product, grouped from the other end."""
 
     def forward(self, query, key, value):
         scores = query @ (key @ self.W.T).transpose(1, 2)

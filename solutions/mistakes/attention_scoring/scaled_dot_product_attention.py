@@ -188,7 +188,7 @@ def flattened_for_bmm(query, key, value):
 
 @BANK.right
 def by_torchs_root(query, key, value):
-    """The root of a tensor, as many tutorials take it: a float32 number."""
+    """The root of a tensor, as many tutorials compute it: a float32 number."""
     scores = torch.matmul(query, key.transpose(-2, -1)) / torch.sqrt(torch.tensor(query.size(-1)))
     weights = torch.softmax(scores, dim=-1)
     return torch.matmul(weights, value), weights

@@ -185,7 +185,7 @@ class position_by_position(right.SelfAttention):
 
 @BANK.right
 class by_torchs_root(right.SelfAttention):
-    """The root of a tensor, as many tutorials take it: a float32 number."""
+    """The root of a tensor, as many tutorials compute it: a float32 number."""
 
     def forward(self, x):
         q, k, v = self.W_q(x), self.W_k(x), self.W_v(x)

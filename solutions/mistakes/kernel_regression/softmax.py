@@ -24,7 +24,7 @@ def _finite_max(scores, axis):
     return np.where(np.isneginf(largest), 0, largest)
 
 
-# As students write them: with more and less care for large scores and for empty rows.
+# As students write them, with varying care for large scores and empty rows.
 _GUARD = Edit("largest = np.where(np.isneginf(largest), 0, largest)", "")
 _UNGUARDED = Edit("np.where(total == 0, 1, total)", "total")
 _CARELESS = {

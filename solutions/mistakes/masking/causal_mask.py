@@ -55,7 +55,7 @@ axes_for_heads_added: > result = result[None, None]
 """)
 
 
-# Whoever starts from torch.tril(torch.ones(…)) or triu makes two of these mistakes at a time.
+# Starting from torch.tril(torch.ones(…)) or triu often leads to two of these mistakes at once.
 BANK.changes("""
 top_left_aligned_and_polarity_inverted of top_left_aligned: everything.tril → ~everything.tril
     The triangle starts at the top left even if there are more keys than queries, as if the queries

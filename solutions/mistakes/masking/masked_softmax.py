@@ -243,7 +243,7 @@ def by_where(scores, mask=None):
 
 @BANK.right
 def nan_replaced_at_the_end(scores, mask=None):
-    # masked_fill passes no gradient on, so that the softmax's NaN stops here.
+    # masked_fill passes no gradient on, so the softmax's NaN stops here.
     hidden = scores if mask is None else scores.masked_fill(~mask, -INF)
     return hidden.softmax(-1).nan_to_num(0.0)
 

@@ -108,7 +108,7 @@ def importance_with_gradients(attention, x):
 
 @BANK.right
 def importance_from_the_heads(attention, x):
-    """What a head adds to the output: its own output through its columns of W_o."""
+    """What a head adds to the output: its own output times its columns of W_o."""
     _, weights = attention(x, x, x)
     v = attention.W_v(x).unflatten(-1, (attention.num_heads, -1)).transpose(1, 2)
     columns = attention.W_o.weight.unflatten(1, (attention.num_heads, -1)).permute(1, 2, 0)
@@ -117,7 +117,7 @@ def importance_from_the_heads(attention, x):
 
 @BANK.right
 def importance_of_the_head_alone(attention, x):
-    """The same difference, from the other side: head h alone, minus no head at all."""
+    """The same difference from the other side: head h alone minus no head at all."""
     with torch.no_grad():
         none = attention(x, x, x, head_mask=x.new_zeros(attention.num_heads))[0]
         alone = [attention(x, x, x, head_mask=mask)[0] - none for mask in _one_hot(attention, x)]

@@ -84,7 +84,7 @@ settings_left_changed: + torch.set_grad_enabled(False)
 
 
 def _unpacked(torch_attention):
-    """Weight and bias for W_q, W_k, W_v, W_o, detached views; no bias is None."""
+    """Weight and bias (or None) for W_q, W_k, W_v and W_o, as detached views."""
     t = torch_attention
     weights = [*t.in_proj_weight.detach().chunk(3), t.out_proj.weight.detach()]
     if t.in_proj_bias is None:

@@ -191,7 +191,7 @@ class ByLoopOverHeads(_Attention):
 
 @BANK.right
 class HeadsInTheBatch(_Attention):
-    """Batch and heads in one axis, as torch.bmm wants them; the mask on the heads' outputs."""
+    """Batch and heads in one axis, as torch.bmm requires; the mask on the heads' outputs."""
 
     def forward(self, query, key, value, head_mask=None):
         B, H = query.shape[0], self.num_heads

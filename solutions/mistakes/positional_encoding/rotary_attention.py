@@ -17,7 +17,7 @@ def _rope(x, base, offset=0):
 
 
 def _even(value, base):
-    """Values rotated; a last feature without a partner stays as it is."""
+    """Rotate the values; a last feature without a partner stays as it is."""
     d = value.shape[-1] // 2 * 2
     return torch.cat([_rope(value[..., :d], base), value[..., d:]], dim=-1)
 

@@ -123,7 +123,7 @@ def _continued(model, source, bos_id, texts):
 
 @BANK.right
 def beam_of_lists(model, source, bos_id, eos_id, max_len, beam_size=4, length_penalty=0.6):
-    """Plain Python; a finished text keeps its place in the beam, so that there are fewer others."""
+    """Plain Python; a finished text keeps its place in the beam, leaving room for fewer others."""
     alive, done = [(0.0, ())], []
     with _evaluating(model), torch.no_grad():
         for _ in range(max_len):
@@ -160,7 +160,7 @@ def beam_with_finished_competing(
 
 @BANK.right
 def beam_refilled(model, source, bos_id, eos_id, max_len, beam_size=4, length_penalty=0.6):
-    """Places of finished texts are filled at once; over when beam_size texts are finished."""
+    """Places of finished texts are refilled at once; done when beam_size texts are finished."""
     alive, done = [(0.0, ())], []
     with _evaluating(model), torch.no_grad():
         for _ in range(max_len):

@@ -180,7 +180,7 @@ class encoder_wide_inside(_WideInside, _Encoder):
 
 @BANK.right
 class encoder_with_dropout_on_the_weights(_Encoder):
-    """As torch's own layer has it: the attention weights are dropped, too."""
+    """As in torch's own layer, the attention weights are dropped as well."""
 
     def __init__(self, d_model, num_heads, d_ff, dropout=0.0, norm_first=False):
         super().__init__(d_model, num_heads, d_ff, dropout, norm_first)

@@ -78,7 +78,7 @@ source_padded_in_place: > source[(result == eos_id).any(1)] = model.pad_id
 
 
 class _evaluating:
-    """Put a model into eval mode, and each of its modules back into its own afterwards."""
+    """Put a model into eval mode, and afterwards each of its modules back into its own mode."""
 
     def __init__(self, model):
         self.model = model

@@ -71,7 +71,7 @@ loss_without_a_gradient: + logits = logits.detach()
 
 
 def _smoothed(logits, target, smoothing, pad_id):
-    """Minus the sum of shares times log-softmax, at every position, and where a token stands."""
+    """The smoothed loss at every position, and which positions hold a real token."""
     log_p = logits.log_softmax(-1)
     one_hot = F.one_hot(target, logits.shape[-1]).to(logits)
     shares = (1 - smoothing) * one_hot + smoothing / logits.shape[-1]

@@ -181,7 +181,7 @@ class model_in_parts(_Model):
 
 @BANK.right
 class model_with_a_causal_mask_only(_Model):
-    """Padding stands at the target's end, in the future of every real position."""
+    """Padding is at the target's end, in the future of every real position."""
 
     def self_mask(self, target):
         return self.past(target.shape[1], target.device)
