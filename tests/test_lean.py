@@ -1,13 +1,16 @@
 """Finished pages made light: what is left out changes nothing that a reader sees."""
 
 import re
+import shutil
 import sys
 from pathlib import Path
 
+import pydata_sphinx_theme
 import pytest
 from pygments import highlight
 from pygments.formatters import HtmlFormatter
 from pygments.lexers import PythonLexer
+from sphinx.errors import ExtensionError
 
 EXTENSIONS = Path(__file__).resolve().parents[1] / "book" / "extensions"
 sys.path.insert(0, str(EXTENSIONS))
@@ -61,3 +64,24 @@ def test_a_class_that_looks_like_plain_code_in_one_theme_only_keeps_its_span():
 @pytest.mark.parametrize("code", ['<span class="n"><b>x</b></span>', '<a href="#x">x</a>'])
 def test_code_with_something_else_in_it_is_left_alone(code):
     assert lean.merged(code, LOOKS) == code
+
+
+def test_the_theme_s_own_script_is_changed_once_and_for_all(tmp_path):
+    theme = Path(pydata_sphinx_theme.__file__).parent / "theme" / "pydata_sphinx_theme" / "static"
+    script = tmp_path / "theme.js"
+    shutil.copyfile(theme / lean.THEME, script)
+    lean._spare(script)
+    changed = script.read_text(encoding="utf-8")
+    assert lean.NEAR_STOPS in changed and lean.WHEN_NEAR in changed
+    lean._spare(script)
+    assert script.read_text(encoding="utf-8") == changed
+
+
+@pytest.mark.parametrize("lost", [lean.ALL_STOPS, lean.WHEN])
+def test_a_theme_that_has_changed_stops_the_build_and_is_left_as_it_is(tmp_path, lost):
+    script = tmp_path / "theme.js"
+    text = (lean.ALL_STOPS + lean.WHEN).replace(lost, "something else")
+    script.write_text(text, encoding="utf-8")
+    with pytest.raises(ExtensionError, match="theme.js has changed"):
+        lean._spare(script)
+    assert script.read_text(encoding="utf-8") == text

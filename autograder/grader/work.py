@@ -86,8 +86,10 @@ def deciding(slugs: Iterable[str]) -> list[Path]:
     files = {path for pattern in DECIDING for path in course.glob(pattern) if path.is_file()}
     files |= {path for room in DECIDING for path in (course / room).glob("*.py")}
     others = set(CHAPTERS) - set(slugs)
-    for folder in (course / "exercises", PROJECT / "solutions", PROJECT / "solutions/mistakes"):
-        files |= {path for path in folder.glob("*.py") if path.stem not in others}
+    for folder in (course / "exercises", PROJECT / "solutions"):
+        for path in folder.rglob("*.py"):
+            if others.isdisjoint(path.relative_to(folder).with_suffix("").parts):
+                files.add(path)
     return sorted(files)
 
 

@@ -1,10 +1,10 @@
 """Finished pages made light: one style sheet with the rules that pages use, nothing that blocks.
 
 The theme links a dozen style sheets of which a page uses a tenth, loads the search's scripts and
-index on every page, and runs its scripts before the text shows. Here each page gets one sheet,
-scripts that wait for the page, pictures that load when they come near, and a description; the
-roles that accessibility checkers refuse go. Code gets a `span` for each change of
-colour, not one for each token: those are two thirds of a chapter's elements.
+index on every page, and runs its scripts before the text shows. Here each page gets one style
+sheet, deferred scripts, lazily loaded pictures and a description, and loses the roles that
+accessibility checkers reject. Code gets one `span` per change of colour instead of one per token;
+those were two thirds of a chapter's elements.
 """
 
 import hashlib
@@ -16,9 +16,7 @@ from pathlib import Path
 
 import tinycss2
 from sphinx.application import Sphinx
-from sphinx.util import logging
-
-logger = logging.getLogger(__name__)
+from sphinx.errors import ExtensionError
 
 SHEET = re.compile(r"[ \t]*<link\b(?=[^>]*rel=\"stylesheet\")[^>]*>\n?")
 ADDRESS = re.compile(r'\bhref="([^"?]+)')
@@ -53,8 +51,8 @@ MISNAMED = re.compile(
     r"(<summary|<button(?=[^>]*search-button-field)[^>]*?)"
     r' aria-label="(?:Toggle hidden content|Search)"'
 )
-# What may scroll is a stop of the Tab key. The theme's script takes away those that do not scroll,
-# and to see that, it lays out the whole page. Here it looks at what is laid out anyway.
+# Whatever may scroll can be reached with Tab. The theme's script removes that from what does not
+# scroll, and to find out it lays out the whole page. Here it looks at what is laid out anyway.
 STOP = 'tabindex="0"'
 THEME = "scripts/pydata-sphinx-theme.js"
 ALL_STOPS = ".forEach(e=>{e.tabIndex=e.scrollWidth>"
@@ -327,13 +325,21 @@ def finish(app: Sphinx, error: Exception | None) -> None:
 
 
 def _spare(script: Path) -> None:
-    """Let the theme's script look only at what is near. Says so where it is not as we know it."""
+    """Let the theme's script look only at what is near.
+
+    Raises `ExtensionError` where the script is not the one for which these replacements were
+    written: after a new release of the theme, somebody has to look at what it does now.
+    """
     text = script.read_text(encoding="utf-8")
     if NEAR_STOPS in text:
         return
-    if text.count(ALL_STOPS) != 1 or text.count(WHEN) != 1:
-        logger.warning("%s is not the one that lean.py knows", script.name)
-    text = text.replace(ALL_STOPS, NEAR_STOPS).replace(WHEN, WHEN_NEAR)
+    for old, new in ((ALL_STOPS, NEAR_STOPS), (WHEN, WHEN_NEAR)):
+        if text.count(old) != 1:
+            raise ExtensionError(
+                f"{script.name} has changed: lean.py expected this text once, found it "
+                f"{text.count(old)} times: {old}"
+            )
+        text = text.replace(old, new)
     script.write_text(text, encoding="utf-8")
 
 
