@@ -101,6 +101,10 @@ test: test-tools env  ## everything that CI checks
 	@$(BIN)/ruff check . && $(BIN)/ruff format --check --quiet .
 	@$(BIN)/python -m pytest -q -n 2 --dist loadfile --no-loadscope-reorder
 
+.PHONY: mutants
+mutants: env  ## change every line of every reference, and see that it costs marks
+	@$(BIN)/python -m benchmarks.mutants
+
 .PHONY: format
 format: env  ## put the code into the house's format
 	@$(BIN)/ruff check --fix --quiet . ; $(BIN)/ruff format --quiet .
