@@ -1,6 +1,7 @@
 """`FeedForward`: the position-wise feed-forward layer."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
