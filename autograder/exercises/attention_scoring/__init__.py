@@ -9,8 +9,9 @@ from autograder.exercises.attention_scoring.scaled_dot_product_attention import 
 from autograder.exercises.attention_scoring.self_attention import SELF_ATTENTION
 from autograder.exercises.attention_scoring.self_similarity import SELF_SIMILARITY
 from autograder.exercises.attention_scoring.simple_attention import SIMPLE_ATTENTION
+from autograder.exercises.declaration import exercises
 
-EXERCISES = (
+EXERCISES = exercises(
     SIMPLE_ATTENTION,
     SELF_SIMILARITY,
     SCALED_DOT_PRODUCT_ATTENTION,

@@ -1,12 +1,7 @@
 """What chapter 1 asks: kernel regression in NumPy, and a module that learns its bandwidth."""
 
-from autograder.exercises.kernel_regression.attention_pool import (  # noqa: F401 (recipes)
-    ATTENTION_POOL,
-    dot_product,
-    huge_scores,
-    mixed_lengths,
-    signed_distance,
-)
+from autograder.exercises.declaration import exercises
+from autograder.exercises.kernel_regression.attention_pool import ATTENTION_POOL
 from autograder.exercises.kernel_regression.gaussian_scores import GAUSSIAN_SCORES
 from autograder.exercises.kernel_regression.kernel_regression import KERNEL_REGRESSION
 from autograder.exercises.kernel_regression.kernel_weights import KERNEL_WEIGHTS
@@ -14,7 +9,7 @@ from autograder.exercises.kernel_regression.leave_one_out_mse import LEAVE_ONE_O
 from autograder.exercises.kernel_regression.nadaraya_watson import NADARAYA_WATSON
 from autograder.exercises.kernel_regression.softmax import SOFTMAX
 
-EXERCISES = (
+EXERCISES = exercises(
     SOFTMAX,
     GAUSSIAN_SCORES,
     NADARAYA_WATSON,

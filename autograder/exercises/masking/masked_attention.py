@@ -1,21 +1,15 @@
 """`masked_attention`: attention under a mask."""
 
-from collections.abc import Sequence
-
 import numpy as np
 
-from autograder.engine.aspects import (
-    describe,
-    dtypes_kept,
-    equals_reference,
-    gradients_match,
-    has_property,
-    inputs_untouched,
-    part,
-    plain,
-)
-from autograder.engine.runs import Array, Draw, Exercise, Record, Run, Strided, call, tensor
+from autograder.engine.aspects import describe, part, plain
+from autograder.engine.runs import Array, Draw, Record, Run, Strided, call, tensor
+from autograder.exercises.declaration import Declaration
 from autograder.exercises.masking.shared import random_mask
+
+MASKED_ATTENTION = Declaration(
+    "masked_attention", "Attention under a mask", ("query", "key", "value", "mask")
+)
 
 
 def _qkv(
@@ -28,7 +22,10 @@ def _qkv(
     )
 
 
-def _attention_plain(draw: Draw) -> Sequence[Run]:
+@MASKED_ATTENTION.equals("without a mask", 0.75)
+def _plain(draw: Draw) -> list[Run]:
+    """softmax(QKᵀ / √d_k) V over the last two axes, whatever stands before them; d_k is the size of
+    a query. Return (output, weights)."""
     query, key, value = _qkv(draw, 3, 4, 2, 3, 2)
     return [
         call(*_qkv(draw, 3, 5, 4, 2)),
@@ -38,7 +35,10 @@ def _attention_plain(draw: Draw) -> Sequence[Run]:
     ]
 
 
-def _attention_masked(draw: Draw) -> Sequence[Run]:
+@MASKED_ATTENTION.equals("with a mask", 0.75)
+def _masked(draw: Draw) -> list[Run]:
+    """Scores first, then the mask inside the softmax, then the average of the values. True means
+    may attend."""
     causal = np.tri(5, 5, dtype=bool)
     return [
         call(*_qkv(draw, 3, 5, 4, 2), tensor(random_mask(draw, 3, 5))),
@@ -48,7 +48,9 @@ def _attention_masked(draw: Draw) -> Sequence[Run]:
     ]
 
 
-def _attention_nothing(draw: Draw) -> Sequence[Run]:
+@MASKED_ATTENTION.equals("a query that may see nothing", 0.5)
+def _nothing(draw: Draw) -> list[Run]:
+    """Its weights and its output are 0: not NaN, and not the average of what is forbidden."""
     mask = random_mask(draw, 4, 5)
     mask[[0, 3]] = False
     empty = np.array([[[[True, False, True]]], [[[False, False, False]]]])
@@ -57,21 +59,6 @@ def _attention_nothing(draw: Draw) -> Sequence[Run]:
         call(*_qkv(draw, 2, 3, 4, 5, 2, 2), tensor(empty)),
         call(*_qkv(draw, 3, 4, 2, 3, 1), mask=tensor(np.zeros((3, 4), bool))),
     ]
-
-
-def _attention_changed(draw: Draw) -> Sequence[Run]:
-    """Three calls each: as is, with one key and value changed, and with another one changed."""
-    runs = []
-    for mask in (np.tri(5, 5, dtype=bool)[1:], np.array([[True, False, True, True, False]])):
-        query, key, value = _qkv(draw, 4, 5, 3, 2, 2)
-        run = call(query, key, value, tensor(mask))
-        for position in (4, 2):
-            k, v = key.data.copy(), value.data.copy()
-            k[:, position] *= -30.0
-            v[:, position] += 1e3
-            run = run.then(query, tensor(k), tensor(v), tensor(mask))
-        runs.append(run)
-    return runs
 
 
 def _sees_what_it_may(run: Run, record: Record) -> str | None:
@@ -92,8 +79,38 @@ def _sees_what_it_may(run: Run, record: Record) -> str | None:
     return None
 
 
-def _attention_large(draw: Draw) -> Sequence[Run]:
-    """Scores of about 1e4 where the mask is False, of about −1e4 where it is True."""
+@MASKED_ATTENTION.holds("only what may be seen counts", 0.5, _sees_what_it_may)
+def _changed(draw: Draw) -> list[Run]:
+    """Change a key and its value: the outputs of the queries that may see it move, all others stay
+    as they were."""
+    # Three calls each: as is, with one key and value changed, and with another one changed.
+    runs = []
+    for mask in (np.tri(5, 5, dtype=bool)[1:], np.array([[True, False, True, True, False]])):
+        query, key, value = _qkv(draw, 4, 5, 3, 2, 2)
+        run = call(query, key, value, tensor(mask))
+        for position in (4, 2):
+            k, v = key.data.copy(), value.data.copy()
+            k[:, position] *= -30.0
+            v[:, position] += 1e3
+            run = run.then(query, tensor(k), tensor(v), tensor(mask))
+        runs.append(run)
+    return runs
+
+
+MASKED_ATTENTION.gradients(
+    "gradients to query, key and value",
+    0.75,
+    "One NaN in a row's weights reaches every gradient of the batch. A row without keys "
+    "passes a gradient of 0.",
+    lambda draw: [*_masked(draw), *_nothing(draw)[:2]],
+)
+
+
+@MASKED_ATTENTION.equals("scores of ±10,000", 0.25)
+def _large(draw: Draw) -> list[Run]:
+    """Let the mask act before the softmax, and with −∞: a large score outweighs −100 and
+    −10,000."""
+    # Scores of about 1e4 where the mask is False, of about −1e4 where it is True.
     query, key, value = (x.data for x in _qkv(draw, 3, 5, 4, 2, dtype="float64"))
     mask = random_mask(draw, 5)
     mask[0], mask[-1] = False, True  # the first query may see the last key
@@ -103,58 +120,10 @@ def _attention_large(draw: Draw) -> Sequence[Run]:
     return [call(*large), call(*wild)]
 
 
-def _attention_double(draw: Draw) -> Sequence[Run]:
+@MASKED_ATTENTION.keeps_dtypes(0.25)
+def _double(draw: Draw) -> list[Run]:
+    """float64 in, float64 out."""
     return [call(*_qkv(draw, 2, 4, 3, 2, dtype="float64"), tensor(random_mask(draw, 2, 4)))]
 
 
-MASKED_ATTENTION = Exercise(
-    "masked_attention",
-    "Attention under a mask",
-    ("query", "key", "value", "mask"),
-    (
-        equals_reference(
-            "without a mask",
-            0.75,
-            "softmax(QKᵀ / √d_k) V over the last two axes, whatever stands before them; d_k is the "
-            "size of a query. Return (output, weights).",
-            _attention_plain,
-        ),
-        equals_reference(
-            "with a mask",
-            0.75,
-            "Scores first, then the mask inside the softmax, then the average of the values. True "
-            "means may attend.",
-            _attention_masked,
-        ),
-        equals_reference(
-            "a query that may see nothing",
-            0.5,
-            "Its weights and its output are 0: not NaN, and not the average of what is forbidden.",
-            _attention_nothing,
-        ),
-        has_property(
-            "only what may be seen counts",
-            0.5,
-            "Change a key and its value: the outputs of the queries that may see it move, all "
-            "others stay as they were.",
-            _attention_changed,
-            _sees_what_it_may,
-        ),
-        gradients_match(
-            "gradients to query, key and value",
-            0.75,
-            "One NaN in a row's weights reaches every gradient of the batch. A row without keys "
-            "passes a gradient of 0.",
-            lambda draw: [*_attention_masked(draw), *_attention_nothing(draw)[:2]],
-        ),
-        equals_reference(
-            "scores of ±10,000",
-            0.25,
-            "Let the mask act before the softmax, and with −∞: a large score outweighs −100 and "
-            "−10,000.",
-            _attention_large,
-        ),
-        dtypes_kept(0.25, "float64 in, float64 out.", _attention_double),
-        inputs_untouched(0.25, lambda draw: [*_attention_masked(draw), *_attention_plain(draw)]),
-    ),
-)
+MASKED_ATTENTION.leaves_inputs_alone(0.25, _masked, _plain)

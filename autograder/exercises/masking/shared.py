@@ -6,8 +6,6 @@ import numpy as np
 
 from autograder.engine.runs import Draw, Recipe
 
-_HERE = "autograder.exercises.masking:"
-
 
 def __getattr__(name: str) -> Any:
     """torch's dtypes by name, for recipes: a message then says `dtype float16`."""
@@ -19,7 +17,7 @@ def __getattr__(name: str) -> Any:
 
 
 def torch_dtype(name: str) -> Recipe:
-    return Recipe(_HERE + name)
+    return Recipe(f"{__name__}:{name}")
 
 
 def random_mask(draw: Draw, *shape: int) -> np.ndarray:

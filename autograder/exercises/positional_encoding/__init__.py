@@ -1,19 +1,8 @@
 """What chapter 5 asks: does attention know order, and four ways to tell it where a token stands."""
 
-from autograder.exercises.positional_encoding.permutation_gap import (  # noqa: F401 (recipes)
-    PERMUTATION_GAP,
-    attends,
-    attention_in_training,
-    climbing,
-    in_heads,
-    numbered,
-    running_mean,
-    token_by_token,
-)
-from autograder.exercises.positional_encoding.positional_encoding import (
-    POSITIONAL_ENCODING,
-    fill,  # noqa: F401 (recipes)
-)
+from autograder.exercises.declaration import exercises
+from autograder.exercises.positional_encoding.permutation_gap import PERMUTATION_GAP
+from autograder.exercises.positional_encoding.positional_encoding import POSITIONAL_ENCODING
 from autograder.exercises.positional_encoding.relative_position_scores import (
     RELATIVE_POSITION_SCORES,
 )
@@ -23,7 +12,7 @@ from autograder.exercises.positional_encoding.rotary_embedding import ROTARY_EMB
 from autograder.exercises.positional_encoding.shift_matrix import SHIFT_MATRIX
 from autograder.exercises.positional_encoding.sinusoidal_encoding import SINUSOIDAL_ENCODING
 
-EXERCISES = (
+EXERCISES = exercises(
     PERMUTATION_GAP,
     SINUSOIDAL_ENCODING,
     POSITIONAL_ENCODING,

@@ -7,9 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from autograder.engine.aspects import Runs, each, plain
-from autograder.engine.runs import Array, Aspect, Draw, Finding, Previous, Run, Step, Trial
-from autograder.exercises.residual_layernorm.shared import from_here
+from autograder.engine.aspects import plain
+from autograder.engine.runs import Array, Draw, Finding, Previous, Run, Step, Trial, as_argument
 
 P = 0.25  # the chance to be dropped in the runs below
 
@@ -58,20 +57,15 @@ def drawn_calls(run: Run, draw: Draw, x: Array, calls: int) -> Run:
 def for_the_name(run: Run, draw: Draw, summary: str, x: Array, calls: int = CALLS) -> Run:
     """The same in a summary that two answers can have in common, to name a known mistake by."""
     modules = replace(run, steps=(Step(method="train"),), training=True)
-    summed = modules.then_apply(from_here("summed_up"), Previous(0), summary, x, calls)
+    summed = modules.then_apply(as_argument(summed_up), Previous(0), summary, x, calls)
     return replace(summed, seed=draw.integer(0, 10**6))
 
 
-def found_in_draws(
-    title: str,
-    points: float,
-    hint: str,
-    runs: Runs,
-    problem: Callable[[Trial, np.ndarray, list[np.ndarray]], str | None],
-    *,
-    only_if_right: bool = False,
-) -> Aspect:
-    """`problem(trial, x, outputs)` says what is wrong with the results of a random run."""
+Problem = Callable[[Trial, np.ndarray, list[np.ndarray]], str | None]
+
+
+def in_draws(problem: Problem) -> Callable[[Trial], Finding]:
+    """Judges by `problem(trial, x, outputs)`: what is wrong with the results of a random run."""
 
     def judge(trial: Trial) -> Finding:
         if not trial.run.random:  # no marks hang on it, but the known mistakes differ there
@@ -80,7 +74,7 @@ def found_in_draws(
         line = problem(trial, x, outputs) if _fit(outputs, x) else _NO_SHAPE
         return Finding(False, line) if line else Finding(True)
 
-    return Aspect(title, points, hint, runs, each(judge), only_if_right)
+    return judge
 
 
 def hidden_features(_: np.ndarray, outputs: Sequence[np.ndarray]) -> tuple:

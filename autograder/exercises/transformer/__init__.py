@@ -1,9 +1,9 @@
 """What chapter 7 asks: the layers, the embedding and the whole Transformer, its loss and schedule,
 and two ways to decode."""
 
+from autograder.exercises.declaration import exercises
 from autograder.exercises.transformer.beam_search import BEAM_SEARCH
 from autograder.exercises.transformer.decoder_layer import DECODER_LAYER
-from autograder.exercises.transformer.decoding import in_training, itself, lookup  # noqa: F401 (recipes)
 from autograder.exercises.transformer.encoder_layer import ENCODER_LAYER
 from autograder.exercises.transformer.greedy_decode import GREEDY_DECODE
 from autograder.exercises.transformer.label_smoothed_cross_entropy import (
@@ -14,7 +14,7 @@ from autograder.exercises.transformer.shift_right import SHIFT_RIGHT
 from autograder.exercises.transformer.token_embedding import TOKEN_EMBEDDING
 from autograder.exercises.transformer.transformer import TRANSFORMER
 
-EXERCISES = (
+EXERCISES = exercises(
     ENCODER_LAYER,
     DECODER_LAYER,
     TOKEN_EMBEDDING,

@@ -1,14 +1,25 @@
 """Models to decode with, and what decoding may not change about them."""
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from autograder.engine.aspects import describe, plain
-from autograder.engine.runs import APPLY, Draw, Finding, Previous, Recipe, Run, Step, Trial, tensor
+from autograder.engine.runs import (
+    APPLY,
+    Draw,
+    Finding,
+    Previous,
+    Recipe,
+    Run,
+    Step,
+    Trial,
+    as_argument,
+    made_by,
+    tensor,
+)
 from autograder.exercises.transformer.parameters import model_state
-
-_HERE = "autograder.exercises.transformer:"
 
 
 def lookup(*args: Any, **kwargs: Any) -> Any:
@@ -71,15 +82,15 @@ def itself(thing: Any) -> Any:
 
 
 def table_model(table: np.ndarray, **kwargs: Any) -> Recipe:
-    return Recipe(_HERE + "lookup", (tensor(table, "float32"),), kwargs)
+    return made_by(lookup, tensor(table, "float32"), **kwargs)
 
 
-def applied(name: str, *args: Any) -> Run:
+def applied(function: Callable, *args: Any) -> Run:
     """A run whose first step applies a function of this module, to keep what it gives."""
-    return Run((Step((Recipe(_HERE + name), *args), {}, APPLY),))
+    return Run((Step((as_argument(function), *args), {}, APPLY),))
 
 
-def called_again(model: Recipe, *args: Any, start: str = "itself", **kwargs: Any) -> Run:
+def called_again(model: Recipe, *args: Any, start: Callable = itself, **kwargs: Any) -> Run:
     """Three steps: the model, the answer with it, and what the model then says of two tokens."""
     run = applied(start, model).then(Previous(0), *args, **kwargs)
     source, bos_id = args[:2]

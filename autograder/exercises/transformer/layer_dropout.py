@@ -10,7 +10,7 @@ from autograder.engine.runs import Array, Draw, Record, Run, module, tensor
 from autograder.exercises.transformer.parameters import layer_state, training
 
 
-def inner_dropout(draw: Draw, attentions: Sequence[str], *others: Array) -> Sequence[Run]:
+def inner_dropout(draw: Draw, attentions: Sequence[str], *others: Array) -> list[Run]:
     """Attention adds nothing; the feed-forward adds linear2's one column to every position."""
     d = 4
     state = layer_state(draw, d, 1, attentions)

@@ -1,0 +1,157 @@
+"""Writes down an exercise, aspect by aspect, each below the inputs that it is judged on."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+from autograder.engine import aspects
+from autograder.engine.aspects import Runs, each
+from autograder.engine.runs import Aspect, Exercise, Finding, Record, Run, Trial
+
+Make = Callable[[str, Runs], Aspect]
+
+
+class Declaration:
+    """An exercise in the making: every method adds an aspect, in the order in which they are shown.
+
+    A method decorates the function that draws the aspect's runs; that function's docstring is the
+    hint. Where the runs are those of other functions, the method gets the hint and these functions
+    instead, and makes their runs one after the other.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        title: str,
+        arguments: tuple[str, ...],
+        *,
+        given: Sequence[str] = (),
+        forbids: tuple[str, ...] = (),
+        uses: tuple[str, ...] = (),
+    ):
+        """`given` names the exercises that an answer may call, `uses` other blocks that it may."""
+        blocks = {block: f"autograder.blocks:{block}" for block in given}
+        self._exercise = Exercise(name, title, arguments, (), blocks, forbids, uses)
+        self._aspects: list[Aspect] = []
+
+    def exercise(self) -> Exercise:
+        return replace(self._exercise, aspects=tuple(self._aspects))
+
+    def equals(
+        self,
+        title: str,
+        points: float,
+        hint: str = "",
+        *runs: Runs,
+        part: int | None = None,
+        only_if_right: bool = False,
+    ) -> Any:
+        """The results equal those of the reference. `part` selects one part of a tuple."""
+
+        def make(hint: str, runs: Runs) -> Aspect:
+            aspect = aspects.equals_reference(title, points, hint, runs, part=part)
+            return replace(aspect, only_if_right=only_if_right)
+
+        return self._add(make, hint, runs)
+
+    def holds(
+        self,
+        title: str,
+        points: float,
+        holds: Callable[[Run, Record], str | None],
+        hint: str = "",
+        *runs: Runs,
+        only_if_right: bool = False,
+        looks: bool = False,
+    ) -> Any:
+        """A property of the result: `holds(run, record)` returns one line on what is wrong."""
+        flags = {"only_if_right": only_if_right, "looks": looks}
+        return self._add(
+            lambda hint, runs: aspects.has_property(title, points, hint, runs, holds, **flags),
+            hint,
+            runs,
+        )
+
+    def judged(
+        self,
+        title: str,
+        points: float,
+        judge: Callable[[Trial], Finding],
+        hint: str = "",
+        *runs: Runs,
+        only_if_right: bool = False,
+    ) -> Any:
+        """Each run is judged on its own by `judge`."""
+        return self._add(
+            lambda hint, runs: Aspect(title, points, hint, runs, each(judge), only_if_right),
+            hint,
+            runs,
+        )
+
+    def judged_together(
+        self,
+        title: str,
+        points: float,
+        judge: Callable[[Sequence[Trial]], Finding],
+        hint: str = "",
+        *runs: Runs,
+    ) -> Any:
+        """All runs are judged at once by `judge`."""
+        return self._add(lambda hint, runs: Aspect(title, points, hint, runs, judge), hint, runs)
+
+    def gradients(self, title: str, points: float, hint: str = "", *runs: Runs) -> Any:
+        """The gradients with respect to every argument and parameter equal the reference's."""
+        return self._add(
+            lambda hint, runs: aspects.gradients_match(title, points, hint, runs), hint, runs
+        )
+
+    def raises(
+        self,
+        title: str,
+        points: float,
+        error: type[Exception],
+        hint: str = "",
+        *runs: Runs,
+        naming: Callable[[Run], Sequence[Any]] = lambda run: (),
+    ) -> Any:
+        """Each run ends in `error`, whose text holds everything that `naming(run)` lists."""
+        return self._add(
+            lambda hint, runs: aspects.raises(title, points, hint, runs, error, naming=naming),
+            hint,
+            runs,
+        )
+
+    def keeps_dtypes(self, points: float, hint: str = "", *runs: Runs) -> Any:
+        """Every array in the result has the reference's dtype and precision."""
+        return self._add(lambda hint, runs: aspects.dtypes_kept(points, hint, runs), hint, runs)
+
+    def leaves_inputs_alone(self, points: float, *runs: Runs) -> None:
+        self.add(aspects.inputs_untouched(points, together(*runs)))
+
+    def leaves_state_alone(self, points: float, *runs: Runs, of_a_module: bool = False) -> None:
+        """Global state is left unchanged; a module may draw its parameters at random."""
+        kind = aspects.no_side_effects_of_a_module if of_a_module else aspects.no_side_effects
+        self.add(kind(points, together(*runs)))
+
+    def add(self, aspect: Aspect) -> None:
+        self._aspects.append(aspect)
+
+    def _add(self, make: Make, hint: str, runs: Sequence[Runs]) -> Callable[[Runs], Runs] | None:
+        if runs:
+            self.add(make(hint, together(*runs)))
+            return None
+
+        def decorate(function: Runs) -> Runs:
+            self.add(make(" ".join(function.__doc__.split()), function))
+            return function
+
+        return decorate
+
+
+def together(*runs: Runs) -> Runs:
+    """The runs of several functions, one after the other."""
+    return lambda draw: [run for function in runs for run in function(draw)]
+
+
+def exercises(*declarations: Declaration) -> tuple[Exercise, ...]:
+    return tuple(declaration.exercise() for declaration in declarations)
