@@ -254,6 +254,10 @@ class Draw:
         """Standard normal numbers times `scale`, to arrive as a torch tensor."""
         return tensor(self.normal(*shape, scale=scale), dtype)
 
+    def double(self, *shape: int, scale: float = 1.0) -> Array:
+        """The same in float64."""
+        return self.tensor(*shape, scale=scale, dtype="float64")
+
 
 def tensor(data: Any, dtype: str | None = None) -> Array:
     """An array that arrives as a torch tensor, of the given dtype or else its own."""

@@ -8,7 +8,6 @@ from autograder.engine.aspects import compare, part, plain
 from autograder.engine.runs import Draw, Finding, Run, Strided, Trial, module, tensor
 from autograder.exercises.attention_scoring.shared import (
     QKV,
-    all_finite,
     each_for_itself,
     fresh,
     has_parameters,
@@ -16,6 +15,7 @@ from autograder.exercises.attention_scoring.shared import (
     sized_tensors,
 )
 from autograder.exercises.declaration import Declaration
+from autograder.exercises.shared import all_finite, wrong_factor, wrong_share
 
 ADDITIVE_ATTENTION = Declaration("AdditiveAttention", "Additive attention", QKV)
 
@@ -111,15 +111,8 @@ def _drops_weights(trial: Trial) -> Finding:
             return replace(kept, message=f"{kept.message} (the weights before dropout)")
     if not np.allclose(shares[..., :5], shares[..., 5:], rtol=1e-3, atol=1e-3):
         return Finding(False, "the features of the output are dropped one by one, not the weights")
-    dropped = np.abs(shares) < 1e-3
-    if not dropped.any():
-        return Finding(False, f"in training mode with dropout {rate}, no weight is dropped")
-    if all((dropped[0] == again).all() for again in dropped[1:]):
-        return Finding(False, "every call in training mode drops the same weights")
-    found = float(dropped.mean())
-    if not abs(found - rate) <= 0.15:
-        return Finding(False, f"weights dropped: expected {rate:.0%}, got {found:.0%}")
-    return Finding(True)
+    problem = wrong_share(shares, rate, "weight", within=0.15)
+    return Finding(not problem, problem)
 
 
 _CALLS = 6  # with 360 weights, a right answer's share of dropped ones is 0.15 off once in 10⁸
@@ -130,17 +123,17 @@ def _training(draw: Draw, calls: int) -> Run:
     query, key, _ = sized_tensors(draw, 2, 6, 5, (3, 4, 1))
     shown = tensor(np.stack([np.c_[np.eye(5), np.eye(5)]] * 2), "float32")
     rate = draw.number(0.25, 0.6)
-    run = replace(_additive(draw, 3, 4, 6, dropout=rate), training=True, random=True)
+    run = _additive(draw, 3, 4, 6, dropout=rate).in_training()
     for _ in range(calls):
         run = run.then(query, key, shown)
-    return replace(run, seed=draw.integer(0, 10**6))
+    return run.at_random(draw)
 
 
 @ADDITIVE_ATTENTION.judged("dropout in training", 0.5, _drops_weights, only_if_right=True)
 def _dropout(draw: Draw) -> list[Run]:
     """Dropout stands between softmax and values: self.dropout(weights) zeroes a share of them.
     Return the weights before it."""
-    certain = replace(_additive(draw, 3, 4, 6, dropout=1.0), training=True)
+    certain = _additive(draw, 3, 4, 6, dropout=1.0).in_training()
     return [
         _training(draw, _CALLS),
         certain.then(*sized_tensors(draw, 2, 3, 5, (3, 4, 2))),  # with dropout 1 nothing is random
@@ -153,14 +146,8 @@ def _makes_up_for_them(trial: Trial) -> Finding:
     shares, rate = _shares(trial), trial.run.init.args[3]
     if shares is None:
         return Finding(False, "the result is not (output, weights)")
-    kept, factor = shares[~(np.abs(shares) < 1e-3)], 1 / (1 - rate)
-    if kept.size == 0:
-        return Finding(False, "in training mode every weight is dropped")
-    worst = kept[np.argmax(np.abs(kept - factor))]
-    if not abs(worst - factor) < 1e-3 * factor:
-        text = f"expected 1 / (1 − {rate}) = {factor:.3g}, got {worst:.3g}"
-        return Finding(False, f"the factor of a weight that is kept: {text}")
-    return Finding(True)
+    problem = wrong_factor(shares, rate, "weight")
+    return Finding(not problem, problem)
 
 
 @ADDITIVE_ATTENTION.judged(
@@ -172,7 +159,7 @@ def _scaled(draw: Draw) -> list[Run]:
     # Of two weights, a dropout of 10⁻⁷ drops none (but once in 5 million), and scales both.
     model = _additive(draw, 3, 4, 6, dropout=1e-7, dtype="float64")
     pairs = sized_tensors(draw, 1, 1, 2, (3, 4, 3), "float64")
-    return [_training(draw, 2), replace(model, training=True).then(*pairs)]
+    return [_training(draw, 2), model.in_training().then(*pairs)]
 
 
 @ADDITIVE_ATTENTION.equals("no dropout in eval mode", 0.25)

@@ -3,7 +3,6 @@
 from autograder.engine.runs import Draw, Run, Strided, module
 from autograder.exercises.attention_scoring.shared import (
     QKV,
-    all_finite,
     each_for_itself,
     fresh,
     has_parameters,
@@ -11,6 +10,7 @@ from autograder.exercises.attention_scoring.shared import (
     sized_tensors,
 )
 from autograder.exercises.declaration import Declaration
+from autograder.exercises.shared import all_finite
 
 BILINEAR_ATTENTION = Declaration("BilinearAttention", "Bilinear attention", QKV)
 

@@ -5,15 +5,14 @@ import numpy as np
 from autograder.engine.aspects import plain
 from autograder.engine.runs import Draw, Record, Run, Strided, call, tensor
 from autograder.exercises.attention_scoring.shared import (
-    all_finite,
     each_for_itself,
     large_scores,
     one_changed,
     outputs_and_weights,
-    qkv_tensors,
     score_of_minus_infinity,
 )
 from autograder.exercises.declaration import Declaration
+from autograder.exercises.shared import all_finite, qkv
 
 SCALED_DOT_PRODUCT_ATTENTION = Declaration(
     "scaled_dot_product_attention",
@@ -35,11 +34,11 @@ SCALED_DOT_PRODUCT_ATTENTION = Declaration(
 def _runs(draw: Draw) -> list[Run]:
     """softmax(QKᵀ / √d_k) V, the softmax over the keys. d_k is the size of a query and of a key:
     not n_k, not d_v. Return (output, weights)."""
-    query, key, value = qkv_tensors(draw, 4, 3, 7, 2, 2)
+    query, key, value = qkv(draw, 4, 3, 7, 2, 2)
     return [
-        call(*qkv_tensors(draw, 3, 5, 4, 2, 2)),
-        call(*qkv_tensors(draw, 6, 2, 3, 5)),
-        call(value=value, key=key, query=query).then(*qkv_tensors(draw, 2, 7, 5, 3)),
+        call(*qkv(draw, 3, 5, 4, 2, 2)),
+        call(*qkv(draw, 6, 2, 3, 5)),
+        call(value=value, key=key, query=query).then(*qkv(draw, 2, 7, 5, 3)),
     ]
 
 
@@ -48,9 +47,9 @@ def _square(draw: Draw) -> list[Run]:
     """When all sizes are equal, no wrong order of axes is an error. Rows are queries, columns are
     keys, and each row sums to 1."""
     return [
-        call(*qkv_tensors(draw, 4, 4, 4, 4)),
-        call(*qkv_tensors(draw, 3, 3, 3, 3, 3)),
-        call(*qkv_tensors(draw, 2, 2, 2, 2, 2, 2)),
+        call(*qkv(draw, 4, 4, 4, 4)),
+        call(*qkv(draw, 3, 3, 3, 3, 3)),
+        call(*qkv(draw, 2, 2, 2, 2, 2, 2)),
     ]
 
 
@@ -58,11 +57,11 @@ def _square(draw: Draw) -> list[Run]:
 def _single(draw: Draw) -> list[Run]:
     """An axis of size 1 is still an axis: use no squeeze()."""
     return [
-        call(*qkv_tensors(draw, 1, 5, 3, 2, 2)),
-        call(*qkv_tensors(draw, 4, 1, 3, 2, 2)),
-        call(*qkv_tensors(draw, 3, 4, 1, 2, 1)),
-        call(*qkv_tensors(draw, 3, 4, 2, 1, 1)),
-        call(*qkv_tensors(draw, 1, 1, 1, 1, 1)),
+        call(*qkv(draw, 1, 5, 3, 2, 2)),
+        call(*qkv(draw, 4, 1, 3, 2, 2)),
+        call(*qkv(draw, 3, 4, 1, 2, 1)),
+        call(*qkv(draw, 3, 4, 2, 1, 1)),
+        call(*qkv(draw, 1, 1, 1, 1, 1)),
     ]
 
 
@@ -71,11 +70,11 @@ def _batches(draw: Draw) -> list[Run]:
     """Transpose the last two axes only, transpose(-2, -1), and multiply with @, which takes any
     number of axes before them; torch.bmm wants exactly one."""
     return [
-        call(*qkv_tensors(draw, 3, 5, 4, 2)),
-        call(*qkv_tensors(draw, 4, 2, 3, 5, 1)),
-        call(*qkv_tensors(draw, 2, 3, 5, 2, 2, 3)),
-        call(*qkv_tensors(draw, 2, 3, 4, 2, 2, 1, 2)),
-        call(*map(Strided, qkv_tensors(draw, 3, 2, 4, 5, 2))),
+        call(*qkv(draw, 3, 5, 4, 2)),
+        call(*qkv(draw, 4, 2, 3, 5, 1)),
+        call(*qkv(draw, 2, 3, 5, 2, 2, 3)),
+        call(*qkv(draw, 2, 3, 4, 2, 2, 1, 2)),
+        call(*map(Strided, qkv(draw, 3, 2, 4, 5, 2))),
     ]
 
 
@@ -87,9 +86,9 @@ def _backward(draw: Draw) -> list[Run]:
     # runs of this exercise, d_k is a square: its root is then right in float32, too, and
     # `torch.sqrt(torch.tensor(d_k))` is as good as `math.sqrt(d_k)`.
     return [
-        call(*qkv_tensors(draw, 2, 3, 4, 1, 2, dtype="float64")),
-        call(*qkv_tensors(draw, 3, 2, 4, 5, dtype="float64")),
-        call(*qkv_tensors(draw, 3, 2, 1, 2, 1, dtype="float64")),
+        call(*qkv(draw, 2, 3, 4, 1, 2, dtype="float64")),
+        call(*qkv(draw, 3, 2, 4, 5, dtype="float64")),
+        call(*qkv(draw, 3, 2, 1, 2, 1, dtype="float64")),
     ]
 
 
@@ -106,7 +105,7 @@ def _large(draw: Draw) -> list[Run]:
 )
 def _large_backward(draw: Draw) -> list[Run]:
     """Where the forward pass has made infinity or NaN, the backward pass makes NaN."""
-    query, key, value = qkv_tensors(draw, 3, 4, 5, 2, 2)
+    query, key, value = qkv(draw, 3, 4, 5, 2, 2)
     return [call(tensor(query.data * 1e4, "float32"), key, value).with_gradients()]
 
 
@@ -130,14 +129,14 @@ def _order_is_nothing(run: Run, record: Record) -> str | None:
 def _reordered(draw: Draw) -> list[Run]:
     """A weighted average does not depend on the order of its terms, so long as each key goes with
     its own value."""
-    query, key, value = qkv_tensors(draw, 3, 5, 4, 2, 2)
+    query, key, value = qkv(draw, 3, 5, 4, 2, 2)
     order = np.roll(np.arange(5), draw.integer(1, 4))
     moved = (tensor(x.data[:, order], "float32") for x in (key, value))
     return [call(query, key, value).then(query, *moved)]
 
 
 SCALED_DOT_PRODUCT_ATTENTION.add(
-    each_for_itself(0.2, lambda draw: one_changed(draw, Run(()), qkv_tensors(draw, 3, 4, 2, 5, 3)))
+    each_for_itself(0.2, lambda draw: one_changed(draw, Run(()), qkv(draw, 3, 4, 2, 5, 3)))
 )
 SCALED_DOT_PRODUCT_ATTENTION.keeps_dtypes(0.2, "float64 in, float64 out.", _backward)
 SCALED_DOT_PRODUCT_ATTENTION.leaves_inputs_alone(

@@ -4,13 +4,9 @@ import numpy as np
 
 from autograder.engine.aspects import part, plain
 from autograder.engine.runs import Draw, Record, Run, Strided, module, tensor
-from autograder.exercises.attention_scoring.shared import (
-    all_finite,
-    fresh,
-    has_parameters,
-    permutes,
-)
+from autograder.exercises.attention_scoring.shared import fresh, has_parameters, permutes
 from autograder.exercises.declaration import Declaration
+from autograder.exercises.shared import all_finite
 
 SELF_ATTENTION = Declaration("SelfAttention", "Self-attention", ("x",))
 
@@ -60,8 +56,8 @@ def _backward(draw: Draw) -> list[Run]:
     no gradient."""
     # In float64; d_k is a square, whose root is right in float32, too.
     return [
-        _self(draw, 3, 4, 2, dtype="float64").then(draw.tensor(2, 3, 3, dtype="float64")),
-        _self(draw, 4, 1, 3, dtype="float64").then(x=draw.tensor(1, 2, 4, dtype="float64")),
+        _self(draw, 3, 4, 2, dtype="float64").then(draw.double(2, 3, 3)),
+        _self(draw, 4, 1, 3, dtype="float64").then(x=draw.double(1, 2, 4)),
     ]
 
 
@@ -121,7 +117,7 @@ def _large(draw: Draw) -> list[Run]:
 @SELF_ATTENTION.keeps_dtypes(0.1)
 def _double(draw: Draw) -> list[Run]:
     """A float64 model with a float64 input gives float64."""
-    return [_self(draw, 3, 4, 2, dtype="float64").then(draw.tensor(2, 3, 3, dtype="float64"))]
+    return [_self(draw, 3, 4, 2, dtype="float64").then(draw.double(2, 3, 3))]
 
 
 SELF_ATTENTION.leaves_inputs_alone(0.05, lambda draw: _runs(draw)[1:])

@@ -18,13 +18,6 @@ def qkv_arrays(draw: Draw, n_q: int, n_k: int, d_k: int, d_v: int, *batch: int) 
     )
 
 
-def qkv_tensors(
-    draw: Draw, n_q: int, n_k: int, d_k: int, d_v: int, *batch: int, dtype: str = "float32"
-) -> tuple[Array, Array, Array]:
-    arrays = qkv_arrays(draw, n_q, n_k, d_k, d_v, *batch)
-    return tuple(tensor(array, dtype) for array in arrays)
-
-
 def sized_tensors(
     draw: Draw, B: int, n_q: int, n_k: int, sizes: Sequence[int], dtype: str = "float32"
 ) -> tuple[Array, Array, Array]:
@@ -52,13 +45,6 @@ def score_of_minus_infinity(draw: Draw) -> tuple[np.ndarray, np.ndarray, np.ndar
     query[:, 0] = np.abs(query[:, 0]) + 0.5
     key[2, 0] = -np.inf
     return query, key, value
-
-
-def all_finite(run: Run, record: Record) -> str | None:
-    arrays = [plain(part(record.value, i)) for i in (0, 1)]
-    arrays += map(plain, record.gradients.values())
-    fine = all(a is not None and np.isfinite(a).all() for a in arrays)
-    return None if fine else "an output, a weight or a gradient is missing or not finite"
 
 
 def outputs_and_weights(record: Record, *shape: int) -> list[tuple] | None:

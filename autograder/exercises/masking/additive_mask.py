@@ -2,7 +2,8 @@
 
 from autograder.engine.runs import Draw, Run, Strided, call, tensor
 from autograder.exercises.declaration import Declaration
-from autograder.exercises.masking.shared import random_mask, torch_dtype
+from autograder.exercises.masking.shared import torch_dtype
+from autograder.exercises.shared import random_mask
 
 ADDITIVE_MASK = Declaration("additive_mask", "A mask to add", ("mask", "dtype"))
 

@@ -3,35 +3,25 @@
 import numpy as np
 
 from autograder.engine.aspects import describe, part, plain
-from autograder.engine.runs import Array, Draw, Record, Run, Strided, call, tensor
+from autograder.engine.runs import Draw, Record, Run, Strided, call, tensor
 from autograder.exercises.declaration import Declaration
-from autograder.exercises.masking.shared import random_mask
+from autograder.exercises.shared import qkv, random_mask
 
 MASKED_ATTENTION = Declaration(
     "masked_attention", "Attention under a mask", ("query", "key", "value", "mask")
 )
 
 
-def _qkv(
-    draw: Draw, n_q: int, n_k: int, d_k: int, d_v: int, *batch: int, dtype: str = "float32"
-) -> tuple[Array, Array, Array]:
-    return (
-        draw.tensor(*batch, n_q, d_k, dtype=dtype),
-        draw.tensor(*batch, n_k, d_k, dtype=dtype),
-        draw.tensor(*batch, n_k, d_v, dtype=dtype),
-    )
-
-
 @MASKED_ATTENTION.equals("without a mask", 0.75)
 def _plain(draw: Draw) -> list[Run]:
     """softmax(QKᵀ / √d_k) V over the last two axes, whatever stands before them; d_k is the size of
     a query. Return (output, weights)."""
-    query, key, value = _qkv(draw, 3, 4, 2, 3, 2)
+    query, key, value = qkv(draw, 3, 4, 2, 3, 2)
     return [
-        call(*_qkv(draw, 3, 5, 4, 2)),
-        call(*_qkv(draw, 4, 2, 3, 5, 2, 3), None),
+        call(*qkv(draw, 3, 5, 4, 2)),
+        call(*qkv(draw, 4, 2, 3, 5, 2, 3), None),
         call(value=value, key=key, query=query),
-        call(*map(Strided, _qkv(draw, 2, 3, 5, 1, 1))),
+        call(*map(Strided, qkv(draw, 2, 3, 5, 1, 1))),
     ]
 
 
@@ -41,10 +31,10 @@ def _masked(draw: Draw) -> list[Run]:
     may attend."""
     causal = np.tri(5, 5, dtype=bool)
     return [
-        call(*_qkv(draw, 3, 5, 4, 2), tensor(random_mask(draw, 3, 5))),
-        call(*_qkv(draw, 5, 5, 3, 4, 2), tensor(causal)),
-        call(*_qkv(draw, 3, 4, 2, 5, 2, 3), mask=tensor(random_mask(draw, 2, 1, 1, 4))),
-        call(*_qkv(draw, 3, 3, 2, 5, 2), mask=tensor(random_mask(draw, 2, 3, 3))),
+        call(*qkv(draw, 3, 5, 4, 2), tensor(random_mask(draw, 3, 5))),
+        call(*qkv(draw, 5, 5, 3, 4, 2), tensor(causal)),
+        call(*qkv(draw, 3, 4, 2, 5, 2, 3), mask=tensor(random_mask(draw, 2, 1, 1, 4))),
+        call(*qkv(draw, 3, 3, 2, 5, 2), mask=tensor(random_mask(draw, 2, 3, 3))),
     ]
 
 
@@ -55,9 +45,9 @@ def _nothing(draw: Draw) -> list[Run]:
     mask[[0, 3]] = False
     empty = np.array([[[[True, False, True]]], [[[False, False, False]]]])
     return [
-        call(*_qkv(draw, 4, 5, 3, 2), tensor(mask)),
-        call(*_qkv(draw, 2, 3, 4, 5, 2, 2), tensor(empty)),
-        call(*_qkv(draw, 3, 4, 2, 3, 1), mask=tensor(np.zeros((3, 4), bool))),
+        call(*qkv(draw, 4, 5, 3, 2), tensor(mask)),
+        call(*qkv(draw, 2, 3, 4, 5, 2, 2), tensor(empty)),
+        call(*qkv(draw, 3, 4, 2, 3, 1), mask=tensor(np.zeros((3, 4), bool))),
     ]
 
 
@@ -86,7 +76,7 @@ def _changed(draw: Draw) -> list[Run]:
     # Three calls each: as is, with one key and value changed, and with another one changed.
     runs = []
     for mask in (np.tri(5, 5, dtype=bool)[1:], np.array([[True, False, True, True, False]])):
-        query, key, value = _qkv(draw, 4, 5, 3, 2, 2)
+        query, key, value = qkv(draw, 4, 5, 3, 2, 2)
         run = call(query, key, value, tensor(mask))
         for position in (4, 2):
             k, v = key.data.copy(), value.data.copy()
@@ -111,7 +101,7 @@ def _large(draw: Draw) -> list[Run]:
     """Let the mask act before the softmax, and with −∞: a large score outweighs −100 and
     −10,000."""
     # Scores of about 1e4 where the mask is False, of about −1e4 where it is True.
-    query, key, value = (x.data for x in _qkv(draw, 3, 5, 4, 2, dtype="float64"))
+    query, key, value = (x.data for x in qkv(draw, 3, 5, 4, 2, dtype="float64"))
     mask = random_mask(draw, 5)
     mask[0], mask[-1] = False, True  # the first query may see the last key
     keys = 0.02 * key + np.where(mask, -100.0, 100.0)[:, None]
@@ -123,7 +113,7 @@ def _large(draw: Draw) -> list[Run]:
 @MASKED_ATTENTION.keeps_dtypes(0.25)
 def _double(draw: Draw) -> list[Run]:
     """float64 in, float64 out."""
-    return [call(*_qkv(draw, 2, 4, 3, 2, dtype="float64"), tensor(random_mask(draw, 2, 4)))]
+    return [call(*qkv(draw, 2, 4, 3, 2, dtype="float64"), tensor(random_mask(draw, 2, 4)))]
 
 
 MASKED_ATTENTION.leaves_inputs_alone(0.25, _masked, _plain)

@@ -5,7 +5,7 @@ import numpy as np
 from autograder.engine.aspects import describe, plain
 from autograder.engine.runs import Draw, Record, Run, Strided, call, tensor
 from autograder.exercises.declaration import Declaration
-from autograder.exercises.masking.shared import random_mask
+from autograder.exercises.shared import random_mask
 
 MASKED_SOFTMAX = Declaration("masked_softmax", "A softmax that obeys a mask", ("scores", "mask"))
 
@@ -135,7 +135,7 @@ def _dtypes(draw: Draw) -> list[Run]:
     mask = random_mask(draw, 3, 4)
     mask[1] = False
     return [
-        call(draw.tensor(3, 4, dtype="float64"), some),
+        call(draw.double(3, 4), some),
         call(draw.tensor(3, 4, dtype="float16"), some),
         call(draw.tensor(3, 4, dtype="float16"), tensor(mask)),
         call(draw.tensor(2, 4, dtype="bfloat16")),

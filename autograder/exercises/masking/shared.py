@@ -2,9 +2,7 @@
 
 from typing import Any
 
-import numpy as np
-
-from autograder.engine.runs import Draw, Recipe
+from autograder.engine.runs import Recipe
 
 
 def __getattr__(name: str) -> Any:
@@ -18,11 +16,3 @@ def __getattr__(name: str) -> Any:
 
 def torch_dtype(name: str) -> Recipe:
     return Recipe(f"{__name__}:{name}")
-
-
-def random_mask(draw: Draw, *shape: int) -> np.ndarray:
-    """A boolean mask with at least one True and one False in every row."""
-    mask = draw.integers(0, 1, *shape).astype(bool)
-    for row in mask.reshape(-1, shape[-1]):
-        row[draw.permutation(shape[-1])[:2]] = [True, False]
-    return mask

@@ -18,7 +18,8 @@ from autograder.engine.runs import (
     tensor,
 )
 from autograder.exercises.declaration import Declaration
-from autograder.exercises.multi_head.shared import attention_state, itself, our_attention
+from autograder.exercises.multi_head.shared import attention_state, our_attention
+from autograder.exercises.shared import itself
 
 HEAD_IMPORTANCE = Declaration(
     "head_importance", "Which heads matter?", ("attention", "x"), uses=("MultiHeadAttention",)
@@ -109,7 +110,7 @@ def _again(draw: Draw) -> list[Run]:
 def _double(draw: Draw) -> list[Run]:
     """float64 in, float64 out; a tensor, not a list."""
     state = attention_state(draw, 6, dtype="float64")
-    return [call(our_attention(6, 2, state), draw.tensor(2, 3, 6, dtype="float64"))]
+    return [call(our_attention(6, 2, state), draw.double(2, 3, 6))]
 
 
 HEAD_IMPORTANCE.leaves_inputs_alone(0.05, _runs)

@@ -19,12 +19,8 @@ from autograder.engine.runs import (
 )
 from autograder.engine.state import parameters_of, write
 from autograder.exercises.declaration import Declaration
-from autograder.exercises.multi_head.shared import (
-    attention_state,
-    itself,
-    our_attention,
-    qkv_inputs,
-)
+from autograder.exercises.multi_head.shared import attention_state, our_attention, qkv_inputs
+from autograder.exercises.shared import State, itself
 
 LOAD_TORCH_WEIGHTS = Declaration(
     "load_torch_weights",
@@ -46,7 +42,7 @@ def torch_attention(d_model: int, num_heads: int, bias: bool) -> Any:
     return nn.MultiheadAttention(d_model, num_heads, bias=bias, batch_first=True)
 
 
-def _torch_state(draw: Draw, d: int, bias: bool, dtype: str) -> dict[str, Array]:
+def _torch_state(draw: Draw, d: int, bias: bool, dtype: str) -> State:
     weights = {
         "in_proj_weight": draw.tensor(3 * d, d, scale=d**-0.5, dtype=dtype),
         "out_proj.weight": draw.tensor(d, d, scale=d**-0.5, dtype=dtype),
@@ -93,9 +89,7 @@ def _state(draw: Draw) -> list[Run]:
     look = as_argument(projected)
     return [
         _loaded(draw, 6, 2).then_apply(look, Previous(0), draw.tensor(2, 3, 6)),
-        _loaded(draw, 6, 3, dtype="float64").then_apply(
-            look, Previous(0), draw.tensor(2, 3, 6, dtype="float64")
-        ),
+        _loaded(draw, 6, 3, dtype="float64").then_apply(look, Previous(0), draw.double(2, 3, 6)),
     ]
 
 

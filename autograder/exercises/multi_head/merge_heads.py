@@ -47,7 +47,7 @@ def _strided(draw: Draw) -> list[Run]:
 def _dtypes(draw: Draw) -> list[Run]:
     """Moving numbers about changes no dtype."""
     return [
-        call(draw.tensor(2, 2, 3, 4, dtype="float64")),
+        call(draw.double(2, 2, 3, 4)),
         call(tensor(draw.integers(-9, 9, 1, 2, 3, 2))),
     ]
 

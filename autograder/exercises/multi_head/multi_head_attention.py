@@ -5,9 +5,10 @@ from dataclasses import replace
 import numpy as np
 
 from autograder.engine.aspects import compare, part, plain
-from autograder.engine.runs import Array, Draw, Finding, Record, Run, Strided, Trial, module, tensor
+from autograder.engine.runs import Draw, Finding, Record, Run, Strided, Trial, module, tensor
 from autograder.exercises.declaration import Declaration
 from autograder.exercises.multi_head.shared import attention_state, qkv_inputs
+from autograder.exercises.shared import State, all_finite, wrong_factor, wrong_share
 
 MULTI_HEAD_ATTENTION = Declaration(
     "MultiHeadAttention",
@@ -27,7 +28,7 @@ def _runs(draw: Draw, dtype: str = "float32") -> list[Run]:
     """Project with W_q, W_k and W_v, split each into heads, attend with scores / √d_k, merge, then
     W_o. Return the output first and the weights (B, H, n_q, n_k) second."""
 
-    def state(d: int) -> dict[str, Array]:
+    def state(d: int) -> State:
         return attention_state(draw, d, dtype=dtype)
 
     query, key, value = qkv_inputs(draw, 1, 4, 3, 6, dtype=dtype)
@@ -95,28 +96,6 @@ def _masked(draw: Draw) -> list[Run]:
 _P, _CALLS = 0.25, 8  # a right answer's share of dropped weights is out of bounds once in 10¹⁰
 
 
-def _dropped(outs: np.ndarray, weights: np.ndarray) -> Finding:
-    ratio = np.concatenate(
-        [outs[..., :4] / weights[:, 0, :, :4], outs[..., 4:] / weights[:, 1, :, 4:]]
-    )
-    dropped = np.abs(ratio) < 1e-3
-    if not dropped.any():
-        return Finding(False, f"in training mode with dropout {_P}, no weight is dropped")
-    if (dropped[0] == dropped[1]).all():
-        return Finding(False, "two calls in training mode drop the same weights")
-    share = float(dropped.mean())
-    if abs(share - _P) > 0.1:
-        return Finding(False, f"weights dropped: expected {_P:.0%}, got {share:.0%}")
-    off = float(np.abs(ratio[~dropped] * (1 - _P) - 1).max())
-    if off > 1e-3:
-        return Finding(
-            False,
-            f"the factor of the weights that are kept: expected 1 / (1 − {_P}) = "
-            f"{1 / (1 - _P):.3g}, got {ratio[~dropped].mean():.3g}",
-        )
-    return Finding(True)
-
-
 def _dropout_is_right(trial: Trial) -> Finding:
     results = [(plain(part(v, 0)), plain(part(v, 1))) for v in trial.record.values]
     if any(a is None or b is None or a.shape != (2, 6, 8) for a, b in results):
@@ -131,10 +110,15 @@ def _dropout_is_right(trial: Trial) -> Finding:
         if spread > 1e-4:
             return Finding(False, "the features of a head are dropped one by one, not its weights")
         return Finding(True)
-    return _dropped(np.stack([out for out, _ in results]), plain(trial.expected.value[1]))
+    outs, weights = np.stack([out for out, _ in results]), plain(trial.expected.value[1])
+    shown = np.concatenate([weights[:, 0, :, :4], weights[:, 1, :, 4:]], axis=-1)
+    problem = wrong_share(outs / shown, _P, "weight", 0.1) or wrong_factor(
+        outs / shown, _P, "weight"
+    )
+    return Finding(not problem, problem)
 
 
-def _see_through(draw: Draw, d: int) -> dict[str, Array]:
+def _see_through(draw: Draw, d: int) -> State:
     """Parameters that pass values through W_v and W_o as they are."""
     state = attention_state(draw, d)
     same = {f"W_{x}.weight": tensor(np.eye(d), "float32") for x in "vo"}
@@ -149,15 +133,15 @@ def _dropout(draw: Draw) -> list[Run]:
     query, key, _ = qkv_inputs(draw, 2, 6, d, d, scale=0.5)
     one_hot = tensor(np.stack([np.eye(d)] * 2), "float32")  # column c shows the weight of key c
     ones = tensor(np.ones((2, d, d)), "float32")  # every column shows the sum of the row's weights
-    model = replace(module(d, 2, dropout=_P, state=_see_through(draw, d)), training=True)
+    model = module(d, 2, dropout=_P, state=_see_through(draw, d)).in_training()
     shown, summed = model, model.then(query, key, ones)
     for _ in range(_CALLS):
         shown = shown.then(query, key, one_hot)
     # With dropout 1 nothing is random; no marks hang on it, but the known mistakes differ there.
-    certain = replace(module(d, 2, dropout=1.0, state=attention_state(draw, d)), training=True)
+    certain = module(d, 2, dropout=1.0, state=attention_state(draw, d)).in_training()
     return [
-        replace(shown, random=True, seed=draw.integer(0, 10**6)),
-        replace(summed, random=True, seed=draw.integer(0, 10**6)),
+        shown.at_random(draw),
+        summed.at_random(draw),
         certain.then(query, key, draw.tensor(2, d, d)),
     ]
 
@@ -180,14 +164,8 @@ def _uneven(draw: Draw) -> list[Run]:
     ]
 
 
-def _finite(run: Run, record: Record) -> str | None:
-    arrays = [*map(plain, record.value), *map(plain, record.gradients.values())]
-    fine = all(a is not None and np.isfinite(a).all() for a in arrays)
-    return None if fine else "an output, a weight or a gradient is missing or not finite"
-
-
 @MULTI_HEAD_ATTENTION.holds(
-    "scores of ±10,000, forward and backward", 0.15, _finite, only_if_right=True
+    "scores of ±10,000, forward and backward", 0.15, all_finite, only_if_right=True
 )
 def _large(draw: Draw) -> list[Run]:
     """torch.softmax subtracts the largest score for you; exp and a division do not."""

@@ -70,7 +70,7 @@ def _strided(draw: Draw) -> list[Run]:
 def _dtypes(draw: Draw) -> list[Run]:
     """Moving numbers about changes no dtype."""
     whole = tensor(draw.integers(-9, 9, 2, 3, 4))
-    return [call(draw.tensor(2, 3, 4, dtype="float64"), 2), call(whole, 2)]
+    return [call(draw.double(2, 3, 4), 2), call(whole, 2)]
 
 
 SPLIT_HEADS.leaves_inputs_alone(0.05, _runs)

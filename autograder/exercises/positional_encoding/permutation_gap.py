@@ -18,7 +18,6 @@ from autograder.engine.runs import (
     tensor,
 )
 from autograder.exercises.declaration import Declaration
-from autograder.exercises.positional_encoding.shared import float64_tensor
 
 PERMUTATION_GAP = Declaration(
     "permutation_gap", "Does it know order?", ("attention", "x", "permutation")
@@ -70,13 +69,13 @@ def _runs(draw: Draw) -> list[Run]:
     output in the same way. The gap is the largest absolute difference of the two."""
 
     def aware(n: int, d: int) -> Recipe:
-        return made_by(numbered, float64_tensor(draw, n, d))
+        return made_by(numbered, draw.double(n, d))
 
-    x = float64_tensor(draw, 1, 6, 3)
+    x = draw.double(1, 6, 3)
     return [
-        call(aware(7, 4), float64_tensor(draw, 2, 5, 4), _order(draw, 5)),
-        call(aware(4, 4), float64_tensor(draw, 5, 4, 4), _order(draw, 4)),
-        call(made_by(running_mean), float64_tensor(draw, 4, 3, 5), _order(draw, 3)),
+        call(aware(7, 4), draw.double(2, 5, 4), _order(draw, 5)),
+        call(aware(4, 4), draw.double(5, 4, 4), _order(draw, 4)),
+        call(made_by(running_mean), draw.double(4, 3, 5), _order(draw, 3)),
         call(permutation=_order(draw, 6), x=x, attention=aware(6, 3)),
         call(made_by(climbing), _growing(draw, 2, 6, 3), _ring(6)),
     ]
@@ -92,11 +91,11 @@ def _none(draw: Draw) -> list[Run]:
     """What treats all positions alike has a gap of 0: the permuted input gives the permuted
     output."""
     same = made_by(attends, 0.7)
-    alone = made_by(token_by_token, float64_tensor(draw, 4, 3))
+    alone = made_by(token_by_token, draw.double(4, 3))
     return [
-        call(same, float64_tensor(draw, 2, 5, 4), _order(draw, 5)),
-        call(alone, float64_tensor(draw, 3, 6, 4), _order(draw, 6)),
-        call(made_by(running_mean), float64_tensor(draw, 2, 4, 3), tensor(np.arange(4))),
+        call(same, draw.double(2, 5, 4), _order(draw, 5)),
+        call(alone, draw.double(3, 6, 4), _order(draw, 6)),
+        call(made_by(running_mean), draw.double(2, 4, 3), tensor(np.arange(4))),
     ]
 
 
@@ -108,10 +107,10 @@ def in_heads(places: Any) -> Callable:
 @PERMUTATION_GAP.equals("outputs of any shape (B, n, …)", 0.25)
 def _shapes(draw: Draw) -> list[Run]:
     """Only axis 1 is the positions'; what comes after it can be anything."""
-    split = made_by(in_heads, float64_tensor(draw, 5, 6))
+    split = made_by(in_heads, draw.double(5, 6))
     climb = made_by(climbing)
     return [
-        call(split, float64_tensor(draw, 2, 5, 6), _order(draw, 5)),
+        call(split, draw.double(2, 5, 6), _order(draw, 5)),
         call(climb, Strided(_growing(draw, 3, 9, 2)), _ring(9)),
     ]
 
@@ -133,8 +132,8 @@ def attention_in_training(places: Any) -> Any:
 
 def _training(draw: Draw) -> list[Run]:
     make = as_argument(attention_in_training)
-    run = Run(()).then_apply(make, float64_tensor(draw, 5, 4))
-    return [run.then(Previous(0), float64_tensor(draw, 2, 5, 4), _order(draw, 5))]
+    run = Run(()).then_apply(make, draw.double(5, 4))
+    return [run.then(Previous(0), draw.double(2, 5, 4), _order(draw, 5))]
 
 
 PERMUTATION_GAP.leaves_state_alone(0.1, _runs, _training)

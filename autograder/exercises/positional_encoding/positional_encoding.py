@@ -21,7 +21,7 @@ from autograder.engine.runs import (
 )
 from autograder.engine.state import write
 from autograder.exercises.declaration import Declaration
-from autograder.exercises.positional_encoding.shared import float64_tensor
+from autograder.exercises.shared import wrong_factor, wrong_share
 
 POSITIONAL_ENCODING = Declaration("PositionalEncoding", "Positions as a module", ("x", "offset"))
 
@@ -145,7 +145,7 @@ def _moved(draw: Draw) -> list[Run]:
     numbers = np.float32(1.0 + draw.integers(0, 7, 4, 6) / 8 + 1 / 512)
     run = _filled(module(6, 4, state={}), numbers)
     named = module(6, 4)  # no marks hang on it, but known mistakes differ there
-    return [_there_and_back(model).then(float64_tensor(draw, 2, 3, 6)) for model in (run, named)]
+    return [_there_and_back(model).then(draw.double(2, 3, 6)) for model in (run, named)]
 
 
 _P, _CALLS = 0.25, 8
@@ -159,19 +159,8 @@ def _dropped(trial: Trial) -> Finding:
     if any(out is None or out.shape != whole.shape for out in outs):
         return Finding(False, "the result does not have the shape of x")
     ratio = np.stack(outs) / whole
-    dropped = np.abs(ratio) < 1e-6
-    if not dropped.any():
-        return Finding(False, f"in training mode with dropout {_P}, nothing of the sum is dropped")
-    if (dropped[0] == dropped[1]).all():
-        return Finding(False, "two calls in training mode drop the same numbers")
-    share = float(dropped.mean())
-    if abs(share - _P) > 0.06:
-        return Finding(False, f"numbers dropped: expected {_P:.0%}, got {share:.0%}")
-    off = float(np.abs(ratio[~dropped] * (1 - _P) - 1).max())
-    if off > 1e-3:
-        wanted = 1 / (1 - _P)
-        return Finding(False, f"what stays is not the sum of x and pe times {wanted:.3g}")
-    return Finding(True)
+    problem = wrong_share(ratio, _P, "number", 0.06) or wrong_factor(ratio, _P, "number")
+    return Finding(not problem, problem)
 
 
 @POSITIONAL_ENCODING.judged("dropout in training", 0.25, _dropped, only_if_right=True)
@@ -179,13 +168,13 @@ def _dropout(draw: Draw) -> list[Run]:
     """nn.Dropout acts on the sum of x and the encoding."""
     # Some calls in training mode and one in eval mode; with dropout 1 nothing is random.
     x = tensor(draw.normal(2, 16, 8) + 4.0, "float32")  # no sum is near 0
-    model = replace(module(8, 20, dropout=_P), training=True)
+    model = module(8, 20, dropout=_P).in_training()
     for _ in range(_CALLS):
         model = model.then(x)
     model = replace(model, steps=(*model.steps, Step((), {}, "eval"))).then(x)
-    certain = replace(module(6, 8, dropout=1.0), training=True)
+    certain = module(6, 8, dropout=1.0).in_training()
     return [
-        replace(model, random=True, seed=draw.integer(0, 10**6)),
+        model.at_random(draw),
         certain.then(draw.tensor(2, 3, 6)),
     ]
 
@@ -214,7 +203,7 @@ def _double_stays(run: Run, record: Record) -> str | None:
 def _wide(draw: Draw) -> list[Run]:
     """float64 in, float64 out."""
     # In float64, where answers differ from each other in float32's last digit.
-    run = module(4, 6).then(float64_tensor(draw, 2, 3, 4))
+    run = module(4, 6).then(draw.double(2, 3, 4))
     return [replace(run, random=True)]
 
 

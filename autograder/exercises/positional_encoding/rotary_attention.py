@@ -5,26 +5,22 @@ import numpy as np
 from autograder.engine.aspects import part, plain
 from autograder.engine.runs import Draw, Record, Run, call, tensor
 from autograder.exercises.declaration import Declaration
+from autograder.exercises.shared import all_finite, qkv
 
 ROTARY_ATTENTION = Declaration(
     "rotary_attention", "Attention that turns", ("query", "key", "value", "base")
 )
 
 
-def _qkv(draw: Draw, n_q: int, n_k: int, d_k: int, d_v: int, *batch: int) -> tuple:
-    shapes = (n_q, d_k), (n_k, d_k), (n_k, d_v)
-    return tuple(draw.tensor(*batch, *shape) for shape in shapes)
-
-
 @ROTARY_ATTENTION.equals("as many queries as keys", 1.0)
 def _runs(draw: Draw) -> list[Run]:
     """Rotate queries and keys, each by its own position; then scaled dot-product attention as ever.
     The values are averaged as they came."""
-    query, key, value = _qkv(draw, 3, 3, 6, 4, 2)
+    query, key, value = qkv(draw, 3, 3, 6, 4, 2)
     return [
-        call(*_qkv(draw, 4, 4, 4, 6, 2, 3)),
+        call(*qkv(draw, 4, 4, 4, 6, 2, 3)),
         call(value=value, key=key, query=query),
-        call(*_qkv(draw, 5, 5, 8, 3)),
+        call(*qkv(draw, 5, 5, 8, 3)),
     ]
 
 
@@ -32,9 +28,9 @@ def _runs(draw: Draw) -> list[Run]:
 def _chunk(draw: Draw) -> list[Run]:
     """The last query stands at the last key's position: the queries' offset is n_k − n_q."""
     return [
-        call(*_qkv(draw, 2, 5, 4, 2, 2)),
-        call(*_qkv(draw, 1, draw.integer(3, 6), 6, 4, 1, 2)),
-        call(*_qkv(draw, 4, 2, 4, 4)),
+        call(*qkv(draw, 2, 5, 4, 2, 2)),
+        call(*qkv(draw, 1, draw.integer(3, 6), 6, 4, 1, 2)),
+        call(*qkv(draw, 4, 2, 4, 4)),
     ]
 
 
@@ -52,7 +48,7 @@ def _output_is_weights(run: Run, record: Record) -> str | None:
 @ROTARY_ATTENTION.holds("values are left alone", 0.25, _output_is_weights)
 def _shown(draw: Draw) -> list[Run]:
     """Rotated values would carry the positions of keys into the output."""
-    query, key, _ = _qkv(draw, 4, 6, 4, 6, 2)
+    query, key, _ = qkv(draw, 4, 6, 4, 6, 2)
     values = tensor(np.stack([np.eye(6)] * 2), "float32")
     return [call(query, key, values)]
 
@@ -61,27 +57,21 @@ def _shown(draw: Draw) -> list[Run]:
 def _bases(draw: Draw) -> list[Run]:
     """`base` belongs to queries and keys."""
     return [
-        call(*_qkv(draw, 4, 4, 6, 2), draw.number(20.0, 90.0)),
-        call(*_qkv(draw, 2, 5, 4, 2), base=draw.number(300.0, 900.0)),
+        call(*qkv(draw, 4, 4, 6, 2), draw.number(20.0, 90.0)),
+        call(*qkv(draw, 2, 5, 4, 2), base=draw.number(300.0, 900.0)),
     ]
 
 
 @ROTARY_ATTENTION.gradients("gradients to query, key and value", 0.25)
 def _gradients(draw: Draw) -> list[Run]:
     """Nothing is detached on the way."""
-    return [call(*_qkv(draw, 3, 4, 4, 2, 2)), call(*_qkv(draw, 3, 3, 6, 4))]
+    return [call(*qkv(draw, 3, 4, 4, 2, 2)), call(*qkv(draw, 3, 3, 6, 4))]
 
 
-def _finite(run: Run, record: Record) -> str | None:
-    arrays = [plain(part(record.value, i)) for i in (0, 1)]
-    fine = all(a is not None and np.isfinite(a).all() for a in arrays)
-    return None if fine else "an output or a weight is not finite"
-
-
-@ROTARY_ATTENTION.holds("scores of ±10,000", 0.15, _finite, only_if_right=True)
+@ROTARY_ATTENTION.holds("scores of ±10,000", 0.15, all_finite, only_if_right=True)
 def _large(draw: Draw) -> list[Run]:
     """torch.softmax subtracts the largest score for you."""
-    query, key, value = _qkv(draw, 2, 4, 4, 3)
+    query, key, value = qkv(draw, 2, 4, 4, 3)
     return [call(tensor(query.data * 1e4, "float32"), key, value)]
 
 

@@ -7,7 +7,6 @@ import numpy as np
 from autograder.engine.aspects import describe, plain
 from autograder.engine.runs import Draw, Finding, Record, Run, Trial, call
 from autograder.exercises.declaration import Declaration
-from autograder.exercises.positional_encoding.shared import float64_tensor
 
 ROTARY_EMBEDDING = Declaration("rotary_embedding", "Rotate by position", ("x", "base", "offset"))
 
@@ -123,7 +122,7 @@ def _dtype_kept(trial: Trial) -> Finding:
 def _dtypes(draw: Draw) -> list[Run]:
     """The result has x's dtype: bring cosines and sines to it before multiplying."""
     # Angles may be computed in float32, so results differ in its last digits.
-    double, half = float64_tensor(draw, 2, 4, 6), draw.tensor(3, 4, dtype="bfloat16")
+    double, half = draw.double(2, 4, 6), draw.tensor(3, 4, dtype="bfloat16")
     return [replace(call(x, offset=2), random=True) for x in (double, half)]
 
 

@@ -1,7 +1,5 @@
 """`DropPath`: stochastic depth."""
 
-from dataclasses import replace
-
 import numpy as np
 
 from autograder.engine.aspects import plain
@@ -148,7 +146,7 @@ def _idle(draw: Draw) -> list[Run]:
         module(0.0).then(draw.tensor(2, 5)),
         module(p=0.0).then(draw.tensor(4)),
     ]
-    return [replace(run, training=True) for run in runs]
+    return [run.in_training() for run in runs]
 
 
 def _gradient(trial: Trial, x: np.ndarray, outputs: list[np.ndarray]) -> str | None:
@@ -166,15 +164,15 @@ def _gradient(trial: Trial, x: np.ndarray, outputs: list[np.ndarray]) -> str | N
 def _learns(draw: Draw) -> list[Run]:
     """Multiply x by the draws; the gradient then follows by itself."""
     runs = [drawn_calls(run, draw, _samples(draw, 40, 2, 3), 1) for run in _two_paths(draw)]
-    named = replace(module(1 - 1e-7).then(_samples(draw, 2, 3)), training=True)
+    named = module(1 - 1e-7).then(_samples(draw, 2, 3)).in_training()
     return [run.with_gradients() for run in (*runs, named)]
 
 
 @DROP_PATH.keeps_dtypes(0.05)
 def _double(draw: Draw) -> list[Run]:
     """float64 in, float64 out, in training, too."""
-    x = draw.tensor(8, 2, 3, dtype="float64")
-    training = replace(module(P), training=True, random=True, seed=draw.integer(0, 10**6))
+    x = draw.double(8, 2, 3)
+    training = module(P).in_training().at_random(draw)
     return [training.then(x), module(P).then(x)]
 
 

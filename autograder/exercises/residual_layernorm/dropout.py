@@ -8,7 +8,16 @@ from typing import Any
 import numpy as np
 
 from autograder.engine.aspects import plain
-from autograder.engine.runs import Array, Draw, Finding, Previous, Run, Step, Trial, as_argument
+from autograder.engine.runs import (
+    Array,
+    Draw,
+    Finding,
+    Previous,
+    Run,
+    Step,
+    Trial,
+    as_argument,
+)
 
 P = 0.25  # the chance to be dropped in the runs below
 
@@ -51,7 +60,7 @@ def drawn_calls(run: Run, draw: Draw, x: Array, calls: int) -> Run:
     """Calls in training mode, whose results are judged by what all right ones have in common."""
     for _ in range(calls):
         run = run.then(x)
-    return replace(run, training=True, random=True, seed=draw.integer(0, 10**6))
+    return run.in_training().at_random(draw)
 
 
 def for_the_name(run: Run, draw: Draw, summary: str, x: Array, calls: int = CALLS) -> Run:

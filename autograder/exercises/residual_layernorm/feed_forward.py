@@ -177,7 +177,7 @@ def _evaluated(draw: Draw) -> list[Run]:
 FEED_FORWARD.keeps_dtypes(
     0.05,
     "A float64 layer with float64 input gives float64.",
-    lambda draw: [_ff(draw, 4, 6, dtype="float64").then(draw.tensor(2, 3, 4, dtype="float64"))],
+    lambda draw: [_ff(draw, 4, 6, dtype="float64").then(draw.double(2, 3, 4))],
 )
 FEED_FORWARD.leaves_inputs_alone(0.05, lambda draw: _runs(draw)[:2])
 FEED_FORWARD.leaves_state_alone(0.05, _runs, of_a_module=True)

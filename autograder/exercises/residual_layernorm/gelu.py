@@ -25,7 +25,7 @@ def _exact(draw: Draw) -> list[Run]:
     """The formulas with tanh or with a sigmoid come close and no closer than three digits. Use
     erf."""
     # In float64, where no approximation passes.
-    return [call(tensor(np.linspace(-4.0, 4.0, 33))), call(draw.tensor(3, 4, dtype="float64"))]
+    return [call(tensor(np.linspace(-4.0, 4.0, 33))), call(draw.double(3, 4))]
 
 
 @GELU.equals("x of ±10,000", 0.1)

@@ -1,6 +1,5 @@
 """`LayerNorm`: layer normalisation."""
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -93,7 +92,7 @@ def _alone(draw: Draw) -> list[Run]:
     after = before.data.copy()
     after[1, 2] += draw.normal(6, scale=25.0, dtype="float32")
     shared = module(6, state=norm_state(draw, 6)).then(before).then(tensor(after, "float32"))
-    return [shared, replace(shared, training=True)]
+    return [shared, shared.in_training()]
 
 
 LAYER_NORM.gradients(

@@ -26,7 +26,8 @@ from autograder.exercises.residual_layernorm.dropout import (
     parts_of_the_stairs,
     wrong_scale,
 )
-from autograder.exercises.residual_layernorm.shared import linear_state, norm_state, tokens, wave
+from autograder.exercises.residual_layernorm.shared import norm_state, tokens, wave
+from autograder.exercises.shared import State, linear_state
 
 RESIDUAL = Declaration("Residual", "A residual connection with a norm", ("x",))
 
@@ -38,7 +39,7 @@ def linear(d_model: int) -> Any:
     return nn.Linear(d_model, d_model)
 
 
-def _state(draw: Draw, d: int, dtype: str = "float32") -> dict[str, Array]:
+def _state(draw: Draw, d: int, dtype: str = "float32") -> State:
     affine = norm_state(draw, d, dtype)
     return {f"norm.{name}": value for name, value in affine.items()}
 
@@ -172,7 +173,7 @@ def _around_stairs(draw: Draw, n: int) -> list[tuple[Run, Array]]:
     return [
         (
             module(as_argument(staircase), d, dropout=P, norm_first=first, state=state),
-            draw.tensor(n, 3, d, scale=4.0, dtype="float64"),
+            draw.double(n, 3, d, scale=4.0),
         )
         for first in (False, True)
     ]
@@ -184,7 +185,7 @@ def _dropped_whole(draw: Draw) -> list[Run]:
         _around_linear(draw, 5, dropout=1.0, norm_first=first).then(tokens(draw, 2, 3, 5))
         for first in (False, True)
     ]
-    return [replace(run, training=True) for run in runs]
+    return [run.in_training() for run in runs]
 
 
 @RESIDUAL.judged(

@@ -5,9 +5,10 @@ from typing import Any
 import numpy as np
 
 from autograder.engine.runs import Array, Draw, tensor
+from autograder.exercises.shared import State, linear_state
 
 
-def norm_state(draw: Draw, d: int, dtype: str = "float32") -> dict[str, Array]:
+def norm_state(draw: Draw, d: int, dtype: str = "float32") -> State:
     return {"weight": tensor(draw.uniform(0.5, 2.0, d), dtype), "bias": draw.tensor(d, dtype=dtype)}
 
 
@@ -24,16 +25,7 @@ READY_MADE_NORMS = tuple(
 )
 
 
-def linear_state(
-    draw: Draw, name: str, rows: int, columns: int, dtype: str = "float32"
-) -> dict[str, Array]:
-    return {
-        f"{name}.weight": draw.tensor(rows, columns, scale=columns**-0.5, dtype=dtype),
-        f"{name}.bias": draw.tensor(rows, scale=0.5, dtype=dtype),
-    }
-
-
-def feed_forward_state(draw: Draw, d: int, d_ff: int, dtype: str = "float32") -> dict[str, Array]:
+def feed_forward_state(draw: Draw, d: int, d_ff: int, dtype: str = "float32") -> State:
     return linear_state(draw, "linear1", d_ff, d, dtype) | linear_state(
         draw, "linear2", d, d_ff, dtype
     )

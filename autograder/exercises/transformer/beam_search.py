@@ -19,11 +19,11 @@ from autograder.engine.runs import (
     tensor,
 )
 from autograder.exercises.declaration import Declaration
+from autograder.exercises.shared import itself
 from autograder.exercises.transformer.decoding import (
     applied,
     called_again,
     in_training,
-    itself,
     modes_kept,
     real_model,
     table_model,

@@ -3,17 +3,11 @@
 from dataclasses import replace
 from typing import Any
 
-from autograder.engine.runs import Draw, Run, Step, module
+from autograder.engine.runs import Draw, Run, Step, module, tensor
 from autograder.exercises.declaration import Declaration
+from autograder.exercises.shared import random_mask
 from autograder.exercises.transformer.layer_dropout import both_dropouts, inner_dropout
-from autograder.exercises.transformer.parameters import (
-    DECODER,
-    causal,
-    layer_run,
-    layer_state,
-    random_mask,
-    training,
-)
+from autograder.exercises.transformer.parameters import DECODER, causal, layer_run, layer_state
 
 DECODER_LAYER = Declaration(
     "DecoderLayer",
@@ -52,12 +46,14 @@ def _pre(draw: Draw) -> list[Run]:
     as the encoder left it."""
     state = layer_state(draw, 9, 6, DECODER)
     masked = _decoder(draw, 6, 2, 5, norm_first=True)
-    masks = causal(3), random_mask(draw, 2, 1, 1, 4)
+    masks = causal(3), tensor(random_mask(draw, 2, 1, 1, 4))
     return [
         _decoder(draw, 8, 2, 12, norm_first=True).then(*_two(draw, 2, 4, 4, 8)),
         module(9, 3, 6, 0.0, True, state=state).then(*_two(draw, 1, 3, 5, 9)),
         masked.then(*_two(draw, 2, 3, 4, 6), *masks),
-        training(replace(masked, init=Step((6, 2, 5, 1.0, True)))).then(*_two(draw, 2, 3, 4, 6)),
+        replace(masked, init=Step((6, 2, 5, 1.0, True)))
+        .in_training()
+        .then(*_two(draw, 2, 3, 4, 6)),
     ]
 
 
@@ -67,7 +63,7 @@ def _self_masked(draw: Draw) -> list[Run]:
     run = _decoder(draw, 6, 3, 5)
     return [
         run.then(*_two(draw, 2, 4, 4, 6), causal(4)),
-        run.then(*_two(draw, 2, 4, 4, 6), self_mask=random_mask(draw, 2, 1, 4, 4)),
+        run.then(*_two(draw, 2, 4, 4, 6), self_mask=tensor(random_mask(draw, 2, 1, 4, 4))),
         run.then(*_two(draw, 1, 3, 5, 6), causal(3), None),
     ]
 
@@ -77,9 +73,9 @@ def _cross_masked(draw: Draw) -> list[Run]:
     """cross_mask says what may be seen of the memory: its columns are the memory's positions."""
     run = _decoder(draw, 6, 3, 5)
     return [
-        run.then(*_two(draw, 2, 4, 4, 6), cross_mask=random_mask(draw, 2, 1, 1, 4)),
-        run.then(*_two(draw, 2, 4, 4, 6), None, random_mask(draw, 2, 1, 4, 4)),
-        run.then(*_two(draw, 2, 3, 5, 6), causal(3), random_mask(draw, 2, 1, 1, 5)),
+        run.then(*_two(draw, 2, 4, 4, 6), cross_mask=tensor(random_mask(draw, 2, 1, 1, 4))),
+        run.then(*_two(draw, 2, 4, 4, 6), None, tensor(random_mask(draw, 2, 1, 4, 4))),
+        run.then(*_two(draw, 2, 3, 5, 6), causal(3), tensor(random_mask(draw, 2, 1, 1, 5))),
     ]
 
 
@@ -87,7 +83,7 @@ def _cross_masked(draw: Draw) -> list[Run]:
 def _dropped(draw: Draw) -> list[Run]:
     """Dropout acts on what each of the three sublayers adds. With p = 1 in training, only x and the
     norms are left."""
-    return [training(_decoder(draw, 6, 2, 5, dropout=1.0)).then(*_two(draw, 2, 3, 4, 6))]
+    return [_decoder(draw, 6, 2, 5, dropout=1.0).in_training().then(*_two(draw, 2, 3, 4, 6))]
 
 
 DECODER_LAYER.holds(
@@ -112,7 +108,7 @@ def _gradients(draw: Draw) -> list[Run]:
     it."""
     return [
         _decoder(draw, 4, 2, 3, dtype="float64", norm_first=first).then(
-            *_two(draw, 2, 3, 3, 4, "float64"), causal(3), random_mask(draw, 2, 1, 1, 3)
+            *_two(draw, 2, 3, 3, 4, "float64"), causal(3), tensor(random_mask(draw, 2, 1, 1, 3))
         )
         for first in (False, True)
     ]

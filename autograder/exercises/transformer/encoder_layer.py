@@ -7,15 +7,9 @@ import numpy as np
 
 from autograder.engine.runs import Draw, Run, Step, Strided, module, tensor
 from autograder.exercises.declaration import Declaration
+from autograder.exercises.shared import random_mask
 from autograder.exercises.transformer.layer_dropout import both_dropouts, inner_dropout
-from autograder.exercises.transformer.parameters import (
-    ENCODER,
-    causal,
-    layer_run,
-    layer_state,
-    random_mask,
-    training,
-)
+from autograder.exercises.transformer.parameters import ENCODER, causal, layer_run, layer_state
 
 ENCODER_LAYER = Declaration(
     "EncoderLayer",
@@ -53,7 +47,7 @@ def _pre(draw: Draw) -> list[Run]:
         _encoder(draw, 8, 2, 12, norm_first=True).then(draw.tensor(2, 5, 8)),
         module(9, 3, 6, 0.0, True, state=state).then(x=draw.tensor(1, 3, 9), mask=None),
         masked.then(draw.tensor(2, 4, 6), mask=causal(4)),
-        training(replace(masked, init=Step((6, 2, 5, 1.0, True)))).then(draw.tensor(2, 3, 6)),
+        replace(masked, init=Step((6, 2, 5, 1.0, True))).in_training().then(draw.tensor(2, 3, 6)),
     ]
 
 
@@ -63,10 +57,10 @@ def _masked(draw: Draw) -> list[Run]:
     course."""
     run, other = _encoder(draw, 6, 3, 8), _encoder(draw, 6, 2, 5)
     return [
-        run.then(draw.tensor(2, 4, 6), random_mask(draw, 2, 1, 1, 4)),
-        run.then(draw.tensor(2, 3, 6), mask=random_mask(draw, 2, 3, 3, 3)),
+        run.then(draw.tensor(2, 4, 6), tensor(random_mask(draw, 2, 1, 1, 4))),
+        run.then(draw.tensor(2, 3, 6), mask=tensor(random_mask(draw, 2, 3, 3, 3))),
         other.then(draw.tensor(2, 4, 6), mask=causal(4)),
-        other.then(draw.tensor(1, 5, 6), random_mask(draw, 1, 1, 5, 5)),
+        other.then(draw.tensor(1, 5, 6), tensor(random_mask(draw, 1, 1, 5, 5))),
     ]
 
 
@@ -81,7 +75,7 @@ def _nothing(draw: Draw) -> list[Run]:
 def _dropped(draw: Draw) -> list[Run]:
     """Dropout acts on what a sublayer adds, before it is added. With p = 1 in training, only x and
     the norms are left."""
-    return [training(_encoder(draw, 6, 2, 5, dropout=1.0)).then(draw.tensor(2, 3, 6))]
+    return [_encoder(draw, 6, 2, 5, dropout=1.0).in_training().then(draw.tensor(2, 3, 6))]
 
 
 ENCODER_LAYER.holds(
@@ -105,10 +99,8 @@ def _gradients(draw: Draw) -> list[Run]:
     """Every part takes part: four projections, two linear layers, two norms, and the way around."""
     # In float64, where terms that cancel do so to the last digits.
     return [
-        _encoder(draw, 4, 2, 3, dtype="float64", norm_first=first).then(
-            draw.tensor(2, 3, 4, dtype="float64"), mask
-        )
-        for first, mask in ((False, random_mask(draw, 2, 1, 1, 3)), (True, causal(3)))
+        _encoder(draw, 4, 2, 3, dtype="float64", norm_first=first).then(draw.double(2, 3, 4), mask)
+        for first, mask in ((False, tensor(random_mask(draw, 2, 1, 1, 3))), (True, causal(3)))
     ]
 
 
@@ -116,7 +108,7 @@ def _gradients(draw: Draw) -> list[Run]:
 def _double(draw: Draw) -> list[Run]:
     """A float64 layer with float64 inputs gives float64."""
     run = _encoder(draw, 4, 2, 3, dtype="float64")
-    return [run.then(draw.tensor(1, 3, 4, dtype="float64"))]
+    return [run.then(draw.double(1, 3, 4))]
 
 
 ENCODER_LAYER.leaves_inputs_alone(0.1, _post, _masked)

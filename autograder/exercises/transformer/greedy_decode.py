@@ -7,13 +7,13 @@ import numpy as np
 from autograder.engine.aspects import compare, describe, each, plain
 from autograder.engine.runs import Array, Draw, Finding, Previous, Recipe, Run, Trial, call, tensor
 from autograder.exercises.declaration import Declaration
+from autograder.exercises.shared import itself
 from autograder.exercises.transformer.decoding import (
     ASKED_ON,
     PADDED,
     applied,
     called_again,
     in_training,
-    itself,
     modes_kept,
     real_model,
     table_model,

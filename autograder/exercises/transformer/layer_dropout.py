@@ -1,13 +1,12 @@
 """Dropout inside a layer's feed-forward part."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 import numpy as np
 
 from autograder.engine.aspects import describe, plain
 from autograder.engine.runs import Array, Draw, Record, Run, module, tensor
-from autograder.exercises.transformer.parameters import layer_state, training
+from autograder.exercises.transformer.parameters import layer_state
 
 
 def inner_dropout(draw: Draw, attentions: Sequence[str], *others: Array) -> list[Run]:
@@ -22,10 +21,10 @@ def inner_dropout(draw: Draw, attentions: Sequence[str], *others: Array) -> list
     state["linear1.bias"] = tensor(np.ones(1), "float32")
     state["linear2.weight"] = tensor(draw.uniform(1.0, 2.0, d, 1), "float32")
     state["linear2.bias"] = tensor(np.zeros(d), "float32")
-    run = training(module(d, 2, 1, 0.5, norm_first=True, state=state))
+    run = module(d, 2, 1, 0.5, norm_first=True, state=state).in_training()
     x = draw.tensor(2, 20, d)
     run = run.then(x, *others).then(x, *others)
-    return [replace(run, random=True, seed=draw.integer(0, 10**6))]
+    return [run.at_random(draw)]
 
 
 def both_dropouts(run: Run, record: Record) -> str | None:

@@ -4,7 +4,6 @@ from typing import Any
 
 from autograder.engine.runs import Draw, Previous, Run, Strided, module, tensor
 from autograder.exercises.declaration import Declaration
-from autograder.exercises.transformer.parameters import then_method
 
 TOKEN_EMBEDDING = Declaration("TokenEmbedding", "Tokens to vectors and back", ("ids",))
 
@@ -30,9 +29,9 @@ def _logits(draw: Draw) -> list[Run]:
     """A token's score is the dot product of h with its row of weight. The √d_model belongs to the
     input side only, and a softmax to the loss."""
     return [
-        then_method(_embedding(draw, 9, 8), "logits", draw.tensor(2, 5, 8)),
-        then_method(_embedding(draw, 6, 6), "logits", h=draw.tensor(3, 1, 6)),
-        then_method(_embedding(draw, 4, 4), "logits", Strided(draw.tensor(1, 3, 4))),
+        _embedding(draw, 9, 8).then_method("logits", draw.tensor(2, 5, 8)),
+        _embedding(draw, 6, 6).then_method("logits", h=draw.tensor(3, 1, 6)),
+        _embedding(draw, 4, 4).then_method("logits", Strided(draw.tensor(1, 3, 4))),
     ]
 
 
@@ -43,8 +42,8 @@ def _gradients(draw: Draw) -> list[Run]:
     ids = tensor([[0, 3, 3, 1]])
     return [
         run.then(ids),
-        then_method(run, "logits", draw.tensor(2, 3, 4, dtype="float64")),
-        then_method(run.then(ids), "logits", Previous(0)),
+        run.then_method("logits", draw.double(2, 3, 4)),
+        run.then(ids).then_method("logits", Previous(0)),
     ]
 
 
@@ -56,8 +55,8 @@ def _shapes(draw: Draw) -> list[Run]:
         run.then(tensor(draw.integers(0, 6, 5))),
         run.then(tensor(draw.integers(0, 6, 2, 3, 2))),
         run.then(Strided(tensor(draw.integers(0, 6, 3, 2)))),
-        then_method(run, "logits", draw.tensor(4)),
-        then_method(run, "logits", draw.tensor(2, 2, 3, 4)),
+        run.then_method("logits", draw.tensor(4)),
+        run.then_method("logits", draw.tensor(2, 2, 3, 4)),
     ]
 
 
@@ -66,7 +65,7 @@ def _both(draw: Draw) -> list[Run]:
     """Scale the result, not the parameter."""
     # One after the other on the same object: its weight must be the same for both, and stay.
     run = _embedding(draw, 7, 5).then(tensor(draw.integers(0, 6, 2, 3)))
-    run = then_method(run, "logits", draw.tensor(2, 3, 5))
+    run = run.then_method("logits", draw.tensor(2, 3, 5))
     return [run.then(tensor(draw.integers(0, 6, 2, 3)))]
 
 
@@ -75,7 +74,7 @@ def _double(draw: Draw) -> list[Run]:
     """A float64 weight gives float64."""
     run = _embedding(draw, 5, 4, "float64")
     ids = tensor(draw.integers(0, 4, 2, 3))
-    return [run.then(ids), then_method(run, "logits", draw.tensor(2, 4, dtype="float64"))]
+    return [run.then(ids), run.then_method("logits", draw.double(2, 4))]
 
 
 TOKEN_EMBEDDING.leaves_inputs_alone(0.05, _runs, _logits)

@@ -18,13 +18,7 @@ from autograder.engine.runs import (
     tensor,
 )
 from autograder.exercises.declaration import Declaration
-from autograder.exercises.transformer.parameters import (
-    model_state,
-    padded,
-    then_method,
-    token_ids,
-    training,
-)
+from autograder.exercises.transformer.parameters import model_state, padded, token_ids
 
 TRANSFORMER = Declaration(
     "Transformer",
@@ -88,8 +82,8 @@ def _bare(draw: Draw) -> list[Run]:
     runs = []
     for d, heads in ((8, 2), (5, 1)):
         source, target = token_ids(draw, 2, 9, 7), token_ids(draw, 2, 6, 6)
-        run = then_method(_model(draw, 7, 6, d, heads, 0, 4), "encode", source)
-        runs.append(then_method(run, "decode", target, Previous(0), source))
+        run = _model(draw, 7, 6, d, heads, 0, 4).then_method("encode", source)
+        runs.append(run.then_method("decode", target, Previous(0), source))
     return runs
 
 
@@ -199,11 +193,11 @@ def _halves(draw: Draw) -> list[Run]:
     pre = _model(draw, 7, 6, 6, 3, 2, 4, norm_first=True)
     source = padded(draw, (4, 2), 7)
     return [
-        then_method(post, "encode", source),
-        then_method(post, "decode", padded(draw, (3, 2), 6), draw.tensor(2, 4, 6), source),
-        then_method(pre, "encode", source),
-        then_method(
-            pre, "decode", token_ids(draw, 2, 3, 6), memory=draw.tensor(2, 4, 6), source=source
+        post.then_method("encode", source),
+        post.then_method("decode", padded(draw, (3, 2), 6), draw.tensor(2, 4, 6), source),
+        pre.then_method("encode", source),
+        pre.then_method(
+            "decode", token_ids(draw, 2, 3, 6), memory=draw.tensor(2, 4, 6), source=source
         ),
     ]
 
@@ -212,12 +206,12 @@ def _halves(draw: Draw) -> list[Run]:
 def _dropped(draw: Draw) -> list[Run]:
     """Dropout acts once on the sum, in encoder and decoder. With p = 1, zeros go into the first
     layer."""
-    bare = training(_model(draw, 7, 6, 6, 2, 0, 5, dropout=1.0))
+    bare = _model(draw, 7, 6, 6, 2, 0, 5, dropout=1.0).in_training()
     source, target = token_ids(draw, 2, 3, 7), token_ids(draw, 2, 4, 6)
-    whole = training(_model(draw, 7, 6, 6, 2, 1, 5, dropout=1.0))
+    whole = _model(draw, 7, 6, 6, 2, 1, 5, dropout=1.0).in_training()
     return [
-        then_method(bare, "encode", source),
-        then_method(bare, "decode", target, draw.tensor(2, 3, 6), source),
+        bare.then_method("encode", source),
+        bare.then_method("decode", target, draw.tensor(2, 3, 6), source),
         whole.then(source, target),
     ]
 
