@@ -42,8 +42,8 @@ def _additive(
 
 @ADDITIVE_ATTENTION.equals("output and weights", 1.25)
 def _runs(draw: Draw) -> list[Run]:
-    """Bring W_q(query) to (B, n_q, 1, h) and W_k(key) to (B, 1, n_k, h); their sum is (B, n_q, n_k,
-    h), one hidden vector for each pair. tanh, then w_v makes it one score."""
+    """Give W_q(query) the shape (B, n_q, 1, h) and W_k(key) the shape (B, 1, n_k, h); their sum is
+    (B, n_q, n_k, h), one hidden vector per pair. After tanh, w_v turns it into one score."""
     query, key, value = sized_tensors(draw, 1, 4, 3, (2, 6, 4))
     first = sized_tensors(draw, 2, 3, 5, (4, 3, 2))
     return [
@@ -53,10 +53,10 @@ def _runs(draw: Draw) -> list[Run]:
     ]
 
 
-@ADDITIVE_ATTENTION.equals("as many of everything", 0.5)
+@ADDITIVE_ATTENTION.equals("all sizes equal", 0.5)
 def _square(draw: Draw) -> list[Run]:
-    """When all sizes are equal, no wrong order of axes is an error. Queries come before keys, and
-    the softmax runs over the keys."""
+    """When all sizes are equal, a wrong order of axes raises no error. Queries come before keys,
+    and the softmax runs over the keys."""
     return [
         _additive(draw, 3, 3, 3).then(*sized_tensors(draw, 3, 3, 3, (3, 3, 3))),
         _additive(draw, 2, 2, 2).then(*sized_tensors(draw, 2, 2, 2, (2, 2, 2))),
@@ -66,8 +66,8 @@ def _square(draw: Draw) -> list[Run]:
 
 @ADDITIVE_ATTENTION.equals("one query, one key, a batch of one", 0.5)
 def _single(draw: Draw) -> list[Run]:
-    """squeeze() without an axis takes away every axis of size 1, also one that counts queries.
-    squeeze(-1) takes away the last."""
+    """squeeze() without an axis removes every axis of size 1, even one that counts queries. Remove
+    only the axis you mean."""
     return [
         _additive(draw, 3, 2, 4).then(*sized_tensors(draw, 2, 1, 5, (3, 2, 4))),
         _additive(draw, 2, 3, 4).then(*sized_tensors(draw, 2, 4, 1, (2, 3, 2))),
@@ -79,7 +79,7 @@ def _single(draw: Draw) -> list[Run]:
 
 @ADDITIVE_ATTENTION.gradients("gradients reach every input and parameter", 0.75)
 def _backward(draw: Draw) -> list[Run]:
-    """W_q, W_k and w_v all take part. A projection that is computed and not used gets no gradient,
+    """W_q, W_k and w_v all contribute. A projection that is computed but not used gets no gradient,
     and .detach() cuts off everything before it."""
     # In float64, and small: a mistake's gradients are on file, too.
     query, key, value = sized_tensors(draw, 1, 3, 2, (2, 4, 3), "float64")
@@ -131,8 +131,8 @@ def _training(draw: Draw, calls: int) -> Run:
 
 @ADDITIVE_ATTENTION.judged("dropout in training", 0.5, _drops_weights, only_if_right=True)
 def _dropout(draw: Draw) -> list[Run]:
-    """Dropout stands between softmax and values: self.dropout(weights) zeroes a share of them.
-    Return the weights before it."""
+    """Dropout goes between softmax and values: it zeroes a share of the weights. Return the weights
+    from before dropout."""
     certain = _additive(draw, 3, 4, 6, dropout=1.0).in_training()
     return [
         _training(draw, _CALLS),
@@ -151,11 +151,11 @@ def _makes_up_for_them(trial: Trial) -> Finding:
 
 
 @ADDITIVE_ATTENTION.judged(
-    "dropout makes up for what it drops", 0.25, _makes_up_for_them, only_if_right=True
+    "dropout rescales the weights it keeps", 0.25, _makes_up_for_them, only_if_right=True
 )
 def _scaled(draw: Draw) -> list[Run]:
-    """The weights that stay are divided by one minus the share that is dropped, so that the output
-    is on average what it is without dropout. nn.Dropout does so."""
+    """The weights that are kept are divided by one minus the dropout probability, so that the
+    expected output is the same as without dropout. nn.Dropout does this."""
     # Of two weights, a dropout of 10⁻⁷ drops none (but once in 5 million), and scales both.
     model = _additive(draw, 3, 4, 6, dropout=1e-7, dtype="float64")
     pairs = sized_tensors(draw, 1, 1, 2, (3, 4, 3), "float64")
@@ -164,7 +164,7 @@ def _scaled(draw: Draw) -> list[Run]:
 
 @ADDITIVE_ATTENTION.equals("no dropout in eval mode", 0.25)
 def _evaluated(draw: Draw) -> list[Run]:
-    """nn.Dropout follows model.eval(); F.dropout only with training=self.training."""
+    """nn.Dropout follows model.eval(); F.dropout has to be told which mode it is in."""
     x = sized_tensors(draw, 2, 3, 5, (4, 3, 2))
     return [_additive(draw, 4, 3, 6, dropout=0.5).then(*x).then(*x)]
 
@@ -173,7 +173,7 @@ def _evaluated(draw: Draw) -> list[Run]:
     "h(1 + q + k) parameters", 0.25, has_parameters(_shapes), looks=True, only_if_right=True
 )
 def _fresh(draw: Draw) -> list[Run]:
-    """W_q, W_k and w_v are nn.Linear layers without bias: `__init__` as it is given."""
+    """W_q, W_k and w_v are nn.Linear layers without bias: leave `__init__` as it is."""
     sizes = 2, 3, draw.integer(4, 6)
     return [
         fresh(module(*sizes).then(*sized_tensors(draw, 2, 1, 3, (2, 3, 1)))),
@@ -186,7 +186,7 @@ def _fresh(draw: Draw) -> list[Run]:
 )
 def _large(draw: Draw) -> list[Run]:
     """tanh bounds what goes into w_v, not what comes out. torch.softmax subtracts the largest score
-    for you; exp and a division do not."""
+    for you; a plain exp and division do not."""
     runs = []
     for dtype, scale in (("float64", 1e4), ("float32", 3e3)):
         x = sized_tensors(draw, 1, 2, 4, (3, 2, 1), dtype)

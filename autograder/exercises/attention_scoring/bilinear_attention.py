@@ -21,8 +21,8 @@ def _bilinear(draw: Draw, *sizes: int, dtype: str = "float32", scale: float = 1.
 
 @BILINEAR_ATTENTION.equals("output and weights", 1.0)
 def _runs(draw: Draw) -> list[Run]:
-    """query @ W @ keyᵀ is (B, n_q, n_k). Divide it by the fourth root of query_size times key_size,
-    softmax over the keys, average the values."""
+    """query @ W @ keyᵀ has the shape (B, n_q, n_k). Divide it by the fourth root of query_size
+    times key_size, take a softmax over the keys, and average the values."""
     query, key, value = sized_tensors(draw, 1, 4, 3, (2, 6, 4))
     first = sized_tensors(draw, 2, 3, 5, (4, 3, 2))
     return [
@@ -32,10 +32,10 @@ def _runs(draw: Draw) -> list[Run]:
     ]
 
 
-@BILINEAR_ATTENTION.equals("as many of everything", 0.35)
+@BILINEAR_ATTENTION.equals("all sizes equal", 0.35)
 def _square(draw: Draw) -> list[Run]:
-    """When queries and keys have one size, Wᵀ fits where W belongs. W's rows are for the features
-    of the query, its columns for those of the key."""
+    """When queries and keys have the same size, Wᵀ fits where W belongs. The rows of W belong to
+    the features of the query, its columns to those of the key."""
     return [
         _bilinear(draw, 3, 3).then(*sized_tensors(draw, 3, 3, 3, (3, 3, 3))),
         _bilinear(draw, 2, 2).then(*sized_tensors(draw, 2, 2, 2, (2, 2, 2))),
@@ -45,7 +45,7 @@ def _square(draw: Draw) -> list[Run]:
 
 @BILINEAR_ATTENTION.equals("one query, one key, a batch of one", 0.25)
 def _single(draw: Draw) -> list[Run]:
-    """An axis of size 1 is still an axis: use no squeeze()."""
+    """An axis of size 1 is still an axis: do not use squeeze()."""
     return [
         _bilinear(draw, 3, 2).then(*sized_tensors(draw, 2, 1, 5, (3, 2, 4))),
         _bilinear(draw, 2, 3).then(*sized_tensors(draw, 2, 4, 1, (2, 3, 2))),
@@ -56,7 +56,7 @@ def _single(draw: Draw) -> list[Run]:
 
 @BILINEAR_ATTENTION.gradients("gradients reach W and every input", 0.6)
 def _backward(draw: Draw) -> list[Run]:
-    """Use self.W itself, in torch, from start to end: .detach() and .data cut it off."""
+    """Use self.W itself, in torch, from start to end: .detach() and .data cut the gradient."""
     # In float64; the product of the sizes is 16, whose fourth root is right in float32, too.
     query, key, value = sized_tensors(draw, 1, 3, 2, (2, 8, 1), "float64")
     x = sized_tensors(draw, 2, 1, 3, (8, 2, 1), "float64")
@@ -74,7 +74,7 @@ def _shapes(query_size: int, key_size: int) -> dict[str, tuple]:
     "one parameter, W", 0.15, has_parameters(_shapes), looks=True, only_if_right=True
 )
 def _fresh(draw: Draw) -> list[Run]:
-    """W is an nn.Parameter of shape (query_size, key_size): `__init__` as it is given."""
+    """W is an nn.Parameter of shape (query_size, key_size): leave `__init__` as it is."""
     size = draw.integer(4, 6)
     return [
         fresh(module(3, size).then(*sized_tensors(draw, 2, 1, 3, (3, size, 1)))),
@@ -86,7 +86,7 @@ def _fresh(draw: Draw) -> list[Run]:
     "scores of ±10,000, forward and backward", 0.25, all_finite, only_if_right=True
 )
 def _large(draw: Draw) -> list[Run]:
-    """torch.softmax subtracts the largest score for you; exp and a division do not."""
+    """torch.softmax subtracts the largest score for you; a plain exp and division do not."""
     runs = []
     for dtype in ("float64", "float32"):
         x = sized_tensors(draw, 1, 2, 4, (3, 2, 1), dtype)

@@ -17,8 +17,8 @@ def _vectors(draw: Draw, n_q: int, n_k: int, d: int, *batch: int, **kwargs: Any)
 
 @COSINE_SCORES.equals("scores of every pair", 1.0)
 def _runs(draw: Draw) -> list[Run]:
-    """Divide each query and each key by its own length (its norm over the last axis, keepdim=True),
-    then take dot products of every query with every key. No softmax here."""
+    """Divide each query and each key by its own length (its norm over the last axis, with that axis
+    kept), then take the dot product of every query with every key. There is no softmax here."""
     query, key = _vectors(draw, 2, 6, 3, scale=3.0)
     return [
         call(*_vectors(draw, 3, 5, 4, scale=2.0)),
@@ -28,9 +28,9 @@ def _runs(draw: Draw) -> list[Run]:
     ]
 
 
-@COSINE_SCORES.equals("as many of everything", 0.25)
+@COSINE_SCORES.equals("all sizes equal", 0.25)
 def _square(draw: Draw) -> list[Run]:
-    """Lengths are taken over the features, the last axis; rows of the result are queries."""
+    """Lengths are taken over the features, the last axis; the rows of the result are queries."""
     return [
         call(*_vectors(draw, 4, 4, 4)),
         call(*_vectors(draw, 3, 3, 3, 3)),
@@ -40,7 +40,7 @@ def _square(draw: Draw) -> list[Run]:
 
 @COSINE_SCORES.equals("leading batch dimensions", 0.4)
 def _batches(draw: Draw) -> list[Run]:
-    """Work on the last two axes, whatever stands before them."""
+    """Work on the last two axes, whatever comes before them."""
     return [
         call(*_vectors(draw, 3, 4, 2, 2)),
         call(*_vectors(draw, 1, 4, 3, 1)),
@@ -51,7 +51,7 @@ def _batches(draw: Draw) -> list[Run]:
 
 @COSINE_SCORES.equals("a zero vector", 0.5)
 def _zero(draw: Draw) -> list[Run]:
-    """0/0 is NaN. Keep the length from falling below eps, and 0/eps is 0."""
+    """0/0 is NaN. Do not let a length fall below eps: 0/eps is 0."""
     query, key = (x.data.copy() for x in _vectors(draw, 3, 4, 5, 2))
     query[1, 0] = key[0, 2] = 0.0
     some = tensor(np.stack([np.zeros(3), draw.normal(3)]), "float32")
@@ -82,8 +82,8 @@ def _bounds(run: Run, record: Record) -> str | None:
 
 @COSINE_SCORES.holds("between −1 and 1, whatever the lengths", 0.25, _bounds, only_if_right=True)
 def _lengths(draw: Draw) -> list[Run]:
-    """A cosine knows the angle only: twice as long a vector has the same scores, and a vector has
-    the score 1 with itself."""
+    """A cosine depends only on the angle: a vector twice as long has the same scores, and every
+    vector has the score 1 with itself."""
     # The same directions, twice: with other lengths in the second call.
     query, key = draw.normal(4, 3), draw.normal(5, 3)
     key[1], key[3] = 2.5 * query[2], -0.3 * query[0]
@@ -96,7 +96,7 @@ def _lengths(draw: Draw) -> list[Run]:
     ]
 
 
-@COSINE_SCORES.gradients("gradients to query and key", 0.35)
+@COSINE_SCORES.gradients("gradients reach query and key", 0.35)
 def _backward(draw: Draw) -> list[Run]:
     """The length depends on the vector, too: do not detach it."""
     return [

@@ -32,8 +32,8 @@ SCALED_DOT_PRODUCT_ATTENTION = Declaration(
 
 @SCALED_DOT_PRODUCT_ATTENTION.equals("output and weights", 1.0)
 def _runs(draw: Draw) -> list[Run]:
-    """softmax(QKᵀ / √d_k) V, the softmax over the keys. d_k is the size of a query and of a key:
-    not n_k, not d_v. Return (output, weights)."""
+    """softmax(QKᵀ / √d_k) V, with the softmax over the keys. d_k is the size of a query or a key,
+    not n_k and not d_v. Return (output, weights)."""
     query, key, value = qkv(draw, 4, 3, 7, 2, 2)
     return [
         call(*qkv(draw, 3, 5, 4, 2, 2)),
@@ -42,10 +42,10 @@ def _runs(draw: Draw) -> list[Run]:
     ]
 
 
-@SCALED_DOT_PRODUCT_ATTENTION.equals("as many of everything", 0.25)
+@SCALED_DOT_PRODUCT_ATTENTION.equals("all sizes equal", 0.25)
 def _square(draw: Draw) -> list[Run]:
-    """When all sizes are equal, no wrong order of axes is an error. Rows are queries, columns are
-    keys, and each row sums to 1."""
+    """When all sizes are equal, a wrong order of axes raises no error. Rows are queries, columns
+    are keys, and each row sums to 1."""
     return [
         call(*qkv(draw, 4, 4, 4, 4)),
         call(*qkv(draw, 3, 3, 3, 3, 3)),
@@ -55,7 +55,7 @@ def _square(draw: Draw) -> list[Run]:
 
 @SCALED_DOT_PRODUCT_ATTENTION.equals("one query, one key, one feature", 0.25)
 def _single(draw: Draw) -> list[Run]:
-    """An axis of size 1 is still an axis: use no squeeze()."""
+    """An axis of size 1 is still an axis: do not use squeeze()."""
     return [
         call(*qkv(draw, 1, 5, 3, 2, 2)),
         call(*qkv(draw, 4, 1, 3, 2, 2)),
@@ -67,8 +67,8 @@ def _single(draw: Draw) -> list[Run]:
 
 @SCALED_DOT_PRODUCT_ATTENTION.equals("any leading dimensions", 0.5)
 def _batches(draw: Draw) -> list[Run]:
-    """Transpose the last two axes only, transpose(-2, -1), and multiply with @, which takes any
-    number of axes before them; torch.bmm wants exactly one."""
+    """Transpose the last two axes only, and multiply with @, which takes any number of axes before
+    them; torch.bmm requires exactly one."""
     return [
         call(*qkv(draw, 3, 5, 4, 2)),
         call(*qkv(draw, 4, 2, 3, 5, 1)),
@@ -78,10 +78,10 @@ def _batches(draw: Draw) -> list[Run]:
     ]
 
 
-@SCALED_DOT_PRODUCT_ATTENTION.gradients("gradients to query, key and value", 0.75)
+@SCALED_DOT_PRODUCT_ATTENTION.gradients("gradients reach query, key and value", 0.75)
 def _backward(draw: Draw) -> list[Run]:
     """Stay in torch: .detach(), .data, .item() and NumPy cut the gradient, and with it what the
-    projections before you could learn."""
+    projections before this step could learn."""
     # In float64, where terms that cancel do so to the last digits. Here and in the other float64
     # runs of this exercise, d_k is a square: its root is then right in float32, too, and
     # `torch.sqrt(torch.tensor(d_k))` is as good as `math.sqrt(d_k)`.
@@ -94,7 +94,7 @@ def _backward(draw: Draw) -> list[Run]:
 
 @SCALED_DOT_PRODUCT_ATTENTION.equals("scores of ±10,000", 0.25)
 def _large(draw: Draw) -> list[Run]:
-    """torch.softmax subtracts each row's largest score for you; exp and a division do not."""
+    """torch.softmax subtracts each row's largest score for you; a plain exp and division do not."""
     pairs = [(q * 1.5, k * 1.5) for q, k in large_scores(draw, 3, 5, 4)]
     arrays = [*((q, k, draw.normal(5, 2)) for q, k in pairs), score_of_minus_infinity(draw)]
     return [call(*(tensor(a, "float64") for a in qkv)) for qkv in arrays]
@@ -104,7 +104,7 @@ def _large(draw: Draw) -> list[Run]:
     "scores of ±10,000, backward", 0.15, all_finite, only_if_right=True
 )
 def _large_backward(draw: Draw) -> list[Run]:
-    """Where the forward pass has made infinity or NaN, the backward pass makes NaN."""
+    """Where the forward pass produces infinity or NaN, the backward pass produces NaN."""
     query, key, value = qkv(draw, 3, 4, 5, 2, 2)
     return [call(tensor(query.data * 1e4, "float32"), key, value).with_gradients()]
 
@@ -124,10 +124,10 @@ def _order_is_nothing(run: Run, record: Record) -> str | None:
 
 
 @SCALED_DOT_PRODUCT_ATTENTION.holds(
-    "the order of the keys is nothing", 0.2, _order_is_nothing, only_if_right=True
+    "the order of the keys does not matter", 0.2, _order_is_nothing, only_if_right=True
 )
 def _reordered(draw: Draw) -> list[Run]:
-    """A weighted average does not depend on the order of its terms, so long as each key goes with
+    """A weighted average does not depend on the order of its terms, as long as each key stays with
     its own value."""
     query, key, value = qkv(draw, 3, 5, 4, 2, 2)
     order = np.roll(np.arange(5), draw.integer(1, 4))

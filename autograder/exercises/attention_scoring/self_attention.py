@@ -29,8 +29,8 @@ def _self(draw: Draw, *sizes: int, dtype: str = "float32", scale: float = 1.2) -
 
 @SELF_ATTENTION.equals("output and weights", 1.0)
 def _runs(draw: Draw) -> list[Run]:
-    """Queries are W_q(x), keys W_k(x), values W_v(x); then scaled dot-product attention, with the
-    √d_k of the projected queries. Return (output, weights)."""
+    """The queries are W_q(x), the keys W_k(x), the values W_v(x); then comes scaled dot-product
+    attention, with the d_k of the projected queries. Return (output, weights)."""
     x = draw.tensor(2, 5, 4)
     return [
         _self(draw, 4, 3, 2).then(x).then(x),
@@ -39,9 +39,9 @@ def _runs(draw: Draw) -> list[Run]:
     ]
 
 
-@SELF_ATTENTION.equals("as many of everything", 0.35)
+@SELF_ATTENTION.equals("all sizes equal", 0.35)
 def _square(draw: Draw) -> list[Run]:
-    """When all sizes are equal, every projection fits everywhere. Each belongs to one role."""
+    """When all sizes are equal, every projection fits everywhere. Each has a role of its own."""
     return [
         _self(draw, 3, 3, 3).then(draw.tensor(3, 3, 3)),
         _self(draw, 2, 2, 2).then(draw.tensor(2, 2, 2)),
@@ -52,8 +52,8 @@ def _square(draw: Draw) -> list[Run]:
 
 @SELF_ATTENTION.gradients("gradients reach x and every projection", 0.6)
 def _backward(draw: Draw) -> list[Run]:
-    """x is used three times and learns three times. A projection that is computed and not used gets
-    no gradient."""
+    """x is used three times and gets gradients from all three. A projection that is computed but
+    not used gets none."""
     # In float64; d_k is a square, whose root is right in float32, too.
     return [
         _self(draw, 3, 4, 2, dtype="float64").then(draw.double(2, 3, 3)),
@@ -61,10 +61,12 @@ def _backward(draw: Draw) -> list[Run]:
     ]
 
 
-@SELF_ATTENTION.holds("reordered positions come out reordered", 0.25, permutes, only_if_right=True)
+@SELF_ATTENTION.holds(
+    "permuting the positions permutes the output", 0.25, permutes, only_if_right=True
+)
 def _permuted(draw: Draw) -> list[Run]:
-    """Nothing here knows of positions: the same vectors in another order give the same outputs in
-    that order."""
+    """Nothing here knows about positions: the same vectors in another order give the same outputs
+    in that order."""
     x, order = draw.tensor(2, 4, 3), np.roll(np.arange(4), draw.integer(1, 3))
     return [_self(draw, 3, 5, 2).then(x).then(tensor(x.data[:, order], "float32"))]
 
@@ -79,7 +81,7 @@ def _apart(run: Run, record: Record) -> str | None:
     return None if moved[1].min() > 1e-5 else "a position does not see the one that was changed"
 
 
-@SELF_ATTENTION.holds("each sequence for itself", 0.2, _apart, only_if_right=True)
+@SELF_ATTENTION.holds("sequences do not mix", 0.2, _apart, only_if_right=True)
 def _batch(draw: Draw) -> list[Run]:
     """Every position sees all positions of its own sequence, and none of another."""
     # Two calls: as is, and with position 2 of sequence 1 changed.
@@ -93,7 +95,7 @@ def _batch(draw: Draw) -> list[Run]:
     "three projections, no biases", 0.15, has_parameters(_shapes), looks=True, only_if_right=True
 )
 def _fresh(draw: Draw) -> list[Run]:
-    """W_q, W_k and W_v are nn.Linear layers without bias: `__init__` as it is given."""
+    """W_q, W_k and W_v are nn.Linear layers without bias: leave `__init__` as it is."""
     size = draw.integer(4, 6)
     return [
         fresh(module(size, 3, 2).then(draw.tensor(2, 2, size))),
@@ -105,7 +107,7 @@ def _fresh(draw: Draw) -> list[Run]:
     "scores of ±10,000, forward and backward", 0.25, all_finite, only_if_right=True
 )
 def _large(draw: Draw) -> list[Run]:
-    """torch.softmax subtracts the largest score for you; exp and a division do not."""
+    """torch.softmax subtracts the largest score for you; a plain exp and division do not."""
     return [
         _self(draw, 4, 3, 1, dtype=dtype, scale=100.0)
         .then(draw.tensor(1, 3, 4, dtype=dtype))

@@ -11,7 +11,7 @@ SELF_SIMILARITY = Declaration("self_similarity", "A sequence attends to itself",
 
 @SELF_SIMILARITY.equals("output and weights", 0.75)
 def _runs(draw: Draw) -> list[Run]:
-    """x is query, key and value at once. You have written the rest already."""
+    """x is query, key and value at once. You have already written the rest."""
     return [
         call(draw.normal(5, 3)),
         call(draw.normal(2, 6)),
@@ -22,7 +22,7 @@ def _runs(draw: Draw) -> list[Run]:
 
 @SELF_SIMILARITY.equals("leading batch dimensions", 0.35)
 def _batches(draw: Draw) -> list[Run]:
-    """Each x[b] attends to itself alone; `.T` would turn the batch round as well."""
+    """Each x[b] attends only to itself; `.T` would reverse the batch axes as well."""
     return [
         call(draw.normal(2, 4, 3)),
         call(draw.normal(1, 2, 5)),
@@ -32,10 +32,10 @@ def _batches(draw: Draw) -> list[Run]:
     ]
 
 
-@SELF_SIMILARITY.holds("reordered rows come out reordered", 0.25, permutes, only_if_right=True)
+@SELF_SIMILARITY.holds("permuting the rows permutes the output", 0.25, permutes, only_if_right=True)
 def _permuted(draw: Draw) -> list[Run]:
-    """Nothing here knows of positions: the same rows in another order give the same outputs in that
-    order."""
+    """Nothing here knows about positions: the same rows in another order give the same outputs in
+    that order."""
     x, order = draw.normal(6, 3), np.roll(draw.permutation(6), 1)
     order = order if (order != np.arange(6)).any() else order[::-1]
     return [call(x).then(x[order])]

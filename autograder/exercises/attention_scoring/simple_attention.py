@@ -16,8 +16,9 @@ SIMPLE_ATTENTION = Declaration(
 
 @SIMPLE_ATTENTION.equals("output and weights", 1.0)
 def _runs(draw: Draw) -> list[Run]:
-    """Scores: the dot product of every query with every key, (n_q, n_k). Weights: a softmax along
-    each row. Output: weights @ value. Return (output, weights), and scale nothing."""
+    """Scores: the dot product of every query with every key, (n_q, n_k). Weights: a softmax over
+    each row. Output: the weighted sum of the values. Return (output, weights), and do not scale the
+    scores."""
     query, key, value = qkv_arrays(draw, 2, 5, 3, 4)
     return [
         call(*qkv_arrays(draw, 3, 5, 4, 2)),
@@ -26,10 +27,10 @@ def _runs(draw: Draw) -> list[Run]:
     ]
 
 
-@SIMPLE_ATTENTION.equals("as many of everything", 0.25)
+@SIMPLE_ATTENTION.equals("all sizes equal", 0.25)
 def _square(draw: Draw) -> list[Run]:
-    """When all sizes are equal, no wrong order of axes is an error. Rows are queries, columns are
-    keys, and each row sums to 1."""
+    """When all sizes are equal, a wrong order of axes raises no error. Rows are queries, columns
+    are keys, and each row sums to 1."""
     return [
         call(*qkv_arrays(draw, 3, 3, 3, 3)),
         call(*qkv_arrays(draw, 2, 2, 2, 2, 2)),
@@ -39,7 +40,7 @@ def _square(draw: Draw) -> list[Run]:
 
 @SIMPLE_ATTENTION.equals("leading batch dimensions", 0.5)
 def _batches(draw: Draw) -> list[Run]:
-    """Work on the last two axes. `.T` turns all axes round; np.swapaxes exchanges two."""
+    """Work on the last two axes. `.T` reverses all of them; np.swapaxes exchanges two."""
     return [
         call(*qkv_arrays(draw, 3, 4, 5, 2, 2)),
         call(*qkv_arrays(draw, 3, 2, 4, 5, 1)),
@@ -60,16 +61,16 @@ SIMPLE_ATTENTION.holds(
     "each row of weights sums to 1",
     0.25,
     rows_sum_to_one,
-    "Each query spreads a weight of 1 over the keys: the sum runs over the last axis.",
+    "Each query distributes a weight of 1 over the keys: the sum runs over the last axis.",
     lambda draw: [*_runs(draw)[:1], *_batches(draw)[:3:2]],
     only_if_right=True,
 )
 
 
-@SIMPLE_ATTENTION.equals("whole numbers", 0.25)
+@SIMPLE_ATTENTION.equals("integers", 0.25)
 def _integers(draw: Draw) -> list[Run]:
-    """Integers give floating-point weights: exp of an integer array is fine, writing weights back
-    into an integer array is not."""
+    """Integers give floating-point weights: taking exp of an integer array is fine, writing weights
+    back into one is not."""
     shapes = (3, 4), (5, 4), (5, 2)
     return [
         call(*(draw.integers(-2, 2, *shape) for shape in shapes)),

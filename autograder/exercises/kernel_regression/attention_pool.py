@@ -15,10 +15,11 @@ def signed_distance(query: np.ndarray, key: np.ndarray) -> np.ndarray:
     return np.sin(np.subtract.outer(query, 2 * key)) + np.multiply.outer(query, key)
 
 
-@ATTENTION_POOL.equals("numbers for queries and keys", 0.75)
+@ATTENTION_POOL.equals("scalar queries and keys", 0.75)
 def _numbers(draw: Draw) -> list[Run]:
-    """weights = softmax of score(query, key) along the keys; output = weights @ value. The scoring
-    function decides everything else, so use no other distance, and pass it the query first."""
+    """The weights are the softmax of `score(query, key)` over the keys; the output is the weighted
+    sum of the values. The scoring function decides everything else: use no other distance, and pass
+    it the query first."""
     score = as_argument(signed_distance)
     return [
         call(draw.normal(3), draw.normal(5), draw.normal(5), score),
@@ -37,9 +38,9 @@ def mixed_lengths(query: np.ndarray, key: np.ndarray) -> np.ndarray:
     return np.multiply.outer(query.sum(-1), key.sum(-1))
 
 
-@ATTENTION_POOL.equals("vectors for queries, keys and values", 0.75)
+@ATTENTION_POOL.equals("vectors as queries, keys and values", 0.75)
 def _vectors(draw: Draw) -> list[Run]:
-    """`score` already deals with vectors: pass it what you are given, without reshaping."""
+    """`score` already handles vectors: pass it what you are given, without reshaping."""
     return [
         call(draw.normal(3, 2), draw.normal(5, 2), draw.normal(5, 4), as_argument(dot_product)),
         call(draw.normal(2, 3), draw.normal(4, 5), draw.normal(4), as_argument(mixed_lengths)),
@@ -58,7 +59,7 @@ def huge_scores(q: np.ndarray, k: np.ndarray) -> np.ndarray:
 
 @ATTENTION_POOL.equals("scores of ±10,000", 0.3)
 def _huge(draw: Draw) -> list[Run]:
-    """The scores are whatever `score` returns: use a softmax that subtracts the largest."""
+    """The scores are whatever `score` returns: use a softmax that subtracts the largest one."""
     query = draw.uniform(0.5, 1.5, 3) * np.array([1.0, -1.0, 1.0])
     return [call(query, draw.normal(4), draw.normal(4), as_argument(huge_scores))]
 

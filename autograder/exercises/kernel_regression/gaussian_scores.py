@@ -10,8 +10,9 @@ GAUSSIAN_SCORES = Declaration(
 
 @GAUSSIAN_SCORES.equals("scores of random queries and keys", 1.0)
 def _runs(draw: Draw) -> list[Run]:
-    """Every query against every key, shape (n_q, n_k): query[:, None] and key[None, :] broadcast to
-    it. Then −½((x − x_i) w)²: w multiplies the distance before the square."""
+    """Every query meets every key, so the shape is (n_q, n_k): give both arrays an axis of length 1
+    so that they broadcast to it. The score is −½((x − x_i) w)²: w multiplies the distance before it
+    is squared."""
     return [
         call(draw.normal(3), draw.normal(5), draw.number(1.5, 3.0)),
         call(draw.normal(4), draw.normal(2), draw.number(0.2, 0.7)),
@@ -22,8 +23,8 @@ def _runs(draw: Draw) -> list[Run]:
 
 @GAUSSIAN_SCORES.equals("as many queries as keys", 0.5)
 def _square(draw: Draw) -> list[Run]:
-    """With n queries and n keys the scores are (n, n), not (n,): (n,) − (n,) pairs the i-th query
-    with the i-th key only."""
+    """With n queries and n keys the scores have shape (n, n), not (n,): subtracting (n,) from (n,)
+    pairs the i-th query with the i-th key only."""
     return [
         call(draw.normal(4), draw.normal(4), draw.number(1.5, 3.0)),
         call(draw.normal(1), draw.normal(1), w=draw.number(1.5, 3.0)),
@@ -31,9 +32,9 @@ def _square(draw: Draw) -> list[Run]:
     ]
 
 
-@GAUSSIAN_SCORES.equals("whole numbers", 0.3)
+@GAUSSIAN_SCORES.equals("integers", 0.3)
 def _integers(draw: Draw) -> list[Run]:
-    """Integers give floating-point scores: −½ of an odd number is not an integer."""
+    """Integers give floating-point scores: −½ times an odd number is not an integer."""
     query, key = draw.permutation(9)[:3] - 4, draw.permutation(9)[:5] - 4
     return [call(query, key, 3), call(query, key + 1)]
 

@@ -21,8 +21,8 @@ def _arguments(draw: Draw, n_q: int, n_k: int, *d_v: int, dtype: str = "float32"
 
 @KERNEL_REGRESSION.equals("predictions", 1.0)
 def _runs(draw: Draw) -> list[Run]:
-    """Scores −½((x − x_i) w)² of shape (n_q, n_k), softmax over the keys (dim=-1), times the
-    values."""
+    """Scores −½((x − x_i) w)² of shape (n_q, n_k), a softmax over the keys, then the weighted sum
+    of the values."""
     return [
         module(draw.number(1.5, 3.0)).then(*_arguments(draw, 3, 5)),
         module(draw.number(0.3, 0.7)).then(*_arguments(draw, 4, 4)),
@@ -33,7 +33,7 @@ def _runs(draw: Draw) -> list[Run]:
 
 @KERNEL_REGRESSION.equals("values that are vectors", 0.25)
 def _vectors(draw: Draw) -> list[Run]:
-    """`weights @ value` works for values of shape (n_k,) and (n_k, d_v) alike."""
+    """Matrix multiplication works for values of shape (n_k,) and (n_k, d_v) alike."""
     return [
         module(draw.number(1.5, 3.0)).then(*_arguments(draw, 2, 6, 3)),
         module().then(*_arguments(draw, 4, 4, 1)),
@@ -43,7 +43,7 @@ def _vectors(draw: Draw) -> list[Run]:
 
 @KERNEL_REGRESSION.equals("uses the parameter w", 0.5)
 def _loaded(draw: Draw) -> list[Run]:
-    """`forward` must read self.w, the parameter that the optimiser changes."""
+    """`forward` must read self.w, the parameter that the optimiser updates."""
     state = {"w": tensor(draw.number(1.5, 3.0), "float32")}
     first, second = _arguments(draw, 4, 5), _arguments(draw, 4, 5)
     return [module(state=state).then(*first).then(*second)]
@@ -68,22 +68,22 @@ def _exclude(draw: Draw) -> list[Run]:
 KERNEL_REGRESSION.gradients(
     "gradients reach w and the inputs",
     0.5,
-    "Stay in torch from w to the result: .item(), .detach(), .data, float() and NumPy cut "
-    "the gradient, and so does writing over self.w.",
+    "Stay in torch from w to the result: .item(), .detach(), .data, float() and NumPy cut the "
+    "gradient, and so does overwriting self.w.",
     _runs,
 )
 KERNEL_REGRESSION.gradients(
     "gradients with exclude_self",
     0.25,
-    "−inf among the scores is fine for torch.softmax, forwards and backwards; 0 · ∞ and "
-    "∞ − ∞ on the way give NaN gradients.",
+    "−inf among the scores is fine for torch.softmax, forward and backward; 0 · ∞ and ∞ − ∞ on "
+    "the way give NaN gradients.",
     _exclude,
 )
 
 
-@KERNEL_REGRESSION.equals("far queries and narrow kernels", 0.25)
+@KERNEL_REGRESSION.equals("distant queries and narrow kernels", 0.25)
 def _far(draw: Draw) -> list[Run]:
-    """torch.softmax subtracts the largest score for you; exp and a division do not."""
+    """torch.softmax subtracts the largest score for you; a plain exp and division do not."""
     x = tensor(uneven_points(draw), "float32")
     far = tensor([-500.0, 400.0], "float32")
     key = tensor(np.array([-3.0, 3.0, 0.0, 1.0]) + draw.uniform(-0.2, 0.2, 4), "float32")

@@ -27,34 +27,34 @@ def _runs(kernel: str):
 KERNEL_WEIGHTS.equals(
     "gaussian",
     0.5,
-    "exp(−½u²), each row divided by its sum over the keys; u = (x − x_i) w.",
+    "exp(−½u²) with u = (x − x_i) w; each row is then divided by its sum over the keys.",
     _runs("gaussian"),
 )
 KERNEL_WEIGHTS.equals(
     "boxcar",
     0.5,
-    "1 where |u| ≤ 1, else 0; then each row divided by its sum. Mind the absolute value.",
+    "1 where |u| ≤ 1, otherwise 0; each row is then divided by its sum. Mind the absolute value.",
     _runs("boxcar"),
 )
 KERNEL_WEIGHTS.equals(
     "epanechnikov",
     0.75,
-    "max(0, 1 − u²), then each row divided by its sum. Without the max, far keys get "
+    "max(0, 1 − u²); each row is then divided by its sum. Without the maximum, distant keys get "
     "negative weights.",
     _runs("epanechnikov"),
 )
 
 
-@KERNEL_WEIGHTS.equals("boxcar includes its edge", 0.25)
+@KERNEL_WEIGHTS.equals("the boxcar includes its edge", 0.25)
 def _edge(draw: Draw) -> list[Run]:
-    """At |u| = 1 exactly the boxcar is still 1: ≤, not <."""
+    """At exactly |u| = 1 the boxcar is still 1."""
     key = draw.integer(-3, 3) + draw.permutation(7)  # whole numbers, some exactly 2 apart
     return [call(key[draw.permutation(7)[:3]], key, "boxcar", 0.5)]
 
 
-@KERNEL_WEIGHTS.equals("a query without any key in reach", 0.5)
+@KERNEL_WEIGHTS.equals("a query with no key in reach", 0.5)
 def _nothing(draw: Draw) -> list[Run]:
-    """All its weights are 0 and so is their sum: divide by 1 there instead of by 0."""
+    """All its weights are 0, and so is their sum: divide by 1 there instead of by 0."""
 
     # One query with a single key in reach, whose place is drawn, and one without any.
     def run(kernel: str) -> Run:
@@ -67,7 +67,7 @@ def _nothing(draw: Draw) -> list[Run]:
 
 @KERNEL_WEIGHTS.raises("an unknown kernel", 0.25, ValueError)
 def _unknown(draw: Draw) -> list[Run]:
-    """Raise ValueError for any name but the three."""
+    """Raise ValueError for any name other than the three."""
     return [call(draw.normal(2), draw.normal(3), name) for name in ("triangle", "box")]
 
 

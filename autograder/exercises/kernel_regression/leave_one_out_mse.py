@@ -17,7 +17,7 @@ LEAVE_ONE_OUT = Declaration(
 @LEAVE_ONE_OUT.equals("the mean squared error", 1.5)
 def _runs(draw: Draw) -> list[Run]:
     """Predict each y_i from the other points: a score of −inf on the diagonal gives the point
-    itself no weight, and the rest still sums to 1. Then the mean of the squares."""
+    itself no weight, and the rest still sums to 1. Then average the squared errors."""
     return [
         call(draw.uniform(0.0, 3.0, 6), draw.normal(6), draw.number(1.5, 3.0)),
         call(draw.uniform(0.0, 3.0, 9), draw.normal(9), draw.number(0.3, 0.7)),
@@ -26,7 +26,7 @@ def _runs(draw: Draw) -> list[Run]:
     ]
 
 
-@LEAVE_ONE_OUT.equals("a bandwidth far too narrow", 0.5)
+@LEAVE_ONE_OUT.equals("far too narrow a bandwidth", 0.5)
 def _narrow(draw: Draw) -> list[Run]:
     """With w = 300 every other point is out of the Gaussian's reach. Set the score to −inf before a
     stable softmax instead of setting a weight to 0 after it."""
@@ -36,11 +36,11 @@ def _narrow(draw: Draw) -> list[Run]:
 
 @LEAVE_ONE_OUT.equals("two points at the same place", 0.5)
 def _twins(draw: Draw) -> list[Run]:
-    """Leave out point i, not every point whose x equals x_i."""
+    """Leave out point i itself, not every point whose x equals x_i."""
     x = draw.uniform(0.0, 3.0, 5)
     x[3] = x[1]
     return [call(x, draw.normal(5), draw.number(1.5, 3.0))]
 
 
-LEAVE_ONE_OUT.keeps_dtypes(0.25, "Return a Python float: float(…) makes one.", _runs)
+LEAVE_ONE_OUT.keeps_dtypes(0.25, "Return a single float, not an array.", _runs)
 LEAVE_ONE_OUT.leaves_inputs_alone(0.25, _runs)

@@ -16,8 +16,8 @@ NADARAYA_WATSON = Declaration(
 
 @NADARAYA_WATSON.equals("predictions and weights", 1.25)
 def _runs(draw: Draw) -> list[Run]:
-    """weights = softmax of the Gaussian scores along the keys (the last axis); prediction = weights
-    @ value. Return both, prediction first."""
+    """The weights are the softmax of the Gaussian scores over the keys (the last axis); the
+    prediction is the weighted sum of the values. Return both, prediction first."""
     return [
         call(draw.normal(3), draw.normal(5), draw.normal(5), draw.number(1.5, 3.0)),
         call(draw.normal(6), draw.normal(2), draw.normal(2), draw.number(0.3, 0.7)),
@@ -29,7 +29,7 @@ def _runs(draw: Draw) -> list[Run]:
 
 @NADARAYA_WATSON.equals("values that are vectors", 0.5)
 def _vectors(draw: Draw) -> list[Run]:
-    """`weights @ value` works for values of shape (n_k,) and (n_k, d_v) alike."""
+    """Matrix multiplication works for values of shape (n_k,) and (n_k, d_v) alike."""
     return [
         call(draw.normal(3), draw.normal(5), draw.normal(5, 2), draw.number(1.5, 3.0)),
         call(draw.normal(2), draw.normal(3), draw.normal(3, 1)),
@@ -46,7 +46,7 @@ NADARAYA_WATSON.holds(
     "each row of weights sums to 1",
     0.25,
     _rows,
-    "Each query spreads a total weight of 1 over the keys: the sum runs over the keys.",
+    "Each query distributes a total weight of 1 over the keys: the sum runs over the keys.",
     _runs,
     only_if_right=True,
 )
@@ -55,7 +55,7 @@ NADARAYA_WATSON.holds(
 @NADARAYA_WATSON.equals("a query far from every key", 0.75)
 def _far(draw: Draw) -> list[Run]:
     """exp(−½·1000²) is 0 in floating point, and 0/0 is NaN. A softmax that subtracts the largest
-    score gives the nearest key its due."""
+    score still gives the nearest key its weight."""
     far = np.array([-500.0, 400.0]) + draw.normal(2)
     key = draw.normal(4, scale=1e-3)  # so close together that more than one of them counts
     return [call(far, key, draw.normal(4), draw.number(1.5, 3.0))]

@@ -11,14 +11,15 @@ SOFTMAX = Declaration("softmax", "Scores into weights", ("scores", "axis"))
 
 @SOFTMAX.equals("weights of random scores", 1.0)
 def _random(draw: Draw) -> list[Run]:
-    """exp of each score, divided by the sum of exp over the last axis. Keep that axis in the sum
-    (keepdims=True), so that every row is divided by its own sum."""
+    """Take exp of each score and divide by the sum of exp over the last axis. Keep that axis when
+    you sum, so that every row is divided by its own sum."""
     return [call(draw.normal(3, 5, scale=2.0)), call(draw.normal(1, 4)), call(draw.normal(4, 1))]
 
 
 @SOFTMAX.equals("any number of dimensions, any axis", 0.5)
 def _axes(draw: Draw) -> list[Run]:
-    """Sum along `axis`, which may be any, and let keepdims=True keep the shapes in line."""
+    """Sum along `axis`, whichever it is, and keep it as an axis of length 1, so that the shapes
+    still broadcast."""
     return [
         call(draw.normal(4)),
         call(draw.normal(2, 3, 4), axis=1),
@@ -32,8 +33,8 @@ def _axes(draw: Draw) -> list[Run]:
 
 @SOFTMAX.equals("scores of ±10,000", 0.5)
 def _large(draw: Draw) -> list[Run]:
-    """exp(10000) is infinite, exp(−10000) is zero, and ∞/∞ and 0/0 are NaN. Subtract each row's
-    largest score first: the weights stay the same, and the largest exp is 1."""
+    """exp(10000) overflows to infinity, exp(−10000) underflows to 0, and ∞/∞ and 0/0 are NaN.
+    Subtract each row's largest score first: the weights stay the same, and the largest exp is 1."""
     return [
         call(draw.uniform(-1.0, 1.0, 3, 4) + 1e4),
         call(draw.uniform(-1.0, 1.0, 3, 4) - 1e4),
@@ -56,17 +57,16 @@ def _exact_zeros(run: Run, record: Record) -> str | None:
 
 @SOFTMAX.holds("−inf gets exactly 0", 0.25, _exact_zeros)
 def _masked(draw: Draw) -> list[Run]:
-    """A score of −inf is a key that must not be looked at. Its exp is 0; nothing may be added to
-    it."""
+    """A score of −inf marks a key that must be ignored. Its exp is 0; add nothing to it."""
     scores = draw.normal(4, 5)
     scores[0, 1:3] = scores[2, 4] = -np.inf
     return [call(scores), call(scores - 600.0)]
 
 
-@SOFTMAX.equals("a row of nothing but −inf", 0.25)
+@SOFTMAX.equals("a row of −inf only", 0.25)
 def _nothing(draw: Draw) -> list[Run]:
-    """Nothing to attend to gives all-zero weights. Its largest score is −inf, and −inf − (−inf) is
-    NaN: put 0 there first, and divide by 1 where the sum is 0."""
+    """With nothing to attend to, all weights are 0. The largest score is −inf, and −inf − (−inf) is
+    NaN: subtract 0 there instead, and divide by 1 where the sum is 0."""
     scores = draw.normal(4, 5)
     scores[1] = -np.inf
     return [call(scores), call(np.full(3, -np.inf)), call(scores.T.copy(), axis=0)]
@@ -74,7 +74,8 @@ def _nothing(draw: Draw) -> list[Run]:
 
 @SOFTMAX.keeps_dtypes(0.25)
 def _dtypes(draw: Draw) -> list[Run]:
-    """float32 stays float32 and integers become float64: build on the array you are given."""
+    """float32 stays float32 and integers become float64: compute with the array you are given,
+    without fixing a dtype."""
     return [call(draw.normal(3, 4, dtype="float32")), call(draw.integers(-3, 3, 2, 5))]
 
 

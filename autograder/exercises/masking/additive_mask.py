@@ -10,8 +10,8 @@ ADDITIVE_MASK = Declaration("additive_mask", "A mask to add", ("mask", "dtype"))
 
 @ADDITIVE_MASK.equals("in float32", 1.0)
 def _runs(draw: Draw) -> list[Run]:
-    """0 where the mask is True, torch.finfo(dtype).min where it is False: the most negative number
-    there is, and finite."""
+    """0 where the mask is True; where it is False, the most negative finite number of the dtype,
+    which torch.finfo knows."""
     nothing = random_mask(draw, 3, 4)
     nothing[1] = False
     return [
@@ -24,8 +24,8 @@ def _runs(draw: Draw) -> list[Run]:
 
 @ADDITIVE_MASK.equals("in float16 and bfloat16", 0.75)
 def _narrow(draw: Draw) -> list[Run]:
-    """Each dtype has an end of its own: float16 ends at 65504, and what lies beyond is infinite
-    there. Ask torch.finfo for the dtype you are given."""
+    """Each dtype has limits of its own: float16 ends at 65504, and anything beyond is infinite. Ask
+    torch.finfo about the dtype you are given."""
     return [
         call(tensor(random_mask(draw, 3, 5)), torch_dtype("float16")),
         call(tensor(random_mask(draw, 2, 4)), dtype=torch_dtype("bfloat16")),
@@ -34,18 +34,18 @@ def _narrow(draw: Draw) -> list[Run]:
 
 @ADDITIVE_MASK.equals("in float64", 0.25)
 def _wide(draw: Draw) -> list[Run]:
-    """The least float32 is a rather middling float64."""
+    """The most negative float32 is far from the most negative float64."""
     return [call(tensor(random_mask(draw, 3, 5)), dtype=torch_dtype("float64"))]
 
 
-@ADDITIVE_MASK.raises("a dtype without fractions", 0.5, TypeError)
+@ADDITIVE_MASK.raises("a dtype that is not floating-point", 0.5, TypeError)
 def _whole(draw: Draw) -> list[Run]:
-    """Scores are floating-point: an integer or boolean dtype is a TypeError."""
+    """Scores are floating-point: raise TypeError for an integer or boolean dtype."""
     mask = tensor(random_mask(draw, 2, 3))
     return [call(mask, torch_dtype("int64")), call(mask, dtype=torch_dtype("bool"))]
 
 
 ADDITIVE_MASK.keeps_dtypes(
-    0.25, "The result has the dtype that the caller names.", _runs, _narrow, _wide
+    0.25, "The result has the dtype that the caller passes.", _runs, _narrow, _wide
 )
 ADDITIVE_MASK.leaves_inputs_alone(0.25, _runs)

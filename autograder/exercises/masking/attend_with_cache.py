@@ -30,8 +30,8 @@ def _attention(
 
 @ATTEND_WITH_CACHE.equals("the first positions: a causal pass", 0.75, part=0)
 def _start(draw: Draw) -> list[Run]:
-    """Without a cache this is causal self-attention: project x with W_q, W_k, W_v, split into heads
-    as in chapter 3, attend under a causal mask, merge the heads, apply W_o."""
+    """Without a cache this is causal self-attention: project x with W_q, W_k and W_v, split into
+    heads as in chapter 3, attend under a causal mask, merge the heads, apply W_o."""
     return [
         call(_attention(draw, 6, 3), draw.tensor(2, 5, 6)),
         call(_attention(draw, 4, 1), draw.tensor(1, 1, 4), None),
@@ -50,19 +50,19 @@ def _given(draw: Draw) -> list[Run]:
 
 
 ATTEND_WITH_CACHE.equals(
-    "the cache that is handed on",
+    "the returned cache",
     0.75,
-    "The cache is (k, v) after the projection and the split into heads, (B, H, T + t, d_k) "
-    "each: what came in, followed along the positions by what is new.",
+    "The cache is (k, v) after the projection and the split into heads, (B, H, T + t, d_k) each: "
+    "the old entries, followed along the positions by the new ones.",
     _start,
     _given,
     part=1,
 )
 ATTEND_WITH_CACHE.equals(
-    "a cache that is given",
+    "continuing from a cache",
     0.75,
-    "The new queries see all T positions of the cache, and of the new ones those up to "
-    "their own. Do not project what stands in the cache again.",
+    "The new queries see all T positions of the cache, and of the new positions those up to their "
+    "own. Do not project again what is already in the cache.",
     _given,
 )
 
@@ -80,7 +80,8 @@ def _in_chunks(
 
 @ATTEND_WITH_CACHE.equals("twelve positions, one at a time", 0.75)
 def _single(draw: Draw) -> list[Run]:
-    """Each call sees everything before it and itself, and its cache is one position longer."""
+    """Each call sees everything before it and itself, and returns a cache that is one position
+    longer."""
     attention = _attention(draw, 6, 3)
     return [_in_chunks(attention, draw, *[1] * 12, batch=2, d_model=6)]
 
@@ -88,16 +89,16 @@ def _single(draw: Draw) -> list[Run]:
 @ATTEND_WITH_CACHE.equals("twelve positions in chunks", 1.0)
 def _chunks(draw: Draw) -> list[Run]:
     """A chunk of t new positions after T old ones needs a causal mask of t rows and T + t columns,
-    in which the last row sees all."""
+    whose last row sees everything."""
     attention = _attention(draw, 6, 2)
     cuts = [(5, 7), (1, 11), (11, 1), (3, 1, 8), (4, 4, 4), (2, 1, 1, 5, 3)]
     return [_in_chunks(attention, draw, *sizes, batch=2, d_model=6) for sizes in cuts]
 
 
-@ATTEND_WITH_CACHE.equals("an old cache can be used again", 0.25)
+@ATTEND_WITH_CACHE.equals("an old cache can be reused", 0.25)
 def _branches(draw: Draw) -> list[Run]:
-    """Make a new cache; leave the old one as it was. Whoever tries two continuations of one text
-    needs it twice."""
+    """Make a new cache and leave the old one unchanged. Trying two continuations of one text takes
+    the same cache twice."""
     attention = _attention(draw, 6, 3)
     run = call(attention, draw.tensor(2, 3, 6))
     for size in (2, 1, 2):
@@ -105,9 +106,9 @@ def _branches(draw: Draw) -> list[Run]:
     return [run]
 
 
-@ATTEND_WITH_CACHE.gradients("gradients reach x, through the cache as well", 0.25)
+@ATTEND_WITH_CACHE.gradients("gradients reach x, also through the cache", 0.25)
 def _gradients(draw: Draw) -> list[Run]:
-    """The cached pass equals the full pass backward, too: no detach, no torch.no_grad."""
+    """The backward pass with a cache equals the full one, too: no detach, no torch.no_grad."""
     return [
         *_start(draw)[:1],
         *_given(draw),

@@ -15,25 +15,25 @@ def _square(draw: Draw) -> list[Run]:
 
 @CAUSAL_MASK.equals("fewer queries than keys", 1.0)
 def _chunk(draw: Draw) -> list[Run]:
-    """The queries are the last n_q of n_k positions, so query i stands at position i + n_k − n_q.
-    The last row is True everywhere: align at the bottom right."""
+    """The queries are the last n_q of n_k positions, so query i is at position i + n_k − n_q. The
+    last row is True everywhere: align at the bottom right."""
     n_q = draw.integer(2, 9)
     return [call(n_q, n_q + draw.integer(2, 20)), call(1, 6), call(n_q=4, n_k=5)]
 
 
 @CAUSAL_MASK.equals("more queries than keys", 0.5)
 def _long(draw: Draw) -> list[Run]:
-    """The same rule holds: the last query stands at the last key, and a query before the first key
-    sees nothing."""
+    """The same rule holds: the last query is at the last key, and a query before the first key sees
+    nothing."""
     n_k = draw.integer(2, 9)
     return [call(n_k + draw.integer(2, 20), n_k), call(4, 1)]
 
 
-CAUSAL_MASK.keeps_dtypes(0.25, "Make a boolean mask: dtype=torch.bool.", _square)
+CAUSAL_MASK.keeps_dtypes(0.25, "The mask is boolean, not 0 and 1.", _square)
 
 
-@CAUSAL_MASK.raises("on the device that is asked for", 0.25, RuntimeError)
+@CAUSAL_MASK.raises("on the requested device", 0.25, RuntimeError)
 def _nowhere(_: Draw) -> list[Run]:
-    """Hand `device` on to whatever makes the tensor. (Tried with a device that does not exist:
-    torch has to refuse it with a RuntimeError.)"""
+    """Pass `device` on to whatever creates the tensor. (The check uses a device that does not
+    exist: torch must reject it with a RuntimeError.)"""
     return [call(3, 5, device="nowhere")]  # torch refuses it, if it gets that far

@@ -14,7 +14,7 @@ MASKED_ATTENTION = Declaration(
 
 @MASKED_ATTENTION.equals("without a mask", 0.75)
 def _plain(draw: Draw) -> list[Run]:
-    """softmax(QKᵀ / √d_k) V over the last two axes, whatever stands before them; d_k is the size of
+    """softmax(QKᵀ / √d_k) V over the last two axes, whatever comes before them; d_k is the size of
     a query. Return (output, weights)."""
     query, key, value = qkv(draw, 3, 4, 2, 3, 2)
     return [
@@ -27,7 +27,7 @@ def _plain(draw: Draw) -> list[Run]:
 
 @MASKED_ATTENTION.equals("with a mask", 0.75)
 def _masked(draw: Draw) -> list[Run]:
-    """Scores first, then the mask inside the softmax, then the average of the values. True means
+    """Compute the scores, apply the mask inside the softmax, then average the values. True means
     may attend."""
     causal = np.tri(5, 5, dtype=bool)
     return [
@@ -69,10 +69,10 @@ def _sees_what_it_may(run: Run, record: Record) -> str | None:
     return None
 
 
-@MASKED_ATTENTION.holds("only what may be seen counts", 0.5, _sees_what_it_may)
+@MASKED_ATTENTION.holds("forbidden keys have no influence", 0.5, _sees_what_it_may)
 def _changed(draw: Draw) -> list[Run]:
-    """Change a key and its value: the outputs of the queries that may see it move, all others stay
-    as they were."""
+    """When a key and its value change, the outputs of the queries that may see it change, and all
+    others stay the same."""
     # Three calls each: as is, with one key and value changed, and with another one changed.
     runs = []
     for mask in (np.tri(5, 5, dtype=bool)[1:], np.array([[True, False, True, True, False]])):
@@ -88,18 +88,17 @@ def _changed(draw: Draw) -> list[Run]:
 
 
 MASKED_ATTENTION.gradients(
-    "gradients to query, key and value",
+    "gradients reach query, key and value",
     0.75,
-    "One NaN in a row's weights reaches every gradient of the batch. A row without keys "
-    "passes a gradient of 0.",
+    "One NaN in a row of weights reaches every gradient of the batch. A row without keys passes "
+    "on a gradient of 0.",
     lambda draw: [*_masked(draw), *_nothing(draw)[:2]],
 )
 
 
 @MASKED_ATTENTION.equals("scores of ±10,000", 0.25)
 def _large(draw: Draw) -> list[Run]:
-    """Let the mask act before the softmax, and with −∞: a large score outweighs −100 and
-    −10,000."""
+    """Apply the mask before the softmax, and with −∞: a large score outweighs −100 and −10,000."""
     # Scores of about 1e4 where the mask is False, of about −1e4 where it is True.
     query, key, value = (x.data for x in qkv(draw, 3, 5, 4, 2, dtype="float64"))
     mask = random_mask(draw, 5)

@@ -12,7 +12,7 @@ MASKED_SOFTMAX = Declaration("masked_softmax", "A softmax that obeys a mask", ("
 
 @MASKED_SOFTMAX.equals("without a mask", 0.5)
 def _plain(draw: Draw) -> list[Run]:
-    """Without a mask this is the softmax over the last axis."""
+    """Without a mask this is the plain softmax over the last axis."""
     return [
         call(draw.tensor(3, 5, scale=2.0)),
         call(draw.tensor(2, 3, 2, 4), None),
@@ -23,8 +23,8 @@ def _plain(draw: Draw) -> list[Run]:
 
 @MASKED_SOFTMAX.equals("with a mask", 0.75)
 def _masked(draw: Draw) -> list[Run]:
-    """Forbidden scores become −∞ before the softmax: the rest then still sums to 1. True means may
-    attend, and masked_fill fills where it is given True."""
+    """Forbidden scores become −∞ before the softmax, so that the rest still sums to 1. True means
+    may attend, whereas masked_fill fills where it is given True."""
     return [
         call(draw.tensor(4, 5, scale=2.0), tensor(random_mask(draw, 4, 5))),
         call(draw.tensor(2, 3, 3, 4), mask=tensor(random_mask(draw, 2, 3, 3, 4))),
@@ -35,7 +35,7 @@ def _masked(draw: Draw) -> list[Run]:
 
 @MASKED_SOFTMAX.equals("a mask that broadcasts", 0.5)
 def _broadcast(draw: Draw) -> list[Run]:
-    """The mask may be (n_k,), (n_q, n_k), (B, 1, 1, n_k): let torch broadcast it."""
+    """The mask may be (n_k,), (n_q, n_k) or (B, 1, 1, n_k): let torch broadcast it."""
     return [
         call(draw.tensor(2, 3, 4, 5), tensor(random_mask(draw, 2, 1, 1, 5))),
         call(draw.tensor(2, 3, 4, 5), tensor(random_mask(draw, 4, 5))),
@@ -73,22 +73,22 @@ MASKED_SOFTMAX.holds(
     "forbidden keys get exactly 0",
     0.5,
     _exact_zeros,
-    "Nothing finite is small enough to add: a forbidden score of 10,000 beside allowed "
-    "ones of −10,000 must still count for nothing. exp(−∞) is 0.",
+    "No finite number is small enough to add: a forbidden score of 10,000 next to allowed ones of "
+    "−10,000 must still count for nothing. exp(−∞) is 0.",
     lambda draw: [*_large(draw)[:1], *_masked(draw)],
 )
 MASKED_SOFTMAX.equals(
     "scores of ±10,000",
     0.25,
-    "torch.softmax subtracts the largest score of a row. Mask before it, so that the "
-    "largest is one that counts.",
+    "torch.softmax subtracts a row's largest score. Apply the mask first, so that the largest is "
+    "one that counts.",
     _large,
 )
 
 
 @MASKED_SOFTMAX.equals("scores of −inf", 0.25)
 def _infinite(draw: Draw) -> list[Run]:
-    """0 · (−∞) is NaN. Replace forbidden scores (masked_fill, where); never multiply them."""
+    """0 · (−∞) is NaN. Replace forbidden scores; never multiply them."""
     scores, mask = draw.normal(3, 5), random_mask(draw, 3, 5)
     for row, allowed in zip(scores, mask, strict=True):
         seen, hidden = np.flatnonzero(allowed), np.flatnonzero(~allowed)
@@ -99,10 +99,10 @@ def _infinite(draw: Draw) -> list[Run]:
     return [call(tensor(scores, "float32"), tensor(mask)), call(tensor(alone, "float32"))]
 
 
-@MASKED_SOFTMAX.equals("a row in which all is forbidden", 0.75)
+@MASKED_SOFTMAX.equals("a fully masked row", 0.75)
 def _nothing(draw: Draw) -> list[Run]:
-    """Nothing to attend to means weights of 0. A row of nothing but −∞ is 0/0 in a softmax, and one
-    of equal large negative numbers is an average of everything forbidden."""
+    """With nothing to attend to, the weights are 0. A row of −∞ only is 0/0 in a softmax, and a row
+    of equal large negative numbers gives the average of everything forbidden."""
     mask = random_mask(draw, 4, 5)
     mask[[0, 2]] = False
     lengths = np.array([[[[True, True, False]]], [[[False, False, False]]]])
@@ -122,8 +122,8 @@ def _some_row_sees(run: Run) -> bool:
 MASKED_SOFTMAX.gradients(
     "finite gradients",
     1.0,
-    "Where the softmax has made NaN, its backward pass makes NaN again, whatever you put "
-    "over the result. Give such a row harmless scores before the softmax, and zeros after.",
+    "Once the softmax has produced NaN, its backward pass produces NaN again, whatever you write "
+    "over the result. Give such a row harmless scores before the softmax, and zeros after it.",
     lambda draw: [*_masked(draw), *filter(_some_row_sees, _nothing(draw)), *_plain(draw)],
 )
 

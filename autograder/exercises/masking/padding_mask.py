@@ -10,11 +10,11 @@ from autograder.exercises.declaration import Declaration
 PADDING_MASK = Declaration("padding_mask", "Which positions hold a token", ("lengths", "max_len"))
 
 
-@PADDING_MASK.equals("the mask of some lengths", 1.25)
+@PADDING_MASK.equals("a mask from lengths", 1.25)
 def _runs(draw: Draw) -> list[Run]:
     """Position j of a sequence of length n holds a token if j < n: compare 0, 1, 2, … with each
-    length, then shape the result (B, 1, 1, max_len). The keys stand on the last axis, the two ones
-    broadcast over heads and queries."""
+    length, then give the result the shape (B, 1, 1, max_len). The keys are on the last axis; the
+    two axes of length 1 broadcast over heads and queries."""
     return [
         call(tensor(draw.permutation(6)[:4] + 1)),
         call(lengths=tensor([3, 5, 1])),
@@ -23,9 +23,9 @@ def _runs(draw: Draw) -> list[Run]:
     ]
 
 
-@PADDING_MASK.equals("a max_len of its own", 0.5)
+@PADDING_MASK.equals("an explicit max_len", 0.5)
 def _wide(draw: Draw) -> list[Run]:
-    """max_len is the number of columns, which may be more than the longest sequence needs."""
+    """max_len is the number of columns, which may exceed the longest sequence."""
     return [
         call(tensor(draw.permutation(5)[:3] + 1), 8),
         call(tensor(draw.integers(1, 4, 2)), max_len=7),
@@ -35,7 +35,7 @@ def _wide(draw: Draw) -> list[Run]:
 
 @PADDING_MASK.equals("a sequence of length 0", 0.25)
 def _empty(draw: Draw) -> list[Run]:
-    """Nothing to attend to is a row of False, not an error."""
+    """With nothing to attend to, the row is False throughout; it is not an error."""
     return [call(tensor([3, 0, draw.integer(1, 2)])), call(tensor([0, 0]), max_len=3)]
 
 
@@ -48,12 +48,12 @@ def _numbers(run: Run) -> Sequence[Any]:
 @PADDING_MASK.raises("a length above max_len", 0.5, ValueError, naming=_numbers)
 def _long(draw: Draw) -> list[Run]:
     """Raise ValueError where a length exceeds max_len, and name both numbers: a mask that silently
-    cuts a sequence hides a bug."""
+    cuts off a sequence hides a bug."""
     longest = draw.integer(31, 38)
     return [call(tensor([4, longest, 2]), 9), call(tensor([longest]), max_len=longest - 10)]
 
 
 PADDING_MASK.keeps_dtypes(
-    0.25, "A comparison gives a boolean mask; keep it boolean, True = token.", _runs
+    0.25, "A comparison gives a boolean mask; keep it boolean, with True for a token.", _runs
 )
 PADDING_MASK.leaves_inputs_alone(0.25, _runs, _wide)

@@ -28,9 +28,9 @@ HEAD_IMPORTANCE = Declaration(
 
 @HEAD_IMPORTANCE.equals("one number per head", 1.5)
 def _runs(draw: Draw) -> list[Run]:
-    """Run attention(x, x, x) once in full and once per head with a head_mask that is 0 for this
-    head and 1 for the others (pass it by its name). The length of the difference, over the
-    features, is one number per position; take their mean."""
+    """Run attention(x, x, x) once in full and once per head with a head_mask, passed by name, that
+    is 0 for this head and 1 for the others. The length of the difference, over the features, is one
+    number per position; take their mean."""
     x = draw.tensor(1, 4, 8)
     return [
         call(our_attention(6, 3, attention_state(draw, 6)), draw.tensor(2, 5, 6)),
@@ -60,9 +60,9 @@ def _is_zero(run: Run, record: Record) -> str | None:
     return None if found[[0, 2]].min() > 1e-3 else "a head that W_o listens to has importance 0"
 
 
-@HEAD_IMPORTANCE.holds("a head that is not listened to has importance 0", 0.5, _is_zero)
+@HEAD_IMPORTANCE.holds("a head that W_o ignores has importance 0", 0.5, _is_zero)
 def _idle(draw: Draw) -> list[Run]:
-    """Compare outputs, after W_o, with and without the head."""
+    """Compare the outputs, after W_o, with and without the head."""
     state = attention_state(draw, 6)
     silent = state["W_o.weight"].data.copy()
     silent[:, 2:4] = 0.0  # head 1 of 3 is not listened to
@@ -91,10 +91,12 @@ def in_training(thing: Any) -> Any:
     return thing.train()
 
 
-@HEAD_IMPORTANCE.judged("twice the same, and the attention as it was", 0.25, _attention_as_it_was)
+@HEAD_IMPORTANCE.judged(
+    "repeatable, and leaves the attention unchanged", 0.25, _attention_as_it_was
+)
 def _again(draw: Draw) -> list[Run]:
     """Mask through head_mask; do not write into the module's parameters. If you change its
-    train/eval mode, put it back."""
+    train/eval mode, restore it."""
     # Dropout 1 shows the mode: in training mode, nothing but the bias of W_o comes out.
     x, runs = draw.tensor(2, 3, 6), []
     for start, num_heads in ((itself, 2), (in_training, 3)):
@@ -108,7 +110,7 @@ def _again(draw: Draw) -> list[Run]:
 
 @HEAD_IMPORTANCE.keeps_dtypes(0.1)
 def _double(draw: Draw) -> list[Run]:
-    """float64 in, float64 out; a tensor, not a list."""
+    """float64 in, float64 out; return a tensor, not a list."""
     state = attention_state(draw, 6, dtype="float64")
     return [call(our_attention(6, 2, state), draw.double(2, 3, 6))]
 

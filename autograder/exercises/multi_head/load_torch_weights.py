@@ -67,8 +67,8 @@ def _loaded(draw: Draw, d: int, num_heads: int, bias: bool = True, dtype: str = 
 
 @LOAD_TORCH_WEIGHTS.judged("equal outputs", 1.0, _right_in_the_end)
 def _runs(draw: Draw) -> list[Run]:
-    """in_proj_weight holds W_q, W_k and W_v on top of each other, d_model rows each, in this order;
-    out_proj is W_o. Both sides have nn.Linear's layout: transpose nothing."""
+    """in_proj_weight stacks W_q, W_k and W_v in this order, d_model rows each; out_proj is W_o.
+    Both modules use nn.Linear's layout: transpose nothing."""
     x = draw.tensor(2, 4, 6)
     return [
         _loaded(draw, 8, 2).then_apply(Previous(0), *qkv_inputs(draw, 2, 3, 5, 8)),
@@ -83,9 +83,9 @@ def projected(attention: Any, x: Any) -> tuple[Any, ...]:
 
 @LOAD_TORCH_WEIGHTS.judged("every weight and every bias", 0.5, _right_in_the_end)
 def _state(draw: Draw) -> list[Run]:
-    """Four weights and four biases: in_proj_bias is packed like in_proj_weight, and out_proj has a
-    bias of its own. nn.MultiheadAttention starts with zero biases, which hides one that is not
-    copied."""
+    """There are four weights and four biases: in_proj_bias is packed like in_proj_weight, and
+    out_proj has a bias of its own. nn.MultiheadAttention starts with zero biases, which hides one
+    that is not copied."""
     look = as_argument(projected)
     return [
         _loaded(draw, 6, 2).then_apply(look, Previous(0), draw.tensor(2, 3, 6)),
@@ -95,7 +95,7 @@ def _state(draw: Draw) -> list[Run]:
 
 @LOAD_TORCH_WEIGHTS.judged("a module without biases", 0.5, _right_in_the_end)
 def _weights_alone(draw: Draw) -> list[Run]:
-    """With bias=False, in_proj_bias and out_proj.bias are None: copy the weights only."""
+    """With bias=False, in_proj_bias and out_proj.bias are None: copy only the weights."""
     run = _loaded(draw, 6, 2, bias=False)
     return [run.then_apply(Previous(0), *qkv_inputs(draw, 2, 3, 4, 6))]
 
@@ -110,7 +110,7 @@ def _overwritten(run: Run, step: int, state: Mapping[str, Array]) -> Run:
     return run.then_apply(as_argument(overwrite), Previous(step), dict(state))
 
 
-@LOAD_TORCH_WEIGHTS.judged("returns ours, the module that was given", 0.25, _right_in_the_end)
+@LOAD_TORCH_WEIGHTS.judged("returns the module it was given", 0.25, _right_in_the_end)
 def _returns(draw: Draw) -> list[Run]:
     """Copy into the `attention` you are given, and return it."""
     # The module that was given gets other numbers: what was returned is to have them, too.
@@ -131,8 +131,8 @@ def _stays_apart(run: Run, record: Record) -> str | None:
 
 @LOAD_TORCH_WEIGHTS.holds("copies: the two modules share no memory", 0.25, _stays_apart)
 def _apart(draw: Draw) -> list[Run]:
-    """A slice of in_proj_weight is a view. Copy its numbers (copy_, clone), or training one module
-    will train the other."""
+    """A slice of in_proj_weight is a view. Copy its numbers, or training one module will also train
+    the other."""
     # Each of the two is called before and after the other one gets other numbers.
     runs = []
     for bias in (True, False):
@@ -159,11 +159,11 @@ def step_down(module: Any, *args: Any) -> None:
             write(parameter, parameter.detach() - 0.01 * slope)
 
 
-@LOAD_TORCH_WEIGHTS.judged("parameters stay trainable parameters", 0.25, _right_in_the_end)
+@LOAD_TORCH_WEIGHTS.judged("the parameters stay trainable", 0.25, _right_in_the_end)
 def _trainable(draw: Draw) -> list[Run]:
-    """copy_ inside torch.no_grad() leaves each parameter what it was. An assigned tensor is no
-    parameter, and a copy made outside no_grad is part of a graph: a step of training passes both
-    by."""
+    """Writing into a parameter under torch.no_grad() keeps it a parameter. A tensor assigned in its
+    place is none, and a copy recorded by autograd becomes part of a graph: a training step updates
+    neither."""
     # With numbers of our own, so that it makes no difference here what has been copied.
     inputs = qkv_inputs(draw, 2, 3, 4, 6)
     run = _overwritten(_loaded(draw, 6, 2), 0, attention_state(draw, 6))
@@ -171,7 +171,7 @@ def _trainable(draw: Draw) -> list[Run]:
     return [run.then_apply(Previous(0), *inputs)]
 
 
-@LOAD_TORCH_WEIGHTS.judged("leaves torch's module as it was", 0.15, _right_in_the_end)
+@LOAD_TORCH_WEIGHTS.judged("leaves torch's module unchanged", 0.15, _right_in_the_end)
 def _theirs(draw: Draw) -> list[Run]:
     """Read from torch_attention, write to attention."""
     x = draw.tensor(2, 3, 6)

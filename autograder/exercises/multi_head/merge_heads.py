@@ -6,10 +6,10 @@ from autograder.exercises.declaration import Declaration
 MERGE_HEADS = Declaration("merge_heads", "From heads back to features", ("x",))
 
 
-@MERGE_HEADS.equals("the heads' features stand side by side", 0.75)
+@MERGE_HEADS.equals("the heads' features are concatenated", 0.75)
 def _runs(draw: Draw) -> list[Run]:
-    """Undo the two steps of the split in reverse: exchange the axes of heads and positions, (B, n,
-    H, d_k), then join the last two."""
+    """Undo the two steps of the split in reverse: swap the axes of heads and positions, (B, n, H,
+    d_k), then join the last two."""
     return [
         call(draw.tensor(2, 3, 5, 2)),
         call(draw.tensor(1, 2, 4, 4)),
@@ -18,10 +18,10 @@ def _runs(draw: Draw) -> list[Run]:
     ]
 
 
-@MERGE_HEADS.equals("also where a wrong order has the right shape", 0.75)
+@MERGE_HEADS.equals("also where a wrong order of axes has the right shape", 0.75)
 def _square(draw: Draw) -> list[Run]:
-    """Joining without exchanging the axes first mixes positions. merge_heads(split_heads(x, H))
-    must be x, number for number."""
+    """Joining without swapping the axes first mixes positions. merge_heads(split_heads(x, H)) must
+    be x, number for number."""
     return [
         call(draw.tensor(2, 3, 3, 2)),
         call(draw.tensor(2, 2, 4, 2)),
@@ -30,22 +30,22 @@ def _square(draw: Draw) -> list[Run]:
 
 
 MERGE_HEADS.gradients(
-    "gradients flow back to x",
+    "gradients reach x",
     0.25,
-    "Views and transposes keep the gradient; NumPy, .data and new tensors do not.",
+    "Views and transposes keep the gradient; NumPy, .data and newly made tensors do not.",
     _runs,
 )
 
 
-@MERGE_HEADS.equals("a view that is not contiguous", 0.1)
+@MERGE_HEADS.equals("a non-contiguous view", 0.1)
 def _strided(draw: Draw) -> list[Run]:
-    """x may be a slice of something larger: reshape copies where a view is impossible."""
+    """x may be a slice of a larger tensor: reshape copies where a view is impossible."""
     return [call(Strided(draw.tensor(2, 3, 4, 2)))]
 
 
 @MERGE_HEADS.keeps_dtypes(0.1)
 def _dtypes(draw: Draw) -> list[Run]:
-    """Moving numbers about changes no dtype."""
+    """Moving numbers around does not change their dtype."""
     return [
         call(draw.double(2, 2, 3, 4)),
         call(tensor(draw.integers(-9, 9, 1, 2, 3, 2))),

@@ -26,7 +26,7 @@ MULTI_HEAD_ATTENTION = Declaration(
 @MULTI_HEAD_ATTENTION.equals("output and weights", 1.25)
 def _runs(draw: Draw, dtype: str = "float32") -> list[Run]:
     """Project with W_q, W_k and W_v, split each into heads, attend with scores / √d_k, merge, then
-    W_o. Return the output first and the weights (B, H, n_q, n_k) second."""
+    apply W_o. Return the output first and the weights (B, H, n_q, n_k) second."""
 
     def state(d: int) -> State:
         return attention_state(draw, d, dtype=dtype)
@@ -40,9 +40,9 @@ def _runs(draw: Draw, dtype: str = "float32") -> list[Run]:
     ]
 
 
-@MULTI_HEAD_ATTENTION.equals("one head, one feature per head, as many of everything", 0.5)
+@MULTI_HEAD_ATTENTION.equals("one head, one feature per head, all sizes equal", 0.5)
 def _ends(draw: Draw) -> list[Run]:
-    """Equal sizes hide an exchange of axes: batch, heads, queries, keys, in this order."""
+    """Equal sizes hide swapped axes: the order is batch, heads, queries, keys."""
     return [
         module(6, 1, state=attention_state(draw, 6)).then(*qkv_inputs(draw, 2, 3, 4, 6)),
         module(5, 5, state=attention_state(draw, 5)).then(*qkv_inputs(draw, 1, 2, 4, 5)),
@@ -60,8 +60,8 @@ def _no_bias(draw: Draw, dtype: str = "float32") -> list[Run]:
 
 @MULTI_HEAD_ATTENTION.gradients("gradients reach every input and parameter", 0.75)
 def _backward(draw: Draw) -> list[Run]:
-    """All four layers take part, biases included. A projection that is computed and unused, or
-    shared by two, has the wrong gradient."""
+    """All four layers contribute, biases included. A projection that is computed but not used, or
+    shared by two roles, gets the wrong gradient."""
     # In float64, where terms that cancel do so to the last digits.
     mask = tensor(draw.uniform(0.2, 2.0, 3), "float64")
     masked = module(6, 3, state=attention_state(draw, 6, dtype="float64"))
@@ -70,14 +70,14 @@ def _backward(draw: Draw) -> list[Run]:
 
 
 MULTI_HEAD_ATTENTION.equals(
-    "without biases", 0.25, "bias=False goes to all four nn.Linear layers.", _no_bias
+    "without biases", 0.25, "bias=False applies to all four nn.Linear layers.", _no_bias
 )
 
 
 @MULTI_HEAD_ATTENTION.equals("head_mask scales what a head contributes", 0.75)
 def _masked(draw: Draw) -> list[Run]:
-    """head_mask has one number per head. Bring it to shape (H, 1, 1) and multiply the weights that
-    are applied to the values; return the weights as they were."""
+    """head_mask has one number per head. Give it a shape that broadcasts over queries and keys, and
+    multiply the weights that are applied to the values by it; return the weights from before."""
     first, second = (
         module(6, 3, state=attention_state(draw, 6)),
         module(8, 4, state=attention_state(draw, 8)),
@@ -127,8 +127,8 @@ def _see_through(draw: Draw, d: int) -> State:
 
 @MULTI_HEAD_ATTENTION.judged("dropout in training", 0.5, _dropout_is_right, only_if_right=True)
 def _dropout(draw: Draw) -> list[Run]:
-    """Dropout stands between softmax and values: nn.Dropout on the weights. It zeroes a share p of
-    them and divides the rest by 1 − p. Return the weights before it."""
+    """Dropout goes between softmax and values. It zeroes a share p of the weights and divides the
+    rest by 1 − p. Return the weights from before dropout."""
     d = 8
     query, key, _ = qkv_inputs(draw, 2, 6, d, d, scale=0.5)
     one_hot = tensor(np.stack([np.eye(d)] * 2), "float32")  # column c shows the weight of key c
@@ -148,7 +148,7 @@ def _dropout(draw: Draw) -> list[Run]:
 
 @MULTI_HEAD_ATTENTION.equals("no dropout in eval mode", 0.25)
 def _evaluated(draw: Draw) -> list[Run]:
-    """nn.Dropout follows model.eval(); F.dropout only with training=self.training."""
+    """nn.Dropout follows model.eval(); F.dropout has to be told which mode it is in."""
     x = qkv_inputs(draw, 2, 3, 5, 8)
     return [module(8, 2, 0.5, state=attention_state(draw, 8)).then(*x).then(*x)]
 
@@ -168,7 +168,7 @@ def _uneven(draw: Draw) -> list[Run]:
     "scores of ±10,000, forward and backward", 0.15, all_finite, only_if_right=True
 )
 def _large(draw: Draw) -> list[Run]:
-    """torch.softmax subtracts the largest score for you; exp and a division do not."""
+    """torch.softmax subtracts the largest score for you; a plain exp and division do not."""
     query, key, value = qkv_inputs(draw, 1, 3, 4, 8)
     big = tensor(query.data * 1e4, "float32")
     return [module(8, 2, state=attention_state(draw, 8)).then(big, key, value).with_gradients()]
@@ -184,11 +184,9 @@ def _batch_apart(run: Run, record: Record) -> str | None:
     return None if moved[1] > 1e-3 else "changing a sequence left its own output as it was"
 
 
-@MULTI_HEAD_ATTENTION.holds(
-    "the sequences of a batch do not see each other", 0.15, _batch_apart, only_if_right=True
-)
+@MULTI_HEAD_ATTENTION.holds("sequences do not mix", 0.15, _batch_apart, only_if_right=True)
 def _batch(draw: Draw) -> list[Run]:
-    """Keep the batch first in every reshape: positions attend within their own sequence."""
+    """Keep the batch axis first in every reshape: positions attend within their own sequence."""
     query, key, value = qkv_inputs(draw, 3, 4, 4, 8)
     others = []
     for given in (query, key, value):
@@ -198,9 +196,9 @@ def _batch(draw: Draw) -> list[Run]:
     return [module(8, 2, state=attention_state(draw, 8)).then(query, key, value).then(*others)]
 
 
-@MULTI_HEAD_ATTENTION.equals("views that are not contiguous", 0.05)
+@MULTI_HEAD_ATTENTION.equals("non-contiguous views", 0.05)
 def _strided(draw: Draw) -> list[Run]:
-    """reshape takes any view."""
+    """reshape works on any view."""
     inputs = [Strided(t) for t in qkv_inputs(draw, 2, 3, 4, 6)]
     return [module(6, 2, state=attention_state(draw, 6)).then(*inputs)]
 

@@ -17,8 +17,9 @@ def _three(draw: Draw, n_q: int, n_k: int, d: int, scale: float = 1.0) -> tuple:
 
 @MULTI_HEAD_NUMPY.equals("outputs where n_q ≠ n_k", 1.25)
 def _runs(draw: Draw) -> list[Run]:
-    """In each head's slice of the columns: scores q kᵀ / √d_k with d_k = d / H, softmax over the
-    keys, times v. The head's output stands in the same columns of the result."""
+    """In each head's slice of the columns: scores q kᵀ / √d_k with d_k = d / H, a softmax over the
+    keys, then the weighted sum of the values. A head's output takes the same columns of the
+    result."""
     query, key, value = _three(draw, 4, 3, 6)
     return [
         call(*_three(draw, 3, 6, 8), 2),
@@ -28,10 +29,10 @@ def _runs(draw: Draw) -> list[Run]:
     ]
 
 
-@MULTI_HEAD_NUMPY.equals("also where a wrong order has the right shape", 0.75)
+@MULTI_HEAD_NUMPY.equals("also where a wrong order of axes has the right shape", 0.75)
 def _square(draw: Draw) -> list[Run]:
-    """(n, d) is cut to (n, H, d_k) first and its axes exchanged to (H, n, d_k) then; afterwards the
-    same backwards."""
+    """First split (n, d) into (n, H, d_k), then swap the axes to (H, n, d_k); afterwards, undo both
+    in reverse."""
     return [call(*_three(draw, 4, 4, 8), 4), call(*_three(draw, 2, 2, 8), 2)]
 
 
@@ -49,7 +50,7 @@ def _stays_in_its_head(run: Run, record: Record) -> str | None:
     "a head sees only its own features", 0.5, _stays_in_its_head, only_if_right=True
 )
 def _perturbed(draw: Draw) -> list[Run]:
-    """Features h·d_k … (h + 1)·d_k − 1 belong to head h. No other head may notice them."""
+    """Features h·d_k … (h + 1)·d_k − 1 belong to head h. They must not affect any other head."""
     query, key, value = _three(draw, 3, 5, 6)
     other_key, other_value = key.copy(), value.copy()
     other_key[:, 2:4] += draw.normal(5, 2)
@@ -65,7 +66,7 @@ def _ends(draw: Draw) -> list[Run]:
 
 @MULTI_HEAD_NUMPY.equals("scores of ±10,000", 0.5)
 def _large(draw: Draw) -> list[Run]:
-    """exp overflows from 710 on: subtract the largest score of each row first."""
+    """exp overflows from 710 on: subtract each row's largest score first."""
     return [
         call(*_three(draw, 3, 5, 6, scale=1e4), 2),
         call(draw.normal(2, 4) - 5e3, np.abs(draw.normal(3, 4)) + 1.0, draw.normal(3, 4), 2),
@@ -74,15 +75,15 @@ def _large(draw: Draw) -> list[Run]:
 
 @MULTI_HEAD_NUMPY.keeps_dtypes(0.2)
 def _dtypes(draw: Draw) -> list[Run]:
-    """float32 stays float32: np.sqrt(d_k) is a float64 number and widens what it divides;
-    math.sqrt(d_k) and d_k**0.5 do not. Integers give float64."""
+    """float32 stays float32: np.sqrt(d_k) is a NumPy float64, which widens what it divides; a
+    Python float does not. Integers give float64."""
     single = [a.astype("float32") for a in _three(draw, 2, 3, 4)]
     return [call(*single, 2), call(*(draw.integers(-2, 2, n, 4) for n in (2, 3, 3)), 2)]
 
 
-@MULTI_HEAD_NUMPY.equals("views that are not contiguous", 0.1)
+@MULTI_HEAD_NUMPY.equals("non-contiguous views", 0.1)
 def _strided(draw: Draw) -> list[Run]:
-    """reshape takes any view."""
+    """reshape works on any view."""
     return [call(*(Strided(a) for a in _three(draw, 3, 4, 6)), 2)]
 
 

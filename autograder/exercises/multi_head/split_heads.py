@@ -8,9 +8,9 @@ SPLIT_HEADS = Declaration("split_heads", "From features to heads", ("x", "num_he
 
 @SPLIT_HEADS.equals("each head gets its slice of the features", 1.0)
 def _runs(draw: Draw) -> list[Run]:
-    """Two steps. First cut the last axis in two, (B, n, H, d_k), positions still in place; then
-    exchange two axes, (B, H, n, d_k). Cutting straight to (B, H, n, d_k) has the right shape and
-    mixes positions."""
+    """This takes two steps. First split the last axis in two, (B, n, H, d_k), with the positions
+    still in place; then swap two axes, (B, H, n, d_k). Reshaping straight to (B, H, n, d_k) gives
+    the right shape and mixes positions."""
     return [
         call(draw.tensor(2, 5, 6), 3),
         call(draw.tensor(1, 4, 8), 2),
@@ -19,10 +19,10 @@ def _runs(draw: Draw) -> list[Run]:
     ]
 
 
-@SPLIT_HEADS.equals("also where a wrong order has the right shape", 0.75)
+@SPLIT_HEADS.equals("also where a wrong order of axes has the right shape", 0.75)
 def _square(draw: Draw) -> list[Run]:
     """Number the entries of a small x from 0 and compare by eye: head 0 must hold the first d_k
-    features of every position, in their order."""
+    features of every position, in order."""
     # As many positions as heads, or as features in a head: every wrong order has a right shape.
     return [
         call(draw.tensor(2, 3, 9), 3),
@@ -33,12 +33,13 @@ def _square(draw: Draw) -> list[Run]:
 
 @SPLIT_HEADS.equals("one head, and one feature per head", 0.25)
 def _ends(draw: Draw) -> list[Run]:
-    """One head is x with an axis of length 1 added; with d_model heads, d_k = 1."""
+    """With one head, the result is x with an extra axis of length 1; with d_model heads, d_k =
+    1."""
     return [call(draw.tensor(2, 3, 5), 1), call(draw.tensor(2, 3, 5), 5)]
 
 
 @SPLIT_HEADS.raises(
-    "features that the heads cannot share equally",
+    "d_model not divisible by num_heads",
     0.5,
     ValueError,
     naming=lambda run: (run.steps[0].args[0].data.shape[-1], run.steps[0].args[1]),
@@ -53,22 +54,22 @@ def _uneven(draw: Draw) -> list[Run]:
 
 
 SPLIT_HEADS.gradients(
-    "gradients flow back to x",
+    "gradients reach x",
     0.25,
-    "Views and transposes keep the gradient; NumPy, .data and new tensors do not.",
+    "Views and transposes keep the gradient; NumPy, .data and newly made tensors do not.",
     _runs,
 )
 
 
-@SPLIT_HEADS.equals("a view that is not contiguous", 0.1)
+@SPLIT_HEADS.equals("a non-contiguous view", 0.1)
 def _strided(draw: Draw) -> list[Run]:
-    """x may be a slice of something larger: reshape copies where a view is impossible."""
+    """x may be a slice of a larger tensor: reshape copies where a view is impossible."""
     return [call(Strided(draw.tensor(2, 5, 6)), 2)]
 
 
 @SPLIT_HEADS.keeps_dtypes(0.1)
 def _dtypes(draw: Draw) -> list[Run]:
-    """Moving numbers about changes no dtype."""
+    """Moving numbers around does not change their dtype."""
     whole = tensor(draw.integers(-9, 9, 2, 3, 4))
     return [call(draw.double(2, 3, 4), 2), call(whole, 2)]
 

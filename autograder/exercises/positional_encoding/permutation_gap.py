@@ -63,10 +63,10 @@ def _growing(draw: Draw, *shape: int) -> Array:
     return tensor(draw.normal(*shape) * (1.0 + np.arange(shape[0])[:, None, None]) ** 2)
 
 
-@PERMUTATION_GAP.equals("attention that cares about order", 0.95)
+@PERMUTATION_GAP.equals("attention that depends on the order", 0.95)
 def _runs(draw: Draw) -> list[Run]:
-    """Permute the positions (axis 1) of the input and run; run and permute the positions of the
-    output in the same way. The gap is the largest absolute difference of the two."""
+    """Permute the positions (axis 1) of the input, then run; and run, then permute the positions of
+    the output in the same way. The gap is the largest absolute difference between the two."""
 
     def aware(n: int, d: int) -> Recipe:
         return made_by(numbered, draw.double(n, d))
@@ -86,7 +86,7 @@ def token_by_token(weight: Any) -> Callable:
     return lambda x: (x @ weight).tanh()
 
 
-@PERMUTATION_GAP.equals("attention that does not", 0.35)
+@PERMUTATION_GAP.equals("attention that does not depend on the order", 0.35)
 def _none(draw: Draw) -> list[Run]:
     """What treats all positions alike has a gap of 0: the permuted input gives the permuted
     output."""
@@ -106,7 +106,7 @@ def in_heads(places: Any) -> Callable:
 
 @PERMUTATION_GAP.equals("outputs of any shape (B, n, …)", 0.25)
 def _shapes(draw: Draw) -> list[Run]:
-    """Only axis 1 is the positions'; what comes after it can be anything."""
+    """Only axis 1 holds positions; whatever comes after it may have any shape."""
     split = made_by(in_heads, draw.double(5, 6))
     climb = made_by(climbing)
     return [
@@ -115,7 +115,7 @@ def _shapes(draw: Draw) -> list[Run]:
     ]
 
 
-PERMUTATION_GAP.keeps_dtypes(0.25, "Return a Python number: a tensor's .item().", _runs)
+PERMUTATION_GAP.keeps_dtypes(0.25, "Return a Python number, not a tensor.", _runs)
 PERMUTATION_GAP.leaves_inputs_alone(0.1, _runs, _none)
 
 

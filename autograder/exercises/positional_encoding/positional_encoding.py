@@ -40,7 +40,7 @@ def _runs(draw: Draw) -> list[Run]:
 
 @POSITIONAL_ENCODING.equals("an odd d_model", 0.15)
 def _odd(draw: Draw) -> list[Run]:
-    """The table has one sine more than cosines, as in sinusoidal_encoding."""
+    """The table has one more sine than cosines, as in sinusoidal_encoding."""
     return [
         module(5, 6).then(draw.tensor(2, 4, 5)),
         module(3, max_len=4).then(draw.tensor(1, 3, 3)),
@@ -49,8 +49,7 @@ def _odd(draw: Draw) -> list[Run]:
 
 @POSITIONAL_ENCODING.equals("an offset", 0.35)
 def _offsets(draw: Draw) -> list[Run]:
-    """With an offset the first token of x stands at position `offset`: take n rows from there
-    on."""
+    """With an offset, the first token of x is at position `offset`: take n rows from there on."""
     model = module(6, 12)
     for offset in (3, 0, 7):
         model = model.then(draw.tensor(2, 4, 6), offset=offset)
@@ -61,7 +60,7 @@ def _offsets(draw: Draw) -> list[Run]:
     ]
 
 
-@POSITIONAL_ENCODING.equals("as long as the table", 0.25)
+@POSITIONAL_ENCODING.equals("up to the end of the table", 0.25)
 def _full(draw: Draw) -> list[Run]:
     """The last row may be used: offset + n = max_len still fits."""
     return [
@@ -80,7 +79,7 @@ def _numbers(run: Run) -> Sequence[int]:
 
 @POSITIONAL_ENCODING.raises("more positions than the table has", 0.25, ValueError, naming=_numbers)
 def _long(draw: Draw) -> list[Run]:
-    """Raise ValueError where offset + n is above max_len, and name these two numbers."""
+    """Raise ValueError where offset + n exceeds max_len, and name these two numbers."""
     n = draw.integer(33, 39)
     return [
         module(4, 8).then(draw.tensor(1, n, 4)),
@@ -104,8 +103,8 @@ def _filled(model: Run, numbers: np.ndarray) -> Run:
     "the buffer pe", 0.25, lambda trial: compare(trial.record.value, trial.expected.value)
 )
 def _buffer(draw: Draw) -> list[Run]:
-    """register_buffer keeps a tensor under a name. The table is (max_len, d_model), without a batch
-    axis."""
+    """register_buffer stores a tensor under a name. The table is (max_len, d_model), without a
+    batch axis."""
     # The table as it is made; then another one in its place.
     table = replace(module(d_model=4, max_len=3), steps=(Step(("pe",), {}, "get_buffer"),))
     other = replace(module(6, 8), steps=(Step(("pe",), {}, "get_buffer"),))
@@ -135,11 +134,11 @@ def _there_and_back(model: Run) -> Run:
 
 
 @POSITIONAL_ENCODING.judged_together(
-    "no parameters, and it moves with the module", 0.25, _moves_along
+    "no parameters, and pe moves with the module", 0.25, _moves_along
 )
 def _moved(draw: Draw) -> list[Run]:
-    """A plain attribute stays behind when the module changes dtype or device, a parameter is
-    trained; a buffer moves along and is not."""
+    """A plain attribute stays behind when the module changes dtype or device, and a parameter is
+    trained; a buffer moves along and is not trained."""
     # A module without parameters, to be loaded with none; its buffer gets numbers that bfloat16
     # cannot hold, goes there and back, and is added to an x that has not come along.
     numbers = np.float32(1.0 + draw.integers(0, 7, 4, 6) / 8 + 1 / 512)
@@ -165,7 +164,7 @@ def _dropped(trial: Trial) -> Finding:
 
 @POSITIONAL_ENCODING.judged("dropout in training", 0.25, _dropped, only_if_right=True)
 def _dropout(draw: Draw) -> list[Run]:
-    """nn.Dropout acts on the sum of x and the encoding."""
+    """Dropout acts on the sum of x and the encoding."""
     # Some calls in training mode and one in eval mode; with dropout 1 nothing is random.
     x = tensor(draw.normal(2, 16, 8) + 4.0, "float32")  # no sum is near 0
     model = module(8, 20, dropout=_P).in_training()
@@ -181,15 +180,15 @@ def _dropout(draw: Draw) -> list[Run]:
 
 @POSITIONAL_ENCODING.equals("no dropout in eval mode", 0.15)
 def _evaluated(draw: Draw) -> list[Run]:
-    """nn.Dropout follows model.eval(); F.dropout only with training=self.training."""
+    """nn.Dropout follows model.eval(); F.dropout has to be told which mode it is in."""
     x = draw.tensor(2, 3, 4)
     return [module(4, 6, 0.5).then(x).then(x), module(4, 6, dropout=1.0).then(x)]
 
 
 POSITIONAL_ENCODING.gradients(
-    "gradients flow back to x",
+    "gradients reach x",
     0.15,
-    "The encoding is added to x: the gradient of x is that of the output, untouched.",
+    "The encoding is added to x: the gradient of x is that of the output, unchanged.",
     lambda draw: [*_runs(draw)[:2], *_offsets(draw)[1:]],
 )
 

@@ -40,7 +40,7 @@ def _of(mode: str) -> Callable[[Draw], list[Run]]:
 RELATIVE_POSITION_SCORES.equals(
     "relative_key",
     1.0,
-    "Look up a_{i−j} for every pair, (n_q, n_k, d_k), and multiply it with q_i. The "
+    "Look up a_{i−j} for every pair, (n_q, n_k, d_k), and take its dot product with q_i. The "
     "content score q_i·k_j is not part of this, and nothing is divided by √d_k yet.",
     _of(_KEY),
 )
@@ -52,9 +52,9 @@ RELATIVE_POSITION_SCORES.equals(
 )
 
 
-@RELATIVE_POSITION_SCORES.equals("another number of keys than of queries", 0.5)
+@RELATIVE_POSITION_SCORES.equals("different numbers of queries and keys", 0.5)
 def _chunk(draw: Draw) -> list[Run]:
-    """The last query stands at the last key's position, so row r is position r + n_k − n_q."""
+    """The last query is at the last key's position, so row r is at position r + n_k − n_q."""
     return [
         call(*_qka(draw, 2, 5, 6), _KEY),
         call(*_qka(draw, 1, 4, 5), _BOTH),
@@ -62,10 +62,10 @@ def _chunk(draw: Draw) -> list[Run]:
     ]
 
 
-@RELATIVE_POSITION_SCORES.equals("farther apart than the table reaches", 0.5)
+@RELATIVE_POSITION_SCORES.equals("distances beyond the table", 0.5)
 def _far(draw: Draw) -> list[Run]:
-    """The table has 2·max_distance + 1 rows; whatever is farther takes the last one on its side. A
-    negative index would count from the table's end, without an error."""
+    """The table has 2·max_distance + 1 rows; whatever is farther away takes the last row on its
+    side. A negative index would count from the end of the table, without an error."""
     return [
         call(*_qka(draw, 6, 6, 2, 3), _KEY),
         call(*_qka(draw, 7, 7, 2), _BOTH),
@@ -73,15 +73,15 @@ def _far(draw: Draw) -> list[Run]:
     ]
 
 
-@RELATIVE_POSITION_SCORES.gradients("gradients to query, key and table", 0.5)
+@RELATIVE_POSITION_SCORES.gradients("gradients reach query, key and table", 0.5)
 def _gradients(draw: Draw) -> list[Run]:
-    """A row of the table is used by many pairs and gathers the gradients of all of them."""
+    """A row of the table is used by many pairs and accumulates the gradients of all of them."""
     return [call(*_qka(draw, 4, 4, 2), _KEY), call(*_qka(draw, 5, 5, 6), _BOTH)]
 
 
 @RELATIVE_POSITION_SCORES.raises("an unknown mode", 0.25, ValueError)
 def _unknown(draw: Draw) -> list[Run]:
-    """Raise ValueError for anything but "relative_key" and "relative_key_query"."""
+    """Raise ValueError for anything other than "relative_key" and "relative_key_query"."""
     inputs = _qka(draw, 3, 3, 2)
     return [call(*inputs, "relative_query"), call(*inputs, mode="absolute"), call(*inputs, "")]
 

@@ -10,22 +10,23 @@ RELATIVE_POSITIONS = Declaration(
 
 @RELATIVE_POSITIONS.equals("as many queries as keys", 0.75)
 def _runs(draw: Draw) -> list[Run]:
-    """Query i, key j: the distance is i − j, positive where the key lies in the past. Raise it by
-    max_distance so that it counts from 0."""
+    """For query i and key j the distance is i − j, positive where the key lies in the past. Add
+    max_distance, so that it counts from 0."""
     n = draw.integer(4, 6)
     return [call(n, n, n - 1), call(3, 3, 5), call(n_q=5, n_k=5, max_distance=draw.integer(5, 7))]
 
 
-@RELATIVE_POSITIONS.equals("farther apart than max_distance", 0.5)
+@RELATIVE_POSITIONS.equals("distances beyond max_distance", 0.5)
 def _cut(draw: Draw) -> list[Run]:
-    """Cut the distance to −max_distance … max_distance on both sides, before raising it."""
+    """Clip the distance to −max_distance … max_distance, on both sides, before adding
+    max_distance."""
     return [call(6, 6, 2), call(7, 7, draw.integer(3, 4)), call(5, 5, max_distance=1)]
 
 
 @RELATIVE_POSITIONS.equals("more keys than queries, and fewer", 0.5)
 def _chunk(draw: Draw) -> list[Run]:
-    """The last query stands at the last key's position, as with a causal mask: query row r stands
-    at position r + n_k − n_q."""
+    """The last query is at the last key's position, as with a causal mask: query row r is at
+    position r + n_k − n_q."""
     return [
         call(2, 6, 8),
         call(1, draw.integer(4, 7), 7),
@@ -34,9 +35,9 @@ def _chunk(draw: Draw) -> list[Run]:
     ]
 
 
-@RELATIVE_POSITIONS.equals("no distance, one position", 0.1)
+@RELATIVE_POSITIONS.equals("max_distance 0, and a single position", 0.1)
 def _ends(_: Draw) -> list[Run]:
-    """With max_distance 0 there is a single row in the table: all entries are 0."""
+    """With max_distance 0 the table has a single row: all entries are 0."""
     return [call(3, 4, 0), call(1, 1, 2), call(1, 1, 0)]
 
 

@@ -14,8 +14,8 @@ ROTARY_ATTENTION = Declaration(
 
 @ROTARY_ATTENTION.equals("as many queries as keys", 1.0)
 def _runs(draw: Draw) -> list[Run]:
-    """Rotate queries and keys, each by its own position; then scaled dot-product attention as ever.
-    The values are averaged as they came."""
+    """Rotate queries and keys, each by its own position, then apply scaled dot-product attention as
+    usual. The values are averaged unrotated."""
     query, key, value = qkv(draw, 3, 3, 6, 4, 2)
     return [
         call(*qkv(draw, 4, 4, 4, 6, 2, 3)),
@@ -26,7 +26,7 @@ def _runs(draw: Draw) -> list[Run]:
 
 @ROTARY_ATTENTION.equals("more keys than queries, and fewer", 0.5)
 def _chunk(draw: Draw) -> list[Run]:
-    """The last query stands at the last key's position: the queries' offset is n_k − n_q."""
+    """The last query is at the last key's position: the queries' offset is n_k − n_q."""
     return [
         call(*qkv(draw, 2, 5, 4, 2, 2)),
         call(*qkv(draw, 1, draw.integer(3, 6), 6, 4, 1, 2)),
@@ -45,9 +45,9 @@ def _output_is_weights(run: Run, record: Record) -> str | None:
     return None
 
 
-@ROTARY_ATTENTION.holds("values are left alone", 0.25, _output_is_weights)
+@ROTARY_ATTENTION.holds("values are not rotated", 0.25, _output_is_weights)
 def _shown(draw: Draw) -> list[Run]:
-    """Rotated values would carry the positions of keys into the output."""
+    """Rotated values would carry the positions of the keys into the output."""
     query, key, _ = qkv(draw, 4, 6, 4, 6, 2)
     values = tensor(np.stack([np.eye(6)] * 2), "float32")
     return [call(query, key, values)]
@@ -55,16 +55,16 @@ def _shown(draw: Draw) -> list[Run]:
 
 @ROTARY_ATTENTION.equals("another base", 0.25)
 def _bases(draw: Draw) -> list[Run]:
-    """`base` belongs to queries and keys."""
+    """`base` applies to both queries and keys."""
     return [
         call(*qkv(draw, 4, 4, 6, 2), draw.number(20.0, 90.0)),
         call(*qkv(draw, 2, 5, 4, 2), base=draw.number(300.0, 900.0)),
     ]
 
 
-@ROTARY_ATTENTION.gradients("gradients to query, key and value", 0.25)
+@ROTARY_ATTENTION.gradients("gradients reach query, key and value", 0.25)
 def _gradients(draw: Draw) -> list[Run]:
-    """Nothing is detached on the way."""
+    """Detach nothing on the way."""
     return [call(*qkv(draw, 3, 4, 4, 2, 2)), call(*qkv(draw, 3, 3, 6, 4))]
 
 

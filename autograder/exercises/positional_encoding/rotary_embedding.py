@@ -11,10 +11,10 @@ from autograder.exercises.declaration import Declaration
 ROTARY_EMBEDDING = Declaration("rotary_embedding", "Rotate by position", ("x", "base", "offset"))
 
 
-@ROTARY_EMBEDDING.equals("each pair turns by its angle", 1.25)
+@ROTARY_EMBEDDING.equals("each pair is rotated by its angle", 1.25)
 def _runs(draw: Draw) -> list[Run]:
-    """Positions run along the last axis but one. Pair (2i, 2i + 1), neighbours, is a point (u, v)
-    that goes to (u cos θ − v sin θ, u sin θ + v cos θ), θ = pos · base^(−2i/d)."""
+    """Positions run along the second-to-last axis. The neighbours 2i and 2i + 1 form a point (u, v)
+    that goes to (u cos θ − v sin θ, u sin θ + v cos θ), with θ = pos · base^(−2i/d)."""
     return [
         call(draw.tensor(5, 6)),
         call(draw.tensor(2, 3, 4, 8)),
@@ -25,7 +25,7 @@ def _runs(draw: Draw) -> list[Run]:
 
 @ROTARY_EMBEDDING.equals("an offset", 0.5)
 def _offsets(draw: Draw) -> list[Run]:
-    """The first row of x stands at position `offset`."""
+    """The first row of x is at position `offset`."""
     return [
         call(draw.tensor(2, 3, 6), offset=draw.integer(2, 5)),
         call(draw.tensor(1, 2, 1, 4), offset=draw.integer(6, 9)),
@@ -51,11 +51,11 @@ def _distances(run: Run, record: Record) -> str | None:
 
 
 @ROTARY_EMBEDDING.holds(
-    "the dot product depends on the distance only", 0.75, _distances, only_if_right=True
+    "the dot product depends only on the distance", 0.75, _distances, only_if_right=True
 )
 def _shifted(draw: Draw) -> list[Run]:
-    """Rotate two vectors by the same angle more and the angle between them stays. Shifting all
-    positions must leave every dot product as it was."""
+    """Rotating two vectors by the same extra angle keeps the angle between them. Shifting all
+    positions must leave every dot product unchanged."""
     x = draw.tensor(2, 5, 8)
     shifts = [draw.integer(1, 9), draw.integer(10, 40)]
     run = call(x)
@@ -75,7 +75,7 @@ def _lengths(run: Run, record: Record) -> str | None:
 
 
 ROTARY_EMBEDDING.holds(
-    "lengths stay as they are",
+    "lengths are preserved",
     0.25,
     _lengths,
     "A rotation moves a pair (2i, 2i + 1) along a circle.",
@@ -87,7 +87,7 @@ ROTARY_EMBEDDING.holds(
 
 @ROTARY_EMBEDDING.equals("another base", 0.25)
 def _bases(draw: Draw) -> list[Run]:
-    """`base` stands where the paper has 10000."""
+    """`base` takes the place of the paper's 10000."""
     return [
         call(draw.tensor(4, 6), draw.number(20.0, 90.0)),
         call(draw.tensor(2, 5, 8), base=draw.number(300.0, 900.0), offset=1),
@@ -96,11 +96,12 @@ def _bases(draw: Draw) -> list[Run]:
 
 @ROTARY_EMBEDDING.equals("one position, one pair", 0.1)
 def _ends(draw: Draw) -> list[Run]:
-    """Position 0 stays as it is. With d = 2 there is one pair, turning by 1 radian."""
+    """Position 0 is left unchanged. With d = 2 there is one pair, which turns by 1 radian per
+    position."""
     return [call(draw.tensor(2, 1, 6)), call(draw.tensor(3, 2)), call(draw.tensor(1, 1, 2))]
 
 
-@ROTARY_EMBEDDING.gradients("gradients flow back to x", 0.5)
+@ROTARY_EMBEDDING.gradients("gradients reach x", 0.5)
 def _gradients(draw: Draw) -> list[Run]:
     """The gradient is rotated back. NumPy, .data and .detach() cut it off."""
     return [*_runs(draw)[:2], *_offsets(draw)[:1]]
@@ -120,7 +121,7 @@ def _dtype_kept(trial: Trial) -> Finding:
 
 @ROTARY_EMBEDDING.judged("dtype", 0.25, _dtype_kept, only_if_right=True)
 def _dtypes(draw: Draw) -> list[Run]:
-    """The result has x's dtype: bring cosines and sines to it before multiplying."""
+    """The result has x's dtype: convert cosines and sines to it before multiplying."""
     # Angles may be computed in float32, so results differ in its last digits.
     double, half = draw.double(2, 4, 6), draw.tensor(3, 4, dtype="bfloat16")
     return [replace(call(x, offset=2), random=True) for x in (double, half)]

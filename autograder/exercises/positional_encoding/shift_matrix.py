@@ -9,11 +9,11 @@ from autograder.exercises.declaration import Declaration
 SHIFT_MATRIX = Declaration("shift_matrix", "A step is a rotation", ("offset", "d_model", "base"))
 
 
-@SHIFT_MATRIX.equals("a shift forwards", 1.25)
+@SHIFT_MATRIX.equals("a forward shift", 1.25)
 def _runs(draw: Draw) -> list[Run]:
-    """Write sin(a + b) and cos(a + b) with the addition theorems: the pair (sin, cos) at p + offset
-    is a 2 × 2 matrix times the pair at p, and the angle in it is offset times the pair's frequency.
-    The matrices stand along the diagonal."""
+    """Write sin(a + b) and cos(a + b) with the angle addition formulas: the pair (sin, cos) at p +
+    offset is a 2 × 2 matrix times the pair at p, and the angle in it is offset times the pair's
+    frequency. The matrices lie along the diagonal."""
     return [
         call(1, 6),
         call(draw.integer(2, 4), 8),
@@ -22,9 +22,9 @@ def _runs(draw: Draw) -> list[Run]:
     ]
 
 
-@SHIFT_MATRIX.equals("a shift backwards, and none", 0.5)
+@SHIFT_MATRIX.equals("a backward shift, and none", 0.5)
 def _back(draw: Draw) -> list[Run]:
-    """A negative offset turns the other way; offset 0 gives the identity."""
+    """A negative offset rotates the other way; offset 0 gives the identity."""
     return [call(-draw.integer(1, 3), 6), call(offset=-draw.integer(4, 9), d_model=4), call(0, 8)]
 
 
@@ -45,14 +45,14 @@ def _shifts_add_up(run: Run, record: Record) -> str | None:
 
 @SHIFT_MATRIX.holds("shifts add up", 0.5, _shifts_add_up, only_if_right=True)
 def _chains(draw: Draw) -> list[Run]:
-    """Rotations chain: M(a) M(b) = M(a + b), the inverse is the transpose."""
+    """Rotations compose: M(a) M(b) = M(a + b), and the inverse is the transpose."""
     a, b = draw.integer(2, 5), draw.integer(6, 9)
     return [call(a, 6).then(b, 6).then(a + b, 6).then(-a, 6), call(b, 4).then(-a, 4).then(b - a, 4)]
 
 
 @SHIFT_MATRIX.equals("another base", 0.25)
 def _bases(draw: Draw) -> list[Run]:
-    """`base` stands where the paper has 10000."""
+    """`base` takes the place of the paper's 10000."""
     return [call(2, 6, draw.number(20.0, 90.0)), call(3, 8, base=draw.number(300.0, 900.0))]
 
 

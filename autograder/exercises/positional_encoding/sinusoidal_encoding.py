@@ -13,9 +13,9 @@ SINUSOIDAL_ENCODING = Declaration(
 
 @SINUSOIDAL_ENCODING.equals("one row per position", 1.0)
 def _runs(draw: Draw) -> list[Run]:
-    """Positions count from 0. Columns 2i and 2i + 1 have the same angle, pos / base^(2i/d_model):
-    the even column is its sine, the odd one its cosine. The first pair turns by 1 radian per
-    position, later ones ever more slowly."""
+    """Positions count from 0. Columns 2i and 2i + 1 share the angle pos / base^(2i/d_model): the
+    even column is its sine, the odd one its cosine. The first pair turns by 1 radian per position,
+    later ones ever more slowly."""
     return [
         call(6, 8),
         call(draw.integer(7, 9), 4),
@@ -51,7 +51,7 @@ SINUSOIDAL_ENCODING.holds(
 
 @SINUSOIDAL_ENCODING.equals("another base", 0.5)
 def _bases(draw: Draw) -> list[Run]:
-    """`base` stands where the paper has 10000."""
+    """`base` takes the place of the paper's 10000."""
     return [
         call(7, 6, draw.number(20.0, 90.0)),
         call(5, 8, base=draw.number(300.0, 900.0)),
@@ -61,18 +61,18 @@ def _bases(draw: Draw) -> list[Run]:
 
 @SINUSOIDAL_ENCODING.equals("an odd d_model", 0.5)
 def _odd(draw: Draw) -> list[Run]:
-    """The last column is a sine without a cosine; its angle is as it would be with the cosine
+    """The last column is a sine without a cosine; its angle is what it would be with the cosine
     there, and d_model in the exponent stays the odd number."""
     return [call(6, 7), call(5, 3, draw.number(50.0, 500.0)), call(4, 1), call(3, 9)]
 
 
 @SINUSOIDAL_ENCODING.equals("one position, two columns", 0.25)
 def _ends(_: Draw) -> list[Run]:
-    """At position 0 all angles are 0: sines 0, cosines 1. The table keeps both its axes."""
+    """At position 0 all angles are 0: the sines are 0, the cosines 1. The table keeps both axes."""
     return [call(1, 6), call(4, 2)]
 
 
 SINUSOIDAL_ENCODING.keeps_dtypes(
-    0.15, "The table is float32, whatever the angles were computed in.", _runs
+    0.15, "The table is float32, whatever dtype the angles were computed in.", _runs
 )
 SINUSOIDAL_ENCODING.leaves_state_alone(0.1, _runs)

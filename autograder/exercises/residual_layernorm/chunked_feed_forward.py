@@ -67,19 +67,19 @@ def _runs(draw: Draw, dtype: str = "float32") -> list[Run]:
     ]
 
 
-@CHUNKED_FEED_FORWARD.equals("chunk by chunk, equal to one go", 0.8)
+@CHUNKED_FEED_FORWARD.equals("chunk by chunk, equal to a single pass", 0.8)
 def _even(draw: Draw) -> list[Run]:
-    """Cut x along axis 1, its positions, into pieces of chunk_size; call the layer on each; put the
-    results together along the same axis, in their order. What is saved is memory inside the layer,
-    so the layer itself must see chunks: all_seeing, which is not position-wise, shows by its result
+    """Cut x along axis 1, its positions, into pieces of chunk_size, call the layer on each, and
+    join the results along the same axis, in order. What chunks save is memory inside the layer, so
+    the layer itself must see chunks: all_seeing, which is not position-wise, shows in its result
     what it is called with."""
     sizes = ((2, 6, 4, 3), (1, 6, 3, 2), (4, 4, 4, 1), (3, 8, 5, 4))
     return [*_runs(draw)[:1], *(_all_seeing(draw, *size) for size in sizes)]
 
 
-@CHUNKED_FEED_FORWARD.equals("a last chunk that is shorter", 0.3)
+@CHUNKED_FEED_FORWARD.equals("a shorter last chunk", 0.3)
 def _short(draw: Draw) -> list[Run]:
-    """Where chunk_size does not divide n, the last chunk holds what is left."""
+    """Where chunk_size does not divide n, the last chunk holds the remainder."""
     return [
         call(_layer(draw, 4, 8), draw.tensor(2, 7, 4), 3),
         call(_layer(draw, 3, 4), draw.tensor(1, 5, 3), 4),
@@ -91,16 +91,16 @@ def _short(draw: Draw) -> list[Run]:
     "never more than chunk_size positions at a time", 0.2, only_if_right=True
 )
 def _uneven(draw: Draw) -> list[Run]:
-    """chunk_size positions in each call, in all the sequences of the batch, and what is left in the
-    last. chunk_size counts positions, not chunks. all_seeing shows by its result what it is called
-    with, and how often."""
+    """Each call gets chunk_size positions of all the sequences in the batch, and the last call the
+    remainder. chunk_size counts positions, not chunks. all_seeing shows in its result what it is
+    called with, and how often."""
     sizes = ((2, 7, 4, 3), (2, 5, 4, 0), (2, 4, 4, 9), (3, 5, 4, 2))
     return [_all_seeing(draw, *size) for size in sizes]
 
 
-@CHUNKED_FEED_FORWARD.equals("chunk_size 0 is one go", 0.2, only_if_right=True)
+@CHUNKED_FEED_FORWARD.equals("chunk_size 0 means a single pass", 0.2, only_if_right=True)
 def _whole(draw: Draw) -> list[Run]:
-    """Treat 0 before you cut: it means all of x."""
+    """Handle 0 before you cut: it means all of x."""
     return [
         call(_layer(draw, 4, 8), draw.tensor(2, 5, 4), 0),
         call(_layer(draw, 3, 4), draw.tensor(1, 1, 3), chunk_size=0),
@@ -119,7 +119,7 @@ def _long(draw: Draw) -> list[Run]:
 CHUNKED_FEED_FORWARD.gradients(
     "gradients reach x",
     0.2,
-    "Chunks change the order of the work, not what can be learnt: no detach, no no_grad.",
+    "Chunking changes the order of the work, not what can be learnt: no detach, no no_grad.",
     lambda draw: [*_runs(draw, "float64")[:2], *_short(draw)[:1]],
 )
 
@@ -132,9 +132,9 @@ def _function(draw: Draw) -> list[Run]:
 
 
 CHUNKED_FEED_FORWARD.equals(
-    "any function for a layer, arguments by name",
+    "any function as the layer, arguments by name",
     0.1,
-    "The layer may be any function of x: call it, and nothing else of it.",
+    "The layer may be any function of x: call it, and rely on nothing else about it.",
     lambda draw: [*_function(draw), _runs(draw)[1]],
     only_if_right=True,
 )

@@ -62,7 +62,7 @@ DROP_PATH.judged(
     "whole samples are dropped, or kept",
     0.75,
     in_draws(_whole),
-    "One draw per sample: a tensor of shape (B, 1, …, 1) broadcasts over the rest.",
+    "Draw once per sample: a tensor of shape (B, 1, …, 1) broadcasts over the rest.",
     _dropped_paths,
     _named_paths,
 )
@@ -77,7 +77,7 @@ def _share(trial: Trial, x: np.ndarray, outputs: list[np.ndarray]) -> str | None
 
 @DROP_PATH.judged("a share p of them is dropped", 0.35, in_draws(_share), only_if_right=True)
 def _many_paths(draw: Draw) -> list[Run]:
-    """p is the chance to be dropped, not the chance to be kept."""
+    """p is the probability of being dropped, not of being kept."""
     return [drawn_calls(run, draw, _samples(draw, 512, 2), 3) for run in _two_paths(draw)]
 
 
@@ -86,10 +86,10 @@ def _scale(trial: Trial, x: np.ndarray, outputs: list[np.ndarray]) -> str | None
 
 
 DROP_PATH.judged(
-    "those that are kept are divided by 1 − p",
+    "kept samples are divided by 1 − p",
     0.4,
     in_draws(_scale),
-    "So that the average over many draws is x again, in training as in use.",
+    "This makes the expected output x, in training as in inference.",
     _dropped_paths,
     only_if_right=True,
 )
@@ -103,10 +103,10 @@ def _apart(_: Trial, x: np.ndarray, outputs: list[np.ndarray]) -> str | None:
 
 
 DROP_PATH.judged(
-    "each sample has a draw of its own, in each call",
+    "each sample is drawn on its own, in each call",
     0.3,
     in_draws(_apart),
-    "The samples of a batch do not share their fate, nor do two calls.",
+    "The samples of a batch do not share a draw, nor do two calls.",
     _dropped_paths,
     only_if_right=True,
 )
@@ -117,9 +117,9 @@ def _all(trial: Trial, x: np.ndarray, outputs: list[np.ndarray]) -> str | None:
     return next(filter(None, (problem(trial, x, outputs) for problem in problems)), None)
 
 
-@DROP_PATH.judged("one axis, two, four", 0.15, in_draws(_all))
+@DROP_PATH.judged("any number of axes", 0.15, in_draws(_all))
 def _shapes(draw: Draw) -> list[Run]:
-    """As many ones after B as x has further axes: x.dim() − 1."""
+    """The draws have as many axes of length 1 after B as x has further axes."""
     # One axis, two, four: the numbers may be anything, as long as each sample is whole.
     shapes = (300,), (300, 3), (300, 2, 1, 2)
     return [
@@ -127,9 +127,9 @@ def _shapes(draw: Draw) -> list[Run]:
     ]
 
 
-@DROP_PATH.equals("as it is in eval mode", 0.3, only_if_right=True)
+@DROP_PATH.equals("unchanged in eval mode", 0.3, only_if_right=True)
 def _evaluated(draw: Draw) -> list[Run]:
-    """Look at self.training: in eval mode x comes back as it is, not scaled either."""
+    """Look at self.training: in eval mode x is returned as it is, without any scaling."""
     return [
         *(run.then(_samples(draw, 8, 2, 3)) for run in _two_paths(draw)),
         module(P).then(draw.tensor(3, 2, 4)),
@@ -138,7 +138,7 @@ def _evaluated(draw: Draw) -> list[Run]:
     ]
 
 
-@DROP_PATH.equals("as it is for p = 0", 0.1, only_if_right=True)
+@DROP_PATH.equals("unchanged for p = 0", 0.1, only_if_right=True)
 def _idle(draw: Draw) -> list[Run]:
     """With p = 0 nothing is ever dropped."""
     runs = [

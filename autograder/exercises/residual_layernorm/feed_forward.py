@@ -38,8 +38,8 @@ def _ff(draw: Draw, d: int, d_ff: int, *args: Any, dtype: str = "float32", **kwa
 
 @FEED_FORWARD.equals("linear, ReLU, linear", 0.8)
 def _runs(draw: Draw, dtype: str = "float32") -> list[Run]:
-    """linear1 widens each token to d_ff features, the activation acts on these, and linear2 goes
-    back to d_model. Nothing is added and nothing normalised here."""
+    """linear1 widens each token to d_ff features, the activation acts on these, and linear2 maps
+    them back to d_model. Nothing is added and nothing normalised here."""
     named = module(d_model=6, d_ff=10, state=feed_forward_state(draw, 6, 10, dtype))
     return [
         _ff(draw, 4, 12, dtype=dtype).then(draw.tensor(2, 5, 4, dtype=dtype)),
@@ -76,7 +76,8 @@ def _activations(draw: Draw, dtype: str = "float32") -> list[Run]:
 
 @FEED_FORWARD.equals("a single token, more axes, a single feature", 0.15)
 def _shapes(draw: Draw) -> list[Run]:
-    """nn.Linear acts on the last axis and takes any number before it: no reshape is needed."""
+    """nn.Linear acts on the last axis and takes any number of axes before it: no reshape is
+    needed."""
     return [
         _ff(draw, 4, 8).then(draw.tensor(4)),
         _ff(draw, 4, 8).then(draw.tensor(3, 4)),
@@ -98,9 +99,9 @@ def _position_wise(run: Run, record: Record) -> str | None:
     return None if own > 1e-4 else "changing a token did not move its own output"
 
 
-@FEED_FORWARD.holds("position by position", 0.15, _position_wise, only_if_right=True)
+@FEED_FORWARD.holds("position-wise", 0.15, _position_wise, only_if_right=True)
 def _alone(draw: Draw) -> list[Run]:
-    """Every token goes through the same network, and meets no other token there."""
+    """Every token goes through the same network, independently of all others."""
     before = draw.tensor(2, 5, 6)
     after = before.data.copy()
     after[1, 3] += draw.normal(6).astype("float32")
@@ -110,7 +111,7 @@ def _alone(draw: Draw) -> list[Run]:
 FEED_FORWARD.gradients(
     "gradients reach x and all four parameters",
     0.3,
-    "Both layers take part, with their biases.",
+    "Both layers contribute, with their biases.",
     lambda d: [*_runs(d, "float64"), *_activations(d, "float64")],
 )
 
@@ -157,7 +158,7 @@ def _showing(draw: Draw, n: int) -> list[tuple[Run, Array]]:
     "dropout in training, between the layers", 0.4, in_draws(_dropped), only_if_right=True
 )
 def _dropout(draw: Draw) -> list[Run]:
-    """self.dropout acts on the hidden features, after the activation and before linear2."""
+    """Dropout acts on the hidden features, after the activation and before linear2."""
     runs = [drawn_calls(run, draw, x, 2) for run, x in _showing(draw, 16)]
     named = [for_the_name(run, draw, "features", x) for run, x in _showing(draw, 2)]
     return [*runs, *named]
@@ -165,7 +166,7 @@ def _dropout(draw: Draw) -> list[Run]:
 
 @FEED_FORWARD.equals("no dropout in eval mode", 0.15)
 def _evaluated(draw: Draw) -> list[Run]:
-    """nn.Dropout follows model.eval(); F.dropout only with training=self.training."""
+    """nn.Dropout follows model.eval(); F.dropout has to be told which mode it is in."""
     x = draw.tensor(2, 3, 4)
     return [
         *(run.then(ones) for run, ones in _showing(draw, 2)),

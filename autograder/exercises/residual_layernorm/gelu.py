@@ -10,9 +10,9 @@ GELU = Declaration(
 )
 
 
-@GELU.equals("x times the chance that a normal number is smaller", 0.6)
+@GELU.equals("x times the standard normal CDF", 0.6)
 def _runs(draw: Draw) -> list[Run]:
-    """x · ½ (1 + erf(x / √2)), number by number; torch.erf is the error function."""
+    """x · ½ (1 + erf(x / √2)), elementwise; torch.erf is the error function."""
     return [
         call(draw.tensor(4, 5)),
         call(x=draw.tensor(2, 3, 4, scale=2.0)),
@@ -22,27 +22,30 @@ def _runs(draw: Draw) -> list[Run]:
 
 @GELU.equals("exact, not an approximation", 0.4)
 def _exact(draw: Draw) -> list[Run]:
-    """The formulas with tanh or with a sigmoid come close and no closer than three digits. Use
-    erf."""
+    """The formulas with tanh or a sigmoid agree to about three digits and no more. Use erf."""
     # In float64, where no approximation passes.
     return [call(tensor(np.linspace(-4.0, 4.0, 33))), call(draw.double(3, 4))]
 
 
 @GELU.equals("x of ±10,000", 0.1)
 def _large(draw: Draw) -> list[Run]:
-    """Far to the right GELU is x, far to the left 0. Without an exp, nothing overflows."""
+    """Far to the right GELU is x, far to the left 0. Without exp, nothing overflows."""
     far = draw.uniform(20.0, 1e4, 6)
     return [call(tensor(np.concatenate([far, -far, [1e4, -1e4]]), "float32"))]
 
 
 GELU.gradients(
-    "gradients", 0.2, "Stay in torch: math.erf and NumPy know nothing of gradients.", _exact, _runs
+    "gradients reach x",
+    0.2,
+    "Stay in torch: no gradient passes through math.erf or NumPy.",
+    _exact,
+    _runs,
 )
 
 
 @GELU.equals("any shape", 0.1)
 def _shapes(draw: Draw) -> list[Run]:
-    """A number alone, nothing at all, five axes: each entry is treated by itself."""
+    """A scalar, an empty tensor, five axes: each entry is treated on its own."""
     return [
         call(draw.tensor()),
         call(draw.tensor(0)),

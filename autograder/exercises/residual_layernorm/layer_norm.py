@@ -20,7 +20,7 @@ def _norm(draw: Draw, d: int, *shape: int, dtype: str = "float32", **kwargs: Any
 
 @LAYER_NORM.equals("each token is normalised over its features", 1.0)
 def _runs(draw: Draw, dtype: str = "float32") -> list[Run]:
-    """Mean and variance are taken over the last axis, with keepdim=True, so that each token has its
+    """Mean and variance are taken over the last axis, which is kept, so that each token has its
     own. The variance is the mean of the squared deviations: divide by d_model. Then multiply by the
     weight and add the bias, one number per feature."""
     named = module(d_model=8, state=norm_state(draw, 8, dtype))
@@ -34,8 +34,8 @@ def _runs(draw: Draw, dtype: str = "float32") -> list[Run]:
 
 @LAYER_NORM.equals("a single token, more axes", 0.25)
 def _shapes(draw: Draw) -> list[Run]:
-    """Only the last axis matters. Count from the end (-1), and any number of axes before it comes
-    along."""
+    """Only the last axis matters. Count it from the end, and any number of axes may come before
+    it."""
     return [
         _norm(draw, 5, 5),
         _norm(draw, 4, 3, 4),
@@ -46,7 +46,7 @@ def _shapes(draw: Draw) -> list[Run]:
 
 @LAYER_NORM.equals("ε inside the root", 0.4)
 def _eps(draw: Draw) -> list[Run]:
-    """Add eps to the variance before the root is taken: √(σ² + ε). For features of ordinary size it
+    """Add eps to the variance before taking the root: √(σ² + ε). For features of ordinary size it
     hardly shows; for small ones, or with a large eps, it does."""
     small = tensor(draw.normal(2, 3, 6, scale=4e-3), "float32")
     state = norm_state(draw, 6)
@@ -59,7 +59,7 @@ def _eps(draw: Draw) -> list[Run]:
 
 @LAYER_NORM.equals("a token whose features are all equal", 0.2)
 def _constant(draw: Draw) -> list[Run]:
-    """Its deviations and its variance are 0. 0 / √(0 + ε) is 0, so the bias comes out."""
+    """Its deviations and its variance are 0. 0 / √(0 + ε) is 0, so the result is the bias."""
     # Of levels whose mean has no rounding error: it would be divided by √ε.
     levels = np.array([0.0, 2.0, -0.5, draw.integer(3, 9)])
     level = np.broadcast_to(levels[:, None], (2, 4, 4))
@@ -86,8 +86,8 @@ def _stays_in_its_token(run: Run, record: Record) -> str | None:
 
 @LAYER_NORM.holds("no token depends on another", 0.2, _stays_in_its_token, only_if_right=True)
 def _alone(draw: Draw) -> list[Run]:
-    """If another token of the sequence, or of the batch, moves the result, statistics were taken
-    over an axis too many, or carried over from the call before."""
+    """If another token of the sequence, or of the batch, changes the result, statistics were taken
+    over one axis too many, or carried over from the previous call."""
     before = tokens(draw, 3, 5, 6)
     after = before.data.copy()
     after[1, 2] += draw.normal(6, scale=25.0, dtype="float32")
@@ -96,9 +96,9 @@ def _alone(draw: Draw) -> list[Run]:
 
 
 LAYER_NORM.gradients(
-    "gradients of x, weight and bias",
+    "gradients reach x, weight and bias",
     0.4,
-    "Mean and variance depend on x, and the gradient flows through them, too.",
+    "Mean and variance depend on x, so the gradient flows through them, too.",
     lambda draw: [*_runs(draw, "float64")[1:], _norm(draw, 5, 3, 5, dtype="float64")],
 )
 
@@ -121,7 +121,7 @@ def _is_standard(run: Run, record: Record) -> str | None:
 @LAYER_NORM.holds("features far from zero", 0.2, _is_standard, only_if_right=True)
 def _large(draw: Draw) -> list[Run]:
     """Around 3,000, the mean of the squares and the square of the mean agree in almost all of
-    float32's digits, and their difference is noise. Square the deviations instead."""
+    float32's digits, and their difference is rounding error. Square the deviations instead."""
     # Without scale and shift, the features of each token must have mean 0 and variance 1.
     far = tensor(draw.normal(2, 3, 16) + 3e3, "float32")
     wide = tensor(draw.normal(2, 3, 16) * 1e4, "float32")

@@ -22,7 +22,7 @@ def _slopes(draw: Draw, *shape: int, dtype: str = "float64") -> tuple[Array, Arr
 
 @LAYER_NORM_BACKWARD.equals("grad_x", 1.5, part=0)
 def _runs(draw: Draw, dtype: str = "float64") -> list[Run]:
-    """Write g for grad_output times weight, x̂ for the normalised x. Two things are taken from g
+    """Let g be grad_output times weight, and x̂ the normalised x. Two things are subtracted from g
     before it is divided by √(σ² + ε): its mean over the features, since the mean of x depends on
     every feature; and x̂ times the mean of g · x̂, since the variance does, too."""
     grad, x, weight = _slopes(draw, 1, 3, 8, dtype=dtype)
@@ -53,8 +53,8 @@ LAYER_NORM_BACKWARD.equals(
 
 @LAYER_NORM_BACKWARD.equals("a single token, more axes", 0.25)
 def _shapes(draw: Draw) -> list[Run]:
-    """Any number of axes may stand before the last: bring the tokens into one row each, reshape(-1,
-    d_model), before you sum over them."""
+    """Any number of axes may come before the last: flatten them into a single axis of tokens before
+    you sum over it."""
     grad, x, weight = _slopes(draw, 3, 2, 4)
     return [
         call(*_slopes(draw, 5)),
@@ -65,7 +65,7 @@ def _shapes(draw: Draw) -> list[Run]:
 
 @LAYER_NORM_BACKWARD.equals("eps", 0.25)
 def _eps(draw: Draw) -> list[Run]:
-    """The same ε as forward, added to the variance under the root."""
+    """The same ε as in the forward pass, added to the variance under the root."""
     grad, x, weight = _slopes(draw, 2, 3, 6)
     small = tensor(x.data * 4e-3)
     return [
@@ -92,7 +92,7 @@ def inference_tensor(tensor: Any) -> Any:
         return tensor.clone()
 
 
-@LAYER_NORM_BACKWARD.equals("by its formula, without autograd", 0.3)
+@LAYER_NORM_BACKWARD.equals("by the formula, without autograd", 0.3)
 def _inference(draw: Draw) -> list[Run]:
     """These tensors were made in inference mode, where autograd records nothing. A formula works on
     them as on any others."""
@@ -104,7 +104,7 @@ def _inference(draw: Draw) -> list[Run]:
 
 @LAYER_NORM_BACKWARD.equals("x and gradients of 10,000 and more", 0.1)
 def _large(draw: Draw) -> list[Run]:
-    """Square deviations from the mean; the difference of two large squares loses digits."""
+    """Square the deviations from the mean; the difference of two large squares loses digits."""
     grad, x, weight = _slopes(draw, 2, 3, 6)
     return [
         call(grad, tensor(x.data * 1e4), weight),

@@ -64,7 +64,7 @@ def _post(draw: Draw, dtype: str = "float32") -> list[Run]:
 @RESIDUAL.equals("pre-norm: x + F(norm(x))", 0.9)
 def _pre(draw: Draw, dtype: str = "float32") -> list[Run]:
     """With norm_first the sublayer gets the normalised x. Its output is added to x itself, not to
-    the normalised one, and nothing is normalised afterwards."""
+    the normalised x, and nothing is normalised afterwards."""
     kwargs = {"norm_first": True, "dtype": dtype}
     return [
         _around_linear(draw, 6, **kwargs).then(tokens(draw, 2, 4, 6, dtype=dtype)),
@@ -102,8 +102,8 @@ def _around_attention(
 
 @RESIDUAL.equals("further arguments reach the sublayer", 0.6)
 def _more(draw: Draw, dtype: str = "float32") -> list[Run]:
-    """forward(x, *args, **kwargs): hand args and kwargs on as they are. Only x is normalised, never
-    a memory that the sublayer attends to."""
+    """Pass args and kwargs on unchanged. Only x is normalised, never a memory that the sublayer
+    attends to."""
     causal = tensor(np.tri(4, 4, dtype=bool))
     some = tensor(np.array([[True, False, True], [True, True, False]])[:, None, None, :])
     runs = []
@@ -122,9 +122,9 @@ def _around_function(draw: Draw, d: int, **kwargs: Any) -> Run:
     return module(as_argument(wave), d, state=_state(draw, d), **kwargs)
 
 
-@RESIDUAL.equals("a function for a sublayer, and other shapes", 0.2)
+@RESIDUAL.equals("a function as the sublayer, and other shapes", 0.2)
 def _shapes(draw: Draw) -> list[Run]:
-    """The sublayer is anything that can be called; the layer does not look at its shapes."""
+    """The sublayer can be anything callable; the layer does not look at its shapes."""
     runs = []
     for first in (False, True):
         layer = _around_function(draw, 6, norm_first=first)
@@ -139,7 +139,7 @@ def _shapes(draw: Draw) -> list[Run]:
 RESIDUAL.gradients(
     "gradients reach x, the norm and the sublayer",
     0.5,
-    "Both ways carry gradient: through the sublayer and past it.",
+    "Both paths carry gradient: through the sublayer and around it.",
     lambda draw: [*_post(draw, "float64"), *_pre(draw, "float64"), *_more(draw, "float64")[1::3]],
 )
 
@@ -192,7 +192,7 @@ def _dropped_whole(draw: Draw) -> list[Run]:
     "dropout on the sublayer's output, in training", 0.4, in_draws(_dropped), only_if_right=True
 )
 def _dropout(draw: Draw) -> list[Run]:
-    """Dropout acts on F(…), before x is added: x itself always arrives whole."""
+    """Dropout acts on F(…) before x is added: x itself always passes in full."""
     return [
         *(drawn_calls(run, draw, x, 2) for run, x in _around_stairs(draw, 12)),
         *(for_the_name(run, draw, "stairs", x) for run, x in _around_stairs(draw, 2)),
@@ -202,7 +202,7 @@ def _dropout(draw: Draw) -> list[Run]:
 
 @RESIDUAL.equals("no dropout in eval mode", 0.2)
 def _evaluated(draw: Draw) -> list[Run]:
-    """nn.Dropout follows model.eval(); F.dropout only with training=self.training."""
+    """nn.Dropout follows model.eval(); F.dropout has to be told which mode it is in."""
     return [
         *(run.then(x) for run, x in _around_stairs(draw, 2)),
         *(replace(run, training=False) for run in _dropped_whole(draw)),
@@ -222,10 +222,10 @@ def counting(numbers: Any) -> Any:
     return Counting()
 
 
-@RESIDUAL.equals("one call of the sublayer per call", 0.1)
+@RESIDUAL.equals("the sublayer is called only once", 0.1)
 def _counted(draw: Draw) -> list[Run]:
-    """Keep the sublayer's output in a variable: calling it twice costs twice, and with dropout
-    inside it gives two different answers. So does the sublayer of this test."""
+    """Keep the sublayer's output in a variable: calling it twice costs twice as much and, with
+    dropout inside, gives two different outputs, as the sublayer of this check does."""
     # A second call of the sublayer gets another answer than the first, and so does the next.
     runs = []
     for first in (False, True):

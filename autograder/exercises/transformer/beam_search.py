@@ -130,11 +130,11 @@ def _garden(draw: Draw, length: int, lead: int = 0) -> Recipe:
 _PLAIN = {"length_penalty": 0.0}  # the score is log p: what the penalty does is judged by itself
 
 
-@BEAM_SEARCH.judged("a better text behind a worse beginning", 1.25, _same_best)
+@BEAM_SEARCH.judged("a better sequence after a worse beginning", 1.25, _same_best)
 def _runs(draw: Draw) -> list[Run]:
     """At every step, add each beam's log p to the log-softmax of what may follow it, and keep the
-    best of all of these together. From its place in the flattened scores comes which beam it goes
-    on from, and with which token."""
+    best of all of these together. The position in the flattened scores tells which beam is
+    continued, and with which token."""
     first, source = _garden(draw, 4), _some_source(draw)
     keywords = {"bos_id": _BOS, "eos_id": _EOS, "max_len": 5, "beam_size": 3, **_PLAIN}
     return [
@@ -196,7 +196,7 @@ def _mixed(draw: Draw) -> Recipe:
 @BEAM_SEARCH.holds("every pair: ids, score, order", 0.75, _pairs_hold)
 def _every_pair(draw: Draw) -> list[Run]:
     """A pair: the ids, without bos, up to eos or max_len, and log p / ((5 + length) / 6)^α for the
-    length of these ids. The best comes first, none twice."""
+    length of these ids. The best comes first, and none occurs twice."""
     return [
         call(_mixed(draw), _some_source(draw), _BOS, _EOS, 4, 3),
         call(_mixed(draw), _some_source(draw), _BOS, _EOS, 3, 4, 1.5),
@@ -207,7 +207,7 @@ def _every_pair(draw: Draw) -> list[Run]:
 @BEAM_SEARCH.judged("the length penalty", 0.75, _same_best)
 def _penalised(draw: Draw) -> list[Run]:
     """log p is negative and falls with every token. Dividing it by a number that grows with the
-    length makes up for some of that; α = 0 makes up for nothing."""
+    length makes up for part of that; with α = 0, for none of it."""
     # A short text, or a long one that is a little less likely.
     runs = []
     for alpha in ({}, {"length_penalty": 0.0}, {"length_penalty": 2.0}):
@@ -235,7 +235,7 @@ def _of_one(draw: Draw) -> list[Run]:
     ]
 
 
-@BEAM_SEARCH.judged("beams that are unfinished at max_len", 0.4, _same_best)
+@BEAM_SEARCH.judged("beams unfinished at max_len", 0.4, _same_best)
 def _unfinished(draw: Draw) -> list[Run]:
     """They count as they are, with their log p and their length."""
     runs = []
@@ -248,9 +248,9 @@ def _unfinished(draw: Draw) -> list[Run]:
     return runs
 
 
-@BEAM_SEARCH.judged("more beams than there are texts", 0.35, _same_best)
+@BEAM_SEARCH.judged("more beams than possible sequences", 0.35, _same_best)
 def _wide(draw: Draw) -> list[Run]:
-    """topk cannot take more than there is: ask for beam_size or for all, whichever is less."""
+    """topk cannot return more than there is: take beam_size or all of them, whichever is less."""
     # More beams than there are texts: nothing can be overlooked.
     runs = []
     for max_len in (2, 3):
@@ -265,7 +265,7 @@ def _wide(draw: Draw) -> list[Run]:
     return runs
 
 
-@BEAM_SEARCH.judged("eos at once, and one token at most", 0.3, _same_best)
+@BEAM_SEARCH.judged("eos at once, and a max_len of 1", 0.3, _same_best)
 def _ends(draw: Draw) -> list[Run]:
     """A beam may be finished after its first token, and max_len may be 1."""
     a, b, *_ = _words(draw, 6)
@@ -279,15 +279,15 @@ def _ends(draw: Draw) -> list[Run]:
 
 @BEAM_SEARCH.judged("decodes in eval mode", 0.25, _same_best)
 def _in_training(draw: Draw) -> list[Run]:
-    """Dropout has no business in decoding, in whatever mode the model comes."""
+    """Dropout must not act while decoding, whatever mode the model comes in."""
     run = applied(in_training, _garden(draw, 3))
     return [run.then(Previous(0), _some_source(draw), _BOS, _EOS, 4, 2, 0.0)]
 
 
-@BEAM_SEARCH.judged("leaves each module's mode as it was", 0.2, modes_kept, only_if_right=True)
+@BEAM_SEARCH.judged("restores each module's mode", 0.2, modes_kept, only_if_right=True)
 def _modes(draw: Draw) -> list[Run]:
-    """A part of a model in training may be in eval mode, frozen. Note the mode of each of
-    model.modules(), and put each back."""
+    """A part of a model in training may be in eval mode, frozen. Remember the mode of each of
+    model.modules(), and restore each."""
     return [
         called_again(_garden(draw, 3), _some_source(draw), _BOS, _EOS, 4, 2, start=start)
         for start in (in_training, itself)

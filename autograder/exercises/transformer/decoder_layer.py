@@ -28,8 +28,8 @@ def _two(draw: Draw, B: int, n_q: int, n_k: int, d: int, dtype: str = "float32")
 
 @DECODER_LAYER.equals("norm after the sum", 1.0)
 def _post(draw: Draw) -> list[Run]:
-    """Three sublayers: self_attn on x, cross_attn with queries from x and keys and values from the
-    memory, then the feed-forward. Behind each sum stands a norm of its own."""
+    """There are three sublayers: self_attn on x, cross_attn with queries from x and keys and values
+    from the memory, then the feed-forward layer. Each sum is followed by a norm of its own."""
     named = module(d_model=6, num_heads=3, d_ff=5, state=layer_state(draw, 6, 5, DECODER))
     x, memory = _two(draw, 1, 4, 2, 6)
     return [
@@ -42,7 +42,7 @@ def _post(draw: Draw) -> list[Run]:
 
 @DECODER_LAYER.equals("norm before the sublayer", 0.75)
 def _pre(draw: Draw) -> list[Run]:
-    """With norm_first, what is normalised is the decoder's own x. The memory comes to every layer
+    """With norm_first, it is the decoder's own x that is normalised. The memory reaches every layer
     as the encoder left it."""
     state = layer_state(draw, 9, 6, DECODER)
     masked = _decoder(draw, 6, 2, 5, norm_first=True)
@@ -59,7 +59,7 @@ def _pre(draw: Draw) -> list[Run]:
 
 @DECODER_LAYER.equals("a mask for self-attention", 0.6)
 def _self_masked(draw: Draw) -> list[Run]:
-    """self_mask says what the target may see of itself. Nothing else gets it."""
+    """self_mask says what the target may see of itself. Nothing else uses it."""
     run = _decoder(draw, 6, 3, 5)
     return [
         run.then(*_two(draw, 2, 4, 4, 6), causal(4)),
@@ -81,13 +81,13 @@ def _cross_masked(draw: Draw) -> list[Run]:
 
 @DECODER_LAYER.equals("dropout after each sublayer", 0.5)
 def _dropped(draw: Draw) -> list[Run]:
-    """Dropout acts on what each of the three sublayers adds. With p = 1 in training, only x and the
-    norms are left."""
+    """Dropout acts on the output of each of the three sublayers. With p = 1 in training, only x and
+    the norms are left."""
     return [_decoder(draw, 6, 2, 5, dropout=1.0).in_training().then(*_two(draw, 2, 3, 4, 6))]
 
 
 DECODER_LAYER.holds(
-    "dropout inside the feed-forward",
+    "dropout inside the feed-forward layer",
     0.25,
     both_dropouts,
     "There is one more dropout: between the ReLU and linear2.",
@@ -98,14 +98,14 @@ DECODER_LAYER.holds(
 
 @DECODER_LAYER.equals("no dropout in eval mode", 0.2)
 def _evaluated(draw: Draw) -> list[Run]:
-    """nn.Dropout follows model.eval(); F.dropout only with training=self.training."""
+    """nn.Dropout follows model.eval(); F.dropout has to be told which mode it is in."""
     return [_decoder(draw, 6, 2, 5, dropout=1.0).then(*_two(draw, 2, 3, 4, 6))]
 
 
 @DECODER_LAYER.gradients("gradients reach x, the memory and every parameter", 0.75)
 def _gradients(draw: Draw) -> list[Run]:
-    """The encoder learns only through the memory: no detach, and keys and values both come from
-    it."""
+    """The encoder learns only through the memory: do not detach it, and take both keys and values
+    from it."""
     return [
         _decoder(draw, 4, 2, 3, dtype="float64", norm_first=first).then(
             *_two(draw, 2, 3, 3, 4, "float64"), causal(3), tensor(random_mask(draw, 2, 1, 1, 3))

@@ -26,8 +26,9 @@ def _encoder(draw: Draw, d: int, num_heads: int, d_ff: int, **kwargs: Any) -> Ru
 
 @ENCODER_LAYER.equals("norm after the sum", 1.25)
 def _post(draw: Draw) -> list[Run]:
-    """Two sublayers, one after the other: self-attention, then linear1, ReLU, linear2. Each adds to
-    what came into it, and the sum is normalised: norm1 for the first, norm2 for the second."""
+    """There are two sublayers, one after the other: self-attention, then linear1, ReLU, linear2.
+    The output of each is added to its input, and the sum is normalised: by norm1 for the first, by
+    norm2 for the second."""
     named = module(d_model=6, num_heads=3, d_ff=5, state=layer_state(draw, 6, 5, ENCODER))
     return [
         _encoder(draw, 8, 2, 12).then(draw.tensor(2, 5, 8)),
@@ -39,8 +40,8 @@ def _post(draw: Draw) -> list[Run]:
 
 @ENCODER_LAYER.equals("norm before the sublayer", 1.0)
 def _pre(draw: Draw) -> list[Run]:
-    """With norm_first, a sublayer works on the normalised x and its result is added to x itself:
-    the way around is never normalised."""
+    """With norm_first, a sublayer works on the normalised x and its output is added to x itself:
+    the residual path is never normalised."""
     state = layer_state(draw, 9, 6, ENCODER)
     masked = _encoder(draw, 6, 2, 5, norm_first=True)
     return [
@@ -53,7 +54,7 @@ def _pre(draw: Draw) -> list[Run]:
 
 @ENCODER_LAYER.equals("under a mask", 0.6)
 def _masked(draw: Draw) -> list[Run]:
-    """Hand the mask to self_attn, by name and as it is: True = may attend, as everywhere in this
+    """Pass the mask to self_attn, by name and unchanged: True = may attend, as everywhere in this
     course."""
     run, other = _encoder(draw, 6, 3, 8), _encoder(draw, 6, 2, 5)
     return [
@@ -64,22 +65,22 @@ def _masked(draw: Draw) -> list[Run]:
     ]
 
 
-@ENCODER_LAYER.equals("a sequence that is nothing but padding", 0.15)
+@ENCODER_LAYER.equals("a sequence of padding only", 0.15)
 def _nothing(draw: Draw) -> list[Run]:
-    """Attention gives zeros there; the rest of the layer goes on as always."""
+    """Attention gives zeros there; the rest of the layer works as usual."""
     mask = np.array([[True, True, False], [False, False, False]])[:, None, None]
     return [_encoder(draw, 6, 3, 8).then(draw.tensor(2, 3, 6), tensor(mask))]
 
 
 @ENCODER_LAYER.equals("dropout after each sublayer", 0.5)
 def _dropped(draw: Draw) -> list[Run]:
-    """Dropout acts on what a sublayer adds, before it is added. With p = 1 in training, only x and
+    """Dropout acts on a sublayer's output before it is added. With p = 1 in training, only x and
     the norms are left."""
     return [_encoder(draw, 6, 2, 5, dropout=1.0).in_training().then(draw.tensor(2, 3, 6))]
 
 
 ENCODER_LAYER.holds(
-    "dropout inside the feed-forward",
+    "dropout inside the feed-forward layer",
     0.25,
     both_dropouts,
     "There is one more dropout: between the ReLU and linear2.",
@@ -90,13 +91,14 @@ ENCODER_LAYER.holds(
 
 @ENCODER_LAYER.equals("no dropout in eval mode", 0.2)
 def _evaluated(draw: Draw) -> list[Run]:
-    """nn.Dropout follows model.eval(); F.dropout only with training=self.training."""
+    """nn.Dropout follows model.eval(); F.dropout has to be told which mode it is in."""
     return [_encoder(draw, 6, 2, 5, dropout=1.0).then(draw.tensor(2, 3, 6))]
 
 
 @ENCODER_LAYER.gradients("gradients reach x and every parameter", 0.75)
 def _gradients(draw: Draw) -> list[Run]:
-    """Every part takes part: four projections, two linear layers, two norms, and the way around."""
+    """Every part contributes: four projections, two linear layers, two norms, and the residual
+    path."""
     # In float64, where terms that cancel do so to the last digits.
     return [
         _encoder(draw, 4, 2, 3, dtype="float64", norm_first=first).then(draw.double(2, 3, 4), mask)

@@ -52,8 +52,8 @@ def _ending(
 
 @GREEDY_DECODE.equals("the likeliest token at every step", 1.25)
 def _runs(draw: Draw) -> list[Run]:
-    """Begin with bos in every row. model(source, ids)[:, -1] scores what may come next; append the
-    best, and ask again with all that is written so far. Leave bos out of the result."""
+    """Begin with bos in every row. model(source, ids)[:, -1] scores the next token; append the best
+    one, and call the model again with everything written so far. Leave bos out of the result."""
     first, source = _ending(draw, (5, 5, 5))
     named, alone = _ending(draw, (4,), eos_id=5)
     return [
@@ -65,8 +65,8 @@ def _runs(draw: Draw) -> list[Run]:
 
 @GREEDY_DECODE.equals("rows that end at different times", 0.9)
 def _uneven(draw: Draw) -> list[Run]:
-    """A row keeps its eos and holds model.pad_id from there on, while the others go on. Remember
-    which rows are done."""
+    """A row keeps its eos and holds model.pad_id from there on, while the others continue. Keep
+    track of which rows are done."""
     return [
         call(*_ending(draw, (2, 6, 4)), 1, 2, 9),
         call(*_ending(draw, (5, 1, 3, 2), pad_id=4, eos_id=3), 1, 3, 9),
@@ -93,7 +93,7 @@ def _stops(trials: Sequence[Trial]) -> Finding:
 
 @GREEDY_DECODE.judged_together("stops when all rows are done", 0.5, _stops)
 def _stopped(draw: Draw) -> list[Run]:
-    """As soon as every row has its eos, there is nothing left to ask the model."""
+    """Once every row has its eos, there is no reason to call the model again."""
     first, source = _ending(draw, (2, 3), strict=True)
     second, other = _ending(draw, (1, 1, 1), strict=True)
     return [called_again(first, source, 1, 2, 14), called_again(second, other, 1, 2, max_len=14)]
@@ -113,7 +113,7 @@ def _ends(draw: Draw) -> list[Run]:
 
 @GREEDY_DECODE.equals("decodes in eval mode", 0.4)
 def _in_training(draw: Draw) -> list[Run]:
-    """Dropout has no business in decoding, in whatever mode the model comes."""
+    """Dropout must not act while decoding, whatever mode the model comes in."""
     model, source = _ending(draw, (4, 3))
     real = applied(in_training, real_model(draw, dropout=0.6))
     return [
@@ -122,10 +122,10 @@ def _in_training(draw: Draw) -> list[Run]:
     ]
 
 
-@GREEDY_DECODE.judged("leaves each module's mode as it was", 0.25, modes_kept, only_if_right=True)
+@GREEDY_DECODE.judged("restores each module's mode", 0.25, modes_kept, only_if_right=True)
 def _modes(draw: Draw) -> list[Run]:
-    """A part of a model in training may be in eval mode, frozen. Note the mode of each of
-    model.modules(), and put each back."""
+    """A part of a model in training may be in eval mode, frozen. Remember the mode of each of
+    model.modules(), and restore each."""
     runs = []
     for start in (in_training, itself):
         model, source = _ending(draw, (2, 3))

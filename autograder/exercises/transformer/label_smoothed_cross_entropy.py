@@ -17,10 +17,10 @@ def _logits(draw: Draw, *shape: int, dtype: str = "float32") -> Array:
     return draw.tensor(*shape, scale=2.0, dtype=dtype)
 
 
-@LABEL_SMOOTHED_CROSS_ENTROPY.equals("the loss of some logits", 1.0)
+@LABEL_SMOOTHED_CROSS_ENTROPY.equals("the loss of random logits", 1.0)
 def _runs(draw: Draw) -> list[Run]:
-    """Every one of the V tokens gets ε/V of the probability, the right one 1 − ε on top. The loss
-    is minus the sum of these shares times log-softmax of the logits, averaged over the tokens."""
+    """Each of the V tokens gets ε/V of the probability, and the right one 1 − ε on top. The loss is
+    minus the sum of these shares times the log-softmax of the logits, averaged over the tokens."""
     return [
         call(_logits(draw, 2, 4, 7), token_ids(draw, 2, 4, 7)),
         call(_logits(draw, 5, 6), tensor(draw.integers(1, 5, 5)), 0.3),
@@ -29,9 +29,9 @@ def _runs(draw: Draw) -> list[Run]:
     ]
 
 
-@LABEL_SMOOTHED_CROSS_ENTROPY.equals("no smoothing, and nothing but smoothing", 0.4)
+@LABEL_SMOOTHED_CROSS_ENTROPY.equals("smoothing 0 and smoothing 1", 0.4)
 def _ends(draw: Draw) -> list[Run]:
-    """With ε = 0 this is the cross-entropy itself; with ε = 1 the target does not matter."""
+    """With ε = 0 this is plain cross-entropy; with ε = 1 the target does not matter."""
     return [
         call(_logits(draw, 2, 4, 7), token_ids(draw, 2, 4, 7), 0.0),
         call(_logits(draw, 2, 3, 5), token_ids(draw, 2, 3, 5), smoothing=1.0),
@@ -40,7 +40,7 @@ def _ends(draw: Draw) -> list[Run]:
 
 @LABEL_SMOOTHED_CROSS_ENTROPY.equals("padding does not count", 0.9)
 def _padded(draw: Draw) -> list[Run]:
-    """Leave out the positions whose target is pad_id: both of the sum and of the number it is
+    """Leave out the positions whose target is pad_id, both from the sum and from the number it is
     divided by. All tokens of all rows count alike."""
     return [
         call(_logits(draw, 3, 5, 6), padded(draw, (5, 2, 1), 6)),
@@ -49,9 +49,9 @@ def _padded(draw: Draw) -> list[Run]:
     ]
 
 
-@LABEL_SMOOTHED_CROSS_ENTROPY.equals("nothing but padding", 0.4)
+@LABEL_SMOOTHED_CROSS_ENTROPY.equals("padding only", 0.4)
 def _nothing(draw: Draw) -> list[Run]:
-    """A mean over nothing is 0/0. Here it is to be 0."""
+    """A mean over nothing is 0/0. Return 0 instead."""
     return [
         call(_logits(draw, 2, 3, 5), tensor(np.zeros((2, 3), int))),
         call(_logits(draw, 2, 4), tensor([2, 2]), 0.1, 2),
@@ -60,8 +60,8 @@ def _nothing(draw: Draw) -> list[Run]:
 
 @LABEL_SMOOTHED_CROSS_ENTROPY.equals("logits of ±10,000", 0.3)
 def _large(draw: Draw) -> list[Run]:
-    """log_softmax in one step stays finite; the logarithm of a softmax is −∞ where that has become
-    0."""
+    """log_softmax in one step stays finite; the logarithm of a softmax is −∞ where that has
+    underflowed to 0."""
     return [
         call(draw.tensor(2, 3, 5, scale=1e4), token_ids(draw, 2, 3, 5)),
         call(tensor(300.0 + draw.normal(2, 3, 5), "float32"), padded(draw, (3, 2), 5), 0.2),
@@ -69,9 +69,9 @@ def _large(draw: Draw) -> list[Run]:
 
 
 LABEL_SMOOTHED_CROSS_ENTROPY.gradients(
-    "gradients to the logits",
+    "gradients reach the logits",
     0.6,
-    "At a token: softmax minus smoothed target, over the number of tokens; at padding: 0.",
+    "At a token: softmax minus smoothed target, divided by the number of tokens; at padding: 0.",
     _padded,
     _nothing,
 )
@@ -86,7 +86,7 @@ def _double(draw: Draw) -> list[Run]:
 LABEL_SMOOTHED_CROSS_ENTROPY.leaves_inputs_alone(0.1, _runs, _padded)
 
 
-@LABEL_SMOOTHED_CROSS_ENTROPY.equals("views that are not contiguous", 0.1)
+@LABEL_SMOOTHED_CROSS_ENTROPY.equals("non-contiguous views", 0.1)
 def _strided(draw: Draw) -> list[Run]:
-    """reshape takes any view."""
+    """reshape works on any view."""
     return [call(Strided(_logits(draw, 2, 3, 5)), Strided(token_ids(draw, 2, 3, 5)))]

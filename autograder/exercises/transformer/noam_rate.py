@@ -6,9 +6,9 @@ from autograder.exercises.declaration import Declaration
 NOAM_RATE = Declaration("noam_rate", "Warm up, then cool down", ("step", "d_model", "warmup"))
 
 
-@NOAM_RATE.equals("on the way up and on the way down", 0.4)
+@NOAM_RATE.equals("before and after the peak", 0.4)
 def _runs(draw: Draw) -> list[Run]:
-    """The smaller of two curves, step · warmup^−3/2 and step^−1/2, over √d_model."""
+    """The smaller of two curves, step · warmup^−3/2 and step^−1/2, divided by √d_model."""
     warmup = draw.integer(80, 120)
     return [
         call(draw.integer(2, 70), 512, warmup),
@@ -31,7 +31,7 @@ def _marks(draw: Draw) -> list[Run]:
     ]
 
 
-@NOAM_RATE.equals("4000 steps by default", 0.15)
+@NOAM_RATE.equals("4000 warmup steps by default", 0.15)
 def _default(draw: Draw) -> list[Run]:
     """As in the paper."""
     return [call(draw.integer(100, 3000), 512), call(draw.integer(5000, 99999), 1024)]

@@ -14,8 +14,8 @@ def _embedding(draw: Draw, vocab: int, d: int, dtype: str = "float32", **kwargs:
 
 @TOKEN_EMBEDDING.equals("vectors for tokens", 0.75)
 def _runs(draw: Draw) -> list[Run]:
-    """Row i of weight stands for token i. Multiply what you look up by √d_model, the number of
-    columns."""
+    """Row i of weight belongs to token i. Multiply what you look up by √d_model, the root of the
+    number of columns."""
     named = module(vocab_size=5, d_model=6, state={"weight": draw.tensor(5, 6)})
     return [
         _embedding(draw, 9, 8).then(tensor(draw.integers(0, 8, 2, 5))),
@@ -27,7 +27,7 @@ def _runs(draw: Draw) -> list[Run]:
 @TOKEN_EMBEDDING.equals("logits for vectors", 0.5)
 def _logits(draw: Draw) -> list[Run]:
     """A token's score is the dot product of h with its row of weight. The √d_model belongs to the
-    input side only, and a softmax to the loss."""
+    input side only, and the softmax to the loss."""
     return [
         _embedding(draw, 9, 8).then_method("logits", draw.tensor(2, 5, 8)),
         _embedding(draw, 6, 6).then_method("logits", h=draw.tensor(3, 1, 6)),
@@ -35,7 +35,7 @@ def _logits(draw: Draw) -> list[Run]:
     ]
 
 
-@TOKEN_EMBEDDING.gradients("both sides teach the same weight", 0.25)
+@TOKEN_EMBEDDING.gradients("both uses train the same weight", 0.25)
 def _gradients(draw: Draw) -> list[Run]:
     """One parameter, used twice: gradients reach it from the look-up and from the logits."""
     run = _embedding(draw, 5, 4, "float64")
@@ -60,7 +60,7 @@ def _shapes(draw: Draw) -> list[Run]:
     ]
 
 
-@TOKEN_EMBEDDING.equals("the weight stays as it is", 0.1)
+@TOKEN_EMBEDDING.equals("the weight is left unchanged", 0.1)
 def _both(draw: Draw) -> list[Run]:
     """Scale the result, not the parameter."""
     # One after the other on the same object: its weight must be the same for both, and stay.

@@ -49,9 +49,9 @@ def _model(
 
 @TRANSFORMER.equals("the logits", 1.0)
 def _runs(draw: Draw) -> list[Run]:
-    """Embed the source, add positions, go through the encoder's layers: that is the memory. Embed
-    the target, add positions, go through the decoder's layers, each of which looks into the memory.
-    Score the result with the target's embedding."""
+    """Embed the source, add positions, and go through the encoder's layers: that is the memory.
+    Embed the target, add positions, and go through the decoder's layers, each of which attends to
+    the memory. Score the result with the target's embedding."""
     sizes = {"source_vocab": 6, "target_vocab": 5, "d_model": 6, "num_heads": 3, "num_layers": 1}
     named = module(**sizes, d_ff=5, dropout=0.0, state=model_state(draw, 6, 5, 6, 1, 5))
     two = _model(draw, 7, 9, 8, 2, 2, 6).then(token_ids(draw, 2, 5, 7), token_ids(draw, 2, 4, 9))
@@ -62,9 +62,9 @@ def _runs(draw: Draw) -> list[Run]:
     ]
 
 
-@TRANSFORMER.equals("with the norms first", 0.6)
+@TRANSFORMER.equals("with norm_first", 0.6)
 def _pre(draw: Draw) -> list[Run]:
-    """Where each layer normalises what comes in, nothing normalises what comes out of the last one:
+    """Where each layer normalises its input, nothing normalises the output of the last one:
     encoder_norm and decoder_norm do."""
     return [
         _model(draw, 7, 6, 6, 2, n, 5, norm_first=True).then(
@@ -76,8 +76,8 @@ def _pre(draw: Draw) -> list[Run]:
 
 @TRANSFORMER.equals("what goes into the first layer", 0.5)
 def _bare(draw: Draw) -> list[Run]:
-    """Without layers, encode and decode give back the embeddings, times √d_model, plus the
-    positions, which are not scaled and begin at 0."""
+    """Without layers, encode and decode return the embeddings, times √d_model, plus the positions,
+    which are not scaled and begin at 0."""
     # Without layers: what goes into the first of them, on either side.
     runs = []
     for d, heads in ((8, 2), (5, 1)):
@@ -113,7 +113,7 @@ def _padding_changes_nothing(run: Run, record: Record) -> str | None:
 
 @TRANSFORMER.holds("more padding changes nothing", 0.25, _padding_changes_nothing)
 def _longer(draw: Draw) -> list[Run]:
-    """Three more pads behind a source must leave its logits as they were."""
+    """Three more pads after a source must leave its logits unchanged."""
     # The same source twice, the second time with more padding behind it.
     runs = []
     for pad_id in (0, 2):
@@ -143,7 +143,7 @@ def _right_where_real(trial: Trial) -> Finding:
 
 @TRANSFORMER.judged("padding in the target", 0.25, _right_where_real)
 def _target_padded(draw: Draw) -> list[Run]:
-    """A target's padding is in its future or masked, so its real positions never see it."""
+    """A target's padding lies in the future or is masked, so its real positions never see it."""
     first = _model(draw, 7, 6, 6, 2, 2, 5).then(
         padded(draw, (3, 4, 2), 7), padded(draw, (2, 4, 3), 6)
     )
@@ -170,7 +170,7 @@ def _no_peeking(run: Run, record: Record) -> str | None:
 @TRANSFORMER.holds("no position sees what comes after it", 0.5, _no_peeking)
 def _perturbed(draw: Draw) -> list[Run]:
     """The decoder's self-attention needs a causal mask: position i sees 0 … i. Everything from the
-    changed token on may move, nothing before it."""
+    changed token on may change, nothing before it."""
     # Source and target three times: as they are, with the last token new, with a middle one.
     runs = []
     for first in (False, True):
@@ -185,10 +185,10 @@ def _perturbed(draw: Draw) -> list[Run]:
     return runs
 
 
-@TRANSFORMER.judged("encode and decode, each alone", 0.4, _right_where_real)
+@TRANSFORMER.judged("encode and decode on their own", 0.4, _right_where_real)
 def _halves(draw: Draw) -> list[Run]:
-    """decode(target, memory, source) works with any memory; the source only says what of it is
-    padding. The final norms belong to the two halves, not to forward."""
+    """decode(target, memory, source) works with any memory; the source only says which of its
+    positions are padding. The final norms belong to the two halves, not to forward."""
     post = _model(draw, 7, 6, 6, 2, 2, 5)
     pre = _model(draw, 7, 6, 6, 3, 2, 4, norm_first=True)
     source = padded(draw, (4, 2), 7)
@@ -204,8 +204,8 @@ def _halves(draw: Draw) -> list[Run]:
 
 @TRANSFORMER.equals("dropout on the sum of embedding and position", 0.25)
 def _dropped(draw: Draw) -> list[Run]:
-    """Dropout acts once on the sum, in encoder and decoder. With p = 1, zeros go into the first
-    layer."""
+    """Dropout acts once on the sum, in encoder and decoder. With p = 1, the first layer gets
+    zeros."""
     bare = _model(draw, 7, 6, 6, 2, 0, 5, dropout=1.0).in_training()
     source, target = token_ids(draw, 2, 3, 7), token_ids(draw, 2, 4, 6)
     whole = _model(draw, 7, 6, 6, 2, 1, 5, dropout=1.0).in_training()
@@ -218,15 +218,14 @@ def _dropped(draw: Draw) -> list[Run]:
 
 @TRANSFORMER.equals("no dropout in eval mode", 0.1)
 def _evaluated(draw: Draw) -> list[Run]:
-    """nn.Dropout follows model.eval(); F.dropout only with training=self.training."""
+    """nn.Dropout follows model.eval(); F.dropout has to be told which mode it is in."""
     run = _model(draw, 7, 6, 6, 2, 1, 5, dropout=1.0)
     return [run.then(token_ids(draw, 2, 3, 7), token_ids(draw, 2, 1, 6))]
 
 
 @TRANSFORMER.gradients("gradients reach every parameter", 0.4)
 def _gradients(draw: Draw) -> list[Run]:
-    """The encoder learns through the memory, every layer in its own right, and the target's
-    embedding from both its ends."""
+    """The encoder learns through the memory, and the target's embedding from both of its uses."""
     post = _model(draw, 5, 4, 4, 2, 2, 2)
     pre = _model(draw, 4, 5, 4, 2, 1, 2, norm_first=True)
     return [
@@ -243,9 +242,9 @@ def _finite(run: Run, record: Record) -> str | None:
     return None if fine else "a source of nothing but padding makes logits or gradients NaN"
 
 
-@TRANSFORMER.holds("a source of nothing but padding", 0.05, _finite, only_if_right=True)
+@TRANSFORMER.holds("a source of padding only", 0.05, _finite, only_if_right=True)
 def _nothing(draw: Draw) -> list[Run]:
-    """Attention gives zeros where nothing may be seen. Let boolean masks do it."""
+    """Attention gives zeros where nothing may be seen. Let boolean masks take care of it."""
     source = padded(draw, (3, 2), 7)
     source.data[1] = 0
     run = _model(draw, 7, 4, 4, 2, 1, 2).then(source, token_ids(draw, 2, 3, 4))
@@ -265,7 +264,7 @@ def _same_dtype(trial: Trial) -> Finding:
 
 @TRANSFORMER.judged("dtype", 0.05, _same_dtype, only_if_right=True)
 def _double(draw: Draw) -> list[Run]:
-    """A float64 model gives float64: bring the positions to the dtype of the embeddings."""
+    """A float64 model gives float64: convert the positions to the dtype of the embeddings."""
     run = _model(draw, 7, 6, 4, 2, 1, 3, dtype="float64")
     return [run.then(token_ids(draw, 2, 3, 7), token_ids(draw, 2, 4, 6))]
 
