@@ -1,4 +1,4 @@
-"""What chapter 2 asks: attention by dot products, in NumPy and in torch, and other scores."""
+"""Chapter 2: attention by dot products, in NumPy and in torch, and other scoring functions."""
 
 from autograder.exercises.attention_scoring.additive_attention import ADDITIVE_ATTENTION
 from autograder.exercises.attention_scoring.bilinear_attention import BILINEAR_ATTENTION

@@ -8,7 +8,7 @@ from autograder.engine.aspects import compare, part, plain
 from autograder.engine.runs import Draw, Finding, Run, Strided, Trial, module, tensor
 from autograder.exercises.attention_scoring.shared import (
     QKV,
-    each_for_itself,
+    do_not_mix,
     fresh,
     has_parameters,
     one_changed,
@@ -81,7 +81,7 @@ def _single(draw: Draw) -> list[Run]:
 def _backward(draw: Draw) -> list[Run]:
     """W_q, W_k and w_v all contribute. A projection that is computed but not used gets no gradient,
     and .detach() cuts off everything before it."""
-    # In float64, and small: a mistake's gradients are on file, too.
+    # In float64, and small: the gradients of the known mistakes are stored, too.
     query, key, value = sized_tensors(draw, 1, 3, 2, (2, 4, 3), "float64")
     x = sized_tensors(draw, 2, 2, 3, (3, 2, 1), "float64")
     return [
@@ -91,7 +91,7 @@ def _backward(draw: Draw) -> list[Run]:
 
 
 def _shares(trial: Trial) -> np.ndarray | None:
-    """What is left of each weight in each call, divided by the weight; None for another shape."""
+    """What each call leaves of each weight, divided by that weight; None if the shape is wrong."""
     outputs = [plain(part(value, 0)) for value in trial.record.values]
     if any(output is None or output.shape != (2, 6, 10) for output in outputs):
         return None
@@ -104,22 +104,22 @@ def _drops_weights(trial: Trial) -> Finding:
         return compare(trial.record.value, trial.expected.value)
     shares, rate = _shares(trial), trial.run.init.args[3]
     if shares is None:
-        return Finding(False, "the result is not (output, weights)")
+        return Finding(False, "expected (output, weights)")
     for value, expected in zip(trial.record.values, trial.expected.values, strict=True):
         kept = compare(part(value, 1), expected[1], "part 1 of the result")
         if not kept.passed:
             return replace(kept, message=f"{kept.message} (the weights before dropout)")
     if not np.allclose(shares[..., :5], shares[..., 5:], rtol=1e-3, atol=1e-3):
-        return Finding(False, "the features of the output are dropped one by one, not the weights")
+        return Finding(False, "features of the output are dropped, not weights")
     problem = wrong_share(shares, rate, "weight", within=0.15)
     return Finding(not problem, problem)
 
 
-_CALLS = 6  # with 360 weights, a right answer's share of dropped ones is 0.15 off once in 10⁸
+_CALLS = 6  # of 360 weights, a right answer drops a share that is off by 0.15 once in 10⁸ times
 
 
 def _training(draw: Draw, calls: int) -> Run:
-    """Values that show each weight twice over: row j of [I I] is the weight of key j."""
+    """Values that show each weight twice: column j of each half of [I I] is the weight of key j."""
     query, key, _ = sized_tensors(draw, 2, 6, 5, (3, 4, 1))
     shown = tensor(np.stack([np.c_[np.eye(5), np.eye(5)]] * 2), "float32")
     rate = draw.number(0.25, 0.6)
@@ -136,7 +136,7 @@ def _dropout(draw: Draw) -> list[Run]:
     certain = _additive(draw, 3, 4, 6, dropout=1.0).in_training()
     return [
         _training(draw, _CALLS),
-        certain.then(*sized_tensors(draw, 2, 3, 5, (3, 4, 2))),  # with dropout 1 nothing is random
+        certain.then(*sized_tensors(draw, 2, 3, 5, (3, 4, 2))),  # with p = 1 nothing is random
     ]
 
 
@@ -145,7 +145,7 @@ def _makes_up_for_them(trial: Trial) -> Finding:
         return compare(trial.record.value, trial.expected.value)
     shares, rate = _shares(trial), trial.run.init.args[3]
     if shares is None:
-        return Finding(False, "the result is not (output, weights)")
+        return Finding(False, "expected (output, weights)")
     problem = wrong_factor(shares, rate, "weight")
     return Finding(not problem, problem)
 
@@ -156,7 +156,7 @@ def _makes_up_for_them(trial: Trial) -> Finding:
 def _scaled(draw: Draw) -> list[Run]:
     """The weights that are kept are divided by one minus the dropout probability, so that the
     expected output is the same as without dropout. nn.Dropout does this."""
-    # Of two weights, a dropout of 10⁻⁷ drops none (but once in 5 million), and scales both.
+    # With p = 10⁻⁷, neither of two weights is dropped (but once in 5 million times).
     model = _additive(draw, 3, 4, 6, dropout=1e-7, dtype="float64")
     pairs = sized_tensors(draw, 1, 1, 2, (3, 4, 3), "float64")
     return [_training(draw, 2), model.in_training().then(*pairs)]
@@ -195,7 +195,7 @@ def _large(draw: Draw) -> list[Run]:
 
 
 ADDITIVE_ATTENTION.add(
-    each_for_itself(
+    do_not_mix(
         0.25,
         lambda draw: one_changed(
             draw, _additive(draw, 2, 4, 6, scale=0.7), sized_tensors(draw, 3, 3, 4, (2, 4, 5))

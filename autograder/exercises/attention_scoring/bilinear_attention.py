@@ -3,7 +3,7 @@
 from autograder.engine.runs import Draw, Run, Strided, module
 from autograder.exercises.attention_scoring.shared import (
     QKV,
-    each_for_itself,
+    do_not_mix,
     fresh,
     has_parameters,
     one_changed,
@@ -57,7 +57,7 @@ def _single(draw: Draw) -> list[Run]:
 @BILINEAR_ATTENTION.gradients("gradients reach W and every input", 0.6)
 def _backward(draw: Draw) -> list[Run]:
     """Use self.W itself, in torch, from start to end: .detach() and .data cut the gradient."""
-    # In float64; the product of the sizes is 16, whose fourth root is right in float32, too.
+    # In float64; the product of the sizes is 16, whose fourth root is exact in float32, too.
     query, key, value = sized_tensors(draw, 1, 3, 2, (2, 8, 1), "float64")
     x = sized_tensors(draw, 2, 1, 3, (8, 2, 1), "float64")
     return [
@@ -95,7 +95,7 @@ def _large(draw: Draw) -> list[Run]:
 
 
 BILINEAR_ATTENTION.add(
-    each_for_itself(
+    do_not_mix(
         0.15,
         lambda draw: one_changed(
             draw, _bilinear(draw, 2, 4, scale=0.3), sized_tensors(draw, 3, 3, 4, (2, 4, 5))

@@ -67,16 +67,16 @@ def _bounds(run: Run, record: Record) -> str | None:
     queries, keys = (plain(arg) for arg in run.steps[0].args)
     results = [plain(value) for value in record.values]
     if any(r is None or r.shape != (len(queries), len(keys)) for r in results):
-        return "the result has not the shape (n_q, n_k)"
+        return "the result does not have the shape (n_q, n_k)"
     for scores in results:
         if not np.abs(scores).max() <= 1 + 1e-6:
             return f"a score is {np.abs(scores).max():.6g}, outside [−1, 1]"
     if np.abs(results[0] - results[1]).max() > 1e-5:
-        return "longer vectors in the same directions have other scores"
+        return "longer vectors in the same directions have different scores"
     lengths = np.linalg.norm(queries, axis=1)[:, None] * np.linalg.norm(keys, axis=1)
     parallel = np.abs(np.abs(queries @ keys.T) / lengths - 1) < 1e-6
     if np.abs(np.abs(results[0][parallel]) - 1).max() > 1e-5:
-        return "two vectors in one direction do not have the score 1"
+        return "two vectors in the same direction do not have the score 1"
     return None
 
 
@@ -84,7 +84,7 @@ def _bounds(run: Run, record: Record) -> str | None:
 def _lengths(draw: Draw) -> list[Run]:
     """A cosine depends only on the angle: a vector twice as long has the same scores, and every
     vector has the score 1 with itself."""
-    # The same directions, twice: with other lengths in the second call.
+    # The same directions twice, with other lengths in the second call.
     query, key = draw.normal(4, 3), draw.normal(5, 3)
     key[1], key[3] = 2.5 * query[2], -0.3 * query[0]
     far = 10.0 ** draw.uniform(-2.0, 4.0, 4, 1), 10.0 ** draw.uniform(-2.0, 4.0, 5, 1)

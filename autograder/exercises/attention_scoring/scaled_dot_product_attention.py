@@ -5,7 +5,7 @@ import numpy as np
 from autograder.engine.aspects import plain
 from autograder.engine.runs import Draw, Record, Run, Strided, call, tensor
 from autograder.exercises.attention_scoring.shared import (
-    each_for_itself,
+    do_not_mix,
     large_scores,
     one_changed,
     outputs_and_weights,
@@ -25,7 +25,7 @@ SCALED_DOT_PRODUCT_ATTENTION = Declaration(
         "torch.*flex_attention*",
         "torch.onnx.*",
         "torch.ops.onnx.*",
-        "torch.ops.aten._safe_softmax",  # the fused attention alone is made of it
+        "torch.ops.aten._safe_softmax",  # only the fused attention is built on it
     ),
 )
 
@@ -82,8 +82,8 @@ def _batches(draw: Draw) -> list[Run]:
 def _backward(draw: Draw) -> list[Run]:
     """Stay in torch: .detach(), .data, .item() and NumPy cut the gradient, and with it what the
     projections before this step could learn."""
-    # In float64, where terms that cancel do so to the last digits. Here and in the other float64
-    # runs of this exercise, d_k is a square: its root is then right in float32, too, and
+    # In float64, where terms that cancel do so to the last digit. Here and in the other float64
+    # runs of this exercise, d_k is a square: its root is then exact in float32, too, and
     # `torch.sqrt(torch.tensor(d_k))` is as good as `math.sqrt(d_k)`.
     return [
         call(*qkv(draw, 2, 3, 4, 1, 2, dtype="float64")),
@@ -97,7 +97,7 @@ def _large(draw: Draw) -> list[Run]:
     """torch.softmax subtracts each row's largest score for you; a plain exp and division do not."""
     pairs = [(q * 1.5, k * 1.5) for q, k in large_scores(draw, 3, 5, 4)]
     arrays = [*((q, k, draw.normal(5, 2)) for q, k in pairs), score_of_minus_infinity(draw)]
-    return [call(*(tensor(a, "float64") for a in qkv)) for qkv in arrays]
+    return [call(*(tensor(a, "float64") for a in triple)) for triple in arrays]
 
 
 @SCALED_DOT_PRODUCT_ATTENTION.holds(
@@ -109,22 +109,22 @@ def _large_backward(draw: Draw) -> list[Run]:
     return [call(tensor(query.data * 1e4, "float32"), key, value).with_gradients()]
 
 
-def _order_is_nothing(run: Run, record: Record) -> str | None:
+def _order_does_not_matter(run: Run, record: Record) -> str | None:
     (query, key), (_, moved_key) = ([plain(arg) for arg in step.args[:2]] for step in run.steps)
     order = [int(np.flatnonzero((key[0] == row).all(-1))[0]) for row in moved_key[0]]
     pairs = outputs_and_weights(record, *query.shape[:-1], len(order))
     if pairs is None:
-        return "the result is not (output, weights) with a weight for each key"
+        return "expected (output, weights) with a weight for each key"
     (out, weights), (moved, moved_weights) = pairs
     if not np.allclose(moved, out, rtol=1e-4, atol=1e-5):
-        return "the output depends on the order in which the pairs of key and value stand"
+        return "the output depends on the order of the keys and their values"
     if not np.allclose(moved_weights, weights[..., order], rtol=1e-4, atol=1e-5):
         return "reordering the keys does not reorder their weights"
     return None
 
 
 @SCALED_DOT_PRODUCT_ATTENTION.holds(
-    "the order of the keys does not matter", 0.2, _order_is_nothing, only_if_right=True
+    "the order of the keys does not matter", 0.2, _order_does_not_matter, only_if_right=True
 )
 def _reordered(draw: Draw) -> list[Run]:
     """A weighted average does not depend on the order of its terms, as long as each key stays with
@@ -136,7 +136,7 @@ def _reordered(draw: Draw) -> list[Run]:
 
 
 SCALED_DOT_PRODUCT_ATTENTION.add(
-    each_for_itself(0.2, lambda draw: one_changed(draw, Run(()), qkv(draw, 3, 4, 2, 5, 3)))
+    do_not_mix(0.2, lambda draw: one_changed(draw, Run(()), qkv(draw, 3, 4, 2, 5, 3)))
 )
 SCALED_DOT_PRODUCT_ATTENTION.keeps_dtypes(0.2, "float64 in, float64 out.", _backward)
 SCALED_DOT_PRODUCT_ATTENTION.leaves_inputs_alone(

@@ -54,7 +54,7 @@ def _square(draw: Draw) -> list[Run]:
 def _backward(draw: Draw) -> list[Run]:
     """x is used three times and gets gradients from all three. A projection that is computed but
     not used gets none."""
-    # In float64; d_k is a square, whose root is right in float32, too.
+    # In float64; d_k is a square, whose root is exact in float32, too.
     return [
         _self(draw, 3, 4, 2, dtype="float64").then(draw.double(2, 3, 3)),
         _self(draw, 4, 1, 3, dtype="float64").then(x=draw.double(1, 2, 4)),
@@ -74,17 +74,19 @@ def _permuted(draw: Draw) -> list[Run]:
 def _apart(run: Run, record: Record) -> str | None:
     before, after = (plain(part(value, 0)) for value in record.values)
     if before is None or after is None or before.shape != (3, 4, 2) or after.shape != (3, 4, 2):
-        return "the output has not the shape (B, n, d_v)"
+        return "the output does not have the shape (B, n, d_v)"
     moved = np.abs(after - before).max(-1)
     if not moved[[0, 2]].max() < 1e-6:
         return "changing one sequence of the batch changed the output of another"
-    return None if moved[1].min() > 1e-5 else "a position does not see the one that was changed"
+    return (
+        None if moved[1].min() > 1e-5 else "a position does not see the position that was changed"
+    )
 
 
 @SELF_ATTENTION.holds("sequences do not mix", 0.2, _apart, only_if_right=True)
 def _batch(draw: Draw) -> list[Run]:
     """Every position sees all positions of its own sequence, and none of another."""
-    # Two calls: as is, and with position 2 of sequence 1 changed.
+    # Two calls: with the original x, and with position 2 of sequence 1 changed.
     x = draw.tensor(3, 4, 5)
     other = x.data.copy()
     other[1, 2] += draw.uniform(1.0, 2.0, 5)

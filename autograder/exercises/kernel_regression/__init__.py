@@ -1,4 +1,4 @@
-"""What chapter 1 asks: kernel regression in NumPy, and a module that learns its bandwidth."""
+"""Chapter 1: kernel regression in NumPy, and a module that learns its bandwidth."""
 
 from autograder.exercises.declaration import exercises
 from autograder.exercises.kernel_regression.attention_pool import ATTENTION_POOL

@@ -11,7 +11,7 @@ ATTENTION_POOL = Declaration(
 
 
 def signed_distance(query: np.ndarray, key: np.ndarray) -> np.ndarray:
-    """Scores `(n_q, n_k)` of numbers that change when query and key are swapped."""
+    """Scores `(n_q, n_k)` of scalars that change when query and key are swapped."""
     return np.sin(np.subtract.outer(query, 2 * key)) + np.multiply.outer(query, key)
 
 
@@ -34,7 +34,7 @@ def dot_product(query: np.ndarray, key: np.ndarray) -> np.ndarray:
 
 
 def mixed_lengths(query: np.ndarray, key: np.ndarray) -> np.ndarray:
-    """Scores `(n_q, n_k)` for queries and keys of different length: product of their sums."""
+    """Scores `(n_q, n_k)` for queries and keys of different lengths: the product of their sums."""
     return np.multiply.outer(query.sum(-1), key.sum(-1))
 
 
@@ -52,7 +52,7 @@ def _vectors(draw: Draw) -> list[Run]:
 def huge_scores(q: np.ndarray, k: np.ndarray) -> np.ndarray:
     """Scores `(n_q, n_k)` of about 1e4 for a positive query and −1e4 for a negative one.
 
-    A scoring function may call its arguments what it likes, as this one does.
+    A scoring function may name its arguments as it likes, as this one does.
     """
     return 1e4 * np.sign(q)[:, None] + np.sin(np.add.outer(q, 3 * k))
 

@@ -48,7 +48,7 @@ KERNEL_WEIGHTS.equals(
 @KERNEL_WEIGHTS.equals("the boxcar includes its edge", 0.25)
 def _edge(draw: Draw) -> list[Run]:
     """At exactly |u| = 1 the boxcar is still 1."""
-    key = draw.integer(-3, 3) + draw.permutation(7)  # whole numbers, some exactly 2 apart
+    key = draw.integer(-3, 3) + draw.permutation(7)  # integers, some exactly 2 apart
     return [call(key[draw.permutation(7)[:3]], key, "boxcar", 0.5)]
 
 
@@ -56,7 +56,7 @@ def _edge(draw: Draw) -> list[Run]:
 def _nothing(draw: Draw) -> list[Run]:
     """All its weights are 0, and so is their sum: divide by 1 there instead of by 0."""
 
-    # One query with a single key in reach, whose place is drawn, and one without any.
+    # One query with a single key in reach, at a random index, and one with none.
     def run(kernel: str) -> Run:
         query = np.array([0.0, 40.0])[draw.permutation(2)] + draw.uniform(-0.2, 0.2, 2)
         key = np.array([0.0, 3.0, -4.0, 5.0, -7.0, 11.0])[draw.permutation(6)]

@@ -57,7 +57,7 @@ def _far(draw: Draw) -> list[Run]:
     """exp(−½·1000²) is 0 in floating point, and 0/0 is NaN. A softmax that subtracts the largest
     score still gives the nearest key its weight."""
     far = np.array([-500.0, 400.0]) + draw.normal(2)
-    key = draw.normal(4, scale=1e-3)  # so close together that more than one of them counts
+    key = draw.normal(4, scale=1e-3)  # so close together that more than one of them gets weight
     return [call(far, key, draw.normal(4), draw.number(1.5, 3.0))]
 
 

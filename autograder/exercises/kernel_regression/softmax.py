@@ -46,7 +46,7 @@ def _large(draw: Draw) -> list[Run]:
 def _exact_zeros(run: Run, record: Record) -> str | None:
     scores, weights = plain(run.steps[0].args[0]), plain(record.value)
     if weights is None or weights.shape != scores.shape:
-        return "the result has not the shape of the scores"
+        return "the result does not have the shape of the scores"
     there = weights[np.isneginf(scores)]
     if np.isnan(there).any():
         return "an entry of −inf gives NaN"

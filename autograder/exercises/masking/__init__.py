@@ -1,4 +1,4 @@
-"""What chapter 4 asks: masks, a softmax and an attention that obey them, and the cache."""
+"""Chapter 4: masks, a softmax and an attention that obey them, and the key-value cache."""
 
 from autograder.exercises.declaration import exercises
 from autograder.exercises.masking.additive_mask import ADDITIVE_MASK

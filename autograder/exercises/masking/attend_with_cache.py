@@ -70,7 +70,7 @@ ATTEND_WITH_CACHE.equals(
 def _in_chunks(
     attention: Recipe, draw: Draw, *sizes: int, batch: int, d_model: int, dtype: str = "float32"
 ) -> Run:
-    """Calls on consecutive chunks of a sequence, each with the cache of the one before."""
+    """Calls on consecutive chunks of a sequence, each with the cache of the previous one."""
     chunks = [draw.tensor(batch, size, d_model, dtype=dtype) for size in sizes]
     run = call(attention, chunks[0])
     for i, chunk in enumerate(chunks[1:]):
@@ -127,12 +127,12 @@ ATTEND_WITH_CACHE.leaves_inputs_alone(0.2, _start, _given)
 
 
 def in_training(*args: Any) -> Any:
-    """A MultiHeadAttention in training mode, for recipes: as a rule a module comes in eval mode."""
+    """A MultiHeadAttention in training mode; the probe puts other modules in eval mode."""
     from autograder.blocks import MultiHeadAttention
 
     attention = MultiHeadAttention(*args)
 
-    def once() -> Any:  # whoever builds it asks for eval mode once; from then on it is as any other
+    def once() -> Any:  # ignores the probe's own call; from then on it is like any other
         del attention.eval
         return attention
 

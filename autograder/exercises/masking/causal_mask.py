@@ -1,9 +1,9 @@
-"""`causal_mask`: no look into the future."""
+"""`causal_mask`: no looking into the future."""
 
 from autograder.engine.runs import Draw, Run, call
 from autograder.exercises.declaration import Declaration
 
-CAUSAL_MASK = Declaration("causal_mask", "No look into the future", ("n_q", "n_k", "device"))
+CAUSAL_MASK = Declaration("causal_mask", "No looking into the future", ("n_q", "n_k", "device"))
 
 
 @CAUSAL_MASK.equals("as many queries as keys", 1.0)
@@ -36,4 +36,4 @@ CAUSAL_MASK.keeps_dtypes(0.25, "The mask is boolean, not 0 and 1.", _square)
 def _nowhere(_: Draw) -> list[Run]:
     """Pass `device` on to whatever creates the tensor. (The check uses a device that does not
     exist: torch must reject it with a RuntimeError.)"""
-    return [call(3, 5, device="nowhere")]  # torch refuses it, if it gets that far
+    return [call(3, 5, device="nowhere")]  # torch rejects it if it gets that far

@@ -55,7 +55,7 @@ def _sees_what_it_may(run: Run, record: Record) -> str | None:
     outputs = [plain(part(value, 0)) for value in record.values]
     wanted = (*run.steps[0].args[0].data.shape[:-1], run.steps[0].args[2].data.shape[-1])
     if any(output is None or output.shape != wanted for output in outputs):
-        return f"the output is {describe(part(record.value, 0))}"
+        return f"the output: expected shape {wanted}, got {describe(part(record.value, 0))}"
     mask = np.broadcast_to(run.steps[0].args[3].data, (wanted[1], 5))
     before = run.steps[0].args[2].data
     for step, output in zip(run.steps[1:], outputs[1:], strict=True):
@@ -63,9 +63,9 @@ def _sees_what_it_may(run: Run, record: Record) -> str | None:
         moved = np.abs(output - outputs[0]).max((0, 2))
         for query, (sees, far) in enumerate(zip(mask[:, position], moved, strict=True)):
             if np.isnan(far) or (not sees and far > 1e-6):
-                return f"query {query} must not see key {position}; it does: {far:.3g} when changed"
+                return f"query {query} must not see key {position}, which changes its output by {far:.3g}"
             if sees and far < 1e-3:
-                return f"query {query} may see key {position}; changing it changes nothing"
+                return f"query {query} may see key {position}, but changing that key has no effect"
     return None
 
 
@@ -73,7 +73,7 @@ def _sees_what_it_may(run: Run, record: Record) -> str | None:
 def _changed(draw: Draw) -> list[Run]:
     """When a key and its value change, the outputs of the queries that may see it change, and all
     others stay the same."""
-    # Three calls each: as is, with one key and value changed, and with another one changed.
+    # Three calls each: unchanged, with one key and its value changed, and with another changed.
     runs = []
     for mask in (np.tri(5, 5, dtype=bool)[1:], np.array([[True, False, True, True, False]])):
         query, key, value = qkv(draw, 4, 5, 3, 2, 2)

@@ -48,12 +48,13 @@ def _exact_zeros(run: Run, record: Record) -> str | None:
     args = dict(zip(("scores", "mask"), run.steps[0].args, strict=False)) | run.steps[0].kwargs
     weights, mask = plain(record.value), plain(args["mask"])
     if weights is None or weights.shape != plain(args["scores"]).shape:
-        return f"the result is {describe(record.value)}"
+        shape = plain(args["scores"]).shape
+        return f"the result: expected shape {shape}, got {describe(record.value)}"
     hidden = weights[~np.broadcast_to(mask, weights.shape).astype(bool)]
     if np.isnan(hidden).any():
-        return "a key that the mask forbids gets the weight NaN"
+        return "a forbidden key gets the weight NaN"
     if (hidden != 0).any():
-        return f"a key that the mask forbids gets the weight {np.abs(hidden).max():.3g}, not 0"
+        return f"the weight of a forbidden key: expected 0, got {np.abs(hidden).max():.3g}"
     sums = weights.sum(-1)
     off = np.abs(sums - np.broadcast_to(mask, weights.shape).any(-1)).max()
     return None if off < 1e-5 else f"a row of weights sums to {sums.flat[0]:.6g}"
@@ -62,7 +63,7 @@ def _exact_zeros(run: Run, record: Record) -> str | None:
 def _large(draw: Draw) -> list[Run]:
     mask = random_mask(draw, 4, 6)
     near = draw.uniform(-2.0, 2.0, 4, 6)
-    low = np.array([[-1e4], [0.0], [-300.0], [9e3]])  # the visible scores of each row, about
+    low = np.array([[-1e4], [0.0], [-300.0], [9e3]])  # about the visible scores of each row
     return [
         call(tensor(np.where(mask, near + low, near + 1e4), "float32"), tensor(mask)),
         call(tensor(draw.uniform(-1e4, 1e4, 3, 5), "float32"), tensor(random_mask(draw, 3, 5))),
@@ -93,7 +94,7 @@ def _infinite(draw: Draw) -> list[Run]:
     for row, allowed in zip(scores, mask, strict=True):
         seen, hidden = np.flatnonzero(allowed), np.flatnonzero(~allowed)
         row[hidden[0]] = -np.inf
-        row[seen[1:2]] = -np.inf  # and one that may be seen, where another is left
+        row[seen[1:2]] = -np.inf  # and an allowed one, where another allowed one is left
     alone = draw.normal(3, 4)
     alone[0, 1] = alone[2, :3] = -np.inf
     return [call(tensor(scores, "float32"), tensor(mask)), call(tensor(alone, "float32"))]
@@ -115,7 +116,7 @@ def _nothing(draw: Draw) -> list[Run]:
 
 
 def _some_row_sees(run: Run) -> bool:
-    """Whether there is a gradient to ask for: constant zeros, a right answer, pass none on."""
+    """Whether gradients can be compared: constant zeros, which are right, pass none on."""
     return bool(run.steps[0].args[1].data.any())
 
 

@@ -1,4 +1,4 @@
-"""Masks and dtypes that several exercises of the chapter share."""
+"""torch's dtypes as arguments."""
 
 from typing import Any
 
@@ -6,7 +6,7 @@ from autograder.engine.runs import Recipe
 
 
 def __getattr__(name: str) -> Any:
-    """torch's dtypes by name, for recipes: a message then says `dtype float16`."""
+    """torch's dtypes by name; a message then says `dtype float16`."""
     if name not in ("float16", "bfloat16", "float32", "float64", "int64", "bool"):
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     import torch

@@ -1,4 +1,4 @@
-"""What chapter 3 asks: splitting and merging heads, multi-head attention, copying torch's weights,
+"""Chapter 3: splitting and merging heads, multi-head attention, copying torch's weights,
 and measuring what each head is worth."""
 
 from autograder.exercises.declaration import exercises

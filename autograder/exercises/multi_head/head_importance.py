@@ -54,10 +54,10 @@ def _ends(draw: Draw) -> list[Run]:
 def _is_zero(run: Run, record: Record) -> str | None:
     found = plain(record.value)
     if found is None or found.shape != (3,):
-        return "the result has not one number per head"
+        return "the result does not have one number per head"
     if np.abs(found[1]) > 1e-5:
-        return f"a head that W_o ignores has importance {found[1]:.3g}, not 0"
-    return None if found[[0, 2]].min() > 1e-3 else "a head that W_o listens to has importance 0"
+        return f"the importance of a head that W_o ignores: expected 0, got {found[1]:.3g}"
+    return None if found[[0, 2]].min() > 1e-3 else "a head that W_o uses has importance 0"
 
 
 @HEAD_IMPORTANCE.holds("a head that W_o ignores has importance 0", 0.5, _is_zero)
@@ -65,7 +65,7 @@ def _idle(draw: Draw) -> list[Run]:
     """Compare the outputs, after W_o, with and without the head."""
     state = attention_state(draw, 6)
     silent = state["W_o.weight"].data.copy()
-    silent[:, 2:4] = 0.0  # head 1 of 3 is not listened to
+    silent[:, 2:4] = 0.0  # W_o ignores head 1 of 3
     return [
         call(
             our_attention(6, 3, state | {"W_o.weight": tensor(silent, "float32")}),
@@ -75,15 +75,15 @@ def _idle(draw: Draw) -> list[Run]:
 
 
 def _attention_as_it_was(trial: Trial) -> Finding:
-    """The importances twice, and what the attention then gives. What is important to a module in
-    training mode is a matter of taste."""
+    """The importances twice, and what the attention then returns. For a module in training mode
+    the importances are not defined, and only the last part counts."""
     training = trial.run.steps[0].args[0].name.endswith("in_training")
     judged = (3,) if training else (1, 2, 3)
     found = worst([compare(trial.record.values[i], trial.expected.values[i]) for i in judged])
     if found.passed or found.error is None:
         return found
     after = compare(trial.record.values[3], trial.expected.values[3])
-    return found if after.passed else replace(after, message="the attention is not as it was")
+    return found if after.passed else replace(after, message="the attention has changed")
 
 
 def in_training(thing: Any) -> Any:
@@ -97,7 +97,7 @@ def in_training(thing: Any) -> Any:
 def _again(draw: Draw) -> list[Run]:
     """Mask through head_mask; do not write into the module's parameters. If you change its
     train/eval mode, restore it."""
-    # Dropout 1 shows the mode: in training mode, nothing but the bias of W_o comes out.
+    # p = 1 shows the mode: in training mode, only the bias of W_o comes out.
     x, runs = draw.tensor(2, 3, 6), []
     for start, num_heads in ((itself, 2), (in_training, 3)):
         attention = our_attention(6, num_heads, attention_state(draw, 6))

@@ -31,8 +31,8 @@ LOAD_TORCH_WEIGHTS = Declaration(
 
 
 def _right_in_the_end(trial: Trial) -> Finding:
-    """What the last step finds is as with the reference, whatever the call itself returned."""
-    return compare(trial.record.value, trial.expected.value, "what is found afterwards")
+    """The last step finds what it finds with the reference, whatever the call itself returned."""
+    return compare(trial.record.value, trial.expected.value, "what the modules give afterwards")
 
 
 def torch_attention(d_model: int, num_heads: int, bias: bool) -> Any:
@@ -77,7 +77,7 @@ def _runs(draw: Draw) -> list[Run]:
 
 
 def projected(attention: Any, x: Any) -> tuple[Any, ...]:
-    """What each of the four layers makes of x. The bias of the keys, say, shows nowhere else."""
+    """What each of the four layers makes of x; the bias of the keys, say, shows nowhere else."""
     return tuple(getattr(attention, f"W_{name}")(x) for name in "qkvo")
 
 
@@ -101,7 +101,7 @@ def _weights_alone(draw: Draw) -> list[Run]:
 
 
 def overwrite(module: Any, state: Mapping[str, Any]) -> None:
-    """Write other numbers into a module's parameters, where they lie."""
+    """Write other numbers into a module's parameters, in place."""
     for name, parameter in parameters_of(module):
         write(parameter, state[name])
 
@@ -113,7 +113,7 @@ def _overwritten(run: Run, step: int, state: Mapping[str, Array]) -> Run:
 @LOAD_TORCH_WEIGHTS.judged("returns the module it was given", 0.25, _right_in_the_end)
 def _returns(draw: Draw) -> list[Run]:
     """Copy into the `attention` you are given, and return it."""
-    # The module that was given gets other numbers: what was returned is to have them, too.
+    # The given module gets other numbers; what was returned must then have them, too.
     runs = []
     for bias in (True, False):
         run = _overwritten(_loaded(draw, 6, 2, bias), 0, attention_state(draw, 6, bias))
@@ -124,16 +124,16 @@ def _returns(draw: Draw) -> list[Run]:
 def _stays_apart(run: Run, record: Record) -> str | None:
     before, after = (plain(part(record.values[step], 0)) for step in (3, 5))
     if before is None or after is None:
-        return "a module cannot be called any more"
+        return "a module can no longer be called"
     same = before.shape == after.shape and np.allclose(before, after, atol=1e-6)
-    return None if same else "other numbers in one module change what the other one computes"
+    return None if same else "new numbers in one module change what the other computes"
 
 
 @LOAD_TORCH_WEIGHTS.holds("copies: the two modules share no memory", 0.25, _stays_apart)
 def _apart(draw: Draw) -> list[Run]:
     """A slice of in_proj_weight is a view. Copy its numbers, or training one module will also train
     the other."""
-    # Each of the two is called before and after the other one gets other numbers.
+    # Each of the two is called before and after the other gets new numbers.
     runs = []
     for bias in (True, False):
         run, x = _loaded(draw, 6, 2, bias), draw.tensor(2, 3, 6)
@@ -146,10 +146,10 @@ def _apart(draw: Draw) -> list[Run]:
 
 
 def step_down(module: Any, *args: Any) -> None:
-    """A step of training: along the gradient of the sum of the squares of what comes out."""
+    """A training step, down the gradient of the sum of squares of the output."""
     import torch
 
-    with torch.enable_grad():  # whatever mode the answer has left
+    with torch.enable_grad():  # whatever mode the answer has left torch in
         output, _ = module(*args)
         length = output.square().sum()
     parameters = [p for _, p in parameters_of(module) if p.requires_grad and p.is_leaf]
@@ -164,7 +164,7 @@ def _trainable(draw: Draw) -> list[Run]:
     """Writing into a parameter under torch.no_grad() keeps it a parameter. A tensor assigned in its
     place is none, and a copy recorded by autograd becomes part of a graph: a training step updates
     neither."""
-    # With numbers of our own, so that it makes no difference here what has been copied.
+    # With numbers of our own, so that it does not matter here what was copied.
     inputs = qkv_inputs(draw, 2, 3, 4, 6)
     run = _overwritten(_loaded(draw, 6, 2), 0, attention_state(draw, 6))
     run = run.then_apply(as_argument(step_down), Previous(0), *inputs)

@@ -62,7 +62,7 @@ def _no_bias(draw: Draw, dtype: str = "float32") -> list[Run]:
 def _backward(draw: Draw) -> list[Run]:
     """All four layers contribute, biases included. A projection that is computed but not used, or
     shared by two roles, gets the wrong gradient."""
-    # In float64, where terms that cancel do so to the last digits.
+    # In float64, where terms that cancel do so to the last digit.
     mask = tensor(draw.uniform(0.2, 2.0, 3), "float64")
     masked = module(6, 3, state=attention_state(draw, 6, dtype="float64"))
     masked = masked.then(*qkv_inputs(draw, 2, 3, 5, 6, dtype="float64"), head_mask=mask)
@@ -93,13 +93,13 @@ def _masked(draw: Draw) -> list[Run]:
     ]
 
 
-_P, _CALLS = 0.25, 8  # a right answer's share of dropped weights is out of bounds once in 10¹⁰
+_P, _CALLS = 0.25, 8  # a right answer is out of bounds once in 10¹⁰ times
 
 
 def _dropout_is_right(trial: Trial) -> Finding:
     results = [(plain(part(v, 0)), plain(part(v, 1))) for v in trial.record.values]
     if any(a is None or b is None or a.shape != (2, 6, 8) for a, b in results):
-        return Finding(False, "the result is not (output, weights)")
+        return Finding(False, "expected (output, weights)")
     if trial.run.init.kwargs["dropout"] == 1.0:
         return Finding(True)
     kept = compare(trial.record.value[1], trial.expected.value[1], "part 1 of the result")
@@ -108,7 +108,7 @@ def _dropout_is_right(trial: Trial) -> Finding:
     if len(results) == 1:
         spread = max(float(np.ptp(head, axis=-1).max()) for head in np.split(results[0][0], 2, -1))
         if spread > 1e-4:
-            return Finding(False, "the features of a head are dropped one by one, not its weights")
+            return Finding(False, "features of a head are dropped, not its weights")
         return Finding(True)
     outs, weights = np.stack([out for out, _ in results]), plain(trial.expected.value[1])
     shown = np.concatenate([weights[:, 0, :, :4], weights[:, 1, :, 4:]], axis=-1)
@@ -119,7 +119,7 @@ def _dropout_is_right(trial: Trial) -> Finding:
 
 
 def _see_through(draw: Draw, d: int) -> State:
-    """Parameters that pass values through W_v and W_o as they are."""
+    """Parameters whose W_v and W_o pass values through unchanged."""
     state = attention_state(draw, d)
     same = {f"W_{x}.weight": tensor(np.eye(d), "float32") for x in "vo"}
     return state | same | {f"W_{x}.bias": tensor(np.zeros(d), "float32") for x in "vo"}
@@ -132,12 +132,12 @@ def _dropout(draw: Draw) -> list[Run]:
     d = 8
     query, key, _ = qkv_inputs(draw, 2, 6, d, d, scale=0.5)
     one_hot = tensor(np.stack([np.eye(d)] * 2), "float32")  # column c shows the weight of key c
-    ones = tensor(np.ones((2, d, d)), "float32")  # every column shows the sum of the row's weights
+    ones = tensor(np.ones((2, d, d)), "float32")  # each column shows the sum of the row's weights
     model = module(d, 2, dropout=_P, state=_see_through(draw, d)).in_training()
     shown, summed = model, model.then(query, key, ones)
     for _ in range(_CALLS):
         shown = shown.then(query, key, one_hot)
-    # With dropout 1 nothing is random; no marks hang on it, but the known mistakes differ there.
+    # With p = 1 nothing is random; it carries no marks, but tells known mistakes apart.
     certain = module(d, 2, dropout=1.0, state=attention_state(draw, d)).in_training()
     return [
         shown.at_random(draw),
@@ -177,11 +177,11 @@ def _large(draw: Draw) -> list[Run]:
 def _batch_apart(run: Run, record: Record) -> str | None:
     before, after = (plain(part(value, 0)) for value in record.values)
     if before is None or after is None or before.shape != (3, 4, 8) or after.shape != (3, 4, 8):
-        return "the output has not the shape of the queries"
+        return "the output does not have the shape of the queries"
     moved = np.abs(after - before).max(axis=(1, 2))
     if moved[[0, 2]].max() > 1e-6:
         return "changing the second sequence of the batch changed the output of another"
-    return None if moved[1] > 1e-3 else "changing a sequence left its own output as it was"
+    return None if moved[1] > 1e-3 else "changing a sequence left its own output unchanged"
 
 
 @MULTI_HEAD_ATTENTION.holds("sequences do not mix", 0.15, _batch_apart, only_if_right=True)

@@ -39,10 +39,10 @@ def _square(draw: Draw) -> list[Run]:
 def _stays_in_its_head(run: Run, record: Record) -> str | None:
     before, after = (plain(value) for value in record.values)
     if before is None or after is None or before.shape != (3, 6) or after.shape != (3, 6):
-        return "the result is not an array of shape (n_q, d)"
+        return "expected an array of shape (n_q, d)"
     moved = np.abs(after - before).max(axis=0)
     if moved[[0, 1, 4, 5]].max() > 1e-9:
-        return "changing features 2 and 3 of keys and values, those of head 1, moved another head"
+        return "changing features 2 and 3 of keys and values, those of head 1, changed another head"
     return None if moved[[2, 3]].min() > 1e-6 else "changing head 1's features changed nothing"
 
 

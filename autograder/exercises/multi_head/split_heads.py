@@ -23,7 +23,7 @@ def _runs(draw: Draw) -> list[Run]:
 def _square(draw: Draw) -> list[Run]:
     """Number the entries of a small x from 0 and compare by eye: head 0 must hold the first d_k
     features of every position, in order."""
-    # As many positions as heads, or as features in a head: every wrong order has a right shape.
+    # As many positions as heads, or as features in a head: every wrong order has the right shape.
     return [
         call(draw.tensor(2, 3, 9), 3),
         call(draw.tensor(2, 2, 8), 2),

@@ -1,4 +1,4 @@
-"""What chapter 5 asks: does attention know order, and four ways to tell it where a token stands."""
+"""Chapter 5: whether attention knows about order, and four ways to tell it where a token is."""
 
 from autograder.exercises.declaration import exercises
 from autograder.exercises.positional_encoding.permutation_gap import PERMUTATION_GAP

@@ -25,27 +25,27 @@ PERMUTATION_GAP = Declaration(
 
 
 def attends(scale: float) -> Callable:
-    """softmax(scale · XXᵀ) X, which does not care about order."""
+    """softmax(scale · XXᵀ) X, which does not depend on the order."""
     return lambda x: (scale * x @ x.mT).softmax(-1) @ x
 
 
 def numbered(places: Any) -> Callable:
-    """The same, once each position has had its row of `places` added."""
+    """The same after adding a row of `places` to each position."""
     return lambda x: attends(0.5)(x + places[: x.shape[1]])
 
 
 def running_mean() -> Callable:
-    """The mean of each position and those before it."""
+    """The mean over each position and those before it."""
     return lambda x: x.cumsum(1) / (1.0 + x.new_ones(x.shape[1]).cumsum(0))[:, None]
 
 
 def climbing() -> Callable:
-    """x, raised at each step from one position to the next, the more the larger the sequence is."""
+    """x, raised from each position to the next by a step that grows with the entries of x."""
     return lambda x: x + x.abs().sum((1, 2), True) * x.new_ones(x.shape[1]).cumsum(0)[:, None]
 
 
 def _order(draw: Draw, n: int) -> Array:
-    """A permutation that is not its own inverse: one that turns three places at least in a ring."""
+    """A permutation that is not its own inverse: it has a cycle of at least three positions."""
     while True:
         p = draw.permutation(n)
         if (p[p] != np.arange(n)).any():
@@ -53,13 +53,12 @@ def _order(draw: Draw, n: int) -> Array:
 
 
 def _ring(n: int) -> Array:
-    """Each position takes the place before it, the first one the last: the largest gap that
-    `climbing` has with it is a negative difference."""
+    """A cyclic shift by one, under which the largest gap of `climbing` is a negative difference."""
     return tensor(np.roll(np.arange(n), 1))
 
 
 def _growing(draw: Draw, *shape: int) -> Array:
-    """Sequences of which the last is by far the largest."""
+    """Sequences, the last of which is by far the largest."""
     return tensor(draw.normal(*shape) * (1.0 + np.arange(shape[0])[:, None, None]) ** 2)
 
 
@@ -82,7 +81,7 @@ def _runs(draw: Draw) -> list[Run]:
 
 
 def token_by_token(weight: Any) -> Callable:
-    """Something that looks at each token alone; its output has a size of its own."""
+    """A function of each token alone, whose output has a feature size of its own."""
     return lambda x: (x @ weight).tanh()
 
 

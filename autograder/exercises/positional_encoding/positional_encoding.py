@@ -89,12 +89,12 @@ def _long(draw: Draw) -> list[Run]:
 
 
 def fill(buffer: Any, numbers: Any) -> None:
-    """Write other numbers into a buffer, where it lies."""
+    """Write other numbers into a buffer, in place."""
     write(buffer, numbers)
 
 
 def _filled(model: Run, numbers: np.ndarray) -> Run:
-    """The buffer `pe` (step 0) gets other numbers (step 1), which are to show in later calls."""
+    """The buffer `pe` (step 0) gets other numbers (step 1), which must show in later calls."""
     kept = replace(model, steps=(Step(("pe",), {}, "get_buffer"),))
     return kept.then_apply(as_argument(fill), Previous(0), tensor(numbers, "float32"))
 
@@ -105,7 +105,7 @@ def _filled(model: Run, numbers: np.ndarray) -> Run:
 def _buffer(draw: Draw) -> list[Run]:
     """register_buffer stores a tensor under a name. The table is (max_len, d_model), without a
     batch axis."""
-    # The table as it is made; then another one in its place.
+    # The table as it was made; then another in its place.
     table = replace(module(d_model=4, max_len=3), steps=(Step(("pe",), {}, "get_buffer"),))
     other = replace(module(6, 8), steps=(Step(("pe",), {}, "get_buffer"),))
     filled = _filled(module(d_model=4, max_len=5), draw.normal(5, 4))
@@ -116,13 +116,13 @@ def _has_moved(trial: Trial) -> Finding:
     found = compare(trial.record.value, trial.expected.value)
     if found.passed or found.error is None:
         return found
-    return replace(found, message="module.bfloat16() and module.double() do not reach the buffer")
+    return replace(found, message="module.bfloat16() and module.double() do not convert the buffer")
 
 
 def _moves_along(trials: Sequence[Trial]) -> Finding:
     raised = trials[0].record.raised
     if raised and raised.during == "load":
-        return Finding(False, "the module has parameters; expected none")
+        return Finding(False, "expected no parameters, got some")
     if raised and "AttributeError" in raised.types:
         return Finding(False, "the module has no buffer called pe")
     return each(_has_moved)(trials[:1])
@@ -139,11 +139,11 @@ def _there_and_back(model: Run) -> Run:
 def _moved(draw: Draw) -> list[Run]:
     """A plain attribute stays behind when the module changes dtype or device, and a parameter is
     trained; a buffer moves along and is not trained."""
-    # A module without parameters, to be loaded with none; its buffer gets numbers that bfloat16
-    # cannot hold, goes there and back, and is added to an x that has not come along.
+    # An empty state loads into a module without parameters. Its buffer gets numbers that bfloat16
+    # cannot hold, goes there and back, and is added to an x that has not.
     numbers = np.float32(1.0 + draw.integers(0, 7, 4, 6) / 8 + 1 / 512)
     run = _filled(module(6, 4, state={}), numbers)
-    named = module(6, 4)  # no marks hang on it, but known mistakes differ there
+    named = module(6, 4)  # carries no marks, but tells known mistakes apart
     return [_there_and_back(model).then(draw.double(2, 3, 6)) for model in (run, named)]
 
 
@@ -165,7 +165,7 @@ def _dropped(trial: Trial) -> Finding:
 @POSITIONAL_ENCODING.judged("dropout in training", 0.25, _dropped, only_if_right=True)
 def _dropout(draw: Draw) -> list[Run]:
     """Dropout acts on the sum of x and the encoding."""
-    # Some calls in training mode and one in eval mode; with dropout 1 nothing is random.
+    # Some calls in training mode and one in eval mode; with p = 1 nothing is random.
     x = tensor(draw.normal(2, 16, 8) + 4.0, "float32")  # no sum is near 0
     model = module(8, 20, dropout=_P).in_training()
     for _ in range(_CALLS):
@@ -195,13 +195,13 @@ POSITIONAL_ENCODING.gradients(
 
 def _double_stays(run: Run, record: Record) -> str | None:
     dtype = getattr(record.value, "dtype", describe(record.value))
-    return None if dtype == "float64" else f"x is float64, the result {dtype}"
+    return None if dtype == "float64" else f"the result: expected float64, got {dtype}"
 
 
 @POSITIONAL_ENCODING.holds("dtype", 0.05, _double_stays, only_if_right=True)
 def _wide(draw: Draw) -> list[Run]:
     """float64 in, float64 out."""
-    # In float64, where answers differ from each other in float32's last digit.
+    # Right answers differ in float32's last digit.
     run = module(4, 6).then(draw.double(2, 3, 4))
     return [replace(run, random=True)]
 

@@ -37,11 +37,11 @@ def _chunk(draw: Draw) -> list[Run]:
 def _output_is_weights(run: Run, record: Record) -> str | None:
     output, weights = (plain(part(record.value, i)) for i in (0, 1))
     if output is None or weights is None or output.shape != (2, 4, 6) or weights.shape != (2, 4, 6):
-        return "the result is not (output, weights)"
+        return "expected (output, weights)"
     off = np.abs(output - weights).max()
     sums = np.abs(weights.sum(-1) - 1).max()
     if not (off < 1e-5 and sums < 1e-5):
-        return "with one-hot values the output must show the weights, and it does not"
+        return "with one-hot values, the output does not equal the weights"
     return None
 
 

@@ -34,11 +34,11 @@ def _offsets(draw: Draw) -> list[Run]:
 
 
 def _distances(run: Run, record: Record) -> str | None:
-    """All dot products between rotated rows, q and k in one, are the same wherever they start."""
+    """All dot products between rotated rows are the same, wherever the positions start."""
     x = plain(run.steps[0].args[0])
     rotated = [plain(value) for value in record.values]
     if any(r is None or r.shape != x.shape for r in rotated):
-        return f"the result is {describe(record.value)}"
+        return f"the result: expected shape {x.shape}, got {describe(record.value)}"
     tables = [r @ r.swapaxes(-2, -1) for r in rotated]
     scale = np.linalg.norm(x, axis=-1).max() ** 2
     for step, table in zip(run.steps[1:], tables[1:], strict=True):
@@ -68,10 +68,10 @@ def _lengths(run: Run, record: Record) -> str | None:
     step = run.steps[0]
     x, turned = plain(step.args[0] if step.args else step.kwargs["x"]), plain(record.value)
     if turned is None or turned.shape != x.shape:
-        return f"the result is {describe(record.value)}"
+        return f"the result: expected shape {x.shape}, got {describe(record.value)}"
     before, after = (np.hypot(a[..., 0::2], a[..., 1::2]) for a in (x, turned))
     off = np.abs(after - before).max()
-    return None if off < 1e-5 else f"a pair (2i, 2i + 1) changes its length by {off:.2g}"
+    return None if off < 1e-5 else f"the length of a pair (2i, 2i + 1) changes by {off:.2g}"
 
 
 ROTARY_EMBEDDING.holds(
@@ -110,10 +110,10 @@ def _gradients(draw: Draw) -> list[Run]:
 def _dtype_kept(trial: Trial) -> Finding:
     found, wanted = trial.record.value, trial.expected.value
     if getattr(found, "dtype", None) != wanted.dtype:
-        return Finding(False, f"x is {wanted.dtype}, the result {describe(found)}")
+        return Finding(False, f"the result: expected {wanted.dtype}, got {describe(found)}")
     numbers, right = plain(found), plain(wanted)
     if numbers.shape != right.shape:
-        return Finding(False, f"the result is {describe(found)}")
+        return Finding(False, f"the result: expected shape {right.shape}, got {describe(found)}")
     within = 1e-5 if wanted.dtype == "float64" else 0.1
     off = np.abs(numbers - right).max()
     return Finding(bool(off < within), f"the result is off by {off:.2g}", float(off), within)
@@ -122,7 +122,7 @@ def _dtype_kept(trial: Trial) -> Finding:
 @ROTARY_EMBEDDING.judged("dtype", 0.25, _dtype_kept, only_if_right=True)
 def _dtypes(draw: Draw) -> list[Run]:
     """The result has x's dtype: convert cosines and sines to it before multiplying."""
-    # Angles may be computed in float32, so results differ in its last digits.
+    # Angles may be computed in float32, so right answers differ in its last digits.
     double, half = draw.double(2, 4, 6), draw.tensor(3, 4, dtype="bfloat16")
     return [replace(call(x, offset=2), random=True) for x in (double, half)]
 

@@ -32,15 +32,15 @@ def _shifts_add_up(run: Run, record: Record) -> str | None:
     d = run.steps[0].args[1]
     matrices = [plain(value) for value in record.values]
     if any(m is None or m.shape != (d, d) or not np.isfinite(m).all() for m in matrices):
-        return f"the result is {describe(record.value)}"
+        return f"the result: expected finite numbers ({d}, {d}), got {describe(record.value)}"
     first, second, both = matrices[:3]
     a, b = (step.args[0] for step in run.steps[:2])
     if np.abs(first @ second - both).max() > 1e-5:
-        return f"a shift by {a} and one by {b} are not a shift by {a + b}"
+        return f"a shift by {a} and one by {b} do not make a shift by {a + b}"
     if np.abs(first @ first.T - np.eye(d)).max() > 1e-5:
         return "the matrix changes lengths: M Mᵀ is not the identity"
     back = matrices[3] if len(matrices) > 3 else first.T
-    return None if np.abs(back - first.T).max() < 1e-5 else "the way back is not the transpose"
+    return None if np.abs(back - first.T).max() < 1e-5 else "the inverse shift is not the transpose"
 
 
 @SHIFT_MATRIX.holds("shifts add up", 0.5, _shifts_add_up, only_if_right=True)

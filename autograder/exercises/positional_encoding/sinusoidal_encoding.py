@@ -27,13 +27,14 @@ def _runs(draw: Draw) -> list[Run]:
 def _on_circles(run: Run, record: Record) -> str | None:
     table = plain(record.value)
     args = dict(zip(("max_len", "d_model"), run.steps[0].args, strict=False)) | run.steps[0].kwargs
-    if table is None or table.shape != (args["max_len"], args["d_model"]):
-        return f"the result is {describe(record.value)}"
+    shape = args["max_len"], args["d_model"]
+    if table is None or table.shape != shape:
+        return f"the result: expected shape {shape}, got {describe(record.value)}"
     radius = np.hypot(table[:, 0::2], table[:, 1::2])
     pos, i = np.unravel_index(np.abs(radius - 1).argmax(), radius.shape)
     if abs(radius[pos, i] - 1) > 1e-5:
         return (
-            f"at position {pos}, columns {2 * i} and {2 * i + 1} are no sine and cosine of one "
+            f"at position {pos}, columns {2 * i} and {2 * i + 1} are not sine and cosine of one "
             f"angle: their squares sum to {radius[pos, i] ** 2:.4g}"
         )
     return None
@@ -55,7 +56,7 @@ def _bases(draw: Draw) -> list[Run]:
     return [
         call(7, 6, draw.number(20.0, 90.0)),
         call(5, 8, base=draw.number(300.0, 900.0)),
-        call(6, 4, base=100),
+        call(6, 4, base=100.0),
     ]
 
 

@@ -1,4 +1,4 @@
-"""What chapter 6 asks: layer normalisation and its backward pass, GELU, the feed-forward layer, the
+"""Chapter 6: layer normalisation and its backward pass, GELU, the feed-forward layer, the
 residual connection, stochastic depth, and the feed-forward layer in chunks."""
 
 from autograder.exercises.declaration import exercises

@@ -13,7 +13,7 @@ CHUNKED_FEED_FORWARD = Declaration(
 
 
 def all_seeing(d_model: int, d_ff: int, numbers: Any) -> Any:
-    """A layer that is not position-wise: what it makes of a position depends on all that it is
+    """A layer that is not position-wise: its output at a position depends on everything it is
     called with, and on how often it was called before."""
     from torch import nn
 

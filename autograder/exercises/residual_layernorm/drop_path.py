@@ -27,17 +27,21 @@ def _whole(trial: Trial, x: np.ndarray, outputs: list[np.ndarray]) -> str | None
         fate = "nothing" if share == 0.0 else "everything"
         return f"in training mode with p = {_p(trial)}, {fate} is dropped"
     if any(varies[2:]):
-        return "parts of a sample are dropped, and other parts of it are kept"
-    return "samples are not dropped or kept as they are" if scale == "different numbers" else None
+        return "parts of a sample are dropped while other parts are kept"
+    return (
+        "samples are neither dropped nor scaled as a whole"
+        if scale == "different numbers"
+        else None
+    )
 
 
 def _samples(draw: Draw, *shape: int) -> Array:
-    """Numbers from 1 to 2, few different ones."""
+    """Numbers from 1 to 2, from a small set."""
     return tensor(1 + draw.integers(0, 8, *shape) / 8, "float32")
 
 
 def _chances(draw: Draw) -> list[float]:
-    """Two chances to be dropped, a small one and a large one, far from each other's complement."""
+    """Two drop probabilities, a small and a large one, neither near the other's complement."""
     return [draw.number(0.2, 0.35), draw.number(0.65, 0.75)]
 
 
@@ -47,12 +51,12 @@ def _two_paths(draw: Draw) -> list[Run]:
 
 
 def _dropped_paths(draw: Draw) -> list[Run]:
-    """So many calls that some are dropped and some kept even where a batch has one draw."""
+    """So many calls that some drop and some keep, even if a batch shares one draw."""
     return [drawn_calls(run, draw, _samples(draw, 4, 2, 2), 64) for run in _two_paths(draw)]
 
 
 def _named_paths(draw: Draw) -> list[Run]:
-    """Of the two chances, one is near a quarter, one near three: so is the share of each."""
+    """One probability near a quarter, one near three quarters: so are the shares."""
     x = _samples(draw, 8, 2, 3)
     runs = [module(0.25), module(p=0.75)]
     return [for_the_name(run, draw, "paths", x, 128) for run in runs]
@@ -120,7 +124,7 @@ def _all(trial: Trial, x: np.ndarray, outputs: list[np.ndarray]) -> str | None:
 @DROP_PATH.judged("any number of axes", 0.15, in_draws(_all))
 def _shapes(draw: Draw) -> list[Run]:
     """The draws have as many axes of length 1 after B as x has further axes."""
-    # One axis, two, four: the numbers may be anything, as long as each sample is whole.
+    # One axis, two, four: any draws will do, as long as each sample is whole.
     shapes = (300,), (300, 3), (300, 2, 1, 2)
     return [
         drawn_calls(module(_chances(draw)[0]), draw, _samples(draw, *shape), 3) for shape in shapes
@@ -153,9 +157,9 @@ def _gradient(trial: Trial, x: np.ndarray, outputs: list[np.ndarray]) -> str | N
     grad = plain(trial.record.gradients.get("0"))
     if grad is None or grad.shape != x.shape:
         return "no gradient reaches x"
-    weights = np.cos(np.arange(x.size) * 0.7 + 0.3).reshape(x.shape)  # the probe's
+    weights = np.cos(np.arange(x.size) * 0.7 + 0.3).reshape(x.shape)  # the probe's weights
     followed = np.allclose(grad, weights * outputs[0] / x, rtol=1e-4, atol=1e-4)
-    return None if followed else "the gradient is not multiplied by what x is multiplied by"
+    return None if followed else "the gradient is not scaled like x"
 
 
 @DROP_PATH.judged(

@@ -50,7 +50,7 @@ def _runs(draw: Draw, dtype: str = "float32") -> list[Run]:
 
 
 def sine(x: Any) -> Any:
-    """An activation that is no one's default."""
+    """An activation that nobody has as a default."""
     return x.sin()
 
 
@@ -90,13 +90,13 @@ def _shapes(draw: Draw) -> list[Run]:
 def _position_wise(run: Run, record: Record) -> str | None:
     before, after = (plain(value) for value in record.values)
     if before is None or after is None or before.shape != (2, 5, 6) or after.shape != (2, 5, 6):
-        return f"the result is {describe(record.value)}"
+        return f"the result: expected shape (2, 5, 6), got {describe(record.value)}"
     moved = np.abs(after - before).max(axis=-1)
     own = moved[1, 3]
     moved[1, 3] = 0.0
     if moved.max() > 1e-6:
-        return "changing one token moved the output of another"
-    return None if own > 1e-4 else "changing a token did not move its own output"
+        return "changing one token changed the output of another"
+    return None if own > 1e-4 else "changing a token left its own output unchanged"
 
 
 @FEED_FORWARD.holds("position-wise", 0.15, _position_wise, only_if_right=True)
@@ -120,20 +120,20 @@ def _dropped(_: Trial, x: np.ndarray, outputs: list[np.ndarray]) -> str | None:
     (_, scale, varies), adds_up = hidden_features(x, outputs)
     share = pattern(np.stack(outputs)[..., :-1])[0]
     if not adds_up:
-        return "what is dropped is the output, or the input, not the hidden features"
+        return "the output or the input is dropped, not the hidden features"
     if share == 0.0:
         return f"in training mode with p = {P}, nothing is dropped"
     if scale == "different numbers":
-        return "it is not features that are dropped or kept: what is left has different sizes"
+        return "features are not dropped or kept as a whole: those left differ in size"
     if not all(varies):
-        return "the hidden features do not each have a draw of their own"
+        return "the hidden features are not drawn independently"
     if abs(share - P) > 0.1:
-        return f"about {share:.0%} of the hidden features are dropped; expected {P:.0%}"
+        return f"hidden features dropped: expected {P:.0%}, got {share:.0%}"
     return wrong_scale(scale, P)
 
 
 def square(x: Any) -> Any:
-    """An activation that keeps 0 and 1, and nothing else."""
+    """An activation that leaves 0 and 1 unchanged, and nothing else."""
     return x * x
 
 

@@ -60,7 +60,7 @@ def _eps(draw: Draw) -> list[Run]:
 @LAYER_NORM.equals("a token whose features are all equal", 0.2)
 def _constant(draw: Draw) -> list[Run]:
     """Its deviations and its variance are 0. 0 / √(0 + ε) is 0, so the result is the bias."""
-    # Of levels whose mean has no rounding error: it would be divided by √ε.
+    # Levels whose mean has no rounding error, which would be divided by √ε.
     levels = np.array([0.0, 2.0, -0.5, draw.integer(3, 9)])
     level = np.broadcast_to(levels[:, None], (2, 4, 4))
     return [module(4, state=norm_state(draw, 4)).then(tensor(level, "float32"))]
@@ -75,13 +75,13 @@ def _fresh(draw: Draw) -> list[Run]:
 def _stays_in_its_token(run: Run, record: Record) -> str | None:
     before, after = (plain(value) for value in record.values)
     if before is None or after is None or before.shape != (3, 5, 6) or after.shape != (3, 5, 6):
-        return f"the result is {describe(record.value)}"
+        return f"the result: expected shape (3, 5, 6), got {describe(record.value)}"
     moved = np.abs(after - before).max(axis=-1)
     own = moved[1, 2]
     moved[1, 2] = 0.0
     if moved.max() > 1e-6:
-        return "changing one token moved the output of another"
-    return None if own > 1e-3 else "changing a token did not move its own output"
+        return "changing one token changed the output of another"
+    return None if own > 1e-3 else "changing a token left its own output unchanged"
 
 
 @LAYER_NORM.holds("no token depends on another", 0.2, _stays_in_its_token, only_if_right=True)
@@ -106,15 +106,18 @@ LAYER_NORM.gradients(
 def _is_standard(run: Run, record: Record) -> str | None:
     numbers, wanted = plain(record.value), plain(run.steps[0].args[0])
     if numbers is None or numbers.shape != wanted.shape:
-        return f"the result is {describe(record.value)}"
+        return f"the result: expected shape {wanted.shape}, got {describe(record.value)}"
     if not np.isfinite(numbers).all():
         return "some results are not finite"
     mean, variance = numbers.mean(-1), numbers.var(-1)
     if np.abs(mean).max() > 0.01:
-        return f"the features of a token have mean {mean.flat[np.abs(mean).argmax()]:.3g}, not 0"
+        farthest = mean.flat[np.abs(mean).argmax()]
+        return f"the mean of a token's features: expected 0, got {farthest:.3g}"
     off = np.abs(variance - 1)
     if off.max() > 0.01:
-        return f"the features of a token have variance {variance.flat[off.argmax()]:.3g}, not 1"
+        return (
+            f"the variance of a token's features: expected 1, got {variance.flat[off.argmax()]:.3g}"
+        )
     return None
 
 

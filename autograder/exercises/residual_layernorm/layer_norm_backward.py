@@ -85,7 +85,7 @@ def _constant(draw: Draw) -> list[Run]:
 
 
 def inference_tensor(tensor: Any) -> Any:
-    """The tensor, made in inference mode: formulas can use it, autograd cannot."""
+    """A copy of the tensor made in inference mode, which formulas can use and autograd cannot."""
     import torch
 
     with torch.inference_mode():

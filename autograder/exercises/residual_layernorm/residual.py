@@ -74,7 +74,7 @@ def _pre(draw: Draw, dtype: str = "float32") -> list[Run]:
 
 
 def attention(d_model: int, num_heads: int) -> Any:
-    """A sublayer with further arguments: attention from x to a memory, or to x itself."""
+    """A sublayer with further arguments: attention from x to a memory or to x itself."""
     from torch import nn
 
     from autograder.blocks import MultiHeadAttention
@@ -147,17 +147,17 @@ RESIDUAL.gradients(
 def _dropped(_: Trial, x: np.ndarray, outputs: list[np.ndarray]) -> str | None:
     found = parts_of_the_stairs(x, outputs)
     if found is None:
-        return "no part of the sublayer's output was dropped before x was added"
+        return "the results are not x plus the sublayer's output with some of it dropped"
     _, share, scale = found
     if share == 0.0:
         return f"in training mode with dropout {P}, nothing is dropped"
     if share != P:
-        return f"about {share:.0%} of the sublayer's output is dropped; expected {P:.0%}"
+        return f"share of the sublayer's output dropped: expected {P:.0%}, got {share:.0%}"
     return wrong_scale(scale, P)
 
 
 def staircase(x: Any) -> Any:
-    """A sublayer that answers 1, 2, 3, …, whatever it is given."""
+    """A sublayer that returns 1, 2, 3, …, whatever it is given."""
     import torch
 
     return torch.arange(1, x.shape[-1] + 1, device=x.device, dtype=x.dtype).expand_as(x)
@@ -180,7 +180,7 @@ def _around_stairs(draw: Draw, n: int) -> list[tuple[Run, Array]]:
 
 
 def _dropped_whole(draw: Draw) -> list[Run]:
-    """With dropout 1 nothing is left of the sublayer, and nothing is random."""
+    """With p = 1 nothing is left of the sublayer's output, and nothing is random."""
     runs = [
         _around_linear(draw, 5, dropout=1.0, norm_first=first).then(tokens(draw, 2, 3, 5))
         for first in (False, True)
@@ -210,7 +210,7 @@ def _evaluated(draw: Draw) -> list[Run]:
 
 
 def counting(numbers: Any) -> Any:
-    """A sublayer that adds another number at each of its calls."""
+    """A sublayer that adds a different number at each call."""
     from torch import nn
 
     calls = itertools.count()
@@ -226,7 +226,7 @@ def counting(numbers: Any) -> Any:
 def _counted(draw: Draw) -> list[Run]:
     """Keep the sublayer's output in a variable: calling it twice costs twice as much and, with
     dropout inside, gives two different outputs, as the sublayer of this check does."""
-    # A second call of the sublayer gets another answer than the first, and so does the next.
+    # Each further call of the sublayer gives a different output.
     runs = []
     for first in (False, True):
         numbers = tensor(draw.permutation(8) + 0.5 * draw.uniform(0.0, 1.0, 8), "float32")

@@ -13,7 +13,7 @@ def norm_state(draw: Draw, d: int, dtype: str = "float32") -> State:
 
 
 def tokens(draw: Draw, *shape: int, dtype: str = "float32") -> Array:
-    """Tokens whose mean is not 0 and whose spread is not 1: so large that no ε shows in float32."""
+    """Tokens with neither mean 0 nor variance 1, so large that ε does not show in float32."""
     stairs = np.linspace(-4.0, 4.0, shape[-1])
     rows = [stairs[draw.permutation(shape[-1])] for _ in range(int(np.prod(shape[:-1])))]
     data = np.reshape(rows, shape) + draw.normal(*shape, scale=0.5) + 1.5

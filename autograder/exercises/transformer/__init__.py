@@ -1,4 +1,4 @@
-"""What chapter 7 asks: the layers, the embedding and the whole Transformer, its loss and schedule,
+"""Chapter 7: the layers, the embedding and the whole Transformer, its loss and schedule,
 and two ways to decode."""
 
 from autograder.exercises.declaration import exercises

@@ -1,4 +1,4 @@
-"""`beam_search`: write, with second thoughts."""
+"""`beam_search`: decoding with several beams."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -31,14 +31,14 @@ from autograder.exercises.transformer.decoding import (
 
 BEAM_SEARCH = Declaration(
     "beam_search",
-    "Write, with second thoughts",
+    "Keep several beams",
     ("model", "source", "bos_id", "eos_id", "max_len", "beam_size", "length_penalty"),
     uses=("Transformer",),
 )
 
 
 def _pairs(value: Any) -> list[tuple[np.ndarray, float]] | None:
-    """The (ids, score) pairs of a result, if it is a list of such; ids: a tensor or a list."""
+    """The (ids, score) pairs of a result, if it is a list of them; ids: a tensor or a list."""
     if not isinstance(value, list | tuple) or not value:
         return None
     found = []
@@ -60,7 +60,7 @@ def _no_pairs(value: Any) -> str:
 
 
 def _same_best(trial: Trial) -> Finding:
-    """The first pair is the reference's; which others a beam keeps is a matter of taste."""
+    """The first pair is the reference's; which others are kept may differ."""
     findings = []
     for value, expected in zip(trial.record.values, trial.expected.values, strict=True):
         wanted = _pairs(expected)
@@ -90,7 +90,7 @@ Odds = Mapping[tuple[int, int], Mapping[int, float]]
 
 
 def _table(draw: Draw, vocab: int, length: int, odds: Odds, end: float = 1e-4) -> Recipe:
-    """A model of next tokens with `odds[position, previous][token]` about as given.
+    """A model of the next token with about the given `odds[position, previous][token]`.
 
     Other words share what is left of a row; eos has the share `end` where the odds do not say
     otherwise. The previous token −1 stands for all that have no entry of their own.
@@ -106,7 +106,7 @@ def _table(draw: Draw, vocab: int, length: int, odds: Odds, end: float = 1e-4) -
             row[[*fixed]] = 0.0
             row *= (1 - sum(fixed.values())) / row.sum()
             row[[*fixed]] = [*fixed.values()]
-    shift = draw.normal(length, vocab, 1)  # logits are log p up to one number per row
+    shift = draw.normal(length, vocab, 1)  # logits are log p up to a constant per row
     return table_model(np.log(share) + shift, pad_id=_PAD)
 
 
@@ -115,8 +115,8 @@ def _words(draw: Draw, vocab: int) -> list[int]:
 
 
 def _garden(draw: Draw, length: int, lead: int = 0) -> Recipe:
-    """After `lead` words that are sure: a likely word that leads nowhere in particular, and a less
-    likely one that leads on and on; then eos.
+    """After `lead` certain words: a likely word that leads nowhere in particular, and a less
+    likely one with a likely continuation; then eos.
     """
     a, b, c, d = _words(draw, 7)
     odds = {(place, -1): {c: 0.9} for place in range(lead)}
@@ -127,7 +127,7 @@ def _garden(draw: Draw, length: int, lead: int = 0) -> Recipe:
     return _table(draw, 7, length, odds)
 
 
-_PLAIN = {"length_penalty": 0.0}  # the score is log p: what the penalty does is judged by itself
+_PLAIN = {"length_penalty": 0.0}  # the score is log p: the penalty has an aspect of its own
 
 
 @BEAM_SEARCH.judged("a better sequence after a worse beginning", 1.25, _same_best)
@@ -158,15 +158,15 @@ def _pairs_hold(run: Run, record: Record) -> str | None:
     max_len, size = run.steps[0].args[4], _step_argument(run, 5, "beam_size", 4)
     alpha = _step_argument(run, 6, "length_penalty", 0.6)
     if len(pairs) > size:
-        return f"{len(pairs)} pairs come back; beam_size is {size}"
+        return f"expected at most {size} pairs, got {len(pairs)}"
     if len({tuple(ids) for ids, _ in pairs}) < len(pairs):
         return "two pairs hold the same ids"
     if any(x < y - 1e-6 for (_, x), (_, y) in zip(pairs, pairs[1:], strict=False)):
-        return "the scores do not fall: the best comes first"
+        return "the scores do not decrease: the best comes first"
     for ids, score in pairs:
         shown = ids.tolist()
         if (ids < 0).any() or (ids >= log_p.shape[-1]).any() or len(ids) > max_len:
-            return f"{shown} are not at most {max_len} tokens"
+            return f"{shown} are not at most {max_len} tokens of the vocabulary"
         if (ids[:-1] == _EOS).any():
             return f"{shown} go on after eos"
         if ids[-1] != _EOS and len(ids) < max_len:
@@ -177,12 +177,12 @@ def _pairs_hold(run: Run, record: Record) -> str | None:
         )
         wanted = total / ((5 + len(ids)) / 6) ** alpha
         if abs(score - wanted) > 1e-4 * max(1.0, abs(wanted)):
-            return f"the score of {shown} is {score:.6g}; log p / penalty is {wanted:.6g}"
+            return f"the score of {shown}: expected {wanted:.6g}, got {score:.6g}"
     return None
 
 
 def _mixed(draw: Draw) -> Recipe:
-    """Some way to eos at every step."""
+    """A way to eos at every step."""
     a, b, *_ = _words(draw, 6)
     odds = {
         (0, -1): {_EOS: 0.2, a: 0.45, b: 0.25},
@@ -208,7 +208,7 @@ def _every_pair(draw: Draw) -> list[Run]:
 def _penalised(draw: Draw) -> list[Run]:
     """log p is negative and falls with every token. Dividing it by a number that grows with the
     length makes up for part of that; with α = 0, for none of it."""
-    # A short text, or a long one that is a little less likely.
+    # A short sequence, or a long one that is a little less likely.
     runs = []
     for alpha in ({}, {"length_penalty": 0.0}, {"length_penalty": 2.0}):
         a, b, c, d = _words(draw, 7)
@@ -251,7 +251,7 @@ def _unfinished(draw: Draw) -> list[Run]:
 @BEAM_SEARCH.judged("more beams than possible sequences", 0.35, _same_best)
 def _wide(draw: Draw) -> list[Run]:
     """topk cannot return more than there is: take beam_size or all of them, whichever is less."""
-    # More beams than there are texts: nothing can be overlooked.
+    # More beams than possible sequences: none can be missed.
     runs = []
     for max_len in (2, 3):
         a, b = _words(draw, 5)

@@ -99,7 +99,7 @@ def _evaluated(draw: Draw) -> list[Run]:
 def _gradients(draw: Draw) -> list[Run]:
     """Every part contributes: four projections, two linear layers, two norms, and the residual
     path."""
-    # In float64, where terms that cancel do so to the last digits.
+    # In float64, where terms that cancel do so to the last digit.
     return [
         _encoder(draw, 4, 2, 3, dtype="float64", norm_first=first).then(draw.double(2, 3, 4), mask)
         for first, mask in ((False, tensor(random_mask(draw, 2, 1, 1, 3))), (True, causal(3)))

@@ -1,4 +1,4 @@
-"""`greedy_decode`: write, always the likeliest."""
+"""`greedy_decode`: always the likeliest token."""
 
 from collections.abc import Sequence
 
@@ -21,7 +21,7 @@ from autograder.exercises.transformer.decoding import (
 
 GREEDY_DECODE = Declaration(
     "greedy_decode",
-    "Write, always the likeliest",
+    "Always the likeliest token",
     ("model", "source", "bos_id", "eos_id", "max_len"),
     uses=("Transformer",),
 )
@@ -36,12 +36,12 @@ def _ending(
     pad_id: int = 0,
     strict: bool = False,
 ) -> tuple[Recipe, Array]:
-    """A model and a source, row i of which has its eos as token number ends[i] (from 1)."""
+    """A model and a source whose row i has its eos as token number ends[i] (from 1)."""
     table = draw.normal(6, vocab, vocab, scale=2.0)
     words = [word for word in draw.permutation(vocab) if word not in (eos_id, pad_id)]
-    table[0, :, words[0]] += 25.0  # whoever begins with eos is to begin otherwise
+    table[0, :, words[0]] += 25.0  # an answer that begins with eos must begin differently
     table[0, eos_id, words[1]] += 60.0
-    table[..., pad_id] -= 40.0  # no model that has learnt anything writes padding
+    table[..., pad_id] -= 40.0  # no trained model writes padding
     by_source = tensor(draw.normal(9, vocab, scale=1.5), "float32")
     times = tensor(np.array([99, *(end - 1 for end in ends)]))
     kwargs = {"pad_id": pad_id, "ends": times, "eos_id": eos_id, "strict": strict}
@@ -77,10 +77,12 @@ def _uneven(draw: Draw) -> list[Run]:
 def _has_stopped(trial: Trial) -> Finding:
     ids, logits = (plain(value) for value in trial.record.values[1:])
     if ids is None or ids.ndim != 2 or logits is None:
-        return Finding(False, f"the result is {describe(trial.record.values[1])}")
+        return Finding(
+            False, f"the result: expected (B, n) token ids, got {describe(trial.record.values[1])}"
+        )
     eos = trial.run.steps[1].args[3]
     if not (ids == eos).any(1).all():
-        return Finding(False, "a row ends without eos, long before max_len")
+        return Finding(False, "a row ends without eos well before max_len")
     as_before = compare(trial.record.values[2], trial.expected.values[2]).passed
     return Finding(as_before, None if as_before else ASKED_ON)
 

@@ -77,12 +77,12 @@ def model_state(
 
 
 def token_ids(draw: Draw, B: int, n: int, vocab: int, low: int = 1) -> Array:
-    """Random tokens, without pad as long as that is 0."""
+    """Random tokens, without pad if that is 0."""
     return tensor(draw.integers(low, vocab - 1, B, n))
 
 
 def padded(draw: Draw, lengths: Sequence[int], vocab: int, pad_id: int = 0) -> Array:
-    """Rows of random tokens other than pad, each filled up with pad behind its length."""
+    """Rows of random tokens other than pad, each padded after its length."""
     others = np.array([token for token in range(vocab) if token != pad_id])
     ids = others[draw.integers(0, vocab - 2, len(lengths), max(lengths))]
     ids[np.arange(max(lengths)) >= np.array(lengths)[:, None]] = pad_id

@@ -63,7 +63,7 @@ def _shapes(draw: Draw) -> list[Run]:
 @TOKEN_EMBEDDING.equals("the weight is left unchanged", 0.1)
 def _both(draw: Draw) -> list[Run]:
     """Scale the result, not the parameter."""
-    # One after the other on the same object: its weight must be the same for both, and stay.
+    # Both on the same object: its weight must serve both, unchanged.
     run = _embedding(draw, 7, 5).then(tensor(draw.integers(0, 6, 2, 3)))
     run = run.then_method("logits", draw.tensor(2, 3, 5))
     return [run.then(tensor(draw.integers(0, 6, 2, 3)))]

@@ -78,7 +78,7 @@ def _pre(draw: Draw) -> list[Run]:
 def _bare(draw: Draw) -> list[Run]:
     """Without layers, encode and decode return the embeddings, times √d_model, plus the positions,
     which are not scaled and begin at 0."""
-    # Without layers: what goes into the first of them, on either side.
+    # Without layers: the input to the first layer, on either side.
     runs = []
     for d, heads in ((8, 2), (5, 1)):
         source, target = token_ids(draw, 2, 9, 7), token_ids(draw, 2, 6, 6)
@@ -91,7 +91,7 @@ def _bare(draw: Draw) -> list[Run]:
 def _source_padded(draw: Draw) -> list[Run]:
     """Keys that hold pad_id are masked in the encoder's self-attention and in the decoder's
     cross-attention. pad_id need not be 0."""
-    # Targets of one token, for which no causal mask is needed.
+    # Targets of one token need no causal mask.
     post = _model(draw, 7, 6, 6, 2, 2, 5)
     other = _model(draw, 7, 6, 6, 3, 1, 4, pad_id=3, norm_first=True)
     return [
@@ -103,10 +103,10 @@ def _source_padded(draw: Draw) -> list[Run]:
 def _padding_changes_nothing(run: Run, record: Record) -> str | None:
     short, long = (plain(value) for value in record.values)
     if short is None or long is None or short.shape != (2, 3, 6) or long.shape != (2, 3, 6):
-        return f"the logits are {describe(record.value)}"
+        return f"the logits: expected shape (2, 3, 6), got {describe(record.value)}"
     far = np.abs(long - short).max()
     if not far < 1e-5:
-        return f"three more pads behind the source change the logits by {far:.3g}"
+        return f"three more pads after the source change the logits by {far:.3g}"
     same = np.abs(short[0] - short[1]).max() < 1e-3
     return "different sources and targets give the same logits" if same else None
 
@@ -114,7 +114,7 @@ def _padding_changes_nothing(run: Run, record: Record) -> str | None:
 @TRANSFORMER.holds("more padding changes nothing", 0.25, _padding_changes_nothing)
 def _longer(draw: Draw) -> list[Run]:
     """Three more pads after a source must leave its logits unchanged."""
-    # The same source twice, the second time with more padding behind it.
+    # The same source twice, the second time with more padding after it.
     runs = []
     for pad_id in (0, 2):
         run = _model(draw, 7, 6, 6, 2, 2, 5, pad_id=pad_id)
@@ -126,7 +126,7 @@ def _longer(draw: Draw) -> list[Run]:
 
 
 def _right_where_real(trial: Trial) -> Finding:
-    """The results are those of the reference wherever there is a token; on padding, anything."""
+    """The results equal the reference's wherever there is a token; padding may hold anything."""
     pad_id = trial.run.init.kwargs.get("pad_id", 0)
     findings = []
     for step, value, expected in zip(
@@ -156,14 +156,14 @@ def _target_padded(draw: Draw) -> list[Run]:
 def _no_peeking(run: Run, record: Record) -> str | None:
     results = [plain(value) for value in record.values]
     if any(logits is None or logits.shape != (2, 5, 6) for logits in results):
-        return f"the logits are {describe(record.value)}"
+        return f"the logits: expected shape (2, 5, 6), got {describe(record.value)}"
     for position, logits in zip((4, 2), results[1:], strict=True):
         moved = np.abs(logits - results[0]).max((0, 2))
         for i, far in enumerate(moved):
             if i < position and not far < 1e-5:
                 return f"a new token at {position} changes the logits at {i} (by {far:.3g})"
             if i >= position and not far > 1e-4:
-                return f"a new token at {position} leaves the logits at {i} as they were"
+                return f"a new token at {position} leaves the logits at {i} unchanged"
     return None
 
 
@@ -171,7 +171,7 @@ def _no_peeking(run: Run, record: Record) -> str | None:
 def _perturbed(draw: Draw) -> list[Run]:
     """The decoder's self-attention needs a causal mask: position i sees 0 … i. Everything from the
     changed token on may change, nothing before it."""
-    # Source and target three times: as they are, with the last token new, with a middle one.
+    # Source and target three times: unchanged, with a new last token, with a new middle token.
     runs = []
     for first in (False, True):
         run = _model(draw, 7, 6, 6, 2, 2, 5, norm_first=first)
@@ -237,9 +237,9 @@ def _gradients(draw: Draw) -> list[Run]:
 def _finite(run: Run, record: Record) -> str | None:
     numbers = [plain(record.value), *map(plain, record.gradients.values())]
     if numbers[0] is None or numbers[0].shape != (2, 3, 4):
-        return f"the logits are {describe(record.value)}"
+        return f"the logits: expected shape (2, 3, 4), got {describe(record.value)}"
     fine = all(a is None or np.isfinite(a).all() for a in numbers)
-    return None if fine else "a source of nothing but padding makes logits or gradients NaN"
+    return None if fine else "a source of padding only makes logits or gradients NaN"
 
 
 @TRANSFORMER.holds("a source of padding only", 0.05, _finite, only_if_right=True)
@@ -252,7 +252,7 @@ def _nothing(draw: Draw) -> list[Run]:
 
 
 def _same_dtype(trial: Trial) -> Finding:
-    """A table of positions may be float32, so the digits of float64 are not required."""
+    """The table of positions may be float32, so float64's digits are not required."""
     value, expected = trial.record.value, trial.expected.value
     if not isinstance(value, Array) or value.dtype != "float64":
         return Finding(False, f"the result: expected float64, got {describe(value)}")
