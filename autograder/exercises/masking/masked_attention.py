@@ -63,7 +63,7 @@ def _sees_what_it_may(run: Run, record: Record) -> str | None:
         moved = np.abs(output - outputs[0]).max((0, 2))
         for query, (sees, far) in enumerate(zip(mask[:, position], moved, strict=True)):
             if np.isnan(far) or (not sees and far > 1e-6):
-                return f"query {query} must not see key {position}, which changes its output by {far:.3g}"
+                return f"key {position} is hidden from query {query}, but moves it by {far:.3g}"
             if sees and far < 1e-3:
                 return f"query {query} may see key {position}, but changing that key has no effect"
     return None

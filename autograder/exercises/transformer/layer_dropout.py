@@ -38,8 +38,8 @@ def both_dropouts(run: Run, record: Record) -> str | None:
         return "with dropout 0.5, the feed-forward output is not dropped half of the time"
     if abs(sizes.mean() - 4.0) > 0.1:
         return (
-            f"with dropout 0.5, what is kept of the feed-forward output is {sizes.mean():.3g} times its "
-            "size; two dropouts in a row make it 4 times"
+            "with dropout 0.5, the factor of what is kept of the feed-forward output: expected 4, "
+            f"from two dropouts in a row, got {sizes.mean():.3g}"
         )
     gone = (
         (np.abs(added) < 1e-3).all(-1).mean()
