@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from importlib import import_module
 from typing import Any
 
 from autograder.engine import aspects
@@ -153,5 +154,6 @@ def together(*runs: Runs) -> Runs:
     return lambda draw: [run for function in runs for run in function(draw)]
 
 
-def exercises(*declarations: Declaration) -> tuple[Exercise, ...]:
-    return tuple(declaration.exercise() for declaration in declarations)
+def exercises(chapter: str, *modules: str) -> tuple[Exercise, ...]:
+    """What the modules of a chapter's package declare, each under the name `EXERCISE`."""
+    return tuple(import_module(f"{chapter}.{module}").EXERCISE.exercise() for module in modules)

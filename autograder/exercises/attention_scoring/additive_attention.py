@@ -17,7 +17,7 @@ from autograder.exercises.attention_scoring.shared import (
 from autograder.exercises.declaration import Declaration
 from autograder.exercises.shared import all_finite, wrong_factor, wrong_share
 
-ADDITIVE_ATTENTION = Declaration("AdditiveAttention", "Additive attention", QKV)
+EXERCISE = Declaration("AdditiveAttention", "Additive attention", QKV)
 
 
 def _shapes(query_size: int, key_size: int, hidden_size: int) -> dict[str, tuple]:
@@ -40,7 +40,7 @@ def _additive(
     return module(*sizes, dropout, state=state) if dropout else module(*sizes, state=state)
 
 
-@ADDITIVE_ATTENTION.equals("output and weights", 1.25)
+@EXERCISE.equals("output and weights", 1.25)
 def _runs(draw: Draw) -> list[Run]:
     """Give W_q(query) the shape (B, n_q, 1, h) and W_k(key) the shape (B, 1, n_k, h); their sum is
     (B, n_q, n_k, h), one hidden vector per pair. After tanh, w_v turns it into one score."""
@@ -53,7 +53,7 @@ def _runs(draw: Draw) -> list[Run]:
     ]
 
 
-@ADDITIVE_ATTENTION.equals("all sizes equal", 0.5)
+@EXERCISE.equals("all sizes equal", 0.5)
 def _square(draw: Draw) -> list[Run]:
     """When all sizes are equal, a wrong order of axes raises no error. Queries come before keys,
     and the softmax runs over the keys."""
@@ -64,7 +64,7 @@ def _square(draw: Draw) -> list[Run]:
     ]
 
 
-@ADDITIVE_ATTENTION.equals("one query, one key, a batch of one", 0.5)
+@EXERCISE.equals("one query, one key, a batch of one", 0.5)
 def _single(draw: Draw) -> list[Run]:
     """squeeze() without an axis removes every axis of size 1, even one that counts queries. Remove
     only the axis you mean."""
@@ -77,7 +77,7 @@ def _single(draw: Draw) -> list[Run]:
     ]
 
 
-@ADDITIVE_ATTENTION.gradients("gradients reach every input and parameter", 0.75)
+@EXERCISE.gradients("gradients reach every input and parameter", 0.75)
 def _backward(draw: Draw) -> list[Run]:
     """W_q, W_k and w_v all contribute. A projection that is computed but not used gets no gradient,
     and .detach() cuts off everything before it."""
@@ -129,7 +129,7 @@ def _training(draw: Draw, calls: int) -> Run:
     return run.at_random(draw)
 
 
-@ADDITIVE_ATTENTION.judged("dropout in training", 0.5, _drops_weights, only_if_right=True)
+@EXERCISE.judged("dropout in training", 0.5, _drops_weights, only_if_right=True)
 def _dropout(draw: Draw) -> list[Run]:
     """Dropout goes between softmax and values: it zeroes a share of the weights. Return the weights
     from before dropout."""
@@ -150,7 +150,7 @@ def _makes_up_for_them(trial: Trial) -> Finding:
     return Finding(not problem, problem)
 
 
-@ADDITIVE_ATTENTION.judged(
+@EXERCISE.judged(
     "dropout rescales the weights it keeps", 0.25, _makes_up_for_them, only_if_right=True
 )
 def _scaled(draw: Draw) -> list[Run]:
@@ -162,14 +162,14 @@ def _scaled(draw: Draw) -> list[Run]:
     return [_training(draw, 2), model.in_training().then(*pairs)]
 
 
-@ADDITIVE_ATTENTION.equals("no dropout in eval mode", 0.25)
+@EXERCISE.equals("no dropout in eval mode", 0.25)
 def _evaluated(draw: Draw) -> list[Run]:
     """nn.Dropout follows model.eval(); F.dropout has to be told which mode it is in."""
     x = sized_tensors(draw, 2, 3, 5, (4, 3, 2))
     return [_additive(draw, 4, 3, 6, dropout=0.5).then(*x).then(*x)]
 
 
-@ADDITIVE_ATTENTION.holds(
+@EXERCISE.holds(
     "h(1 + q + k) parameters", 0.25, has_parameters(_shapes), looks=True, only_if_right=True
 )
 def _fresh(draw: Draw) -> list[Run]:
@@ -181,9 +181,7 @@ def _fresh(draw: Draw) -> list[Run]:
     ]
 
 
-@ADDITIVE_ATTENTION.holds(
-    "scores of ±10,000, forward and backward", 0.25, all_finite, only_if_right=True
-)
+@EXERCISE.holds("scores of ±10,000, forward and backward", 0.25, all_finite, only_if_right=True)
 def _large(draw: Draw) -> list[Run]:
     """tanh bounds what goes into w_v, not what comes out. torch.softmax subtracts the largest score
     for you; a plain exp and division do not."""
@@ -194,7 +192,7 @@ def _large(draw: Draw) -> list[Run]:
     return runs
 
 
-ADDITIVE_ATTENTION.add(
+EXERCISE.add(
     do_not_mix(
         0.25,
         lambda draw: one_changed(
@@ -204,12 +202,12 @@ ADDITIVE_ATTENTION.add(
 )
 
 
-@ADDITIVE_ATTENTION.keeps_dtypes(0.1)
+@EXERCISE.keeps_dtypes(0.1)
 def _double(draw: Draw) -> list[Run]:
     """A float64 model with float64 inputs gives float64."""
     x = sized_tensors(draw, 2, 3, 4, (3, 2, 5), "float64")
     return [_additive(draw, 3, 2, 4, dtype="float64").then(*x)]
 
 
-ADDITIVE_ATTENTION.leaves_inputs_alone(0.1, lambda draw: _runs(draw)[1:])
-ADDITIVE_ATTENTION.leaves_state_alone(0.05, lambda draw: _runs(draw)[1:2], of_a_module=True)
+EXERCISE.leaves_inputs_alone(0.1, lambda draw: _runs(draw)[1:])
+EXERCISE.leaves_state_alone(0.05, lambda draw: _runs(draw)[1:2], of_a_module=True)

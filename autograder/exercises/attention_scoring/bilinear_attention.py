@@ -12,14 +12,14 @@ from autograder.exercises.attention_scoring.shared import (
 from autograder.exercises.declaration import Declaration
 from autograder.exercises.shared import all_finite
 
-BILINEAR_ATTENTION = Declaration("BilinearAttention", "Bilinear attention", QKV)
+EXERCISE = Declaration("BilinearAttention", "Bilinear attention", QKV)
 
 
 def _bilinear(draw: Draw, *sizes: int, dtype: str = "float32", scale: float = 1.0) -> Run:
     return module(*sizes, state={"W": draw.tensor(*sizes, scale=scale, dtype=dtype)})
 
 
-@BILINEAR_ATTENTION.equals("output and weights", 1.0)
+@EXERCISE.equals("output and weights", 1.0)
 def _runs(draw: Draw) -> list[Run]:
     """query @ W @ keyᵀ has the shape (B, n_q, n_k). Divide it by the fourth root of query_size
     times key_size, take a softmax over the keys, and average the values."""
@@ -32,7 +32,7 @@ def _runs(draw: Draw) -> list[Run]:
     ]
 
 
-@BILINEAR_ATTENTION.equals("all sizes equal", 0.35)
+@EXERCISE.equals("all sizes equal", 0.35)
 def _square(draw: Draw) -> list[Run]:
     """When queries and keys have the same size, Wᵀ fits where W belongs. The rows of W belong to
     the features of the query, its columns to those of the key."""
@@ -43,7 +43,7 @@ def _square(draw: Draw) -> list[Run]:
     ]
 
 
-@BILINEAR_ATTENTION.equals("one query, one key, a batch of one", 0.25)
+@EXERCISE.equals("one query, one key, a batch of one", 0.25)
 def _single(draw: Draw) -> list[Run]:
     """An axis of size 1 is still an axis: do not use squeeze()."""
     return [
@@ -54,7 +54,7 @@ def _single(draw: Draw) -> list[Run]:
     ]
 
 
-@BILINEAR_ATTENTION.gradients("gradients reach W and every input", 0.6)
+@EXERCISE.gradients("gradients reach W and every input", 0.6)
 def _backward(draw: Draw) -> list[Run]:
     """Use self.W itself, in torch, from start to end: .detach() and .data cut the gradient."""
     # In float64; the product of the sizes is 16, whose fourth root is exact in float32, too.
@@ -70,9 +70,7 @@ def _shapes(query_size: int, key_size: int) -> dict[str, tuple]:
     return {"W": (query_size, key_size)}
 
 
-@BILINEAR_ATTENTION.holds(
-    "one parameter, W", 0.15, has_parameters(_shapes), looks=True, only_if_right=True
-)
+@EXERCISE.holds("one parameter, W", 0.15, has_parameters(_shapes), looks=True, only_if_right=True)
 def _fresh(draw: Draw) -> list[Run]:
     """W is an nn.Parameter of shape (query_size, key_size): leave `__init__` as it is."""
     size = draw.integer(4, 6)
@@ -82,9 +80,7 @@ def _fresh(draw: Draw) -> list[Run]:
     ]
 
 
-@BILINEAR_ATTENTION.holds(
-    "scores of ±10,000, forward and backward", 0.25, all_finite, only_if_right=True
-)
+@EXERCISE.holds("scores of ±10,000, forward and backward", 0.25, all_finite, only_if_right=True)
 def _large(draw: Draw) -> list[Run]:
     """torch.softmax subtracts the largest score for you; a plain exp and division do not."""
     runs = []
@@ -94,7 +90,7 @@ def _large(draw: Draw) -> list[Run]:
     return runs
 
 
-BILINEAR_ATTENTION.add(
+EXERCISE.add(
     do_not_mix(
         0.15,
         lambda draw: one_changed(
@@ -104,12 +100,12 @@ BILINEAR_ATTENTION.add(
 )
 
 
-@BILINEAR_ATTENTION.keeps_dtypes(0.1)
+@EXERCISE.keeps_dtypes(0.1)
 def _double(draw: Draw) -> list[Run]:
     """A float64 model with float64 inputs gives float64."""
     x = sized_tensors(draw, 2, 1, 3, (8, 2, 1), "float64")
     return [_bilinear(draw, 8, 2, dtype="float64", scale=0.5).then(*x)]
 
 
-BILINEAR_ATTENTION.leaves_inputs_alone(0.1, lambda draw: _runs(draw)[1:])
-BILINEAR_ATTENTION.leaves_state_alone(0.05, lambda draw: _runs(draw)[1:2], of_a_module=True)
+EXERCISE.leaves_inputs_alone(0.1, lambda draw: _runs(draw)[1:])
+EXERCISE.leaves_state_alone(0.05, lambda draw: _runs(draw)[1:2], of_a_module=True)

@@ -8,14 +8,14 @@ from autograder.engine.aspects import plain
 from autograder.engine.runs import Draw, Record, Run, Strided, call, tensor
 from autograder.exercises.declaration import Declaration
 
-COSINE_SCORES = Declaration("cosine_scores", "Cosine scores", ("query", "key", "eps"))
+EXERCISE = Declaration("cosine_scores", "Cosine scores", ("query", "key", "eps"))
 
 
 def _vectors(draw: Draw, n_q: int, n_k: int, d: int, *batch: int, **kwargs: Any) -> tuple:
     return draw.tensor(*batch, n_q, d, **kwargs), draw.tensor(*batch, n_k, d, **kwargs)
 
 
-@COSINE_SCORES.equals("scores of every pair", 1.0)
+@EXERCISE.equals("scores of every pair", 1.0)
 def _runs(draw: Draw) -> list[Run]:
     """Divide each query and each key by its own length (its norm over the last axis, with that axis
     kept), then take the dot product of every query with every key. There is no softmax here."""
@@ -28,7 +28,7 @@ def _runs(draw: Draw) -> list[Run]:
     ]
 
 
-@COSINE_SCORES.equals("all sizes equal", 0.25)
+@EXERCISE.equals("all sizes equal", 0.25)
 def _square(draw: Draw) -> list[Run]:
     """Lengths are taken over the features, the last axis; the rows of the result are queries."""
     return [
@@ -38,7 +38,7 @@ def _square(draw: Draw) -> list[Run]:
     ]
 
 
-@COSINE_SCORES.equals("leading batch dimensions", 0.4)
+@EXERCISE.equals("leading batch dimensions", 0.4)
 def _batches(draw: Draw) -> list[Run]:
     """Work on the last two axes, whatever comes before them."""
     return [
@@ -49,7 +49,7 @@ def _batches(draw: Draw) -> list[Run]:
     ]
 
 
-@COSINE_SCORES.equals("a zero vector", 0.5)
+@EXERCISE.equals("a zero vector", 0.5)
 def _zero(draw: Draw) -> list[Run]:
     """0/0 is NaN. Do not let a length fall below eps: 0/eps is 0."""
     query, key = (x.data.copy() for x in _vectors(draw, 3, 4, 5, 2))
@@ -80,7 +80,7 @@ def _bounds(run: Run, record: Record) -> str | None:
     return None
 
 
-@COSINE_SCORES.holds("between −1 and 1, whatever the lengths", 0.25, _bounds, only_if_right=True)
+@EXERCISE.holds("between −1 and 1, whatever the lengths", 0.25, _bounds, only_if_right=True)
 def _lengths(draw: Draw) -> list[Run]:
     """A cosine depends only on the angle: a vector twice as long has the same scores, and every
     vector has the score 1 with itself."""
@@ -96,7 +96,7 @@ def _lengths(draw: Draw) -> list[Run]:
     ]
 
 
-@COSINE_SCORES.gradients("gradients reach query and key", 0.35)
+@EXERCISE.gradients("gradients reach query and key", 0.35)
 def _backward(draw: Draw) -> list[Run]:
     """The length depends on the vector, too: do not detach it."""
     return [
@@ -105,6 +105,6 @@ def _backward(draw: Draw) -> list[Run]:
     ]
 
 
-COSINE_SCORES.keeps_dtypes(0.1, "float64 in, float64 out.", _backward)
-COSINE_SCORES.leaves_inputs_alone(0.1, _runs)
-COSINE_SCORES.leaves_state_alone(0.05, lambda draw: _runs(draw)[:2])
+EXERCISE.keeps_dtypes(0.1, "float64 in, float64 out.", _backward)
+EXERCISE.leaves_inputs_alone(0.1, _runs)
+EXERCISE.leaves_state_alone(0.05, lambda draw: _runs(draw)[:2])

@@ -14,7 +14,7 @@ from autograder.exercises.attention_scoring.shared import (
 from autograder.exercises.declaration import Declaration
 from autograder.exercises.shared import all_finite, qkv
 
-SCALED_DOT_PRODUCT_ATTENTION = Declaration(
+EXERCISE = Declaration(
     "scaled_dot_product_attention",
     "Scaled dot-product attention",
     ("query", "key", "value"),
@@ -30,7 +30,7 @@ SCALED_DOT_PRODUCT_ATTENTION = Declaration(
 )
 
 
-@SCALED_DOT_PRODUCT_ATTENTION.equals("output and weights", 1.0)
+@EXERCISE.equals("output and weights", 1.0)
 def _runs(draw: Draw) -> list[Run]:
     """softmax(QKᵀ / √d_k) V, with the softmax over the keys. d_k is the size of a query or a key,
     not n_k and not d_v. Return (output, weights)."""
@@ -42,7 +42,7 @@ def _runs(draw: Draw) -> list[Run]:
     ]
 
 
-@SCALED_DOT_PRODUCT_ATTENTION.equals("all sizes equal", 0.25)
+@EXERCISE.equals("all sizes equal", 0.25)
 def _square(draw: Draw) -> list[Run]:
     """When all sizes are equal, a wrong order of axes raises no error. Rows are queries, columns
     are keys, and each row sums to 1."""
@@ -53,7 +53,7 @@ def _square(draw: Draw) -> list[Run]:
     ]
 
 
-@SCALED_DOT_PRODUCT_ATTENTION.equals("one query, one key, one feature", 0.25)
+@EXERCISE.equals("one query, one key, one feature", 0.25)
 def _single(draw: Draw) -> list[Run]:
     """An axis of size 1 is still an axis: do not use squeeze()."""
     return [
@@ -65,7 +65,7 @@ def _single(draw: Draw) -> list[Run]:
     ]
 
 
-@SCALED_DOT_PRODUCT_ATTENTION.equals("any leading dimensions", 0.5)
+@EXERCISE.equals("any leading dimensions", 0.5)
 def _batches(draw: Draw) -> list[Run]:
     """Transpose the last two axes only, and multiply with @, which takes any number of axes before
     them; torch.bmm requires exactly one."""
@@ -78,7 +78,7 @@ def _batches(draw: Draw) -> list[Run]:
     ]
 
 
-@SCALED_DOT_PRODUCT_ATTENTION.gradients("gradients reach query, key and value", 0.75)
+@EXERCISE.gradients("gradients reach query, key and value", 0.75)
 def _backward(draw: Draw) -> list[Run]:
     """Stay in torch: .detach(), .data, .item() and NumPy cut the gradient, and with it what the
     projections before this step could learn."""
@@ -92,7 +92,7 @@ def _backward(draw: Draw) -> list[Run]:
     ]
 
 
-@SCALED_DOT_PRODUCT_ATTENTION.equals("scores of ±10,000", 0.25)
+@EXERCISE.equals("scores of ±10,000", 0.25)
 def _large(draw: Draw) -> list[Run]:
     """torch.softmax subtracts each row's largest score for you; a plain exp and division do not."""
     pairs = [(q * 1.5, k * 1.5) for q, k in large_scores(draw, 3, 5, 4)]
@@ -100,9 +100,7 @@ def _large(draw: Draw) -> list[Run]:
     return [call(*(tensor(a, "float64") for a in triple)) for triple in arrays]
 
 
-@SCALED_DOT_PRODUCT_ATTENTION.holds(
-    "scores of ±10,000, backward", 0.15, all_finite, only_if_right=True
-)
+@EXERCISE.holds("scores of ±10,000, backward", 0.15, all_finite, only_if_right=True)
 def _large_backward(draw: Draw) -> list[Run]:
     """Where the forward pass produces infinity or NaN, the backward pass produces NaN."""
     query, key, value = qkv(draw, 3, 4, 5, 2, 2)
@@ -123,7 +121,7 @@ def _order_does_not_matter(run: Run, record: Record) -> str | None:
     return None
 
 
-@SCALED_DOT_PRODUCT_ATTENTION.holds(
+@EXERCISE.holds(
     "the order of the keys does not matter", 0.2, _order_does_not_matter, only_if_right=True
 )
 def _reordered(draw: Draw) -> list[Run]:
@@ -135,11 +133,7 @@ def _reordered(draw: Draw) -> list[Run]:
     return [call(query, key, value).then(query, *moved)]
 
 
-SCALED_DOT_PRODUCT_ATTENTION.add(
-    do_not_mix(0.2, lambda draw: one_changed(draw, Run(()), qkv(draw, 3, 4, 2, 5, 3)))
-)
-SCALED_DOT_PRODUCT_ATTENTION.keeps_dtypes(0.2, "float64 in, float64 out.", _backward)
-SCALED_DOT_PRODUCT_ATTENTION.leaves_inputs_alone(
-    0.15, lambda draw: [*_runs(draw)[:2], *_batches(draw)[1:2]]
-)
-SCALED_DOT_PRODUCT_ATTENTION.leaves_state_alone(0.1, lambda draw: _runs(draw)[:2])
+EXERCISE.add(do_not_mix(0.2, lambda draw: one_changed(draw, Run(()), qkv(draw, 3, 4, 2, 5, 3))))
+EXERCISE.keeps_dtypes(0.2, "float64 in, float64 out.", _backward)
+EXERCISE.leaves_inputs_alone(0.15, lambda draw: [*_runs(draw)[:2], *_batches(draw)[1:2]])
+EXERCISE.leaves_state_alone(0.1, lambda draw: _runs(draw)[:2])

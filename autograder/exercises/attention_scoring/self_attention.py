@@ -8,7 +8,7 @@ from autograder.exercises.attention_scoring.shared import fresh, has_parameters,
 from autograder.exercises.declaration import Declaration
 from autograder.exercises.shared import all_finite
 
-SELF_ATTENTION = Declaration("SelfAttention", "Self-attention", ("x",))
+EXERCISE = Declaration("SelfAttention", "Self-attention", ("x",))
 
 
 def _shapes(d_model: int, d_k: int, d_v: int) -> dict[str, tuple]:
@@ -27,7 +27,7 @@ def _self(draw: Draw, *sizes: int, dtype: str = "float32", scale: float = 1.2) -
     return module(*sizes, state=state)
 
 
-@SELF_ATTENTION.equals("output and weights", 1.0)
+@EXERCISE.equals("output and weights", 1.0)
 def _runs(draw: Draw) -> list[Run]:
     """The queries are W_q(x), the keys W_k(x), the values W_v(x); then comes scaled dot-product
     attention, with the d_k of the projected queries. Return (output, weights)."""
@@ -39,7 +39,7 @@ def _runs(draw: Draw) -> list[Run]:
     ]
 
 
-@SELF_ATTENTION.equals("all sizes equal", 0.35)
+@EXERCISE.equals("all sizes equal", 0.35)
 def _square(draw: Draw) -> list[Run]:
     """When all sizes are equal, every projection fits everywhere. Each has a role of its own."""
     return [
@@ -50,7 +50,7 @@ def _square(draw: Draw) -> list[Run]:
     ]
 
 
-@SELF_ATTENTION.gradients("gradients reach x and every projection", 0.6)
+@EXERCISE.gradients("gradients reach x and every projection", 0.6)
 def _backward(draw: Draw) -> list[Run]:
     """x is used three times and gets gradients from all three. A projection that is computed but
     not used gets none."""
@@ -61,9 +61,7 @@ def _backward(draw: Draw) -> list[Run]:
     ]
 
 
-@SELF_ATTENTION.holds(
-    "permuting the positions permutes the output", 0.25, permutes, only_if_right=True
-)
+@EXERCISE.holds("permuting the positions permutes the output", 0.25, permutes, only_if_right=True)
 def _permuted(draw: Draw) -> list[Run]:
     """Nothing here knows about positions: the same vectors in another order give the same outputs
     in that order."""
@@ -83,7 +81,7 @@ def _apart(run: Run, record: Record) -> str | None:
     )
 
 
-@SELF_ATTENTION.holds("sequences do not mix", 0.2, _apart, only_if_right=True)
+@EXERCISE.holds("sequences do not mix", 0.2, _apart, only_if_right=True)
 def _batch(draw: Draw) -> list[Run]:
     """Every position sees all positions of its own sequence, and none of another."""
     # Two calls: with the original x, and with position 2 of sequence 1 changed.
@@ -93,7 +91,7 @@ def _batch(draw: Draw) -> list[Run]:
     return [_self(draw, 5, 3, 2).then(x).then(tensor(other, "float32"))]
 
 
-@SELF_ATTENTION.holds(
+@EXERCISE.holds(
     "three projections, no biases", 0.15, has_parameters(_shapes), looks=True, only_if_right=True
 )
 def _fresh(draw: Draw) -> list[Run]:
@@ -105,9 +103,7 @@ def _fresh(draw: Draw) -> list[Run]:
     ]
 
 
-@SELF_ATTENTION.holds(
-    "scores of ±10,000, forward and backward", 0.25, all_finite, only_if_right=True
-)
+@EXERCISE.holds("scores of ±10,000, forward and backward", 0.25, all_finite, only_if_right=True)
 def _large(draw: Draw) -> list[Run]:
     """torch.softmax subtracts the largest score for you; a plain exp and division do not."""
     return [
@@ -118,11 +114,11 @@ def _large(draw: Draw) -> list[Run]:
     ]
 
 
-@SELF_ATTENTION.keeps_dtypes(0.1)
+@EXERCISE.keeps_dtypes(0.1)
 def _double(draw: Draw) -> list[Run]:
     """A float64 model with a float64 input gives float64."""
     return [_self(draw, 3, 4, 2, dtype="float64").then(draw.double(2, 3, 3))]
 
 
-SELF_ATTENTION.leaves_inputs_alone(0.05, lambda draw: _runs(draw)[1:])
-SELF_ATTENTION.leaves_state_alone(0.05, lambda draw: _runs(draw)[1:2], of_a_module=True)
+EXERCISE.leaves_inputs_alone(0.05, lambda draw: _runs(draw)[1:])
+EXERCISE.leaves_state_alone(0.05, lambda draw: _runs(draw)[1:2], of_a_module=True)

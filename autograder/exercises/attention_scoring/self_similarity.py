@@ -6,10 +6,10 @@ from autograder.engine.runs import Draw, Run, Strided, call
 from autograder.exercises.attention_scoring.shared import permutes
 from autograder.exercises.declaration import Declaration
 
-SELF_SIMILARITY = Declaration("self_similarity", "A sequence attends to itself", ("x",))
+EXERCISE = Declaration("self_similarity", "A sequence attends to itself", ("x",))
 
 
-@SELF_SIMILARITY.equals("output and weights", 0.75)
+@EXERCISE.equals("output and weights", 0.75)
 def _runs(draw: Draw) -> list[Run]:
     """x is query, key and value at once. You have already written the rest."""
     return [
@@ -20,7 +20,7 @@ def _runs(draw: Draw) -> list[Run]:
     ]
 
 
-@SELF_SIMILARITY.equals("leading batch dimensions", 0.35)
+@EXERCISE.equals("leading batch dimensions", 0.35)
 def _batches(draw: Draw) -> list[Run]:
     """Each x[b] attends only to itself; `.T` would reverse the batch axes as well."""
     return [
@@ -32,7 +32,7 @@ def _batches(draw: Draw) -> list[Run]:
     ]
 
 
-@SELF_SIMILARITY.holds("permuting the rows permutes the output", 0.25, permutes, only_if_right=True)
+@EXERCISE.holds("permuting the rows permutes the output", 0.25, permutes, only_if_right=True)
 def _permuted(draw: Draw) -> list[Run]:
     """Nothing here knows about positions: the same rows in another order give the same outputs in
     that order."""
@@ -41,16 +41,16 @@ def _permuted(draw: Draw) -> list[Run]:
     return [call(x).then(x[order])]
 
 
-@SELF_SIMILARITY.equals("scores of ±10,000", 0.35)
+@EXERCISE.equals("scores of ±10,000", 0.35)
 def _large(draw: Draw) -> list[Run]:
     """A long row has a large dot product with itself. Subtract each row's largest score."""
     level = 50 + 0.01 * draw.normal(3, 4)
     return [call(level), call(60 * draw.normal(4, 3)), call(np.r_[level, 0.1 * level[:2]])]
 
 
-SELF_SIMILARITY.keeps_dtypes(
+EXERCISE.keeps_dtypes(
     0.2,
     "float32 stays float32, and integers give float64.",
     lambda draw: [call(draw.normal(3, 4, dtype="float32")), call(draw.integers(-2, 2, 4, 3))],
 )
-SELF_SIMILARITY.leaves_inputs_alone(0.1, lambda draw: [*_runs(draw)[:2], *_batches(draw)[:1]])
+EXERCISE.leaves_inputs_alone(0.1, lambda draw: [*_runs(draw)[:2], *_batches(draw)[:1]])

@@ -9,12 +9,10 @@ from autograder.exercises.attention_scoring.shared import (
 )
 from autograder.exercises.declaration import Declaration
 
-SIMPLE_ATTENTION = Declaration(
-    "simple_attention", "Attention by dot products", ("query", "key", "value")
-)
+EXERCISE = Declaration("simple_attention", "Attention by dot products", ("query", "key", "value"))
 
 
-@SIMPLE_ATTENTION.equals("output and weights", 1.0)
+@EXERCISE.equals("output and weights", 1.0)
 def _runs(draw: Draw) -> list[Run]:
     """Scores: the dot product of every query with every key, (n_q, n_k). Weights: a softmax over
     each row. Output: the weighted sum of the values. Return (output, weights), and do not scale the
@@ -27,7 +25,7 @@ def _runs(draw: Draw) -> list[Run]:
     ]
 
 
-@SIMPLE_ATTENTION.equals("all sizes equal", 0.25)
+@EXERCISE.equals("all sizes equal", 0.25)
 def _square(draw: Draw) -> list[Run]:
     """When all sizes are equal, a wrong order of axes raises no error. Rows are queries, columns
     are keys, and each row sums to 1."""
@@ -38,7 +36,7 @@ def _square(draw: Draw) -> list[Run]:
     ]
 
 
-@SIMPLE_ATTENTION.equals("leading batch dimensions", 0.5)
+@EXERCISE.equals("leading batch dimensions", 0.5)
 def _batches(draw: Draw) -> list[Run]:
     """Work on the last two axes. `.T` reverses all of them; np.swapaxes exchanges two."""
     return [
@@ -50,14 +48,14 @@ def _batches(draw: Draw) -> list[Run]:
     ]
 
 
-@SIMPLE_ATTENTION.equals("scores of ±10,000", 0.5)
+@EXERCISE.equals("scores of ±10,000", 0.5)
 def _large(draw: Draw) -> list[Run]:
     """exp(10000) is infinite. Subtract each row's own largest score first."""
     runs = [call(q, k, draw.normal(4, 2)) for q, k in large_scores(draw, 3, 4, 5)]
     return [*runs, call(*score_of_minus_infinity(draw))]
 
 
-SIMPLE_ATTENTION.holds(
+EXERCISE.holds(
     "each row of weights sums to 1",
     0.25,
     rows_sum_to_one,
@@ -67,7 +65,7 @@ SIMPLE_ATTENTION.holds(
 )
 
 
-@SIMPLE_ATTENTION.equals("integers", 0.25)
+@EXERCISE.equals("integers", 0.25)
 def _integers(draw: Draw) -> list[Run]:
     """Integers give floating-point weights: taking exp of an integer array is fine, writing weights
     back into one is not."""
@@ -78,11 +76,11 @@ def _integers(draw: Draw) -> list[Run]:
     ]
 
 
-@SIMPLE_ATTENTION.keeps_dtypes(0.15)
+@EXERCISE.keeps_dtypes(0.15)
 def _dtypes(draw: Draw) -> list[Run]:
     """float32 stays float32, and integers give float64."""
     single = tuple(a.astype("float32") for a in qkv_arrays(draw, 3, 4, 2, 5))
     return [call(*single), *_integers(draw)[:1]]
 
 
-SIMPLE_ATTENTION.leaves_inputs_alone(0.1, lambda draw: [*_runs(draw)[:2], *_batches(draw)[:1]])
+EXERCISE.leaves_inputs_alone(0.1, lambda draw: [*_runs(draw)[:2], *_batches(draw)[:1]])

@@ -5,7 +5,7 @@ import numpy as np
 from autograder.engine.runs import Draw, Run, as_argument, call
 from autograder.exercises.declaration import Declaration
 
-ATTENTION_POOL = Declaration(
+EXERCISE = Declaration(
     "attention_pool", "Any scoring function", ("query", "key", "value", "score"), given=("softmax",)
 )
 
@@ -15,7 +15,7 @@ def signed_distance(query: np.ndarray, key: np.ndarray) -> np.ndarray:
     return np.sin(np.subtract.outer(query, 2 * key)) + np.multiply.outer(query, key)
 
 
-@ATTENTION_POOL.equals("scalar queries and keys", 0.75)
+@EXERCISE.equals("scalar queries and keys", 0.75)
 def _numbers(draw: Draw) -> list[Run]:
     """The weights are the softmax of `score(query, key)` over the keys; the output is the weighted
     sum of the values. The scoring function decides everything else: use no other distance, and pass
@@ -38,7 +38,7 @@ def mixed_lengths(query: np.ndarray, key: np.ndarray) -> np.ndarray:
     return np.multiply.outer(query.sum(-1), key.sum(-1))
 
 
-@ATTENTION_POOL.equals("vectors as queries, keys and values", 0.75)
+@EXERCISE.equals("vectors as queries, keys and values", 0.75)
 def _vectors(draw: Draw) -> list[Run]:
     """`score` already handles vectors: pass it what you are given, without reshaping."""
     return [
@@ -57,11 +57,11 @@ def huge_scores(q: np.ndarray, k: np.ndarray) -> np.ndarray:
     return 1e4 * np.sign(q)[:, None] + np.sin(np.add.outer(q, 3 * k))
 
 
-@ATTENTION_POOL.equals("scores of ±10,000", 0.3)
+@EXERCISE.equals("scores of ±10,000", 0.3)
 def _huge(draw: Draw) -> list[Run]:
     """The scores are whatever `score` returns: use a softmax that subtracts the largest one."""
     query = draw.uniform(0.5, 1.5, 3) * np.array([1.0, -1.0, 1.0])
     return [call(query, draw.normal(4), draw.normal(4), as_argument(huge_scores))]
 
 
-ATTENTION_POOL.leaves_inputs_alone(0.2, _vectors)
+EXERCISE.leaves_inputs_alone(0.2, _vectors)

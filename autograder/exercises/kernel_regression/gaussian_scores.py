@@ -3,12 +3,10 @@
 from autograder.engine.runs import Draw, Run, Strided, call
 from autograder.exercises.declaration import Declaration
 
-GAUSSIAN_SCORES = Declaration(
-    "gaussian_scores", "A score for every query and key", ("query", "key", "w")
-)
+EXERCISE = Declaration("gaussian_scores", "A score for every query and key", ("query", "key", "w"))
 
 
-@GAUSSIAN_SCORES.equals("scores of random queries and keys", 1.0)
+@EXERCISE.equals("scores of random queries and keys", 1.0)
 def _runs(draw: Draw) -> list[Run]:
     """Every query meets every key, so the shape is (n_q, n_k): give both arrays an axis of length 1
     so that they broadcast to it. The score is −½((x − x_i) w)²: w multiplies the distance before it
@@ -21,7 +19,7 @@ def _runs(draw: Draw) -> list[Run]:
     ]
 
 
-@GAUSSIAN_SCORES.equals("as many queries as keys", 0.5)
+@EXERCISE.equals("as many queries as keys", 0.5)
 def _square(draw: Draw) -> list[Run]:
     """With n queries and n keys the scores have shape (n, n), not (n,): subtracting (n,) from (n,)
     pairs the i-th query with the i-th key only."""
@@ -32,11 +30,11 @@ def _square(draw: Draw) -> list[Run]:
     ]
 
 
-@GAUSSIAN_SCORES.equals("integers", 0.3)
+@EXERCISE.equals("integers", 0.3)
 def _integers(draw: Draw) -> list[Run]:
     """Integers give floating-point scores: −½ times an odd number is not an integer."""
     query, key = draw.permutation(9)[:3] - 4, draw.permutation(9)[:5] - 4
     return [call(query, key, 3), call(query, key + 1)]
 
 
-GAUSSIAN_SCORES.leaves_inputs_alone(0.2, _runs)
+EXERCISE.leaves_inputs_alone(0.2, _runs)

@@ -6,7 +6,7 @@ from autograder.engine.runs import Draw, Run, module, tensor
 from autograder.exercises.declaration import Declaration
 from autograder.exercises.kernel_regression.shared import uneven_points
 
-KERNEL_REGRESSION = Declaration(
+EXERCISE = Declaration(
     "KernelRegression", "A bandwidth that learns", ("query", "key", "value", "exclude_self")
 )
 
@@ -19,7 +19,7 @@ def _arguments(draw: Draw, n_q: int, n_k: int, *d_v: int, dtype: str = "float32"
     )
 
 
-@KERNEL_REGRESSION.equals("predictions", 1.0)
+@EXERCISE.equals("predictions", 1.0)
 def _runs(draw: Draw) -> list[Run]:
     """Scores −½((x − x_i) w)² of shape (n_q, n_k), a softmax over the keys, then the weighted sum
     of the values."""
@@ -31,7 +31,7 @@ def _runs(draw: Draw) -> list[Run]:
     ]
 
 
-@KERNEL_REGRESSION.equals("values that are vectors", 0.25)
+@EXERCISE.equals("values that are vectors", 0.25)
 def _vectors(draw: Draw) -> list[Run]:
     """Matrix multiplication works for values of shape (n_k,) and (n_k, d_v) alike."""
     return [
@@ -41,7 +41,7 @@ def _vectors(draw: Draw) -> list[Run]:
     ]
 
 
-@KERNEL_REGRESSION.equals("uses the parameter w", 0.5)
+@EXERCISE.equals("uses the parameter w", 0.5)
 def _loaded(draw: Draw) -> list[Run]:
     """`forward` must read self.w, the parameter that the optimiser updates."""
     state = {"w": tensor(draw.number(1.5, 3.0), "float32")}
@@ -49,7 +49,7 @@ def _loaded(draw: Draw) -> list[Run]:
     return [module(state=state).then(*first).then(*second)]
 
 
-@KERNEL_REGRESSION.equals("exclude_self", 1.0)
+@EXERCISE.equals("exclude_self", 1.0)
 def _exclude(draw: Draw) -> list[Run]:
     """With exclude_self, put −inf on the diagonal of the scores before the softmax, so that the
     remaining weights of each row still sum to 1."""
@@ -65,14 +65,14 @@ def _exclude(draw: Draw) -> list[Run]:
     ]
 
 
-KERNEL_REGRESSION.gradients(
+EXERCISE.gradients(
     "gradients reach w and the inputs",
     0.5,
     "Stay in torch from w to the result: .item(), .detach(), .data, float() and NumPy cut the "
     "gradient, and so does overwriting self.w.",
     _runs,
 )
-KERNEL_REGRESSION.gradients(
+EXERCISE.gradients(
     "gradients with exclude_self",
     0.25,
     "−inf among the scores is fine for torch.softmax, forward and backward; 0 · ∞ and ∞ − ∞ on "
@@ -81,7 +81,7 @@ KERNEL_REGRESSION.gradients(
 )
 
 
-@KERNEL_REGRESSION.equals("distant queries and narrow kernels", 0.25)
+@EXERCISE.equals("distant queries and narrow kernels", 0.25)
 def _far(draw: Draw) -> list[Run]:
     """torch.softmax subtracts the largest score for you; a plain exp and division do not."""
     x = tensor(uneven_points(draw), "float32")
@@ -93,11 +93,11 @@ def _far(draw: Draw) -> list[Run]:
     ]
 
 
-@KERNEL_REGRESSION.keeps_dtypes(0.1)
+@EXERCISE.keeps_dtypes(0.1)
 def _double(draw: Draw) -> list[Run]:
     """float64 inputs give a float64 prediction."""
     return [module(2.0).then(*_arguments(draw, 3, 4, dtype="float64"))]
 
 
-KERNEL_REGRESSION.leaves_inputs_alone(0.1, _exclude)
-KERNEL_REGRESSION.leaves_state_alone(0.05, _runs)
+EXERCISE.leaves_inputs_alone(0.1, _exclude)
+EXERCISE.leaves_state_alone(0.05, _runs)

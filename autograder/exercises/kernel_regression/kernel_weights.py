@@ -5,7 +5,7 @@ import numpy as np
 from autograder.engine.runs import Draw, Run, call
 from autograder.exercises.declaration import Declaration
 
-KERNEL_WEIGHTS = Declaration(
+EXERCISE = Declaration(
     "kernel_weights", "Other kernels", ("query", "key", "kernel", "w"), given=("softmax",)
 )
 
@@ -24,19 +24,19 @@ def _runs(kernel: str):
     return runs
 
 
-KERNEL_WEIGHTS.equals(
+EXERCISE.equals(
     "gaussian",
     0.5,
     "exp(−½u²) with u = (x − x_i) w; each row is then divided by its sum over the keys.",
     _runs("gaussian"),
 )
-KERNEL_WEIGHTS.equals(
+EXERCISE.equals(
     "boxcar",
     0.5,
     "1 where |u| ≤ 1, otherwise 0; each row is then divided by its sum. Mind the absolute value.",
     _runs("boxcar"),
 )
-KERNEL_WEIGHTS.equals(
+EXERCISE.equals(
     "epanechnikov",
     0.75,
     "max(0, 1 − u²); each row is then divided by its sum. Without the maximum, distant keys get "
@@ -45,14 +45,14 @@ KERNEL_WEIGHTS.equals(
 )
 
 
-@KERNEL_WEIGHTS.equals("the boxcar includes its edge", 0.25)
+@EXERCISE.equals("the boxcar includes its edge", 0.25)
 def _edge(draw: Draw) -> list[Run]:
     """At exactly |u| = 1 the boxcar is still 1."""
     key = draw.integer(-3, 3) + draw.permutation(7)  # integers, some exactly 2 apart
     return [call(key[draw.permutation(7)[:3]], key, "boxcar", 0.5)]
 
 
-@KERNEL_WEIGHTS.equals("a query with no key in reach", 0.5)
+@EXERCISE.equals("a query with no key in reach", 0.5)
 def _nothing(draw: Draw) -> list[Run]:
     """All its weights are 0, and so is their sum: divide by 1 there instead of by 0."""
 
@@ -65,10 +65,10 @@ def _nothing(draw: Draw) -> list[Run]:
     return [run("boxcar"), run("epanechnikov")]
 
 
-@KERNEL_WEIGHTS.raises("an unknown kernel", 0.25, ValueError)
+@EXERCISE.raises("an unknown kernel", 0.25, ValueError)
 def _unknown(draw: Draw) -> list[Run]:
     """Raise ValueError for any name other than the three."""
     return [call(draw.normal(2), draw.normal(3), name) for name in ("triangle", "box")]
 
 
-KERNEL_WEIGHTS.leaves_inputs_alone(0.25, _runs("epanechnikov"))
+EXERCISE.leaves_inputs_alone(0.25, _runs("epanechnikov"))

@@ -6,7 +6,7 @@ from autograder.engine.runs import Draw, Run, call
 from autograder.exercises.declaration import Declaration
 from autograder.exercises.kernel_regression.shared import uneven_points
 
-LEAVE_ONE_OUT = Declaration(
+EXERCISE = Declaration(
     "leave_one_out_mse",
     "How good is a bandwidth?",
     ("x", "y", "w"),
@@ -14,7 +14,7 @@ LEAVE_ONE_OUT = Declaration(
 )
 
 
-@LEAVE_ONE_OUT.equals("the mean squared error", 1.5)
+@EXERCISE.equals("the mean squared error", 1.5)
 def _runs(draw: Draw) -> list[Run]:
     """Predict each y_i from the other points: a score of −inf on the diagonal gives the point
     itself no weight, and the rest still sums to 1. Then average the squared errors."""
@@ -26,7 +26,7 @@ def _runs(draw: Draw) -> list[Run]:
     ]
 
 
-@LEAVE_ONE_OUT.equals("far too narrow a bandwidth", 0.5)
+@EXERCISE.equals("far too narrow a bandwidth", 0.5)
 def _narrow(draw: Draw) -> list[Run]:
     """With w = 300 every other point is out of the Gaussian's reach. Set the score to −inf before a
     stable softmax instead of setting a weight to 0 after it."""
@@ -34,7 +34,7 @@ def _narrow(draw: Draw) -> list[Run]:
     return [call(x, draw.normal(5), 300.0), call(np.array([0.0, 1.0]), draw.normal(2), 100.0)]
 
 
-@LEAVE_ONE_OUT.equals("two points at the same place", 0.5)
+@EXERCISE.equals("two points at the same place", 0.5)
 def _twins(draw: Draw) -> list[Run]:
     """Leave out point i itself, not every point whose x equals x_i."""
     x = draw.uniform(0.0, 3.0, 5)
@@ -42,5 +42,5 @@ def _twins(draw: Draw) -> list[Run]:
     return [call(x, draw.normal(5), draw.number(1.5, 3.0))]
 
 
-LEAVE_ONE_OUT.keeps_dtypes(0.25, "Return a single float, not an array.", _runs)
-LEAVE_ONE_OUT.leaves_inputs_alone(0.25, _runs)
+EXERCISE.keeps_dtypes(0.25, "Return a single float, not an array.", _runs)
+EXERCISE.leaves_inputs_alone(0.25, _runs)

@@ -6,7 +6,7 @@ from autograder.engine.aspects import not_rows_of_one, part
 from autograder.engine.runs import Draw, Record, Run, call
 from autograder.exercises.declaration import Declaration
 
-NADARAYA_WATSON = Declaration(
+EXERCISE = Declaration(
     "nadaraya_watson",
     "The kernel regression estimate",
     ("query", "key", "value", "w"),
@@ -14,7 +14,7 @@ NADARAYA_WATSON = Declaration(
 )
 
 
-@NADARAYA_WATSON.equals("predictions and weights", 1.25)
+@EXERCISE.equals("predictions and weights", 1.25)
 def _runs(draw: Draw) -> list[Run]:
     """The weights are the softmax of the Gaussian scores over the keys (the last axis); the
     prediction is the weighted sum of the values. Return both, prediction first."""
@@ -27,7 +27,7 @@ def _runs(draw: Draw) -> list[Run]:
     ]
 
 
-@NADARAYA_WATSON.equals("values that are vectors", 0.5)
+@EXERCISE.equals("values that are vectors", 0.5)
 def _vectors(draw: Draw) -> list[Run]:
     """Matrix multiplication works for values of shape (n_k,) and (n_k, d_v) alike."""
     return [
@@ -42,7 +42,7 @@ def _rows(run: Run, record: Record) -> str | None:
     return not_rows_of_one(part(record.value, 1))
 
 
-NADARAYA_WATSON.holds(
+EXERCISE.holds(
     "each row of weights sums to 1",
     0.25,
     _rows,
@@ -52,7 +52,7 @@ NADARAYA_WATSON.holds(
 )
 
 
-@NADARAYA_WATSON.equals("a query far from every key", 0.75)
+@EXERCISE.equals("a query far from every key", 0.75)
 def _far(draw: Draw) -> list[Run]:
     """exp(−½·1000²) is 0 in floating point, and 0/0 is NaN. A softmax that subtracts the largest
     score still gives the nearest key its weight."""
@@ -61,4 +61,4 @@ def _far(draw: Draw) -> list[Run]:
     return [call(far, key, draw.normal(4), draw.number(1.5, 3.0))]
 
 
-NADARAYA_WATSON.leaves_inputs_alone(0.25, _runs)
+EXERCISE.leaves_inputs_alone(0.25, _runs)

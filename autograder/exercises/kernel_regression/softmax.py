@@ -6,17 +6,17 @@ from autograder.engine.aspects import not_rows_of_one, plain
 from autograder.engine.runs import Draw, Record, Run, Strided, call
 from autograder.exercises.declaration import Declaration
 
-SOFTMAX = Declaration("softmax", "Scores into weights", ("scores", "axis"))
+EXERCISE = Declaration("softmax", "Scores into weights", ("scores", "axis"))
 
 
-@SOFTMAX.equals("weights of random scores", 1.0)
+@EXERCISE.equals("weights of random scores", 1.0)
 def _random(draw: Draw) -> list[Run]:
     """Take exp of each score and divide by the sum of exp over the last axis. Keep that axis when
     you sum, so that every row is divided by its own sum."""
     return [call(draw.normal(3, 5, scale=2.0)), call(draw.normal(1, 4)), call(draw.normal(4, 1))]
 
 
-@SOFTMAX.equals("any number of dimensions, any axis", 0.5)
+@EXERCISE.equals("any number of dimensions, any axis", 0.5)
 def _axes(draw: Draw) -> list[Run]:
     """Sum along `axis`, whichever it is, and keep it as an axis of length 1, so that the shapes
     still broadcast."""
@@ -31,7 +31,7 @@ def _axes(draw: Draw) -> list[Run]:
     ]
 
 
-@SOFTMAX.equals("scores of ±10,000", 0.5)
+@EXERCISE.equals("scores of ±10,000", 0.5)
 def _large(draw: Draw) -> list[Run]:
     """exp(10000) overflows to infinity, exp(−10000) underflows to 0, and ∞/∞ and 0/0 are NaN.
     Subtract each row's largest score first: the weights stay the same, and the largest exp is 1."""
@@ -55,7 +55,7 @@ def _exact_zeros(run: Run, record: Record) -> str | None:
     return not_rows_of_one(weights)
 
 
-@SOFTMAX.holds("−inf gets exactly 0", 0.25, _exact_zeros)
+@EXERCISE.holds("−inf gets exactly 0", 0.25, _exact_zeros)
 def _masked(draw: Draw) -> list[Run]:
     """A score of −inf marks a key that must be ignored. Its exp is 0; add nothing to it."""
     scores = draw.normal(4, 5)
@@ -63,7 +63,7 @@ def _masked(draw: Draw) -> list[Run]:
     return [call(scores), call(scores - 600.0)]
 
 
-@SOFTMAX.equals("a row of −inf only", 0.25)
+@EXERCISE.equals("a row of −inf only", 0.25)
 def _nothing(draw: Draw) -> list[Run]:
     """With nothing to attend to, all weights are 0. The largest score is −inf, and −inf − (−inf) is
     NaN: subtract 0 there instead, and divide by 1 where the sum is 0."""
@@ -72,11 +72,11 @@ def _nothing(draw: Draw) -> list[Run]:
     return [call(scores), call(np.full(3, -np.inf)), call(scores.T.copy(), axis=0)]
 
 
-@SOFTMAX.keeps_dtypes(0.25)
+@EXERCISE.keeps_dtypes(0.25)
 def _dtypes(draw: Draw) -> list[Run]:
     """float32 stays float32 and integers become float64: compute with the array you are given,
     without fixing a dtype."""
     return [call(draw.normal(3, 4, dtype="float32")), call(draw.integers(-3, 3, 2, 5))]
 
 
-SOFTMAX.leaves_inputs_alone(0.25, _random, _masked)
+EXERCISE.leaves_inputs_alone(0.25, _random, _masked)

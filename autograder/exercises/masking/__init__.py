@@ -1,13 +1,13 @@
 """Chapter 4: masks, a softmax and an attention that obey them, and the key-value cache."""
 
 from autograder.exercises.declaration import exercises
-from autograder.exercises.masking.additive_mask import ADDITIVE_MASK
-from autograder.exercises.masking.attend_with_cache import ATTEND_WITH_CACHE
-from autograder.exercises.masking.causal_mask import CAUSAL_MASK
-from autograder.exercises.masking.masked_attention import MASKED_ATTENTION
-from autograder.exercises.masking.masked_softmax import MASKED_SOFTMAX
-from autograder.exercises.masking.padding_mask import PADDING_MASK
 
 EXERCISES = exercises(
-    PADDING_MASK, CAUSAL_MASK, MASKED_SOFTMAX, ADDITIVE_MASK, MASKED_ATTENTION, ATTEND_WITH_CACHE
+    __name__,
+    "padding_mask",
+    "causal_mask",
+    "masked_softmax",
+    "additive_mask",
+    "masked_attention",
+    "attend_with_cache",
 )

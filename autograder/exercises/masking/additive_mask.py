@@ -5,10 +5,10 @@ from autograder.exercises.declaration import Declaration
 from autograder.exercises.masking.shared import torch_dtype
 from autograder.exercises.shared import random_mask
 
-ADDITIVE_MASK = Declaration("additive_mask", "A mask to add", ("mask", "dtype"))
+EXERCISE = Declaration("additive_mask", "A mask to add", ("mask", "dtype"))
 
 
-@ADDITIVE_MASK.equals("in float32", 1.0)
+@EXERCISE.equals("in float32", 1.0)
 def _runs(draw: Draw) -> list[Run]:
     """0 where the mask is True; where it is False, the most negative finite number of the dtype,
     which torch.finfo knows."""
@@ -22,7 +22,7 @@ def _runs(draw: Draw) -> list[Run]:
     ]
 
 
-@ADDITIVE_MASK.equals("in float16 and bfloat16", 0.75)
+@EXERCISE.equals("in float16 and bfloat16", 0.75)
 def _narrow(draw: Draw) -> list[Run]:
     """Each dtype has limits of its own: float16 ends at 65504, and anything beyond is infinite. Ask
     torch.finfo about the dtype you are given."""
@@ -32,20 +32,20 @@ def _narrow(draw: Draw) -> list[Run]:
     ]
 
 
-@ADDITIVE_MASK.equals("in float64", 0.25)
+@EXERCISE.equals("in float64", 0.25)
 def _wide(draw: Draw) -> list[Run]:
     """The most negative float32 is far from the most negative float64."""
     return [call(tensor(random_mask(draw, 3, 5)), dtype=torch_dtype("float64"))]
 
 
-@ADDITIVE_MASK.raises("a dtype that is not floating-point", 0.5, TypeError)
+@EXERCISE.raises("a dtype that is not floating-point", 0.5, TypeError)
 def _whole(draw: Draw) -> list[Run]:
     """Scores are floating-point: raise TypeError for an integer or boolean dtype."""
     mask = tensor(random_mask(draw, 2, 3))
     return [call(mask, torch_dtype("int64")), call(mask, dtype=torch_dtype("bool"))]
 
 
-ADDITIVE_MASK.keeps_dtypes(
+EXERCISE.keeps_dtypes(
     0.25, "The result has the dtype that the caller passes.", _runs, _narrow, _wide
 )
-ADDITIVE_MASK.leaves_inputs_alone(0.25, _runs)
+EXERCISE.leaves_inputs_alone(0.25, _runs)

@@ -6,7 +6,7 @@ from typing import Any
 from autograder.engine.runs import Draw, Previous, Recipe, Run, Strided, as_argument, call
 from autograder.exercises.declaration import Declaration
 
-ATTEND_WITH_CACHE = Declaration(
+EXERCISE = Declaration(
     "attend_with_cache",
     "One token at a time",
     ("attention", "x", "cache"),
@@ -28,7 +28,7 @@ def _attention(
     return Recipe("autograder.blocks:MultiHeadAttention", args, {}, state)
 
 
-@ATTEND_WITH_CACHE.equals("the first positions: a causal pass", 0.75, part=0)
+@EXERCISE.equals("the first positions: a causal pass", 0.75, part=0)
 def _start(draw: Draw) -> list[Run]:
     """Without a cache this is causal self-attention: project x with W_q, W_k and W_v, split into
     heads as in chapter 3, attend under a causal mask, merge the heads, apply W_o."""
@@ -49,7 +49,7 @@ def _given(draw: Draw) -> list[Run]:
     ]
 
 
-ATTEND_WITH_CACHE.equals(
+EXERCISE.equals(
     "the returned cache",
     0.75,
     "The cache is (k, v) after the projection and the split into heads, (B, H, T + t, d_k) each: "
@@ -58,7 +58,7 @@ ATTEND_WITH_CACHE.equals(
     _given,
     part=1,
 )
-ATTEND_WITH_CACHE.equals(
+EXERCISE.equals(
     "continuing from a cache",
     0.75,
     "The new queries see all T positions of the cache, and of the new positions those up to their "
@@ -78,7 +78,7 @@ def _in_chunks(
     return run
 
 
-@ATTEND_WITH_CACHE.equals("twelve positions, one at a time", 0.75)
+@EXERCISE.equals("twelve positions, one at a time", 0.75)
 def _single(draw: Draw) -> list[Run]:
     """Each call sees everything before it and itself, and returns a cache that is one position
     longer."""
@@ -86,7 +86,7 @@ def _single(draw: Draw) -> list[Run]:
     return [_in_chunks(attention, draw, *[1] * 12, batch=2, d_model=6)]
 
 
-@ATTEND_WITH_CACHE.equals("twelve positions in chunks", 1.0)
+@EXERCISE.equals("twelve positions in chunks", 1.0)
 def _chunks(draw: Draw) -> list[Run]:
     """A chunk of t new positions after T old ones needs a causal mask of t rows and T + t columns,
     whose last row sees everything."""
@@ -95,7 +95,7 @@ def _chunks(draw: Draw) -> list[Run]:
     return [_in_chunks(attention, draw, *sizes, batch=2, d_model=6) for sizes in cuts]
 
 
-@ATTEND_WITH_CACHE.equals("an old cache can be reused", 0.25)
+@EXERCISE.equals("an old cache can be reused", 0.25)
 def _branches(draw: Draw) -> list[Run]:
     """Make a new cache and leave the old one unchanged. Trying two continuations of one text takes
     the same cache twice."""
@@ -106,7 +106,7 @@ def _branches(draw: Draw) -> list[Run]:
     return [run]
 
 
-@ATTEND_WITH_CACHE.gradients("gradients reach x, also through the cache", 0.25)
+@EXERCISE.gradients("gradients reach x, also through the cache", 0.25)
 def _gradients(draw: Draw) -> list[Run]:
     """The backward pass with a cache equals the full one, too: no detach, no torch.no_grad."""
     return [
@@ -116,14 +116,14 @@ def _gradients(draw: Draw) -> list[Run]:
     ]
 
 
-@ATTEND_WITH_CACHE.keeps_dtypes(0.1)
+@EXERCISE.keeps_dtypes(0.1)
 def _double(draw: Draw) -> list[Run]:
     """float64 in, float64 out, the cache included."""
     attention = _attention(draw, 4, 2, dtype="float64")
     return [_in_chunks(attention, draw, 2, 1, batch=1, d_model=4, dtype="float64")]
 
 
-ATTEND_WITH_CACHE.leaves_inputs_alone(0.2, _start, _given)
+EXERCISE.leaves_inputs_alone(0.2, _start, _given)
 
 
 def in_training(*args: Any) -> Any:
@@ -145,4 +145,4 @@ def _in_training(draw: Draw) -> Run:
     return call(attention, draw.tensor(2, 3, 6))
 
 
-ATTEND_WITH_CACHE.leaves_state_alone(0.2, lambda draw: [*_start(draw)[:2], _in_training(draw)])
+EXERCISE.leaves_state_alone(0.2, lambda draw: [*_start(draw)[:2], _in_training(draw)])

@@ -3,17 +3,17 @@
 from autograder.engine.runs import Draw, Run, call
 from autograder.exercises.declaration import Declaration
 
-CAUSAL_MASK = Declaration("causal_mask", "No looking into the future", ("n_q", "n_k", "device"))
+EXERCISE = Declaration("causal_mask", "No looking into the future", ("n_q", "n_k", "device"))
 
 
-@CAUSAL_MASK.equals("as many queries as keys", 1.0)
+@EXERCISE.equals("as many queries as keys", 1.0)
 def _square(draw: Draw) -> list[Run]:
     """Query i sees the keys 0 … i, itself included: True on the diagonal and below it."""
     n = draw.integer(6, 25)
     return [call(5), call(n_q=draw.integer(6, 40)), call(1), call(n, n)]
 
 
-@CAUSAL_MASK.equals("fewer queries than keys", 1.0)
+@EXERCISE.equals("fewer queries than keys", 1.0)
 def _chunk(draw: Draw) -> list[Run]:
     """The queries are the last n_q of n_k positions, so query i is at position i + n_k − n_q. The
     last row is True everywhere: align at the bottom right."""
@@ -21,7 +21,7 @@ def _chunk(draw: Draw) -> list[Run]:
     return [call(n_q, n_q + draw.integer(2, 20)), call(1, 6), call(n_q=4, n_k=5)]
 
 
-@CAUSAL_MASK.equals("more queries than keys", 0.5)
+@EXERCISE.equals("more queries than keys", 0.5)
 def _long(draw: Draw) -> list[Run]:
     """The same rule holds: the last query is at the last key, and a query before the first key sees
     nothing."""
@@ -29,10 +29,10 @@ def _long(draw: Draw) -> list[Run]:
     return [call(n_k + draw.integer(2, 20), n_k), call(4, 1)]
 
 
-CAUSAL_MASK.keeps_dtypes(0.25, "The mask is boolean, not 0 and 1.", _square)
+EXERCISE.keeps_dtypes(0.25, "The mask is boolean, not 0 and 1.", _square)
 
 
-@CAUSAL_MASK.raises("on the requested device", 0.25, RuntimeError)
+@EXERCISE.raises("on the requested device", 0.25, RuntimeError)
 def _nowhere(_: Draw) -> list[Run]:
     """Pass `device` on to whatever creates the tensor. (The check uses a device that does not
     exist: torch must reject it with a RuntimeError.)"""

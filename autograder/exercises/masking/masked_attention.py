@@ -7,12 +7,12 @@ from autograder.engine.runs import Draw, Record, Run, Strided, call, tensor
 from autograder.exercises.declaration import Declaration
 from autograder.exercises.shared import qkv, random_mask
 
-MASKED_ATTENTION = Declaration(
+EXERCISE = Declaration(
     "masked_attention", "Attention under a mask", ("query", "key", "value", "mask")
 )
 
 
-@MASKED_ATTENTION.equals("without a mask", 0.75)
+@EXERCISE.equals("without a mask", 0.75)
 def _plain(draw: Draw) -> list[Run]:
     """softmax(QKᵀ / √d_k) V over the last two axes, whatever comes before them; d_k is the size of
     a query. Return (output, weights)."""
@@ -25,7 +25,7 @@ def _plain(draw: Draw) -> list[Run]:
     ]
 
 
-@MASKED_ATTENTION.equals("with a mask", 0.75)
+@EXERCISE.equals("with a mask", 0.75)
 def _masked(draw: Draw) -> list[Run]:
     """Compute the scores, apply the mask inside the softmax, then average the values. True means
     may attend."""
@@ -38,7 +38,7 @@ def _masked(draw: Draw) -> list[Run]:
     ]
 
 
-@MASKED_ATTENTION.equals("a query that may see nothing", 0.5)
+@EXERCISE.equals("a query that may see nothing", 0.5)
 def _nothing(draw: Draw) -> list[Run]:
     """Its weights and its output are 0: not NaN, and not the average of what is forbidden."""
     mask = random_mask(draw, 4, 5)
@@ -69,7 +69,7 @@ def _sees_what_it_may(run: Run, record: Record) -> str | None:
     return None
 
 
-@MASKED_ATTENTION.holds("forbidden keys have no influence", 0.5, _sees_what_it_may)
+@EXERCISE.holds("forbidden keys have no influence", 0.5, _sees_what_it_may)
 def _changed(draw: Draw) -> list[Run]:
     """When a key and its value change, the outputs of the queries that may see it change, and all
     others stay the same."""
@@ -87,7 +87,7 @@ def _changed(draw: Draw) -> list[Run]:
     return runs
 
 
-MASKED_ATTENTION.gradients(
+EXERCISE.gradients(
     "gradients reach query, key and value",
     0.75,
     "One NaN in a row of weights reaches every gradient of the batch. A row without keys passes "
@@ -96,7 +96,7 @@ MASKED_ATTENTION.gradients(
 )
 
 
-@MASKED_ATTENTION.equals("scores of ±10,000", 0.25)
+@EXERCISE.equals("scores of ±10,000", 0.25)
 def _large(draw: Draw) -> list[Run]:
     """Apply the mask before the softmax, and with −∞: a large score outweighs −100 and −10,000."""
     # Scores of about 1e4 where the mask is False, of about −1e4 where it is True.
@@ -109,10 +109,10 @@ def _large(draw: Draw) -> list[Run]:
     return [call(*large), call(*wild)]
 
 
-@MASKED_ATTENTION.keeps_dtypes(0.25)
+@EXERCISE.keeps_dtypes(0.25)
 def _double(draw: Draw) -> list[Run]:
     """float64 in, float64 out."""
     return [call(*qkv(draw, 2, 4, 3, 2, dtype="float64"), tensor(random_mask(draw, 2, 4)))]
 
 
-MASKED_ATTENTION.leaves_inputs_alone(0.25, _masked, _plain)
+EXERCISE.leaves_inputs_alone(0.25, _masked, _plain)

@@ -7,10 +7,10 @@ from autograder.engine.runs import Draw, Record, Run, Strided, call, tensor
 from autograder.exercises.declaration import Declaration
 from autograder.exercises.shared import random_mask
 
-MASKED_SOFTMAX = Declaration("masked_softmax", "A softmax that obeys a mask", ("scores", "mask"))
+EXERCISE = Declaration("masked_softmax", "A softmax that obeys a mask", ("scores", "mask"))
 
 
-@MASKED_SOFTMAX.equals("without a mask", 0.5)
+@EXERCISE.equals("without a mask", 0.5)
 def _plain(draw: Draw) -> list[Run]:
     """Without a mask this is the plain softmax over the last axis."""
     return [
@@ -21,7 +21,7 @@ def _plain(draw: Draw) -> list[Run]:
     ]
 
 
-@MASKED_SOFTMAX.equals("with a mask", 0.75)
+@EXERCISE.equals("with a mask", 0.75)
 def _masked(draw: Draw) -> list[Run]:
     """Forbidden scores become −∞ before the softmax, so that the rest still sums to 1. True means
     may attend, whereas masked_fill fills where it is given True."""
@@ -33,7 +33,7 @@ def _masked(draw: Draw) -> list[Run]:
     ]
 
 
-@MASKED_SOFTMAX.equals("a mask that broadcasts", 0.5)
+@EXERCISE.equals("a mask that broadcasts", 0.5)
 def _broadcast(draw: Draw) -> list[Run]:
     """The mask may be (n_k,), (n_q, n_k) or (B, 1, 1, n_k): let torch broadcast it."""
     return [
@@ -70,7 +70,7 @@ def _large(draw: Draw) -> list[Run]:
     ]
 
 
-MASKED_SOFTMAX.holds(
+EXERCISE.holds(
     "forbidden keys get exactly 0",
     0.5,
     _exact_zeros,
@@ -78,7 +78,7 @@ MASKED_SOFTMAX.holds(
     "−10,000 must still count for nothing. exp(−∞) is 0.",
     lambda draw: [*_large(draw)[:1], *_masked(draw)],
 )
-MASKED_SOFTMAX.equals(
+EXERCISE.equals(
     "scores of ±10,000",
     0.25,
     "torch.softmax subtracts a row's largest score. Apply the mask first, so that the largest is "
@@ -87,7 +87,7 @@ MASKED_SOFTMAX.equals(
 )
 
 
-@MASKED_SOFTMAX.equals("scores of −inf", 0.25)
+@EXERCISE.equals("scores of −inf", 0.25)
 def _infinite(draw: Draw) -> list[Run]:
     """0 · (−∞) is NaN. Replace forbidden scores; never multiply them."""
     scores, mask = draw.normal(3, 5), random_mask(draw, 3, 5)
@@ -100,7 +100,7 @@ def _infinite(draw: Draw) -> list[Run]:
     return [call(tensor(scores, "float32"), tensor(mask)), call(tensor(alone, "float32"))]
 
 
-@MASKED_SOFTMAX.equals("a fully masked row", 0.75)
+@EXERCISE.equals("a fully masked row", 0.75)
 def _nothing(draw: Draw) -> list[Run]:
     """With nothing to attend to, the weights are 0. A row of −∞ only is 0/0 in a softmax, and a row
     of equal large negative numbers gives the average of everything forbidden."""
@@ -120,7 +120,7 @@ def _some_row_sees(run: Run) -> bool:
     return bool(run.steps[0].args[1].data.any())
 
 
-MASKED_SOFTMAX.gradients(
+EXERCISE.gradients(
     "finite gradients",
     1.0,
     "Once the softmax has produced NaN, its backward pass produces NaN again, whatever you write "
@@ -129,7 +129,7 @@ MASKED_SOFTMAX.gradients(
 )
 
 
-@MASKED_SOFTMAX.keeps_dtypes(0.25)
+@EXERCISE.keeps_dtypes(0.25)
 def _dtypes(draw: Draw) -> list[Run]:
     """float64 stays float64 and float16 stays float16, in which −1e9 does not exist."""
     some = tensor(random_mask(draw, 3, 4))
@@ -143,4 +143,4 @@ def _dtypes(draw: Draw) -> list[Run]:
     ]
 
 
-MASKED_SOFTMAX.leaves_inputs_alone(0.25, _masked, _nothing)
+EXERCISE.leaves_inputs_alone(0.25, _masked, _nothing)

@@ -7,10 +7,10 @@ from autograder.engine.aspects import plain
 from autograder.engine.runs import Draw, Run, Strided, call, tensor
 from autograder.exercises.declaration import Declaration
 
-PADDING_MASK = Declaration("padding_mask", "Which positions hold a token", ("lengths", "max_len"))
+EXERCISE = Declaration("padding_mask", "Which positions hold a token", ("lengths", "max_len"))
 
 
-@PADDING_MASK.equals("a mask from lengths", 1.25)
+@EXERCISE.equals("a mask from lengths", 1.25)
 def _runs(draw: Draw) -> list[Run]:
     """Position j of a sequence of length n holds a token if j < n: compare 0, 1, 2, … with each
     length, then give the result the shape (B, 1, 1, max_len). The keys are on the last axis; the
@@ -23,7 +23,7 @@ def _runs(draw: Draw) -> list[Run]:
     ]
 
 
-@PADDING_MASK.equals("an explicit max_len", 0.5)
+@EXERCISE.equals("an explicit max_len", 0.5)
 def _wide(draw: Draw) -> list[Run]:
     """max_len is the number of columns, which may exceed the longest sequence."""
     return [
@@ -33,7 +33,7 @@ def _wide(draw: Draw) -> list[Run]:
     ]
 
 
-@PADDING_MASK.equals("a sequence of length 0", 0.25)
+@EXERCISE.equals("a sequence of length 0", 0.25)
 def _empty(draw: Draw) -> list[Run]:
     """With nothing to attend to, the row is False throughout; it is not an error."""
     return [call(tensor([3, 0, draw.integer(1, 2)])), call(tensor([0, 0]), max_len=3)]
@@ -45,7 +45,7 @@ def _numbers(run: Run) -> Sequence[Any]:
     return int(plain(step.args[0]).max()), limit
 
 
-@PADDING_MASK.raises("a length above max_len", 0.5, ValueError, naming=_numbers)
+@EXERCISE.raises("a length above max_len", 0.5, ValueError, naming=_numbers)
 def _long(draw: Draw) -> list[Run]:
     """Raise ValueError where a length exceeds max_len, and name both numbers: a mask that silently
     cuts off a sequence hides a bug."""
@@ -53,7 +53,7 @@ def _long(draw: Draw) -> list[Run]:
     return [call(tensor([4, longest, 2]), 9), call(tensor([longest]), max_len=longest - 10)]
 
 
-PADDING_MASK.keeps_dtypes(
+EXERCISE.keeps_dtypes(
     0.25, "A comparison gives a boolean mask; keep it boolean, with True for a token.", _runs
 )
-PADDING_MASK.leaves_inputs_alone(0.25, _runs, _wide)
+EXERCISE.leaves_inputs_alone(0.25, _runs, _wide)

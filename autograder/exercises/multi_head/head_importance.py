@@ -21,12 +21,12 @@ from autograder.exercises.declaration import Declaration
 from autograder.exercises.multi_head.shared import attention_state, our_attention
 from autograder.exercises.shared import itself
 
-HEAD_IMPORTANCE = Declaration(
+EXERCISE = Declaration(
     "head_importance", "Which heads matter?", ("attention", "x"), uses=("MultiHeadAttention",)
 )
 
 
-@HEAD_IMPORTANCE.equals("one number per head", 1.5)
+@EXERCISE.equals("one number per head", 1.5)
 def _runs(draw: Draw) -> list[Run]:
     """Run attention(x, x, x) once in full and once per head with a head_mask, passed by name, that
     is 0 for this head and 1 for the others. The length of the difference, over the features, is one
@@ -39,7 +39,7 @@ def _runs(draw: Draw) -> list[Run]:
     ]
 
 
-@HEAD_IMPORTANCE.equals("one head, one position, no bias", 0.5)
+@EXERCISE.equals("one head, one position, no bias", 0.5)
 def _ends(draw: Draw) -> list[Run]:
     """With its only head masked, the output is the bias of W_o, or 0 without one."""
     return [
@@ -60,7 +60,7 @@ def _is_zero(run: Run, record: Record) -> str | None:
     return None if found[[0, 2]].min() > 1e-3 else "a head that W_o uses has importance 0"
 
 
-@HEAD_IMPORTANCE.holds("a head that W_o ignores has importance 0", 0.5, _is_zero)
+@EXERCISE.holds("a head that W_o ignores has importance 0", 0.5, _is_zero)
 def _idle(draw: Draw) -> list[Run]:
     """Compare the outputs, after W_o, with and without the head."""
     state = attention_state(draw, 6)
@@ -91,9 +91,7 @@ def in_training(thing: Any) -> Any:
     return thing.train()
 
 
-@HEAD_IMPORTANCE.judged(
-    "repeatable, and leaves the attention unchanged", 0.25, _attention_as_it_was
-)
+@EXERCISE.judged("repeatable, and leaves the attention unchanged", 0.25, _attention_as_it_was)
 def _again(draw: Draw) -> list[Run]:
     """Mask through head_mask; do not write into the module's parameters. If you change its
     train/eval mode, restore it."""
@@ -108,12 +106,12 @@ def _again(draw: Draw) -> list[Run]:
     return runs
 
 
-@HEAD_IMPORTANCE.keeps_dtypes(0.1)
+@EXERCISE.keeps_dtypes(0.1)
 def _double(draw: Draw) -> list[Run]:
     """float64 in, float64 out; return a tensor, not a list."""
     state = attention_state(draw, 6, dtype="float64")
     return [call(our_attention(6, 2, state), draw.double(2, 3, 6))]
 
 
-HEAD_IMPORTANCE.leaves_inputs_alone(0.05, _runs)
-HEAD_IMPORTANCE.leaves_state_alone(0.1, _runs)
+EXERCISE.leaves_inputs_alone(0.05, _runs)
+EXERCISE.leaves_state_alone(0.1, _runs)

@@ -22,7 +22,7 @@ from autograder.exercises.declaration import Declaration
 from autograder.exercises.multi_head.shared import attention_state, our_attention, qkv_inputs
 from autograder.exercises.shared import State, itself
 
-LOAD_TORCH_WEIGHTS = Declaration(
+EXERCISE = Declaration(
     "load_torch_weights",
     "The same numbers as torch",
     ("attention", "torch_attention"),
@@ -65,7 +65,7 @@ def _loaded(draw: Draw, d: int, num_heads: int, bias: bool = True, dtype: str = 
     return both.then(Previous(0), Previous(1))
 
 
-@LOAD_TORCH_WEIGHTS.judged("equal outputs", 1.0, _right_in_the_end)
+@EXERCISE.judged("equal outputs", 1.0, _right_in_the_end)
 def _runs(draw: Draw) -> list[Run]:
     """in_proj_weight stacks W_q, W_k and W_v in this order, d_model rows each; out_proj is W_o.
     Both modules use nn.Linear's layout: transpose nothing."""
@@ -81,7 +81,7 @@ def projected(attention: Any, x: Any) -> tuple[Any, ...]:
     return tuple(getattr(attention, f"W_{name}")(x) for name in "qkvo")
 
 
-@LOAD_TORCH_WEIGHTS.judged("every weight and every bias", 0.5, _right_in_the_end)
+@EXERCISE.judged("every weight and every bias", 0.5, _right_in_the_end)
 def _state(draw: Draw) -> list[Run]:
     """There are four weights and four biases: in_proj_bias is packed like in_proj_weight, and
     out_proj has a bias of its own. nn.MultiheadAttention starts with zero biases, which hides one
@@ -93,7 +93,7 @@ def _state(draw: Draw) -> list[Run]:
     ]
 
 
-@LOAD_TORCH_WEIGHTS.judged("a module without biases", 0.5, _right_in_the_end)
+@EXERCISE.judged("a module without biases", 0.5, _right_in_the_end)
 def _weights_alone(draw: Draw) -> list[Run]:
     """With bias=False, in_proj_bias and out_proj.bias are None: copy only the weights."""
     run = _loaded(draw, 6, 2, bias=False)
@@ -110,7 +110,7 @@ def _overwritten(run: Run, step: int, state: Mapping[str, Array]) -> Run:
     return run.then_apply(as_argument(overwrite), Previous(step), dict(state))
 
 
-@LOAD_TORCH_WEIGHTS.judged("returns the module it was given", 0.25, _right_in_the_end)
+@EXERCISE.judged("returns the module it was given", 0.25, _right_in_the_end)
 def _returns(draw: Draw) -> list[Run]:
     """Copy into the `attention` you are given, and return it."""
     # The given module gets other numbers; what was returned must then have them, too.
@@ -129,7 +129,7 @@ def _stays_apart(run: Run, record: Record) -> str | None:
     return None if same else "new numbers in one module change what the other computes"
 
 
-@LOAD_TORCH_WEIGHTS.holds("copies: the two modules share no memory", 0.25, _stays_apart)
+@EXERCISE.holds("copies: the two modules share no memory", 0.25, _stays_apart)
 def _apart(draw: Draw) -> list[Run]:
     """A slice of in_proj_weight is a view. Copy its numbers, or training one module will also train
     the other."""
@@ -159,7 +159,7 @@ def step_down(module: Any, *args: Any) -> None:
             write(parameter, parameter.detach() - 0.01 * slope)
 
 
-@LOAD_TORCH_WEIGHTS.judged("the parameters stay trainable", 0.25, _right_in_the_end)
+@EXERCISE.judged("the parameters stay trainable", 0.25, _right_in_the_end)
 def _trainable(draw: Draw) -> list[Run]:
     """Writing into a parameter under torch.no_grad() keeps it a parameter. A tensor assigned in its
     place is none, and a copy recorded by autograd becomes part of a graph: a training step updates
@@ -171,11 +171,11 @@ def _trainable(draw: Draw) -> list[Run]:
     return [run.then_apply(Previous(0), *inputs)]
 
 
-@LOAD_TORCH_WEIGHTS.judged("leaves torch's module unchanged", 0.15, _right_in_the_end)
+@EXERCISE.judged("leaves torch's module unchanged", 0.15, _right_in_the_end)
 def _theirs(draw: Draw) -> list[Run]:
     """Read from torch_attention, write to attention."""
     x = draw.tensor(2, 3, 6)
     return [_loaded(draw, 6, 2).then_apply(Previous(1), x, x, x)]
 
 
-LOAD_TORCH_WEIGHTS.leaves_state_alone(0.1, _runs)
+EXERCISE.leaves_state_alone(0.1, _runs)

@@ -3,10 +3,10 @@
 from autograder.engine.runs import Draw, Run, Strided, call, tensor
 from autograder.exercises.declaration import Declaration
 
-MERGE_HEADS = Declaration("merge_heads", "From heads back to features", ("x",))
+EXERCISE = Declaration("merge_heads", "From heads back to features", ("x",))
 
 
-@MERGE_HEADS.equals("the heads' features are concatenated", 0.75)
+@EXERCISE.equals("the heads' features are concatenated", 0.75)
 def _runs(draw: Draw) -> list[Run]:
     """Undo the two steps of the split in reverse: swap the axes of heads and positions, (B, n, H,
     d_k), then join the last two."""
@@ -18,7 +18,7 @@ def _runs(draw: Draw) -> list[Run]:
     ]
 
 
-@MERGE_HEADS.equals("also where a wrong order of axes has the right shape", 0.75)
+@EXERCISE.equals("also where a wrong order of axes has the right shape", 0.75)
 def _square(draw: Draw) -> list[Run]:
     """Joining without swapping the axes first mixes positions. merge_heads(split_heads(x, H)) must
     be x, number for number."""
@@ -29,7 +29,7 @@ def _square(draw: Draw) -> list[Run]:
     ]
 
 
-MERGE_HEADS.gradients(
+EXERCISE.gradients(
     "gradients reach x",
     0.25,
     "Views and transposes keep the gradient; NumPy, .data and newly made tensors do not.",
@@ -37,13 +37,13 @@ MERGE_HEADS.gradients(
 )
 
 
-@MERGE_HEADS.equals("a non-contiguous view", 0.1)
+@EXERCISE.equals("a non-contiguous view", 0.1)
 def _strided(draw: Draw) -> list[Run]:
     """x may be a slice of a larger tensor: reshape copies where a view is impossible."""
     return [call(Strided(draw.tensor(2, 3, 4, 2)))]
 
 
-@MERGE_HEADS.keeps_dtypes(0.1)
+@EXERCISE.keeps_dtypes(0.1)
 def _dtypes(draw: Draw) -> list[Run]:
     """Moving numbers around does not change their dtype."""
     return [
@@ -52,4 +52,4 @@ def _dtypes(draw: Draw) -> list[Run]:
     ]
 
 
-MERGE_HEADS.leaves_inputs_alone(0.05, _runs)
+EXERCISE.leaves_inputs_alone(0.05, _runs)

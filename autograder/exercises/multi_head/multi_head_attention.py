@@ -10,7 +10,7 @@ from autograder.exercises.declaration import Declaration
 from autograder.exercises.multi_head.shared import attention_state, qkv_inputs
 from autograder.exercises.shared import State, all_finite, wrong_factor, wrong_share
 
-MULTI_HEAD_ATTENTION = Declaration(
+EXERCISE = Declaration(
     "MultiHeadAttention",
     "Multi-head attention",
     ("query", "key", "value", "head_mask"),
@@ -23,7 +23,7 @@ MULTI_HEAD_ATTENTION = Declaration(
 )
 
 
-@MULTI_HEAD_ATTENTION.equals("output and weights", 1.25)
+@EXERCISE.equals("output and weights", 1.25)
 def _runs(draw: Draw, dtype: str = "float32") -> list[Run]:
     """Project with W_q, W_k and W_v, split each into heads, attend with scores / √d_k, merge, then
     apply W_o. Return the output first and the weights (B, H, n_q, n_k) second."""
@@ -40,7 +40,7 @@ def _runs(draw: Draw, dtype: str = "float32") -> list[Run]:
     ]
 
 
-@MULTI_HEAD_ATTENTION.equals("one head, one feature per head, all sizes equal", 0.5)
+@EXERCISE.equals("one head, one feature per head, all sizes equal", 0.5)
 def _ends(draw: Draw) -> list[Run]:
     """Equal sizes hide swapped axes: the order is batch, heads, queries, keys."""
     return [
@@ -58,7 +58,7 @@ def _no_bias(draw: Draw, dtype: str = "float32") -> list[Run]:
     ]
 
 
-@MULTI_HEAD_ATTENTION.gradients("gradients reach every input and parameter", 0.75)
+@EXERCISE.gradients("gradients reach every input and parameter", 0.75)
 def _backward(draw: Draw) -> list[Run]:
     """All four layers contribute, biases included. A projection that is computed but not used, or
     shared by two roles, gets the wrong gradient."""
@@ -69,12 +69,12 @@ def _backward(draw: Draw) -> list[Run]:
     return [*_runs(draw, "float64")[:2], _no_bias(draw, "float64")[0], masked]
 
 
-MULTI_HEAD_ATTENTION.equals(
+EXERCISE.equals(
     "without biases", 0.25, "bias=False applies to all four nn.Linear layers.", _no_bias
 )
 
 
-@MULTI_HEAD_ATTENTION.equals("head_mask scales what a head contributes", 0.75)
+@EXERCISE.equals("head_mask scales what a head contributes", 0.75)
 def _masked(draw: Draw) -> list[Run]:
     """head_mask has one number per head. Give it a shape that broadcasts over queries and keys, and
     multiply the weights that are applied to the values by it; return the weights from before."""
@@ -125,7 +125,7 @@ def _see_through(draw: Draw, d: int) -> State:
     return state | same | {f"W_{x}.bias": tensor(np.zeros(d), "float32") for x in "vo"}
 
 
-@MULTI_HEAD_ATTENTION.judged("dropout in training", 0.5, _dropout_is_right, only_if_right=True)
+@EXERCISE.judged("dropout in training", 0.5, _dropout_is_right, only_if_right=True)
 def _dropout(draw: Draw) -> list[Run]:
     """Dropout goes between softmax and values. It zeroes a share p of the weights and divides the
     rest by 1 − p. Return the weights from before dropout."""
@@ -146,14 +146,14 @@ def _dropout(draw: Draw) -> list[Run]:
     ]
 
 
-@MULTI_HEAD_ATTENTION.equals("no dropout in eval mode", 0.25)
+@EXERCISE.equals("no dropout in eval mode", 0.25)
 def _evaluated(draw: Draw) -> list[Run]:
     """nn.Dropout follows model.eval(); F.dropout has to be told which mode it is in."""
     x = qkv_inputs(draw, 2, 3, 5, 8)
     return [module(8, 2, 0.5, state=attention_state(draw, 8)).then(*x).then(*x)]
 
 
-@MULTI_HEAD_ATTENTION.raises(
+@EXERCISE.raises(
     "d_model not divisible by num_heads", 0.25, ValueError, naming=lambda run: run.init.args[:2]
 )
 def _uneven(draw: Draw) -> list[Run]:
@@ -164,9 +164,7 @@ def _uneven(draw: Draw) -> list[Run]:
     ]
 
 
-@MULTI_HEAD_ATTENTION.holds(
-    "scores of ±10,000, forward and backward", 0.15, all_finite, only_if_right=True
-)
+@EXERCISE.holds("scores of ±10,000, forward and backward", 0.15, all_finite, only_if_right=True)
 def _large(draw: Draw) -> list[Run]:
     """torch.softmax subtracts the largest score for you; a plain exp and division do not."""
     query, key, value = qkv_inputs(draw, 1, 3, 4, 8)
@@ -184,7 +182,7 @@ def _batch_apart(run: Run, record: Record) -> str | None:
     return None if moved[1] > 1e-3 else "changing a sequence left its own output unchanged"
 
 
-@MULTI_HEAD_ATTENTION.holds("sequences do not mix", 0.15, _batch_apart, only_if_right=True)
+@EXERCISE.holds("sequences do not mix", 0.15, _batch_apart, only_if_right=True)
 def _batch(draw: Draw) -> list[Run]:
     """Keep the batch axis first in every reshape: positions attend within their own sequence."""
     query, key, value = qkv_inputs(draw, 3, 4, 4, 8)
@@ -196,14 +194,14 @@ def _batch(draw: Draw) -> list[Run]:
     return [module(8, 2, state=attention_state(draw, 8)).then(query, key, value).then(*others)]
 
 
-@MULTI_HEAD_ATTENTION.equals("non-contiguous views", 0.05)
+@EXERCISE.equals("non-contiguous views", 0.05)
 def _strided(draw: Draw) -> list[Run]:
     """reshape works on any view."""
     inputs = [Strided(t) for t in qkv_inputs(draw, 2, 3, 4, 6)]
     return [module(6, 2, state=attention_state(draw, 6)).then(*inputs)]
 
 
-@MULTI_HEAD_ATTENTION.keeps_dtypes(0.05)
+@EXERCISE.keeps_dtypes(0.05)
 def _double(draw: Draw) -> list[Run]:
     """A float64 model with float64 inputs gives float64."""
     inputs = qkv_inputs(draw, 2, 3, 4, 6, dtype="float64")
@@ -213,5 +211,5 @@ def _double(draw: Draw) -> list[Run]:
     ]
 
 
-MULTI_HEAD_ATTENTION.leaves_inputs_alone(0.05, _masked)
-MULTI_HEAD_ATTENTION.leaves_state_alone(0.05, _runs, of_a_module=True)
+EXERCISE.leaves_inputs_alone(0.05, _masked)
+EXERCISE.leaves_state_alone(0.05, _runs, of_a_module=True)

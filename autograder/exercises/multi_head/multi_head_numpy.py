@@ -6,7 +6,7 @@ from autograder.engine.aspects import plain
 from autograder.engine.runs import Draw, Record, Run, Strided, call
 from autograder.exercises.declaration import Declaration
 
-MULTI_HEAD_NUMPY = Declaration(
+EXERCISE = Declaration(
     "multi_head_numpy", "Several heads in NumPy", ("query", "key", "value", "num_heads")
 )
 
@@ -15,7 +15,7 @@ def _three(draw: Draw, n_q: int, n_k: int, d: int, scale: float = 1.0) -> tuple:
     return draw.normal(n_q, d, scale=scale), draw.normal(n_k, d), draw.normal(n_k, d)
 
 
-@MULTI_HEAD_NUMPY.equals("outputs where n_q ≠ n_k", 1.25)
+@EXERCISE.equals("outputs where n_q ≠ n_k", 1.25)
 def _runs(draw: Draw) -> list[Run]:
     """In each head's slice of the columns: scores q kᵀ / √d_k with d_k = d / H, a softmax over the
     keys, then the weighted sum of the values. A head's output takes the same columns of the
@@ -29,7 +29,7 @@ def _runs(draw: Draw) -> list[Run]:
     ]
 
 
-@MULTI_HEAD_NUMPY.equals("also where a wrong order of axes has the right shape", 0.75)
+@EXERCISE.equals("also where a wrong order of axes has the right shape", 0.75)
 def _square(draw: Draw) -> list[Run]:
     """First split (n, d) into (n, H, d_k), then swap the axes to (H, n, d_k); afterwards, undo both
     in reverse."""
@@ -46,9 +46,7 @@ def _stays_in_its_head(run: Run, record: Record) -> str | None:
     return None if moved[[2, 3]].min() > 1e-6 else "changing head 1's features changed nothing"
 
 
-@MULTI_HEAD_NUMPY.holds(
-    "a head sees only its own features", 0.5, _stays_in_its_head, only_if_right=True
-)
+@EXERCISE.holds("a head sees only its own features", 0.5, _stays_in_its_head, only_if_right=True)
 def _perturbed(draw: Draw) -> list[Run]:
     """Features h·d_k … (h + 1)·d_k − 1 belong to head h. They must not affect any other head."""
     query, key, value = _three(draw, 3, 5, 6)
@@ -58,13 +56,13 @@ def _perturbed(draw: Draw) -> list[Run]:
     return [call(query, key, value, 3).then(query, other_key, other_value, 3)]
 
 
-@MULTI_HEAD_NUMPY.equals("one head, and one feature per head", 0.5)
+@EXERCISE.equals("one head, and one feature per head", 0.5)
 def _ends(draw: Draw) -> list[Run]:
     """With one head this is plain attention, scaled by √d; with d heads, √d_k is 1."""
     return [call(*_three(draw, 3, 4, 5), 1), call(*_three(draw, 3, 4, 5), 5)]
 
 
-@MULTI_HEAD_NUMPY.equals("scores of ±10,000", 0.5)
+@EXERCISE.equals("scores of ±10,000", 0.5)
 def _large(draw: Draw) -> list[Run]:
     """exp overflows from 710 on: subtract each row's largest score first."""
     return [
@@ -73,7 +71,7 @@ def _large(draw: Draw) -> list[Run]:
     ]
 
 
-@MULTI_HEAD_NUMPY.keeps_dtypes(0.2)
+@EXERCISE.keeps_dtypes(0.2)
 def _dtypes(draw: Draw) -> list[Run]:
     """float32 stays float32: np.sqrt(d_k) is a NumPy float64, which widens what it divides; a
     Python float does not. Integers give float64."""
@@ -81,11 +79,11 @@ def _dtypes(draw: Draw) -> list[Run]:
     return [call(*single, 2), call(*(draw.integers(-2, 2, n, 4) for n in (2, 3, 3)), 2)]
 
 
-@MULTI_HEAD_NUMPY.equals("non-contiguous views", 0.1)
+@EXERCISE.equals("non-contiguous views", 0.1)
 def _strided(draw: Draw) -> list[Run]:
     """reshape works on any view."""
     return [call(*(Strided(a) for a in _three(draw, 3, 4, 6)), 2)]
 
 
-MULTI_HEAD_NUMPY.leaves_inputs_alone(0.1, _runs, _large)
-MULTI_HEAD_NUMPY.leaves_state_alone(0.1, _runs)
+EXERCISE.leaves_inputs_alone(0.1, _runs, _large)
+EXERCISE.leaves_state_alone(0.1, _runs)

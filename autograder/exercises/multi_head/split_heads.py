@@ -3,10 +3,10 @@
 from autograder.engine.runs import Draw, Run, Strided, call, tensor
 from autograder.exercises.declaration import Declaration
 
-SPLIT_HEADS = Declaration("split_heads", "From features to heads", ("x", "num_heads"))
+EXERCISE = Declaration("split_heads", "From features to heads", ("x", "num_heads"))
 
 
-@SPLIT_HEADS.equals("each head gets its slice of the features", 1.0)
+@EXERCISE.equals("each head gets its slice of the features", 1.0)
 def _runs(draw: Draw) -> list[Run]:
     """This takes two steps. First split the last axis in two, (B, n, H, d_k), with the positions
     still in place; then swap two axes, (B, H, n, d_k). Reshaping straight to (B, H, n, d_k) gives
@@ -19,7 +19,7 @@ def _runs(draw: Draw) -> list[Run]:
     ]
 
 
-@SPLIT_HEADS.equals("also where a wrong order of axes has the right shape", 0.75)
+@EXERCISE.equals("also where a wrong order of axes has the right shape", 0.75)
 def _square(draw: Draw) -> list[Run]:
     """Number the entries of a small x from 0 and compare by eye: head 0 must hold the first d_k
     features of every position, in order."""
@@ -31,14 +31,14 @@ def _square(draw: Draw) -> list[Run]:
     ]
 
 
-@SPLIT_HEADS.equals("one head, and one feature per head", 0.25)
+@EXERCISE.equals("one head, and one feature per head", 0.25)
 def _ends(draw: Draw) -> list[Run]:
     """With one head, the result is x with an extra axis of length 1; with d_model heads, d_k =
     1."""
     return [call(draw.tensor(2, 3, 5), 1), call(draw.tensor(2, 3, 5), 5)]
 
 
-@SPLIT_HEADS.raises(
+@EXERCISE.raises(
     "d_model not divisible by num_heads",
     0.5,
     ValueError,
@@ -53,7 +53,7 @@ def _uneven(draw: Draw) -> list[Run]:
     ]
 
 
-SPLIT_HEADS.gradients(
+EXERCISE.gradients(
     "gradients reach x",
     0.25,
     "Views and transposes keep the gradient; NumPy, .data and newly made tensors do not.",
@@ -61,17 +61,17 @@ SPLIT_HEADS.gradients(
 )
 
 
-@SPLIT_HEADS.equals("a non-contiguous view", 0.1)
+@EXERCISE.equals("a non-contiguous view", 0.1)
 def _strided(draw: Draw) -> list[Run]:
     """x may be a slice of a larger tensor: reshape copies where a view is impossible."""
     return [call(Strided(draw.tensor(2, 5, 6)), 2)]
 
 
-@SPLIT_HEADS.keeps_dtypes(0.1)
+@EXERCISE.keeps_dtypes(0.1)
 def _dtypes(draw: Draw) -> list[Run]:
     """Moving numbers around does not change their dtype."""
     whole = tensor(draw.integers(-9, 9, 2, 3, 4))
     return [call(draw.double(2, 3, 4), 2), call(whole, 2)]
 
 
-SPLIT_HEADS.leaves_inputs_alone(0.05, _runs)
+EXERCISE.leaves_inputs_alone(0.05, _runs)

@@ -1,24 +1,15 @@
 """Chapter 5: whether attention knows about order, and four ways to tell it where a token is."""
 
 from autograder.exercises.declaration import exercises
-from autograder.exercises.positional_encoding.permutation_gap import PERMUTATION_GAP
-from autograder.exercises.positional_encoding.positional_encoding import POSITIONAL_ENCODING
-from autograder.exercises.positional_encoding.relative_position_scores import (
-    RELATIVE_POSITION_SCORES,
-)
-from autograder.exercises.positional_encoding.relative_positions import RELATIVE_POSITIONS
-from autograder.exercises.positional_encoding.rotary_attention import ROTARY_ATTENTION
-from autograder.exercises.positional_encoding.rotary_embedding import ROTARY_EMBEDDING
-from autograder.exercises.positional_encoding.shift_matrix import SHIFT_MATRIX
-from autograder.exercises.positional_encoding.sinusoidal_encoding import SINUSOIDAL_ENCODING
 
 EXERCISES = exercises(
-    PERMUTATION_GAP,
-    SINUSOIDAL_ENCODING,
-    POSITIONAL_ENCODING,
-    SHIFT_MATRIX,
-    RELATIVE_POSITIONS,
-    RELATIVE_POSITION_SCORES,
-    ROTARY_EMBEDDING,
-    ROTARY_ATTENTION,
+    __name__,
+    "permutation_gap",
+    "sinusoidal_encoding",
+    "positional_encoding",
+    "shift_matrix",
+    "relative_positions",
+    "relative_position_scores",
+    "rotary_embedding",
+    "rotary_attention",
 )

@@ -19,9 +19,7 @@ from autograder.engine.runs import (
 )
 from autograder.exercises.declaration import Declaration
 
-PERMUTATION_GAP = Declaration(
-    "permutation_gap", "Does it know order?", ("attention", "x", "permutation")
-)
+EXERCISE = Declaration("permutation_gap", "Does it know order?", ("attention", "x", "permutation"))
 
 
 def attends(scale: float) -> Callable:
@@ -62,7 +60,7 @@ def _growing(draw: Draw, *shape: int) -> Array:
     return tensor(draw.normal(*shape) * (1.0 + np.arange(shape[0])[:, None, None]) ** 2)
 
 
-@PERMUTATION_GAP.equals("attention that depends on the order", 0.95)
+@EXERCISE.equals("attention that depends on the order", 0.95)
 def _runs(draw: Draw) -> list[Run]:
     """Permute the positions (axis 1) of the input, then run; and run, then permute the positions of
     the output in the same way. The gap is the largest absolute difference between the two."""
@@ -85,7 +83,7 @@ def token_by_token(weight: Any) -> Callable:
     return lambda x: (x @ weight).tanh()
 
 
-@PERMUTATION_GAP.equals("attention that does not depend on the order", 0.35)
+@EXERCISE.equals("attention that does not depend on the order", 0.35)
 def _none(draw: Draw) -> list[Run]:
     """What treats all positions alike has a gap of 0: the permuted input gives the permuted
     output."""
@@ -103,7 +101,7 @@ def in_heads(places: Any) -> Callable:
     return lambda x: numbered(places)(x).unflatten(-1, (2, -1))
 
 
-@PERMUTATION_GAP.equals("outputs of any shape (B, n, …)", 0.25)
+@EXERCISE.equals("outputs of any shape (B, n, …)", 0.25)
 def _shapes(draw: Draw) -> list[Run]:
     """Only axis 1 holds positions; whatever comes after it may have any shape."""
     split = made_by(in_heads, draw.double(5, 6))
@@ -114,8 +112,8 @@ def _shapes(draw: Draw) -> list[Run]:
     ]
 
 
-PERMUTATION_GAP.keeps_dtypes(0.25, "Return a Python number, not a tensor.", _runs)
-PERMUTATION_GAP.leaves_inputs_alone(0.1, _runs, _none)
+EXERCISE.keeps_dtypes(0.25, "Return a Python number, not a tensor.", _runs)
+EXERCISE.leaves_inputs_alone(0.1, _runs, _none)
 
 
 def attention_in_training(places: Any) -> Any:
@@ -135,4 +133,4 @@ def _training(draw: Draw) -> list[Run]:
     return [run.then(Previous(0), draw.double(2, 5, 4), _order(draw, 5))]
 
 
-PERMUTATION_GAP.leaves_state_alone(0.1, _runs, _training)
+EXERCISE.leaves_state_alone(0.1, _runs, _training)

@@ -23,10 +23,10 @@ from autograder.engine.state import write
 from autograder.exercises.declaration import Declaration
 from autograder.exercises.shared import wrong_factor, wrong_share
 
-POSITIONAL_ENCODING = Declaration("PositionalEncoding", "Positions as a module", ("x", "offset"))
+EXERCISE = Declaration("PositionalEncoding", "Positions as a module", ("x", "offset"))
 
 
-@POSITIONAL_ENCODING.equals("each position gets its row", 0.75)
+@EXERCISE.equals("each position gets its row", 0.75)
 def _runs(draw: Draw) -> list[Run]:
     """Row p of the table is added to token p of every sequence. Positions run along axis 1 of x,
     not along the batch; the table (n, d_model) broadcasts over the batch."""
@@ -38,7 +38,7 @@ def _runs(draw: Draw) -> list[Run]:
     ]
 
 
-@POSITIONAL_ENCODING.equals("an odd d_model", 0.15)
+@EXERCISE.equals("an odd d_model", 0.15)
 def _odd(draw: Draw) -> list[Run]:
     """The table has one more sine than cosines, as in sinusoidal_encoding."""
     return [
@@ -47,7 +47,7 @@ def _odd(draw: Draw) -> list[Run]:
     ]
 
 
-@POSITIONAL_ENCODING.equals("an offset", 0.35)
+@EXERCISE.equals("an offset", 0.35)
 def _offsets(draw: Draw) -> list[Run]:
     """With an offset, the first token of x is at position `offset`: take n rows from there on."""
     model = module(6, 12)
@@ -60,7 +60,7 @@ def _offsets(draw: Draw) -> list[Run]:
     ]
 
 
-@POSITIONAL_ENCODING.equals("up to the end of the table", 0.25)
+@EXERCISE.equals("up to the end of the table", 0.25)
 def _full(draw: Draw) -> list[Run]:
     """The last row may be used: offset + n = max_len still fits."""
     return [
@@ -77,7 +77,7 @@ def _numbers(run: Run) -> Sequence[int]:
     return offset + step.args[0].data.shape[1], init["max_len"]
 
 
-@POSITIONAL_ENCODING.raises("more positions than the table has", 0.25, ValueError, naming=_numbers)
+@EXERCISE.raises("more positions than the table has", 0.25, ValueError, naming=_numbers)
 def _long(draw: Draw) -> list[Run]:
     """Raise ValueError where offset + n exceeds max_len, and name these two numbers."""
     n = draw.integer(33, 39)
@@ -99,7 +99,7 @@ def _filled(model: Run, numbers: np.ndarray) -> Run:
     return kept.then_apply(as_argument(fill), Previous(0), tensor(numbers, "float32"))
 
 
-@POSITIONAL_ENCODING.judged(
+@EXERCISE.judged(
     "the buffer pe", 0.25, lambda trial: compare(trial.record.value, trial.expected.value)
 )
 def _buffer(draw: Draw) -> list[Run]:
@@ -133,9 +133,7 @@ def _there_and_back(model: Run) -> Run:
     return replace(model, steps=(*model.steps, *moves))
 
 
-@POSITIONAL_ENCODING.judged_together(
-    "no parameters, and pe moves with the module", 0.25, _moves_along
-)
+@EXERCISE.judged_together("no parameters, and pe moves with the module", 0.25, _moves_along)
 def _moved(draw: Draw) -> list[Run]:
     """A plain attribute stays behind when the module changes dtype or device, and a parameter is
     trained; a buffer moves along and is not trained."""
@@ -162,7 +160,7 @@ def _dropped(trial: Trial) -> Finding:
     return Finding(not problem, problem)
 
 
-@POSITIONAL_ENCODING.judged("dropout in training", 0.25, _dropped, only_if_right=True)
+@EXERCISE.judged("dropout in training", 0.25, _dropped, only_if_right=True)
 def _dropout(draw: Draw) -> list[Run]:
     """Dropout acts on the sum of x and the encoding."""
     # Some calls in training mode and one in eval mode; with p = 1 nothing is random.
@@ -178,14 +176,14 @@ def _dropout(draw: Draw) -> list[Run]:
     ]
 
 
-@POSITIONAL_ENCODING.equals("no dropout in eval mode", 0.15)
+@EXERCISE.equals("no dropout in eval mode", 0.15)
 def _evaluated(draw: Draw) -> list[Run]:
     """nn.Dropout follows model.eval(); F.dropout has to be told which mode it is in."""
     x = draw.tensor(2, 3, 4)
     return [module(4, 6, 0.5).then(x).then(x), module(4, 6, dropout=1.0).then(x)]
 
 
-POSITIONAL_ENCODING.gradients(
+EXERCISE.gradients(
     "gradients reach x",
     0.15,
     "The encoding is added to x: the gradient of x is that of the output, unchanged.",
@@ -198,7 +196,7 @@ def _double_stays(run: Run, record: Record) -> str | None:
     return None if dtype == "float64" else f"the result: expected float64, got {dtype}"
 
 
-@POSITIONAL_ENCODING.holds("dtype", 0.05, _double_stays, only_if_right=True)
+@EXERCISE.holds("dtype", 0.05, _double_stays, only_if_right=True)
 def _wide(draw: Draw) -> list[Run]:
     """float64 in, float64 out."""
     # Right answers differ in float32's last digit.
@@ -206,5 +204,5 @@ def _wide(draw: Draw) -> list[Run]:
     return [replace(run, random=True)]
 
 
-POSITIONAL_ENCODING.leaves_inputs_alone(0.1, _runs, _offsets)
-POSITIONAL_ENCODING.leaves_state_alone(0.05, _runs)
+EXERCISE.leaves_inputs_alone(0.1, _runs, _offsets)
+EXERCISE.leaves_state_alone(0.05, _runs)

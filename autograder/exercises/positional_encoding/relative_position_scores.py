@@ -5,7 +5,7 @@ from collections.abc import Callable
 from autograder.engine.runs import Array, Draw, Run, Strided, call
 from autograder.exercises.declaration import Declaration
 
-RELATIVE_POSITION_SCORES = Declaration(
+EXERCISE = Declaration(
     "relative_position_scores",
     "Distances in the scores",
     ("query", "key", "distance_embedding", "mode"),
@@ -37,14 +37,14 @@ def _of(mode: str) -> Callable[[Draw], list[Run]]:
     return runs
 
 
-RELATIVE_POSITION_SCORES.equals(
+EXERCISE.equals(
     "relative_key",
     1.0,
     "Look up a_{i−j} for every pair, (n_q, n_k, d_k), and take its dot product with q_i. The "
     "content score q_i·k_j is not part of this, and nothing is divided by √d_k yet.",
     _of(_KEY),
 )
-RELATIVE_POSITION_SCORES.equals(
+EXERCISE.equals(
     "relative_key_query",
     1.0,
     "The same, plus k_j·a_{i−j}: the same vector a_{i−j}, this time with the key.",
@@ -52,7 +52,7 @@ RELATIVE_POSITION_SCORES.equals(
 )
 
 
-@RELATIVE_POSITION_SCORES.equals("different numbers of queries and keys", 0.5)
+@EXERCISE.equals("different numbers of queries and keys", 0.5)
 def _chunk(draw: Draw) -> list[Run]:
     """The last query is at the last key's position, so row r is at position r + n_k − n_q."""
     return [
@@ -62,7 +62,7 @@ def _chunk(draw: Draw) -> list[Run]:
     ]
 
 
-@RELATIVE_POSITION_SCORES.equals("distances beyond the table", 0.5)
+@EXERCISE.equals("distances beyond the table", 0.5)
 def _far(draw: Draw) -> list[Run]:
     """The table has 2·max_distance + 1 rows; whatever is farther away takes the last row on its
     side. A negative index would count from the end of the table, without an error."""
@@ -73,24 +73,24 @@ def _far(draw: Draw) -> list[Run]:
     ]
 
 
-@RELATIVE_POSITION_SCORES.gradients("gradients reach query, key and table", 0.5)
+@EXERCISE.gradients("gradients reach query, key and table", 0.5)
 def _gradients(draw: Draw) -> list[Run]:
     """A row of the table is used by many pairs and accumulates the gradients of all of them."""
     return [call(*_qka(draw, 4, 4, 2), _KEY), call(*_qka(draw, 5, 5, 6), _BOTH)]
 
 
-@RELATIVE_POSITION_SCORES.raises("an unknown mode", 0.25, ValueError)
+@EXERCISE.raises("an unknown mode", 0.25, ValueError)
 def _unknown(draw: Draw) -> list[Run]:
     """Raise ValueError for anything other than "relative_key" and "relative_key_query"."""
     inputs = _qka(draw, 3, 3, 2)
     return [call(*inputs, "relative_query"), call(*inputs, mode="absolute"), call(*inputs, "")]
 
 
-@RELATIVE_POSITION_SCORES.keeps_dtypes(0.15)
+@EXERCISE.keeps_dtypes(0.15)
 def _double(draw: Draw) -> list[Run]:
     """float64 in, float64 out."""
     inputs = _qka(draw, 4, 4, 2, dtype="float64")
     return [call(*inputs, _KEY), call(*inputs, _BOTH)]
 
 
-RELATIVE_POSITION_SCORES.leaves_inputs_alone(0.1, _of(_BOTH))
+EXERCISE.leaves_inputs_alone(0.1, _of(_BOTH))

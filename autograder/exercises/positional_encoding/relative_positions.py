@@ -3,12 +3,10 @@
 from autograder.engine.runs import Draw, Run, call
 from autograder.exercises.declaration import Declaration
 
-RELATIVE_POSITIONS = Declaration(
-    "relative_positions", "How far apart?", ("n_q", "n_k", "max_distance")
-)
+EXERCISE = Declaration("relative_positions", "How far apart?", ("n_q", "n_k", "max_distance"))
 
 
-@RELATIVE_POSITIONS.equals("as many queries as keys", 0.75)
+@EXERCISE.equals("as many queries as keys", 0.75)
 def _runs(draw: Draw) -> list[Run]:
     """For query i and key j the distance is i − j, positive where the key lies in the past. Add
     max_distance, so that it counts from 0."""
@@ -16,14 +14,14 @@ def _runs(draw: Draw) -> list[Run]:
     return [call(n, n, n - 1), call(3, 3, 5), call(n_q=5, n_k=5, max_distance=draw.integer(5, 7))]
 
 
-@RELATIVE_POSITIONS.equals("distances beyond max_distance", 0.5)
+@EXERCISE.equals("distances beyond max_distance", 0.5)
 def _cut(draw: Draw) -> list[Run]:
     """Clip the distance to −max_distance … max_distance, on both sides, before adding
     max_distance."""
     return [call(6, 6, 2), call(7, 7, draw.integer(3, 4)), call(5, 5, max_distance=1)]
 
 
-@RELATIVE_POSITIONS.equals("more keys than queries, and fewer", 0.5)
+@EXERCISE.equals("more keys than queries, and fewer", 0.5)
 def _chunk(draw: Draw) -> list[Run]:
     """The last query is at the last key's position, as with a causal mask: query row r is at
     position r + n_k − n_q."""
@@ -35,10 +33,10 @@ def _chunk(draw: Draw) -> list[Run]:
     ]
 
 
-@RELATIVE_POSITIONS.equals("max_distance 0, and a single position", 0.1)
+@EXERCISE.equals("max_distance 0, and a single position", 0.1)
 def _ends(_: Draw) -> list[Run]:
     """With max_distance 0 the table has a single row: all entries are 0."""
     return [call(3, 4, 0), call(1, 1, 2), call(1, 1, 0)]
 
 
-RELATIVE_POSITIONS.keeps_dtypes(0.15, "Indices are integers: dtype torch.long.", _runs)
+EXERCISE.keeps_dtypes(0.15, "Indices are integers: dtype torch.long.", _runs)

@@ -7,12 +7,12 @@ from autograder.engine.runs import Draw, Record, Run, call, tensor
 from autograder.exercises.declaration import Declaration
 from autograder.exercises.shared import all_finite, qkv
 
-ROTARY_ATTENTION = Declaration(
+EXERCISE = Declaration(
     "rotary_attention", "Attention that turns", ("query", "key", "value", "base")
 )
 
 
-@ROTARY_ATTENTION.equals("as many queries as keys", 1.0)
+@EXERCISE.equals("as many queries as keys", 1.0)
 def _runs(draw: Draw) -> list[Run]:
     """Rotate queries and keys, each by its own position, then apply scaled dot-product attention as
     usual. The values are averaged unrotated."""
@@ -24,7 +24,7 @@ def _runs(draw: Draw) -> list[Run]:
     ]
 
 
-@ROTARY_ATTENTION.equals("more keys than queries, and fewer", 0.5)
+@EXERCISE.equals("more keys than queries, and fewer", 0.5)
 def _chunk(draw: Draw) -> list[Run]:
     """The last query is at the last key's position: the queries' offset is n_k − n_q."""
     return [
@@ -45,7 +45,7 @@ def _output_is_weights(run: Run, record: Record) -> str | None:
     return None
 
 
-@ROTARY_ATTENTION.holds("values are not rotated", 0.25, _output_is_weights)
+@EXERCISE.holds("values are not rotated", 0.25, _output_is_weights)
 def _shown(draw: Draw) -> list[Run]:
     """Rotated values would carry the positions of the keys into the output."""
     query, key, _ = qkv(draw, 4, 6, 4, 6, 2)
@@ -53,7 +53,7 @@ def _shown(draw: Draw) -> list[Run]:
     return [call(query, key, values)]
 
 
-@ROTARY_ATTENTION.equals("another base", 0.25)
+@EXERCISE.equals("another base", 0.25)
 def _bases(draw: Draw) -> list[Run]:
     """`base` applies to both queries and keys."""
     return [
@@ -62,17 +62,17 @@ def _bases(draw: Draw) -> list[Run]:
     ]
 
 
-@ROTARY_ATTENTION.gradients("gradients reach query, key and value", 0.25)
+@EXERCISE.gradients("gradients reach query, key and value", 0.25)
 def _gradients(draw: Draw) -> list[Run]:
     """Detach nothing on the way."""
     return [call(*qkv(draw, 3, 4, 4, 2, 2)), call(*qkv(draw, 3, 3, 6, 4))]
 
 
-@ROTARY_ATTENTION.holds("scores of ±10,000", 0.15, all_finite, only_if_right=True)
+@EXERCISE.holds("scores of ±10,000", 0.15, all_finite, only_if_right=True)
 def _large(draw: Draw) -> list[Run]:
     """torch.softmax subtracts the largest score for you."""
     query, key, value = qkv(draw, 2, 4, 4, 3)
     return [call(tensor(query.data * 1e4, "float32"), key, value)]
 
 
-ROTARY_ATTENTION.leaves_inputs_alone(0.1, _runs)
+EXERCISE.leaves_inputs_alone(0.1, _runs)

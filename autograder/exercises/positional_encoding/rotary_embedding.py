@@ -8,10 +8,10 @@ from autograder.engine.aspects import describe, plain
 from autograder.engine.runs import Draw, Finding, Record, Run, Trial, call
 from autograder.exercises.declaration import Declaration
 
-ROTARY_EMBEDDING = Declaration("rotary_embedding", "Rotate by position", ("x", "base", "offset"))
+EXERCISE = Declaration("rotary_embedding", "Rotate by position", ("x", "base", "offset"))
 
 
-@ROTARY_EMBEDDING.equals("each pair is rotated by its angle", 1.25)
+@EXERCISE.equals("each pair is rotated by its angle", 1.25)
 def _runs(draw: Draw) -> list[Run]:
     """Positions run along the second-to-last axis. The neighbours 2i and 2i + 1 form a point (u, v)
     that goes to (u cos θ − v sin θ, u sin θ + v cos θ), with θ = pos · base^(−2i/d)."""
@@ -23,7 +23,7 @@ def _runs(draw: Draw) -> list[Run]:
     ]
 
 
-@ROTARY_EMBEDDING.equals("an offset", 0.5)
+@EXERCISE.equals("an offset", 0.5)
 def _offsets(draw: Draw) -> list[Run]:
     """The first row of x is at position `offset`."""
     return [
@@ -50,7 +50,7 @@ def _distances(run: Run, record: Record) -> str | None:
     return "nothing is rotated" if unchanged else None
 
 
-@ROTARY_EMBEDDING.holds(
+@EXERCISE.holds(
     "the dot product depends only on the distance", 0.75, _distances, only_if_right=True
 )
 def _shifted(draw: Draw) -> list[Run]:
@@ -74,7 +74,7 @@ def _lengths(run: Run, record: Record) -> str | None:
     return None if off < 1e-5 else f"the length of a pair (2i, 2i + 1) changes by {off:.2g}"
 
 
-ROTARY_EMBEDDING.holds(
+EXERCISE.holds(
     "lengths are preserved",
     0.25,
     _lengths,
@@ -85,7 +85,7 @@ ROTARY_EMBEDDING.holds(
 )
 
 
-@ROTARY_EMBEDDING.equals("another base", 0.25)
+@EXERCISE.equals("another base", 0.25)
 def _bases(draw: Draw) -> list[Run]:
     """`base` takes the place of the paper's 10000."""
     return [
@@ -94,14 +94,14 @@ def _bases(draw: Draw) -> list[Run]:
     ]
 
 
-@ROTARY_EMBEDDING.equals("one position, one pair", 0.1)
+@EXERCISE.equals("one position, one pair", 0.1)
 def _ends(draw: Draw) -> list[Run]:
     """Position 0 is left unchanged. With d = 2 there is one pair, which turns by 1 radian per
     position."""
     return [call(draw.tensor(2, 1, 6)), call(draw.tensor(3, 2)), call(draw.tensor(1, 1, 2))]
 
 
-@ROTARY_EMBEDDING.gradients("gradients reach x", 0.5)
+@EXERCISE.gradients("gradients reach x", 0.5)
 def _gradients(draw: Draw) -> list[Run]:
     """The gradient is rotated back. NumPy, .data and .detach() cut it off."""
     return [*_runs(draw)[:2], *_offsets(draw)[:1]]
@@ -119,7 +119,7 @@ def _dtype_kept(trial: Trial) -> Finding:
     return Finding(bool(off < within), f"the result is off by {off:.2g}", float(off), within)
 
 
-@ROTARY_EMBEDDING.judged("dtype", 0.25, _dtype_kept, only_if_right=True)
+@EXERCISE.judged("dtype", 0.25, _dtype_kept, only_if_right=True)
 def _dtypes(draw: Draw) -> list[Run]:
     """The result has x's dtype: convert cosines and sines to it before multiplying."""
     # Angles may be computed in float32, so right answers differ in its last digits.
@@ -127,5 +127,5 @@ def _dtypes(draw: Draw) -> list[Run]:
     return [replace(call(x, offset=2), random=True) for x in (double, half)]
 
 
-ROTARY_EMBEDDING.leaves_inputs_alone(0.1, _runs, _offsets)
-ROTARY_EMBEDDING.leaves_state_alone(0.05, _runs)
+EXERCISE.leaves_inputs_alone(0.1, _runs, _offsets)
+EXERCISE.leaves_state_alone(0.05, _runs)

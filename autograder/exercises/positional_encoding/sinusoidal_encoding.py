@@ -6,12 +6,12 @@ from autograder.engine.aspects import describe, plain
 from autograder.engine.runs import Draw, Record, Run, call
 from autograder.exercises.declaration import Declaration
 
-SINUSOIDAL_ENCODING = Declaration(
+EXERCISE = Declaration(
     "sinusoidal_encoding", "The table of sines and cosines", ("max_len", "d_model", "base")
 )
 
 
-@SINUSOIDAL_ENCODING.equals("one row per position", 1.0)
+@EXERCISE.equals("one row per position", 1.0)
 def _runs(draw: Draw) -> list[Run]:
     """Positions count from 0. Columns 2i and 2i + 1 share the angle pos / base^(2i/d_model): the
     even column is its sine, the odd one its cosine. The first pair turns by 1 radian per position,
@@ -40,7 +40,7 @@ def _on_circles(run: Run, record: Record) -> str | None:
     return None
 
 
-SINUSOIDAL_ENCODING.holds(
+EXERCISE.holds(
     "a sine and its cosine share their angle",
     0.5,
     _on_circles,
@@ -50,7 +50,7 @@ SINUSOIDAL_ENCODING.holds(
 )
 
 
-@SINUSOIDAL_ENCODING.equals("another base", 0.5)
+@EXERCISE.equals("another base", 0.5)
 def _bases(draw: Draw) -> list[Run]:
     """`base` takes the place of the paper's 10000."""
     return [
@@ -60,20 +60,20 @@ def _bases(draw: Draw) -> list[Run]:
     ]
 
 
-@SINUSOIDAL_ENCODING.equals("an odd d_model", 0.5)
+@EXERCISE.equals("an odd d_model", 0.5)
 def _odd(draw: Draw) -> list[Run]:
     """The last column is a sine without a cosine; its angle is what it would be with the cosine
     there, and d_model in the exponent stays the odd number."""
     return [call(6, 7), call(5, 3, draw.number(50.0, 500.0)), call(4, 1), call(3, 9)]
 
 
-@SINUSOIDAL_ENCODING.equals("one position, two columns", 0.25)
+@EXERCISE.equals("one position, two columns", 0.25)
 def _ends(_: Draw) -> list[Run]:
     """At position 0 all angles are 0: the sines are 0, the cosines 1. The table keeps both axes."""
     return [call(1, 6), call(4, 2)]
 
 
-SINUSOIDAL_ENCODING.keeps_dtypes(
+EXERCISE.keeps_dtypes(
     0.15, "The table is float32, whatever dtype the angles were computed in.", _runs
 )
-SINUSOIDAL_ENCODING.leaves_state_alone(0.1, _runs)
+EXERCISE.leaves_state_alone(0.1, _runs)

@@ -7,7 +7,7 @@ from autograder.engine.runs import Draw, Recipe, Run, Strided, as_argument, call
 from autograder.exercises.declaration import Declaration
 from autograder.exercises.residual_layernorm.shared import feed_forward_state, wave
 
-CHUNKED_FEED_FORWARD = Declaration(
+EXERCISE = Declaration(
     "chunked_feed_forward", "The feed-forward layer in chunks", ("feed_forward", "x", "chunk_size")
 )
 
@@ -67,7 +67,7 @@ def _runs(draw: Draw, dtype: str = "float32") -> list[Run]:
     ]
 
 
-@CHUNKED_FEED_FORWARD.equals("chunk by chunk, equal to a single pass", 0.8)
+@EXERCISE.equals("chunk by chunk, equal to a single pass", 0.8)
 def _even(draw: Draw) -> list[Run]:
     """Cut x along axis 1, its positions, into pieces of chunk_size, call the layer on each, and
     join the results along the same axis, in order. What chunks save is memory inside the layer, so
@@ -77,7 +77,7 @@ def _even(draw: Draw) -> list[Run]:
     return [*_runs(draw)[:1], *(_all_seeing(draw, *size) for size in sizes)]
 
 
-@CHUNKED_FEED_FORWARD.equals("a shorter last chunk", 0.3)
+@EXERCISE.equals("a shorter last chunk", 0.3)
 def _short(draw: Draw) -> list[Run]:
     """Where chunk_size does not divide n, the last chunk holds the remainder."""
     return [
@@ -87,9 +87,7 @@ def _short(draw: Draw) -> list[Run]:
     ]
 
 
-@CHUNKED_FEED_FORWARD.equals(
-    "never more than chunk_size positions at a time", 0.2, only_if_right=True
-)
+@EXERCISE.equals("never more than chunk_size positions at a time", 0.2, only_if_right=True)
 def _uneven(draw: Draw) -> list[Run]:
     """Each call gets chunk_size positions of all the sequences in the batch, and the last call the
     remainder. chunk_size counts positions, not chunks. all_seeing shows in its result what it is
@@ -98,7 +96,7 @@ def _uneven(draw: Draw) -> list[Run]:
     return [_all_seeing(draw, *size) for size in sizes]
 
 
-@CHUNKED_FEED_FORWARD.equals("chunk_size 0 means a single pass", 0.2, only_if_right=True)
+@EXERCISE.equals("chunk_size 0 means a single pass", 0.2, only_if_right=True)
 def _whole(draw: Draw) -> list[Run]:
     """Handle 0 before you cut: it means all of x."""
     return [
@@ -107,7 +105,7 @@ def _whole(draw: Draw) -> list[Run]:
     ]
 
 
-@CHUNKED_FEED_FORWARD.equals("chunks longer than the sequence", 0.1, only_if_right=True)
+@EXERCISE.equals("chunks longer than the sequence", 0.1, only_if_right=True)
 def _long(draw: Draw) -> list[Run]:
     """There is then a single chunk, shorter than chunk_size."""
     return [
@@ -116,7 +114,7 @@ def _long(draw: Draw) -> list[Run]:
     ]
 
 
-CHUNKED_FEED_FORWARD.gradients(
+EXERCISE.gradients(
     "gradients reach x",
     0.2,
     "Chunking changes the order of the work, not what can be learnt: no detach, no no_grad.",
@@ -131,15 +129,13 @@ def _function(draw: Draw) -> list[Run]:
     ]
 
 
-CHUNKED_FEED_FORWARD.equals(
+EXERCISE.equals(
     "any function as the layer, arguments by name",
     0.1,
     "The layer may be any function of x: call it, and rely on nothing else about it.",
     lambda draw: [*_function(draw), _runs(draw)[1]],
     only_if_right=True,
 )
-CHUNKED_FEED_FORWARD.keeps_dtypes(
-    0.05, "float64 in, float64 out.", lambda d: _runs(d, "float64")[:1]
-)
-CHUNKED_FEED_FORWARD.leaves_inputs_alone(0.025, _runs, _short)
-CHUNKED_FEED_FORWARD.leaves_state_alone(0.025, _runs, _whole)
+EXERCISE.keeps_dtypes(0.05, "float64 in, float64 out.", lambda d: _runs(d, "float64")[:1])
+EXERCISE.leaves_inputs_alone(0.025, _runs, _short)
+EXERCISE.leaves_state_alone(0.025, _runs, _whole)

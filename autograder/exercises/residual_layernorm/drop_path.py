@@ -14,7 +14,7 @@ from autograder.exercises.residual_layernorm.dropout import (
     wrong_scale,
 )
 
-DROP_PATH = Declaration("DropPath", "Stochastic depth", ("x",))
+EXERCISE = Declaration("DropPath", "Stochastic depth", ("x",))
 
 
 def _p(trial: Trial) -> float:
@@ -62,7 +62,7 @@ def _named_paths(draw: Draw) -> list[Run]:
     return [for_the_name(run, draw, "paths", x, 128) for run in runs]
 
 
-DROP_PATH.judged(
+EXERCISE.judged(
     "whole samples are dropped, or kept",
     0.75,
     in_draws(_whole),
@@ -79,7 +79,7 @@ def _share(trial: Trial, x: np.ndarray, outputs: list[np.ndarray]) -> str | None
     return f"about {share:.0%} are dropped; expected {p:.0%}" if abs(share - p) > 0.085 else None
 
 
-@DROP_PATH.judged("a share p of them is dropped", 0.35, in_draws(_share), only_if_right=True)
+@EXERCISE.judged("a share p of them is dropped", 0.35, in_draws(_share), only_if_right=True)
 def _many_paths(draw: Draw) -> list[Run]:
     """p is the probability of being dropped, not of being kept."""
     return [drawn_calls(run, draw, _samples(draw, 512, 2), 3) for run in _two_paths(draw)]
@@ -89,7 +89,7 @@ def _scale(trial: Trial, x: np.ndarray, outputs: list[np.ndarray]) -> str | None
     return wrong_scale(pattern(np.stack(outputs) / x)[1], _p(trial))
 
 
-DROP_PATH.judged(
+EXERCISE.judged(
     "kept samples are divided by 1 − p",
     0.4,
     in_draws(_scale),
@@ -106,7 +106,7 @@ def _apart(_: Trial, x: np.ndarray, outputs: list[np.ndarray]) -> str | None:
     return None if samples else "all samples of a batch are dropped or kept together"
 
 
-DROP_PATH.judged(
+EXERCISE.judged(
     "each sample is drawn on its own, in each call",
     0.3,
     in_draws(_apart),
@@ -121,7 +121,7 @@ def _all(trial: Trial, x: np.ndarray, outputs: list[np.ndarray]) -> str | None:
     return next(filter(None, (problem(trial, x, outputs) for problem in problems)), None)
 
 
-@DROP_PATH.judged("any number of axes", 0.15, in_draws(_all))
+@EXERCISE.judged("any number of axes", 0.15, in_draws(_all))
 def _shapes(draw: Draw) -> list[Run]:
     """The draws have as many axes of length 1 after B as x has further axes."""
     # One axis, two, four: any draws will do, as long as each sample is whole.
@@ -131,7 +131,7 @@ def _shapes(draw: Draw) -> list[Run]:
     ]
 
 
-@DROP_PATH.equals("unchanged in eval mode", 0.3, only_if_right=True)
+@EXERCISE.equals("unchanged in eval mode", 0.3, only_if_right=True)
 def _evaluated(draw: Draw) -> list[Run]:
     """Look at self.training: in eval mode x is returned as it is, without any scaling."""
     return [
@@ -142,7 +142,7 @@ def _evaluated(draw: Draw) -> list[Run]:
     ]
 
 
-@DROP_PATH.equals("unchanged for p = 0", 0.1, only_if_right=True)
+@EXERCISE.equals("unchanged for p = 0", 0.1, only_if_right=True)
 def _idle(draw: Draw) -> list[Run]:
     """With p = 0 nothing is ever dropped."""
     runs = [
@@ -162,7 +162,7 @@ def _gradient(trial: Trial, x: np.ndarray, outputs: list[np.ndarray]) -> str | N
     return None if followed else "the gradient is not scaled like x"
 
 
-@DROP_PATH.judged(
+@EXERCISE.judged(
     "the gradient of a dropped sample is 0", 0.05, in_draws(_gradient), only_if_right=True
 )
 def _learns(draw: Draw) -> list[Run]:
@@ -172,7 +172,7 @@ def _learns(draw: Draw) -> list[Run]:
     return [run.with_gradients() for run in (*runs, named)]
 
 
-@DROP_PATH.keeps_dtypes(0.05)
+@EXERCISE.keeps_dtypes(0.05)
 def _double(draw: Draw) -> list[Run]:
     """float64 in, float64 out, in training, too."""
     x = draw.double(8, 2, 3)
@@ -180,5 +180,5 @@ def _double(draw: Draw) -> list[Run]:
     return [training.then(x), module(P).then(x)]
 
 
-DROP_PATH.leaves_inputs_alone(0.025, _double, _idle)
-DROP_PATH.leaves_state_alone(0.025, lambda d: _evaluated(d)[2:])
+EXERCISE.leaves_inputs_alone(0.025, _double, _idle)
+EXERCISE.leaves_state_alone(0.025, lambda d: _evaluated(d)[2:])

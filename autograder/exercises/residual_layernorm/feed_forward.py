@@ -29,14 +29,14 @@ from autograder.exercises.residual_layernorm.dropout import (
 )
 from autograder.exercises.residual_layernorm.shared import feed_forward_state
 
-FEED_FORWARD = Declaration("FeedForward", "The position-wise feed-forward layer", ("x",))
+EXERCISE = Declaration("FeedForward", "The position-wise feed-forward layer", ("x",))
 
 
 def _ff(draw: Draw, d: int, d_ff: int, *args: Any, dtype: str = "float32", **kwargs: Any) -> Run:
     return module(d, d_ff, *args, state=feed_forward_state(draw, d, d_ff, dtype), **kwargs)
 
 
-@FEED_FORWARD.equals("linear, ReLU, linear", 0.8)
+@EXERCISE.equals("linear, ReLU, linear", 0.8)
 def _runs(draw: Draw, dtype: str = "float32") -> list[Run]:
     """linear1 widens each token to d_ff features, the activation acts on these, and linear2 maps
     them back to d_model. Nothing is added and nothing normalised here."""
@@ -61,7 +61,7 @@ def activation_module() -> Any:
     return nn.ELU()
 
 
-@FEED_FORWARD.equals("another activation", 0.4)
+@EXERCISE.equals("another activation", 0.4)
 def _activations(draw: Draw, dtype: str = "float32") -> list[Run]:
     """Call self.activation, which may be any function or module."""
     return [
@@ -74,7 +74,7 @@ def _activations(draw: Draw, dtype: str = "float32") -> list[Run]:
     ]
 
 
-@FEED_FORWARD.equals("a single token, more axes, a single feature", 0.15)
+@EXERCISE.equals("a single token, more axes, a single feature", 0.15)
 def _shapes(draw: Draw) -> list[Run]:
     """nn.Linear acts on the last axis and takes any number of axes before it: no reshape is
     needed."""
@@ -99,7 +99,7 @@ def _position_wise(run: Run, record: Record) -> str | None:
     return None if own > 1e-4 else "changing a token left its own output unchanged"
 
 
-@FEED_FORWARD.holds("position-wise", 0.15, _position_wise, only_if_right=True)
+@EXERCISE.holds("position-wise", 0.15, _position_wise, only_if_right=True)
 def _alone(draw: Draw) -> list[Run]:
     """Every token goes through the same network, independently of all others."""
     before = draw.tensor(2, 5, 6)
@@ -108,7 +108,7 @@ def _alone(draw: Draw) -> list[Run]:
     return [_ff(draw, 6, 8).then(before).then(tensor(after, "float32"))]
 
 
-FEED_FORWARD.gradients(
+EXERCISE.gradients(
     "gradients reach x and all four parameters",
     0.3,
     "Both layers contribute, with their biases.",
@@ -154,7 +154,7 @@ def _showing(draw: Draw, n: int) -> list[tuple[Run, Array]]:
     ]
 
 
-@FEED_FORWARD.judged(
+@EXERCISE.judged(
     "dropout in training, between the layers", 0.4, in_draws(_dropped), only_if_right=True
 )
 def _dropout(draw: Draw) -> list[Run]:
@@ -164,7 +164,7 @@ def _dropout(draw: Draw) -> list[Run]:
     return [*runs, *named]
 
 
-@FEED_FORWARD.equals("no dropout in eval mode", 0.15)
+@EXERCISE.equals("no dropout in eval mode", 0.15)
 def _evaluated(draw: Draw) -> list[Run]:
     """nn.Dropout follows model.eval(); F.dropout has to be told which mode it is in."""
     x = draw.tensor(2, 3, 4)
@@ -175,10 +175,10 @@ def _evaluated(draw: Draw) -> list[Run]:
     ]
 
 
-FEED_FORWARD.keeps_dtypes(
+EXERCISE.keeps_dtypes(
     0.05,
     "A float64 layer with float64 input gives float64.",
     lambda draw: [_ff(draw, 4, 6, dtype="float64").then(draw.double(2, 3, 4))],
 )
-FEED_FORWARD.leaves_inputs_alone(0.05, lambda draw: _runs(draw)[:2])
-FEED_FORWARD.leaves_state_alone(0.05, _runs, of_a_module=True)
+EXERCISE.leaves_inputs_alone(0.05, lambda draw: _runs(draw)[:2])
+EXERCISE.leaves_state_alone(0.05, _runs, of_a_module=True)

@@ -5,12 +5,12 @@ import numpy as np
 from autograder.engine.runs import Draw, Run, Strided, call, tensor
 from autograder.exercises.declaration import Declaration
 
-GELU = Declaration(
+EXERCISE = Declaration(
     "gelu", "The Gaussian error linear unit", ("x",), forbids=("torch.*gelu*", "torch.*GELU*")
 )
 
 
-@GELU.equals("x times the standard normal CDF", 0.6)
+@EXERCISE.equals("x times the standard normal CDF", 0.6)
 def _runs(draw: Draw) -> list[Run]:
     """x · ½ (1 + erf(x / √2)), elementwise; torch.erf is the error function."""
     return [
@@ -20,21 +20,21 @@ def _runs(draw: Draw) -> list[Run]:
     ]
 
 
-@GELU.equals("exact, not an approximation", 0.4)
+@EXERCISE.equals("exact, not an approximation", 0.4)
 def _exact(draw: Draw) -> list[Run]:
     """The formulas with tanh or a sigmoid agree to about three digits and no more. Use erf."""
     # In float64, where no approximation passes.
     return [call(tensor(np.linspace(-4.0, 4.0, 33))), call(draw.double(3, 4))]
 
 
-@GELU.equals("x of ±10,000", 0.1)
+@EXERCISE.equals("x of ±10,000", 0.1)
 def _large(draw: Draw) -> list[Run]:
     """Far to the right GELU is x, far to the left 0. Without exp, nothing overflows."""
     far = draw.uniform(20.0, 1e4, 6)
     return [call(tensor(np.concatenate([far, -far, [1e4, -1e4]]), "float32"))]
 
 
-GELU.gradients(
+EXERCISE.gradients(
     "gradients reach x",
     0.2,
     "Stay in torch: no gradient passes through math.erf or NumPy.",
@@ -43,7 +43,7 @@ GELU.gradients(
 )
 
 
-@GELU.equals("any shape", 0.1)
+@EXERCISE.equals("any shape", 0.1)
 def _shapes(draw: Draw) -> list[Run]:
     """A scalar, an empty tensor, five axes: each entry is treated on its own."""
     return [
@@ -54,5 +54,5 @@ def _shapes(draw: Draw) -> list[Run]:
     ]
 
 
-GELU.keeps_dtypes(0.05, "float64 in, float64 out.", _exact)
-GELU.leaves_inputs_alone(0.05, _runs)
+EXERCISE.keeps_dtypes(0.05, "float64 in, float64 out.", _exact)
+EXERCISE.leaves_inputs_alone(0.05, _runs)

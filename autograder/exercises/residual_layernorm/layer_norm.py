@@ -9,7 +9,7 @@ from autograder.engine.runs import Draw, Record, Run, Strided, module, tensor
 from autograder.exercises.declaration import Declaration
 from autograder.exercises.residual_layernorm.shared import READY_MADE_NORMS, norm_state, tokens
 
-LAYER_NORM = Declaration("LayerNorm", "Layer normalisation", ("x",), forbids=READY_MADE_NORMS)
+EXERCISE = Declaration("LayerNorm", "Layer normalisation", ("x",), forbids=READY_MADE_NORMS)
 
 
 def _norm(draw: Draw, d: int, *shape: int, dtype: str = "float32", **kwargs: Any) -> Run:
@@ -18,7 +18,7 @@ def _norm(draw: Draw, d: int, *shape: int, dtype: str = "float32", **kwargs: Any
     )
 
 
-@LAYER_NORM.equals("each token is normalised over its features", 1.0)
+@EXERCISE.equals("each token is normalised over its features", 1.0)
 def _runs(draw: Draw, dtype: str = "float32") -> list[Run]:
     """Mean and variance are taken over the last axis, which is kept, so that each token has its
     own. The variance is the mean of the squared deviations: divide by d_model. Then multiply by the
@@ -32,7 +32,7 @@ def _runs(draw: Draw, dtype: str = "float32") -> list[Run]:
     ]
 
 
-@LAYER_NORM.equals("a single token, more axes", 0.25)
+@EXERCISE.equals("a single token, more axes", 0.25)
 def _shapes(draw: Draw) -> list[Run]:
     """Only the last axis matters. Count it from the end, and any number of axes may come before
     it."""
@@ -44,7 +44,7 @@ def _shapes(draw: Draw) -> list[Run]:
     ]
 
 
-@LAYER_NORM.equals("ε inside the root", 0.4)
+@EXERCISE.equals("ε inside the root", 0.4)
 def _eps(draw: Draw) -> list[Run]:
     """Add eps to the variance before taking the root: √(σ² + ε). For features of ordinary size it
     hardly shows; for small ones, or with a large eps, it does."""
@@ -57,7 +57,7 @@ def _eps(draw: Draw) -> list[Run]:
     ]
 
 
-@LAYER_NORM.equals("a token whose features are all equal", 0.2)
+@EXERCISE.equals("a token whose features are all equal", 0.2)
 def _constant(draw: Draw) -> list[Run]:
     """Its deviations and its variance are 0. 0 / √(0 + ε) is 0, so the result is the bias."""
     # Levels whose mean has no rounding error, which would be divided by √ε.
@@ -66,7 +66,7 @@ def _constant(draw: Draw) -> list[Run]:
     return [module(4, state=norm_state(draw, 4)).then(tensor(level, "float32"))]
 
 
-@LAYER_NORM.equals("a new layer neither scales nor shifts", 0.15)
+@EXERCISE.equals("a new layer neither scales nor shifts", 0.15)
 def _fresh(draw: Draw) -> list[Run]:
     """The weight starts as ones and the bias as zeros."""
     return [module(6).then(tokens(draw, 2, 3, 6)), module(4).then(x=tokens(draw, 3, 4))]
@@ -84,7 +84,7 @@ def _stays_in_its_token(run: Run, record: Record) -> str | None:
     return None if own > 1e-3 else "changing a token left its own output unchanged"
 
 
-@LAYER_NORM.holds("no token depends on another", 0.2, _stays_in_its_token, only_if_right=True)
+@EXERCISE.holds("no token depends on another", 0.2, _stays_in_its_token, only_if_right=True)
 def _alone(draw: Draw) -> list[Run]:
     """If another token of the sequence, or of the batch, changes the result, statistics were taken
     over one axis too many, or carried over from the previous call."""
@@ -95,7 +95,7 @@ def _alone(draw: Draw) -> list[Run]:
     return [shared, shared.in_training()]
 
 
-LAYER_NORM.gradients(
+EXERCISE.gradients(
     "gradients reach x, weight and bias",
     0.4,
     "Mean and variance depend on x, so the gradient flows through them, too.",
@@ -121,7 +121,7 @@ def _is_standard(run: Run, record: Record) -> str | None:
     return None
 
 
-@LAYER_NORM.holds("features far from zero", 0.2, _is_standard, only_if_right=True)
+@EXERCISE.holds("features far from zero", 0.2, _is_standard, only_if_right=True)
 def _large(draw: Draw) -> list[Run]:
     """Around 3,000, the mean of the squares and the square of the mean agree in almost all of
     float32's digits, and their difference is rounding error. Square the deviations instead."""
@@ -131,10 +131,10 @@ def _large(draw: Draw) -> list[Run]:
     return [module(16).then(far), module(16).then(wide)]
 
 
-LAYER_NORM.keeps_dtypes(
+EXERCISE.keeps_dtypes(
     0.1,
     "A float64 layer with float64 input gives float64.",
     lambda draw: [_norm(draw, 6, 2, 3, 6, dtype="float64")],
 )
-LAYER_NORM.leaves_inputs_alone(0.05, lambda draw: _runs(draw)[1:3])
-LAYER_NORM.leaves_state_alone(0.05, lambda draw: _runs(draw)[2:3])
+EXERCISE.leaves_inputs_alone(0.05, lambda draw: _runs(draw)[1:3])
+EXERCISE.leaves_state_alone(0.05, lambda draw: _runs(draw)[2:3])

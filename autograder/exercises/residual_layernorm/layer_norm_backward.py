@@ -6,7 +6,7 @@ from autograder.engine.runs import Array, Draw, Run, Strided, call, made_by, ten
 from autograder.exercises.declaration import Declaration
 from autograder.exercises.residual_layernorm.shared import READY_MADE_NORMS, tokens
 
-LAYER_NORM_BACKWARD = Declaration(
+EXERCISE = Declaration(
     "layer_norm_backward",
     "Layer normalisation, backwards",
     ("grad_output", "x", "weight", "eps"),
@@ -20,7 +20,7 @@ def _slopes(draw: Draw, *shape: int, dtype: str = "float64") -> tuple[Array, Arr
     return draw.tensor(*shape, dtype=dtype), tokens(draw, *shape, dtype=dtype), weight
 
 
-@LAYER_NORM_BACKWARD.equals("grad_x", 1.5, part=0)
+@EXERCISE.equals("grad_x", 1.5, part=0)
 def _runs(draw: Draw, dtype: str = "float64") -> list[Run]:
     """Let g be grad_output times weight, and x̂ the normalised x. Two things are subtracted from g
     before it is divided by √(σ² + ε): its mean over the features, since the mean of x depends on
@@ -34,7 +34,7 @@ def _runs(draw: Draw, dtype: str = "float64") -> list[Run]:
     ]
 
 
-LAYER_NORM_BACKWARD.equals(
+EXERCISE.equals(
     "grad_weight",
     0.75,
     "The weight multiplies x̂ in every token: sum grad_output · x̂ over all tokens, that is, "
@@ -42,7 +42,7 @@ LAYER_NORM_BACKWARD.equals(
     _runs,
     part=1,
 )
-LAYER_NORM_BACKWARD.equals(
+EXERCISE.equals(
     "grad_bias",
     0.5,
     "The bias is added in every token: sum grad_output over every axis but the last.",
@@ -51,7 +51,7 @@ LAYER_NORM_BACKWARD.equals(
 )
 
 
-@LAYER_NORM_BACKWARD.equals("a single token, more axes", 0.25)
+@EXERCISE.equals("a single token, more axes", 0.25)
 def _shapes(draw: Draw) -> list[Run]:
     """Any number of axes may come before the last: flatten them into a single axis of tokens before
     you sum over it."""
@@ -63,7 +63,7 @@ def _shapes(draw: Draw) -> list[Run]:
     ]
 
 
-@LAYER_NORM_BACKWARD.equals("eps", 0.25)
+@EXERCISE.equals("eps", 0.25)
 def _eps(draw: Draw) -> list[Run]:
     """The same ε as in the forward pass, added to the variance under the root."""
     grad, x, weight = _slopes(draw, 2, 3, 6)
@@ -75,7 +75,7 @@ def _eps(draw: Draw) -> list[Run]:
     ]
 
 
-@LAYER_NORM_BACKWARD.equals("a token whose features are all equal", 0.15)
+@EXERCISE.equals("a token whose features are all equal", 0.15)
 def _constant(draw: Draw) -> list[Run]:
     """x̂ is 0 there, and dividing by √(0 + ε) is no problem. Do not divide by x̂ or by σ."""
     grad, x, weight = _slopes(draw, 2, 4, 6)
@@ -92,7 +92,7 @@ def inference_tensor(tensor: Any) -> Any:
         return tensor.clone()
 
 
-@LAYER_NORM_BACKWARD.equals("by the formula, without autograd", 0.3)
+@EXERCISE.equals("by the formula, without autograd", 0.3)
 def _inference(draw: Draw) -> list[Run]:
     """These tensors were made in inference mode, where autograd records nothing. A formula works on
     them as on any others."""
@@ -102,7 +102,7 @@ def _inference(draw: Draw) -> list[Run]:
     ]
 
 
-@LAYER_NORM_BACKWARD.equals("x and gradients of 10,000 and more", 0.1)
+@EXERCISE.equals("x and gradients of 10,000 and more", 0.1)
 def _large(draw: Draw) -> list[Run]:
     """Square the deviations from the mean; the difference of two large squares loses digits."""
     grad, x, weight = _slopes(draw, 2, 3, 6)
@@ -113,10 +113,10 @@ def _large(draw: Draw) -> list[Run]:
     ]
 
 
-LAYER_NORM_BACKWARD.keeps_dtypes(
+EXERCISE.keeps_dtypes(
     0.1,
     "float64 in, float64 out; float32 in, float32 out.",
     lambda draw: [_runs(draw)[1], _runs(draw, "float32")[2]],
 )
-LAYER_NORM_BACKWARD.leaves_inputs_alone(0.05, lambda draw: _runs(draw)[:1])
-LAYER_NORM_BACKWARD.leaves_state_alone(0.05, lambda draw: _runs(draw)[:1])
+EXERCISE.leaves_inputs_alone(0.05, lambda draw: _runs(draw)[:1])
+EXERCISE.leaves_state_alone(0.05, lambda draw: _runs(draw)[:1])

@@ -29,7 +29,7 @@ from autograder.exercises.residual_layernorm.dropout import (
 from autograder.exercises.residual_layernorm.shared import norm_state, tokens, wave
 from autograder.exercises.shared import State, linear_state
 
-RESIDUAL = Declaration("Residual", "A residual connection with a norm", ("x",))
+EXERCISE = Declaration("Residual", "A residual connection with a norm", ("x",))
 
 
 def linear(d_model: int) -> Any:
@@ -49,7 +49,7 @@ def _around_linear(draw: Draw, d: int, *args: Any, dtype: str = "float32", **kwa
     return module(made_by(linear, d), d, *args, state=state, **kwargs)
 
 
-@RESIDUAL.equals("post-norm: norm(x + F(x))", 0.9)
+@EXERCISE.equals("post-norm: norm(x + F(x))", 0.9)
 def _post(draw: Draw, dtype: str = "float32") -> list[Run]:
     """The sublayer gets x as it is. Its output is added to x, and the sum is normalised."""
     state = _state(draw, 5, dtype) | linear_state(draw, "sublayer", 5, 5, dtype)
@@ -61,7 +61,7 @@ def _post(draw: Draw, dtype: str = "float32") -> list[Run]:
     ]
 
 
-@RESIDUAL.equals("pre-norm: x + F(norm(x))", 0.9)
+@EXERCISE.equals("pre-norm: x + F(norm(x))", 0.9)
 def _pre(draw: Draw, dtype: str = "float32") -> list[Run]:
     """With norm_first the sublayer gets the normalised x. Its output is added to x itself, not to
     the normalised x, and nothing is normalised afterwards."""
@@ -100,7 +100,7 @@ def _around_attention(
     return module(made_by(attention, d, heads), d, norm_first=norm_first, state=state)
 
 
-@RESIDUAL.equals("further arguments reach the sublayer", 0.6)
+@EXERCISE.equals("further arguments reach the sublayer", 0.6)
 def _more(draw: Draw, dtype: str = "float32") -> list[Run]:
     """Pass args and kwargs on unchanged. Only x is normalised, never a memory that the sublayer
     attends to."""
@@ -122,7 +122,7 @@ def _around_function(draw: Draw, d: int, **kwargs: Any) -> Run:
     return module(as_argument(wave), d, state=_state(draw, d), **kwargs)
 
 
-@RESIDUAL.equals("a function as the sublayer, and other shapes", 0.2)
+@EXERCISE.equals("a function as the sublayer, and other shapes", 0.2)
 def _shapes(draw: Draw) -> list[Run]:
     """The sublayer can be anything callable; the layer does not look at its shapes."""
     runs = []
@@ -136,7 +136,7 @@ def _shapes(draw: Draw) -> list[Run]:
     return runs
 
 
-RESIDUAL.gradients(
+EXERCISE.gradients(
     "gradients reach x, the norm and the sublayer",
     0.5,
     "Both paths carry gradient: through the sublayer and around it.",
@@ -188,7 +188,7 @@ def _dropped_whole(draw: Draw) -> list[Run]:
     return [run.in_training() for run in runs]
 
 
-@RESIDUAL.judged(
+@EXERCISE.judged(
     "dropout on the sublayer's output, in training", 0.4, in_draws(_dropped), only_if_right=True
 )
 def _dropout(draw: Draw) -> list[Run]:
@@ -200,7 +200,7 @@ def _dropout(draw: Draw) -> list[Run]:
     ]
 
 
-@RESIDUAL.equals("no dropout in eval mode", 0.2)
+@EXERCISE.equals("no dropout in eval mode", 0.2)
 def _evaluated(draw: Draw) -> list[Run]:
     """nn.Dropout follows model.eval(); F.dropout has to be told which mode it is in."""
     return [
@@ -222,7 +222,7 @@ def counting(numbers: Any) -> Any:
     return Counting()
 
 
-@RESIDUAL.equals("the sublayer is called only once", 0.1)
+@EXERCISE.equals("the sublayer is called only once", 0.1)
 def _counted(draw: Draw) -> list[Run]:
     """Keep the sublayer's output in a variable: calling it twice costs twice as much and, with
     dropout inside, gives two different outputs, as the sublayer of this check does."""
@@ -235,11 +235,11 @@ def _counted(draw: Draw) -> list[Run]:
     return runs
 
 
-@RESIDUAL.keeps_dtypes(0.1)
+@EXERCISE.keeps_dtypes(0.1)
 def _double(draw: Draw) -> list[Run]:
     """A float64 layer with float64 input gives float64."""
     return [_post(draw, "float64")[0], _pre(draw, "float64")[0]]
 
 
-RESIDUAL.leaves_inputs_alone(0.05, lambda d: [_post(d)[0], _pre(d)[0]])
-RESIDUAL.leaves_state_alone(0.05, lambda d: [_post(d)[1], _pre(d)[1]], of_a_module=True)
+EXERCISE.leaves_inputs_alone(0.05, lambda d: [_post(d)[0], _pre(d)[0]])
+EXERCISE.leaves_state_alone(0.05, lambda d: [_post(d)[1], _pre(d)[1]], of_a_module=True)

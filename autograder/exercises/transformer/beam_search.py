@@ -29,7 +29,7 @@ from autograder.exercises.transformer.decoding import (
     table_model,
 )
 
-BEAM_SEARCH = Declaration(
+EXERCISE = Declaration(
     "beam_search",
     "Keep several beams",
     ("model", "source", "bos_id", "eos_id", "max_len", "beam_size", "length_penalty"),
@@ -130,7 +130,7 @@ def _garden(draw: Draw, length: int, lead: int = 0) -> Recipe:
 _PLAIN = {"length_penalty": 0.0}  # the score is log p: the penalty has an aspect of its own
 
 
-@BEAM_SEARCH.judged("a better sequence after a worse beginning", 1.25, _same_best)
+@EXERCISE.judged("a better sequence after a worse beginning", 1.25, _same_best)
 def _runs(draw: Draw) -> list[Run]:
     """At every step, add each beam's log p to the log-softmax of what may follow it, and keep the
     best of all of these together. The position in the flattened scores tells which beam is
@@ -193,7 +193,7 @@ def _mixed(draw: Draw) -> Recipe:
     return _table(draw, 6, 4, odds, end=0.3)
 
 
-@BEAM_SEARCH.holds("every pair: ids, score, order", 0.75, _pairs_hold)
+@EXERCISE.holds("every pair: ids, score, order", 0.75, _pairs_hold)
 def _every_pair(draw: Draw) -> list[Run]:
     """A pair: the ids, without bos, up to eos or max_len, and log p / ((5 + length) / 6)^α for the
     length of these ids. The best comes first, and none occurs twice."""
@@ -204,7 +204,7 @@ def _every_pair(draw: Draw) -> list[Run]:
     ]
 
 
-@BEAM_SEARCH.judged("the length penalty", 0.75, _same_best)
+@EXERCISE.judged("the length penalty", 0.75, _same_best)
 def _penalised(draw: Draw) -> list[Run]:
     """log p is negative and falls with every token. Dividing it by a number that grows with the
     length makes up for part of that; with α = 0, for none of it."""
@@ -224,7 +224,7 @@ def _penalised(draw: Draw) -> list[Run]:
     return runs
 
 
-@BEAM_SEARCH.judged("one beam is greedy decoding", 0.5, _same_best)
+@EXERCISE.judged("one beam is greedy decoding", 0.5, _same_best)
 def _of_one(draw: Draw) -> list[Run]:
     """With beam_size 1, the likeliest token is taken at every step, until it is eos."""
     real = real_model(draw), tensor([[3, 5, 7, 4]])
@@ -235,7 +235,7 @@ def _of_one(draw: Draw) -> list[Run]:
     ]
 
 
-@BEAM_SEARCH.judged("beams unfinished at max_len", 0.4, _same_best)
+@EXERCISE.judged("beams unfinished at max_len", 0.4, _same_best)
 def _unfinished(draw: Draw) -> list[Run]:
     """They count as they are, with their log p and their length."""
     runs = []
@@ -248,7 +248,7 @@ def _unfinished(draw: Draw) -> list[Run]:
     return runs
 
 
-@BEAM_SEARCH.judged("more beams than possible sequences", 0.35, _same_best)
+@EXERCISE.judged("more beams than possible sequences", 0.35, _same_best)
 def _wide(draw: Draw) -> list[Run]:
     """topk cannot return more than there is: take beam_size or all of them, whichever is less."""
     # More beams than possible sequences: none can be missed.
@@ -265,7 +265,7 @@ def _wide(draw: Draw) -> list[Run]:
     return runs
 
 
-@BEAM_SEARCH.judged("eos at once, and a max_len of 1", 0.3, _same_best)
+@EXERCISE.judged("eos at once, and a max_len of 1", 0.3, _same_best)
 def _ends(draw: Draw) -> list[Run]:
     """A beam may be finished after its first token, and max_len may be 1."""
     a, b, *_ = _words(draw, 6)
@@ -277,14 +277,14 @@ def _ends(draw: Draw) -> list[Run]:
     ]
 
 
-@BEAM_SEARCH.judged("decodes in eval mode", 0.25, _same_best)
+@EXERCISE.judged("decodes in eval mode", 0.25, _same_best)
 def _in_training(draw: Draw) -> list[Run]:
     """Dropout must not act while decoding, whatever mode the model comes in."""
     run = applied(in_training, _garden(draw, 3))
     return [run.then(Previous(0), _some_source(draw), _BOS, _EOS, 4, 2, 0.0)]
 
 
-@BEAM_SEARCH.judged("restores each module's mode", 0.2, modes_kept, only_if_right=True)
+@EXERCISE.judged("restores each module's mode", 0.2, modes_kept, only_if_right=True)
 def _modes(draw: Draw) -> list[Run]:
     """A part of a model in training may be in eval mode, frozen. Remember the mode of each of
     model.modules(), and restore each."""
@@ -294,5 +294,5 @@ def _modes(draw: Draw) -> list[Run]:
     ]
 
 
-BEAM_SEARCH.leaves_inputs_alone(0.1, _runs)
-BEAM_SEARCH.leaves_state_alone(0.15, _runs)
+EXERCISE.leaves_inputs_alone(0.1, _runs)
+EXERCISE.leaves_state_alone(0.15, _runs)

@@ -9,7 +9,7 @@ from autograder.exercises.shared import random_mask
 from autograder.exercises.transformer.layer_dropout import both_dropouts, inner_dropout
 from autograder.exercises.transformer.parameters import DECODER, causal, layer_run, layer_state
 
-DECODER_LAYER = Declaration(
+EXERCISE = Declaration(
     "DecoderLayer",
     "A layer of the decoder",
     ("x", "memory", "self_mask", "cross_mask"),
@@ -26,7 +26,7 @@ def _two(draw: Draw, B: int, n_q: int, n_k: int, d: int, dtype: str = "float32")
     return draw.tensor(B, n_q, d, dtype=dtype), draw.tensor(B, n_k, d, dtype=dtype)
 
 
-@DECODER_LAYER.equals("norm after the sum", 1.0)
+@EXERCISE.equals("norm after the sum", 1.0)
 def _post(draw: Draw) -> list[Run]:
     """There are three sublayers: self_attn on x, cross_attn with queries from x and keys and values
     from the memory, then the feed-forward layer. Each sum is followed by a norm of its own."""
@@ -40,7 +40,7 @@ def _post(draw: Draw) -> list[Run]:
     ]
 
 
-@DECODER_LAYER.equals("norm before the sublayer", 0.75)
+@EXERCISE.equals("norm before the sublayer", 0.75)
 def _pre(draw: Draw) -> list[Run]:
     """With norm_first, it is the decoder's own x that is normalised. The memory reaches every layer
     as the encoder left it."""
@@ -57,7 +57,7 @@ def _pre(draw: Draw) -> list[Run]:
     ]
 
 
-@DECODER_LAYER.equals("a mask for self-attention", 0.6)
+@EXERCISE.equals("a mask for self-attention", 0.6)
 def _self_masked(draw: Draw) -> list[Run]:
     """self_mask says what the target may see of itself. Nothing else uses it."""
     run = _decoder(draw, 6, 3, 5)
@@ -68,7 +68,7 @@ def _self_masked(draw: Draw) -> list[Run]:
     ]
 
 
-@DECODER_LAYER.equals("a mask for cross-attention", 0.6)
+@EXERCISE.equals("a mask for cross-attention", 0.6)
 def _cross_masked(draw: Draw) -> list[Run]:
     """cross_mask says what may be seen of the memory: its columns are the memory's positions."""
     run = _decoder(draw, 6, 3, 5)
@@ -79,14 +79,14 @@ def _cross_masked(draw: Draw) -> list[Run]:
     ]
 
 
-@DECODER_LAYER.equals("dropout after each sublayer", 0.5)
+@EXERCISE.equals("dropout after each sublayer", 0.5)
 def _dropped(draw: Draw) -> list[Run]:
     """Dropout acts on the output of each of the three sublayers. With p = 1 in training, only x and
     the norms are left."""
     return [_decoder(draw, 6, 2, 5, dropout=1.0).in_training().then(*_two(draw, 2, 3, 4, 6))]
 
 
-DECODER_LAYER.holds(
+EXERCISE.holds(
     "dropout inside the feed-forward layer",
     0.25,
     both_dropouts,
@@ -96,13 +96,13 @@ DECODER_LAYER.holds(
 )
 
 
-@DECODER_LAYER.equals("no dropout in eval mode", 0.2)
+@EXERCISE.equals("no dropout in eval mode", 0.2)
 def _evaluated(draw: Draw) -> list[Run]:
     """nn.Dropout follows model.eval(); F.dropout has to be told which mode it is in."""
     return [_decoder(draw, 6, 2, 5, dropout=1.0).then(*_two(draw, 2, 3, 4, 6))]
 
 
-@DECODER_LAYER.gradients("gradients reach x, the memory and every parameter", 0.75)
+@EXERCISE.gradients("gradients reach x, the memory and every parameter", 0.75)
 def _gradients(draw: Draw) -> list[Run]:
     """The encoder learns only through the memory: do not detach it, and take both keys and values
     from it."""
@@ -114,11 +114,11 @@ def _gradients(draw: Draw) -> list[Run]:
     ]
 
 
-@DECODER_LAYER.keeps_dtypes(0.1)
+@EXERCISE.keeps_dtypes(0.1)
 def _double(draw: Draw) -> list[Run]:
     """A float64 layer with float64 inputs gives float64."""
     return [_decoder(draw, 4, 2, 3, dtype="float64").then(*_two(draw, 1, 3, 3, 4, "float64"))]
 
 
-DECODER_LAYER.leaves_inputs_alone(0.15, _post, _pre)
-DECODER_LAYER.leaves_state_alone(0.1, _post, of_a_module=True)
+EXERCISE.leaves_inputs_alone(0.15, _post, _pre)
+EXERCISE.leaves_state_alone(0.1, _post, of_a_module=True)

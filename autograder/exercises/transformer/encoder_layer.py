@@ -11,7 +11,7 @@ from autograder.exercises.shared import random_mask
 from autograder.exercises.transformer.layer_dropout import both_dropouts, inner_dropout
 from autograder.exercises.transformer.parameters import ENCODER, causal, layer_run, layer_state
 
-ENCODER_LAYER = Declaration(
+EXERCISE = Declaration(
     "EncoderLayer",
     "A layer of the encoder",
     ("x", "mask"),
@@ -24,7 +24,7 @@ def _encoder(draw: Draw, d: int, num_heads: int, d_ff: int, **kwargs: Any) -> Ru
     return layer_run(draw, ENCODER, d, num_heads, d_ff, **kwargs)
 
 
-@ENCODER_LAYER.equals("norm after the sum", 1.25)
+@EXERCISE.equals("norm after the sum", 1.25)
 def _post(draw: Draw) -> list[Run]:
     """There are two sublayers, one after the other: self-attention, then linear1, ReLU, linear2.
     The output of each is added to its input, and the sum is normalised: by norm1 for the first, by
@@ -38,7 +38,7 @@ def _post(draw: Draw) -> list[Run]:
     ]
 
 
-@ENCODER_LAYER.equals("norm before the sublayer", 1.0)
+@EXERCISE.equals("norm before the sublayer", 1.0)
 def _pre(draw: Draw) -> list[Run]:
     """With norm_first, a sublayer works on the normalised x and its output is added to x itself:
     the residual path is never normalised."""
@@ -52,7 +52,7 @@ def _pre(draw: Draw) -> list[Run]:
     ]
 
 
-@ENCODER_LAYER.equals("under a mask", 0.6)
+@EXERCISE.equals("under a mask", 0.6)
 def _masked(draw: Draw) -> list[Run]:
     """Pass the mask to self_attn, by name and unchanged: True = may attend, as everywhere in this
     course."""
@@ -65,21 +65,21 @@ def _masked(draw: Draw) -> list[Run]:
     ]
 
 
-@ENCODER_LAYER.equals("a sequence of padding only", 0.15)
+@EXERCISE.equals("a sequence of padding only", 0.15)
 def _nothing(draw: Draw) -> list[Run]:
     """Attention gives zeros there; the rest of the layer works as usual."""
     mask = np.array([[True, True, False], [False, False, False]])[:, None, None]
     return [_encoder(draw, 6, 3, 8).then(draw.tensor(2, 3, 6), tensor(mask))]
 
 
-@ENCODER_LAYER.equals("dropout after each sublayer", 0.5)
+@EXERCISE.equals("dropout after each sublayer", 0.5)
 def _dropped(draw: Draw) -> list[Run]:
     """Dropout acts on a sublayer's output before it is added. With p = 1 in training, only x and
     the norms are left."""
     return [_encoder(draw, 6, 2, 5, dropout=1.0).in_training().then(draw.tensor(2, 3, 6))]
 
 
-ENCODER_LAYER.holds(
+EXERCISE.holds(
     "dropout inside the feed-forward layer",
     0.25,
     both_dropouts,
@@ -89,13 +89,13 @@ ENCODER_LAYER.holds(
 )
 
 
-@ENCODER_LAYER.equals("no dropout in eval mode", 0.2)
+@EXERCISE.equals("no dropout in eval mode", 0.2)
 def _evaluated(draw: Draw) -> list[Run]:
     """nn.Dropout follows model.eval(); F.dropout has to be told which mode it is in."""
     return [_encoder(draw, 6, 2, 5, dropout=1.0).then(draw.tensor(2, 3, 6))]
 
 
-@ENCODER_LAYER.gradients("gradients reach x and every parameter", 0.75)
+@EXERCISE.gradients("gradients reach x and every parameter", 0.75)
 def _gradients(draw: Draw) -> list[Run]:
     """Every part contributes: four projections, two linear layers, two norms, and the residual
     path."""
@@ -106,12 +106,12 @@ def _gradients(draw: Draw) -> list[Run]:
     ]
 
 
-@ENCODER_LAYER.keeps_dtypes(0.1)
+@EXERCISE.keeps_dtypes(0.1)
 def _double(draw: Draw) -> list[Run]:
     """A float64 layer with float64 inputs gives float64."""
     run = _encoder(draw, 4, 2, 3, dtype="float64")
     return [run.then(draw.double(1, 3, 4))]
 
 
-ENCODER_LAYER.leaves_inputs_alone(0.1, _post, _masked)
-ENCODER_LAYER.leaves_state_alone(0.1, _post, of_a_module=True)
+EXERCISE.leaves_inputs_alone(0.1, _post, _masked)
+EXERCISE.leaves_state_alone(0.1, _post, of_a_module=True)

@@ -19,7 +19,7 @@ from autograder.exercises.transformer.decoding import (
     table_model,
 )
 
-GREEDY_DECODE = Declaration(
+EXERCISE = Declaration(
     "greedy_decode",
     "Always the likeliest token",
     ("model", "source", "bos_id", "eos_id", "max_len"),
@@ -50,7 +50,7 @@ def _ending(
     return model, tensor(np.concatenate([rows, draw.integers(0, 8, len(ends), 2)], axis=1))
 
 
-@GREEDY_DECODE.equals("the likeliest token at every step", 1.25)
+@EXERCISE.equals("the likeliest token at every step", 1.25)
 def _runs(draw: Draw) -> list[Run]:
     """Begin with bos in every row. model(source, ids)[:, -1] scores the next token; append the best
     one, and call the model again with everything written so far. Leave bos out of the result."""
@@ -63,7 +63,7 @@ def _runs(draw: Draw) -> list[Run]:
     ]
 
 
-@GREEDY_DECODE.equals("rows that end at different times", 0.9)
+@EXERCISE.equals("rows that end at different times", 0.9)
 def _uneven(draw: Draw) -> list[Run]:
     """A row keeps its eos and holds model.pad_id from there on, while the others continue. Keep
     track of which rows are done."""
@@ -93,7 +93,7 @@ def _stops(trials: Sequence[Trial]) -> Finding:
     return each(_has_stopped)(trials)
 
 
-@GREEDY_DECODE.judged_together("stops when all rows are done", 0.5, _stops)
+@EXERCISE.judged_together("stops when all rows are done", 0.5, _stops)
 def _stopped(draw: Draw) -> list[Run]:
     """Once every row has its eos, there is no reason to call the model again."""
     first, source = _ending(draw, (2, 3), strict=True)
@@ -101,7 +101,7 @@ def _stopped(draw: Draw) -> list[Run]:
     return [called_again(first, source, 1, 2, 14), called_again(second, other, 1, 2, max_len=14)]
 
 
-@GREEDY_DECODE.equals("max_len, and eos at once", 0.45)
+@EXERCISE.equals("max_len, and eos at once", 0.45)
 def _ends(draw: Draw) -> list[Run]:
     """At most max_len tokens are written, bos not counted; eos may be the first of them."""
     return [
@@ -113,7 +113,7 @@ def _ends(draw: Draw) -> list[Run]:
     ]
 
 
-@GREEDY_DECODE.equals("decodes in eval mode", 0.4)
+@EXERCISE.equals("decodes in eval mode", 0.4)
 def _in_training(draw: Draw) -> list[Run]:
     """Dropout must not act while decoding, whatever mode the model comes in."""
     model, source = _ending(draw, (4, 3))
@@ -124,7 +124,7 @@ def _in_training(draw: Draw) -> list[Run]:
     ]
 
 
-@GREEDY_DECODE.judged("restores each module's mode", 0.25, modes_kept, only_if_right=True)
+@EXERCISE.judged("restores each module's mode", 0.25, modes_kept, only_if_right=True)
 def _modes(draw: Draw) -> list[Run]:
     """A part of a model in training may be in eval mode, frozen. Remember the mode of each of
     model.modules(), and restore each."""
@@ -135,6 +135,6 @@ def _modes(draw: Draw) -> list[Run]:
     return runs
 
 
-GREEDY_DECODE.keeps_dtypes(0.1, "Token ids are long.", _runs)
-GREEDY_DECODE.leaves_inputs_alone(0.05, _uneven)
-GREEDY_DECODE.leaves_state_alone(0.1, _runs)
+EXERCISE.keeps_dtypes(0.1, "Token ids are long.", _runs)
+EXERCISE.leaves_inputs_alone(0.05, _uneven)
+EXERCISE.leaves_state_alone(0.1, _runs)

@@ -6,7 +6,7 @@ from autograder.engine.runs import Array, Draw, Run, Strided, call, tensor
 from autograder.exercises.declaration import Declaration
 from autograder.exercises.transformer.parameters import padded, token_ids
 
-LABEL_SMOOTHED_CROSS_ENTROPY = Declaration(
+EXERCISE = Declaration(
     "label_smoothed_cross_entropy",
     "A loss that is never quite sure",
     ("logits", "target", "smoothing", "pad_id"),
@@ -17,7 +17,7 @@ def _logits(draw: Draw, *shape: int, dtype: str = "float32") -> Array:
     return draw.tensor(*shape, scale=2.0, dtype=dtype)
 
 
-@LABEL_SMOOTHED_CROSS_ENTROPY.equals("the loss of random logits", 1.0)
+@EXERCISE.equals("the loss of random logits", 1.0)
 def _runs(draw: Draw) -> list[Run]:
     """Each of the V tokens gets ε/V of the probability, and the right one 1 − ε on top. The loss is
     minus the sum of these shares times the log-softmax of the logits, averaged over the tokens."""
@@ -29,7 +29,7 @@ def _runs(draw: Draw) -> list[Run]:
     ]
 
 
-@LABEL_SMOOTHED_CROSS_ENTROPY.equals("smoothing 0 and smoothing 1", 0.4)
+@EXERCISE.equals("smoothing 0 and smoothing 1", 0.4)
 def _ends(draw: Draw) -> list[Run]:
     """With ε = 0 this is plain cross-entropy; with ε = 1 the target does not matter."""
     return [
@@ -38,7 +38,7 @@ def _ends(draw: Draw) -> list[Run]:
     ]
 
 
-@LABEL_SMOOTHED_CROSS_ENTROPY.equals("padding does not count", 0.9)
+@EXERCISE.equals("padding does not count", 0.9)
 def _padded(draw: Draw) -> list[Run]:
     """Leave out the positions whose target is pad_id, both from the sum and from the number it is
     divided by. All tokens of all rows count alike."""
@@ -49,7 +49,7 @@ def _padded(draw: Draw) -> list[Run]:
     ]
 
 
-@LABEL_SMOOTHED_CROSS_ENTROPY.equals("padding only", 0.4)
+@EXERCISE.equals("padding only", 0.4)
 def _nothing(draw: Draw) -> list[Run]:
     """A mean over nothing is 0/0. Return 0 instead."""
     return [
@@ -58,7 +58,7 @@ def _nothing(draw: Draw) -> list[Run]:
     ]
 
 
-@LABEL_SMOOTHED_CROSS_ENTROPY.equals("logits of ±10,000", 0.3)
+@EXERCISE.equals("logits of ±10,000", 0.3)
 def _large(draw: Draw) -> list[Run]:
     """log_softmax in one step stays finite; the logarithm of a softmax is −∞ where that has
     underflowed to 0."""
@@ -68,7 +68,7 @@ def _large(draw: Draw) -> list[Run]:
     ]
 
 
-LABEL_SMOOTHED_CROSS_ENTROPY.gradients(
+EXERCISE.gradients(
     "gradients reach the logits",
     0.6,
     "At a token: softmax minus smoothed target, divided by the number of tokens; at padding: 0.",
@@ -77,16 +77,16 @@ LABEL_SMOOTHED_CROSS_ENTROPY.gradients(
 )
 
 
-@LABEL_SMOOTHED_CROSS_ENTROPY.keeps_dtypes(0.2)
+@EXERCISE.keeps_dtypes(0.2)
 def _double(draw: Draw) -> list[Run]:
     """float64 logits give a float64 loss."""
     return [call(_logits(draw, 2, 3, 5, dtype="float64"), padded(draw, (3, 2), 5))]
 
 
-LABEL_SMOOTHED_CROSS_ENTROPY.leaves_inputs_alone(0.1, _runs, _padded)
+EXERCISE.leaves_inputs_alone(0.1, _runs, _padded)
 
 
-@LABEL_SMOOTHED_CROSS_ENTROPY.equals("non-contiguous views", 0.1)
+@EXERCISE.equals("non-contiguous views", 0.1)
 def _strided(draw: Draw) -> list[Run]:
     """reshape works on any view."""
     return [call(Strided(_logits(draw, 2, 3, 5)), Strided(token_ids(draw, 2, 3, 5)))]

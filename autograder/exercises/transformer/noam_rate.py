@@ -3,10 +3,10 @@
 from autograder.engine.runs import Draw, Run, call
 from autograder.exercises.declaration import Declaration
 
-NOAM_RATE = Declaration("noam_rate", "Warm up, then cool down", ("step", "d_model", "warmup"))
+EXERCISE = Declaration("noam_rate", "Warm up, then cool down", ("step", "d_model", "warmup"))
 
 
-@NOAM_RATE.equals("before and after the peak", 0.4)
+@EXERCISE.equals("before and after the peak", 0.4)
 def _runs(draw: Draw) -> list[Run]:
     """The smaller of two curves, step · warmup^−3/2 and step^−1/2, divided by √d_model."""
     warmup = draw.integer(80, 120)
@@ -19,7 +19,7 @@ def _runs(draw: Draw) -> list[Run]:
     ]
 
 
-@NOAM_RATE.equals("the first steps and the peak", 0.2)
+@EXERCISE.equals("the first steps and the peak", 0.2)
 def _marks(draw: Draw) -> list[Run]:
     """Step 1 is the first, step 2 has twice its rate, and the two curves meet at warmup."""
     warmup = draw.integer(80, 120)
@@ -31,16 +31,16 @@ def _marks(draw: Draw) -> list[Run]:
     ]
 
 
-@NOAM_RATE.equals("4000 warmup steps by default", 0.15)
+@EXERCISE.equals("4000 warmup steps by default", 0.15)
 def _default(draw: Draw) -> list[Run]:
     """As in the paper."""
     return [call(draw.integer(100, 3000), 512), call(draw.integer(5000, 99999), 1024)]
 
 
-@NOAM_RATE.raises("a step before the first", 0.15, ValueError)
+@EXERCISE.raises("a step before the first", 0.15, ValueError)
 def _early(draw: Draw) -> list[Run]:
     """Raise ValueError for a step below 1."""
     return [call(0, 512), call(-draw.integer(1, 9), d_model=64, warmup=10)]
 
 
-NOAM_RATE.keeps_dtypes(0.1, "The rate is a float.", _runs)
+EXERCISE.keeps_dtypes(0.1, "The rate is a float.", _runs)

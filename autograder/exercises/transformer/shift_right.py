@@ -3,10 +3,10 @@
 from autograder.engine.runs import Draw, Run, Strided, call, tensor
 from autograder.exercises.declaration import Declaration
 
-SHIFT_RIGHT = Declaration("shift_right", "What the decoder reads in training", ("target", "bos_id"))
+EXERCISE = Declaration("shift_right", "What the decoder reads in training", ("target", "bos_id"))
 
 
-@SHIFT_RIGHT.equals("one step to the right", 0.5)
+@EXERCISE.equals("one step to the right", 0.5)
 def _runs(draw: Draw) -> list[Run]:
     """bos comes first, then the target without its last token: position i holds what comes before
     token i. The shape stays the same."""
@@ -18,29 +18,29 @@ def _runs(draw: Draw) -> list[Run]:
     ]
 
 
-@SHIFT_RIGHT.equals("a target of one token", 0.15)
+@EXERCISE.equals("a target of one token", 0.15)
 def _single(draw: Draw) -> list[Run]:
     """Of a single token, only bos is left."""
     return [call(tensor(draw.integers(3, 9, 3, 1)), 2), call(tensor([[draw.integer(4, 9)]]), 1)]
 
 
-@SHIFT_RIGHT.equals("any batch shape", 0.1)
+@EXERCISE.equals("any batch shape", 0.1)
 def _shapes(draw: Draw) -> list[Run]:
     """Shift along the last axis, whatever comes before it."""
     return [call(tensor(draw.integers(3, 9, 5)), 1), call(tensor(draw.integers(3, 9, 2, 3, 4)), 2)]
 
 
-@SHIFT_RIGHT.equals("a non-contiguous view", 0.05)
+@EXERCISE.equals("a non-contiguous view", 0.05)
 def _strided(draw: Draw) -> list[Run]:
     """Any view will do."""
     return [call(Strided(tensor(draw.integers(3, 9, 3, 4))), 1)]
 
 
-@SHIFT_RIGHT.keeps_dtypes(0.1)
+@EXERCISE.keeps_dtypes(0.1)
 def _dtypes(draw: Draw) -> list[Run]:
     """Token ids keep their integer dtype."""
     narrow = tensor(draw.integers(3, 9, 2, 4), "int32")
     return [call(tensor(draw.integers(3, 9, 2, 4)), 1), call(narrow, 2)]
 
 
-SHIFT_RIGHT.leaves_inputs_alone(0.1, _runs)
+EXERCISE.leaves_inputs_alone(0.1, _runs)

@@ -5,14 +5,14 @@ from typing import Any
 from autograder.engine.runs import Draw, Previous, Run, Strided, module, tensor
 from autograder.exercises.declaration import Declaration
 
-TOKEN_EMBEDDING = Declaration("TokenEmbedding", "Tokens to vectors and back", ("ids",))
+EXERCISE = Declaration("TokenEmbedding", "Tokens to vectors and back", ("ids",))
 
 
 def _embedding(draw: Draw, vocab: int, d: int, dtype: str = "float32", **kwargs: Any) -> Run:
     return module(vocab, d, state={"weight": draw.tensor(vocab, d, dtype=dtype)}, **kwargs)
 
 
-@TOKEN_EMBEDDING.equals("vectors for tokens", 0.75)
+@EXERCISE.equals("vectors for tokens", 0.75)
 def _runs(draw: Draw) -> list[Run]:
     """Row i of weight belongs to token i. Multiply what you look up by √d_model, the root of the
     number of columns."""
@@ -24,7 +24,7 @@ def _runs(draw: Draw) -> list[Run]:
     ]
 
 
-@TOKEN_EMBEDDING.equals("logits for vectors", 0.5)
+@EXERCISE.equals("logits for vectors", 0.5)
 def _logits(draw: Draw) -> list[Run]:
     """A token's score is the dot product of h with its row of weight. The √d_model belongs to the
     input side only, and the softmax to the loss."""
@@ -35,7 +35,7 @@ def _logits(draw: Draw) -> list[Run]:
     ]
 
 
-@TOKEN_EMBEDDING.gradients("both uses train the same weight", 0.25)
+@EXERCISE.gradients("both uses train the same weight", 0.25)
 def _gradients(draw: Draw) -> list[Run]:
     """One parameter, used twice: gradients reach it from the look-up and from the logits."""
     run = _embedding(draw, 5, 4, "float64")
@@ -47,7 +47,7 @@ def _gradients(draw: Draw) -> list[Run]:
     ]
 
 
-@TOKEN_EMBEDDING.equals("any batch shape", 0.15)
+@EXERCISE.equals("any batch shape", 0.15)
 def _shapes(draw: Draw) -> list[Run]:
     """ids may be (n,) or (B, n, m); the result has one more axis at the end."""
     run = _embedding(draw, 7, 4)
@@ -60,7 +60,7 @@ def _shapes(draw: Draw) -> list[Run]:
     ]
 
 
-@TOKEN_EMBEDDING.equals("the weight is left unchanged", 0.1)
+@EXERCISE.equals("the weight is left unchanged", 0.1)
 def _both(draw: Draw) -> list[Run]:
     """Scale the result, not the parameter."""
     # Both on the same object: its weight must serve both, unchanged.
@@ -69,7 +69,7 @@ def _both(draw: Draw) -> list[Run]:
     return [run.then(tensor(draw.integers(0, 6, 2, 3)))]
 
 
-@TOKEN_EMBEDDING.keeps_dtypes(0.1)
+@EXERCISE.keeps_dtypes(0.1)
 def _double(draw: Draw) -> list[Run]:
     """A float64 weight gives float64."""
     run = _embedding(draw, 5, 4, "float64")
@@ -77,5 +77,5 @@ def _double(draw: Draw) -> list[Run]:
     return [run.then(ids), run.then_method("logits", draw.double(2, 4))]
 
 
-TOKEN_EMBEDDING.leaves_inputs_alone(0.05, _runs, _logits)
-TOKEN_EMBEDDING.leaves_state_alone(0.1, _runs, of_a_module=True)
+EXERCISE.leaves_inputs_alone(0.05, _runs, _logits)
+EXERCISE.leaves_state_alone(0.1, _runs, of_a_module=True)

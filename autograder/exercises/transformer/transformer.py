@@ -20,7 +20,7 @@ from autograder.engine.runs import (
 from autograder.exercises.declaration import Declaration
 from autograder.exercises.transformer.parameters import model_state, padded, token_ids
 
-TRANSFORMER = Declaration(
+EXERCISE = Declaration(
     "Transformer",
     "The Transformer",
     ("source", "target"),
@@ -47,7 +47,7 @@ def _model(
     return module(*sizes, state=state, **kwargs)
 
 
-@TRANSFORMER.equals("the logits", 1.0)
+@EXERCISE.equals("the logits", 1.0)
 def _runs(draw: Draw) -> list[Run]:
     """Embed the source, add positions, and go through the encoder's layers: that is the memory.
     Embed the target, add positions, and go through the decoder's layers, each of which attends to
@@ -62,7 +62,7 @@ def _runs(draw: Draw) -> list[Run]:
     ]
 
 
-@TRANSFORMER.equals("with norm_first", 0.6)
+@EXERCISE.equals("with norm_first", 0.6)
 def _pre(draw: Draw) -> list[Run]:
     """Where each layer normalises its input, nothing normalises the output of the last one:
     encoder_norm and decoder_norm do."""
@@ -74,7 +74,7 @@ def _pre(draw: Draw) -> list[Run]:
     ]
 
 
-@TRANSFORMER.equals("what goes into the first layer", 0.5)
+@EXERCISE.equals("what goes into the first layer", 0.5)
 def _bare(draw: Draw) -> list[Run]:
     """Without layers, encode and decode return the embeddings, times √d_model, plus the positions,
     which are not scaled and begin at 0."""
@@ -87,7 +87,7 @@ def _bare(draw: Draw) -> list[Run]:
     return runs
 
 
-@TRANSFORMER.equals("padding in the source", 0.5)
+@EXERCISE.equals("padding in the source", 0.5)
 def _source_padded(draw: Draw) -> list[Run]:
     """Keys that hold pad_id are masked in the encoder's self-attention and in the decoder's
     cross-attention. pad_id need not be 0."""
@@ -111,7 +111,7 @@ def _padding_changes_nothing(run: Run, record: Record) -> str | None:
     return "different sources and targets give the same logits" if same else None
 
 
-@TRANSFORMER.holds("more padding changes nothing", 0.25, _padding_changes_nothing)
+@EXERCISE.holds("more padding changes nothing", 0.25, _padding_changes_nothing)
 def _longer(draw: Draw) -> list[Run]:
     """Three more pads after a source must leave its logits unchanged."""
     # The same source twice, the second time with more padding after it.
@@ -141,7 +141,7 @@ def _right_where_real(trial: Trial) -> Finding:
     return worst(findings)
 
 
-@TRANSFORMER.judged("padding in the target", 0.25, _right_where_real)
+@EXERCISE.judged("padding in the target", 0.25, _right_where_real)
 def _target_padded(draw: Draw) -> list[Run]:
     """A target's padding lies in the future or is masked, so its real positions never see it."""
     first = _model(draw, 7, 6, 6, 2, 2, 5).then(
@@ -167,7 +167,7 @@ def _no_peeking(run: Run, record: Record) -> str | None:
     return None
 
 
-@TRANSFORMER.holds("no position sees what comes after it", 0.5, _no_peeking)
+@EXERCISE.holds("no position sees what comes after it", 0.5, _no_peeking)
 def _perturbed(draw: Draw) -> list[Run]:
     """The decoder's self-attention needs a causal mask: position i sees 0 … i. Everything from the
     changed token on may change, nothing before it."""
@@ -185,7 +185,7 @@ def _perturbed(draw: Draw) -> list[Run]:
     return runs
 
 
-@TRANSFORMER.judged("encode and decode on their own", 0.4, _right_where_real)
+@EXERCISE.judged("encode and decode on their own", 0.4, _right_where_real)
 def _halves(draw: Draw) -> list[Run]:
     """decode(target, memory, source) works with any memory; the source only says which of its
     positions are padding. The final norms belong to the two halves, not to forward."""
@@ -202,7 +202,7 @@ def _halves(draw: Draw) -> list[Run]:
     ]
 
 
-@TRANSFORMER.equals("dropout on the sum of embedding and position", 0.25)
+@EXERCISE.equals("dropout on the sum of embedding and position", 0.25)
 def _dropped(draw: Draw) -> list[Run]:
     """Dropout acts once on the sum, in encoder and decoder. With p = 1, the first layer gets
     zeros."""
@@ -216,14 +216,14 @@ def _dropped(draw: Draw) -> list[Run]:
     ]
 
 
-@TRANSFORMER.equals("no dropout in eval mode", 0.1)
+@EXERCISE.equals("no dropout in eval mode", 0.1)
 def _evaluated(draw: Draw) -> list[Run]:
     """nn.Dropout follows model.eval(); F.dropout has to be told which mode it is in."""
     run = _model(draw, 7, 6, 6, 2, 1, 5, dropout=1.0)
     return [run.then(token_ids(draw, 2, 3, 7), token_ids(draw, 2, 1, 6))]
 
 
-@TRANSFORMER.gradients("gradients reach every parameter", 0.4)
+@EXERCISE.gradients("gradients reach every parameter", 0.4)
 def _gradients(draw: Draw) -> list[Run]:
     """The encoder learns through the memory, and the target's embedding from both of its uses."""
     post = _model(draw, 5, 4, 4, 2, 2, 2)
@@ -242,7 +242,7 @@ def _finite(run: Run, record: Record) -> str | None:
     return None if fine else "a source of padding only makes logits or gradients NaN"
 
 
-@TRANSFORMER.holds("a source of padding only", 0.05, _finite, only_if_right=True)
+@EXERCISE.holds("a source of padding only", 0.05, _finite, only_if_right=True)
 def _nothing(draw: Draw) -> list[Run]:
     """Attention gives zeros where nothing may be seen. Let boolean masks take care of it."""
     source = padded(draw, (3, 2), 7)
@@ -262,7 +262,7 @@ def _same_dtype(trial: Trial) -> Finding:
     return compare(*rounded)
 
 
-@TRANSFORMER.judged("dtype", 0.05, _same_dtype, only_if_right=True)
+@EXERCISE.judged("dtype", 0.05, _same_dtype, only_if_right=True)
 def _double(draw: Draw) -> list[Run]:
     """A float64 model gives float64: convert the positions to the dtype of the embeddings."""
     run = _model(draw, 7, 6, 4, 2, 1, 3, dtype="float64")
@@ -274,5 +274,5 @@ def _one_layer(draw: Draw) -> list[Run]:
     return [run.then(padded(draw, (4, 2), 5), padded(draw, (2, 3), 6))]
 
 
-TRANSFORMER.leaves_inputs_alone(0.05, _one_layer)
-TRANSFORMER.leaves_state_alone(0.1, _one_layer, of_a_module=True)
+EXERCISE.leaves_inputs_alone(0.05, _one_layer)
+EXERCISE.leaves_state_alone(0.1, _one_layer, of_a_module=True)
