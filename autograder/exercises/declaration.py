@@ -1,7 +1,8 @@
-"""Writes down an exercise, aspect by aspect, each below the inputs that it is judged on."""
+"""Declares an exercise, aspect by aspect, each below the inputs that it is judged on."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from importlib import import_module
 from typing import Any
 
@@ -9,15 +10,15 @@ from autograder.engine import aspects
 from autograder.engine.aspects import Runs, each
 from autograder.engine.runs import Aspect, Exercise, Finding, Record, Run, Trial
 
-Make = Callable[[str, Runs], Aspect]
+Make = Callable[[str, Runs], Aspect]  # of the hint and the runs
 
 
 class Declaration:
     """An exercise in the making: every method adds an aspect, in the order in which they are shown.
 
-    A method decorates the function that draws the aspect's runs; that function's docstring is the
-    hint. Where the runs are those of other functions, the method gets the hint and these functions
-    instead, and makes their runs one after the other.
+    A method decorates the function that draws the aspect's runs, whose docstring is the hint. Where
+    other functions draw them, the method gets the hint and these functions instead, and makes their
+    runs one after the other.
     """
 
     def __init__(
@@ -59,19 +60,17 @@ class Declaration:
         self,
         title: str,
         points: float,
-        holds: Callable[[Run, Record], str | None],
+        problem: Callable[[Run, Record], str | None],
         hint: str = "",
         *runs: Runs,
-        only_if_right: bool = False,
-        looks: bool = False,
+        **flags: bool,
     ) -> Any:
-        """A property of the result: `holds(run, record)` returns one line on what is wrong."""
-        flags = {"only_if_right": only_if_right, "looks": looks}
-        return self._add(
-            lambda hint, runs: aspects.has_property(title, points, hint, runs, holds, **flags),
-            hint,
-            runs,
-        )
+        """A property of the result: `problem(run, record)` returns one line on what is wrong.
+
+        The flags are those of `Aspect`: `only_if_right` and `looks`.
+        """
+        make = partial(aspects.has_property, title, points, holds=problem, **flags)
+        return self._add(make, hint, runs)
 
     def judged(
         self,
@@ -83,11 +82,8 @@ class Declaration:
         only_if_right: bool = False,
     ) -> Any:
         """Each run is judged on its own by `judge`."""
-        return self._add(
-            lambda hint, runs: Aspect(title, points, hint, runs, each(judge), only_if_right),
-            hint,
-            runs,
-        )
+        make = partial(Aspect, title, points, judge=each(judge), only_if_right=only_if_right)
+        return self._add(make, hint, runs)
 
     def judged_together(
         self,
@@ -98,13 +94,11 @@ class Declaration:
         *runs: Runs,
     ) -> Any:
         """All runs are judged at once by `judge`."""
-        return self._add(lambda hint, runs: Aspect(title, points, hint, runs, judge), hint, runs)
+        return self._add(partial(Aspect, title, points, judge=judge), hint, runs)
 
     def gradients(self, title: str, points: float, hint: str = "", *runs: Runs) -> Any:
         """The gradients with respect to every argument and parameter equal the reference's."""
-        return self._add(
-            lambda hint, runs: aspects.gradients_match(title, points, hint, runs), hint, runs
-        )
+        return self._add(partial(aspects.gradients_match, title, points), hint, runs)
 
     def raises(
         self,
@@ -116,42 +110,41 @@ class Declaration:
         naming: Callable[[Run], Sequence[Any]] = lambda run: (),
     ) -> Any:
         """Each run ends in `error`, whose text holds everything that `naming(run)` lists."""
-        return self._add(
-            lambda hint, runs: aspects.raises(title, points, hint, runs, error, naming=naming),
-            hint,
-            runs,
-        )
+        make = partial(aspects.raises, title, points, error=error, naming=naming)
+        return self._add(make, hint, runs)
 
     def keeps_dtypes(self, points: float, hint: str = "", *runs: Runs) -> Any:
         """Every array in the result has the reference's dtype and precision."""
-        return self._add(lambda hint, runs: aspects.dtypes_kept(points, hint, runs), hint, runs)
+        return self._add(partial(aspects.dtypes_kept, points), hint, runs)
 
     def leaves_inputs_alone(self, points: float, *runs: Runs) -> None:
-        self.add(aspects.inputs_untouched(points, together(*runs)))
+        """The call leaves its arguments unchanged."""
+        self.add(aspects.inputs_untouched(points, _together(runs)))
 
     def leaves_state_alone(self, points: float, *runs: Runs, of_a_module: bool = False) -> None:
         """Global state is left unchanged; a module may draw its parameters at random."""
         kind = aspects.no_side_effects_of_a_module if of_a_module else aspects.no_side_effects
-        self.add(kind(points, together(*runs)))
+        self.add(kind(points, _together(runs)))
 
     def add(self, aspect: Aspect) -> None:
         self._aspects.append(aspect)
 
     def _add(self, make: Make, hint: str, runs: Sequence[Runs]) -> Callable[[Runs], Runs] | None:
         if runs:
-            self.add(make(hint, together(*runs)))
-            return None
+            return self.add(make(hint, _together(runs)))
 
         def decorate(function: Runs) -> Runs:
+            if not function.__doc__:
+                raise ValueError(f"{function.__name__} needs a docstring: the aspect's hint")
             self.add(make(" ".join(function.__doc__.split()), function))
             return function
 
         return decorate
 
 
-def together(*runs: Runs) -> Runs:
+def _together(functions: Sequence[Runs]) -> Runs:
     """The runs of several functions, one after the other."""
-    return lambda draw: [run for function in runs for run in function(draw)]
+    return lambda draw: [run for function in functions for run in function(draw)]
 
 
 def exercises(chapter: str, *modules: str) -> tuple[Exercise, ...]:

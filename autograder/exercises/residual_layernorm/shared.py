@@ -1,10 +1,12 @@
 """Parameters and inputs that several exercises of the chapter share."""
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from autograder.engine.runs import Array, Draw, tensor
+from autograder.engine.aspects import describe, plain
+from autograder.engine.runs import Array, Draw, Record, Run, tensor
 from autograder.exercises.shared import State, linear_state
 
 
@@ -34,3 +36,28 @@ def feed_forward_state(draw: Draw, d: int, d_ff: int, dtype: str = "float32") ->
 def wave(x: Any, shift: float = 0.0, *, size: float = 1.0) -> Any:
     """A sublayer that is a function."""
     return size * (2.0 * x + shift).sin()
+
+
+def one_changed(draw: Draw, before: Array, token: tuple[int, int], scale: float) -> Array:
+    """The same tokens, one of them changed."""
+    after = before.data.copy()
+    after[token] += draw.normal(before.data.shape[-1], scale=scale, dtype="float32")
+    return tensor(after, "float32")
+
+
+def token_by_token(least: float) -> Callable[[Run, Record], str | None]:
+    """Between two calls, only tokens that changed may change their output, by `least` or more."""
+
+    def problem(run: Run, record: Record) -> str | None:
+        x, other = (plain(step.args[0]) for step in run.steps)
+        before, after = (plain(value) for value in record.values)
+        if before is None or after is None or before.shape != x.shape or after.shape != x.shape:
+            return f"the result: expected shape {x.shape}, got {describe(record.value)}"
+        changed, moved = (other != x).any(-1), np.abs(after - before).max(-1)
+        if not moved[~changed].max() <= 1e-6:
+            return "changing one token changed the output of another"
+        return (
+            None if moved[changed].min() > least else "changing a token left its output unchanged"
+        )
+
+    return problem
