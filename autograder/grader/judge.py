@@ -372,7 +372,7 @@ def _fit_to_show(verdict: Verdict) -> Verdict:
     def text(value: str | None) -> str | None:
         return value and clean(value[:_SHOWN] + ("…" if len(value) > _SHOWN else ""))
 
-    aspects = tuple(replace(aspect, error=text(aspect.error)) for aspect in verdict.aspects)
+    aspects = tuple(replace(aspect, message=text(aspect.message)) for aspect in verdict.aspects)
     ran = tuple((text(name), text(place)) for name, place in verdict.ran)
     return replace(verdict, aspects=aspects, note=text(verdict.note), ran=ran)
 
@@ -550,7 +550,7 @@ def as_json(file: str, device: str, verdicts: Mapping[str, Verdict]) -> dict[str
                         "passed": aspect.passed,
                         "points": aspect.points,
                         "hint": aspect.hint,
-                        "error": aspect.error,
+                        "error": aspect.message,
                     }
                     for aspect in verdict.aspects
                 ],
