@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 TAMPERING = (
     *(f"autograder.{room}" for room in ("engine", "exercises", "expected", "grader", "publishing")),
-    *("solutions", "worker", "warm", "watch", "seccomp"),
+    *("solutions", "worker", "warm", "walls", "watch", "seccomp"),
     *("ctypes", "_ctypes", "gc.get_objects", "gc.get_referrers", "gc.get_referents"),
     *("sys._current_frames", "sys.settrace", "sys.setprofile", "object.__subclasses__"),
     *("threading.settrace", "threading.setprofile", "torch.utils._python_dispatch"),

@@ -6,15 +6,13 @@ cells and arguments; it returns outputs and values. It imports only the student'
 `autograder`.
 
 It speaks over two pipes: a message is its length in 8 bytes and then the bytes of `values.encode`;
-each request gets one reply with the request's number. All limits on the process are in place before
-`serve` is called.
+each request gets one reply with the request's number. All `walls` stand before `serve` is called.
 """
 
 import base64
 import io
 import json
 import os
-import resource
 import struct
 import sys
 from collections.abc import Iterator, Mapping
@@ -31,51 +29,6 @@ _IDLE = frozenset(  # magics that run programs: there are none here, and no netw
     + ("cmd", "shell", "perl", "ruby", "python2", "pypy", "javascript", "js")
 )
 _SETTING_UP = frozenset(("matplotlib", "load_ext", "reload_ext", "autoreload", "pylab", "gui"))
-
-
-def limit_resources(limits: Mapping[str, float]) -> None:
-    """Set what the kernel enforces on this process and all that it starts. Cannot be undone."""
-    memory, file = int(limits["memory_mb"]) << 20, int(limits["file_mb"]) << 20
-    settings = [
-        (resource.RLIMIT_CORE, 0),
-        (resource.RLIMIT_DATA, memory),
-        (resource.RLIMIT_AS, memory + (8 << 30)),  # libraries map far more than they use
-        (resource.RLIMIT_FSIZE, file),
-        (resource.RLIMIT_NOFILE, 256),
-        (resource.RLIMIT_SIGPENDING, 256),  # for all of the user's processes
-    ]
-    release = tuple(int(part) for part in os.uname().release.split(".")[:2])
-    if release >= (
-        5,
-        14,
-    ):  # earlier kernels count all of the user's processes, not the sandbox's alone
-        settings.append(
-            (resource.RLIMIT_NPROC, int(limits["processes"]) + 1)
-        )  # so that the watch sees it
-    for what, value in settings:
-        hard = resource.getrlimit(what)[1]
-        limit = value if hard == resource.RLIM_INFINITY else min(value, hard)
-        resource.setrlimit(what, (limit, limit))
-    cpu = int(limits["cpu_seconds"])  # first a signal that names the cause, then the end
-    resource.setrlimit(resource.RLIMIT_CPU, (cpu, cpu + 5))
-
-
-def confine(readable: list[str]) -> bool:
-    """Add Landlock: read the system, write /tmp. Return whether the kernel has it."""
-    try:
-        import sandlock
-    except ImportError:
-        return False
-    devices = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty")
-    policy = sandlock.Sandbox(
-        fs_readable=[path for path in [*readable, "/proc", "/dev"] if os.path.exists(path)],
-        fs_writable=[path for path in ("/tmp", "/dev/shm", *devices) if os.path.exists(path)],
-    )
-    try:
-        sandlock.confine(policy)
-    except sandlock.SandboxError:
-        return False
-    return True
 
 
 class OutputLimit(RuntimeError):
