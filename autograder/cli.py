@@ -13,8 +13,10 @@ import typer
 from autograder.engine.verdict import POLICY
 from autograder.exercises import chapters, exercises_of
 from autograder.grader.classes import forks
-from autograder.grader.judge import Unusable, judge_file
-from autograder.grader.sandbox.host import ISOLATIONS, IsolationError, clean
+from autograder.grader.files import judge_file
+from autograder.grader.notebook.reading import Unusable
+from autograder.grader.sandbox.bubblewrap import ISOLATIONS, IsolationError
+from autograder.grader.sandbox.outputs import clean
 
 if TYPE_CHECKING:
     from autograder.grader.classes.classroom import ClassResult
@@ -139,10 +141,10 @@ def grade(
     """
     if scheduler is None:
         forks.get_ready()
-    from autograder.grader.classes import progress
+    from autograder.grader.classes import pace
     from autograder.grader.classes.classroom import grade as grade_class
 
-    with progress.lines() if as_json else progress.bar("grading") as step:
+    with pace.lines() if as_json else pace.bar("grading") as step:
         result = grade_class(
             submissions,
             jobs=jobs,
@@ -175,11 +177,11 @@ def sample(
     jobs: Annotated[int | None, typer.Option(min=1)] = None,
 ) -> None:
     """Make the sample class, grade it, draw its report, and compare with the marks it deserves."""
-    from autograder.grader.classes import progress
+    from autograder.grader.classes import pace
     from autograder.grader.classes.report import report as draw
     from autograder.grader.classes.sample_class import compare, grade_sample
 
-    with progress.bar("grading the sample class") as step:
+    with pace.bar("grading the sample class") as step:
         result = grade_sample(ROOT / "notebooks", folder, jobs=jobs, progress=step)
     told = compare(result)
     for name, differences in told.items():

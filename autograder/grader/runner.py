@@ -15,6 +15,7 @@ from autograder.engine.verdict import CRASH, MEMORY, TIMEOUT
 from autograder.grader.sandbox.host import ProcessDied, Sandbox, SandboxLost
 from autograder.grader.sandbox.limits import Limits
 
+DEFINING = "The cell that defines it"
 SHOWN = 1200  # characters of a message in a verdict
 REASONS = {"timeout": TIMEOUT, "memory": MEMORY, "crash": CRASH}
 
@@ -57,7 +58,7 @@ class Runner:
             outputs = self._with_sandbox(lambda sandbox: self._execute(sandbox, source))
         except ProcessDied as death:
             self._bury(death, "A cell")
-            note = f"The cell that defines it {death.detail}."
+            note = f"{DEFINING} {death.detail}."
             return [_death_output(death)], Fate(REASONS[death.reason], note, True)
         self.done.append(source)
         error = next((o for o in outputs if o["output_type"] == "error"), None)
@@ -65,7 +66,7 @@ class Runner:
             return outputs, None
         what = f"{error['ename']}: {error['evalue']}" if error["evalue"] else error["ename"]
         verdict = MEMORY if ran_out_of_memory([error["ename"]], error["evalue"]) else CRASH
-        return outputs, Fate(verdict, f"The cell that defines it raised {what[:SHOWN]}.", False)
+        return outputs, Fate(verdict, f"{DEFINING} raised {what[:SHOWN]}.", False)
 
     def probe(
         self,

@@ -24,7 +24,8 @@ from multiprocessing.connection import Connection, wait
 from typing import Any, TypeVar
 
 from autograder.grader.classes import forks
-from autograder.grader.sandbox.host import IsolationError, Limits
+from autograder.grader.sandbox.bubblewrap import IsolationError
+from autograder.grader.sandbox.limits import Limits
 from autograder.grader.work import Job, OtherVersion, Outcome
 
 Key = TypeVar("Key")
