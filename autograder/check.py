@@ -1,7 +1,7 @@
-"""`check(answer)`: tells a student at once what holds, what does not, and why.
+"""`check(answer)`: tells a student at once what is right, what is wrong, and why.
 
-TRUST BOUNDARY. This runs in the student's own process, for the student's own use. Its result
-does not count in grading, where the judge repeats the runs with other inputs, from outside.
+TRUST BOUNDARY. This runs in the student's own process, for the student's own use. Its result does
+not count when grading, where the judge repeats the runs with fresh inputs, from another process.
 """
 
 import ast
@@ -24,11 +24,11 @@ from autograder.table import headline, table_html, table_text
 
 
 def check(answer: Any, exercise: str | None = None) -> None:
-    """Check an answer, show a table of what holds, and raise if something does not.
+    """Check an answer, show a table of what is right and wrong, and raise if something is wrong.
 
     `answer` is the function or class itself, not its result: `check(softmax)`. `exercise` names
-    the exercise where the call does not show it. Raises `AssertionError` unless
-    the answer earns full marks, `ValueError` where no exercise has that name.
+    the exercise if neither the call nor the answer's own name does. Raises `AssertionError` unless
+    the answer earns full marks, `ValueError` if no exercise has that name.
     """
     if isinstance(answer, str) and exercise is None:
         raise _short(ValueError(f"pass the answer itself, without quotes: check({answer[:40]})"))
@@ -42,7 +42,7 @@ def check(answer: Any, exercise: str | None = None) -> None:
 
 
 def verdict_on(answer: Any, name: str) -> Verdict:
-    """The verdict on an answer with the fixed inputs. Raises `ValueError` for an unknown name."""
+    """The verdict on an answer for the fixed inputs. Raises `ValueError` for an unknown name."""
     try:
         slug, exercise = find_exercise(name)
     except KeyError:
@@ -51,8 +51,8 @@ def verdict_on(answer: Any, name: str) -> Verdict:
     entry = expected_of(slug)[name]
     if digest(runs) != entry.digest:
         raise RuntimeError(
-            f"the expected values for {name} were made for other inputs: "
-            "get the course's files again (authors: `autograder release` makes them)"
+            f"the expected values of {name} belong to another version of the exercise: "
+            "download the course's files again (authors: run `autograder release`)"
         )
     if not callable(answer):
         kind = "a class" if runs[0][0].init else "a function"
@@ -74,12 +74,12 @@ def _brief(answer: Any) -> str:
 def _unknown(name: str) -> str:
     known = [e.name for slug in chapters() for e in exercises_of(slug)]
     close = get_close_matches(name, known, 3, 0.6)
-    asked = " or ".join(f"check({n})" for n in close) or "one of " + ", ".join(known)
-    return f"no exercise is called {name!r}. Pass the function or class itself: {asked}"
+    calls = " or ".join(f"check({n})" for n in close) or "one of " + ", ".join(known)
+    return f"no exercise is called {name!r}. Pass the function or class itself: {calls}"
 
 
 def _advice(answer: Any, verdict: Verdict) -> str | None:
-    """A note on another exercise's answer that this one calls and that is wrong itself."""
+    """A note on an answer to another exercise that this one calls and that is wrong itself."""
     if verdict.verdict in (CORRECT, MISSING) or verdict.mistake:
         return None
     slug, _ = find_exercise(verdict.exercise)
@@ -98,13 +98,13 @@ def _ready_made(verdict: Verdict) -> str | None:
     if not (verdict.score and verdict.ran):
         return None
     return (
-        f"It runs {told_to_run(verdict.ran)}. This exercise wants you to write that yourself: when "
-        "it is graded, the points will be withheld until a person has looked at the answer."
+        f"It runs {told_to_run(verdict.ran)}. In this exercise you write that yourself: when it is "
+        "graded, the points are withheld until a person has looked at the answer."
     )
 
 
 def _called(answer: Any) -> Iterator[tuple[str, Any]]:
-    """The global names that a function or a class's methods use, with their objects."""
+    """The global names that a function or a class's methods use, and what they refer to."""
     methods = vars(answer).values() if isinstance(answer, type) else [answer]
     for method in methods:
         code, scope = getattr(method, "__code__", None), getattr(method, "__globals__", {})
@@ -156,7 +156,7 @@ def _notebook_display() -> Callable[..., Any] | None:
 
 
 def _short(error: Exception) -> Exception:
-    """The error, shown by IPython in one line instead of with the frames of this file."""
+    """The error, which IPython shows on one line, without the frames of this file."""
     text = f"{type(error).__name__}: {error}"
     error._render_traceback_ = lambda: [text]  # IPython looks for this name
     return error

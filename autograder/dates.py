@@ -1,7 +1,7 @@
-"""Dates as people write them in 14 locales, and in ISO 8601: the text that chapter 7 learns from.
+"""Dates as people write them in 14 locales, and in ISO 8601: the data that chapter 7 trains on.
 
-The formats come from Unicode's CLDR data as shipped with Babel, so nothing is downloaded. Every
-string that is kept has one reading; no day occurs in two parts.
+The formats come from Unicode's CLDR data as shipped with Babel, so nothing is downloaded. Only
+unambiguous strings are kept, and no day occurs in two splits.
 """
 
 import datetime
@@ -28,7 +28,7 @@ PAD, BOS, EOS = 0, 1, 2
 
 @dataclass(frozen=True)
 class Example:
-    """A date as written in a locale, and what it means in ISO 8601."""
+    """A date as written in a locale, and the same date in ISO 8601."""
 
     text: str
     iso: str
@@ -37,17 +37,17 @@ class Example:
 
 
 def write(day: datetime.date, locale: str, format: str) -> str:
-    """The date as CLDR has it: `format` is short, medium, long or full."""
+    """The date in CLDR's format of a locale; `format` is short, medium, long or full."""
     return format_date(day, format, locale=locale)
 
 
 def one_reading(text: str, day: datetime.date) -> bool:
-    """Whether the text alone tells which day it is.
+    """Whether the text alone determines the day.
 
-    With slashes some put the month first and some the day. Such a text is clear if it begins with
-    the year, if the day is no month, or if day and month are the same. All other texts are clear:
-    where the month is a number, only one order of the three is in use with the other separators,
-    and a year of two digits lies in the century from `FIRST` to `LAST`.
+    With slashes, some locales put the month first and some the day. Such a text is unambiguous if
+    it begins with the year, if the day is above 12, or if day and month are equal. Every other text
+    is unambiguous: with the other separators only one order of day, month and year is in use, and
+    a two-digit year lies in the century from `FIRST` to `LAST`.
     """
     month_or_day_first = "/" in text and not text.startswith(f"{day.year}/")
     return not month_or_day_first or day.day > 12 or day.day == day.month
@@ -55,7 +55,7 @@ def one_reading(text: str, day: datetime.date) -> bool:
 
 @cache
 def days(part: str) -> tuple[datetime.date, ...]:
-    """The days of a part, `"train"`, `"valid"` or `"test"`: a fixed shuffle of all days, cut up."""
+    """The days of a split (`"train"`, `"valid"`, `"test"`): a slice of one fixed shuffle."""
     count = (LAST - FIRST).days + 1
     order = torch.randperm(count, generator=torch.Generator().manual_seed(1582)).tolist()
     names, start = list(PARTS), 0
@@ -66,7 +66,7 @@ def days(part: str) -> tuple[datetime.date, ...]:
 
 
 def examples(part: str, count: int, seed: int = 0) -> list[Example]:
-    """Draw examples of a part: any of its days, in any locale and format, with one reading."""
+    """Draw unambiguous examples from a split, in random locales and formats."""
     generator = torch.Generator().manual_seed(seed)
     choose = (days(part), tuple(LOCALES), FORMATS)
     found: list[Example] = []
@@ -83,7 +83,7 @@ def examples(part: str, count: int, seed: int = 0) -> list[Example]:
 class Vocabulary:
     """Characters ↔ numbers. The first three numbers are `PAD`, `BOS` and `EOS`.
 
-    `texts` are those whose characters it will know.
+    It knows the characters that occur in `texts`.
     """
 
     def __init__(self, texts: Sequence[str]):
@@ -94,9 +94,9 @@ class Vocabulary:
         return len(self.characters)
 
     def encode(self, texts: Sequence[str], eos: bool = False) -> Tensor:
-        """Texts as int64 `(B, n)`, padded on the right; with `eos`, each ends in one.
+        """Texts as int64 `(B, n)`, padded on the right; with `eos`, each ends with `EOS`.
 
-        Raises `ValueError`, which names the characters that it does not know.
+        Raises `ValueError`, which lists the unknown characters.
         """
         unknown = set("".join(texts)) - set(self.number)
         if unknown:
@@ -106,7 +106,7 @@ class Vocabulary:
         return torch.tensor([row + [PAD] * (longest - len(row)) for row in rows])
 
     def decode(self, ids: Tensor | Sequence[int]) -> str:
-        """The text up to the first eos, without pad and bos."""
+        """The text up to the first `EOS`, without `PAD` and `BOS`."""
         text = ""
         for k in map(int, ids):
             if k == EOS:
@@ -118,10 +118,10 @@ class Vocabulary:
 def batches(
     data: Sequence[Example], source: Vocabulary, target: Vocabulary, size: int, seed: int = 0
 ) -> Iterator[tuple[Tensor, Tensor]]:
-    """Endless batches `(B, n_source)`, `(B, n_target)`, each pass in a different order.
+    """Endless batches `(B, n_source)`, `(B, n_target)`; every epoch has a new order.
 
-    A batch holds texts of about the same length: `size` of 24 characters, fewer longer ones, more
-    shorter ones, so that it always costs about the same and little of it is padding.
+    The texts in a batch have about the same length: `size` texts of 24 characters, fewer if they
+    are longer, more if shorter, so that every batch costs about the same and holds little padding.
     """
     generator = torch.Generator().manual_seed(seed)
     while True:

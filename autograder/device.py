@@ -3,11 +3,11 @@
 import os
 
 
-def device() -> "torch.device":  # noqa: F821  (torch is imported only when someone asks)
-    """The device to compute on: CUDA where there is one, else the CPU.
+def device() -> "torch.device":  # noqa: F821  (torch is imported only when needed)
+    """The device to compute on: CUDA if available, otherwise the CPU.
 
-    The environment variable `ATTENTION_DEVICE` overrides the choice. Raises `RuntimeError` where
-    torch does not know the device that the variable names.
+    The environment variable `ATTENTION_DEVICE` overrides this choice. Raises `RuntimeError` if
+    torch does not know the device it names.
     """
     import torch
 

@@ -1,7 +1,7 @@
-"""The book's house style for figures, heat maps of weights, and the frame of an explorable.
+"""The book's style for figures, heat maps of weights, and explorable figures.
 
-Colours are those of Okabe and Ito (2008), which survive colour blindness; figures have an opaque
-near-white background, so that they stay readable on a dark page.
+The colours are those of Okabe and Ito (2008), which colour-blind readers can tell apart; figures
+have an opaque, nearly white background, so that they stay readable on a dark page.
 """
 
 import json
@@ -45,7 +45,7 @@ STYLE = {
 
 
 def use_style() -> None:
-    """Apply the house style; in a notebook, figures become SVG that is the same on every run."""
+    """Apply the book's style; in a notebook, figures become SVG that is identical on every run."""
     plt.rcParams.update(STYLE)
     try:
         from IPython import get_ipython
@@ -69,8 +69,8 @@ def heatmap(
     """Draw weights `(n_q, n_k)`, one row per query, white for 0; returns the image.
 
     `queries` and `keys` are either the axis labels or one tick label per row and column.
-    `largest` is the weight drawn darkest (the largest there is, if None); with `numbers`, each
-    cell carries its weight, to two places.
+    `largest` is the weight that is drawn darkest (default: the largest in `weights`); with
+    `numbers`, each cell shows its weight to two decimal places.
     """
     largest = float(weights.max()) if largest is None else largest
     image = ax.imshow(weights, vmin=0.0, vmax=largest, aspect="auto", interpolation="nearest")
@@ -90,7 +90,7 @@ def heatmap(
 
 @dataclass(frozen=True)
 class Frame:
-    """One panel of a hand-written SVG: maps data to pixels, and draws its axes.
+    """One panel of a hand-written SVG: maps data to pixels and draws the axes.
 
     `x` and `y` are the data limits; `left`, `right`, `top`, `bottom` the panel's edges in pixels.
     """
@@ -103,7 +103,7 @@ class Frame:
     bottom: int
 
     def point(self, x: float, y: float) -> tuple[float, float]:
-        """Pixels of a data point, rounded to a tenth."""
+        """The pixel coordinates of a data point, rounded to a tenth."""
         across = (x - self.x[0]) / (self.x[1] - self.x[0])
         up = (y - self.y[0]) / (self.y[1] - self.y[0])
         return (
@@ -116,7 +116,7 @@ class Frame:
         return "M" + "L".join("{} {}".format(*self.point(a, b)) for a, b in zip(x, y, strict=True))
 
     def axes(self, x_ticks: Sequence[float], y_ticks: Sequence[float], y_label: str) -> str:
-        """Axis lines, ticks with their numbers, and the label of y above the panel."""
+        """The axes with their tick labels, and the y label above the panel."""
         parts = [
             f'<path d="M{self.left} {self.top}V{self.bottom}H{self.right}" fill="none" '
             'stroke="currentColor" opacity="0.6"/>',
@@ -136,7 +136,7 @@ class Frame:
 
 
 class Explorable:
-    """A figure that a reader can move: a still SVG, and the data its script works from."""
+    """A figure that readers can manipulate: a still SVG and the data for its script."""
 
     def __init__(self, html: str):
         self.html = html
@@ -146,10 +146,11 @@ class Explorable:
 
 
 def explorable(name: str, title: str, description: str, still: str, data: Mapping) -> Explorable:
-    """Wrap a still SVG and its data for `explorables/<name>.js`, which makes the figure move.
+    """Wrap a still SVG and its data for `explorables/<name>.js`, which makes it interactive.
 
-    Without JavaScript the still and its `description` remain. `still` is the SVG element with
-    `data-part` on what the script moves; `data` must be JSON: plain numbers, lists, strings.
+    Without JavaScript, the still and its `description` remain. In `still`, an SVG element, the
+    parts that the script changes carry `data-part`; `data` must be JSON: plain numbers, lists,
+    strings.
     """
     payload = json.dumps(data, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c")
     return Explorable(

@@ -1,14 +1,14 @@
-"""A progress bar for cells that take minutes: it moves in a notebook and is still on a page."""
+"""A progress bar for cells that take minutes: live in a notebook, its last state on a page."""
 
 import time
 from html import escape
 
 
 class Progress:
-    """A bar of `total` steps, shown at once; `bar(done, note)` moves it.
+    """A bar of `total` steps, shown at once; `bar(done, note)` updates it.
 
-    It rewrites one output in a notebook, so that a page shows the last state; one line in a
-    terminal.
+    In a notebook it updates a single output, so that a page shows the last state; in a terminal, a
+    single line.
     """
 
     def __init__(self, total: int, unit: str = "step"):

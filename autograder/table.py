@@ -34,9 +34,9 @@ def _precision(aspect: AspectVerdict) -> str:
 
 
 def table_text(verdict: Verdict, advice: str | None = None) -> str:
-    """The verdict for a terminal: one line per aspect; below a failed one, what is wrong.
+    """The verdict for a terminal: one line per aspect, and below a failed one what is wrong.
 
-    `advice` is a line to read before all others.
+    `advice` is shown first.
     """
     lines = [headline(verdict)]
     if advice:
@@ -59,10 +59,10 @@ def table_text(verdict: Verdict, advice: str | None = None) -> str:
 
 
 def _reasons(verdict: Verdict, aspect: AspectVerdict, told: set[str]) -> list[str]:
-    """What is wrong, and the hint, each unless an earlier aspect has said the same.
+    """What is wrong and the hint, leaving out what an earlier aspect has said already.
 
-    The cause of a known mistake says more than the hints and replaces them. While the first aspect
-    fails, only its own hint is shown: the others most likely fail because of it.
+    The cause of a known mistake says more than the hints and replaces them. If the first aspect
+    fails, only its own hint is shown: the others most likely fail for the same reason.
     """
     if aspect.passed:
         return []
@@ -81,9 +81,9 @@ def _indented(text: str, by: str) -> list[str]:
 
 
 def table_html(verdict: Verdict, advice: str | None = None) -> str:
-    """The verdict for a notebook or a page. Everything from outside is escaped.
+    """The verdict for a notebook or a page. All text from outside is escaped.
 
-    `advice` is a line to read before all others.
+    `advice` is shown first.
     """
     colour = _GREEN if verdict.verdict == CORRECT else _RED
     parts = [f"<p><strong>{_html(headline(verdict))}</strong></p>"]
@@ -104,7 +104,7 @@ def table_html(verdict: Verdict, advice: str | None = None) -> str:
     return f'<div class="abh-check" style="{style}">{"".join(parts)}</div>'
 
 
-_WITH_HYPHEN = re.compile(r"\d[\d.]*e-\d+")  # where a browser would break the line
+_WITH_HYPHEN = re.compile(r"\d[\d.]*e-\d+")  # a browser would break the line there
 _COLUMNS = ("", "What is checked", "Points", "What came out")
 
 

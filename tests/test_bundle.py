@@ -1,6 +1,7 @@
 """What a student downloads works alone, and holds nothing that gives an answer away."""
 
 import ast
+import shutil
 import subprocess
 import sys
 import tomllib
@@ -83,6 +84,19 @@ def test_pip_fetches_what_it_needs_and_leaves_a_torch_that_is_there(unpacked):
     pins = (unpacked / "requirements.txt").read_text(encoding="utf-8").splitlines()
     assert set(project["dependencies"]) == {pin.split("==")[0] for pin in pins if "==" in pin}
     assert any(pin.startswith("torch==") for pin in pins)
+
+
+def test_pip_installs_every_file_that_the_notebooks_need(unpacked, tmp_path):
+    source = shutil.copytree(unpacked, tmp_path / "source")
+    command = [sys.executable, "-m", "pip", "wheel", "--no-deps", "--no-build-isolation", "--quiet"]
+    subprocess.run([*command, "--wheel-dir", tmp_path, source], check=True)
+    with zipfile.ZipFile(next(tmp_path.glob("*.whl"))) as wheel:
+        installed = {name for name in wheel.namelist() if name.startswith("autograder/")}
+    held = (unpacked / "autograder").rglob("*")
+    files = {
+        path.relative_to(unpacked).as_posix() for path in held if path.suffix in (".py", ".bin")
+    }
+    assert installed == files
 
 
 def test_packing_twice_gives_the_same_bytes(tmp_path):

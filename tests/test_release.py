@@ -137,7 +137,10 @@ def test_drawing_cells_say_so(sample):
         ("{doc}`nowhere`", "there is no page nowhere"),
         ("[text](nowhere.md)", "nowhere.md leads nowhere"),
         ("![a picture](missing.svg)", "there is no image missing.svg"),
-        ("```{code-cell} ipython3\nimport solutions\n```", "would need the solutions"),
+        (
+            "```{code-cell} ipython3\nimport solutions\n```",
+            "students do not have what this cell imports",
+        ),
         ("```{code-cell} ipython3\n:tags: [daw]\n\n1\n```", "unknown tag daw"),
         (
             "```{code-cell} ipython3\n:tags: [check]\n\ncheck(softmax)\n```",

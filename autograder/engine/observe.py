@@ -325,8 +325,7 @@ def _whose_module(name: str) -> _Whose:
         return _Whose.BLOCK
     if name == "autograder.engine.probe":
         return _Whose.PROBE
-    package, _, slug = name.rpartition(".")
-    is_chapter = package == "autograder.exercises" and slug in CHAPTERS
+    is_chapter = name.startswith(tuple(f"autograder.exercises.{slug}." for slug in CHAPTERS))
     return _Whose.COURSE if is_chapter else _Whose.LIBRARY
 
 

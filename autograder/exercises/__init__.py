@@ -1,4 +1,4 @@
-"""The exercises, chapter by chapter; no answers."""
+"""The exercises: a package for each chapter, in it a module for each exercise; no answers."""
 
 from functools import cache
 from importlib import import_module
@@ -10,7 +10,8 @@ from autograder.engine.runs import Exercise
 @cache
 def chapters() -> tuple[str, ...]:
     """The slugs of the chapters that have exercises, in the book's order."""
-    return tuple(slug for slug in CHAPTERS if files(__package__).joinpath(f"{slug}.py").is_file())
+    here = files(__package__)
+    return tuple(slug for slug in CHAPTERS if here.joinpath(slug, "__init__.py").is_file())
 
 
 CHAPTERS = (

@@ -89,7 +89,9 @@ def deciding(slugs: Iterable[str]) -> list[Path]:
     files |= {path for room in DECIDING for path in (course / room).glob("*.py")}
     others = set(CHAPTERS) - set(slugs)
     for folder in (course / "exercises", PROJECT / "solutions", PROJECT / "solutions/mistakes"):
-        files |= {path for path in folder.glob("*.py") if path.stem not in others}
+        for path in (*folder.glob("*.py"), *folder.glob("*/*.py")):
+            if path.relative_to(folder).parts[0].removesuffix(".py") not in others:
+                files.add(path)
     return sorted(files)
 
 

@@ -1,8 +1,8 @@
-"""What a reference in a chapter can point to: pages, headings, figures, equations, terms, papers.
+"""What a cross-reference can point to: pages, headings, figures, equations, terms, papers.
 
-Sphinx finds these while it builds the page. The notebook is made without Sphinx, so this reads the
-same sources, counts as Sphinx counts, and gives links into the published book; a test holds every
-link and number against the built pages.
+Sphinx finds these while it builds the page. The notebook is made without Sphinx, so this module
+reads the same sources, numbers them as Sphinx does, and gives links into the published book; a test
+compares every link and number with the built pages.
 """
 
 import html
@@ -29,7 +29,7 @@ CHAPTER = re.compile(r"(\d\d)_(\w+)")
 
 
 class BookError(ValueError):
-    """Something in the book's source that has no translation. The text names file and line."""
+    """Something in the book's source that cannot be translated. The message gives file and line."""
 
     def __init__(self, path: Path, line: int, reason: str):
         super().__init__(f"{path}:{line}: {reason}")
@@ -37,7 +37,7 @@ class BookError(ValueError):
 
 @dataclass(frozen=True)
 class Directive:
-    """A directive: its name, what follows it on the line, options, body, the body's first line."""
+    """A directive: name, argument (the rest of its line), options, body, the body's first line."""
 
     name: str
     argument: str
@@ -57,7 +57,7 @@ class Label:
 
 
 def chapter_number(path: Path) -> str:
-    """`01_kernel_regression.md` → "1"; "" for a page that is no chapter."""
+    """`01_kernel_regression.md` → "1"; "" for a page that is not a chapter."""
     match = CHAPTER.fullmatch(path.stem)
     return str(int(match[1])) if match else ""
 
@@ -78,7 +78,7 @@ def directive(token: Token, path: Path, line: int) -> Directive | None:
 
 
 def parser(extensions: list[str]) -> MarkdownIt:
-    """The parser that the page is built with, so that both agree on what is what."""
+    """The parser that also builds the page, so that both read the source alike."""
     return create_md_parser(MdParserConfig(enable_extensions=extensions), RendererHTML)
 
 
@@ -108,7 +108,7 @@ class Book:
         return f"{self.base}/{page}" + (f"#{anchor}" if anchor else "")
 
     def page(self, name: str, origin: Path) -> Label | None:
-        """A page by the name that a link or a {doc} role on the page `origin` gives it."""
+        """The page that a link or a {doc} role on the page `origin` names."""
         target = (origin.parent / name).with_suffix(".md")
         return self.labels.get(f"page:{target.stem}") if target.is_file() else None
 
@@ -125,7 +125,7 @@ class Book:
         return authors, entry.fields["year"], _link(entry)
 
     def bibliography(self, keys: set[str]) -> list[str]:
-        """The papers as lines of Markdown, by author and year."""
+        """The papers as lines of Markdown, sorted by author and year."""
         style = find_plugin("pybtex.style.formatting", "alpha")()
         backend = find_plugin("pybtex.backends", "markdown")()
         entries = style.format_entries([self.papers.entries[key] for key in sorted(keys)])
@@ -174,13 +174,13 @@ class Book:
 
     def _add(self, name: str, label: Label, path: Path, line: int) -> None:
         if name in self.labels:
-            raise BookError(path, line, f"the label {name} stands in the book twice")
+            raise BookError(path, line, f"the label {name} is used twice in the book")
         self.labels[name] = label
 
     def _walk(
         self, text: str, path: Path, line: int
     ) -> Iterator[tuple[Token, Directive | None, int]]:
-        """Every block in reading order, those inside directives too; a heading with its text."""
+        """Every block in reading order, also inside directives; headings with their text."""
         tokens = self.parser.parse(text)
         for token, following in pairwise([*tokens, None]):
             here = line + token.map[0] if token.map else line

@@ -1,4 +1,4 @@
-"""What a student downloads: the notebooks and the student's side of `autograder`, in one archive.
+"""What a student downloads: an archive of the notebooks and the student's side of `autograder`.
 
 TRUST BOUNDARY. Everything in the archive becomes public. Only `student_side` and released notebooks
 go in; the reference, the known mistakes and the judge never do.
@@ -13,8 +13,8 @@ from autograder.expected import digest, expected_of, fixed_runs
 from autograder.grader.student_side import student_side
 
 NAME = "attention-by-hand"
-DOWNLOAD = f"_downloads/{NAME}.zip"  # where it lies beside the book's pages
-_EPOCH = (1980, 1, 1, 0, 0, 0)  # the same bytes whenever it is packed
+DOWNLOAD = f"_downloads/{NAME}.zip"  # relative to the book's pages
+_EPOCH = (1980, 1, 1, 0, 0, 0)  # so that packing again gives the same bytes
 _PACKAGES = ("torch", "numpy", "matplotlib", "jaxtyping", "Babel")
 
 README = """\
@@ -25,16 +25,17 @@ You need Python 3.11 or later. In this folder:
     python3 -m venv .venv && .venv/bin/pip install -r requirements.txt
     .venv/bin/jupyter lab notebooks/
 
-On Windows, the same with `py -m venv .venv` and `.venv\\Scripts\\` for `.venv/bin/`. On Linux pip's
-torch brings gigabytes for NVIDIA's GPUs; if you have none, install torch's CPU build of the version
-in `requirements.txt` first.
+On Windows, use `py -m venv .venv` and `.venv\\Scripts\\` for `.venv/bin/`. On Linux, pip's
+torch comes with gigabytes for NVIDIA GPUs; if you have none, first install the CPU build of the
+torch version in `requirements.txt`.
 
 The browser opens on the chapters. Begin with `01_kernel_regression`: run its cells from the top
 with Shift+Enter, replace each `raise NotImplementedError` with your own code, and run the
-`check(...)` cell below it. The check says what holds, what does not, and why.
+`check(...)` cell below it. The check tells you what is right, what is wrong, and why.
 
-Write the answers yourself. A ready-made one, of torch or of the course's own `autograder.blocks`,
-is a good thing to compare with, and earns nothing until a person has looked at it: `check` says so.
+Write the answers yourself. A ready-made one, from torch or from the course's own
+`autograder.blocks`, is good to compare with, but earns no marks until a person has looked at it;
+`check` tells you so.
 
 In VS Code, open this folder and choose `.venv` as the notebook's kernel.
 """
@@ -50,8 +51,8 @@ version = "0.1.0"
 requires-python = ">=3.11"
 dependencies = [{dependencies}]
 
-[tool.setuptools]
-packages = ["autograder", "autograder.exercises", "autograder.expected"]
+[tool.setuptools.packages.find]
+include = ["autograder*"]
 
 [tool.setuptools.package-data]
 "autograder.expected" = ["*.bin"]
@@ -61,8 +62,8 @@ packages = ["autograder", "autograder.exercises", "autograder.expected"]
 def bundle(root: Path, archive: Path | None = None) -> Path:
     """Pack the student's archive of the course at `root`; return its path.
 
-    Raises `FileNotFoundError` where nothing has been released yet, `ValueError` where the expected
-    values were made for other exercises than those there are now.
+    Raises `FileNotFoundError` if nothing has been released yet, `ValueError` if the exercises have
+    changed since the expected values were computed.
     """
     for slug in chapters():
         stored = expected_of(slug)

@@ -27,10 +27,10 @@ def make_expected(slug: str, exercise: Exercise) -> store.Expected:
 
 
 def write_expected(slug: str) -> bool:
-    """Bring a chapter's file up to date; whether it had to be written.
+    """Bring a chapter's file up to date, and say whether it had to be written.
 
-    A file whose numbers still hold up to the tolerances stays as it is, so that another processor's
-    last digits change no byte.
+    A file whose numbers still agree within the tolerances is left unchanged, so that rounding on
+    another processor changes no byte.
     """
     path = Path(store.__file__).parent / f"{slug}.bin"
     made = store.dump({e.name: make_expected(slug, e) for e in exercises_of(slug)})
@@ -61,7 +61,7 @@ def _same_entry(old: store.Expected, new: store.Expected, runs: list) -> bool:
 
 
 def _outline(rows: Any) -> Any:
-    """What records are but for their numbers: dtypes, shapes, exceptions, side effects."""
+    """Everything in records but the numbers: dtypes, shapes, exceptions, side effects."""
     if isinstance(rows, Array):
         return rows.kind, rows.dtype, rows.data.shape
     if isinstance(rows, Record):

@@ -1,7 +1,7 @@
 """MyST Markdown → plain Markdown that every notebook viewer shows, with links into the book.
 
-The text is parsed with the page's own parser, and only what plain Markdown does not know is
-rewritten; the rest stays as the author typed it. What has no translation raises `BookError`.
+The text is parsed with the page's own parser, and only what plain Markdown lacks is rewritten; the
+rest stays as the author typed it. What cannot be translated raises `BookError`.
 """
 
 import re
@@ -33,7 +33,7 @@ EXPLICIT = re.compile(r"(?P<text>.+?)\s*<(?P<target>[^<>]+)>", re.DOTALL)
 
 @dataclass
 class Page:
-    """One page under translation, and the papers that it has cited so far."""
+    """A page that is being translated, and the papers it has cited so far."""
 
     book: Book
     path: Path
@@ -67,7 +67,7 @@ class Page:
                 block = "\n".join(lines[first:last])
                 edits.append((first, last, self._numbered(block, token.info, here).split("\n")))
             elif token.type == "inline" and first >= done:
-                # the cells of one table row share their lines: take the row in one go
+                # the cells of a table row share their lines: treat the row as one
                 done = last
                 row = [t for t in tokens if t.type == "inline" and t.map == token.map]
                 group = [child for t in row for child in t.children or []]
@@ -78,14 +78,14 @@ class Page:
         return re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).strip("\n")
 
     def caption(self, text: str, label: str, line: int) -> str:
-        """A figure's caption in italics, with its number if it has one."""
+        """A figure's caption in italics, with the figure's number if there is one."""
         number = self.book.labels[label].number if label in self.book.labels else ""
         body = " ".join(self.plain(text, line).split())
         lead = f"Figure {number}. " if number else ""
         return f"*{lead}{body}*" if "*" not in body else f"*{lead.strip()}* {body}".strip()
 
     def _inline(self, text: str, children: list[Token], line: int) -> str:
-        """Rewrite the roles and links of some lines, walking along with the parser's tokens."""
+        """Rewrite the roles and links in some lines, in step with the parser's tokens."""
         position, pieces, links = 0, [], []
         for child in children:
             here = line + text[:position].count("\n")
@@ -124,7 +124,7 @@ class Page:
         return "".join([*pieces, text[position:]])
 
     def _numbered(self, block: str, label: str, line: int) -> str:
-        """A labelled equation: the label goes, its number comes."""
+        """A labelled equation, with its number in place of the label."""
         number = self.book.labels[label].number
         body = re.sub(r"\$\$\s*\([^()]*\)\s*$", "$$", block)
         tag = rf" \tag{{{number}}}" if number else ""
@@ -151,7 +151,7 @@ class Page:
         if name == "ref":
             label = self._label(target, {"heading", "figure", "equation"}, line)
             if not (text or label.title):
-                raise BookError(self.name, line, f"{{ref}}`{target}` needs a text of its own")
+                raise BookError(self.name, line, f"{{ref}}`{target}` needs its own text")
             return f"[{text or label.title}]({label.url})"
         if name == "doc":
             page = self.book.page(target, self.path)
@@ -235,5 +235,5 @@ class Page:
 
 
 def _loosely(content: str) -> str:
-    """A pattern for text whose line breaks, and the quotation marks before them, may differ."""
+    """A pattern for text that may be wrapped and quoted (`> `) differently."""
     return r"\s+(?:>\s*)*".join(re.escape(word) for word in re.split(r"\s+", content))

@@ -1,7 +1,7 @@
 """The print edition: the built pages as one PDF, printed by Chromium.
 
-All articles go into one long page, whose links then lead to places inside the book. It is printed
-twice: the first time to learn on which page everything stands, for the table of contents.
+All articles are joined into one long page, and links between them become links within it. It is
+printed twice: the first time to find the page numbers for the table of contents.
 """
 
 import functools
@@ -97,7 +97,7 @@ def _stem(name: str) -> str:
 
 
 def _move(tag: Tag, name: str, files: Sequence[str]) -> None:
-    """Make a tag's names unique in the whole book, and its links lead to a place in the book."""
+    """Make a tag's ids unique in the whole book, and point its links into the book."""
     here = _stem(name)
     if "loading" in tag.attrs:
         del tag["loading"]
@@ -117,11 +117,11 @@ def _move(tag: Tag, name: str, files: Sequence[str]) -> None:
     if target in files:
         tag["href"] = f"#{_stem(target)}--{fragment or 'top'}"
     else:
-        del tag["href"]  # a download, a page that is not in the book
+        del tag["href"]  # a download, or a page that is not printed
 
 
 def contents(headings: list[Heading], numbers: dict[str, int]) -> str:
-    """The table of contents; without page numbers the first time."""
+    """The table of contents; the first time without page numbers."""
     lines = [
         f'<li class="level-{h.level}"><a href="#{h.anchor}"><span>{html.escape(h.text)}</span>'
         f"<span>{numbers.get(h.anchor, '000')}</span></a></li>"
@@ -163,7 +163,7 @@ class _Quiet(http.server.SimpleHTTPRequestHandler):
 
 @contextmanager
 def _printer(chromium: str, pages: Path) -> Iterator:
-    """A function that prints a page, given as text, which lies beside the book's pages."""
+    """A function that prints a page given as text, served from beside the book's pages."""
     from playwright.sync_api import sync_playwright
 
     handler = functools.partial(_Quiet, directory=str(pages))
@@ -173,7 +173,7 @@ def _printer(chromium: str, pages: Path) -> Iterator:
     ):
         threading.Thread(target=server.serve_forever, daemon=True).start()
         browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
-        # without scripts: an explorable is the still picture that it is on paper
+        # without scripts, an explorable is a still picture, as on paper
         context = browser.new_context(java_script_enabled=False, color_scheme="light")
         address = f"http://127.0.0.1:{server.server_port}/book/print.html"
 
@@ -202,7 +202,7 @@ def _printer(chromium: str, pages: Path) -> Iterator:
 
 
 def page_numbers(path: Path | BinaryIO) -> dict[str, int]:
-    """On which page each place of a PDF stands that a link leads to, counted from 1."""
+    """The page of each link target in a PDF, counted from 1."""
     reader = PdfReader(path)
     found = {}
     for name, place in reader.named_destinations.items():
@@ -213,7 +213,7 @@ def page_numbers(path: Path | BinaryIO) -> dict[str, int]:
 
 
 def _finish(root: Path, path: Path, headings: list[Heading], numbers: dict[str, int]) -> None:
-    """Give the PDF its title, authors and bookmarks. (Chromium's own bookmarks say some twice.)"""
+    """Give the PDF its title, authors and bookmarks (Chromium's own list some headings twice)."""
     cff = yaml.safe_load((root / "CITATION.cff").read_text(encoding="utf-8"))
     writer = PdfWriter(clone_from=path)
     authors = ", ".join(author.get("name", "") for author in cff["authors"])

@@ -1,7 +1,7 @@
 """Chapters → the instructor's notebooks → nbgrader → `notebooks/`, what students get.
 
-`instructor_notebook` translates one chapter; `release` runs nbgrader on it, so that the gradebook
-knows the assignment, and writes only what has changed.
+`instructor_notebook` translates one chapter; `release` runs nbgrader on the result, which
+enters the assignment into the gradebook, and writes only what has changed.
 """
 
 import ast
@@ -43,7 +43,7 @@ METADATA = {
 
 @dataclass(frozen=True)
 class Source:
-    """A cell of a chapter, its tags, and the line of the file on which its text begins."""
+    """A cell of a chapter, its tags, and the line of the file where its text begins."""
 
     cell: NotebookNode
     tags: frozenset[str]
@@ -51,9 +51,9 @@ class Source:
 
 
 def chapters(root: Path, wanted: Sequence[str] | None = None) -> list[Path]:
-    """The sources of the chapters named by slug or by file name; all of them for None.
+    """The sources of the chapters given by slug or by file name; None means all of them.
 
-    Raises `ValueError` that names the chapters there are.
+    Raises `ValueError`, which lists the chapters that exist.
     """
     pages = {p.stem: p for p in sorted((root / "book").glob("*.md")) if CHAPTER.fullmatch(p.stem)}
     slugs = {CHAPTER.fullmatch(stem)[2]: path for stem, path in pages.items()}
@@ -66,9 +66,9 @@ def chapters(root: Path, wanted: Sequence[str] | None = None) -> list[Path]:
 
 
 def release(root: Path, wanted: Sequence[str] | None = None) -> list[Path]:
-    """Write the student notebooks of some chapters, all of them for None; return their paths.
+    """Write the student notebooks of some chapters (None: of all) and return their paths.
 
-    Raises `BookError` for a source with no translation, `RuntimeError` if nbgrader refuses it.
+    Raises `BookError` for a source that cannot be translated, `RuntimeError` if nbgrader fails.
     """
     root = root.resolve()
     book = Book(root)
@@ -88,18 +88,18 @@ def release(root: Path, wanted: Sequence[str] | None = None) -> list[Path]:
 def instructor_notebook(path: Path, book: Book | None = None) -> NotebookNode:
     """The chapter at `path` as a notebook for nbgrader: solutions, model answers and points inside.
 
-    Raises `BookError`, which names file and line, for anything that has no translation.
+    Raises `BookError`, which gives file and line, for anything that cannot be translated.
     """
     path = path.resolve()
     book = book or Book(path.parent.parent)
     match = CHAPTER.fullmatch(path.stem)
     if match is None:
-        raise ValueError(f"{path.name} is no chapter: its name is not like 01_slug.md")
+        raise ValueError(f"{path.name} is not a chapter: expected a name like 01_slug.md")
     page, slug = Page(book, path), match[2]
     declared = {exercise.name: exercise for exercise in exercises_of(slug)}
     cells: list[NotebookNode] = []
     bound: set[str] = set()
-    asked: list[str] = []
+    posed: list[str] = []
     checked: list[str] = []
     for number, source in enumerate(_sources(path, page)):
         cell, line = source.cell, source.line
@@ -116,22 +116,22 @@ def instructor_notebook(path: Path, book: Book | None = None) -> NotebookNode:
             cells.append(new_markdown_cell(page.plain(cell.source, line)))
         elif "exercise" in source.tags:
             name = _name(rf"from solutions\.{slug} import (\w+)", cell, page, line)
-            if name not in declared or name in asked:
-                raise BookError(page.name, line, f"{name} is not declared, or asked for twice")
-            asked.append(name)
+            if name not in declared or name in posed:
+                raise BookError(page.name, line, f"{name} is not declared, or appears twice")
+            posed.append(name)
             cells += _exercise(page, slug, declared[name], bound, line)
         elif "check" in source.tags:
             name = _name(r"check\((\w+)\)", cell, page, line)
-            if not asked or name != asked[-1] or name in checked:
+            if not posed or name != posed[-1] or name in checked:
                 raise BookError(page.name, line, f"check({name}) does not follow its exercise")
             checked.append(name)
             cells.append(_check(name, declared[name].points))
         elif cell.cell_type == "code":
             if re.search(r"\b(solutions|autograder\.(?:grader|publishing|cli))\b", cell.source):
-                raise BookError(page.name, line, "the notebook would need the solutions")
+                raise BookError(page.name, line, "students do not have what this cell imports")
             cells += _code(page, source)
         else:
-            raise BookError(page.name, line, f"no translation for a {cell.cell_type} cell")
+            raise BookError(page.name, line, f"a {cell.cell_type} cell cannot be translated")
         bound |= _bound(cell.source) if cell.cell_type == "code" else set()
     missing = [name for name in declared if name not in checked]
     if missing:
@@ -142,7 +142,7 @@ def instructor_notebook(path: Path, book: Book | None = None) -> NotebookNode:
 
 
 def _sources(path: Path, page: Page) -> Iterator[Source]:
-    """The chapter's cells with their lines; its title is a cell of its own, the first."""
+    """The chapter's cells with their line numbers. The first one holds the title."""
     text = path.read_text(encoding="utf-8")
     try:
         notebook = myst_to_notebook(text, add_source_map=True)
@@ -157,10 +157,10 @@ def _sources(path: Path, page: Page) -> Iterator[Source]:
 
 
 def _head(page: Page, cell: NotebookNode, line: int) -> list[NotebookNode]:
-    """The title, how to work with the notebook, and the rest of the chapter's first cell."""
+    """The title, instructions for the notebook, and the rest of the chapter's first cell."""
     match = re.match(r"((?:\([\w-]+\)=\s*)*# (.+)\n?)", cell.source)
     if cell.cell_type != "markdown" or match is None:
-        raise BookError(page.name, line, "a chapter begins with its title")
+        raise BookError(page.name, line, "a chapter must begin with its title")
     url, name = page.book.url(page.path), page.book.config["title"]
     chapter = int(CHAPTER.fullmatch(page.path.stem)[1])
     head = f"""\
@@ -177,7 +177,7 @@ Chapter {chapter} of *{name}*. The same text with its pictures: [{url}]({url})
 
 
 def _guard(book: Book) -> NotebookNode:
-    """Says what to install where the notebook was opened alone, as in Colab."""
+    """A cell that says what to install when the notebook was opened on its own, as in Colab."""
     code = f"""\
 from importlib.util import find_spec
 
@@ -186,11 +186,11 @@ if find_spec("autograder") is None:
         "the checks are not installed. Run this in a cell of its own:"
         " %pip install {book.base}/{DOWNLOAD}"
     )"""
-    return new_code_cell(code, metadata={"tags": ["draw"]})  # grading needs no such word
+    return new_code_cell(code, metadata={"tags": ["draw"]})  # not run when grading
 
 
 def _name(pattern: str, cell: NotebookNode, page: Page, line: int) -> str:
-    """The name in a cell that must match `pattern` as a whole."""
+    """The name in a cell whose whole text must match `pattern`."""
     match = re.fullmatch(pattern, cell.source.strip())
     if match is None:
         form = pattern.replace(r"(\w+)", "NAME").replace("\\", "")
@@ -216,7 +216,7 @@ def _check(name: str, value: float) -> NotebookNode:
 
 
 def _code(page: Page, source: Source) -> list[NotebookNode]:
-    """An ordinary code cell, and the caption of the figure that it draws."""
+    """An ordinary code cell and the caption of the figure it draws."""
     cell = new_code_cell(source.cell.source)
     tags = [tag for tag in ("draw", "hide-input") if tag in source.tags]
     if tags:
@@ -231,7 +231,7 @@ def _code(page: Page, source: Source) -> list[NotebookNode]:
 
 
 def _question(page: Page, cell: NotebookNode, line: int) -> NotebookNode:
-    """A question graded by hand; nbgrader puts its text stub where the model answer stands."""
+    """A question graded by hand; nbgrader replaces the model answer with its text stub."""
     fences = [t for t in page.book.parser.parse(cell.source) if t.level == 0]
     found = directive(fences[0], page.name, line) if len(fences) == 1 else None
     if found is None or found.name != "question" or "points" not in found.options:
@@ -275,7 +275,7 @@ def _graded(cell: NotebookNode, grade_id: str, **what: object) -> NotebookNode:
 
 
 def _finish(cells: list[NotebookNode]) -> NotebookNode:
-    """Give every cell an id that only depends on its content, so that a second run is the same."""
+    """Give every cell an id that depends only on its content: a second run changes nothing."""
     seen: dict[str, int] = {}
     for cell in cells:
         if "nbgrader" not in cell.metadata:
@@ -321,7 +321,7 @@ def _needed(code: str) -> set[str]:
 
 
 def _generate_assignment(root: Path, name: str, folder: Path) -> Path:
-    """Let nbgrader make the student's version in `folder` and record it in the gradebook."""
+    """Have nbgrader make the student's version in `folder` and enter it into the gradebook."""
     config = PyFileConfigLoader("nbgrader_config.py", path=str(root)).load_config()
     config.CourseDirectory.release_directory = str(folder)
     config.CourseDirectory.assignment_id = name
@@ -334,7 +334,7 @@ def _generate_assignment(root: Path, name: str, folder: Path) -> Path:
 
 
 def _write(path: Path, text: str) -> None:
-    """Write `text` if the file does not hold it yet."""
+    """Write `text` unless the file holds it already."""
     if not path.is_file() or path.read_text(encoding="utf-8") != text:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")

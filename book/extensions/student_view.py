@@ -77,8 +77,7 @@ def _heading(name: str, title: str, points: float) -> nodes.container:
 def _code(slug: str) -> list[Path]:
     """The files whose change could change what a chapter's cells give."""
     student = sorted((ROOT / "autograder").glob("*.py"))
-    asked = sorted((ROOT / "autograder" / "exercises").glob("[!_]*.py"))
-    asked = [p for p in asked if p.stem == slug or p.stem in {"aspects", "declaration"}]
+    asked = sorted((ROOT / "autograder" / "exercises" / slug).glob("*.py"))
     expected = sorted((ROOT / "autograder" / "expected").glob(f"{slug}.*"))
     measured = sorted((ROOT / "benchmarks").glob(f"{slug}_*.json"))
     return [ROOT / "solutions" / f"{slug}.py", *student, *asked, *expected, *measured]

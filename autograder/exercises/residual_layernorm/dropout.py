@@ -1,0 +1,139 @@
+"""Judging what is dropped at random: by what all right answers have in common, run by run."""
+
+import itertools
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from autograder.engine.aspects import Runs, each, plain
+from autograder.engine.runs import Array, Aspect, Draw, Finding, Previous, Run, Step, Trial
+from autograder.exercises.residual_layernorm.shared import from_here
+
+P = 0.25  # the chance to be dropped in the runs below
+
+
+CALLS = 24
+
+
+def pattern(factors: np.ndarray) -> tuple[float, str, tuple[bool, ...]]:
+    """What became of entries that were 1: the share of zeros, what the others are, which vary.
+
+    The last part says for each axis whether zeros and others stand side by side along it.
+    """
+    dropped = np.abs(factors) < 1e-6
+    kept = factors[~dropped]
+    low, high = (float(kept.min()), float(kept.max())) if kept.size else (0.0, 0.0)
+    scale = f"{high:.3f}" if high - low < 1e-3 else "different numbers"
+    varies = [bool((dropped.any(i) & ~dropped.all(i)).any()) for i in range(dropped.ndim)]
+    return float(dropped.mean()), scale, tuple(varies)
+
+
+def quarters(share: float) -> float:
+    return round(4 * share) / 4
+
+
+def summed_up(module: Any, summary: str, x: Any, calls: int) -> Any:
+    """A summary of many calls that leaves nothing to chance, so that known mistakes can be told
+    from each other. No marks hang on it: it is made where the answer runs."""
+    outputs = [plain(module(x)) for _ in range(calls)]
+    return _SUMMARIES[summary](plain(x), outputs) if _fit(outputs, plain(x)) else _NO_SHAPE
+
+
+_NO_SHAPE = "the result has not the shape of x"
+
+
+def _fit(outputs: Sequence[np.ndarray | None], x: np.ndarray) -> bool:
+    return all(y is not None and y.shape == x.shape for y in outputs)
+
+
+def drawn_calls(run: Run, draw: Draw, x: Array, calls: int) -> Run:
+    """Calls in training mode, whose results are judged by what all right ones have in common."""
+    for _ in range(calls):
+        run = run.then(x)
+    return replace(run, training=True, random=True, seed=draw.integer(0, 10**6))
+
+
+def for_the_name(run: Run, draw: Draw, summary: str, x: Array, calls: int = CALLS) -> Run:
+    """The same in a summary that two answers can have in common, to name a known mistake by."""
+    modules = replace(run, steps=(Step(method="train"),), training=True)
+    summed = modules.then_apply(from_here("summed_up"), Previous(0), summary, x, calls)
+    return replace(summed, seed=draw.integer(0, 10**6))
+
+
+def found_in_draws(
+    title: str,
+    points: float,
+    hint: str,
+    runs: Runs,
+    problem: Callable[[Trial, np.ndarray, list[np.ndarray]], str | None],
+    *,
+    only_if_right: bool = False,
+) -> Aspect:
+    """`problem(trial, x, outputs)` says what is wrong with the results of a random run."""
+
+    def judge(trial: Trial) -> Finding:
+        if not trial.run.random:  # no marks hang on it, but the known mistakes differ there
+            return Finding(True)
+        x, outputs = plain(trial.run.steps[0].args[0]), [plain(y) for y in trial.record.values]
+        line = problem(trial, x, outputs) if _fit(outputs, x) else _NO_SHAPE
+        return Finding(False, line) if line else Finding(True)
+
+    return Aspect(title, points, hint, runs, each(judge), only_if_right)
+
+
+def hidden_features(_: np.ndarray, outputs: Sequence[np.ndarray]) -> tuple:
+    """`pattern` of the hidden features, which all are 1 and each the output's entry in its place;
+    the output's last entry is their sum, and whether it agrees is the second part."""
+    stacked = np.stack(outputs)
+    hidden, total = stacked[..., :-1], stacked[..., -1]
+    share, *others = pattern(hidden)
+    return (quarters(share), *others), bool((np.abs(hidden.sum(-1) - total) < 1e-3).all())
+
+
+def wrong_scale(scale: str, p: float) -> str | None:
+    wanted = f"{1 / (1 - p):.3f}"
+    if scale == wanted:
+        return None
+    return f"what is kept is multiplied by {scale}; expected 1 / (1 − {p}) = {wanted}"
+
+
+def parts_of_the_stairs(x: np.ndarray, outputs: Sequence[np.ndarray]) -> tuple | None:
+    """Where the dropout stands, which share of a `staircase`'s answers it dropped and what the
+    others were multiplied by; None if no choice of what was dropped explains the outputs.
+
+    Outputs before and after any normalisation of a token differ by a scale and a shift: they
+    correlate fully.
+    """
+    d = x.shape[-1]
+    y = np.stack(outputs).reshape(-1, 1, d)
+    start = np.stack([x] * len(outputs)).reshape(-1, 1, d)
+    choices = np.array([*itertools.product((0.0, 1.0), repeat=d)])  # (2^d, d)
+    for scale in (1 / (1 - P), 1.0, 1 / P):
+        candidates = start + scale * choices * np.arange(1.0, d + 1)
+        exact = np.abs(candidates - y).max(-1)
+        normed = 1 - _correlation(candidates, y)
+        for how, distance in (("added to x", exact), ("added to x, then normalised", normed)):
+            if distance.min(1).max() < 1e-8:
+                share = 1 - float(choices[distance.argmin(1)].mean())
+                return how, quarters(share), f"{scale:.3f}"
+    return None
+
+
+def _correlation(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    a, b = a - a.mean(-1, keepdims=True), b - b.mean(-1, keepdims=True)
+    lengths = np.linalg.norm(a, axis=-1) * np.linalg.norm(b, axis=-1)
+    return (a * b).sum(-1) / np.where(lengths > 0, lengths, 1.0)
+
+
+def _paths(x: np.ndarray, outputs: Sequence[np.ndarray]) -> tuple:
+    """`pattern` of what x is multiplied by, and what becomes of x where it is kept."""
+    made = np.stack(outputs)
+    share, *others = pattern(made / x)
+    kept = made.max(0)  # x is positive
+    kept = np.where(kept == 0, (made / x).max() * x, kept)  # a sample that no call has kept
+    return (quarters(share), *others), np.float32(kept)
+
+
+_SUMMARIES = {"features": hidden_features, "stairs": parts_of_the_stairs, "paths": _paths}
