@@ -213,15 +213,13 @@ class Session:
 
     def __init__(self, output_bytes: int):
         from autograder.engine.observe import Observer, accompany_threads
-        from autograder.engine.probe import materialise, probe
+        from autograder.engine.probe import materialise, probe_within, undisturbed
         from autograder.engine.records import record_from, record_tree, run_from
         from autograder.engine.state import GlobalState
         from autograder.engine.values import Recipe, encode
 
         def run(answer: Any, tree: Any, device: str, watch: list[str]) -> dict[str, Any]:
-            record = record_tree(probe(answer, run_from(tree), device, watch))
-            encode(record)
-            return record
+            return record_tree(probe_within(answer, run_from(tree), device, watch))
 
         def unreadable(error: BaseException) -> dict[str, Any]:
             raised = [[type(error).__name__], "its result cannot be read", "", "call"]
@@ -232,22 +230,31 @@ class Session:
             import_module("torch").zeros(1)
         accompany_threads()
         # Taken now, before an answer can replace their modules.
-        self.run, self.unreadable = run, unreadable
+        self.run, self.unreadable, self.undisturbed = run, unreadable, undisturbed
+        self.encode = encode
         GlobalState()  # takes its readers of torch, which was imported after that module
         self.block = lambda name, device: materialise(Recipe(name), device)
         self.recorder = Recorder(output_bytes)
         self.shell = make_shell(self.recorder)
         self.streams = Stream(self.recorder, "stdout"), Stream(self.recorder, "stderr")
 
-    def answer(self, request: Mapping[str, Any]) -> dict[str, Any]:
-        """Carry out a request. Lets `MemoryError` and worse through."""
+    def answer(self, request: Mapping[str, Any]) -> bytes:
+        """Carry out a request; return the reply. Lets `MemoryError` and worse through."""
         self.recorder.begin()
         sys.stdout, sys.stderr = self.streams
+        number = {"id": request["id"]}
         if request["op"] == "execute":
-            return self.execute(request)
-        return self.probe(request)
+            return self.encode(number | {"outputs": self.execute(request)})
+        records = self.probe(request)
+        try:
+            return self.encode(number | {"records": records})
+        except MemoryError:
+            raise
+        except BaseException:  # noqa: BLE001  (one of them cannot be sent)
+            return self.encode(number | {"records": [self.readable(tree) for tree in records]})
 
-    def execute(self, request: Mapping[str, Any]) -> dict[str, Any]:
+    def execute(self, request: Mapping[str, Any]) -> Any:
+        """Run a cell; return its outputs, packed."""
         import numpy as np
 
         name, shell = request["module"], self.shell
@@ -257,21 +264,37 @@ class Session:
         error = result.error_before_exec or result.error_in_exec
         if error is not None and not self.recorder.has_error():  # it could not even be shown
             self.recorder.error(type(error).__name__, "", [type(error).__name__])
-        return {"outputs": np.frombuffer(self.recorder.finished(), np.uint8)}
+        return np.frombuffer(self.recorder.finished(), np.uint8)
 
-    def probe(self, request: Mapping[str, Any]) -> dict[str, Any]:
+    def probe(self, request: Mapping[str, Any]) -> list[dict[str, Any]] | None:
+        """Make the runs of an answer; return their records, None where its name is not defined."""
         if request["name"] not in self.shell.user_ns:
-            return {"records": None}
-        answer, trees = self.shell.user_ns[request["name"]], []
-        with self.standing_in(request["instead"], request["device"]):
-            for tree in request["runs"]:
-                try:
-                    trees.append(self.run(answer, tree, request["device"], request["watch"]))
-                except MemoryError:
-                    raise
-                except BaseException as error:  # noqa: BLE001  (its result cannot be read)
-                    trees.append(self.unreadable(error))
-        return {"records": trees}
+            return None
+        answer, device, trees = self.shell.user_ns[request["name"]], request["device"], []
+        try:
+            with self.undisturbed(), self.standing_in(request["instead"], device):
+                for tree in request["runs"]:
+                    try:
+                        trees.append(self.run(answer, tree, device, request["watch"]))
+                    except MemoryError:
+                        raise
+                    except BaseException as error:  # noqa: BLE001  (its result cannot be read)
+                        trees.append(self.unreadable(error))
+        except MemoryError:
+            raise
+        except BaseException as error:  # noqa: BLE001  (the generators cannot be restored)
+            return [self.unreadable(error) for _ in request["runs"]]
+        return trees
+
+    def readable(self, tree: dict[str, Any]) -> dict[str, Any]:
+        """A record that can be sent: this one, or one that says why it cannot be."""
+        try:
+            self.encode(tree)
+        except MemoryError:
+            raise
+        except BaseException as error:  # noqa: BLE001  (its values cannot be sent)
+            return self.unreadable(error)
+        return tree
 
     @contextmanager
     def standing_in(self, instead: Mapping[str, str], device: str) -> Iterator[None]:
@@ -325,10 +348,10 @@ def serve(session: Session, requests: int, replies: int, hello: Mapping[str, Any
             {"id": request["id"], "out_of_memory": True}
         )  # while there is memory for it
         try:
-            answer = {"id": request["id"]} | session.answer(request)
+            reply = session.answer(request)
             if os.getpid() != own:
                 os._exit(0)  # a child that the student's code forked and did not end
-            write(replies, encode(answer))
+            write(replies, reply)
         except MemoryError:
             write(replies, last_words)
             os._exit(1)
