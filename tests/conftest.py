@@ -179,6 +179,8 @@ def template(tmp_path_factory: pytest.TempPathFactory, release: Path) -> Path:
     """A course in which nothing is graded, and whose gradebook is there: to copy."""
     from faults import SCORES, new_course
 
+    from autograder.grader.classes.writer import Writer
+
     course = new_course(tmp_path_factory.mktemp("template"), release, SCORES)
     with Writer(course, None, release) as one:
         one.register("tiny")
