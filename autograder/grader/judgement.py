@@ -34,10 +34,13 @@ class Judgement:
 
     @classmethod
     def from_json(cls, text: str) -> "Judgement":
-        """The judgement that `to_json` has written."""
-        tree = json.loads(text)
-        verdicts = {name: _verdict(verdict) for name, verdict in tree.pop("verdicts").items()}
-        return cls(**tree | {"verdicts": verdicts, "notes": tuple(tree["notes"])})
+        """The judgement that `to_json` has written. Raises `ValueError` for another form."""
+        try:
+            tree = json.loads(text)
+            verdicts = {name: _verdict(verdict) for name, verdict in tree["verdicts"].items()}
+            return cls(**tree | {"verdicts": verdicts, "notes": tuple(tree["notes"])})
+        except (AttributeError, KeyError, TypeError) as error:
+            raise ValueError(f"not a judgement of this version ({error})") from None
 
 
 def _stored(value: Any) -> Any:

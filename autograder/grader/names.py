@@ -116,16 +116,22 @@ def _names(source: str) -> Names:
     except SyntaxError:  # it runs only if IPython rewrites it
         return Names(reaches=bool(_HAS_MAGIC.search(source)), parsed=False)
     modules, attributes = set[str](), set[str]()
+    announced, stored = dict[int, str](), set[str]()  # by `x: int` alone; by an assignment
     for node in ast.walk(tree):
         if isinstance(node, ast.Import | ast.ImportFrom):
             modules |= {alias.name.partition(".")[0] for alias in node.names}
             modules.add((getattr(node, "module", "") or "").partition(".")[0])
         elif isinstance(node, ast.Attribute):
             attributes.add(node.attr)
+        elif isinstance(node, ast.AnnAssign) and node.value is None:
+            announced[id(node.target)] = getattr(node.target, "id", "")
+        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            if id(node) not in announced:
+                stored.add(node.id)
     uses = frozenset(_used(tables))
     reaches = bool(uses & _REACHES or modules & _MODULES or attributes & _ATTRIBUTES)
     return Names(
-        frozenset(_defined(tables)),
+        frozenset(_defined(tables, {*announced.values()} - stored)),
         frozenset(s.get_name() for table in tables for s in table.get_symbols() if s.is_imported()),
         uses,
         frozenset(_changed(tree.body)),
@@ -152,12 +158,13 @@ def _used(tables: Iterable[symtable.SymbolTable]) -> Iterator[str]:
                 yield symbol.get_name()
 
 
-def _defined(tables: Iterable[symtable.SymbolTable]) -> Iterator[str]:
+def _defined(tables: Iterable[symtable.SymbolTable], announced: set[str]) -> Iterator[str]:
     """The names of the notebook that a cell binds, now or when its functions are called."""
     for table in tables:
         for symbol in table.get_symbols():
             outer = table.get_type() == "module" or symbol.is_declared_global()
-            if outer and (symbol.is_assigned() or symbol.is_namespace()):
+            assigned = symbol.is_assigned() and symbol.get_name() not in announced
+            if outer and (assigned or symbol.is_namespace()):
                 yield symbol.get_name()
 
 

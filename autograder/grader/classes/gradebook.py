@@ -42,11 +42,6 @@ from sqlalchemy.orm import Session
 from autograder.grader import tables
 from autograder.grader.judgement import Judgement
 
-# What is recorded counts only together with its judgement, which older graders did not keep.
-_RECORDED = select(tables.GRADED).where(
-    tables.GRADED.c.assignment == tables.JUDGEMENTS.c.assignment,
-    tables.GRADED.c.student == tables.JUDGEMENTS.c.student,
-)
 PATIENCE = 60  # seconds to wait for a database that another program has locked
 
 
@@ -201,7 +196,7 @@ class Book(Gradebook):
     def graded(self) -> dict[tuple[str, str], Graded]:
         """All graded submissions, by assignment and student."""
         with self.look():
-            rows = self.db.execute(_RECORDED).all()
+            rows = self.db.execute(select(tables.GRADED)).all()
         return {(r.assignment, r.student): Graded(r.digest, r.notebook, r.times) for r in rows}
 
     def is_graded(self, assignment: str, student: str) -> Graded | None:
@@ -211,7 +206,7 @@ class Book(Gradebook):
 
     def _graded(self, assignment: str, student: str) -> Graded | None:
         here = tables.of(tables.GRADED, assignment, student)
-        row = self.db.execute(_RECORDED.where(here)).first()
+        row = self.db.execute(select(tables.GRADED).where(here)).first()
         return row and Graded(row.digest, row.notebook, row.times)
 
     def record(

@@ -59,6 +59,9 @@ class Writer:
         """Whether this exact submission is graded; makes its feedback page again if needed."""
         if graded is None or graded.digest != task.digest:
             return False
+        with self.book.look():
+            if self.book.judgement(*task.key) is None:  # it was another version that graded it
+                return False
         try:
             data = self._autograded(task).read_bytes()
         except OSError:
