@@ -126,8 +126,7 @@ def _names(source: str) -> Names:
         elif isinstance(node, ast.AnnAssign) and node.value is None:
             announced[id(node.target)] = getattr(node.target, "id", "")
         elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
-            if id(node) not in announced:
-                stored.add(node.id)
+            stored |= {node.id} if id(node) not in announced else set()
     uses = frozenset(_used(tables))
     reaches = bool(uses & _REACHES or modules & _MODULES or attributes & _ATTRIBUTES)
     return Names(
