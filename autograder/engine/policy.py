@@ -130,7 +130,7 @@ class Code:
         return ()
 
 
-def told(uses: Sequence[Use], cells: int) -> str:
+def uses_told(uses: Sequence[Use], cells: int) -> str:
     """The first of some uses as text, and the number of others."""
     first = uses[0]
     more = len({(use.cell, use.line) for use in uses}) - 1

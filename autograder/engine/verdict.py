@@ -112,7 +112,7 @@ def _ran(exercise: Exercise, records: Sequence[Sequence[Record]]) -> tuple[tuple
     return tuple((name, at) for name, at in seen.items() if forbidden(name, patterns))[:MOST]
 
 
-def told_to_run(ran: Sequence[tuple[str, str]]) -> str:
+def operations_told(ran: Sequence[tuple[str, str]]) -> str:
     """The first of some operations with its place, and the number of other places."""
     name, place = ran[0]
     others = len({at for _, at in ran}) - 1

@@ -14,7 +14,7 @@ from functools import lru_cache
 from importlib import import_module
 from typing import Any
 
-from autograder.engine.policy import Code, told
+from autograder.engine.policy import Code, uses_told
 from autograder.engine.probe import undisturbed
 from autograder.engine.runs import Exercise, Run
 from autograder.engine.verdict import (
@@ -26,7 +26,7 @@ from autograder.engine.verdict import (
     Mistake,
     Verdict,
     decide,
-    told_to_run,
+    operations_told,
     withheld,
 )
 from autograder.exercises import exercises_of, find_exercise
@@ -162,9 +162,11 @@ def _held_back(verdict: Verdict, exercise: Exercise, code: Code) -> Verdict:
     """The verdict, its marks withheld if a person has to review how they were earned."""
     if not verdict.score:
         return verdict
-    reasons = [f"The answer runs {told_to_run(verdict.ran)}."] if verdict.ran else []
+    reasons = [f"The answer runs {operations_told(verdict.ran)}."] if verdict.ran else []
     if code.tampering:
-        reasons.append(f"The file reaches into the grader: {told(code.tampering, code.cells)}.")
+        reasons.append(
+            f"The file reaches into the grader: {uses_told(code.tampering, code.cells)}."
+        )
     why = " ".join(reasons)
     if not why:
         return verdict

@@ -82,7 +82,7 @@ def _assignment(name: str, rows: list[Row], links: Mapping[tuple[str, str], str]
 
 
 _MARKS_SAY = "The stronger the colour, the more points were lost; full marks stand on plain ground."
-_ASPECTS_SAY = "Among the answers that were there and ran: how many failed it."
+_ASPECTS_SAY = "How many failed it, of the answers that ran."
 
 
 def _tiles(rows: list[Row]) -> str:
