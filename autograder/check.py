@@ -98,8 +98,8 @@ def _ready_made(verdict: Verdict) -> str | None:
     if not (verdict.score and verdict.ran):
         return None
     return (
-        f"It runs {operations_told(verdict.ran)}. In this exercise you write that yourself: when it "
-        "is graded, the points are withheld until a person has looked at the answer."
+        f"It runs {operations_told(verdict.ran)}. In this exercise you write that yourself: "
+        "when it is graded, the points are withheld until a person has looked at the answer."
     )
 
 

@@ -122,7 +122,7 @@ def pdf(
 @app.command()
 def grade(
     submissions: Annotated[Path, typer.Argument(metavar="[DIR]")] = Path("submitted"),
-    jobs: Annotated[int | None, typer.Option(min=1, help="processes; default: one a core")] = None,
+    jobs: Annotated[int | None, typer.Option(min=1, help="processes; default: all cores")] = None,
     scheduler: Annotated[
         str | None, typer.Option(metavar="tcp://…", help="a Dask cluster that judges")
     ] = None,
