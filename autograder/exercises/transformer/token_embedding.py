@@ -73,9 +73,9 @@ def _both(draw: Draw) -> list[Run]:
 
 
 def _as_large_as_positions(run: Run, record: Record) -> str | None:
-    """Of 3840 numbers drawn right, the standard deviation is off by 5 % once in 10⁵ times."""
+    """Of 4000 numbers drawn right, the standard deviation is off by 5 % once in 10⁵ times."""
     vectors = plain(record.value)
-    if vectors is None or vectors.shape != (60, 64):
+    if vectors is None or vectors.shape != (40, 100):
         return "expected a row for each token"
     mean, spread = float(vectors.mean()), float(vectors.std())
     if abs(spread - 1) < 0.1 and abs(mean) < 0.1:
@@ -88,7 +88,7 @@ def _as_large_as_positions(run: Run, record: Record) -> str | None:
 def _new(draw: Draw) -> list[Run]:
     """The numbers of `weight` are drawn with mean 0 and standard deviation 1/√d_model: leave
     `__init__` as it is."""
-    return [module(60, 64).then(tensor(np.arange(60))).at_random(draw)]
+    return [module(40, 100).then(tensor(np.arange(40))).at_random(draw)]
 
 
 @EXERCISE.keeps_dtypes(0.1)

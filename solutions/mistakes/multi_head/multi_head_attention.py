@@ -156,6 +156,14 @@ mha_query_in_place
     >     query.sub_(query.mean())
     The caller's query is overwritten: an operation such as `-=` writes into the tensor that was
     passed in.
+query_not_projected: self.W_q(query) → query
+    The queries are split into heads as they come: W_q is not used.
+key_not_projected: self.W_k(key) → key
+    The keys are split into heads as they come: W_k is not used.
+value_not_projected: self.W_v(value) → value
+    The values are split into heads as they come: W_v is not used.
+mha_softmax_forgotten: torch.softmax(scores, dim=-1) → scores
+    The scores serve as weights, without a softmax.
 """)
 
 

@@ -80,6 +80,8 @@ key_written_over
     > with torch.no_grad():
     >     key.copy_(rotary_embedding(key, base))
     The caller's key is rotated in place.
+softmax_forgotten: torch.softmax(scores, dim=-1) → scores
+    The scores serve as weights, without a softmax.
 """)
 
 
