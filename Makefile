@@ -9,6 +9,7 @@ MAKEFLAGS += --no-print-directory --no-builtin-rules
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+PYTEST := $(BIN)/python -m pytest -q -n 2 --dist loadgroup --no-loadscope-reorder
 BUILD := build
 STAMPS := $(BUILD)/stamps
 BESIDE := $(if $(filter -j%,$(MAKEFLAGS)),nice)  # the chapters, which take longest, come first
@@ -108,7 +109,11 @@ pdf: browser env  ## print the book: build/attention-by-hand.pdf
 .PHONY: test
 test: test-tools env  ## everything that CI checks
 	@$(BIN)/ruff check . && $(BIN)/ruff format --check --quiet .
-	@$(BIN)/python -m pytest -q -n 2 --dist loadfile --no-loadscope-reorder
+	@$(PYTEST)
+
+.PHONY: nightly
+nightly: test-tools env  ## what takes too long for each commit; screenshots of every page
+	@$(PYTEST) -m nightly
 
 .PHONY: format
 format: env  ## put the code into the house's format

@@ -28,6 +28,12 @@ hypothesis.settings.register_profile("course", deadline=None)
 hypothesis.settings.load_profile("course")
 
 
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """A file's tests run in one process, and share its fixtures, unless they say with whom."""
+    if item.get_closest_marker("xdist_group") is None:
+        item.add_marker(pytest.mark.xdist_group(item.path.name))
+
+
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Have one worker build the book at once, and nobody wait for it: who looks at it comes last.
@@ -35,6 +41,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     One file that needs the pages goes first, the others last. It takes `--no-loadscope-reorder`
     for workers to get the files in this order.
     """
+    import torch
+
+    if not torch.cuda.is_available():
+        for item in items:
+            if item.get_closest_marker("gpu"):
+                item.add_marker(pytest.mark.skip(reason="there is no CUDA device"))
     need = dict.fromkeys(item.path for item in items if "html" in getattr(item, "fixturenames", ()))
     place = dict.fromkeys(need, 2) | dict.fromkeys(list(need)[:1], 0)
     items.sort(key=lambda item: place.get(item.path, 1))

@@ -199,6 +199,6 @@ def write(tensor: Any, numbers: Any) -> None:
 
 
 def _plain(state: Any) -> Any:
-    if isinstance(state, tuple):  # a NumPy generator whose memory is not known
+    if isinstance(state, tuple) and len(state) == 5:  # a NumPy generator of unknown memory
         return tuple(p.tobytes() if isinstance(p, np.ndarray) else p for p in state)
     return state
