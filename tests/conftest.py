@@ -3,6 +3,7 @@
 import fcntl
 import json
 import os
+import re
 import shutil
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -28,10 +29,17 @@ hypothesis.settings.register_profile("course", deadline=None)
 hypothesis.settings.load_profile("course")
 
 
-def pytest_itemcollected(item: pytest.Item) -> None:
-    """A file's tests run in one process, and share its fixtures, unless they say with whom."""
-    if item.get_closest_marker("xdist_group") is None:
-        item.add_marker(pytest.mark.xdist_group(item.path.name))
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> object:
+    """A file's tests run in one process and share its fixtures; of the matrix, a chapter's do."""
+    from xdist.scheduler import LoadFileScheduling
+
+    class ByFileOrChapter(LoadFileScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            of_matrix = re.search(r"test_matrix\.py::\w+\[([a-z_]+)", nodeid)
+            return f"matrix of {of_matrix[1]}" if of_matrix else super()._split_scope(nodeid)
+
+    return ByFileOrChapter(config, log)
 
 
 @pytest.hookimpl(trylast=True)

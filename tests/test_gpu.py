@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from autograder.exercises import chapters
-from autograder.grader.judge import judge_file
+from autograder.grader.files import judge_file
 
 ROOT = Path(__file__).resolve().parents[1]
 

@@ -29,7 +29,6 @@ HERE = Path(__file__).parent / "honest"
 FILES = {path.stem: path for path in sorted(HERE.iterdir()) if path.suffix in (".py", ".ipy")}
 ANSWERS = {name: path.read_text(encoding="utf-8") for name, path in FILES.items()}
 CASES = [*ANSWERS, *FORMS]
-CLASS = pytest.mark.xdist_group("honest work of a class")  # need not wait for the others
 
 
 def answered(name: str) -> tuple[str, ...]:
@@ -98,7 +97,6 @@ def row(graded: ClassResult) -> Callable[[str], Row]:
     return rows.__getitem__
 
 
-@CLASS
 @pytest.mark.parametrize("name", CASES)
 def test_grade_gives_full_marks_too(name, row):
     row = row(name)
@@ -113,7 +111,6 @@ def test_grade_gives_full_marks_too(name, row):
         assert words in note
 
 
-@CLASS
 @pytest.mark.parametrize("name", CASES)
 def test_a_page_is_made_that_shows_the_answer(name, graded):
     stem = chapter(name).stem

@@ -2,18 +2,11 @@
 
 import pytest
 
-from .conftest import chapters, documents
+from .conftest import documents
 from .sound import take_screenshots, wrong_with
 
-OTHERS = [name for name in documents() if name not in chapters()]
-SHARED = [  # by two workers
-    pytest.param(name, marks=pytest.mark.xdist_group(f"sound {group}"))
-    for group, names in (("chapters", chapters()), ("other pages", OTHERS))
-    for name in names
-]
 
-
-@pytest.mark.parametrize("name", SHARED)
+@pytest.mark.parametrize("name", documents())
 def test_a_page_is_sound_in_light_and_dark_wide_and_narrow(name, open_tab):
     assert wrong_with(name, open_tab) == []
 
@@ -27,7 +20,6 @@ FAINT = {
 }
 
 
-@pytest.mark.xdist_group("sound other pages")
 @pytest.mark.parametrize(("look", "style"), FAINT.items(), ids=FAINT.keys())
 def test_a_text_too_faint_in_one_look_alone_is_found(look, style, open_tab):
     found = wrong_with("book/bibliography.html", open_tab, style)
@@ -36,7 +28,6 @@ def test_a_text_too_faint_in_one_look_alone_is_found(look, style, open_tab):
     )
 
 
-@pytest.mark.xdist_group("sound other pages")
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_a_page_opens_in_the_readers_colours(scheme, open_tab):
     page = open_tab(scheme=scheme).open("book/bibliography.html")
@@ -44,6 +35,6 @@ def test_a_page_opens_in_the_readers_colours(scheme, open_tab):
 
 
 @pytest.mark.nightly
-@pytest.mark.parametrize("name", SHARED)
+@pytest.mark.parametrize("name", documents())
 def test_screenshots_of_a_page_for_a_person_to_look_at(name, open_tab):
     assert take_screenshots(name, open_tab) >= 4
