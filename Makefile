@@ -12,7 +12,6 @@ BIN := $(VENV)/bin
 PYTEST := $(BIN)/python -m pytest -q -n 2 --dist loadfile --no-loadscope-reorder
 BUILD := build
 STAMPS := $(BUILD)/stamps
-BESIDE := $(if $(filter -j%,$(MAKEFLAGS)),nice)  # the chapters, which take longest, come first
 CLASS := $(BUILD)/sample_class
 HTML := $(BUILD)/book/_build/html
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
@@ -23,7 +22,7 @@ TEXT := $(shell find book -type f ! -path '*/__pycache__/*' 2>/dev/null) _config
 
 .PHONY: all
 all: env  ## set up, release the notebooks, grade the sample class, build the book
-	@$(MAKE) -j2 class chapters
+	@$(MAKE) -j2 BESIDE=nice class chapters  # the chapters take longest: they come first
 	@$(MAKE) book
 	@echo
 	@echo "environment   $(VENV)            (activate: source $(BIN)/activate)"
@@ -67,9 +66,8 @@ env: tools $(STAMPS)/env  ## .venv with everything in it
 $(STAMPS)/env: requirements.txt constraints.txt pyproject.toml
 	@echo "making $(VENV) (a few minutes)"
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	@$(BIN)/python -m pip install --no-compile --no-deps -r constraints.txt
+	@$(BIN)/python -m pip install --no-compile -r requirements.txt -c constraints.txt
 	@$(BIN)/python -m pip install --no-compile --no-deps -e .
-	@$(BIN)/python -m pip check
 	@mkdir -p $(STAMPS) && touch $@
 
 # --- what is made ---
@@ -78,6 +76,7 @@ $(STAMPS)/env: requirements.txt constraints.txt pyproject.toml
 notebooks: env $(STAMPS)/notebooks  ## chapters -> notebooks/
 
 $(STAMPS)/notebooks: $(STAMPS)/env $(CODE) $(TEXT) nbgrader_config.py
+	@echo "releasing the notebooks (a minute or two)"
 	@$(BESIDE) $(BIN)/autograder release
 	@touch $@
 
@@ -85,18 +84,20 @@ $(STAMPS)/notebooks: $(STAMPS)/env $(CODE) $(TEXT) nbgrader_config.py
 class: notebooks $(STAMPS)/class  ## grade the sample class and draw its report
 
 $(STAMPS)/class: $(STAMPS)/notebooks
+	@echo "grading the sample class"
 	@$(BESIDE) $(BIN)/autograder sample $(CLASS)
 	@touch $@
 
 .PHONY: chapters
 chapters: env  # run their notebooks: what takes longest of the book
-	@echo "running the chapters' notebooks"
+	@echo "running the chapters' notebooks (chapter 7 trains for some minutes)"
 	@$(BIN)/python -m autograder.publishing.executed
 
 .PHONY: book
 book: env $(STAMPS)/book  ## build the book's pages
 
 $(STAMPS)/book: $(STAMPS)/env $(CODE) $(TEXT)
+	@echo "building the book's pages"
 	@$(BIN)/autograder book
 	@touch $@
 
