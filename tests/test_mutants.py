@@ -11,7 +11,7 @@ import pytest
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from autograder.exercises import chapters, exercises_of, find_exercise  # noqa: E402
-from autograder.grader.reference import lazily, reference  # noqa: E402
+from autograder.grader.reference import on_demand, reference  # noqa: E402
 from benchmarks.mutants import judging, listed, making  # noqa: E402
 from benchmarks.mutants.judging import Judged, Outcome  # noqa: E402
 from benchmarks.mutants.making import Mutant  # noqa: E402
@@ -171,13 +171,13 @@ def test_a_grader_without_an_aspect_lets_a_mutant_through():
     )
     answer, exercise = judging.answer_of(slug, name, mutant), find_exercise(name)[1]
     given = judging.inputs(slug, name)[0]
-    assert judging.loses_marks(exercise, given, lazily(answer, given.runs))
+    assert judging.loses_marks(exercise, given, on_demand(answer, given.runs))
     kept = [i for i, aspect in enumerate(exercise.aspects) if aspect.title != title]
     blind = replace(exercise, aspects=tuple(exercise.aspects[i] for i in kept))
     less = given._replace(
         runs=[given.runs[i] for i in kept], expected=[given.expected[i] for i in kept]
     )
-    assert not judging.loses_marks(blind, less, lazily(answer, less.runs))
+    assert not judging.loses_marks(blind, less, on_demand(answer, less.runs))
 
 
 def test_an_unlisted_survivor_and_a_listed_mutant_that_is_caught_are_problems():

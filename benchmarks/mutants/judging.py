@@ -23,7 +23,7 @@ from autograder.engine.runs import Exercise, Record, Run
 from autograder.engine.verdict import CORRECT, Mistake, decide, equal
 from autograder.exercises import find_exercise
 from autograder.expected import SEED
-from autograder.grader.reference import expected, known_mistakes, lazily
+from autograder.grader.reference import expected, known_mistakes, on_demand
 from benchmarks.mutants.making import Mutant, normal
 from solutions.mistakes import banks
 from solutions.mistakes.change import build, plain_source
@@ -76,12 +76,12 @@ def inputs(slug: str, name: str) -> tuple[Inputs, Inputs]:
 def judge(exercise: Exercise, slug: str, answer: Callable[..., Any]) -> Judged:
     """What the grader makes of an answer: with the inputs of `check`, then with fresh ones."""
     first, second = inputs(slug, exercise.name)
-    given = lazily(answer, first.runs)
+    given = on_demand(answer, first.runs)
     if all(record.raised for record in given[0]):
         return Judged(Outcome.BROKEN)
     if not loses_marks(exercise, first, given):
         return Judged(Outcome.SURVIVED)
-    if not loses_marks(exercise, second, lazily(answer, second.runs)):
+    if not loses_marks(exercise, second, on_demand(answer, second.runs)):
         return Judged(Outcome.SURVIVED)
     like = [known for known in first.mistakes if equal(first.runs, given, known.records)]
     if not like:
