@@ -16,11 +16,16 @@ from autograder.engine.probe import probe
 from autograder.engine.records import record_from, record_tree
 from autograder.engine.runs import (
     Array,
+    Draw,
     Exercise,
+    Previous,
     Raised,
     Record,
     Run,
+    Strided,
     call,
+    module,
+    tensor,
 )
 from autograder.engine.values import Opaque, decode, encode
 from autograder.engine.verdict import CORRECT, CRASH, MISSING, WRONG, Mistake, Verdict, decide
@@ -263,3 +268,37 @@ def test_forged_records_are_wrong_and_break_nothing(forged):
     verdict = decide(TWICE, RUNS, [[forged] * len(row) for row in RUNS], records_of(twice))
     assert verdict.verdict in {WRONG, CRASH}
     assert verdict.score < verdict.points
+
+
+def test_the_dtype_aspect_makes_float64_runs_in_float32_too():
+    x = tensor(np.ones((2, 3)), "float64")
+    state = {"weight": tensor(np.ones(3), "float64"), "steps": tensor(np.ones(1, "int64"))}
+    wide = module(x, state=state).then([1], mask=None, value=Strided(x)).then((x, Previous(0)))
+    aspect = dtypes_kept(1.0, "Keep the dtype.", lambda draw: [wide, call(np.ones(2))])
+    same, untouched, narrow = aspect.runs(Draw(b""))
+    assert same is wide
+    assert untouched.steps[0].args[0].dtype == "float64"  # NumPy's stay as they are
+    first, second = narrow.steps
+    arrays = (narrow.init.args[0], first.kwargs["value"].array, second.args[0][0])
+    assert {array.dtype for array in (*arrays, narrow.state["weight"])} == {"float32"}
+    assert {array.data.dtype.name for array in arrays} == {"float32"}
+    assert (first.args, first.kwargs["mask"], second.args[0][1]) == (([1],), None, Previous(0))
+    assert narrow.state["steps"].dtype == "int64"
+    assert wide.init.args[0].dtype == "float64"
+
+
+def test_an_answer_that_widens_float32_fails_the_dtype_aspect():
+    exercise = Exercise(
+        "double",
+        "Twice",
+        ("x",),
+        (
+            equals_reference("values", 1.0, "…", lambda draw: [call(draw.tensor(3))]),
+            dtypes_kept(1.0, "Keep the dtype.", lambda draw: [call(draw.double(3))]),
+        ),
+    )
+    runs = exercise.runs(b"")
+    right = [[probe(lambda x: 2 * x, run) for run in row] for row in runs]
+    for answer, passed in ((lambda x: x + x, True), (lambda x: 2 * x.double(), False)):
+        given = [[probe(answer, run) for run in row] for row in runs]
+        assert decide(exercise, runs, given, right).aspects[1].passed == passed
