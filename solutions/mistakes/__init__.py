@@ -9,6 +9,7 @@ Most mistakes are the reference with one thing changed, and are declared as that
 
 from collections.abc import Callable, Iterator, Mapping
 from importlib import import_module
+from pkgutil import iter_modules
 from types import ModuleType
 from typing import Any, TypeVar
 
@@ -137,6 +138,9 @@ def cause(answer: Callable[..., Any]) -> str:
 
 
 def banks(slug: str) -> dict[str, Bank]:
-    """The banks of a chapter, by the name of the exercise."""
-    module = import_module(f"solutions.mistakes.{slug}")
-    return {b.exercise: b for b in vars(module).values() if isinstance(b, Bank)}
+    """The banks of a chapter by the name of the exercise, in the order of the references."""
+    package = import_module(f"{__name__}.{slug}")
+    files = (f"{package.__name__}.{module.name}" for module in iter_modules(package.__path__))
+    found = {bank.exercise: bank for bank in (import_module(file).BANK for file in files)}
+    references = list(vars(import_module(f"solutions.{slug}")))
+    return {name: found[name] for name in sorted(found, key=references.index)}
