@@ -86,9 +86,9 @@ def deciding(slugs: Iterable[str]) -> list[Path]:
     files = {path for pattern in DECIDING for path in course.glob(pattern) if path.is_file()}
     files |= {path for room in DECIDING for path in (course / room).glob("*.py")}
     others = set(CHAPTERS) - set(slugs)
-    for folder in (course / "exercises", PROJECT / "solutions"):
-        for path in folder.rglob("*.py"):
-            if others.isdisjoint(path.relative_to(folder).with_suffix("").parts):
+    for folder in (course / "exercises", PROJECT / "solutions", PROJECT / "solutions/mistakes"):
+        for path in (*folder.glob("*.py"), *folder.glob("*/*.py")):
+            if path.relative_to(folder).parts[0].removesuffix(".py") not in others:
                 files.add(path)
     return sorted(files)
 
