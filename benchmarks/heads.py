@@ -39,12 +39,8 @@ def page_definitions() -> dict:
     return scope
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--steps", type=int, nargs="+", default=[300, 1500])
-    steps_each = parser.parse_args().steps
-    torch.set_num_threads(1)
-    page = page_definitions()
+def models(page: dict) -> dict[str, tuple[int, type[nn.Module]]]:
+    """The models to compare: the number of heads, and the attention that the guesser uses."""
 
     class Even(page["ValuesPerPlace"]):
         """A value matrix for each place and no attention: every weight is 1/5."""
@@ -54,16 +50,27 @@ def main() -> None:
             for parameter in self.W_q.parameters():
                 nn.init.zeros_(parameter).requires_grad_(False)
 
-    right, blind = MultiHeadAttention, page["Blind"]
-    models = {f"{H} heads": (H, right) for H in (1, 2, 4, 8, 16, 32)}
-    models["1 head, W_v for each place"] = (1, page["ValuesPerPlace"])
-    models["1 head, W_v for each place, even weights"] = (1, Even)
-    models |= {f"{H} heads, blind": (H, blind) for H in (1, 32)}
-    models |= {f"{H} heads, scrambled": (H, page["Scrambled"]) for H in (4, 8)}
+    found = {heads(H): (H, MultiHeadAttention) for H in (1, 2, 4, 8, 16, 32)}
+    found["1 head, W_v for each place"] = (1, page["ValuesPerPlace"])
+    found["1 head, W_v for each place, even weights"] = (1, Even)
+    found |= {f"{heads(H)}, blind": (H, page["Blind"]) for H in (1, 32)}
+    return found | {f"{heads(H)}, scrambled": (H, page["Scrambled"]) for H in (4, 8)}
 
-    runs: dict[str, dict[str, list[float]]] = {name: {} for name in models}
+
+def heads(number: int) -> str:
+    return f"{number} head{'s' if number > 1 else ''}"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--steps", type=int, nargs="+", default=[300, 1500])
+    steps_each = parser.parse_args().steps
+    torch.set_num_threads(1)
+    page = page_definitions()
+    compared = models(page)
+    runs: dict[str, dict[str, list[float]]] = {name: {} for name in compared}
     for steps in steps_each:
-        for name, (num_heads, kind) in models.items():
+        for name, (num_heads, kind) in compared.items():
             guessers = (page["trained"](num_heads, seed, steps, kind=kind) for seed in SEEDS)
             found = [round(page["accuracy"](guesser), 4) for guesser in guessers]
             runs[name][str(steps)] = found
