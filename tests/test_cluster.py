@@ -11,20 +11,14 @@ from io import StringIO
 from pathlib import Path
 
 import pytest
-from faults import SECRET, hand_in, outcome_of, quick, stuck, tiny_release
+from faults import DESERVED, LEAVES, RIGHT, SECRET, alive, family, hand_in, outcome_of, quick, stuck
 from servers import Cluster
-from test_restart import DESERVED, LEAVES, RIGHT, alive, family
 
 from autograder.grader.classes import classroom, progress, schedulers
 from autograder.grader.classes.classroom import GRADED, Row
 from autograder.grader.classes.schedulers import TRIES, ClusterLost, JudgeDied, cluster
 from autograder.grader.sandbox.host import Limits
 from autograder.grader.work import Job, Options, OtherVersion, judge_job
-
-
-@pytest.fixture(scope="module")
-def release(tmp_path_factory) -> Path:
-    return tiny_release(tmp_path_factory.mktemp("release"))
 
 
 @pytest.fixture

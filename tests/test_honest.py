@@ -3,7 +3,7 @@
 A file in `honest/` holds what a student wrote into a chapter's cells, with `# %%` where a new cell
 begins. Its first lines say what is unusual about it and which exercises it `answers`. A `.py` is
 judged as it is; an `.ipy` holds what only a notebook can (magics, `await`), and is judged as one.
-Notebooks whose form is the point are made in `honest_notebooks`.
+Notebooks whose form is the point are made in `honest_notebooks` and `honest_people`.
 """
 
 import json
@@ -11,7 +11,8 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 
-import honest_notebooks  # noqa: F401  (registers them)
+import honest_notebooks  # noqa: F401  (registers forms)
+import honest_people  # noqa: F401  (registers forms)
 import nbformat
 import pytest
 from faults import NOTEBOOKS, cut_down

@@ -14,36 +14,36 @@ scaled: simple_attention( → SIMPLE_ATTENTION.mistakes["scaled"](
     The scores are divided by √d. That comes later in the chapter; here XXᵀ goes into the softmax as
     it is.
 softmax_over_queries: simple_attention( → SIMPLE_ATTENTION.mistakes["softmax_over_queries"](
-    The softmax runs down the columns. XXᵀ is symmetric, so that the weights come out transposed:
-    columns, not rows, sum to 1.
+    The softmax runs down the columns. XXᵀ is symmetric, so the weights come out transposed: the
+    columns sum to 1, not the rows.
 similarity_of_features
     + weights = _softmax(x.swapaxes(-2, -1) @ x)
     + return x @ weights, weights
-    The table is XᵀX, (d, d): features compared with features. Rows are compared with rows in XXᵀ,
-    (n, n).
+    The table is XᵀX, (d, d), which compares features with features. XXᵀ, (n, n), compares rows with
+    rows.
 all_axes_transposed: simple_attention( → SIMPLE_ATTENTION.mistakes["all_axes_transposed"](
-    `.T` reverses all axes, the batch included. Exchange the last two only: np.swapaxes(x, -2, -1).
+    `.T` reverses all axes, the batch included. Only the last two should be exchanged.
 not_normalised: simple_attention( → SIMPLE_ATTENTION.mistakes["not_normalised"](
-    The output is (XXᵀ)X, without a softmax between: similarity, normalise, average.
+    The output is (XXᵀ)X, without the softmax in between: similarity, normalise, average.
 exp_not_divided: simple_attention( → SIMPLE_ATTENTION.mistakes["exp_not_divided"](
-    exp is taken of the scores, but not divided by its sum along each row.
+    exp is taken of the scores, but they are not divided by their sum along each row.
 cosine_for_dot_product: simple_attention( → SIMPLE_ATTENTION.mistakes["cosine_for_dot_product"](
-    The rows are divided by their lengths first. That is the cosine; asked is the dot product, in
-    which length counts.
+    The rows are divided by their lengths first, which gives the cosine. In a dot product, length
+    counts.
 itself_left_out
     + scores = np.where(np.eye(x.shape[-2], dtype=bool), -np.inf, _dots(x, x))
     + counts = np.exp(scores - np.maximum(scores.max(-1, keepdims=True), -1e300))
     + weights = counts / np.maximum(counts.sum(-1, keepdims=True), 1e-300)
     + return weights @ x, weights
     The diagonal is left out, as in leave-one-out: no row attends to itself. Here each row may, and
-    usually it is its own best match.
+    it usually is its own best match.
 max_not_subtracted: simple_attention( → SIMPLE_ATTENTION.mistakes["max_not_subtracted"](
-    exp is taken of the raw scores: a long row has a huge dot product with itself, and exp of it
-    overflows. Subtract each row's largest score first.
+    exp is taken of the raw scores: a long row has a huge dot product with itself, and its exp
+    overflows.
 largest_of_all_subtracted
     ~ simple_attention( → SIMPLE_ATTENTION.mistakes["largest_of_all_subtracted"](
-    The largest of all scores is subtracted, the same for all rows. A row whose own scores lie far
-    below it underflows to 0/0. Each row needs its own largest.
+    The largest of all scores is subtracted from every row. A row whose own scores are far below it
+    underflows to 0/0: each row needs its own largest score.
 own_score_subtracted
     + scores = _dots(x, x)
     + counts = np.exp(scores - np.einsum("...nn->...n", scores)[..., None])
@@ -52,10 +52,10 @@ own_score_subtracted
     Each row's score with itself is subtracted, as if it were the largest. It need not be: a longer
     row in the same direction scores higher, and exp overflows.
 added_to_x: > result = result[0] + x, result[1]
-    x is added to the output. That is a residual connection, which has a chapter of its own; the
-    output here is the average alone.
+    x is added to the output. That is a residual connection, which has a chapter of its own; here
+    the output is only the average.
 applied_twice: > result = self_similarity(result[0])
-    The output attends to itself a second time. The exercise wants it once.
+    The output attends to itself a second time. Once is enough.
 weights_first: > result = result[::-1]
     The weights are returned first. The order is (output, weights).
 weights_not_returned: > result = result[0]
@@ -63,23 +63,24 @@ weights_not_returned: > result = result[0]
 positions_matter
     + place = np.arange(x.shape[-2])
     + return _attend(_dots(x, x) - np.abs(place[:, None] - place), x)
-    The past counts more than the future, or near rows more than far ones: scores were changed by
-    position. Here only the dot product counts.
+    The past counts more than the future, or near rows more than distant ones: positions change the
+    scores. Here only the dot product counts.
 always_float64: + x = x.astype(np.float64)
-    The result is float64 whatever comes in: float32 has to stay float32.
+    The result is always float64. float32 should stay float32.
 x_changed_in_place: > x *= 2
-    The caller's x is written over. Make a new array: `x - …`, not `x -= …`.
+    The caller's x is overwritten: an operation such as `-=` writes into the array that was passed
+    in.
 softmax_over_axis_1: simple_attention( → SIMPLE_ATTENTION.mistakes["softmax_over_axis_1"](
-    The softmax runs over axis 1. That is right without a batch; with one, it runs down the columns:
-    axis=-1 is always the keys.
+    The softmax runs over axis 1. Without a batch that is right; with one, it runs down the columns.
+    The keys are always the last axis.
 softmax_over_the_first_axis
     ~ simple_attention( → SIMPLE_ATTENTION.mistakes["softmax_over_the_first_axis"](
-    The softmax runs over the first axis: down the columns, or, in a batch, over its sequences. Each
-    row attends along the last axis, axis=-1.
+    The softmax runs over the first axis: down the columns or, in a batch, over its sequences. Each
+    row attends along the last axis.
 weights_transposed_for_the_average
     ~ simple_attention( → SIMPLE_ATTENTION.mistakes["weights_transposed_for_the_average"](
     The weights are transposed before they meet x. The scores are symmetric, the weights are not: a
-    row of weights belongs to the row of x that asks.
+    row of weights belongs to the row of x that attends.
 """)
 
 

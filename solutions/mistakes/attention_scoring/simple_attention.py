@@ -36,90 +36,88 @@ softmax_over_queries: axis=-1 → axis=-2 ×2
 softmax_over_everything
     ~ scores.max(axis=-1, keepdims=True) → scores.max()
     ~ counts.sum(axis=-1, keepdims=True) → counts.sum()
-    The sum runs over all scores at once: each row of the weights sums to much less than 1.
+    The softmax runs over all scores at once: each row of the weights sums to much less than 1.
 not_normalised: counts / counts.sum(axis=-1, keepdims=True) → scores
     The scores are applied to the values as they are, without a softmax: they may be negative and do
     not sum to 1.
 exp_not_divided
     ~ scores - scores.max(axis=-1, keepdims=True) → scores
     ~ counts / counts.sum(axis=-1, keepdims=True) → counts
-    exp is taken of the scores, but not divided by its sum along each row.
+    exp is taken of the scores, but they are not divided by their sum along each row.
 divided_by_the_sum_of_scores: counts / counts.sum( → scores / scores.sum(
     The scores are divided by their sum, without exp. Scores may be negative and may sum to 0; exp
     makes them positive first.
 weights_applied_to_keys: @ value → @ key
-    The weights average the keys. The keys say where to look; what is averaged are the values.
+    The weights average the keys. The keys say where to look; it is the values that are averaged.
 key_and_value_swapped: + key, value = value, key
-    Key and value have changed places: the scores are taken with the values, the keys are averaged.
+    Key and value are swapped: the values are scored and the keys averaged.
 scores_transposed: query @ key.swapaxes → key @ query.swapaxes
-    The scores are those of every key with every query, KQᵀ, one row per key. Rows must be queries:
-    QKᵀ.
+    The scores compare every key with every query, KQᵀ, one row per key. There should be one row per
+    query, QKᵀ.
 all_axes_transposed: key.swapaxes(-2, -1) → key.T
-    `.T` reverses all axes, the batch included. Exchange the last two only: np.swapaxes(key, -2,
-    -1).
+    `.T` reverses all axes, the batch included. Only the last two should be exchanged.
 key_not_transposed: key.swapaxes(-2, -1) → key
-    The query is multiplied by the key as it stands. A dot product of rows with rows needs the
-    second matrix transposed; without it the sizes fit by accident at most.
+    The query is multiplied by the key as it is. Dot products of rows with rows need the second
+    matrix transposed; without that, the sizes fit by accident at most.
 cosine_for_dot_product
     + query = query / np.linalg.norm(query, axis=-1, keepdims=True)
     + key = key / np.linalg.norm(key, axis=-1, keepdims=True)
-    Queries and keys are divided by their lengths first. That is the cosine; asked is the dot
-    product, in which length counts.
+    Queries and keys are divided by their lengths first, which gives the cosine. In a dot product,
+    length counts.
 max_not_subtracted: scores - scores.max(axis=-1, keepdims=True) → scores
     exp is taken of the raw scores: with scores of 10,000 it overflows to infinity and the weights
-    are NaN. Subtract each row's largest score first.
+    are NaN.
 largest_of_all_subtracted: scores.max(axis=-1, keepdims=True) → scores.max()
-    The largest of all scores is subtracted, the same for all rows. A row whose own scores lie far
-    below it underflows to 0/0. Each row needs its own largest.
+    The largest of all scores is subtracted from every row. A row whose own scores are far below it
+    underflows to 0/0: each row needs its own largest score.
 epsilon_added: counts.sum(axis=-1, keepdims=True) → (counts.sum(axis=-1, keepdims=True) + 1e-5)
-    A small number is added to the sum before dividing, so that rows sum to a little less than 1.
-    The sum is at least 1 once the largest score is subtracted: nothing need be added.
+    A small number is added to the sum before dividing, so rows sum to slightly less than 1. Once
+    the largest score is subtracted, the sum is at least 1, and nothing needs to be added.
 scores_returned: weights @ value, weights → weights @ value, scores
-    The output is right; what is returned beside it are the scores, before the softmax.
+    The output is right, but it comes with the scores before the softmax instead of the weights.
 weights_first: weights @ value, weights → weights, weights @ value
     The weights are returned first. The order is (output, weights).
 weights_not_returned: weights @ value, weights → weights @ value
     Only the output is returned. Return the weights as well: (output, weights).
 weights_transposed_for_the_average: weights @ value → weights.swapaxes(-2, -1) @ value
-    The weights are transposed before they meet the values: each key, not each query, gets an
-    average.
+    The weights are transposed before they meet the values: each key gets an average instead of each
+    query.
 hardest_key_only
     - counts / counts.sum(axis=-1, keepdims=True)
     + np.eye(scores.shape[-1])[scores.argmax(-1)]
-    Each query takes the value of its best key alone, weight 1. Attention averages: all keys count,
-    the good ones more.
+    Each query takes the value of its best key alone, with weight 1. Attention averages: all keys
+    count, better ones more.
 batch_merged
     + n_k = key.shape[-2]
     + key, value = key.reshape(-1, key.shape[-1]), value.reshape(-1, value.shape[-1])
     ~ weights @ value, weights → weights @ value, weights[..., :n_k]
-    The sequences of a batch are joined into one, so that a query attends to the keys of all of
-    them.
+    The sequences of a batch are joined into one, so a query attends to the keys of all of them.
 written_into_integers: weights @ value → (weights @ value).astype(value.dtype)
-    The output is written into an array with the dtype of the values: for whole numbers, every
-    average is cut down to a whole number.
+    The output is written into an array with the dtype of the values: if these are whole numbers,
+    every average is cut down to a whole number.
 always_float64: + query, key, value = (x.astype(np.float64) for x in (query, key, value))
-    The result is float64 whatever comes in: float32 has to stay float32.
+    The result is always float64. float32 should stay float32.
 key_changed_in_place: > key *= 2
-    The caller's key is written over. Make a new array: `key - …`, not `key -= …`.
+    The caller's key is overwritten: an operation such as `-=` writes into the array that was passed
+    in.
 softmax_over_axis_1: axis=-1 → axis=1 ×2
-    The softmax runs over axis 1. That is the keys without a batch, and the queries with one:
-    axis=-1 is always the keys.
+    The softmax runs over axis 1. Without a batch that is the keys, with one it is the queries. The
+    keys are always the last axis.
 softmax_over_the_first_axis: axis=-1 → axis=0 ×2
-    The softmax runs over the first axis: over the queries, or, in a batch, over its sequences. The
-    keys are the last axis, axis=-1.
+    The softmax runs over the first axis: over the queries or, in a batch, over its sequences. The
+    keys are always the last axis.
 keepdims_forgotten: counts.sum(axis=-1, keepdims=True) → counts.sum(axis=-1)
-    The sums lose their axis (no keepdims=True): they lie along a row instead of down a column.
-    Where there are as many queries as keys, each weight is divided by another row's sum; elsewhere
-    it fails.
+    The sums lose their axis and lie along a row instead of down a column. With as many queries as
+    keys, each weight is divided by another row's sum; otherwise the division fails.
 distance_for_dot_product
     - query @ key.swapaxes(-2, -1)
     + -0.5 * np.square(query[..., :, None, :] - key[..., None, :, :]).sum(-1)
-    The score is minus half the squared distance, that of chapter 1. Here it is the dot product, in
+    The score is minus half the squared distance, as in chapter 1. Here it is the dot product, in
     which length counts.
 np_dot_for_matmul
     ~ query @ key.swapaxes(-2, -1) → np.dot(query, key.swapaxes(-2, -1))
     ~ weights @ value → np.dot(weights, value)
-    np.dot multiplies every sequence of a batch with every other. `@` keeps each with its own.
+    np.dot multiplies every sequence of a batch with every other one. Each should only meet its own.
 """)
 
 

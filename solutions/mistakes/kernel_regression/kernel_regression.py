@@ -10,7 +10,7 @@ BANK = Bank("KernelRegression", right, globals())
 
 BANK.changes("""
 normalised_over_queries: dim=-1 → dim=0 ×2
-    The softmax runs over the queries (dim 0), so the weights of one prediction do not sum to 1.
+    The softmax runs over the queries (dim 0), so the weights behind a prediction do not sum to 1.
     Each query spreads its weight over the keys.
 not_normalised: torch.softmax(scores, dim=-1) → torch.exp(scores) ×2
     The kernel is not divided by its sum over the keys: the more keys lie near a query, the larger
@@ -18,8 +18,8 @@ not_normalised: torch.softmax(scores, dim=-1) → torch.exp(scores) ×2
 sign_flipped: -0.5 → 0.5
     The sign of the score is wrong: the keys farthest from the query get the most weight.
 w_not_squared: (distance * self.w) ** 2 → distance**2 * self.w
-    w stands outside the square: −½(x − x_i)² w. It multiplies the distance, so it is squared along
-    with it.
+    w is outside the square: −½(x − x_i)² w. It multiplies the distance, so it is squared along with
+    it.
 divided_by_w: distance * self.w → distance / self.w
     The distance is divided by w instead of multiplied. w is the inverse bandwidth: learning would
     push it the wrong way.
@@ -27,9 +27,9 @@ half_forgotten: -0.5 * (distance * self.w) ** 2 → -((distance * self.w) ** 2)
     The factor ½ is missing in the score: the kernel is narrower than w says.
 one_key_per_query: + exclude_self = False ; query[:, None] - key[None, :] → query - key
     The i-th query is compared with the i-th key only: query − key is `(n,)`, not `(n_q, n_k)`, and
-    it fails where their numbers differ.
+    fails where their numbers differ.
 w_ignored: distance * self.w → distance
-    `forward` does not use the parameter w: the predictions are those of w = 1, and no gradient ever
+    `forward` does not use the parameter w: the predictions are those of w = 1, and no gradient
     reaches it.
 w_detached: distance * self.w → distance * self.w.detach()
     The predictions are right, but w is taken out of the graph (`.item()`, `.detach()`, `.data`,
@@ -40,14 +40,13 @@ w_of_the_beginning
     + self.beginning = float(w)
     - distance * self.w
     + distance * self.beginning
-    `forward` uses the number that w began with, and not the parameter: whatever the optimiser does
-    to the parameter, the predictions stay the same.
+    `forward` uses the initial value of w instead of the parameter: whatever the optimiser does to
+    the parameter, the predictions stay the same.
 w_not_a_parameter: nn.Parameter(torch.tensor(float(w))) → torch.tensor(float(w))
-    w is an ordinary tensor and not an nn.Parameter: the module has nothing to train, to load or to
-    save.
+    w is an ordinary tensor and not an nn.Parameter: the module has nothing to train, load or save.
 w_of_shape_1: torch.tensor(float(w)) → torch.tensor([float(w)])
-    The parameter w has the shape `(1,)`; a single number has the shape `()`. Predictions come out
-    right, but parameters that were saved elsewhere do not fit.
+    The parameter w has the shape `(1,)`; a single number has the shape `()`. Predictions are right,
+    but parameters saved elsewhere do not fit.
 inputs_detached: + query, key, value = query.detach(), key.detach(), value.detach()
     The predictions are right and w learns, but no gradient reaches query, key and value: they were
     detached, or went through NumPy or `torch.tensor`.
@@ -57,8 +56,8 @@ max_not_subtracted
     exp is taken of the raw scores and divided by its sum. Where all of a row's exponentials vanish
     (a far query, a narrow kernel), 0/0 gives NaN.
 keys_averaged: @ value → @ key ×2
-    The weights are applied to the keys. The keys say where to look; what is averaged are the
-    values.
+    The weights are applied to the keys. The keys say where to look; it is the values that are
+    averaged.
 weights_returned_too
     - return torch.softmax(scores, dim=-1) @ value
     + weights = torch.softmax(scores, dim=-1)
@@ -66,50 +65,50 @@ weights_returned_too
     - return torch.softmax(scores, dim=-1).masked_fill(same, 0.0) @ value
     + weights = torch.softmax(scores, dim=-1).masked_fill(same, 0.0)
     + return weights @ value, weights
-    The prediction and the weights are returned. `forward` is to return the prediction alone.
+    Both the prediction and the weights are returned. `forward` returns the prediction alone.
 exclude_self_ignored: + exclude_self = False
     `exclude_self` makes no difference: each point still helps to predict itself.
 exclude_self_always: + exclude_self = True
     The diagonal is left out even when `exclude_self` is False: the i-th query never sees the i-th
     key.
 zero_on_the_diagonal: torch.finfo(scores.dtype).min → 0.0 ; dim=-1).masked_fill(same, 0.0) → dim=-1)
-    With `exclude_self` the score of pair (i, i) is set to 0. That is the largest score there is: no
-    weight at all takes −inf.
+    With `exclude_self`, the score of pair (i, i) is set to 0. That is the largest score there is;
+    only a score of −inf means no weight at all.
 diagonal_not_low_enough
     - torch.finfo(scores.dtype).min
     + -1000.0
     - dim=-1).masked_fill(same, 0.0)
     + dim=-1)
-    With `exclude_self` the score of pair (i, i) is set to a number such as −1000. A narrow kernel
+    With `exclude_self`, the score of pair (i, i) is set to a number such as −1000. A narrow kernel
     gives the other keys lower scores than that, and then a point sees itself after all.
 weight_zeroed_after_softmax: - scores = scores.masked_fill(same, torch.finfo(scores.dtype).min)
-    With `exclude_self` the weight of pair (i, i) is set to 0 after the softmax, and the others stay
-    as they are: they sum to less than 1.
+    With `exclude_self`, the weight of pair (i, i) is set to 0 after the softmax while the others
+    stay as they are: they sum to less than 1.
 weights_divided_again
     - scores = scores.masked_fill(same, torch.finfo(scores.dtype).min)
     - return torch.softmax(scores, dim=-1).masked_fill(same, 0.0) @ value
     + weights = torch.softmax(scores, dim=-1).masked_fill(same, 0.0)
     + return weights / weights.sum(dim=-1, keepdim=True) @ value
-    With `exclude_self` the weight of pair (i, i) is set to 0 after the softmax, and the rest
+    With `exclude_self`, the weight of pair (i, i) is set to 0 after the softmax and the rest is
     divided by its sum. With a narrow kernel the rest is 0 as well, and 0/0 is NaN.
 every_equal_x_excluded
     - torch.eye(*scores.shape, dtype=torch.bool, device=scores.device)
     + query[:, None] == key[None, :]
-    `exclude_self` leaves out every key that equals the query. It is pair (i, i) that is to be left
-    out, by its position, and no other.
+    `exclude_self` leaves out every key that equals the query. It should leave out pair (i, i) only,
+    whatever the values are.
 numbers_only
     - torch.softmax(scores, dim=-1) @ value
     + (torch.softmax(scores, dim=-1) * value).sum(dim=-1)
     - torch.softmax(scores, dim=-1).masked_fill(same, 0.0) @ value
     + (torch.softmax(scores, dim=-1).masked_fill(same, 0.0) * value).sum(dim=-1)
-    Values that are vectors are not taken into account: weights and values are multiplied entry by
-    entry, which suits values of shape `(n_k,)` only.
+    Values that are vectors are not handled: weights and values are multiplied entry by entry, which
+    only suits values of shape `(n_k,)`.
 always_float32: + query, key, value = query.float(), key.float(), value.float()
-    Everything is converted to float32. Of the 16 digits of float64 inputs 7 are left, whichever
-    dtype the prediction is given in the end.
+    Everything is converted to float32. Only 7 of the 16 digits of float64 inputs are left, whatever
+    the dtype of the prediction.
 seeds_the_generator: + torch.manual_seed(42)
-    The predictions are right, but a random seed is set on every call. That changes the random
-    numbers of whoever calls it; nothing here is random.
+    The predictions are right, but every call sets a random seed, which changes the caller's random
+    numbers. Nothing here is random.
 changes_query_in_place: > query.data -= query.data.mean()
     The predictions are right, but the caller's query is changed: an operation such as `-=`, or one
     with a trailing underscore, writes into the tensor that was passed in.

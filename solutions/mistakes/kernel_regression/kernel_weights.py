@@ -11,20 +11,20 @@ BANK = Bank("kernel_weights", right, globals())
 BANK.changes("""
 normalised_over_queries: axis=-1 → axis=0 ×2
     The sum runs over the queries, so each column of the weights sums to 1. It has to run over the
-    keys: each row sums to 1.
+    keys, so that each row does.
 not_normalised
     - softmax(-0.5 * u**2, axis=-1)
     + np.exp(-0.5 * u**2)
     - support / np.where(total == 0, 1, total)
     + support
-    The kernel is returned as it is, not divided by its sum over the keys: the rows do not sum to 1.
+    The kernel is returned without being divided by its sum over the keys: the rows do not sum to 1.
 softmax_of_the_kernel
     - softmax(-0.5 * u**2, axis=-1)
     + softmax(np.exp(-0.5 * u**2))
     - support / np.where(total == 0, 1, total)
     + softmax(support)
-    The values of the kernel are put through a softmax. Keys out of reach then get weight as well;
-    only the Gaussian comes from an exponential, and the others are divided by their sum.
+    The values of the kernel are put through a softmax, which gives weight even to keys out of
+    reach. Only the Gaussian comes from an exponential; the others are divided by their sum.
 divided_by_w: key[None, :]) * w → key[None, :]) / w
     The distance is divided by w instead of multiplied: a larger w reaches more keys, where it
     should reach fewer. u is (x − x_i) w.
@@ -34,34 +34,33 @@ gaussian_half_forgotten: -0.5 * u**2 → -(u**2)
     The Gaussian lacks its factor ½: exp(−u²) is narrower than exp(−½u²). The other two kernels are
     right.
 absolute_value_forgotten: np.abs(u) <= 1 → u <= 1
-    The boxcar asks for u ≤ 1 without the absolute value: every key above the query counts as near,
-    however far it is.
+    The boxcar tests u ≤ 1 without the absolute value: every key above the query counts as near,
+    however far away it is.
 edge_left_out: np.abs(u) <= 1 → np.abs(u) < 1
-    The boxcar leaves out its edge: a key at |u| = 1 exactly still counts.
+    The boxcar leaves out its edge: a key at exactly |u| = 1 should still count.
 boxcar_half_as_wide: np.abs(u) <= 1 → np.abs(u) <= 0.5
-    The boxcar ends at |u| = ½, which makes it 1 wide in all; the one asked for ends at |u| = 1.
-    Keys between the two get no weight.
+    The boxcar ends at |u| = ½ and is 1 wide in all. It should end at |u| = 1; keys between the two
+    get no weight.
 negative_weights: np.maximum(0.0, 1 - u**2) → 1 - u**2
     The Epanechnikov kernel is not cut off at 0: beyond |u| = 1, 1 − u² is negative, and so are the
-    weights of far keys.
+    weights of distant keys.
 cut_off_after_dividing: np.maximum(0.0, 1 - u**2) → 1 - u**2 ; > result = np.maximum(0.0, result)
     The Epanechnikov weights are divided by their sum first and cut off at 0 afterwards: the
-    negative ones have gone into the sum, so the rows do not sum to 1.
+    negative ones are part of the sum, so the rows do not sum to 1.
 triangle_for_epanechnikov: 1 - u**2 → 1 - np.abs(u)
     u is not squared in the Epanechnikov kernel: max(0, 1 − |u|) is a triangle, max(0, 1 − u²) a
     parabola.
 empty_row_gives_nan: np.where(total == 0, 1, total) → total
-    Right, except for a query that no key is in reach of: its weights and their sum are all 0, and
-    0/0 is NaN. Such a row is to be all zeros.
+    Right, except for a query with no key in reach: its weights and their sum are all 0, and 0/0 is
+    NaN. Such a row should be all zeros.
 empty_row_gives_uniform
     > result = np.where(result.any(axis=-1, keepdims=True), result, 1 / len(key))
-    Right, except for a query that no key is in reach of: it gets the same weight on every key,
-    where all its weights should be 0.
+    Right, except for a query with no key in reach: every key gets the same weight, where all its
+    weights should be 0.
 unknown_kernel_accepted
     - raise ValueError(f"kernel must be gaussian, boxcar or epanechnikov, not {kernel!r}")
     + support = np.maximum(0.0, 1 - u**2)
-    A kernel of another name is taken for one of the three, without a word. It should raise a
-    ValueError.
+    A kernel of another name is silently taken for one of the three. It should raise a ValueError.
 unknown_kernel_gives_none
     - raise ValueError(f"kernel must be gaussian, boxcar or epanechnikov, not {kernel!r}")
     + return None
@@ -70,8 +69,8 @@ unknown_kernel_gives_none
 unknown_kernel_raises_key_error
     - raise ValueError(f"kernel must be gaussian, boxcar or epanechnikov, not {kernel!r}")
     + raise KeyError(kernel)
-    A kernel of another name raises the KeyError of a dictionary. Raise a ValueError:
-    what is wrong is the caller's argument.
+    A kernel of another name raises the KeyError of a dictionary. It should raise a ValueError: what
+    is wrong is the caller's argument.
 changes_query_in_place
     > if query.dtype.kind == "f":
     >     query *= w

@@ -12,8 +12,8 @@ BANK = Bank("nadaraya_watson", right, globals())
 
 BANK.changes("""
 normalised_over_queries: axis=-1 → axis=0
-    The softmax runs over the queries: each column of the weights sums to 1. Each query has to
-    spread a total weight of 1 over the keys, so each row must.
+    The softmax runs over the queries, so each column of the weights sums to 1. Each query has to
+    spread a total weight of 1 over the keys: it is the rows that sum to 1.
 not_normalised
     ~ softmax(gaussian_scores(query, key, w), axis=-1) → np.exp(gaussian_scores(query, key, w))
     The kernel is not divided by its sum over the keys. The more keys lie near a query, the larger
@@ -25,8 +25,8 @@ divided_by_w: key, w → key, 1 / w
     The distance is divided by w instead of multiplied: a large w smooths more, where it should
     follow the data more closely. w is the inverse bandwidth.
 w_not_squared: key, w → key, np.sqrt(w)
-    w stands outside the square: −½(x − x_i)² w. It multiplies the distance, so it is squared along
-    with it.
+    w is outside the square: −½(x − x_i)² w. It multiplies the distance, so it is squared along with
+    it.
 half_forgotten: key, w → key, np.sqrt(2) * w
     The factor ½ is missing in the exponent: the kernel is narrower than w says.
 w_ignored: query, key, w → query, key
@@ -43,38 +43,39 @@ nearest_key_only
     Gaussian gives every key a share.
 one_key_per_query: gaussian_scores(query, key, w) → -0.5 * ((query - key) * w) ** 2
     The i-th query is compared with the i-th key only: query − key is `(n,)`, not `(n_q, n_k)`, and
-    it fails where there are more keys than queries.
+    fails where there are more keys than queries.
 keys_averaged: weights @ value → weights @ key
-    The weights are applied to the keys. The keys say where to look; what is averaged are the
-    values.
+    The weights are applied to the keys. The keys say where to look; it is the values that are
+    averaged.
 prediction_and_weights_swapped: weights @ value, weights → weights, weights @ value
-    The two results come in the wrong order: the prediction comes first, then the weights.
+    The two results are in the wrong order: the prediction comes first, then the weights.
 prediction_alone: weights @ value, weights → weights @ value
-    Only the prediction is returned. Return the weights, too: `(prediction, weights)`.
+    Only the prediction is returned. Return the weights as well: `(prediction, weights)`.
 weights_alone: weights @ value, weights → weights
     The weights are returned, but never applied to the values: the prediction is missing.
 scores_for_weights: weights @ value, weights → weights @ value, gaussian_scores(query, key, w)
-    The second result holds the scores and not the weights: it is what goes into the softmax.
+    The second result holds the scores, which go into the softmax, instead of the weights that come
+    out of it.
 max_not_subtracted: = softmax → = _naive_softmax
-    exp is taken of the raw scores. For a query far from every key all of them vanish, and the
-    division 0/0 gives NaN.
+    exp is taken of the raw scores. For a query far from every key they all vanish, and the division
+    0/0 gives NaN.
 far_query_gets_nothing
     - softmax(gaussian_scores(query, key, w), axis=-1)
     + _rows_of_one(np.exp(gaussian_scores(query, key, w)))
-    exp is taken of the raw scores, and a sum of 0 is guarded against. No NaN, but a query far from
-    every key gets no weights at all and the prediction 0; its row should still sum to 1.
+    exp is taken of the raw scores, with a guard against a sum of 0. That avoids NaN, but a query
+    far from every key gets no weights at all and the prediction 0; its row should still sum to 1.
 small_number_under_the_fraction
     - weights = softmax(gaussian_scores(query, key, w), axis=-1)
     + weights = np.exp(gaussian_scores(query, key, w))
     + weights = weights / (weights.sum(axis=-1, keepdims=True) + 1e-6)
-    A small number is added to the sum of the kernel. No NaN, but the rows of weights no longer sum
-    to 1, least of all for a query far from every key.
+    A small number is added to the sum of the kernel. That avoids NaN, but the rows of weights no
+    longer sum to 1, least of all for a query far from every key.
 numbers_only: weights @ value → (weights * value).sum(axis=-1)
-    Values that are vectors are not taken into account: weights and values are multiplied entry by
-    entry, which suits values of shape `(n_k,)` only.
+    Values that are vectors are not handled: weights and values are multiplied entry by entry, which
+    only suits values of shape `(n_k,)`.
 columns_squeezed: weights @ value → (weights @ value).squeeze()
     Axes of length 1 are squeezed out of the prediction. Values of shape `(n_k, 1)` should give
-    `(n_q, 1)`, and a single query is still an array of one.
+    `(n_q, 1)`, and a single query should still give an array with one entry.
 changes_query_in_place
     > if query.dtype.kind == "f":
     >     query *= w

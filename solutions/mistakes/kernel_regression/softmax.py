@@ -10,7 +10,7 @@ BANK = Bank("softmax", right, globals())
 
 
 def _naive_softmax(scores, axis=-1):
-    """exp over its sum, with nothing done about overflow."""
+    """exp over its sum, without any guard against overflow."""
     weights = np.exp(scores)
     return weights / weights.sum(axis=axis, keepdims=True)
 
@@ -24,21 +24,21 @@ def _finite_max(scores, axis):
     return np.where(np.isneginf(largest), 0, largest)
 
 
-# As students write them: with more and less care for large scores and for empty rows.
+# As students write them, with varying care for large scores and empty rows.
 _GUARD = Edit("largest = np.where(np.isneginf(largest), 0, largest)", "")
 _UNGUARDED = Edit("np.where(total == 0, 1, total)", "total")
 _CARELESS = {
     "": ("", ()),
     "_and_empty_row_gives_nan": (
-        " A row of nothing but −inf gives NaN, besides.",
+        " A row of nothing but −inf also gives NaN.",
         (_GUARD, _UNGUARDED),
     ),
     "_and_max_of_everything_subtracted": (
-        " And the score subtracted from a row is the largest of all, not its own largest.",
+        " And the score subtracted from each row is the largest of all, not the row's own largest.",
         (Edit("max(axis=axis, keepdims=True)", "max()"), _GUARD, _UNGUARDED),
     ),
     "_and_max_not_subtracted": (
-        " Nor is the largest score subtracted first, so that large scores give NaN.",
+        " Nor is the largest score subtracted first, so large scores give NaN.",
         (Edit("scores - largest", "scores"), _UNGUARDED),
     ),
 }
@@ -47,20 +47,19 @@ for _name, _total, _cause in (
         "normalised_over_queries",
         "sum(axis=0, keepdims=True)",
         "The sum runs down the columns, so each column sums to 1 and the rows do not. Each query "
-        "(a row) has to spread a total of 1 over its keys, along `axis`, which is the last unless "
-        "said.",
+        "(a row) has to spread a total of 1 over its keys, along `axis`, by default the last.",
     ),
     (
         "normalised_over_everything",
         "sum(keepdims=True)",
-        "All the weights of the array together sum to 1, instead of those along `axis`: the more "
+        "All the weights in the array together sum to 1, instead of those along `axis`: the more "
         "rows there are, the smaller each weight gets.",
     ),
     (
         "keepdims_forgotten",
         "sum(axis=axis)",
-        "The sum loses the axis it runs over, so it no longer lines up with the rows: broadcasting "
-        "divides each column by a row's sum, or fails where the sizes differ.",
+        "The sum loses the axis that it runs over and no longer lines up with the rows: "
+        "broadcasting divides each column by a row's sum, or fails where the sizes differ.",
     ),
     (
         "not_normalised",
@@ -78,12 +77,12 @@ axis_ignored: axis=axis → axis=-1 ×2
     The argument `axis` is not used: whatever it says, the sum runs over the last axis.
 exp_forgotten: np.exp(scores - largest) → scores ; np.where(total == 0, 1, total) → total
     The scores themselves are divided by their sum, without exp. Scores may be negative and may sum
-    to 0, so the weights come out negative or huge.
+    to 0, so weights turn out negative or huge.
 sign_flipped: + scores = -scores
     The exponent has the wrong sign: the lowest score gets the largest weight.
 max_not_subtracted: scores - largest → scores ; np.where(total == 0, 1, total) → total
     exp is taken of the raw scores. exp(10000) overflows to infinity and exp(−10000) vanishes, so
-    large scores give ∞/∞ or 0/0, which is NaN. Ordinary scores come out right.
+    large scores give ∞/∞ or 0/0, which is NaN. Only moderate scores come out right.
 max_of_everything_subtracted
     ~ scores.max(axis=axis, keepdims=True) → scores.max()
     - largest = np.where(np.isneginf(largest), 0, largest)
@@ -96,14 +95,15 @@ max_along_another_axis: scores.max(axis=axis → scores.max(axis=-1
 empty_row_gives_nan
     - largest = np.where(np.isneginf(largest), 0, largest)
     ~ np.where(total == 0, 1, total) → total
-    Right, except where a whole row is −inf: its largest score is −inf, −inf − (−inf) is NaN, and so
-    is the row. Nothing to attend to has to give zeros.
+    Right, except where a whole row is −inf: its largest score is −inf, and −inf − (−inf) is NaN,
+    which spreads to the whole row. A row with nothing to attend to should be all zeros.
 empty_row_gives_uniform: + scores = np.nan_to_num(scores, neginf=-1e300)
-    −inf is replaced by a very negative finite number. That works as long as one score in the row is
-    larger; in a row of nothing but −inf all are equal, and each gets the same weight, not 0.
+    −inf is replaced by a very negative finite number. That works as long as some score in the row
+    is larger; in a row of nothing but −inf all are equal, and every entry gets the same weight
+    instead of 0.
 minus_inf_not_low_enough: + scores = np.maximum(scores, -1e4)
-    −inf is replaced by a number such as −10,000, which other scores can reach: next to scores about
-    as low, a key that must not be looked at gets weight.
+    −inf is replaced by a number such as −10,000, which real scores can reach: next to scores about
+    as low, a key that must not be attended to gets weight.
 small_number_added: np.exp(scores - largest) → np.exp(scores - largest) + 1e-12
     A small number is added to every exponential. It keeps the sum from being 0, but an entry of
     −inf gets a little weight instead of exactly none, and an empty row is shared out evenly.
@@ -119,15 +119,15 @@ always_float64: + scores = scores.astype(np.float64)
     Everything is converted to float64: the weights are right, but float32 scores should give
     float32 weights.
 always_float32: + scores = scores.astype(np.float32)
-    Everything is computed in float32, which keeps 7 digits of the 16 that float64 scores have: the
-    weights are off from the 7th digit on.
+    Everything is computed in float32, which keeps 7 of the 16 digits of float64 scores: the weights
+    are off from the 7th digit on.
 two_dimensions_only
     + if axis == 0:
     +     return two_dimensions_only(scores.T).T
     + weights = softmax(scores, axis=1)
     + return weights / np.where(weights.sum(axis=1) == 0, 1, weights.sum(axis=1))[:, None]
-    The scores are taken to be a table of rows and columns: one row alone, or a stack of tables,
-    gives an error or the wrong axis.
+    The scores are assumed to be a table of rows and columns: a single row, or a stack of tables,
+    gives an error or is normalised along the wrong axis.
 """)
 
 

@@ -16,12 +16,12 @@ _SCALE = "/ math.sqrt(query.shape[-1])"
 _WRONG_SCALES = {
     "no_scale": (
         "",
-        "The scores are not divided by √d_k. Their spread grows with d_k, and the softmax turns "
-        "into a choice of the largest.",
+        "The scores are not divided by √d_k. Their spread grows with d_k, and the softmax comes "
+        "to pick the largest.",
     ),
     "scaled_by_d_k": (
         "/ query.shape[-1]",
-        "The scores are divided by d_k; asked is its square root.",
+        "The scores are divided by d_k instead of its square root.",
     ),
     "scaled_by_the_size_of_values": (
         "/ math.sqrt(value.shape[-1])",
@@ -30,8 +30,8 @@ _WRONG_SCALES = {
     ),
     "scaled_by_the_number_of_keys": (
         "/ math.sqrt(key.shape[-2])",
-        "The scores are divided by √n_k, the number of keys. Take the size of a key, its last "
-        "axis.",
+        "The scores are divided by √n_k, from the number of keys. It should be the size of a key, "
+        "its last axis.",
     ),
     "multiplied_by_the_scale": (
         "* math.sqrt(query.shape[-1])",
@@ -46,43 +46,44 @@ for _suffix, (_more, _softmax) in list(softmaxes.FULLY_MASKED_ROWS.items())[:-1]
         BANK.change(_name + _suffix, _cause + _more, Edit(_SCALE, _scale), _masked)
     BANK.change(
         "polarity_inverted" + _suffix,
-        "True and False are exchanged: queries attend to what the mask forbids. True means may "
-        "attend, and masked_fill fills where it is given True." + _more,
+        "True and False are swapped: queries attend to what the mask forbids. True means may "
+        "attend, whereas masked_fill fills where its mask is True." + _more,
         _masked,
         before="mask = None if mask is None else ~mask",
     )
 
 BANK.changes("""
 fully_masked_row_nan: masked_softmax → nan_rows
-    Right, except for a query that may see nothing: a softmax of nothing but −∞ is 0/0, NaN, and the
-    output is NaN too. Weights and output have to be zeros.
+    Right, except for a query that may attend to nothing: a softmax of nothing but −∞ is 0/0, NaN,
+    and so is the output. Weights and output should be zeros.
 fully_masked_row_nan_gradient: masked_softmax → nan_gradients
     The output is right, the gradients are not: −∞ is added and NaN overwritten after the softmax.
-    It comes back in the backward pass, since 0 · NaN is NaN, and goes through the sum.
+    It returns in the backward pass, since 0 · NaN is NaN, and spreads through the sum.
 fully_masked_row_uniform: masked_softmax → uniform_rows
-    A query that may see nothing gets the plain average of the values it must not see, since all its
-    scores are the same large negative number. Its weights and output have to be zeros.
+    A query that may attend to nothing gets the plain average of the values it must not see, since
+    all its scores are the same large negative number. Its weights and output should be zeros.
 least_number_added: masked_softmax → softmaxes.BANK.mistakes["least_number_added"]
-    The least number of the dtype is added to forbidden scores. A query that may see nothing is left
-    with equal scores: it gets the average of all values, and passes gradients on. Weights and
-    output have to be zeros.
+    The least number of the dtype is added to forbidden scores. A query that may attend to nothing
+    is left with equal scores: it gets the average of all values and passes gradients on. Its
+    weights and output should be zeros.
 masked_after_softmax: masked_softmax → softmaxes.BANK.mistakes["masked_after_softmax"]
-    The mask multiplies the weights after the softmax, so that a row no longer sums to 1, and
-    forbidden keys still take part in its sum.
+    The mask multiplies the weights after the softmax, so a row no longer sums to 1, and forbidden
+    keys still take part in its sum.
 renormalised_too_late: masked_softmax → softmaxes.BANK.mistakes["renormalised_too_late"]
-    The mask acts after the softmax and the rest is divided by its sum. Where a forbidden score is
-    far above the others, 0/0 is left.
+    The mask acts after the softmax, and the rest is divided by its sum. Where a forbidden score is
+    far above the others, that leaves 0/0.
 masked_fill_result_dropped: masked_softmax → softmaxes.BANK.mistakes["masked_fill_result_dropped"]
-    The mask has no effect. Mind that masked_fill returns a new tensor; without an assignment its
-    result is dropped.
+    The mask has no effect. masked_fill returns a new tensor; without an assignment, its result is
+    lost.
 minus_hundred_leaks: masked_softmax → softmaxes.BANK.mistakes["minus_hundred_leaks"]
-    A forbidden score of −100 is not low enough: beside allowed scores that are lower still, the
+    A forbidden score of −100 is not low enough: next to allowed scores that are even lower, the
     forbidden key wins.
 minus_ten_thousand_leaks: masked_softmax → softmaxes.BANK.mistakes["minus_ten_thousand_leaks"]
-    A forbidden score of −10,000 is not low enough for large scores, and where all is forbidden it
-    gives the average of everything.
+    A forbidden score of −10,000 is not low enough for large scores, and where everything is
+    forbidden it gives the average of everything.
 zero_times_infinity: masked_softmax → softmaxes.BANK.mistakes["zero_times_infinity"]
-    The mask is multiplied by −∞ to be added: 0 · (−∞) is NaN, in every row that has an allowed key.
+    The mask is multiplied by −∞ and then added: 0 · (−∞) is NaN, in every row that has an allowed
+    key.
 softmax_over_queries: masked_softmax → softmaxes.BANK.mistakes["softmax_over_queries"]
     The softmax runs over the queries, so columns sum to 1 and rows do not. Each query spreads a
     total of 1 over its keys.
@@ -92,8 +93,8 @@ softmax_over_queries_and_fully_masked_row_nan
     The softmax runs over the queries, so columns sum to 1 and rows do not. And nothing is done
     about NaN.
 mask_on_query_rows: (scores, mask) → (scores, None if mask is None else mask.mT)
-    The mask is laid over the rows of the queries: transposed, it forbids the hidden positions to
-    ask instead of forbidding others to look at them. It is the keys, the last axis, that it hides.
+    The mask is applied to the queries: transposed, it stops the hidden positions from attending,
+    instead of stopping others from attending to them. It should hide keys, the last axis.
 output_rows_zeroed
     - weights = masked_softmax(scores, mask)
     + weights = masked_softmax(scores)
@@ -104,32 +105,34 @@ output_rows_zeroed
 values_zeroed_instead
     ~ (scores, mask) → (scores)
     ~ weights @ value → (weights if mask is None else weights * mask) @ value
-    Forbidden keys keep their weight and only their values are set to 0. The weights then sum to
-    less than 1 over what is allowed: the output shrinks.
+    Forbidden keys keep their weight, and only their values are set to 0. The allowed weights then
+    sum to less than 1: the output shrinks.
 fully_masked_row_zeroed_in_the_output_only
     - return weights @ value, weights
     + output = weights @ value
     + if mask is not None:
     +     weights = weights.masked_fill(~mask.any(-1, keepdim=True), 1 / key.shape[-2])
     + return output, weights
-    A query that may see nothing gets a zero output, but its weights are not zeros: whoever looks at
-    the weights sees it attend to what it must not.
+    A query that may attend to nothing gets a zero output, but its weights are not zeros: according
+    to them, it attends to what it must not see.
 nan_replaced_in_the_output_only
     ~ masked_softmax → nan_rows
     ~ weights @ value → (weights @ value).nan_to_num(0.0)
-    A query that may see nothing gets a zero output, but its weights are NaN, and so are the
-    gradients of the values: 0 has to stand in the weights already.
+    A query that may attend to nothing gets a zero output, but its weights are NaN, and so are the
+    gradients of the values: the weights themselves should be 0.
 weights_without_the_mask: @ value, weights → @ value, masked_softmax(scores)
-    The output obeys the mask, the weights that are returned do not: they have to be those that made
-    the output.
+    The output obeys the mask, but the returned weights do not: they should be those behind the
+    output.
 output_and_weights_swapped: weights @ value, weights → weights, weights @ value
-    The result is (weights, output); asked is (output, weights).
+    The result is (weights, output). The order is (output, weights).
 output_only: weights @ value, weights → weights @ value
-    Only the output is returned; asked is the pair (output, weights).
+    Only the output is returned. Return the weights as well: (output, weights).
 scores_for_weights: @ value, weights → @ value, scores
-    The second part of the result holds the scores; asked are the weights, after the softmax.
+    The second part of the result holds the scores instead of the weights, which come after the
+    softmax.
 keys_averaged: @ value → @ key
-    The weights average the keys. Keys are what is compared; what is averaged are the values.
+    The weights average the keys. Keys are compared with queries; it is the values that are
+    averaged.
 queries_changed_in_place
     + query /= math.sqrt(query.shape[-1])
     ~ key.transpose(-2, -1) / math.sqrt(query.shape[-1]) → key.transpose(-2, -1)
@@ -140,14 +143,14 @@ gradient_cut: (scores, mask) → (scores, mask).detach()
 causal_whatever_the_mask
     + causal = causal_mask(query.shape[-2], key.shape[-2])
     + mask = causal if mask is None else mask & causal
-    The mask that is given is combined with a causal one. Not every mask is causal: which keys may
-    be seen is for the mask to say, and without one all may be.
+    The given mask is combined with a causal one. Not every mask is causal: it is the mask that says
+    which keys may be seen, and without one, all may.
 three_dimensions_only: transpose(-2, -1) → transpose(1, 2)
-    key.transpose(1, 2) fits (B, n, d) alone: without a batch, or with heads, it is an error or
-    nonsense. Swap the last two axes, transpose(-2, -1), whatever stands before them.
+    key.transpose(1, 2) suits (B, n, d) only: without a batch, or with heads, it is an error or
+    nonsense. It is always the last two axes that are exchanged.
 two_dimensions_only: transpose(-2, -1) → permute(*reversed(range(key.ndim)))
-    key.T turns all axes around: right for one sequence alone, an error or nonsense for a batch.
-    Swap the last two axes only.
+    key.T reverses all axes: right for a single sequence, an error or nonsense for a batch. It is
+    always the last two axes that are exchanged.
 """)
 
 

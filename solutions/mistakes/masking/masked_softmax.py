@@ -36,24 +36,23 @@ def nan_gradients(scores, mask=None):
     return torch.softmax(scores + bias, dim=-1).nan_to_num(0.0)
 
 
-# As students write it, one mistake seldom comes alone: what happens to a row
-# in which all is forbidden is another.
+# One mistake seldom comes alone: what happens to a row that may attend to nothing is another.
 FULLY_MASKED_ROWS = {
     "": ("", right.masked_softmax),
     "_and_fully_masked_row_nan": (
-        " And a row in which all is forbidden gives NaN instead of zeros.",
+        " And a row that may attend to nothing gives NaN instead of zeros.",
         nan_rows,
     ),
     "_and_fully_masked_row_nan_gradient": (
-        " And a row in which all is forbidden gives NaN in the backward pass.",
+        " And a row that may attend to nothing gives NaN in the backward pass.",
         nan_gradients,
     ),
     "_and_fully_masked_row_uniform": (
-        " And a row in which all is forbidden is shared out evenly instead of getting zeros.",
+        " And a row that may attend to nothing is shared out evenly instead of being zeros.",
         uniform_rows,
     ),
     "_and_minus_1e9": (
-        " And −1e9, the score of what is forbidden, is too large for float16.",
+        " And −1e9, used as the forbidden score, is too large for float16.",
         zeroed_after,
     ),
 }
@@ -61,15 +60,15 @@ FULLY_MASKED_ROWS = {
 for _suffix, (_more, _softmax) in FULLY_MASKED_ROWS.items():
     BANK.change(
         "polarity_inverted" + _suffix,
-        "True and False are exchanged: the weights fall on what the mask forbids. In this book "
-        "True means may attend, and masked_fill fills where it is given True." + _more,
+        "True and False are swapped: the weights fall on what the mask forbids. In this book "
+        "True means may attend, whereas masked_fill fills where its mask is True." + _more,
         before="mask = None if mask is None else ~mask",
         of=_softmax.__name__,
     )
     BANK.change(
         "mask_does_not_broadcast" + _suffix,
         "Right for a mask of the same shape as the scores, an error for any other: assigning to "
-        "scores[~mask] does not broadcast. masked_fill and where do." + _more,
+        "scores[~mask] does not broadcast, unlike masked_fill and where." + _more,
         before="if mask is not None and mask.shape != scores.shape:\n"
         '    raise IndexError("the shape of the mask does not match the shape of the scores")',
         of=_softmax.__name__,
@@ -80,134 +79,132 @@ fully_masked_row_nan
     - nothing = scores.isneginf().all(dim=-1, keepdim=True)
     ~ scores.masked_fill(nothing, 0.0) → scores
     ~ weights.masked_fill(nothing, 0.0) → weights
-    Right, except for a row in which all is forbidden: a softmax of nothing but −∞ is 0/0, NaN, and
-    the NaN goes through every layer above. Such a row has to be all zeros.
+    Right, except for a row that may attend to nothing: a softmax of nothing but −∞ is 0/0, NaN, and
+    the NaN spreads through every layer above. Such a row should be all zeros.
 fully_masked_row_nan_gradient of nan_rows
     - scores.masked_fill(~mask, -INF)
     + scores + torch.zeros(mask.shape, dtype=scores.dtype).masked_fill(~mask, -INF)
     ~ dim=-1) → dim=-1).nan_to_num(0.0)
     The weights are right, the gradients are not: −∞ is added and NaN overwritten after the softmax.
-    In the backward pass it comes back, since 0 · NaN is NaN, and goes through the sum. Keep it from
-    arising: give such a row harmless scores before the softmax.
+    In the backward pass it returns, since 0 · NaN is NaN, and spreads through the sum. It must not
+    arise in the first place: such a row needs harmless scores before the softmax.
 fully_masked_row_uniform: float("-inf") → -1e9
-    Forbidden scores are set to a large negative number instead of −∞. In a row in which all is
-    forbidden all are then equal, so each gets 1/n: the query attends evenly to what it must not
+    Forbidden scores are set to a large negative number instead of −∞. If a whole row is forbidden,
+    all its scores are equal and each key gets 1/n: the query attends evenly to what it must not
     see.
 minus_1e9_in_half_precision
     ~ float("-inf") → -1e9
     > result = result if mask is None else result * mask
-    Right in float32, but −1e9 does not exist in float16, which ends at −65504. Use −inf, or
-    torch.finfo(scores.dtype).min.
+    Right in float32, but −1e9 does not exist in float16, which ends at −65504.
 fully_masked_row_uniform_by_finfo: float("-inf") → torch.finfo(scores.dtype).min
-    Right, except for a row in which all is forbidden: its scores are made equal, by the least
+    Right, except for a row that may attend to nothing: its scores are made equal, by the least
     number of their dtype or otherwise, and each key gets 1/n. Harmless scores are half of the cure;
-    zeros in place of the weights are the other.
+    setting the weights to zero is the other half.
 least_number_added
     - scores.masked_fill(~mask, float("-inf"))
     + scores + additive_mask(mask, scores.dtype)
-    torch.finfo(dtype).min is added to forbidden scores. In a row in which all is forbidden that
-    swallows the scores and leaves equal ones: each key gets 1/n, and passes a gradient on.
+    torch.finfo(dtype).min is added to forbidden scores. If a whole row is forbidden, that swallows
+    the scores and leaves equal ones: each key gets 1/n and passes a gradient on.
 minus_1e9_added: scores.masked_fill(~mask, float("-inf")) → scores + (1.0 - mask.float()) * -1e9
-    −1e9 is added to forbidden scores. In a row in which all is forbidden that swallows the scores
-    and leaves equal ones, so each key gets 1/n. And float16 does not have this number.
+    −1e9 is added to forbidden scores. If a whole row is forbidden, that swallows the scores and
+    leaves equal ones, so each key gets 1/n. And this number does not exist in float16.
 minus_infinity_added_in_float32 of nan_rows
     - scores.masked_fill(~mask, -INF)
     + scores + torch.zeros(mask.shape).masked_fill(~mask, -INF)
     ~ dim=-1) → dim=-1).nan_to_num(0.0)
     A float32 mask of 0 and −∞ is added, and NaN overwritten after the softmax. In the backward pass
-    the NaN comes back, since 0 · NaN is NaN; and float16 scores come out as float32 weights.
+    the NaN returns, since 0 · NaN is NaN; and float16 scores give float32 weights.
 empty_row_sees_everything: ~mask → ~mask & mask.any(dim=-1, keepdim=True)
-    Where all is forbidden the mask is lifted, against NaN, and stays lifted: such a query attends
-    to what it must not see. Its weights have to become zeros after the softmax.
+    Where everything is forbidden, the mask is lifted to avoid NaN, and stays lifted: such a query
+    attends to what it must not see. Its weights should be zeros.
 mask_is_needed: mask is not None → True
-    Right, but an error without a mask: None is the default, and means that all may be seen.
+    Right, but an error without a mask: None is the default, and means that everything may be seen.
 minus_hundred_leaks: float("-inf") → -100.0
-    A forbidden score of −100 is not low enough: beside allowed scores that are lower still, the
+    A forbidden score of −100 is not low enough: next to allowed scores that are even lower, the
     forbidden key wins. Only −∞ (or the least number of the dtype) never leaks.
 minus_hundred_added
     - scores.masked_fill(~mask, float("-inf"))
     + scores + (~mask).to(scores.dtype) * -100.0
-    A forbidden score of −100 is not low enough: beside allowed scores that are lower still, the
-    forbidden key wins. Only −∞ (or the least number of the dtype) never leaks. Added, it does not
-    even replace the score it stands on.
+    A forbidden score of −100 is not low enough: next to allowed scores that are even lower, the
+    forbidden key wins. Only −∞ (or the least number of the dtype) never leaks. And adding it does
+    not even replace the score.
 minus_thousand_leaks: float("-inf") → -1e3
-    A forbidden score of −1,000 is not low enough: beside allowed scores that are lower still, the
+    A forbidden score of −1,000 is not low enough: next to allowed scores that are even lower, the
     forbidden key wins. Only −∞ (or the least number of the dtype) never leaks.
 minus_thousand_added
     - scores.masked_fill(~mask, float("-inf"))
     + scores + (~mask).to(scores.dtype) * -1e3
-    A forbidden score of −1,000 is not low enough: beside allowed scores that are lower still, the
-    forbidden key wins. Only −∞ (or the least number of the dtype) never leaks. Added, it does not
-    even replace the score it stands on.
+    A forbidden score of −1,000 is not low enough: next to allowed scores that are even lower, the
+    forbidden key wins. Only −∞ (or the least number of the dtype) never leaks. And adding it does
+    not even replace the score.
 minus_ten_thousand_leaks: float("-inf") → -1e4
-    A forbidden score of −10,000 is not low enough: beside allowed scores that are lower still, the
+    A forbidden score of −10,000 is not low enough: next to allowed scores that are even lower, the
     forbidden key wins. Only −∞ (or the least number of the dtype) never leaks.
 minus_ten_thousand_added
     - scores.masked_fill(~mask, float("-inf"))
     + scores + (~mask).to(scores.dtype) * -1e4
-    A forbidden score of −10,000 is not low enough: beside allowed scores that are lower still, the
-    forbidden key wins. Only −∞ (or the least number of the dtype) never leaks. Added, it does not
-    even replace the score it stands on.
+    A forbidden score of −10,000 is not low enough: next to allowed scores that are even lower, the
+    forbidden key wins. Only −∞ (or the least number of the dtype) never leaks. And adding it does
+    not even replace the score.
 masked_fill_result_dropped: scores = scores.masked_fill → scores.masked_fill
-    The mask has no effect. Mind that scores.masked_fill(…) returns a new tensor: without an
-    assignment its result is dropped, and the old scores go into the softmax.
+    The mask has no effect. scores.masked_fill(…) returns a new tensor: without an assignment its
+    result is lost, and the old scores go into the softmax.
 masked_after_softmax
     - scores = scores.masked_fill(~mask, float("-inf"))
     + return torch.softmax(scores, dim=-1) * mask
-    The mask multiplies the weights after the softmax, without dividing again by what is left: the
-    weights of a row no longer sum to 1. Forbidden keys must not take part in the sum.
+    The mask multiplies the weights after the softmax, without normalising again: the weights of a
+    row no longer sum to 1. Forbidden keys must not take part in the sum.
 renormalised_too_late
     - scores = scores.masked_fill(~mask, float("-inf"))
     + weights = torch.softmax(scores, dim=-1) * mask
     + return weights / weights.sum(dim=-1, keepdim=True)
-    The mask acts after the softmax, and the rest is divided by its sum. With ordinary scores that
-    is right; where a forbidden score is far above the others, their weights have vanished by then
-    and 0/0 is left.
+    The mask acts after the softmax, and the rest is divided by its sum. With moderate scores that
+    is right; where a forbidden score is far above the others, their weights have vanished by then,
+    leaving 0/0.
 renormalised_too_late_and_guarded
     - scores = scores.masked_fill(~mask, float("-inf"))
     + weights = torch.softmax(scores, dim=-1) * mask
     + return weights / weights.sum(dim=-1, keepdim=True).clamp(min=1e-9)
     The mask acts after the softmax, and the rest is divided by its sum, or by a small number. Where
     a forbidden score is far above the others, their weights have vanished by then, and the row
-    comes out as zeros.
+    becomes all zeros.
 zero_times_infinity of nan_rows
     ~ scores.masked_fill(~mask, -INF) → scores + (~mask).to(scores.dtype) * -INF
-    The mask is multiplied by −∞ to be added. Where it is 0 that gives 0 · (−∞), which is NaN: a
-    single allowed key makes the whole row NaN. Fill instead of multiplying.
+    The mask is multiplied by −∞ and then added. Where it is 0 that gives 0 · (−∞), which is NaN: a
+    single allowed key makes the whole row NaN.
 scores_multiplied: scores.masked_fill(~mask, float("-inf")) → scores * mask
-    Scores are multiplied by the mask, so that a forbidden one becomes 0. But a score of 0 is an
-    ordinary score, and exp(0) = 1: forbidden keys get weight, and more than those with negative
-    scores.
+    Scores are multiplied by the mask, so a forbidden one becomes 0. But 0 is a score like any
+    other, and exp(0) = 1: forbidden keys get weight, and more than those with negative scores.
 mask_added_as_ones: scores.masked_fill(~mask, float("-inf")) → scores + mask
     The boolean mask is added to the scores: True adds 1 and False 0, which forbids nothing.
 softmax_over_queries: dim=-1 → dim=-2 ×2
     The softmax runs over the queries (dim=-2), so columns sum to 1 and rows do not. Each query
     spreads a total of 1 over its keys: the last axis.
 softmax_over_axis_one: dim=-1 → dim=1 ×2
-    The softmax runs over dim=1, which is another axis for each number of dimensions, so columns sum
-    to 1 and rows do not. Each query spreads a total of 1 over its keys: the last axis.
+    The softmax runs over dim=1, which is a different axis for each number of dimensions, so columns
+    sum to 1 and rows do not. Each query spreads a total of 1 over its keys: the last axis.
 softmax_over_queries_and_fully_masked_row_nan of nan_rows: dim=-1 → dim=-2
     The softmax runs over the queries (dim=-2), so columns sum to 1 and rows do not. Each query
     spreads a total of 1 over its keys: the last axis. And nothing is done about NaN.
 softmax_over_axis_one_and_fully_masked_row_nan of nan_rows: dim=-1 → dim=1
-    The softmax runs over dim=1, which is another axis for each number of dimensions, so columns sum
-    to 1 and rows do not. Each query spreads a total of 1 over its keys: the last axis. And nothing
-    is done about NaN.
+    The softmax runs over dim=1, which is a different axis for each number of dimensions, so columns
+    sum to 1 and rows do not. Each query spreads a total of 1 over its keys: the last axis. And
+    nothing is done about NaN.
 softmax_over_queries_and_minus_1e9 of uniform_rows: dim=-1 → dim=-2
     The softmax runs over the queries (dim=-2), so columns sum to 1 and rows do not. Each query
-    spreads a total of 1 over its keys: the last axis. And −1e9 stands for −∞.
+    spreads a total of 1 over its keys: the last axis. And −1e9 is used for −∞.
 softmax_over_axis_one_and_minus_1e9 of uniform_rows: dim=-1 → dim=1
-    The softmax runs over dim=1, which is another axis for each number of dimensions, so columns sum
-    to 1 and rows do not. Each query spreads a total of 1 over its keys: the last axis. And −1e9
-    stands for −∞.
+    The softmax runs over dim=1, which is a different axis for each number of dimensions, so columns
+    sum to 1 and rows do not. Each query spreads a total of 1 over its keys: the last axis. And −1e9
+    is used for −∞.
 scores_changed_in_place: scores = scores.masked_fill( → scores.masked_fill_(
-    masked_fill_ with an underscore writes −∞ into the caller's scores, and fails where they need a
-    gradient. masked_fill makes a new tensor.
+    masked_fill_, with an underscore, writes −∞ into the caller's scores, and fails where they need
+    a gradient.
 gradient_cut: + scores = scores.detach()
     The weights are right, but no gradient reaches the scores: .detach(), .data, NumPy or
     torch.tensor(…) cut the graph.
 always_float32: + scores = scores.float()
-    The weights are float32 whatever the scores are. Keep the dtype of what you are given.
+    The weights are float32 whatever the scores are. The dtype should be kept.
 exp_without_the_largest_subtracted
     + weights = torch.exp(scores)
     + if mask is not None:
@@ -215,16 +212,16 @@ exp_without_the_largest_subtracted
     + total = weights.sum(dim=-1, keepdim=True)
     + return weights / torch.where(total == 0, 1.0, total)
     exp is taken of the raw scores: exp(10000) is infinite and ∞/∞ is NaN. Subtract the largest
-    allowed score of each row, or leave it to torch.softmax.
+    allowed score of each row first, or leave that to torch's softmax.
 exp_without_the_largest_subtracted_and_nan
     + weights = torch.exp(scores) if mask is None else torch.exp(scores) * mask
     + return weights / weights.sum(dim=-1, keepdim=True)
-    Equation 4.1 as it stands: exp is taken of the raw scores, and exp(10000) is infinite. Subtract
-    the largest allowed score of each row, or leave it to torch.softmax. A row in which all is
-    forbidden is 0/0.
+    This is equation 4.1 to the letter: exp is taken of the raw scores, and exp(10000) is infinite.
+    Subtract the largest allowed score of each row first, or leave that to torch's softmax. A row
+    that may attend to nothing is 0/0.
 nan_overwritten_in_place of nan_rows: > result[result.isnan()] = 0.0
-    The weights are right, but NaN is overwritten in the result of softmax itself, which its
-    backward pass needs as it was. Make a new tensor: masked_fill, where.
+    The weights are right, but NaN is overwritten in the output of softmax itself, which its
+    backward pass needs unchanged. Overwrite in a new tensor instead.
 """)
 
 
@@ -246,7 +243,7 @@ def by_where(scores, mask=None):
 
 @BANK.right
 def nan_replaced_at_the_end(scores, mask=None):
-    # masked_fill passes no gradient on, so that the softmax's NaN stops here.
+    # masked_fill passes no gradient on, so the softmax's NaN stops here.
     hidden = scores if mask is None else scores.masked_fill(~mask, -INF)
     return hidden.softmax(-1).nan_to_num(0.0)
 

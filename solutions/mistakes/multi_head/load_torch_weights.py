@@ -10,11 +10,11 @@ BANK = Bank("load_torch_weights", right, globals())
 
 BANK.changes("""
 bias_lost: torch_attention.in_proj_bias is not None → False
-    The weights are copied and the biases are not. nn.MultiheadAttention starts with zero biases, so
+    The weights are copied but the biases are not. nn.MultiheadAttention starts with zero biases, so
     a fresh one hides it.
 nothing_copied: + return attention
-    Nothing arrives: `attention` has the numbers that it had. Giving a variable a new value does not
-    write into the tensor that it stood for.
+    Nothing arrives: `attention` keeps its own numbers. Assigning a new value to a variable does not
+    write into the tensor that it referred to.
 packed_bias_lost: ours.bias.copy_(bias) → pass
     in_proj_bias is not copied, only the bias of out_proj.
 output_bias_lost: - attention.W_o.bias.copy_(torch_attention.out_proj.bias)
@@ -24,16 +24,16 @@ output_projection_lost
     ~ attention.W_o.bias.copy_(torch_attention.out_proj.bias) → pass
     out_proj is not copied: W_o keeps its own numbers.
 packed_order_misread: attention.W_k, attention.W_v → attention.W_v, attention.W_k
-    The second third of in_proj_weight is taken for the values and the last for the keys. torch
-    packs query, key, value.
+    The second third of in_proj_weight is used for the values and the last for the keys. torch packs
+    query, key, value.
 packed_keys_first: attention.W_q, attention.W_k → attention.W_k, attention.W_q
-    The first third of in_proj_weight is taken for the keys and the second for the queries. torch
+    The first third of in_proj_weight is used for the keys and the second for the queries. torch
     packs query, key, value.
 bias_order_misread
     - zip(packed, torch_attention.in_proj_bias
     + zip([packed[i] for i in (0, 2, 1)], torch_attention.in_proj_bias
-    The weights are right, but the biases of keys and values are exchanged: in_proj_bias is packed
-    query, key, value, as the weight is.
+    The weights are right, but the biases of keys and values are swapped: in_proj_bias is packed
+    query, key, value, like the weight.
 every_third_row
     - torch_attention.in_proj_weight.chunk(3)
     + [torch_attention.in_proj_weight[i::3] for i in range(3)]
@@ -42,11 +42,12 @@ every_third_row
     Every third row of in_proj_weight is taken. The three matrices are stacked, d_model rows each,
     not interleaved.
 weights_transposed: copy_(weight) → copy_(weight.T) ; out_proj.weight → out_proj.weight.T
-    The weights are transposed. in_proj_weight and nn.Linear both hold (out, in): copy as is.
+    The weights are transposed. in_proj_weight and nn.Linear both store (out, in), so nothing needs
+    turning.
 output_transposed: out_proj.weight → out_proj.weight.T
-    The weight of out_proj is transposed. It is an nn.Linear like W_o: copy it as it is.
+    The weight of out_proj is transposed. It is an nn.Linear like W_o, so nothing needs turning.
 bias_expected: torch_attention.in_proj_bias is not None → True
-    A module without biases ends in an error: its in_proj_bias is None. Ask before copying.
+    A module without biases ends in an error: its in_proj_bias is None.
 views_taken
     ~ ours.weight.copy_(weight) → ours.weight.data = weight
     - W_o.weight.copy_(torch_attention.out_proj.weight)
@@ -54,19 +55,19 @@ views_taken
     ~ ours.bias.copy_(bias) → ours.bias.data = bias
     - W_o.bias.copy_(torch_attention.out_proj.bias)
     + W_o.bias.data = torch_attention.out_proj.bias.data
-    Parameters of ours are torch's own, or views of them, so that the two modules share their
-    memory: training one trains the other. Copy the numbers.
+    Our parameters are torch's own, or views of them, so the two modules share their memory:
+    training one trains the other. Copy the numbers.
 frozen: > result = result.requires_grad_(False)
-    The parameters no longer ask for a gradient: the module can never be trained on. Copy under
-    torch.no_grad(), and leave requires_grad as it was.
+    The parameters no longer require a gradient: the module cannot be trained any further. Leave
+    requires_grad as it was.
 nothing_returned: - return attention
-    The copy is right, but the function returns nothing. Return the attention.
+    The copy is right, but the function returns nothing. It should return `attention`.
 torchs_module_returned: return attention → return torch_attention
-    torch's module is returned. Return ours.
+    torch's module is returned. It should be ours.
 new_module_filled
     + from copy import deepcopy
     + attention = deepcopy(attention)
-    A new module gets the parameters, and the one that was given stays as it was.
+    A new module gets the parameters, and the one that was passed in stays as it was.
 copied_the_wrong_way
     ~ ours.weight.copy_(weight) → weight.copy_(ours.weight)
     - attention.W_o.weight.copy_(torch_attention.out_proj.weight)
@@ -74,16 +75,16 @@ copied_the_wrong_way
     ~ ours.bias.copy_(bias) → bias.copy_(ours.bias)
     - attention.W_o.bias.copy_(torch_attention.out_proj.bias)
     + torch_attention.out_proj.bias.copy_(attention.W_o.bias)
-    Our parameters are copied into torch's module. It is torch's that should arrive in ours.
+    Our parameters are copied into torch's module. It is torch's that should end up in ours.
 settings_left_changed: + torch.set_grad_enabled(False)
     The copy is right, but something else has changed: gradients stay switched off for the whole
-    program (`with torch.no_grad():` ends by itself, set_grad_enabled(False) does not), a module is
-    in another mode, or random numbers were drawn, as a new nn.Linear does for its first parameters.
+    program (set_grad_enabled(False) does not end by itself), a module is in another mode, or random
+    numbers were drawn, as a new nn.Linear does to initialise itself.
 """)
 
 
 def _unpacked(torch_attention):
-    """Weight and bias for W_q, W_k, W_v, W_o, detached views; no bias is None."""
+    """Weight and bias (or None) for W_q, W_k, W_v and W_o, as detached views."""
     t = torch_attention
     weights = [*t.in_proj_weight.detach().chunk(3), t.out_proj.weight.detach()]
     if t.in_proj_bias is None:

@@ -13,53 +13,54 @@ BANK = Bank("permutation_gap", right, globals())
 
 BANK.changes("""
 output_not_permuted: attention(x)[:, permutation] → attention(x)
-    The output is compared as it is, without being permuted. That asks whether order changes nothing
-    at all; plain attention does move its outputs, in step with its inputs.
+    The output is compared without being permuted. That measures whether order changes anything at
+    all; plain attention does move its outputs, in step with its inputs.
 output_permuted_backwards: attention(x)[:, permutation] → attention(x)[:, permutation.argsort()]
     The output is permuted by the inverse permutation. Both sides must be permuted in the same way;
-    with a mere exchange of two tokens, which is its own inverse, nothing shows.
+    when two tokens are merely exchanged, which is its own inverse, nothing shows.
 batch_permuted: [:, permutation] → [permutation] ×2
     The permutation is applied to axis 0, the sequences of the batch. They never see each other, so
     the gap is always 0, or there are too few of them. Positions are axis 1.
 features_permuted: [:, permutation] → [..., permutation] ×2
     The permutation is applied to the last axis, the features. Positions are axis 1.
 input_not_permuted: attention(x[:, permutation]) → attention(x)[:, permutation]
-    Both outputs are computed from x as it came, and both are permuted: the gap is 0 whatever the
+    Both outputs are computed from the original x and permuted afterwards: the gap is 0 whatever the
     attention does. One of them has to start from the permuted input.
 sign_kept: gap.abs().max() → gap.max()
-    The largest difference is taken without its absolute value: a large negative one is missed, and
+    The largest difference is taken without the absolute value: a large negative one is missed, and
     the two sides are not treated alike.
 mean_for_max: max() → mean()
-    The differences are averaged. A single token that notices its place is lost in the average: take
-    the largest.
+    The differences are averaged. A single token that is sensitive to its position gets lost in the
+    average; the largest difference does not overlook it.
 norm_for_max: gap.abs().max() → gap.norm()
-    This is the length of the difference, which grows with the number of tokens. Return the
+    This is the length of the difference, which grows with the number of tokens. It should be the
     largest absolute difference.
 sums_compared
     ~ attention(x[:, permutation]) → attention(x[:, permutation]).sum(1)
     ~ attention(x)[:, permutation] → attention(x)[:, permutation].sum(1)
-    The sums over the positions are compared. That is blind to an output that stands at the wrong
-    place: compare position by position.
+    Sums over the positions are compared. They cannot tell whether an output is in the wrong place:
+    compare position by position.
 first_sequence_only: gap.abs() → gap[0].abs()
-    Only the first sequence of the batch is looked at.
+    Only the first sequence of the batch is used.
 permutation_ignored
     ~ x[:, permutation] → x.flip(1)
     ~ attention(x)[:, permutation] → attention(x).flip(1)
     The order is always reversed, and `permutation` is not used.
 a_tensor_for_a_number: max().item() → max()
-    The result is a tensor. Return a Python number.
+    The result is a tensor. It should be a Python float.
 last_axis_of_the_output: attention(x)[:, permutation] → attention(x)[..., permutation, :]
-    The positions are looked for on the last axis but one. They are axis 1; an output may have more
-    axes behind it.
+    The positions are taken to be the last axis but one. They are axis 1; an output may have more
+    axes after it.
 input_permuted_in_place
     > with torch.no_grad():
     >     x.copy_(x[:, permutation])
-    The caller's x is permuted itself. Indexing makes a new tensor, assigning to x[…] none.
+    The caller's x itself is permuted: assigning to x[…] writes into it, whereas indexing creates a
+    new tensor.
 settings_left_changed
     + if isinstance(attention, nn.Module):
     +     attention.eval()
-    What the caller had set is left changed: the module's train/eval mode, or whether torch keeps
-    gradients. A measurement leaves what it measures as it was; `with torch.no_grad():` ends.
+    The caller's settings are left changed: the module's train/eval mode, or whether torch records
+    gradients. A measurement should leave everything as it was.
 """)
 
 

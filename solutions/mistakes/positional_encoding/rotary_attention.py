@@ -17,20 +17,22 @@ def _rope(x, base, offset=0):
 
 
 def _even(value, base):
-    """Values rotated; a last feature without a partner stays as it is."""
+    """Rotate the values; a last feature without a partner stays as it is."""
     d = value.shape[-1] // 2 * 2
     return torch.cat([_rope(value[..., :d], base), value[..., d:]], dim=-1)
 
 
 BANK.changes("""
 rotary_applied_to_values: @ value → @ _even(value, base)
-    The values are rotated, too. Their average then depends on where the keys stand, not on how far
-    they are; only queries and keys are turned.
+    The values are rotated as well. Their average then depends on where the keys are, not only on
+    how far away; only queries and keys are turned.
 only_queries_rotated: rotary_embedding(key, base) → key
-    The keys are not rotated: scores then depend on where the query stands and not on the distance.
+    The keys are not rotated: the scores then depend on where the query is instead of on the
+    distance.
 only_keys_rotated
     ~ rotary_embedding(query, base, offset=key.shape[-2] - query.shape[-2]) → query
-    The queries are not rotated: scores then depend on where the key stands and not on the distance.
+    The queries are not rotated: the scores then depend on where the key is instead of on the
+    distance.
 nothing_rotated
     ~ rotary_embedding(query, base, offset=key.shape[-2] - query.shape[-2]) → query
     ~ rotary_embedding(key, base) → key
@@ -40,27 +42,27 @@ turned_against_each_other
     Queries and keys are turned in opposite directions: the score depends on the sum of the two
     positions instead of on their difference.
 queries_start_at_zero: base, offset=key.shape[-2] - query.shape[-2] → base
-    With more keys than queries the first query is taken to stand at position 0. The last query
-    stands at the last key's position: while a text is written, the queries are its end.
+    With more keys than queries, the first query is placed at position 0. The last query is at the
+    last key's position: while a text is written, the queries are its end.
 offset_on_the_keys
     ~ base, offset=key.shape[-2] - query.shape[-2] → base
     ~ (key, base) → (key, base, key.shape[-2] - query.shape[-2])
-    The offset n_k − n_q is given to the keys. It is the queries that come late.
+    The offset n_k − n_q is applied to the keys. It is the queries that come late.
 not_scaled: k.transpose(-2, -1) / math.sqrt(q.shape[-1]) → k.transpose(-2, -1)
     The scores are not divided by √d_k.
 scaled_by_d_v: math.sqrt(q.shape[-1]) → math.sqrt(value.shape[-1])
     The scores are divided by √d_v. The dot product has d_k terms.
 base_for_queries_only: (key, base) → (key)
-    The base is passed on for the queries alone: with another base than 10000, queries and keys turn
+    The base is passed on for the queries only: with a base other than 10000, queries and keys turn
     at different speeds.
 base_not_passed_on: + base = 10000.0
-    The base is not used: it is 10000 for queries and keys, whatever is passed.
+    The base is not used: it is 10000 for queries and keys, whatever value is passed.
 causal_without_being_asked
     - weights = torch.softmax(scores, dim=-1)
     + n_q, n_k = scores.shape[-2:]
     + future = torch.ones(n_q, n_k, dtype=torch.bool, device=q.device).triu(n_k - n_q + 1)
     + weights = scores.masked_fill(future, -math.inf).softmax(-1).nan_to_num(0.0)
-    The future is hidden. The exercise wants no mask: what comes later has scores, too.
+    The future is hidden. There is no mask in this exercise: later positions have scores, too.
 weights_first: > result = result[::-1]
     The weights are returned first. The order is (output, weights).
 output_alone: weights @ value, weights → weights @ value
@@ -69,9 +71,9 @@ softmax_over_queries: dim=-1 → dim=-2
     The weights of a key sum to 1 over the queries. Each query's weights must sum to 1.
 naive_softmax
     ~ torch.softmax(scores, dim=-1) → (counts := scores.exp()) / counts.sum(-1, keepdim=True)
-    exp overflows where a score is large. torch.softmax subtracts the largest score first.
+    exp overflows where a score is large. torch's softmax guards against that.
 rotation_detached: + query, key = query.detach(), key.detach()
-    No gradient passes the rotation, so queries and keys never learn where to look.
+    No gradient passes through the rotation, so queries and keys never learn where to look.
 key_written_over
     > with torch.no_grad():
     >     key.copy_(rotary_embedding(key, base))
