@@ -98,3 +98,22 @@ def test_the_page_quotes_the_longer_runs():
         *("1 head, W_v for each place, even weights", "32 heads, blind"),
     ]
     assert re.findall(r"\d+%", told) == [f"{mean(runs[name]['1500']):.0%}" for name in quoted]
+
+
+def test_the_page_tells_how_the_scrambled_module_fares():
+    runs = json.loads(heads.RESULT.read_text(encoding="utf-8"))["runs"]
+    ahead = {
+        (H, steps): [
+            a - b
+            for a, b in zip(
+                runs[f"{H} heads, scrambled"][steps], runs[f"{H} heads"][steps], strict=True
+            )
+        ]
+        for H in (4, 8)
+        for steps in ("300", "1500")
+    }
+    text = heads.PAGE.read_text(encoding="utf-8")
+    assert "in each of the three runs" in text and min(ahead[4, "300"]) > 0
+    assert "still ahead with four heads" in text and mean(ahead[4, "1500"]) > 0
+    assert "a little worse" in text and 0 > mean(ahead[8, "300"]) > -0.03
+    assert f"{-100 * mean(ahead[8, '1500']):.0f} points behind with eight" in text
