@@ -1,9 +1,10 @@
 """What do more heads buy? Chapter 3's letter guesser and its controls, trained longer as well.
 
-Run: python benchmarks/heads.py [--steps 300 1500]. The models and the training loop are those of
-the chapter's page, read from its cells; here they are trained with three seeds for the page's 300
-steps and for five times as many. The shares of letters guessed right go to benchmarks/heads.json,
-with how they were made; the page quotes the longer runs, and a test compares the two.
+Run: python benchmarks/heads.py [--steps 300 1500] [--only NAME …]. The models and the training loop
+are those of the chapter's page, read from its cells; here they are trained with three seeds for the
+page's 300 steps and for five times as many. The shares of letters guessed right go to
+benchmarks/heads.json, with how they were made; the page quotes the longer runs, and a test compares
+the two.
 """
 
 import argparse
@@ -64,13 +65,17 @@ def heads(number: int) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--steps", type=int, nargs="+", default=[300, 1500])
-    steps_each = parser.parse_args().steps
+    parser.add_argument("--only", nargs="+", help="train these models again and keep the rest")
+    wanted = parser.parse_args()
     torch.set_num_threads(1)
     page = page_definitions()
     compared = models(page)
     runs: dict[str, dict[str, list[float]]] = {name: {} for name in compared}
-    for steps in steps_each:
-        for name, (num_heads, kind) in compared.items():
+    if wanted.only:
+        runs |= json.loads(RESULT.read_text(encoding="utf-8"))["runs"]
+    for steps in wanted.steps:
+        for name in wanted.only or compared:
+            num_heads, kind = compared[name]
             guessers = (page["trained"](num_heads, seed, steps, kind=kind) for seed in SEEDS)
             found = [round(page["accuracy"](guesser), 4) for guesser in guessers]
             runs[name][str(steps)] = found
