@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from bs4 import BeautifulSoup
 
     from autograder.grader.classes.classroom import ClassResult
-    from autograder.grader.sandbox.host import Worker
+    from autograder.grader.sandbox.host import Sandbox
 
 MATRIX = Path("build") / "matrix.json"
 
@@ -154,13 +154,13 @@ def pages(html: Path) -> dict[str, "BeautifulSoup"]:
 
 
 @pytest.fixture(scope="module")
-def worker() -> Iterator["Worker"]:
+def worker() -> Iterator["Sandbox"]:
     """A sandbox that a file's tests share."""
     from sandboxes import SMALL
 
-    from autograder.grader.sandbox.host import Worker
+    from autograder.grader.sandbox.host import Sandbox
 
-    with Worker(limits=SMALL) as shared:
+    with Sandbox(limits=SMALL) as shared:
         yield shared
 
 
@@ -179,11 +179,11 @@ def template(tmp_path_factory: pytest.TempPathFactory, release: Path) -> Path:
     """A course in which nothing is graded, and whose gradebook is there: to copy."""
     from faults import SCORES, new_course
 
-    from autograder.grader.classes import classroom
+    from autograder.grader.classes.writer import Writer
 
     course = new_course(tmp_path_factory.mktemp("template"), release, SCORES)
-    with classroom.Writer(course, None, release) as writer:
-        writer.register("tiny")
+    with Writer(course, None, release) as one:
+        one.register("tiny")
     return course
 
 

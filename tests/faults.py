@@ -17,15 +17,17 @@ from nbformat import NotebookNode
 from sqlalchemy import create_engine, text
 
 from autograder.engine.verdict import WRONG, withheld
-from autograder.grader.classes import classroom, schedulers
+from autograder.grader.classes import classroom, schedulers, writer
 from autograder.grader.classes.feedback import PageMaker
 from autograder.grader.classes.gradebook import database
 from autograder.grader.classes.pages import Pages, config_of
 from autograder.grader.classes.schedulers import _Supply
 from autograder.grader.judge import Judged
-from autograder.grader.notebook.preprocessors import exercises_in, write_judgement
+from autograder.grader.judgement import GRADED, Judgement
+from autograder.grader.notebook.judging import exercises_in
+from autograder.grader.notebook.marks import show_verdicts
 from autograder.grader.notebook.rebuild import rebuild
-from autograder.grader.work import GRADED, Job, Outcome
+from autograder.grader.work import Job, Outcome
 
 ROOT = Path(__file__).resolve().parents[1]
 NOTEBOOKS = ROOT / "notebooks"
@@ -78,9 +80,9 @@ def quick(job: Job) -> Outcome:
     for _, exercise in exercises_in(notebook):
         score = float(re.search(r"return ([\d.]+)", job.submission.decode())[1])
         judged.verdicts[exercise.name] = replace(withheld(exercise, WRONG, "quick"), score=score)
-    record = {"status": GRADED, "notes": [], "seconds": 0.0}
-    write_judgement(notebook, {}, judged.verdicts, record)
-    return Outcome((nbformat.writes(notebook) + "\n").encode(), "here")
+    show_verdicts(notebook, judged.verdicts)
+    judgement = Judgement(GRADED, judged.verdicts)
+    return Outcome(judgement, (nbformat.writes(notebook) + "\n").encode(), "here")
 
 
 def stuck(job: str) -> str:
@@ -167,12 +169,12 @@ class Bomb:
 
 def grade_quickly(course: Path, release: Path, **options) -> classroom.ClassResult:
     """Grade with `quick`, in this process alone."""
-    kept = classroom.judge_job, schedulers.local, classroom.PageMaker
-    classroom.judge_job, schedulers.local, classroom.PageMaker = quick, inline, PagesHere
+    kept = classroom.judge_job, schedulers.local, writer.PageMaker
+    classroom.judge_job, schedulers.local, writer.PageMaker = quick, inline, PagesHere
     try:
         return classroom.grade(course / "submitted", release=release, **options)
     finally:
-        classroom.judge_job, schedulers.local, classroom.PageMaker = kept
+        classroom.judge_job, schedulers.local, writer.PageMaker = kept
 
 
 class PagesHere(PageMaker):

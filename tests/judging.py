@@ -11,7 +11,7 @@ from autograder.grader.judge import (
     Cell,
     judge_cells,
 )
-from autograder.grader.sandbox.host import Limits
+from autograder.grader.sandbox.limits import Limits
 
 REFERENCE = Path(right.__file__)
 QUICK = Limits(cell_seconds=20.0, probe_seconds=10.0, memory_mb=1024)

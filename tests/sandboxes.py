@@ -2,7 +2,8 @@
 
 import pytest
 
-from autograder.grader.sandbox.host import Limits, Worker, WorkerDied
+from autograder.grader.sandbox.host import ProcessDied, Sandbox
+from autograder.grader.sandbox.limits import Limits
 
 SMALL = Limits(cell_seconds=20.0, probe_seconds=2.0, memory_mb=1024, tmp_mb=64, file_mb=16)
 
@@ -15,13 +16,13 @@ def printed(outputs: list[dict]) -> str:
     return "".join(o["text"] for o in outputs if o["output_type"] == "stream")
 
 
-def value_of(worker: Worker, expression: str) -> str:
+def value_of(worker: Sandbox, expression: str) -> str:
     outputs = worker.execute(f"print({expression})")
     assert not errors(outputs), outputs
     return printed(outputs).strip()
 
 
-def how_it_dies(source: str, limits: Limits = SMALL, seconds: float | None = None) -> WorkerDied:
-    with Worker(limits=limits) as own, pytest.raises(WorkerDied) as death:
+def how_it_dies(source: str, limits: Limits = SMALL, seconds: float | None = None) -> ProcessDied:
+    with Sandbox(limits=limits) as own, pytest.raises(ProcessDied) as death:
         own.execute(source, seconds)
     return death.value

@@ -22,9 +22,9 @@ import solutions.kernel_regression as right
 from autograder.grader import stubs
 from autograder.grader.classes.classroom import ClassResult, grade
 from autograder.grader.classes.report import report
-from autograder.grader.judge import judge_file
+from autograder.grader.files import judge_file
 from autograder.grader.notebook import export
-from autograder.grader.sandbox.host import Limits
+from autograder.grader.sandbox.limits import Limits
 
 WRONG = "def softmax(scores, axis=-1):\n    return scores * 0\n"
 

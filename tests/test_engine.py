@@ -101,7 +101,7 @@ def seeding(x):
 def test_every_aspect_holds_for_a_right_answer():
     verdict = judged(lambda x: x + x if len(x) else twice(x))
     assert (verdict.verdict, verdict.score, verdict.points) == (CORRECT, 2.5, 2.5)
-    assert not [a for a in verdict.aspects if a.hint or a.error]
+    assert not [a for a in verdict.aspects if a.hint or a.message]
 
 
 @pytest.mark.parametrize(
@@ -136,15 +136,15 @@ def test_an_answer_keeps_the_marks_of_the_aspects_that_hold(answer, holds, said)
     assert verdict.score == sum(
         a.points for a in TWICE.aspects if passed(verdict)[TWICE.aspects.index(a)]
     )
-    assert any(said in (a.error or "") for a in verdict.aspects)
+    assert any(said in (a.message or "") for a in verdict.aspects)
 
 
 def test_doing_no_harm_earns_nothing_until_the_first_aspect_holds():
     verdict = judged(lambda x: None)
     assert verdict.score == 0
     assert verdict.aspects[0].hint is None, "a hint about numbers does not help with None"
-    assert "is `return` missing?" in verdict.aspects[0].error
-    assert all("the numbers" in a.error for a in verdict.aspects[3:])
+    assert "is `return` missing?" in verdict.aspects[0].message
+    assert all("the numbers" in a.message for a in verdict.aspects[3:])
 
 
 def test_an_exception_of_a_derived_type_is_the_one_asked_for():

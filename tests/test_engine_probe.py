@@ -91,13 +91,13 @@ def test_gradients_of_arguments_and_parameters_are_compared():
 
 @pytest.mark.parametrize("answer", [Cut, Frozen])
 def test_a_gradient_that_is_cut_is_named_by_where_it_should_arrive(answer):
-    assert gradients_of(answer).aspects[0].error.startswith("no gradient reaches parameter w")
+    assert gradients_of(answer).aspects[0].message.startswith("no gradient reaches parameter w")
 
 
 def test_another_gradient_is_not_taken_for_none():
     verdict = gradients_of(Skewed, (Cut,))
     assert (verdict.verdict, verdict.mistake) == (WRONG, None)
-    assert "the gradient of parameter w" in verdict.aspects[0].error
+    assert "the gradient of parameter w" in verdict.aspects[0].message
     assert gradients_of(Cut, (Cut,)).mistake == "Cut"
 
 

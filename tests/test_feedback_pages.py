@@ -15,9 +15,9 @@ from hostile import NAME
 from nbformat.v4 import new_markdown_cell
 
 from autograder import cli
-from autograder.grader.classes import classroom
 from autograder.grader.classes.classroom import ClassResult
 from autograder.grader.classes.feedback import Marked, PageFailed, PageMaker, plain_page
+from autograder.grader.classes.rows import Row
 
 
 @pytest.fixture
@@ -45,7 +45,7 @@ def fail() -> None:
     raise ValueError("<missing> attachment")
 
 
-def check_all_is_there(course: Path, rows: list[classroom.Row]) -> None:
+def check_all_is_there(course: Path, rows: list[Row]) -> None:
     assert {row.student: (row.status, row.score) for row in rows} == {
         name: ("graded", score) for name, score in SCORES.items()
     }
@@ -167,7 +167,7 @@ def test_a_plain_page_holds_the_marks_and_comments_as_text():
 def test_no_name_is_cut_in_the_table_of_a_class(monkeypatch, capsys):
     monkeypatch.setenv("COLUMNS", "80")
     long = "ann_" + "o" * 80 + "_maria"
-    rows = [classroom.Row(long, NAME, "graded", 1.0, 2.0, 3.0)]
+    rows = [Row(long, NAME, "graded", 1.0, 2.0, 3.0)]
     cli._print_class(ClassResult(Path(), rows, []))
     table = [line.split("│")[1:3] for line in capsys.readouterr().out.splitlines() if "│" in line]
     assert "".join(cells[0].strip() for cells in table) == long

@@ -14,8 +14,8 @@ from hostile import FULL, NAME, RELEASE, Frames, Handed, dangers, png
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_raw_cell
 
 from autograder.grader.classes.classroom import ClassResult, grade
-from autograder.grader.judge import judge_file
-from autograder.grader.sandbox.host import Limits
+from autograder.grader.files import judge_file
+from autograder.grader.sandbox.limits import Limits
 
 QUESTION = "question_bandwidth_of_zero"
 NOTE = "a picture that cannot be shown"

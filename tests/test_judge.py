@@ -19,11 +19,8 @@ from judging import (
 )
 
 from autograder.exercises import exercises_of, find_exercise
-from autograder.grader.judge import (
-    Cell,
-    judge_cells,
-    judge_file,
-)
+from autograder.grader.files import judge_file
+from autograder.grader.judge import Cell, judge_cells
 
 
 @pytest.fixture(scope="module")
@@ -241,7 +238,7 @@ def test_texts_from_an_answer_are_cut_and_cleaned():
     made = verdicts(
         "def softmax(scores, axis=-1): raise ValueError('\\x1b[31m\\ud800' + 'x' * 10**6)"
     )["softmax"]
-    text = made.note + "".join(a.error or "" for a in made.aspects)
+    text = made.note + "".join(a.message or "" for a in made.aspects)
     assert len(text) < 20_000
     assert text.isprintable() or "\x1b" not in text
     text.encode()

@@ -20,12 +20,10 @@ from judging import (
     verdicts,
 )
 
-from autograder.grader.judge import (
-    Unusable,
-    defined_names,
-    judge_file,
-    seed_for,
-)
+from autograder.grader.files import judge_file
+from autograder.grader.names import defined_names
+from autograder.grader.notebook.reading import Unusable
+from autograder.grader.seeds import seed_for
 
 # --- inputs -------------------------------------------------------------------------------------
 
@@ -222,9 +220,8 @@ def test_without_bubblewrap_it_ends_with_status_2(answers):
 def test_no_student_code_runs_on_the_trusted_side(tmp_path):
     """The modules of the trusted side call nothing that runs text as code."""
     grader = Path(inspect.getfile(judge_file)).parent
-    notebook = (grader / "notebook").glob("*.py")
-    host, cli = grader / "sandbox" / "host.py", grader.parent / "cli.py"
-    for path in [grader / "judge.py", *notebook, host, cli]:
+    trusted = {grader.parent / "cli.py", *grader.rglob("*.py")} - {grader / "sandbox" / "worker.py"}
+    for path in sorted(trusted):
         nodes = list(ast.walk(ast.parse(path.read_text())))
         calls = [node.func for node in nodes if isinstance(node, ast.Call)]
         called = {function.id for function in calls if isinstance(function, ast.Name)}

@@ -5,11 +5,8 @@ from judging import HEAD, SOFTMAX, verdicts
 
 from autograder.engine.verdict import POLICY
 from autograder.exercises import find_exercise
-from autograder.grader.judge import (
-    MAX_SOURCE,
-    Cell,
-    judge_cells,
-)
+from autograder.grader.judge import Cell, judge_cells
+from autograder.grader.names import MAX_SOURCE
 
 TAKEN = (
     "from autograder import blocks\ndef softmax(scores, axis=-1): return blocks.softmax(scores)\n"

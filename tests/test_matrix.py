@@ -72,7 +72,7 @@ def verdicts(slug: str, name: str, kind: str, answer: str) -> list[Verdict]:
 
 def failed(verdict: Verdict) -> list[tuple[str, str | None]]:
     """The aspects that do not hold, each with what is said about it."""
-    return [(a.title, a.error) for a in verdict.aspects if not a.passed]
+    return [(a.title, a.message) for a in verdict.aspects if not a.passed]
 
 
 @pytest.mark.parametrize(("slug", "name"), [together(*e) for e in EXERCISES])

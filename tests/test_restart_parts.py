@@ -23,7 +23,7 @@ from faults import (
     start,
 )
 
-from autograder.grader.classes.classroom import GRADED
+from autograder.grader.judgement import GRADED
 
 
 @pytest.fixture

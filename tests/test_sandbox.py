@@ -14,7 +14,8 @@ import autograder
 import solutions
 from autograder.engine.runs import call
 from autograder.engine.values import Array, Opaque
-from autograder.grader.sandbox.host import IsolationError, Worker, WorkerDied
+from autograder.grader.sandbox.bubblewrap import IsolationError
+from autograder.grader.sandbox.host import ProcessDied, Sandbox
 
 # --- cells are cells ----------------------------------------------------------------------------
 
@@ -135,28 +136,28 @@ def test_what_a_probe_prints_is_not_the_next_cells_output(worker):
 
 
 def test_without_isolation_cells_run_all_the_same():
-    with Worker("none", limits=SMALL) as own:
+    with Sandbox("none", limits=SMALL) as own:
         assert value_of(own, "1 + 1") == "2"
         own.execute("def f(x): return x")
         assert own.probe("f", call(3)).value == 3
-        with pytest.raises(WorkerDied):
+        with pytest.raises(ProcessDied):
             own.execute("while True: pass", 0.5)
 
 
 def test_isolation_is_never_dropped_silently():
     with pytest.raises(ValueError, match="bwrap, none"):
-        Worker("docker")
+        Sandbox("docker")
 
 
 def test_a_device_that_is_not_let_in_is_no_crash_of_the_students():
     with pytest.raises(IsolationError, match="lets no cuda in"):
-        Worker(device="cuda")
+        Sandbox(device="cuda")
 
 
 def test_without_bubblewrap_it_says_how_to_install_it(monkeypatch, tmp_path):
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(IsolationError, match="apt-get install bubblewrap"):
-        Worker()
+        Sandbox()
 
 
 def test_without_user_namespaces_it_says_what_to_do(monkeypatch, tmp_path):
@@ -164,7 +165,7 @@ def test_without_user_namespaces_it_says_what_to_do(monkeypatch, tmp_path):
     fake.write_text("#!/bin/sh\necho 'bwrap: No permissions to create new namespace' >&2\nexit 1\n")
     fake.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
-    with Worker() as own, pytest.raises(IsolationError, match=r"No permissions.*sysctl"):
+    with Sandbox() as own, pytest.raises(IsolationError, match=r"No permissions.*sysctl"):
         own.execute("1")
 
 
@@ -181,9 +182,9 @@ def test_installed_packages_do_not_show_through(tmp_path):
     script = tmp_path / "script.py"
     script.write_text(
         "import solutions.kernel_regression as s\n"
-        "from autograder.grader.sandbox.host import Worker\n"
+        "from autograder.grader.sandbox.host import Sandbox\n"
         f"assert s.__file__.startswith({str(site)!r}), s.__file__\n"
-        "with Worker() as w:\n"
+        "with Sandbox() as w:\n"
         "    for source in ('import solutions.kernel_regression', 'import autograder.grader',\n"
         "                   f'open({s.__file__!r})', 'import autograder.check'):\n"
         "        print([o.get('ename') for o in w.execute(source)])\n"

@@ -10,7 +10,8 @@ import pytest
 from sandboxes import SMALL, errors, how_it_dies, value_of
 
 from autograder.engine.runs import call
-from autograder.grader.sandbox.host import Limits, Worker, WorkerDied
+from autograder.grader.sandbox.host import ProcessDied, Sandbox
+from autograder.grader.sandbox.limits import Limits
 
 # --- an end in time -----------------------------------------------------------------------------
 
@@ -55,7 +56,7 @@ BOMBS = {
 
 @pytest.mark.parametrize("source, name", BOMBS.values(), ids=BOMBS.keys())
 def test_a_bomb_goes_off_inside(source, name):
-    with Worker(limits=SMALL) as own:
+    with Sandbox(limits=SMALL) as own:
         assert errors(own.execute(source)) == [name]
 
 
@@ -66,9 +67,9 @@ def test_computing_time_is_limited():
 
 
 def test_a_probe_has_its_own_limit():
-    with Worker(limits=Limits(probe_seconds=0.5)) as own:
+    with Sandbox(limits=Limits(probe_seconds=0.5)) as own:
         own.execute("def f():\n    while True: pass")
-        with pytest.raises(WorkerDied) as death:
+        with pytest.raises(ProcessDied) as death:
             own.probe("f", call())
     assert death.value.reason == "timeout"
 
@@ -85,7 +86,7 @@ FLOODS = {
 @pytest.mark.parametrize("source", FLOODS.values(), ids=FLOODS.keys())
 def test_a_flood_of_output_is_cut(source):
     limits = Limits(output_bytes=1 << 20)
-    with Worker(limits=limits) as own:
+    with Sandbox(limits=limits) as own:
         outputs = own.execute(source)
         assert sum(len(str(output)) for output in outputs) < 2 * limits.output_bytes
         assert value_of(own, "'still there'") == "still there"
@@ -128,14 +129,14 @@ def test_nothing_outlives_its_turn(source, end):
         f"import ctypes, os, time\nTOKEN = {token!r}\n"
         "def name(): ctypes.CDLL(None).prctl(15, TOKEN.encode(), 0, 0, 0)\n"
     )
-    with Worker(limits=SMALL) as own:
+    with Sandbox(limits=SMALL) as own:
         own.execute(prelude + source)
         deadline = time.monotonic() + 10
         while not seen(token) and time.monotonic() < deadline:
             time.sleep(0.02)
         assert seen(token)
         if end == "timed out":
-            with pytest.raises(WorkerDied):
+            with pytest.raises(ProcessDied):
                 own.execute("while True: pass", 0.2)
         else:
             own.close()
@@ -150,8 +151,8 @@ def test_nothing_outlives_the_judge(tmp_path):
         f"if os.fork() == 0: ctypes.CDLL(None).prctl(15, b'{token}', 0, 0, 0); time.sleep(600)"
     )
     script.write_text(
-        "import time\nfrom autograder.grader.sandbox.host import Worker\n"
-        f"w = Worker()\nw.execute({source!r})\nprint('up', flush=True)\ntime.sleep(600)\n"
+        "import time\nfrom autograder.grader.sandbox.host import Sandbox\n"
+        f"w = Sandbox()\nw.execute({source!r})\nprint('up', flush=True)\ntime.sleep(600)\n"
     )
     with subprocess.Popen([sys.executable, script], stdout=subprocess.PIPE) as judge:
         assert judge.stdout.readline() == b"up\n"
@@ -226,7 +227,7 @@ RECORDS = {
 
 @pytest.mark.parametrize("records", RECORDS.values(), ids=RECORDS.keys())
 def test_a_forged_record_is_refused_or_only_a_record(records):
-    with Worker(limits=SMALL) as own:
+    with Sandbox(limits=SMALL) as own:
         own.execute(
             PIPES + "def record(**more):\n"
             "    empty = {'t': 'dict', 'items': []}\n"
@@ -241,6 +242,6 @@ def test_a_forged_record_is_refused_or_only_a_record(records):
         if records == "None":
             assert own.probe("f", call()) is None
         else:
-            with pytest.raises(WorkerDied) as death:
+            with pytest.raises(ProcessDied) as death:
                 own.probe("f", call())
             assert death.value.reason == "crash"

@@ -11,7 +11,7 @@ import pytest
 from sandboxes import SMALL, errors, how_it_dies, printed, value_of
 
 from autograder.grader.sandbox import groups, watch
-from autograder.grader.sandbox.host import Worker, WorkerDied
+from autograder.grader.sandbox.host import ProcessDied, Sandbox
 
 
 @pytest.fixture(params=["control groups", "none"])
@@ -42,7 +42,7 @@ def seen_within(seconds: float, condition) -> bool:
 
 def test_memory_is_limited_while_the_judge_does_something_else(grouped):
     """Each child has less than one process may; nobody asks for anything while they take it."""
-    with Worker(limits=SMALL) as own:
+    with Sandbox(limits=SMALL) as own:
         own.execute(FAMILY.format(count=6, each="kept = [np.ones(1 << 23) for _ in range(8)]"))
         first, most = own._first, 0.0
 
@@ -55,7 +55,7 @@ def test_memory_is_limited_while_the_judge_does_something_else(grouped):
             return bool(poll.poll(0)) or own._out_of_memory()
 
         assert seen_within(60, over)
-        with pytest.raises(WorkerDied, match="more than 1024 MB of memory") as death:
+        with pytest.raises(ProcessDied, match="more than 1024 MB of memory") as death:
             own.execute("1")
     assert death.value.reason == "memory"
     # pages that they share with the warm process count in each: 190 MB eight times
@@ -69,7 +69,7 @@ def test_a_child_that_the_kernel_kills_for_its_memory_is_told(grouped):
 
 
 def test_memory_that_processes_share_counts_once(grouped):
-    with Worker(limits=SMALL) as own:
+    with Sandbox(limits=SMALL) as own:
         own.execute("import numpy as np\nbig = np.ones(60 << 20)")  # 480 MB
         own.execute(FAMILY.format(count=5, each="pass") + "time.sleep(0.5)")
         assert value_of(own, "big.size") == str(60 << 20)
@@ -87,7 +87,7 @@ def autogroups(pids: list[int]) -> set[str]:
 
 def test_many_processes_weigh_as_one(grouped):
     """In a control group that is so from the start; the watch makes them nice as well."""
-    with Worker(limits=SMALL) as one, Worker(limits=SMALL) as many:
+    with Sandbox(limits=SMALL) as one, Sandbox(limits=SMALL) as many:
         one.execute("1")
         usual = os.getpriority(os.PRIO_PROCESS, 0)
         priorities = [os.getpriority(os.PRIO_PROCESS, p) for p in watch.family(one._first.pid)]
@@ -115,7 +115,7 @@ def test_many_processes_weigh_as_one(grouped):
 def test_a_group_goes_with_its_submission():
     if not groups.places_here():
         pytest.skip("no control groups can be made here")
-    with Worker(limits=SMALL) as own:
+    with Sandbox(limits=SMALL) as own:
         own.execute(FAMILY.format(count=8, each="pass"))
         folders = list(own._group.folders.values())
         assert folders and all(folder.is_dir() for folder in folders)
@@ -230,13 +230,13 @@ TOGETHER = {
 
 @pytest.mark.parametrize("source, expected", TOGETHER.values(), ids=TOGETHER.keys())
 def test_what_honest_code_does_with_processes_and_sockets(source, expected):
-    with Worker(limits=SMALL) as own:
+    with Sandbox(limits=SMALL) as own:
         outputs = own.execute(source)
         assert printed(outputs).strip() == expected, outputs
 
 
 def test_shared_memory_is_of_the_size_of_tmp():
-    with Worker(limits=SMALL) as own:
+    with Sandbox(limits=SMALL) as own:
         source = "for n in range(20): open(f'/dev/shm/{n}', 'wb').write(bytes(8 << 20))"
         assert errors(own.execute(source)) == ["OSError"]
         assert value_of(own, "__import__('os').statvfs('/dev/shm').f_bavail") == "0"

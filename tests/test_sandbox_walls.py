@@ -14,8 +14,8 @@ from sandboxes import SMALL, errors, printed, value_of
 
 import autograder
 import solutions
-from autograder.grader.sandbox import warm
-from autograder.grader.sandbox.host import Worker
+from autograder.grader.sandbox import walls
+from autograder.grader.sandbox.host import Sandbox
 from autograder.grader.student_side import student_side
 
 REPOSITORY = Path(autograder.__file__).resolve().parents[1]
@@ -81,7 +81,7 @@ def test_inside_is_the_students_side_and_nothing_else(worker):
     seen = value_of(worker, "sorted(__import__('os').listdir('/course/autograder'))")
     assert set(ast.literal_eval(seen)) - {"__pycache__"} == set(student_side())
     assert value_of(worker, "sorted(__import__('os').listdir('/course'))") == str(
-        ["autograder", "seccomp.py", "warm.py", "watch.py", "worker.py"]
+        ["autograder", "seccomp.py", "walls.py", "warm.py", "watch.py", "worker.py"]
     )
 
 
@@ -103,7 +103,7 @@ def test_the_students_side_imports_nothing_of_the_instructors():
 
 def test_the_environment_is_not_there(monkeypatch):
     monkeypatch.setenv("AUTOGRADER_TEST_SECRET", "hunter2")
-    with Worker(limits=SMALL) as own:
+    with Sandbox(limits=SMALL) as own:
         outputs = own.execute(
             "import glob, os\n"
             "print('hunter2' in str(dict(os.environ)))\n"
@@ -116,7 +116,7 @@ def test_the_environment_is_not_there(monkeypatch):
 
 
 def test_no_descriptor_but_the_channel_is_open():
-    with Worker(limits=SMALL) as own:
+    with Sandbox(limits=SMALL) as own:
         kinds = value_of(
             own,
             "sorted(__import__('os').readlink(f'/proc/self/fd/{n}').split(':')[0]"
@@ -146,7 +146,7 @@ def test_tmp_can_be_written_and_is_the_sandboxs_own(worker):
     )
     assert printed(outputs) == "/tmp/mine\n"
     assert not Path("/tmp/mine").exists()
-    with Worker(limits=SMALL) as other:
+    with Sandbox(limits=SMALL) as other:
         assert value_of(other, "__import__('os').path.exists('/tmp/mine')") == "False"
 
 
@@ -206,30 +206,31 @@ def test_landlock_is_on_where_the_kernel_has_it(worker):
 C = "import ctypes, os\nc = ctypes.CDLL(None, use_errno=True)\n"
 ATTACKS = {  # by layer: what is tried, as an expression, and its value once that layer is off
     "memory in nobody's account, by descriptor": (
-        warm.SECCOMP, "c.memfd_create(b'x', 0) >= 0"),
+        walls.SECCOMP, "c.memfd_create(b'x', 0) >= 0"),
     "memory in nobody's account, shared": (
-        warm.SECCOMP, "len(__import__('mmap').mmap(-1, 4096)) == 4096"),
+        walls.SECCOMP, "len(__import__('mmap').mmap(-1, 4096)) == 4096"),
     "memory in nobody's account, of System V": (
-        warm.SECCOMP, "c.shmget(0, 4096, 0o1600) >= 0"),
-    "a user namespace": (warm.SECCOMP, "c.unshare(0x10000000) == 0"),
+        walls.SECCOMP, "c.shmget(0, 4096, 0o1600) >= 0"),
+    "a user namespace": (walls.SECCOMP, "c.unshare(0x10000000) == 0"),
     "a user namespace, cloned": (
-        warm.SECCOMP, "(lambda p: p and os.waitpid(p, 0)[1] == 0 if p else os._exit(0))"
+        walls.SECCOMP, "(lambda p: p and os.waitpid(p, 0)[1] == 0 if p else os._exit(0))"
         "(c.syscall(56, 0x10000011, 0, 0, 0, 0)) and True"),
-    "a socket": (warm.SECCOMP, "bool(__import__('socket').socket(1))"),
-    "a trace": (warm.SECCOMP, "c.ptrace(0, 0, 0, 0) == 0"),
-    "the kernel's keys": (warm.SECCOMP, "c.syscall(250, 0, -3, 1) > 0"),
-    "a personality": (warm.SECCOMP, "c.personality(0xFFFFFFFF) >= 0"),
-    "io_uring": (warm.SECCOMP, "c.syscall(425, 0, 0) == -1 and ctypes.get_errno() != 1"),
-    "a look at what nobody needs": (warm.LANDLOCK, "bool(os.listdir('/'))"),
-    "the warm process's place": (warm.NAMESPACES, "os.getpid() > 2 and os.getppid() > 1"),
+    "a socket": (walls.SECCOMP, "bool(__import__('socket').socket(1))"),
+    "a trace": (walls.SECCOMP, "c.ptrace(0, 0, 0, 0) == 0"),
+    "the kernel's keys": (walls.SECCOMP, "c.syscall(250, 0, -3, 1) > 0"),
+    "a personality": (walls.SECCOMP, "c.personality(0xFFFFFFFF) >= 0"),
+    "io_uring": (walls.SECCOMP, "c.syscall(425, 0, 0) == -1 and ctypes.get_errno() != 1"),
+    "a look at what nobody needs": (walls.LANDLOCK, "bool(os.listdir('/'))"),
+    "the warm process's place": (walls.NAMESPACES, "os.getpid() > 2 and os.getppid() > 1"),
     "a signal to the warm process": (
-        (warm.NAMESPACES, warm.LANDLOCK), "os.kill(os.getppid(), 0) is None and os.getppid() > 1"),
+        (walls.NAMESPACES, walls.LANDLOCK),
+        "os.kill(os.getppid(), 0) is None and os.getppid() > 1"),
     "what another submission leaves": (
-        warm.NAMESPACES, "(lambda seen: (open('/tmp/left', 'w'), seen)[1])"
+        walls.NAMESPACES, "(lambda seen: (open('/tmp/left', 'w'), seen)[1])"
         "(os.path.exists('/tmp/left'))"),
-    "a file without end": (warm.LIMITS, "open('big', 'wb').write(bytes(20 << 20)) > 0"),
-    "all memory": (warm.LIMITS, "len(__import__('numpy').empty(3 << 30, 'u1')) > 0"),
-    "an open file too many": (warm.LIMITS, "len([open('/dev/null') for _ in range(400)]) > 0"),
+    "a file without end": (walls.LIMITS, "open('big', 'wb').write(bytes(20 << 20)) > 0"),
+    "all memory": (walls.LIMITS, "len(__import__('numpy').empty(3 << 30, 'u1')) > 0"),
+    "an open file too many": (walls.LIMITS, "len([open('/dev/null') for _ in range(400)]) > 0"),
 }  # fmt: skip
 
 
@@ -237,16 +238,16 @@ def tries(expression: str, layers: tuple[str, ...]) -> bool:
     """Whether an attack succeeds behind some layers. What it leaves is there for the second try."""
     source = C + f"try: print(bool({expression}))\nexcept BaseException as e: print(False, repr(e))"
     limits = dataclasses.replace(SMALL, memory_mb=2048)
-    with Worker(limits=limits, layers=layers) as first:
+    with Sandbox(limits=limits, layers=layers) as first:
         first.execute(source)
-    with Worker(limits=limits, layers=layers) as own:
+    with Sandbox(limits=limits, layers=layers) as own:
         return printed(own.execute(source)).startswith("True")
 
 
 @pytest.mark.parametrize("off, expression", ATTACKS.values(), ids=ATTACKS.keys())
 def test_each_layer_stops_what_passes_without_it(off, expression):
     left = tuple(
-        layer for layer in warm.LAYERS if layer not in ([off] if type(off) is str else off)
+        layer for layer in walls.LAYERS if layer not in ([off] if type(off) is str else off)
     )
-    assert not tries(expression, warm.LAYERS)
+    assert not tries(expression, walls.LAYERS)
     assert tries(expression, left)

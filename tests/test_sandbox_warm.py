@@ -18,7 +18,7 @@ from sandboxes import SMALL, errors, how_it_dies, printed, value_of
 from autograder.engine.runs import call
 from autograder.grader.judge import Cell, judge_cells
 from autograder.grader.sandbox import seccomp, watch
-from autograder.grader.sandbox.host import SandboxLost, Worker, WorkerDied
+from autograder.grader.sandbox.host import ProcessDied, Sandbox, SandboxLost
 
 
 def the_warm_process(pids: list[int]) -> int:
@@ -28,7 +28,7 @@ def the_warm_process(pids: list[int]) -> int:
 
 
 def test_children_come_from_one_process_and_share_nothing():
-    with Worker(limits=SMALL) as one, Worker(limits=SMALL) as two:
+    with Sandbox(limits=SMALL) as one, Sandbox(limits=SMALL) as two:
         one.execute("import torch, random, numpy as np\nmine = 1\nopen('/tmp/a', 'w').write('x')")
         assert value_of(one, "mine") == "1"
         assert errors(two.execute("mine")) == ["NameError"]
@@ -72,9 +72,9 @@ def test_the_first_process_cannot_be_killed(worker):
 
 def test_a_turn_ends_at_its_deadline_without_the_judge():
     limits = dataclasses.replace(SMALL, total_seconds=1.0, start_seconds=1.0)
-    with Worker(limits=SMALL):  # so that the warm process is up
+    with Sandbox(limits=SMALL):  # so that the warm process is up
         pass
-    with Worker(limits=limits) as own:
+    with Sandbox(limits=limits) as own:
         own.wait_until_up()
         poll = select.poll()
         poll.register(own._first.pidfd, select.POLLIN)
@@ -82,7 +82,7 @@ def test_a_turn_ends_at_its_deadline_without_the_judge():
 
 
 def test_a_lost_warm_process_is_no_fault_of_the_students():
-    with Worker(limits=SMALL) as own:
+    with Sandbox(limits=SMALL) as own:
         own.execute("1")
         os.kill(the_warm_process(watch.family(own._warm.process.pid)), signal.SIGKILL)
         poll = select.poll()
@@ -90,18 +90,18 @@ def test_a_lost_warm_process_is_no_fault_of_the_students():
         assert poll.poll(10_000)  # the child dies with it
         with pytest.raises(SandboxLost):
             own.execute("1")
-    with Worker(limits=SMALL) as own:
+    with Sandbox(limits=SMALL) as own:
         assert value_of(own, "1 + 1") == "2"
 
 
-def kill(worker: Worker) -> None:
+def kill(worker: Sandbox) -> None:
     """Kill a sandbox's first process from outside, and wait until it is gone."""
     worker.wait_until_up()
     signal.pidfd_send_signal(worker._first.pidfd, signal.SIGKILL)
     assert ends(worker)
 
 
-def ends(worker: Worker) -> bool:
+def ends(worker: Sandbox) -> bool:
     poll = select.poll()
     poll.register(worker._first.pidfd, select.POLLIN)
     return bool(poll.poll(30_000))
@@ -109,7 +109,7 @@ def ends(worker: Worker) -> bool:
 
 def test_a_sandbox_that_is_killed_from_outside_is_no_fault_of_the_students():
     """Its second process may be the student's own doing, or the kernel's when memory runs out."""
-    with Worker(limits=SMALL) as own:
+    with Sandbox(limits=SMALL) as own:
         own.execute("1")
         kill(own)
         with pytest.raises(SandboxLost, match="killed"):
@@ -117,21 +117,21 @@ def test_a_sandbox_that_is_killed_from_outside_is_no_fault_of_the_students():
 
 
 def test_a_submission_goes_on_in_another_sandbox_when_its_own_is_killed(monkeypatch):
-    killed, execute = [], Worker.execute
+    killed, execute = [], Sandbox.execute
 
-    def kills_the_first(worker: Worker, *arguments):
+    def kills_the_first(worker: Sandbox, *arguments):
         if not killed:
             kill(worker)
             killed.append(worker)
         return execute(worker, *arguments)
 
-    monkeypatch.setattr(Worker, "execute", kills_the_first)
+    monkeypatch.setattr(Sandbox, "execute", kills_the_first)
     judged = judge_cells([Cell("x = 1"), Cell("print(x)")], [], {})
     assert killed and judged.notes == [] and judged.outputs[1][0]["text"] == "1\n"
 
 
 def test_the_first_process_cannot_be_made_to_die_by_a_limit():
-    with Worker(limits=SMALL) as own:
+    with Sandbox(limits=SMALL) as own:
         for limit in ("RLIMIT_CPU", "RLIMIT_NOFILE"):
             code = f"import resource\nresource.prlimit(1, resource.{limit}, (0, 0))"
             assert errors(own.execute(code)) in (["PermissionError"], ["ValueError"])
@@ -139,7 +139,7 @@ def test_the_first_process_cannot_be_made_to_die_by_a_limit():
 
 
 def test_a_turn_that_is_overdue_is_told_as_that():
-    with Worker(limits=SMALL):  # so that the warm process is up
+    with Sandbox(limits=SMALL):  # so that the warm process is up
         pass
     limits = dataclasses.replace(SMALL, total_seconds=1.0, start_seconds=1.0)
     death = how_it_dies("while True: pass", limits, 60)
@@ -148,23 +148,23 @@ def test_a_turn_that_is_overdue_is_told_as_that():
 
 def test_a_warm_process_that_forks_no_more_is_replaced():
     limits = dataclasses.replace(SMALL, start_seconds=1.0)
-    with Worker(limits=SMALL) as first:
+    with Sandbox(limits=SMALL) as first:
         first.execute("1")
         warm_pid = the_warm_process(watch.family(first._warm.process.pid))
         os.kill(warm_pid, signal.SIGSTOP)
-        with Worker(limits=limits) as second, pytest.raises(SandboxLost, match="did not start"):
+        with Sandbox(limits=limits) as second, pytest.raises(SandboxLost, match="did not start"):
             second.execute("1")
         assert ends(first)
         with pytest.raises(SandboxLost):
             first.execute("1")
-    with Worker(limits=SMALL) as third:
+    with Sandbox(limits=SMALL) as third:
         assert third._warm is not first._warm and value_of(third, "1 + 1") == "2"
 
 
 def test_a_fork_bomb_is_small_whoever_the_grader_is():
     """The kernel counts root's processes in a control group only, the others' by their limit."""
     limits = dataclasses.replace(SMALL, processes=12)
-    with Worker(limits=limits) as own:
+    with Sandbox(limits=limits) as own:
         own.execute("import os, time")
         source = (
             "count = 0\nfor _ in range(100):\n"
@@ -173,12 +173,12 @@ def test_a_fork_bomb_is_small_whoever_the_grader_is():
         )
         try:
             assert int(printed(own.execute(source))) <= 14
-        except WorkerDied as death:  # the judge has seen it first
+        except ProcessDied as death:  # the judge has seen it first
             assert "12 processes" in death.detail
 
 
 def test_what_the_probe_uses_was_taken_before_the_student_came():
-    with Worker(limits=SMALL) as own:
+    with Sandbox(limits=SMALL) as own:
         own.execute(
             "import sys\n"
             "for name in ('observe', 'probe', 'records', 'state', 'values', 'new'):\n"
@@ -195,9 +195,9 @@ def test_what_the_probe_uses_was_taken_before_the_student_came():
 def test_a_judge_that_is_killed_takes_a_stopped_warm_process_with_it(tmp_path):
     script = tmp_path / "judge.py"
     script.write_text(
-        "import time\nfrom autograder.grader.sandbox.host import Worker\n"
+        "import time\nfrom autograder.grader.sandbox.host import Sandbox\n"
         "from autograder.grader.sandbox.watch import family\n"
-        "w = Worker()\nw.execute('1')\nprint(*family(w._warm.process.pid), flush=True)\n"
+        "w = Sandbox()\nw.execute('1')\nprint(*family(w._warm.process.pid), flush=True)\n"
         "time.sleep(600)\n"
     )
     with subprocess.Popen([sys.executable, script], stdout=subprocess.PIPE) as judge:

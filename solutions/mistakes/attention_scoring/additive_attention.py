@@ -56,9 +56,9 @@ only_the_key_scored
     W_q(query) is computed and not used: the score depends on the key alone, and all queries look at
     the same place.
 hidden_averaged: self.w_v(torch.tanh(sums)).squeeze(-1) → torch.tanh(sums).mean(-1)
-    The hidden vector is averaged instead of weighed by w_v, which is never used.
+    The hidden vector is averaged instead of weighted by w_v, which is never used.
 hidden_summed: self.w_v(torch.tanh(sums)).squeeze(-1) → torch.tanh(sums).sum(-1)
-    The hidden vector is summed instead of weighed by w_v, which is never used.
+    The hidden vector is summed instead of weighted by w_v, which is never used.
 projections_swapped: self.W_k(key) → self.W_q(key) ; self.W_q(query) → self.W_k(query)
     W_k projects the queries and W_q the keys. If both have the same size nothing fails, and a fresh
     module learns just as well; loaded parameters reveal it.

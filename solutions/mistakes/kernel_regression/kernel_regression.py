@@ -79,8 +79,8 @@ diagonal_not_low_enough
     + -1000.0
     - dim=-1).masked_fill(same, 0.0)
     + dim=-1)
-    With `exclude_self`, the score of pair (i, i) is set to a number such as −1000. A narrow kernel
-    gives the other keys lower scores than that, and then a point sees itself after all.
+    With `exclude_self`, the score of pair (i, i) is set to a number such as −1000. With a narrow
+    kernel the other keys have lower scores than that, and then a point sees itself after all.
 weight_zeroed_after_softmax: - scores = scores.masked_fill(same, torch.finfo(scores.dtype).min)
     With `exclude_self`, the weight of pair (i, i) is set to 0 after the softmax while the others
     stay as they are: they sum to less than 1.

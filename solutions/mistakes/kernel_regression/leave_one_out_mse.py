@@ -16,7 +16,7 @@ own_point_kept: - np.fill_diagonal(scores, -np.inf)
     the point's own value, and the error falls to 0 without anything being learnt. (A score of 0
     does not leave a point out: exp(0) is 1.)
 diagonal_not_low_enough: -np.inf → -1000.0
-    The diagonal is set to a number such as −1000. A narrow kernel gives the other points lower
+    The diagonal is set to a number such as −1000. With a narrow kernel the other points have lower
     scores than that, and then a point's own vote counts after all.
 weight_zeroed_after_softmax
     - np.fill_diagonal(scores, -np.inf)
@@ -47,8 +47,7 @@ root_taken: np.mean((prediction - y) ** 2) → np.sqrt(np.mean((prediction - y) 
 absolute_errors: (prediction - y) ** 2 → np.abs(prediction - y)
     The absolute errors are averaged instead of their squares.
 mean_before_square: np.mean((prediction - y) ** 2) → np.mean(prediction - y) ** 2
-    The errors are averaged before they are squared, so that positive and negative ones cancel.
-    Square each one first.
+    The errors are averaged before they are squared, so positive and negative ones cancel.
 halved: > result = result / 2
     The result is half of the mean squared error: there is a factor ½ in front, as in some loss
     functions.
@@ -58,7 +57,7 @@ w_not_squared: x, x, w → x, x, np.sqrt(w)
     w is outside the square: −½(x − x_i)² w. It multiplies the distance, so it is squared along with
     it.
 one_error_per_point: float(np.mean((prediction - y) ** 2)) → (prediction - y) ** 2
-    The squared error of every point is returned. Return their mean, one number.
+    The squared error of every point is returned. Return their mean, a single number.
 array_of_no_dimension: > result = np.asarray(result)
     The number is right, but it is returned as an array of shape `()`. Return a Python float.
 sorts_x_in_place: > x.sort()

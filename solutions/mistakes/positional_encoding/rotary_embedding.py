@@ -42,12 +42,12 @@ first_coordinate_used_up
     The second coordinate is computed from the first one after that has been turned. Both need the
     old values.
 added_for_rotated: [even * cos - odd * sin, even * sin + odd * cos] → [even + sin, odd + cos]
-    The sines and cosines are added to x. Rotary embedding multiplies: it turns x.
+    The sines and cosines are added to x. Rotary embedding multiplies by them, which turns x.
 inverted_frequency: -torch.arange(0 → torch.arange(0
     The position is multiplied by base^(2i/d) instead of divided: later pairs spin thousands of
     radians per step.
 exponent_halved: / d) → / (2 * d))
-    The exponent is i/d: pair i turns by pos · base^(−2i/d).
+    The exponent is i/d: pair i should turn by pos · base^(−2i/d).
 exponent_doubled: -torch.arange(0 → -2 * torch.arange(0
     The exponent is 4i/d: numbers that run 0, 2, 4, … already are 2i.
 positions_from_one: + offset = offset + 1
@@ -68,11 +68,11 @@ offset_ignored: + offset = 0
     The offset is not used: a new token is always turned as if it were the first, and every distance
     in a cache is wrong.
 offset_subtracted: + offset = -offset
-    The offset is subtracted from the positions. It is added.
+    The offset is subtracted from the positions. It should be added.
 base_ignored: + base = 10000.0
     The base is always 10000, whatever value is passed.
 first_pair_alone: > result = torch.cat([result[..., :2], x[..., 2:]], dim=-1)
-    Only the first pair is turned. Every pair is, each at its own speed.
+    Only the first pair is turned. Every pair should be, each at its own speed.
 not_rotated: + return x.clone()
     x is returned unchanged. Its dot products stay the same when everything is shifted, but they
     know nothing of distance either.

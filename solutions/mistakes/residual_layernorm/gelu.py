@@ -18,7 +18,7 @@ sigmoid_gelu: + return x * torch.sigmoid(1.702 * x)
     This is the approximation x · sigmoid(1.702 x), which is off by up to two hundredths. The exact
     function uses erf.
 silu: + return F.silu(x)
-    This is SiLU, x · sigmoid(x), a relative. GELU multiplies x by the normal distribution's Φ(x).
+    This is SiLU, x · sigmoid(x), a close relative. GELU is x · Φ(x), with the normal Φ.
 relu: + return F.relu(x)
     This is ReLU: zero for all negative numbers. GELU is smooth, and slightly negative there.
 root_of_two_forgotten: x / math.sqrt(2.0) → x

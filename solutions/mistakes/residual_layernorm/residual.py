@@ -9,7 +9,7 @@ BANK = Bank("Residual", right, globals())
 
 BANK.changes("""
 residual_forgotten: x + self.dropout → self.dropout ×2
-    x is not added: only the sublayer's output goes on. Without the path past the sublayer,
+    x is not added: only the sublayer's output is passed on. Without the path past the sublayer,
     gradients shrink from layer to layer.
 normed_x_added
     - return x + self.dropout(self.sublayer(self.norm(x)

@@ -77,7 +77,7 @@ beam_reads_the_first_position: [:, -1] → [:, 0]
     The first position's logits are read at every step, but it is the last that predicts the next
     token.
 beam_one_token_short: + max_len = max_len - 1
-    bos is counted: one token less than max_len is written.
+    bos is counted: one token too few is written.
 beam_in_train_mode: - model.eval()
     The model decodes in whatever mode it is: in training mode, dropout blurs every step.
 beam_left_in_eval_mode: module.training = training → pass

@@ -35,7 +35,7 @@ padded_with_eos: model.pad_id → eos_id
 padded_with_zero: model.pad_id → 0
     Rows that are done are filled up with 0. Padding is model.pad_id, which need not be 0.
 one_token_short: + max_len = max_len - 1
-    bos is counted: one token less than max_len is written.
+    bos is counted: one token too few is written.
 one_token_too_many: + max_len = max_len + 1
     max_len + 1 tokens are written if no eos comes.
 predicts_in_train_mode: - model.eval()

@@ -87,7 +87,7 @@ sum_without_dropout: self.dropout(embedding → (embedding
 model_dropout_in_eval
     ~ self.dropout(embedding → F.dropout(embedding
     ~ self.positions[offset:end]) → self.positions[offset:end], self.dropout.p)
-    Dropout on the embeddings goes on in eval mode.
+    Dropout on the embeddings stays active in eval mode.
 double_softmax: > result = result.softmax(-1)
     forward returns probabilities instead of logits: the loss takes the softmax, and the softmax of
     a softmax is nearly flat.
