@@ -86,7 +86,7 @@ def close_all_but(*keep: int) -> list[int]:
 
 def _leave(limits: dict[str, Any]) -> None:
     """Leave the warm process's namespaces for new ones."""
-    proc = os.open("/proc", os.O_PATH | os.O_DIRECTORY)  # the one that can be written to
+    proc = os.open("/proc", os.O_PATH | os.O_DIRECTORY)  # a /proc that can be written to
     _write("self/oom_score_adj", "500", proc)  # a student's process is killed before the grader
     kinds = _NEW_MOUNTS | _NEW_IPC | _NEW_HOST_NAME | _NEW_NETWORK | _NEW_CGROUPS
     call("no own namespaces", "unshare", kinds)
@@ -189,13 +189,9 @@ def limit_resources(limits: Mapping[str, float]) -> None:
         (resource.RLIMIT_SIGPENDING, 256),  # for all of the user's processes
     ]
     release = tuple(int(part) for part in os.uname().release.split(".")[:2])
-    if release >= (
-        5,
-        14,
-    ):  # earlier kernels count all of the user's processes, not the sandbox's alone
-        settings.append(
-            (resource.RLIMIT_NPROC, int(limits["processes"]) + 1)
-        )  # so that the watch sees it
+    if release >= (5, 14):  # earlier kernels count all of the user's, not the sandbox's alone
+        one_too_many = int(limits["processes"]) + 1  # which the watch then sees
+        settings.append((resource.RLIMIT_NPROC, one_too_many))
     for what, value in settings:
         hard = resource.getrlimit(what)[1]
         limit = value if hard == resource.RLIM_INFINITY else min(value, hard)
