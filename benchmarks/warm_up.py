@@ -1,8 +1,8 @@
 """Does a deep post-norm stack need a warm-up? Chapter 6's experiment, longer and with three seeds.
 
-Run: python benchmarks/warm_up.py [--jobs 2]. Stacks of twelve layers learn to name the digit before,
-as in the chapter: post-norm at the full rate, with a warm-up and with a tenth of the rate, and
-pre-norm at the full rate. The losses go to benchmarks/warm_up.json, which the chapter's page prints.
+Run: python benchmarks/warm_up.py [--jobs 2]. Stacks of twelve layers learn to name the digit
+before, as in the chapter: post-norm at the full rate, with a warm-up and with a tenth of the rate,
+and pre-norm at the full rate. The losses go to benchmarks/warm_up.json, which the page prints.
 """
 
 import argparse
