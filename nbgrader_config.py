@@ -42,7 +42,7 @@ c.Autograde.autograde_preprocessors = [
     f"{OURS}.Judge",  # in place of Execute: in the sandbox, with fresh inputs
     f"{NBGRADER}.LimitOutput",
     f"{OURS}.SaveAutoGrades",
-    f"{OURS}.SaveReasons",
+    f"{OURS}.SaveJudgement",
     f"{NBGRADER}.AssignLatePenalties",
     f"{NBGRADER}.CheckCellMetadata",
 ]
@@ -50,6 +50,11 @@ c.Judge.isolation = "bwrap"
 c.Judge.device = "cpu"
 
 # --- What people see of it: feedback, formgrader, grades.csv --------------------------------------
+c.GenerateFeedback.preprocessors = [
+    f"{OURS}.ShowVerdicts",  # from the gradebook
+    f"{NBGRADER}.GetGrades",
+    "nbconvert.preprocessors.CSSHTMLHeaderPreprocessor",
+]
 c.HTMLExporter.sanitize_html = True
 INERT = "autograder.grader.notebook.inert"
 c.HTMLExporter.preprocessors = [f"{INERT}.NewPage"]

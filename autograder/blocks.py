@@ -1,11 +1,14 @@
 """What later chapters build on: attention that behaves like the course's own, but fast.
 
-A chapter never depends on your answers to an earlier one; it imports these blocks instead. They
-use torch's fused `scaled_dot_product_attention`. Source: Vaswani et al. (2017), section 3.
+A chapter never depends on your answers to an earlier one; it imports these blocks instead. Most of
+them are exercises as well, so they compute the same things in other ways than the chapters suggest:
+attention comes from torch's fused kernel instead of a softmax, weights are recovered from it by a
+trick, both kinds of layer share one residual step, and the stand-ins for NumPy exercises use torch.
+An answer that calls a block earns nothing where that block is the exercise.
+Source: Vaswani et al. (2017), section 3.
 """
 
 from collections.abc import Callable
-from functools import reduce
 
 import numpy as np
 import torch
@@ -26,7 +29,7 @@ class MultiHeadAttention(nn.Module):
 
     Parameters: the linear layers `W_q`, `W_k`, `W_v` and `W_o`, each from d_model to d_model; head
     h works on the h-th slice of d_model / num_heads features of the first three. `dropout` acts on
-    the weights, in training only. Raises `ValueError` where num_heads does not divide d_model.
+    the weights, in training only. Raises `ValueError` if num_heads does not divide d_model.
     """
 
     def __init__(self, d_model: int, num_heads: int, dropout: float = 0.0, bias: bool = True):
@@ -34,9 +37,10 @@ class MultiHeadAttention(nn.Module):
         if d_model % num_heads:
             raise ValueError(f"{num_heads} heads cannot share {d_model} features equally")
         self.num_heads, self.dropout = num_heads, dropout
-        self.W_q, self.W_k, self.W_v, self.W_o = (
-            nn.Linear(d_model, d_model, bias) for _ in range(4)
-        )
+        self.W_q = nn.Linear(d_model, d_model, bias)
+        self.W_k = nn.Linear(d_model, d_model, bias)
+        self.W_v = nn.Linear(d_model, d_model, bias)
+        self.W_o = nn.Linear(d_model, d_model, bias)
 
     def forward(
         self,
@@ -47,7 +51,7 @@ class MultiHeadAttention(nn.Module):
         head_mask: Float[Tensor, "heads"] | None = None,
         need_weights: bool = True,
     ) -> tuple[Float[Tensor, "*batch n_q d_model"], Float[Tensor, "*batch heads n_q n_k"] | None]:
-        """Attend: `(output, weights)`, or `(output, None)`, and faster, without `need_weights`.
+        """Attend, and return `(output, weights)`; without `need_weights`, faster, `(output, None)`.
 
         Shapes: query `(B, n_q, d_model)`, key and value `(B, n_k, d_model)` → output
         `(B, n_q, d_model)`, weights `(B, num_heads, n_q, n_k)`, those before dropout.
@@ -57,26 +61,34 @@ class MultiHeadAttention(nn.Module):
         `head_mask` `(num_heads,)` multiplies what each head contributes and leaves the returned
         weights alone. Raises `TypeError` for a mask that is not boolean.
         """
-        inputs = (self.W_q(query), self.W_k(key), self.W_v(value))
-        # With features before tokens, heads are neighbours: cut apart and joined without a copy.
-        q, k, v = (x.mT.unflatten(-2, (self.num_heads, -1)).mT for x in inputs)
+        q = _by_head(self.W_q(query), self.num_heads)  # (B, H, n_q, d_k)
+        k = _by_head(self.W_k(key), self.num_heads)  # (B, H, n_k, d_k)
+        v = _by_head(self.W_v(value), self.num_heads)  # (B, H, n_k, d_k)
         drop = self.dropout if self.training else 0.0
         if need_weights:
             # Averaging the rows of the identity gives back the weights themselves.
             identity = torch.eye(k.shape[-2], dtype=k.dtype, device=k.device)
-            weights = fused_attention(q, k, identity, mask)
+            weights = fused_attention(q, k, identity, mask)  # (B, H, n_q, n_k)
             heads = F.dropout(weights, drop) @ v
         else:
-            by_head = mask is not None and mask.dim() > 2 and mask.shape[-3] > 1
-            attend = fused_attention if by_head else _fused
-            weights, heads = None, attend(q, k, v, mask, drop)
+            weights = None
+            # Where no head may attend, the output is zeroed below; a mask per head needs it here.
+            mask_per_head = mask is not None and mask.dim() > 2 and mask.shape[-3] > 1
+            attend = fused_attention if mask_per_head else _fused
+            heads = attend(q, k, v, mask, drop)
         if head_mask is not None:
             heads = heads * head_mask.to(heads)[:, None, None]
-        out = self.W_o(heads.mT.flatten(-3, -2).mT)
+        out = self.W_o(heads.movedim(-3, -2).flatten(-2))  # (B, n_q, d_model)
         if mask is None:
             return out, weights
         nothing = _sees_nothing(mask)  # (..., H or 1, n_q or 1, 1)
-        return out.masked_fill(nothing.all(-3) if mask.dim() > 2 else nothing, 0.0), weights
+        nothing = nothing.all(dim=-3) if mask.dim() > 2 else nothing
+        return out.masked_fill(nothing, 0.0), weights
+
+
+def _by_head(x: Tensor, num_heads: int) -> Tensor:
+    """Cut the features into heads: `(..., n, d_model)` → `(..., num_heads, n, d_k)`."""
+    return x.unflatten(-1, (num_heads, -1)).movedim(-2, -3)
 
 
 def fused_attention(
@@ -95,8 +107,9 @@ def _fused(
 ) -> Tensor:
     """torch's fused attention, in which a query that may attend to nothing attends to all keys.
 
-    Some of torch's kernels give such a query NaN or an average of everything. What it gets here is
-    finite, and must be dropped, so that neither it nor any gradient depends on the kernel.
+    torch's kernels differ in what they give such a query: some NaN, some an average of everything.
+    Here it is always finite, and the caller must drop it, so that neither the output nor any
+    gradient depends on the kernel.
     """
     value = value.expand(*key.shape[:-2], *value.shape[-2:])
     if mask is None:
@@ -108,14 +121,33 @@ def _fused(
 
 
 def _sees_nothing(mask: Tensor) -> Tensor:
-    """The queries for which no key is left: `(..., n_q, 1)` of a mask `(..., n_q, n_k)`."""
+    """The queries that may attend to nothing: mask `(..., n_q, n_k)` → `(..., n_q, 1)`."""
     return ~torch.atleast_2d(mask).any(dim=-1, keepdim=True)
 
 
 class _Layer(nn.Module):
-    """What encoder and decoder layers share: attentions, two linear layers, and norms."""
+    """What encoder and decoder layers share: the feed-forward network and the residual step."""
 
-    attentions: tuple[str, ...]
+    def _drop(self, x: Tensor) -> Tensor:
+        return F.dropout(x, self.dropout, self.training)
+
+    def _think(self, x: Tensor) -> Tensor:
+        return self.linear2(self._drop(F.relu(self.linear1(x))))
+
+    def _through(self, x: Tensor, sublayer: Callable[[Tensor], Tensor], norm: nn.Module) -> Tensor:
+        """Add to x what the sublayer makes of it; the norm goes before that or after the sum."""
+        change = self._drop(sublayer(norm(x) if self.norm_first else x))
+        return x + change if self.norm_first else norm(x + change)
+
+
+class EncoderLayer(_Layer):
+    """One layer of a Transformer's encoder: self-attention, then a feed-forward network.
+
+    Parameters: `self_attn` (`MultiHeadAttention`), the linear layers `linear1` and `linear2`, the
+    layer norms `norm1` and `norm2`. `norm_first` puts each norm before its sublayer instead of
+    after the sum. `dropout` acts, in training only, on what each sublayer adds and inside the
+    feed-forward network.
+    """
 
     def __init__(
         self,
@@ -126,55 +158,47 @@ class _Layer(nn.Module):
         norm_first: bool = False,
     ):
         super().__init__()
-        self.dropout, self.norm_first = dropout, norm_first
-        for name in self.attentions:
-            self.add_module(name, MultiHeadAttention(d_model, num_heads))
-        self.linear1, self.linear2 = nn.Linear(d_model, d_ff), nn.Linear(d_ff, d_model)
-        for i in range(len(self.attentions) + 1):
-            self.add_module(f"norm{i + 1}", nn.LayerNorm(d_model))
-
-    def _drop(self, x: Tensor) -> Tensor:
-        return F.dropout(x, self.dropout, self.training)
-
-    def _think(self, x: Tensor) -> Tensor:
-        return self.linear2(self._drop(F.relu(self.linear1(x))))
-
-    def _through(self, x: Tensor, *sublayers: Callable[[Tensor], Tensor]) -> Tensor:
-        """Apply the sublayers in turn, the i-th with norm i before it or behind the sum."""
-        for i, sublayer in enumerate(sublayers):
-            norm = self.get_submodule(f"norm{i + 1}")
-            before, behind = (norm, None) if self.norm_first else (None, norm)
-            change = self._drop(sublayer(before(x) if before else x))
-            x = behind(x + change) if behind else x + change
-        return x
-
-
-class EncoderLayer(_Layer):
-    """One layer of a Transformer's encoder: self-attention, then a feed-forward network.
-
-    Arguments: d_model, num_heads, d_ff, dropout=0.0, norm_first=False. Parameters: `self_attn`
-    (`MultiHeadAttention`), the linear layers `linear1`, `linear2`, the layer norms `norm1`,
-    `norm2`. `norm_first` puts each norm before its sublayer instead of behind the sum. `dropout`
-    acts, in training, on what each sublayer adds and inside the feed-forward.
-    """
-
-    attentions = ("self_attn",)
+        self.dropout = dropout
+        self.norm_first = norm_first
+        self.self_attn = MultiHeadAttention(d_model, num_heads)
+        self.linear1 = nn.Linear(d_model, d_ff)
+        self.linear2 = nn.Linear(d_ff, d_model)
+        self.norm1 = nn.LayerNorm(d_model)
+        self.norm2 = nn.LayerNorm(d_model)
 
     def forward(
         self, x: Float[Tensor, "*batch n d_model"], mask: Bool[Tensor, "..."] | None = None
     ) -> Float[Tensor, "*batch n d_model"]:
         """x `(B, n, d_model)` → the same shape; `mask` as in `MultiHeadAttention`."""
-        return self._through(x, lambda h: _attended(self.self_attn, h, h, mask), self._think)
+        x = self._through(x, lambda h: _attended(self.self_attn, h, h, mask), self.norm1)
+        return self._through(x, self._think, self.norm2)
 
 
 class DecoderLayer(_Layer):
-    """One layer of a Transformer's decoder: an `EncoderLayer` that also looks into a memory.
+    """One layer of a Transformer's decoder: an `EncoderLayer` that also attends to a memory.
 
-    Arguments as in `EncoderLayer`; parameters, too, and `cross_attn` and `norm3`. The norms are
-    numbered in the order of self-attention, cross-attention, feed-forward.
+    Arguments and parameters as in `EncoderLayer`; parameters also `cross_attn` and `norm3`. The
+    norms are numbered in the order of self-attention, cross-attention, feed-forward network.
     """
 
-    attentions = ("self_attn", "cross_attn")
+    def __init__(
+        self,
+        d_model: int,
+        num_heads: int,
+        d_ff: int,
+        dropout: float = 0.0,
+        norm_first: bool = False,
+    ):
+        super().__init__()
+        self.dropout = dropout
+        self.norm_first = norm_first
+        self.self_attn = MultiHeadAttention(d_model, num_heads)
+        self.cross_attn = MultiHeadAttention(d_model, num_heads)
+        self.linear1 = nn.Linear(d_model, d_ff)
+        self.linear2 = nn.Linear(d_ff, d_model)
+        self.norm1 = nn.LayerNorm(d_model)
+        self.norm2 = nn.LayerNorm(d_model)
+        self.norm3 = nn.LayerNorm(d_model)
 
     def forward(
         self,
@@ -184,12 +208,11 @@ class DecoderLayer(_Layer):
         cross_mask: Bool[Tensor, "..."] | None = None,
     ) -> Float[Tensor, "*batch n_q d_model"]:
         """x `(B, n_q, d_model)`, memory `(B, n_k, d_model)` → the shape of x; masks as above."""
-        return self._through(
-            x,
-            lambda h: _attended(self.self_attn, h, h, self_mask),
-            lambda h: _attended(self.cross_attn, h, memory, cross_mask),
-            self._think,
+        x = self._through(x, lambda h: _attended(self.self_attn, h, h, self_mask), self.norm1)
+        x = self._through(
+            x, lambda h: _attended(self.cross_attn, h, memory, cross_mask), self.norm2
         )
+        return self._through(x, self._think, self.norm3)
 
 
 def _attended(
@@ -199,7 +222,7 @@ def _attended(
 
 
 class TokenEmbedding(nn.Module):
-    """Vectors for tokens, times √d_model, and with the same `weight` scores of tokens for vectors.
+    """A vector for each token, times √d_model, and from the same `weight` a score for each token.
 
     One parameter, `weight` `(vocab_size, d_model)`.
     """
@@ -211,7 +234,7 @@ class TokenEmbedding(nn.Module):
 
     def forward(self, ids: Int[Tensor, "*batch"]) -> Float[Tensor, "*batch d_model"]:
         """ids `(...)` → `(..., d_model)`."""
-        return self.weight[ids].mul(self.weight.shape[-1] ** 0.5)
+        return self.weight[ids] * self.weight.shape[-1] ** 0.5
 
     def logits(self, h: Float[Tensor, "*batch d_model"]) -> Float[Tensor, "*batch vocab_size"]:
         """h `(..., d_model)` → `(..., vocab_size)`."""
@@ -224,22 +247,21 @@ def sinusoidal_encoding(
     """Sinusoidal positions: sines in the even columns, cosines in the odd ones.
 
     Shape: `(max_len, d_model)`, float32. Each pair of columns is one hand of a clock, turning by
-    base^(−2i/d_model) a position; an odd d_model leaves out the last cosine. Source: Vaswani et al.
+    base^(−2i/d_model) per position; an odd d_model lacks the last cosine. Source: Vaswani et al.
     (2017), section 3.5.
     """
-    hands = -(-d_model // 2)
-    turn = torch.logspace(0, -2 * (hands - 1) / d_model, hands, base, dtype=torch.float64)
-    angle = torch.outer(torch.arange(max_len).double(), turn)
-    clock = torch.view_as_real(torch.polar(torch.ones_like(angle), angle))  # cosine, sine
-    return clock.flip(-1).flatten(-2)[:, :d_model].float()
+    turn = base ** -(torch.arange(0, d_model, 2).double() / d_model)  # one for each hand
+    angle = torch.outer(torch.arange(max_len).double(), turn)  # (max_len, hands)
+    clock = torch.stack([angle.sin(), angle.cos()], dim=-1)  # (max_len, hands, 2)
+    return clock.flatten(-2)[:, :d_model].float()
 
 
 class Transformer(nn.Module):
     """A Transformer to decode with: `model(source, target)` gives logits.
 
-    Arguments and parameters are those of chapter 7's `Transformer`, always post-norm: the two
-    `TokenEmbedding`s `source_embedding` and `target_embedding`, of which the latter makes the
-    logits, `encoder_layers` and `decoder_layers`. No key that holds `pad_id` is attended to.
+    Arguments and parameters are those of chapter 7's `Transformer`, always post-norm: the
+    `TokenEmbedding`s `source_embedding` and `target_embedding`, of which the latter also computes
+    the logits, `encoder_layers` and `decoder_layers`. No query attends to a key that is `pad_id`.
     """
 
     def __init__(
@@ -257,46 +279,48 @@ class Transformer(nn.Module):
         sizes = (d_model, num_heads, d_ff, dropout)
         self.source_embedding = TokenEmbedding(source_vocab, d_model)
         self.target_embedding = TokenEmbedding(target_vocab, d_model)
-        self.encoder_layers, self.decoder_layers = (
-            nn.ModuleList(kind(*sizes) for _ in range(num_layers))
-            for kind in (EncoderLayer, DecoderLayer)
-        )
-        self.dropout, self.pad_id = dropout, pad_id
+        self.encoder_layers = nn.ModuleList(EncoderLayer(*sizes) for _ in range(num_layers))
+        self.decoder_layers = nn.ModuleList(DecoderLayer(*sizes) for _ in range(num_layers))
+        self.dropout = dropout
+        self.pad_id = pad_id
 
     def forward(
         self, source: Int[Tensor, "batch n_s"], target: Int[Tensor, "batch n_t"]
     ) -> Float[Tensor, "batch n_t target_vocab"]:
         """source `(B, n_s)`, target `(B, n_t)` → logits `(B, n_t, target_vocab)`."""
-        seen = source.ne(self.pad_id)[:, None, None]
-        place = torch.arange(target.shape[1], device=target.device)
-        past = place.ge(place[:, None]).mT & target.ne(self.pad_id)[:, None, None]
-        memory, hidden = (
-            F.dropout(table(ids) + _positions(ids, table.weight), self.dropout, self.training)
-            for table, ids in ((self.source_embedding, source), (self.target_embedding, target))
-        )
-        memory = reduce(lambda x, encode: encode(x, seen), self.encoder_layers, memory)
-        hidden = reduce(
-            lambda y, decode: decode(y, memory, past, seen), self.decoder_layers, hidden
-        )
-        return hidden @ self.target_embedding.weight.T
+        source_keys = (source != self.pad_id)[:, None, None]  # (B, 1, 1, n_s)
+        position = torch.arange(target.shape[1], device=target.device)
+        past = position <= position[:, None]  # (n_t, n_t)
+        target_keys = past & (target != self.pad_id)[:, None, None]  # (B, 1, n_t, n_t)
+        memory = self._embedded(self.source_embedding, source)  # (B, n_s, d_model)
+        output = self._embedded(self.target_embedding, target)  # (B, n_t, d_model)
+        for encoder_layer in self.encoder_layers:
+            memory = encoder_layer(memory, source_keys)
+        for decoder_layer in self.decoder_layers:
+            output = decoder_layer(output, memory, target_keys, source_keys)
+        return self.target_embedding.logits(output)
+
+    def _embedded(self, table: TokenEmbedding, ids: Tensor) -> Tensor:
+        total = table(ids) + _positions(ids, table.weight)
+        return F.dropout(total, self.dropout, self.training)
 
 
 def _positions(ids: Tensor, like: Tensor) -> Tensor:
     return sinusoidal_encoding(ids.shape[1], like.shape[1]).to(like)
 
 
-# --- Stand-ins: an answer that calls another one is judged with these if that one is wrong --------
+# --- Stand-ins: if an answer calls an earlier one that is wrong, it is judged with these ----------
 
 
 def softmax(scores: np.ndarray, axis: int = -1) -> np.ndarray:
-    """torch's softmax on an array; where every score is −inf, zeros."""
+    """torch's softmax for arrays; zeros where every score is −inf."""
     given = torch.as_tensor(scores)
     wide = given if given.is_floating_point() else given.double()
     return F.softmax(wide, dim=axis).nan_to_num(nan=0.0).numpy()
 
 
 def gaussian_scores(query: np.ndarray, key: np.ndarray, w: float = 1.0) -> np.ndarray:
-    """−½ of the squared distances in units of 1/w, by torch's table of distances."""
+    """−½ of the squared distances in units of 1/w, from torch's table of distances."""
     points = (torch.as_tensor(x).double().reshape(-1, 1) for x in (query, key))
     distances = torch.cdist(*points, compute_mode="donot_use_mm_for_euclid_dist")
     return (-0.5 * (distances * w).square()).numpy().astype(np.result_type(query, key, 1.0))

@@ -17,7 +17,7 @@ from typing import Any
 from autograder.device import device
 from autograder.engine.probe import probe
 from autograder.engine.records import on_device
-from autograder.engine.verdict import CORRECT, MISSING, Verdict, decide, told_to_run, withheld
+from autograder.engine.verdict import CORRECT, MISSING, Verdict, decide, operations_told, withheld
 from autograder.exercises import chapters, exercises_of, find_exercise
 from autograder.expected import digest, expected_of, fixed_runs
 from autograder.table import headline, table_html, table_text
@@ -98,8 +98,8 @@ def _ready_made(verdict: Verdict) -> str | None:
     if not (verdict.score and verdict.ran):
         return None
     return (
-        f"It runs {told_to_run(verdict.ran)}. In this exercise you write that yourself: when it is "
-        "graded, the points are withheld until a person has looked at the answer."
+        f"It runs {operations_told(verdict.ran)}. In this exercise you write that yourself: "
+        "when it is graded, the points are withheld until a person has looked at the answer."
     )
 
 

@@ -13,8 +13,10 @@ import typer
 from autograder.engine.verdict import POLICY
 from autograder.exercises import chapters, exercises_of
 from autograder.grader.classes import forks
-from autograder.grader.judge import Unusable, judge_file
-from autograder.grader.sandbox.host import ISOLATIONS, IsolationError, clean
+from autograder.grader.files import judge_file
+from autograder.grader.notebook.reading import Unusable
+from autograder.grader.sandbox.bubblewrap import ISOLATIONS, IsolationError
+from autograder.grader.sandbox.outputs import clean
 
 if TYPE_CHECKING:
     from autograder.grader.classes.classroom import ClassResult
@@ -42,9 +44,9 @@ def judge(
     exercise: Annotated[list[str] | None, typer.Option(help="judge only this; repeatable")] = None,
     device: Annotated[str, typer.Option(help="cpu or cuda")] = "cpu",
     seed: Annotated[int | None, typer.Option(help="repeat the inputs of an earlier call")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="one JSON object a file")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="one JSON object per file")] = False,
     isolation: Annotated[str, typer.Option(help=" or ".join(ISOLATIONS))] = "bwrap",
-    jobs: Annotated[int | None, typer.Option(min=1, help="files at a time")] = None,
+    jobs: Annotated[int | None, typer.Option(min=1, help="how many files at a time")] = None,
 ) -> None:
     """Judge files without a gradebook. Exit status: 0 full marks, 1 not, 2 unusable."""
     known = [e.name for slug in chapters() for e in exercises_of(slug)]
@@ -74,7 +76,7 @@ def judge(
 
 @app.command()
 def release(
-    chapter: Annotated[list[str] | None, typer.Argument(help="slugs; all of them without")] = None,
+    chapter: Annotated[list[str] | None, typer.Argument(help="slugs; default: all")] = None,
 ) -> None:
     """Make the students' notebooks from the chapters, and what `check` compares with."""
     from autograder.publishing.expected_values import write_expected
@@ -90,7 +92,7 @@ def release(
 
 @app.command()
 def book(
-    strict: Annotated[bool, typer.Option(help="a warning is an error")] = True,
+    strict: Annotated[bool, typer.Option(help="treat warnings as errors")] = True,
 ) -> None:
     """Build the book's pages."""
     from rich.console import Console
@@ -104,7 +106,7 @@ def book(
 
 @app.command()
 def pdf(
-    out: Annotated[Path | None, typer.Argument(help="where to; build/ without")] = None,
+    out: Annotated[Path | None, typer.Argument(help="the file; default: in build/")] = None,
 ) -> None:
     """Build the book, and print it as one PDF."""
     from rich.console import Console
@@ -120,16 +122,16 @@ def pdf(
 @app.command()
 def grade(
     submissions: Annotated[Path, typer.Argument(metavar="[DIR]")] = Path("submitted"),
-    jobs: Annotated[int | None, typer.Option(min=1, help="processes; one per core without")] = None,
+    jobs: Annotated[int | None, typer.Option(min=1, help="processes; default: all cores")] = None,
     scheduler: Annotated[
         str | None, typer.Option(metavar="tcp://…", help="a Dask cluster that judges")
     ] = None,
     device: Annotated[str, typer.Option(help="cpu or cuda")] = "cpu",
     db: Annotated[str | None, _DATABASE] = None,
     isolation: Annotated[str, typer.Option(help=" or ".join(ISOLATIONS))] = "bwrap",
-    force: Annotated[bool, typer.Option(help="also what has been graded already")] = False,
+    force: Annotated[bool, typer.Option(help="grade again what has been graded")] = False,
     as_json: Annotated[
-        bool, typer.Option("--json", help="a line of JSON a submission, then the result as one")
+        bool, typer.Option("--json", help="a line of JSON per submission, then one with the result")
     ] = False,
 ) -> None:
     """Grade DIR/<student>/<assignment>/<assignment>.ipynb into the gradebook, with feedback.
@@ -139,10 +141,10 @@ def grade(
     """
     if scheduler is None:
         forks.get_ready()
-    from autograder.grader.classes import progress
+    from autograder.grader.classes import pace
     from autograder.grader.classes.classroom import grade as grade_class
 
-    with progress.lines() if as_json else progress.bar("grading") as step:
+    with pace.lines() if as_json else pace.bar("grading") as step:
         result = grade_class(
             submissions,
             jobs=jobs,
@@ -160,7 +162,7 @@ def grade(
 @app.command()
 def report(
     course: Annotated[Path, typer.Argument(help="the folder with gradebook.db")] = Path("."),
-    out: Annotated[Path | None, typer.Option(help="the page; report.html without")] = None,
+    out: Annotated[Path | None, typer.Option(help="the page; default: report.html")] = None,
     db: Annotated[str | None, _DATABASE] = None,
 ) -> None:
     """Draw the class: marks, aspects that fail, mistakes made, times; one HTML page."""
@@ -174,12 +176,12 @@ def sample(
     folder: Annotated[Path, typer.Argument()] = Path("build/sample_class"),
     jobs: Annotated[int | None, typer.Option(min=1)] = None,
 ) -> None:
-    """Make the sample class, grade it, draw its report, and compare with the marks it deserves."""
-    from autograder.grader.classes import progress
+    """Grade the sample class, draw its report, and compare the marks with those it deserves."""
+    from autograder.grader.classes import pace
     from autograder.grader.classes.report import report as draw
     from autograder.grader.classes.sample_class import compare, grade_sample
 
-    with progress.bar("grading the sample class") as step:
+    with pace.bar("grading the sample class") as step:
         result = grade_sample(ROOT / "notebooks", folder, jobs=jobs, progress=step)
     told = compare(result)
     for name, differences in told.items():
@@ -192,7 +194,7 @@ def sample(
 
 @app.command()
 def bundle(
-    archive: Annotated[Path | None, typer.Argument(help="where to; build/ without")] = None,
+    archive: Annotated[Path | None, typer.Argument(help="the file; default: in build/")] = None,
 ) -> None:
     """Pack what a student downloads: the notebooks and the student's side, no reference."""
     from autograder.publishing.bundle import bundle as pack
@@ -264,7 +266,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except (FileNotFoundError, NotADirectoryError, BlockingIOError, ValueError) as error:
         _complain(str(error))
         status = 2
-    except RuntimeError as error:  # a tool that we call has failed; its words are the message
+    except RuntimeError as error:  # a tool that we called has failed; its words are the message
         print(f"autograder: {error}", file=sys.stderr)
         status = 2
     except Exception as error:

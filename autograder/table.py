@@ -28,9 +28,9 @@ def headline(verdict: Verdict) -> str:
 
 
 def _precision(aspect: AspectVerdict) -> str:
-    if not aspect.judged or aspect.size is None or aspect.tolerance is None:
+    if not aspect.judged or aspect.error is None or aspect.tolerance is None:
         return ""
-    return f"error {aspect.size:.1g}, tolerance {aspect.tolerance:.1g}"
+    return f"error {aspect.error:.1g}, tolerance {aspect.tolerance:.1g}"
 
 
 def table_text(verdict: Verdict, advice: str | None = None) -> str:
@@ -68,7 +68,7 @@ def _reasons(verdict: Verdict, aspect: AspectVerdict, told: set[str]) -> list[st
         return []
     first = verdict.aspects[0]
     hint = aspect.hint if verdict.cause is None and (first.passed or aspect is first) else None
-    new = [text for text in (aspect.error, hint) if text and text not in told]
+    new = [text for text in (aspect.message, hint) if text and text not in told]
     told.update(new)
     return new or ["as above"]
 

@@ -207,7 +207,7 @@ def ours(count: int, jobs: int) -> Cost:
 
 
 def stock(count: int) -> Cost:
-    from autograder.grader.classes.classroom import Writer
+    from autograder.grader.classes.writer import Writer
 
     with tempfile.TemporaryDirectory() as name:
         root = Path(name)
@@ -222,11 +222,11 @@ def floor() -> tuple[float, float]:
 
     The submission that ends its process is left out.
     """
-    from autograder.grader.sandbox import warm, worker
+    from autograder.grader.sandbox import warm
 
     sys.path.insert(0, str(Path(warm.__file__).parent))
     os.environ["MPLBACKEND"] = "module://matplotlib_inline.backend_inline"
-    session = warm._preload(worker, [SLUG])  # noqa: SLF001  (the very interpreter that grades)
+    session = warm._preload([SLUG])  # noqa: SLF001  (the very interpreter that grades)
     release = nbformat.read(ROOT / "notebooks" / NAME / f"{NAME}.ipynb", as_version=4)
     spent = {False: 0.0, True: 0.0}
     kinds = [wrong for wrong in KINDS if "os._exit" not in str(wrong)]

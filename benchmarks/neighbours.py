@@ -19,9 +19,9 @@ import time
 from multiprocessing.connection import Connection
 from pathlib import Path
 
-from autograder.grader.judge import judge_file
+from autograder.grader.files import judge_file
 from autograder.grader.sandbox import groups
-from autograder.grader.sandbox.host import Limits
+from autograder.grader.sandbox.limits import Limits
 
 ROOT = Path(__file__).resolve().parents[1]
 BUSY = """

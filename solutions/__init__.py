@@ -1,1 +1,4 @@
-"""Reference implementations, one module a chapter: NumPy and torch, nothing else."""
+"""Reference implementations, one module per chapter: NumPy, torch and `autograder.blocks`.
+
+`mistakes` is the bank of known answers, with one module per exercise.
+"""

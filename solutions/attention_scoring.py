@@ -24,7 +24,7 @@ def simple_attention(
     `(..., n_k, d_v)` → `(output, weights)` of shapes `(..., n_q, d_v)` and
     `(..., n_q, n_k)`; each row of the weights sums to 1. Integers give float64;
     float32 stays float32. Scores of ±1e4 give finite weights. Source: Luong,
-    Pham, Manning (2015), the score they call dot.
+    Pham, Manning (2015), the score that they call "dot".
     """
     ### BEGIN SOLUTION
     scores = query @ key.swapaxes(-2, -1)  # (..., n_q, n_k)
@@ -53,7 +53,7 @@ def scaled_dot_product_attention(
     key: Float[Tensor, "*batch n_k d_k"],
     value: Float[Tensor, "*batch n_k d_v"],
 ) -> tuple[Float[Tensor, "*batch n_q d_v"], Float[Tensor, "*batch n_q n_k"]]:
-    """Attend by dot products that keep their size: softmax(QKᵀ / √d_k)V, in torch.
+    """Attend by scaled dot products: softmax(QKᵀ / √d_k)V, in torch.
 
     Shapes: query `(..., n_q, d_k)`, key `(..., n_k, d_k)`, value
     `(..., n_k, d_v)` → `(output, weights)` of shapes `(..., n_q, d_v)` and
@@ -89,12 +89,11 @@ class AdditiveAttention(nn.Module):
         key: Float[Tensor, "B n_k key_size"],
         value: Float[Tensor, "B n_k d_v"],
     ) -> tuple[Float[Tensor, "B n_q d_v"], Float[Tensor, "B n_q n_k"]]:
-        """Attend: `(output, weights)`.
+        """Attend, and return `(output, weights)`.
 
         Shapes: query `(B, n_q, query_size)`, key `(B, n_k, key_size)`, value
         `(B, n_k, d_v)` → output `(B, n_q, d_v)`, weights `(B, n_q, n_k)`.
-        Dropout acts on the weights; those returned are the weights before
-        dropout.
+        Dropout acts on the weights; the returned ones are those before dropout.
         """
         ### BEGIN SOLUTION
         sums = self.W_q(query).unsqueeze(-2) + self.W_k(key).unsqueeze(-3)  # (B, n_q, n_k, h)
@@ -108,9 +107,9 @@ class BilinearAttention(nn.Module):
     """Bilinear attention: the score of a pair is qᵀWk / (query_size · key_size)^¼.
 
     Queries and keys may differ in size. One parameter: the matrix `W`
-    `(query_size, key_size)`, initialised after Glorot and Bengio (2010), to
-    which the divisor fits. Source: Luong, Pham, Manning (2015), the score they
-    call general, which does not divide.
+    `(query_size, key_size)`, initialised as in Glorot and Bengio (2010), for
+    which the divisor is chosen. Source: Luong, Pham, Manning (2015), the score
+    that they call "general", without the divisor.
     """
 
     def __init__(self, query_size: int, key_size: int):
@@ -124,7 +123,7 @@ class BilinearAttention(nn.Module):
         key: Float[Tensor, "B n_k key_size"],
         value: Float[Tensor, "B n_k d_v"],
     ) -> tuple[Float[Tensor, "B n_q d_v"], Float[Tensor, "B n_q n_k"]]:
-        """Attend: `(output, weights)`.
+        """Attend, and return `(output, weights)`.
 
         Shapes: query `(B, n_q, query_size)`, key `(B, n_k, key_size)`, value
         `(B, n_k, d_v)` → output `(B, n_q, d_v)`, weights `(B, n_q, n_k)`.
@@ -143,8 +142,8 @@ def cosine_scores(
     """Score every pair by the cosine of the angle between the two: q·k / (‖q‖ ‖k‖).
 
     Shapes: query `(..., n_q, d)`, key `(..., n_k, d)` → `(..., n_q, n_k)`, in
-    [−1, 1]. The length of a vector counts as at least `eps`, so that a zero
-    vector has the score 0 with everything.
+    [−1, 1]. The length of a vector counts as at least `eps`, so a zero vector
+    scores 0 with every other.
     """
     ### BEGIN SOLUTION
     query = query / query.norm(dim=-1, keepdim=True).clamp_min(eps)
@@ -170,9 +169,10 @@ class SelfAttention(nn.Module):
     def forward(
         self, x: Float[Tensor, "B n d_model"]
     ) -> tuple[Float[Tensor, "B n d_v"], Float[Tensor, "B n n"]]:
-        """Attend from every position of x to every position of x: `(output, weights)`.
+        """Attend from every position of x to every position of x.
 
-        Shapes: x `(B, n, d_model)` → output `(B, n, d_v)`, weights `(B, n, n)`.
+        Returns `(output, weights)`. Shapes: x `(B, n, d_model)` → output `(B, n, d_v)`, weights
+        `(B, n, n)`.
         """
         ### BEGIN SOLUTION
         return scaled_dot_product_attention(self.W_q(x), self.W_k(x), self.W_v(x))

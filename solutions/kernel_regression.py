@@ -17,9 +17,8 @@ def softmax(scores: Num[np.ndarray, "..."], axis: int = -1) -> Float[np.ndarray,
     """Turn scores into weights along `axis`: never negative, summing to 1.
 
     An entry of −inf gets exactly 0; where every score is −inf, all weights are 0.
-    Shapes: any number of dimensions, and the result has the same shape. Integers
-    give float64; float32 stays float32. Scores as large as ±1e4 give finite
-    weights.
+    Shapes: any number of dimensions; the result has the same shape. Integers give
+    float64; float32 stays float32. Scores as large as ±1e4 give finite weights.
     """
     ### BEGIN SOLUTION
     if not np.issubdtype(scores.dtype, np.floating):
@@ -38,8 +37,8 @@ def gaussian_scores(
     """Score every key for every query: −½((x − x_i) w)².
 
     Shapes: query `(n_q,)`, key `(n_k,)` → `(n_q, n_k)`. `w` is the inverse
-    bandwidth, in one over the unit of x. Source: the exponent of the Gaussian
-    kernel in Nadaraya (1964), Watson (1964).
+    bandwidth; its unit is that of 1/x. Source: the exponent of the Gaussian kernel
+    in Nadaraya (1964), Watson (1964).
     """
     ### BEGIN SOLUTION
     distance = query[:, None] - key[None, :]  # (n_q, n_k)
@@ -53,11 +52,11 @@ def nadaraya_watson(
     value: Num[np.ndarray, "n_k *d_v"],
     w: float = 1.0,
 ) -> tuple[Float[np.ndarray, "n_q *d_v"], Float[np.ndarray, "n_q n_k"]]:
-    """Predict at each query the average of the values, with Gaussian weights.
+    """Predict, at each query, the average of the values under Gaussian weights.
 
     Shapes: query `(n_q,)`, key `(n_k,)`, value `(n_k,)` or `(n_k, d_v)` →
     `(prediction, weights)` of shapes `(n_q,)` or `(n_q, d_v)`, and `(n_q, n_k)`.
-    Each row of the weights sums to 1, also for a query far from every key. Source:
+    Each row of the weights sums to 1, even for a query far from every key. Source:
     Nadaraya (1964), Watson (1964).
     """
     ### BEGIN SOLUTION
@@ -69,12 +68,12 @@ def nadaraya_watson(
 def kernel_weights(
     query: Num[np.ndarray, "n_q"], key: Num[np.ndarray, "n_k"], kernel: str, w: float = 1.0
 ) -> Float[np.ndarray, "n_q n_k"]:
-    """Weigh the keys for each query by a kernel of u = (x − x_i) w, in shares of 1.
+    """Weigh the keys for each query by a normalised kernel of u = (x − x_i) w.
 
     `kernel` is `"gaussian"` (exp(−½u²)), `"boxcar"` (1 where |u| ≤ 1, else 0) or
-    `"epanechnikov"` (max(0, 1 − u²)); each row is divided by its sum. Shapes: query
-    `(n_q,)`, key `(n_k,)` → `(n_q, n_k)`. A row in which no key has any weight is
-    all zeros. Raises `ValueError` for another kernel. Source: Watson (1964).
+    `"epanechnikov"` (max(0, 1 − u²)). Each row is divided by its sum; a row in which
+    no key has any weight stays all zeros. Raises `ValueError` for any other kernel.
+    Shapes: query `(n_q,)`, key `(n_k,)` → `(n_q, n_k)`. Source: Watson (1964).
     """
     ### BEGIN SOLUTION
     u = (query[:, None] - key[None, :]) * w  # (n_q, n_k)
@@ -97,7 +96,7 @@ def attention_pool(
     value: Num[np.ndarray, "n_k *d_v"],
     score: Callable[[np.ndarray, np.ndarray], np.ndarray],
 ) -> tuple[Float[np.ndarray, "n_q *d_v"], Float[np.ndarray, "n_q n_k"]]:
-    """Average the values by the scores of any function: softmax(score) · value.
+    """Average the values, weighted by any score function: softmax(score) · value.
 
     `score(query, key)` returns scores of shape `(n_q, n_k)`; queries and keys may
     be numbers or vectors. Shapes: query `(n_q, …)`, key `(n_k, …)`, value `(n_k,)`
@@ -111,9 +110,9 @@ def attention_pool(
 
 
 def leave_one_out_mse(x: Num[np.ndarray, "n"], y: Num[np.ndarray, "n"], w: float) -> float:
-    """Score an inverse bandwidth: the mean squared error of each y_i left out.
+    """Judge an inverse bandwidth by its leave-one-out mean squared error.
 
-    Each y_i is predicted from all the other points. Uses the Gaussian kernel.
+    Each y_i is predicted from all the other points, with the Gaussian kernel.
     Shapes: x `(n,)`, y `(n,)`, n ≥ 2 → a Python float, in the unit of y squared.
     Source: leave-one-out cross-validation, M. Stone (1974).
     """
@@ -128,8 +127,8 @@ def leave_one_out_mse(x: Num[np.ndarray, "n"], y: Num[np.ndarray, "n"], w: float
 class KernelRegression(nn.Module):
     """Kernel regression that learns its bandwidth: the smallest trained attention.
 
-    `w`, its inverse, is a parameter of shape `()`. Source: Nadaraya (1964), Watson
-    (1964).
+    The inverse bandwidth `w` is a parameter of shape `()`. Source: Nadaraya (1964),
+    Watson (1964).
     """
 
     def __init__(self, w: float = 1.0):
@@ -145,9 +144,9 @@ class KernelRegression(nn.Module):
     ) -> Float[Tensor, "n_q *d_v"]:
         """Predict at each query; with `exclude_self`, pair (i, i) gets no weight.
 
-        That holds also where n_q ≠ n_k: for every pair (i, i) that exists. Shapes:
+        This also holds where n_q ≠ n_k, for every pair (i, i) that exists. Shapes:
         query `(n_q,)`, key `(n_k,)`, value `(n_k,)` or `(n_k, d_v)` → `(n_q,)` or
-        `(n_q, d_v)`. Gradients reach `w`, so that an optimiser can learn it.
+        `(n_q, d_v)`. Gradients reach `w`, so an optimiser can learn it.
         """
         ### BEGIN SOLUTION
         distance = query[:, None] - key[None, :]  # (n_q, n_k)

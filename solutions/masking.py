@@ -14,11 +14,11 @@ from torch import Tensor, nn
 def padding_mask(
     lengths: Int[Tensor, "batch"], max_len: int | None = None
 ) -> Bool[Tensor, "batch 1 1 max_len"]:
-    """Say which positions of a padded batch hold a token: True up to each length, then False.
+    """Mark the positions of a padded batch that hold a token: True up to each length, then False.
 
-    Shapes: lengths `(B,)`, integers ≥ 0 → boolean `(B, 1, 1, max_len)`, which broadcasts over the
-    heads and over the queries. `max_len` defaults to the longest length. Raises `ValueError`,
-    naming both numbers, where a length is above `max_len`.
+    Shapes: lengths `(B,)`, integers ≥ 0 → boolean `(B, 1, 1, max_len)`, which broadcasts over heads
+    and queries. `max_len` defaults to the longest length. Raises a `ValueError` that names both
+    numbers if a length exceeds `max_len`.
     """
     ### BEGIN SOLUTION
     longest = int(lengths.max())
@@ -36,8 +36,8 @@ def causal_mask(
     """Let each query see the keys up to its own position, the last query all of them.
 
     Shapes: → boolean `(n_q, n_k)` on `device`; `n_k` defaults to `n_q`. The queries are the last
-    `n_q` of the `n_k` positions: query i stands at position i + n_k − n_q. With more queries than
-    keys, the first n_q − n_k see nothing. Source: Vaswani et al. (2017), section 3.2.3.
+    `n_q` of the `n_k` positions: query i is at position i + n_k − n_q. If there are more queries
+    than keys, the first n_q − n_k see nothing. Source: Vaswani et al. (2017), section 3.2.3.
     """
     ### BEGIN SOLUTION
     n_k = n_q if n_k is None else n_k
@@ -51,10 +51,10 @@ def masked_softmax(
 ) -> Float[Tensor, "*batch n_k"]:
     """Turn scores into weights over the last axis; what the mask forbids gets exactly 0.
 
-    Shapes: scores `(..., n_k)` → the same; mask, boolean, True = *may attend*, broadcasts to it.
-    A row in which nothing may be attended to is all zeros, and gradients are finite everywhere.
-    Scores of ±1e4 and of −inf give finite weights, so long as a row has a finite score to attend
-    to. The dtype is kept. Source: Vaswani et al. (2017), section 3.2.3.
+    Shapes: scores `(..., n_k)` → the same. The mask is boolean, True = *may attend*, and broadcasts
+    to the scores. A row that may attend to nothing is all zeros, and gradients are finite
+    everywhere. Scores of ±1e4 and −inf give finite weights, as long as a row may attend to some
+    finite score. The dtype is kept. Source: Vaswani et al. (2017), section 3.2.3.
     """
     ### BEGIN SOLUTION
     if mask is not None:
@@ -68,10 +68,10 @@ def masked_softmax(
 def additive_mask(
     mask: Bool[Tensor, "*shape"], dtype: torch.dtype = torch.float32
 ) -> Float[Tensor, "*shape"]:
-    """Turn a boolean mask into one that is added to the scores: 0 where True, the least elsewhere.
+    """Turn a boolean mask into one to add to the scores: 0 where True, very negative elsewhere.
 
     Shapes: any → the same, of `dtype`, with `torch.finfo(dtype).min` where the mask is False.
-    Raises `TypeError` where `dtype` is not a floating-point one.
+    Raises `TypeError` if `dtype` is not a floating-point type.
     """
     ### BEGIN SOLUTION
     if not dtype.is_floating_point:
@@ -87,7 +87,7 @@ def masked_attention(
     value: Float[Tensor, "*batch n_k d_v"],
     mask: Bool[Tensor, "..."] | None = None,
 ) -> tuple[Float[Tensor, "*batch n_q d_v"], Float[Tensor, "*batch n_q n_k"]]:
-    """Attend, each query to the keys its mask allows: softmax(QKᵀ / √d_k, masked) V.
+    """Let each query attend to the keys that its mask allows: softmax(QKᵀ / √d_k, masked) V.
 
     Shapes: query `(..., n_q, d_k)`, key `(..., n_k, d_k)`, value `(..., n_k, d_v)` →
     `(output, weights)` of shapes `(..., n_q, d_v)` and `(..., n_q, n_k)`. The mask is boolean, True
@@ -106,13 +106,13 @@ def attend_with_cache(
     x: Float[Tensor, "batch t d_model"],
     cache: tuple[Float[Tensor, "batch heads past d_k"], ...] | None = None,
 ) -> tuple[Float[Tensor, "batch t d_model"], tuple[Float[Tensor, "batch heads total d_k"], ...]]:
-    """Attend from t new positions to all so far, and hand on the keys and values for the next call.
+    """Attend from t new positions to all so far; return the keys and values for the next call, too.
 
     `attention` is a `blocks.MultiHeadAttention`: linear layers `W_q`, `W_k`, `W_v`, `W_o`, and
     `num_heads`. Shapes: x `(B, t, d_model)`, t ≥ 1; cache `(k, v)`, each `(B, H, T, d_k)`, or None
     at the start → `(output, new_cache)`: `(B, t, d_model)` and `(k, v)`, each `(B, H, T + t, d_k)`.
-    The outputs are those of one causal pass over all T + t positions, dropout aside; the cache that
-    came in stays as it is. Source: Shazeer (2019), "Fast Transformer Decoding".
+    Apart from dropout, the outputs are those of one causal pass over all T + t positions. The cache
+    passed in is left unchanged. Source: Shazeer (2019), "Fast Transformer Decoding".
     """
     ### BEGIN SOLUTION
     projections = (attention.W_q(x), attention.W_k(x), attention.W_v(x))

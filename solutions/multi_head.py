@@ -16,12 +16,12 @@ def split_heads(
     x: Num[Tensor, "B n d_model"],
     num_heads: int,
 ) -> Num[Tensor, "B num_heads n d_k"]:
-    """Give each head its slice of the features; heads then ride along as a batch.
+    """Give each head its slice of the features, with the heads as a batch axis.
 
     Shapes: x `(B, n, d_model)` → `(B, H, n, d_k)` with d_k = d_model / H: head h
-    gets the features h·d_k … (h + 1)·d_k − 1 of every position. Raises
-    `ValueError`, naming d_model and the number of heads, where the one is not
-    divisible by the other.
+    gets the features h·d_k … (h + 1)·d_k − 1 of every position. Raises a
+    `ValueError` that names d_model and the number of heads if the former is not
+    divisible by the latter.
     """
     ### BEGIN SOLUTION
     d_model = x.shape[-1]
@@ -55,9 +55,9 @@ def multi_head_numpy(
     """Scaled dot-product attention in each head's slice, concatenated.
 
     No projections: head h uses features h·d_k … (h + 1)·d_k − 1 of query, key and
-    value, divides its scores by √d_k with d_k = d_model / H, and its outputs stand
-    in the same columns of the result. Shapes: query `(n_q, d_model)`, key and value
-    `(n_k, d_model)` → `(n_q, d_model)`. Scores as large as ±1e4 give finite
+    value, divides its scores by √d_k with d_k = d_model / H, and writes its output
+    into the same columns of the result. Shapes: query `(n_q, d_model)`, key and
+    value `(n_k, d_model)` → `(n_q, d_model)`. Scores as large as ±1e4 give finite
     results; float32 stays float32, integers give float64.
     """
     ### BEGIN SOLUTION
@@ -77,9 +77,9 @@ class MultiHeadAttention(nn.Module):
     head_h is scaled dot-product attention on the h-th slice of d_k = d_model / H
     features of the projected queries, keys and values. Parameters: the linear
     layers `W_q`, `W_k`, `W_v`, `W_o`, each from d_model to d_model, with a bias if
-    `bias`. The number of heads is kept as `num_heads`. Raises `ValueError`, naming
-    both, where d_model is not divisible by num_heads. Source: Vaswani et al.
-    (2017), section 3.2.2.
+    `bias`. The number of heads is stored as `num_heads`. Raises a `ValueError` that
+    names both numbers if d_model is not divisible by num_heads. Source: Vaswani et
+    al. (2017), section 3.2.2.
     """
 
     def __init__(self, d_model: int, num_heads: int, dropout: float = 0.0, bias: bool = True):
@@ -102,13 +102,13 @@ class MultiHeadAttention(nn.Module):
         value: Float[Tensor, "B n_k d_model"],
         head_mask: Num[Tensor, "num_heads"] | None = None,
     ) -> tuple[Float[Tensor, "B n_q d_model"], Float[Tensor, "B num_heads n_q n_k"]]:
-        """Attend with every head: `(output, weights)`.
+        """Attend with every head, and return `(output, weights)`.
 
         Shapes: query `(B, n_q, d_model)`, key and value `(B, n_k, d_model)` →
         output `(B, n_q, d_model)`, weights `(B, num_heads, n_q, n_k)`. Dropout acts
-        on the weights; those returned are the weights before dropout. `head_mask`
-        `(num_heads,)` multiplies the weights that are applied, one number per head,
-        and leaves the returned ones as they are.
+        on the weights; the returned ones are those before dropout. `head_mask`
+        `(num_heads,)` holds one factor per head; it multiplies the weights that are
+        applied to the values, and leaves the returned ones as they are.
         """
         ### BEGIN SOLUTION
         q = split_heads(self.W_q(query), self.num_heads)  # (B, H, n_q, d_k)
@@ -126,12 +126,12 @@ class MultiHeadAttention(nn.Module):
 def load_torch_weights(attention: nn.Module, torch_attention: nn.MultiheadAttention) -> nn.Module:
     """Copy the parameters of torch's module into ours, and return ours.
 
-    From then on, the outputs are equal. `attention` has the linear layers `W_q`,
-    `W_k`, `W_v`, `W_o`. torch packs its three input projections into
-    `in_proj_weight` `(3·d_model, d_model)` and `in_proj_bias` `(3·d_model,)`, in
-    the order query, key, value; its output projection is the linear layer
-    `out_proj`. Without bias, `in_proj_bias` and `out_proj.bias` are None on both
-    sides. Afterwards the two modules share no memory.
+    Afterwards both give the same outputs, and share no memory. `attention` has the
+    linear layers `W_q`, `W_k`, `W_v`, `W_o`. torch packs its three input
+    projections into `in_proj_weight` `(3·d_model, d_model)` and `in_proj_bias`
+    `(3·d_model,)`, in the order query, key, value; its output projection is the
+    linear layer `out_proj`. Where torch's module has no biases (`in_proj_bias` and
+    `out_proj.bias` are None), ours has none either.
     """
     ### BEGIN SOLUTION
     packed = (attention.W_q, attention.W_k, attention.W_v)
@@ -152,12 +152,12 @@ def head_importance(
 ) -> Float[Tensor, "num_heads"]:
     """How far self-attention's output moves, on average, when a head is masked.
 
-    For head h: the Euclidean length of (full output − output with head h masked), a
-    vector at every position, averaged over batch and positions. Shapes:
+    For head h, (full output − output with head h masked) is a vector at every
+    position: take its Euclidean length, averaged over batch and positions. Shapes:
     x `(B, n, d_model)` → `(num_heads,)`. `attention` has `num_heads` and is called
-    as your `MultiHeadAttention` is, with `head_mask` by its name; it stays as it
-    was, its train/eval mode too. Source: Michel, Levy, Neubig (2019), who measure
-    the loss instead.
+    like your `MultiHeadAttention`, with `head_mask` as a keyword; leave it as it
+    was, its train/eval mode included. Source: Michel, Levy, Neubig (2019), who
+    measure the loss instead.
     """
     ### BEGIN SOLUTION
     with torch.no_grad():

@@ -1,8 +1,8 @@
-"""Positional encoding: how attention, which knows no order, is told where a token stands.
+"""Positional encoding: how attention, which knows no order, learns where a token stands.
 
 Sources: A. Vaswani et al., "Attention is all you need" (2017), section 3.5, for sinusoids;
 P. Shaw et al. (2018) and Z. Huang et al. (2020) for relative positions; J. Su et al. (2021) for
-rotary ones.
+rotary embeddings.
 """
 
 import math
@@ -18,7 +18,7 @@ def permutation_gap(
     x: Float[Tensor, "batch n d_model"],
     permutation: Int[Tensor, "n"],
 ) -> float:
-    """Measure how far `attention` is from not caring about order; 0: it does not.
+    """Measure how much the order of the positions matters to `attention`; 0: not at all.
 
     Compare the output for the permuted input with the permuted output: the
     largest absolute difference, max |attention(x[:, p]) − attention(x)[:, p]|.
@@ -36,12 +36,12 @@ def permutation_gap(
 def sinusoidal_encoding(
     max_len: int, d_model: int, base: float = 10000.0
 ) -> Float[Tensor, "max_len d_model"]:
-    """Make the Transformer's table: a row per position, sines and cosines in turn.
+    """Compute the Transformer's table: one row per position, alternating sine and cosine.
 
     PE[pos, 2i]     = sin(pos / base^(2i/d_model))
     PE[pos, 2i + 1] = cos(pos / base^(2i/d_model))
 
-    Shapes: → `(max_len, d_model)`, float32; an odd d_model has one sine more than
+    Shapes: → `(max_len, d_model)`, float32; an odd d_model has one more sine than
     cosines. Source: Vaswani et al. (2017), section 3.5.
     """
     ### BEGIN SOLUTION
@@ -55,11 +55,11 @@ def sinusoidal_encoding(
 
 
 class PositionalEncoding(nn.Module):
-    """Add to each token the sinusoidal encoding of its position, then dropout.
+    """Add the sinusoidal encoding of its position to each token, then apply dropout.
 
-    The table stands in the buffer `pe` `(max_len, d_model)`: saved and moved with
-    the module, and not trained. There are no parameters. `dropout` acts on the
-    sum, in training only. Source: Vaswani et al. (2017), sections 3.5 and 5.4.
+    The buffer `pe` `(max_len, d_model)` holds the table: saved and moved with the
+    module, but not trained. There are no parameters. `dropout` acts on the sum, in
+    training only. Source: Vaswani et al. (2017), sections 3.5 and 5.4.
     """
 
     def __init__(self, d_model: int, max_len: int = 512, dropout: float = 0.0):
@@ -74,8 +74,8 @@ class PositionalEncoding(nn.Module):
     ) -> Float[Tensor, "batch n d_model"]:
         """Add the rows offset … offset + n − 1 of the table to every sequence.
 
-        Shapes: x `(B, n, d_model)` → the same. Raises `ValueError` where
-        offset + n is above max_len, naming these two numbers.
+        Shapes: x `(B, n, d_model)` → the same. Raises a `ValueError` that names
+        both numbers if offset + n exceeds max_len.
         """
         ### BEGIN SOLUTION
         max_len, end = len(self.pe), offset + x.shape[-2]
@@ -90,10 +90,10 @@ def shift_matrix(
 ) -> Float[Tensor, "d_model d_model"]:
     """Find the matrix that moves any position's encoding by `offset` positions.
 
-    M with PE[p + offset] = M @ PE[p] for every position p, where PE is the
-    sinusoidal encoding with this base. `offset` may be negative; d_model is even.
-    Shapes: → `(d_model, d_model)`, float32. Source: Vaswani et al. (2017),
-    section 3.5, where it is stated that there is one.
+    It is the M with PE[p + offset] = M @ PE[p] for every position p, where PE is
+    the sinusoidal encoding with this base. `offset` may be negative; d_model is
+    even. Shapes: → `(d_model, d_model)`, float32. Source: Vaswani et al. (2017),
+    section 3.5, which states that such a matrix exists.
     """
     ### BEGIN SOLUTION
     rate = base ** (-torch.arange(0, d_model, 2, dtype=torch.float64) / d_model)
@@ -110,11 +110,11 @@ def relative_positions(
 ) -> Int[Tensor, "n_q n_k"]:
     """Number the distances from each query to each key, as rows of a table.
 
-    The distance i − j of a query at position i from a key at position j is cut to
-    −max_distance … max_distance, then raised by max_distance, so that it counts
-    from 0. The last query stands at the last key's position. Shapes: → long
+    The distance i − j of a query at position i from a key at position j is clipped
+    to −max_distance … max_distance; max_distance is then added, so that the numbers
+    start at 0. The last query is at the last key's position. Shapes: → long
     `(n_q, n_k)`, values from 0 to 2·max_distance. Source: Shaw et al. (2018),
-    section 3.2, who write the sign the other way round.
+    section 3.2, whose sign is the opposite.
     """
     ### BEGIN SOLUTION
     i = torch.arange(n_k - n_q, n_k)[:, None]  # (n_q, 1)
@@ -129,14 +129,14 @@ def relative_position_scores(
     distance_embedding: Float[Tensor, "distances d_k"],
     mode: str,
 ) -> Float[Tensor, "batch heads n_q n_k"]:
-    """Score each key by its distance from the query; to be added to QKᵀ, unscaled.
+    """Score each key by its distance from the query, unscaled, to be added to QKᵀ.
 
-    With a_{i−j} the table's row for the distance i − j, as `relative_positions`
-    numbers it, the mode "relative_key" gives q_i·a_{i−j}, and
+    Let a_{i−j} be the table's row for the distance i − j, as numbered by
+    `relative_positions`. The mode "relative_key" gives q_i·a_{i−j}, and
     "relative_key_query" gives q_i·a_{i−j} + k_j·a_{i−j}. Shapes: query
     `(B, H, n_q, d_k)`, key `(B, H, n_k, d_k)`, distance_embedding
-    `(2·max_distance + 1, d_k)` → `(B, H, n_q, n_k)`. Raises `ValueError` for
-    another mode. Sources: Shaw et al. (2018), equation 5; Huang et al. (2020),
+    `(2·max_distance + 1, d_k)` → `(B, H, n_q, n_k)`. Raises `ValueError` for any
+    other mode. Sources: Shaw et al. (2018), equation 5; Huang et al. (2020),
     method 4.
     """
     ### BEGIN SOLUTION
@@ -155,12 +155,12 @@ def relative_position_scores(
 def rotary_embedding(
     x: Float[Tensor, "*batch n d"], base: float = 10000.0, offset: int = 0
 ) -> Float[Tensor, "*batch n d"]:
-    """Turn each pair of features by an angle that grows with the position.
+    """Rotate each pair of features by an angle that grows with the position.
 
-    Features 2i and 2i + 1 of position p are the coordinates of a point in the
-    plane; it turns counter-clockwise by the angle (p + offset) · base^(−2i/d).
-    Shapes: x `(..., n, d)`, d even → the same, and of the same dtype. For queries
-    and keys, not for values. Source: Su et al. (2021), section 3.2.2.
+    Features 2i and 2i + 1 at position p are the coordinates of a point in the
+    plane; rotate it counter-clockwise by the angle (p + offset) · base^(−2i/d).
+    Shapes: x `(..., n, d)`, d even → the same, with the same dtype. Meant for
+    queries and keys, not for values. Source: Su et al. (2021), section 3.2.2.
     """
     ### BEGIN SOLUTION
     n, d = x.shape[-2:]
@@ -182,8 +182,8 @@ def rotary_attention(
 ) -> tuple[Float[Tensor, "*batch n_q d_v"], Float[Tensor, "*batch n_q n_k"]]:
     """Attend by content and distance, with rotated queries and rotated keys.
 
-    Key j stands at position j, and the last query at the last key's position.
-    Values are averaged as they are. Shapes: query `(..., n_q, d_k)`, key
+    Key j is at position j, and the last query at the last key's position. Values
+    are not rotated. Shapes: query `(..., n_q, d_k)`, key
     `(..., n_k, d_k)`, value `(..., n_k, d_v)` → `(output, weights)` of shapes
     `(..., n_q, d_v)` and `(..., n_q, n_k)`; d_k is even.
     Source: Su et al. (2021), section 3.2.2.

@@ -18,9 +18,9 @@ from torch import Tensor, nn
 
 
 class LayerNorm(nn.Module):
-    """Layer normalisation: each token to mean 0 and variance 1, scale, shift.
+    """Layer normalisation: bring each token to mean 0 and variance 1; scale; shift.
 
-    Parameters `weight` (γ, ones at first) and `bias` (β, zeros at first), both
+    Parameters: `weight` (γ, initially ones) and `bias` (β, initially zeros), both
     `(d_model,)`. Source: Ba, Kiros, Hinton (2016), equation 4.
     """
 
@@ -36,10 +36,10 @@ class LayerNorm(nn.Module):
     ) -> Float[Tensor, "*batch d_model"]:
         """Normalise over the features: (x − μ) / √(σ² + ε) · γ + β.
 
-        Shapes: x `(..., d_model)` → the same; any leading axes, or none. σ² is
+        Shapes: x `(..., d_model)` → the same, with any leading axes or none. σ² is
         the mean squared deviation (divided by d_model, not d_model − 1), and
         ε = `eps` is added to it under the root. A token whose features are all
-        equal comes out as the bias.
+        equal becomes the bias.
         """
         ### BEGIN SOLUTION
         mean = x.mean(dim=-1, keepdim=True)  # (..., 1)
@@ -62,9 +62,9 @@ def layer_norm_backward(
 
     `grad_output` is the gradient of a loss with respect to the layer's output.
     Shapes: grad_output and x `(..., d_model)`, weight `(d_model,)` → `(grad_x,
-    grad_weight, grad_bias)`, of the shapes of x, weight and bias. The last two
-    are sums over all tokens. It works on any tensors, those made under
-    `torch.inference_mode()` included.
+    grad_weight, grad_bias)`, with the shapes of x, weight and bias. The last two
+    are sums over all tokens. Works on any tensors, even those created under
+    `torch.inference_mode()`.
     """
     ### BEGIN SOLUTION
     mean = x.mean(dim=-1, keepdim=True)  # (..., 1)
@@ -79,9 +79,9 @@ def layer_norm_backward(
 
 
 def gelu(x: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
-    """The Gaussian error linear unit, exactly: x Φ(x).
+    """The exact Gaussian error linear unit: x Φ(x).
 
-    Φ(x) = ½ (1 + erf(x / √2)) is the probability that a standard normal number
+    Φ(x) = ½ (1 + erf(x / √2)) is the probability that a standard normal variable
     is below x. Shapes: any → the same. Source: Hendrycks, Gimpel (2016),
     section 2.
     """
@@ -117,7 +117,7 @@ class FeedForward(nn.Module):
         """Apply the same small network to every token.
 
         Shapes: x `(..., d_model)` → the same; inside, `(..., d_ff)`. Dropout
-        acts between the linear layers, on what comes out of the activation.
+        acts between the linear layers, on the output of the activation.
         """
         ### BEGIN SOLUTION
         hidden = self.activation(self.linear1(x))  # (..., d_ff)
@@ -129,7 +129,7 @@ class Residual(nn.Module):
     """A residual connection with layer normalisation around any sublayer F.
 
     Parts: `sublayer` (a module or a function that takes x first and returns one
-    tensor of the shape of x) and `norm`. Post-norm, the default:
+    tensor of the same shape) and `norm`. Post-norm, the default:
     norm(x + dropout(F(x))). Pre-norm, with `norm_first`:
     x + dropout(F(norm(x))). Source: Vaswani et al. (2017), sections 3.1 and 5.4,
     for post-norm; Xiong et al. (2020), section 3.1, for both.
@@ -154,10 +154,10 @@ class Residual(nn.Module):
         *args: Any,
         **kwargs: Any,
     ) -> Float[Tensor, "*batch d_model"]:
-        """Apply the sublayer, add x, and normalise after or before.
+        """Apply the sublayer and add x, normalising after the sum or before F.
 
-        Shapes: x `(..., d_model)` → the same. All further arguments, a mask for
-        example, go to the sublayer as they are.
+        Shapes: x `(..., d_model)` → the same. All further arguments, such as a
+        mask, are passed on to the sublayer.
         """
         ### BEGIN SOLUTION
         if self.norm_first:
@@ -169,8 +169,8 @@ class Residual(nn.Module):
 class DropPath(nn.Module):
     """Stochastic depth: in training, drop a branch for whole samples at random.
 
-    It stands on the branch, x + drop_path(F(x)): for a dropped sample the layer
-    is the identity. Source: Huang et al. (2016), section 3.
+    It acts on the branch, x + drop_path(F(x)): for a dropped sample, the layer is
+    the identity. Source: Huang et al. (2016), section 3.
     """
 
     def __init__(self, p: float = 0.0):
@@ -183,8 +183,8 @@ class DropPath(nn.Module):
     ) -> Float[Tensor, "batch *rest"]:
         """Zero each sample with probability p; divide the others by 1 − p.
 
-        Shapes: x `(B, ...)` → the same; a sample is x[b], and each has a draw
-        of its own. In eval mode and for p = 0, x as it is.
+        Shapes: x `(B, ...)` → the same; a sample is x[b], and each is drawn
+        independently. In eval mode or with p = 0, x is returned unchanged.
         """
         ### BEGIN SOLUTION
         one_each = x.new_ones(x.shape[0], *[1] * (x.dim() - 1))  # (B, 1, ...)
@@ -199,9 +199,9 @@ def chunked_feed_forward(
 ) -> Float[Tensor, "batch n d_model"]:
     """Apply a position-wise layer to chunk_size positions at a time.
 
-    Shapes: x `(B, n, d_model)` → the same, equal to `feed_forward(x)`. The
-    chunks are cut along axis 1, the last may be shorter; `chunk_size` 0 means
-    everything in one go. Source: Kitaev, Kaiser, Levskaya (2020), section 3.
+    Shapes: x `(B, n, d_model)` → the same, equal to `feed_forward(x)`. x is cut
+    along axis 1, and the last chunk may be shorter; a `chunk_size` of 0 means no
+    cutting at all. Source: Kitaev, Kaiser, Levskaya (2020), section 3.
     """
     ### BEGIN SOLUTION
     if chunk_size == 0:

@@ -3,7 +3,7 @@
 Sources: A. Vaswani et al., "Attention is all you need" (2017); pre-norm after R. Xiong et al., "On
 layer normalization in the Transformer architecture" (2020); label smoothing after C. Szegedy et
 al., "Rethinking the Inception architecture" (2016); the length penalty after Y. Wu et al.,
-"Google's neural machine translation system" (2016). Attention and positions are `blocks`.
+"Google's neural machine translation system" (2016). Attention and positions come from `blocks`.
 """
 
 import math
@@ -19,12 +19,12 @@ from autograder.blocks import MultiHeadAttention, sinusoidal_encoding
 class EncoderLayer(nn.Module):
     """A layer of the encoder: self-attention, then a feed-forward network.
 
-    Around each of the two stand dropout, the residual connection and a layer
-    normalisation: after the sum, norm(x + drop(F(x))), or, with `norm_first`,
-    before the sublayer, x + drop(F(norm(x))). The feed-forward network works on
-    each position alone: linear1, ReLU, dropout, linear2. Parts: `self_attn`
-    (`blocks.MultiHeadAttention`), `linear1`, `linear2`, `norm1`, `norm2`. Source:
-    Vaswani et al. (2017), section 3.1; `norm_first`: Xiong et al. (2020).
+    Each of the two sublayers F is wrapped in dropout, a residual connection and a
+    layer norm, which follows the sum, norm(x + drop(F(x))), or, with `norm_first`,
+    precedes the sublayer, x + drop(F(norm(x))). The feed-forward network treats
+    each position separately: linear1, ReLU, dropout, linear2. Parts: `self_attn`
+    (`blocks.MultiHeadAttention`), `linear1`, `linear2`, `norm1`, `norm2`. Sources:
+    Vaswani et al. (2017), section 3.1; for `norm_first`, Xiong et al. (2020).
     """
 
     def __init__(
@@ -45,16 +45,14 @@ class EncoderLayer(nn.Module):
         self.norm_first = norm_first
 
     def forward(
-        self,
-        x: Float[Tensor, "B n d_model"],
-        mask: Bool[Tensor, "..."] | None = None,
+        self, x: Float[Tensor, "B n d_model"], mask: Bool[Tensor, "..."] | None = None
     ) -> Float[Tensor, "B n d_model"]:
         """Let every position gather from the others, then think.
 
-        Shapes: x `(B, n, d_model)` → the same; mask, boolean, True = *may attend*,
-        broadcasts to `(B, H, n, n)`. `self.self_attn(query, key, value, mask=mask,
-        need_weights=False)` gives `(output, None)`, which is faster than with the
-        weights.
+        Shapes: x `(B, n, d_model)` → the same. The mask is boolean, True = *may
+        attend*, and broadcasts to `(B, H, n, n)`. `self.self_attn(query, key, value,
+        mask=mask, need_weights=False)` returns `(output, None)`; computing the
+        weights as well would be slower.
         """
 
         ### BEGIN SOLUTION
@@ -76,12 +74,12 @@ class EncoderLayer(nn.Module):
 class DecoderLayer(nn.Module):
     """A layer of the decoder: self-attention, cross-attention, then feed-forward.
 
-    Cross-attention asks with the decoder's queries for the encoder's keys and
-    values. Around each of the three sublayers stand dropout, the residual
-    connection and a layer normalisation, as in `EncoderLayer`. Parts: `self_attn`,
+    Cross-attention takes its queries from the decoder, its keys and values from the
+    encoder. Each of the three sublayers is wrapped in dropout, a residual
+    connection and a layer norm, as in `EncoderLayer`. Parts: `self_attn`,
     `cross_attn` (`blocks.MultiHeadAttention`), `linear1`, `linear2`, and `norm1`,
-    `norm2`, `norm3` in the order of the sublayers. Source: Vaswani et al. (2017),
-    section 3.1; `norm_first`: Xiong et al. (2020).
+    `norm2`, `norm3` in the order of the sublayers. Sources: Vaswani et al. (2017),
+    section 3.1; for `norm_first`, Xiong et al. (2020).
     """
 
     def __init__(
@@ -113,10 +111,10 @@ class DecoderLayer(nn.Module):
         """Gather from the target so far, then from the source, then think.
 
         Shapes: x `(B, n_q, d_model)`, memory (the encoder's output)
-        `(B, n_k, d_model)` → `(B, n_q, d_model)`. Boolean masks, True = *may
+        `(B, n_k, d_model)` → `(B, n_q, d_model)`. The masks are boolean, True = *may
         attend*: `self_mask` broadcasts to `(B, H, n_q, n_q)`, `cross_mask` to
-        `(B, H, n_q, n_k)`. The memory is used as it comes: with `norm_first`, too,
-        only x is normalised.
+        `(B, H, n_q, n_k)`. The memory is used as it is: only x is normalised, even
+        with `norm_first`.
         """
 
         ### BEGIN SOLUTION
@@ -141,22 +139,19 @@ class DecoderLayer(nn.Module):
 
 
 class TokenEmbedding(nn.Module):
-    """A vector for each token, and, with the same numbers, a score for each token.
+    """A vector for each token and, from the same numbers, a score for each token.
 
-    One parameter, `weight` `(vocab_size, d_model)`, drawn with standard deviation
-    d_model^−½. Source: Vaswani et al. (2017), section 3.4; O. Press, L. Wolf,
-    "Using the output embedding to improve language models" (2017).
+    One parameter, `weight` `(vocab_size, d_model)`, initialised with standard
+    deviation d_model^−½. Sources: Vaswani et al. (2017), section 3.4; O. Press,
+    L. Wolf, "Using the output embedding to improve language models" (2017).
     """
 
     def __init__(self, vocab_size: int, d_model: int):
         super().__init__()
         self.weight = nn.Parameter(torch.randn(vocab_size, d_model) * d_model**-0.5)
 
-    def forward(
-        self,
-        ids: Int[Tensor, "*batch"],
-    ) -> Float[Tensor, "*batch d_model"]:
-        """Look the tokens up, and multiply by √d_model.
+    def forward(self, ids: Int[Tensor, "*batch"]) -> Float[Tensor, "*batch d_model"]:
+        """Look up the tokens' vectors and multiply them by √d_model.
 
         Shapes: ids `(...)`, integers from 0 to vocab_size − 1 → `(..., d_model)`.
         """
@@ -164,10 +159,7 @@ class TokenEmbedding(nn.Module):
         return F.embedding(ids, self.weight) * math.sqrt(self.weight.shape[1])  # (..., d_model)
         ### END SOLUTION
 
-    def logits(
-        self,
-        h: Float[Tensor, "*batch d_model"],
-    ) -> Float[Tensor, "*batch vocab_size"]:
+    def logits(self, h: Float[Tensor, "*batch d_model"]) -> Float[Tensor, "*batch vocab_size"]:
         """Score every token: the dot product of h with each row of `weight`.
 
         Shapes: h `(..., d_model)` → `(..., vocab_size)`.
@@ -181,10 +173,10 @@ class Transformer(nn.Module):
     """An encoder reads the source; a decoder writes the target, token by token.
 
     Parts: `source_embedding`, `target_embedding` (`TokenEmbedding`; the target's
-    also makes the logits), `encoder_layers`, `decoder_layers` (`num_layers` of
+    also computes the logits), `encoder_layers`, `decoder_layers` (`num_layers` of
     each) and, with `norm_first`, `encoder_norm` and `decoder_norm`, which normalise
-    what comes out of the last layer. `pad_id` fills rows of ids that are too short;
-    nothing may attend to it. Source: Vaswani et al. (2017), section 3 and figure 1.
+    the output of the last layer. `pad_id` fills up rows of ids that are too short;
+    no query may attend to it. Source: Vaswani et al. (2017), section 3, figure 1.
     """
 
     def __init__(
@@ -203,18 +195,15 @@ class Transformer(nn.Module):
         sizes = (d_model, num_heads, d_ff, dropout, norm_first)
         self.source_embedding = TokenEmbedding(source_vocab, d_model)
         self.target_embedding = TokenEmbedding(target_vocab, d_model)
-        encoder = [EncoderLayer(*sizes) for _ in range(num_layers)]
-        decoder = [DecoderLayer(*sizes) for _ in range(num_layers)]
-        self.encoder_layers = nn.ModuleList(encoder)
-        self.decoder_layers = nn.ModuleList(decoder)
+        self.encoder_layers = nn.ModuleList(EncoderLayer(*sizes) for _ in range(num_layers))
+        self.decoder_layers = nn.ModuleList(DecoderLayer(*sizes) for _ in range(num_layers))
         self.encoder_norm = nn.LayerNorm(d_model) if norm_first else nn.Identity()
         self.decoder_norm = nn.LayerNorm(d_model) if norm_first else nn.Identity()
         self.dropout = nn.Dropout(dropout)
         self.pad_id = pad_id
-        # Not persistent: made anew with each model, and no part of its state dict.
-        positions = sinusoidal_encoding(512, d_model)
-        self.register_buffer("positions", positions, persistent=False)
-        for layer in (*encoder, *decoder):
+        # Not persistent: recomputed for each model and left out of its state dict.
+        self.register_buffer("positions", sinusoidal_encoding(512, d_model), persistent=False)
+        for layer in (*self.encoder_layers, *self.decoder_layers):
             for parameter in layer.parameters():
                 if parameter.dim() == 2:
                     nn.init.xavier_uniform_(parameter)
@@ -222,11 +211,11 @@ class Transformer(nn.Module):
     def embed(
         self, embedding: nn.Module, ids: Int[Tensor, "B n"], offset: int = 0
     ) -> Float[Tensor, "B n d_model"]:
-        """The tokens' vectors plus those of their positions; then dropout.
+        """Add the tokens' vectors and those of their positions, then apply dropout.
 
-        Shapes: ids `(B, n)` → `(B, n, d_model)`. The first token stands at position
+        Shapes: ids `(B, n)` → `(B, n, d_model)`. The first token is at position
         `offset`. `self.positions` is the table of sinusoids, one row per position;
-        a longer one is made when it is too short.
+        when it is too short, a longer one is computed.
         """
         end = offset + ids.shape[1]
         if end > len(self.positions):
@@ -237,7 +226,7 @@ class Transformer(nn.Module):
         ### END SOLUTION
 
     def encode(self, source: Int[Tensor, "B n"]) -> Float[Tensor, "B n d_model"]:
-        """Read the source, and make of it the *memory* that the decoder looks into.
+        """Turn the source into the *memory* that the decoder attends to.
 
         Shapes: source ids `(B, n)` → memory `(B, n, d_model)`. No query attends to
         `pad_id`.
@@ -256,12 +245,12 @@ class Transformer(nn.Module):
         memory: Float[Tensor, "B n_s d_model"],
         source: Int[Tensor, "B n_s"],
     ) -> Float[Tensor, "B n_t d_model"]:
-        """What the decoder makes of the target, given the memory of the source.
+        """Run the decoder on the target, given the memory of the source.
 
         Shapes: target ids `(B, n_t)`, memory `(B, n_s, d_model)`, source ids
-        `(B, n_s)`, which say what of the memory is padding → `(B, n_t, d_model)`.
-        Position i of the target attends to the target's positions 0 … i, and to all
-        of the source but its padding.
+        `(B, n_s)`, which tell where the memory is padding → `(B, n_t, d_model)`.
+        Position i of the target attends to positions 0 … i of the target and to the
+        whole source; never to padding.
         """
         ### BEGIN SOLUTION
         n = target.shape[1]
@@ -277,9 +266,9 @@ class Transformer(nn.Module):
     def forward(
         self, source: Int[Tensor, "B n_s"], target: Int[Tensor, "B n_t"]
     ) -> Float[Tensor, "B n_t target_vocab"]:
-        """Score what may follow each position of the target.
+        """Score every token as a continuation at each position of the target.
 
-        Shapes: source ids `(B, n_s)`, target ids `(B, n_t)`, bos first →
+        Shapes: source ids `(B, n_s)`, target ids `(B, n_t)`, beginning with bos →
         `(B, n_t, target_vocab)`.
         """
         ### BEGIN SOLUTION
@@ -288,15 +277,11 @@ class Transformer(nn.Module):
         ### END SOLUTION
 
 
-def shift_right(
-    target: Int[Tensor, "*batch n"],
-    bos_id: int,
-) -> Int[Tensor, "*batch n"]:
+def shift_right(target: Int[Tensor, "*batch n"], bos_id: int) -> Int[Tensor, "*batch n"]:
     """What the decoder reads in training: the target one step late, bos in front.
 
     Shapes: target ids `(B, n)`, n ≥ 1 → the same; the last token drops out. Source:
-    Vaswani et al. (2017), section 3.1: "the output embeddings are offset by one
-    position".
+    Vaswani et al. (2017), 3.1: "the output embeddings are offset by one position".
     """
     ### BEGIN SOLUTION
     bos = target.new_full((*target.shape[:-1], 1), bos_id)  # (B, 1)
@@ -310,16 +295,16 @@ def label_smoothed_cross_entropy(
     smoothing: float = 0.1,
     pad_id: int = 0,
 ) -> Float[Tensor, ""]:
-    """Cross-entropy to (1 − ε)·one-hot + ε/V, the mean over what is not padding.
+    """Cross-entropy with the target (1 − ε)·one-hot + ε/V, averaged over real tokens.
 
     Shapes: logits `(..., V)`, target ids `(...)` → a scalar. ε is `smoothing`.
-    Where every target is `pad_id`, the loss is 0. Source: Vaswani et al. (2017),
-    section 5.4; Szegedy et al. (2016), section 7.
+    Positions whose target is `pad_id` do not count; if all are, the loss is 0.
+    Sources: Vaswani et al. (2017), section 5.4; Szegedy et al. (2016), section 7.
     """
     ### BEGIN SOLUTION
     real = target != pad_id
     log_p = logits.log_softmax(dim=-1)  # (..., V)
-    ids = target.masked_fill(~real, 0)  # pad_id itself may be no token at all
+    ids = target.masked_fill(~real, 0)  # pad_id itself need not be a token
     log_p_target = log_p.gather(-1, ids[..., None])[..., 0]
     loss = -(1 - smoothing) * log_p_target - smoothing * log_p.mean(dim=-1)
     return loss.masked_fill(~real, 0.0).sum() / real.sum().clamp(min=1)
@@ -327,11 +312,11 @@ def label_smoothed_cross_entropy(
 
 
 def noam_rate(step: int, d_model: int, warmup: int = 4000) -> float:
-    """The paper's learning rate: up in a straight line, then down as 1/√step.
+    """The paper's learning rate: a straight line up, then down as 1/√step.
 
-    d_model^−½ · min(step^−½, step · warmup^−3/2): it rises for `warmup` steps. The
-    first step is 1. Raises `ValueError` for a step below 1. Source: Vaswani et al.
-    (2017), equation 3.
+    d_model^−½ · min(step^−½, step · warmup^−3/2), which rises for `warmup` steps.
+    The first step is 1; raises `ValueError` for a step below that. Source: Vaswani
+    et al. (2017), equation 3.
     """
     ### BEGIN SOLUTION
     if step < 1:
@@ -347,7 +332,7 @@ def greedy_decode(
     eos_id: int,
     max_len: int,
 ) -> Int[Tensor, "B length"]:
-    """Write the target one token at a time, always the likeliest.
+    """Write the target one token at a time, always taking the likeliest.
 
     Shapes: source ids `(B, n)` → ids `(B, length)`, length ≤ max_len, without bos;
     eos is kept, and after it a row holds `model.pad_id`. Stops as soon as every row
@@ -383,9 +368,9 @@ def beam_search(
     """Write the target, following the `beam_size` likeliest beginnings at once.
 
     Shapes: source ids `(1, n)` → at most `beam_size` pairs `(ids, score)`, best
-    first. ids `(length,)`, length ≤ max_len, are without bos and end with eos, or
-    are unfinished at max_len. score =
-    log p(ids) / ((5 + length) / 6)^length_penalty, a float; length counts eos. With
+    first. The ids `(length,)`, length ≤ max_len, are without bos; they end with eos
+    or are unfinished at max_len. The score is a float,
+    log p(ids) / ((5 + length) / 6)^length_penalty, where length counts eos. With
     `beam_size` 1 the ids are those of `greedy_decode`. Decodes in eval mode,
     without gradients, and leaves each module's mode as it was. Source: Wu et al.
     (2016), section 7.

@@ -1,10 +1,11 @@
-"""What all tests share: the sample class, the built book, the matrix of known answers as JSON."""
+"""What all tests share: a sandbox, small courses, the built book, the known answers as JSON."""
 
 import fcntl
 import json
 import os
+import shutil
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from bs4 import BeautifulSoup
 
     from autograder.grader.classes.classroom import ClassResult
+    from autograder.grader.sandbox.host import Sandbox
 
 MATRIX = Path("build") / "matrix.json"
 
@@ -149,3 +151,63 @@ def pages(html: Path) -> dict[str, "BeautifulSoup"]:
         for path in sorted(html.rglob("*.html"))
         if "_static" not in path.parts
     }
+
+
+@pytest.fixture(scope="module")
+def worker() -> Iterator["Sandbox"]:
+    """A sandbox that a file's tests share."""
+    from sandboxes import SMALL
+
+    from autograder.grader.sandbox.host import Sandbox
+
+    with Sandbox(limits=SMALL) as shared:
+        yield shared
+
+
+# --- a course of one exercise, whose judge costs nothing: see `faults` ----------------------------
+
+
+@pytest.fixture(scope="session")
+def release(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    from faults import tiny_release
+
+    return tiny_release(tmp_path_factory.mktemp("release"))
+
+
+@pytest.fixture(scope="session")
+def template(tmp_path_factory: pytest.TempPathFactory, release: Path) -> Path:
+    """A course in which nothing is graded, and whose gradebook is there: to copy."""
+    from faults import SCORES, new_course
+
+    from autograder.grader.classes.writer import Writer
+
+    course = new_course(tmp_path_factory.mktemp("template"), release, SCORES)
+    with Writer(course, None, release) as one:
+        one.register("tiny")
+    return course
+
+
+@pytest.fixture(scope="session")
+def undisturbed(
+    tmp_path_factory: pytest.TempPathFactory, template: Path, release: Path
+) -> tuple[dict, int]:
+    """What comes of an undisturbed run, and of how many calls it consists."""
+    from faults import SCORES, Bomb, grade_quickly, outcome_of
+
+    course = tmp_path_factory.mktemp("undisturbed") / "course"
+    shutil.copytree(template, course)
+    grade_quickly(course, release)  # what is made once is made
+    shutil.rmtree(course)
+    shutil.copytree(template, course)
+    with Bomb() as counted:
+        grade_quickly(course, release)
+    outcome = outcome_of(course)
+    assert {name: (times, score) for name, (times, score, *_) in outcome.items()} == {
+        name: (1, score) for name, score in SCORES.items()
+    }
+    return outcome, counted.count
+
+
+@pytest.fixture
+def course(tmp_path: Path, template: Path) -> Path:
+    return Path(shutil.copytree(template, tmp_path / "course"))

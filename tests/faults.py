@@ -4,6 +4,7 @@ import json
 import os
 import re
 import signal
+import subprocess
 import sys
 import traceback
 from collections.abc import Callable, Collection, Iterator
@@ -16,20 +17,23 @@ from nbformat import NotebookNode
 from sqlalchemy import create_engine, text
 
 from autograder.engine.verdict import WRONG, withheld
-from autograder.grader.classes import classroom, schedulers
+from autograder.grader.classes import classroom, schedulers, writer
 from autograder.grader.classes.feedback import PageMaker
 from autograder.grader.classes.gradebook import database
 from autograder.grader.classes.pages import Pages, config_of
 from autograder.grader.classes.schedulers import _Supply
 from autograder.grader.judge import Judged
-from autograder.grader.notebook.preprocessors import exercises_in, write_judgement
+from autograder.grader.judgement import GRADED, Judgement
+from autograder.grader.notebook.judging import exercises_in
+from autograder.grader.notebook.marks import show_verdicts
 from autograder.grader.notebook.rebuild import rebuild
-from autograder.grader.work import GRADED, Job, Outcome
+from autograder.grader.work import Job, Outcome
 
 ROOT = Path(__file__).resolve().parents[1]
 NOTEBOOKS = ROOT / "notebooks"
 TINY = "tiny"
 SECRET = "5" * 64
+SCORES = {"ann": 3.0, "bob": 0.5, "cid": 1.25}  # what `quick` gives, of 3
 
 
 def cut_down(notebook: NotebookNode, kept: Collection[str]) -> NotebookNode:
@@ -76,9 +80,9 @@ def quick(job: Job) -> Outcome:
     for _, exercise in exercises_in(notebook):
         score = float(re.search(r"return ([\d.]+)", job.submission.decode())[1])
         judged.verdicts[exercise.name] = replace(withheld(exercise, WRONG, "quick"), score=score)
-    record = {"status": GRADED, "notes": [], "seconds": 0.0}
-    write_judgement(notebook, {}, judged.verdicts, record)
-    return Outcome((nbformat.writes(notebook) + "\n").encode(), "here")
+    show_verdicts(notebook, judged.verdicts)
+    judgement = Judgement(GRADED, judged.verdicts)
+    return Outcome(judgement, (nbformat.writes(notebook) + "\n").encode(), "here")
 
 
 def stuck(job: str) -> str:
@@ -165,12 +169,12 @@ class Bomb:
 
 def grade_quickly(course: Path, release: Path, **options) -> classroom.ClassResult:
     """Grade with `quick`, in this process alone."""
-    kept = classroom.judge_job, schedulers.local, classroom.PageMaker
-    classroom.judge_job, schedulers.local, classroom.PageMaker = quick, inline, PagesHere
+    kept = classroom.judge_job, schedulers.local, writer.PageMaker
+    classroom.judge_job, schedulers.local, writer.PageMaker = quick, inline, PagesHere
     try:
         return classroom.grade(course / "submitted", release=release, **options)
     finally:
-        classroom.judge_job, schedulers.local, classroom.PageMaker = kept
+        classroom.judge_job, schedulers.local, writer.PageMaker = kept
 
 
 class PagesHere(PageMaker):
@@ -215,3 +219,52 @@ def _files(course: Path, student: str) -> Iterator[bytes | None]:
 def leftovers(course: Path) -> list[Path]:
     """Files that a killed run left and nobody needs."""
     return [path for path in course.rglob("*") if path.name.endswith((".new", "-journal"))]
+
+
+# --- a run as a process ---------------------------------------------------------------------------
+
+RIGHT = """def softmax(scores, axis=-1):
+    top = np.max(scores, axis=axis, keepdims=True)
+    shares = np.exp(scores - np.where(np.isneginf(top), 0, top))
+    total = shares.sum(axis=axis, keepdims=True)
+    return shares / np.where(total > 0, total, 1)"""
+LEAVES = "def softmax(scores, axis=-1):\n    import os\n    os._exit(0)"
+DESERVED = {"ada": 3.0, "ben": 0.0, "cleo": 3.0, "dan": 0.0, "eve": 3.0, "finn": 3.0}
+
+
+def start(course: Path, *options: str) -> subprocess.Popen:
+    command = [sys.executable, "-m", "autograder.cli", "grade", "submitted", "--json"]
+    return subprocess.Popen(
+        [*command, *options], cwd=course, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+
+
+def family(pid: int) -> dict[int, bytes]:
+    """A process's descendants, with their command lines."""
+    found, queue = {}, [pid]
+    for parent in queue:
+        try:
+            for thread in os.listdir(f"/proc/{parent}/task"):
+                children = Path(f"/proc/{parent}/task/{thread}/children").read_text().split()
+                queue += map(int, children)
+        except OSError:
+            continue
+    for child in queue[1:]:
+        try:
+            found[child] = Path(f"/proc/{child}/cmdline").read_bytes()
+        except OSError:
+            continue
+    return found
+
+
+def alive(pids: dict[int, bytes]) -> list[int]:
+    """Which of these are still the processes that they were."""
+    found = []
+    for pid, command in pids.items():
+        try:
+            zombie = ") Z " in Path(f"/proc/{pid}/stat").read_text()
+            if not zombie and Path(f"/proc/{pid}/cmdline").read_bytes() == command:
+                found.append(pid)
+        except OSError:
+            continue
+    return found

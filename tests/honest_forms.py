@@ -1,4 +1,4 @@
-"""What `honest_notebooks` stands on: right answers, the register of forms, and small helpers."""
+"""What notebooks of odd forms are made with: right answers, the register of forms, helpers."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass

@@ -18,6 +18,22 @@ PRECISION = pytest.mark.parametrize(
 )
 
 
+def close(a: Tensor, b: Tensor, within: float) -> bool:
+    return a.shape == b.shape and torch.allclose(a, b, rtol=0.0, atol=within)
+
+
+def some_mask(*shape: int) -> Tensor:
+    """A random mask, True = may attend, in which every query sees something."""
+    mask = torch.rand(shape) < 0.6
+    mask[..., 0] |= ~mask.any(-1)
+    return mask
+
+
+def tokens(*shape: int, vocab: int = 7) -> Tensor:
+    """Random tokens without the first, which stands for padding."""
+    return torch.randint(1, vocab, shape)
+
+
 def assert_same_gradients(
     mine: Mapping[str, Tensor], others: Mapping[str, Tensor], within: float
 ) -> None:

@@ -15,6 +15,7 @@ import socket
 import time
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 
@@ -26,12 +27,17 @@ from handed import fill_in
 from autograder import cli
 from autograder.exercises import chapters, exercises_of
 from autograder.expected import SEED
-from autograder.grader import judge, stubs
-from autograder.grader.classes.classroom import Row, grade
-from autograder.grader.judge import judge_file
-from autograder.grader.sandbox import host as sandbox
-from autograder.grader.sandbox.host import Limits, Worker, WorkerDied
-from autograder.grader.sandbox.warm import LANDLOCK, LAYERS, LIMITS, NAMESPACES, SECCOMP
+from autograder.grader import judge, runner, stubs
+from autograder.grader.classes.classroom import grade
+from autograder.grader.classes.rows import Row
+from autograder.grader.files import judge_file
+from autograder.grader.names import defined_names
+from autograder.grader.sandbox.bubblewrap import ISOLATIONS
+from autograder.grader.sandbox.host import ProcessDied, Sandbox, SandboxLost
+from autograder.grader.sandbox.launcher import WarmProcess, warm_process
+from autograder.grader.sandbox.limits import Limits
+from autograder.grader.sandbox.walls import LANDLOCK, LAYERS, LIMITS, NAMESPACES, SECCOMP
+from autograder.grader.sandbox.watch import family
 
 HERE = Path(__file__).parent / "attacks"
 FILES = {path.stem: path for path in HERE.iterdir() if path.suffix in (".py", ".ipy")}
@@ -79,19 +85,19 @@ def outside() -> Iterator[list[socket.socket]]:
 
 
 @pytest.fixture(scope="module")
-def warm() -> sandbox._Warm:
+def warm() -> WarmProcess:
     """The process that forks all sandboxes of this module."""
-    with Worker() as first:
+    with Sandbox() as first:
         first.wait_until_up()
-    return sandbox._warm_process("bwrap")
+    return warm_process("bwrap")
 
 
-def nothing_remains(warm: sandbox._Warm) -> bool:
+def nothing_remains(warm: WarmProcess) -> bool:
     """Whether the warm process is alone again, within a moment; bubblewrap's two stand above it."""
     deadline = time.monotonic() + 10
-    while len(sandbox._family(warm.process.pid)) > 3 and time.monotonic() < deadline:
+    while len(family(warm.process.pid)) > 3 and time.monotonic() < deadline:
         time.sleep(0.01)
-    return len(sandbox._family(warm.process.pid)) == 3
+    return len(family(warm.process.pid)) == 3
 
 
 @pytest.mark.parametrize("name", ATTACKS)
@@ -107,7 +113,7 @@ def test_an_attack_ends_as_declared(name, warm, tmp_path):
         assert any(text in words(result) for text in said["says"].split("|")), words(result)
     assert said.get("never", "\x1b") not in words(result)
     assert len(words(result)) < 100_000
-    assert not warm.gone() and sandbox._warm_process("bwrap") is warm
+    assert not warm.gone() and warm_process("bwrap") is warm
     assert not Path("/tmp", CANARY).exists()
     assert nothing_remains(warm)
 
@@ -126,7 +132,7 @@ def text_of(name: str) -> str:
 def attacked(name: str) -> str:
     """The exercise that an attack is an answer to."""
     said = declared(name).get("answers")
-    (exercise,) = {said} if said else judge.defined_names(text_of(name)) & KNOWN.keys()
+    (exercise,) = {said} if said else defined_names(text_of(name)) & KNOWN.keys()
     return exercise
 
 
@@ -168,13 +174,14 @@ def test_an_attack_handed_in_ends_as_declared(name, graded):
     row = graded["seconds" in said, name]
     exercise = attacked(name)
     mark, found = row.marks[f"check_{exercise}"], row.verdicts[exercise]
+    told = words(asdict(found))
     assert row.status == "graded", row.reason
-    assert found["verdict"] in said["verdict"].split(), words(found)
+    assert found.verdict in said["verdict"].split(), told
     assert mark.score == row.score <= float(said.get("most", 0)) < mark.points
-    assert mark.by_hand == (found["verdict"] == "policy")
+    assert mark.by_hand == (found.verdict == "policy")
     if "says" in said and name not in MEASURED_BY_SMALL_LIMITS:
-        assert any(text in words(found) for text in said["says"].split("|")), words(found)
-    assert said.get("never", "\x1b") not in words(found)
+        assert any(text in told for text in said["says"].split("|")), told
+    assert said.get("never", "\x1b") not in told
 
 
 @pytest.mark.parametrize("endless", [True, False])
@@ -213,7 +220,7 @@ PASSES = {
 @pytest.mark.parametrize(("off", "name", "sign"), PASSES.values(), ids=PASSES.keys())
 def test_without_a_layer_an_attack_passes(off, name, sign, warm, monkeypatch):
     left = [layer for layer in LAYERS if layer not in off]
-    monkeypatch.setattr(judge, "Worker", partial(Worker, layers=left))
+    monkeypatch.setattr(runner, "Sandbox", partial(Sandbox, layers=left))
     result = judge_file(HERE / f"{name}.py", seed=b"a seed", limits=limits(declared(name)))
     assert sign in words(result), words(result)
     assert nothing_remains(warm)
@@ -221,7 +228,7 @@ def test_without_a_layer_an_attack_passes(off, name, sign, warm, monkeypatch):
 
 def neighbours(layers: list[str]) -> tuple[bool, bool]:
     """Whether one of two workers can leave the other a file, and whether it can kill it."""
-    with Worker(layers=layers) as one, Worker(layers=layers) as other:
+    with Sandbox(layers=layers) as one, Sandbox(layers=layers) as other:
         other.execute("import os")
         try:
             one.execute(
@@ -231,7 +238,7 @@ def neighbours(layers: list[str]) -> tuple[bool, bool]:
                 "    except OSError: pass\n"
             )
             (told,) = other.execute("print(os.path.exists('/tmp/left'))")
-        except (WorkerDied, sandbox.SandboxLost):  # the neighbour, or the warm process itself
+        except (ProcessDied, SandboxLost):  # the neighbour, or the warm process itself
             return True, True
         return "True" in told["text"], False
 
@@ -241,14 +248,14 @@ def test_neighbours_are_kept_apart_by_namespaces_and_by_landlock(warm):
     assert neighbours([LANDLOCK, SECCOMP, LIMITS])[0]  # one /tmp for both
     assert not warm.gone()
     assert neighbours([SECCOMP, LIMITS])[1]  # and nobody is safe from anybody's signals
-    with Worker() as after:
+    with Sandbox() as after:
         assert after.execute("print(1)")[0]["text"] == "1\n"  # a new warm process is there
 
 
 def test_without_bubblewrap_everything_is_found():
     outputs = {}
-    for isolation in sandbox.ISOLATIONS:
-        with Worker(isolation) as worker:
+    for isolation in ISOLATIONS:
+        with Sandbox(isolation) as worker:
             found = worker.execute(
                 "import os, socket\n"
                 f"print('the reference', os.path.exists({str(RIGHT)!r}))\n"

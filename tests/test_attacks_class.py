@@ -6,19 +6,15 @@ of two exercises and a question.
 """
 
 import csv
-import hashlib
-import json
 import os
 import zipfile
 from collections.abc import Callable
 from contextlib import suppress
-from html.parser import HTMLParser
 from pathlib import Path
 
 import nbformat
 import pytest
-from faults import cut_down
-from nbformat import NotebookNode
+from hostile import EVIL, FULL, NAME, RELEASE, ROOT, Handed, bytes_below, dangers, mark
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_output
 from nbgrader.api import Gradebook
 
@@ -26,54 +22,15 @@ import solutions.kernel_regression as right
 from autograder.grader import stubs
 from autograder.grader.classes.classroom import ClassResult, grade
 from autograder.grader.classes.report import report
-from autograder.grader.judge import judge_file
+from autograder.grader.files import judge_file
 from autograder.grader.notebook import export
-from autograder.grader.sandbox.host import Limits
+from autograder.grader.sandbox.limits import Limits
 
-ROOT = Path(__file__).resolve().parents[1]
-NAME = "01_kernel_regression"
 WRONG = "def softmax(scores, axis=-1):\n    return scores * 0\n"
-FULL = {"check_softmax": 3.0, "check_gaussian_scores": 2.0}
-EVIL = "PWNED"
+
+
 CANARY = "attack-canary"
 TOKEN = "a line that only zoe has handed in"
-
-
-def mark(cell: NotebookNode) -> dict:
-    return cell.metadata.get("nbgrader", {})
-
-
-# Two exercises of the chapter and a question.
-RELEASE = cut_down(
-    nbformat.read(ROOT / "notebooks" / NAME / f"{NAME}.ipynb", as_version=4),
-    ("softmax", "gaussian_scores", *FULL, "question_bandwidth_of_zero"),
-)
-assert sum(cell.cell_type == "code" for cell in RELEASE.cells) == 5
-
-
-class Handed:
-    """A submission in the making: a notebook, and the folder that it lies in."""
-
-    def __init__(self, folder: Path):
-        self.folder = folder
-        self.notebook = nbformat.reads(nbformat.writes(RELEASE), as_version=4)
-        for name in ("softmax", "gaussian_scores"):
-            self.cell(name).source = stubs.source("kernel_regression", name)
-
-    def cell(self, grade_id: str) -> NotebookNode:
-        return self.notebook.cells[self.at(grade_id)]
-
-    def at(self, grade_id: str) -> int:
-        ids = [mark(cell).get("grade_id") for cell in self.notebook.cells]
-        return ids.index(grade_id)
-
-    def before(self, grade_id: str, source: str) -> None:
-        self.notebook.cells.insert(self.at(grade_id), new_code_cell(source))
-
-    def write(self) -> None:
-        self.folder.mkdir(parents=True, exist_ok=True)
-        path = self.folder / f"{NAME}.ipynb"
-        path.write_text(json.dumps(self.notebook), encoding="utf-8")  # nothing mended
 
 
 ATTACKS: dict[str, tuple[Callable[[Handed], None], dict[str, float | None]]] = {}
@@ -306,16 +263,6 @@ def zoe(handed: Handed) -> None:
     handed.before("softmax", f"# {TOKEN}")
 
 
-def bytes_below(folder: Path) -> dict[str, str]:
-    """What lies in a folder, by path."""
-    found = {}
-    for path in sorted(folder.rglob("*")):
-        regular = path.is_file() and not path.is_symlink()
-        kind = hashlib.sha256(path.read_bytes()).hexdigest() if regular else path.lstat().st_mode
-        found[str(path.relative_to(folder))] = str(kind)
-    return found
-
-
 class Graded:
     """The class, graded: where, with what result, and what lay there before."""
 
@@ -397,41 +344,6 @@ def test_withheld_marks_wait_for_a_person_with_their_reason(graded):
     assert "The answer runs autograder.blocks.softmax" in graded.feedback("takes_the_block")
     page = graded.report.read_text(encoding="utf-8")
     assert "autograder.engine.probe in line 1 of code cell" in page
-
-
-class Dangers(HTMLParser):
-    """Collects whatever in a page could act on an attacker's behalf."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.found: list[str] = []
-        self.inside: list[str] = []
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        if tag in ("script", "style"):
-            self.inside.append(tag)
-        for name, value in attrs:
-            text = (value or "").lower()
-            acts = name.startswith("on") or "javascript:" in text or name == "srcdoc"
-            leads = name in ("src", "href", "action", "style", "id", "class") and "pwned" in text
-            if acts or leads:
-                self.found.append(f"{tag} {name}={value}")
-        if tag in ("iframe", "form", "object", "embed", "base"):
-            self.found.append(tag)
-
-    def handle_endtag(self, tag: str) -> None:
-        if self.inside and self.inside[-1] == tag:
-            self.inside.pop()
-
-    def handle_data(self, data: str) -> None:
-        if self.inside and EVIL in data:
-            self.found.append(f"in <{self.inside[-1]}>: {data[:60]}")
-
-
-def dangers(page: str) -> list[str]:
-    parser = Dangers()
-    parser.feed(page)
-    return parser.found
 
 
 def test_the_search_for_dangers_finds_them():

@@ -1,10 +1,12 @@
 """Mistakes declared as changes: what each kind of change makes, and what is said of a wrong one."""
 
+import builtins
+import dis
 import inspect
 import sys
 import traceback
-from collections.abc import Callable
-from types import ModuleType
+from collections.abc import Callable, Iterator
+from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
 import numpy as np
@@ -215,3 +217,30 @@ def test_every_change_makes_an_answer_with_a_cause(slug):
         for name, wrong in known.mistakes.items():
             assert wrong.__name__ == name
             assert len(cause(wrong)) > 10
+
+
+def undefined(answer: Callable[..., Any]) -> set[str]:
+    """The global names that an answer's code reads and that nobody has defined."""
+    functions = vars(answer).values() if isinstance(answer, type) else [answer]
+    return {
+        name
+        for function in functions
+        if isinstance(function, FunctionType)
+        for name in globals_read(function.__code__)
+        if name not in function.__globals__ and not hasattr(builtins, name)
+    }
+
+
+def globals_read(code: CodeType) -> Iterator[str]:
+    yield from (i.argval for i in dis.get_instructions(code) if i.opname == "LOAD_GLOBAL")
+    for inner in code.co_consts:
+        if isinstance(inner, CodeType):
+            yield from globals_read(inner)
+
+
+@pytest.mark.parametrize("slug", chapters())
+def test_no_known_answer_is_wrong_only_because_a_name_is_missing(slug):
+    assert undefined(mistake("a: return low → return [nobody for _ in x]\n    …")) == {"nobody"}
+    for known in banks(slug).values():
+        for answer in (*known.mistakes.values(), *known.rights.values()):
+            assert undefined(answer) == set(), answer.__name__

@@ -19,6 +19,7 @@ from fontTools.ttLib import TTFont
 
 from autograder.exercises import exercises_of
 from autograder.grader import stubs
+from autograder.grader.student_side import student_side
 from autograder.publishing.bookindex import Book, directive
 from autograder.publishing.release import chapters
 
@@ -230,6 +231,16 @@ def test_no_solution_line_is_published(published, slug):
     assert len(lines) >= 10
     for name, text in published.items():
         assert leaked_lines(text, lines) == [], name
+
+
+@pytest.mark.parametrize("slug", SLUGS)
+def test_no_solution_line_is_in_the_files_that_students_have(slug):
+    lines = secret_lines(slug)
+    tops = student_side().values()
+    files = [f for top in tops for f in ([top] if top.is_file() else top.rglob("*.py"))]
+    assert {"blocks.py", "check.py", "probe.py"} <= {file.name for file in files}
+    for file in files:
+        assert leaked_lines(file.read_text(encoding="utf-8"), lines) == [], file.name
 
 
 def test_the_front_page_shows_what_check_says_of_a_mistake(pages):

@@ -194,7 +194,7 @@ def test_the_students_side_never_imports_the_references_or_the_judge():
 def test_correct_answers_show_no_hint():
     verdict = verdict_on(reference.softmax, "softmax")
     assert verdict.verdict == CORRECT
-    assert all(a.hint is None and a.error is None for a in verdict.aspects)
+    assert all(a.hint is None and a.message is None for a in verdict.aspects)
 
 
 @pytest.mark.parametrize(

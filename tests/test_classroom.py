@@ -15,9 +15,13 @@ import pytest
 from nbgrader.api import Gradebook
 
 from autograder.grader.classes import classroom
-from autograder.grader.classes.classroom import FAILED, GRADED, UNUSABLE, grade, read_class
-from autograder.grader.classes.sample_class import EXPECTED, FULL, compare, make_sample_class
-from autograder.grader.notebook.preprocessors import secret_of
+from autograder.grader.classes.classroom import grade
+from autograder.grader.classes.rows import read_class
+from autograder.grader.classes.sample_class import EXPECTED, compare, make_sample_class
+from autograder.grader.classes.sample_notebooks import FULL
+from autograder.grader.classes.writer import Writer
+from autograder.grader.judgement import FAILED, GRADED, UNUSABLE
+from autograder.grader.seeds import secret_of
 from autograder.grader.work import Job, Outcome, judge_job
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -30,8 +34,8 @@ RELEASED = (NOTEBOOKS / NAME / f"{NAME}.ipynb").read_bytes()
 def gradebook_file(tmp_path_factory) -> Path:
     """An empty gradebook that knows the chapter, to copy: making one takes seconds."""
     root = tmp_path_factory.mktemp("gradebook")
-    with classroom.Writer(root, None, NOTEBOOKS) as writer:
-        writer.register(NAME)
+    with Writer(root, None, NOTEBOOKS) as one:
+        one.register(NAME)
     return root / "gradebook.db"
 
 
@@ -248,7 +252,7 @@ def test_there_must_be_something_to_grade(tmp_path):
 def test_a_failure_leaves_no_mark_and_is_told(course, monkeypatch):
     for student in ("ann", "bob", "cid"):
         hand_in(course, student)
-    write = classroom.Writer.write
+    write = Writer.write
 
     def fails(self, task, outcome):
         row = write(self, task, outcome)
@@ -256,7 +260,7 @@ def test_a_failure_leaves_no_mark_and_is_told(course, monkeypatch):
             raise RuntimeError("no such luck")
         return row
 
-    monkeypatch.setattr(classroom.Writer, "write", fails)
+    monkeypatch.setattr(Writer, "write", fails)
     rows = rows_of(grade(course / "submitted", release=NOTEBOOKS, jobs=1))
     assert [rows[s].status for s in ("ann", "bob", "cid")] == [UNUSABLE, FAILED, UNUSABLE]
     assert "no such luck" in rows["bob"].reason

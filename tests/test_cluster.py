@@ -11,20 +11,15 @@ from io import StringIO
 from pathlib import Path
 
 import pytest
-from faults import SECRET, hand_in, outcome_of, quick, stuck, tiny_release
+from faults import DESERVED, LEAVES, RIGHT, SECRET, alive, family, hand_in, outcome_of, quick, stuck
 from servers import Cluster
-from test_restart import DESERVED, LEAVES, RIGHT, alive, family
 
-from autograder.grader.classes import classroom, progress, schedulers
-from autograder.grader.classes.classroom import GRADED, Row
+from autograder.grader.classes import pace, schedulers, submissions
+from autograder.grader.classes.rows import Row
 from autograder.grader.classes.schedulers import TRIES, ClusterLost, JudgeDied, cluster
-from autograder.grader.sandbox.host import Limits
+from autograder.grader.judgement import GRADED
+from autograder.grader.sandbox.limits import Limits
 from autograder.grader.work import Job, Options, OtherVersion, judge_job
-
-
-@pytest.fixture(scope="module")
-def release(tmp_path_factory) -> Path:
-    return tiny_release(tmp_path_factory.mktemp("release"))
 
 
 @pytest.fixture
@@ -66,9 +61,9 @@ def test_workers_come_and_go_and_each_submission_is_graded_once(course, tmp_path
 
 
 def test_nothing_secret_and_no_name_travels(course, release):
-    tasks, _ = classroom.find_tasks(course / "submitted", release, Options())
+    tasks, _ = submissions.find_tasks(course / "submitted", release, Options())
     task = next(task for task in tasks if task.student == "cleo")
-    job = classroom._job(task, SECRET.encode(), Options(), elsewhere=True)
+    job = submissions.job_for(task, SECRET.encode(), Options(), elsewhere=True)
     sent = pickle.dumps(job)
     for hidden in (SECRET.encode(), b"cleo", str(course).encode(), b"gradebook"):
         assert hidden not in sent
@@ -77,8 +72,8 @@ def test_nothing_secret_and_no_name_travels(course, release):
 
 
 def test_a_worker_with_another_version_of_the_course_judges_nothing(course, release):
-    tasks, _ = classroom.find_tasks(course / "submitted", release, Options())
-    job = classroom._job(tasks[0], SECRET.encode(), Options(), elsewhere=True)
+    tasks, _ = submissions.find_tasks(course / "submitted", release, Options())
+    job = submissions.job_for(tasks[0], SECRET.encode(), Options(), elsewhere=True)
     other = Job(**{**vars(job), "version": "0" * 64})
     with pytest.raises(OtherVersion, match="another version"):
         judge_job(other)
@@ -160,19 +155,19 @@ def test_a_judge_has_more_time_than_its_submission():
 
 def test_pace_and_time_left_count_what_was_judged_in_this_run():
     now = 0.0
-    pace = progress.Pace(lambda: now)
-    assert pace.step(Row("a", "x", GRADED, unchanged=True), 1, 10) == (None, None)
+    counted = pace.Pace(lambda: now)
+    assert counted.step(Row("a", "x", GRADED, unchanged=True), 1, 10) == (None, None)
     now = 30.0
-    assert pace.step(Row("b", "x", GRADED), 2, 10) == (2.0, 240.0)
+    assert counted.step(Row("b", "x", GRADED), 2, 10) == (2.0, 240.0)
     now = 40.0
-    assert pace.step(Row("c", "x", GRADED), 3, 10) == (3.0, 140.0)
-    assert progress.in_words(3.0, 140.4) == "3 a minute, 2:20 left"
-    assert progress.in_words(37.5, 3725) == "37.5 a minute, 1:02:05 left"
+    assert counted.step(Row("c", "x", GRADED), 3, 10) == (3.0, 140.0)
+    assert pace.in_words(3.0, 140.4) == "3 a minute, 2:20 left"
+    assert pace.in_words(37.5, 3725) == "37.5 a minute, 1:02:05 left"
 
 
 def test_lines_are_json_one_a_submission():
     told = StringIO()
-    with progress.lines(told) as step:
+    with pace.lines(told) as step:
         step(Row("ann", "x", GRADED, score=1.5, points=3.0), 1, 2)
         step(Row('b"\n', "x", "failed"), 2, 2)
     first, second = map(json.loads, told.getvalue().splitlines())

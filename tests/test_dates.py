@@ -9,7 +9,7 @@ import torch
 
 from autograder import dates
 from autograder.dates import FORMATS, LOCALES, PARTS, one_reading, write
-from autograder.grader.sandbox.host import Worker
+from autograder.grader.sandbox.host import Sandbox
 
 YEAR_OF_FOUR = re.compile(r"\d{4}")
 
@@ -156,6 +156,6 @@ def test_a_pass_of_batches_gives_each_example_once_with_its_target():
 
 def test_a_student_has_the_dates_in_the_sandbox():
     code = "from autograder import dates\nprint(dates.examples('test', 2, seed=2)[0])"
-    with Worker() as worker:
+    with Sandbox() as worker:
         (output,) = worker.execute(code)
     assert output["text"] == f"{dates.examples('test', 2, seed=2)[0]}\n"

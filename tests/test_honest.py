@@ -3,7 +3,7 @@
 A file in `honest/` holds what a student wrote into a chapter's cells, with `# %%` where a new cell
 begins. Its first lines say what is unusual about it and which exercises it `answers`. A `.py` is
 judged as it is; an `.ipy` holds what only a notebook can (magics, `await`), and is judged as one.
-Notebooks whose form is the point are made in `honest_notebooks`.
+Notebooks whose form is the point are made in `honest_notebooks` and `honest_people`.
 """
 
 import json
@@ -11,7 +11,8 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 
-import honest_notebooks  # noqa: F401  (registers them)
+import honest_notebooks  # noqa: F401  (registers forms)
+import honest_people  # noqa: F401  (registers forms)
 import nbformat
 import pytest
 from faults import NOTEBOOKS, cut_down
@@ -20,8 +21,9 @@ from honest_forms import FORMS
 from nbformat import NotebookNode
 
 from autograder.exercises import find_exercise
-from autograder.grader.classes.classroom import ClassResult, Row, grade
-from autograder.grader.judge import judge_file
+from autograder.grader.classes.classroom import ClassResult, grade
+from autograder.grader.classes.rows import Row
+from autograder.grader.files import judge_file
 
 HERE = Path(__file__).parent / "honest"
 FILES = {path.stem: path for path in sorted(HERE.iterdir()) if path.suffix in (".py", ".ipy")}
@@ -101,7 +103,7 @@ def test_grade_gives_full_marks_too(name, row):
     assert (row.status, row.reason) == ("graded", None)
     for exercise in answered(name):
         mark, found = row.marks[f"check_{exercise}"], row.verdicts[exercise]
-        assert found["verdict"] == "correct", found
+        assert found.verdict == "correct", found
         assert mark.score == mark.points > 0 and not mark.by_hand
     told = FORMS[name].notes if name in FORMS else ()
     assert len(row.notes) == len(told), row.notes

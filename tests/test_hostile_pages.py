@@ -5,46 +5,20 @@ read, to clean, to colour or to show. `ann` and `zoe`, first and last, are their
 """
 
 import base64
-import os
-import resource
-import signal
-import struct
-import time
-import zlib
 from collections.abc import Callable
-from contextlib import suppress
-from html.parser import HTMLParser
 from pathlib import Path
 
 import nbformat
 import pytest
-from faults import TINY, PagesHere, grade_quickly, in_a_child, new_course, outcome_of, tiny_release
+from hostile import FULL, NAME, RELEASE, Frames, Handed, dangers, png
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_raw_cell
-from test_attacks_class import FULL, NAME, RELEASE, Handed, dangers
 
-from autograder import cli
-from autograder.grader.classes import classroom
 from autograder.grader.classes.classroom import ClassResult, grade
-from autograder.grader.classes.feedback import Marked, PageFailed, PageMaker, plain_page
-from autograder.grader.judge import judge_file
-from autograder.grader.sandbox.host import Limits
+from autograder.grader.files import judge_file
+from autograder.grader.sandbox.limits import Limits
 
 QUESTION = "question_bandwidth_of_zero"
 NOTE = "a picture that cannot be shown"
-
-
-def png(red: int, width: int = 2, height: int = 2) -> str:
-    """A picture of one colour, in Base64."""
-
-    def chunk(name: bytes, data: bytes) -> bytes:
-        return (
-            struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data))
-        )
-
-    rows = b"".join(b"\0" + bytes([red, 0, 0]) * 2 for _ in range(2))
-    head = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
-    content = b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", head) + chunk(b"IDAT", zlib.compress(rows, 0))
-    return base64.b64encode(content + chunk(b"IEND", b"")).decode()
 
 
 HOSTILE: dict[str, Callable[[Handed], None]] = {}
@@ -321,28 +295,6 @@ def test_what_takes_too_long_to_show_stands_there_as_text(graded):
         assert "except as text" in graded.feedback(student)
 
 
-class Frames(HTMLParser):
-    """The classes of the elements in which each **strong** word stands."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.open: list[tuple[str, str]] = []
-        self.strong: list[tuple[str, list[str]]] = []
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        if tag in ("div", "strong"):
-            self.open.append((tag, dict(attrs).get("class") or ""))
-
-    def handle_endtag(self, tag: str) -> None:
-        if tag in ("div", "strong"):
-            while self.open and self.open.pop()[0] != tag:
-                pass
-
-    def handle_data(self, data: str) -> None:
-        if self.open and self.open[-1][0] == "strong":
-            self.strong.append((data, [name for _, name in self.open]))
-
-
 def test_only_the_graders_own_table_looks_like_it(graded):
     frames = Frames()
     frames.feed(graded.feedback("looks_like_a_verdict"))
@@ -363,170 +315,3 @@ def test_judge_gives_the_same_marks(graded, student):
     scores = {f"check_{name}": one["score"] for name, one in found["exercises"].items()}
     assert scores == FULL
     assert all(one["verdict"] == "correct" for one in found["exercises"].values())
-
-
-# --- A page that fails ----------------------------------------------------------------------------
-
-SCORES = {"ann": 3.0, "bob": 0.5, "cid": 1.25}  # what `quick` gives, of 3
-
-
-@pytest.fixture(scope="module")
-def release(tmp_path_factory) -> Path:
-    return tiny_release(tmp_path_factory.mktemp("release"))
-
-
-@pytest.fixture
-def course(tmp_path, release) -> Path:
-    return new_course(tmp_path / "course", release, SCORES)
-
-
-def page_of(course: Path, student: str) -> str:
-    return (course / "feedback" / student / TINY / f"{TINY}.html").read_text("utf-8")
-
-
-def when_bob_is_shown(monkeypatch: pytest.MonkeyPatch, act: Callable[[], object]) -> None:
-    """Let something happen where bob's page is made."""
-    made = PagesHere.page
-
-    def page(self, notebook, assignment, student, marked):
-        if student == "bob":
-            act()
-        return made(self, notebook, assignment, student, marked)
-
-    monkeypatch.setattr(PagesHere, "page", page)
-
-
-def fail() -> None:
-    raise ValueError("<missing> attachment")
-
-
-def check_all_is_there(course: Path, rows: list[classroom.Row]) -> None:
-    assert {row.student: (row.status, row.score) for row in rows} == {
-        name: ("graded", score) for name, score in SCORES.items()
-    }
-    assert {name: (times, score) for name, (times, score, *_) in outcome_of(course).items()} == {
-        name: (1, score) for name, score in SCORES.items()
-    }
-    page = page_of(course, "bob")
-    assert "could not be shown" in page and "(Score: 0.5 / 5)" in page and "missing" not in page
-    for other in ("ann", "cid"):
-        assert "could not be shown" not in page_of(course, other)
-
-
-def test_a_page_that_fails_is_a_plain_one_and_the_marks_stand(course, release, monkeypatch):
-    when_bob_is_shown(monkeypatch, fail)
-    rows = grade_quickly(course, release).rows
-    check_all_is_there(course, rows)
-    (bob,) = [row for row in rows if row.student == "bob"]
-    assert "plain one" in bob.notes[-1]
-
-
-def test_killed_before_a_page_that_fails_the_next_run_goes_on(course, release, monkeypatch):
-    when_bob_is_shown(monkeypatch, lambda: os.kill(os.getpid(), signal.SIGKILL))
-    for _ in range(2):  # as would a page whose making ends the grader, again and again
-        assert in_a_child(lambda: grade_quickly(course, release)) == signal.SIGKILL
-    monkeypatch.undo()
-    when_bob_is_shown(monkeypatch, fail)
-    check_all_is_there(course, grade_quickly(course, release).rows)
-
-
-def test_a_page_that_cannot_be_written_stops_nobody(course, release):
-    grade_quickly(course, release)
-    path = course / "feedback" / "bob" / TINY / f"{TINY}.html"
-    path.unlink()
-    path.mkdir()
-    rows = grade_quickly(course, release).rows
-    assert {row.student: row.score for row in rows} == SCORES
-    assert all(row.status == "graded" and row.unchanged for row in rows)
-
-
-# --- The process that makes pages -----------------------------------------------------------------
-
-
-@pytest.fixture
-def maker(tmp_path):
-    made = PageMaker(tmp_path, wall_seconds=60.0)
-    yield made
-    made.close()
-
-
-MARKED = Marked({f"check_{TINY}": (1.0, 3.0)}, {"softmax": "<b>well</b> done"}, 1.0, 3.0, 0.25)
-SHORT = nbformat.writes(nbformat.v4.new_notebook(cells=[new_markdown_cell("*words*")])).encode()
-
-
-def test_pages_come_from_one_process_with_limits(maker):
-    assert "<em>words</em>" in maker.page(SHORT, TINY, "ann", MARKED)
-    pid = maker._process.pid
-    memory, _ = resource.prlimit(pid, resource.RLIMIT_AS)
-    seconds, _ = resource.prlimit(pid, resource.RLIMIT_CPU)
-    assert 0 < memory < 8 << 30 and 0 < seconds < 60
-    assert "<em>words</em>" in maker.page(SHORT, TINY, "bob", MARKED)
-    assert maker._process.pid == pid
-
-
-def test_after_a_notebook_that_is_none_the_process_goes_on(maker):
-    with pytest.raises(PageFailed, match="JSON"):
-        maker.page(b"{", TINY, "ann", MARKED)
-    pid = maker._process.pid
-    assert "<em>words</em>" in maker.page(SHORT, TINY, "bob", MARKED)
-    assert maker._process.pid == pid
-
-
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGXCPU, signal.SIGABRT])
-def test_a_process_that_ends_costs_one_page(maker, number):
-    maker.page(SHORT, TINY, "ann", MARKED)
-    os.kill(maker._process.pid, number)
-    with pytest.raises(PageFailed, match=f"ended .status -{int(number)}"):
-        maker.page(SHORT, TINY, "bob", MARKED)
-    assert "<em>words</em>" in maker.page(SHORT, TINY, "cid", MARKED)
-
-
-def test_a_process_that_stands_still_is_killed(tmp_path):
-    maker = PageMaker(tmp_path)
-    maker.page(SHORT, TINY, "ann", MARKED)
-    pid, maker.wall_seconds = maker._process.pid, 0.2
-    os.kill(pid, signal.SIGSTOP)
-    with pytest.raises(PageFailed, match="more than 0.2 s"):
-        maker.page(SHORT, TINY, "bob", MARKED)
-    assert not Path("/proc", str(pid)).exists()
-    maker.wall_seconds = 60.0
-    assert "<em>words</em>" in maker.page(SHORT, TINY, "cid", MARKED)
-    maker.close()
-
-
-def test_it_ends_with_the_grader(tmp_path):
-    reader, writer = os.pipe()
-
-    def start() -> None:
-        maker = PageMaker(tmp_path)
-        maker.start()
-        os.write(writer, str(maker._process.pid).encode())
-        os.kill(os.getpid(), signal.SIGKILL)
-
-    assert in_a_child(start) == signal.SIGKILL
-    pid = int(os.read(reader, 20))
-    os.close(reader)
-    os.close(writer)
-    for _ in range(600):
-        with suppress(FileNotFoundError):
-            if "\nState:\tZ" not in Path(f"/proc/{pid}/status").read_text():
-                time.sleep(0.1)
-                continue
-        return
-    pytest.fail("it is still there")
-
-
-def test_a_plain_page_holds_the_marks_and_comments_as_text():
-    page = plain_page(TINY, "<script>", MARKED)
-    assert "(Score: 0.75 / 3)" in page and "1 / 3" in page and "Late penalty: 0.25" in page
-    assert "&lt;b&gt;well&lt;/b&gt; done" in page and "<script>" not in page
-
-
-def test_no_name_is_cut_in_the_table_of_a_class(monkeypatch, capsys):
-    monkeypatch.setenv("COLUMNS", "80")
-    long = "ann_" + "o" * 80 + "_maria"
-    rows = [classroom.Row(long, NAME, "graded", 1.0, 2.0, 3.0)]
-    cli._print_class(ClassResult(Path(), rows, []))
-    table = [line.split("│")[1:3] for line in capsys.readouterr().out.splitlines() if "│" in line]
-    assert "".join(cells[0].strip() for cells in table) == long
-    assert "".join(cells[1].strip() for cells in table) == NAME

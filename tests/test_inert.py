@@ -6,8 +6,8 @@ import re
 import nbformat
 import pytest
 from bs4 import BeautifulSoup
+from hostile import Frames, png
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_output
-from test_hostile_pages import Frames, png
 
 from autograder.engine.verdict import WRONG, withheld
 from autograder.exercises import find_exercise

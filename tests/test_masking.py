@@ -1,4 +1,4 @@
-"""Chapter 4's references against numbers by hand, plain loops, and torch's own modules."""
+"""Chapter 4's masks and softmax against numbers by hand, plain Python, and torch's own."""
 
 import math
 from itertools import product
@@ -6,8 +6,7 @@ from itertools import product
 import pytest
 import torch
 import torch.nn.functional as F
-from beartype import beartype
-from jaxtyping import TypeCheckError, jaxtyped
+from parity import close, some_mask
 from torch import nn
 
 from autograder.blocks import MultiHeadAttention
@@ -17,30 +16,11 @@ INF = float("inf")
 FLOATS = pytest.mark.parametrize(
     "dtype", [torch.float16, torch.bfloat16, torch.float32, torch.float64]
 )
-PRECISION = pytest.mark.parametrize(
-    ("dtype", "within"), [(torch.float32, 1e-6), (torch.float64, 1e-12)]
-)
 
 
 @pytest.fixture(autouse=True)
 def _seeded():
     torch.manual_seed(23)
-
-
-def close(a, b, within):
-    return a.shape == b.shape and torch.allclose(a, b, rtol=0.0, atol=within)
-
-
-def some_mask(*shape):
-    """A random mask in which every query sees something."""
-    mask = torch.rand(shape) < 0.6
-    mask[..., 0] |= ~mask.any(-1)
-    return mask
-
-
-def qkv(n_q, n_k, d_k, d_v, *batch, dtype=torch.float64):
-    shapes = [(*batch, n_q, d_k), (*batch, n_k, d_k), (*batch, n_k, d_v)]
-    return [torch.randn(shape, dtype=dtype, requires_grad=True) for shape in shapes]
 
 
 def softmax_of_some(scores, allowed):
@@ -238,216 +218,3 @@ def test_masked_softmax_passes_gradcheck_with_fully_masked_rows():
     mask[0, 0, 1] = mask[1] = False
     scores = torch.randn(2, 2, 3, 4, dtype=torch.float64, requires_grad=True)
     assert torch.autograd.gradcheck(lambda s: ref.masked_softmax(s, mask), scores)
-
-
-# --- masked_attention ---------------------------------------------------------------------------
-
-
-def test_three_people_by_hand():
-    """d_k = 4 and scores chosen so that e to the power of the scaled scores are 1, 3 and 4."""
-    key = 2 * torch.log(torch.tensor([1.0, 3.0, 4.0], dtype=torch.float64))[:, None]
-    key = torch.cat([key, torch.zeros(3, 3)], dim=1)
-    query = torch.tensor([[1.0, 0, 0, 0]] * 3, dtype=torch.float64)
-    value = torch.tensor([[8.0, 0.0], [16.0, 1.0], [24.0, 2.0]], dtype=torch.float64)
-    output, weights = ref.masked_attention(query, key, value, torch.ones(3, 3).tril().bool())
-    expected = [[1, 0, 0], [1 / 4, 3 / 4, 0], [1 / 8, 3 / 8, 1 / 2]]
-    assert close(weights, torch.tensor(expected, dtype=torch.float64), 1e-15)
-    averages = [[8.0, 0.0], [14.0, 0.75], [19.0, 1.375]]
-    assert close(output, torch.tensor(averages, dtype=torch.float64), 1e-14)
-
-
-def test_masked_attention_in_plain_python():
-    query, key, value = (x.detach() for x in qkv(3, 5, 4, 2, 2))
-    mask = some_mask(2, 3, 5)
-    mask[1, 0] = False
-    output, weights = ref.masked_attention(query, key, value, mask)
-    for b, i in product(range(2), range(3)):
-        scores = [
-            sum(query[b, i, c].item() * key[b, j, c].item() for c in range(4)) / 2 for j in range(5)
-        ]
-        row = softmax_of_some(scores, mask[b, i].tolist())
-        mean = [sum(row[j] * value[b, j, c].item() for j in range(5)) for c in range(2)]
-        assert close(weights[b, i], torch.tensor(row, dtype=torch.float64), 1e-14)
-        assert close(output[b, i], torch.tensor(mean, dtype=torch.float64), 1e-14)
-
-
-@PRECISION
-@pytest.mark.parametrize("masked", [False, True])
-def test_masked_attention_equals_torchs_fused_kernel_forward_and_backward(dtype, within, masked):
-    inputs = qkv(4, 6, 3, 5, 2, 3, dtype=dtype)
-    mask = some_mask(2, 1, 4, 6) if masked else None
-    ours, _ = ref.masked_attention(*inputs, mask)
-    theirs = F.scaled_dot_product_attention(*inputs, attn_mask=mask)
-    assert close(ours, theirs, within)
-    probe = torch.randn_like(ours)
-    for mine, wanted in zip(
-        torch.autograd.grad((ours * probe).sum(), inputs),
-        torch.autograd.grad((theirs * probe).sum(), inputs),
-        strict=True,
-    ):
-        assert close(mine, wanted, 4 * within)
-
-
-@PRECISION
-def test_masked_attention_equals_torchs_module_with_identity_for_projections(dtype, within):
-    d = 4
-    inputs = qkv(3, 5, d, d, 2, dtype=dtype)
-    mask = some_mask(3, 5)
-    module = nn.MultiheadAttention(d, 1, bias=False, batch_first=True, dtype=dtype)
-    with torch.no_grad():
-        module.in_proj_weight.copy_(torch.eye(d).repeat(3, 1))
-        module.out_proj.weight.copy_(torch.eye(d))
-    output, weights = ref.masked_attention(*inputs, mask)
-    theirs, their_weights = module(*inputs, attn_mask=~mask)
-    assert close(output, theirs, within)
-    assert close(weights, their_weights, within)
-
-
-def test_masked_attention_passes_gradcheck_with_a_query_that_sees_nothing():
-    mask = some_mask(2, 3, 4)
-    mask[0, 1] = False
-    assert torch.autograd.gradcheck(
-        lambda *inputs: ref.masked_attention(*inputs, mask), qkv(3, 4, 2, 3, 2)
-    )
-
-
-def test_a_change_that_must_not_be_seen_changes_nothing_and_one_that_must_be_seen_does():
-    query, key, value = (x.detach() for x in qkv(6, 6, 3, 2, 2))
-    mask = ref.causal_mask(6)
-    before, _ = ref.masked_attention(query, key, value, mask)
-    for position in range(6):
-        other = key.clone(), value.clone()
-        other[0][:, position] *= -50
-        other[1][:, position] += 1e6
-        after, _ = ref.masked_attention(query, *other, mask)
-        assert torch.equal(after[:, :position], before[:, :position])
-        assert (after[:, position:] != before[:, position:]).all()
-
-
-def test_keys_may_be_permuted_together_with_their_mask():
-    query, key, value = (x.detach() for x in qkv(3, 5, 4, 2))
-    mask, order = some_mask(3, 5), torch.randperm(5)
-    output, weights = ref.masked_attention(query, key, value, mask)
-    moved, moved_weights = ref.masked_attention(query, key[order], value[order], mask[:, order])
-    assert close(moved, output, 1e-14)
-    assert close(moved_weights, weights[:, order], 1e-15)
-
-
-def test_a_padded_batch_gives_what_each_sequence_gives_alone():
-    query, key, value = (x.detach() for x in qkv(5, 5, 4, 3, 3, 2))
-    lengths = [5, 2, 4]
-    mask = ref.padding_mask(torch.tensor(lengths))
-    together, _ = ref.masked_attention(query, key, value, mask)
-    for b, n in enumerate(lengths):
-        alone, _ = ref.masked_attention(query[b, :, :n], key[b, :, :n], value[b, :, :n])
-        assert close(together[b, :, :n], alone, 1e-14)
-
-
-# --- attend_with_cache --------------------------------------------------------------------------
-
-
-def made(d_model=6, num_heads=3, dtype=torch.float64, bias=True):
-    attention = MultiHeadAttention(d_model, num_heads, bias=bias).to(dtype).eval()
-    if bias:
-        for layer in (attention.W_q, attention.W_k, attention.W_v, attention.W_o):
-            nn.init.normal_(layer.bias)
-    return attention
-
-
-def in_chunks(attention, x, sizes):
-    cache, outputs = None, []
-    for chunk in x.split(list(sizes), dim=1):
-        output, cache = ref.attend_with_cache(attention, chunk, cache)
-        outputs.append(output)
-    return torch.cat(outputs, dim=1), cache
-
-
-def test_every_way_of_cutting_twelve_positions_gives_the_full_causal_pass():
-    attention, x = made(), torch.randn(2, 12, 6, dtype=torch.float64)
-    mask = torch.tensor([[j <= i for j in range(12)] for i in range(12)])
-    with torch.no_grad():
-        full, _ = attention(x, x, x, mask=mask)
-        keys, values = (
-            torch.stack(W(x).chunk(3, dim=-1), dim=1) for W in (attention.W_k, attention.W_v)
-        )
-        ways = 0
-        for cuts in product([False, True], repeat=11):
-            ends = [i + 1 for i, cut in enumerate(cuts) if cut] + [12]
-            sizes = [b - a for a, b in zip([0, *ends], ends, strict=False)]
-            output, cache = in_chunks(attention, x, sizes)
-            assert close(output, full, 1e-12), sizes
-            assert close(cache[0], keys, 1e-12), sizes
-            assert close(cache[1], values, 1e-12), sizes
-            ways += 1
-    assert ways == 2**11
-
-
-@PRECISION
-@pytest.mark.parametrize("bias", [False, True])
-def test_the_cached_pass_equals_torchs_module_forward_and_backward(dtype, within, bias):
-    ours = made(8, 2, dtype, bias)
-    theirs = nn.MultiheadAttention(8, 2, bias=bias, batch_first=True, dtype=dtype)
-    projections = (ours.W_q, ours.W_k, ours.W_v)
-    with torch.no_grad():
-        theirs.in_proj_weight.copy_(torch.cat([p.weight for p in projections]))
-        theirs.out_proj.weight.copy_(ours.W_o.weight)
-        if bias:
-            theirs.in_proj_bias.copy_(torch.cat([p.bias for p in projections]))
-            theirs.out_proj.bias.copy_(ours.W_o.bias)
-    x = torch.randn(2, 5, 8, dtype=dtype, requires_grad=True)
-    future = torch.ones(5, 5, dtype=torch.bool).triu(1)
-    output, _ = in_chunks(ours, x, [2, 1, 2])
-    wanted, _ = theirs(x, x, x, attn_mask=future)
-    assert close(output, wanted, within)
-    probe = torch.randn_like(output)
-    mine = torch.autograd.grad((output * probe).sum(), [x, ours.W_o.weight])
-    others = torch.autograd.grad((wanted * probe).sum(), [x, theirs.out_proj.weight])
-    for a, b in zip(mine, others, strict=True):
-        assert close(a, b, 10 * within)
-
-
-def test_the_old_cache_stays_as_it_was():
-    attention, x = made(), torch.randn(1, 7, 6, dtype=torch.float64)
-    _, cache = ref.attend_with_cache(attention, x[:, :4])
-    before = [part.clone() for part in cache]
-    once, grown = ref.attend_with_cache(attention, x[:, 4:], cache)
-    again, _ = ref.attend_with_cache(attention, x[:, 4:], cache)
-    assert torch.equal(once, again)
-    assert all(torch.equal(a, b) for a, b in zip(cache, before, strict=True))
-    assert [part.shape for part in grown] == [(1, 3, 7, 2)] * 2
-
-
-# --- contracts ----------------------------------------------------------------------------------
-
-
-def test_signatures_hold_and_refuse_what_does_not_fit():
-    check = jaxtyped(typechecker=beartype)
-    attend, softmax = check(ref.masked_attention), check(ref.masked_softmax)
-    attend(*qkv(3, 4, 2, 5, 2), some_mask(2, 3, 4))
-    softmax(torch.randn(2, 3), torch.tensor([True, False, True]))
-    check(ref.causal_mask)(2, 3)
-    check(ref.padding_mask)(torch.tensor([1, 2]), max_len=4)
-    check(ref.additive_mask)(torch.tensor([[True]]), torch.float16)
-    cached, attention = check(ref.attend_with_cache), made()
-    _, cache = cached(attention, torch.randn(2, 3, 6, dtype=torch.float64))
-    cached(attention, torch.randn(2, 1, 6, dtype=torch.float64), cache)
-    query, key, value = qkv(3, 4, 2, 5)
-    with pytest.raises(TypeCheckError):
-        attend(query, key[:, :1], value)
-    with pytest.raises(TypeCheckError):
-        attend(query, key, value[1:])
-    with pytest.raises(TypeCheckError):
-        softmax(torch.randn(2, 3), torch.tensor([1, 0, 1]))
-
-
-def test_inputs_stay_as_they_are():
-    scores, mask = torch.randn(3, 4), some_mask(3, 4)
-    query, key, value = (x.detach() for x in qkv(3, 4, 2, 5))
-    lengths = torch.tensor([3, 1])
-    given = [scores, mask, query, key, value, lengths]
-    before = [x.clone() for x in given]
-    ref.masked_softmax(scores, mask)
-    ref.additive_mask(mask)
-    ref.masked_attention(query, key, value, mask)
-    ref.padding_mask(lengths, 5)
-    assert all(torch.equal(a, b) for a, b in zip(given, before, strict=True))

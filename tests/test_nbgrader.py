@@ -24,15 +24,16 @@ from nbgrader.utils import determine_grade
 
 from autograder.engine.verdict import CRASH, WRONG, Verdict, withheld
 from autograder.exercises import find_exercise
-from autograder.grader.classes.sample_class import EXPECTED, submissions
+from autograder.grader import tables
+from autograder.grader.classes.sample_class import EXPECTED
+from autograder.grader.classes.sample_notebooks import submissions
+from autograder.grader.judgement import Judgement
 from autograder.grader.notebook.export import guarded
 from autograder.grader.notebook.inert import clean_html, clean_markdown
-from autograder.grader.notebook.preprocessors import (
-    comment_on,
-    safe_outputs,
-    score_of,
-    write_judgement,
-)
+from autograder.grader.notebook.judging import show_outputs
+from autograder.grader.notebook.marks import comment_on, score_of, show_verdicts
+from autograder.grader.notebook.outputs import safe_outputs
+from autograder.grader.notebook.reading import exercise_of
 from autograder.publishing.release import instructor_notebook
 from autograder.table import table_html
 
@@ -98,17 +99,31 @@ def test_autograde_gives_partial_credit_by_aspect(course, student):
     assert {name: scores[f"check_{name}"] for name in deserved} == pytest.approx(deserved)
 
 
-def test_a_check_cell_holds_its_table_its_score_and_its_verdict(course):
+def kept(course: Path, student: str) -> Judgement:
+    """What the gradebook keeps of a submission's judgement."""
+    with Gradebook(f"sqlite:///{course / 'gradebook.db'}") as gradebook:
+        return tables.kept(gradebook.db, NAME, student)
+
+
+def test_a_check_cell_holds_the_table_and_the_score_of_the_verdict_that_is_kept(course):
+    judgement = kept(course, "ben")
     for cell in autograded(course, "ben").cells:
         if not cell.metadata.get("nbgrader", {}).get("locked"):
             continue
         table, score = cell.outputs
         assert table.output_type == "display_data" and "abh-check" in table.data["text/html"]
         assert score.output_type == "execute_result"
-        verdict = cell.metadata["autograder"]
-        assert float(score.data["text/plain"]) == verdict["score"]
-        assert determine_grade(cell)[0] == verdict["score"]
-    assert autograded(course, "ben").metadata["autograder"]["seconds"] > 0
+        verdict = judgement.verdicts[exercise_of(cell)]
+        assert float(score.data["text/plain"]) == verdict.score
+        assert determine_grade(cell)[0] == verdict.score
+    assert judgement.verdicts["softmax"].mistake == "max_not_subtracted"
+    assert judgement.status == "graded" and judgement.seconds > 0
+
+
+def test_no_verdict_is_written_into_a_notebook(course):
+    notebook = autograded(course, "ben")
+    assert "autograder" not in notebook.metadata
+    assert not any("autograder" in cell.metadata for cell in notebook.cells)
 
 
 def test_a_claim_of_a_thousand_points_is_not_heard(course):
@@ -220,7 +235,9 @@ def test_hostile_markup_does_nothing(text):
 
 @pytest.mark.parametrize("text", HOSTILE)
 def test_a_comment_that_quotes_a_student_is_inert(text):
-    comment = comment_on({"verdict": CRASH, "note": f"Every call raised ValueError: {text}"})
+    comment = comment_on(
+        Verdict("softmax", 3, 0, CRASH, (), note=f"Every call raised ValueError: {text}")
+    )
     page = clean_markdown(comment)
     assert danger_in(page) == [] and danger_in(markdown2html(comment)) == []
     assert "<a" not in page and "<img" not in page
@@ -273,7 +290,8 @@ def test_outputs_of_a_student_cannot_become_marks():
     names = [c.id.removeprefix("check_") for c in notebook.cells if c.id.startswith("check_")]
     verdicts = {name: withheld(find_exercise(name)[1], WRONG, "x") for name in names}
     claim = [{"output_type": "execute_result", "data": {"text/plain": "3.0"}, "metadata": {}}]
-    write_judgement(notebook, dict.fromkeys(range(200), claim), verdicts, {"status": "graded"})
+    show_outputs(notebook, dict.fromkeys(range(200), claim))
+    show_verdicts(notebook, verdicts)
     grades = [determine_grade(c)[0] for c in notebook.cells if c.id.startswith("check_")]
     assert grades == [0] * len(names)
 

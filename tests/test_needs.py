@@ -12,7 +12,7 @@ from autograder.exercises import exercises_of
 from autograder.grader import stubs
 from autograder.grader.judge import Cell, judge_cells
 from autograder.grader.notebook.needs import needless
-from autograder.grader.notebook.preprocessors import exercise_of
+from autograder.grader.notebook.reading import exercise_of
 from autograder.grader.work import PROJECT
 
 OURS, THEIRS = True, False

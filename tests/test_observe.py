@@ -1,9 +1,11 @@
 """The observer: whatever an answer runs is seen, by whatever way; what it may run is not."""
 
 import functools
+import sys
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -116,7 +118,9 @@ def test_to_build_a_block_or_a_layer_is_to_run_nothing():
 
 def test_what_a_block_calls_back_is_the_answers_own():
     assert "torch.nn.functional.layer_norm" in seen(
-        lambda: LAYER._through(X, lambda x: F.layer_norm(x, [8])), NORM, "!autograder.blocks.*"
+        lambda: LAYER._through(X, lambda x: F.layer_norm(x, [8]), nn.Identity()),
+        NORM,
+        "!autograder.blocks.*",
     )
 
 
@@ -126,6 +130,13 @@ def test_what_is_handed_to_an_answer_may_run_what_it_likes():
     record = probe(lambda layer, x: layer(x), run, "cpu", (NORM, FUSED))
     assert record.raised is None and not record.operations
     assert probe(lambda layer, x: layer.norm1(x), run, "cpu", (NORM, FUSED)).operations
+
+
+def test_a_module_that_an_answer_makes_up_hides_nothing(monkeypatch):
+    made_up = ModuleType("autograder.exercises.masking.made_up")
+    exec("def run(action):\n    action()", made_up.__dict__)  # noqa: S102
+    monkeypatch.setitem(sys.modules, made_up.__name__, made_up)
+    assert seen(lambda: made_up.run(norm), "torch.*layer_norm*")
 
 
 def test_the_place_is_the_answers_line():

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from autograder.engine.policy import Code
-from autograder.grader.judge import parse
+from autograder.grader.names import parse
 
 ROOT = Path(__file__).resolve().parents[1]
 

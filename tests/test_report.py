@@ -7,9 +7,12 @@ from urllib.parse import unquote
 
 import pytest
 
-from autograder.grader.classes.classroom import FAILED, UNUSABLE, Mark, Row
+from autograder.engine.verdict import CRASH, WRONG, AspectVerdict, Verdict
 from autograder.grader.classes.report import page, report
-from autograder.grader.classes.sample_class import EXPECTED, FULL
+from autograder.grader.classes.rows import Mark, Row
+from autograder.grader.classes.sample_class import EXPECTED
+from autograder.grader.classes.sample_notebooks import FULL
+from autograder.grader.judgement import FAILED, UNUSABLE
 from autograder.table import number
 
 
@@ -111,9 +114,9 @@ EVIL = "</title><script>alert(1)</script>\" onload='x"
 
 
 def evil_row() -> Row:
-    aspect = {"title": EVIL, "points": 1.0, "passed": False, "error": EVIL, "hint": EVIL}
-    verdict = {"verdict": "wrong", "mistake": EVIL, "cause": EVIL, "aspects": [aspect]}
-    crash = {"verdict": "crash", "note": EVIL, "aspects": [aspect]}
+    aspects = (AspectVerdict(EVIL, 1.0, False, EVIL, EVIL),)
+    verdict = Verdict(EVIL, 1.0, 0.0, WRONG, aspects, EVIL, EVIL)
+    crash = Verdict("softmax", 1.0, 0.0, CRASH, aspects, note=EVIL)
     marks = {f"check_{EVIL}": Mark(0.5, 1.0), "question_x": Mark(0.0, 2.0, by_hand=True)}
     return Row(
         EVIL, EVIL, UNUSABLE, 0.5, 3.0, 2.0, EVIL, [EVIL], marks, {EVIL: verdict, "softmax": crash}

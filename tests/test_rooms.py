@@ -14,6 +14,7 @@ from autograder.grader.student_side import INSTRUCTORS
 ROOT = Path(__file__).resolve().parents[1]
 COURSE = ROOT / "autograder"
 FILES = sorted(path for path in COURSE.rglob("*.py"))
+REFERENCES = sorted(path for path in (ROOT / "solutions").glob("*.py") if path.stem in CHAPTERS)
 ENGINE = {"engine", "exercises"}  # the engine asks the exercises for their names alone
 NOTEBOOK = {"beside", "engine", "exercises", "expected"}  # what a student has
 MAY = {  # the rooms that a room imports from, besides itself
@@ -35,22 +36,37 @@ def room(path: Path) -> str:
 
 def imported(path: Path) -> Iterator[str]:
     """The rooms that a file imports from, wherever in it."""
+    for name in modules_imported(path):
+        top, _, rest = name.partition(".")
+        if top == "solutions":
+            yield top
+        elif top == "autograder" and rest:
+            inner = COURSE / rest.partition(".")[0]
+            yield inner.name if inner.is_dir() else room(inner.with_suffix(".py"))
+
+
+def modules_imported(path: Path) -> list[str]:
+    """What a file imports, wherever in it: modules, and names of modules."""
+    found = []
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        names = [a.name for a in node.names] if isinstance(node, ast.Import) else []
-        if isinstance(node, ast.ImportFrom) and node.module:
-            names = [f"{node.module}.{a.name}" for a in node.names]
-        for name in names:
-            top, _, rest = name.partition(".")
-            if top == "solutions":
-                yield top
-            elif top == "autograder" and rest:
-                inner = COURSE / rest.partition(".")[0]
-                yield inner.name if inner.is_dir() else room(inner.with_suffix(".py"))
+        if isinstance(node, ast.Import):
+            found += [a.name for a in node.names]
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            found += [f"{node.module}.{a.name}" for a in node.names]
+    return found
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(COURSE)))
 def test_imports_run_one_way(path):
     assert set(imported(path)) <= MAY[room(path)] | {room(path)}
+
+
+@pytest.mark.parametrize("path", REFERENCES, ids=lambda path: path.stem)
+def test_of_ours_a_reference_imports_the_blocks_alone(path):
+    found = modules_imported(path)
+    assert found, "every reference computes with something"
+    ours = {name for name in found if name.partition(".")[0] in ("autograder", "solutions")}
+    assert {name for name in ours if not f"{name}.".startswith("autograder.blocks.")} == set()
 
 
 def test_the_rooms_are_those_that_are_told():
@@ -66,10 +82,9 @@ OTHERS = {slug for slug in CHAPTERS if slug != SLUG}
 
 def decides(path: Path) -> bool:
     """Whether a file decides about the marks of the chapter, told otherwise than by the grader."""
-    if path.is_relative_to(ROOT / "solutions"):
-        return path.stem not in OTHERS
-    if path.is_relative_to(COURSE / "exercises"):
-        return path.parent.name in ("exercises", SLUG)
+    for rooms in (ROOT / "solutions/mistakes", ROOT / "solutions", COURSE / "exercises"):
+        if path.is_relative_to(rooms):
+            return path.relative_to(rooms).parts[0].removesuffix(".py") not in OTHERS
     inside = path.relative_to(COURSE).parts
     return inside[0] in ("engine", "grader", "blocks.py") and "classes" not in inside
 
@@ -100,13 +115,17 @@ def test_a_change_to_whatever_decides_about_marks_is_noticed(copy):
 
 def test_a_new_file_in_such_a_room_is_noticed_and_a_page_is_not(copy):
     before = work.version_of([SLUG])
-    (copy / "autograder" / "engine" / "new.py").write_text("")
-    assert work.version_of([SLUG]) != before
-    (copy / "autograder" / "engine" / "new.py").unlink()
+    for room in ("autograder/engine", "solutions", f"solutions/mistakes/{SLUG}"):
+        (copy / room / "new.py").write_text("")
+        assert work.version_of([SLUG]) != before
+        (copy / room / "new.py").unlink()
     for name in (
-        "publishing/plain.py",
-        "grader/classes/report.py",
-        "exercises/transformer/noam_rate.py",
+        "autograder/publishing/plain.py",
+        "autograder/grader/classes/report.py",
+        "autograder/exercises/transformer/noam_rate.py",
+        "solutions/transformer.py",
+        "solutions/mistakes/transformer/shift_right.py",
     ):
-        (copy / "autograder" / name).write_text("# changed\n")
+        assert (copy / name).is_file()
+        (copy / name).write_text("# changed\n")
     assert work.version_of([SLUG]) == before

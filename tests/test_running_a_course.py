@@ -31,7 +31,8 @@ import nbformat
 import pytest
 from servers import postgres
 
-from autograder.grader.classes.sample_class import EXPECTED, submissions
+from autograder.grader.classes.sample_class import EXPECTED
+from autograder.grader.classes.sample_notebooks import submissions
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = (ROOT / "book" / "running_a_course.md").read_text(encoding="utf-8")

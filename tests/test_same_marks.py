@@ -26,11 +26,13 @@ from servers import Cluster, postgres
 
 from autograder.engine.probe import probe_within, undisturbed
 from autograder.engine.runs import Exercise
+from autograder.engine.verdict import AspectVerdict
 from autograder.exercises import exercises_of, find_exercise
 from autograder.expected import fixed_runs
 from autograder.grader import stubs
-from autograder.grader.classes.classroom import GRADED, ClassResult, grade
+from autograder.grader.classes.classroom import ClassResult, grade
 from autograder.grader.classes.sample_class import compare, make_sample_class
+from autograder.grader.judgement import GRADED
 from solutions.mistakes import banks
 
 NOTEBOOKS = Path(__file__).resolve().parents[1] / "notebooks"
@@ -166,9 +168,9 @@ def two_jobs(tmp_path_factory) -> ClassResult:
     return graded(tmp_path_factory.mktemp("two"), jobs=2)
 
 
-def off(aspect: dict[str, Any]) -> str | None:
+def off(aspect: AspectVerdict) -> str | None:
     """How far a wrong value is from the right one: with other inputs, another number."""
-    return None if aspect["passed"] or not aspect["size"] else f"{aspect['size']:.4g}"
+    return None if aspect.passed or not aspect.error else f"{aspect.error:.4g}"
 
 
 def given(result: ClassResult) -> dict[tuple[str, str], dict]:
@@ -178,8 +180,8 @@ def given(result: ClassResult) -> dict[tuple[str, str], dict]:
             "score": row.score,
             "marks": {name: (mark.score, mark.by_hand) for name, mark in row.marks.items()},
             "verdicts": {
-                name: (verdict["verdict"], verdict["mistake"], verdict["score"])
-                + tuple((a["title"], a["passed"], a["points"], off(a)) for a in verdict["aspects"])
+                name: (verdict.verdict, verdict.mistake, verdict.score)
+                + tuple((a.title, a.passed, a.points, off(a)) for a in verdict.aspects)
                 for name, verdict in row.verdicts.items()
             },
         }

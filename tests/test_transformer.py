@@ -1,16 +1,15 @@
 """Chapter 7's references against torch's own layers, exhaustive search, and numbers by hand."""
 
-import itertools
 import math
 
 import pytest
 import torch
 import torch.nn.functional as F
 from beartype import beartype
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from jaxtyping import TypeCheckError, jaxtyped
-from parity import PRECISION, assert_parity, assert_same_gradients, our_names
+from parity import PRECISION, assert_parity, close, our_names, some_mask, tokens
 from torch import nn
 
 from autograder import blocks
@@ -26,13 +25,6 @@ def _seeded():
     torch.manual_seed(29)
 
 
-def close(a, b, within):
-    return a.shape == b.shape and torch.allclose(a, b, rtol=0.0, atol=within)
-
-
-# --- layers: torch's own with our parameters ----------------------------------------------------
-
-
 def copied(ours, theirs):
     """Ours gets the parameters of torch's, whose norms and biases are made random first."""
     with torch.no_grad():
@@ -40,13 +32,6 @@ def copied(ours, theirs):
             if parameter.dim() == 1:
                 nn.init.normal_(parameter, mean=0.5, std=0.3)
     ours.load_state_dict(our_names(theirs.state_dict()))
-
-
-def masked_somewhere(*shape):
-    """A boolean mask, True = may attend, in which every query sees something."""
-    mask = torch.rand(shape) < 0.6
-    mask[..., 0] |= ~mask.any(-1)
-    return mask
 
 
 @OURS
@@ -94,7 +79,7 @@ def test_a_decoder_layer_is_torchs_forward_and_backward(ours, dtype, within, nor
     x, memory = (torch.randn(3, n, D, dtype=dtype) for n in (4, 6))
     masks, theirs_masks = (), {}
     if masked:
-        past, real = torch.ones(4, 4, dtype=torch.bool).tril(), masked_somewhere(3, 6)
+        past, real = torch.ones(4, 4, dtype=torch.bool).tril(), some_mask(3, 6)
         masks = (past, real[:, None, None])
         theirs_masks = {"tgt_mask": ~past, "memory_key_padding_mask": ~real}
     assert_parity(
@@ -184,10 +169,6 @@ def test_embedded_tokens_are_about_as_large_as_positions_to_begin_with(ours):
 def small(norm_first=False, num_layers=2, pad_id=0, dropout=0.1, **kwargs):
     model = ref.Transformer(9, 7, D, H, num_layers, D_FF, dropout, pad_id, norm_first, **kwargs)
     return model.eval()
-
-
-def tokens(*shape, vocab=7):
-    return torch.randint(1, vocab, shape)
 
 
 class Torchs(nn.Module):
@@ -367,249 +348,6 @@ def test_what_the_decoder_reads_is_always_one_behind(rows):
     shifted = ref.shift_right(target, 1)
     assert shifted.tolist() == [[1, *row[:-1]] for row in rows]
     assert target.tolist() == rows
-
-
-# --- the loss -----------------------------------------------------------------------------------
-
-
-@PRECISION
-@pytest.mark.parametrize("smoothing", [0.0, 0.1, 0.5, 1.0])
-@pytest.mark.parametrize("pad_id", [0, 3, -100])
-def test_the_loss_is_torchs_forward_and_backward(dtype, within, smoothing, pad_id):
-    logits = torch.randn(3, 5, 6, dtype=dtype, requires_grad=True)
-    target = torch.randint(0, 6, (3, 5))
-    target[0, 3:], target[1, 1:] = pad_id, pad_id
-    ours = ref.label_smoothed_cross_entropy(logits, target, smoothing, pad_id)
-    theirs = F.cross_entropy(
-        logits.flatten(0, 1), target.flatten(), ignore_index=pad_id, label_smoothing=smoothing
-    )
-    assert close(ours, theirs, within)
-    mine, wanted = (torch.autograd.grad(loss, logits)[0] for loss in (ours, theirs))
-    assert_same_gradients({"logits": mine}, {"logits": wanted}, within)
-    assert (mine[target == pad_id] == 0).all()
-
-
-def test_the_loss_by_hand():
-    """Two tokens of equal logits and one that is certain: −log ½, and 0 but for the smoothing."""
-    logits = torch.tensor([[[0.0, 0.0], [5.0, 5.0]]], dtype=torch.float64)
-    loss = ref.label_smoothed_cross_entropy(logits, torch.tensor([[1, 1]]), 0.1)
-    assert loss.item() == pytest.approx(math.log(2))
-    logits = torch.tensor([[0.0, math.log(3.0)]], dtype=torch.float64)  # p = ¼, ¾
-    loss = ref.label_smoothed_cross_entropy(logits, torch.tensor([1]), 0.2)
-    assert loss.item() == pytest.approx(-0.9 * math.log(0.75) - 0.1 * math.log(0.25))
-
-
-def test_the_smoothed_loss_is_least_at_the_smoothed_probabilities():
-    shares = torch.full((4,), 0.1 / 4, dtype=torch.float64)
-    shares[2] += 0.9
-    target = torch.tensor([2])
-    best = ref.label_smoothed_cross_entropy(shares.log()[None], target).item()
-    entropy = -(shares * shares.log()).sum().item()
-    assert best == pytest.approx(entropy)
-    for _ in range(50):
-        other = shares.log() + 0.1 * torch.randn(4, dtype=torch.float64)
-        assert ref.label_smoothed_cross_entropy(other[None], target).item() > best
-
-
-def test_nothing_but_padding_costs_nothing():
-    logits = torch.randn(2, 3, 5, requires_grad=True)
-    loss = ref.label_smoothed_cross_entropy(logits, torch.zeros(2, 3, dtype=torch.long))
-    assert loss.item() == 0.0
-    assert (torch.autograd.grad(loss, logits)[0] == 0).all()
-
-
-# --- the rate -----------------------------------------------------------------------------------
-
-
-def test_the_rate_by_hand():
-    assert ref.noam_rate(4, 16, 4) == pytest.approx(1 / 8)  # 16^−½ · 4^−½
-    assert ref.noam_rate(1, 16, 4) == pytest.approx(1 / 32)
-    assert ref.noam_rate(16, 16, 4) == pytest.approx(1 / 16)
-    assert ref.noam_rate(4000, 512) == pytest.approx(6.987712e-4)  # (512 · 4000)^−½
-
-
-@settings(max_examples=60)
-@given(st.integers(1, 5000), st.integers(1, 300))
-def test_the_rate_rises_to_its_peak_at_warmup_and_falls(step, warmup):
-    here, after = ref.noam_rate(step, 64, warmup), ref.noam_rate(step + 1, 64, warmup)
-    assert (after > here) == (step < warmup)
-    assert here <= ref.noam_rate(warmup, 64, warmup) * (1 + 1e-12)
-
-
-@pytest.mark.parametrize("step", [0, -3])
-def test_there_is_no_step_before_the_first(step):
-    with pytest.raises(ValueError, match=str(step)):
-        ref.noam_rate(step, 512)
-
-
-# --- decoding -----------------------------------------------------------------------------------
-
-
-class Table(nn.Module):
-    """Log-probabilities of the next token by all that is written: a random table of histories."""
-
-    def __init__(self, vocab, depth, seed, pad_id=-1, sharp=1.5):
-        super().__init__()
-        generator = torch.Generator().manual_seed(seed)
-        self.vocab, self.pad_id, self.calls = vocab, pad_id, 0
-        self.tables = [
-            sharp * torch.randn(vocab**n, vocab, generator=generator) for n in range(depth)
-        ]
-
-    def forward(self, source, ids):
-        assert len(source) == len(ids)
-        self.calls += 1
-        out = []
-        for n in range(ids.shape[1]):
-            place = torch.zeros(len(ids), dtype=torch.long)
-            for i in range(1, n + 1):
-                place = place * self.vocab + ids[:, i].clamp(min=0)
-            out.append(self.tables[n][place])
-        return torch.stack(out, 1)
-
-
-def texts(vocab, eos, max_len):
-    """Every text there is: it ends with eos, or is max_len long."""
-    for n in range(1, max_len + 1):
-        for ids in itertools.product(range(vocab), repeat=n):
-            if eos not in ids[:-1] and (ids[-1] == eos or n == max_len):
-                yield ids
-
-
-def scored(model, ids, alpha):
-    """log p of a text, token by token, over the length penalty."""
-    total = 0.0
-    for i, token in enumerate(ids):
-        written = torch.tensor([[0, *ids[:i]]])
-        total += model(torch.zeros(1, 1), written)[0, -1].log_softmax(-1)[token].item()
-    return total / ((5 + len(ids)) / 6) ** alpha
-
-
-SOURCE = torch.zeros(1, 1, dtype=torch.long)
-
-
-@pytest.mark.parametrize("seed", range(20))
-@pytest.mark.parametrize("max_len", [1, 2, 3])
-def test_a_beam_as_wide_as_the_vocabulary_finds_the_best_of_three_tokens(seed, max_len):
-    """Three tokens, three beams: exhaustive by construction up to two steps.
-
-    With three steps, one of nine beginnings is not followed; it never held the best text here.
-    """
-    model = Table(3, 3, seed)
-    best = max(texts(3, 2, max_len), key=lambda ids: scored(model, ids, 0.6))
-    ids, score = ref.beam_search(model, SOURCE, 0, 2, max_len, beam_size=3)[0]
-    assert ids.tolist() == [*best]
-    assert score == pytest.approx(scored(model, best, 0.6), abs=1e-5)
-
-
-@pytest.mark.parametrize("alpha", [0.0, 0.6, 2.0])
-@pytest.mark.parametrize("seed", range(5))
-def test_a_beam_wider_than_everything_returns_all_texts_in_order(seed, alpha):
-    model = Table(3, 3, seed)
-    every = sorted(texts(3, 1, 3), key=lambda ids: -scored(model, ids, alpha))
-    found = ref.beam_search(model, SOURCE, 0, 1, 3, beam_size=99, length_penalty=alpha)
-    assert [tuple(ids.tolist()) for ids, _ in found] == every
-    for ids, score in found:
-        assert score == pytest.approx(scored(model, tuple(ids.tolist()), alpha), abs=1e-5)
-
-
-@pytest.mark.parametrize("seed", range(20))
-def test_one_beam_is_greedy(seed):
-    model = Table(5, 6, seed)
-    greedy = ref.greedy_decode(model, SOURCE, 0, 3, 6)
-    ((ids, _),) = ref.beam_search(model, SOURCE, 0, 3, 6, beam_size=1)
-    assert ids.tolist() == greedy[0].tolist()
-
-
-@pytest.mark.parametrize("seed", range(5))
-def test_one_beam_is_greedy_with_a_transformer_too(seed):
-    torch.manual_seed(seed)
-    model = ref.Transformer(9, 7, D, H, 1, D_FF)
-    for source in tokens(4, 1, 5):
-        greedy = ref.greedy_decode(model, source, 1, 2, 8)
-        ((ids, score),) = ref.beam_search(model, source, 1, 2, 8, beam_size=1, length_penalty=0.0)
-        assert ids.tolist() == greedy[0].tolist()
-        read = F.pad(ids[:-1], (1, 0), value=1)[None]
-        log_p = model.eval()(source, read)[0].log_softmax(-1)
-        assert score == pytest.approx(log_p.gather(-1, ids[:, None]).sum().item(), abs=1e-5)
-
-
-def test_two_beams_see_past_a_tempting_first_word():
-    """p(a) = 0.6 but then 0.5 at best: 0.3. p(b) = 0.4, then 0.9: 0.36."""
-    model = Table(4, 3, 0)
-    never = 1e-9
-    model.tables[0] = torch.tensor([[never, 0.6, 0.4, never]]).log()
-    model.tables[1] = torch.full((4, 4), 0.25).log()
-    model.tables[1][1] = torch.tensor([0.5, 0.5, never, never]).log()
-    model.tables[1][2] = torch.tensor([0.9, 0.1, never, never]).log()
-    assert ref.greedy_decode(model, SOURCE, 0, 3, 2)[0].tolist()[0] == 1
-    ids, score = ref.beam_search(model, SOURCE, 0, 3, 2, beam_size=2, length_penalty=0.0)[0]
-    assert ids.tolist() == [2, 0]
-    assert score == pytest.approx(math.log(0.36), abs=1e-5)
-
-
-def test_greedy_rows_do_not_see_each_other_and_stop_together():
-    model = ref.Transformer(9, 7, D, H, 1, D_FF)
-    source = tokens(6, 5)
-    together = ref.greedy_decode(model, source, 1, 2, 8)
-    for row, one in zip(together.tolist(), source, strict=True):
-        alone = ref.greedy_decode(model, one[None], 1, 2, 8)[0].tolist()
-        assert row == alone + [0] * (len(row) - len(alone))
-
-
-class Clock(nn.Module):
-    """Row i writes eos (2) as its token number `ends[i]`, and 5 before; counts its calls."""
-
-    def __init__(self, ends):
-        super().__init__()
-        self.ends, self.pad_id, self.calls, self.seen = torch.tensor(ends), 7, 0, []
-        self.inside = nn.Dropout()
-
-    def forward(self, source, ids):
-        self.calls += 1
-        self.seen.append((self.training, torch.is_grad_enabled()))
-        due = self.ends[:, None] == torch.arange(1, ids.shape[1] + 1)
-        return F.one_hot(torch.where(due, 2, 5), 8).float()
-
-
-def test_greedy_pads_behind_eos_and_asks_no_more_than_it_must():
-    model = Clock([2, 1, 3])
-    ids = ref.greedy_decode(model, torch.zeros(3, 1), 1, 2, 99)
-    assert ids.tolist() == [[5, 2, 7], [2, 7, 7], [5, 5, 2]]
-    assert ids.dtype == torch.long
-    assert model.calls == 3
-    assert ref.greedy_decode(Clock([9]), torch.zeros(1, 1), 1, 2, 4).tolist() == [[5, 5, 5, 5]]
-
-
-@pytest.mark.parametrize("training", [True, False])
-def test_decoding_is_done_in_eval_mode_and_every_mode_comes_back(training):
-    for decode in (ref.greedy_decode, ref.beam_search):
-        model = Clock([3]).train(training)
-        model.inside.train(not training)
-        decode(model, torch.zeros(1, 1), 1, 2, 5)
-        assert set(model.seen) == {(False, False)}
-        assert (model.training, model.inside.training) == (training, not training)
-        assert torch.is_grad_enabled()
-
-
-def test_a_model_that_learns_to_copy_decodes_what_it_has_learnt():
-    model = ref.Transformer(8, 8, 16, 2, 1, 32, dropout=0.0)
-    optimiser = torch.optim.Adam(model.parameters(), betas=(0.9, 0.98), eps=1e-9)
-    for step in range(1, 251):
-        source = torch.randint(3, 8, (32, 3))
-        target = F.pad(source, (0, 1), value=2)
-        logits = model(source, ref.shift_right(target, 1))
-        for group in optimiser.param_groups:
-            group["lr"] = 0.4 * ref.noam_rate(step, 16, 60)
-        optimiser.zero_grad()
-        ref.label_smoothed_cross_entropy(logits, target).backward()
-        optimiser.step()
-    source = torch.randint(3, 8, (20, 3))
-    right = F.pad(source, (0, 1), value=2)
-    assert (ref.greedy_decode(model, source, 1, 2, 6)[:, :4] == right).float().mean() > 0.9
-
-
-# --- shapes and types ---------------------------------------------------------------------------
 
 
 def test_signatures_hold_for_what_goes_in_and_comes_out():

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 TAMPERING = (
     *(f"autograder.{room}" for room in ("engine", "exercises", "expected", "grader", "publishing")),
-    *("solutions", "worker", "warm", "watch", "seccomp"),
+    *("solutions", "worker", "warm", "walls", "watch", "seccomp"),
     *("ctypes", "_ctypes", "gc.get_objects", "gc.get_referrers", "gc.get_referents"),
     *("sys._current_frames", "sys.settrace", "sys.setprofile", "object.__subclasses__"),
     *("threading.settrace", "threading.setprofile", "torch.utils._python_dispatch"),
@@ -130,7 +130,7 @@ class Code:
         return ()
 
 
-def told(uses: Sequence[Use], cells: int) -> str:
+def uses_told(uses: Sequence[Use], cells: int) -> str:
     """The first of some uses as text, and the number of others."""
     first = uses[0]
     more = len({(use.cell, use.line) for use in uses}) - 1

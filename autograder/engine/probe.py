@@ -23,7 +23,6 @@ from autograder.engine.state import GlobalState
 from autograder.engine.state import torch_if_imported as _torch
 from autograder.engine.values import Array, Opaque, Previous, Recipe, Strided, as_array
 
-MISSING = object()  # the answer where its name is not defined
 _RECIPES = ("autograder.blocks", "autograder.exercises.")
 _FAR = 1_618_033_988
 _COURSE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep

@@ -17,7 +17,7 @@ from autograder.engine.values import Array, Previous, Recipe, Strided
 
 __all__ = [
     "Array", "Aspect", "Draw", "Exercise", "Finding", "Previous", "Raised", "Recipe", "Record",
-    "Run", "Step", "Strided", "Trial", "call", "module",
+    "Run", "Step", "Strided", "Trial", "as_argument", "call", "made_by", "module",
 ]  # fmt: skip
 
 
@@ -65,13 +65,36 @@ class Run:
         """The same run with one more step: the first argument, called with the others."""
         return replace(self, steps=(*self.steps, Step(args, kwargs, APPLY)))
 
+    def then_method(self, method: str, *args: Any, **kwargs: Any) -> "Run":
+        """The same run with one more call, of a method."""
+        return replace(self, steps=(*self.steps, Step(args, kwargs, method)))
+
     def with_gradients(self) -> "Run":
         return replace(self, gradients=True)
+
+    def in_training(self) -> "Run":
+        return replace(self, training=True)
+
+    def at_random(self, draw: "Draw") -> "Run":
+        """The same run, whose results are random, from a seed of its own."""
+        return replace(self, random=True, seed=draw.integer(0, 10**6))
 
 
 def call(*args: Any, **kwargs: Any) -> Run:
     """A run that calls a function once."""
     return Run((Step(args, kwargs),))
+
+
+def as_argument(function: Callable) -> Recipe:
+    """A function of the course as an argument."""
+    return Recipe(f"{function.__module__}:{function.__name__}")
+
+
+def made_by(
+    function: Callable, *args: Any, state: Mapping[str, Any] | None = None, **kwargs: Any
+) -> Recipe:
+    """What a function of the course returns as an argument; `state` is loaded as its parameters."""
+    return Recipe(f"{function.__module__}:{function.__name__}", args, kwargs, state)
 
 
 def module(*args: Any, state: Mapping[str, Any] | None = None, **kwargs: Any) -> Run:
@@ -230,6 +253,10 @@ class Draw:
     def tensor(self, *shape: int, scale: float = 1.0, dtype: str = "float32") -> Array:
         """Standard normal numbers times `scale`, to arrive as a torch tensor."""
         return tensor(self.normal(*shape, scale=scale), dtype)
+
+    def double(self, *shape: int, scale: float = 1.0) -> Array:
+        """The same in float64."""
+        return self.tensor(*shape, scale=scale, dtype="float64")
 
 
 def tensor(data: Any, dtype: str | None = None) -> Array:

@@ -28,6 +28,10 @@ def torch_if_imported() -> Any:
     return None if sys.modules.get("torch") is None else importlib.import_module("torch")
 
 
+def _plain(part: Any) -> Any:
+    return part.tobytes() if isinstance(part, np.ndarray) else part
+
+
 def _numpys_generator() -> Reader:
     """Reads the state of NumPy's global generator: its own memory, where that is known.
 
@@ -35,7 +39,7 @@ def _numpys_generator() -> Reader:
     """
     generator = np.random.get_bit_generator()
     if not isinstance(generator, np.random.MT19937):
-        return np.random.get_state
+        return lambda: [_plain(part) for part in np.random.get_state()]
     address, size = generator.ctypes.state_address, 4 * 624 + 4  # the words and the place in them
     read, current = ctypes.string_at, np.random.get_bit_generator
     return lambda: (current() is generator, read(address, size))
@@ -127,7 +131,7 @@ class GlobalState:
     @staticmethod
     def look() -> dict[str, Any]:
         """The global state, by what a message calls it."""
-        state = {name: _plain(read()) for name, read in _READERS.items()}
+        state = {name: read() for name, read in _READERS.items()}
         torch = _torchs()
         if torch is not None:
             state["torch's random state"] = torch.generator()
@@ -196,9 +200,3 @@ def parameters_of(module: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:
 def write(tensor: Any, numbers: Any) -> None:
     """Write other numbers to a tensor's memory, even if `copy_` has been replaced."""
     _torchs().write(tensor, numbers)
-
-
-def _plain(state: Any) -> Any:
-    if isinstance(state, tuple):  # a NumPy generator whose memory is not known
-        return tuple(p.tobytes() if isinstance(p, np.ndarray) else p for p in state)
-    return state

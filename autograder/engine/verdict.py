@@ -7,7 +7,7 @@ The records come from outside and are only data; every function here takes them 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from autograder.engine.aspects import GRADIENT_FACTOR, compare
+from autograder.engine.compare import GRADIENT_FACTOR, compare
 from autograder.engine.observe import MOST, forbidden
 from autograder.engine.runs import Aspect, Exercise, Finding, Raised, Record, Run, Trial
 from autograder.exercises import is_exercise
@@ -18,17 +18,18 @@ TIMEOUT, MEMORY, POLICY = "timeout", "memory", "policy"
 
 @dataclass(frozen=True)
 class AspectVerdict:
-    """The outcome of one aspect. `points` is what it is worth; `error` says what is wrong.
+    """The outcome of one aspect. `points` is what it is worth; `message` says what is wrong.
 
-    `judged` is false for an aspect that does not count yet, as the first one fails.
+    `error` is the largest deviation from what was expected, where there is one to measure.
+    `judged` is false for an aspect that does not count yet because the first one fails.
     """
 
     title: str
     points: float
     passed: bool
     hint: str | None = None
-    error: str | None = None
-    size: float | None = None
+    message: str | None = None
+    error: float | None = None
     tolerance: float | None = None
     judged: bool = True
 
@@ -111,7 +112,7 @@ def _ran(exercise: Exercise, records: Sequence[Sequence[Record]]) -> tuple[tuple
     return tuple((name, at) for name, at in seen.items() if forbidden(name, patterns))[:MOST]
 
 
-def told_to_run(ran: Sequence[tuple[str, str]]) -> str:
+def operations_told(ran: Sequence[tuple[str, str]]) -> str:
     """The first of some operations with its place, and the number of other places."""
     name, place = ran[0]
     others = len({at for _, at in ran}) - 1

@@ -24,12 +24,13 @@ from nbgrader.preprocessors import CheckCellMetadata, LimitOutput
 import autograder
 from autograder.engine.verdict import MISSING, withheld
 from autograder.exercises import CHAPTERS
-from autograder.grader.notebook.preprocessors import exercises_in, judge_notebook, write_judgement
+from autograder.grader.judgement import GRADED, UNUSABLE, Judgement
+from autograder.grader.notebook.judging import exercises_in, judge_notebook, show_outputs
+from autograder.grader.notebook.marks import show_verdicts
 from autograder.grader.notebook.reading import Unusable, parse_notebook
 from autograder.grader.notebook.rebuild import rebuild
-from autograder.grader.sandbox.host import Limits
+from autograder.grader.sandbox.limits import Limits
 
-GRADED, UNUSABLE, FAILED = "graded", "unusable", "failed"
 PROJECT = Path(autograder.__file__).resolve().parents[1]
 # What decides about marks, besides a chapter's own files: whole rooms, and the files beside them.
 DECIDING = ("engine", "grader/sandbox", "grader/notebook", "grader/*.py", "*.py")
@@ -69,8 +70,9 @@ class Job:
 
 @dataclass(frozen=True)
 class Outcome:
-    """The autograded notebook, and where it was made."""
+    """The judgement, the autograded notebook, which shows it, and where they were made."""
 
+    judgement: Judgement
     notebook: bytes
     where: str
 
@@ -86,9 +88,9 @@ def deciding(slugs: Iterable[str]) -> list[Path]:
     files = {path for pattern in DECIDING for path in course.glob(pattern) if path.is_file()}
     files |= {path for room in DECIDING for path in (course / room).glob("*.py")}
     others = set(CHAPTERS) - set(slugs)
-    for folder in (course / "exercises", PROJECT / "solutions"):
-        for path in folder.rglob("*.py"):
-            if others.isdisjoint(path.relative_to(folder).with_suffix("").parts):
+    for folder in (course / "exercises", PROJECT / "solutions", PROJECT / "solutions/mistakes"):
+        for path in (*folder.glob("*.py"), *folder.glob("*/*.py")):
+            if path.relative_to(folder).parts[0].removesuffix(".py") not in others:
                 files.add(path)
     return sorted(files)
 
@@ -110,11 +112,12 @@ def judge_job(job: Job) -> Outcome:
         submitted, notes = _read(job, release)
         notebook, more = rebuild(release, submitted)
     except Unusable as error:
-        notebook = _unusable(release, str(error))
+        notebook, judgement = _unusable(release, str(error))
     else:
-        _judge(notebook, job, [*notes, *more])
+        judgement = _judge(notebook, job, (*notes, *more))
+    show_verdicts(notebook, judgement.verdicts)
     notebook, _ = LimitOutput().preprocess(notebook, {})
-    return Outcome((nbformat.writes(notebook) + "\n").encode(), socket.gethostname())
+    return Outcome(judgement, (nbformat.writes(notebook) + "\n").encode(), socket.gethostname())
 
 
 @lru_cache(maxsize=8)
@@ -123,7 +126,7 @@ def _release(data: bytes) -> NotebookNode:
     return CheckCellMetadata().preprocess(nbformat.v4.reads(data.decode()), {})[0]
 
 
-def _judge(notebook: NotebookNode, job: Job, notes: list[str]) -> None:
+def _judge(notebook: NotebookNode, job: Job, notes: tuple[str, ...]) -> Judgement:
     options = job.options
     limits = Limits(
         memory_mb=options.memory_mb,
@@ -133,12 +136,9 @@ def _judge(notebook: NotebookNode, job: Job, notes: list[str]) -> None:
     judged = judge_notebook(
         notebook, job.seeds, device=options.device, isolation=options.isolation, limits=limits
     )
-    record = {
-        "status": GRADED,
-        "notes": [*notes, *judged.notes],
-        "seconds": round(judged.seconds, 3),
-    }
-    write_judgement(notebook, judged.outputs, judged.verdicts, record)
+    show_outputs(notebook, judged.outputs)
+    notes = (*notes, *judged.notes)
+    return Judgement(GRADED, judged.verdicts, round(judged.seconds, 3), None, notes)
 
 
 def _read(job: Job, release: NotebookNode) -> tuple[dict[str, Any], list[str]]:
@@ -168,12 +168,10 @@ def _grade_ids(cells: list[Any]) -> Iterator[str]:
             yield grade_id
 
 
-def _unusable(release: NotebookNode, reason: str) -> NotebookNode:
-    """The released notebook, headed by the reason, with no marks."""
+def _unusable(release: NotebookNode, reason: str) -> tuple[NotebookNode, Judgement]:
+    """The released notebook, headed by the reason, and a judgement that gives no marks."""
     notebook, _ = rebuild(release, {})
     head = f"# This submission could not be graded\n\n**{reason}** It counts as not answered."
     notebook.cells.insert(0, new_markdown_cell(head, id="unusable"))
     verdicts = {e.name: withheld(e, MISSING, reason) for _, e in exercises_in(release)}
-    record = {"status": UNUSABLE, "reason": reason, "notes": [], "seconds": 0.0}
-    write_judgement(notebook, {}, verdicts, record)
-    return notebook
+    return notebook, Judgement(UNUSABLE, verdicts, 0.0, reason)

@@ -149,7 +149,7 @@ class MutationMatrix(SphinxDirective):
     """The bank of known answers and what the last test run made of it."""
 
     def run(self) -> list[nodes.Node]:
-        for path in [MATRIX, *sorted((ROOT / "solutions" / "mistakes").glob("*.py"))]:
+        for path in [MATRIX, *sorted((ROOT / "solutions" / "mistakes").rglob("*.py"))]:
             self.env.note_dependency(str(path))
         return [nodes.raw("", matrix(last_run(), _titles()), format="html")]
 

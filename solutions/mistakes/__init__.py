@@ -1,7 +1,9 @@
 """The bank of known answers: wrong ones, each with its cause, and right ones that look different.
 
-The same bank tests the grader: every mistake must lose marks and be named, every right answer must
-get them all. A mistake's name is what the judge reports, its cause is what a student is told.
+Each chapter has a package here, each of its exercises a module, which makes one `BANK`. The judge
+compares wrong answers with it: it reports a mistake's name and tells the student its cause. The
+same bank tests the grader: every mistake must lose marks and be named, and every right answer must
+earn full marks.
 
 Most mistakes are the reference with one thing changed, and are declared as that change
 (`Bank.changes`); the others are functions and classes (`Bank.mistake`).
@@ -9,6 +11,7 @@ Most mistakes are the reference with one thing changed, and are declared as that
 
 from collections.abc import Callable, Iterator, Mapping
 from importlib import import_module
+from pkgutil import iter_modules
 from types import ModuleType
 from typing import Any, TypeVar
 
@@ -39,23 +42,23 @@ class Answers(Mapping[str, Callable[..., Any]]):
 class Bank:
     """The known answers to one exercise.
 
-    `references` is the module of the exercise's reference, `names` what else changed code may use:
-    the `globals()` of the bank's module. Whatever adds an answer raises `ValueError` for a name
-    that is taken, and for a mistake that does not say what went wrong.
+    `references` is the module of the exercise's reference; `names` is what else changed code may
+    use: the `globals()` of the bank's module. Adding an answer raises `ValueError` if its name is
+    taken, or if a mistake does not say what went wrong.
     """
 
     def __init__(self, exercise: str, references: ModuleType, names: Mapping[str, Any]):
         self.exercise, self.references, self.names = exercise, references, names
         self.mistakes, self.rights = Answers(), Answers()
-        self.changed: dict[str, tuple[str, str, str]] = {}  # what `with_code` makes a text of
+        self.changed: dict[str, tuple[str, str, str]] = {}  # the arguments of `with_code`
 
     def mistake(self, answer: Answer) -> Answer:
-        """Add a wrong answer. Its docstring says to a student what went wrong. A decorator."""
+        """Add a wrong answer, whose docstring tells a student what went wrong. A decorator."""
         self._add(self.mistakes, answer.__name__, lambda: answer, answer.__doc__ or "")
         return answer
 
     def right(self, answer: Answer) -> Answer:
-        """Add a right answer that is written another way than the reference. A decorator."""
+        """Add a right answer that is written differently from the reference. A decorator."""
         self._add(self.rights, answer.__name__, lambda: answer)
         return answer
 
@@ -68,14 +71,14 @@ class Bank:
         after: str = "",
         of: str | None = None,
     ) -> None:
-        """Add the wrong answer that the reference becomes by some edits, one after the other.
+        """Add the wrong answer that some edits, one after the other, make of the reference.
 
         `before` is code to put at the beginning of the function, or of the class's `forward`;
-        `after` is code for its end, where what it returns is called `result`. `of` names another
-        answer to change than the reference: a change of this bank, or what is defined so far in
-        its module. Raises `ValueError` for an edit whose text does not occur, or occurs more often
-        than it says. What comes of it is compiled when it is first looked up; that raises
-        `ValueError` for code that is no Python, or does the same as before.
+        `after` is code for its end, where its return value is called `result`. `of` names what to
+        change instead of the reference: another change of this bank, or something already defined
+        in its module. Raises `ValueError` for an edit whose text does not occur, or occurs more
+        often than it says. The answer is compiled when it is first looked up; that raises
+        `ValueError` for code that is not valid Python, or does the same as before.
         """
         what = f"{self.exercise}, {name}"
         source = self._source(self.exercise if of is None else of, what)
@@ -99,15 +102,15 @@ class Bank:
             sign_flipped: scores - largest → largest - scores
                 The exponent has the wrong sign: the lowest score gets the largest weight.
 
-        The changes stand behind the name, ` ; ` between them, or on lines of their own:
+        The changes follow the name, separated by ` ; `, or have lines of their own:
 
-            ~ old → new     in the place of this text, which occurs once; with ` ×2`, twice
+            ~ old → new     replaces this text, which occurs once; with ` ×2`, twice
             - old           the same for several lines
             + new
-            + code          without `-` above it: at the beginning of the function or `forward`
-            > code          at its end, where what it returns is called `result`
+            + code          without `-` above it: goes to the beginning of the function or `forward`
+            > code          goes to its end, where its return value is called `result`
 
-        `name of other` changes another answer than the reference.
+        `name of other` changes another answer instead of the reference.
         """
         for e in entries(text, self.exercise):
             self.change(e.name, e.cause, *e.edits, before=e.before, after=e.after, of=e.of)
@@ -137,6 +140,9 @@ def cause(answer: Callable[..., Any]) -> str:
 
 
 def banks(slug: str) -> dict[str, Bank]:
-    """The banks of a chapter, by the name of the exercise."""
-    module = import_module(f"solutions.mistakes.{slug}")
-    return {b.exercise: b for b in vars(module).values() if isinstance(b, Bank)}
+    """The banks of a chapter by the name of the exercise, in the order of the references."""
+    package = import_module(f"{__name__}.{slug}")
+    files = (f"{package.__name__}.{module.name}" for module in iter_modules(package.__path__))
+    found = {bank.exercise: bank for bank in (import_module(file).BANK for file in files)}
+    references = list(vars(import_module(f"solutions.{slug}")))
+    return {name: found[name] for name in sorted(found, key=references.index)}

@@ -1,4 +1,4 @@
-"""Makes a wrong answer out of a right one, by changing its text."""
+"""Makes a wrong answer of a right one by changing its text."""
 
 import ast
 import itertools
@@ -16,9 +16,9 @@ MARKS = ("    ~ ", "    - ", "    + ", "    > ")
 
 
 class Edit(NamedTuple):
-    """`new` in the place of `old`, which occurs `count` times.
+    """Put `new` in place of `old`, which occurs `count` times.
 
-    Lines after the first are indented as far as the line in which the text begins, and further.
+    Lines after the first are relative to the indentation of the line in which the text begins.
     """
 
     old: str
@@ -33,9 +33,9 @@ class Edit(NamedTuple):
 def plain_source(answer: Callable[..., Any]) -> str:
     """The code of a function or class without docstrings, comments, annotations and empty lines.
 
-    Each signature stands on one line; ` #` is taken for the beginning of a comment wherever it
-    stands. Raises `ValueError` for what is not defined at the top level of a file, or has no code
-    of its own.
+    Each signature takes one line; ` #` is taken for the beginning of a comment wherever it occurs.
+    Raises `ValueError` for anything not defined at the top level of a file, or without code of its
+    own.
     """
     methods = vars(answer).values() if isinstance(answer, type) else [answer]
     codes = [method.__code__ for method in methods if hasattr(method, "__code__")]
@@ -80,9 +80,9 @@ def _signature(function: ast.FunctionDef, lines: Sequence[str]) -> str:
 
 
 def edited(source: str, edits: Sequence[Edit], what: str) -> str:
-    """The text after some edits, one by one.
+    """The text after some edits, made one by one.
 
-    Raises `ValueError` where a text does not occur as often as it should.
+    Raises `ValueError` if a text does not occur as often as it should.
     """
     for edit in edits:
         places = [*_places(source, edit.old)]
@@ -97,7 +97,7 @@ def edited(source: str, edits: Sequence[Edit], what: str) -> str:
 
 
 def _places(source: str, text: str) -> Iterator[tuple[int, int, str]]:
-    """Where a text begins and ends, and how far the line is indented in which it begins."""
+    """Where a text begins and ends, and the indentation of the line in which it begins."""
     first, *more = text.split("\n")
     start = source.find(first)
     while start >= 0 and first:
@@ -110,9 +110,9 @@ def _places(source: str, text: str) -> Iterator[tuple[int, int, str]]:
 
 
 def with_code(source: str, before: str, after: str, what: str) -> str:
-    """The text with more code at the beginning and at the end of what it defines.
+    """The text with more code at the beginning and the end of the function that it defines.
 
-    For a class, that is its `forward`. Raises `ValueError` where there is none.
+    For a class, that is its `forward`. Raises `ValueError` if there is none.
     """
     if after:
         source = _with_ending(source, after, what)
@@ -122,9 +122,9 @@ def with_code(source: str, before: str, after: str, what: str) -> str:
 def build(
     name: str, cause: str, changed: str, source: str, names: Mapping[str, Any], what: str
 ) -> Callable[..., Any]:
-    """The function or class that a changed text defines, called `name`, with its cause to tell.
+    """The function or class that a changed text defines, renamed `name`, with its cause.
 
-    Raises `ValueError` for what is no Python, or does the same as `source`, which was changed.
+    Raises `ValueError` if it is not valid Python, or does the same as `source`, the original.
     """
     changed, source = (re.sub(r"^(def|class) \w+", rf"\1 {name}", s) for s in (changed, source))
     file = f"<{what}>"
@@ -160,7 +160,7 @@ def _indented(code: str, indent: str) -> str:
 
 
 def _called(source: str, what: str) -> ast.FunctionDef:
-    """The function that source defines, or its class's `forward`."""
+    """The function that a text defines, or its class's `forward`."""
     try:
         defined = ast.parse(source).body[0]
     except SyntaxError as error:
@@ -193,7 +193,7 @@ def _no_python(error: SyntaxError, source: str, what: str) -> ValueError:
 
 
 def _does_the_same(one: Any, other: Any) -> bool:
-    """Whether two constants are equal, or two code objects but for where they were written."""
+    """Whether two constants are equal, or two code objects apart from where they were written."""
     if not isinstance(one, CodeType) or not isinstance(other, CodeType):
         return type(one) is type(other) and repr(one) == repr(other)
     return (
@@ -210,7 +210,7 @@ def _does_the_same(one: Any, other: Any) -> bool:
 
 
 class Entry(NamedTuple):
-    """What a text declares of one mistake: the arguments of `Bank.change`."""
+    """What a text declares about a mistake: the arguments of `Bank.change`."""
 
     name: str
     cause: str
@@ -237,7 +237,7 @@ def entries(text: str, exercise: str) -> Iterator[Entry]:
 
 
 def _changes(marked: Sequence[str], what: str) -> tuple[list[Edit], str, str]:
-    """The edits, the code before and the code after that marked lines declare."""
+    """The edits, the code before and the code after that the marked lines declare."""
     hunks: list[tuple[list[str], list[str]]] = []
     before: list[str] = []
     after: list[str] = []

@@ -9,7 +9,7 @@ from torch import nn
 
 course = sys.modules.get(".".join(["autograder", "exercises"]))
 course.exercises_of("residual_layernorm")  # imports the chapter
-chapter = sys.modules.get(".".join(["autograder", "exercises", "residual_layernorm"]))
+chapter = sys.modules.get(".".join(["autograder", "exercises", "residual_layernorm", "dropout"]))
 
 
 def forged(module, x, calls, p):

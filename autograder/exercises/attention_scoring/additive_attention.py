@@ -1,45 +1,26 @@
 """`AdditiveAttention`: additive attention."""
 
-from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 
-from autograder.engine.aspects import (
-    compare,
-    dtypes_kept,
-    each,
-    equals_reference,
-    gradients_match,
-    has_property,
-    inputs_untouched,
-    no_side_effects_of_a_module,
-    part,
-    plain,
-)
-from autograder.engine.runs import (
-    Aspect,
-    Draw,
-    Exercise,
-    Finding,
-    Run,
-    Strided,
-    Trial,
-    module,
-    tensor,
-)
+from autograder.engine.aspects import compare, part, plain
+from autograder.engine.runs import Draw, Finding, Run, Strided, Trial, module, tensor
 from autograder.exercises.attention_scoring.shared import (
     QKV,
-    all_finite,
-    each_for_itself,
+    do_not_mix,
     fresh,
     has_parameters,
     one_changed,
     sized_tensors,
 )
+from autograder.exercises.declaration import Declaration
+from autograder.exercises.shared import all_finite, wrong_factor, wrong_share
+
+EXERCISE = Declaration("AdditiveAttention", "Additive attention", QKV)
 
 
-def _additive_shapes(query_size: int, key_size: int, hidden_size: int) -> dict[str, tuple]:
+def _shapes(query_size: int, key_size: int, hidden_size: int) -> dict[str, tuple]:
     return {
         "W_q.weight": (hidden_size, query_size),
         "W_k.weight": (hidden_size, key_size),
@@ -53,13 +34,16 @@ def _additive(
     """An `AdditiveAttention` with random parameters; `scale` is that of w_v, and of the scores."""
     state = {
         name: draw.tensor(*shape, scale=shape[1] ** -0.5, dtype=dtype)
-        for name, shape in _additive_shapes(*sizes).items()
+        for name, shape in _shapes(*sizes).items()
     }
     state["w_v.weight"] = draw.tensor(1, sizes[2], scale=scale, dtype=dtype)
     return module(*sizes, dropout, state=state) if dropout else module(*sizes, state=state)
 
 
-def _additive_runs(draw: Draw) -> Sequence[Run]:
+@EXERCISE.equals("output and weights", 1.25)
+def _runs(draw: Draw) -> list[Run]:
+    """Give W_q(query) the shape (B, n_q, 1, h) and W_k(key) the shape (B, 1, n_k, h); their sum is
+    (B, n_q, n_k, h), one hidden vector per pair. After tanh, w_v turns it into one score."""
     query, key, value = sized_tensors(draw, 1, 4, 3, (2, 6, 4))
     first = sized_tensors(draw, 2, 3, 5, (4, 3, 2))
     return [
@@ -69,17 +53,10 @@ def _additive_runs(draw: Draw) -> Sequence[Run]:
     ]
 
 
-def _additive_backward(draw: Draw) -> Sequence[Run]:
-    """In float64, and small: a mistake's gradients are on file, too."""
-    query, key, value = sized_tensors(draw, 1, 3, 2, (2, 4, 3), "float64")
-    x = sized_tensors(draw, 2, 2, 3, (3, 2, 1), "float64")
-    return [
-        _additive(draw, 3, 2, 4, dtype="float64").then(*x),
-        _additive(draw, 2, 4, 3, dtype="float64").then(value=value, key=key, query=query),
-    ]
-
-
-def _additive_square(draw: Draw) -> Sequence[Run]:
+@EXERCISE.equals("all sizes equal", 0.5)
+def _square(draw: Draw) -> list[Run]:
+    """When all sizes are equal, a wrong order of axes raises no error. Queries come before keys,
+    and the softmax runs over the keys."""
     return [
         _additive(draw, 3, 3, 3).then(*sized_tensors(draw, 3, 3, 3, (3, 3, 3))),
         _additive(draw, 2, 2, 2).then(*sized_tensors(draw, 2, 2, 2, (2, 2, 2))),
@@ -87,7 +64,10 @@ def _additive_square(draw: Draw) -> Sequence[Run]:
     ]
 
 
-def _additive_single(draw: Draw) -> Sequence[Run]:
+@EXERCISE.equals("one query, one key, a batch of one", 0.5)
+def _single(draw: Draw) -> list[Run]:
+    """squeeze() without an axis removes every axis of size 1, even one that counts queries. Remove
+    only the axis you mean."""
     return [
         _additive(draw, 3, 2, 4).then(*sized_tensors(draw, 2, 1, 5, (3, 2, 4))),
         _additive(draw, 2, 3, 4).then(*sized_tensors(draw, 2, 4, 1, (2, 3, 2))),
@@ -97,63 +77,21 @@ def _additive_single(draw: Draw) -> Sequence[Run]:
     ]
 
 
-def _additive_evaluated(draw: Draw) -> Sequence[Run]:
-    x = sized_tensors(draw, 2, 3, 5, (4, 3, 2))
-    return [_additive(draw, 4, 3, 6, dropout=0.5).then(*x).then(*x)]
-
-
-def _additive_fresh(draw: Draw) -> Sequence[Run]:
-    sizes = 2, 3, draw.integer(4, 6)
+@EXERCISE.gradients("gradients reach every input and parameter", 0.75)
+def _backward(draw: Draw) -> list[Run]:
+    """W_q, W_k and w_v all contribute. A projection that is computed but not used gets no gradient,
+    and .detach() cuts off everything before it."""
+    # In float64, and small: the gradients of the known mistakes are stored, too.
+    query, key, value = sized_tensors(draw, 1, 3, 2, (2, 4, 3), "float64")
+    x = sized_tensors(draw, 2, 2, 3, (3, 2, 1), "float64")
     return [
-        fresh(module(*sizes).then(*sized_tensors(draw, 2, 1, 3, (2, 3, 1)))),
-        fresh(module(4, 2, 3).then(*sized_tensors(draw, 1, 2, 3, (4, 2, 1)))),
+        _additive(draw, 3, 2, 4, dtype="float64").then(*x),
+        _additive(draw, 2, 4, 3, dtype="float64").then(value=value, key=key, query=query),
     ]
-
-
-def _additive_large(draw: Draw) -> Sequence[Run]:
-    runs = []
-    for dtype, scale in (("float64", 1e4), ("float32", 3e3)):
-        x = sized_tensors(draw, 1, 2, 4, (3, 2, 1), dtype)
-        runs.append(_additive(draw, 3, 2, 4, dtype=dtype, scale=scale).then(*x).with_gradients())
-    return runs
-
-
-def _additive_double(draw: Draw) -> Sequence[Run]:
-    x = sized_tensors(draw, 2, 3, 4, (3, 2, 5), "float64")
-    return [_additive(draw, 3, 2, 4, dtype="float64").then(*x)]
-
-
-_CALLS = 6  # with 360 weights, a right answer's share of dropped ones is 0.15 off once in 10⁸
-
-
-def _additive_training(draw: Draw, calls: int) -> Run:
-    """Values that show each weight twice over: row j of [I I] is the weight of key j."""
-    query, key, _ = sized_tensors(draw, 2, 6, 5, (3, 4, 1))
-    shown = tensor(np.stack([np.c_[np.eye(5), np.eye(5)]] * 2), "float32")
-    rate = draw.number(0.25, 0.6)
-    run = replace(_additive(draw, 3, 4, 6, dropout=rate), training=True, random=True)
-    for _ in range(calls):
-        run = run.then(query, key, shown)
-    return replace(run, seed=draw.integer(0, 10**6))
-
-
-def _additive_dropout(draw: Draw) -> Sequence[Run]:
-    certain = replace(_additive(draw, 3, 4, 6, dropout=1.0), training=True)
-    return [
-        _additive_training(draw, _CALLS),
-        certain.then(*sized_tensors(draw, 2, 3, 5, (3, 4, 2))),  # with dropout 1 nothing is random
-    ]
-
-
-def _additive_scaled(draw: Draw) -> Sequence[Run]:
-    """Of two weights, a dropout of 10⁻⁷ drops none (but once in 5 million), and scales both."""
-    model = _additive(draw, 3, 4, 6, dropout=1e-7, dtype="float64")
-    pairs = sized_tensors(draw, 1, 1, 2, (3, 4, 3), "float64")
-    return [_additive_training(draw, 2), replace(model, training=True).then(*pairs)]
 
 
 def _shares(trial: Trial) -> np.ndarray | None:
-    """What is left of each weight in each call, divided by the weight; None for another shape."""
+    """What each call leaves of each weight, divided by that weight; None if the shape is wrong."""
     outputs = [plain(part(value, 0)) for value in trial.record.values]
     if any(output is None or output.shape != (2, 6, 10) for output in outputs):
         return None
@@ -166,22 +104,40 @@ def _drops_weights(trial: Trial) -> Finding:
         return compare(trial.record.value, trial.expected.value)
     shares, rate = _shares(trial), trial.run.init.args[3]
     if shares is None:
-        return Finding(False, "the result is not (output, weights)")
+        return Finding(False, "expected (output, weights)")
     for value, expected in zip(trial.record.values, trial.expected.values, strict=True):
         kept = compare(part(value, 1), expected[1], "part 1 of the result")
         if not kept.passed:
             return replace(kept, message=f"{kept.message} (the weights before dropout)")
     if not np.allclose(shares[..., :5], shares[..., 5:], rtol=1e-3, atol=1e-3):
-        return Finding(False, "the features of the output are dropped one by one, not the weights")
-    dropped = np.abs(shares) < 1e-3
-    if not dropped.any():
-        return Finding(False, f"in training mode with dropout {rate}, no weight is dropped")
-    if all((dropped[0] == again).all() for again in dropped[1:]):
-        return Finding(False, "every call in training mode drops the same weights")
-    found = float(dropped.mean())
-    if not abs(found - rate) <= 0.15:
-        return Finding(False, f"weights dropped: expected {rate:.0%}, got {found:.0%}")
-    return Finding(True)
+        return Finding(False, "features of the output are dropped, not weights")
+    problem = wrong_share(shares, rate, "weight", within=0.15)
+    return Finding(not problem, problem)
+
+
+_CALLS = 6  # of 360 weights, a right answer drops a share that is off by 0.15 once in 10⁸ times
+
+
+def _training(draw: Draw, calls: int) -> Run:
+    """Values that show each weight twice: column j of each half of [I I] is the weight of key j."""
+    query, key, _ = sized_tensors(draw, 2, 6, 5, (3, 4, 1))
+    shown = tensor(np.stack([np.c_[np.eye(5), np.eye(5)]] * 2), "float32")
+    rate = draw.number(0.25, 0.6)
+    run = _additive(draw, 3, 4, 6, dropout=rate).in_training()
+    for _ in range(calls):
+        run = run.then(query, key, shown)
+    return run.at_random(draw)
+
+
+@EXERCISE.judged("dropout in training", 0.5, _drops_weights, only_if_right=True)
+def _dropout(draw: Draw) -> list[Run]:
+    """Dropout goes between softmax and values: it zeroes a share of the weights. Return the weights
+    from before dropout."""
+    certain = _additive(draw, 3, 4, 6, dropout=1.0).in_training()
+    return [
+        _training(draw, _CALLS),
+        certain.then(*sized_tensors(draw, 2, 3, 5, (3, 4, 2))),  # with p = 1 nothing is random
+    ]
 
 
 def _makes_up_for_them(trial: Trial) -> Finding:
@@ -189,100 +145,69 @@ def _makes_up_for_them(trial: Trial) -> Finding:
         return compare(trial.record.value, trial.expected.value)
     shares, rate = _shares(trial), trial.run.init.args[3]
     if shares is None:
-        return Finding(False, "the result is not (output, weights)")
-    kept, factor = shares[~(np.abs(shares) < 1e-3)], 1 / (1 - rate)
-    if kept.size == 0:
-        return Finding(False, "in training mode every weight is dropped")
-    worst = kept[np.argmax(np.abs(kept - factor))]
-    if not abs(worst - factor) < 1e-3 * factor:
-        text = f"expected 1 / (1 − {rate}) = {factor:.3g}, got {worst:.3g}"
-        return Finding(False, f"the factor of a weight that is kept: {text}")
-    return Finding(True)
+        return Finding(False, "expected (output, weights)")
+    problem = wrong_factor(shares, rate, "weight")
+    return Finding(not problem, problem)
 
 
-ADDITIVE_ATTENTION = Exercise(
-    "AdditiveAttention",
-    "Additive attention",
-    QKV,
-    (
-        equals_reference(
-            "output and weights",
-            1.25,
-            "Bring W_q(query) to (B, n_q, 1, h) and W_k(key) to (B, 1, n_k, h); their sum is "
-            "(B, n_q, n_k, h), one hidden vector for each pair. tanh, then w_v makes it one score.",
-            _additive_runs,
-        ),
-        equals_reference(
-            "as many of everything",
-            0.5,
-            "When all sizes are equal, no wrong order of axes is an error. Queries come before "
-            "keys, and the softmax runs over the keys.",
-            _additive_square,
-        ),
-        equals_reference(
-            "one query, one key, a batch of one",
-            0.5,
-            "squeeze() without an axis takes away every axis of size 1, also one that counts "
-            "queries. squeeze(-1) takes away the last.",
-            _additive_single,
-        ),
-        gradients_match(
-            "gradients reach every input and parameter",
-            0.75,
-            "W_q, W_k and w_v all take part. A projection that is computed and not used gets no "
-            "gradient, and .detach() cuts off everything before it.",
-            _additive_backward,
-        ),
-        Aspect(
-            "dropout in training",
-            0.5,
-            "Dropout stands between softmax and values: self.dropout(weights) zeroes a share of "
-            "them. Return the weights before it.",
-            _additive_dropout,
-            each(_drops_weights),
-            only_if_right=True,
-        ),
-        Aspect(
-            "dropout makes up for what it drops",
-            0.25,
-            "The weights that stay are divided by one minus the share that is dropped, so that the "
-            "output is on average what it is without dropout. nn.Dropout does so.",
-            _additive_scaled,
-            each(_makes_up_for_them),
-            only_if_right=True,
-        ),
-        equals_reference(
-            "no dropout in eval mode",
-            0.25,
-            "nn.Dropout follows model.eval(); F.dropout only with training=self.training.",
-            _additive_evaluated,
-        ),
-        has_property(
-            "h(1 + q + k) parameters",
-            0.25,
-            "W_q, W_k and w_v are nn.Linear layers without bias: `__init__` as it is given.",
-            _additive_fresh,
-            has_parameters(_additive_shapes),
-            looks=True,
-            only_if_right=True,
-        ),
-        has_property(
-            "scores of ±10,000, forward and backward",
-            0.25,
-            "tanh bounds what goes into w_v, not what comes out. torch.softmax subtracts the "
-            "largest score for you; exp and a division do not.",
-            _additive_large,
-            all_finite,
-            only_if_right=True,
-        ),
-        each_for_itself(
-            0.25,
-            lambda draw: one_changed(
-                draw, _additive(draw, 2, 4, 6, scale=0.7), sized_tensors(draw, 3, 3, 4, (2, 4, 5))
-            ),
-        ),
-        dtypes_kept(0.1, "A float64 model with float64 inputs gives float64.", _additive_double),
-        inputs_untouched(0.1, lambda draw: _additive_runs(draw)[1:]),
-        no_side_effects_of_a_module(0.05, lambda draw: _additive_runs(draw)[1:2]),
-    ),
+@EXERCISE.judged(
+    "dropout rescales the weights it keeps", 0.25, _makes_up_for_them, only_if_right=True
 )
+def _scaled(draw: Draw) -> list[Run]:
+    """The weights that are kept are divided by one minus the dropout probability, so that the
+    expected output is the same as without dropout. nn.Dropout does this."""
+    # With p = 10⁻⁷, neither of two weights is dropped (but once in 5 million times).
+    model = _additive(draw, 3, 4, 6, dropout=1e-7, dtype="float64")
+    pairs = sized_tensors(draw, 1, 1, 2, (3, 4, 3), "float64")
+    return [_training(draw, 2), model.in_training().then(*pairs)]
+
+
+@EXERCISE.equals("no dropout in eval mode", 0.25)
+def _evaluated(draw: Draw) -> list[Run]:
+    """nn.Dropout follows model.eval(); F.dropout has to be told which mode it is in."""
+    x = sized_tensors(draw, 2, 3, 5, (4, 3, 2))
+    return [_additive(draw, 4, 3, 6, dropout=0.5).then(*x).then(*x)]
+
+
+@EXERCISE.holds(
+    "h(1 + q + k) parameters", 0.25, has_parameters(_shapes), looks=True, only_if_right=True
+)
+def _fresh(draw: Draw) -> list[Run]:
+    """W_q, W_k and w_v are nn.Linear layers without bias: leave `__init__` as it is."""
+    sizes = 2, 3, draw.integer(4, 6)
+    return [
+        fresh(module(*sizes).then(*sized_tensors(draw, 2, 1, 3, (2, 3, 1)))),
+        fresh(module(4, 2, 3).then(*sized_tensors(draw, 1, 2, 3, (4, 2, 1)))),
+    ]
+
+
+@EXERCISE.holds("scores of ±10,000, forward and backward", 0.25, all_finite, only_if_right=True)
+def _large(draw: Draw) -> list[Run]:
+    """tanh bounds what goes into w_v, not what comes out. torch.softmax subtracts the largest score
+    for you; a plain exp and division do not."""
+    runs = []
+    for dtype, scale in (("float64", 1e4), ("float32", 3e3)):
+        x = sized_tensors(draw, 1, 2, 4, (3, 2, 1), dtype)
+        runs.append(_additive(draw, 3, 2, 4, dtype=dtype, scale=scale).then(*x).with_gradients())
+    return runs
+
+
+EXERCISE.add(
+    do_not_mix(
+        0.25,
+        lambda draw: one_changed(
+            draw, _additive(draw, 2, 4, 6, scale=0.7), sized_tensors(draw, 3, 3, 4, (2, 4, 5))
+        ),
+    )
+)
+
+
+@EXERCISE.keeps_dtypes(0.1)
+def _double(draw: Draw) -> list[Run]:
+    """A float64 model with float64 inputs gives float64."""
+    x = sized_tensors(draw, 2, 3, 4, (3, 2, 5), "float64")
+    return [_additive(draw, 3, 2, 4, dtype="float64").then(*x)]
+
+
+EXERCISE.leaves_inputs_alone(0.1, lambda draw: _runs(draw)[1:])
+EXERCISE.leaves_state_alone(0.05, lambda draw: _runs(draw)[1:2], of_a_module=True)

@@ -1,27 +1,24 @@
 """`cosine_scores`: cosine scores."""
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from autograder.engine.aspects import (
-    dtypes_kept,
-    equals_reference,
-    gradients_match,
-    has_property,
-    inputs_untouched,
-    no_side_effects,
-    plain,
-)
-from autograder.engine.runs import Draw, Exercise, Record, Run, Strided, call, tensor
+from autograder.engine.aspects import plain
+from autograder.engine.runs import Draw, Record, Run, Strided, call, tensor
+from autograder.exercises.declaration import Declaration
+
+EXERCISE = Declaration("cosine_scores", "Cosine scores", ("query", "key", "eps"))
 
 
 def _vectors(draw: Draw, n_q: int, n_k: int, d: int, *batch: int, **kwargs: Any) -> tuple:
     return draw.tensor(*batch, n_q, d, **kwargs), draw.tensor(*batch, n_k, d, **kwargs)
 
 
-def _cosine_runs(draw: Draw) -> Sequence[Run]:
+@EXERCISE.equals("scores of every pair", 1.0)
+def _runs(draw: Draw) -> list[Run]:
+    """Divide each query and each key by its own length (its norm over the last axis, with that axis
+    kept), then take the dot product of every query with every key. There is no softmax here."""
     query, key = _vectors(draw, 2, 6, 3, scale=3.0)
     return [
         call(*_vectors(draw, 3, 5, 4, scale=2.0)),
@@ -31,7 +28,9 @@ def _cosine_runs(draw: Draw) -> Sequence[Run]:
     ]
 
 
-def _cosine_square(draw: Draw) -> Sequence[Run]:
+@EXERCISE.equals("all sizes equal", 0.25)
+def _square(draw: Draw) -> list[Run]:
+    """Lengths are taken over the features, the last axis; the rows of the result are queries."""
     return [
         call(*_vectors(draw, 4, 4, 4)),
         call(*_vectors(draw, 3, 3, 3, 3)),
@@ -39,7 +38,9 @@ def _cosine_square(draw: Draw) -> Sequence[Run]:
     ]
 
 
-def _cosine_batches(draw: Draw) -> Sequence[Run]:
+@EXERCISE.equals("leading batch dimensions", 0.4)
+def _batches(draw: Draw) -> list[Run]:
+    """Work on the last two axes, whatever comes before them."""
     return [
         call(*_vectors(draw, 3, 4, 2, 2)),
         call(*_vectors(draw, 1, 4, 3, 1)),
@@ -48,7 +49,9 @@ def _cosine_batches(draw: Draw) -> Sequence[Run]:
     ]
 
 
-def _cosine_zero(draw: Draw) -> Sequence[Run]:
+@EXERCISE.equals("a zero vector", 0.5)
+def _zero(draw: Draw) -> list[Run]:
+    """0/0 is NaN. Do not let a length fall below eps: 0/eps is 0."""
     query, key = (x.data.copy() for x in _vectors(draw, 3, 4, 5, 2))
     query[1, 0] = key[0, 2] = 0.0
     some = tensor(np.stack([np.zeros(3), draw.normal(3)]), "float32")
@@ -60,8 +63,28 @@ def _cosine_zero(draw: Draw) -> Sequence[Run]:
     ]
 
 
-def _cosine_lengths(draw: Draw) -> Sequence[Run]:
-    """The same directions, twice: with other lengths in the second call."""
+def _bounds(run: Run, record: Record) -> str | None:
+    queries, keys = (plain(arg) for arg in run.steps[0].args)
+    results = [plain(value) for value in record.values]
+    if any(r is None or r.shape != (len(queries), len(keys)) for r in results):
+        return "the result does not have the shape (n_q, n_k)"
+    for scores in results:
+        if not np.abs(scores).max() <= 1 + 1e-6:
+            return f"a score is {np.abs(scores).max():.6g}, outside [−1, 1]"
+    if np.abs(results[0] - results[1]).max() > 1e-5:
+        return "longer vectors in the same directions have different scores"
+    lengths = np.linalg.norm(queries, axis=1)[:, None] * np.linalg.norm(keys, axis=1)
+    parallel = np.abs(np.abs(queries @ keys.T) / lengths - 1) < 1e-6
+    if np.abs(np.abs(results[0][parallel]) - 1).max() > 1e-5:
+        return "two vectors in the same direction do not have the score 1"
+    return None
+
+
+@EXERCISE.holds("between −1 and 1, whatever the lengths", 0.25, _bounds, only_if_right=True)
+def _lengths(draw: Draw) -> list[Run]:
+    """A cosine depends only on the angle: a vector twice as long has the same scores, and every
+    vector has the score 1 with itself."""
+    # The same directions twice, with other lengths in the second call.
     query, key = draw.normal(4, 3), draw.normal(5, 3)
     key[1], key[3] = 2.5 * query[2], -0.3 * query[0]
     far = 10.0 ** draw.uniform(-2.0, 4.0, 4, 1), 10.0 ** draw.uniform(-2.0, 4.0, 5, 1)
@@ -73,77 +96,15 @@ def _cosine_lengths(draw: Draw) -> Sequence[Run]:
     ]
 
 
-def _cosine_bounds(run: Run, record: Record) -> str | None:
-    queries, keys = (plain(arg) for arg in run.steps[0].args)
-    results = [plain(value) for value in record.values]
-    if any(r is None or r.shape != (len(queries), len(keys)) for r in results):
-        return "the result has not the shape (n_q, n_k)"
-    for scores in results:
-        if not np.abs(scores).max() <= 1 + 1e-6:
-            return f"a score is {np.abs(scores).max():.6g}, outside [−1, 1]"
-    if np.abs(results[0] - results[1]).max() > 1e-5:
-        return "longer vectors in the same directions have other scores"
-    lengths = np.linalg.norm(queries, axis=1)[:, None] * np.linalg.norm(keys, axis=1)
-    parallel = np.abs(np.abs(queries @ keys.T) / lengths - 1) < 1e-6
-    if np.abs(np.abs(results[0][parallel]) - 1).max() > 1e-5:
-        return "two vectors in one direction do not have the score 1"
-    return None
-
-
-def _cosine_backward(draw: Draw) -> Sequence[Run]:
+@EXERCISE.gradients("gradients reach query and key", 0.35)
+def _backward(draw: Draw) -> list[Run]:
+    """The length depends on the vector, too: do not detach it."""
     return [
         call(*_vectors(draw, 3, 4, 2, 2, scale=100.0, dtype="float64")),
         call(*_vectors(draw, 3, 3, 5, scale=100.0, dtype="float64")),
     ]
 
 
-COSINE_SCORES = Exercise(
-    "cosine_scores",
-    "Cosine scores",
-    ("query", "key", "eps"),
-    (
-        equals_reference(
-            "scores of every pair",
-            1.0,
-            "Divide each query and each key by its own length (its norm over the last axis, "
-            "keepdim=True), then take dot products of every query with every key. No softmax here.",
-            _cosine_runs,
-        ),
-        equals_reference(
-            "as many of everything",
-            0.25,
-            "Lengths are taken over the features, the last axis; rows of the result are queries.",
-            _cosine_square,
-        ),
-        equals_reference(
-            "leading batch dimensions",
-            0.4,
-            "Work on the last two axes, whatever stands before them.",
-            _cosine_batches,
-        ),
-        equals_reference(
-            "a zero vector",
-            0.5,
-            "0/0 is NaN. Keep the length from falling below eps, and 0/eps is 0.",
-            _cosine_zero,
-        ),
-        has_property(
-            "between −1 and 1, whatever the lengths",
-            0.25,
-            "A cosine knows the angle only: twice as long a vector has the same scores, and a "
-            "vector has the score 1 with itself.",
-            _cosine_lengths,
-            _cosine_bounds,
-            only_if_right=True,
-        ),
-        gradients_match(
-            "gradients to query and key",
-            0.35,
-            "The length depends on the vector, too: do not detach it.",
-            _cosine_backward,
-        ),
-        dtypes_kept(0.1, "float64 in, float64 out.", _cosine_backward),
-        inputs_untouched(0.1, _cosine_runs),
-        no_side_effects(0.05, lambda draw: _cosine_runs(draw)[:2]),
-    ),
-)
+EXERCISE.keeps_dtypes(0.1, "float64 in, float64 out.", _backward)
+EXERCISE.leaves_inputs_alone(0.1, _runs)
+EXERCISE.leaves_state_alone(0.05, lambda draw: _runs(draw)[:2])

@@ -1,29 +1,17 @@
 """`SelfAttention`: self-attention."""
 
-from collections.abc import Sequence
-
 import numpy as np
 
-from autograder.engine.aspects import (
-    dtypes_kept,
-    equals_reference,
-    gradients_match,
-    has_property,
-    inputs_untouched,
-    no_side_effects_of_a_module,
-    part,
-    plain,
-)
-from autograder.engine.runs import Draw, Exercise, Record, Run, Strided, module, tensor
-from autograder.exercises.attention_scoring.shared import (
-    all_finite,
-    fresh,
-    has_parameters,
-    permutes,
-)
+from autograder.engine.aspects import part, plain
+from autograder.engine.runs import Draw, Record, Run, Strided, module, tensor
+from autograder.exercises.attention_scoring.shared import fresh, has_parameters, permutes
+from autograder.exercises.declaration import Declaration
+from autograder.exercises.shared import all_finite
+
+EXERCISE = Declaration("SelfAttention", "Self-attention", ("x",))
 
 
-def _self_shapes(d_model: int, d_k: int, d_v: int) -> dict[str, tuple]:
+def _shapes(d_model: int, d_k: int, d_v: int) -> dict[str, tuple]:
     return {
         "W_q.weight": (d_k, d_model),
         "W_k.weight": (d_k, d_model),
@@ -34,12 +22,15 @@ def _self_shapes(d_model: int, d_k: int, d_v: int) -> dict[str, tuple]:
 def _self(draw: Draw, *sizes: int, dtype: str = "float32", scale: float = 1.2) -> Run:
     state = {
         name: draw.tensor(*shape, scale=scale * shape[1] ** -0.5, dtype=dtype)
-        for name, shape in _self_shapes(*sizes).items()
+        for name, shape in _shapes(*sizes).items()
     }
     return module(*sizes, state=state)
 
 
-def _self_runs(draw: Draw) -> Sequence[Run]:
+@EXERCISE.equals("output and weights", 1.0)
+def _runs(draw: Draw) -> list[Run]:
+    """The queries are W_q(x), the keys W_k(x), the values W_v(x); then comes scaled dot-product
+    attention, with the d_k of the projected queries. Return (output, weights)."""
     x = draw.tensor(2, 5, 4)
     return [
         _self(draw, 4, 3, 2).then(x).then(x),
@@ -48,15 +39,9 @@ def _self_runs(draw: Draw) -> Sequence[Run]:
     ]
 
 
-def _self_backward(draw: Draw) -> Sequence[Run]:
-    """In float64; d_k is a square, whose root is right in float32, too."""
-    return [
-        _self(draw, 3, 4, 2, dtype="float64").then(draw.tensor(2, 3, 3, dtype="float64")),
-        _self(draw, 4, 1, 3, dtype="float64").then(x=draw.tensor(1, 2, 4, dtype="float64")),
-    ]
-
-
-def _self_square(draw: Draw) -> Sequence[Run]:
+@EXERCISE.equals("all sizes equal", 0.35)
+def _square(draw: Draw) -> list[Run]:
+    """When all sizes are equal, every projection fits everywhere. Each has a role of its own."""
     return [
         _self(draw, 3, 3, 3).then(draw.tensor(3, 3, 3)),
         _self(draw, 2, 2, 2).then(draw.tensor(2, 2, 2)),
@@ -65,7 +50,52 @@ def _self_square(draw: Draw) -> Sequence[Run]:
     ]
 
 
-def _self_fresh(draw: Draw) -> Sequence[Run]:
+@EXERCISE.gradients("gradients reach x and every projection", 0.6)
+def _backward(draw: Draw) -> list[Run]:
+    """x is used three times and gets gradients from all three. A projection that is computed but
+    not used gets none."""
+    # In float64; d_k is a square, whose root is exact in float32, too.
+    return [
+        _self(draw, 3, 4, 2, dtype="float64").then(draw.double(2, 3, 3)),
+        _self(draw, 4, 1, 3, dtype="float64").then(x=draw.double(1, 2, 4)),
+    ]
+
+
+@EXERCISE.holds("permuting the positions permutes the output", 0.25, permutes, only_if_right=True)
+def _permuted(draw: Draw) -> list[Run]:
+    """Nothing here knows about positions: the same vectors in another order give the same outputs
+    in that order."""
+    x, order = draw.tensor(2, 4, 3), np.roll(np.arange(4), draw.integer(1, 3))
+    return [_self(draw, 3, 5, 2).then(x).then(tensor(x.data[:, order], "float32"))]
+
+
+def _apart(run: Run, record: Record) -> str | None:
+    before, after = (plain(part(value, 0)) for value in record.values)
+    if before is None or after is None or before.shape != (3, 4, 2) or after.shape != (3, 4, 2):
+        return "the output does not have the shape (B, n, d_v)"
+    moved = np.abs(after - before).max(-1)
+    if not moved[[0, 2]].max() < 1e-6:
+        return "changing one sequence of the batch changed the output of another"
+    return (
+        None if moved[1].min() > 1e-5 else "a position does not see the position that was changed"
+    )
+
+
+@EXERCISE.holds("sequences do not mix", 0.2, _apart, only_if_right=True)
+def _batch(draw: Draw) -> list[Run]:
+    """Every position sees all positions of its own sequence, and none of another."""
+    # Two calls: with the original x, and with position 2 of sequence 1 changed.
+    x = draw.tensor(3, 4, 5)
+    other = x.data.copy()
+    other[1, 2] += draw.uniform(1.0, 2.0, 5)
+    return [_self(draw, 5, 3, 2).then(x).then(tensor(other, "float32"))]
+
+
+@EXERCISE.holds(
+    "three projections, no biases", 0.15, has_parameters(_shapes), looks=True, only_if_right=True
+)
+def _fresh(draw: Draw) -> list[Run]:
+    """W_q, W_k and W_v are nn.Linear layers without bias: leave `__init__` as it is."""
     size = draw.integer(4, 6)
     return [
         fresh(module(size, 3, 2).then(draw.tensor(2, 2, size))),
@@ -73,30 +103,9 @@ def _self_fresh(draw: Draw) -> Sequence[Run]:
     ]
 
 
-def _self_permuted(draw: Draw) -> Sequence[Run]:
-    x, order = draw.tensor(2, 4, 3), np.roll(np.arange(4), draw.integer(1, 3))
-    return [_self(draw, 3, 5, 2).then(x).then(tensor(x.data[:, order], "float32"))]
-
-
-def _self_batch(draw: Draw) -> Sequence[Run]:
-    """Two calls: as is, and with position 2 of sequence 1 changed."""
-    x = draw.tensor(3, 4, 5)
-    other = x.data.copy()
-    other[1, 2] += draw.uniform(1.0, 2.0, 5)
-    return [_self(draw, 5, 3, 2).then(x).then(tensor(other, "float32"))]
-
-
-def _self_apart(run: Run, record: Record) -> str | None:
-    before, after = (plain(part(value, 0)) for value in record.values)
-    if before is None or after is None or before.shape != (3, 4, 2) or after.shape != (3, 4, 2):
-        return "the output has not the shape (B, n, d_v)"
-    moved = np.abs(after - before).max(-1)
-    if not moved[[0, 2]].max() < 1e-6:
-        return "changing one sequence of the batch changed the output of another"
-    return None if moved[1].min() > 1e-5 else "a position does not see the one that was changed"
-
-
-def _self_large(draw: Draw) -> Sequence[Run]:
+@EXERCISE.holds("scores of ±10,000, forward and backward", 0.25, all_finite, only_if_right=True)
+def _large(draw: Draw) -> list[Run]:
+    """torch.softmax subtracts the largest score for you; a plain exp and division do not."""
     return [
         _self(draw, 4, 3, 1, dtype=dtype, scale=100.0)
         .then(draw.tensor(1, 3, 4, dtype=dtype))
@@ -105,71 +114,11 @@ def _self_large(draw: Draw) -> Sequence[Run]:
     ]
 
 
-def _self_double(draw: Draw) -> Sequence[Run]:
-    return [_self(draw, 3, 4, 2, dtype="float64").then(draw.tensor(2, 3, 3, dtype="float64"))]
+@EXERCISE.keeps_dtypes(0.1)
+def _double(draw: Draw) -> list[Run]:
+    """A float64 model with a float64 input gives float64."""
+    return [_self(draw, 3, 4, 2, dtype="float64").then(draw.double(2, 3, 3))]
 
 
-SELF_ATTENTION = Exercise(
-    "SelfAttention",
-    "Self-attention",
-    ("x",),
-    (
-        equals_reference(
-            "output and weights",
-            1.0,
-            "Queries are W_q(x), keys W_k(x), values W_v(x); then scaled dot-product attention, "
-            "with the √d_k of the projected queries. Return (output, weights).",
-            _self_runs,
-        ),
-        equals_reference(
-            "as many of everything",
-            0.35,
-            "When all sizes are equal, every projection fits everywhere. Each belongs to one role.",
-            _self_square,
-        ),
-        gradients_match(
-            "gradients reach x and every projection",
-            0.6,
-            "x is used three times and learns three times. A projection that is computed and not "
-            "used gets no gradient.",
-            _self_backward,
-        ),
-        has_property(
-            "reordered positions come out reordered",
-            0.25,
-            "Nothing here knows of positions: the same vectors in another order give the same "
-            "outputs in that order.",
-            _self_permuted,
-            permutes,
-            only_if_right=True,
-        ),
-        has_property(
-            "each sequence for itself",
-            0.2,
-            "Every position sees all positions of its own sequence, and none of another.",
-            _self_batch,
-            _self_apart,
-            only_if_right=True,
-        ),
-        has_property(
-            "three projections, no biases",
-            0.15,
-            "W_q, W_k and W_v are nn.Linear layers without bias: `__init__` as it is given.",
-            _self_fresh,
-            has_parameters(_self_shapes),
-            looks=True,
-            only_if_right=True,
-        ),
-        has_property(
-            "scores of ±10,000, forward and backward",
-            0.25,
-            "torch.softmax subtracts the largest score for you; exp and a division do not.",
-            _self_large,
-            all_finite,
-            only_if_right=True,
-        ),
-        dtypes_kept(0.1, "A float64 model with a float64 input gives float64.", _self_double),
-        inputs_untouched(0.05, lambda draw: _self_runs(draw)[1:]),
-        no_side_effects_of_a_module(0.05, lambda draw: _self_runs(draw)[1:2]),
-    ),
-)
+EXERCISE.leaves_inputs_alone(0.05, lambda draw: _runs(draw)[1:])
+EXERCISE.leaves_state_alone(0.05, lambda draw: _runs(draw)[1:2], of_a_module=True)

@@ -1,15 +1,17 @@
 """`self_similarity`: a sequence attends to itself."""
 
-from collections.abc import Sequence
-
 import numpy as np
 
-from autograder.engine.aspects import dtypes_kept, equals_reference, has_property, inputs_untouched
-from autograder.engine.runs import Draw, Exercise, Run, Strided, call
+from autograder.engine.runs import Draw, Run, Strided, call
 from autograder.exercises.attention_scoring.shared import permutes
+from autograder.exercises.declaration import Declaration
+
+EXERCISE = Declaration("self_similarity", "A sequence attends to itself", ("x",))
 
 
-def _similarity_runs(draw: Draw) -> Sequence[Run]:
+@EXERCISE.equals("output and weights", 0.75)
+def _runs(draw: Draw) -> list[Run]:
+    """x is query, key and value at once. You have already written the rest."""
     return [
         call(draw.normal(5, 3)),
         call(draw.normal(2, 6)),
@@ -18,7 +20,9 @@ def _similarity_runs(draw: Draw) -> Sequence[Run]:
     ]
 
 
-def _similarity_batches(draw: Draw) -> Sequence[Run]:
+@EXERCISE.equals("leading batch dimensions", 0.35)
+def _batches(draw: Draw) -> list[Run]:
+    """Each x[b] attends only to itself; `.T` would reverse the batch axes as well."""
     return [
         call(draw.normal(2, 4, 3)),
         call(draw.normal(1, 2, 5)),
@@ -28,59 +32,25 @@ def _similarity_batches(draw: Draw) -> Sequence[Run]:
     ]
 
 
-def _similarity_large(draw: Draw) -> Sequence[Run]:
-    level = 50 + 0.01 * draw.normal(3, 4)
-    return [call(level), call(60 * draw.normal(4, 3)), call(np.r_[level, 0.1 * level[:2]])]
-
-
-def _similarity_permuted(draw: Draw) -> Sequence[Run]:
+@EXERCISE.holds("permuting the rows permutes the output", 0.25, permutes, only_if_right=True)
+def _permuted(draw: Draw) -> list[Run]:
+    """Nothing here knows about positions: the same rows in another order give the same outputs in
+    that order."""
     x, order = draw.normal(6, 3), np.roll(draw.permutation(6), 1)
     order = order if (order != np.arange(6)).any() else order[::-1]
     return [call(x).then(x[order])]
 
 
-SELF_SIMILARITY = Exercise(
-    "self_similarity",
-    "A sequence attends to itself",
-    ("x",),
-    (
-        equals_reference(
-            "output and weights",
-            0.75,
-            "x is query, key and value at once. You have written the rest already.",
-            _similarity_runs,
-        ),
-        equals_reference(
-            "leading batch dimensions",
-            0.35,
-            "Each x[b] attends to itself alone; `.T` would turn the batch round as well.",
-            _similarity_batches,
-        ),
-        has_property(
-            "reordered rows come out reordered",
-            0.25,
-            "Nothing here knows of positions: the same rows in another order give the same outputs "
-            "in that order.",
-            _similarity_permuted,
-            permutes,
-            only_if_right=True,
-        ),
-        equals_reference(
-            "scores of ±10,000",
-            0.35,
-            "A long row has a large dot product with itself. Subtract each row's largest score.",
-            _similarity_large,
-        ),
-        dtypes_kept(
-            0.2,
-            "float32 stays float32, and integers give float64.",
-            lambda draw: [
-                call(draw.normal(3, 4, dtype="float32")),
-                call(draw.integers(-2, 2, 4, 3)),
-            ],
-        ),
-        inputs_untouched(
-            0.1, lambda draw: [*_similarity_runs(draw)[:2], *_similarity_batches(draw)[:1]]
-        ),
-    ),
+@EXERCISE.equals("scores of ±10,000", 0.35)
+def _large(draw: Draw) -> list[Run]:
+    """A long row has a large dot product with itself. Subtract each row's largest score."""
+    level = 50 + 0.01 * draw.normal(3, 4)
+    return [call(level), call(60 * draw.normal(4, 3)), call(np.r_[level, 0.1 * level[:2]])]
+
+
+EXERCISE.keeps_dtypes(
+    0.2,
+    "float32 stays float32, and integers give float64.",
+    lambda draw: [call(draw.normal(3, 4, dtype="float32")), call(draw.integers(-2, 2, 4, 3))],
 )
+EXERCISE.leaves_inputs_alone(0.1, lambda draw: [*_runs(draw)[:2], *_batches(draw)[:1]])

@@ -18,17 +18,10 @@ def qkv_arrays(draw: Draw, n_q: int, n_k: int, d_k: int, d_v: int, *batch: int) 
     )
 
 
-def qkv_tensors(
-    draw: Draw, n_q: int, n_k: int, d_k: int, d_v: int, *batch: int, dtype: str = "float32"
-) -> tuple[Array, Array, Array]:
-    arrays = qkv_arrays(draw, n_q, n_k, d_k, d_v, *batch)
-    return tuple(tensor(array, dtype) for array in arrays)
-
-
 def sized_tensors(
     draw: Draw, B: int, n_q: int, n_k: int, sizes: Sequence[int], dtype: str = "float32"
 ) -> tuple[Array, Array, Array]:
-    """Query, key and value of three sizes of their own, for a module."""
+    """Query, key and value with a feature size each, for a module."""
     shapes = zip((n_q, n_k, n_k), sizes, strict=True)
     return tuple(draw.tensor(B, n, size, dtype=dtype) for n, size in shapes)
 
@@ -37,7 +30,9 @@ def large_scores(draw: Draw, n_q: int, n_k: int, d: int) -> Sequence[tuple[np.nd
     """Queries and keys with scores of 10⁴ ± 1, of −10⁴ ± 1, and of anything up to about ±10⁴."""
     level = np.sqrt(1e4 / d)
     query, key = level + 0.01 * draw.normal(n_q, d), level + 0.01 * draw.normal(n_k, d)
-    uneven = np.linspace(0.02, 1.5, n_q)[:, None] * level  # rows far below the largest score of all
+    uneven = (
+        np.linspace(0.02, 1.5, n_q)[:, None] * level
+    )  # some rows lie far below the largest score
     return [
         (query, key),
         (-query, key),
@@ -47,23 +42,16 @@ def large_scores(draw: Draw, n_q: int, n_k: int, d: int) -> Sequence[tuple[np.nd
 
 
 def score_of_minus_infinity(draw: Draw) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """A key whose score is −inf for every query."""
+    """Query, key and value with one key whose score is −inf for every query."""
     query, key, value = qkv_arrays(draw, 3, 5, 4, 2)
     query[:, 0] = np.abs(query[:, 0]) + 0.5
     key[2, 0] = -np.inf
     return query, key, value
 
 
-def all_finite(run: Run, record: Record) -> str | None:
-    arrays = [plain(part(record.value, i)) for i in (0, 1)]
-    arrays += map(plain, record.gradients.values())
-    fine = all(a is not None and np.isfinite(a).all() for a in arrays)
-    return None if fine else "an output, a weight or a gradient is missing or not finite"
-
-
 def outputs_and_weights(record: Record, *shape: int) -> list[tuple] | None:
-    """Output and weights of each step, or None unless all the weights have this shape, and all the
-    outputs one shape, with the same rows. What comes back of an answer may be anything."""
+    """Output and weights of each step; None unless all the weights have this shape, and all the
+    outputs one shape with the same rows. An answer may return anything."""
     pairs = [tuple(plain(part(value, i)) for i in (0, 1)) for value in record.values]
     if any(out is None or weights is None or weights.shape != shape for out, weights in pairs):
         return None
@@ -77,7 +65,7 @@ def rows_sum_to_one(run: Run, record: Record) -> str | None:
 
 
 def one_changed(draw: Draw, start: Run, inputs: Sequence[Array]) -> list[Run]:
-    """Three calls: as is; with query 1 of sequence 1 changed; with its key 2 and value 2."""
+    """Three calls: unchanged; with query 1 of sequence 1 changed; with its key 2 and value 2."""
     query, key, value = (array.data.copy() for array in inputs)
     query[1, 1] = query[1, 1] + draw.uniform(1.0, 2.0, query.shape[-1])
     key[1, 2] = key[1, 2] + draw.uniform(0.5, 1.0, key.shape[-1])
@@ -92,26 +80,26 @@ def _sees_its_own(run: Run, record: Record) -> str | None:
     arrays = run.steps[0].args
     shape = (*arrays[0].data.shape[:2], arrays[2].data.shape[-1])
     if any(output is None or output.shape != shape for output in outputs):
-        return f"the output has not the shape {shape}"
+        return f"the output does not have the shape {shape}"
     by_query, by_pair = (np.abs(output - outputs[0]).max(-1) for output in outputs[1:])
     elsewhere = np.delete(by_query.ravel(), shape[1] + 1)
     if not elsewhere.max() < 1e-5:
         return "changing one query changed the output of another"
     if not by_query[1, 1] > 1e-3:
-        return "changing a query left its own output as it was"
+        return "changing a query left its own output unchanged"
     if not np.delete(by_pair, 1, axis=0).max() < 1e-5:
         return "changing a key and its value changed the output of another sequence of the batch"
     if not by_pair[1].min() > 1e-3:
-        return "changing a key and its value left an output of their sequence as it was"
+        return "changing a key and its value left an output of their sequence unchanged"
     return None
 
 
-def each_for_itself(points: float, runs: Runs) -> Aspect:
+def do_not_mix(points: float, runs: Runs) -> Aspect:
     return has_property(
-        "each query for itself, each sequence for itself",
+        "queries and sequences do not mix",
         points,
-        "A query's output depends on itself and on the keys and values of its own sequence, all of "
-        "them, and on nothing else. The softmax runs over the keys of one query.",
+        "A query's output depends on the query and on all keys and values of its own sequence, and "
+        "on nothing else. The softmax runs over the keys of one query.",
         runs,
         _sees_its_own,
         only_if_right=True,
@@ -119,12 +107,12 @@ def each_for_itself(points: float, runs: Runs) -> Aspect:
 
 
 def fresh(run: Run) -> Run:
-    """A module as its constructor makes it: with random parameters, seen by their gradients."""
+    """A module as its constructor makes it, with random parameters, which show in the gradients."""
     return replace(run, random=True).with_gradients()
 
 
 def has_parameters(shapes: Callable[..., Mapping[str, tuple]]) -> Callable:
-    """What the module itself says that its parameters are: a look, other than their gradients."""
+    """Judges the parameters that the module reports, and by their gradients that they are used."""
 
     def holds(run: Run, record: Record) -> str | None:
         wanted = shapes(*run.init.args)
@@ -146,18 +134,18 @@ def has_parameters(shapes: Callable[..., Mapping[str, tuple]]) -> Callable:
 
 
 def permutes(run: Run, record: Record) -> str | None:
-    """Rows of the second call's x, taken from the first's, come out in their new order."""
+    """The rows of the first call's x, permuted in the second call, permute the results."""
     x, moved_x = (plain(step.args[0]) for step in run.steps)
     first, second = (a.reshape(-1, *a.shape[-2:])[0] for a in (x, moved_x))
     order = [int(np.flatnonzero((first == row).all(-1))[0]) for row in second]
     pairs = outputs_and_weights(record, *x.shape[:-1], len(order))
     if pairs is None:
-        return "the result is not (output, weights) with a row for each row of x"
+        return "expected (output, weights) with a row for each row of x"
     (out, weights), (moved, moved_weights) = pairs
     if not np.allclose(moved, out[..., order, :], rtol=1e-4, atol=1e-5):
-        return "reordering the rows of x does not reorder the rows of the output"
+        return "permuting the rows of x does not permute the rows of the output"
     if not np.allclose(moved_weights, weights[..., order, :][..., order], rtol=1e-4, atol=1e-5):
-        return "reordering the rows of x does not reorder rows and columns of the weights"
+        return "permuting the rows of x does not permute the rows and columns of the weights"
     return None
 
 

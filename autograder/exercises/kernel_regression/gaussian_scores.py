@@ -1,12 +1,16 @@
 """`gaussian_scores`: a score for every query and key."""
 
-from collections.abc import Sequence
+from autograder.engine.runs import Draw, Run, Strided, call
+from autograder.exercises.declaration import Declaration
 
-from autograder.engine.aspects import equals_reference, inputs_untouched
-from autograder.engine.runs import Draw, Exercise, Run, Strided, call
+EXERCISE = Declaration("gaussian_scores", "A score for every query and key", ("query", "key", "w"))
 
 
-def _scores_runs(draw: Draw) -> Sequence[Run]:
+@EXERCISE.equals("scores of random queries and keys", 1.0)
+def _runs(draw: Draw) -> list[Run]:
+    """Every query meets every key, so the shape is (n_q, n_k): give both arrays an axis of length 1
+    so that they broadcast to it. The score is −½((x − x_i) w)²: w multiplies the distance before it
+    is squared."""
     return [
         call(draw.normal(3), draw.normal(5), draw.number(1.5, 3.0)),
         call(draw.normal(4), draw.normal(2), draw.number(0.2, 0.7)),
@@ -15,7 +19,10 @@ def _scores_runs(draw: Draw) -> Sequence[Run]:
     ]
 
 
-def _scores_square(draw: Draw) -> Sequence[Run]:
+@EXERCISE.equals("as many queries as keys", 0.5)
+def _square(draw: Draw) -> list[Run]:
+    """With n queries and n keys the scores have shape (n, n), not (n,): subtracting (n,) from (n,)
+    pairs the i-th query with the i-th key only."""
     return [
         call(draw.normal(4), draw.normal(4), draw.number(1.5, 3.0)),
         call(draw.normal(1), draw.normal(1), w=draw.number(1.5, 3.0)),
@@ -23,36 +30,11 @@ def _scores_square(draw: Draw) -> Sequence[Run]:
     ]
 
 
-def _scores_integers(draw: Draw) -> Sequence[Run]:
+@EXERCISE.equals("integers", 0.3)
+def _integers(draw: Draw) -> list[Run]:
+    """Integers give floating-point scores: −½ times an odd number is not an integer."""
     query, key = draw.permutation(9)[:3] - 4, draw.permutation(9)[:5] - 4
     return [call(query, key, 3), call(query, key + 1)]
 
 
-GAUSSIAN_SCORES = Exercise(
-    "gaussian_scores",
-    "A score for every query and key",
-    ("query", "key", "w"),
-    (
-        equals_reference(
-            "scores of random queries and keys",
-            1.0,
-            "Every query against every key, shape (n_q, n_k): query[:, None] and key[None, :] "
-            "broadcast to it. Then −½((x − x_i) w)²: w multiplies the distance before the square.",
-            _scores_runs,
-        ),
-        equals_reference(
-            "as many queries as keys",
-            0.5,
-            "With n queries and n keys the scores are (n, n), not (n,): (n,) − (n,) pairs the i-th "
-            "query with the i-th key only.",
-            _scores_square,
-        ),
-        equals_reference(
-            "whole numbers",
-            0.3,
-            "Integers give floating-point scores: −½ of an odd number is not an integer.",
-            _scores_integers,
-        ),
-        inputs_untouched(0.2, _scores_runs),
-    ),
-)
+EXERCISE.leaves_inputs_alone(0.2, _runs)

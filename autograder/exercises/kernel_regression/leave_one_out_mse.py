@@ -1,15 +1,23 @@
 """`leave_one_out_mse`: how good is a bandwidth?"""
 
-from collections.abc import Sequence
-
 import numpy as np
 
-from autograder.engine.aspects import dtypes_kept, equals_reference, inputs_untouched
-from autograder.engine.runs import Draw, Exercise, Run, call
-from autograder.exercises.kernel_regression.shared import SCORES_BLOCK, SOFTMAX_BLOCK, uneven_points
+from autograder.engine.runs import Draw, Run, call
+from autograder.exercises.declaration import Declaration
+from autograder.exercises.kernel_regression.shared import uneven_points
+
+EXERCISE = Declaration(
+    "leave_one_out_mse",
+    "How good is a bandwidth?",
+    ("x", "y", "w"),
+    given=("softmax", "gaussian_scores"),
+)
 
 
-def _loo_runs(draw: Draw) -> Sequence[Run]:
+@EXERCISE.equals("the mean squared error", 1.5)
+def _runs(draw: Draw) -> list[Run]:
+    """Predict each y_i from the other points: a score of −inf on the diagonal gives the point
+    itself no weight, and the rest still sums to 1. Then average the squared errors."""
     return [
         call(draw.uniform(0.0, 3.0, 6), draw.normal(6), draw.number(1.5, 3.0)),
         call(draw.uniform(0.0, 3.0, 9), draw.normal(9), draw.number(0.3, 0.7)),
@@ -18,44 +26,21 @@ def _loo_runs(draw: Draw) -> Sequence[Run]:
     ]
 
 
-def _loo_narrow(draw: Draw) -> Sequence[Run]:
+@EXERCISE.equals("far too narrow a bandwidth", 0.5)
+def _narrow(draw: Draw) -> list[Run]:
+    """With w = 300 every other point is out of the Gaussian's reach. Set the score to −inf before a
+    stable softmax instead of setting a weight to 0 after it."""
     x = uneven_points(draw)[draw.permutation(5)]
     return [call(x, draw.normal(5), 300.0), call(np.array([0.0, 1.0]), draw.normal(2), 100.0)]
 
 
-def _loo_twins(draw: Draw) -> Sequence[Run]:
+@EXERCISE.equals("two points at the same place", 0.5)
+def _twins(draw: Draw) -> list[Run]:
+    """Leave out point i itself, not every point whose x equals x_i."""
     x = draw.uniform(0.0, 3.0, 5)
     x[3] = x[1]
     return [call(x, draw.normal(5), draw.number(1.5, 3.0))]
 
 
-LEAVE_ONE_OUT = Exercise(
-    "leave_one_out_mse",
-    "How good is a bandwidth?",
-    ("x", "y", "w"),
-    (
-        equals_reference(
-            "the mean squared error",
-            1.5,
-            "Predict each y_i from the other points: a score of −inf on the diagonal gives the "
-            "point itself no weight, and the rest still sums to 1. Then the mean of the squares.",
-            _loo_runs,
-        ),
-        equals_reference(
-            "a bandwidth far too narrow",
-            0.5,
-            "With w = 300 every other point is out of the Gaussian's reach. Set the score to −inf "
-            "before a stable softmax instead of setting a weight to 0 after it.",
-            _loo_narrow,
-        ),
-        equals_reference(
-            "two points at the same place",
-            0.5,
-            "Leave out point i, not every point whose x equals x_i.",
-            _loo_twins,
-        ),
-        dtypes_kept(0.25, "Return a Python float: float(…) makes one.", _loo_runs),
-        inputs_untouched(0.25, _loo_runs),
-    ),
-    given={**SOFTMAX_BLOCK, **SCORES_BLOCK},
-)
+EXERCISE.keeps_dtypes(0.25, "Return a single float, not an array.", _runs)
+EXERCISE.leaves_inputs_alone(0.25, _runs)

@@ -1,63 +1,39 @@
-"""`causal_mask`: no look into the future."""
+"""`causal_mask`: no looking into the future."""
 
-from collections.abc import Sequence
+from autograder.engine.runs import Draw, Run, call
+from autograder.exercises.declaration import Declaration
 
-from autograder.engine.aspects import dtypes_kept, equals_reference, raises
-from autograder.engine.runs import Draw, Exercise, Run, call
+EXERCISE = Declaration("causal_mask", "No looking into the future", ("n_q", "n_k", "device"))
 
 
-def _causal_square(draw: Draw) -> Sequence[Run]:
+@EXERCISE.equals("as many queries as keys", 1.0)
+def _square(draw: Draw) -> list[Run]:
+    """Query i sees the keys 0 … i, itself included: True on the diagonal and below it."""
     n = draw.integer(6, 25)
     return [call(5), call(n_q=draw.integer(6, 40)), call(1), call(n, n)]
 
 
-def _causal_chunk(draw: Draw) -> Sequence[Run]:
+@EXERCISE.equals("fewer queries than keys", 1.0)
+def _chunk(draw: Draw) -> list[Run]:
+    """The queries are the last n_q of n_k positions, so query i is at position i + n_k − n_q. The
+    last row is True everywhere: align at the bottom right."""
     n_q = draw.integer(2, 9)
     return [call(n_q, n_q + draw.integer(2, 20)), call(1, 6), call(n_q=4, n_k=5)]
 
 
-def _causal_long(draw: Draw) -> Sequence[Run]:
+@EXERCISE.equals("more queries than keys", 0.5)
+def _long(draw: Draw) -> list[Run]:
+    """The same rule holds: the last query is at the last key, and a query before the first key sees
+    nothing."""
     n_k = draw.integer(2, 9)
     return [call(n_k + draw.integer(2, 20), n_k), call(4, 1)]
 
 
-def _causal_nowhere(_: Draw) -> Sequence[Run]:
-    return [call(3, 5, device="nowhere")]  # torch refuses it, if it gets that far
+EXERCISE.keeps_dtypes(0.25, "The mask is boolean, not 0 and 1.", _square)
 
 
-CAUSAL_MASK = Exercise(
-    "causal_mask",
-    "No look into the future",
-    ("n_q", "n_k", "device"),
-    (
-        equals_reference(
-            "as many queries as keys",
-            1.0,
-            "Query i sees the keys 0 … i, itself included: True on the diagonal and below it.",
-            _causal_square,
-        ),
-        equals_reference(
-            "fewer queries than keys",
-            1.0,
-            "The queries are the last n_q of n_k positions, so query i stands at position "
-            "i + n_k − n_q. The last row is True everywhere: align at the bottom right.",
-            _causal_chunk,
-        ),
-        equals_reference(
-            "more queries than keys",
-            0.5,
-            "The same rule holds: the last query stands at the last key, and a query before the "
-            "first key sees nothing.",
-            _causal_long,
-        ),
-        dtypes_kept(0.25, "Make a boolean mask: dtype=torch.bool.", _causal_square),
-        raises(
-            "on the device that is asked for",
-            0.25,
-            "Hand `device` on to whatever makes the tensor. (Tried with a device that does not "
-            "exist: torch has to refuse it with a RuntimeError.)",
-            _causal_nowhere,
-            RuntimeError,
-        ),
-    ),
-)
+@EXERCISE.raises("on the requested device", 0.25, RuntimeError)
+def _nowhere(_: Draw) -> list[Run]:
+    """Pass `device` on to whatever creates the tensor. (The check uses a device that does not
+    exist: torch must reject it with a RuntimeError.)"""
+    return [call(3, 5, device="nowhere")]  # torch rejects it if it gets that far

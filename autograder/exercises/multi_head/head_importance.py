@@ -1,41 +1,36 @@
 """`head_importance`: which heads matter?"""
 
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from autograder.engine.aspects import (
-    compare,
-    dtypes_kept,
-    each,
-    equals_reference,
-    has_property,
-    inputs_untouched,
-    no_side_effects,
-    plain,
-    worst,
-)
+from autograder.engine.aspects import compare, plain, worst
 from autograder.engine.runs import (
-    Aspect,
     Draw,
-    Exercise,
     Finding,
     Previous,
-    Recipe,
     Record,
     Run,
     Trial,
+    as_argument,
     call,
     tensor,
 )
+from autograder.exercises.declaration import Declaration
 from autograder.exercises.multi_head.shared import attention_state, our_attention
+from autograder.exercises.shared import itself
 
-_HERE = "autograder.exercises.multi_head:"
+EXERCISE = Declaration(
+    "head_importance", "Which heads matter?", ("attention", "x"), uses=("MultiHeadAttention",)
+)
 
 
-def _importance_runs(draw: Draw) -> Sequence[Run]:
+@EXERCISE.equals("one number per head", 1.5)
+def _runs(draw: Draw) -> list[Run]:
+    """Run attention(x, x, x) once in full and once per head with a head_mask, passed by name, that
+    is 0 for this head and 1 for the others. The length of the difference, over the features, is one
+    number per position; take their mean."""
     x = draw.tensor(1, 4, 8)
     return [
         call(our_attention(6, 3, attention_state(draw, 6)), draw.tensor(2, 5, 6)),
@@ -44,7 +39,9 @@ def _importance_runs(draw: Draw) -> Sequence[Run]:
     ]
 
 
-def _importance_ends(draw: Draw) -> Sequence[Run]:
+@EXERCISE.equals("one head, one position, no bias", 0.5)
+def _ends(draw: Draw) -> list[Run]:
+    """With its only head masked, the output is the bias of W_o, or 0 without one."""
     return [
         call(our_attention(5, 1, attention_state(draw, 5)), draw.tensor(2, 3, 5)),
         call(
@@ -54,10 +51,21 @@ def _importance_ends(draw: Draw) -> Sequence[Run]:
     ]
 
 
-def _importance_idle(draw: Draw) -> Sequence[Run]:
+def _is_zero(run: Run, record: Record) -> str | None:
+    found = plain(record.value)
+    if found is None or found.shape != (3,):
+        return "the result does not have one number per head"
+    if np.abs(found[1]) > 1e-5:
+        return f"the importance of a head that W_o ignores: expected 0, got {found[1]:.3g}"
+    return None if found[[0, 2]].min() > 1e-3 else "a head that W_o uses has importance 0"
+
+
+@EXERCISE.holds("a head that W_o ignores has importance 0", 0.5, _is_zero)
+def _idle(draw: Draw) -> list[Run]:
+    """Compare the outputs, after W_o, with and without the head."""
     state = attention_state(draw, 6)
     silent = state["W_o.weight"].data.copy()
-    silent[:, 2:4] = 0.0  # head 1 of 3 is not listened to
+    silent[:, 2:4] = 0.0  # W_o ignores head 1 of 3
     return [
         call(
             our_attention(6, 3, state | {"W_o.weight": tensor(silent, "float32")}),
@@ -66,13 +74,16 @@ def _importance_idle(draw: Draw) -> Sequence[Run]:
     ]
 
 
-def _importance_is_zero(run: Run, record: Record) -> str | None:
-    found = plain(record.value)
-    if found is None or found.shape != (3,):
-        return "the result has not one number per head"
-    if np.abs(found[1]) > 1e-5:
-        return f"a head that W_o ignores has importance {found[1]:.3g}, not 0"
-    return None if found[[0, 2]].min() > 1e-3 else "a head that W_o listens to has importance 0"
+def _attention_as_it_was(trial: Trial) -> Finding:
+    """The importances twice, and what the attention then returns. For a module in training mode
+    the importances are not defined, and only the last part counts."""
+    training = trial.run.steps[0].args[0].name.endswith("in_training")
+    judged = (3,) if training else (1, 2, 3)
+    found = worst([compare(trial.record.values[i], trial.expected.values[i]) for i in judged])
+    if found.passed or found.error is None:
+        return found
+    after = compare(trial.record.values[3], trial.expected.values[3])
+    return found if after.passed else replace(after, message="the attention has changed")
 
 
 def in_training(thing: Any) -> Any:
@@ -80,72 +91,27 @@ def in_training(thing: Any) -> Any:
     return thing.train()
 
 
-def _importance_again(draw: Draw) -> Sequence[Run]:
-    """Dropout 1 shows the mode: in training mode, nothing but the bias of W_o comes out."""
+@EXERCISE.judged("repeatable, and leaves the attention unchanged", 0.25, _attention_as_it_was)
+def _again(draw: Draw) -> list[Run]:
+    """Mask through head_mask; do not write into the module's parameters. If you change its
+    train/eval mode, restore it."""
+    # p = 1 shows the mode: in training mode, only the bias of W_o comes out.
     x, runs = draw.tensor(2, 3, 6), []
-    for start, num_heads in (("itself", 2), ("in_training", 3)):
+    for start, num_heads in ((itself, 2), (in_training, 3)):
         attention = our_attention(6, num_heads, attention_state(draw, 6))
         attention = replace(attention, kwargs={**attention.kwargs, "dropout": 1.0})
-        run = Run(()).then_apply(Recipe(_HERE + start), attention)
+        run = Run(()).then_apply(as_argument(start), attention)
         run = run.then(Previous(0), x).then(Previous(0), x)
         runs.append(run.then_apply(Previous(0), x, x, x))
     return runs
 
 
-def _attention_as_it_was(trial: Trial) -> Finding:
-    """The importances twice, and what the attention then gives. What is important to a module in
-    training mode is a matter of taste."""
-    training = trial.run.steps[0].args[0].name.endswith("in_training")
-    judged = (3,) if training else (1, 2, 3)
-    found = worst([compare(trial.record.values[i], trial.expected.values[i]) for i in judged])
-    if found.passed or found.error is None:
-        return found
-    after = compare(trial.record.values[3], trial.expected.values[3])
-    return found if after.passed else replace(after, message="the attention is not as it was")
-
-
-def _importance_double(draw: Draw) -> Sequence[Run]:
+@EXERCISE.keeps_dtypes(0.1)
+def _double(draw: Draw) -> list[Run]:
+    """float64 in, float64 out; return a tensor, not a list."""
     state = attention_state(draw, 6, dtype="float64")
-    return [call(our_attention(6, 2, state), draw.tensor(2, 3, 6, dtype="float64"))]
+    return [call(our_attention(6, 2, state), draw.double(2, 3, 6))]
 
 
-HEAD_IMPORTANCE = Exercise(
-    "head_importance",
-    "Which heads matter?",
-    ("attention", "x"),
-    (
-        equals_reference(
-            "one number per head",
-            1.5,
-            "Run attention(x, x, x) once in full and once per head with a head_mask that is 0 for "
-            "this head and 1 for the others (pass it by its name). The length of the difference, "
-            "over the features, is one number per position; take their mean.",
-            _importance_runs,
-        ),
-        equals_reference(
-            "one head, one position, no bias",
-            0.5,
-            "With its only head masked, the output is the bias of W_o, or 0 without one.",
-            _importance_ends,
-        ),
-        has_property(
-            "a head that is not listened to has importance 0",
-            0.5,
-            "Compare outputs, after W_o, with and without the head.",
-            _importance_idle,
-            _importance_is_zero,
-        ),
-        Aspect(
-            "twice the same, and the attention as it was",
-            0.25,
-            "Mask through head_mask; do not write into the module's parameters. If you change its "
-            "train/eval mode, put it back.",
-            _importance_again,
-            each(_attention_as_it_was),
-        ),
-        dtypes_kept(0.1, "float64 in, float64 out; a tensor, not a list.", _importance_double),
-        inputs_untouched(0.05, _importance_runs),
-        no_side_effects(0.1, _importance_runs),
-    ),
-    uses=("MultiHeadAttention",),
-)
+EXERCISE.leaves_inputs_alone(0.05, _runs)
+EXERCISE.leaves_state_alone(0.1, _runs)

@@ -1,35 +1,38 @@
 """`load_torch_weights`: the same numbers as torch."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
-from autograder.engine.aspects import (
-    Runs,
-    compare,
-    each,
-    has_property,
-    no_side_effects,
-    part,
-    plain,
-)
+from autograder.engine.aspects import compare, part, plain
 from autograder.engine.runs import (
     Array,
-    Aspect,
     Draw,
-    Exercise,
     Finding,
     Previous,
-    Recipe,
     Record,
     Run,
     Trial,
+    as_argument,
+    made_by,
 )
 from autograder.engine.state import parameters_of, write
+from autograder.exercises.declaration import Declaration
 from autograder.exercises.multi_head.shared import attention_state, our_attention, qkv_inputs
+from autograder.exercises.shared import State, itself
 
-_HERE = "autograder.exercises.multi_head:"
+EXERCISE = Declaration(
+    "load_torch_weights",
+    "The same numbers as torch",
+    ("attention", "torch_attention"),
+    uses=("MultiHeadAttention",),
+)
+
+
+def _right_in_the_end(trial: Trial) -> Finding:
+    """The last step finds what it finds with the reference, whatever the call itself returned."""
+    return compare(trial.record.value, trial.expected.value, "what the modules give afterwards")
 
 
 def torch_attention(d_model: int, num_heads: int, bias: bool) -> Any:
@@ -39,32 +42,7 @@ def torch_attention(d_model: int, num_heads: int, bias: bool) -> Any:
     return nn.MultiheadAttention(d_model, num_heads, bias=bias, batch_first=True)
 
 
-def overwrite(module: Any, state: Mapping[str, Any]) -> None:
-    """Write other numbers into a module's parameters, where they lie."""
-    for name, parameter in parameters_of(module):
-        write(parameter, state[name])
-
-
-def projected(attention: Any, x: Any) -> tuple[Any, ...]:
-    """What each of the four layers makes of x. The bias of the keys, say, shows nowhere else."""
-    return tuple(getattr(attention, f"W_{name}")(x) for name in "qkvo")
-
-
-def step_down(module: Any, *args: Any) -> None:
-    """A step of training: along the gradient of the sum of the squares of what comes out."""
-    import torch
-
-    with torch.enable_grad():  # whatever mode the answer has left
-        output, _ = module(*args)
-        length = output.square().sum()
-    parameters = [p for _, p in parameters_of(module) if p.requires_grad and p.is_leaf]
-    slopes = torch.autograd.grad(length, parameters, allow_unused=True)
-    for parameter, slope in zip(parameters, slopes, strict=True):
-        if slope is not None:
-            write(parameter, parameter.detach() - 0.01 * slope)
-
-
-def _torch_state(draw: Draw, d: int, bias: bool, dtype: str) -> dict[str, Array]:
+def _torch_state(draw: Draw, d: int, bias: bool, dtype: str) -> State:
     weights = {
         "in_proj_weight": draw.tensor(3 * d, d, scale=d**-0.5, dtype=dtype),
         "out_proj.weight": draw.tensor(d, d, scale=d**-0.5, dtype=dtype),
@@ -81,13 +59,16 @@ def _loaded(draw: Draw, d: int, num_heads: int, bias: bool = True, dtype: str = 
     """Ours (step 0), torch's (step 1), and the call with both (step 2)."""
     ours = our_attention(d, num_heads, attention_state(draw, d, bias, dtype), bias)
     args = (d, num_heads, bias)
-    theirs = Recipe(_HERE + "torch_attention", args, None, _torch_state(draw, d, bias, dtype))
-    keep = Recipe(_HERE + "itself")
+    theirs = made_by(torch_attention, *args, state=_torch_state(draw, d, bias, dtype))
+    keep = as_argument(itself)
     both = Run(()).then_apply(keep, ours).then_apply(keep, theirs)
     return both.then(Previous(0), Previous(1))
 
 
-def _load_runs(draw: Draw) -> Sequence[Run]:
+@EXERCISE.judged("equal outputs", 1.0, _right_in_the_end)
+def _runs(draw: Draw) -> list[Run]:
+    """in_proj_weight stacks W_q, W_k and W_v in this order, d_model rows each; out_proj is W_o.
+    Both modules use nn.Linear's layout: transpose nothing."""
     x = draw.tensor(2, 4, 6)
     return [
         _loaded(draw, 8, 2).then_apply(Previous(0), *qkv_inputs(draw, 2, 3, 5, 8)),
@@ -95,27 +76,44 @@ def _load_runs(draw: Draw) -> Sequence[Run]:
     ]
 
 
-def _load_weights_alone(draw: Draw) -> Sequence[Run]:
+def projected(attention: Any, x: Any) -> tuple[Any, ...]:
+    """What each of the four layers makes of x; the bias of the keys, say, shows nowhere else."""
+    return tuple(getattr(attention, f"W_{name}")(x) for name in "qkvo")
+
+
+@EXERCISE.judged("every weight and every bias", 0.5, _right_in_the_end)
+def _state(draw: Draw) -> list[Run]:
+    """There are four weights and four biases: in_proj_bias is packed like in_proj_weight, and
+    out_proj has a bias of its own. nn.MultiheadAttention starts with zero biases, which hides one
+    that is not copied."""
+    look = as_argument(projected)
+    return [
+        _loaded(draw, 6, 2).then_apply(look, Previous(0), draw.tensor(2, 3, 6)),
+        _loaded(draw, 6, 3, dtype="float64").then_apply(look, Previous(0), draw.double(2, 3, 6)),
+    ]
+
+
+@EXERCISE.judged("a module without biases", 0.5, _right_in_the_end)
+def _weights_alone(draw: Draw) -> list[Run]:
+    """With bias=False, in_proj_bias and out_proj.bias are None: copy only the weights."""
     run = _loaded(draw, 6, 2, bias=False)
     return [run.then_apply(Previous(0), *qkv_inputs(draw, 2, 3, 4, 6))]
 
 
-def _load_state(draw: Draw) -> Sequence[Run]:
-    look = Recipe(_HERE + "projected")
-    return [
-        _loaded(draw, 6, 2).then_apply(look, Previous(0), draw.tensor(2, 3, 6)),
-        _loaded(draw, 6, 3, dtype="float64").then_apply(
-            look, Previous(0), draw.tensor(2, 3, 6, dtype="float64")
-        ),
-    ]
+def overwrite(module: Any, state: Mapping[str, Any]) -> None:
+    """Write other numbers into a module's parameters, in place."""
+    for name, parameter in parameters_of(module):
+        write(parameter, state[name])
 
 
 def _overwritten(run: Run, step: int, state: Mapping[str, Array]) -> Run:
-    return run.then_apply(Recipe(_HERE + "overwrite"), Previous(step), dict(state))
+    return run.then_apply(as_argument(overwrite), Previous(step), dict(state))
 
 
-def _load_returns(draw: Draw) -> Sequence[Run]:
-    """The module that was given gets other numbers: what was returned is to have them, too."""
+@EXERCISE.judged("returns the module it was given", 0.25, _right_in_the_end)
+def _returns(draw: Draw) -> list[Run]:
+    """Copy into the `attention` you are given, and return it."""
+    # The given module gets other numbers; what was returned must then have them, too.
     runs = []
     for bias in (True, False):
         run = _overwritten(_loaded(draw, 6, 2, bias), 0, attention_state(draw, 6, bias))
@@ -123,8 +121,19 @@ def _load_returns(draw: Draw) -> Sequence[Run]:
     return runs
 
 
-def _load_apart(draw: Draw) -> Sequence[Run]:
-    """Each of the two is called before and after the other one gets other numbers."""
+def _stays_apart(run: Run, record: Record) -> str | None:
+    before, after = (plain(part(record.values[step], 0)) for step in (3, 5))
+    if before is None or after is None:
+        return "a module can no longer be called"
+    same = before.shape == after.shape and np.allclose(before, after, atol=1e-6)
+    return None if same else "new numbers in one module change what the other computes"
+
+
+@EXERCISE.holds("copies: the two modules share no memory", 0.25, _stays_apart)
+def _apart(draw: Draw) -> list[Run]:
+    """A slice of in_proj_weight is a view. Copy its numbers, or training one module will also train
+    the other."""
+    # Each of the two is called before and after the other gets new numbers.
     runs = []
     for bias in (True, False):
         run, x = _loaded(draw, 6, 2, bias), draw.tensor(2, 3, 6)
@@ -136,91 +145,37 @@ def _load_apart(draw: Draw) -> Sequence[Run]:
     return runs
 
 
-def _stays_apart(run: Run, record: Record) -> str | None:
-    before, after = (plain(part(record.values[step], 0)) for step in (3, 5))
-    if before is None or after is None:
-        return "a module cannot be called any more"
-    same = before.shape == after.shape and np.allclose(before, after, atol=1e-6)
-    return None if same else "other numbers in one module change what the other one computes"
+def step_down(module: Any, *args: Any) -> None:
+    """A training step, down the gradient of the sum of squares of the output."""
+    import torch
+
+    with torch.enable_grad():  # whatever mode the answer has left torch in
+        output, _ = module(*args)
+        length = output.square().sum()
+    parameters = [p for _, p in parameters_of(module) if p.requires_grad and p.is_leaf]
+    slopes = torch.autograd.grad(length, parameters, allow_unused=True)
+    for parameter, slope in zip(parameters, slopes, strict=True):
+        if slope is not None:
+            write(parameter, parameter.detach() - 0.01 * slope)
 
 
-def _load_trainable(draw: Draw) -> Sequence[Run]:
-    """With numbers of our own, so that it makes no difference here what has been copied."""
+@EXERCISE.judged("the parameters stay trainable", 0.25, _right_in_the_end)
+def _trainable(draw: Draw) -> list[Run]:
+    """Writing into a parameter under torch.no_grad() keeps it a parameter. A tensor assigned in its
+    place is none, and a copy recorded by autograd becomes part of a graph: a training step updates
+    neither."""
+    # With numbers of our own, so that it does not matter here what was copied.
     inputs = qkv_inputs(draw, 2, 3, 4, 6)
     run = _overwritten(_loaded(draw, 6, 2), 0, attention_state(draw, 6))
-    run = run.then_apply(Recipe(_HERE + "step_down"), Previous(0), *inputs)
+    run = run.then_apply(as_argument(step_down), Previous(0), *inputs)
     return [run.then_apply(Previous(0), *inputs)]
 
 
-def _load_theirs(draw: Draw) -> Sequence[Run]:
+@EXERCISE.judged("leaves torch's module unchanged", 0.15, _right_in_the_end)
+def _theirs(draw: Draw) -> list[Run]:
+    """Read from torch_attention, write to attention."""
     x = draw.tensor(2, 3, 6)
     return [_loaded(draw, 6, 2).then_apply(Previous(1), x, x, x)]
 
 
-def _found_in_the_end(title: str, points: float, hint: str, runs: Runs) -> Aspect:
-    """What the last step finds is as with the reference, whatever the call itself returned."""
-
-    def judge(trial: Trial) -> Finding:
-        return compare(trial.record.value, trial.expected.value, "what is found afterwards")
-
-    return Aspect(title, points, hint, runs, each(judge))
-
-
-LOAD_TORCH_WEIGHTS = Exercise(
-    "load_torch_weights",
-    "The same numbers as torch",
-    ("attention", "torch_attention"),
-    (
-        _found_in_the_end(
-            "equal outputs",
-            1.0,
-            "in_proj_weight holds W_q, W_k and W_v on top of each other, d_model rows each, in "
-            "this order; out_proj is W_o. Both sides have nn.Linear's layout: transpose nothing.",
-            _load_runs,
-        ),
-        _found_in_the_end(
-            "every weight and every bias",
-            0.5,
-            "Four weights and four biases: in_proj_bias is packed like in_proj_weight, and "
-            "out_proj has a bias of its own. nn.MultiheadAttention starts with zero biases, which "
-            "hides one that is not copied.",
-            _load_state,
-        ),
-        _found_in_the_end(
-            "a module without biases",
-            0.5,
-            "With bias=False, in_proj_bias and out_proj.bias are None: copy the weights only.",
-            _load_weights_alone,
-        ),
-        _found_in_the_end(
-            "returns ours, the module that was given",
-            0.25,
-            "Copy into the `attention` you are given, and return it.",
-            _load_returns,
-        ),
-        has_property(
-            "copies: the two modules share no memory",
-            0.25,
-            "A slice of in_proj_weight is a view. Copy its numbers (copy_, clone), or training one "
-            "module will train the other.",
-            _load_apart,
-            _stays_apart,
-        ),
-        _found_in_the_end(
-            "parameters stay trainable parameters",
-            0.25,
-            "copy_ inside torch.no_grad() leaves each parameter what it was. An assigned tensor is "
-            "no parameter, and a copy made outside no_grad is part of a graph: a step of training "
-            "passes both by.",
-            _load_trainable,
-        ),
-        _found_in_the_end(
-            "leaves torch's module as it was",
-            0.15,
-            "Read from torch_attention, write to attention.",
-            _load_theirs,
-        ),
-        no_side_effects(0.1, _load_runs),
-    ),
-    uses=("MultiHeadAttention",),
-)
+EXERCISE.leaves_state_alone(0.1, _runs)

@@ -1,18 +1,16 @@
 """`split_heads`: from features to heads."""
 
-from collections.abc import Sequence
+from autograder.engine.runs import Draw, Run, Strided, call, tensor
+from autograder.exercises.declaration import Declaration
 
-from autograder.engine.aspects import (
-    dtypes_kept,
-    equals_reference,
-    gradients_match,
-    inputs_untouched,
-    raises,
-)
-from autograder.engine.runs import Draw, Exercise, Run, Strided, call, tensor
+EXERCISE = Declaration("split_heads", "From features to heads", ("x", "num_heads"))
 
 
-def _split_runs(draw: Draw) -> Sequence[Run]:
+@EXERCISE.equals("each head gets its slice of the features", 1.0)
+def _runs(draw: Draw) -> list[Run]:
+    """This takes two steps. First split the last axis in two, (B, n, H, d_k), with the positions
+    still in place; then swap two axes, (B, H, n, d_k). Reshaping straight to (B, H, n, d_k) gives
+    the right shape and mixes positions."""
     return [
         call(draw.tensor(2, 5, 6), 3),
         call(draw.tensor(1, 4, 8), 2),
@@ -21,8 +19,11 @@ def _split_runs(draw: Draw) -> Sequence[Run]:
     ]
 
 
-def _split_square(draw: Draw) -> Sequence[Run]:
-    """As many positions as heads, or as features in a head: every wrong order has a right shape."""
+@EXERCISE.equals("also where a wrong order of axes has the right shape", 0.75)
+def _square(draw: Draw) -> list[Run]:
+    """Number the entries of a small x from 0 and compare by eye: head 0 must hold the first d_k
+    features of every position, in order."""
+    # As many positions as heads, or as features in a head: every wrong order has the right shape.
     return [
         call(draw.tensor(2, 3, 9), 3),
         call(draw.tensor(2, 2, 8), 2),
@@ -30,20 +31,21 @@ def _split_square(draw: Draw) -> Sequence[Run]:
     ]
 
 
-def _split_ends(draw: Draw) -> Sequence[Run]:
+@EXERCISE.equals("one head, and one feature per head", 0.25)
+def _ends(draw: Draw) -> list[Run]:
+    """With one head, the result is x with an extra axis of length 1; with d_model heads, d_k =
+    1."""
     return [call(draw.tensor(2, 3, 5), 1), call(draw.tensor(2, 3, 5), 5)]
 
 
-def _split_strided(draw: Draw) -> Sequence[Run]:
-    return [call(Strided(draw.tensor(2, 5, 6)), 2)]
-
-
-def _split_dtypes(draw: Draw) -> Sequence[Run]:
-    whole = tensor(draw.integers(-9, 9, 2, 3, 4))
-    return [call(draw.tensor(2, 3, 4, dtype="float64"), 2), call(whole, 2)]
-
-
-def _split_uneven(draw: Draw) -> Sequence[Run]:
+@EXERCISE.raises(
+    "d_model not divisible by num_heads",
+    0.5,
+    ValueError,
+    naming=lambda run: (run.steps[0].args[0].data.shape[-1], run.steps[0].args[1]),
+)
+def _uneven(draw: Draw) -> list[Run]:
+    """Raise ValueError before reshaping, and name both numbers: d_model and num_heads."""
     return [
         call(draw.tensor(2, 3, 14), 4),
         call(draw.tensor(1, 3, 7), 2),
@@ -51,53 +53,25 @@ def _split_uneven(draw: Draw) -> Sequence[Run]:
     ]
 
 
-SPLIT_HEADS = Exercise(
-    "split_heads",
-    "From features to heads",
-    ("x", "num_heads"),
-    (
-        equals_reference(
-            "each head gets its slice of the features",
-            1.0,
-            "Two steps. First cut the last axis in two, (B, n, H, d_k), positions still in place; "
-            "then exchange two axes, (B, H, n, d_k). Cutting straight to (B, H, n, d_k) has the "
-            "right shape and mixes positions.",
-            _split_runs,
-        ),
-        equals_reference(
-            "also where a wrong order has the right shape",
-            0.75,
-            "Number the entries of a small x from 0 and compare by eye: head 0 must hold the first "
-            "d_k features of every position, in their order.",
-            _split_square,
-        ),
-        equals_reference(
-            "one head, and one feature per head",
-            0.25,
-            "One head is x with an axis of length 1 added; with d_model heads, d_k = 1.",
-            _split_ends,
-        ),
-        raises(
-            "features that the heads cannot share equally",
-            0.5,
-            "Raise ValueError before reshaping, and name both numbers: d_model and num_heads.",
-            _split_uneven,
-            ValueError,
-            naming=lambda run: (run.steps[0].args[0].data.shape[-1], run.steps[0].args[1]),
-        ),
-        gradients_match(
-            "gradients flow back to x",
-            0.25,
-            "Views and transposes keep the gradient; NumPy, .data and new tensors do not.",
-            _split_runs,
-        ),
-        equals_reference(
-            "a view that is not contiguous",
-            0.1,
-            "x may be a slice of something larger: reshape copies where a view is impossible.",
-            _split_strided,
-        ),
-        dtypes_kept(0.1, "Moving numbers about changes no dtype.", _split_dtypes),
-        inputs_untouched(0.05, _split_runs),
-    ),
+EXERCISE.gradients(
+    "gradients reach x",
+    0.25,
+    "Views and transposes keep the gradient; NumPy, .data and newly made tensors do not.",
+    _runs,
 )
+
+
+@EXERCISE.equals("a non-contiguous view", 0.1)
+def _strided(draw: Draw) -> list[Run]:
+    """x may be a slice of a larger tensor: reshape copies where a view is impossible."""
+    return [call(Strided(draw.tensor(2, 5, 6)), 2)]
+
+
+@EXERCISE.keeps_dtypes(0.1)
+def _dtypes(draw: Draw) -> list[Run]:
+    """Moving numbers around does not change their dtype."""
+    whole = tensor(draw.integers(-9, 9, 2, 3, 4))
+    return [call(draw.double(2, 3, 4), 2), call(whole, 2)]
+
+
+EXERCISE.leaves_inputs_alone(0.05, _runs)

@@ -1,21 +1,30 @@
 """`relative_positions`: how far apart?"""
 
-from collections.abc import Sequence
+from autograder.engine.runs import Draw, Run, call
+from autograder.exercises.declaration import Declaration
 
-from autograder.engine.aspects import dtypes_kept, equals_reference
-from autograder.engine.runs import Draw, Exercise, Run, call
+EXERCISE = Declaration("relative_positions", "How far apart?", ("n_q", "n_k", "max_distance"))
 
 
-def _distance_runs(draw: Draw) -> Sequence[Run]:
+@EXERCISE.equals("as many queries as keys", 0.75)
+def _runs(draw: Draw) -> list[Run]:
+    """For query i and key j the distance is i − j, positive where the key lies in the past. Add
+    max_distance, so that it counts from 0."""
     n = draw.integer(4, 6)
     return [call(n, n, n - 1), call(3, 3, 5), call(n_q=5, n_k=5, max_distance=draw.integer(5, 7))]
 
 
-def _distance_cut(draw: Draw) -> Sequence[Run]:
+@EXERCISE.equals("distances beyond max_distance", 0.5)
+def _cut(draw: Draw) -> list[Run]:
+    """Clip the distance to −max_distance … max_distance, on both sides, before adding
+    max_distance."""
     return [call(6, 6, 2), call(7, 7, draw.integer(3, 4)), call(5, 5, max_distance=1)]
 
 
-def _distance_chunk(draw: Draw) -> Sequence[Run]:
+@EXERCISE.equals("more keys than queries, and fewer", 0.5)
+def _chunk(draw: Draw) -> list[Run]:
+    """The last query is at the last key's position, as with a causal mask: query row r is at
+    position r + n_k − n_q."""
     return [
         call(2, 6, 8),
         call(1, draw.integer(4, 7), 7),
@@ -24,41 +33,10 @@ def _distance_chunk(draw: Draw) -> Sequence[Run]:
     ]
 
 
-def _distance_ends(_: Draw) -> Sequence[Run]:
+@EXERCISE.equals("max_distance 0, and a single position", 0.1)
+def _ends(_: Draw) -> list[Run]:
+    """With max_distance 0 the table has a single row: all entries are 0."""
     return [call(3, 4, 0), call(1, 1, 2), call(1, 1, 0)]
 
 
-RELATIVE_POSITIONS = Exercise(
-    "relative_positions",
-    "How far apart?",
-    ("n_q", "n_k", "max_distance"),
-    (
-        equals_reference(
-            "as many queries as keys",
-            0.75,
-            "Query i, key j: the distance is i − j, positive where the key lies in the past. Raise "
-            "it by max_distance so that it counts from 0.",
-            _distance_runs,
-        ),
-        equals_reference(
-            "farther apart than max_distance",
-            0.5,
-            "Cut the distance to −max_distance … max_distance on both sides, before raising it.",
-            _distance_cut,
-        ),
-        equals_reference(
-            "more keys than queries, and fewer",
-            0.5,
-            "The last query stands at the last key's position, as with a causal mask: query row r "
-            "stands at position r + n_k − n_q.",
-            _distance_chunk,
-        ),
-        equals_reference(
-            "no distance, one position",
-            0.1,
-            "With max_distance 0 there is a single row in the table: all entries are 0.",
-            _distance_ends,
-        ),
-        dtypes_kept(0.15, "Indices are integers: dtype torch.long.", _distance_runs),
-    ),
-)
+EXERCISE.keeps_dtypes(0.15, "Indices are integers: dtype torch.long.", _runs)

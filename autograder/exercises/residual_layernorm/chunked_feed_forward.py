@@ -1,40 +1,19 @@
 """`chunked_feed_forward`: the feed-forward layer in chunks."""
 
 import itertools
-from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
-from autograder.engine.aspects import (
-    dtypes_kept,
-    equals_reference,
-    gradients_match,
-    inputs_untouched,
-    no_side_effects,
+from autograder.engine.runs import Draw, Recipe, Run, Strided, as_argument, call, made_by, tensor
+from autograder.exercises.declaration import Declaration
+from autograder.exercises.residual_layernorm.shared import feed_forward_state, wave
+
+EXERCISE = Declaration(
+    "chunked_feed_forward", "The feed-forward layer in chunks", ("feed_forward", "x", "chunk_size")
 )
-from autograder.engine.runs import Draw, Exercise, Recipe, Run, Strided, call, tensor
-from autograder.exercises.residual_layernorm.shared import feed_forward_state, from_here
-
-_HERE = "autograder.exercises.residual_layernorm:"
-
-
-def wide_and_back(d_model: int, d_ff: int) -> Any:
-    """A position-wise feed-forward layer."""
-    from torch import nn
-
-    class WideAndBack(nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.linear1, self.linear2 = nn.Linear(d_model, d_ff), nn.Linear(d_ff, d_model)
-
-        def forward(self, x):
-            return self.linear2(self.linear1(x).sin())
-
-    return WideAndBack()
 
 
 def all_seeing(d_model: int, d_ff: int, numbers: Any) -> Any:
-    """A layer that is not position-wise: what it makes of a position depends on all that it is
+    """A layer that is not position-wise: its output at a position depends on everything it is
     called with, and on how often it was called before."""
     from torch import nn
 
@@ -53,19 +32,32 @@ def all_seeing(d_model: int, d_ff: int, numbers: Any) -> Any:
     return AllSeeing()
 
 
-def _layer(draw: Draw, d: int, d_ff: int, dtype: str = "float32") -> Recipe:
-    return Recipe(
-        _HERE + "wide_and_back", (d, d_ff), None, feed_forward_state(draw, d, d_ff, dtype)
-    )
-
-
 def _all_seeing(draw: Draw, B: int, n: int, d: int, size: int) -> Run:
     numbers = tensor(draw.permutation(16) / 3, "float32")
-    layer = Recipe(_HERE + "all_seeing", (d, 6, numbers), None, feed_forward_state(draw, d, 6))
+    layer = made_by(all_seeing, d, 6, numbers, state=feed_forward_state(draw, d, 6))
     return call(layer, draw.tensor(B, n, d), size)
 
 
-def _chunk_runs(draw: Draw, dtype: str = "float32") -> Sequence[Run]:
+def wide_and_back(d_model: int, d_ff: int) -> Any:
+    """A position-wise feed-forward layer."""
+    from torch import nn
+
+    class WideAndBack(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.linear1, self.linear2 = nn.Linear(d_model, d_ff), nn.Linear(d_ff, d_model)
+
+        def forward(self, x):
+            return self.linear2(self.linear1(x).sin())
+
+    return WideAndBack()
+
+
+def _layer(draw: Draw, d: int, d_ff: int, dtype: str = "float32") -> Recipe:
+    return made_by(wide_and_back, d, d_ff, state=feed_forward_state(draw, d, d_ff, dtype))
+
+
+def _runs(draw: Draw, dtype: str = "float32") -> list[Run]:
     named = {"chunk_size": 2, "x": draw.tensor(1, 6, 3, dtype=dtype)}
     return [
         call(_layer(draw, 4, 8, dtype), draw.tensor(2, 6, 4, dtype=dtype), 3),
@@ -75,7 +67,19 @@ def _chunk_runs(draw: Draw, dtype: str = "float32") -> Sequence[Run]:
     ]
 
 
-def _chunk_short(draw: Draw) -> Sequence[Run]:
+@EXERCISE.equals("chunk by chunk, equal to a single pass", 0.8)
+def _even(draw: Draw) -> list[Run]:
+    """Cut x along axis 1, its positions, into pieces of chunk_size, call the layer on each, and
+    join the results along the same axis, in order. What chunks save is memory inside the layer, so
+    the layer itself must see chunks: all_seeing, which is not position-wise, shows in its result
+    what it is called with."""
+    sizes = ((2, 6, 4, 3), (1, 6, 3, 2), (4, 4, 4, 1), (3, 8, 5, 4))
+    return [*_runs(draw)[:1], *(_all_seeing(draw, *size) for size in sizes)]
+
+
+@EXERCISE.equals("a shorter last chunk", 0.3)
+def _short(draw: Draw) -> list[Run]:
+    """Where chunk_size does not divide n, the last chunk holds the remainder."""
     return [
         call(_layer(draw, 4, 8), draw.tensor(2, 7, 4), 3),
         call(_layer(draw, 3, 4), draw.tensor(1, 5, 3), 4),
@@ -83,103 +87,55 @@ def _chunk_short(draw: Draw) -> Sequence[Run]:
     ]
 
 
-def _chunk_whole(draw: Draw) -> Sequence[Run]:
+@EXERCISE.equals("never more than chunk_size positions at a time", 0.2, only_if_right=True)
+def _uneven(draw: Draw) -> list[Run]:
+    """Each call gets chunk_size positions of all the sequences in the batch, and the last call the
+    remainder. chunk_size counts positions, not chunks. all_seeing shows in its result what it is
+    called with, and how often."""
+    sizes = ((2, 7, 4, 3), (2, 5, 4, 0), (2, 4, 4, 9), (3, 5, 4, 2))
+    return [_all_seeing(draw, *size) for size in sizes]
+
+
+@EXERCISE.equals("chunk_size 0 means a single pass", 0.2, only_if_right=True)
+def _whole(draw: Draw) -> list[Run]:
+    """Handle 0 before you cut: it means all of x."""
     return [
         call(_layer(draw, 4, 8), draw.tensor(2, 5, 4), 0),
         call(_layer(draw, 3, 4), draw.tensor(1, 1, 3), chunk_size=0),
     ]
 
 
-def _chunk_long(draw: Draw) -> Sequence[Run]:
+@EXERCISE.equals("chunks longer than the sequence", 0.1, only_if_right=True)
+def _long(draw: Draw) -> list[Run]:
+    """There is then a single chunk, shorter than chunk_size."""
     return [
         call(_layer(draw, 4, 8), draw.tensor(2, 5, 4), 5),
         call(_layer(draw, 3, 4), draw.tensor(3, 2, 3), 9),
     ]
 
 
-def _chunk_even(draw: Draw) -> Sequence[Run]:
-    sizes = ((2, 6, 4, 3), (1, 6, 3, 2), (4, 4, 4, 1), (3, 8, 5, 4))
-    return [*_chunk_runs(draw)[:1], *(_all_seeing(draw, *size) for size in sizes)]
+EXERCISE.gradients(
+    "gradients reach x",
+    0.2,
+    "Chunking changes the order of the work, not what can be learnt: no detach, no no_grad.",
+    lambda draw: [*_runs(draw, "float64")[:2], *_short(draw)[:1]],
+)
 
 
-def _chunk_uneven(draw: Draw) -> Sequence[Run]:
-    sizes = ((2, 7, 4, 3), (2, 5, 4, 0), (2, 4, 4, 9), (3, 5, 4, 2))
-    return [_all_seeing(draw, *size) for size in sizes]
-
-
-def _chunk_function(draw: Draw) -> Sequence[Run]:
+def _function(draw: Draw) -> list[Run]:
     return [
-        call(from_here("wave"), draw.tensor(2, 5, 3), 2),
-        call(from_here("wave"), Strided(draw.tensor(2, 4, 3)), 3),
+        call(as_argument(wave), draw.tensor(2, 5, 3), 2),
+        call(as_argument(wave), Strided(draw.tensor(2, 4, 3)), 3),
     ]
 
 
-CHUNKED_FEED_FORWARD = Exercise(
-    "chunked_feed_forward",
-    "The feed-forward layer in chunks",
-    ("feed_forward", "x", "chunk_size"),
-    (
-        equals_reference(
-            "chunk by chunk, equal to one go",
-            0.8,
-            "Cut x along axis 1, its positions, into pieces of chunk_size; call the layer on each; "
-            "put the results together along the same axis, in their order. What is saved is "
-            "memory inside the layer, so the layer itself must see chunks: all_seeing, which is "
-            "not position-wise, shows by its result what it is called with.",
-            _chunk_even,
-        ),
-        equals_reference(
-            "a last chunk that is shorter",
-            0.3,
-            "Where chunk_size does not divide n, the last chunk holds what is left.",
-            _chunk_short,
-        ),
-        replace(
-            equals_reference(
-                "never more than chunk_size positions at a time",
-                0.2,
-                "chunk_size positions in each call, in all the sequences of the batch, and what is "
-                "left in the last. chunk_size counts positions, not chunks. all_seeing shows by "
-                "its result what it is called with, and how often.",
-                _chunk_uneven,
-            ),
-            only_if_right=True,
-        ),
-        replace(
-            equals_reference(
-                "chunk_size 0 is one go",
-                0.2,
-                "Treat 0 before you cut: it means all of x.",
-                _chunk_whole,
-            ),
-            only_if_right=True,
-        ),
-        replace(
-            equals_reference(
-                "chunks longer than the sequence",
-                0.1,
-                "There is then a single chunk, shorter than chunk_size.",
-                _chunk_long,
-            ),
-            only_if_right=True,
-        ),
-        gradients_match(
-            "gradients reach x",
-            0.2,
-            "Chunks change the order of the work, not what can be learnt: no detach, no no_grad.",
-            lambda draw: [*_chunk_runs(draw, "float64")[:2], *_chunk_short(draw)[:1]],
-        ),
-        replace(
-            equals_reference(
-                "any function for a layer, arguments by name",
-                0.1,
-                "The layer may be any function of x: call it, and nothing else of it.",
-                lambda draw: [*_chunk_function(draw), _chunk_runs(draw)[1]],
-            ),
-            only_if_right=True,
-        ),
-        dtypes_kept(0.05, "float64 in, float64 out.", lambda d: _chunk_runs(d, "float64")[:1]),
-        inputs_untouched(0.025, lambda d: [*_chunk_runs(d), *_chunk_short(d)]),
-        no_side_effects(0.025, lambda d: [*_chunk_runs(d), *_chunk_whole(d)]),
-    ),
+EXERCISE.equals(
+    "any function as the layer, arguments by name",
+    0.1,
+    "The layer may be any function of x: call it, and rely on nothing else about it.",
+    lambda draw: [*_function(draw), _runs(draw)[1]],
+    only_if_right=True,
 )
+EXERCISE.keeps_dtypes(0.05, "float64 in, float64 out.", lambda d: _runs(d, "float64")[:1])
+EXERCISE.leaves_inputs_alone(0.025, _runs, _short)
+EXERCISE.leaves_state_alone(0.025, _runs, _whole)

@@ -1,4 +1,4 @@
-"""Judging what is dropped at random: by what all right answers have in common, run by run."""
+"""Judging random drops by what all right answers have in common."""
 
 import itertools
 from collections.abc import Callable, Sequence
@@ -7,20 +7,28 @@ from typing import Any
 
 import numpy as np
 
-from autograder.engine.aspects import Runs, each, plain
-from autograder.engine.runs import Array, Aspect, Draw, Finding, Previous, Run, Step, Trial
-from autograder.exercises.residual_layernorm.shared import from_here
+from autograder.engine.aspects import plain
+from autograder.engine.runs import (
+    Array,
+    Draw,
+    Finding,
+    Previous,
+    Run,
+    Step,
+    Trial,
+    as_argument,
+)
 
-P = 0.25  # the chance to be dropped in the runs below
+P = 0.25  # the dropout probability of the runs below
 
 
 CALLS = 24
 
 
 def pattern(factors: np.ndarray) -> tuple[float, str, tuple[bool, ...]]:
-    """What became of entries that were 1: the share of zeros, what the others are, which vary.
+    """What became of entries that were 1: the share of zeros, the value of the others, what varies.
 
-    The last part says for each axis whether zeros and others stand side by side along it.
+    The last part says for each axis whether zeros and other entries alternate along it.
     """
     dropped = np.abs(factors) < 1e-6
     kept = factors[~dropped]
@@ -35,13 +43,13 @@ def quarters(share: float) -> float:
 
 
 def summed_up(module: Any, summary: str, x: Any, calls: int) -> Any:
-    """A summary of many calls that leaves nothing to chance, so that known mistakes can be told
-    from each other. No marks hang on it: it is made where the answer runs."""
+    """A summary of many calls that does not depend on chance, so that known mistakes can be told
+    apart. It carries no marks, since it is made where the answer runs."""
     outputs = [plain(module(x)) for _ in range(calls)]
     return _SUMMARIES[summary](plain(x), outputs) if _fit(outputs, plain(x)) else _NO_SHAPE
 
 
-_NO_SHAPE = "the result has not the shape of x"
+_NO_SHAPE = "the result does not have the shape of x"
 
 
 def _fit(outputs: Sequence[np.ndarray | None], x: np.ndarray) -> bool:
@@ -49,43 +57,38 @@ def _fit(outputs: Sequence[np.ndarray | None], x: np.ndarray) -> bool:
 
 
 def drawn_calls(run: Run, draw: Draw, x: Array, calls: int) -> Run:
-    """Calls in training mode, whose results are judged by what all right ones have in common."""
+    """Calls in training mode, judged by what all right results have in common."""
     for _ in range(calls):
         run = run.then(x)
-    return replace(run, training=True, random=True, seed=draw.integer(0, 10**6))
+    return run.in_training().at_random(draw)
 
 
 def for_the_name(run: Run, draw: Draw, summary: str, x: Array, calls: int = CALLS) -> Run:
-    """The same in a summary that two answers can have in common, to name a known mistake by."""
+    """The same as a summary on which two answers can agree, to recognise a known mistake."""
     modules = replace(run, steps=(Step(method="train"),), training=True)
-    summed = modules.then_apply(from_here("summed_up"), Previous(0), summary, x, calls)
+    summed = modules.then_apply(as_argument(summed_up), Previous(0), summary, x, calls)
     return replace(summed, seed=draw.integer(0, 10**6))
 
 
-def found_in_draws(
-    title: str,
-    points: float,
-    hint: str,
-    runs: Runs,
-    problem: Callable[[Trial, np.ndarray, list[np.ndarray]], str | None],
-    *,
-    only_if_right: bool = False,
-) -> Aspect:
-    """`problem(trial, x, outputs)` says what is wrong with the results of a random run."""
+Problem = Callable[[Trial, np.ndarray, list[np.ndarray]], str | None]
+
+
+def in_draws(problem: Problem) -> Callable[[Trial], Finding]:
+    """Judges by `problem(trial, x, outputs)`: what is wrong with the results of a random run."""
 
     def judge(trial: Trial) -> Finding:
-        if not trial.run.random:  # no marks hang on it, but the known mistakes differ there
+        if not trial.run.random:  # carries no marks, but tells known mistakes apart
             return Finding(True)
         x, outputs = plain(trial.run.steps[0].args[0]), [plain(y) for y in trial.record.values]
         line = problem(trial, x, outputs) if _fit(outputs, x) else _NO_SHAPE
         return Finding(False, line) if line else Finding(True)
 
-    return Aspect(title, points, hint, runs, each(judge), only_if_right)
+    return judge
 
 
 def hidden_features(_: np.ndarray, outputs: Sequence[np.ndarray]) -> tuple:
-    """`pattern` of the hidden features, which all are 1 and each the output's entry in its place;
-    the output's last entry is their sum, and whether it agrees is the second part."""
+    """`pattern` of the hidden features, which are all 1 and appear in the output one by one; the
+    output's last entry is their sum, and the second part says whether it agrees."""
     stacked = np.stack(outputs)
     hidden, total = stacked[..., :-1], stacked[..., -1]
     share, *others = pattern(hidden)
@@ -96,15 +99,14 @@ def wrong_scale(scale: str, p: float) -> str | None:
     wanted = f"{1 / (1 - p):.3f}"
     if scale == wanted:
         return None
-    return f"what is kept is multiplied by {scale}; expected 1 / (1 − {p}) = {wanted}"
+    return f"the factor of what is kept: expected 1 / (1 − {p}) = {wanted}, got {scale}"
 
 
 def parts_of_the_stairs(x: np.ndarray, outputs: Sequence[np.ndarray]) -> tuple | None:
-    """Where the dropout stands, which share of a `staircase`'s answers it dropped and what the
-    others were multiplied by; None if no choice of what was dropped explains the outputs.
+    """Where dropout acts, the share of a `staircase`'s outputs it dropped, and the factor of the
+    others; None if no choice of dropped entries explains the outputs.
 
-    Outputs before and after any normalisation of a token differ by a scale and a shift: they
-    correlate fully.
+    Normalising a token only scales and shifts it: before and after correlate fully.
     """
     d = x.shape[-1]
     y = np.stack(outputs).reshape(-1, 1, d)
@@ -128,11 +130,11 @@ def _correlation(a: np.ndarray, b: np.ndarray) -> np.ndarray:
 
 
 def _paths(x: np.ndarray, outputs: Sequence[np.ndarray]) -> tuple:
-    """`pattern` of what x is multiplied by, and what becomes of x where it is kept."""
+    """`pattern` of the factors of x, and what x becomes where it is kept."""
     made = np.stack(outputs)
     share, *others = pattern(made / x)
     kept = made.max(0)  # x is positive
-    kept = np.where(kept == 0, (made / x).max() * x, kept)  # a sample that no call has kept
+    kept = np.where(kept == 0, (made / x).max() * x, kept)  # a sample that no call kept
     return (quarters(share), *others), np.float32(kept)
 
 

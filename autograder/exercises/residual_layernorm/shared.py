@@ -1,28 +1,21 @@
 """Parameters and inputs that several exercises of the chapter share."""
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from autograder.engine.runs import Array, Draw, Recipe, tensor
-
-_HERE = "autograder.exercises.residual_layernorm:"
-
-
-def from_here(name: str, *args: Any) -> Recipe:
-    """A function of this file, called with `args`, where there are any, to make an argument."""
-    return Recipe(_HERE + name, args or None)
+from autograder.engine.aspects import describe, plain
+from autograder.engine.runs import Array, Draw, Record, Run, tensor
+from autograder.exercises.shared import State, linear_state
 
 
-def norm_state(draw: Draw, d: int, dtype: str = "float32") -> dict[str, Array]:
-    return {
-        "weight": tensor(draw.uniform(0.5, 2.0, d), dtype),
-        "bias": draw.tensor(d, dtype=dtype),
-    }
+def norm_state(draw: Draw, d: int, dtype: str = "float32") -> State:
+    return {"weight": tensor(draw.uniform(0.5, 2.0, d), dtype), "bias": draw.tensor(d, dtype=dtype)}
 
 
 def tokens(draw: Draw, *shape: int, dtype: str = "float32") -> Array:
-    """Tokens whose mean is not 0 and whose spread is not 1: so large that no ε shows in float32."""
+    """Tokens with neither mean 0 nor variance 1, so large that ε does not show in float32."""
     stairs = np.linspace(-4.0, 4.0, shape[-1])
     rows = [stairs[draw.permutation(shape[-1])] for _ in range(int(np.prod(shape[:-1])))]
     data = np.reshape(rows, shape) + draw.normal(*shape, scale=0.5) + 1.5
@@ -34,16 +27,7 @@ READY_MADE_NORMS = tuple(
 )
 
 
-def linear_state(
-    draw: Draw, name: str, rows: int, columns: int, dtype: str = "float32"
-) -> dict[str, Array]:
-    return {
-        f"{name}.weight": draw.tensor(rows, columns, scale=columns**-0.5, dtype=dtype),
-        f"{name}.bias": draw.tensor(rows, scale=0.5, dtype=dtype),
-    }
-
-
-def feed_forward_state(draw: Draw, d: int, d_ff: int, dtype: str = "float32") -> dict[str, Array]:
+def feed_forward_state(draw: Draw, d: int, d_ff: int, dtype: str = "float32") -> State:
     return linear_state(draw, "linear1", d_ff, d, dtype) | linear_state(
         draw, "linear2", d, d_ff, dtype
     )
@@ -52,3 +36,28 @@ def feed_forward_state(draw: Draw, d: int, d_ff: int, dtype: str = "float32") ->
 def wave(x: Any, shift: float = 0.0, *, size: float = 1.0) -> Any:
     """A sublayer that is a function."""
     return size * (2.0 * x + shift).sin()
+
+
+def one_changed(draw: Draw, before: Array, token: tuple[int, int], scale: float) -> Array:
+    """The same tokens, one of them changed."""
+    after = before.data.copy()
+    after[token] += draw.normal(before.data.shape[-1], scale=scale, dtype="float32")
+    return tensor(after, "float32")
+
+
+def token_by_token(least: float) -> Callable[[Run, Record], str | None]:
+    """Between two calls, only tokens that changed may change their output, by `least` or more."""
+
+    def problem(run: Run, record: Record) -> str | None:
+        x, other = (plain(step.args[0]) for step in run.steps)
+        before, after = (plain(value) for value in record.values)
+        if before is None or after is None or before.shape != x.shape or after.shape != x.shape:
+            return f"the result: expected shape {x.shape}, got {describe(record.value)}"
+        changed, moved = (other != x).any(-1), np.abs(after - before).max(-1)
+        if not moved[~changed].max() <= 1e-6:
+            return "changing one token changed the output of another"
+        return (
+            None if moved[changed].min() > least else "changing a token left its output unchanged"
+        )
+
+    return problem

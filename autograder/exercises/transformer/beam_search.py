@@ -1,26 +1,14 @@
-"""`beam_search`: write, with second thoughts."""
+"""`beam_search`: decoding with several beams."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
-from autograder.engine.aspects import (
-    Runs,
-    compare,
-    describe,
-    each,
-    has_property,
-    inputs_untouched,
-    no_side_effects,
-    plain,
-    worst,
-)
+from autograder.engine.aspects import compare, describe, plain, worst
 from autograder.engine.runs import (
     Array,
-    Aspect,
     Draw,
-    Exercise,
     Finding,
     Previous,
     Recipe,
@@ -30,97 +18,27 @@ from autograder.engine.runs import (
     call,
     tensor,
 )
+from autograder.exercises.declaration import Declaration
+from autograder.exercises.shared import itself
 from autograder.exercises.transformer.decoding import (
     applied,
     called_again,
+    in_training,
     modes_kept,
     real_model,
     table_model,
 )
 
-_PAD, _BOS, _EOS = 0, 1, 2  # in the tables for beam search; tokens from 3 on are words
-
-
-Odds = Mapping[tuple[int, int], Mapping[int, float]]
-
-
-def _table(draw: Draw, vocab: int, length: int, odds: Odds, end: float = 1e-4) -> Recipe:
-    """A model of next tokens with `odds[position, previous][token]` about as given.
-
-    Other words share what is left of a row; eos has the share `end` where the odds do not say
-    otherwise. The previous token −1 stands for all that have no entry of their own.
-    """
-    share = np.ones((length, vocab, vocab))
-    share[..., :_EOS] = 1e-4
-    share[..., _EOS] = 0.0
-    share *= np.exp(0.1 * draw.normal(*share.shape))
-    for place in range(length):
-        for previous in range(vocab):
-            row = share[place, previous]
-            fixed = {_EOS: end} | dict(odds.get((place, previous), odds.get((place, -1), {})))
-            row[[*fixed]] = 0.0
-            row *= (1 - sum(fixed.values())) / row.sum()
-            row[[*fixed]] = [*fixed.values()]
-    shift = draw.normal(length, vocab, 1)  # logits are log p up to one number per row
-    return table_model(np.log(share) + shift, pad_id=_PAD)
-
-
-def _some_source(draw: Draw) -> Array:
-    return tensor(draw.integers(1, 5, 1, 3))
-
-
-def _words(draw: Draw, vocab: int) -> list[int]:
-    return [int(word) + 3 for word in draw.permutation(vocab - 3)]
-
-
-def _garden(draw: Draw, length: int, lead: int = 0) -> Recipe:
-    """After `lead` words that are sure: a likely word that leads nowhere in particular, and a less
-    likely one that leads on and on; then eos.
-    """
-    a, b, c, d = _words(draw, 7)
-    odds = {(place, -1): {c: 0.9} for place in range(lead)}
-    odds |= {(lead, -1): {a: 0.5, b: 0.35}, (lead + 1, b): {c: 0.92}}
-    for place in range(lead + 2, length):
-        odds |= {(place, c): {d: 0.9}, (place, d): {c: 0.9}}
-    odds |= {(length - 1, previous): {_EOS: 0.97} for previous in (-1, c, d)}
-    return _table(draw, 7, length, odds)
-
-
-_PLAIN = {"length_penalty": 0.0}  # the score is log p: what the penalty does is judged by itself
-
-
-def _beam_runs(draw: Draw) -> Sequence[Run]:
-    first, source = _garden(draw, 4), _some_source(draw)
-    keywords = {"bos_id": _BOS, "eos_id": _EOS, "max_len": 5, "beam_size": 3, **_PLAIN}
-    return [
-        call(first, source, _BOS, _EOS, 6, 2, 0.0).then(first, source, _BOS, _EOS, 6, 3, 0.0),
-        call(model=_garden(draw, 3), source=_some_source(draw), **keywords),
-        call(_garden(draw, 5, lead=1), _some_source(draw), _BOS, _EOS, 7, **_PLAIN),
-    ]
-
-
-def _mixed(draw: Draw) -> Recipe:
-    """Some way to eos at every step."""
-    a, b, *_ = _words(draw, 6)
-    odds = {
-        (0, -1): {_EOS: 0.2, a: 0.45, b: 0.25},
-        (1, a): {_EOS: 0.35, b: 0.4},
-        (1, b): {_EOS: 0.3, a: 0.45},
-        (2, -1): {_EOS: 0.25, a: 0.4},
-    }
-    return _table(draw, 6, 4, odds, end=0.3)
-
-
-def _beam_pairs(draw: Draw) -> Sequence[Run]:
-    return [
-        call(_mixed(draw), _some_source(draw), _BOS, _EOS, 4, 3),
-        call(_mixed(draw), _some_source(draw), _BOS, _EOS, 3, 4, 1.5),
-        call(_garden(draw, 4), _some_source(draw), _BOS, _EOS, 5, beam_size=2, length_penalty=0.0),
-    ]
+EXERCISE = Declaration(
+    "beam_search",
+    "Keep several beams",
+    ("model", "source", "bos_id", "eos_id", "max_len", "beam_size", "length_penalty"),
+    uses=("Transformer",),
+)
 
 
 def _pairs(value: Any) -> list[tuple[np.ndarray, float]] | None:
-    """The (ids, score) pairs of a result, if it is a list of such; ids: a tensor or a list."""
+    """The (ids, score) pairs of a result, if it is a list of them; ids: a tensor or a list."""
     if not isinstance(value, list | tuple) or not value:
         return None
     found = []
@@ -142,7 +60,7 @@ def _no_pairs(value: Any) -> str:
 
 
 def _same_best(trial: Trial) -> Finding:
-    """The first pair is the reference's; which others a beam keeps is a matter of taste."""
+    """The first pair is the reference's; which others are kept may differ."""
     findings = []
     for value, expected in zip(trial.record.values, trial.expected.values, strict=True):
         wanted = _pairs(expected)
@@ -161,8 +79,69 @@ def _same_best(trial: Trial) -> Finding:
     return worst(findings)
 
 
-def _best(title: str, points: float, hint: str, runs: Runs) -> Aspect:
-    return Aspect(title, points, hint, runs, each(_same_best))
+_PAD, _BOS, _EOS = 0, 1, 2  # in the tables for beam search; tokens from 3 on are words
+
+
+def _some_source(draw: Draw) -> Array:
+    return tensor(draw.integers(1, 5, 1, 3))
+
+
+Odds = Mapping[tuple[int, int], Mapping[int, float]]
+
+
+def _table(draw: Draw, vocab: int, length: int, odds: Odds, end: float = 1e-4) -> Recipe:
+    """A model of the next token with about the given `odds[position, previous][token]`.
+
+    Other words share what is left of a row; eos has the share `end` where the odds do not say
+    otherwise. The previous token −1 stands for all that have no entry of their own.
+    """
+    share = np.ones((length, vocab, vocab))
+    share[..., :_EOS] = 1e-4
+    share[..., _EOS] = 0.0
+    share *= np.exp(0.1 * draw.normal(*share.shape))
+    for place in range(length):
+        for previous in range(vocab):
+            row = share[place, previous]
+            fixed = {_EOS: end} | dict(odds.get((place, previous), odds.get((place, -1), {})))
+            row[[*fixed]] = 0.0
+            row *= (1 - sum(fixed.values())) / row.sum()
+            row[[*fixed]] = [*fixed.values()]
+    shift = draw.normal(length, vocab, 1)  # logits are log p up to a constant per row
+    return table_model(np.log(share) + shift, pad_id=_PAD)
+
+
+def _words(draw: Draw, vocab: int) -> list[int]:
+    return [int(word) + 3 for word in draw.permutation(vocab - 3)]
+
+
+def _garden(draw: Draw, length: int, lead: int = 0) -> Recipe:
+    """After `lead` certain words: a likely word that leads nowhere in particular, and a less
+    likely one with a likely continuation; then eos.
+    """
+    a, b, c, d = _words(draw, 7)
+    odds = {(place, -1): {c: 0.9} for place in range(lead)}
+    odds |= {(lead, -1): {a: 0.5, b: 0.35}, (lead + 1, b): {c: 0.92}}
+    for place in range(lead + 2, length):
+        odds |= {(place, c): {d: 0.9}, (place, d): {c: 0.9}}
+    odds |= {(length - 1, previous): {_EOS: 0.97} for previous in (-1, c, d)}
+    return _table(draw, 7, length, odds)
+
+
+_PLAIN = {"length_penalty": 0.0}  # the score is log p: the penalty has an aspect of its own
+
+
+@EXERCISE.judged("a better sequence after a worse beginning", 1.25, _same_best)
+def _runs(draw: Draw) -> list[Run]:
+    """At every step, add each beam's log p to the log-softmax of what may follow it, and keep the
+    best of all of these together. The position in the flattened scores tells which beam is
+    continued, and with which token."""
+    first, source = _garden(draw, 4), _some_source(draw)
+    keywords = {"bos_id": _BOS, "eos_id": _EOS, "max_len": 5, "beam_size": 3, **_PLAIN}
+    return [
+        call(first, source, _BOS, _EOS, 6, 2, 0.0).then(first, source, _BOS, _EOS, 6, 3, 0.0),
+        call(model=_garden(draw, 3), source=_some_source(draw), **keywords),
+        call(_garden(draw, 5, lead=1), _some_source(draw), _BOS, _EOS, 7, **_PLAIN),
+    ]
 
 
 def _step_argument(run: Run, index: int, name: str, default: Any = None) -> Any:
@@ -179,15 +158,15 @@ def _pairs_hold(run: Run, record: Record) -> str | None:
     max_len, size = run.steps[0].args[4], _step_argument(run, 5, "beam_size", 4)
     alpha = _step_argument(run, 6, "length_penalty", 0.6)
     if len(pairs) > size:
-        return f"{len(pairs)} pairs come back; beam_size is {size}"
+        return f"expected at most {size} pairs, got {len(pairs)}"
     if len({tuple(ids) for ids, _ in pairs}) < len(pairs):
         return "two pairs hold the same ids"
     if any(x < y - 1e-6 for (_, x), (_, y) in zip(pairs, pairs[1:], strict=False)):
-        return "the scores do not fall: the best comes first"
+        return "the scores do not decrease: the best comes first"
     for ids, score in pairs:
         shown = ids.tolist()
         if (ids < 0).any() or (ids >= log_p.shape[-1]).any() or len(ids) > max_len:
-            return f"{shown} are not at most {max_len} tokens"
+            return f"{shown} are not at most {max_len} tokens of the vocabulary"
         if (ids[:-1] == _EOS).any():
             return f"{shown} go on after eos"
         if ids[-1] != _EOS and len(ids) < max_len:
@@ -198,12 +177,38 @@ def _pairs_hold(run: Run, record: Record) -> str | None:
         )
         wanted = total / ((5 + len(ids)) / 6) ** alpha
         if abs(score - wanted) > 1e-4 * max(1.0, abs(wanted)):
-            return f"the score of {shown} is {score:.6g}; log p / penalty is {wanted:.6g}"
+            return f"the score of {shown}: expected {wanted:.6g}, got {score:.6g}"
     return None
 
 
-def _beam_penalised(draw: Draw) -> Sequence[Run]:
-    """A short text, or a long one that is a little less likely."""
+def _mixed(draw: Draw) -> Recipe:
+    """A way to eos at every step."""
+    a, b, *_ = _words(draw, 6)
+    odds = {
+        (0, -1): {_EOS: 0.2, a: 0.45, b: 0.25},
+        (1, a): {_EOS: 0.35, b: 0.4},
+        (1, b): {_EOS: 0.3, a: 0.45},
+        (2, -1): {_EOS: 0.25, a: 0.4},
+    }
+    return _table(draw, 6, 4, odds, end=0.3)
+
+
+@EXERCISE.holds("every pair: ids, score, order", 0.75, _pairs_hold)
+def _every_pair(draw: Draw) -> list[Run]:
+    """A pair: the ids, without bos, up to eos or max_len, and log p / ((5 + length) / 6)^α for the
+    length of these ids. The best comes first, and none occurs twice."""
+    return [
+        call(_mixed(draw), _some_source(draw), _BOS, _EOS, 4, 3),
+        call(_mixed(draw), _some_source(draw), _BOS, _EOS, 3, 4, 1.5),
+        call(_garden(draw, 4), _some_source(draw), _BOS, _EOS, 5, beam_size=2, length_penalty=0.0),
+    ]
+
+
+@EXERCISE.judged("the length penalty", 0.75, _same_best)
+def _penalised(draw: Draw) -> list[Run]:
+    """log p is negative and falls with every token. Dividing it by a number that grows with the
+    length makes up for part of that; with α = 0, for none of it."""
+    # A short sequence, or a long one that is a little less likely.
     runs = []
     for alpha in ({}, {"length_penalty": 0.0}, {"length_penalty": 2.0}):
         a, b, c, d = _words(draw, 7)
@@ -219,7 +224,9 @@ def _beam_penalised(draw: Draw) -> Sequence[Run]:
     return runs
 
 
-def _beam_of_one(draw: Draw) -> Sequence[Run]:
+@EXERCISE.judged("one beam is greedy decoding", 0.5, _same_best)
+def _of_one(draw: Draw) -> list[Run]:
+    """With beam_size 1, the likeliest token is taken at every step, until it is eos."""
     real = real_model(draw), tensor([[3, 5, 7, 4]])
     return [
         call(_garden(draw, 4), _some_source(draw), _BOS, _EOS, 6, 1, 0.0),
@@ -228,7 +235,9 @@ def _beam_of_one(draw: Draw) -> Sequence[Run]:
     ]
 
 
-def _beam_unfinished(draw: Draw) -> Sequence[Run]:
+@EXERCISE.judged("beams unfinished at max_len", 0.4, _same_best)
+def _unfinished(draw: Draw) -> list[Run]:
+    """They count as they are, with their log p and their length."""
     runs = []
     for size, max_len in ((2, 4), (4, 3)):
         a, b, *_ = _words(draw, 6)
@@ -239,8 +248,10 @@ def _beam_unfinished(draw: Draw) -> Sequence[Run]:
     return runs
 
 
-def _beam_wide(draw: Draw) -> Sequence[Run]:
-    """More beams than there are texts: nothing can be overlooked."""
+@EXERCISE.judged("more beams than possible sequences", 0.35, _same_best)
+def _wide(draw: Draw) -> list[Run]:
+    """topk cannot return more than there is: take beam_size or all of them, whichever is less."""
+    # More beams than possible sequences: none can be missed.
     runs = []
     for max_len in (2, 3):
         a, b = _words(draw, 5)
@@ -254,7 +265,9 @@ def _beam_wide(draw: Draw) -> Sequence[Run]:
     return runs
 
 
-def _beam_ends(draw: Draw) -> Sequence[Run]:
+@EXERCISE.judged("eos at once, and a max_len of 1", 0.3, _same_best)
+def _ends(draw: Draw) -> list[Run]:
+    """A beam may be finished after its first token, and max_len may be 1."""
     a, b, *_ = _words(draw, 6)
     at_once = _table(draw, 6, 2, {(0, -1): {_EOS: 0.9, a: 0.05}}, end=0.5)
     short = _table(draw, 6, 2, {(0, -1): {_EOS: 0.2, a: 0.6, b: 0.1}})
@@ -264,87 +277,22 @@ def _beam_ends(draw: Draw) -> Sequence[Run]:
     ]
 
 
-def _beam_in_training(draw: Draw) -> Sequence[Run]:
-    run = applied("in_training", _garden(draw, 3))
+@EXERCISE.judged("decodes in eval mode", 0.25, _same_best)
+def _in_training(draw: Draw) -> list[Run]:
+    """Dropout must not act while decoding, whatever mode the model comes in."""
+    run = applied(in_training, _garden(draw, 3))
     return [run.then(Previous(0), _some_source(draw), _BOS, _EOS, 4, 2, 0.0)]
 
 
-def _beam_modes(draw: Draw) -> Sequence[Run]:
+@EXERCISE.judged("restores each module's mode", 0.2, modes_kept, only_if_right=True)
+def _modes(draw: Draw) -> list[Run]:
+    """A part of a model in training may be in eval mode, frozen. Remember the mode of each of
+    model.modules(), and restore each."""
     return [
         called_again(_garden(draw, 3), _some_source(draw), _BOS, _EOS, 4, 2, start=start)
-        for start in ("in_training", "itself")
+        for start in (in_training, itself)
     ]
 
 
-BEAM_SEARCH = Exercise(
-    "beam_search",
-    "Write, with second thoughts",
-    ("model", "source", "bos_id", "eos_id", "max_len", "beam_size", "length_penalty"),
-    (
-        _best(
-            "a better text behind a worse beginning",
-            1.25,
-            "At every step, add each beam's log p to the log-softmax of what may follow it, and "
-            "keep the best of all of these together. From its place in the flattened scores comes "
-            "which beam it goes on from, and with which token.",
-            _beam_runs,
-        ),
-        has_property(
-            "every pair: ids, score, order",
-            0.75,
-            "A pair: the ids, without bos, up to eos or max_len, and log p / ((5 + length) / 6)^α "
-            "for the length of these ids. The best comes first, none twice.",
-            _beam_pairs,
-            _pairs_hold,
-        ),
-        _best(
-            "the length penalty",
-            0.75,
-            "log p is negative and falls with every token. Dividing it by a number that grows with "
-            "the length makes up for some of that; α = 0 makes up for nothing.",
-            _beam_penalised,
-        ),
-        _best(
-            "one beam is greedy decoding",
-            0.5,
-            "With beam_size 1, the likeliest token is taken at every step, until it is eos.",
-            _beam_of_one,
-        ),
-        _best(
-            "beams that are unfinished at max_len",
-            0.4,
-            "They count as they are, with their log p and their length.",
-            _beam_unfinished,
-        ),
-        _best(
-            "more beams than there are texts",
-            0.35,
-            "topk cannot take more than there is: ask for beam_size or for all, whichever is less.",
-            _beam_wide,
-        ),
-        _best(
-            "eos at once, and one token at most",
-            0.3,
-            "A beam may be finished after its first token, and max_len may be 1.",
-            _beam_ends,
-        ),
-        _best(
-            "decodes in eval mode",
-            0.25,
-            "Dropout has no business in decoding, in whatever mode the model comes.",
-            _beam_in_training,
-        ),
-        Aspect(
-            "leaves each module's mode as it was",
-            0.2,
-            "A part of a model in training may be in eval mode, frozen. Note the mode of each of "
-            "model.modules(), and put each back.",
-            _beam_modes,
-            each(modes_kept),
-            only_if_right=True,
-        ),
-        inputs_untouched(0.1, _beam_runs),
-        no_side_effects(0.15, _beam_runs),
-    ),
-    uses=("Transformer",),
-)
+EXERCISE.leaves_inputs_alone(0.1, _runs)
+EXERCISE.leaves_state_alone(0.15, _runs)

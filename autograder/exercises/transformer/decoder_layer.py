@@ -1,26 +1,20 @@
 """`DecoderLayer`: a layer of the decoder."""
 
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from autograder.engine.aspects import (
-    dtypes_kept,
-    equals_reference,
-    gradients_match,
-    has_property,
-    inputs_untouched,
-    no_side_effects_of_a_module,
-)
-from autograder.engine.runs import Draw, Exercise, Run, Step, module
+from autograder.engine.runs import Draw, Run, Step, module, tensor
+from autograder.exercises.declaration import Declaration
+from autograder.exercises.shared import random_mask
 from autograder.exercises.transformer.layer_dropout import both_dropouts, inner_dropout
-from autograder.exercises.transformer.parameters import (
-    DECODER,
-    causal,
-    layer_run,
-    layer_state,
-    random_mask,
-    training,
+from autograder.exercises.transformer.parameters import DECODER, causal, layer_run, layer_state
+
+EXERCISE = Declaration(
+    "DecoderLayer",
+    "A layer of the decoder",
+    ("x", "memory", "self_mask", "cross_mask"),
+    forbids=("torch.*TransformerDecoder*",),
+    uses=("MultiHeadAttention",),
 )
 
 
@@ -32,7 +26,10 @@ def _two(draw: Draw, B: int, n_q: int, n_k: int, d: int, dtype: str = "float32")
     return draw.tensor(B, n_q, d, dtype=dtype), draw.tensor(B, n_k, d, dtype=dtype)
 
 
-def _decoder_post(draw: Draw) -> Sequence[Run]:
+@EXERCISE.equals("norm after the sum", 1.0)
+def _post(draw: Draw) -> list[Run]:
+    """There are three sublayers: self_attn on x, cross_attn with queries from x and keys and values
+    from the memory, then the feed-forward layer. Each sum is followed by a norm of its own."""
     named = module(d_model=6, num_heads=3, d_ff=5, state=layer_state(draw, 6, 5, DECODER))
     x, memory = _two(draw, 1, 4, 2, 6)
     return [
@@ -43,121 +40,85 @@ def _decoder_post(draw: Draw) -> Sequence[Run]:
     ]
 
 
-def _decoder_pre(draw: Draw) -> Sequence[Run]:
+@EXERCISE.equals("norm before the sublayer", 0.75)
+def _pre(draw: Draw) -> list[Run]:
+    """With norm_first, it is the decoder's own x that is normalised. The memory reaches every layer
+    as the encoder left it."""
     state = layer_state(draw, 9, 6, DECODER)
     masked = _decoder(draw, 6, 2, 5, norm_first=True)
-    masks = causal(3), random_mask(draw, 2, 1, 1, 4)
+    masks = causal(3), tensor(random_mask(draw, 2, 1, 1, 4))
     return [
         _decoder(draw, 8, 2, 12, norm_first=True).then(*_two(draw, 2, 4, 4, 8)),
         module(9, 3, 6, 0.0, True, state=state).then(*_two(draw, 1, 3, 5, 9)),
         masked.then(*_two(draw, 2, 3, 4, 6), *masks),
-        training(replace(masked, init=Step((6, 2, 5, 1.0, True)))).then(*_two(draw, 2, 3, 4, 6)),
+        replace(masked, init=Step((6, 2, 5, 1.0, True)))
+        .in_training()
+        .then(*_two(draw, 2, 3, 4, 6)),
     ]
 
 
-def _decoder_self_masked(draw: Draw) -> Sequence[Run]:
+@EXERCISE.equals("a mask for self-attention", 0.6)
+def _self_masked(draw: Draw) -> list[Run]:
+    """self_mask says what the target may see of itself. Nothing else uses it."""
     run = _decoder(draw, 6, 3, 5)
     return [
         run.then(*_two(draw, 2, 4, 4, 6), causal(4)),
-        run.then(*_two(draw, 2, 4, 4, 6), self_mask=random_mask(draw, 2, 1, 4, 4)),
+        run.then(*_two(draw, 2, 4, 4, 6), self_mask=tensor(random_mask(draw, 2, 1, 4, 4))),
         run.then(*_two(draw, 1, 3, 5, 6), causal(3), None),
     ]
 
 
-def _decoder_cross_masked(draw: Draw) -> Sequence[Run]:
+@EXERCISE.equals("a mask for cross-attention", 0.6)
+def _cross_masked(draw: Draw) -> list[Run]:
+    """cross_mask says what may be seen of the memory: its columns are the memory's positions."""
     run = _decoder(draw, 6, 3, 5)
     return [
-        run.then(*_two(draw, 2, 4, 4, 6), cross_mask=random_mask(draw, 2, 1, 1, 4)),
-        run.then(*_two(draw, 2, 4, 4, 6), None, random_mask(draw, 2, 1, 4, 4)),
-        run.then(*_two(draw, 2, 3, 5, 6), causal(3), random_mask(draw, 2, 1, 1, 5)),
+        run.then(*_two(draw, 2, 4, 4, 6), cross_mask=tensor(random_mask(draw, 2, 1, 1, 4))),
+        run.then(*_two(draw, 2, 4, 4, 6), None, tensor(random_mask(draw, 2, 1, 4, 4))),
+        run.then(*_two(draw, 2, 3, 5, 6), causal(3), tensor(random_mask(draw, 2, 1, 1, 5))),
     ]
 
 
-def _decoder_dropped(draw: Draw) -> Sequence[Run]:
-    return [training(_decoder(draw, 6, 2, 5, dropout=1.0)).then(*_two(draw, 2, 3, 4, 6))]
+@EXERCISE.equals("dropout after each sublayer", 0.5)
+def _dropped(draw: Draw) -> list[Run]:
+    """Dropout acts on the output of each of the three sublayers. With p = 1 in training, only x and
+    the norms are left."""
+    return [_decoder(draw, 6, 2, 5, dropout=1.0).in_training().then(*_two(draw, 2, 3, 4, 6))]
 
 
-def _decoder_evaluated(draw: Draw) -> Sequence[Run]:
+EXERCISE.holds(
+    "dropout inside the feed-forward layer",
+    0.25,
+    both_dropouts,
+    "There is one more dropout: between the ReLU and linear2.",
+    lambda draw: inner_dropout(draw, DECODER, draw.tensor(2, 3, 4)),
+    only_if_right=True,
+)
+
+
+@EXERCISE.equals("no dropout in eval mode", 0.2)
+def _evaluated(draw: Draw) -> list[Run]:
+    """nn.Dropout follows model.eval(); F.dropout has to be told which mode it is in."""
     return [_decoder(draw, 6, 2, 5, dropout=1.0).then(*_two(draw, 2, 3, 4, 6))]
 
 
-def _decoder_gradients(draw: Draw) -> Sequence[Run]:
+@EXERCISE.gradients("gradients reach x, the memory and every parameter", 0.75)
+def _gradients(draw: Draw) -> list[Run]:
+    """The encoder learns only through the memory: do not detach it, and take both keys and values
+    from it."""
     return [
         _decoder(draw, 4, 2, 3, dtype="float64", norm_first=first).then(
-            *_two(draw, 2, 3, 3, 4, "float64"), causal(3), random_mask(draw, 2, 1, 1, 3)
+            *_two(draw, 2, 3, 3, 4, "float64"), causal(3), tensor(random_mask(draw, 2, 1, 1, 3))
         )
         for first in (False, True)
     ]
 
 
-def _decoder_double(draw: Draw) -> Sequence[Run]:
+@EXERCISE.keeps_dtypes(0.1)
+def _double(draw: Draw) -> list[Run]:
+    """A float64 layer with float64 inputs gives float64."""
     return [_decoder(draw, 4, 2, 3, dtype="float64").then(*_two(draw, 1, 3, 3, 4, "float64"))]
 
 
-DECODER_LAYER = Exercise(
-    "DecoderLayer",
-    "A layer of the decoder",
-    ("x", "memory", "self_mask", "cross_mask"),
-    (
-        equals_reference(
-            "norm after the sum",
-            1.0,
-            "Three sublayers: self_attn on x, cross_attn with queries from x and keys and values "
-            "from the memory, then the feed-forward. Behind each sum stands a norm of its own.",
-            _decoder_post,
-        ),
-        equals_reference(
-            "norm before the sublayer",
-            0.75,
-            "With norm_first, what is normalised is the decoder's own x. The memory comes to every "
-            "layer as the encoder left it.",
-            _decoder_pre,
-        ),
-        equals_reference(
-            "a mask for self-attention",
-            0.6,
-            "self_mask says what the target may see of itself. Nothing else gets it.",
-            _decoder_self_masked,
-        ),
-        equals_reference(
-            "a mask for cross-attention",
-            0.6,
-            "cross_mask says what may be seen of the memory: its columns are the memory's "
-            "positions.",
-            _decoder_cross_masked,
-        ),
-        equals_reference(
-            "dropout after each sublayer",
-            0.5,
-            "Dropout acts on what each of the three sublayers adds. With p = 1 in training, only x "
-            "and the norms are left.",
-            _decoder_dropped,
-        ),
-        has_property(
-            "dropout inside the feed-forward",
-            0.25,
-            "There is one more dropout: between the ReLU and linear2.",
-            lambda draw: inner_dropout(draw, DECODER, draw.tensor(2, 3, 4)),
-            both_dropouts,
-            only_if_right=True,
-        ),
-        equals_reference(
-            "no dropout in eval mode",
-            0.2,
-            "nn.Dropout follows model.eval(); F.dropout only with training=self.training.",
-            _decoder_evaluated,
-        ),
-        gradients_match(
-            "gradients reach x, the memory and every parameter",
-            0.75,
-            "The encoder learns only through the memory: no detach, and keys and values both come "
-            "from it.",
-            _decoder_gradients,
-        ),
-        dtypes_kept(0.1, "A float64 layer with float64 inputs gives float64.", _decoder_double),
-        inputs_untouched(0.15, lambda draw: [*_decoder_post(draw), *_decoder_pre(draw)]),
-        no_side_effects_of_a_module(0.1, _decoder_post),
-    ),
-    forbids=("torch.*TransformerDecoder*",),
-    uses=("MultiHeadAttention",),
-)
+EXERCISE.leaves_inputs_alone(0.15, _post, _pre)
+EXERCISE.leaves_state_alone(0.1, _post, of_a_module=True)

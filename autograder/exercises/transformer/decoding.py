@@ -1,24 +1,36 @@
-"""Models to decode with, and what decoding may not change about them."""
+"""Models to decode with, and what decoding must leave unchanged about them."""
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from autograder.engine.aspects import describe, plain
-from autograder.engine.runs import APPLY, Draw, Finding, Previous, Recipe, Run, Step, Trial, tensor
+from autograder.engine.runs import (
+    APPLY,
+    Draw,
+    Finding,
+    Previous,
+    Recipe,
+    Run,
+    Step,
+    Trial,
+    as_argument,
+    made_by,
+    tensor,
+)
+from autograder.exercises.shared import itself
 from autograder.exercises.transformer.parameters import model_state
-
-_HERE = "autograder.exercises.transformer:"
 
 
 def lookup(*args: Any, **kwargs: Any) -> Any:
-    """A model that looks the next token's logits up in a table.
+    """A model that looks up the next token's logits in a table.
 
     `table` `(T, V, V)` holds the logits by position, previous token and next token; positions
     beyond T are as T − 1. `by_source` `(S, V)` is added for every token of the source. With `ends`
     `(S,)`, a row whose source begins with token s has its `eos_id` at position ends[s], never
     elsewhere. In training mode the logits come out back to front; while its part `part` is in
-    training mode, with the other sign. A `strict` model that is called again when every text has
+    training mode, with the other sign. A `strict` model that is called again when every row has
     its eos raises `RuntimeError`, and gives other logits from then on.
     """
     import torch
@@ -55,32 +67,27 @@ def lookup(*args: Any, **kwargs: Any) -> Any:
     return Lookup(*args, **kwargs)
 
 
-ASKED_ON = "the model is called again though every text has its eos"
+ASKED_ON = "the model is called again although every row has its eos"
 
 
 def in_training(model: Any) -> Any:
-    """The model in training mode, but for one part of it."""
+    """The model in training mode, except for one part of it."""
     model.train()
     getattr(model, "part", model).eval()
     return model
 
 
-def itself(thing: Any) -> Any:
-    """The thing: makes a recipe a step's result, so that later steps can call it again."""
-    return thing
-
-
 def table_model(table: np.ndarray, **kwargs: Any) -> Recipe:
-    return Recipe(_HERE + "lookup", (tensor(table, "float32"),), kwargs)
+    return made_by(lookup, tensor(table, "float32"), **kwargs)
 
 
-def applied(name: str, *args: Any) -> Run:
-    """A run whose first step applies a function of this module, to keep what it gives."""
-    return Run((Step((Recipe(_HERE + name), *args), {}, APPLY),))
+def applied(function: Callable, *args: Any) -> Run:
+    """A run whose first step applies a function, so that later steps can use the result."""
+    return Run((Step((as_argument(function), *args), {}, APPLY),))
 
 
-def called_again(model: Recipe, *args: Any, start: str = "itself", **kwargs: Any) -> Run:
-    """Three steps: the model, the answer with it, and what the model then says of two tokens."""
+def called_again(model: Recipe, *args: Any, start: Callable = itself, **kwargs: Any) -> Run:
+    """Three steps: the model, the answer with it, and the model's logits for two tokens then."""
     run = applied(start, model).then(Previous(0), *args, **kwargs)
     source, bos_id = args[:2]
     return run.then_apply(Previous(0), source, tensor(np.full((len(source.data), 2), bos_id)))
@@ -115,7 +122,7 @@ def modes_kept(trial: Trial) -> Finding:
         return Finding(False, "the result is None")
     given, wanted = plain(trial.record.value), plain(trial.expected.value)
     if given is None or given.shape != wanted.shape:
-        return Finding(False, f"the model returns {describe(trial.record.value)} afterwards")
+        return Finding(False, f"afterwards, the model returns {describe(trial.record.value)}")
     if np.allclose(given, wanted, atol=1e-4):
         return Finding(True)
     if np.allclose(given, -wanted, atol=1e-4):
@@ -123,7 +130,7 @@ def modes_kept(trial: Trial) -> Finding:
         return Finding(False, line)
     started = trial.run.steps[0].args[0].name.endswith("in_training")
     mode = "training" if started else "eval"
-    return Finding(False, f"the model came in {mode} mode, and did not leave so")
+    return Finding(False, f"the model came in {mode} mode and was not left in it")
 
 
 PADDED = np.array([[3, 5, 7, 4], [6, 2, 0, 0], [1, 1, 5, 0]])

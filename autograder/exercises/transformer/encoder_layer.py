@@ -1,28 +1,22 @@
 """`EncoderLayer`: a layer of the encoder."""
 
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from autograder.engine.aspects import (
-    dtypes_kept,
-    equals_reference,
-    gradients_match,
-    has_property,
-    inputs_untouched,
-    no_side_effects_of_a_module,
-)
-from autograder.engine.runs import Draw, Exercise, Run, Step, Strided, module, tensor
+from autograder.engine.runs import Draw, Run, Step, Strided, module, tensor
+from autograder.exercises.declaration import Declaration
+from autograder.exercises.shared import random_mask
 from autograder.exercises.transformer.layer_dropout import both_dropouts, inner_dropout
-from autograder.exercises.transformer.parameters import (
-    ENCODER,
-    causal,
-    layer_run,
-    layer_state,
-    random_mask,
-    training,
+from autograder.exercises.transformer.parameters import ENCODER, causal, layer_run, layer_state
+
+EXERCISE = Declaration(
+    "EncoderLayer",
+    "A layer of the encoder",
+    ("x", "mask"),
+    forbids=("torch.*TransformerEncoder*",),
+    uses=("MultiHeadAttention",),
 )
 
 
@@ -30,7 +24,11 @@ def _encoder(draw: Draw, d: int, num_heads: int, d_ff: int, **kwargs: Any) -> Ru
     return layer_run(draw, ENCODER, d, num_heads, d_ff, **kwargs)
 
 
-def _encoder_post(draw: Draw) -> Sequence[Run]:
+@EXERCISE.equals("norm after the sum", 1.25)
+def _post(draw: Draw) -> list[Run]:
+    """There are two sublayers, one after the other: self-attention, then linear1, ReLU, linear2.
+    The output of each is added to its input, and the sum is normalised: by norm1 for the first, by
+    norm2 for the second."""
     named = module(d_model=6, num_heads=3, d_ff=5, state=layer_state(draw, 6, 5, ENCODER))
     return [
         _encoder(draw, 8, 2, 12).then(draw.tensor(2, 5, 8)),
@@ -40,120 +38,80 @@ def _encoder_post(draw: Draw) -> Sequence[Run]:
     ]
 
 
-def _encoder_pre(draw: Draw) -> Sequence[Run]:
+@EXERCISE.equals("norm before the sublayer", 1.0)
+def _pre(draw: Draw) -> list[Run]:
+    """With norm_first, a sublayer works on the normalised x and its output is added to x itself:
+    the residual path is never normalised."""
     state = layer_state(draw, 9, 6, ENCODER)
     masked = _encoder(draw, 6, 2, 5, norm_first=True)
     return [
         _encoder(draw, 8, 2, 12, norm_first=True).then(draw.tensor(2, 5, 8)),
         module(9, 3, 6, 0.0, True, state=state).then(x=draw.tensor(1, 3, 9), mask=None),
         masked.then(draw.tensor(2, 4, 6), mask=causal(4)),
-        training(replace(masked, init=Step((6, 2, 5, 1.0, True)))).then(draw.tensor(2, 3, 6)),
+        replace(masked, init=Step((6, 2, 5, 1.0, True))).in_training().then(draw.tensor(2, 3, 6)),
     ]
 
 
-def _encoder_masked(draw: Draw) -> Sequence[Run]:
+@EXERCISE.equals("under a mask", 0.6)
+def _masked(draw: Draw) -> list[Run]:
+    """Pass the mask to self_attn, by name and unchanged: True = may attend, as everywhere in this
+    course."""
     run, other = _encoder(draw, 6, 3, 8), _encoder(draw, 6, 2, 5)
     return [
-        run.then(draw.tensor(2, 4, 6), random_mask(draw, 2, 1, 1, 4)),
-        run.then(draw.tensor(2, 3, 6), mask=random_mask(draw, 2, 3, 3, 3)),
+        run.then(draw.tensor(2, 4, 6), tensor(random_mask(draw, 2, 1, 1, 4))),
+        run.then(draw.tensor(2, 3, 6), mask=tensor(random_mask(draw, 2, 3, 3, 3))),
         other.then(draw.tensor(2, 4, 6), mask=causal(4)),
-        other.then(draw.tensor(1, 5, 6), random_mask(draw, 1, 1, 5, 5)),
+        other.then(draw.tensor(1, 5, 6), tensor(random_mask(draw, 1, 1, 5, 5))),
     ]
 
 
-def _encoder_nothing(draw: Draw) -> Sequence[Run]:
+@EXERCISE.equals("a sequence of padding only", 0.15)
+def _nothing(draw: Draw) -> list[Run]:
+    """Attention gives zeros there; the rest of the layer works as usual."""
     mask = np.array([[True, True, False], [False, False, False]])[:, None, None]
     return [_encoder(draw, 6, 3, 8).then(draw.tensor(2, 3, 6), tensor(mask))]
 
 
-def _encoder_dropped(draw: Draw) -> Sequence[Run]:
-    return [training(_encoder(draw, 6, 2, 5, dropout=1.0)).then(draw.tensor(2, 3, 6))]
+@EXERCISE.equals("dropout after each sublayer", 0.5)
+def _dropped(draw: Draw) -> list[Run]:
+    """Dropout acts on a sublayer's output before it is added. With p = 1 in training, only x and
+    the norms are left."""
+    return [_encoder(draw, 6, 2, 5, dropout=1.0).in_training().then(draw.tensor(2, 3, 6))]
 
 
-def _encoder_evaluated(draw: Draw) -> Sequence[Run]:
+EXERCISE.holds(
+    "dropout inside the feed-forward layer",
+    0.25,
+    both_dropouts,
+    "There is one more dropout: between the ReLU and linear2.",
+    lambda draw: inner_dropout(draw, ENCODER),
+    only_if_right=True,
+)
+
+
+@EXERCISE.equals("no dropout in eval mode", 0.2)
+def _evaluated(draw: Draw) -> list[Run]:
+    """nn.Dropout follows model.eval(); F.dropout has to be told which mode it is in."""
     return [_encoder(draw, 6, 2, 5, dropout=1.0).then(draw.tensor(2, 3, 6))]
 
 
-def _encoder_gradients(draw: Draw) -> Sequence[Run]:
-    """In float64, where terms that cancel do so to the last digits."""
+@EXERCISE.gradients("gradients reach x and every parameter", 0.75)
+def _gradients(draw: Draw) -> list[Run]:
+    """Every part contributes: four projections, two linear layers, two norms, and the residual
+    path."""
+    # In float64, where terms that cancel do so to the last digit.
     return [
-        _encoder(draw, 4, 2, 3, dtype="float64", norm_first=first).then(
-            draw.tensor(2, 3, 4, dtype="float64"), mask
-        )
-        for first, mask in ((False, random_mask(draw, 2, 1, 1, 3)), (True, causal(3)))
+        _encoder(draw, 4, 2, 3, dtype="float64", norm_first=first).then(draw.double(2, 3, 4), mask)
+        for first, mask in ((False, tensor(random_mask(draw, 2, 1, 1, 3))), (True, causal(3)))
     ]
 
 
-def _encoder_double(draw: Draw) -> Sequence[Run]:
+@EXERCISE.keeps_dtypes(0.1)
+def _double(draw: Draw) -> list[Run]:
+    """A float64 layer with float64 inputs gives float64."""
     run = _encoder(draw, 4, 2, 3, dtype="float64")
-    return [run.then(draw.tensor(1, 3, 4, dtype="float64"))]
+    return [run.then(draw.double(1, 3, 4))]
 
 
-ENCODER_LAYER = Exercise(
-    "EncoderLayer",
-    "A layer of the encoder",
-    ("x", "mask"),
-    (
-        equals_reference(
-            "norm after the sum",
-            1.25,
-            "Two sublayers, one after the other: self-attention, then linear1, ReLU, linear2. Each "
-            "adds to what came into it, and the sum is normalised: norm1 for the first, norm2 for "
-            "the second.",
-            _encoder_post,
-        ),
-        equals_reference(
-            "norm before the sublayer",
-            1.0,
-            "With norm_first, a sublayer works on the normalised x and its result is added to x "
-            "itself: the way around is never normalised.",
-            _encoder_pre,
-        ),
-        equals_reference(
-            "under a mask",
-            0.6,
-            "Hand the mask to self_attn, by name and as it is: True = may attend, as everywhere in "
-            "this course.",
-            _encoder_masked,
-        ),
-        equals_reference(
-            "a sequence that is nothing but padding",
-            0.15,
-            "Attention gives zeros there; the rest of the layer goes on as always.",
-            _encoder_nothing,
-        ),
-        equals_reference(
-            "dropout after each sublayer",
-            0.5,
-            "Dropout acts on what a sublayer adds, before it is added. With p = 1 in training, "
-            "only x and the norms are left.",
-            _encoder_dropped,
-        ),
-        has_property(
-            "dropout inside the feed-forward",
-            0.25,
-            "There is one more dropout: between the ReLU and linear2.",
-            lambda draw: inner_dropout(draw, ENCODER),
-            both_dropouts,
-            only_if_right=True,
-        ),
-        equals_reference(
-            "no dropout in eval mode",
-            0.2,
-            "nn.Dropout follows model.eval(); F.dropout only with training=self.training.",
-            _encoder_evaluated,
-        ),
-        gradients_match(
-            "gradients reach x and every parameter",
-            0.75,
-            "Every part takes part: four projections, two linear layers, two norms, and the way "
-            "around.",
-            _encoder_gradients,
-        ),
-        dtypes_kept(0.1, "A float64 layer with float64 inputs gives float64.", _encoder_double),
-        inputs_untouched(0.1, lambda draw: [*_encoder_post(draw), *_encoder_masked(draw)]),
-        no_side_effects_of_a_module(0.1, _encoder_post),
-    ),
-    forbids=("torch.*TransformerEncoder*",),
-    uses=("MultiHeadAttention",),
-)
+EXERCISE.leaves_inputs_alone(0.1, _post, _masked)
+EXERCISE.leaves_state_alone(0.1, _post, of_a_module=True)

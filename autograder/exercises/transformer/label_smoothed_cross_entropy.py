@@ -1,24 +1,26 @@
 """`label_smoothed_cross_entropy`: a loss that is never quite sure."""
 
-from collections.abc import Sequence
-
 import numpy as np
 
-from autograder.engine.aspects import (
-    dtypes_kept,
-    equals_reference,
-    gradients_match,
-    inputs_untouched,
-)
-from autograder.engine.runs import Array, Draw, Exercise, Run, Strided, call, tensor
+from autograder.engine.runs import Array, Draw, Run, Strided, call, tensor
+from autograder.exercises.declaration import Declaration
 from autograder.exercises.transformer.parameters import padded, token_ids
+
+EXERCISE = Declaration(
+    "label_smoothed_cross_entropy",
+    "A loss that is never quite sure",
+    ("logits", "target", "smoothing", "pad_id"),
+)
 
 
 def _logits(draw: Draw, *shape: int, dtype: str = "float32") -> Array:
     return draw.tensor(*shape, scale=2.0, dtype=dtype)
 
 
-def _loss_runs(draw: Draw) -> Sequence[Run]:
+@EXERCISE.equals("the loss of random logits", 1.0)
+def _runs(draw: Draw) -> list[Run]:
+    """Each of the V tokens gets ε/V of the probability, and the right one 1 − ε on top. The loss is
+    minus the sum of these shares times the log-softmax of the logits, averaged over the tokens."""
     return [
         call(_logits(draw, 2, 4, 7), token_ids(draw, 2, 4, 7)),
         call(_logits(draw, 5, 6), tensor(draw.integers(1, 5, 5)), 0.3),
@@ -27,14 +29,19 @@ def _loss_runs(draw: Draw) -> Sequence[Run]:
     ]
 
 
-def _loss_ends(draw: Draw) -> Sequence[Run]:
+@EXERCISE.equals("smoothing 0 and smoothing 1", 0.4)
+def _ends(draw: Draw) -> list[Run]:
+    """With ε = 0 this is plain cross-entropy; with ε = 1 the target does not matter."""
     return [
         call(_logits(draw, 2, 4, 7), token_ids(draw, 2, 4, 7), 0.0),
         call(_logits(draw, 2, 3, 5), token_ids(draw, 2, 3, 5), smoothing=1.0),
     ]
 
 
-def _loss_padded(draw: Draw) -> Sequence[Run]:
+@EXERCISE.equals("padding does not count", 0.9)
+def _padded(draw: Draw) -> list[Run]:
+    """Leave out the positions whose target is pad_id, both from the sum and from the number it is
+    divided by. All tokens of all rows count alike."""
     return [
         call(_logits(draw, 3, 5, 6), padded(draw, (5, 2, 1), 6)),
         call(_logits(draw, 2, 4, 6), padded(draw, (4, 1), 6, 2), 0.2, pad_id=2),
@@ -42,77 +49,44 @@ def _loss_padded(draw: Draw) -> Sequence[Run]:
     ]
 
 
-def _loss_nothing(draw: Draw) -> Sequence[Run]:
+@EXERCISE.equals("padding only", 0.4)
+def _nothing(draw: Draw) -> list[Run]:
+    """A mean over nothing is 0/0. Return 0 instead."""
     return [
         call(_logits(draw, 2, 3, 5), tensor(np.zeros((2, 3), int))),
         call(_logits(draw, 2, 4), tensor([2, 2]), 0.1, 2),
     ]
 
 
-def _loss_large(draw: Draw) -> Sequence[Run]:
+@EXERCISE.equals("logits of ±10,000", 0.3)
+def _large(draw: Draw) -> list[Run]:
+    """log_softmax in one step stays finite; the logarithm of a softmax is −∞ where that has
+    underflowed to 0."""
     return [
         call(draw.tensor(2, 3, 5, scale=1e4), token_ids(draw, 2, 3, 5)),
         call(tensor(300.0 + draw.normal(2, 3, 5), "float32"), padded(draw, (3, 2), 5), 0.2),
     ]
 
 
-def _loss_double(draw: Draw) -> Sequence[Run]:
+EXERCISE.gradients(
+    "gradients reach the logits",
+    0.6,
+    "At a token: softmax minus smoothed target, divided by the number of tokens; at padding: 0.",
+    _padded,
+    _nothing,
+)
+
+
+@EXERCISE.keeps_dtypes(0.2)
+def _double(draw: Draw) -> list[Run]:
+    """float64 logits give a float64 loss."""
     return [call(_logits(draw, 2, 3, 5, dtype="float64"), padded(draw, (3, 2), 5))]
 
 
-def _loss_strided(draw: Draw) -> Sequence[Run]:
+EXERCISE.leaves_inputs_alone(0.1, _runs, _padded)
+
+
+@EXERCISE.equals("non-contiguous views", 0.1)
+def _strided(draw: Draw) -> list[Run]:
+    """reshape works on any view."""
     return [call(Strided(_logits(draw, 2, 3, 5)), Strided(token_ids(draw, 2, 3, 5)))]
-
-
-LABEL_SMOOTHED_CROSS_ENTROPY = Exercise(
-    "label_smoothed_cross_entropy",
-    "A loss that is never quite sure",
-    ("logits", "target", "smoothing", "pad_id"),
-    (
-        equals_reference(
-            "the loss of some logits",
-            1.0,
-            "Every one of the V tokens gets ε/V of the probability, the right one 1 − ε on top. "
-            "The loss is minus the sum of these shares times log-softmax of the logits, averaged "
-            "over the tokens.",
-            _loss_runs,
-        ),
-        equals_reference(
-            "no smoothing, and nothing but smoothing",
-            0.4,
-            "With ε = 0 this is the cross-entropy itself; with ε = 1 the target does not matter.",
-            _loss_ends,
-        ),
-        equals_reference(
-            "padding does not count",
-            0.9,
-            "Leave out the positions whose target is pad_id: both of the sum and of the number it "
-            "is divided by. All tokens of all rows count alike.",
-            _loss_padded,
-        ),
-        equals_reference(
-            "nothing but padding",
-            0.4,
-            "A mean over nothing is 0/0. Here it is to be 0.",
-            _loss_nothing,
-        ),
-        equals_reference(
-            "logits of ±10,000",
-            0.3,
-            "log_softmax in one step stays finite; the logarithm of a softmax is −∞ where that "
-            "has become 0.",
-            _loss_large,
-        ),
-        gradients_match(
-            "gradients to the logits",
-            0.6,
-            "At a token: softmax minus smoothed target, over the number of tokens; at padding: 0.",
-            lambda draw: [*_loss_padded(draw), *_loss_nothing(draw)],
-        ),
-        dtypes_kept(0.2, "float64 logits give a float64 loss.", _loss_double),
-        inputs_untouched(0.1, lambda draw: [*_loss_runs(draw), *_loss_padded(draw)]),
-        equals_reference(
-            "views that are not contiguous", 0.1, "reshape takes any view.", _loss_strided
-        ),
-    ),
-)

@@ -1,12 +1,14 @@
 """`noam_rate`: warm up, then cool down."""
 
-from collections.abc import Sequence
+from autograder.engine.runs import Draw, Run, call
+from autograder.exercises.declaration import Declaration
 
-from autograder.engine.aspects import dtypes_kept, equals_reference, raises
-from autograder.engine.runs import Draw, Exercise, Run, call
+EXERCISE = Declaration("noam_rate", "Warm up, then cool down", ("step", "d_model", "warmup"))
 
 
-def _noam_runs(draw: Draw) -> Sequence[Run]:
+@EXERCISE.equals("before and after the peak", 0.4)
+def _runs(draw: Draw) -> list[Run]:
+    """The smaller of two curves, step · warmup^−3/2 and step^−1/2, divided by √d_model."""
     warmup = draw.integer(80, 120)
     return [
         call(draw.integer(2, 70), 512, warmup),
@@ -17,7 +19,9 @@ def _noam_runs(draw: Draw) -> Sequence[Run]:
     ]
 
 
-def _noam_marks(draw: Draw) -> Sequence[Run]:
+@EXERCISE.equals("the first steps and the peak", 0.2)
+def _marks(draw: Draw) -> list[Run]:
+    """Step 1 is the first, step 2 has twice its rate, and the two curves meet at warmup."""
     warmup = draw.integer(80, 120)
     return [
         call(1, 128, warmup),
@@ -27,39 +31,16 @@ def _noam_marks(draw: Draw) -> Sequence[Run]:
     ]
 
 
-def _noam_default(draw: Draw) -> Sequence[Run]:
+@EXERCISE.equals("4000 warmup steps by default", 0.15)
+def _default(draw: Draw) -> list[Run]:
+    """As in the paper."""
     return [call(draw.integer(100, 3000), 512), call(draw.integer(5000, 99999), 1024)]
 
 
-def _noam_early(draw: Draw) -> Sequence[Run]:
+@EXERCISE.raises("a step before the first", 0.15, ValueError)
+def _early(draw: Draw) -> list[Run]:
+    """Raise ValueError for a step below 1."""
     return [call(0, 512), call(-draw.integer(1, 9), d_model=64, warmup=10)]
 
 
-NOAM_RATE = Exercise(
-    "noam_rate",
-    "Warm up, then cool down",
-    ("step", "d_model", "warmup"),
-    (
-        equals_reference(
-            "on the way up and on the way down",
-            0.4,
-            "The smaller of two curves, step · warmup^−3/2 and step^−1/2, over √d_model.",
-            _noam_runs,
-        ),
-        equals_reference(
-            "the first steps and the peak",
-            0.2,
-            "Step 1 is the first, step 2 has twice its rate, and the two curves meet at warmup.",
-            _noam_marks,
-        ),
-        equals_reference("4000 steps by default", 0.15, "As in the paper.", _noam_default),
-        raises(
-            "a step before the first",
-            0.15,
-            "Raise ValueError for a step below 1.",
-            _noam_early,
-            ValueError,
-        ),
-        dtypes_kept(0.1, "The rate is a float.", _noam_runs),
-    ),
-)
+EXERCISE.keeps_dtypes(0.1, "The rate is a float.", _runs)

@@ -1,21 +1,12 @@
 """Parameters, tokens and masks for the chapter's modules."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from autograder.engine.runs import Array, Draw, Run, Step, module, tensor
-
-State = dict[str, Array]
-
-
-def linear_state(draw: Draw, name: str, n_out: int, n_in: int, dtype: str) -> State:
-    return {
-        f"{name}.weight": draw.tensor(n_out, n_in, scale=1.2 * n_in**-0.5, dtype=dtype),
-        f"{name}.bias": draw.tensor(n_out, scale=0.4, dtype=dtype),
-    }
+from autograder.engine.runs import Array, Draw, Run, module, tensor
+from autograder.exercises.shared import State, linear_state
 
 
 def norm_state(draw: Draw, name: str, d: int, dtype: str) -> State:
@@ -29,13 +20,11 @@ def layer_state(
     draw: Draw, d: int, d_ff: int, attentions: Sequence[str], dtype: str = "float32"
 ) -> State:
     """Parameters of an encoder layer (one attention) or a decoder layer (two)."""
+    sizes = {f"{name}.W_{x}": (d, d) for name in attentions for x in "qkvo"}
+    sizes |= {"linear1": (d_ff, d), "linear2": (d, d_ff)}
     state: State = {}
-    for name in attentions:
-        for part in ("W_q", "W_k", "W_v", "W_o"):
-            state |= linear_state(draw, f"{name}.{part}", d, d, dtype)
-    state |= linear_state(draw, "linear1", d_ff, d, dtype) | linear_state(
-        draw, "linear2", d, d_ff, dtype
-    )
+    for name, (n_out, n_in) in sizes.items():
+        state |= linear_state(draw, name, n_out, n_in, dtype, scale=1.2, bias=0.4)
     for i in range(len(attentions) + 1):
         state |= norm_state(draw, f"norm{i + 1}", d, dtype)
     return state
@@ -61,24 +50,8 @@ def prefixed(prefix: str, state: State) -> State:
     return {f"{prefix}.{name}": value for name, value in state.items()}
 
 
-def random_mask(draw: Draw, *shape: int) -> Array:
-    """A boolean mask with at least one True and one False in every row."""
-    mask = draw.integers(0, 1, *shape).astype(bool)
-    for row in mask.reshape(-1, shape[-1]):
-        row[draw.permutation(shape[-1])[:2]] = [True, False]
-    return tensor(mask)
-
-
 def causal(n: int) -> Array:
     return tensor(np.tri(n, dtype=bool))
-
-
-def training(run: Run) -> Run:
-    return replace(run, training=True)
-
-
-def then_method(run: Run, method: str, *args: Any, **kwargs: Any) -> Run:
-    return replace(run, steps=(*run.steps, Step(args, kwargs, method)))
 
 
 def model_state(
@@ -104,12 +77,12 @@ def model_state(
 
 
 def token_ids(draw: Draw, B: int, n: int, vocab: int, low: int = 1) -> Array:
-    """Random tokens, without pad as long as that is 0."""
+    """Random tokens, without pad if that is 0."""
     return tensor(draw.integers(low, vocab - 1, B, n))
 
 
 def padded(draw: Draw, lengths: Sequence[int], vocab: int, pad_id: int = 0) -> Array:
-    """Rows of random tokens other than pad, each filled up with pad behind its length."""
+    """Rows of random tokens other than pad, each padded after its length."""
     others = np.array([token for token in range(vocab) if token != pad_id])
     ids = others[draw.integers(0, vocab - 2, len(lengths), max(lengths))]
     ids[np.arange(max(lengths)) >= np.array(lengths)[:, None]] = pad_id

@@ -1,12 +1,15 @@
 """`shift_right`: what the decoder reads in training."""
 
-from collections.abc import Sequence
+from autograder.engine.runs import Draw, Run, Strided, call, tensor
+from autograder.exercises.declaration import Declaration
 
-from autograder.engine.aspects import dtypes_kept, equals_reference, inputs_untouched
-from autograder.engine.runs import Draw, Exercise, Run, Strided, call, tensor
+EXERCISE = Declaration("shift_right", "What the decoder reads in training", ("target", "bos_id"))
 
 
-def _shift_runs(draw: Draw) -> Sequence[Run]:
+@EXERCISE.equals("one step to the right", 0.5)
+def _runs(draw: Draw) -> list[Run]:
+    """bos comes first, then the target without its last token: position i holds what comes before
+    token i. The shape stays the same."""
     return [
         call(tensor(draw.integers(3, 9, 2, 5)), 1),
         call(target=tensor(draw.integers(3, 9, 3, 4)), bos_id=11),
@@ -15,54 +18,29 @@ def _shift_runs(draw: Draw) -> Sequence[Run]:
     ]
 
 
-def _shift_single(draw: Draw) -> Sequence[Run]:
+@EXERCISE.equals("a target of one token", 0.15)
+def _single(draw: Draw) -> list[Run]:
+    """Of a single token, only bos is left."""
     return [call(tensor(draw.integers(3, 9, 3, 1)), 2), call(tensor([[draw.integer(4, 9)]]), 1)]
 
 
-def _shift_shapes(draw: Draw) -> Sequence[Run]:
-    return [
-        call(tensor(draw.integers(3, 9, 5)), 1),
-        call(tensor(draw.integers(3, 9, 2, 3, 4)), 2),
-    ]
+@EXERCISE.equals("any batch shape", 0.1)
+def _shapes(draw: Draw) -> list[Run]:
+    """Shift along the last axis, whatever comes before it."""
+    return [call(tensor(draw.integers(3, 9, 5)), 1), call(tensor(draw.integers(3, 9, 2, 3, 4)), 2)]
 
 
-def _shift_strided(draw: Draw) -> Sequence[Run]:
+@EXERCISE.equals("a non-contiguous view", 0.05)
+def _strided(draw: Draw) -> list[Run]:
+    """Any view will do."""
     return [call(Strided(tensor(draw.integers(3, 9, 3, 4))), 1)]
 
 
-def _shift_dtypes(draw: Draw) -> Sequence[Run]:
+@EXERCISE.keeps_dtypes(0.1)
+def _dtypes(draw: Draw) -> list[Run]:
+    """Token ids keep their integer dtype."""
     narrow = tensor(draw.integers(3, 9, 2, 4), "int32")
     return [call(tensor(draw.integers(3, 9, 2, 4)), 1), call(narrow, 2)]
 
 
-SHIFT_RIGHT = Exercise(
-    "shift_right",
-    "What the decoder reads in training",
-    ("target", "bos_id"),
-    (
-        equals_reference(
-            "one step to the right",
-            0.5,
-            "bos comes first, then the target without its last token: at position i stands what "
-            "comes before token i. The shape stays.",
-            _shift_runs,
-        ),
-        equals_reference(
-            "a target of one token",
-            0.15,
-            "Of one token nothing is left but bos.",
-            _shift_single,
-        ),
-        equals_reference(
-            "any batch shape",
-            0.1,
-            "Shift along the last axis, whatever stands before it.",
-            _shift_shapes,
-        ),
-        equals_reference(
-            "a view that is not contiguous", 0.05, "Any view will do.", _shift_strided
-        ),
-        dtypes_kept(0.1, "Token ids stay integers of their dtype.", _shift_dtypes),
-        inputs_untouched(0.1, _shift_runs),
-    ),
-)
+EXERCISE.leaves_inputs_alone(0.1, _runs)

@@ -12,11 +12,12 @@ import subprocess
 import sys
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from html import escape
 from multiprocessing.connection import Connection
 from pathlib import Path
 
+from autograder.engine.verdict import Verdict
 from autograder.table import number
 
 PROJECT = Path(__file__).resolve().parents[3]
@@ -27,13 +28,17 @@ MEMORY_MB = 2048
 
 @dataclass(frozen=True)
 class Marked:
-    """What the gradebook says about a submission, as its page shows it, by grade id."""
+    """What the gradebook says about a submission, as its page shows it.
+
+    Scores (with points) and comments by grade id; the verdicts by exercise.
+    """
 
     scores: Mapping[str, tuple[float, float]]
     comments: Mapping[str, str | None]
     score: float
     points: float
     penalty: float
+    verdicts: Mapping[str, Verdict] = field(default_factory=dict)
 
 
 class PageFailed(RuntimeError):

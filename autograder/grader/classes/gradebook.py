@@ -1,9 +1,9 @@
 """nbgrader's gradebook: one transaction per submission, and a record of which are graded.
 
-A submission is graded when one commit says so: its marks, its comments, and its row in
-`autograder_graded` (what was handed in, and which file holds the judgement) are written together or
-not at all. The database is SQLite, for one grader at a time, or PostgreSQL, for several: each
-claims a submission with an advisory lock, which the server releases when a grader dies.
+A submission is graded when one commit says so: its marks, its comments, its judgement, and the row
+that tells what was handed in and which notebook was made of it, are written together or not at all.
+The database is SQLite, for one grader at a time, or PostgreSQL, for several: each claims a
+submission with an advisory lock, which the server releases when a grader dies.
 
 TRUST BOUNDARY. Names and texts come from outside; they go to the database as bound parameters.
 """
@@ -27,7 +27,6 @@ from nbgrader.utils import parse_utc
 from sqlalchemy import (
     Column,
     Connection,
-    Integer,
     MetaData,
     String,
     Table,
@@ -40,17 +39,10 @@ from sqlalchemy.engine import make_url
 from sqlalchemy.exc import DataError, DBAPIError, IntegrityError, ProgrammingError
 from sqlalchemy.orm import Session
 
+from autograder.grader import tables
+from autograder.grader.judgement import Judgement
+
 PATIENCE = 60  # seconds to wait for a database that another program has locked
-_OURS = MetaData()
-_GRADED = Table(
-    "autograder_graded",
-    _OURS,
-    Column("assignment", String(128), primary_key=True),
-    Column("student", String(128), primary_key=True),
-    Column("digest", String(64), nullable=False),  # of what was handed in, and of the judge
-    Column("notebook", String(64), nullable=False),  # of the autograded notebook
-    Column("times", Integer, nullable=False),  # how often this exact submission was recorded
-)
 
 
 class GradebookLost(RuntimeError):
@@ -117,11 +109,11 @@ class Book(Gradebook):
         """Create missing tables, all or none."""
         with self.engine.connect() as connection:
             _begin(connection)
-            tables = inspect(connection).get_table_names()
-            if {*Base.metadata.tables, *_OURS.tables, "alembic_version"} - {*tables}:
+            there = inspect(connection).get_table_names()
+            if {*Base.metadata.tables, *tables.OURS.tables, "alembic_version"} - {*there}:
                 Base.metadata.create_all(connection)
-                _OURS.create_all(connection)
-                if "alembic_version" not in tables:
+                tables.OURS.create_all(connection)
+                if "alembic_version" not in there:
                     _stamp(connection)
             courses = Course.__table__
             if connection.execute(select(courses.c.id)).first() is None:
@@ -204,7 +196,7 @@ class Book(Gradebook):
     def graded(self) -> dict[tuple[str, str], Graded]:
         """All graded submissions, by assignment and student."""
         with self.look():
-            rows = self.db.execute(select(_GRADED)).all()
+            rows = self.db.execute(select(tables.GRADED)).all()
         return {(r.assignment, r.student): Graded(r.digest, r.notebook, r.times) for r in rows}
 
     def is_graded(self, assignment: str, student: str) -> Graded | None:
@@ -213,7 +205,8 @@ class Book(Gradebook):
             return self._graded(assignment, student)
 
     def _graded(self, assignment: str, student: str) -> Graded | None:
-        row = self.db.execute(select(_GRADED).where(_here(assignment, student))).first()
+        here = tables.of(tables.GRADED, assignment, student)
+        row = self.db.execute(select(tables.GRADED).where(here)).first()
         return row and Graded(row.digest, row.notebook, row.times)
 
     def record(
@@ -221,12 +214,13 @@ class Book(Gradebook):
         assignment: str,
         student: str,
         graded: tuple[str, str],
+        judgement: Judgement,
         scores: Mapping[str, float | None],
         comments: Mapping[str, str | None],
         timestamp: str | None,
         penalty: Callable[[SubmittedNotebook, float], float | None],
     ) -> int:
-        """Record a submission's marks, and that it is graded; return how often it has been.
+        """Record a submission's judgement and marks; return how often it has been recorded.
 
         `graded` holds the digests of what was handed in and of the autograded notebook. What a
         person wrote into the gradebook stays.
@@ -248,10 +242,9 @@ class Book(Gradebook):
                 marked.late_submission_penalty = penalty(marked, late)
             before = self._graded(assignment, student)
             times = before.times + 1 if before and before.digest == digest else 1
-            if before is not None:
-                self.db.execute(_GRADED.delete().where(_here(assignment, student)))
-            row = {"assignment": assignment, "student": student, "times": times}
-            self.db.execute(_GRADED.insert().values(**row, digest=digest, notebook=notebook))
+            row = {"digest": digest, "notebook": notebook, "times": times}
+            tables.put(self.db, tables.GRADED, assignment, student, **row)
+            tables.keep(self.db, assignment, student, judgement)
         return times
 
     def withdraw(self, assignment: str, student: str) -> None:
@@ -259,7 +252,12 @@ class Book(Gradebook):
         with self.transaction():
             for given in self._submission(assignment, student, None).grades:
                 given.auto_score, given.needs_manual_grade = None, True
-            self.db.execute(_GRADED.delete().where(_here(assignment, student)))
+            for table in (tables.GRADED, tables.JUDGEMENTS):
+                tables.remove(self.db, table, assignment, student)
+
+    def judgement(self, assignment: str, student: str) -> Judgement | None:
+        """What is kept of a submission's judgement; None if nothing is that we can read."""
+        return tables.kept(self.db, assignment, student)
 
     def _submission(self, assignment: str, student: str, timestamp: str | None) -> Any:
         self.update_or_create_student(student)
@@ -285,8 +283,8 @@ class Book(Gradebook):
             "SELECT pg_try_advisory_lock(:key)", assignment, student
         )
 
-    def release(self, assignment: str, student: str) -> None:
-        """Give up the claim."""
+    def give_up(self, assignment: str, student: str) -> None:
+        """Give up the claim on a submission."""
         if self.shared:
             self._lock("SELECT pg_advisory_unlock(:key)", assignment, student)
 
@@ -308,10 +306,6 @@ def _why(name: str, error: DBAPIError) -> str:
     elif "no such" in said or "has no column" in said:
         hint = ": back it up and run `nbgrader db upgrade`"
     return f"the gradebook {name} cannot be used ({said}){hint}"
-
-
-def _here(assignment: str, student: str) -> Any:
-    return (_GRADED.c.assignment == assignment) & (_GRADED.c.student == student)
 
 
 def _begin(connection: Connection) -> None:

@@ -1,5 +1,7 @@
 """Feedback pages: nbgrader's page of an autograded notebook, made fast.
 
+The tables of verdicts and the marks on a page come from the gradebook, not from the notebook.
+
 TRUST BOUNDARY. The notebook contains what students wrote; nbconvert's `sanitize_html` and the
 filters of `nbgrader_config.py` remove all active content. Run as a program, by
 `feedback.PageMaker`, this makes one page after another within limits of CPU time and memory, and
@@ -27,6 +29,7 @@ from traitlets.config import Config
 from traitlets.config.loader import PyFileConfigLoader
 
 from autograder.grader.classes.feedback import CPU_SECONDS, MEMORY_MB, PROJECT, Marked
+from autograder.grader.notebook.marks import show_verdicts
 
 
 class Pages:
@@ -39,6 +42,7 @@ class Pages:
 
     def page(self, notebook: NotebookNode, assignment: str, student: str, marked: Marked) -> str:
         """The page of an autograded notebook, which is modified."""
+        show_verdicts(notebook, marked.verdicts)
         for cell in notebook.cells:
             mark = cell.metadata.get("nbgrader", {})
             if mark.get("solution") or mark.get("task"):

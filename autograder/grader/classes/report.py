@@ -13,10 +13,12 @@ from pathlib import Path
 from statistics import mean, median
 from urllib.parse import quote
 
-from autograder.engine.verdict import CRASH, MEMORY, MISSING, POLICY, TIMEOUT
-from autograder.exercises import find_exercise
-from autograder.grader.classes.classroom import FAILED, GRADED, Mark, Row, read_class
-from autograder.grader.notebook.reading import CHECK
+from autograder.engine.verdict import CRASH, MEMORY, MISSING, POLICY, TIMEOUT, Verdict
+from autograder.grader.classes.drawing import bars, histogram, section, whole
+from autograder.grader.classes.marks_table import marks_table
+from autograder.grader.classes.rows import OLD, Row, read_class
+from autograder.grader.judgement import FAILED, GRADED
+from autograder.grader.runner import DEFINING
 from autograder.table import number
 
 MOST = 12  # lines in a list of what is most frequent
@@ -58,7 +60,7 @@ def page(rows: Sequence[Row], links: Mapping[tuple[str, str], str] | None = None
     for row in rows:
         by_assignment[row.assignment].append(row)
     body = "".join(_assignment(name, by_assignment[name], links or {}) for name in by_assignment)
-    return _PAGE.replace("<!-- body -->", body or "<p>Nobody has handed anything in.</p>")
+    return whole(body or "<p>Nobody has handed anything in.</p>")
 
 
 def _assignment(name: str, rows: list[Row], links: Mapping[tuple[str, str], str]) -> str:
@@ -67,26 +69,20 @@ def _assignment(name: str, rows: list[Row], links: Mapping[tuple[str, str], str]
     parts = [
         f"<h2>{escape(name)}</h2>",
         _tiles(rows),
-        _section("Who needs a look", _troubled(rows)),
-        _section("Marks", _marks(rows, links), _MARKS_SAY),
-        _section("How the totals spread", _spread(scored)),
-        _section("What fails most often", _aspects(scored), _ASPECTS_SAY),
-        _section("Mistakes made most often", _mistakes(scored)),
-        _section("Time per submission", _times(rows)),
-        _section("Notes on single submissions", _notes(rows)),
+        _old(rows),
+        section("Who needs a look", _troubled(rows)),
+        section("Marks", marks_table(rows, links), _MARKS_SAY),
+        section("How the totals spread", _spread(scored)),
+        section("What fails most often", _aspects(scored), _ASPECTS_SAY),
+        section("Mistakes made most often", _mistakes(scored)),
+        section("Time per submission", _times(rows)),
+        section("Notes on single submissions", _notes(rows)),
     ]
     return f"<article>{''.join(parts)}</article>"
 
 
 _MARKS_SAY = "The stronger the colour, the more points were lost; full marks stand on plain ground."
-_ASPECTS_SAY = "Among the answers that were there and ran: how many failed it."
-
-
-def _section(title: str, content: str, say: str = "") -> str:
-    if not content:
-        return ""
-    lead = f"<p>{escape(say)}</p>" if say else ""
-    return f"<section><h3>{escape(title)}</h3>{lead}{content}</section>"
+_ASPECTS_SAY = "How many failed it, of the answers that ran."
 
 
 def _tiles(rows: list[Row]) -> str:
@@ -105,138 +101,27 @@ def _tiles(rows: list[Row]) -> str:
     return f'<dl class="tiles">{items}</dl>'
 
 
-# --- Marks ----------------------------------------------------------------------------------------
-
-
-def _columns(rows: list[Row]) -> list[str]:
-    """The graded cells, exercises first, each in the order in which it was checked."""
-    ordered: dict[str, None] = {}
-    for row in rows:
-        ordered |= dict.fromkeys(CHECK + name for name in row.verdicts if CHECK + name in row.marks)
-    for row in rows:
-        ordered |= dict.fromkeys(sorted(row.marks))
-    return list(ordered)
-
-
-def _marks(rows: list[Row], links: Mapping[tuple[str, str], str]) -> str:
-    """A table of students and exercises; each score is also a shade."""
-    columns = _columns(rows)
-    points = {name: row.marks[name].points for row in rows for name in columns if name in row.marks}
-    heads = "".join(_head(name, points[name]) for name in columns)
-    total = number(max((row.points for row in rows), default=0.0))
-    head = (
-        f'<tr><th scope="col">Student</th>{heads}<th scope="col">Total<br><i>{total}</i></th></tr>'
-    )
-    body = "".join(_mark_row(row, columns, links) for row in rows)
-    graded = [row for row in rows if row.status == GRADED]
-    foot = ""
-    if graded:
-        means = [_mean([r.marks[name] for r in graded if name in r.marks]) for name in columns]
-        cells = "".join(f"<td>{value}</td>" for value in means)
-        whole = number(mean(row.score for row in graded))
-        foot = f'<tr><th scope="row">mean of the graded</th>{cells}<td>{whole}</td></tr>'
+def _old(rows: list[Row]) -> str:
+    """That some verdicts are not known, if so."""
+    count = sum(OLD in row.notes for row in rows)
+    if not count:
+        return ""
     return (
-        '<div class="wide" tabindex="0" role="region" aria-label="Marks"><table class="marks">'
-        f"<thead>{head}</thead><tbody>{body}</tbody><tfoot>{foot}</tfoot></table></div>"
+        f"<p><b>{count} of {len(rows)} were graded by another version of the grader.</b> Their "
+        "marks stand; what failed and which mistakes were made is not known here. To have them "
+        "judged again: <code>autograder grade --force</code></p>"
     )
 
 
-def _head(name: str, points: float) -> str:
-    exercise = name.removeprefix(CHECK)
-    label = exercise.removeprefix("question_")
-    kind = "question" if label != exercise else "exercise"
-    text = "<wbr>_".join(escape(part) for part in label.split("_"))
-    title = escape(_title(exercise) or kind)
-    return f'<th scope="col" title="{title}"><code>{text}</code><br><i>{number(points)}</i></th>'
-
-
-def _title(exercise: str) -> str | None:
-    try:
-        return find_exercise(exercise)[1].title
-    except KeyError:
-        return None
-
-
-def _mark_row(row: Row, columns: list[str], links: Mapping[tuple[str, str], str]) -> str:
-    student = escape(row.student)
-    link = links.get((row.student, row.assignment))
-    student = f'<a href="{escape(link)}">{student}</a>' if link else student
-    if row.status == FAILED:
-        cells = f'<td class="none" colspan="{len(columns) + 1}">no marks: grading failed</td>'
-    else:
-        cells = "".join(_mark_cell(row, name) for name in columns)
-        cells += f"<td><b>{number(row.score)}</b></td>"
-    return f'<tr><th scope="row">{student}</th>{cells}</tr>'
-
-
-def _mark_cell(row: Row, name: str) -> str:
-    mark = row.marks.get(name)
-    if mark is None:
-        return "<td>–</td>"
-    if mark.by_hand:
-        return '<td class="none" title="to be marked by hand">?</td>'
-    lost = 1 - mark.score / mark.points if mark.points else 0.0
-    shade = round(100 * min(max(lost, 0.0), 1.0))
-    style = f' style="--lost:{shade}%"' if shade else ""
-    return f"<td{style}>{number(mark.score)}</td>"
-
-
-def _mean(marks: list[Mark]) -> str:
-    """The mean of some marks; none while some still have to be given by hand."""
-    if not marks or any(mark.by_hand for mark in marks):
-        return "–"
-    return number(mean(mark.score for mark in marks))
-
-
-# --- Pictures -------------------------------------------------------------------------------------
+# --- How it spreads, what fails, how long it took -------------------------------------------------
 
 
 def _spread(rows: list[Row]) -> str:
     """A histogram of the totals in tenths of the points."""
     if not rows:
         return ""
-    counts = [0] * 10
-    for row in rows:
-        share = row.score / row.points if row.points else 0.0
-        counts[min(9, max(0, int(share * 10 + 1e-9)))] += 1
-    points = max(row.points for row in rows)
-    edges = [points * i / 10 for i in range(11)]
-    width, height, base, step = 640, 200, 160, 62
-    tall = max(counts)
-    bars = []
-    for i, count in enumerate(counts):
-        x, size = 10 + i * step, 120 * count / tall
-        if count:
-            bars.append(
-                f'<rect class="bar" x="{x + 3}" y="{base - size:.1f}" width="{step - 6}" '
-                f'height="{size:.1f}"/>'
-                f'<text x="{x + step / 2}" y="{base - size - 6:.1f}">{count}</text>'
-            )
-    marks = "".join(
-        f'<text class="tick" x="{10 + i * step}" y="{base + 18}">{number(edge)}</text>'
-        for i, edge in enumerate(edges)
-    )
-    told = ", ".join(
-        f"{count} with {number(edges[i])} to {number(edges[i + 1])}"
-        for i, count in enumerate(counts)
-        if count
-    )
-    return (
-        f'<svg viewBox="0 0 {width} {height}" role="img" '
-        f'aria-label="Submissions by total points: {told}.">'
-        f'<line x1="10" x2="{10 + 10 * step}" y1="{base}" y2="{base}"/>{"".join(bars)}{marks}'
-        f'<text class="tick" x="{10 + 5 * step}" y="{base + 38}">total points</text></svg>'
-    )
-
-
-def _bars(lines: Sequence[tuple[str, str, float]]) -> str:
-    """A list with a bar behind each line: the label (HTML), the text at its end, the share."""
-    items = "".join(
-        f'<li><div class="label"><span>{label}</span><b>{escape(end)}</b></div>'
-        f'<div class="track"><div style="width:{100 * share:.1f}%"></div></div></li>'
-        for label, end, share in lines
-    )
-    return f'<ol class="bars">{items}</ol>'
+    shares = [row.score / row.points if row.points else 0.0 for row in rows]
+    return histogram(shares, max(row.points for row in rows))
 
 
 def _aspects(rows: list[Row]) -> str:
@@ -245,12 +130,12 @@ def _aspects(rows: list[Row]) -> str:
     judged: Counter[tuple[str, str]] = Counter()
     for row in rows:
         for exercise, verdict in row.verdicts.items():
-            if verdict.get("note"):  # nothing was judged: it is missing, or crashed
+            if verdict.note:  # nothing was judged: it is missing, or crashed
                 continue
-            for aspect in verdict.get("aspects", ()):
-                key = exercise, aspect["title"]
+            for aspect in verdict.aspects:
+                key = exercise, aspect.title
                 judged[key] += 1
-                failed[key] += not aspect["passed"]
+                failed[key] += not aspect.passed
     ranked = sorted(failed, key=lambda key: (-failed[key], -failed[key] / judged[key], key))
     lines = [
         (
@@ -261,7 +146,9 @@ def _aspects(rows: list[Row]) -> str:
         for exercise, title in ranked
         if failed[exercise, title]
     ]
-    return _bars(lines[:MOST]) if lines else "<p>Nothing failed.</p>"
+    if not judged:
+        return "<p>No verdicts are known.</p>"
+    return bars(lines[:MOST]) if lines else "<p>Nothing failed.</p>"
 
 
 def _mistakes(rows: list[Row]) -> str:
@@ -270,10 +157,10 @@ def _mistakes(rows: list[Row]) -> str:
     causes: dict[tuple[str, str], str] = {}
     for row in rows:
         for exercise, verdict in row.verdicts.items():
-            if verdict.get("mistake"):
-                key = exercise, verdict["mistake"]
+            if verdict.mistake:
+                key = exercise, verdict.mistake
                 made[key].append(row.student)
-                causes[key] = verdict.get("cause") or ""
+                causes[key] = verdict.cause or ""
     if not made:
         return "<p>No answer was equal to a known mistake.</p>"
     lines = []
@@ -285,7 +172,7 @@ def _mistakes(rows: list[Row]) -> str:
             f"<small>{escape(', '.join(who))}</small>"
         )
         lines.append((label, str(len(who)), len(who) / len(rows)))
-    return _bars(lines)
+    return bars(lines)
 
 
 def _code(text: str) -> str:
@@ -307,7 +194,7 @@ def _times(rows: list[Row]) -> str:
     rest = len(timed) - len(lines)
     typical = f"Half of them took less than {median(row.seconds or 0.0 for row in timed):.1f} s."
     more = f" {rest} shorter ones are left out." if rest else ""
-    return f"<p>{typical}{more}</p>{_bars(lines)}"
+    return f"<p>{typical}{more}</p>{bars(lines)}"
 
 
 # --- Who and why ----------------------------------------------------------------------------------
@@ -330,17 +217,16 @@ def _troubled(rows: list[Row]) -> str:
     return f"<ul>{''.join(items)}</ul>" if items else ""
 
 
-def _accidents(row: Row) -> Iterator[tuple[str, dict, str]]:
+def _accidents(row: Row) -> Iterator[tuple[str, Verdict, str]]:
     for exercise, verdict in row.verdicts.items():
-        kind = verdict.get("verdict")
-        if kind in WORDS:
-            yield exercise, verdict, WORDS[kind]
-        elif kind == MISSING and (verdict.get("note") or "").startswith("The cell that defines it"):
+        if verdict.verdict in WORDS:
+            yield exercise, verdict, WORDS[verdict.verdict]
+        elif verdict.verdict == MISSING and (verdict.note or "").startswith(DEFINING):
             yield exercise, verdict, "is missing"
 
 
-def _because(verdict: Mapping) -> str:
-    note = (verdict.get("note") or "").strip()
+def _because(verdict: Verdict) -> str:
+    note = (verdict.note or "").strip()
     note = note if len(note) <= 200 else note[:200] + "…"
     return f"<small>{escape(note)}</small>" if note else ""
 
@@ -369,75 +255,3 @@ def _counted(note: tuple[str, int]) -> str:
     return escape(text if len(text) <= 300 else text[:300] + "…") + (
         f" (×{times})" if times > 1 else ""
     )
-
-
-_PAGE = """<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta http-equiv="Content-Security-Policy"
-  content="default-src 'none'; style-src 'unsafe-inline'; img-src data:">
-<title>Class report</title>
-<style>
-:root { color-scheme: light dark; --ground: #fff; --ink: #1d2433; --quiet: #576074;
-  --line: #d9dde5; --tint: #f4f6f9; --lost-most: #f0a35e; --bar: #35659c; }
-@media (prefers-color-scheme: dark) { :root { --ground: #14181f; --ink: #e4e8ef; --quiet: #a3adbd;
-  --line: #333b48; --tint: #1d232d; --lost-most: #99531a; --bar: #6ea3dc; } }
-* { box-sizing: border-box; }
-body { margin: 0 auto; padding: 1.5rem 1rem 4rem; max-width: 66rem; background: var(--ground);
-  color: var(--ink); font: 1rem/1.5 system-ui, sans-serif; }
-h1 { font-size: 1.6rem; line-height: 1.2; margin: 0 0 1rem; }
-h2 { font-size: 1.3rem; margin: 2rem 0 1rem; overflow-wrap: anywhere; }
-h3 { font-size: 1.05rem; margin: 2.2rem 0 .4rem; }
-p { margin: .3rem 0 .8rem; color: var(--quiet); max-width: 44rem; }
-a { color: inherit; text-decoration-color: var(--bar); text-underline-offset: .2em; }
-code { font: .92em ui-monospace, monospace; overflow-wrap: anywhere; }
-small { display: block; color: var(--quiet); font-size: .875rem; overflow-wrap: anywhere; }
-ul, ol { padding-left: 1.2rem; margin: .4rem 0; }
-li { overflow-wrap: anywhere; }
-.tiles { display: flex; flex-wrap: wrap; gap: .6rem; margin: 0; }
-.tiles div { display: flex; flex-direction: column-reverse; flex: 1 1 8rem; padding: .6rem .9rem;
-  background: var(--tint); border-radius: .4rem; }
-.tiles dt { color: var(--quiet); font-size: .875rem; }
-.tiles dd { margin: 0; font-size: 1.3rem; font-variant-numeric: tabular-nums; }
-.wide { overflow-x: auto; border: 1px solid var(--line); border-radius: .4rem; }
-.wide:focus-visible { outline: 2px solid var(--bar); outline-offset: 2px; }
-.marks { border-collapse: separate; border-spacing: 0; width: 100%; font-size: .9rem;
-  font-variant-numeric: tabular-nums; }
-.marks th, .marks td { padding: .3rem .55rem; text-align: right; vertical-align: bottom;
-  border-bottom: 1px solid var(--line); }
-.marks tbody tr:last-child > * { border-bottom: 0; }
-.marks tfoot > tr > * { border-top: 2px solid var(--line); border-bottom: 0; color: var(--quiet);
-  font-weight: 400; }
-.marks thead th { font-weight: 400; background: var(--tint); font-size: .8rem; line-height: 1.35; }
-.marks thead code { font-size: 1em; overflow-wrap: normal; }
-.marks i { font-style: normal; color: var(--quiet); }
-.marks th:first-child { position: sticky; left: 0; text-align: left; background: var(--ground);
-  min-width: 6.5rem; max-width: 11rem; overflow-wrap: anywhere; z-index: 1; }
-.marks thead th:first-child { background: var(--tint); }
-.marks tbody td { background: color-mix(in srgb, var(--lost-most) var(--lost, 0%), var(--ground)); }
-.marks .none { color: var(--quiet); text-align: center; }
-svg { display: block; width: 100%; max-width: 44rem; height: auto; }
-svg text { fill: var(--ink); font: 15px system-ui, sans-serif; text-anchor: middle; }
-svg .tick { fill: var(--quiet); font-size: 13px; }
-svg .bar { fill: var(--bar); }
-svg line { stroke: var(--quiet); }
-.bars { list-style: none; padding: 0; max-width: 44rem; }
-.bars li { margin: 0 0 .7rem; }
-.label { display: flex; justify-content: space-between; gap: 1rem; align-items: baseline; }
-.label b { font-weight: 600; white-space: nowrap; font-variant-numeric: tabular-nums; }
-.track { height: .4rem; margin-top: .2rem; background: var(--tint); border-radius: .2rem; }
-.track div { height: 100%; min-width: 2px; background: var(--bar); border-radius: .2rem; }
-summary { cursor: pointer; }
-details dt { font-weight: 600; margin-top: .6rem; }
-details dd { margin: 0 0 0 1.2rem; color: var(--quiet); overflow-wrap: anywhere; }
-@media print { .wide { overflow: visible; } * { print-color-adjust: exact; } }
-</style>
-</head>
-<body>
-<h1>Class report</h1>
-<!-- body -->
-</body>
-</html>
-"""

@@ -17,7 +17,7 @@ from typing import Any
 from nbformat import NotebookNode, from_dict
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_raw_cell
 
-from autograder.grader.judge import defined_names
+from autograder.grader.names import defined_names
 from autograder.grader.notebook.reading import ADDED, Found, Unusable, cells_of, parse_notebook
 
 MAX_BYTES = 20_000_000

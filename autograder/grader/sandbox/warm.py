@@ -7,9 +7,9 @@ it has to make namespaces. It takes orders from the grader alone, over a socket 
 inherits; a child can tell it nothing but its exit status. It watches what each child uses
 (`watch`), whatever the grader is doing meanwhile.
 
-A child is set up in this order, by trusted code, before it reads its first request:
+A child is set up in this order, by trusted code (`walls`), before it reads its first request:
 
-1. fork into a new process namespace, of which it is the first process (`_first`);
+1. fork into a new process namespace, of which it is the first process;
 2. close every descriptor but its two pipes;
 3. own mount, network, IPC, host name and cgroup namespaces: an empty /tmp of limited size, part of
    which is /dev/shm, a read-only /proc that shows its own processes only, no terminals, no
@@ -28,25 +28,21 @@ every child.
 Steps 1 and 3 to 5 are layers; a test can leave one out to show what it stops.
 """
 
-import ctypes
 import fcntl
 import gc
-import importlib
 import json
 import os
-import re
 import select
 import signal
 import socket
-import stat
 import sys
 import time
+from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
+from importlib import import_module
 from typing import Any
 
-NAMESPACES, LANDLOCK, SECCOMP, LIMITS = "namespaces", "landlock", "seccomp", "limits"
-LAYERS = (NAMESPACES, LANDLOCK, SECCOMP, LIMITS)
 MESSAGE = 1 << 16  # bytes of an order
 PRELOADED = (
     "numpy", "torch", "torch.nn.functional", "matplotlib.pyplot",
@@ -55,31 +51,7 @@ PRELOADED = (
     "autograder.engine.values",
 )  # fmt: skip
 
-_NEW_MOUNTS, _NEW_CGROUPS, _NEW_HOST_NAME, _NEW_IPC = 0x20000, 0x2000000, 0x4000000, 0x8000000
-_NEW_USERS, _NEW_PROCESSES, _NEW_NETWORK = 0x10000000, 0x20000000, 0x40000000
-_READ_ONLY, _NO_SUID, _NO_DEVICES, _NO_PROGRAMS = 1, 2, 4, 8
-_BIND, _RECURSIVE, _PRIVATE, _DETACH = 4096, 16384, 1 << 18, 2
-_PARENT_DEATH, _DUMPABLE, _DROP_BOUND, _AMBIENT, _CLEAR_ALL = 1, 4, 24, 47, 4
-_NO_NEW_PRIVILEGES, _CAPABILITIES = 38, 0x20080522
-_FEWEST_NUMBERS = 301  # RESERVED_PIDS + 1: no namespace can have fewer
 _SET_OWNER, _SET_SIGNAL = 8, 10  # F_SETOWN, F_SETSIG
-
-_libc = ctypes.CDLL(None, use_errno=True)
-
-
-def _call(what: str, name: str, *arguments: Any) -> None:
-    """Call the C library. Raises `OSError` that says what could not be done."""
-    if getattr(_libc, name)(*arguments) != 0:
-        error = ctypes.get_errno()
-        raise OSError(error, f"{what}: {os.strerror(error)}")
-
-
-def _prctl(option: int, value: int, more: int = 0) -> None:
-    longs = (ctypes.c_ulong(value), ctypes.c_ulong(more), ctypes.c_ulong(0), ctypes.c_ulong(0))
-    _call(f"prctl {option}", "prctl", option, *longs)
-
-
-# --- the warm process ---------------------------------------------------------------------------
 
 
 @dataclass
@@ -105,10 +77,11 @@ class _Turn:
 class Warm:
     """Takes orders over `control` and watches over the children."""
 
-    def __init__(self, config: dict[str, Any], worker: Any, watch: Any, session: Any):
+    def __init__(self, config: dict[str, Any], session: Any):
         self.control = socket.socket(fileno=config["control"])
         self.readable, self.isolated = config["readable"], config["isolated"]
-        self.worker, self.watch, self.session = worker, watch, session
+        self.session = session
+        self.walls, self.watch, self.worker = map(import_module, ("walls", "watch", "worker"))
         self.own_processes = os.open("/proc/self/ns/pid", os.O_RDONLY)
         self.turns: dict[int, _Turn] = {}  # by the number of the child's pidfd
 
@@ -168,22 +141,23 @@ class Warm:
             return False
         order = json.loads(message)
         requests, replies, report = fds
-        isolated = NAMESPACES in order["layers"]
+        alone = self.walls.NAMESPACES in order["layers"]
         if len(os.listdir("/proc/self/task")) != 1:
             raise RuntimeError("the warm process has threads: it cannot fork safely")
-        if isolated:
-            _call("no own processes", "unshare", _NEW_PROCESSES)  # for the next child
+        if alone:  # the next child is the first process of its own namespace
+            self.walls.call("no own processes", "unshare", self.walls.NEW_PROCESSES)
         ended, tell = os.pipe()
         pid = os.fork()
         if pid == 0:
             self._child(order, requests, replies, tell)
-        if isolated:
-            _call("no way back", "setns", self.own_processes, _NEW_PROCESSES)
+        if alone:
+            back = (self.own_processes, self.walls.NEW_PROCESSES)
+            self.walls.call("no way back", "setns", *back)
         for fd in (requests, replies, tell):
             os.close(fd)
         pidfd, deadline = os.pidfd_open(pid), time.monotonic() + order["seconds"]
         watch = self.watch.Watch(pid, order["limits"])
-        turn = _Turn(pid, pidfd, socket.socket(fileno=report), deadline, watch, isolated, ended)
+        turn = _Turn(pid, pidfd, socket.socket(fileno=report), deadline, watch, alone, ended)
         self.turns[pidfd] = turn
         try:
             socket.send_fds(turn.report, [json.dumps({"pid": pid}).encode()], [pidfd])
@@ -194,13 +168,13 @@ class Warm:
     def _child(self, order: dict[str, Any], requests: int, replies: int, tell: int) -> None:
         """What the forked process does. Never returns."""
         try:
-            requests, replies, tell = _close_all_but(requests, replies, tell)
+            requests, replies, tell = self.walls.close_all_but(requests, replies, tell)
             if order["folder"]:
                 os.chdir(order["folder"])
             self.session.recorder.limit = int(order["limits"]["output_bytes"])
-            landlock = self._wall_in(order)
-            if NAMESPACES in order["layers"]:
-                _first(os.fork(), tell)
+            landlock = self.walls.put_up(order, self.readable, self.isolated)
+            if self.walls.NAMESPACES in order["layers"]:
+                self.walls.reap(os.fork(), tell)
             os.close(tell)
             self.worker.serve(self.session, requests, replies, {"landlock": landlock})
         except OSError as error:  # before `serve`: no student's code has run
@@ -209,151 +183,6 @@ class Warm:
             self.worker.say(replies, {"id": 0, "error": f"{type(error).__name__}: {error}"})
         finally:
             os._exit(1)
-
-    def _wall_in(self, order: dict[str, Any]) -> bool:
-        """Apply the order's layers; return whether Landlock is on. Raises `OSError`."""
-        layers, limits, landlock = order["layers"], order["limits"], False
-        os.setsid()
-        if NAMESPACES in layers:
-            _leave(limits)
-        if self.isolated:
-            _give_up_capabilities()
-        _prctl(_PARENT_DEATH, signal.SIGKILL)  # last, because the steps above would unset it
-        if LIMITS in layers:
-            self.worker.limit_resources(limits)
-        if LANDLOCK in layers:
-            landlock = self.worker.confine(self.readable)
-        if SECCOMP in layers:
-            importlib.import_module("seccomp").install()
-        return landlock
-
-
-# --- a child's walls ----------------------------------------------------------------------------
-
-
-def _close_all_but(*keep: int) -> list[int]:
-    """Close every descriptor except those to keep, which are renumbered from 3."""
-    null = os.open(os.devnull, os.O_RDWR)
-    high = [fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, 100) for fd in keep]
-    for fd in (0, 1, 2):  # output from below Python is discarded
-        os.dup2(null, fd)
-    for name in os.listdir("/proc/self/fd"):
-        if int(name) > 2 and int(name) not in high:
-            with suppress(OSError):  # the listing's own
-                os.close(int(name))
-    moved = [os.dup2(fd, 3 + number, inheritable=False) for number, fd in enumerate(high)]
-    for fd in high:
-        os.close(fd)
-    return moved
-
-
-def _leave(limits: dict[str, Any]) -> None:
-    """Leave the warm process's namespaces for new ones."""
-    proc = os.open("/proc", os.O_PATH | os.O_DIRECTORY)  # the one that can be written to
-    _write("self/oom_score_adj", "500", proc)  # a student's process is killed before the grader
-    kinds = _NEW_MOUNTS | _NEW_IPC | _NEW_HOST_NAME | _NEW_NETWORK | _NEW_CGROUPS
-    _call("no own namespaces", "unshare", kinds)
-    _mount(None, "/", None, _PRIVATE | _RECURSIVE)
-    options = f"size={int(limits['tmp_mb']) << 20},nr_inodes=20000,mode=0755"
-    shown = {place: os.open(place, os.O_PATH | os.O_CLOEXEC) for place in _mounted_below("/tmp")}
-    _mount("tmpfs", "/tmp", "tmpfs", _NO_SUID | _NO_DEVICES, options)
-    for place, fd in shown.items():  # the interpreter and its packages may lie there, read-only
-        if stat.S_ISDIR(os.fstat(fd).st_mode):
-            os.makedirs(place, exist_ok=True)
-        else:
-            os.makedirs(os.path.dirname(place), exist_ok=True)
-            os.close(os.open(place, os.O_CREAT | os.O_CLOEXEC))
-        _mount(f"/proc/self/fd/{fd}", place, None, _BIND | _RECURSIVE)
-        os.close(fd)
-    flags = _READ_ONLY | _NO_SUID | _NO_DEVICES | _NO_PROGRAMS
-    _count_numbers()
-    try:
-        _mount("proc", "/proc", "proc", flags, "subset=pid")
-    except OSError:  # before Linux 5.8
-        _mount("proc", "/proc", "proc", flags)
-    _mount("/dev/null", "/dev/zero", None, _BIND)
-    if os.path.isdir("/dev/shm"):  # where multiprocessing has its locks; of /tmp's size
-        os.mkdir("/tmp/.shm", 0o700)
-        _mount("/tmp/.shm", "/dev/shm", None, _BIND)
-    if os.path.ismount("/dev/pts"):
-        _call("no way to hide terminals", "umount2", b"/dev/pts", _DETACH)
-    os.chdir("/tmp")
-    _call("no own user namespace", "unshare", _NEW_USERS)
-    _write("self/setgroups", "deny", proc)
-    _write("self/uid_map", "1000 0 1", proc)
-    _write("self/gid_map", "1000 0 1", proc)
-    os.close(proc)
-    os.makedirs("/tmp/.ipython", exist_ok=True)
-
-
-def _count_numbers() -> None:
-    """Limit the namespace to the fewest process numbers that the kernel allows.
-
-    Where the grader runs as root, the kernel does not enforce the limit on processes; before Linux
-    6.14 this setting is missing, too, and a fork bomb ends when the judge sees it.
-    """
-    _mount("proc", "/proc", "proc", _NO_SUID | _NO_DEVICES | _NO_PROGRAMS)
-    with suppress(OSError):
-        fd = os.open("/proc/sys/kernel/pid_max", os.O_WRONLY | os.O_CLOEXEC)
-        try:
-            os.write(fd, str(_FEWEST_NUMBERS).encode())
-        finally:
-            os.close(fd)
-    _call("no way to hide the kernel's settings", "umount2", b"/proc", _DETACH)
-
-
-def _mounted_below(folder: str) -> list[str]:
-    """The outermost mount points below a folder."""
-    with open("/proc/self/mountinfo", "rb") as lines:
-        escaped = [line.split(b" ")[4] for line in lines]
-    octal = re.compile(rb"\\([0-7]{3})")  # how a space is escaped there
-    places = [os.fsdecode(octal.sub(lambda m: bytes([int(m[1], 8)]), name)) for name in escaped]
-    found: list[str] = []
-    for place in places:
-        if place.startswith(f"{folder}/") and not place.startswith(tuple(f"{p}/" for p in found)):
-            found.append(place)
-    return list(dict.fromkeys(found))
-
-
-def _mount(source: str | None, place: str, kind: str | None, flags: int, options: str = "") -> None:
-    texts = [text and text.encode() for text in (source, place, kind)]
-    number = ctypes.c_ulong(flags)
-    _call(f"no mount on {place}", "mount", *texts, number, options.encode() or None)
-
-
-def _write(path: str, text: str, folder: int) -> None:
-    fd = os.open(path, os.O_WRONLY | os.O_CLOEXEC, dir_fd=folder)
-    try:
-        os.write(fd, text.encode())
-    finally:
-        os.close(fd)
-
-
-def _give_up_capabilities() -> None:
-    """Give up every capability, and the ability to gain one by running a program."""
-    _prctl(_NO_NEW_PRIVILEGES, 1)
-    _prctl(_AMBIENT, _CLEAR_ALL)
-    for number in range(64):
-        if _libc.prctl(_DROP_BOUND, ctypes.c_ulong(number), *[ctypes.c_ulong(0)] * 3):
-            break  # there are no more, or we lack the right to drop any
-    header = (ctypes.c_uint32 * 2)(_CAPABILITIES, 0)
-    _call("capset", "capset", ctypes.byref(header), ctypes.byref((ctypes.c_uint32 * 6)()))
-
-
-def _first(worker: int, tell: int) -> None:
-    """In the namespace's first process: reap until `worker` ends, report how, and exit.
-
-    In the worker: return.
-    """
-    if worker == 0:
-        return
-    os.closerange(0, tell)
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
-    while True:
-        pid, status = os.wait()
-        if pid == worker:
-            os.write(tell, str(os.waitstatus_to_exitcode(status)).encode())
-            os._exit(0)
 
 
 # --- the start ----------------------------------------------------------------------------------
@@ -370,18 +199,19 @@ def _die_with(pipe: int) -> None:
         os._exit(0)
 
 
-def _preload(worker: Any, exercises: list[str]) -> Any:
+def _preload(slugs: Iterable[str]) -> Any:
     """Import what submissions import, and make the shell; return the session."""
     for name in PRELOADED:
-        importlib.import_module(name)
-    for name in exercises:
-        importlib.import_module(f"autograder.exercises.{name}")
+        import_module(name)
+    for slug in slugs:
+        import_module(f"autograder.exercises.{slug}")
     with suppress(ImportError):
-        importlib.import_module("sandlock")
-    importlib.import_module("seccomp")
+        import_module("sandlock")
+    for name in ("seccomp", "walls", "watch"):
+        import_module(name)
     torch = sys.modules["torch"]
     torch.zeros(1, dtype=torch.float16).float()  # it reads /proc/cpuinfo, which no child has
-    session = worker.Session(0)
+    session = import_module("worker").Session(0)
     out, err = sys.stdout, sys.stderr
     session.shell.run_cell("None", silent=True)  # what IPython creates on first use
     sys.stdout, sys.stderr = out, err
@@ -393,18 +223,17 @@ def main() -> None:
     _die_with(config["life"])
     here = os.path.dirname(os.path.abspath(__file__))
     sys.path[:0] = [here, config["course"]]
-    worker, watch = importlib.import_module("worker"), importlib.import_module("watch")
     from autograder.exercises import chapters
 
-    session = _preload(worker, list(chapters()))
+    session = _preload(chapters())
     sys.path.remove(here)
     if config["isolated"]:
-        _prctl(_DUMPABLE, 0)  # our memory cannot be read, though other walls prevent that already
+        import_module("walls").hide_memory()
     for fd in (config["life"], config["control"]):
         os.set_inheritable(fd, False)
     gc.collect()
     gc.freeze()  # so that a collection in a child does not copy all these pages
-    Warm(config, worker, watch, session).run()
+    Warm(config, session).run()
 
 
 if __name__ == "__main__":

@@ -6,15 +6,13 @@ cells and arguments; it returns outputs and values. It imports only the student'
 `autograder`.
 
 It speaks over two pipes: a message is its length in 8 bytes and then the bytes of `values.encode`;
-each request gets one reply with the request's number. All limits on the process are in place before
-`serve` is called.
+each request gets one reply with the request's number. All `walls` stand before `serve` is called.
 """
 
 import base64
 import io
 import json
 import os
-import resource
 import struct
 import sys
 from collections.abc import Iterator, Mapping
@@ -31,51 +29,6 @@ _IDLE = frozenset(  # magics that run programs: there are none here, and no netw
     + ("cmd", "shell", "perl", "ruby", "python2", "pypy", "javascript", "js")
 )
 _SETTING_UP = frozenset(("matplotlib", "load_ext", "reload_ext", "autoreload", "pylab", "gui"))
-
-
-def limit_resources(limits: Mapping[str, float]) -> None:
-    """Set what the kernel enforces on this process and all that it starts. Cannot be undone."""
-    memory, file = int(limits["memory_mb"]) << 20, int(limits["file_mb"]) << 20
-    settings = [
-        (resource.RLIMIT_CORE, 0),
-        (resource.RLIMIT_DATA, memory),
-        (resource.RLIMIT_AS, memory + (8 << 30)),  # libraries map far more than they use
-        (resource.RLIMIT_FSIZE, file),
-        (resource.RLIMIT_NOFILE, 256),
-        (resource.RLIMIT_SIGPENDING, 256),  # for all of the user's processes
-    ]
-    release = tuple(int(part) for part in os.uname().release.split(".")[:2])
-    if release >= (
-        5,
-        14,
-    ):  # earlier kernels count all of the user's processes, not the sandbox's alone
-        settings.append(
-            (resource.RLIMIT_NPROC, int(limits["processes"]) + 1)
-        )  # so that the watch sees it
-    for what, value in settings:
-        hard = resource.getrlimit(what)[1]
-        limit = value if hard == resource.RLIM_INFINITY else min(value, hard)
-        resource.setrlimit(what, (limit, limit))
-    cpu = int(limits["cpu_seconds"])  # first a signal that names the cause, then the end
-    resource.setrlimit(resource.RLIMIT_CPU, (cpu, cpu + 5))
-
-
-def confine(readable: list[str]) -> bool:
-    """Add Landlock: read the system, write /tmp. Return whether the kernel has it."""
-    try:
-        import sandlock
-    except ImportError:
-        return False
-    devices = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty")
-    policy = sandlock.Sandbox(
-        fs_readable=[path for path in [*readable, "/proc", "/dev"] if os.path.exists(path)],
-        fs_writable=[path for path in ("/tmp", "/dev/shm", *devices) if os.path.exists(path)],
-    )
-    try:
-        sandlock.confine(policy)
-    except sandlock.SandboxError:
-        return False
-    return True
 
 
 class OutputLimit(RuntimeError):
@@ -260,15 +213,13 @@ class Session:
 
     def __init__(self, output_bytes: int):
         from autograder.engine.observe import Observer, accompany_threads
-        from autograder.engine.probe import materialise, probe
+        from autograder.engine.probe import materialise, probe_within, undisturbed
         from autograder.engine.records import record_from, record_tree, run_from
         from autograder.engine.state import GlobalState
         from autograder.engine.values import Recipe, encode
 
         def run(answer: Any, tree: Any, device: str, watch: list[str]) -> dict[str, Any]:
-            record = record_tree(probe(answer, run_from(tree), device, watch))
-            encode(record)
-            return record
+            return record_tree(probe_within(answer, run_from(tree), device, watch))
 
         def unreadable(error: BaseException) -> dict[str, Any]:
             raised = [[type(error).__name__], "its result cannot be read", "", "call"]
@@ -279,22 +230,31 @@ class Session:
             import_module("torch").zeros(1)
         accompany_threads()
         # Taken now, before an answer can replace their modules.
-        self.run, self.unreadable = run, unreadable
+        self.run, self.unreadable, self.undisturbed = run, unreadable, undisturbed
+        self.encode = encode
         GlobalState()  # takes its readers of torch, which was imported after that module
         self.block = lambda name, device: materialise(Recipe(name), device)
         self.recorder = Recorder(output_bytes)
         self.shell = make_shell(self.recorder)
         self.streams = Stream(self.recorder, "stdout"), Stream(self.recorder, "stderr")
 
-    def answer(self, request: Mapping[str, Any]) -> dict[str, Any]:
-        """Carry out a request. Lets `MemoryError` and worse through."""
+    def answer(self, request: Mapping[str, Any]) -> bytes:
+        """Carry out a request; return the reply. Lets `MemoryError` and worse through."""
         self.recorder.begin()
         sys.stdout, sys.stderr = self.streams
+        number = {"id": request["id"]}
         if request["op"] == "execute":
-            return self.execute(request)
-        return self.probe(request)
+            return self.encode(number | {"outputs": self.execute(request)})
+        records = self.probe(request)
+        try:
+            return self.encode(number | {"records": records})
+        except MemoryError:
+            raise
+        except BaseException:  # noqa: BLE001  (one of them cannot be sent)
+            return self.encode(number | {"records": [self.readable(tree) for tree in records]})
 
-    def execute(self, request: Mapping[str, Any]) -> dict[str, Any]:
+    def execute(self, request: Mapping[str, Any]) -> Any:
+        """Run a cell; return its outputs, packed."""
         import numpy as np
 
         name, shell = request["module"], self.shell
@@ -304,21 +264,37 @@ class Session:
         error = result.error_before_exec or result.error_in_exec
         if error is not None and not self.recorder.has_error():  # it could not even be shown
             self.recorder.error(type(error).__name__, "", [type(error).__name__])
-        return {"outputs": np.frombuffer(self.recorder.finished(), np.uint8)}
+        return np.frombuffer(self.recorder.finished(), np.uint8)
 
-    def probe(self, request: Mapping[str, Any]) -> dict[str, Any]:
+    def probe(self, request: Mapping[str, Any]) -> list[dict[str, Any]] | None:
+        """Make the runs of an answer; return their records, None where its name is not defined."""
         if request["name"] not in self.shell.user_ns:
-            return {"records": None}
-        answer, trees = self.shell.user_ns[request["name"]], []
-        with self.standing_in(request["instead"], request["device"]):
-            for tree in request["runs"]:
-                try:
-                    trees.append(self.run(answer, tree, request["device"], request["watch"]))
-                except MemoryError:
-                    raise
-                except BaseException as error:  # noqa: BLE001  (its result cannot be read)
-                    trees.append(self.unreadable(error))
-        return {"records": trees}
+            return None
+        answer, device, trees = self.shell.user_ns[request["name"]], request["device"], []
+        try:
+            with self.undisturbed(), self.standing_in(request["instead"], device):
+                for tree in request["runs"]:
+                    try:
+                        trees.append(self.run(answer, tree, device, request["watch"]))
+                    except MemoryError:
+                        raise
+                    except BaseException as error:  # noqa: BLE001  (its result cannot be read)
+                        trees.append(self.unreadable(error))
+        except MemoryError:
+            raise
+        except BaseException as error:  # noqa: BLE001  (the generators cannot be restored)
+            return [self.unreadable(error) for _ in request["runs"]]
+        return trees
+
+    def readable(self, tree: dict[str, Any]) -> dict[str, Any]:
+        """A record that can be sent: this one, or one that says why it cannot be."""
+        try:
+            self.encode(tree)
+        except MemoryError:
+            raise
+        except BaseException as error:  # noqa: BLE001  (its values cannot be sent)
+            return self.unreadable(error)
+        return tree
 
     @contextmanager
     def standing_in(self, instead: Mapping[str, str], device: str) -> Iterator[None]:
@@ -372,10 +348,10 @@ def serve(session: Session, requests: int, replies: int, hello: Mapping[str, Any
             {"id": request["id"], "out_of_memory": True}
         )  # while there is memory for it
         try:
-            answer = {"id": request["id"]} | session.answer(request)
+            reply = session.answer(request)
             if os.getpid() != own:
                 os._exit(0)  # a child that the student's code forked and did not end
-            write(replies, encode(answer))
+            write(replies, reply)
         except MemoryError:
             write(replies, last_words)
             os._exit(1)

@@ -1,4 +1,4 @@
-"""Progress of grading: a bar for people, lines of JSON for scripts."""
+"""How far grading is, and how fast: a bar for people, lines of JSON for scripts."""
 
 import json
 import sys
@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TextIO
 
 if TYPE_CHECKING:
-    from autograder.grader.classes.classroom import Progress, Row
+    from autograder.grader.classes.classroom import Progress
+    from autograder.grader.classes.rows import Row
 
 
 @dataclass

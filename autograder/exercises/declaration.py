@@ -1,0 +1,152 @@
+"""Declares an exercise, aspect by aspect, each below the inputs that it is judged on."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
+from importlib import import_module
+from typing import Any
+
+from autograder.engine import aspects
+from autograder.engine.aspects import Runs, each
+from autograder.engine.runs import Aspect, Exercise, Finding, Record, Run, Trial
+
+Make = Callable[[str, Runs], Aspect]  # of the hint and the runs
+
+
+class Declaration:
+    """An exercise in the making: every method adds an aspect, in the order in which they are shown.
+
+    A method decorates the function that draws the aspect's runs, whose docstring is the hint. Where
+    other functions draw them, the method gets the hint and these functions instead, and makes their
+    runs one after the other.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        title: str,
+        arguments: tuple[str, ...],
+        *,
+        given: Sequence[str] = (),
+        forbids: tuple[str, ...] = (),
+        uses: tuple[str, ...] = (),
+    ):
+        """`given` names the exercises that an answer may call, `uses` other blocks that it may."""
+        blocks = {block: f"autograder.blocks:{block}" for block in given}
+        self._exercise = Exercise(name, title, arguments, (), blocks, forbids, uses)
+        self._aspects: list[Aspect] = []
+
+    def exercise(self) -> Exercise:
+        return replace(self._exercise, aspects=tuple(self._aspects))
+
+    def equals(
+        self,
+        title: str,
+        points: float,
+        hint: str = "",
+        *runs: Runs,
+        part: int | None = None,
+        only_if_right: bool = False,
+    ) -> Any:
+        """The results equal those of the reference. `part` selects one part of a tuple."""
+
+        def make(hint: str, runs: Runs) -> Aspect:
+            aspect = aspects.equals_reference(title, points, hint, runs, part=part)
+            return replace(aspect, only_if_right=only_if_right)
+
+        return self._add(make, hint, runs)
+
+    def holds(
+        self,
+        title: str,
+        points: float,
+        problem: Callable[[Run, Record], str | None],
+        hint: str = "",
+        *runs: Runs,
+        **flags: bool,
+    ) -> Any:
+        """A property of the result: `problem(run, record)` returns one line on what is wrong.
+
+        The flags are those of `Aspect`: `only_if_right` and `looks`.
+        """
+        make = partial(aspects.has_property, title, points, holds=problem, **flags)
+        return self._add(make, hint, runs)
+
+    def judged(
+        self,
+        title: str,
+        points: float,
+        judge: Callable[[Trial], Finding],
+        hint: str = "",
+        *runs: Runs,
+        only_if_right: bool = False,
+    ) -> Any:
+        """Each run is judged on its own by `judge`."""
+        make = partial(Aspect, title, points, judge=each(judge), only_if_right=only_if_right)
+        return self._add(make, hint, runs)
+
+    def judged_together(
+        self,
+        title: str,
+        points: float,
+        judge: Callable[[Sequence[Trial]], Finding],
+        hint: str = "",
+        *runs: Runs,
+    ) -> Any:
+        """All runs are judged at once by `judge`."""
+        return self._add(partial(Aspect, title, points, judge=judge), hint, runs)
+
+    def gradients(self, title: str, points: float, hint: str = "", *runs: Runs) -> Any:
+        """The gradients with respect to every argument and parameter equal the reference's."""
+        return self._add(partial(aspects.gradients_match, title, points), hint, runs)
+
+    def raises(
+        self,
+        title: str,
+        points: float,
+        error: type[Exception],
+        hint: str = "",
+        *runs: Runs,
+        naming: Callable[[Run], Sequence[Any]] = lambda run: (),
+    ) -> Any:
+        """Each run ends in `error`, whose text holds everything that `naming(run)` lists."""
+        make = partial(aspects.raises, title, points, error=error, naming=naming)
+        return self._add(make, hint, runs)
+
+    def keeps_dtypes(self, points: float, hint: str = "", *runs: Runs) -> Any:
+        """Every array in the result has the reference's dtype and precision."""
+        return self._add(partial(aspects.dtypes_kept, points), hint, runs)
+
+    def leaves_inputs_alone(self, points: float, *runs: Runs) -> None:
+        """The call leaves its arguments unchanged."""
+        self.add(aspects.inputs_untouched(points, _together(runs)))
+
+    def leaves_state_alone(self, points: float, *runs: Runs, of_a_module: bool = False) -> None:
+        """Global state is left unchanged; a module may draw its parameters at random."""
+        kind = aspects.no_side_effects_of_a_module if of_a_module else aspects.no_side_effects
+        self.add(kind(points, _together(runs)))
+
+    def add(self, aspect: Aspect) -> None:
+        self._aspects.append(aspect)
+
+    def _add(self, make: Make, hint: str, runs: Sequence[Runs]) -> Callable[[Runs], Runs] | None:
+        if runs:
+            return self.add(make(hint, _together(runs)))
+
+        def decorate(function: Runs) -> Runs:
+            if not function.__doc__:
+                raise ValueError(f"{function.__name__} needs a docstring: the aspect's hint")
+            self.add(make(" ".join(function.__doc__.split()), function))
+            return function
+
+        return decorate
+
+
+def _together(functions: Sequence[Runs]) -> Runs:
+    """The runs of several functions, one after the other."""
+    return lambda draw: [run for function in functions for run in function(draw)]
+
+
+def exercises(chapter: str, *modules: str) -> tuple[Exercise, ...]:
+    """What the modules of a chapter's package declare, each under the name `EXERCISE`."""
+    return tuple(import_module(f"{chapter}.{module}").EXERCISE.exercise() for module in modules)

@@ -1,0 +1,139 @@
+"""How the report draws: its page and style, a histogram, bars behind a list.
+
+TRUST BOUNDARY. Labels come as HTML that whoever calls has escaped; all other text is escaped here.
+The page holds no script, loads nothing, and says so to the browser.
+"""
+
+from collections.abc import Sequence
+from html import escape
+
+from autograder.table import number
+
+
+def whole(body: str) -> str:
+    """The page around what it shows."""
+    return _PAGE.replace("<!-- body -->", body)
+
+
+def section(title: str, content: str, say: str = "") -> str:
+    """A part of the page; nothing if it has no content."""
+    if not content:
+        return ""
+    lead = f"<p>{escape(say)}</p>" if say else ""
+    return f"<section><h3>{escape(title)}</h3>{lead}{content}</section>"
+
+
+def histogram(shares: Sequence[float], points: float) -> str:
+    """How many totals, as shares of the points, lie in each tenth of them."""
+    counts = [0] * 10
+    for share in shares:
+        counts[min(9, max(0, int(share * 10 + 1e-9)))] += 1
+    edges = [points * i / 10 for i in range(11)]
+    width, height, base, step = 640, 200, 160, 62
+    tall = max(counts)
+    drawn = []
+    for i, count in enumerate(counts):
+        x, size = 10 + i * step, 120 * count / tall
+        if count:
+            drawn.append(
+                f'<rect class="bar" x="{x + 3}" y="{base - size:.1f}" width="{step - 6}" '
+                f'height="{size:.1f}"/>'
+                f'<text x="{x + step / 2}" y="{base - size - 6:.1f}">{count}</text>'
+            )
+    marks = "".join(
+        f'<text class="tick" x="{10 + i * step}" y="{base + 18}">{number(edge)}</text>'
+        for i, edge in enumerate(edges)
+    )
+    told = ", ".join(
+        f"{count} with {number(edges[i])} to {number(edges[i + 1])}"
+        for i, count in enumerate(counts)
+        if count
+    )
+    return (
+        f'<svg viewBox="0 0 {width} {height}" role="img" '
+        f'aria-label="Submissions by total points: {told}.">'
+        f'<line x1="10" x2="{10 + 10 * step}" y1="{base}" y2="{base}"/>{"".join(drawn)}{marks}'
+        f'<text class="tick" x="{10 + 5 * step}" y="{base + 38}">total points</text></svg>'
+    )
+
+
+def bars(lines: Sequence[tuple[str, str, float]]) -> str:
+    """A list with a bar behind each line: the label (HTML), the text at its end, the share."""
+    items = "".join(
+        f'<li><div class="label"><span>{label}</span><b>{escape(end)}</b></div>'
+        f'<div class="track"><div style="width:{100 * share:.1f}%"></div></div></li>'
+        for label, end, share in lines
+    )
+    return f'<ol class="bars">{items}</ol>'
+
+
+_PAGE = """<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta http-equiv="Content-Security-Policy"
+  content="default-src 'none'; style-src 'unsafe-inline'; img-src data:">
+<title>Class report</title>
+<style>
+:root { color-scheme: light dark; --ground: #fff; --ink: #1d2433; --quiet: #576074;
+  --line: #d9dde5; --tint: #f4f6f9; --lost-most: #f0a35e; --bar: #35659c; }
+@media (prefers-color-scheme: dark) { :root { --ground: #14181f; --ink: #e4e8ef; --quiet: #a3adbd;
+  --line: #333b48; --tint: #1d232d; --lost-most: #99531a; --bar: #6ea3dc; } }
+* { box-sizing: border-box; }
+body { margin: 0 auto; padding: 1.5rem 1rem 4rem; max-width: 66rem; background: var(--ground);
+  color: var(--ink); font: 1rem/1.5 system-ui, sans-serif; }
+h1 { font-size: 1.6rem; line-height: 1.2; margin: 0 0 1rem; }
+h2 { font-size: 1.3rem; margin: 2rem 0 1rem; overflow-wrap: anywhere; }
+h3 { font-size: 1.05rem; margin: 2.2rem 0 .4rem; }
+p { margin: .3rem 0 .8rem; color: var(--quiet); max-width: 44rem; }
+a { color: inherit; text-decoration-color: var(--bar); text-underline-offset: .2em; }
+code { font: .92em ui-monospace, monospace; overflow-wrap: anywhere; }
+small { display: block; color: var(--quiet); font-size: .875rem; overflow-wrap: anywhere; }
+ul, ol { padding-left: 1.2rem; margin: .4rem 0; }
+li { overflow-wrap: anywhere; }
+.tiles { display: flex; flex-wrap: wrap; gap: .6rem; margin: 0; }
+.tiles div { display: flex; flex-direction: column-reverse; flex: 1 1 8rem; padding: .6rem .9rem;
+  background: var(--tint); border-radius: .4rem; }
+.tiles dt { color: var(--quiet); font-size: .875rem; }
+.tiles dd { margin: 0; font-size: 1.3rem; font-variant-numeric: tabular-nums; }
+.wide { overflow-x: auto; border: 1px solid var(--line); border-radius: .4rem; }
+.wide:focus-visible { outline: 2px solid var(--bar); outline-offset: 2px; }
+.marks { border-collapse: separate; border-spacing: 0; width: 100%; font-size: .9rem;
+  font-variant-numeric: tabular-nums; }
+.marks th, .marks td { padding: .3rem .55rem; text-align: right; vertical-align: bottom;
+  border-bottom: 1px solid var(--line); }
+.marks tbody tr:last-child > * { border-bottom: 0; }
+.marks tfoot > tr > * { border-top: 2px solid var(--line); border-bottom: 0; color: var(--quiet);
+  font-weight: 400; }
+.marks thead th { font-weight: 400; background: var(--tint); font-size: .8rem; line-height: 1.35; }
+.marks thead code { font-size: 1em; overflow-wrap: normal; }
+.marks i { font-style: normal; color: var(--quiet); }
+.marks th:first-child { position: sticky; left: 0; text-align: left; background: var(--ground);
+  min-width: 6.5rem; max-width: 11rem; overflow-wrap: anywhere; z-index: 1; }
+.marks thead th:first-child { background: var(--tint); }
+.marks tbody td { background: color-mix(in srgb, var(--lost-most) var(--lost, 0%), var(--ground)); }
+.marks .none { color: var(--quiet); text-align: center; }
+svg { display: block; width: 100%; max-width: 44rem; height: auto; }
+svg text { fill: var(--ink); font: 15px system-ui, sans-serif; text-anchor: middle; }
+svg .tick { fill: var(--quiet); font-size: 13px; }
+svg .bar { fill: var(--bar); }
+svg line { stroke: var(--quiet); }
+.bars { list-style: none; padding: 0; max-width: 44rem; }
+.bars li { margin: 0 0 .7rem; }
+.label { display: flex; justify-content: space-between; gap: 1rem; align-items: baseline; }
+.label b { font-weight: 600; white-space: nowrap; font-variant-numeric: tabular-nums; }
+.track { height: .4rem; margin-top: .2rem; background: var(--tint); border-radius: .2rem; }
+.track div { height: 100%; min-width: 2px; background: var(--bar); border-radius: .2rem; }
+summary { cursor: pointer; }
+details dt { font-weight: 600; margin-top: .6rem; }
+details dd { margin: 0 0 0 1.2rem; color: var(--quiet); overflow-wrap: anywhere; }
+@media print { .wide { overflow: visible; } * { print-color-adjust: exact; } }
+</style>
+</head>
+<body>
+<h1>Class report</h1>
+<!-- body -->
+</body>
+</html>
+"""

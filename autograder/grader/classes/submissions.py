@@ -1,0 +1,177 @@
+"""What there is to grade: the submissions under a folder, and what a judge gets to see of each.
+
+TRUST BOUNDARY. Folders and files under `submitted/` are hostile: names are checked before use,
+links are not followed, and files are read as bytes only. A job holds what was handed in and the
+seeds for it; neither the course's secret nor the student's name.
+"""
+
+import hashlib
+import os
+import re
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+import nbformat
+from nbformat import NotebookNode
+from nbgrader.utils import parse_utc
+
+from autograder.grader.notebook.judging import exercises_in, seeds_of
+from autograder.grader.notebook.reading import Unusable
+from autograder.grader.notebook.rebuild import MAX_BYTES, read_file
+from autograder.grader.work import PROJECT, Job, Options, version_of
+
+STUDENT = re.compile(r"[^\x00-\x1f\x7f<>&\"\\*?\[\]{}|./~ ][^\x00-\x1f\x7f<>&\"\\*?\[\]{}|/]{0,99}")
+
+
+@dataclass(frozen=True)
+class Task:
+    """One submission to judge: its student, assignment and folder, the release, its digest."""
+
+    student: str
+    assignment: str
+    folder: Path
+    release: Path
+    digest: str
+
+    @property
+    def key(self) -> tuple[str, str]:
+        return self.assignment, self.student
+
+
+def released(root: Path) -> Path:
+    """The folder of released notebooks: the course's own, else the project's.
+
+    Raises `ValueError` if neither exists.
+    """
+    for folder in (root / "notebooks", PROJECT / "notebooks"):
+        if any(folder.glob("*/*.ipynb")):
+            return folder
+    raise ValueError("no released notebooks: run `autograder release` first")
+
+
+def find_tasks(submissions: Path, release: Path, options: Options) -> tuple[list[Task], list[str]]:
+    """The submissions, and the other entries, each with the reason why it is skipped."""
+    assignments = sorted(
+        p.parent.name for p in release.glob("*/*.ipynb") if p.stem == p.parent.name
+    )
+    tasks, ignored = [], []
+    course = {name: _course_digest(release, name, options) for name in assignments}
+    for place in sorted(submissions.iterdir()):
+        name = place.name
+        if name.startswith("."):
+            continue
+        if place.is_symlink() or not place.is_dir():
+            ignored.append(f"{_shown(name)}: not a student's folder")
+        elif not STUDENT.fullmatch(name) or name != name.strip() or not _printable(name):
+            ignored.append(f"{_shown(name)}: rename the folder; this is no safe name for a student")
+        else:
+            found = [a for a in assignments if os.path.lexists(place / a)]
+            ignored += [
+                f"{name}/{_shown(p.name)}: no assignment of that name"
+                for p in sorted(place.iterdir())
+                if p.name not in assignments and not p.name.startswith(".")
+            ]
+            if not found and not any(place.iterdir()):
+                ignored.append(f"{name}: handed nothing in")
+            for assignment in found:
+                folder = place / assignment
+                digest = hashlib.sha256(f"{course[assignment]} {_fingerprint(folder)}".encode())
+                path = release / assignment / f"{assignment}.ipynb"
+                tasks.append(Task(name, assignment, folder, path, digest.hexdigest()))
+    return tasks, ignored
+
+
+def _printable(name: str) -> bool:
+    """Whether a name is encodable text on one line."""
+    return name.isprintable() and name.encode("utf-8", "replace").decode() == name
+
+
+def _shown(name: str) -> str:
+    return ascii(name)[1:-1][:80] if not _printable(name) else name[:80]
+
+
+def _course_digest(release: Path, assignment: str, options: Options) -> str:
+    """Changes when an unchanged submission has to be judged again."""
+    path = release / assignment / f"{assignment}.ipynb"
+    version = version_of(slug for slug, _ in exercises_in(nbformat.read(path, as_version=4)))
+    whole = hashlib.sha256(repr((options, version)).encode())
+    whole.update(path.read_bytes())
+    return whole.hexdigest()
+
+
+def _fingerprint(folder: Path) -> str:
+    """The relevant contents of a submission; the same text for the same submission."""
+    try:
+        return _contents(folder)
+    except OSError as error:  # what cannot be read must not hold up the others
+        return f"unreadable: {error.errno}"
+
+
+def _contents(folder: Path) -> str:
+    if folder.is_symlink() or not folder.is_dir():
+        return f"mode {folder.lstat().st_mode}"
+    parts = []
+    for path in sorted(folder.iterdir()):
+        if path.suffix != ".ipynb" and path.name != "timestamp.txt":
+            continue
+        info = path.lstat()
+        parts.append(f"{path.name!r} {info.st_mode}")
+        if path.is_file() and not path.is_symlink() and info.st_size <= MAX_BYTES:
+            parts.append(hashlib.sha256(path.read_bytes()).hexdigest())
+        else:
+            parts.append(f"{info.st_size} {info.st_mtime_ns}")
+    return "\n".join(parts)
+
+
+def find_file(folder: Path, assignment: str) -> tuple[bytes, str | None]:
+    """The notebook handed in, and its name if it is not the expected one.
+
+    Raises `Unusable` if there is none to grade.
+    """
+    if folder.is_symlink() or not folder.is_dir():
+        raise Unusable(f"{assignment} is not a folder.")
+    path = folder / f"{assignment}.ipynb"
+    if os.path.lexists(path):
+        return read_file(path), None
+    others = [p for p in sorted(folder.iterdir()) if p.suffix == ".ipynb"]
+    missing = f"There is no notebook {assignment}.ipynb"
+    if not others:
+        raise Unusable(f"{missing}.")
+    if len(others) > 1:
+        raise Unusable(f"{missing}, and it is not clear which of {len(others)} others to take.")
+    return read_file(others[0]), _shown(others[0].name)
+
+
+def job_for(task: Task, secret: bytes, options: Options, elsewhere: bool) -> Job:
+    """What the judge, here or on another machine, gets to see of a submission."""
+    text, notebook = read_release(task.release)
+    slugs = {slug for slug, _ in exercises_in(notebook)}
+    version = version_of(slugs) if elsewhere else None
+    problem, data, renamed = None, b"", None
+    try:
+        data, renamed = find_file(task.folder, task.assignment)
+    except Unusable as error:
+        problem = str(error)
+    except OSError as error:
+        problem = f"The folder cannot be read ({error.strerror})."
+    seeds = seeds_of(notebook, secret, task.student, task.assignment)
+    return Job(task.assignment, text, data, problem, renamed, seeds, options, version)
+
+
+@lru_cache(maxsize=32)
+def read_release(path: Path) -> tuple[bytes, NotebookNode]:
+    """A released notebook, as bytes and parsed; not to be changed."""
+    text = path.read_bytes()
+    return text, nbformat.v4.reads(text.decode())
+
+
+def timestamp_in(path: Path) -> str | None:
+    """The time of submission that a file gives, if it is one that nbgrader can read."""
+    if path.is_symlink() or not path.is_file() or path.stat().st_size > 100:
+        return None
+    try:
+        text = path.read_text(encoding="utf-8").strip()
+        return text if text and parse_utc(text) else None
+    except (ValueError, OverflowError):
+        return None

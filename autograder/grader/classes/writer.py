@@ -1,0 +1,218 @@
+"""The one writer of a course: gradebook, autograded/, feedback/ and logs/.
+
+A submission is graded when one commit in the gradebook says so (`gradebook`). Before it, the
+autograded notebook is put in its place; after it, the feedback page, which is made again if it is
+missing. If `grade` is killed in between, the next run does only what is left.
+
+TRUST BOUNDARY. What is written here comes from our own judges. Names of students have been checked
+(`submissions`); what their texts show is made inert where a page is made (`feedback`).
+"""
+
+import errno
+import hashlib
+import time
+import traceback
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import nbformat
+from nbgrader.api import SubmittedNotebook
+from nbgrader.preprocessors import AssignLatePenalties
+from traitlets.config.loader import PyFileConfigLoader
+
+from autograder.grader.classes.feedback import Marked, PageMaker, plain_page
+from autograder.grader.classes.gradebook import Book, GradebookLost, Graded, database
+from autograder.grader.classes.rows import Row, read_row, row_of
+from autograder.grader.classes.submissions import Task, read_release, timestamp_in
+from autograder.grader.judgement import FAILED
+from autograder.grader.notebook.marks import auto_comments, auto_scores
+from autograder.grader.sandbox.outputs import clean
+from autograder.grader.work import PROJECT, Outcome
+
+LOGS = "logs"  # logs/<student>/<assignment>.log
+FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS}
+
+
+class Writer:
+    """Owns the gradebook, autograded/, feedback/ and logs/ of one course. A context manager."""
+
+    def __init__(self, root: Path, db: str | None, release: Path):
+        self.root, self.release = root, release
+        self.book = Book(database(root, db))
+        self.config = PyFileConfigLoader("nbgrader_config.py", path=str(PROJECT)).load_config()
+        self.pages = PageMaker(root)
+
+    def __enter__(self) -> "Writer":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.pages.close()
+        self.book.close()
+
+    def register(self, assignment: str) -> None:
+        """Make sure that the gradebook has an assignment in its current release."""
+        _, notebook = read_release(self.release / assignment / f"{assignment}.ipynb")
+        self.book.register(assignment, notebook)
+
+    def finished(self, task: Task, graded: Graded | None) -> bool:
+        """Whether this exact submission is graded; makes its feedback page again if needed."""
+        if graded is None or graded.digest != task.digest:
+            return False
+        with self.book.look():
+            if self.book.judgement(*task.key) is None:  # it was another version that graded it
+                return False
+        try:
+            data = self._autograded(task).read_bytes()
+        except OSError:
+            return False
+        if _digest(data) != graded.notebook:
+            return False
+        page = self._page(task)
+        if not page.is_file() or not page.stat().st_size:
+            self._feedback(task, data)
+        return True
+
+    def write(self, task: Task, outcome: Outcome) -> Row:
+        """Record a judgement: the notebook, then the gradebook, then the feedback page."""
+        notebook = nbformat.v4.reads(outcome.notebook.decode())
+        timestamp = timestamp_in(task.folder / "timestamp.txt")
+        self._page(task).unlink(missing_ok=True)  # it may show an earlier judgement
+        stamp = self._autograded(task).with_name("timestamp.txt")
+        if timestamp is None:
+            stamp.unlink(missing_ok=True)
+        else:
+            _put(stamp, timestamp.encode(), 0o444)
+        _put(self._autograded(task), outcome.notebook, 0o444)
+        times = self.book.record(
+            *task.key,
+            (task.digest, _digest(outcome.notebook)),
+            outcome.judgement,
+            auto_scores(notebook, outcome.judgement),
+            auto_comments(notebook, outcome.judgement),
+            timestamp,
+            self._penalty,
+        )
+        row = self._feedback(task, outcome.notebook)
+        _log(self.root, task, f"graded on {outcome.where}", *_told(row, times))
+        return row
+
+    def withdraw(self, task: Task) -> None:
+        """Leave a submission whose grading failed without marks, for a person to look at."""
+        self._page(task).unlink(missing_ok=True)
+        self._autograded(task).unlink(missing_ok=True)
+        self.book.withdraw(*task.key)
+
+    def read(self, task: Task) -> Row:
+        """The row of a graded submission."""
+        with self.book.look():
+            return read_row(self.book, task.student, task.assignment, unchanged=True)
+
+    def _feedback(self, task: Task, data: bytes) -> Row:
+        """Write the feedback page of a graded submission: a plain one if it cannot be made."""
+        with self.book.look():
+            found = self.book.find_submission_notebook(
+                task.assignment, task.assignment, task.student
+            )
+            judgement = self.book.judgement(*task.key)
+            row = row_of(found, task.student, task.assignment, judgement)
+            marked = Marked(
+                {name: (mark.score, mark.points) for name, mark in row.marks.items()},
+                {comment.name: comment.comment for comment in found.comments},
+                found.score,
+                found.max_score,
+                found.late_submission_penalty or 0.0,
+                row.verdicts,
+            )
+        try:
+            page = self.pages.page(data, task.assignment, task.student, marked)
+        except Exception as error:  # noqa: BLE001  (the marks stand, and the class goes on)
+            note = f"Its feedback page is a plain one: {error}."[:500]
+            _log(self.root, task, "has a plain page", note)
+            row.notes.append(note)
+            page = plain_page(task.assignment, task.student, marked)
+        try:
+            _put(self._page(task), page.encode("utf-8", "replace"), 0o644)
+        except OSError as error:
+            if error.errno in FULL:
+                raise
+            row.notes.append(f"Its feedback page could not be written ({error.strerror}).")
+            _log(self.root, task, "has no page", row.notes[-1])
+        return row
+
+    def _penalty(self, notebook: SubmittedNotebook, seconds_late: float) -> float | None:
+        """What being late costs, by nbgrader's plugin."""
+        assign = AssignLatePenalties(config=self.config)
+        assign.init_plugin()
+        student = notebook.student.id
+        penalty = assign.plugin_inst.late_submission_penalty(student, notebook.score, seconds_late)
+        return None if penalty is None else assign._check_late_penalty(notebook, penalty)
+
+    def _autograded(self, task: Task) -> Path:
+        folder = self.root / "autograded" / task.student / task.assignment
+        return folder / f"{task.assignment}.ipynb"
+
+    def _page(self, task: Task) -> Path:
+        return self.root / "feedback" / task.student / task.assignment / f"{task.assignment}.html"
+
+
+def _put(path: Path, data: bytes, mode: int) -> None:
+    """Write a file atomically: it holds either the new contents or the old ones."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    fresh = path.with_name(f".{path.name}.new")  # a killed run may have left one
+    fresh.unlink(missing_ok=True)
+    try:
+        fresh.write_bytes(data)
+        fresh.chmod(mode)
+        fresh.replace(path)
+    except BaseException:
+        with suppress(OSError):
+            fresh.unlink(missing_ok=True)
+        raise
+
+
+def _digest(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()
+
+
+def _log(root: Path, task: Task, what: str, *lines: str) -> None:
+    """Append to a submission's log. A full disk is reported elsewhere."""
+    path = root / LOGS / task.student / f"{task.assignment}.log"
+    now = time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime())
+    inner = [part for line in lines for part in clean(line).splitlines()]
+    text = "\n".join([f"{now} {what}", *(f"    {line}" for line in inner)])
+    with suppress(OSError):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("a", encoding="utf-8") as stream:
+            stream.write(text + "\n")
+
+
+def _told(row: Row, times: int) -> Iterator[str]:
+    """The log lines of a graded submission."""
+    yield f"{row.status}: {row.score:g} of {row.points:g} points, {row.seconds or 0:.2f} s"
+    if times > 1:
+        yield f"graded {times} times in all, on request or because the notebook was lost"
+    if row.reason:
+        yield row.reason
+    for name, verdict in row.verdicts.items():
+        mistake = f", known mistake {verdict.mistake}" if verdict.mistake else ""
+        note = f": {verdict.note}" if verdict.note else ""
+        yield f"{name}: {verdict.verdict}, {verdict.score:g}{mistake}{note}"
+    yield from row.notes
+
+
+def recorded(writer: Writer, task: Task, outcome: Outcome | Exception) -> Row:
+    """Write one outcome to gradebook and feedback; if that fails, leave it without a mark."""
+    try:
+        if isinstance(outcome, Exception):
+            raise outcome
+        return writer.write(task, outcome)
+    except GradebookLost:
+        raise
+    except Exception as error:
+        if isinstance(error, OSError) and error.errno in FULL:
+            raise
+        reason = f"{type(error).__name__}: {error}"[:2000]
+        _log(writer.root, task, "failed", "".join(traceback.format_exception(error)))
+        writer.withdraw(task)
+        return Row(task.student, task.assignment, FAILED, reason=reason)

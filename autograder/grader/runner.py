@@ -1,0 +1,144 @@
+"""Runs a submission's cells and probes, in a fresh sandbox whenever one has died.
+
+TRUST BOUNDARY. Trusted code of the judging process. Cells pass through it as text; what comes back
+from the sandbox is data that may be forged. How often a submission may end its process, and how
+long it may take in all, is limited here.
+"""
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from autograder.engine.runs import Record, Run
+from autograder.engine.verdict import CRASH, MEMORY, TIMEOUT
+from autograder.grader.sandbox.host import ProcessDied, Sandbox, SandboxLost
+from autograder.grader.sandbox.limits import Limits
+
+DEFINING = "The cell that defines it"
+SHOWN = 1200  # characters of a message in a verdict
+REASONS = {"timeout": TIMEOUT, "memory": MEMORY, "crash": CRASH}
+
+
+@dataclass(frozen=True)
+class Fate:
+    """How the cell that defines a name failed: its process `died`, or it raised something."""
+
+    verdict: str
+    note: str
+    died: bool
+
+
+def died(fate: Fate | None) -> bool:
+    """Whether the process died in a cell that failed in this way, if it did fail."""
+    return fate is not None and fate.died
+
+
+class Runner:
+    """A sandbox, replaced when its process dies, and the cells that it has run."""
+
+    def __init__(self, isolation: str, limits: Limits, device: str, module: str, notes: list[str]):
+        self.options = (isolation, limits, device)
+        self.limits, self.module, self.notes = limits, module, notes
+        self.deadline = time.monotonic() + limits.total_seconds
+        self.done: list[str] = []
+        self.deaths = 0
+        self.sandbox: Sandbox | None = Sandbox(*self.options)
+
+    def __enter__(self) -> "Runner":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self.sandbox is not None:
+            self.sandbox.close()
+
+    def execute(self, source: str) -> tuple[list[dict[str, Any]], Fate | None]:
+        """Run a cell: its outputs, and what went wrong if something did."""
+        try:
+            outputs = self._with_sandbox(lambda sandbox: self._execute(sandbox, source))
+        except ProcessDied as death:
+            self._bury(death, "A cell")
+            note = f"{DEFINING} {death.detail}."
+            return [_death_output(death)], Fate(REASONS[death.reason], note, True)
+        self.done.append(source)
+        error = next((o for o in outputs if o["output_type"] == "error"), None)
+        if error is None:
+            return outputs, None
+        what = f"{error['ename']}: {error['evalue']}" if error["evalue"] else error["ename"]
+        verdict = MEMORY if ran_out_of_memory([error["ename"]], error["evalue"]) else CRASH
+        return outputs, Fate(verdict, f"{DEFINING} raised {what[:SHOWN]}.", False)
+
+    def probe(
+        self,
+        name: str,
+        runs: Sequence[Run],
+        instead: Mapping[str, str] | None,
+        watch: Sequence[str],
+    ) -> list[Record] | None:
+        """Make an exercise's runs. Raises `ProcessDied`."""
+        try:
+            return self._with_sandbox(
+                lambda sandbox: sandbox.probe_all(
+                    name, runs, self._seconds(self.limits.probe_seconds), instead, watch
+                )
+            )
+        except ProcessDied as death:
+            self._bury(death, f"A call of {name}")
+            raise
+
+    def _with_sandbox(self, ask: Callable[[Sandbox], Any]) -> Any:
+        """Ask a sandbox, and ask again if the sandbox was lost through no fault of the code in it.
+
+        Raises `ProcessDied`, or `SandboxLost` after the third loss.
+        """
+        for _ in range(3):
+            try:
+                return ask(self._alive())
+            except SandboxLost:
+                self.sandbox = None
+        raise SandboxLost("the sandbox ended three times in a row without a reason")
+
+    def _execute(self, sandbox: Sandbox, source: str) -> list[dict[str, Any]]:
+        return sandbox.execute(source, self._seconds(self.limits.cell_seconds), self.module)
+
+    def _seconds(self, wanted: float) -> float:
+        return max(0.0, min(wanted, self.deadline - time.monotonic()))
+
+    def _alive(self) -> Sandbox:
+        """A sandbox that has run all the cells so far. Raises `ProcessDied` at a limit."""
+        while self.sandbox is None:
+            if time.monotonic() > self.deadline:
+                text = f"was not run: the submission took {self.limits.total_seconds:g} s in all"
+                raise ProcessDied("timeout", text)
+            if self.deaths > self.limits.restarts:
+                text = f"was not run: the submission ended its process {self.deaths} times"
+                raise ProcessDied("crash", text)
+            self.sandbox = Sandbox(*self.options)
+            for number, source in enumerate(self.done):
+                try:
+                    self._execute(self.sandbox, source)
+                except ProcessDied as death:
+                    self._bury(death, "A cell that had succeeded before")
+                    del self.done[number]
+                    break
+        return self.sandbox
+
+    def _bury(self, death: ProcessDied, what: str) -> None:
+        if self.sandbox is not None:
+            self.sandbox.close()
+            self.sandbox = None
+            self.deaths += 1
+        self.notes.append(f"{what} {death.detail}.")
+
+
+def _death_output(death: ProcessDied) -> dict[str, Any]:
+    name = {"timeout": "Timeout", "memory": "OutOfMemory", "crash": "ProcessEnded"}[death.reason]
+    text = f"this cell {death.detail}"
+    return {
+        "output_type": "error", "ename": name, "evalue": text, "traceback": [f"{name}: {text}"],
+    }  # fmt: skip
+
+
+def ran_out_of_memory(types: Sequence[str], message: str) -> bool:
+    allocator = "can't allocate memory" in message or "not enough memory" in message
+    return allocator or not {"MemoryError", "OutOfMemoryError"}.isdisjoint(types)

@@ -1,0 +1,121 @@
+"""The warm process, as its owner sees it: started on first use, told what to fork, ended in time.
+
+TRUST BOUNDARY. Trusted code on both ends: the grader here, `warm` behind the socket. No student's
+process inherits the socket, so orders come from the grader alone.
+"""
+
+import atexit
+import json
+import os
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from autograder.grader.sandbox import warm
+from autograder.grader.sandbox.bubblewrap import COURSE, ENVIRONMENT, NAMESPACES, bwrap, mounts
+
+
+class WarmProcess:
+    """The process that forks this one's sandboxes; it ends when this one does, in any case.
+
+    Its control socket belongs to this process alone, and so does the pipe whose closing makes the
+    kernel kill it.
+    """
+
+    def __init__(self, isolation: str):
+        self.isolation = isolation
+        self.proven = False  # whether one of its children has ever started
+        self.said = tempfile.TemporaryFile()  # noqa: SIM115  (closed in close())
+        self.lock = threading.Lock()
+        self.control, control_end = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        life_end, self.life = os.pipe()
+        try:
+            self.process = subprocess.Popen(
+                self._command(control_end.fileno(), life_end),
+                stdin=subprocess.DEVNULL,
+                stdout=self.said,
+                stderr=self.said,
+                pass_fds=(control_end.fileno(), life_end),
+                env=ENVIRONMENT,  # the sandbox's first process keeps its initial environment
+                cwd="/",
+                start_new_session=True,
+            )
+        except BaseException:
+            self.control.close()
+            os.close(self.life)
+            raise
+        finally:
+            control_end.close()
+            os.close(life_end)
+
+    def _command(self, control: int, life: int) -> list[str]:
+        config: dict[str, Any] = {"control": control, "life": life}
+        if self.isolation == "none":
+            root = Path(warm.__file__).resolve().parents[3]
+            config |= {"course": str(root), "readable": [], "isolated": False}
+            return [sys.executable, "-I", "-B", warm.__file__, json.dumps(config)]
+        options, readable = mounts()
+        config |= {"course": COURSE, "readable": readable, "isolated": True}
+        options = [*NAMESPACES, *options]
+        for name, value in ENVIRONMENT.items():
+            options += ["--setenv", name, value]
+        program = [sys.executable, "-I", "-B", f"{COURSE}/warm.py", json.dumps(config)]
+        return [bwrap(), *options, "--", *program]
+
+    def order(self, order: Mapping[str, Any], fds: Sequence[int]) -> None:
+        """Request a child with these descriptors. Raises `OSError` if the process has ended."""
+        with self.lock:
+            socket.send_fds(self.control, [json.dumps(order).encode()], list(fds))
+
+    def words(self) -> str:
+        """What it and bubblewrap wrote to standard error."""
+        if self.said.closed:
+            return ""
+        return os.pread(self.said.fileno(), 20_000, 0).decode("utf-8", "replace")
+
+    def gone(self) -> bool:
+        return self.process.poll() is not None
+
+    def close(self) -> None:
+        """End it, and with it all its children."""
+        if self.life >= 0:
+            os.close(self.life)
+            self.life = -1
+            self.control.close()
+            self.process.wait()
+            self.said.close()
+
+
+_WARM: dict[tuple, WarmProcess] = {}  # by process, isolation, and bubblewrap's path
+_WARM_LOCK = threading.Lock()
+
+
+def warm_process(isolation: str) -> WarmProcess:
+    """This process's warm process, started if there is none. Raises `IsolationError`."""
+    key = (os.getpid(), isolation, bwrap() if isolation != "none" else None)
+    with _WARM_LOCK:
+        found = _WARM.get(key)
+        if found is None or found.gone():
+            if found is not None:
+                found.close()
+            found = _WARM[key] = WarmProcess(isolation)
+        return found
+
+
+def end(found: WarmProcess) -> None:
+    """End one of them: whoever asks for a warm process next gets a new one."""
+    with _WARM_LOCK:
+        found.close()
+
+
+@atexit.register
+def close_warm_processes() -> None:
+    """End the warm processes that this process has started."""
+    with _WARM_LOCK:
+        for key in [key for key in _WARM if key[0] == os.getpid()]:
+            _WARM.pop(key).close()

@@ -1,0 +1,24 @@
+"""What a submission may use."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What a submission may use. `*_seconds` are wall clock except `cpu_seconds`, by process.
+
+    `cell_seconds` is for a cell, `probe_seconds` for all calls of an exercise, `total_seconds` for
+    a submission; `output_bytes` for a cell; `restarts` is how often a process may die.
+    """
+
+    memory_mb: int = 4096
+    cell_seconds: float = 60.0
+    probe_seconds: float = 20.0
+    total_seconds: float = 900.0
+    start_seconds: float = 60.0
+    cpu_seconds: int = 600
+    processes: int = 64
+    file_mb: int = 64
+    tmp_mb: int = 256
+    output_bytes: int = 4 << 20
+    restarts: int = 12

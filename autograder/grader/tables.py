@@ -1,0 +1,69 @@
+"""The tables that are ours in nbgrader's database, beside nbgrader's own, which are left alone.
+
+`autograder_judgement` keeps each submission's judgement, once, as JSON; `autograder_graded` says
+which submission, in which version, `autograder grade` has recorded (see `gradebook`).
+
+TRUST BOUNDARY. Names and texts come from outside; they go to the database as bound parameters.
+"""
+
+from typing import Any
+
+from sqlalchemy import Column, Integer, MetaData, String, Table, Text, inspect, select
+from sqlalchemy.orm import Session
+
+from autograder.grader.judgement import Judgement
+
+OURS = MetaData()
+GRADED = Table(
+    "autograder_graded",
+    OURS,
+    Column("assignment", String(128), primary_key=True),
+    Column("student", String(128), primary_key=True),
+    Column("digest", String(64), nullable=False),  # of what was handed in, and of the judge
+    Column("notebook", String(64), nullable=False),  # of the autograded notebook
+    Column("times", Integer, nullable=False),  # how often this exact submission was recorded
+)
+JUDGEMENTS = Table(
+    "autograder_judgement",
+    OURS,
+    Column("assignment", String(128), primary_key=True),
+    Column("student", String(128), primary_key=True),
+    Column("judgement", Text, nullable=False),  # JSON
+)
+
+
+def make(session: Session) -> None:
+    """Make those of the tables that are missing."""
+    OURS.create_all(session.connection())
+
+
+def of(table: Table, assignment: str, student: str) -> Any:
+    """The condition for the row of a submission."""
+    return (table.c.assignment == assignment) & (table.c.student == student)
+
+
+def put(session: Session, table: Table, assignment: str, student: str, **values: Any) -> None:
+    """Write a submission's row in place of an earlier one, if there is one."""
+    remove(session, table, assignment, student)
+    session.execute(table.insert().values(assignment=assignment, student=student, **values))
+
+
+def remove(session: Session, table: Table, assignment: str, student: str) -> None:
+    """Remove a submission's row, if there is one."""
+    session.execute(table.delete().where(of(table, assignment, student)))
+
+
+def keep(session: Session, assignment: str, student: str, judgement: Judgement) -> None:
+    """Keep a judgement, in a transaction of the caller's."""
+    put(session, JUDGEMENTS, assignment, student, judgement=judgement.to_json())
+
+
+def kept(session: Session, assignment: str, student: str) -> Judgement | None:
+    """The judgement on a submission; None if none is kept that this version can read."""
+    if not inspect(session.connection()).has_table(JUDGEMENTS.name):
+        return None
+    row = session.execute(select(JUDGEMENTS).where(of(JUDGEMENTS, assignment, student))).first()
+    try:
+        return row and Judgement.from_json(row.judgement)
+    except ValueError:  # another version of the grader has written it
+        return None

@@ -1,0 +1,1 @@
+"""Known answers to chapter 2, a module for each exercise of `solutions.attention_scoring`."""

@@ -1,0 +1,1 @@
+"""Known answers to chapter 3, a module for each exercise of `solutions.multi_head`."""

@@ -1,0 +1,1 @@
+"""Known answers to chapter 7, a module for each exercise of `solutions.transformer`."""

@@ -1,0 +1,263 @@
+"""Chapter 2's modules and cosine scores against numbers by hand, plain loops, and torch's own."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as F
+from parity import PRECISION
+from scoring import assert_same, gradients, largest_gap, qkv, tensors
+from torch import nn
+
+from solutions import attention_scoring as ref
+
+Q = np.array([[1, 0, 2], [2, 2, 2], [2, 1, 3]])
+K = np.array([[0, 1, 1], [4, 4, 0], [2, 3, 1]])
+V = np.array([[1, 2, 3], [2, 8, 0], [2, 6, 3]])
+
+
+@pytest.fixture(autouse=True)
+def _seeded():
+    torch.manual_seed(17)
+
+
+def additive(query_size, key_size, hidden_size, dropout=0.0, dtype=torch.float64):
+    return ref.AdditiveAttention(query_size, key_size, hidden_size, dropout).to(dtype)
+
+
+def additive_pair_by_pair(ours, query, key, value):
+    """w_vᵀ tanh(W_q q + W_k k) for one pair at a time."""
+    tables = []
+    for b in range(len(query)):
+        scores = [
+            [
+                ours.w_v.weight[0] @ torch.tanh(ours.W_q.weight @ q + ours.W_k.weight @ k)
+                for k in key[b]
+            ]
+            for q in query[b]
+        ]
+        tables.append(torch.stack([F.softmax(torch.stack(row), 0) for row in scores]))
+    weights = torch.stack(tables)
+    return torch.stack([w @ v for w, v in zip(weights, value, strict=True)]), weights
+
+
+@PRECISION
+@pytest.mark.parametrize(
+    ("B", "n_q", "n_k", "sizes"),
+    [(2, 3, 5, (4, 3, 6, 2)), (1, 1, 4, (2, 5, 3, 3)), (3, 2, 1, (3, 3, 3, 3))],
+)
+def test_additive_attention_is_its_formula_pair_by_pair(B, n_q, n_k, sizes, dtype, within):
+    q, k, h, d_v = sizes
+    ours = additive(q, k, h, dtype=dtype)
+    x = tensors((B, n_q, q), (B, n_k, k), (B, n_k, d_v), dtype=dtype)
+    output, weights = ours(*x)
+    by_pairs = additive_pair_by_pair(ours, *x)
+    assert_same(output, by_pairs[0], [*x, *ours.parameters()], within)
+    assert largest_gap([weights], [by_pairs[1]]) <= within
+
+
+def test_additive_attention_by_hand():
+    """h = 1: score = 2 tanh(q + k); q = 0 and k = 0, artanh ½ give scores 0 and 1."""
+    ours = additive(1, 1, 1)
+    with torch.no_grad():
+        for layer, weight in ((ours.W_q, 1.0), (ours.W_k, 1.0), (ours.w_v, 2.0)):
+            layer.weight.fill_(weight)
+    key = torch.tensor([[[0.0], [math.atanh(0.5)]]], dtype=torch.float64)
+    value = torch.tensor([[[0.0], [1.0]]], dtype=torch.float64)
+    output, weights = ours(torch.zeros(1, 1, 1, dtype=torch.float64), key, value)
+    assert weights[0, 0].tolist() == pytest.approx([1 / (1 + math.e), math.e / (1 + math.e)])
+    assert output.item() == pytest.approx(math.e / (1 + math.e))
+
+
+@pytest.mark.parametrize(("q", "k", "h"), [(4, 3, 6), (1, 1, 1), (20, 2, 8)])
+def test_additive_attention_has_h_times_one_plus_q_plus_k_parameters(q, k, h):
+    ours = additive(q, k, h)
+    assert sum(p.numel() for p in ours.parameters()) == h * (1 + q + k)
+    assert {n: tuple(p.shape) for n, p in ours.named_parameters()} == {
+        "W_q.weight": (h, q),
+        "W_k.weight": (h, k),
+        "w_v.weight": (1, h),
+    }
+
+
+def test_without_tanh_the_query_would_not_matter():
+    """Why the tanh is there: of w_vᵀ(W_q q + W_k k), the softmax over keys does not see q."""
+    ours = additive(3, 4, 5)
+    query, key = (t.detach() for t in tensors((1, 6, 3), (1, 4, 4)))
+    linear = ours.w_v(ours.W_q(query)[:, :, None] + ours.W_k(key)[:, None])[..., 0].softmax(-1)
+    assert largest_gap([linear], [linear[:, :1].expand_as(linear)]) < 1e-12
+    _, weights = ours(query, key, key)
+    assert largest_gap([weights], [weights[:, :1].expand_as(weights)]) > 1e-3
+
+
+def test_additive_dropout_acts_on_the_weights_in_training_only():
+    ours = additive(3, 4, 5, dropout=0.25)
+    query, key = (t.detach() for t in tensors((1, 3, 3), (1, 4, 4)))
+    value = torch.eye(4, dtype=torch.float64)[None]
+    still, weights = ours.eval()(query, key, value)
+    assert torch.equal(still, weights)
+    assert torch.equal(still, ours(query, key, value)[0])
+    ours.train()
+    with torch.no_grad():
+        draws = torch.stack([ours(query, key, value)[0] for _ in range(2000)])
+    ratio = draws / still
+    assert bool(((ratio.abs() < 1e-9) | ((ratio - 4 / 3).abs() < 1e-9)).all())
+    assert abs(float((ratio == 0).double().mean()) - 0.25) < 0.02  # 24000: 7 standard errors
+    assert torch.equal(ours(query, key, value)[1], weights)
+
+
+def test_additive_gradients_are_those_of_finite_differences():
+    ours = additive(3, 2, 4)
+    assert torch.autograd.gradcheck(ours, tensors((2, 2, 3), (2, 3, 2), (2, 3, 2)))
+
+
+def kept_for_backward(attend, *inputs):
+    """Numbers in the tensors that a call keeps for its backward pass."""
+    kept = {}
+
+    def note(tensor):
+        kept[tensor.untyped_storage().data_ptr()] = tensor  # alive, so that no address comes twice
+        return tensor
+
+    with torch.autograd.graph.saved_tensors_hooks(note, lambda tensor: tensor):
+        attend(*inputs)
+    return sum(t.untyped_storage().nbytes() // t.element_size() for t in kept.values())
+
+
+def test_additive_attention_keeps_h_numbers_for_every_pair():
+    """The cost that the chapter measures: B·n_q·n_k·h numbers, where a dot product keeps one."""
+    n, h = 96, 16
+    inputs = tensors(*[(1, n, 8)] * 3, dtype=torch.float32)
+    ours = additive(8, 8, h, dtype=torch.float32)
+    by_tanh = kept_for_backward(ours, *inputs)
+    by_dots = kept_for_backward(ref.scaled_dot_product_attention, *inputs)
+    assert n * n * h <= by_tanh < n * n * (h + 2)
+    assert n * n <= by_dots < n * n * 1.5
+    by_kernel = kept_for_backward(F.scaled_dot_product_attention, *(x[None] for x in inputs))
+    assert by_kernel < n * n / 2  # no table of weights
+
+
+# --- bilinear attention -------------------------------------------------------------------------
+
+
+@PRECISION
+@pytest.mark.parametrize(("q", "k"), [(4, 3), (1, 5), (3, 3)])
+def test_bilinear_attention_is_torchs_bilinear(q, k, dtype, within):
+    ours = ref.BilinearAttention(q, k).to(dtype)
+    x = tensors((2, 3, q), (2, 5, k), (2, 5, 2), dtype=dtype)
+    pairs = x[0][:, :, None].expand(2, 3, 5, q), x[1][:, None].expand(2, 3, 5, k)
+    scores = F.bilinear(*(p.contiguous() for p in pairs), ours.W[None])[..., 0] / (q * k) ** 0.25
+    output, weights = ours(*x)
+    assert_same(output, scores.softmax(-1) @ x[2], [*x, ours.W], within)
+    assert largest_gap([weights], [scores.softmax(-1)]) <= within
+
+
+def test_bilinear_with_the_identity_is_scaled_dot_product_attention():
+    ours = ref.BilinearAttention(4, 4).double()
+    with torch.no_grad():
+        ours.W.copy_(torch.eye(4))
+    x = qkv((2,), 3, 5, 4, 2)
+    for one, other in zip(ours(*x), ref.scaled_dot_product_attention(*x), strict=True):
+        assert largest_gap([one], [other]) < 1e-12
+
+
+@pytest.mark.parametrize(("q", "k"), [(64, 64), (256, 16)])
+def test_the_fourth_root_fits_xavier_and_not_unit_variance(q, k):
+    """With unit-variance q and k, var = 2√(qk)/(q + k) ≤ 1 for Xavier's W, √(qk) for a unit one."""
+    query, key = torch.randn(4000, q), torch.randn(4000, k)
+    W = nn.init.xavier_normal_(torch.empty(q, k))
+    for scale, expected in ((1.0, 2 * math.sqrt(q * k) / (q + k)), (None, math.sqrt(q * k))):
+        form = W if scale else torch.randn(q, k)
+        scores = (query @ form * key).sum(-1) / (q * k) ** 0.25
+        assert scores.var().item() == pytest.approx(expected, rel=0.25)
+
+
+def test_bilinear_gradients_are_those_of_finite_differences():
+    ours = ref.BilinearAttention(3, 2).double()
+    assert torch.autograd.gradcheck(ours, tensors((2, 2, 3), (2, 3, 2), (2, 3, 2)))
+
+
+# --- cosine scores ------------------------------------------------------------------------------
+
+
+def test_cosines_by_hand():
+    query = torch.tensor([[3.0, 4.0], [0.0, 0.0]])
+    key = torch.tensor([[4.0, 3.0], [-3.0, -4.0], [8.0, -6.0], [0.3, 0.4]])
+    scores = ref.cosine_scores(query, key)
+    assert torch.allclose(scores, torch.tensor([[0.96, -1.0, 0.0, 1.0], [0.0] * 4]))
+
+
+@PRECISION
+@pytest.mark.parametrize("batch", [(), (2,), (2, 3)])
+def test_cosine_scores_are_torchs_cosine_similarity(batch, dtype, within):
+    x = tensors((*batch, 3, 4), (*batch, 5, 4), dtype=dtype)
+    theirs = F.cosine_similarity(x[0][..., :, None, :], x[1][..., None, :, :], dim=-1)
+    assert_same(ref.cosine_scores(*x), theirs, x, within)
+
+
+def test_cosines_stay_in_bounds_and_stand_zero_vectors():
+    x = torch.randn(400, 3)
+    scores = ref.cosine_scores(x, 5 * x)
+    assert scores.abs().max().item() <= 1.0
+    assert scores.diagonal().min().item() > 1 - 1e-6
+    zero = torch.zeros(2, 3, requires_grad=True)
+    scores = ref.cosine_scores(zero, x, eps=1e-6)
+    assert not scores.any()
+    (gradient,) = torch.autograd.grad(scores.sum(), zero)
+    assert bool(torch.isfinite(gradient).all())
+
+
+# --- self-attention -----------------------------------------------------------------------------
+
+
+@PRECISION
+@pytest.mark.parametrize(
+    ("B", "n", "sizes"), [(2, 5, (4, 3, 2)), (1, 1, (3, 2, 4)), (3, 4, (4, 4, 4))]
+)
+def test_self_attention_is_the_fused_kernel_on_projections(B, n, sizes, dtype, within):
+    ours = ref.SelfAttention(*sizes).to(dtype)
+    (x,) = tensors((B, n, sizes[0]), dtype=dtype)
+    projected = [x @ layer.weight.T for layer in (ours.W_q, ours.W_k, ours.W_v)]
+    theirs = F.scaled_dot_product_attention(*projected)
+    assert_same(ours(x)[0], theirs, [x, *ours.parameters()], within)
+
+
+@PRECISION
+def test_self_attention_is_torchs_module_with_its_weights(dtype, within):
+    theirs = nn.MultiheadAttention(6, 1, bias=False, batch_first=True, dtype=dtype)
+    ours = ref.SelfAttention(6, 6, 6).to(dtype)
+    with torch.no_grad():
+        for layer, weight in zip(ours.children(), theirs.in_proj_weight.chunk(3), strict=True):
+            layer.weight.copy_(weight)
+        theirs.out_proj.weight.copy_(torch.eye(6))
+    (x,) = tensors((2, 4, 6), dtype=dtype)
+    output, weights = ours(x)
+    their_output, their_weights = theirs(x, x, x)
+    assert_same(output, their_output, [x], within)
+    assert largest_gap([weights], [their_weights]) <= within
+    packed = torch.cat(gradients(output, [layer.weight for layer in ours.children()]))
+    (their_gradient,) = gradients(their_output, [theirs.in_proj_weight])
+    assert largest_gap([packed], [their_gradient]) <= within * max(1, their_gradient.abs().max())
+
+
+def test_self_attention_knows_no_positions():
+    ours = ref.SelfAttention(4, 3, 5).double()
+    x, order = torch.randn(2, 6, 4, dtype=torch.float64), torch.randperm(6)
+    (output, weights), (moved, moved_weights) = ours(x), ours(x[:, order])
+    assert largest_gap([moved], [output[:, order]]) < 1e-12
+    assert largest_gap([moved_weights], [weights[:, order][..., order]]) < 1e-12
+
+
+def test_self_attentions_parameters():
+    ours = ref.SelfAttention(6, 3, 5)
+    assert {n: tuple(p.shape) for n, p in ours.named_parameters()} == {
+        "W_q.weight": (3, 6),
+        "W_k.weight": (3, 6),
+        "W_v.weight": (5, 6),
+    }
+
+
+def test_self_attentions_gradients_are_those_of_finite_differences():
+    ours = ref.SelfAttention(3, 2, 4).double()
+    assert torch.autograd.gradcheck(ours, tensors((2, 3, 3)))

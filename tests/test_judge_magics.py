@@ -1,0 +1,94 @@
+"""The judge: what only IPython understands, and what nobody can read."""
+
+import pytest
+from judging import HEAD, SOFTMAX, verdicts
+
+from autograder.engine.verdict import POLICY
+from autograder.exercises import find_exercise
+from autograder.grader.judge import Cell, judge_cells
+from autograder.grader.names import MAX_SOURCE
+
+TAKEN = (
+    "from autograder import blocks\ndef softmax(scores, axis=-1): return blocks.softmax(scores)\n"
+)
+WAYS = {
+    "deep code": TAKEN + "x = " + "-" * 5000 + "1",
+    "long code": TAKEN + "# " + "x" * MAX_SOURCE,
+    "a magic's value": TAKEN + "here = %pwd",
+    "the shell's value": TAKEN + "files = !true",
+    "a cell's magic": "%%time\n" + TAKEN,
+    "help": TAKEN + "len?",
+    "a string": f"exec({TAKEN!r})",
+    "a name put together": (
+        "from autograder import blocks\nglobals()['soft' + 'max'] = blocks.softmax"
+    ),
+    "a transformer of one's own": (
+        "def readable(lines):\n"
+        "    return [line.replace('deffen ', 'def ') for line in lines]\n"
+        "get_ipython().input_transformers_cleanup.append(readable)\n"
+    ),
+}
+
+
+@pytest.mark.parametrize("source", WAYS.values(), ids=WAYS.keys())
+def test_a_block_that_runs_is_one_for_a_person_however_it_is_written(source):
+    cells = "import sys\nsys.setrecursionlimit(10**6)", source, TAKEN.replace("def ", "deffen ", 1)
+    verdict = verdicts(*cells)["softmax"]
+    assert (verdict.verdict, verdict.score) == (POLICY, 0)
+    assert "The answer runs autograder.blocks.softmax" in verdict.note
+
+
+@pytest.mark.parametrize("source", WAYS.values(), ids=WAYS.keys())
+def test_what_nobody_can_read_costs_nothing(source):
+    honest = source.replace("blocks.softmax(scores)", "0").replace("= blocks.softmax", "= None")
+    assert verdicts(honest, SOFTMAX)["softmax"].verdict == "correct"
+
+
+LINES = {
+    "the shell": "!ls -l",
+    "a package": "!pip install torch",
+    "pip": "%pip install -q einops",
+    "conda": "%conda install numpy",
+    "set up": "%load_ext autoreload\n%autoreload 2\n%matplotlib inline",
+    "a widget's back end": "%matplotlib widget",
+    "of another machine": "%tensorflow_version 2.x\n%load_ext nobody_has_this",
+    "the shell's words": "files = !ls\nassert len(files) == 0 and files.n == ''",
+    "help": "len?\n??print",
+    "where": "here = %pwd",
+    "timed": "%time x = 1\nassert x == 1\n%timeit -n 1 -r 1 sum([1])",
+}
+
+
+@pytest.mark.parametrize("line", LINES.values(), ids=LINES.keys())
+@pytest.mark.parametrize("place", ["above", "below"])
+def test_shell_and_magic_lines_cost_nothing(line, place):
+    cell = f"{line}\n{SOFTMAX}" if place == "above" else f"{SOFTMAX}\n{line}\n"
+    assert verdicts(cell)["softmax"].verdict == "correct"
+
+
+CELLS = ("%%time", "%%capture", "%%capture out", "%%timeit -n 1 -r 1", "%%profile_of_mine --fast")
+
+
+@pytest.mark.parametrize("magic", CELLS)
+def test_a_cell_under_a_magic_is_run(magic):
+    timed = magic.startswith("%%timeit")  # whose names are lost, in Jupyter as well
+    cells = [f"{magic}\n{SOFTMAX}"] + [SOFTMAX] * timed
+    assert verdicts(*cells)["softmax"].verdict == "correct"
+
+
+@pytest.mark.parametrize("magic", ["%%bash", "%%sh", "%%script python3", "%%javascript"])
+def test_a_cell_of_another_language_does_nothing_and_costs_nothing(magic):
+    assert verdicts(f"{magic}\nexit 1", SOFTMAX)["softmax"].verdict == "correct"
+
+
+def test_what_was_left_out_is_told():
+    cells = [Cell(f"{HEAD}\n!rm -rf /\n{SOFTMAX}")]
+    judged = judge_cells(cells, [find_exercise("softmax")], {"softmax": b"s"})
+    (output,) = judged.outputs[0]
+    assert output["text"] == "[!rm -rf / does nothing while this is graded]\n"
+
+
+def test_an_error_of_what_a_magic_runs_is_an_error():
+    cells = [Cell("%time 1 / 0"), Cell(SOFTMAX)]
+    judged = judge_cells(cells, [find_exercise("softmax")], {"softmax": b"s"})
+    assert judged.outputs[0][-1]["ename"] == "ZeroDivisionError"
