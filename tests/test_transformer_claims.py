@@ -1,4 +1,4 @@
-"""What chapter 7 says of texts with two readings: the stored trainings, and how they are counted."""
+"""What chapter 7 says of texts with two readings: the stored trainings, and their counts."""
 
 import importlib.util
 import json
