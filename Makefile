@@ -9,6 +9,7 @@ MAKEFLAGS += --no-print-directory --no-builtin-rules
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+PYTEST := $(BIN)/python -m pytest -q -n 2 --dist loadfile --no-loadscope-reorder
 BUILD := build
 STAMPS := $(BUILD)/stamps
 CLASS := $(BUILD)/sample_class
@@ -20,7 +21,9 @@ CODE := $(shell find autograder solutions -name '*.py' 2>/dev/null)
 TEXT := $(shell find book -type f ! -path '*/__pycache__/*' 2>/dev/null) _config.yml _toc.yml
 
 .PHONY: all
-all: env notebooks class book  ## set up, release the notebooks, grade the sample class, build the book
+all: env  ## set up, release the notebooks, grade the sample class, build the book
+	@$(MAKE) -j2 BESIDE=nice class chapters  # the chapters take longest: they come first
+	@$(MAKE) book
 	@echo
 	@echo "environment   $(VENV)            (activate: source $(BIN)/activate)"
 	@echo "notebooks     notebooks/       what students get, $$(ls -d notebooks/[0-9]* | wc -l) chapter(s)"
@@ -63,8 +66,8 @@ env: tools $(STAMPS)/env  ## .venv with everything in it
 $(STAMPS)/env: requirements.txt constraints.txt pyproject.toml
 	@echo "making $(VENV) (a few minutes)"
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	@$(BIN)/python -m pip install -r requirements.txt -c constraints.txt
-	@$(BIN)/python -m pip install --no-deps -e .
+	@$(BIN)/python -m pip install --no-compile -r requirements.txt -c constraints.txt
+	@$(BIN)/python -m pip install --no-compile --no-deps -e .
 	@mkdir -p $(STAMPS) && touch $@
 
 # --- what is made ---
@@ -73,20 +76,28 @@ $(STAMPS)/env: requirements.txt constraints.txt pyproject.toml
 notebooks: env $(STAMPS)/notebooks  ## chapters -> notebooks/
 
 $(STAMPS)/notebooks: $(STAMPS)/env $(CODE) $(TEXT) nbgrader_config.py
-	@$(BIN)/autograder release
+	@echo "releasing the notebooks (a minute or two)"
+	@$(BESIDE) $(BIN)/autograder release
 	@touch $@
 
 .PHONY: class
 class: notebooks $(STAMPS)/class  ## grade the sample class and draw its report
 
 $(STAMPS)/class: $(STAMPS)/notebooks
-	@$(BIN)/autograder sample $(CLASS)
+	@echo "grading the sample class"
+	@$(BESIDE) $(BIN)/autograder sample $(CLASS)
 	@touch $@
+
+.PHONY: chapters
+chapters: env  # run their notebooks: what takes longest of the book
+	@echo "running the chapters' notebooks (chapter 7 trains for some minutes)"
+	@$(BIN)/python -m autograder.publishing.executed
 
 .PHONY: book
 book: env $(STAMPS)/book  ## build the book's pages
 
 $(STAMPS)/book: $(STAMPS)/env $(CODE) $(TEXT)
+	@echo "building the book's pages"
 	@$(BIN)/autograder book
 	@touch $@
 
@@ -99,7 +110,11 @@ pdf: browser env  ## print the book: build/attention-by-hand.pdf
 .PHONY: test
 test: test-tools env  ## everything that CI checks
 	@$(BIN)/ruff check . && $(BIN)/ruff format --check --quiet .
-	@$(BIN)/python -m pytest -q -n 2 --dist loadfile --no-loadscope-reorder
+	@$(PYTEST)
+
+.PHONY: nightly
+nightly: test-tools env  ## what takes too long for each commit; screenshots of every page
+	@$(PYTEST) -m nightly
 
 .PHONY: format
 format: env  ## put the code into the house's format

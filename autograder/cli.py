@@ -99,8 +99,9 @@ def book(
 
     from autograder.publishing.publish import build_book
 
-    with Console(stderr=True).status("building the book (the first time, every cell is run)"):
-        html = build_book(ROOT, strict=strict)
+    console = Console(stderr=True)
+    with console.status("building the book (the first time, every cell is run)"):
+        html = build_book(ROOT, strict=strict, told=console.print)
     print(html / "index.html")
 
 

@@ -3,6 +3,7 @@
 import fcntl
 import json
 import os
+import re
 import shutil
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -28,6 +29,19 @@ hypothesis.settings.register_profile("course", deadline=None)
 hypothesis.settings.load_profile("course")
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> object:
+    """A file's tests run in one process and share its fixtures; of the matrix, a chapter's do."""
+    from xdist.scheduler import LoadFileScheduling
+
+    class ByFileOrChapter(LoadFileScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            of_matrix = re.search(r"test_matrix\.py::\w+\[([a-z_]+)", nodeid)
+            return f"matrix of {of_matrix[1]}" if of_matrix else super()._split_scope(nodeid)
+
+    return ByFileOrChapter(config, log)
+
+
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Have one worker build the book at once, and nobody wait for it: who looks at it comes last.
@@ -35,6 +49,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     One file that needs the pages goes first, the others last. It takes `--no-loadscope-reorder`
     for workers to get the files in this order.
     """
+    import torch
+
+    if not torch.cuda.is_available():
+        for item in items:
+            if item.get_closest_marker("gpu"):
+                item.add_marker(pytest.mark.skip(reason="there is no CUDA device"))
     need = dict.fromkeys(item.path for item in items if "html" in getattr(item, "fixturenames", ()))
     place = dict.fromkeys(need, 2) | dict.fromkeys(list(need)[:1], 0)
     items.sort(key=lambda item: place.get(item.path, 1))

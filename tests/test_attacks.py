@@ -15,6 +15,7 @@ import socket
 import time
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
@@ -23,6 +24,7 @@ import nbformat
 import pytest
 from faults import cut_down
 from handed import fill_in
+from nbformat import NotebookNode
 
 from autograder import cli
 from autograder.exercises import chapters, exercises_of
@@ -73,13 +75,10 @@ def outside() -> Iterator[list[socket.socket]]:
     os.environ["AUTOGRADER_ATTACK_SECRET"] = "not for students"
     with socket.socket() as tcp, socket.socket(socket.AF_UNIX) as unix:
         tcp.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            tcp.bind(("127.0.0.1", 47655))
-            tcp.listen()
-        except OSError:  # somebody listens there already: as good
-            pass
-        unix.bind("\0autograder-attack")
-        unix.listen()
+        for server, address in ((tcp, ("127.0.0.1", 47655)), (unix, "\0autograder-attack")):
+            with suppress(OSError):  # somebody listens there already: as good
+                server.bind(address)
+                server.listen()
         yield [tcp, unix]
     del os.environ["AUTOGRADER_ATTACK_SECRET"]
 
@@ -136,15 +135,17 @@ def attacked(name: str) -> str:
     return exercise
 
 
+def released(exercise: str) -> NotebookNode:
+    """An exercise's chapter as it is released, cut down to the imports and this exercise."""
+    (path,) = (ROOT / "notebooks").glob(f"??_{KNOWN[exercise]}/*.ipynb")
+    return cut_down(nbformat.read(path, as_version=4), (exercise, f"check_{exercise}"))
+
+
 def hand_in(submitted: Path, student: str, exercise: str, source: str) -> Path:
-    """Write a student's notebook: its chapter's, cut down to the imports and one exercise."""
-    (released,) = (ROOT / "notebooks").glob(f"??_{KNOWN[exercise]}/*.ipynb")
-    notebook = nbformat.read(released, as_version=4)
-    cut_down(notebook, (exercise, f"check_{exercise}"))
-    fill_in(notebook, [exercise], source)
-    path = submitted / student / released.stem / released.name
+    """Write a student's notebook of an assignment that is this exercise."""
+    path = submitted / student / exercise / f"{exercise}.ipynb"
     path.parent.mkdir(parents=True)
-    nbformat.write(notebook, path)
+    nbformat.write(fill_in(released(exercise), [exercise], source), path)
     return path
 
 
@@ -156,13 +157,21 @@ def graded(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[bool, str], R
     """
     rows = {}
     for endless, seconds in ((True, 3), (False, 20)):
-        submitted = tmp_path_factory.mktemp("attacked") / "submitted"
+        course = tmp_path_factory.mktemp("attacked")
+        submitted = course / "submitted"
         for student, exercise in NEIGHBOURS.items():
             hand_in(submitted, student, exercise, stubs.source(KNOWN[exercise], exercise))
         for name in ATTACKS:
             if ("seconds" in declared(name)) == endless:
                 hand_in(submitted, name, attacked(name), text_of(name))
-        result = grade(submitted, jobs=2, cell_seconds=seconds, probe_seconds=seconds)
+        for path in submitted.glob("*/*"):
+            made = course / "release" / path.name / f"{path.name}.ipynb"
+            made.parent.mkdir(parents=True, exist_ok=True)
+            nbformat.write(released(path.name), made)
+        result = grade(
+            submitted, release=course / "release", jobs=2,
+            cell_seconds=seconds, probe_seconds=seconds,
+        )  # fmt: skip
         assert not result.ignored and not Path("/tmp", CANARY).exists()
         rows |= {(endless, row.student): row for row in result.rows}
     return rows

@@ -21,10 +21,10 @@ from autograder.exercises import exercises_of
 from autograder.grader import stubs
 from autograder.grader.student_side import student_side
 from autograder.publishing.bookindex import Book, directive
-from autograder.publishing.release import chapters
+from autograder.publishing.release import chapter_files
 
 ROOT = Path(__file__).resolve().parents[1]
-CHAPTERS = chapters(ROOT)
+CHAPTERS = chapter_files(ROOT)
 SLUGS = [path.stem.partition("_")[2] for path in CHAPTERS]
 BASE = yaml.safe_load((ROOT / "_config.yml").read_text(encoding="utf-8"))["html"]["baseurl"]
 ELSEWHERE = re.compile(r"^\s*(?:[a-z][a-z0-9+.-]*:)?//", re.IGNORECASE)

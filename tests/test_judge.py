@@ -178,7 +178,7 @@ HOSTILE = {
         "real = p.probe\np.probe = lambda answer, run, device='cpu': real(np.abs, run, device)\n"
         "v.decide = lambda *a, **k: True"),
     "the comparison patched": (
-        "import autograder.engine.aspects as a\n"
+        "import autograder.engine.compare as a\n"
         "a.compare = lambda *x, **k: a.Finding(True)\na.TOLERANCE.update(float64=(9e9, 9e9))"),
     "the points patched": (
         "import autograder.exercises.kernel_regression as k, dataclasses\n"
@@ -240,8 +240,8 @@ def test_texts_from_an_answer_are_cut_and_cleaned():
     )["softmax"]
     text = made.note + "".join(a.message or "" for a in made.aspects)
     assert len(text) < 20_000
-    assert text.isprintable() or "\x1b" not in text
-    text.encode()
+    assert "x" * 100 in text
+    assert all(letter.isprintable() for letter in text.replace("\n", ""))
 
 
 FORGED = {

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import pytest
 
@@ -21,18 +21,13 @@ from solutions.mistakes import banks
 EXERCISES = [(slug, exercise.name) for slug in chapters() for exercise in exercises_of(slug)]
 
 
-def together(*values: str) -> Any:
-    """Parameters of a test that xdist's loadgroup runs where the exercise's other tests run."""
-    return pytest.param(*values, marks=pytest.mark.xdist_group(values[1]))
-
-
-def known_answers() -> Iterator[Any]:
+def known_answers() -> Iterator[tuple[str, str, str, str]]:
     """Chapter, exercise, kind and name of every known answer, in the book's order."""
     for slug, name in EXERCISES:
         with suppress(ModuleNotFoundError):  # test_an_exercise_has_enough_known_answers says so
             bank = banks(slug)[name]
             for kind, answers in (("mistakes", bank.mistakes), ("rights", bank.rights)):
-                yield from (together(slug, name, kind, answer) for answer in answers)
+                yield from ((slug, name, kind, answer) for answer in answers)
 
 
 class Inputs(NamedTuple):
@@ -75,7 +70,7 @@ def failed(verdict: Verdict) -> list[tuple[str, str | None]]:
     return [(a.title, a.message) for a in verdict.aspects if not a.passed]
 
 
-@pytest.mark.parametrize(("slug", "name"), [together(*e) for e in EXERCISES])
+@pytest.mark.parametrize(("slug", "name"), EXERCISES)
 def test_a_reference_earns_full_marks(slug: str, name: str) -> None:
     for verdict in verdicts(slug, name, "reference", name):
         assert (verdict.verdict, failed(verdict)) == (CORRECT, [])
@@ -104,7 +99,7 @@ def test_a_known_answer_is_judged_as_what_it_is(
         assert len({v.score for v in found}) == 1, "the marks depend on the numbers drawn"
 
 
-@pytest.mark.parametrize(("slug", "name"), [together(*e) for e in EXERCISES])
+@pytest.mark.parametrize(("slug", "name"), EXERCISES)
 def test_an_exercise_has_enough_known_answers(slug: str, name: str) -> None:
     bank = banks(slug)[name]
     assert len(bank.mistakes) >= 6
@@ -116,7 +111,7 @@ def test_every_exercise_has_its_bank_in_the_chapters_order(slug: str) -> None:
     assert list(banks(slug)) == [exercise.name for exercise in exercises_of(slug)]
 
 
-@pytest.mark.parametrize(("slug", "name"), [together(*e) for e in EXERCISES])
+@pytest.mark.parametrize(("slug", "name"), EXERCISES)
 def test_every_aspect_is_failed_by_some_mistake(slug: str, name: str) -> None:
     """An aspect that no mistake fails is one that no one knows to work."""
     exercise = find_exercise(name)[1]

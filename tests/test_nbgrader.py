@@ -18,7 +18,6 @@ import nbformat
 import pytest
 from faults import cut_down
 from nbconvert.filters import markdown2html
-from nbformat.v4 import new_code_cell
 from nbgrader.api import Gradebook
 from nbgrader.utils import determine_grade
 
@@ -30,9 +29,7 @@ from autograder.grader.classes.sample_notebooks import submissions
 from autograder.grader.judgement import Judgement
 from autograder.grader.notebook.export import guarded
 from autograder.grader.notebook.inert import clean_html, clean_markdown
-from autograder.grader.notebook.judging import show_outputs
-from autograder.grader.notebook.marks import comment_on, score_of, show_verdicts
-from autograder.grader.notebook.outputs import safe_outputs
+from autograder.grader.notebook.marks import comment_on
 from autograder.grader.notebook.reading import exercise_of
 from autograder.publishing.release import instructor_notebook
 from autograder.table import table_html
@@ -241,59 +238,6 @@ def test_a_comment_that_quotes_a_student_is_inert(text):
     page = clean_markdown(comment)
     assert danger_in(page) == [] and danger_in(markdown2html(comment)) == []
     assert "<a" not in page and "<img" not in page
-
-
-# --- Marks and outputs ----------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    "score, points, worth, given",
-    [
-        (1.5, 3.0, 3.0, 1.5),
-        (1.5, 3.0, 6.0, 3.0),
-        (float("nan"), 3.0, 3.0, 0.0),
-        (float("inf"), 3.0, 3.0, 0.0),
-        (5.0, 3.0, 3.0, 3.0),
-        (-1.0, 3.0, 3.0, 0.0),
-        (1.0, 0.0, 3.0, 0.0),
-    ],
-)
-def test_a_score_is_a_number_between_nothing_and_all(score, points, worth, given):
-    assert score_of(Verdict("softmax", points, score, WRONG, ()), worth) == given
-
-
-@pytest.mark.parametrize(
-    "outputs",
-    [
-        None,
-        "text",
-        [None, 3, "x", [], {}],
-        [{"output_type": "stream", "name": [], "text": {"a": 1}}],
-        [{"output_type": "display_data", "data": {"text/html": 3, "text/plain": ["a", 4]}}],
-        [{"output_type": "execute_result", "data": {"text/plain": "20"}}],
-        [{"output_type": "error", "ename": None, "evalue": [1], "traceback": [None, 3]}],
-        [{"output_type": "stream", "text": "\ud800" + "x" * 10**6}],
-        [{"output_type": "display_data", "data": {"application/javascript": "alert(1)"}}],
-    ],
-)
-def test_whatever_the_sandbox_sends_becomes_plain_outputs(outputs):
-    made = list(safe_outputs(outputs))
-    cell = new_code_cell("x", outputs=made)
-    nbformat.validate(nbformat.v4.new_notebook(cells=[cell]))
-    assert all(output.output_type != "execute_result" for output in made)
-    assert len(json.dumps(made).encode("utf-8")) < 300_000
-    assert "javascript" not in json.dumps(made)
-
-
-def test_outputs_of_a_student_cannot_become_marks():
-    notebook = nbformat.reads(nbformat.writes(RELEASE), as_version=4)
-    names = [c.id.removeprefix("check_") for c in notebook.cells if c.id.startswith("check_")]
-    verdicts = {name: withheld(find_exercise(name)[1], WRONG, "x") for name in names}
-    claim = [{"output_type": "execute_result", "data": {"text/plain": "3.0"}, "metadata": {}}]
-    show_outputs(notebook, dict.fromkeys(range(200), claim))
-    show_verdicts(notebook, verdicts)
-    grades = [determine_grade(c)[0] for c in notebook.cells if c.id.startswith("check_")]
-    assert grades == [0] * len(names)
 
 
 # --- The student's place --------------------------------------------------------------------------

@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from nbformat.v4 import new_code_cell, new_markdown_cell
 
-from autograder.grader.notebook.reading import MAX_SOURCE, Unusable, parse_notebook
-from autograder.grader.notebook.rebuild import read_notebook, rebuild
+from autograder.grader.notebook.reading import MAX_SOURCE, Unusable, parse_notebook, read_file
+from autograder.grader.notebook.rebuild import rebuild
 
 ROOT = Path(__file__).resolve().parents[1]
 PATH = next(ROOT.glob("notebooks/*_kernel_regression/*.ipynb"))
@@ -330,4 +330,4 @@ def test_a_byte_order_mark_does_no_harm():
 def test_a_link_is_not_followed(tmp_path):
     (tmp_path / "link.ipynb").symlink_to(PATH)
     with pytest.raises(Unusable, match="link"):
-        read_notebook(tmp_path / "link.ipynb")
+        read_file(tmp_path / "link.ipynb")

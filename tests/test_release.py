@@ -15,12 +15,12 @@ from nbgrader.api import Gradebook
 from autograder.exercises import exercises_of
 from autograder.grader import stubs
 from autograder.publishing.bookindex import Book, BookError
-from autograder.publishing.release import chapters, instructor_notebook, release
+from autograder.publishing.release import chapter_files, instructor_notebook, release
 
 ROOT = Path(__file__).resolve().parents[1]
 SAMPLE = ROOT / "tests" / "sample_book"
 PAGE = "https://attention-by-hand.example/book/01_kernel_regression.html"
-SLUGS = [path.stem for path in chapters(ROOT)]
+SLUGS = [path.stem for path in chapter_files(ROOT)]
 
 
 def course(folder: Path, book: Path) -> Path:

@@ -134,14 +134,20 @@ def storm(course: Path, random: Random, kills: int, pause: float = 1.5) -> Count
     return killed
 
 
-def test_random_parts_that_are_killed_at_random_moments_cost_nobody_anything(tmp_path, release):
-    random, killed = Random(11), Counter()
-    while killed.total() < 8:
+NIGHTLY = [pytest.param(seed, 8, marks=pytest.mark.nightly) for seed in (12, 13, 14)]
+
+
+@pytest.mark.parametrize(("seed", "kills"), [(11, 4), *NIGHTLY])
+def test_random_parts_that_are_killed_at_random_moments_cost_nobody_anything(
+    tmp_path, release, seed, kills
+):
+    random, killed = Random(seed), Counter()
+    while killed.total() < kills:
         course = tmp_path / f"course{killed.total()}"
         for student, score in STORM.items():
             hand_in(course, release, student, RIGHT if score else LEAVES)
         shutil.copytree(release, course / "notebooks")
-        killed += storm(course, random, 8 - killed.total())
+        killed += storm(course, random, kills - killed.total())
         for _ in range(3):  # whoever was at work when two of its judges died is graded later
             with start(course, "--jobs", "2") as process:
                 process.communicate(timeout=300)
@@ -152,4 +158,4 @@ def test_random_parts_that_are_killed_at_random_moments_cost_nobody_anything(tmp
             name: (1, score) for name, score in STORM.items()
         }
         assert all(notebook and page for *_, notebook, page in outcome.values())
-    assert len(killed) > 2
+    assert len(killed) > (2 if kills > 4 else 1)

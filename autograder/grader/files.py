@@ -1,12 +1,11 @@
 """Judges single files, `.py` or `.ipynb`, without a gradebook: what `autograder judge` does.
 
-TRUST BOUNDARY. The files are hostile. Only a regular file of a sensible size is read, as text; what
-it holds is run in the sandbox alone, by `judge_cells`.
+TRUST BOUNDARY. The files are hostile, though their paths are the caller's, who may name a link.
+They are read by `reading`; what they hold is run in the sandbox alone, by `judge_cells`.
 """
 
 import os
-import stat
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +13,15 @@ from autograder.engine.verdict import Verdict
 from autograder.exercises import chapters, exercises_of
 from autograder.grader.judge import Cell, judge_cells
 from autograder.grader.names import defined_names, parse
-from autograder.grader.notebook.reading import CHECK, Unusable, cells_of, json_of
+from autograder.grader.notebook.reading import (
+    CHECK,
+    Unusable,
+    cells_of,
+    parse_notebook,
+    read_file,
+    text_in,
+)
 from autograder.grader.sandbox.limits import Limits
-
-MAX_FILE = 20 << 20
 
 
 def judge_file(
@@ -34,15 +38,17 @@ def judge_file(
     `Unusable` for a file that cannot be judged, `IsolationError` for a machine that cannot isolate
     it.
     """
-    text = _read_text(Path(path))
-    is_notebook = Path(path).suffix == ".ipynb"
-    cells, names = _notebook(text) if is_notebook else _script(text)
+    path = Path(path)
+    if path.suffix not in (".py", ".ipynb"):
+        raise Unusable("It is neither a .py nor an .ipynb file.")
+    is_notebook, data = path.suffix == ".ipynb", read_file(path, links=True)
+    cells, names = _notebook(data) if is_notebook else _script(data)
     known = {e.name: (slug, e) for slug in chapters() for e in exercises_of(slug)}
     wanted = known.keys() if exercises is None else set(exercises)
     asked = [known[name] for name in known if name in names & wanted]
     if not asked:
         what = "no exercise" if exercises is None else f"none of {', '.join(exercises)}"
-        raise Unusable(f"defines {what}")
+        raise Unusable(f"It defines {what}.")
     base = os.urandom(32) if seed is None else seed
     seeds = {exercise.name: base + exercise.name.encode() for _, exercise in asked}
     judged = judge_cells(
@@ -86,46 +92,23 @@ def as_json(file: str, device: str, verdicts: Mapping[str, Verdict]) -> dict[str
     }
 
 
-def _read_text(path: Path) -> str:
-    """A file's text; only a regular file of a sensible size is ever read."""
-    if path.suffix not in (".py", ".ipynb"):
-        raise Unusable("is neither a .py nor an .ipynb file")
-    try:
-        fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK)  # a FIFO must not block us
-    except (OSError, ValueError) as error:
-        raise Unusable(getattr(error, "strerror", None) or str(error)) from None
-    mode = os.fstat(fd).st_mode
-    if not stat.S_ISREG(mode):
-        os.close(fd)
-        raise Unusable("is a directory" if stat.S_ISDIR(mode) else "is not a regular file")
-    with open(fd, "rb") as file:
-        data = file.read(MAX_FILE + 1)
-    if len(data) > MAX_FILE:
-        raise Unusable(f"is larger than {MAX_FILE >> 20} MB")
-    if not data.strip():
-        raise Unusable("is empty")
-    if b"\0" in data:
-        raise Unusable("is not a text file")
-    try:
-        return data.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise Unusable(f"is not UTF-8 (byte {error.start})") from None
-
-
-def _script(text: str) -> tuple[list[Cell], set[str]]:
+def _script(data: bytes) -> tuple[list[Cell], Set[str]]:
+    text = text_in(data, "file")
+    if "\0" in text:
+        raise Unusable("The file is not a text file.")
     try:
         parse(text)
     except SyntaxError as error:
         where = f" in line {error.lineno}" if error.lineno else ""
-        raise Unusable(f"has a syntax error{where}: {error.msg}") from None
+        raise Unusable(f"It has a syntax error{where}: {error.msg}.") from None
     return [Cell(text)], defined_names(text)
 
 
-def _notebook(text: str) -> tuple[list[Cell], set[str]]:
+def _notebook(data: bytes) -> tuple[list[Cell], Set[str]]:
     """A notebook's code cells, and the exercises it answers: by grade id or by definition."""
     cells: list[Cell] = []
     names = set[str]()
-    for found in cells_of(json_of(text), []):
+    for found in cells_of(parse_notebook(data), []):
         if found.kind != "code":
             continue
         grade_id = found.grade_id or ""

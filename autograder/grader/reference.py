@@ -35,6 +35,13 @@ def expected(slug: str, name: str, runs: Rows, device: str = "cpu") -> list[list
     return records(reference(slug, name), runs, device)
 
 
+def on_demand(
+    answer: Callable[..., Any], runs: Rows, device: str = "cpu"
+) -> list[Sequence[Record]]:
+    """As `records`, each made on first access: for use `with undisturbed()`."""
+    return [_Lazily(answer, row, device) for row in runs]
+
+
 def known_mistakes(slug: str, name: str, runs: Rows, device: str = "cpu") -> Iterator[Mistake]:
     """The bank's mistakes for an exercise, each with its records, made on first access.
 
@@ -42,8 +49,7 @@ def known_mistakes(slug: str, name: str, runs: Rows, device: str = "cpu") -> Ite
     Making them advances the global random generators: `with undisturbed()` restores them.
     """
     for title, answer in banks(slug)[name].mistakes.items():
-        rows = [_Lazily(answer, row, device) for row in runs]
-        yield Mistake(title, cause(answer), rows)
+        yield Mistake(title, cause(answer), on_demand(answer, runs, device))
 
 
 class _Lazily(Sequence[Record]):

@@ -3,17 +3,24 @@
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 OUTPUT = Path("build/book")
 
 
-def build_book(root: Path, *, strict: bool = True) -> Path:
+def build_book(
+    root: Path, *, strict: bool = True, told: Callable[[str], object] = lambda line: None
+) -> Path:
     """Build the pages of the book at `root`; return the folder that holds them.
 
-    With `strict`, a warning or a broken reference is an error. Raises `RuntimeError` with Sphinx's
-    messages.
+    With `strict`, a warning or a broken reference is an error. `told` is given a line whenever a
+    chapter's notebook has run. Raises `RuntimeError` with Sphinx's messages.
     """
+    beforehand = [sys.executable, "-m", "autograder.publishing.executed", str(root)]
+    with subprocess.Popen(beforehand, cwd=root, stdout=subprocess.PIPE, text=True) as running:
+        for line in running.stdout:
+            told(line.rstrip())
     command = [str(Path(sys.executable).with_name("jupyter-book")), "build", "."]
     command += ["--path-output", str(OUTPUT), "--quiet"]
     command += ["-W", "-n", "--keep-going"] if strict else []

@@ -50,7 +50,7 @@ class Source:
     line: int
 
 
-def chapters(root: Path, wanted: Sequence[str] | None = None) -> list[Path]:
+def chapter_files(root: Path, wanted: Sequence[str] | None = None) -> list[Path]:
     """The sources of the chapters given by slug or by file name; None means all of them.
 
     Raises `ValueError`, which lists the chapters that exist.
@@ -73,7 +73,7 @@ def release(root: Path, wanted: Sequence[str] | None = None) -> list[Path]:
     root = root.resolve()
     book = Book(root)
     written = []
-    for path in chapters(root, wanted):
+    for path in chapter_files(root, wanted):
         name = path.stem
         source = root / "build" / "source" / name / f"{name}.ipynb"
         _write(source, nbformat.writes(instructor_notebook(path, book)) + "\n")

@@ -21,29 +21,18 @@ from learner import hints  # noqa: E402
 
 from autograder.exercises import exercises_of  # noqa: E402
 from autograder.grader.stubs import clear, source  # noqa: E402
-
-EXERCISE = re.compile(r"^from solutions\.(\w+) import (\w+)$", re.MULTILINE)
-
-
-def fingerprint(slug: str) -> str:
-    """A digest of all the code that a chapter's cells run."""
-    digest = hashlib.sha256()
-    for path in _code(slug):
-        digest.update(path.name.encode() + path.read_bytes())
-    return digest.hexdigest()[:16]
+from autograder.publishing.executed import code_of, exercised, marked  # noqa: E402
 
 
 def mark_version(app: Sphinx, docname: str, text: list[str]) -> None:
-    """Add the fingerprint to each exercise's cell: a changed reference makes the cached run stale.
+    """Add a digest to each exercise's cell: a changed reference makes the cached run stale.
 
-    The execution cache only looks at the cells. Nobody sees the mark, as the stub takes its place.
+    Nobody sees the mark, as the stub takes its place.
     """
-    slugs = {match[1] for match in EXERCISE.finditer(text[0])}
-    for slug in slugs:
-        for path in _code(slug):
+    for slug in exercised(text[0]):
+        for path in code_of(ROOT, slug):
             app.env.note_dependency(str(path))
-    marks = {slug: fingerprint(slug) for slug in slugs}
-    text[0] = EXERCISE.sub(lambda match: f"{match[0]}  # {marks[match[1]]}", text[0])
+    text[0] = marked(ROOT, text[0])
 
 
 def show_stubs(app: Sphinx, doctree: nodes.document) -> None:
@@ -72,15 +61,6 @@ def _heading(name: str, title: str, points: float) -> nodes.container:
     worth = f"{points:g} point{'' if points == 1 else 's'}"
     line += nodes.inline("", worth, classes=["exercise-points"])
     return nodes.container("", line, classes=["exercise-head"], ids=[f"exercise-{name}"])
-
-
-def _code(slug: str) -> list[Path]:
-    """The files whose change could change what a chapter's cells give."""
-    student = sorted((ROOT / "autograder").glob("*.py"))
-    asked = sorted((ROOT / "autograder" / "exercises" / slug).glob("*.py"))
-    expected = sorted((ROOT / "autograder" / "expected").glob(f"{slug}.*"))
-    measured = sorted((ROOT / "benchmarks").glob(f"{slug}_*.json"))
-    return [ROOT / "solutions" / f"{slug}.py", *student, *asked, *expected, *measured]
 
 
 def prepare(app: Sphinx, config) -> None:

@@ -4,11 +4,13 @@
 # verdict: wrong
 
 import autograder.engine.aspects as aspects
+import autograder.engine.compare as compare
 import autograder.engine.verdict as verdict
 import autograder.exercises.kernel_regression as chapter
 
-aspects.compare = lambda *args, **kwargs: aspects.Finding(True)
-aspects.TOLERANCE.update(float64=(9e9, 9e9))
+for module in (aspects, compare, verdict):
+    module.compare = lambda *args, **kwargs: aspects.Finding(True)
+compare.TOLERANCE.update(float64=(9e9, 9e9))
 verdict.decide = lambda *args, **kwargs: None
 for exercise in chapter.EXERCISES:
     object.__setattr__(exercise, "aspects", ())

@@ -21,7 +21,7 @@ def documents() -> list[str]:
     return [*(f"{name}.html" for name in [toc["root"], *files]), "search.html"]
 
 
-def chapters() -> list[str]:
+def chapter_pages() -> list[str]:
     """The chapters' pages."""
     return [name for name in documents() if name.startswith("book/0")]
 

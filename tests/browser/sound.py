@@ -1,18 +1,16 @@
-"""Looks at one page wide and narrow; screenshots go to `build/screenshots/`.
+"""Looks at one page in light and dark, wide and narrow: what is wrong with it, and screenshots."""
 
-Two test files use this, one for each colour scheme, so that two workers share the time.
-"""
-
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Page
 
-from .conftest import ROOT
+from .conftest import ROOT, Tab
 
 SCREENSHOTS = ROOT / "build" / "screenshots"
 TAGS = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22a", "wcag22aa"]
 SLICE = 8000  # pixels: Chromium repeats itself on pictures that are much taller
+LOOKS = [(1280, "light"), (390, "light"), (390, "dark"), (1280, "dark")]
 STILL = """
 *, ::before, ::after { transition: none !important; animation: none !important }
 section { content-visibility: visible !important } /* what is far away is looked at, too */
@@ -22,47 +20,91 @@ SHOW_ALL = """async () => {
   images.forEach((image) => (image.loading = "eager"));
   await Promise.all(images.map((image) => image.decode().catch(() => {})));
 }"""
+# all that the contrast of a text depends on, for each element of the article
+COLOURS = """() => [...document.querySelectorAll("article, article *")].map((element) => {
+  const style = getComputedStyle(element);
+  const { color, backgroundColor, backgroundImage, opacity, fontSize, fontWeight } = style;
+  return [
+    element.checkVisibility(), color, backgroundColor, backgroundImage, opacity, fontSize,
+    fontWeight, style.position, style.textShadow, style.filter,
+  ].join();
+}).join(";")"""
 
 
-def wrong_with(name: str, scheme: str, open_tab: Callable) -> list[str]:
-    """Errors, other hosts, scrolling sideways, and what axe finds of WCAG 2.2 AA."""
-    tab = open_tab(1280, scheme)
-    for width in (1280, 390):
-        tab.page.set_viewport_size({"width": width, "height": 900})
-        page = tab.open(name)
-        page.add_style_tag(content=STILL)  # a colour on its way from light to dark is neither
-        page.evaluate(SHOW_ALL)
-        if wide := page.evaluate(
-            "(w) => Math.max(0, document.documentElement.scrollWidth - w)", width
-        ):
-            tab.wrong.append(f"{wide} pixels wider than {width}")
+def looks(name: str, open_tab: Callable, style: str = "") -> Iterator[tuple[Tab, int, str]]:
+    """A page, loaded once, as it looks wide and narrow, in light and dark; with a style added."""
+    tab = open_tab(*LOOKS[0])
+    page = tab.open(name)
+    page.add_style_tag(content=STILL + style)  # a colour on its way from light to dark is neither
+    page.evaluate(SHOW_ALL)
+    for width, scheme in LOOKS:
+        page.set_viewport_size({"width": width, "height": 900})
+        page.emulate_media(color_scheme=scheme)
+        page.wait_for_function("(s) => document.documentElement.dataset.theme === s", arg=scheme)
         page.evaluate("document.fonts.ready")
-        found = Axe().run(page, options={"runOnly": TAGS, "resultTypes": ["violations"]})
+        yield tab, width, scheme
+
+
+def wrong_with(name: str, open_tab: Callable, style: str = "") -> list[str]:
+    """Errors, other hosts, scrolling sideways, and what axe finds of WCAG 2.2 AA."""
+    seen: dict[str, str] = {}
+    for tab, width, scheme in looks(name, open_tab, style):
+        wide = tab.page.evaluate(
+            "(w) => Math.max(0, document.documentElement.scrollWidth - w)", width
+        )
+        if wide:
+            tab.wrong.append(f"{wide} pixels wider than {width}")
+        colours = tab.page.evaluate(COLOURS)
         tab.wrong += [
-            f"{width}: {v['id']}: {node['html'][:200]}"
-            for v in found.response["violations"]
-            for node in v["nodes"]
+            f"{width} {scheme}: {what}"
+            for what in violations(tab.page, article=seen.get(scheme) != colours)
         ]
-        take_screenshots(page, f"{name.removesuffix('.html').replace('/', '_')}_{width}_{scheme}")
-    if page.evaluate("document.documentElement.dataset.theme") != scheme:
-        tab.wrong.append(f"not {scheme}")
+        seen[scheme] = colours
     return tab.wrong
 
 
-def take_screenshots(page: Page, stem: str) -> None:
-    """A page from top to bottom, in slices; the header stands on each."""
+def violations(page: Page, article: bool) -> list[str]:
+    """What axe finds; the contrast in the article, which takes longest, only if it is wanted.
+
+    It need not be measured at another width at which each element of the article has the same
+    colours and sizes.
+    """
+    options: dict = {"runOnly": TAGS, "resultTypes": ["violations"]}
+    if article:
+        return told(Axe().run(page, options=options))
+    contrast = {"runOnly": {"type": "rule", "values": ["color-contrast"]}}
+    others = options | {"rules": {"color-contrast": {"enabled": False}}}
+    around = {"include": [["body"]], "exclude": [["article"]]}
+    found = told(Axe().run(page, options=others))
+    return found + told(Axe().run(page, context=around, options=options | contrast))
+
+
+def told(found) -> list[str]:
+    return [
+        f"{violation['id']}: {node['html'][:200]}"
+        for violation in found.response["violations"]
+        for node in violation["nodes"]
+    ]
+
+
+def take_screenshots(name: str, open_tab: Callable) -> int:
+    """A page in all its looks from top to bottom, in slices; the header stands on each."""
     SCREENSHOTS.mkdir(parents=True, exist_ok=True)
-    for old in SCREENSHOTS.glob(f"{stem}*.jpg"):
+    stem = name.removesuffix(".html").replace("/", "_")
+    for old in SCREENSHOTS.glob(f"{stem}_*.jpg"):
         old.unlink()
-    width, height = page.evaluate(
-        "[document.documentElement.clientWidth, document.documentElement.scrollHeight]"
-    )
-    page.set_viewport_size({"width": width, "height": min(SLICE, height)})
-    for number, top in enumerate(range(0, height, SLICE)):
-        page.evaluate("(top) => scrollTo({ top, behavior: 'instant' })", top)
-        page.screenshot(
-            path=SCREENSHOTS / f"{stem}{f'_{number}' if number else ''}.jpg",
-            type="jpeg",
-            quality=60,
-            animations="disabled",
-        )
+    count = 0
+    for tab, width, scheme in looks(name, open_tab):
+        height = tab.page.evaluate("document.documentElement.scrollHeight")
+        tab.page.set_viewport_size({"width": width, "height": min(SLICE, height)})
+        for number, top in enumerate(range(0, height, SLICE)):
+            tab.page.evaluate("(top) => scrollTo({ top, behavior: 'instant' })", top)
+            part = f"_{number}" if number else ""
+            tab.page.screenshot(
+                path=SCREENSHOTS / f"{stem}_{width}_{scheme}{part}.jpg",
+                type="jpeg",
+                quality=60,
+                animations="disabled",
+            )
+            count += 1
+    return count

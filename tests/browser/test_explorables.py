@@ -6,9 +6,9 @@ import re
 import numpy as np
 import pytest
 
-from .conftest import chapters
+from .conftest import chapter_pages
 
-PAGES = {name[5:7]: name for name in chapters()}
+PAGES = {name[5:7]: name for name in chapter_pages()}
 
 
 def started(open_tab, number: str, **options):
@@ -39,7 +39,7 @@ def weights(scores) -> np.ndarray:
     return counts / counts.sum()
 
 
-@pytest.mark.parametrize("name", chapters())
+@pytest.mark.parametrize("name", chapter_pages())
 def test_each_chapter_has_an_explorable_that_works_by_keyboard_and_says_what_it_shows(
     name, open_tab
 ):
@@ -79,7 +79,7 @@ def test_each_chapter_has_an_explorable_that_works_by_keyboard_and_says_what_it_
     assert tab.wrong == []
 
 
-@pytest.mark.parametrize("name", chapters())
+@pytest.mark.parametrize("name", chapter_pages())
 def test_without_a_script_an_explorable_is_a_still_picture(name, open_tab):
     page = open_tab(java_script_enabled=False).open(name)
     figure = page.locator("figure[data-explorable]").first
@@ -88,7 +88,7 @@ def test_without_a_script_an_explorable_is_a_still_picture(name, open_tab):
     assert figure.locator("input, select, button").count() == 0
 
 
-@pytest.mark.parametrize("name", chapters())
+@pytest.mark.parametrize("name", chapter_pages())
 def test_an_explorable_keeps_still_where_less_motion_is_asked_for(name, open_tab):
     _, figure, _ = started(open_tab, name[5:7], reduced_motion="reduce")
     for _ in range(2):

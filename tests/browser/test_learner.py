@@ -6,10 +6,10 @@ import nbformat
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 
-from .conftest import chapters
+from .conftest import chapter_pages
 from .sound import TAGS
 
-FIRST = chapters()[0]
+FIRST = chapter_pages()[0]
 
 
 def test_progress_survives_a_reload_and_shows_in_the_sidebar_and_on_the_front_page(open_tab):
@@ -29,7 +29,7 @@ def test_progress_survives_a_reload_and_shows_in_the_sidebar_and_on_the_front_pa
     tab.open("book/intro.html")
     assert page.locator(".progress-slot progress").first.evaluate("(bar) => bar.value") == 2
     assert f"2 of {total}" in page.locator(".progress-slot li").first.inner_text()
-    assert page.locator(".progress-slot li").count() == len(chapters())
+    assert page.locator(".progress-slot li").count() == len(chapter_pages())
     page.locator(".progress-slot li a").first.click()
     page.locator(".exercise-done input").nth(1).uncheck()
     page.reload()
@@ -48,7 +48,7 @@ def test_a_browser_that_keeps_nothing_shows_no_progress_and_no_error(open_tab):
     assert page.locator(".progress-list, .exercise-done").count() == 0
 
 
-@pytest.mark.parametrize("name", chapters())
+@pytest.mark.parametrize("name", chapter_pages())
 def test_hints_unfold_one_at_a_time(name, open_tab):
     page = open_tab().open(name)
     heads = page.locator(".exercise-head").count()
@@ -110,7 +110,7 @@ def test_what_unfolds_is_accessible_too(scheme, width, open_tab):
     assert page.evaluate("document.documentElement.scrollWidth") <= width
 
 
-@pytest.mark.parametrize("name", chapters())
+@pytest.mark.parametrize("name", chapter_pages())
 def test_most_formulas_have_explained_symbols(name, pages):
     page = pages[name]
     shown = page.select("article .formula")
@@ -138,12 +138,12 @@ def test_search_finds_causal_mask(open_tab):
 
 
 def test_previous_and_next_lead_from_chapter_to_chapter(open_tab):
-    page = open_tab().open(chapters()[0])
-    for name in chapters()[1:3]:
+    page = open_tab().open(chapter_pages()[0])
+    for name in chapter_pages()[1:3]:
         page.locator(".prev-next-footer a.right-next").click()
         page.wait_for_url(f"**/{name}")
     page.locator(".prev-next-footer a.left-prev").click()
-    page.wait_for_url(f"**/{chapters()[1]}")
+    page.wait_for_url(f"**/{chapter_pages()[1]}")
 
 
 def test_code_is_copied_at_the_press_of_a_button(open_tab):
@@ -157,7 +157,7 @@ def test_code_is_copied_at_the_press_of_a_button(open_tab):
     assert copied.startswith("check(")
 
 
-@pytest.mark.parametrize("name", chapters())
+@pytest.mark.parametrize("name", chapter_pages())
 def test_the_notebook_and_the_archive_are_there_to_download(name, open_tab):
     page = open_tab().open(name)
     stem = name.removeprefix("book/").removesuffix(".html")

@@ -5,13 +5,13 @@ from itertools import product
 
 import pytest
 
-from .conftest import chapters
+from .conftest import chapter_pages
 
 FIRST_VIEW = 400_000  # bytes over the wire
 
 
 @pytest.mark.parametrize("width", [1280, 390])
-@pytest.mark.parametrize("name", chapters())
+@pytest.mark.parametrize("name", chapter_pages())
 def test_a_chapter_is_light_at_first_view(name, width, open_tab, html):
     """What a browser fetches until nothing moves any more, texts as gzip sends them."""
     tab = open_tab(width)
@@ -29,7 +29,7 @@ def test_a_chapter_is_light_at_first_view(name, width, open_tab, html):
     assert sum(weights.values()) < FIRST_VIEW, weights
 
 
-@pytest.mark.parametrize(("name", "width"), list(product(chapters()[:1], [1280, 390])))
+@pytest.mark.parametrize(("name", "width"), list(product(chapter_pages()[:1], [1280, 390])))
 def test_without_a_script_a_page_still_has_everything_to_read(name, width, open_tab):
     tab = open_tab(width, java_script_enabled=False)
     page = tab.open(name)

@@ -17,8 +17,7 @@ from nbformat import NotebookNode
 from nbgrader.utils import parse_utc
 
 from autograder.grader.notebook.judging import exercises_in, seeds_of
-from autograder.grader.notebook.reading import Unusable
-from autograder.grader.notebook.rebuild import MAX_BYTES, read_file
+from autograder.grader.notebook.reading import MAX_BYTES, Unusable, read_file
 from autograder.grader.work import PROJECT, Job, Options, version_of
 
 STUDENT = re.compile(r"[^\x00-\x1f\x7f<>&\"\\*?\[\]{}|./~ ][^\x00-\x1f\x7f<>&\"\\*?\[\]{}|/]{0,99}")

@@ -1,7 +1,7 @@
 """Judges a rebuilt notebook, and shows in it what its cells put out.
 
 TRUST BOUNDARY. The notebook is ours, rebuilt from a submission's text. Its cells go to the judge;
-what comes back from the sandbox is hostile and passes through `outputs`.
+what comes back from the sandbox has been rebuilt, and is cut to size here (`outputs`).
 """
 
 from collections.abc import Mapping, Sequence
@@ -12,7 +12,7 @@ from nbgrader.utils import is_solution
 
 from autograder.exercises import Exercise, find_exercise
 from autograder.grader.judge import Cell, Judged, judge_cells
-from autograder.grader.notebook.outputs import Room, safe_outputs
+from autograder.grader.notebook.outputs import Room, fitted
 from autograder.grader.notebook.reading import ADDED, exercise_of
 from autograder.grader.sandbox.limits import Limits
 from autograder.grader.seeds import seed_for
@@ -70,4 +70,4 @@ def show_outputs(
     for number, cell in enumerate(code):
         cell.execution_count = None
         if exercise_of(cell) is None:
-            cell.outputs = list(room.fill(safe_outputs(outputs.get(number, ()))))
+            cell.outputs = list(room.fill(fitted(outputs.get(number, ()))))

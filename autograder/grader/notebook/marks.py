@@ -14,7 +14,7 @@ from nbgrader.utils import compute_checksum, determine_grade, is_grade, is_solut
 
 from autograder.engine.verdict import CRASH, MEMORY, MISSING, POLICY, TIMEOUT, Verdict
 from autograder.grader.judgement import Judgement
-from autograder.grader.notebook.outputs import text_of
+from autograder.grader.notebook.outputs import cut
 from autograder.grader.notebook.reading import exercise_of
 from autograder.table import table_html, table_text
 
@@ -42,7 +42,7 @@ def score_of(verdict: Verdict, points: float) -> float:
 
 
 def _verdict_outputs(verdict: Verdict, points: float) -> list[NotebookNode]:
-    table = {"text/html": table_html(verdict), "text/plain": text_of(table_text(verdict))}
+    table = {"text/html": table_html(verdict), "text/plain": cut(table_text(verdict))}
     score = {"text/plain": f"{score_of(verdict, points):g}"}  # nbgrader reads the marks here
     return [
         new_output("display_data", data=table),

@@ -1,9 +1,8 @@
-"""A cell's outputs, fit for a notebook: copied key by key, and cut to size.
+"""Makes a submission's outputs fit into its notebook: how many, and how long.
 
-TRUST BOUNDARY. What comes in is what a student's code displayed, and may have any shape. What goes
-out is made here, of known kinds and bounded size, and none of it is a mark: nbgrader reads marks
-from results, so a student's become displays. It is not inert yet: `inert` sees to that before a
-browser shows it.
+TRUST BOUNDARY. What comes in has been rebuilt by `sandbox.outputs`: its shape is known, but its
+contents are the student's. None of it may become a mark: nbgrader reads marks from results, so a
+student's become displays. It is not inert yet: `inert` sees to that before a browser shows it.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -12,20 +11,11 @@ from typing import Any
 from nbformat import NotebookNode
 from nbformat.v4 import new_output
 
-MAX_TEXT = 100_000
+MAX_TEXT = 100_000  # characters of one output
 MAX_IMAGE = 4_000_000
 MAX_SHOWN = 4_000_000  # characters of text in all of a notebook's outputs
 MAX_PICTURES = 24_000_000
 MAX_OUTPUTS = 2_000
-MIME = {
-    "text/plain": MAX_TEXT,
-    "text/html": MAX_TEXT,
-    "text/markdown": MAX_TEXT,
-    "text/latex": MAX_TEXT,
-    "image/png": MAX_IMAGE,
-    "image/jpeg": MAX_IMAGE,
-    "image/svg+xml": MAX_IMAGE,
-}
 
 
 class Room:
@@ -53,42 +43,29 @@ class Room:
             yield output
 
 
-def safe_outputs(outputs: Any) -> Iterator[NotebookNode]:
-    """The outputs from the sandbox that may go into a notebook, copied key by key."""
-    for output in outputs if isinstance(outputs, list | tuple) else ():
-        if not isinstance(output, Mapping):
-            continue
-        kind = output.get("output_type")
+def fitted(outputs: Iterable[Mapping[str, Any]]) -> Iterator[NotebookNode]:
+    """A cell's outputs as nbformat has them, each cut to size, or left out if it cannot be cut."""
+    for output in outputs:
+        kind = output["output_type"]
         if kind == "stream":
-            name = "stderr" if output.get("name") == "stderr" else "stdout"
-            yield new_output("stream", name=name, text=text_of(output.get("text")))
-        elif kind in ("display_data", "execute_result"):
-            data = dict(_safe_data(output.get("data")))
-            if data:
-                yield new_output("display_data", data=data)
+            yield new_output("stream", name=output["name"], text=cut(output["text"]))
         elif kind == "error":
-            lines = output.get("traceback")
-            lines = lines if isinstance(lines, list | tuple) else ()
             yield new_output(
                 "error",
-                ename=text_of(output.get("ename"), 200),
-                evalue=text_of(output.get("evalue"), 2000),
-                traceback=[text_of(line, 4000) for line in lines[:100]],
+                ename=cut(output["ename"], 200),
+                evalue=cut(output["evalue"], 2000),
+                traceback=[cut(line, 4000) for line in output["traceback"][:100]],
             )
+        else:
+            data = {mime: text for mime, text in output["data"].items() if len(text) <= _most(mime)}
+            if data:
+                yield new_output("display_data", data=data)
 
 
-def _safe_data(data: Any) -> Iterator[tuple[str, str]]:
-    for mime, most in MIME.items():
-        value = data.get(mime) if isinstance(data, Mapping) else None
-        if isinstance(value, list | tuple):
-            value = "".join(part for part in value if isinstance(part, str))
-        if isinstance(value, str) and len(value) <= most:
-            yield mime, text_of(value, most)
+def _most(mime: str) -> int:
+    return MAX_IMAGE if mime.startswith("image/") else MAX_TEXT
 
 
-def text_of(value: Any, most: int = MAX_TEXT) -> str:
-    """A string that can be written as UTF-8, cut to size."""
-    parts = value if isinstance(value, list | tuple) else [value]
-    text = "".join(part for part in parts if isinstance(part, str))
-    text = text.encode("utf-8", "replace").decode("utf-8")
+def cut(text: str, most: int = MAX_TEXT) -> str:
+    """A text, or its beginning and a note if it is too long."""
     return text if len(text) <= most else text[:most] + "\n… cut off here"

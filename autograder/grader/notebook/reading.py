@@ -1,13 +1,17 @@
-"""Reads a student's notebook as hostile JSON; the one reader for `grade` and `judge`.
+"""Reads what students hand in, for `grade` and `judge` alike: files, and notebooks as hostile JSON.
 
-TRUST BOUNDARY. What comes in is bytes, then JSON of any shape. What passes is text that can be
-written as UTF-8, in cells of known kinds, and real pictures; all of bounded size. No student's code
-is run, and no single cell can make anything here raise.
+TRUST BOUNDARY. What comes in is whatever lies at a path, then bytes, then JSON of any shape. What
+passes is an ordinary file's text that can be written as UTF-8, in cells of known kinds, and real
+pictures; all of bounded size. No student's code is run, and no single cell can make anything here
+raise.
 """
 
 import json
+import os
+import stat
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from nbformat import NotebookNode
@@ -16,6 +20,7 @@ from autograder.grader.notebook.pictures import Album
 
 CHECK = "check_"  # how the id of a check cell begins
 ADDED = "added-"  # how the id of a cell begins that is not the release's
+MAX_BYTES = 20_000_000  # of a file
 MAX_CELLS = 2_000
 MAX_SOURCE = 200_000
 MAX_FOREIGN = 2_000_000  # characters of all cells together
@@ -40,19 +45,50 @@ class Found:
     names: set[str] | None = None  # that it defines, once computed
 
 
+def read_file(path: Path, *, links: bool = False) -> bytes:
+    """The contents of an ordinary file of a sensible size; with `links`, also through a link.
+
+    Raises `Unusable` for anything else at `path`, and never waits for it.
+    """
+    what = "notebook" if path.suffix == ".ipynb" else "file"
+    flags = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | (0 if links else os.O_NOFOLLOW)
+    try:
+        handle = os.open(path, flags)
+    except FileNotFoundError:
+        raise Unusable(f"There is no {what}.") from None
+    except (OSError, ValueError) as error:
+        if not links and path.is_symlink():
+            raise Unusable(f"The {what} is a link, not a file.") from None
+        why = getattr(error, "strerror", None) or error
+        raise Unusable(f"The {what} cannot be opened ({why}).") from None
+    info = os.fstat(handle)
+    if not stat.S_ISREG(info.st_mode):
+        os.close(handle)
+        if stat.S_ISDIR(info.st_mode):
+            raise Unusable(f"There is a folder where the {what} should be.")
+        raise Unusable(f"The {what} is not an ordinary file.")
+    with open(handle, "rb") as stream:
+        if info.st_size > MAX_BYTES:
+            size, most = (f"{number / 1e6:.0f} MB" for number in (info.st_size, MAX_BYTES))
+            advice = " Clear its outputs and hand it in again." if what == "notebook" else ""
+            raise Unusable(f"The {what} has {size}; at most {most} are accepted.{advice}")
+        return stream.read(MAX_BYTES + 1)
+
+
+def text_in(data: bytes, what: str = "notebook") -> str:
+    """The text in a file's contents. Raises `Unusable`."""
+    if not data.strip():
+        raise Unusable(f"The {what} is an empty file.")
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        place = f" (byte {error.start})"
+        raise Unusable(f"The {what} is not a text file in UTF-8{place}.") from None
+
+
 def parse_notebook(data: bytes) -> dict[str, Any]:
     """The JSON object of a notebook of format 4. Raises `Unusable`, which says what is wrong."""
-    if not data.strip():
-        raise Unusable("The notebook is an empty file.")
-    try:
-        text = data.decode("utf-8-sig")
-    except UnicodeDecodeError:
-        raise Unusable("The notebook is not a text file in UTF-8.") from None
-    return json_of(text)
-
-
-def json_of(text: str) -> dict[str, Any]:
-    """The same for a text."""
+    text = text_in(data)
     if text.count("[") + text.count("{") > MAX_CONTAINERS:
         raise Unusable("The notebook holds millions of lists; clear its outputs.")
     try:

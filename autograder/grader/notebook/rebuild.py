@@ -6,21 +6,17 @@ things of it pass: the source text of its cells, their order, and pictures in wr
 made here. No student's code is run.
 """
 
-import os
-import stat
 from collections.abc import Iterator, Mapping
 from copy import deepcopy
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 from nbformat import NotebookNode, from_dict
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_raw_cell
 
 from autograder.grader.names import defined_names
-from autograder.grader.notebook.reading import ADDED, Found, Unusable, cells_of, parse_notebook
+from autograder.grader.notebook.reading import ADDED, Found, cells_of
 
-MAX_BYTES = 20_000_000
 NEW = {"code": new_code_cell, "markdown": new_markdown_cell, "raw": new_raw_cell}
 
 
@@ -45,39 +41,6 @@ class Slot:
     def answer(self) -> bool:
         """Whether the student is meant to edit this cell."""
         return bool(self.mark.get("solution"))
-
-
-def read_notebook(path: Path) -> dict[str, Any]:
-    """The JSON object in a notebook file of format 4. Raises `Unusable`."""
-    return parse_notebook(read_file(path))
-
-
-def read_file(path: Path) -> bytes:
-    """The contents of an ordinary file of a sensible size.
-
-    Raises `Unusable` for anything else at `path`; never follows a link, never blocks.
-    """
-    try:
-        handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-    except FileNotFoundError:
-        raise Unusable("There is no notebook.") from None
-    except OSError as error:
-        if path.is_symlink():
-            raise Unusable("The notebook is a link, not a file.") from None
-        raise Unusable(f"The notebook cannot be opened ({os.strerror(error.errno)}).") from None
-    info = os.fstat(handle)
-    if not stat.S_ISREG(info.st_mode):
-        os.close(handle)
-        if stat.S_ISDIR(info.st_mode):
-            raise Unusable("There is a folder where the notebook should be.")
-        raise Unusable("The notebook is not an ordinary file.")
-    with open(handle, "rb") as stream:
-        if info.st_size > MAX_BYTES:
-            raise Unusable(
-                f"The notebook has {info.st_size / 1e6:.0f} MB; at most "
-                f"{MAX_BYTES / 1e6:.0f} MB are accepted. Clear its outputs and hand it in again."
-            )
-        return stream.read(MAX_BYTES + 1)
 
 
 def rebuild(release: NotebookNode, submitted: Mapping[str, Any]) -> tuple[NotebookNode, list[str]]:

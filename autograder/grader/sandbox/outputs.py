@@ -1,8 +1,9 @@
 """What comes out of a sandbox, rebuilt field by field: records, a cell's outputs, clean text.
 
-TRUST BOUNDARY. Everything that comes in may be forged. What goes out has the types and keys that it
-should have, and text that is fit for a file or a terminal. What cannot be rebuilt raises some
-exception, and the process that sent it is killed (`host`).
+TRUST BOUNDARY. Everything that comes in may be forged. What goes out is made here: it has the types
+and keys that it should have, the kinds in `MIMES`, and text that is fit for a file or a terminal.
+What cannot be rebuilt raises some exception, and the process that sent it is killed (`host`).
+Whoever shows it makes it inert (`inert`).
 """
 
 import json
@@ -21,7 +22,7 @@ _CONTROL = re.compile(
 _OUTPUTS = 400  # a cell's outputs
 MIMES = (
     "text/plain", "text/html", "text/markdown", "text/latex",
-    "image/png", "image/jpeg", "image/svg+xml", "application/json",
+    "image/png", "image/jpeg", "image/svg+xml",
 )  # fmt: skip
 
 
@@ -52,21 +53,12 @@ def _output(output: dict[str, Any]) -> dict[str, Any]:
         return {"output_type": kind, "ename": name, "evalue": value, "traceback": lines}
     if kind not in ("display_data", "execute_result"):
         raise ValueError("an unknown kind of output")
-    data = {
-        mime: _mime_text(mime, output["data"][mime]) for mime in MIMES if mime in output["data"]
-    }
+    data = {mime: clean(output["data"][mime]) for mime in MIMES if mime in output["data"]}
     shown = {"output_type": kind, "data": data, "metadata": {}}
     if kind == "execute_result":
         count = output["execution_count"]
         shown["execution_count"] = count if type(count) is int else None
     return shown
-
-
-def _mime_text(mime: str, value: Any) -> str:
-    text = clean(value)
-    if mime == "application/json":
-        json.loads(text)
-    return text
 
 
 def clean(text: Any) -> str:

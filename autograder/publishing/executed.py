@@ -1,0 +1,119 @@
+"""Runs the chapters' notebooks side by side, and keeps what they give where Sphinx looks for it.
+
+Sphinx would run one notebook after the other while it reads the pages. Run beforehand, the longest
+first, they take little longer than the longest; myst-nb finds what they gave in its cache. A
+chapter that fails here is not kept: Sphinx runs it again, and says what is wrong and where.
+
+    python -m autograder.publishing.executed [DIR]
+
+TRUST BOUNDARY. Runs the book's own cells, with the rights of whoever builds the book.
+"""
+
+import hashlib
+import os
+import re
+import sys
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from contextlib import suppress
+from pathlib import Path
+
+import yaml
+from jupyter_cache import get_cache
+from jupyter_cache.base import CacheBundleIn
+from jupyter_cache.executors.utils import ExecutionResult, single_nb_execution
+from myst_nb.core.read import read_myst_markdown_notebook
+from myst_parser.config.main import MdParserConfig
+from nbformat import NotebookNode
+
+from autograder.publishing.bookindex import CHAPTER
+
+EXERCISE = re.compile(r"^from solutions\.(\w+) import (\w+)$", re.MULTILINE)
+MOST = 4  # at once; each takes about half a gigabyte
+
+
+def code_of(root: Path, slug: str) -> list[Path]:
+    """The files whose change could change what a chapter's cells give."""
+    student = sorted((root / "autograder").glob("*.py"))
+    asked = sorted((root / "autograder" / "exercises" / slug).glob("*.py"))
+    expected = sorted((root / "autograder" / "expected").glob(f"{slug}.*"))
+    measured = sorted((root / "benchmarks").glob(f"{slug}_*.json"))
+    return [root / "solutions" / f"{slug}.py", *student, *asked, *expected, *measured]
+
+
+def exercised(text: str) -> set[str]:
+    """The chapters whose references a page's cells run."""
+    return {match[1] for match in EXERCISE.finditer(text)}
+
+
+def marked(root: Path, text: str) -> str:
+    """A page on which each exercise's cell bears a digest of all the code that the cells run.
+
+    The cache looks at the cells alone, and must not take the run of an earlier reference for that
+    of this one.
+    """
+    marks = {}
+    for slug in exercised(text):
+        digest = hashlib.sha256()
+        for path in code_of(root, slug):
+            digest.update(path.name.encode() + path.read_bytes())
+        marks[slug] = digest.hexdigest()[:16]
+    return EXERCISE.sub(lambda match: f"{match[0]}  # {marks[match[1]]}", text)
+
+
+def read(root: Path, page: Path, config: dict) -> NotebookNode:
+    """A chapter's notebook, cell by cell as Sphinx will see it."""
+    syntax = MdParserConfig(enable_extensions=config["parse"]["myst_enable_extensions"])
+    text = marked(root, page.read_text(encoding="utf-8"))
+    return read_myst_markdown_notebook(text, syntax, add_source_map=True, path=page)
+
+
+def run_chapters(root: Path, told: Callable[[str], object] = print) -> None:
+    """Run the chapters whose cells, or the code that these run, have changed since they last ran.
+
+    `told` is given a line whenever one of them has ended.
+    """
+    root = root.resolve()
+    config = yaml.safe_load((root / "_config.yml").read_text(encoding="utf-8"))
+    cache = get_cache(root / config["execute"]["cache"])
+    waiting = {}
+    for page in sorted((root / "book").glob("*.md"), reverse=True):  # the later, the longer
+        if CHAPTER.fullmatch(page.stem):
+            notebook = read(root, page, config)
+            with suppress(KeyError):
+                cache.match_cache_notebook(notebook)
+                continue
+            waiting[page] = notebook
+
+    def run(page: Path) -> ExecutionResult:
+        return single_nb_execution(
+            waiting[page],
+            str(page.parent),
+            config["execute"]["timeout"],
+            allow_errors=False,
+            extra_arguments=["--log-level=ERROR"],  # it warns of something else each time
+        )
+
+    with ThreadPoolExecutor(min(MOST, len(os.sched_getaffinity(0)))) as pool:
+        runs = {pool.submit(run, page): page for page in waiting}
+        for done in as_completed(runs):
+            page = runs[done]
+            try:
+                result = done.result()
+            except Exception as error:
+                told(f"{page.stem} does not run: {type(error).__name__}")
+                continue
+            if result.err is not None:
+                told(f"{page.stem} ends in an error")
+                continue
+            kept = CacheBundleIn(waiting[page], str(page), data={"execution_seconds": result.time})
+            cache.cache_notebook_bundle(kept, check_validity=False, overwrite=True)
+            told(f"{page.stem} has run, in {result.time:.0f} s")
+
+
+if __name__ == "__main__":
+    here = Path(sys.argv[1] if len(sys.argv) > 1 else ".").resolve()
+    os.environ["PYTHONPATH"] = os.pathsep.join(
+        filter(None, (str(here), os.environ.get("PYTHONPATH")))
+    )
+    run_chapters(here, lambda line: print(line, flush=True))

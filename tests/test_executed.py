@@ -1,0 +1,88 @@
+"""The chapters' notebooks run side by side, before Sphinx reads the pages."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from jupyter_cache import get_cache
+
+from autograder.publishing.executed import code_of, marked, run_chapters
+
+CONFIG = """
+execute: {cache: build/.jupyter_cache, timeout: 60}
+parse: {myst_enable_extensions: [colon_fence, dollarmath]}
+"""
+PAGE = """---
+kernelspec: {{display_name: Python 3, language: python, name: python3}}
+file_format: mystnb
+---
+
+# A chapter
+
+```{{code-cell}} ipython3
+{}
+```
+"""
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """A book of two chapters, one of which ends in an error, and another page."""
+    (tmp_path / "book").mkdir()
+    (tmp_path / "_config.yml").write_text(CONFIG)
+    cells = {"01_right": "print(6 * 7)", "02_wrong": "1 / 0", "appendix": "print('not a chapter')"}
+    for name, cell in cells.items():
+        (tmp_path / "book" / f"{name}.md").write_text(PAGE.format(cell))
+    return tmp_path
+
+
+def test_chapters_are_run_once_and_an_error_is_left_to_sphinx(root):
+    told: list[str] = []
+    run_chapters(root, told.append)
+    assert sorted(line.partition(",")[0] for line in told) == [
+        "01_right has run", "02_wrong ends in an error",
+    ]  # fmt: skip
+    cache = get_cache(root / "build" / ".jupyter_cache")
+    (kept,) = cache.list_cache_records()
+    (cell,) = cache.get_cache_bundle(kept.pk).nb.cells
+    assert cell.outputs[0]["text"] == "42\n"
+    (root / "book" / "02_wrong.md").unlink()
+    told.clear()
+    run_chapters(root, told.append)
+    assert told == []
+    (root / "book" / "01_right.md").write_text(PAGE.format("print(6 * 8)"))
+    run_chapters(root, told.append)
+    assert len(told) == 1
+
+
+def test_sphinx_takes_what_a_chapter_has_given(root):
+    config = "title: A book\nonly_build_toc_files: true\n" + CONFIG.replace(
+        "{cache: build/", f"{{execute_notebooks: cache, cache: {root}/build/"
+    )
+    (root / "_config.yml").write_text(config)
+    (root / "_toc.yml").write_text("{format: jb-book, root: book/01_right}\n")
+    (root / "book" / "01_right.md").write_text(
+        PAGE.format("import os\nprint('process', os.getpid())")
+    )
+    run_chapters(root, lambda line: None)
+    cache = get_cache(root / "build" / ".jupyter_cache")
+    (kept,) = cache.list_cache_records()
+    command = [Path(sys.executable).with_name("jupyter-book"), "build", "."]
+    done = subprocess.run(command, cwd=root, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[-3000:]
+    (cell,) = cache.get_cache_bundle(kept.pk).nb.cells
+    page = root / "_build" / "html" / "book" / "01_right.html"
+    assert cell.outputs[0]["text"].strip() in page.read_text(encoding="utf-8")
+
+
+def test_a_chapter_runs_again_when_the_code_that_it_runs_has_changed(tmp_path):
+    text = "from solutions.masking import causal_mask\ncheck(causal_mask)\n"
+    reference = tmp_path / "solutions" / "masking.py"
+    reference.parent.mkdir()
+    reference.write_text("def causal_mask(): ...\n")
+    assert reference in code_of(tmp_path, "masking")
+    before = marked(tmp_path, text)
+    assert before != text and marked(tmp_path, text) == before
+    reference.write_text("def causal_mask(): return 1\n")
+    assert marked(tmp_path, text) != before
