@@ -119,10 +119,11 @@ def main() -> None:
             print(run, flush=True)
     runs.sort(key=lambda run: jobs.index((run["two readings"], run["seed"], args.steps)))
     made = {
-        "script": f"python benchmarks/readings.py --steps {args.steps}",
+        "script": f"python benchmarks/readings.py --seeds {' '.join(map(str, args.seeds))}",
         "machine": f"{platform.machine()}, CPU, one thread a model",
         "torch": torch.__version__,
         "steps": args.steps,
+        "seeds": args.seeds,
         "sizes": SIZES,
         "texts": len(TWO_READINGS),
     }
