@@ -142,9 +142,8 @@ def local(source: Source, judge: Judge, jobs: int, patience: float = PATIENCE) -
                     answer = JudgeDied(f"the judging process died twice ({code})")
                 if supply.settle(task, answer):
                     settled.append((task[0], answer))
-            _hand_out(
-                supply, hands, judge, jobs, patience, context
-            )  # before the writer takes its time
+            # Before the writer takes its time:
+            _hand_out(supply, hands, judge, jobs, patience, context)
             yield from settled
     finally:
         for hand in hands:
@@ -259,9 +258,8 @@ def _on_cluster(client: Any, supply: _Supply, judge: Judge) -> Results:
     done: queue.SimpleQueue = queue.SimpleQueue()
     running: dict[Any, tuple[Any, Job, int]] = {}
     while True:
-        while len(running) < 2 * max(
-            1, sum(client.nthreads().values())
-        ):  # one running, one waiting
+        threads = max(1, sum(client.nthreads().values()))
+        while len(running) < 2 * threads:  # one running, one waiting
             task = supply.take()
             if task is None:
                 break

@@ -189,13 +189,9 @@ def limit_resources(limits: Mapping[str, float]) -> None:
         (resource.RLIMIT_SIGPENDING, 256),  # for all of the user's processes
     ]
     release = tuple(int(part) for part in os.uname().release.split(".")[:2])
-    if release >= (
-        5,
-        14,
-    ):  # earlier kernels count all of the user's processes, not the sandbox's alone
-        settings.append(
-            (resource.RLIMIT_NPROC, int(limits["processes"]) + 1)
-        )  # so that the watch sees it
+    if release >= (5, 14):  # earlier kernels count all of the user's, not the sandbox's alone
+        one_too_many = int(limits["processes"]) + 1  # which the watch then sees
+        settings.append((resource.RLIMIT_NPROC, one_too_many))
     for what, value in settings:
         hard = resource.getrlimit(what)[1]
         limit = value if hard == resource.RLIM_INFINITY else min(value, hard)

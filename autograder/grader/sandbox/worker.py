@@ -344,9 +344,8 @@ def serve(session: Session, requests: int, replies: int, hello: Mapping[str, Any
     say(replies, {"id": 0, **hello})
     while True:
         request = decode(read(FRAME.unpack(read(FRAME.size))[0]))
-        last_words = encode(
-            {"id": request["id"], "out_of_memory": True}
-        )  # while there is memory for it
+        # While there is memory for it:
+        last_words = encode({"id": request["id"], "out_of_memory": True})
         try:
             reply = session.answer(request)
             if os.getpid() != own:
