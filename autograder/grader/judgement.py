@@ -1,4 +1,4 @@
-"""What became of a submission: its verdicts and what else there is to tell, and the same as JSON.
+"""The judgement on a submission: its verdicts and whatever else is worth knowing, kept as JSON.
 
 The JSON is what the gradebook keeps (`tables`); marks, comments, report and feedback are all made
 from it, and nothing is read back from a notebook.

@@ -153,7 +153,7 @@ class Pupil:
 
 
 def submissions(release: NotebookNode) -> dict[str, bytes]:
-    """What each student hands in, by name; nothing for the one who hands nothing in."""
+    """What each student hands in, by name; the one who hands in nothing is left out."""
 
     def new() -> Pupil:
         return Pupil(release)

@@ -130,7 +130,7 @@ class Sandbox:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    # --- what can be asked ---
+    # --- requests ---
 
     def execute(
         self, source: str, seconds: float | None = None, module: str = "__main__"

@@ -108,7 +108,7 @@ def warm_process(isolation: str) -> WarmProcess:
 
 
 def end(found: WarmProcess) -> None:
-    """End one of them: whoever asks for a warm process next gets a new one."""
+    """End one of them; the next call of `warm_process` starts another."""
     with _WARM_LOCK:
         found.close()
 

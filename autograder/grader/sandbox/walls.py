@@ -86,7 +86,7 @@ def close_all_but(*keep: int) -> list[int]:
 
 def _leave(limits: dict[str, Any]) -> None:
     """Leave the warm process's namespaces for new ones."""
-    proc = os.open("/proc", os.O_PATH | os.O_DIRECTORY)  # the one that can be written to
+    proc = os.open("/proc", os.O_PATH | os.O_DIRECTORY)  # a /proc that can be written to
     _write("self/oom_score_adj", "500", proc)  # a student's process is killed before the grader
     kinds = _NEW_MOUNTS | _NEW_IPC | _NEW_HOST_NAME | _NEW_NETWORK | _NEW_CGROUPS
     call("no own namespaces", "unshare", kinds)
