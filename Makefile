@@ -116,6 +116,10 @@ test: test-tools env  ## everything that CI checks
 nightly: test-tools env  ## what takes too long for each commit; screenshots of every page
 	@$(PYTEST) -m nightly
 
+.PHONY: mutants
+mutants: env  ## change every line of every reference, and see that it costs marks
+	@$(BIN)/python -m benchmarks.mutants
+
 .PHONY: format
 format: env  ## put the code into the house's format
 	@$(BIN)/ruff check --fix --quiet . ; $(BIN)/ruff format --quiet .

@@ -55,6 +55,15 @@ def test_a_mistake_that_got_through_is_shown(tmp_path):
     assert "1 did not come out as they should (crossed)" in page
 
 
+def test_the_score_counts_wrong_mutants_only():
+    row = {"made": 10, "caught": 6, "named": 3, "equivalent": 2, "survived": 2}
+    page = about.mutants({"causal_mask": row, "padding_mask": row}, {"masking": "4. Masks"})
+    assert "20 mutants, of which 4 are still right answers" in page
+    assert "12 of 16 lose marks (75.0%), 6 of them" in page
+    cells = "<td>20</td><td>12</td><td>6</td><td>4</td><td>4</td>"
+    assert f'<th scope="row">4. Masks</th>{cells}' in page
+
+
 def test_the_citation_is_that_of_citation_cff():
     words, bibtex = about.citation()
     version = re.search(r"^version: (.+)$", about.CITATION.read_text("utf-8"), re.MULTILINE)[1]

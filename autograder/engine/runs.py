@@ -79,6 +79,32 @@ class Run:
         """The same run, whose results are random, from a seed of its own."""
         return replace(self, random=True, seed=draw.integer(0, 10**6))
 
+    def in_float32(self) -> "Run | None":
+        """The same run with float32 in the place of every float64 tensor; None without any."""
+        found: list[Array] = []
+        steps = [
+            replace(s, args=_single(s.args, found), kwargs=_single(s.kwargs, found))
+            for s in [*self.steps, self.init or Step()]
+        ]
+        state = _single(self.state, found)
+        init = self.init and steps[-1]
+        return replace(self, steps=tuple(steps[:-1]), init=init, state=state) if found else None
+
+
+def _single(value: Any, found: list[Array]) -> Any:
+    """A value with its float64 tensors as float32 ones, which are added to `found`."""
+    if isinstance(value, Array) and (value.kind, value.dtype) == ("torch", "float64"):
+        found.append(tensor(value.data, "float32"))
+        return found[-1]
+    if isinstance(value, Strided):
+        return Strided(_single(value.array, found))
+    if isinstance(value, Recipe):
+        parts = ("args", "kwargs", "state")
+        return replace(value, **{part: _single(getattr(value, part), found) for part in parts})
+    if isinstance(value, Mapping):
+        return {name: _single(part, found) for name, part in value.items()}
+    return tuple(_single(v, found) for v in value) if isinstance(value, tuple) else value
+
 
 def call(*args: Any, **kwargs: Any) -> Run:
     """A run that calls a function once."""

@@ -1,7 +1,8 @@
 """What the About page draws: the way of an answer, the bank of known answers, how to cite.
 
 The bank is drawn from `solutions/mistakes/`. What the last test run made of it comes from
-`build/matrix.json`; on a fresh clone there is none yet, and the picture says so.
+`build/matrix.json`; on a fresh clone there is none yet, and the picture says so. What came of the
+mutants is what `make mutants` stored in `benchmarks/mutants/result.json`.
 """
 
 import html
@@ -19,6 +20,7 @@ from autograder.exercises import chapters, exercises_of
 from solutions.mistakes import banks
 
 MATRIX = ROOT / "build" / "matrix.json"
+MUTANTS = ROOT / "benchmarks" / "mutants" / "result.json"
 CITATION = ROOT / "CITATION.cff"
 PER_LINE = {"mistakes": 20, "rights": 8}
 SIZE = 11  # pixels from one mark to the next
@@ -154,6 +156,46 @@ class MutationMatrix(SphinxDirective):
         return [nodes.raw("", matrix(last_run(), _titles()), format="html")]
 
 
+# --- the score of the mutants -------------------------------------------------------------------
+
+
+COUNTS = ("made", "caught", "named", "equivalent", "survived")
+
+
+def mutants(rows: Mapping[str, Mapping[str, int]], titles: Mapping[str, str]) -> str:
+    """A table of what came of the mutants of each chapter, with the score in its caption."""
+    body, total = "", dict.fromkeys(COUNTS, 0)
+    for slug in chapters():
+        mine = [rows[e.name] for e in exercises_of(slug) if e.name in rows]
+        counts = {count: sum(row[count] for row in mine) for count in COUNTS}
+        total = {count: total[count] + counts[count] for count in COUNTS}
+        cells = "".join(f"<td>{counts[count]}</td>" for count in COUNTS)
+        body += f'<tr><th scope="row">{html.escape(titles.get(slug, slug))}</th>{cells}</tr>'
+    wrong = total["made"] - total["equivalent"]
+    score = f"{total['caught']} of {wrong}"
+    text = (
+        f"{total['made']} mutants, of which {total['equivalent']} are still right answers. Of the "
+        f"others, {score} lose marks ({total['caught'] / max(wrong, 1):.1%}), "
+        f"{total['named']} of them as a mistake that has a name."
+    )
+    head = "".join(f'<th scope="col">{count}</th>' for count in COUNTS)
+    return (
+        f'<div class="pst-scrollable-table-container" tabindex="0" role="region" '
+        f'aria-label="What came of the mutants"><table class="table">'
+        f'<caption>{text}</caption><thead><tr><th scope="col">chapter</th>{head}</tr></thead>'
+        f"<tbody>{body}</tbody></table></div>"
+    )
+
+
+class MutationScore(SphinxDirective):
+    """What came of the mutants when all of them were last judged."""
+
+    def run(self) -> list[nodes.Node]:
+        self.env.note_dependency(str(MUTANTS))
+        rows = json.loads(MUTANTS.read_text(encoding="utf-8"))
+        return [nodes.raw("", mutants(rows, _titles()), format="html")]
+
+
 def _titles() -> dict[str, str]:
     """The chapters' titles, by slug."""
     found = {}
@@ -216,6 +258,7 @@ class Citation(SphinxDirective):
 
 def setup(app: Sphinx) -> dict:
     app.add_directive("mutation-matrix", MutationMatrix)
+    app.add_directive("mutation-score", MutationScore)
     app.add_directive("drawing", Drawing)
     app.add_directive("how-to-cite", Citation)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -164,9 +164,11 @@ def _scaled(draw: Draw) -> list[Run]:
 
 @EXERCISE.equals("no dropout in eval mode", 0.25)
 def _evaluated(draw: Draw) -> list[Run]:
-    """nn.Dropout follows model.eval(); F.dropout has to be told which mode it is in."""
+    """nn.Dropout follows model.eval(); F.dropout has to be told which mode it is in. Unless
+    `dropout` is given, nothing is dropped in training, either."""
     x = sized_tensors(draw, 2, 3, 5, (4, 3, 2))
-    return [_additive(draw, 4, 3, 6, dropout=0.5).then(*x).then(*x)]
+    by_default = _additive(draw, 4, 3, 6).in_training()
+    return [_additive(draw, 4, 3, 6, dropout=0.5).then(*x).then(*x), by_default.then(*x)]
 
 
 @EXERCISE.holds(
@@ -204,7 +206,7 @@ EXERCISE.add(
 
 @EXERCISE.keeps_dtypes(0.1)
 def _double(draw: Draw) -> list[Run]:
-    """A float64 model with float64 inputs gives float64."""
+    """A float64 model with float64 inputs gives float64, a float32 model float32."""
     x = sized_tensors(draw, 2, 3, 4, (3, 2, 5), "float64")
     return [_additive(draw, 3, 2, 4, dtype="float64").then(*x)]
 

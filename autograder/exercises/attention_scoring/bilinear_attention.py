@@ -1,6 +1,9 @@
 """`BilinearAttention`: bilinear attention."""
 
-from autograder.engine.runs import Draw, Run, Strided, module
+import numpy as np
+
+from autograder.engine.aspects import part, plain
+from autograder.engine.runs import Draw, Record, Run, Strided, module, tensor
 from autograder.exercises.attention_scoring.shared import (
     QKV,
     do_not_mix,
@@ -70,7 +73,7 @@ def _shapes(query_size: int, key_size: int) -> dict[str, tuple]:
     return {"W": (query_size, key_size)}
 
 
-@EXERCISE.holds("one parameter, W", 0.15, has_parameters(_shapes), looks=True, only_if_right=True)
+@EXERCISE.holds("one parameter, W", 0.1, has_parameters(_shapes), looks=True, only_if_right=True)
 def _fresh(draw: Draw) -> list[Run]:
     """W is an nn.Parameter of shape (query_size, key_size): leave `__init__` as it is."""
     size = draw.integer(4, 6)
@@ -78,6 +81,26 @@ def _fresh(draw: Draw) -> list[Run]:
         fresh(module(3, size).then(*sized_tensors(draw, 2, 1, 3, (3, size, 1)))),
         fresh(module(4, 2).then(*sized_tensors(draw, 1, 2, 3, (4, 2, 1)))),
     ]
+
+
+def _as_glorot_does(run: Run, record: Record) -> str | None:
+    weights = plain(part(record.value, 1))
+    if weights is None or weights.shape != (1, 24, 40) or not (weights > 0).all():
+        return "expected weights of shape (1, 24, 40), all above 0"
+    scores = np.log(weights) - np.log(weights).mean(axis=-1, keepdims=True)
+    spread, wanted = float((scores * (24 * 40) ** 0.25).std()), float(np.sqrt(2 / (24 + 40)))
+    if abs(spread / wanted - 1) < 0.15:
+        return None
+    return f"the standard deviation of a new W (24, 40): expected {wanted:.2g}, got {spread:.2g}"
+
+
+@EXERCISE.holds("a new W, after Glorot and Bengio", 0.05, _as_glorot_does, only_if_right=True)
+def _new(draw: Draw) -> list[Run]:
+    """nn.init.xavier_uniform_ draws W so that scores are neither tiny nor huge at first: leave
+    `__init__` as it is."""
+    # Unit vectors show each number of W by itself.
+    query, key = (tensor(np.eye(size)[None], "float32") for size in (24, 40))
+    return [module(24, 40).then(query, key, draw.tensor(1, 40, 1)).at_random(draw)]
 
 
 @EXERCISE.holds("scores of ±10,000, forward and backward", 0.25, all_finite, only_if_right=True)
@@ -102,7 +125,7 @@ EXERCISE.add(
 
 @EXERCISE.keeps_dtypes(0.1)
 def _double(draw: Draw) -> list[Run]:
-    """A float64 model with float64 inputs gives float64."""
+    """A float64 model with float64 inputs gives float64, a float32 model float32."""
     x = sized_tensors(draw, 2, 1, 3, (8, 2, 1), "float64")
     return [_bilinear(draw, 8, 2, dtype="float64", scale=0.5).then(*x)]
 

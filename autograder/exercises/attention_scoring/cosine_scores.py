@@ -105,6 +105,6 @@ def _backward(draw: Draw) -> list[Run]:
     ]
 
 
-EXERCISE.keeps_dtypes(0.1, "float64 in, float64 out.", _backward)
+EXERCISE.keeps_dtypes(0.1, "float64 in, float64 out; float32 in, float32 out.", _backward)
 EXERCISE.leaves_inputs_alone(0.1, _runs)
 EXERCISE.leaves_state_alone(0.05, lambda draw: _runs(draw)[:2])

@@ -134,6 +134,6 @@ def _reordered(draw: Draw) -> list[Run]:
 
 
 EXERCISE.add(do_not_mix(0.2, lambda draw: one_changed(draw, Run(()), qkv(draw, 3, 4, 2, 5, 3))))
-EXERCISE.keeps_dtypes(0.2, "float64 in, float64 out.", _backward)
+EXERCISE.keeps_dtypes(0.2, "float64 in, float64 out; float32 in, float32 out.", _backward)
 EXERCISE.leaves_inputs_alone(0.15, lambda draw: [*_runs(draw)[:2], *_batches(draw)[1:2]])
 EXERCISE.leaves_state_alone(0.1, lambda draw: _runs(draw)[:2])

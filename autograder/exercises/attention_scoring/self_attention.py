@@ -116,7 +116,7 @@ def _large(draw: Draw) -> list[Run]:
 
 @EXERCISE.keeps_dtypes(0.1)
 def _double(draw: Draw) -> list[Run]:
-    """A float64 model with a float64 input gives float64."""
+    """A float64 model with a float64 input gives float64, a float32 model float32."""
     return [_self(draw, 3, 4, 2, dtype="float64").then(draw.double(2, 3, 3))]
 
 

@@ -118,7 +118,7 @@ def _gradients(draw: Draw) -> list[Run]:
 
 @EXERCISE.keeps_dtypes(0.1)
 def _double(draw: Draw) -> list[Run]:
-    """float64 in, float64 out, the cache included."""
+    """float64 in, float64 out, and float32 for float32, the cache included."""
     attention = _attention(draw, 4, 2, dtype="float64")
     return [_in_chunks(attention, draw, 2, 1, batch=1, d_model=4, dtype="float64")]
 

@@ -111,7 +111,7 @@ def _large(draw: Draw) -> list[Run]:
 
 @EXERCISE.keeps_dtypes(0.25)
 def _double(draw: Draw) -> list[Run]:
-    """float64 in, float64 out."""
+    """float64 in, float64 out; float32 in, float32 out."""
     return [call(*qkv(draw, 2, 4, 3, 2, dtype="float64"), tensor(random_mask(draw, 2, 4)))]
 
 

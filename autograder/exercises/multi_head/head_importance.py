@@ -108,7 +108,7 @@ def _again(draw: Draw) -> list[Run]:
 
 @EXERCISE.keeps_dtypes(0.1)
 def _double(draw: Draw) -> list[Run]:
-    """float64 in, float64 out; return a tensor, not a list."""
+    """float64 in, float64 out, and float32 for float32; return a tensor, not a list."""
     state = attention_state(draw, 6, dtype="float64")
     return [call(our_attention(6, 2, state), draw.double(2, 3, 6))]
 

@@ -148,9 +148,14 @@ def _dropout(draw: Draw) -> list[Run]:
 
 @EXERCISE.equals("no dropout in eval mode", 0.25)
 def _evaluated(draw: Draw) -> list[Run]:
-    """nn.Dropout follows model.eval(); F.dropout has to be told which mode it is in."""
+    """nn.Dropout follows model.eval(); F.dropout has to be told which mode it is in. Unless
+    `dropout` is given, nothing is dropped in training, either."""
     x = qkv_inputs(draw, 2, 3, 5, 8)
-    return [module(8, 2, 0.5, state=attention_state(draw, 8)).then(*x).then(*x)]
+    by_default = module(8, 2, state=attention_state(draw, 8)).in_training()
+    return [
+        module(8, 2, 0.5, state=attention_state(draw, 8)).then(*x).then(*x),
+        by_default.then(*x),
+    ]
 
 
 @EXERCISE.raises(
@@ -161,6 +166,7 @@ def _uneven(draw: Draw) -> list[Run]:
     return [
         module(14, 4).then(*qkv_inputs(draw, 1, 2, 2, 14)),
         module(7, 2, bias=False).then(*qkv_inputs(draw, 1, 2, 2, 7)),
+        module(10, 4),  # built and never called: it is the constructor that has to raise
     ]
 
 
@@ -203,7 +209,7 @@ def _strided(draw: Draw) -> list[Run]:
 
 @EXERCISE.keeps_dtypes(0.05)
 def _double(draw: Draw) -> list[Run]:
-    """A float64 model with float64 inputs gives float64."""
+    """A float64 model with float64 inputs gives float64, a float32 model float32."""
     inputs = qkv_inputs(draw, 2, 3, 4, 6, dtype="float64")
     mask = tensor([1.0, 0.5], "float64")
     return [

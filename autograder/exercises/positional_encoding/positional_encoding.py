@@ -67,6 +67,7 @@ def _full(draw: Draw) -> list[Run]:
         module(4, 5).then(draw.tensor(2, 5, 4)),
         module(4, 7).then(draw.tensor(1, 3, 4), offset=4),
         module(6, 3).then(draw.tensor(2, 1, 6)),
+        module(4).then(draw.tensor(1, 2, 4), offset=510),  # 512 rows by default
     ]
 
 
@@ -74,7 +75,7 @@ def _numbers(run: Run) -> Sequence[int]:
     step = run.steps[0]
     offset = step.kwargs.get("offset", step.args[1] if len(step.args) > 1 else 0)
     init = dict(zip(("d_model", "max_len"), run.init.args, strict=False)) | run.init.kwargs
-    return offset + step.args[0].data.shape[1], init["max_len"]
+    return offset + step.args[0].data.shape[1], init.get("max_len", 512)
 
 
 @EXERCISE.raises("more positions than the table has", 0.25, ValueError, naming=_numbers)
@@ -85,6 +86,7 @@ def _long(draw: Draw) -> list[Run]:
         module(4, 8).then(draw.tensor(1, n, 4)),
         module(4, max_len=27).then(draw.tensor(2, 3, 4), offset=n),
         module(4, 16).then(draw.tensor(2, 1, 4), 16),
+        module(4).then(draw.tensor(1, 3, 4), offset=510),  # 512 rows by default
     ]
 
 
@@ -178,9 +180,14 @@ def _dropout(draw: Draw) -> list[Run]:
 
 @EXERCISE.equals("no dropout in eval mode", 0.15)
 def _evaluated(draw: Draw) -> list[Run]:
-    """nn.Dropout follows model.eval(); F.dropout has to be told which mode it is in."""
+    """nn.Dropout follows model.eval(); F.dropout has to be told which mode it is in. Unless
+    `dropout` is given, nothing is dropped in training, either."""
     x = draw.tensor(2, 3, 4)
-    return [module(4, 6, 0.5).then(x).then(x), module(4, 6, dropout=1.0).then(x)]
+    return [
+        module(4, 6, 0.5).then(x).then(x),
+        module(4, 6, dropout=1.0).then(x),
+        module(4, 6).in_training().then(x),
+    ]
 
 
 EXERCISE.gradients(
@@ -191,17 +198,18 @@ EXERCISE.gradients(
 )
 
 
-def _double_stays(run: Run, record: Record) -> str | None:
+def _dtype_stays(run: Run, record: Record) -> str | None:
+    wanted = run.steps[0].args[0].dtype
     dtype = getattr(record.value, "dtype", describe(record.value))
-    return None if dtype == "float64" else f"the result: expected float64, got {dtype}"
+    return None if dtype == wanted else f"the result: expected {wanted}, got {dtype}"
 
 
-@EXERCISE.holds("dtype", 0.05, _double_stays, only_if_right=True)
+@EXERCISE.holds("dtype", 0.05, _dtype_stays, only_if_right=True)
 def _wide(draw: Draw) -> list[Run]:
-    """float64 in, float64 out."""
+    """float64 in, float64 out; float32 in, float32 out."""
     # Right answers differ in float32's last digit.
     run = module(4, 6).then(draw.double(2, 3, 4))
-    return [replace(run, random=True)]
+    return [replace(run, random=True), module(4, 6).then(draw.tensor(2, 3, 4))]
 
 
 EXERCISE.leaves_inputs_alone(0.1, _runs, _offsets)

@@ -88,7 +88,7 @@ def _unknown(draw: Draw) -> list[Run]:
 
 @EXERCISE.keeps_dtypes(0.15)
 def _double(draw: Draw) -> list[Run]:
-    """float64 in, float64 out."""
+    """float64 in, float64 out; float32 in, float32 out."""
     inputs = _qka(draw, 4, 4, 2, dtype="float64")
     return [call(*inputs, _KEY), call(*inputs, _BOTH)]
 

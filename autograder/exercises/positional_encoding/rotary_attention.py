@@ -1,5 +1,7 @@
 """`rotary_attention`: attention that turns."""
 
+from dataclasses import replace
+
 import numpy as np
 
 from autograder.engine.aspects import part, plain
@@ -53,7 +55,7 @@ def _shown(draw: Draw) -> list[Run]:
     return [call(query, key, values)]
 
 
-@EXERCISE.equals("another base", 0.25)
+@EXERCISE.equals("another base", 0.15)
 def _bases(draw: Draw) -> list[Run]:
     """`base` applies to both queries and keys."""
     return [
@@ -73,6 +75,13 @@ def _large(draw: Draw) -> list[Run]:
     """torch.softmax subtracts the largest score for you."""
     query, key, value = qkv(draw, 2, 4, 4, 3)
     return [call(tensor(query.data * 1e4, "float32"), key, value)]
+
+
+@EXERCISE.keeps_dtypes(0.1)
+def _double(draw: Draw) -> list[Run]:
+    """float64 in, float64 out; float32 in, float32 out."""
+    # Angles may be computed in float32, so the digits of float64 are not required.
+    return [replace(call(*qkv(draw, 3, 4, 4, 2, dtype="float64")), random=True)]
 
 
 EXERCISE.leaves_inputs_alone(0.1, _runs)

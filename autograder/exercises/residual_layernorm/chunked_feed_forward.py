@@ -118,7 +118,7 @@ EXERCISE.gradients(
     "gradients reach x",
     0.2,
     "Chunking changes the order of the work, not what can be learnt: no detach, no no_grad.",
-    lambda draw: [*_runs(draw, "float64")[:2], *_short(draw)[:1]],
+    lambda draw: [*_runs(draw, "float64")[:2], *_short(draw)[:1], *_whole(draw)[:1]],
 )
 
 
@@ -136,6 +136,16 @@ EXERCISE.equals(
     lambda draw: [*_function(draw), _runs(draw)[1]],
     only_if_right=True,
 )
-EXERCISE.keeps_dtypes(0.05, "float64 in, float64 out.", lambda d: _runs(d, "float64")[:1])
+
+
+@EXERCISE.keeps_dtypes(0.05)
+def _double(draw: Draw) -> list[Run]:
+    """float64 in, float64 out; float32 in, float32 out."""
+    return [
+        _runs(draw, "float64")[0],
+        call(_layer(draw, 4, 6, "float64"), draw.double(2, 3, 4), 0),
+    ]
+
+
 EXERCISE.leaves_inputs_alone(0.025, _runs, _short)
 EXERCISE.leaves_state_alone(0.025, _runs, _whole)

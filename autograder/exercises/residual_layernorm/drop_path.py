@@ -174,7 +174,7 @@ def _learns(draw: Draw) -> list[Run]:
 
 @EXERCISE.keeps_dtypes(0.05)
 def _double(draw: Draw) -> list[Run]:
-    """float64 in, float64 out, in training, too."""
+    """float64 in, float64 out, and float32 for float32; in training, too."""
     x = draw.double(8, 2, 3)
     training = module(P).in_training().at_random(draw)
     return [training.then(x), module(P).then(x)]

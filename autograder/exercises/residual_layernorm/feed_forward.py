@@ -155,18 +155,20 @@ def _dropout(draw: Draw) -> list[Run]:
 
 @EXERCISE.equals("no dropout in eval mode", 0.15)
 def _evaluated(draw: Draw) -> list[Run]:
-    """nn.Dropout follows model.eval(); F.dropout has to be told which mode it is in."""
+    """nn.Dropout follows model.eval(); F.dropout has to be told which mode it is in. Unless
+    `dropout` is given, nothing is dropped in training, either."""
     x = draw.tensor(2, 3, 4)
     return [
         *(run.then(ones) for run, ones in _showing(draw, 2)),
         _ff(draw, 4, 8, 0.5).then(x).then(x),
         _ff(draw, 4, 6, dropout=1.0).then(x),
+        _ff(draw, 4, 6).in_training().then(x),
     ]
 
 
 EXERCISE.keeps_dtypes(
     0.05,
-    "A float64 layer with float64 input gives float64.",
+    "A float64 layer with float64 input gives float64, a float32 layer float32.",
     lambda draw: [_ff(draw, 4, 6, dtype="float64").then(draw.double(2, 3, 4))],
 )
 EXERCISE.leaves_inputs_alone(0.05, lambda draw: _runs(draw)[:2])

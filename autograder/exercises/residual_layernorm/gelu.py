@@ -54,5 +54,5 @@ def _shapes(draw: Draw) -> list[Run]:
     ]
 
 
-EXERCISE.keeps_dtypes(0.05, "float64 in, float64 out.", _exact)
+EXERCISE.keeps_dtypes(0.05, "float64 in, float64 out; float32 in, float32 out.", _exact)
 EXERCISE.leaves_inputs_alone(0.05, _runs)

@@ -126,7 +126,7 @@ def _large(draw: Draw) -> list[Run]:
 
 EXERCISE.keeps_dtypes(
     0.1,
-    "A float64 layer with float64 input gives float64.",
+    "A float64 layer with float64 input gives float64, a float32 layer float32.",
     lambda draw: [_norm(draw, 6, 2, 3, 6, dtype="float64")],
 )
 EXERCISE.leaves_inputs_alone(0.05, lambda draw: _runs(draw)[1:3])

@@ -202,10 +202,12 @@ def _dropout(draw: Draw) -> list[Run]:
 
 @EXERCISE.equals("no dropout in eval mode", 0.2)
 def _evaluated(draw: Draw) -> list[Run]:
-    """nn.Dropout follows model.eval(); F.dropout has to be told which mode it is in."""
+    """nn.Dropout follows model.eval(); F.dropout has to be told which mode it is in. Unless
+    `dropout` is given, nothing is dropped in training, either."""
     return [
         *(run.then(x) for run, x in _around_stairs(draw, 2)),
         *(replace(run, training=False) for run in _dropped_whole(draw)),
+        _around_linear(draw, 5).in_training().then(tokens(draw, 2, 3, 5)),
     ]
 
 
@@ -237,7 +239,7 @@ def _counted(draw: Draw) -> list[Run]:
 
 @EXERCISE.keeps_dtypes(0.1)
 def _double(draw: Draw) -> list[Run]:
-    """A float64 layer with float64 input gives float64."""
+    """A float64 layer with float64 input gives float64, a float32 layer float32."""
     return [_post(draw, "float64")[0], _pre(draw, "float64")[0]]
 
 

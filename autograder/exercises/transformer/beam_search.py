@@ -25,6 +25,7 @@ from autograder.exercises.transformer.decoding import (
     called_again,
     in_training,
     modes_kept,
+    part_in_training,
     real_model,
     table_model,
 )
@@ -159,6 +160,8 @@ def _pairs_hold(run: Run, record: Record) -> str | None:
     alpha = _step_argument(run, 6, "length_penalty", 0.6)
     if len(pairs) > size:
         return f"expected at most {size} pairs, got {len(pairs)}"
+    if len(pairs) == 1:
+        return f"expected up to {size} pairs, got a single one"
     if len({tuple(ids) for ids, _ in pairs}) < len(pairs):
         return "two pairs hold the same ids"
     if any(x < y - 1e-6 for (_, x), (_, y) in zip(pairs, pairs[1:], strict=False)):
@@ -200,6 +203,7 @@ def _every_pair(draw: Draw) -> list[Run]:
     return [
         call(_mixed(draw), _some_source(draw), _BOS, _EOS, 4, 3),
         call(_mixed(draw), _some_source(draw), _BOS, _EOS, 3, 4, 1.5),
+        call(_mixed(draw), _some_source(draw), _BOS, _EOS, 4),
         call(_garden(draw, 4), _some_source(draw), _BOS, _EOS, 5, beam_size=2, length_penalty=0.0),
     ]
 
@@ -290,7 +294,7 @@ def _modes(draw: Draw) -> list[Run]:
     model.modules(), and restore each."""
     return [
         called_again(_garden(draw, 3), _some_source(draw), _BOS, _EOS, 4, 2, start=start)
-        for start in (in_training, itself)
+        for start in (in_training, itself, part_in_training)
     ]
 
 

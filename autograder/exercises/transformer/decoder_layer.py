@@ -98,8 +98,10 @@ EXERCISE.holds(
 
 @EXERCISE.equals("no dropout in eval mode", 0.2)
 def _evaluated(draw: Draw) -> list[Run]:
-    """nn.Dropout follows model.eval(); F.dropout has to be told which mode it is in."""
-    return [_decoder(draw, 6, 2, 5, dropout=1.0).then(*_two(draw, 2, 3, 4, 6))]
+    """nn.Dropout follows model.eval(); F.dropout has to be told which mode it is in. Unless
+    `dropout` is given, nothing is dropped in training, either."""
+    runs = _decoder(draw, 6, 2, 5, dropout=1.0), _decoder(draw, 6, 2, 5).in_training()
+    return [run.then(*_two(draw, 2, 3, 4, 6)) for run in runs]
 
 
 @EXERCISE.gradients("gradients reach x, the memory and every parameter", 0.75)
@@ -116,7 +118,7 @@ def _gradients(draw: Draw) -> list[Run]:
 
 @EXERCISE.keeps_dtypes(0.1)
 def _double(draw: Draw) -> list[Run]:
-    """A float64 layer with float64 inputs gives float64."""
+    """A float64 layer with float64 inputs gives float64, a float32 layer float32."""
     return [_decoder(draw, 4, 2, 3, dtype="float64").then(*_two(draw, 1, 3, 3, 4, "float64"))]
 
 

@@ -91,8 +91,10 @@ EXERCISE.holds(
 
 @EXERCISE.equals("no dropout in eval mode", 0.2)
 def _evaluated(draw: Draw) -> list[Run]:
-    """nn.Dropout follows model.eval(); F.dropout has to be told which mode it is in."""
-    return [_encoder(draw, 6, 2, 5, dropout=1.0).then(draw.tensor(2, 3, 6))]
+    """nn.Dropout follows model.eval(); F.dropout has to be told which mode it is in. Unless
+    `dropout` is given, nothing is dropped in training, either."""
+    runs = _encoder(draw, 6, 2, 5, dropout=1.0), _encoder(draw, 6, 2, 5).in_training()
+    return [run.then(draw.tensor(2, 3, 6)) for run in runs]
 
 
 @EXERCISE.gradients("gradients reach x and every parameter", 0.75)
@@ -108,7 +110,7 @@ def _gradients(draw: Draw) -> list[Run]:
 
 @EXERCISE.keeps_dtypes(0.1)
 def _double(draw: Draw) -> list[Run]:
-    """A float64 layer with float64 inputs gives float64."""
+    """A float64 layer with float64 inputs gives float64, a float32 layer float32."""
     run = _encoder(draw, 4, 2, 3, dtype="float64")
     return [run.then(draw.double(1, 3, 4))]
 

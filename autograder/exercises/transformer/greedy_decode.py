@@ -15,6 +15,7 @@ from autograder.exercises.transformer.decoding import (
     called_again,
     in_training,
     modes_kept,
+    part_in_training,
     real_model,
     table_model,
 )
@@ -129,7 +130,7 @@ def _modes(draw: Draw) -> list[Run]:
     """A part of a model in training may be in eval mode, frozen. Remember the mode of each of
     model.modules(), and restore each."""
     runs = []
-    for start in (in_training, itself):
+    for start in (in_training, itself, part_in_training):
         model, source = _ending(draw, (2, 3))
         runs.append(called_again(model, source, 1, 2, 7, start=start))
     return runs

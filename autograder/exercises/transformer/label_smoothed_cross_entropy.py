@@ -46,6 +46,7 @@ def _padded(draw: Draw) -> list[Run]:
         call(_logits(draw, 3, 5, 6), padded(draw, (5, 2, 1), 6)),
         call(_logits(draw, 2, 4, 6), padded(draw, (4, 1), 6, 2), 0.2, pad_id=2),
         call(_logits(draw, 2, 3, 5), padded(draw, (1, 3), 5), smoothing=0.0),
+        call(_logits(draw, 2, 3, 5), tensor([[draw.integer(1, 4), 0, 0], [0, 0, 0]])),
     ]
 
 
@@ -79,7 +80,7 @@ EXERCISE.gradients(
 
 @EXERCISE.keeps_dtypes(0.2)
 def _double(draw: Draw) -> list[Run]:
-    """float64 logits give a float64 loss."""
+    """float64 logits give a float64 loss, float32 logits a float32 loss."""
     return [call(_logits(draw, 2, 3, 5, dtype="float64"), padded(draw, (3, 2), 5))]
 
 

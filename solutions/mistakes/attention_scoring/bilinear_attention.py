@@ -93,6 +93,9 @@ bias_added
     + def forward(
     ~ key.transpose(-2, -1) → key.transpose(-2, -1) + self.bias
     There is a second parameter, a bias. `__init__` is given, with one parameter: W.
+drawn_from_a_normal: nn.init.xavier_uniform_(self.W) → nn.init.normal_(self.W)
+    W is drawn with standard deviation 1, whatever its size: the first scores are so large that the
+    softmax picks a single key, and hardly any gradient passes. `__init__` is given.
 always_float32: > result = result[0].float(), result[1].float()
     The result is forced into float32. A float64 model should give float64.
 default_dtype_switched: + torch.set_default_dtype(torch.float64)

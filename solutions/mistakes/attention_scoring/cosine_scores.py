@@ -101,6 +101,16 @@ weights_returned_too: > result = result, result.softmax(-1)
     Both scores and weights are returned. Return the scores alone, as one tensor.
 divided_by_root_d_as_well: > result = result / math.sqrt(query.shape[-1])
     The cosines are divided by √d. A cosine does not grow with d and needs no scale.
+eps_for_keys_only
+    - query = query / query.norm(dim=-1, keepdim=True).clamp_min(eps)
+    + query = query / query.norm(dim=-1, keepdim=True)
+    eps guards the lengths of the keys only: a query of zeros is divided by its length 0, which
+    gives NaN.
+eps_for_queries_only
+    - key = key / key.norm(dim=-1, keepdim=True).clamp_min(eps)
+    + key = key / key.norm(dim=-1, keepdim=True)
+    eps guards the lengths of the queries only: a key of zeros is divided by its length 0, which
+    gives NaN.
 """)
 
 

@@ -30,6 +30,11 @@ absolute_distance: (distance * w) ** 2 → np.abs(distance * w)
 divided_by_w: distance * w → distance / w
     The distance is divided by w instead of multiplied. Here w is the inverse bandwidth: a larger w
     makes the kernel narrower.
+sign_and_half_forgotten: -0.5 * (distance * w) ** 2 → (distance * w) ** 2
+    The score is the squared distance itself: the farthest key scores highest. The factor −½ is
+    missing.
+added_for_subtracted: query[:, None] - key → query[:, None] + key
+    Queries and keys are added. The distance is their difference.
 half_forgotten: -0.5 * → -1.0 *
     The factor ½ is missing: every score is twice as large as it should be.
 w_ignored: distance * w → distance

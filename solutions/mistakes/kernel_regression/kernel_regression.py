@@ -17,6 +17,11 @@ not_normalised: torch.softmax(scores, dim=-1) → torch.exp(scores) ×2
     its prediction.
 sign_flipped: -0.5 → 0.5
     The sign of the score is wrong: the keys farthest from the query get the most weight.
+distance_not_squared: (distance * self.w) ** 2 → (distance * self.w)
+    The distance is not squared: a key on one side scores ever higher the farther away it is.
+softmax_forgotten: torch.softmax(scores, dim=-1) → scores ×2
+    The scores serve as weights: they are negative and do not sum to 1. The softmax makes weights of
+    them.
 w_not_squared: (distance * self.w) ** 2 → distance**2 * self.w
     w is outside the square: −½(x − x_i)² w. It multiplies the distance, so it is squared along with
     it.

@@ -46,6 +46,8 @@ root_taken: np.mean((prediction - y) ** 2) → np.sqrt(np.mean((prediction - y) 
     unit of y squared.
 absolute_errors: (prediction - y) ** 2 → np.abs(prediction - y)
     The absolute errors are averaged instead of their squares.
+errors_not_squared: (prediction - y) ** 2 → (prediction - y)
+    The errors are averaged with their signs, so that they cancel. Square them first.
 mean_before_square: np.mean((prediction - y) ** 2) → np.mean(prediction - y) ** 2
     The errors are averaged before they are squared, so positive and negative ones cancel.
 halved: > result = result / 2

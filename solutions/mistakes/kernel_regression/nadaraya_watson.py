@@ -18,6 +18,9 @@ not_normalised
     ~ softmax(gaussian_scores(query, key, w), axis=-1) → np.exp(gaussian_scores(query, key, w))
     The kernel is not divided by its sum over the keys. The more keys lie near a query, the larger
     its prediction, and far from all keys it falls to 0.
+softmax_forgotten: softmax(gaussian_scores(query, key, w), axis=-1) → gaussian_scores(query, key, w)
+    The scores serve as weights: they are negative and do not sum to 1. The softmax makes weights of
+    them.
 sign_flipped: softmax(gaussian_scores → softmax(-gaussian_scores
     The sign of the score is wrong: the keys farthest from the query get the most weight, and the
     closest the least.

@@ -83,6 +83,14 @@ sign_flipped: + scores = -scores
 max_not_subtracted: scores - largest → scores ; np.where(total == 0, 1, total) → total
     exp is taken of the raw scores. exp(10000) overflows to infinity and exp(−10000) vanishes, so
     large scores give ∞/∞ or 0/0, which is NaN. Only moderate scores come out right.
+max_found_and_not_subtracted: np.exp(scores - largest) → np.exp(scores)
+    The largest score is found and never subtracted, so exp overflows for scores of 1e4 and gives
+    nothing but zeros for −1e4.
+min_subtracted: scores.max → scores.min
+    The smallest score is subtracted, not the largest: exp overflows where a row's scores lie far
+    apart.
+mean_for_sum: weights.sum → weights.mean
+    The weights are divided by their mean: each row sums to its length, not to 1.
 max_of_everything_subtracted
     ~ scores.max(axis=axis, keepdims=True) → scores.max()
     - largest = np.where(np.isneginf(largest), 0, largest)

@@ -52,6 +52,8 @@ device_ignored: torch.bool, device=device → torch.bool
     scores on a GPU.
 axes_for_heads_added: > result = result[None, None]
     The mask is (1, 1, n_q, n_k). It would broadcast, but so does (n_q, n_k), the shape to return.
+nothing_masked: everything.tril(diagonal=n_k - n_q) → everything
+    Every query sees every key. tril keeps the keys up to each query's own position.
 """)
 
 

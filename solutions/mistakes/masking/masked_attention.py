@@ -151,6 +151,8 @@ three_dimensions_only: transpose(-2, -1) → transpose(1, 2)
 two_dimensions_only: transpose(-2, -1) → permute(*reversed(range(key.ndim)))
     key.T reverses all axes: right for a single sequence, an error or nonsense for a batch. It is
     always the last two axes that are exchanged.
+softmax_forgotten: masked_softmax(scores, mask) → scores
+    The scores serve as weights, without softmax and mask.
 """)
 
 

@@ -80,6 +80,8 @@ settings_left_changed: + torch.set_grad_enabled(False)
     The copy is right, but something else has changed: gradients stay switched off for the whole
     program (set_grad_enabled(False) does not end by itself), a module is in another mode, or random
     numbers were drawn, as a new nn.Linear does to initialise itself.
+packed_weights_lost: ours.weight.copy_(weight) → pass
+    The weights of queries, keys and values are not copied; in_proj_weight holds them.
 """)
 
 

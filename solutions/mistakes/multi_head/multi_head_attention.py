@@ -136,6 +136,10 @@ mha_error_left_to_reshape
     ~ split_heads( → SPLIT_HEADS.mistakes["error_left_to_reshape"]( ×3
     Uneven heads fail inside reshape at the first call, with a RuntimeError about sizes. They should
     fail when the module is built, with a ValueError that names d_model and num_heads.
+mha_error_when_called
+    ~ raise ValueError(f"d_model = {d_model} is not divisible by num_heads = {num_heads}") → pass
+    A module with uneven heads can be built, and fails at its first call, in split_heads. It should
+    fail in `__init__`: whoever builds such a module needs to hear of it there.
 mha_asserted: ValueError → AssertionError
     Uneven heads raise an AssertionError. An assert is for what cannot happen; a caller's wrong
     number deserves a ValueError.
@@ -152,6 +156,14 @@ mha_query_in_place
     >     query.sub_(query.mean())
     The caller's query is overwritten: an operation such as `-=` writes into the tensor that was
     passed in.
+query_not_projected: self.W_q(query) → query
+    The queries are split into heads as they come: W_q is not used.
+key_not_projected: self.W_k(key) → key
+    The keys are split into heads as they come: W_k is not used.
+value_not_projected: self.W_v(value) → value
+    The values are split into heads as they come: W_v is not used.
+mha_softmax_forgotten: torch.softmax(scores, dim=-1) → scores
+    The scores serve as weights, without a softmax.
 """)
 
 

@@ -65,6 +65,8 @@ query_scaled_in_place
 generator_seeded: + np.random.seed(0)
     A global setting is left changed: a random seed, or how NumPy treats warnings. Nothing here is
     random, and nothing needs silencing outside a `with np.errstate(…)`.
+not_normalised: - weights = weights / weights.sum(axis=-1, keepdims=True)
+    The weights are not divided by their sum.
 """)
 
 

@@ -116,6 +116,8 @@ generator_seeded
     + torch.manual_seed(0)
     Building or calling the module seeds torch's generator, or changes another setting of the whole
     program. Nothing here needs that.
+subtracted: x + self → x - self
+    The encoding is subtracted. It is added.
 """)
 
 

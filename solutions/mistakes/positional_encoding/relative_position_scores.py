@@ -70,6 +70,8 @@ query_changed_in_place
     > with torch.no_grad():
     >     query.div_(2.0)
     The caller's query is overwritten.
+query_term_dropped: scores = scores + torch.einsum("...jd → scores = torch.einsum("...jd
+    "relative_key_query" gives the term of the keys alone. It adds it to that of the queries.
 """)
 
 

@@ -74,10 +74,14 @@ naive_softmax
     exp overflows where a score is large. torch's softmax guards against that.
 rotation_detached: + query, key = query.detach(), key.detach()
     No gradient passes through the rotation, so queries and keys never learn where to look.
+always_float32: > result = result[0].float(), result[1].float()
+    The result is forced into float32. float64 should stay float64.
 key_written_over
     > with torch.no_grad():
     >     key.copy_(rotary_embedding(key, base))
     The caller's key is rotated in place.
+softmax_forgotten: torch.softmax(scores, dim=-1) → scores
+    The scores serve as weights, without a softmax.
 """)
 
 

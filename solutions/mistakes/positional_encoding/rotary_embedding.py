@@ -95,6 +95,9 @@ single_position_refused
     + if (x.shape[-2] < 2 or x.shape[-1] < 4) and not offset:
     +     raise ValueError("too small")
     A single position or a single pair ends in an error.
+reflected: even * sin + odd * cos → even * sin - odd * cos
+    The second feature of a pair has a wrong sign: that is a reflection, not a rotation. It is
+    even · sin + odd · cos.
 """)
 
 

@@ -52,6 +52,9 @@ one_mode_for_all_parts
     + model.train(modes[model])
     model.train(mode) puts all modules into one mode at the end. A part that was frozen in eval mode
     no longer is.
+parts_left_in_eval_mode: module.training = training → model.training = modes[model]
+    Only the model's own mode is restored. model.eval() reaches all of its parts, and they are still
+    in eval mode: their dropout is off from then on.
 first_position_scored: [:, -1] → [:, 0]
     The logits of the first position are read at every step, but it is the last that predicts the
     next token: the same token is written over and over.

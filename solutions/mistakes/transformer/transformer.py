@@ -10,6 +10,9 @@ from solutions.mistakes import Bank
 BANK = Bank("Transformer", right, globals())
 
 BANK.changes("""
+offset_ignored: self.positions[offset:end] → self.positions[: ids.shape[1]]
+    embed gives the first token position 0, whatever its offset. Text that is written on with a
+    cache would then begin anew at every token.
 target_mask_on_the_source
     - cross_mask = (source != self.pad_id)[:, None, None, :]
     + wide = F.pad(target != self.pad_id, (0, max(0, source.shape[1] - n)), value=True)
@@ -142,7 +145,8 @@ class _Model(right.Transformer):
         return self.dropout(vectors + positions)
 
     def embed(self, embedding, ids, offset=0):
-        positions = blocks.sinusoidal_encoding(ids.shape[1], self.positions.shape[1])
+        end = offset + ids.shape[1]
+        positions = blocks.sinusoidal_encoding(end, self.positions.shape[1])[offset:]
         return self.sum_up(embedding(ids), positions.to(self.positions))
 
     def source_mask(self, source):
@@ -205,7 +209,7 @@ class model_with_square_masks(_Model):
 class model_with_positions_by_formula(_Model):
     def embed(self, embedding, ids, offset=0):
         d = self.positions.shape[1]
-        place = torch.arange(ids.shape[1], dtype=torch.float32, device=ids.device)[:, None]
+        place = torch.arange(ids.shape[1], dtype=torch.float32, device=ids.device)[:, None] + offset
         column = torch.arange(d, device=ids.device)
         angle = place / 10000.0 ** (2 * (column // 2) / d)
         table = torch.where(column % 2 == 0, angle.sin(), angle.cos())
@@ -221,11 +225,11 @@ class model_with_its_table_in_the_state(_Model):
 
     def __init__(self, *args, **kwargs):
         super().__init__(*args, **kwargs)
-        table = blocks.sinusoidal_encoding(64, self.positions.shape[1])
+        table = blocks.sinusoidal_encoding(1024, self.positions.shape[1])
         self.register_buffer("table", table)
 
     def embed(self, embedding, ids, offset=0):
-        return self.dropout(embedding(ids) + self.table[: ids.shape[1]])
+        return self.dropout(embedding(ids) + self.table[offset : offset + ids.shape[1]])
 
 
 @BANK.right
@@ -258,5 +262,5 @@ class model_of_the_blocks(_Model):
         self.dropout = nn.Dropout(dropout)
 
     def embed(self, embedding, ids, offset=0):
-        table = blocks.sinusoidal_encoding(ids.shape[1], self.d_model)
+        table = blocks.sinusoidal_encoding(offset + ids.shape[1], self.d_model)[offset:]
         return self.dropout(embedding(ids) + table.to(embedding.weight))
