@@ -124,15 +124,18 @@ class Frame:
         ]
         for tick in x_ticks:
             across, _ = self.point(tick, self.y[0])
-            parts.append(
-                f'<text x="{across}" y="{self.bottom + 20}" text-anchor="middle">{tick:g}</text>'
-            )
+            place = f'x="{across}" y="{self.bottom + 20}" text-anchor="middle"'
+            parts.append(f"<text {place}>{_signed(tick)}</text>")
         for tick in y_ticks:
             _, down = self.point(self.x[0], tick)
             parts.append(
-                f'<text x="{self.left - 6}" y="{down + 5}" text-anchor="end">{tick:g}</text>'
+                f'<text x="{self.left - 6}" y="{down + 5}" text-anchor="end">{_signed(tick)}</text>'
             )
         return "".join(parts)
+
+
+def _signed(number: float) -> str:
+    return f"{number:g}".replace("-", "−")
 
 
 class Explorable:

@@ -1,6 +1,7 @@
 """The built book: it builds without a warning, gives no answer away and asks no other host."""
 
 import functools
+import gzip
 import json
 import re
 import unicodedata
@@ -198,6 +199,8 @@ def published(html, pages) -> dict[str, str]:
     for path in html.rglob("*"):
         if path.suffix in {".js", ".json", ".txt", ".md", ".ipynb", ".py", ".svg"}:
             texts[path.relative_to(html).as_posix()] = path.read_text(encoding="utf-8")
+    for path in html.rglob("*.pf_fragment"):  # what Pagefind shows of a page
+        texts[path.relative_to(html).as_posix()] = gzip.decompress(path.read_bytes()).decode()
     for archive in html.rglob("*.zip"):
         texts |= {f"{archive.name}: {n}": text for n, text in unpacked(archive).items()}
     for path in sorted((ROOT / "notebooks").rglob("*.ipynb")):

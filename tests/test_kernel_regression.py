@@ -1,9 +1,13 @@
 """Facts about chapter 1's references: numbers worked by hand, and other ways to compute."""
 
+import io
 import math
+import re
 import subprocess
 import sys
+from contextlib import redirect_stdout
 from decimal import Decimal, getcontext
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -264,6 +268,75 @@ def test_a_step_down_the_gradient_lowers_the_leave_one_out_error():
             model.w -= 0.5 * slope
     assert errors == sorted(errors, reverse=True)
     assert errors[-1] < errors[0]
+
+
+# --- what the page says of its own cells --------------------------------------------------------
+
+PAGE = (Path(__file__).parents[1] / "book" / "01_kernel_regression.md").read_text("utf-8")
+
+
+@pytest.fixture(scope="module")
+def printed():
+    """What each of the page's cells prints, by a name that it defines or measures."""
+    cells = re.findall(r"^```\{code-cell\}[^\n]*\n(.*?)^```", PAGE, re.M | re.S)
+    scope, texts = {}, []
+    for cell in cells:
+        if cell.startswith("---") or "check(" in cell:  # drawings; answers to exercises
+            continue
+        with redirect_stdout(io.StringIO()) as text:
+            exec(re.sub(r"\A:tags:.*", "", cell), scope)
+        texts.append(text.getvalue())
+    return "\n".join(texts)
+
+
+def numbers(pattern, text):
+    (found,) = re.findall(pattern, text, re.S)
+    return [float(number) for number in found]
+
+
+def test_the_pages_best_kernels_are_those_of_its_table(printed):
+    told = numbers(
+        r"narrower: ([\d.]+) and ([\d.]+) °C, beside the Gaussian's ([\d.]+)\."
+        r".*?column, (\d+) and (\d+) queries",
+        PAGE,
+    )
+    row = r"^{} +[\d.]+ +[\d.]+ +[\d.]+ +([\d.]+) +(\d+)$"
+    kernels = ("boxcar", "epanechnikov", "gaussian")
+    (boxcar, holes), (arch, more), (bell, none) = (
+        map(float, re.search(row.format(kernel), printed, re.M).groups()) for kernel in kernels
+    )
+    assert told == [boxcar, arch, bell, holes, more]
+    assert none == 0
+
+
+def test_the_pages_map_overflows_where_it_says(printed):
+    largest, share = numbers(r"reach (\d+), and there it shows at (\d+) % of the places", PAGE)
+    assert numbers(r"largest score (\d+)\nqueries whose exp overflows: (\d+) %", printed) == [
+        largest,
+        share,
+    ]
+    assert f"{share:.0f} % of this map would be `nan`" in PAGE
+
+
+def test_the_pages_promises_are_those_of_its_two_hundred_walks(printed):
+    for given, drawn in (("for a fixed", "the learnt w *"), ("If you choose", "w chosen anew")):
+        told = numbers(given + r".*?promised ([\d.]+) m, found ([\d.]+) m", PAGE)
+        assert told == numbers(drawn + r": promised ([\d.]+) m, found ([\d.]+) m", printed)
+    for spread in re.findall(r"spread of their ratio (\d+) %", printed):
+        assert 18 <= int(spread) <= 22  # "varies by a fifth"
+    promise, finding = numbers(
+        r"promises an error of ([\d.]+) m\nthe 323 places held out: ([\d.]+) m", printed
+    )
+    assert 0.08 < abs(promise / finding - 1) < 0.12  # "off by about a tenth"
+
+
+def test_the_pages_walk_has_three_minima_and_the_widest_is_the_best(printed):
+    found = re.findall(r"minimum at w = +([\d.]+): promised ([\d.]+) m, found ([\d.]+)", printed)
+    minima = [tuple(map(float, row)) for row in found]
+    assert len(minima) == 3
+    assert min(minima) == min(minima, key=lambda row: row[2])
+    promises = [row[1] for row in minima]
+    assert max(promises) / min(promises) < 1.02
 
 
 # --- shapes -------------------------------------------------------------------------------------

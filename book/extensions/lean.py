@@ -210,7 +210,6 @@ def light(
     options: str,
     looks: Looks,
     pictures: Path,
-    is_search: bool,
 ) -> str:
     """A page with one style sheet, deferred scripts, and pictures that load when they come near."""
     found = SHEET.search(page)
@@ -218,9 +217,8 @@ def light(
         rest = SHEET.sub("", page[found.end() :])
         page = f"{page[: found.start()]}    {sheet}\n{rest}"
     page = PRELOAD.sub("", page)
-    if not is_search:
-        page = SEARCH.sub("", page)
-        page = SCRIPT.sub(lambda m: _script(m, options), page)
+    page = SEARCH.sub("", page)  # search.js takes their place
+    page = SCRIPT.sub(lambda m: _script(m, options), page)
     seen = iter([True])  # the theme names the viewport three times
     page = VIEWPORT.sub(lambda m: m[0] if next(seen, False) else "", page)
     page = EMPTY_META.sub("", page)
@@ -315,7 +313,7 @@ def finish(app: Sphinx, error: Exception | None) -> None:
         origin = " ".join(os.path.relpath(file, static) for file in files)
         sheet = f'<link rel="stylesheet" href="{up}_static/{made.name}" data-from="{origin}" />'
         options = " ".join((static / OPTIONS).read_text(encoding="utf-8").split())
-        done = light(page, sheet, options, looks, output / "_images", path.stem == "search")
+        done = light(page, sheet, options, looks, output / "_images")
         if done != page:
             path.write_text(done, encoding="utf-8")
     for sheet in stale:

@@ -137,6 +137,30 @@ def test_search_finds_causal_mask(open_tab):
     assert tab.wrong == []
 
 
+def test_search_leads_to_passages_not_pages(open_tab):
+    tab = open_tab()
+    page = tab.open("search.html?q=softmax+over+the+queries")
+    page.wait_for_selector("#search-results li a")
+    found = page.locator("#search-results li a")
+    addresses = found.evaluate_all("(all) => all.map((a) => a.hash)")
+    assert len(addresses) > 5 and all(addresses[:5])
+    assert "softmax" in page.locator("#search-results mark").first.text_content().lower()
+    found.first.click()
+    page.wait_for_load_state("load")
+    section = page.locator(page.evaluate("CSS.escape(location.hash.slice(1))").join(["#", ""]))
+    assert "softmax" in section.text_content().lower()
+    assert tab.wrong == []
+
+
+def test_search_says_that_it_found_nothing(open_tab):
+    tab = open_tab()
+    page = tab.open("search.html?q=xylophone")
+    page.wait_for_selector(".search-count")
+    assert "Nothing in the book matches “xylophone”" in page.locator(".search-count").text_content()
+    assert page.locator("#search-results li").count() == 0
+    assert tab.wrong == []
+
+
 def test_previous_and_next_lead_from_chapter_to_chapter(open_tab):
     page = open_tab().open(chapter_pages()[0])
     for name in chapter_pages()[1:3]:

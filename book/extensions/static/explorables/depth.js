@@ -49,13 +49,15 @@ export function start({ figure, data, part, controls }) {
     say: (index) => `${heights[index]} layers`,
     change: (index) => {
       now.height = index;
+      now.layer = Math.min(now.layer, heights[index]);
+      layer.end(heights[index]);
       draw();
     },
   });
-  slider(controls, {
+  const layer = slider(controls, {
     label: "layer to read",
     min: 1,
-    max: Math.max(...heights),
+    max: heights[now.height],
     step: 1,
     value: now.layer,
     say: (layer) => `layer ${Math.min(layer, heights[now.height])}`,

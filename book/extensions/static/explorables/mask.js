@@ -82,7 +82,7 @@ export function start({ figure, data, part, controls }) {
     const seen = row
       .map((weight, j) => [weight, j])
       .filter(([weight, j]) => mask[i][j] || Number.isNaN(weight) || weight > 0)
-      .map(([weight, j]) => `${names[j]} ${shown(weight)}${mask[i][j] ? "" : " (hidden)"}`);
+      .map(([weight, j]) => `“${names[j]}” with ${shown(weight)}${mask[i][j] ? "" : " (hidden)"}`);
     return `“${names[i]}” attends to ${seen.length ? seen.join(", ") : "nothing"}.`;
   }
 

@@ -29,6 +29,11 @@ export function slider(controls, { label, min, max, step, value, say, change }) 
   row.append(name, input);
   controls.append(row);
   return {
+    /** Let the slider end at another value; one that is beyond it moves there. */
+    end(last) {
+      input.max = last;
+      hear();
+    },
     set(next) {
       input.value = next;
       hear();

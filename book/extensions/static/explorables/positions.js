@@ -26,7 +26,7 @@ export function start({ figure, data, part, controls }) {
   const at = scale(frame);
   const svg = figure.querySelector("svg");
   const dials = [...part("dials").children];
-  const names = Object.keys(tables).sort((a, b) => b - a);
+  const names = Object.keys(tables).sort((a, b) => a - b);
   const reach = frame.x[1];
   const now = { ...data.start };
   const say = announcer(controls);

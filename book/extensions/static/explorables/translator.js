@@ -121,7 +121,7 @@ export function start({ figure, data, part, controls }) {
       `${entry.text} → ${entry.beams[0][0]}. ${right} ` +
       `To write “${spoken(letters()[now.at])}” it looks at ${most.join(", ") || "everything a little"}. ` +
       `The best beam has probability ${entry.beams[0][1].toFixed(3)}, ` +
-      `the second, ${entry.beams[1][0]}, ${entry.beams[1][1].toFixed(3)}.`
+      `the second, ${entry.beams[1][0] || "the empty text"}, ${entry.beams[1][1].toFixed(3)}.`
     );
   }
 

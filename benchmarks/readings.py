@@ -1,0 +1,135 @@
+"""Where do dates that nobody can have meant come from? Chapter 7's model, with a control.
+
+Run: python benchmarks/readings.py [--jobs 2] [--seeds 0 1 2]. The model is trained as in the
+chapter, on texts with one reading each; and once more with the texts of two readings kept in the
+training, each with the day that it was written for. Then each reads the 132 texts 1/2/27 …
+12/11/27, and the kinds of its answers are counted. The result is in
+benchmarks/transformer_readings.json, which the chapter's page prints.
+"""
+
+import argparse
+import json
+import platform
+import time
+from collections import Counter
+from multiprocessing import get_context
+from pathlib import Path
+from unittest.mock import patch
+
+import torch
+
+from autograder import dates
+from solutions.transformer import (
+    Transformer,
+    greedy_decode,
+    label_smoothed_cross_entropy,
+    noam_rate,
+    shift_right,
+)
+
+RESULT = Path(__file__).with_name("transformer_readings.json")
+SIZES = {"d_model": 64, "num_heads": 4, "num_layers": 2, "d_ff": 256, "dropout": 0.0}
+TRAININGS = ("kept", "left out")  # the texts with two readings
+SEEDS = (0, 1, 2)
+TWO_READINGS = [f"{a}/{b}/27" for a in range(1, 13) for b in range(1, 13) if a != b]
+
+
+def training_examples(training: str) -> list[dates.Example]:
+    """40,000 texts from the days of the training, with or without those of two readings."""
+    if training == "left out":
+        return dates.examples("train", 40_000)
+    with patch.object(dates, "one_reading", lambda *_: True):
+        return dates.examples("train", 40_000)
+
+
+def kind(text: str, iso: str) -> str:
+    """Which reading of a text like 1/2/27 the date is, or what is odd about it."""
+    first, second, _ = map(int, text.split("/"))
+    if iso == f"2027-{first:02}-{second:02}":
+        return "month first"
+    if iso == f"2027-{second:02}-{first:02}":
+        return "day first"
+    month, day = iso[5:7], iso[8:10]
+    if month == day:
+        return "one number twice"
+    return "a day above 12" if day > "12" else "another date"
+
+
+def train(job: tuple[str, int, int]) -> dict:
+    """Train one model; its exact match, and what it makes of two readings."""
+    training, seed, steps = job
+    torch.set_num_threads(1)
+    examples, test = training_examples(training), dates.examples("test", 1000, seed=2)
+    sources = dates.Vocabulary([e.text for e in examples])
+    targets = dates.Vocabulary([e.iso for e in examples])
+    torch.manual_seed(seed)
+    model = Transformer(len(sources), len(targets), **SIZES)
+    optimiser = torch.optim.Adam(model.parameters(), betas=(0.9, 0.98), eps=1e-9)
+    batches, began = dates.batches(examples, sources, targets, 64, seed), time.process_time()
+    for step, (source, target) in zip(range(1, steps + 1), batches, strict=False):
+        loss = label_smoothed_cross_entropy(model(source, shift_right(target, dates.BOS)), target)
+        optimiser.param_groups[0]["lr"] = noam_rate(step, SIZES["d_model"], warmup=400) * (
+            1 - step / (steps + 1)
+        )
+        optimiser.zero_grad()
+        loss.backward()
+        optimiser.step()
+
+    def written(texts: list[str]) -> list[str]:
+        ids = greedy_decode(model, sources.encode(texts), dates.BOS, dates.EOS, 12)
+        return list(map(targets.decode, ids))
+
+    kinds = Counter(map(kind, TWO_READINGS, written(TWO_READINGS)))
+    test.sort(key=lambda e: len(e.text))
+    right = sum(
+        text == e.iso
+        for start in range(0, len(test), 250)
+        for e, text in zip(
+            test[start : start + 250],
+            written([e.text for e in test[start : start + 250]]),
+            strict=True,
+        )
+    )
+    slashes = sum(not dates.one_reading(e.text, _day(e)) for e in examples)
+    return {
+        "two readings": training,
+        "seed": seed,
+        "texts with two readings": slashes,
+        "test": round(right / len(test), 4),
+        "kinds": dict(sorted(kinds.items())),
+        "cpu_seconds": round(time.process_time() - began),
+    }
+
+
+def _day(example: dates.Example) -> dates.datetime.date:
+    return dates.datetime.date.fromisoformat(example.iso)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--steps", type=int, default=2000)
+    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--seeds", type=int, nargs="+", default=SEEDS)
+    args = parser.parse_args()
+    jobs = [(training, seed, args.steps) for seed in args.seeds for training in TRAININGS]
+    runs = []
+    with get_context("spawn").Pool(args.jobs) as pool:
+        for run in pool.imap_unordered(train, jobs):
+            runs.append(run)
+            print(run, flush=True)
+    runs.sort(key=lambda run: jobs.index((run["two readings"], run["seed"], args.steps)))
+    made = {
+        "script": f"python benchmarks/readings.py --seeds {' '.join(map(str, args.seeds))}",
+        "machine": f"{platform.machine()}, CPU, one thread a model",
+        "torch": torch.__version__,
+        "steps": args.steps,
+        "seeds": args.seeds,
+        "sizes": SIZES,
+        "texts": len(TWO_READINGS),
+    }
+    text = json.dumps({"made": made, "runs": runs}, ensure_ascii=False)
+    RESULT.write_text(text.replace('{"two', '\n{"two') + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

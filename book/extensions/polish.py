@@ -1,0 +1,117 @@
+"""Finished pages polished: what the theme leaves to chance, on paper, on phones, without a script.
+
+A section that is far away is laid out only when it comes near (book.css); until then the browser
+takes it to be as high as is estimated here, so that the scrollbar does not jump.
+"""
+
+import re
+from pathlib import Path
+
+from bs4 import BeautifulSoup, Tag
+from sphinx.application import Sphinx
+
+# No line may begin with the full stop behind a formula, nor end with the bracket before it.
+FORMULA = re.compile(
+    r'([(\[“‘]*)(<span class="math"[^>]*>(?:(?!</math>).)*</math></span>)([^\s<(\[—]*)', re.DOTALL
+)
+TITLE = re.compile(r"<title>(.+?) &#8212; \1</title>")
+# A script sets the theme; where there is none, the page must be readable.
+NO_SCRIPT = re.compile(r'(<html\b[^>]*\bdata-theme=)"auto"')
+# On paper every page is light, and pictures are there that nobody has scrolled to.
+PAPER = """<script>
+{const root = document.documentElement.dataset; let theme;
+addEventListener("beforeprint", () => {theme = root.theme; root.theme = "light";
+document.querySelectorAll("img[loading=lazy]").forEach((image) => {image.loading = "eager"})});
+addEventListener("afterprint", () => {root.theme = theme})}
+</script>
+"""
+CHINESE = re.compile(r"[\u4e00-\u9fff](?:[\u4e00-\u9fff、 ，]*[\u4e00-\u9fff])?")
+TERM = re.compile(r"<dd><p>\(([^()]*[\u4e00-\u9fff][^()]*)\)")
+
+LINE = {"wide": 92, "narrow": 42}  # characters
+WIDTH = {"wide": 640, "narrow": 358}  # pixels, the most that a picture takes
+
+
+def polished(page: str) -> str:
+    """The page with its formulas glued to their punctuation, its heights estimated, and so on."""
+    if PAPER in page:  # it is as an earlier build left it
+        return page
+    page = TITLE.sub(r"<title>\1</title>", page)
+    page = NO_SCRIPT.sub(r'\1"light"', page)
+    page = page.replace("</head>", f"{PAPER}</head>", 1)
+    page = FORMULA.sub(_glued, page)
+    page = TERM.sub(_in_chinese, page)
+    return _with_heights(page)
+
+
+def _glued(match: re.Match) -> str:
+    before, formula, after = match.groups()
+    return f'<span class="glued">{match[0]}</span>' if before or after else formula
+
+
+def _in_chinese(match: re.Match) -> str:
+    """A glossary's terms, marked as Chinese: simplified, then, behind a slash, traditional."""
+    simplified, slash, traditional = match[1].partition(" / ")
+    both = CHINESE.sub(r'<span lang="zh-Hans">\g<0></span>', simplified)
+    if slash:
+        both += slash + CHINESE.sub(r'<span lang="zh-Hant">\g<0></span>', traditional)
+    return match[0].replace(match[1], both)
+
+
+# --- how high a section is ----------------------------------------------------------------------
+
+
+def _with_heights(page: str) -> str:
+    if "<article" not in page:
+        return page
+    for section in BeautifulSoup(page, "html.parser").select("article > section > section[id]"):
+        heights = " ".join(f"--{kind}: {_height(section, kind):.0f}px;" for kind in LINE)
+        start = f'<section id="{section["id"]}"'
+        page = page.replace(f"{start}>", f'{start} style="{heights.strip()}">', 1)
+    return page
+
+
+def _height(node: Tag, kind: str) -> float:
+    """About how many pixels high an element is, margins included."""
+    tag = node.name
+    if tag in ("script", "style", "template"):
+        return 0
+    if tag == "details" and node.get("open") is None:
+        return 40
+    if tag == "pre":
+        rows = node.get_text().rstrip("\n").split("\n")
+        wrapped = sum(max(1, -(-len(row) // (LINE[kind] - 6))) for row in rows)
+        return 19 * (wrapped if node.find_parent(class_="stub") else len(rows)) + 22
+    if tag == "img":
+        width, height = float(node.get("width") or 600), float(node.get("height") or 360)
+        return height * min(1, WIDTH[kind] / width)
+    if tag == "svg":
+        box = [float(part) for part in (node.get("viewbox") or "0 0 640 360").split()]
+        return box[3] * min(1, WIDTH[kind] / box[2])
+    if "math-display" in node.get("class", ()):
+        return 80
+    if tag == "tr":
+        longest = max((len(cell.get_text()) for cell in node.find_all(["th", "td"])), default=0)
+        return 38 + 26 * (longest // (LINE[kind] // 2))
+    if tag in ("p", "figcaption", "summary", "dt"):
+        return 27 * -(-len(node.get_text()) // LINE[kind]) + 18
+    if tag in ("h2", "h3", "h4"):
+        return 70
+    return sum(_height(child, kind) for child in node.find_all(True, recursive=False))
+
+
+def finish(app: Sphinx, error: Exception | None) -> None:
+    """Polish all pages; runs after their pictures have got their sizes."""
+    if error is not None or app.builder.format != "html":
+        return
+    output = Path(app.outdir)
+    for path in output.rglob("*.html"):
+        if "_static" not in path.parts:
+            page = path.read_text(encoding="utf-8")
+            if (better := polished(page)) != page:
+                path.write_text(better, encoding="utf-8")
+
+
+def setup(app: Sphinx) -> dict:
+    app.connect("build-finished", finish, priority=950)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,0 +1,69 @@
+"""Finished pages polished: what is put right in a page's text."""
+
+import re
+import sys
+from pathlib import Path
+
+import pytest
+from bs4 import BeautifulSoup
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "book" / "extensions"))
+
+import polish  # noqa: E402
+
+MATH = '<span class="math"><math><mi>x</mi></math></span>'
+PAGE = (
+    '<html lang="en" data-theme="auto"><head><title>A &#8212; A</title></head><body>'
+    "<article><section><h1>A</h1>{}</section></article></body></html>"
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "kept"),
+    [
+        (f"so {MATH}, and", f"{MATH},"),
+        (f"so ({MATH}).", f"({MATH})."),
+        (f"the {MATH}-th", f"{MATH}-th"),
+        (f"<em>{MATH}.</em>", f"{MATH}."),
+    ],
+)
+def test_a_formula_and_its_punctuation_stay_on_one_line(text, kept):
+    assert f'<span class="glued">{kept}</span>' in polish.polished(PAGE.format(text))
+
+
+def test_a_formula_among_words_is_left_alone():
+    text = f"so {MATH} is {MATH}"
+    assert text in polish.polished(PAGE.format(text))
+
+
+def test_polishing_again_changes_nothing():
+    once = polish.polished(PAGE.format(f"<section id='s'><p>({MATH}).</p></section>"))
+    assert polish.polished(once) == once
+
+
+def test_the_front_page_says_its_title_once_and_without_scripts_pages_are_light():
+    page = polish.polished(PAGE.format(""))
+    assert "<title>A</title>" in page
+    assert '<html lang="en" data-theme="light">' in page
+    other = "<title>Masking &#8212; A</title>"
+    assert other in polish.polished(PAGE.format("").replace("<title>A &#8212; A</title>", other))
+
+
+def test_chinese_terms_say_what_they_are():
+    term = "<dl><dt>batch</dt><dd><p>(批量、批次 / 批次) Sequences together.</p></dd></dl>"
+    page = BeautifulSoup(polish.polished(PAGE.format(term)), "html.parser")
+    found = [(span["lang"], span.get_text()) for span in page.select("span[lang]")]
+    assert found == [("zh-Hans", "批量、批次"), ("zh-Hant", "批次")]
+    assert page.select_one("dd").get_text() == "(批量、批次 / 批次) Sequences together."
+
+
+def test_a_longer_section_is_estimated_higher_and_higher_still_on_a_phone():
+    sections = "".join(
+        f'<section id="s{n}"><h2>S</h2>' + ("<p>" + "word " * 60 + "</p>") * n + "</section>"
+        for n in (1, 5)
+    )
+    page = polish.polished(PAGE.format(sections))
+    heights = re.findall(r'id="s\d" style="--wide: (\d+)px; --narrow: (\d+)px;"', page)
+    (wide1, narrow1), (wide5, narrow5) = [tuple(map(int, pair)) for pair in heights]
+    assert wide1 < narrow1 < narrow5
+    assert wide1 < wide5 < narrow5

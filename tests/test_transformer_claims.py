@@ -1,0 +1,72 @@
+"""What chapter 7 says of texts with two readings: the stored trainings, and their counts."""
+
+import importlib.util
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from autograder import dates
+
+PATH = Path(__file__).resolve().parents[1] / "benchmarks" / "readings.py"
+spec = importlib.util.spec_from_file_location("readings", PATH)
+readings = importlib.util.module_from_spec(spec)
+sys.modules["readings"] = readings
+spec.loader.exec_module(readings)
+
+
+@pytest.fixture(scope="module")
+def stored():
+    return json.loads(readings.RESULT.read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize(
+    ("iso", "kind"),
+    [
+        ("2027-03-09", "month first"),
+        ("2027-09-03", "day first"),
+        ("2027-09-09", "one number twice"),
+        ("2027-03-19", "a day above 12"),
+        ("2027-09-13", "a day above 12"),
+        ("2027-03-08", "another date"),
+    ],
+)
+def test_what_a_reading_is_called(iso, kind):
+    assert readings.kind("3/9/27", iso) == kind
+
+
+def test_only_the_control_keeps_texts_with_two_readings():
+    def ambiguous(training):
+        examples = readings.training_examples(training)
+        days = [dates.datetime.date.fromisoformat(e.iso) for e in examples]
+        return sum(not dates.one_reading(e.text, d) for e, d in zip(examples, days, strict=True))
+
+    assert ambiguous("left out") == 0
+    assert ambiguous("kept") > 1000
+    assert dates.one_reading("10/25/27", dates.datetime.date(2027, 10, 25))
+
+
+def test_both_trainings_are_stored_with_the_same_seeds(stored):
+    seeds = {
+        training: [run["seed"] for run in stored["runs"] if run["two readings"] == training]
+        for training in readings.TRAININGS
+    }
+    assert seeds["kept"] == seeds["left out"] == stored["made"]["seeds"]
+    assert len(seeds["kept"]) == 3
+    for run in stored["runs"]:
+        assert sum(run["kinds"].values()) == len(readings.TWO_READINGS) == stored["made"]["texts"]
+        assert run["test"] > 0.98
+
+
+def test_days_above_12_become_rare_with_every_seed_and_numbers_used_twice_do_not(stored):
+    def counts(kind):
+        found = {training: [] for training in readings.TRAININGS}
+        for run in stored["runs"]:
+            found[run["two readings"]].append(run["kinds"].get(kind, 0))
+        return found["kept"], found["left out"]
+
+    kept, left_out = counts("a day above 12")
+    assert all(5 * few < many for few, many in zip(kept, left_out, strict=True))
+    kept, left_out = counts("one number twice")
+    assert sum(10 * a >= 9 * b for a, b in zip(kept, left_out, strict=True)) == 2
