@@ -74,9 +74,6 @@ before_the_output_projection
     makes of it: compare the outputs of the whole module.
 importance_as_float32: > result = result.float()
     The result is always float32. The dtype of x should be kept.
-signed_differences_averaged: .norm(dim=-1).mean() → .mean()
-    The differences are averaged with their signs, so that they cancel. Take the length of each
-    position's difference first.
 """)
 
 
