@@ -1,9 +1,10 @@
 """Looks at one page in light and dark, wide and narrow: what is wrong with it, and screenshots."""
 
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 
 from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Page
+from playwright.sync_api import Page, TimeoutError
 
 from .conftest import ROOT, Tab
 
@@ -31,6 +32,12 @@ COLOURS = """() => [...document.querySelectorAll("article, article *")].map((ele
 }).join(";")"""
 
 
+# the theme's script looks 0.3 seconds after the last change of size
+SETTLED = """() => [...document.querySelectorAll("pre, .pst-scrollable-table-container")].every(
+  (element) => element.scrollWidth <= element.clientWidth || element.tabIndex === 0
+)"""
+
+
 def looks(name: str, open_tab: Callable, style: str = "") -> Iterator[tuple[Tab, int, str]]:
     """A page, loaded once, as it looks wide and narrow, in light and dark; with a style added."""
     tab = open_tab(*LOOKS[0])
@@ -42,6 +49,8 @@ def looks(name: str, open_tab: Callable, style: str = "") -> Iterator[tuple[Tab,
         page.emulate_media(color_scheme=scheme)
         page.wait_for_function("(s) => document.documentElement.dataset.theme === s", arg=scheme)
         page.evaluate("document.fonts.ready")
+        with suppress(TimeoutError):  # axe will say what is wrong
+            page.wait_for_function(SETTLED, timeout=5_000)
         yield tab, width, scheme
 
 

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from .conftest import ROOT, chapters
+from .conftest import ROOT, chapter_pages
 
 ICONS = """() => {
   const found = new Set();
@@ -65,7 +65,7 @@ def test_every_icon_that_is_shown_is_in_our_font(open_tab, name):
 
 
 @pytest.mark.parametrize("width", [1280, 390])
-@pytest.mark.parametrize("name", ["book/running_a_course.html", chapters()[1]])
+@pytest.mark.parametrize("name", ["book/running_a_course.html", chapter_pages()[1]])
 def test_the_scrollbar_knows_about_how_long_a_page_is(open_tab, name, width):
     heights = open_tab(width).open(name).evaluate(HEIGHTS)
     estimated, real = map(sum, zip(*heights, strict=True))

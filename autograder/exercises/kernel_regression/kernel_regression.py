@@ -96,8 +96,12 @@ def _far(draw: Draw) -> list[Run]:
 @EXERCISE.keeps_dtypes(0.1)
 def _double(draw: Draw) -> list[Run]:
     """float64 inputs give a float64 prediction, float32 inputs a float32 one."""
-    x = _arguments(draw, 3, 4, dtype="float64")
-    return [module(2.0).then(*x), module(2.0).then(*x, exclude_self=True)]
+    query, key, value = _arguments(draw, 3, 4, dtype="float64")
+    same = tensor(np.full(4, draw.number(1.0, 2.0)), "float64")  # so that no key is missed here
+    return [
+        module(2.0).then(query, key, value),
+        module(2.0).then(query, key, same, exclude_self=True),
+    ]
 
 
 EXERCISE.leaves_inputs_alone(0.1, _exclude)
