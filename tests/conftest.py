@@ -31,15 +31,20 @@ hypothesis.settings.load_profile("course")
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> object:
-    """A file's tests run in one process and share its fixtures; of the matrix, a chapter's do."""
+    """A file's tests run in one process and share its fixtures; of the matrix, a chapter's do.
+
+    Those that look at one page each, for long, go wherever there is room.
+    """
     from xdist.scheduler import LoadFileScheduling
 
-    class ByFileOrChapter(LoadFileScheduling):
+    class ByFileChapterOrPage(LoadFileScheduling):
         def _split_scope(self, nodeid: str) -> str:
+            if "test_sound.py::" in nodeid:
+                return nodeid
             of_matrix = re.search(r"test_matrix\.py::\w+\[([a-z_]+)", nodeid)
             return f"matrix of {of_matrix[1]}" if of_matrix else super()._split_scope(nodeid)
 
-    return ByFileOrChapter(config, log)
+    return ByFileChapterOrPage(config, log)
 
 
 @pytest.hookimpl(trylast=True)

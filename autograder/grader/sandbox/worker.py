@@ -271,6 +271,7 @@ class Session:
         if request["name"] not in self.shell.user_ns:
             return None
         answer, device, trees = self.shell.user_ns[request["name"]], request["device"], []
+        own = os.getpid()
         try:
             with self.undisturbed(), self.standing_in(request["instead"], device):
                 for tree in request["runs"]:
@@ -280,6 +281,8 @@ class Session:
                         raise
                     except BaseException as error:  # noqa: BLE001  (its result cannot be read)
                         trees.append(self.unreadable(error))
+                    if os.getpid() != own:
+                        os._exit(0)  # a child that the call forked; it would repeat all later runs
         except MemoryError:
             raise
         except BaseException as error:  # noqa: BLE001  (the generators cannot be restored)
