@@ -22,6 +22,18 @@ def close(a: Tensor, b: Tensor, within: float) -> bool:
     return a.shape == b.shape and torch.allclose(a, b, rtol=0.0, atol=within)
 
 
+def double(*numbers: float) -> Tensor:
+    return torch.tensor(numbers, dtype=torch.float64)
+
+
+def shaken(module: nn.Module) -> nn.Module:
+    """The module with parameters that are not what a new one has."""
+    with torch.no_grad():
+        for parameter in module.parameters():
+            parameter.add_(0.3 * torch.randn_like(parameter))
+    return module
+
+
 def some_mask(*shape: int) -> Tensor:
     """A random mask, True = may attend, in which every query sees something."""
     mask = torch.rand(shape) < 0.6

@@ -8,7 +8,7 @@ import torch
 import torch.nn.functional as F
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from parity import PRECISION, assert_parity, assert_same_gradients, close
+from parity import PRECISION, assert_parity, assert_same_gradients, close, double, shaken
 from torch import nn
 
 from solutions import residual_layernorm as ref
@@ -19,18 +19,6 @@ SHAPES = pytest.mark.parametrize("shape", [(8,), (5, 8), (2, 3, 8), (2, 1, 4, 8)
 @pytest.fixture(autouse=True)
 def _seeded():
     torch.manual_seed(61)
-
-
-def double(*numbers):
-    return torch.tensor(numbers, dtype=torch.float64)
-
-
-def shaken(module):
-    """The module with parameters that are not what a new one has."""
-    with torch.no_grad():
-        for parameter in module.parameters():
-            parameter.add_(0.3 * torch.randn_like(parameter))
-    return module
 
 
 def normal_density(t):

@@ -1,7 +1,5 @@
 """Chapter 6's feed-forward network and residuals against torch's own layers."""
 
-import math
-
 import pytest
 import torch
 import torch.nn.functional as F
@@ -9,35 +7,18 @@ from beartype import beartype
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from jaxtyping import TypeCheckError, jaxtyped
-from parity import PRECISION, assert_parity, close, our_names
+from parity import PRECISION, assert_parity, close, our_names, shaken
 from torch import nn
 
 from autograder.blocks import MultiHeadAttention
 from solutions import residual_layernorm as ref
 
-SHAPES = pytest.mark.parametrize("shape", [(8,), (5, 8), (2, 3, 8), (2, 1, 4, 8)])
 NORM_FIRST = pytest.mark.parametrize("norm_first", [False, True])
 
 
 @pytest.fixture(autouse=True)
 def _seeded():
     torch.manual_seed(61)
-
-
-def double(*numbers):
-    return torch.tensor(numbers, dtype=torch.float64)
-
-
-def shaken(module):
-    """The module with parameters that are not what a new one has."""
-    with torch.no_grad():
-        for parameter in module.parameters():
-            parameter.add_(0.3 * torch.randn_like(parameter))
-    return module
-
-
-def normal_density(t):
-    return math.exp(-0.5 * t * t) / math.sqrt(2 * math.pi)
 
 
 def test_feed_forward_by_hand():
