@@ -5,13 +5,16 @@ not count when grading, where the judge repeats the runs with fresh inputs, from
 """
 
 import ast
+import dis
 import inspect
 import io
 import re
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import redirect_stdout
+from dataclasses import replace
 from difflib import get_close_matches
+from types import CodeType
 from typing import Any
 
 from autograder.device import device
@@ -19,7 +22,7 @@ from autograder.engine.probe import probe
 from autograder.engine.records import on_device
 from autograder.engine.verdict import CORRECT, MISSING, Verdict, decide, operations_told, withheld
 from autograder.exercises import chapters, exercises_of, find_exercise
-from autograder.expected import digest, expected_of, fixed_runs
+from autograder.expected import digest, entry_of, fixed_runs
 from autograder.table import headline, table_html, table_text
 
 
@@ -27,28 +30,50 @@ def check(answer: Any, exercise: str | None = None) -> None:
     """Check an answer, show a table of what is right and wrong, and raise if something is wrong.
 
     `answer` is the function or class itself, not its result: `check(softmax)`. `exercise` names
-    the exercise if neither the call nor the answer's own name does. Raises `AssertionError` unless
+    the exercise if neither the call nor the answer's own name does. A class that is written in
+    steps can be checked step by step: `check(Transformer.embed)`. Raises `AssertionError` unless
     the answer earns full marks, `ValueError` if no exercise has that name.
     """
     if isinstance(answer, str) and exercise is None:
         raise _short(ValueError(f"pass the answer itself, without quotes: check({answer[:40]})"))
+    name, called = _name_in_call()
+    if called and exercise is None and not callable(answer):
+        raise _short(ValueError(f"pass the answer itself, without the parentheses: check({name})"))
     named = getattr(answer, "__name__", None) or type(answer).__name__
-    verdict = verdict_on(answer, str(exercise or _name_in_call() or named))
-    advice = _ready_made(verdict) or _advice(answer, verdict)
-    _show(verdict, advice)
+    owner, step = _step_of(answer)
+    if step and exercise is None:
+        answer = owner
+        verdict = verdict_on(owner, owner.__name__, step, pointing=True)
+    else:
+        verdict = verdict_on(answer, str(exercise or name or named), pointing=True)
+    helper = _wrong_helper(answer, verdict)
+    advice = helper and _FIX_FIRST.format(helper.exercise)
+    if helper:
+        verdict = replace(verdict, pointer=None)
+    if helper and not (helper.aspects[0].passed and verdict.cause):
+        verdict = replace(
+            verdict, mistake=None, cause=None, besides=None, guess=None
+        )  # which lies there, not in this answer
+    _show(verdict, _ready_made(verdict) or advice)
     if verdict.verdict != CORRECT:
-        why = verdict.cause or verdict.note or advice
-        raise _short(AssertionError(headline(verdict) + (f". {why}" if why else "")))
+        raise _short(AssertionError(f"{headline(verdict)} (see above)"))
 
 
-def verdict_on(answer: Any, name: str) -> Verdict:
-    """The verdict on an answer for the fixed inputs. Raises `ValueError` for an unknown name."""
+_FIX_FIRST = "It calls your {}, which does not pass its own check: fix that first."
+
+
+def verdict_on(answer: Any, name: str, step: str = "", *, pointing: bool = False) -> Verdict:
+    """The verdict on an answer for the fixed inputs, or on one step of it.
+
+    With `pointing`, it says where a wrong answer goes astray, if that can be told. Raises
+    `ValueError` for an unknown name.
+    """
     try:
         slug, exercise = find_exercise(name)
     except KeyError:
         raise _short(ValueError(_unknown(name))) from None
     runs = fixed_runs(exercise)
-    entry = expected_of(slug)[name]
+    entry = entry_of(slug, exercise)
     if digest(runs) != entry.digest:
         raise RuntimeError(
             f"the expected values of {name} belong to another version of the exercise: "
@@ -61,10 +86,36 @@ def verdict_on(answer: Any, name: str) -> Verdict:
     if runs[0][0].init and not isinstance(answer, type) and type(answer).__name__ == name:
         note = f"Pass the class itself, not an instance of it: check({name})."
         return withheld(exercise, MISSING, note)
+    known = entry.mistakes
+    reference = entry.reference
+    if step:
+        rows = [i for i, aspect in enumerate(exercise.aspects) if aspect.step == step]
+        exercise = replace(
+            exercise, name=f"{name}.{step}", aspects=tuple(exercise.aspects[i] for i in rows)
+        )
+        runs, reference = [runs[i] for i in rows], [reference[i] for i in rows]
+        known = [replace(m, records=[m.records[i] for i in rows]) for m in known]
     where = str(device())
     records = [[probe(answer, run, where, exercise.watched) for run in row] for row in runs]
-    expected = [[on_device(record, where) for record in row] for row in entry.reference]
-    return decide(exercise, runs, records, expected, lambda: entry.mistakes)
+    expected = [[on_device(record, where) for record in row] for row in reference]
+    verdict = decide(exercise, runs, records, expected, lambda: known)
+    if pointing and verdict.verdict != CORRECT:
+        from autograder.pointing import pointer
+
+        found = pointer(answer, verdict, runs, records, expected, where)
+        verdict = replace(verdict, pointer=found)
+    return verdict
+
+
+def _step_of(answer: Any) -> tuple[Any, str]:
+    """The class that a method belongs to and its name, if the method has a check of its own."""
+    name, _, method = getattr(answer, "__qualname__", "").rpartition(".")
+    owner = getattr(answer, "__globals__", {}).get(name)
+    try:
+        steps = find_exercise(name)[1].steps()
+    except KeyError:
+        return None, ""
+    return (owner, method) if isinstance(owner, type) and method in steps else (None, "")
 
 
 def _brief(answer: Any) -> str:
@@ -78,18 +129,19 @@ def _unknown(name: str) -> str:
     return f"no exercise is called {name!r}. Pass the function or class itself: {calls}"
 
 
-def _advice(answer: Any, verdict: Verdict) -> str | None:
-    """A note on an answer to another exercise that this one calls and that is wrong itself."""
-    if verdict.verdict in (CORRECT, MISSING) or verdict.mistake:
+def _wrong_helper(answer: Any, verdict: Verdict) -> Verdict | None:
+    """The verdict on the first wrong answer to another exercise that a wrong answer calls."""
+    if verdict.verdict in (CORRECT, MISSING):
         return None
-    slug, _ = find_exercise(verdict.exercise)
-    others = {e.name for e in exercises_of(slug)} - {verdict.exercise}
+    name = verdict.exercise.partition(".")[0]
+    slug, _ = find_exercise(name)
+    others = {e.name for e in exercises_of(slug)} - {name}
     for name, helper in _called(answer):
         if name in others and callable(helper):
             with redirect_stdout(io.StringIO()):
                 found = verdict_on(helper, name)
             if found.verdict != CORRECT:
-                return f"It calls your {name}, which does not pass its own check: fix that first."
+                return found
     return None
 
 
@@ -108,40 +160,98 @@ def _called(answer: Any) -> Iterator[tuple[str, Any]]:
     methods = vars(answer).values() if isinstance(answer, type) else [answer]
     for method in methods:
         code, scope = getattr(method, "__code__", None), getattr(method, "__globals__", {})
-        for name in code.co_names if code else ():
+        for name in dict.fromkeys(_globals_used(code)) if code else ():
             if name in scope:
                 yield name, scope[name]
 
 
-def _name_in_call() -> str | None:
-    """The name in the parentheses of the call, as in `check(softmax)`, if it is an exercise."""
+def _globals_used(code: CodeType) -> Iterator[str]:
+    """The global names that code looks up: not `GRUCell` where it says `nn.GRUCell`."""
+    looks_up = ("LOAD_GLOBAL", "LOAD_NAME")
+    return (step.argval for step in dis.get_instructions(code) if step.opname in looks_up)
+
+
+def _name_in_call() -> tuple[str | None, bool]:
+    """The name in the parentheses of the call, as in `check(softmax)`, if it is an exercise; and
+    whether that is called itself, as in `check(softmax(x))`."""
     frame = inspect.currentframe()
     caller = frame.f_back.f_back if frame and frame.f_back else None
     try:
         info = inspect.getframeinfo(caller, context=1)
         line = "".join(info.code_context or [])
     except (OSError, TypeError, IndexError):
-        return None
+        return None, False
     finally:
         del frame, caller
-    found = re.search(r"\bcheck\(\s*([A-Za-z_]\w*)\s*[,)]", line)
+    found = re.search(r"\bcheck\(\s*([A-Za-z_]\w*)\s*([,()])", line)
     if found is None:
-        return None
+        return None, False
     try:
         ast.parse(found[1], mode="eval")
         find_exercise(found[1])
     except (SyntaxError, KeyError):
-        return None
-    return found[1]
+        return None, False
+    return found[1], found[2] == "("
 
 
 def _show(verdict: Verdict, advice: str | None = None) -> None:
     text = table_text(verdict, advice)
     display = _notebook_display()
     if display is None:
-        print(text)
+        _print(text)
     else:
         display({"text/html": table_html(verdict, advice), "text/plain": text}, raw=True)
+
+
+# What a console that cannot show a character gets instead.
+_PLAIN = {
+    "✓": "+",
+    "✗": "X",
+    "–": "-",
+    "−": "-",
+    "…": "...",
+    "“": '"',
+    "”": '"',
+    "·": "*",
+    "×": "x",
+    "√": "sqrt ",
+    "∞": "inf",
+    "≤": "<=",
+    "≥": ">=",
+    "≠": "!=",
+    "½": "1/2",
+    "¼": "1/4",
+    "ᵀ": "^T",
+    "²": "^2",
+    "³": "^3",
+    "±": "+-",
+    "→": "->",
+    "α": "alpha",
+    "ε": "eps",
+    "σ": "sigma",
+    "μ": "mu",
+    "θ": "theta",
+    "Φ": "Phi",
+    "ℓ": "l",
+}
+
+
+def _print(text: str) -> None:
+    """Print a table, even where the console has no UTF-8."""
+    encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
+    try:
+        text.encode(encoding)
+    except UnicodeEncodeError:
+        text = "".join(_fitting(c, encoding) for c in text)
+    print(text)
+
+
+def _fitting(character: str, encoding: str) -> str:
+    try:
+        character.encode(encoding)
+    except UnicodeEncodeError:
+        return _PLAIN.get(character, "?")
+    return character
 
 
 def _notebook_display() -> Callable[..., Any] | None:

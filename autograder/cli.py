@@ -55,11 +55,14 @@ def judge(
         raise typer.BadParameter(f"no exercise is called {unknown[0]!r}")
     if isolation not in ISOLATIONS:
         raise typer.BadParameter(f"--isolation is one of {', '.join(ISOLATIONS)}")
+    jobs = _one_at_a_time(device, jobs)
     base = os.urandom(32) if seed is None else f"seed {seed}".encode()
+
+    pointers: dict[str, dict[str, str]] = {file: {} for file in files}
 
     def one(file: str) -> dict[str, Any] | Unusable:
         try:
-            return judge_file(file, exercise, base, device, isolation)
+            return judge_file(file, exercise, base, device, isolation, pointers=pointers[file])
         except Unusable as reason:
             return reason
 
@@ -69,7 +72,7 @@ def judge(
             _complain(f"{file}: {result}")
             status = 2
             continue
-        print(json.dumps(result), flush=True) if as_json else _print_table(result)
+        print(json.dumps(result), flush=True) if as_json else _print_table(result, pointers[file])
         status = max(status, int(result["score"] < result["points"]))
     raise typer.Exit(status)
 
@@ -79,15 +82,25 @@ def release(
     chapter: Annotated[list[str] | None, typer.Argument(help="slugs; default: all")] = None,
 ) -> None:
     """Make the students' notebooks from the chapters, and what `check` compares with."""
+    from autograder.publishing.before_release import check_handed_in, nobodys_address
     from autograder.publishing.expected_values import write_expected
+    from autograder.publishing.path_values import write_paths
+    from autograder.publishing.pencils import MADE, write_pencils
     from autograder.publishing.release import release as release_chapters
 
+    check_handed_in(ROOT, chapter or None)
     asked = {name.partition("_")[2] if name[:1].isdigit() else name for name in chapter or ()}
     for slug in chapters():
         if (not asked or slug in asked) and write_expected(slug):
             print(f"autograder/expected/{slug}.bin is new")
+        if (not asked or slug in asked) and write_paths(slug):
+            print(f"autograder/expected/{slug}.paths is new")
+    if write_pencils(ROOT):
+        print(f"{MADE} is new")
     for path in release_chapters(ROOT, chapter or None):
         print(path.relative_to(ROOT))
+    if told := nobodys_address(ROOT):
+        _complain(told)
 
 
 @app.command()
@@ -131,6 +144,8 @@ def grade(
     db: Annotated[str | None, _DATABASE] = None,
     isolation: Annotated[str, typer.Option(help=" or ".join(ISOLATIONS))] = "bwrap",
     force: Annotated[bool, typer.Option(help="grade again what has been graded")] = False,
+    student: Annotated[list[str] | None, typer.Option(help="only this one; repeatable")] = None,
+    assignment: Annotated[list[str] | None, typer.Option(help="only this; repeatable")] = None,
     as_json: Annotated[
         bool, typer.Option("--json", help="a line of JSON per submission, then one with the result")
     ] = False,
@@ -141,6 +156,7 @@ def grade(
     could not be graded, or 2 if grading had to stop.
     """
     if scheduler is None:
+        jobs = _one_at_a_time(device, jobs)
         forks.get_ready()
     from autograder.grader.classes import pace
     from autograder.grader.classes.classroom import grade as grade_class
@@ -155,6 +171,8 @@ def grade(
             device=device,
             force=force,
             progress=step,
+            students=student,
+            assignments=assignment,
         )
     print(result.to_json()) if as_json else _print_class(result)
     raise typer.Exit(result.exit_status)
@@ -195,12 +213,26 @@ def sample(
 
 @app.command()
 def bundle(
-    archive: Annotated[Path | None, typer.Argument(help="the file; default: in build/")] = None,
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[CHAPTER...] [FILE]",
+            help="chapters (default: all), and a .zip or .tar.gz (default: in build/)",
+        ),
+    ] = None,
 ) -> None:
     """Pack what a student downloads: the notebooks and the student's side, no reference."""
+    from autograder.publishing.bundle import KINDS
     from autograder.publishing.bundle import bundle as pack
 
-    print(pack(ROOT, archive))
+    def is_file(name: str) -> bool:
+        return name.endswith(KINDS) or "/" in name or "." in name
+
+    files = [Path(name) for name in names or () if is_file(name)]
+    wanted = [name for name in names or () if not is_file(name)]
+    if len(files) > 1:
+        raise ValueError(f"one archive at a time, not {files[0]} and {files[1]}")
+    print(pack(ROOT, *files or (None,), wanted=wanted or None))
 
 
 def _print_class(result: "ClassResult") -> None:
@@ -213,7 +245,8 @@ def _print_class(result: "ClassResult") -> None:
         justify = "right" if column in ("marks", "seconds") else "left"
         table.add_column(column, justify=justify, overflow="fold")  # no name is cut
     for row in result.rows:
-        marks = f"{row.score:g}/{row.points:g}"
+        marks = f"{row.total:g}/{row.points:g}"
+        marks += f" (late: −{row.penalty:g})" if row.penalty else ""
         seconds = "" if row.seconds is None else f"{row.seconds:.1f}"
         status = "unchanged" if row.unchanged else row.status
         status += f": {row.reason}" if row.reason else ""
@@ -224,20 +257,33 @@ def _print_class(result: "ClassResult") -> None:
         _complain(f"left alone: {name}")
 
 
+def _one_at_a_time(device: str, jobs: int | None) -> int | None:
+    """How many jobs at a time: on a GPU, whose memory nothing shares out, one unless told.
+
+    Raises `IsolationError` if there is no such device here.
+    """
+    if device == "cpu":
+        return jobs
+    from autograder.grader.sandbox.gpu import require
+
+    require(device)
+    return jobs or 1
+
+
 def _in_order(one: Any, files: Sequence[str], jobs: int | None) -> Iterator[Any]:
     """`one` of each file, several at a time, in the order of the files."""
     with ThreadPoolExecutor(min(jobs or os.cpu_count() or 1, len(files))) as pool:
         yield from pool.map(one, files)
 
 
-def _print_table(result: dict[str, Any]) -> None:
+def _print_table(result: dict[str, Any], pointers: dict[str, str]) -> None:
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
     score, points = (f"{result[key]:g}" for key in ("score", "points"))
-    title = Text(f"{clean(result['file'])}: {score} of {points}")
-    table = Table(title=title, title_justify="left")
+    title = Text(f"{clean(result['file'])}: {score} of {points}", "table.title")
+    table = Table()
     for column in ("exercise", "verdict", "points", "what fails"):
         table.add_column(column, justify="right" if column == "points" else "left", overflow="fold")
     for name, verdict in result["exercises"].items():
@@ -248,7 +294,10 @@ def _print_table(result: dict[str, Any]) -> None:
         marks = f"{verdict['score']:g}/{verdict['points']:g}"
         marks = "withheld" if verdict["verdict"] == POLICY else marks
         table.add_row(name, verdict["verdict"], marks, Text("\n".join(map(str, lines))))
+    Console().print(title, soft_wrap=True)  # a path stays in one piece, to be copied
     Console().print(table)
+    for name, told in pointers.items():
+        print(f"{name}: a hint, made where the answer ran\n{told}")
 
 
 def _complain(text: str) -> None:

@@ -40,6 +40,7 @@ STYLE = {
     "legend.frameon": False,
     "lines.linewidth": 2.0,
     "image.cmap": "Blues",
+    "mathtext.fontset": "dejavuserif",  # as large as the words beside it
     "svg.hashsalt": "attention-by-hand",
 }
 
@@ -64,13 +65,13 @@ def heatmap(
     queries: Sequence[str] | str = "query",
     keys: Sequence[str] | str = "key",
     largest: float | None = None,
-    numbers: bool = False,
+    numbers: bool | str = False,
 ) -> AxesImage:
     """Draw weights `(n_q, n_k)`, one row per query, white for 0; returns the image.
 
     `queries` and `keys` are either the axis labels or one tick label per row and column.
     `largest` is the weight that is drawn darkest (default: the largest in `weights`); with
-    `numbers`, each cell shows its weight to two decimal places.
+    `numbers`, each cell shows its weight to two decimal places, or in the format that it names.
     """
     largest = float(weights.max()) if largest is None else largest
     image = ax.imshow(weights, vmin=0.0, vmax=largest, aspect="auto", interpolation="nearest")
@@ -82,9 +83,10 @@ def heatmap(
         else:
             axis.set_ticks(range(len(labels)), labels=list(labels))
     if numbers:
+        form = numbers if isinstance(numbers, str) else ".2f"
         for (row, column), weight in np.ndenumerate(weights):
             colour = "white" if weight > 0.6 * largest else "black"
-            ax.text(column, row, f"{weight:.2f}", ha="center", va="center", color=colour)
+            ax.text(column, row, f"{weight:{form}}", ha="center", va="center", color=colour)
     return image
 
 

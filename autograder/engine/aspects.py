@@ -9,33 +9,26 @@ import numpy as np
 
 from autograder.engine.compare import (
     GRADIENT_FACTOR,
+    NEARLY,
     compare,
-    describe,
-    describe_call,
     expected_got,
+    names_of,
     numeric,
     worst,
     wrong,
-    wrong_kind,
 )
-from autograder.engine.runs import Aspect, Draw, Finding, Raised, Record, Run, Trial
-from autograder.engine.state import MEMORY
+from autograder.engine.elsewhere import ELSEWHERE, NOT_ON_THE_CPU, PRETENDED, TWO_DEVICES
+from autograder.engine.runs import Aspect, Draw, Finding, Names, Raised, Record, Run, Trial
+from autograder.engine.state import MEMORY, NUMBERS
 from autograder.engine.values import Array, Strided, as_array
+from autograder.engine.words import describe, describe_call, raised_told
 
 Runs = Callable[[Draw], Sequence[Run]]
 
 
 def raised_finding(raised: Raised) -> Finding:
     """The finding for a call that raised where a result was expected."""
-    where = f" ({raised.traceback.splitlines()[-1]})" if raised.traceback else ""
-    doing = {
-        "build": "building it",
-        "load": "loading its parameters",
-        "backward": "the backward pass",
-    }
-    stage = doing.get(raised.during)
-    text = f"{stage} raised {raised}{where}" if stage else f"raised {raised}{where}"
-    return wrong_kind(text)
+    return Finding(False, raised_told(raised), instructive=False, kind="raised")
 
 
 def each(judge: Callable[[Trial], Finding]) -> Callable[[Sequence[Trial]], Finding]:
@@ -44,21 +37,38 @@ def each(judge: Callable[[Trial], Finding]) -> Callable[[Sequence[Trial]], Findi
     def judge_all(trials: Sequence[Trial]) -> Finding:
         if not trials:
             return wrong("nothing was run")
-        return worst([_judge_one(t, judge) for t in trials])
+        found = [_judge_one(trial, judge) for trial in trials]
+        # A hint is about all of an aspect's runs: not about dropout, where only training fails.
+        other = {trial.run.training for trial, f in zip(trials, found, strict=True) if not f.passed}
+        fits = other != {True} or all(trial.run.training for trial in trials)
+        finding = worst(found)
+        return finding if fits else replace(finding, instructive=False)
 
     return judge_all
 
 
 def _judge_one(trial: Trial, judge: Callable[[Trial], Finding]) -> Finding:
-    if trial.record.raised:
-        return raised_finding(trial.record.raised)
-    if len(trial.record.values) != len(trial.run.steps):
-        return wrong(f"expected {len(trial.run.steps)} results, got {len(trial.record.values)}")
+    raised, given = trial.record.raised, len(trial.record.values)
+    if raised:
+        finding = raised_finding(raised)
+        return finding if raised.during == "load" else _with_call(finding, trial, given)
+    if given != len(trial.run.steps):
+        return wrong(f"expected {len(trial.run.steps)} results, got {given}")
     finding = judge(trial)
-    call = describe_call(trial.run, trial.arguments)
-    if finding.passed or not call or not finding.instructive:
-        return finding
-    return replace(finding, message=f"{finding.message} [{call}]")
+    return finding if finding.passed else _with_call(finding, trial, finding.step)
+
+
+def _with_call(finding: Finding, trial: Trial, step: int | None) -> Finding:
+    """The finding, whose message also says for which call it is."""
+    call = describe_call(trial.run, trial.arguments, step)
+    told = f"{finding.message} ({call})" if call else finding.message
+    return replace(finding, message=told, call=call)
+
+
+def same_results(trial: Trial) -> Finding:
+    """Each step's result equals the reference's."""
+    pairs = enumerate(zip(trial.record.values, trial.expected.values, strict=True))
+    return worst([replace(compare(v, e, parts=trial.returns), step=i) for i, (v, e) in pairs])
 
 
 # --- the kinds of aspect ------------------------------------------------------------------------
@@ -70,15 +80,16 @@ def equals_reference(
     """The results equal those of the reference. `part` selects one part of a tuple."""
 
     def judge(trial: Trial) -> Finding:
-        values, expected = trial.record.values, trial.expected.values
-        if part is not None:
-            values = [
-                v[part] if isinstance(v, (tuple, list)) and len(v) > part else v for v in values
-            ]
-            expected = [e[part] for e in expected]
-        return worst([compare(v, e) for v, e in zip(values, expected, strict=True)])
+        findings = []
+        for i, value in enumerate(trial.record.values):
+            name = trial.returns[part] if trial.returns else f"item {part} of the result"
+            name, inner = name if isinstance(name, tuple) else (name, ())
+            given = value[part] if isinstance(value, (tuple, list)) and len(value) > part else value
+            wanted = trial.expected.values[i][part]
+            findings.append(replace(compare(given, wanted, name, parts=inner), step=i))
+        return worst(findings)
 
-    return Aspect(title, points, hint, runs, each(judge))
+    return Aspect(title, points, hint, runs, each(same_results if part is None else judge))
 
 
 def has_property(
@@ -114,10 +125,11 @@ def inputs_untouched(points: float, runs: Runs) -> Aspect:
     return Aspect("leaves its inputs untouched", points, hint, runs, each(judge), True, looks=True)
 
 
-def no_side_effects(points: float, runs: Runs) -> Aspect:
-    """Global state (random generators, default dtype, grad mode, train/eval) is left unchanged."""
+def no_side_effects(points: float, runs: Runs, writes: bool = False) -> Aspect:
+    """Global state (random generators, default dtype, grad mode) and what modules that are passed
+    in hold are left unchanged; `writes` allows for other numbers in their parameters."""
     hint = "A function that others call must not seed generators or switch global settings."
-    return _state_left_alone(points, runs, hint, {MEMORY})
+    return _state_left_alone(points, runs, hint, {MEMORY, NUMBERS} if writes else {MEMORY})
 
 
 def no_side_effects_of_a_module(points: float, runs: Runs) -> Aspect:
@@ -146,31 +158,109 @@ def dtypes_kept(points: float, hint: str, runs: Runs) -> Aspect:
 
     def judge(trial: Trial) -> Finding:
         pairs = [*zip(trial.record.values, trial.expected.values, strict=True)]
-        findings = [_same_dtype(v, e) for v, e in pairs]
-        if not trial.run.random:
-            findings += [compare(v, e) for v, e in pairs]
-        return worst(findings)
+        findings = [
+            replace(_same_dtype(v, e, parts=trial.returns), step=i)
+            for i, (v, e) in enumerate(pairs)
+        ]
+        values = Finding(True) if trial.run.random else same_results(trial)
+        near = values.relative is not None and values.relative < NEARLY
+        return worst([*findings, replace(values, instructive=values.instructive and near)])
 
-    return Aspect("dtype", points, hint, both, each(judge), True)
+    hints = {"value": _PRECISION, "nan": hint}
+    return Aspect("dtype", points, hint, both, each(judge), True, hints=hints)
 
 
-def _same_dtype(value: Any, expected: Any, what: str = "the result") -> Finding:
+_PRECISION = (
+    "The dtype of the result is right, its digits are not: on the way, something is computed in "
+    "another dtype than that of the arguments."
+)
+
+
+def _same_dtype(value: Any, expected: Any, what: str = "the result", parts: Names = ()) -> Finding:
     if isinstance(expected, (tuple, list)):
         if not isinstance(value, (tuple, list)) or len(value) != len(expected):
-            return wrong(expected_got(what, expected, value))
-        pairs = zip(value, expected, strict=True)
-        return worst([_same_dtype(v, e, f"part {i} of {what}") for i, (v, e) in enumerate(pairs)])
+            return wrong(expected_got(what, expected, value), "kind")
+        trios = zip(value, expected, names_of(expected, what, parts), strict=True)
+        return worst([_same_dtype(v, e, name, inner) for v, e, (name, inner) in trios])
     if isinstance(expected, Array):
         given = value.dtype if isinstance(value, Array) else describe(value)
         same = given == expected.dtype
-        return Finding(True) if same else wrong(f"{what}: expected {expected.dtype}, got {given}")
+        message = f"{what}: expected {expected.dtype}, got {given}"
+        return Finding(True) if same else wrong(message, "dtype")
     if isinstance(expected, float):
         is_float = isinstance(value, float) or (
             isinstance(value, Array) and value.kind == "scalar" and value.dtype == "float64"
         )
         message = f"{what}: expected a float, got {describe(value)}"
-        return Finding(True) if is_float else wrong(message)
+        return Finding(True) if is_float else wrong(message, "dtype")
     return Finding(True)
+
+
+def on_the_inputs_device(points: float, runs: Runs) -> Aspect:
+    """The call works where its inputs live, and so do its results: on a device that pretends.
+
+    Only what the pretence itself refuses counts. An operation that it does not know, and anything
+    else that fails there, could not be tried, and passes: other aspects judge the rest.
+    """
+
+    def there(draw: Draw) -> list[Run]:
+        plain = {"gradients": False, "random": False, "elsewhere": True}
+        return [replace(run, **plain) for run in runs(draw)]
+
+    def judge(trials: Sequence[Trial]) -> Finding:
+        found = [(trial, _stays(trial)) for trial in trials]
+        return worst([f if f.passed else _with_call(f, t, f.step) for t, f in found])
+
+    return Aspect(
+        "runs on the device of its inputs", points, _DEVICE, there, judge, True, looks=True
+    )
+
+
+_DEVICE = (
+    "What you make on the way belongs where the arguments are: torch.arange(n, device=x.device), "
+    "x.new_zeros(n), torch.zeros_like(x). Ask x.device, not torch.cuda.is_available() or whether "
+    "its type is cuda: beside a GPU, too, tensors may be on the CPU. What a module keeps moves "
+    "with it as a parameter or a buffer. NumPy has no GPU. (This check needs none: its tensors "
+    "only say that they are there.)"
+)
+
+
+_SEEN = re.compile(r"same device.*(?:meta.*cpu|cpu.*meta)", re.DOTALL)  # a check of torch's own
+
+
+def _stays(trial: Trial) -> Finding:
+    raised = trial.record.raised
+    if raised is not None:
+        if raised.types[0] not in (TWO_DEVICES, NOT_ON_THE_CPU) and not _SEEN.search(
+            raised.message
+        ):
+            return Finding(True)
+        line = raised.traceback.splitlines()[-1] if raised.traceback else ""
+        place, _, code = line.partition(", in ")
+        code = code.partition(": ")[2]
+        where = f"{place or 'this'} would fail" + (f" ({code})" if code else "")
+        message = raised.message.replace(PRETENDED, "cuda:0")
+        finding = wrong(f"on a GPU, {where}: {message}", "device")
+        return replace(finding, step=len(trial.record.values))
+    for i, pair in enumerate(zip(trial.record.values, trial.expected.values, strict=False)):
+        left = _left_behind(*pair, parts=trial.returns)
+        if left:
+            return replace(wrong(f"on a GPU, {left} would be on the CPU", "device"), step=i)
+    return Finding(True)
+
+
+def _left_behind(value: Any, expected: Any, what: str = "the result", parts: Names = ()) -> str:
+    """What part of a result is on the CPU and should be elsewhere; empty if none.
+
+    A list is a report to read, such as the best sequences: that may lie anywhere.
+    """
+    if isinstance(expected, tuple):
+        if not isinstance(value, (tuple, list)) or len(value) != len(expected):
+            return ""
+        named = names_of(expected, what, parts)
+        trios = zip(value, expected, named, strict=True)
+        return next(filter(None, (_left_behind(v, e, *name) for v, e, name in trios)), "")
+    return what if expected == ELSEWHERE and value == "cpu" else ""
 
 
 def raises(
@@ -185,23 +275,32 @@ def raises(
     """Each run ends in `error`, whose text holds everything that `naming(run)` lists."""
 
     def judge(trials: Sequence[Trial]) -> Finding:
-        return worst([_raises(trial, error, naming(trial.run)) for trial in trials])
+        return worst([_with_its_call(trial, error, naming(trial.run)) for trial in trials])
 
     return Aspect(title, points, hint, runs, judge)
+
+
+def _with_its_call(trial: Trial, error: type[Exception], naming: Sequence[Any]) -> Finding:
+    finding = _raises(trial, error, naming)
+    return finding if finding.passed else _with_call(finding, trial, len(trial.record.values))
 
 
 def _raises(trial: Trial, error: type[Exception], naming: Sequence[Any]) -> Finding:
     raised = trial.record.raised
     if raised is None:
-        return wrong(f"returned {describe(trial.record.value)} instead of raising {error.__name__}")
+        return wrong(f"expected {_a(error)}, got {describe(trial.record.value)}")
     if error.__name__ not in raised.types:
-        return wrong(f"expected {error.__name__}, got {raised}")
+        return wrong(f"expected {_a(error)}, got {raised}")
     missing = [str(part) for part in naming if not _names(raised.message, part)]
     if missing:
         return wrong(
             f"the {error.__name__} does not name {' and '.join(missing)}: {raised.message}"
         )
     return Finding(True)
+
+
+def _a(error: type[Exception]) -> str:
+    return f"{'an' if error.__name__[0] in 'AEIO' else 'a'} {error.__name__}"
 
 
 def _names(message: str, part: Any) -> bool:
@@ -212,8 +311,11 @@ def _names(message: str, part: Any) -> bool:
     return re.search(pattern, message) is not None
 
 
-def gradients_match(title: str, points: float, hint: str, runs: Runs) -> Aspect:
-    """The gradients with respect to every argument and parameter equal the reference's."""
+def gradients_match(title: str, points: float, hint: str, runs: Runs, if_nan: str = "") -> Aspect:
+    """The gradients with respect to every argument and parameter equal the reference's.
+
+    `if_nan` is the hint for a gradient that is not finite.
+    """
 
     def judge(trial: Trial) -> Finding:
         findings = []
@@ -223,14 +325,16 @@ def gradients_match(title: str, points: float, hint: str, runs: Runs) -> Aspect:
             if expected is None:
                 findings.append(Finding(True))
             elif given is None:
-                findings.append(
-                    wrong(f"no gradient reaches {what.removeprefix('the gradient of ')}")
-                )
+                whose = what.removeprefix("the gradient of ")
+                findings.append(wrong(f"no gradient reaches {whose}", "missing"))
             else:
-                findings.append(compare(given, expected, what, slack=GRADIENT_FACTOR))
+                found = compare(given, expected, what, slack=GRADIENT_FACTOR)
+                findings.append(replace(found, kind="gradient") if found.kind == "value" else found)
         return worst(findings)
 
-    return Aspect(title, points, hint, lambda d: [r.with_gradients() for r in runs(d)], each(judge))
+    hints = {"nan": if_nan} if if_nan else {}
+    made = lambda draw: [run.with_gradients() for run in runs(draw)]  # noqa: E731
+    return Aspect(title, points, hint, made, each(judge), hints=hints)
 
 
 def _gradient_name(name: str, arguments: Sequence[str]) -> str:

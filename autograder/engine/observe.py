@@ -332,7 +332,7 @@ def _know_the_course() -> None:
 
 
 def _whose_module(name: str) -> _Whose:
-    if name == _BLOCKS:
+    if name == _BLOCKS or name.startswith(f"{_BLOCKS}."):
         return _Whose.BLOCK
     if name == "autograder.engine.probe":
         return _Whose.PROBE

@@ -1,5 +1,8 @@
 """What only the source can show: code that reaches for the grader's parts in its process.
 
+Whoever lists all classes there are reaches the grader's; whoever keeps, at once, only those of
+their own file looks up what they wrote themselves.
+
 Ready-made answers are seen when they run (`observe`). Here, dotted names are read from the syntax
 tree and resolved through imports and aliases, in time linear in the code. What cannot be resolved
 counts in the student's favour.
@@ -29,6 +32,7 @@ ATTRIBUTES = (
 _IMPORTERS = ("importlib.import_module", "importlib.__import__", "__import__")
 _OUTSIDE = frozenset(("object", "__import__"))  # names that need no import
 _MEANINGS = 4  # of one name, the last ones
+_SHORT = 20  # nodes of a condition
 _LONGEST = 100  # characters of a dotted name
 
 Names = tuple[str, ...]
@@ -54,13 +58,16 @@ class Code:
         self.cells = 0
         self.aliases: dict[str, Names] = {}
         self.stars: Names = ()
+        self.classes: set[str] = set()
         self.tampering: list[Use] = []
 
     def add(self, tree: ast.Module) -> None:
         """Add a cell."""
         nodes = list(ast.walk(tree))
         self._bind(nodes)
-        found = {use for use in self._uses(nodes) if _reaches_in(use.name)}
+        self.classes.update(node.name for node in nodes if isinstance(node, ast.ClassDef))
+        own = self._own(nodes)
+        found = {use for use in self._uses(nodes, own) if _reaches_in(use.name)}
         self.tampering += sorted(found, key=lambda use: (use.line, use.name))
         self.cells += 1
 
@@ -97,11 +104,39 @@ class Code:
             return None
         return ".".join([self.aliases[node.id][-1], *reversed(parts)])
 
-    def _uses(self, nodes: Sequence[ast.AST]) -> Iterator[Use]:
+    def _own(self, nodes: Iterable[ast.AST]) -> set[int]:
+        """Nodes that stand for nothing outside: an argument that is called `object`, and a list of
+        all classes of which only the file's own are kept."""
+        own: set[int] = set()
+        for node in nodes:
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
+                arguments = node.args
+                named = (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)
+                if any(a.arg == "object" for a in named) and id(node) not in own:
+                    own.update(map(id, ast.walk(node)))
+            elif isinstance(node, ast.comprehension) and self._keeps_its_own(node):
+                own.add(id(node.iter.func))
+        return own
+
+    def _keeps_its_own(self, part: ast.comprehension) -> bool:
+        """Whether it is `for c in ….__subclasses__() if`, first of all, c is the file's own."""
+        if not (isinstance(part.iter, ast.Call) and isinstance(part.iter.func, ast.Attribute)):
+            return False
+        if not (isinstance(part.target, ast.Name) and part.ifs):
+            return False
+        kept = ast.unparse(part.ifs[0]) if len(list(ast.walk(part.ifs[0]))) < _SHORT else ""
+        one = part.target.id
+        home = (f"{one}.__module__ == {name}" for name in ("__name__", "'__main__'"))
+        return kept in (*home, *(f"issubclass({one}, {name})" for name in self.classes))
+
+    def _uses(self, nodes: Sequence[ast.AST], own: set[int]) -> Iterator[Use]:
         """All dotted names in some code, `nodes` being its tree with parents before children."""
         means: dict[int, Names] = {}
         for node in reversed(nodes):
-            names = tuple(n for n in self._meanings(node, means) if len(n) <= _LONGEST)
+            meanings = self._meanings(node, means)
+            if id(node) in own and isinstance(node, ast.Name | ast.Attribute):
+                meanings = [name for name in meanings if not name.startswith("object")]
+            names = tuple(n for n in meanings if len(n) <= _LONGEST)
             means[id(node)] = names
             attribute = node.attr if isinstance(node, ast.Attribute) else _text(node)
             for name in (*names, *([attribute] if attribute in ATTRIBUTES else ())):

@@ -17,6 +17,8 @@ from typing import Any
 
 import numpy as np
 
+from autograder.engine import elsewhere
+from autograder.engine.elsewhere import ELSEWHERE
 from autograder.engine.observe import Observer
 from autograder.engine.runs import APPLY, Raised, Record, Run, Step
 from autograder.engine.state import GlobalState
@@ -40,8 +42,13 @@ def probe(answer: Any, run: Run, device: str = "cpu", watch: Sequence[str] = ())
 
 
 def probe_within(answer: Any, run: Run, device: str = "cpu", watch: Sequence[str] = ()) -> Record:
-    """As `probe`, but leaves the global generators changed: for many runs `with undisturbed()`."""
-    observer = Observer(watch)
+    """As `probe`, but leaves the global generators changed: for many runs `with undisturbed()`.
+
+    A run `elsewhere` is made on a device that only pretends, whatever `device` is: its record holds
+    in the place of each tensor where it is.
+    """
+    device = ELSEWHERE if run.elsewhere else device
+    observer = Observer(() if run.elsewhere else watch)
     with _quarantine(run.seed) as state:
         record = _probe(answer, run, device, state, observer)
     return replace(record, operations=dict(observer.seen)) if observer.seen else record
@@ -58,12 +65,13 @@ def _probe(answer: Any, run: Run, device: str, state: GlobalState, observer: Obs
         for step in run.steps:
             args, kwargs = _arguments(step, values, device, run.gradients)
             state.watch(*args, *kwargs.values())
+            state.watch_modules(*args, *kwargs.values())
             sent.append((args, kwargs))
             if step.method == APPLY:
                 called, *args = args
             else:
                 called = getattr(target, step.method) if step.method else target
-            with observer.watching():
+            with elsewhere.pretending(run.most) if run.elsewhere else observer.watching():
                 values.append(called(*args, **kwargs))
         stage = "backward"
         gradients = _gradients(target, values, sent) if run.gradients else {}
@@ -72,7 +80,10 @@ def _probe(answer: Any, run: Run, device: str, state: GlobalState, observer: Obs
     except BaseException as error:  # noqa: BLE001  (SystemExit counts like any other)
         fits = not isinstance(error, _LoadError)
         raised = _describe(error, stage) if fits else _describe(error.__cause__, "load")
-        return Record(tuple(map(snapshot, values)), raised, side_effects=state.differences())
+        shown = () if run.elsewhere else tuple(map(snapshot, values))
+        return Record(shown, raised, side_effects=state.differences())
+    if run.elsewhere:
+        return Record(tuple(map(elsewhere.whereabouts, values)))
     changed = {
         f"{i}.{name}": snapshot(after)
         for i, (step, (args, kwargs)) in enumerate(zip(run.steps, sent, strict=True))
@@ -103,16 +114,25 @@ class _LoadError(Exception):
 
 
 def _build(answer: Any, run: Run, device: str, observer: Observer) -> Any:
-    args, kwargs = _arguments(run.init, [], device, False)
+    first = "cpu" if run.elsewhere else device  # where a student would build it, too
+    args, kwargs = _arguments(run.init, [], first, False)
     with observer.watching():
         built = answer(*args, **kwargs)
     if run.state is not None:
-        _load(built, run.state, device)
+        _load(built, run.state, first)
     if hasattr(built, "to"):
-        built = built.to(device)
+        built = _moved(built, device)
     if hasattr(built, "train"):
         built.train(run.training)
     return built
+
+
+def _moved(thing: Any, device: str) -> Any:
+    """A tensor or a module on another device."""
+    if device != ELSEWHERE:
+        return thing.to(device)
+    module = hasattr(thing, "named_parameters")
+    return elsewhere.moved_module(thing) if module else elsewhere.moved(thing)
 
 
 def _load(built: Any, state: Mapping[str, Any], device: str) -> None:
@@ -145,7 +165,8 @@ def materialise(value: Any, device: str, values: list | tuple = (), gradients: b
             return data[()] if value.kind == "scalar" else data
         import torch
 
-        made = torch.from_numpy(value.data.copy()).to(getattr(torch, value.dtype)).to(device)
+        made = torch.from_numpy(value.data.copy()).to(getattr(torch, value.dtype))
+        made = made if device == "cpu" else _moved(made, device)
         return made.requires_grad_() if gradients and made.is_floating_point() else made
     if isinstance(value, Strided):
         return _strided(materialise(value.array, device), gradients)
@@ -164,13 +185,18 @@ def materialise(value: Any, device: str, values: list | tuple = (), gradients: b
 
 
 def _strided(whole: Any, gradients: bool) -> Any:
+    """A view with the same numbers: every second one in memory, the first axis fastest.
+
+    So it cannot be flattened without a copy, unless it is a vector.
+    """
+    backwards = [*reversed(range(whole.ndim))]
     if isinstance(whole, np.ndarray):
-        room = np.zeros((*whole.shape, 2), whole.dtype)
-        room[..., 0] = whole
-        return room[..., 0]
-    room = whole.new_zeros((*whole.shape, 2))
-    room[..., 0] = whole
-    view = room[..., 0]
+        room = np.zeros((*whole.shape[::-1], 2), whole.dtype)
+        room[..., 0] = whole.transpose(backwards)
+        return room[..., 0].transpose(backwards)
+    room = whole.new_zeros((*reversed(whole.shape), 2))
+    room[..., 0] = whole.permute(backwards)
+    view = room[..., 0].permute(backwards)
     return view.requires_grad_() if gradients and view.is_floating_point() else view
 
 
@@ -188,10 +214,10 @@ def _cook(recipe: Recipe, device: str) -> Any:
     with torch.random.fork_rng(devices=[]):  # what we draw is no side effect of the answer
         built = found(*args, **kwargs)
     if recipe.state is not None:
-        _load(built, recipe.state, device)
+        _load(built, recipe.state, "cpu" if device == ELSEWHERE else device)
     if not hasattr(built, "eval"):
         return built
-    return (built if device == "cpu" else built.to(device)).eval()
+    return (built if device == "cpu" else _moved(built, device)).eval()
 
 
 def _pairs(step: Step, args: list, kwargs: dict):
@@ -203,6 +229,15 @@ def _pairs(step: Step, args: list, kwargs: dict):
 
 def _differs(before: Any, after: Any) -> bool:
     before = before.array if isinstance(before, Strided) else before
+    if isinstance(before, Mapping):
+        same = isinstance(after, Mapping) and [*before] == [*after]
+        return not same or any(_differs(old, after[key]) for key, old in before.items())
+    names = type(before) is tuple and all(type(part) is str for part in before)
+    if names or isinstance(before, list):
+        same = isinstance(after, (list, tuple)) and len(before) == len(after)
+        return not same or any(map(_differs, before, after))
+    if type(before) in (str, int):
+        return type(after) is not type(before) or after != before
     old, new = as_array(before), as_array(after)
     if old is None or new is None:
         return False

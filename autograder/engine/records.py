@@ -10,21 +10,25 @@ from autograder.engine.values import Array, WireError
 
 def run_tree(run: Run) -> dict[str, Any]:
     """A run as a tree that `values.encode` takes."""
+    flags = [run.training, run.gradients, run.seed, run.random]
+    if run.elsewhere:
+        flags += [True, run.most] if run.most else [True]
     return {
         "steps": [_step_tree(step) for step in run.steps],
         "init": run.init and _step_tree(run.init),
         "state": run.state and dict(run.state),
-        "flags": [run.training, run.gradients, run.seed, run.random],
+        "flags": flags,
     }
 
 
 def run_from(tree: Mapping[str, Any]) -> Run:
     """The run that a tree describes. Raises `WireError` where it describes none."""
     try:
-        training, gradients, seed, random = tree["flags"]
+        training, gradients, seed, random, *elsewhere = tree["flags"]
         init = tree["init"] and _step_from(tree["init"])
         steps = tuple(_step_from(step) for step in tree["steps"])
-        return Run(steps, init, tree["state"], training, gradients, seed, random)
+        far, most = bool(elsewhere), int(elsewhere[1]) if elsewhere[1:] else 0
+        return Run(steps, init, tree["state"], training, gradients, seed, random, far, most)
     except (KeyError, TypeError, ValueError) as error:
         raise WireError(f"not a run ({error})") from None
 

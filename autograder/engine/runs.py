@@ -8,7 +8,7 @@ the reference itself), so nothing here gives one away.
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -46,7 +46,9 @@ class Run:
     parameters to load and `training` the mode. With `gradients`, the last call's result is
     contracted with fixed numbers and differentiated with respect to every floating-point argument
     and every parameter. `seed` fixes torch's and NumPy's global generators before the first call.
-    `random` marks a run whose results are random: no two answers need to agree on it.
+    `random` marks a run whose results are random: no two answers need to agree on it. `elsewhere`
+    marks one whose tensors say that they are not on the CPU; only where its results are is judged,
+    or whether a tensor made on the way holds more than `most` numbers (0: as many as it likes).
     """
 
     steps: tuple[Step, ...]
@@ -56,6 +58,8 @@ class Run:
     gradients: bool = False
     seed: int = 0
     random: bool = False
+    elsewhere: bool = False
+    most: int = 0
 
     def then(self, *args: Any, **kwargs: Any) -> "Run":
         """The same run with one more call of the same object."""
@@ -79,31 +83,56 @@ class Run:
         """The same run, whose results are random, from a seed of its own."""
         return replace(self, random=True, seed=draw.integer(0, 10**6))
 
+    def as_views(self) -> "Run":
+        """The same run with arrays that are no contiguous ones."""
+        steps = (
+            replace(s, args=_strided(s.args), kwargs=_strided(dict(s.kwargs))) for s in self.steps
+        )
+        return replace(self, steps=tuple(steps))
+
     def in_float32(self) -> "Run | None":
         """The same run with float32 in the place of every float64 tensor; None without any."""
+        return self._recast("float64", "float32")
+
+    def in_float64(self) -> "Run | None":
+        """The same run with float64 in the place of every float32 tensor; None without any."""
+        return self._recast("float32", "float64")
+
+    def _recast(self, old: str, new: str) -> "Run | None":
         found: list[Array] = []
+        cast = partial(_recast, old=old, new=new, found=found)
         steps = [
-            replace(s, args=_single(s.args, found), kwargs=_single(s.kwargs, found))
+            replace(s, args=cast(s.args), kwargs=cast(s.kwargs))
             for s in [*self.steps, self.init or Step()]
         ]
-        state = _single(self.state, found)
+        state = cast(self.state)
         init = self.init and steps[-1]
         return replace(self, steps=tuple(steps[:-1]), init=init, state=state) if found else None
 
 
-def _single(value: Any, found: list[Array]) -> Any:
-    """A value with its float64 tensors as float32 ones, which are added to `found`."""
-    if isinstance(value, Array) and (value.kind, value.dtype) == ("torch", "float64"):
-        found.append(tensor(value.data, "float32"))
+def _strided(value: Any) -> Any:
+    """A value with its arrays as views."""
+    if isinstance(value, (np.ndarray, Array)):
+        return Strided(value)
+    if isinstance(value, dict):
+        return {name: _strided(part) for name, part in value.items()}
+    return tuple(map(_strided, value)) if isinstance(value, tuple) else value
+
+
+def _recast(value: Any, old: str, new: str, found: list[Array]) -> Any:
+    """A value with its tensors of one dtype in another; those are added to `found`."""
+    cast = partial(_recast, old=old, new=new, found=found)
+    if isinstance(value, Array) and (value.kind, value.dtype) == ("torch", old):
+        found.append(tensor(value.data, new))
         return found[-1]
     if isinstance(value, Strided):
-        return Strided(_single(value.array, found))
+        return Strided(cast(value.array))
     if isinstance(value, Recipe):
         parts = ("args", "kwargs", "state")
-        return replace(value, **{part: _single(getattr(value, part), found) for part in parts})
+        return replace(value, **{part: cast(getattr(value, part)) for part in parts})
     if isinstance(value, Mapping):
-        return {name: _single(part, found) for name, part in value.items()}
-    return tuple(_single(v, found) for v in value) if isinstance(value, tuple) else value
+        return {name: cast(part) for name, part in value.items()}
+    return tuple(map(cast, value)) if isinstance(value, tuple) else value
 
 
 def call(*args: Any, **kwargs: Any) -> Run:
@@ -168,7 +197,10 @@ class Finding:
     """Whether an aspect holds; if not, one line on what is wrong, where, and by how much.
 
     `instructive` says whether the aspect's hint applies: after an exception, or for a result of
-    the wrong kind, it would only mislead.
+    the wrong kind, it would only mislead. `kind` says how it fails (see `AspectVerdict`), `step`
+    at which of the run's steps, if at one of them. `relative` is the largest error relative to the
+    largest of the expected numbers; `call` tells the call that fails, as the message does at its
+    end.
     """
 
     passed: bool
@@ -176,6 +208,14 @@ class Finding:
     error: float | None = None
     tolerance: float | None = None
     instructive: bool = True
+    kind: str = ""
+    step: int | None = None
+    relative: float | None = None
+    call: str = ""
+
+
+# What the parts of a tuple are called: "the output"; ("the cache", ("its keys", "its values")).
+Names = tuple[Any, ...]
 
 
 @dataclass(frozen=True)
@@ -186,6 +226,7 @@ class Trial:
     record: Record
     expected: Record | None
     arguments: tuple[str, ...] = ()
+    returns: Names = ()
 
 
 @dataclass(frozen=True)
@@ -195,7 +236,9 @@ class Aspect:
     `only_if_right` aspects (inputs left untouched, say) hold for an answer that does nothing, so
     they count only where the exercise's first aspect passes. `looks` says that the judge relies on
     what the probe saw besides the returned values: that can be forged, so no exercise gives more
-    than a tenth of its points for it.
+    than a tenth of its points for it. `hints` has other hints for some kinds of failure. `step`
+    names the method that it is about, in a class that is written method by method, each with a
+    check of its own.
     """
 
     title: str
@@ -205,16 +248,20 @@ class Aspect:
     judge: Callable[[Sequence[Trial]], Finding]
     only_if_right: bool = False
     looks: bool = False
+    hints: Mapping[str, str] = field(default_factory=dict)
+    step: str = ""
 
 
 @dataclass(frozen=True)
 class Exercise:
-    """The task of writing one function or class. `arguments` names those of the call, in messages.
+    """The task of writing one function or class. `arguments` names those of the call in messages,
+    `returns` the parts of a result that is a tuple.
 
-    `given` maps the names of other exercises that the answer builds on to their stand-ins.
+    `given` maps the names of other exercises, whose blocks the answer may run, to these blocks.
     `forbids` names the operations that would be a ready-made answer, dotted, with `*` as a
     wildcard ("torch.*layer_norm*"). The course's own blocks are always forbidden, except those in
-    `given` or `uses`.
+    `given` or `uses`. An exercise that is not `recorded` compares nothing with the reference, whose
+    results are then kept from students: they would be answers.
     """
 
     name: str
@@ -224,6 +271,8 @@ class Exercise:
     given: Mapping[str, str] = field(default_factory=dict)
     forbids: tuple[str, ...] = ()
     uses: tuple[str, ...] = ()
+    returns: Names = ()
+    recorded: bool = True
 
     @property
     def watched(self) -> tuple[str, ...]:
@@ -240,6 +289,10 @@ class Exercise:
     def points_for_looks(self) -> float:
         """What an answer could gain by forging what the probe sees besides the values."""
         return round(sum(aspect.points for aspect in self.aspects if aspect.looks), 6)
+
+    def steps(self) -> list[str]:
+        """The methods that have a check of their own."""
+        return [*dict.fromkeys(aspect.step for aspect in self.aspects if aspect.step)]
 
     def runs(self, seed: bytes) -> list[list[Run]]:
         """The runs of each aspect, drawn from `seed`; an aspect's draws do not depend on others."""

@@ -19,6 +19,23 @@ from autograder.engine.values import as_array
 
 MEMORY = "the memory of an argument"
 MODES = "a module's train/eval mode"
+NUMBERS = "the parameters or buffers of a module"
+FROZEN = "which parameters of a module are trained"
+SLOPES = "the gradients that a module's parameters hold"
+FORM = "the parts, buffers or hooks of a module"
+STATE = (  # what `GlobalState` may find changed, besides an argument's memory
+    "NumPy's random state",
+    "Python's random state",
+    "NumPy's error handling",
+    "torch's random state",
+    "torch's default dtype",
+    "torch's grad mode",
+    MODES,
+    NUMBERS,
+    FROZEN,
+    SLOPES,
+    FORM,
+)
 
 Reader = Callable[[], Any]
 
@@ -68,6 +85,8 @@ class _Torchs(NamedTuple):
     module: type
     view: Callable[[Any], Any]
     write: Callable[[Any, Any], None]
+    trained: Callable[[Any], bool]
+    slope: Callable[[Any], Any]
 
 
 def _of_torch() -> _Torchs | None:
@@ -99,6 +118,8 @@ def _of_torch() -> _Torchs | None:
         torch.nn.Module,
         view,
         write,
+        core.TensorBase.requires_grad.__get__,
+        core.TensorBase.grad.__get__,
     )
 
 
@@ -126,6 +147,7 @@ class GlobalState:
     def __init__(self) -> None:
         self.before = self.look()
         self.modes: list[tuple[Any, bool]] = []
+        self.modules: list[tuple[Any, dict[str, Any]]] = []
         self.memory: list[tuple[Any, bytes]] = []
 
     @staticmethod
@@ -139,6 +161,13 @@ class GlobalState:
             state["torch's grad mode"] = torch.grad_mode()
         return state
 
+    def watch_modules(self, *objects: Any) -> None:
+        """Remember what the modules among the objects hold, which are the caller's."""
+        torch = _torchs()
+        if torch is not None:
+            ours = [thing for thing in objects if isinstance(thing, torch.module)]
+            self.modules += [(part, held(part)) for thing in ours for part in parts_of(thing)]
+
     def watch(self, *objects: Any) -> None:
         """Remember the mode of each module among the objects, and each array's memory.
 
@@ -148,7 +177,7 @@ class GlobalState:
         torch = _torchs()
         for thing in objects:
             if torch is not None and isinstance(thing, torch.module):
-                self.modes += [(part, _training(part)) for part in _parts(thing)]
+                self.modes += [(part, _training(part)) for part in parts_of(thing)]
             view = self._view(thing)
             if view is not None:
                 self.memory.append((view, as_array(view).data.tobytes()))
@@ -161,12 +190,20 @@ class GlobalState:
         torch = _torchs()
         return None if torch is None else torch.view(thing)
 
+    def modes_now(self) -> list[Any]:
+        """The modes of the modules that are watched."""
+        return [_training(part) for part, _ in self.modes]
+
     def differences(self) -> tuple[str, ...]:
         """The names of what has changed."""
         now = self.look()
         changed = [name for name, was in self.before.items() if now[name] != was]
         if any(_training(part) != was for part, was in self.modes):
             changed.append(MODES)
+        now_held = [(held(part), was) for part, was in self.modules]
+        for what in (NUMBERS, FROZEN, SLOPES, FORM):
+            if any(now[what] != was[what] for now, was in now_held):
+                changed.append(what)
         if any(as_array(view).data.tobytes() != was for view, was in self.memory):
             changed.append(MEMORY)
         return tuple(changed)
@@ -177,7 +214,7 @@ def _training(module: Any) -> Any:
     return _ATTRIBUTES(module, "__dict__").get("training")
 
 
-def _parts(module: Any) -> Iterator[Any]:
+def parts_of(module: Any) -> Iterator[Any]:
     """A module and all its submodules, each once, whatever its class makes of `modules`."""
     left, seen = [module], set()
     while left:
@@ -186,6 +223,25 @@ def _parts(module: Any) -> Iterator[Any]:
             seen.add(id(part))
             left += _ATTRIBUTES(part, "__dict__").get("_modules", {}).values()
             yield part
+
+
+def held(module: Any) -> dict[str, Any]:
+    """What a module itself holds, without its parts, in a form that can be compared."""
+    own, torch = _ATTRIBUTES(module, "__dict__"), _torchs()
+    parameters = {n: p for n, p in own.get("_parameters", {}).items() if p is not None}
+    buffers = {n: b for n, b in own.get("_buffers", {}).items() if b is not None}
+    hooks = sorted(n for n in own if n.endswith("_hooks") and isinstance(own[n], dict))
+    return {
+        NUMBERS: [(n, id(t), _bytes(t)) for n, t in (parameters | buffers).items()],
+        FROZEN: [(n, torch.trained(p)) for n, p in parameters.items()],
+        SLOPES: [(n, _bytes(torch.slope(p))) for n, p in parameters.items()],
+        FORM: [(n, [*own.get(n, ())]) for n in ("_parameters", "_buffers", "_modules", *hooks)],
+    }
+
+
+def _bytes(tensor: Any) -> bytes | None:
+    numbers = None if tensor is None else as_array(tensor)
+    return None if numbers is None else numbers.data.tobytes()
 
 
 def parameters_of(module: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:

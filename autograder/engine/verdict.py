@@ -4,12 +4,16 @@ TRUST BOUNDARY. When grading, this runs in the judge's process, where no student
 The records come from outside and are only data; every function here takes them as hostile.
 """
 
+import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from autograder.engine.compare import GRADIENT_FACTOR, compare
+from autograder.engine.besides import besides_told, guess_told
+from autograder.engine.compare import GRADIENT_FACTOR, NEARLY, agrees, as_if_rounded
+from autograder.engine.likeness import Mistake, likeness, same_sides
 from autograder.engine.observe import MOST, forbidden
 from autograder.engine.runs import Aspect, Exercise, Finding, Raised, Record, Run, Trial
+from autograder.engine.words import raised_told
 from autograder.exercises import is_exercise
 
 CORRECT, WRONG, CRASH, MISSING = "correct", "wrong", "crash", "missing"
@@ -21,7 +25,10 @@ class AspectVerdict:
     """The outcome of one aspect. `points` is what it is worth; `message` says what is wrong.
 
     `error` is the largest deviation from what was expected, where there is one to measure.
-    `judged` is false for an aspect that does not count yet because the first one fails.
+    `judged` is false for an aspect that does not count yet because the first one fails. `kind` is
+    how it fails: "value", "gradient", "nan", "shape", "dtype", "missing" (a gradient), "kind" (of
+    result) or "raised"; `relative` the largest error relative to the largest expected number;
+    `call` the end of the message, which tells the call that fails.
     """
 
     title: str
@@ -32,23 +39,20 @@ class AspectVerdict:
     error: float | None = None
     tolerance: float | None = None
     judged: bool = True
-
-
-@dataclass(frozen=True)
-class Mistake:
-    """A known wrong answer: its name, its cause for the student, its records on the same runs."""
-
-    name: str
-    cause: str
-    records: Sequence[Sequence[Record]]
+    kind: str = ""
+    relative: float | None = None
+    call: str = ""
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """What an answer is worth and why. `mistake` names the known mistake that it equals.
+    """What an answer is worth and why. `mistake` names the known mistake that it is.
 
-    `note` replaces the aspects where none was judged; `remark` adds something to know. `ran` holds
-    the forbidden operations that it ran, each with its place in the answer.
+    `besides` is what else is wrong with it. `likely` names mistakes that it only looks like, one or
+    two at once, with their causes in `guess`. `note` replaces the aspects where none was judged;
+    `remark` adds something to know. `ran` holds the forbidden operations that it ran, each with its
+    place in the answer. `pointer` says where it goes astray: a hint that the answer may have
+    forged, several lines, indented where it is code.
     """
 
     exercise: str
@@ -61,6 +65,10 @@ class Verdict:
     note: str | None = None
     remark: str | None = None
     ran: tuple[tuple[str, str], ...] = ()
+    besides: str | None = None
+    likely: tuple[str, ...] = ()
+    guess: str | None = None
+    pointer: str | None = None
 
 
 def decide(
@@ -69,11 +77,14 @@ def decide(
     records: Sequence[Sequence[Record]],
     expected: Sequence[Sequence[Record]],
     mistakes: Callable[[], Iterable[Mistake]] = tuple,
+    *,
+    looks: int = 4,
 ) -> Verdict:
     """Judge the records of an answer's runs against those of the reference on the same runs.
 
-    `mistakes` is called only if the answer is wrong. Each argument holds one sequence per aspect,
-    with one item per run.
+    `mistakes` is called only if the answer is wrong; `looks` says how hard to look for one that a
+    second slip hides, at the price of more of the mistakes' records. Each argument holds one
+    sequence per aspect, with one item per run.
     """
     raised = [record.raised for row in records for record in row]
     if all(raised) and raised[0].types[0] == "NotImplementedError":
@@ -84,7 +95,8 @@ def decide(
         full = exercise.points
         return Verdict(exercise.name, full, full, CORRECT, verdicts, ran=_ran(exercise, records))
     if all(raised):  # two answers that always raise alike need not be the same
-        return withheld(exercise, CRASH, f"Every call {_story(raised[0])}.")
+        return withheld(exercise, CRASH, _story(raised[0]))
+    runs = _to_compare(runs, verdicts)
 
     def is_this(mistake: Mistake) -> bool:
         if not equal(runs, records, mistake.records):
@@ -93,13 +105,51 @@ def decide(
         return all(
             mine.passed == other.passed or any(run.random for run in row)
             for mine, other, row in zip(verdicts, theirs, runs, strict=True)
-        )
+        ) and same_sides(runs, records, mistake.records, expected)
 
     known = next(filter(is_this, mistakes()), None)
+
+    def failed(given: Sequence[Sequence[Record]]) -> frozenset[int]:
+        judged = verdicts if given is records else _judge(exercise, runs, given, expected)
+        return frozenset(i for i, aspect in enumerate(judged) if not aspect.passed)
+
+    like = None if known else likeness(runs, records, expected, mistakes(), failed, looks)
+    if like and like.certain:
+        known = like.mistakes[0]
     name, cause = (known.name, known.cause) if known else (None, None)
     return Verdict(
         *(exercise.name, exercise.points, score, WRONG, verdicts, name, cause),
+        remark=None if known or like else _digits_told(verdicts),
         ran=_ran(exercise, records),
+        besides=besides_told(like, exercise.arguments) if like and like.certain else None,
+        likely=() if not like or like.certain else tuple(m.name for m in like.mistakes),
+        guess=None if not like or like.certain else guess_told(like, exercise.arguments),
+    )
+
+
+def _to_compare(
+    runs: Sequence[Sequence[Run]], verdicts: Sequence[AspectVerdict]
+) -> Sequence[Sequence[Run]]:
+    """The runs by which an answer is compared with known mistakes: those on a device that pretends
+    only where nothing else is wrong. Whatever the mistake, it may be made there or here."""
+    rows = [*zip(runs, verdicts, strict=True)]
+    if all(v.passed or any(run.elsewhere for run in row) for row, v in rows):
+        return runs
+    return [[replace(run, random=run.random or run.elsewhere) for run in row] for row in runs]
+
+
+def _digits_told(aspects: Sequence[AspectVerdict]) -> str | None:
+    """That everything which fails is nearly right, if it is; perhaps the precision is at fault."""
+    failed = [aspect for aspect in aspects if not aspect.passed and aspect.judged]
+    sizes = [a.relative for a in failed if a.kind in ("value", "gradient")]
+    others = any(a.kind not in ("value", "gradient", "dtype") for a in failed)
+    if others or not sizes or None in sizes or max(sizes) > NEARLY:
+        return None
+    digits = max(int(-math.log10(max(sizes))), 1)
+    return (
+        f"Nearly right: what fails is off in digit {digits + 1} at the earliest. If the formula is "
+        "right, its precision is not: float32 keeps 7 digits, float16 3 and bfloat16 2, and the "
+        "difference of two large numbers, or a fit in place of a formula, loses some more."
     )
 
 
@@ -128,22 +178,27 @@ def _judge(
 ) -> tuple[AspectVerdict, ...]:
     verdicts: list[AspectVerdict] = []
     for aspect, *columns in zip(exercise.aspects, runs, records, expected, strict=True):
-        trials = [Trial(*row, exercise.arguments) for row in zip(*columns, strict=True)]
+        told = exercise.arguments, exercise.returns
+        trials = [Trial(*row, *told) for row in zip(*columns, strict=True)]
         finding = _found(aspect, trials)
         counts = not aspect.only_if_right or not verdicts or verdicts[0].passed
         passed = finding.passed and counts
         message = finding.message and " ".join(finding.message.split())
-        waits = f"counts once “{exercise.aspects[0].title}” holds"
+        waits = f"checked once “{exercise.aspects[0].title}” passes"
+        fits = not passed and counts and finding.instructive
         verdicts.append(
             AspectVerdict(
                 aspect.title,
                 aspect.points,
                 passed,
-                None if passed or not counts or not finding.instructive else aspect.hint,
+                aspect.hints.get(finding.kind, aspect.hint) if fits else None,
                 None if passed else message if counts else waits,
                 finding.error,
                 finding.tolerance,
                 judged=counts,
+                kind="" if passed or not counts else finding.kind,
+                relative=None if passed else finding.relative,
+                call="" if passed or not counts else finding.call,
             )
         )
     return tuple(verdicts)
@@ -159,8 +214,9 @@ def _found(aspect: Aspect, trials: Sequence[Trial]) -> Finding:
 
 
 def _story(raised: Raised) -> str:
-    lines = raised.traceback.splitlines()
-    return f"raised {str(raised).rstrip('.')}" + (f" ({lines[-1]})" if lines else "")
+    """What every call ends in, as a sentence."""
+    told = raised_told(raised).rstrip(".")
+    return f"Every call {told}." if told.startswith("raised") else f"{told[0].upper()}{told[1:]}."
 
 
 def _unwritten(exercise: Exercise, raised: Raised) -> Verdict:
@@ -187,12 +243,25 @@ def equal(
     records: Sequence[Sequence[Record]],
     others: Sequence[Sequence[Record]],
 ) -> bool:
-    """Whether two answers did the same on every run that is not random."""
+    """Whether two answers did the same on every run that is not random, `others` the known one.
+
+    Which of its runs a device refuses depends on where an answer needs what it made on the CPU.
+    """
     return all(
-        run.random or _same(a, b)
+        _refused(row, left) == _refused(row, right)
+        and all(
+            run.random or (run.elsewhere and _refused(row, left)) or _same(a, b)
+            for run, a, b in zip(row, left, right, strict=True)
+        )
         for row, left, right in zip(runs, records, others, strict=True)
-        for run, a, b in zip(row, left, right, strict=True)
     )
+
+
+def _refused(row: Sequence[Run], records: Sequence[Record]) -> set[str]:
+    """How a device that pretends refused some of an aspect's runs."""
+    if not any(run.elsewhere and not run.random for run in row):
+        return set()
+    return {record.raised.types[0] for record in records if record.raised}
 
 
 def _same(a: Record, b: Record) -> bool:
@@ -202,12 +271,13 @@ def _same(a: Record, b: Record) -> bool:
         return a.raised.types[0] == b.raised.types[0]
     if len(a.values) != len(b.values) or a.changed.keys() != b.changed.keys():
         return False
+    if a.gradients.keys() != b.gradients.keys():  # a parameter without a gradient, or none at all
+        return False
     pairs = [*zip(a.values, b.values, strict=True)]
     pairs += [(a.changed[k], b.changed[k]) for k in a.changed]
-    names = {*a.gradients, *b.gradients}
-    slopes = [(a.gradients.get(name), b.gradients.get(name)) for name in names]
-    return all(compare(x, y).passed for x, y in pairs) and all(
-        compare(x, y, slack=GRADIENT_FACTOR).passed for x, y in slopes
+    slopes = [(a.gradients[name], b.gradients[name]) for name in a.gradients]
+    return all(agrees(x, as_if_rounded(y)) for x, y in pairs) and all(
+        agrees(x, y, slack=GRADIENT_FACTOR) for x, y in slopes
     )
 
 

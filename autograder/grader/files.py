@@ -31,10 +31,12 @@ def judge_file(
     device: str = "cpu",
     isolation: str = "bwrap",
     limits: Limits | None = None,
+    pointers: dict[str, str] | None = None,
 ) -> dict[str, Any]:
     """Judge a `.py` or `.ipynb` on every exercise that it defines, or on the named ones.
 
-    `seed` fixes the inputs; without it they are fresh. Returns what `judge --json` prints. Raises
+    `seed` fixes the inputs; without it they are fresh. Returns what `judge --json` prints; where
+    wrong answers go astray, which is the sandbox's word alone, is added to `pointers`. Raises
     `Unusable` for a file that cannot be judged, `IsolationError` for a machine that cannot isolate
     it.
     """
@@ -60,6 +62,8 @@ def judge_file(
         limits=limits,
         module="__main__" if is_notebook else "answer",
     )
+    if pointers is not None:
+        pointers |= {name: v.pointer for name, v in judged.verdicts.items() if v.pointer}
     return as_json(str(path), device, judged.verdicts)
 
 

@@ -16,13 +16,14 @@ from typing import Any
 
 from autograder.engine.policy import Code, uses_told
 from autograder.engine.probe import undisturbed
-from autograder.engine.runs import Exercise, Run
+from autograder.engine.runs import BLOCKS, Exercise, Run
 from autograder.engine.verdict import (
     CORRECT,
     CRASH,
     MEMORY,
     MISSING,
     POLICY,
+    WRONG,
     Mistake,
     Verdict,
     decide,
@@ -30,7 +31,7 @@ from autograder.engine.verdict import (
     withheld,
 )
 from autograder.exercises import exercises_of, find_exercise
-from autograder.grader.names import defined_names, parse
+from autograder.grader.names import Names, defined_names, names_in, parse
 from autograder.grader.notebook.needs import needless
 from autograder.grader.runner import REASONS, SHOWN, Fate, Runner, died, ran_out_of_memory
 from autograder.grader.sandbox.host import ProcessDied
@@ -38,6 +39,7 @@ from autograder.grader.sandbox.limits import Limits
 from autograder.grader.sandbox.outputs import clean
 
 _OUTPUT_BUDGET = 32 << 20  # a submission's outputs
+_POINTER_LINES, _POINTER_WIDTH = 8, 120  # of what is shown of a pointer
 
 
 @dataclass(frozen=True)
@@ -78,8 +80,9 @@ def judge_cells(
 
     `exercises` holds pairs of a chapter's slug and one of its exercises; `seeds` the seed of each
     by name. A cell or a probe that ends the process costs its own exercise: the rest goes on in a
-    fresh process, in which the cells that succeeded have been run again. A wrong answer that calls
-    other wrong ones (`Exercise.given`) is judged once more with the course's own in their place.
+    fresh process, in which the cells that succeeded have been run again. A wrong answer whose code
+    names wrong answers to other exercises of its chapter is judged once more, with the course's
+    own (`autograder.blocks`) in their place where there are any.
     Marks that a forbidden operation may have earned are withheld. Raises `IsolationError`.
     """
     started = time.monotonic()
@@ -87,6 +90,7 @@ def judge_cells(
     judged, fates, room = Judged(), {}, _OUTPUT_BUDGET
     others: dict[str, Verdict] = {}  # on answers that others call, outside `exercises`
     code = Code()  # of the cells whose effects persist
+    read: list[Names] = []  # of the same cells
     idle = _not_run(cells)
     with Runner(isolation, limits or Limits(), device, module, judged.notes) as runner:
         importer = threading.Thread(target=_import_references, args=({s for s, _ in exercises},))
@@ -94,18 +98,20 @@ def judge_cells(
 
         def verdict_on(name: str, seed: bytes, instead: Mapping[str, str] | None = None) -> Verdict:
             slug, exercise = asked.get(name) or find_exercise(name)
+            if instead:  # whose blocks it may then run
+                exercise = replace(exercise, given={**exercise.given, **instead})
             return _judge(runner, slug, exercise, seed, fates.get(name), instead)
 
         def judge(name: str) -> None:
             verdict = verdict_on(name, seeds[name])
-            given = asked[name][1].given
             hopeless = verdict.verdict in (CORRECT, MISSING) or died(fates.get(name))
-            if given and not hopeless:
-                for other in given.keys() - judged.verdicts.keys() - others.keys():
+            built_on = {} if hopeless else _stand_ins(asked[name][0], _built_on(name, read))
+            if built_on:
+                for other in built_on.keys() - judged.verdicts.keys() - others.keys():
                     others[other] = verdict_on(other, seeds[name] + other.encode())
                 wrong = {
                     other: block
-                    for other, block in given.items()
+                    for other, block in built_on.items()
                     if (judged.verdicts | others)[other].verdict != CORRECT
                 }
                 if wrong:
@@ -124,11 +130,15 @@ def judge_cells(
                 room -= sum(len(json.dumps(output)) for output in outputs)
                 judged.outputs[number] = outputs if room > 0 else [_LEFT_OUT]
                 _read_into(code, "" if died(fate) else cell.source)
+                read.append(names_in(cell.source))
                 for name in defined_names(cell.source) & asked.keys():
                     fates[name] = fate
         for name in asked:
             if name not in judged.verdicts:
                 judge(name)
+        for name, verdict in judged.verdicts.items():  # no mark can change any more
+            if verdict.verdict in (WRONG, CRASH) and verdict.mistake is None:
+                judged.verdicts[name] = replace(verdict, pointer=_shown(runner.point(name)))
         importer.join()
     judged.verdicts = {name: judged.verdicts[name] for name in asked}
     judged.seconds = time.monotonic() - started
@@ -175,6 +185,26 @@ def _held_back(verdict: Verdict, exercise: Exercise, code: Code) -> Verdict:
     return withheld(exercise, POLICY, clean(note))
 
 
+def _built_on(name: str, read: Sequence[Names]) -> set[str] | None:
+    """The names that an answer uses, itself or through the cells that define what it uses; None
+    for any name at all."""
+    found, todo = {name}, list(read)
+    while here := [names for names in todo if (names.defines | names.changes) & found]:
+        todo = [names for names in todo if names not in here]
+        if any(names.reaches for names in here):
+            return None
+        found |= {used for names in here for used in names.uses}
+    return found - {name}
+
+
+def _stand_ins(slug: str, names: set[str] | None) -> dict[str, str]:
+    """The course's blocks for some names that are exercises of a chapter; None stands for all."""
+    blocks = import_module(BLOCKS)
+    known = (exercise.name for exercise in exercises_of(slug))
+    wanted = [name for name in known if names is None or name in names]
+    return {name: f"{BLOCKS}:{name}" for name in wanted if hasattr(blocks, name)}
+
+
 def _better(own: Verdict, helped: Verdict, instead: Mapping[str, str]) -> Verdict:
     """The better of two verdicts on an answer: as it is, and with other answers replaced."""
     if helped.score <= own.score:
@@ -209,7 +239,7 @@ def _judge(
     with _TRUSTED, undisturbed():  # the runs seed the process's generators: one at a time
         task = _task(slug, exercise.name, seed, runner.options[2])
         try:
-            verdict = decide(exercise, task.runs, records, task.expected, task.mistakes)
+            verdict = decide(exercise, task.runs, records, task.expected, task.mistakes, looks=1)
         except Exception as error:  # noqa: BLE001  (no record may bring the judge down)
             note = f"What came back is not an answer ({type(error).__name__})."
             return withheld(exercise, CRASH, note)
@@ -228,6 +258,14 @@ def _fit_to_show(verdict: Verdict) -> Verdict:
     aspects = tuple(replace(aspect, message=text(aspect.message)) for aspect in verdict.aspects)
     ran = tuple((text(name), text(place)) for name, place in verdict.ran)
     return replace(verdict, aspects=aspects, note=text(verdict.note), ran=ran)
+
+
+def _shown(pointer: str | None) -> str | None:
+    """What the sandbox says of where an answer goes astray, cut to size and cleaned."""
+    if not pointer or not pointer.strip():
+        return None
+    lines = (clean(line[:_POINTER_WIDTH]) for line in pointer.splitlines()[:_POINTER_LINES])
+    return "\n".join(lines)
 
 
 # --- the trusted side's own runs ----------------------------------------------------------------

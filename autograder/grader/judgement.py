@@ -57,7 +57,8 @@ def _stored(value: Any) -> Any:
 def _verdict(tree: Mapping[str, Any]) -> Verdict:
     aspects = tuple(AspectVerdict(**_with_numbers(aspect)) for aspect in tree["aspects"])
     ran = tuple((name, place) for name, place in tree["ran"])
-    return Verdict(**{**tree, "aspects": aspects, "ran": ran})
+    likely = tuple(tree.get("likely", ()))
+    return Verdict(**{**tree, "aspects": aspects, "ran": ran, "likely": likely})
 
 
 def _with_numbers(aspect: Mapping[str, Any]) -> dict[str, Any]:

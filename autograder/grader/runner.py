@@ -10,12 +10,16 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from autograder import pointing
 from autograder.engine.runs import Record, Run
+from autograder.engine.trace import WAITING
 from autograder.engine.verdict import CRASH, MEMORY, TIMEOUT
 from autograder.grader.sandbox.host import ProcessDied, Sandbox, SandboxLost
 from autograder.grader.sandbox.limits import Limits
+from autograder.grader.sandbox.waiting import MOST
 
 DEFINING = "The cell that defines it"
+_POINT_SECONDS = 10.0
 SHOWN = 1200  # characters of a message in a verdict
 REASONS = {"timeout": TIMEOUT, "memory": MEMORY, "crash": CRASH}
 
@@ -41,6 +45,7 @@ class Runner:
         self.options = (isolation, limits, device)
         self.limits, self.module, self.notes = limits, module, notes
         self.deadline = time.monotonic() + limits.total_seconds
+        self.grace = MOST * limits.start_seconds  # for starts, which are no fault of the submission
         self.done: list[str] = []
         self.deaths = 0
         self.sandbox: Sandbox | None = Sandbox(*self.options)
@@ -86,6 +91,21 @@ class Runner:
             self._bury(death, f"A call of {name}")
             raise
 
+    def point(self, name: str) -> str | None:
+        """Where an answer goes astray: a hint from the sandbox, which ends if this goes wrong.
+
+        To be asked when all marks are made, so that it can cost none.
+        """
+        if self.sandbox is None:
+            return None
+        try:
+            seconds = self._seconds(_POINT_SECONDS + WAITING * pointing.SECONDS)
+            return self.sandbox.point(name, pointing.SECONDS, seconds)
+        except (ProcessDied, SandboxLost):
+            self.sandbox.close()
+            self.sandbox = None
+            return None
+
     def _with_sandbox(self, ask: Callable[[Sandbox], Any]) -> Any:
         """Ask a sandbox, and ask again if the sandbox was lost through no fault of the code in it.
 
@@ -114,6 +134,7 @@ class Runner:
                 text = f"was not run: the submission ended its process {self.deaths} times"
                 raise ProcessDied("crash", text)
             self.sandbox = Sandbox(*self.options)
+            self._wait_until_up(self.sandbox)
             for number, source in enumerate(self.done):
                 try:
                     self._execute(self.sandbox, source)
@@ -121,7 +142,16 @@ class Runner:
                     self._bury(death, "A cell that had succeeded before")
                     del self.done[number]
                     break
+        self._wait_until_up(self.sandbox)
         return self.sandbox
+
+    def _wait_until_up(self, sandbox: Sandbox) -> None:
+        """Wait for a sandbox to start, without taking that off the submission's time."""
+        started = time.monotonic()
+        sandbox.wait_until_up()
+        waited = min(time.monotonic() - started, self.grace)
+        self.grace -= waited
+        self.deadline += waited
 
     def _bury(self, death: ProcessDied, what: str) -> None:
         if self.sandbox is not None:

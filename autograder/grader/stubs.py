@@ -12,6 +12,7 @@ BEGIN = "BEGIN SOLUTION"
 END = "END SOLUTION"
 CODE_STUB = "raise NotImplementedError"
 TEXT_STUB = "*Write your answer here.*"
+INSTRUCTOR = "instructor"  # the tag of a cell that students do not get
 
 
 def source(slug: str, name: str) -> str:

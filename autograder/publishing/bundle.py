@@ -4,30 +4,43 @@ TRUST BOUNDARY. Everything in the archive becomes public. Only `student_side` an
 go in; the reference, the known mistakes and the judge never do.
 """
 
+import gzip
+import io
+import re
+import tarfile
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 
 from autograder.exercises import chapters, exercises_of
-from autograder.expected import digest, expected_of, fixed_runs
+from autograder.expected import digest, entry_of, fixed_runs
 from autograder.grader.student_side import student_side
 
 NAME = "attention-by-hand"
 DOWNLOAD = f"_downloads/{NAME}.zip"  # relative to the book's pages
-_EPOCH = (1980, 1, 1, 0, 0, 0)  # so that packing again gives the same bytes
 _PACKAGES = ("torch", "numpy", "matplotlib", "jaxtyping", "Babel")
+# What the checks were tried with; grading uses the pins. NumPy 1 makes other inputs.
+_TRIED = {"numpy": ">=2.0,<2.5"}
+_DATE = re.compile(r"^date-released: (\d{4})-(\d\d)-(\d\d)$", re.MULTILINE)
 
 README = """\
 # Attention by Hand: the notebooks
 
-You need Python 3.11 or later. In this folder:
+You need Python 3.11, 3.12, 3.13 or 3.14, on Linux, on Windows, or on a Mac with Apple silicon:
+torch {torch} is not to be had for other Pythons, nor for Macs with Intel. In this folder:
 
-    python3 -m venv .venv && .venv/bin/pip install -r requirements.txt
+    python3 -m venv .venv
+    .venv/bin/pip install torch=={torch} --index-url https://download.pytorch.org/whl/cpu
+    .venv/bin/pip install -r requirements.txt
     .venv/bin/jupyter lab notebooks/
 
-On Windows, use `py -m venv .venv` and `.venv\\Scripts\\` for `.venv/bin/`. On Linux, pip's
-torch comes with gigabytes for NVIDIA GPUs; if you have none, first install the CPU build of the
-torch version in `requirements.txt`.
+On Windows, use `py -m venv .venv` and `.venv\\Scripts\\` for `.venv/bin/`. The second line fetches
+torch for the CPU alone, which is all that the course needs; leave it out if you want to use an
+NVIDIA GPU: on Linux, torch then comes with gigabytes for it.
+
+The checks were tried with Python 3.11, torch {torch}, NumPy 2.0.2 and NumPy {numpy}. Other versions
+of torch, such as Colab's, may do; answers are graded with torch {torch} and NumPy {numpy}.
 
 The browser opens on the chapters. Begin with `01_kernel_regression`: run its cells from the top
 with Shift+Enter, replace each `raise NotImplementedError` with your own code, and run the
@@ -55,38 +68,89 @@ dependencies = [{dependencies}]
 include = ["autograder*"]
 
 [tool.setuptools.package-data]
-"autograder.expected" = ["*.bin"]
+"autograder.expected" = ["*.bin", "*.paths"]
 """
 
 
-def bundle(root: Path, archive: Path | None = None) -> Path:
+KINDS = (".zip", ".tar.gz", ".tgz")  # of archives, by the end of the name
+
+
+def bundle(root: Path, archive: Path | None = None, wanted: Sequence[str] | None = None) -> Path:
     """Pack the student's archive of the course at `root`; return its path.
 
-    Raises `FileNotFoundError` if nothing has been released yet, `ValueError` if the exercises have
+    The archive is of the kind that its name says. `wanted` are chapters, by slug or by the name of
+    the notebook; None means all. Raises `FileNotFoundError` if nothing has been released yet,
+    `ValueError` for a name of another kind, for a chapter that is none, and if the exercises have
     changed since the expected values were computed.
     """
-    for slug in chapters():
-        stored = expected_of(slug)
-        for exercise in exercises_of(slug):
-            if digest(fixed_runs(exercise)) != stored[exercise.name].digest:
-                raise ValueError(f"{exercise.name} has changed: run `autograder release` first")
     archive = archive or root / "build" / f"{NAME}.zip"
-    notebooks = sorted((root / "notebooks").glob("*/*.ipynb"))
+    if not archive.name.endswith(KINDS):
+        raise ValueError(f"{archive.name}: the archive's name must end in {' or '.join(KINDS)}")
+    slugs = _slugs(root, wanted)
+    for slug in slugs:
+        for exercise in exercises_of(slug):
+            if digest(fixed_runs(exercise)) != entry_of(slug, exercise).digest:
+                raise ValueError(f"{exercise.name} has changed: run `autograder release` first")
+    notebooks = [p for p in _released_notebooks(root) if wanted is None or _slug(p) in slugs]
     if not notebooks:
         raise FileNotFoundError("there are no notebooks: run `autograder release` first")
     archive.parent.mkdir(parents=True, exist_ok=True)
-    with zipfile.ZipFile(archive, "w") as packed:
-        for name, data in sorted(_contents(root, notebooks)):
-            entry = zipfile.ZipInfo(f"{NAME}/{name}", _EPOCH)
-            entry.compress_type, entry.external_attr = zipfile.ZIP_DEFLATED, 0o644 << 16
-            packed.writestr(entry, data)
+    others = set(chapters()) - set(slugs)
+    contents = {f"{NAME}/{n}": data for n, data in sorted(_contents(root, notebooks, others))}
+    (_zip if archive.suffix == ".zip" else _tar)(archive, contents, _released(root))
     return archive
 
 
-def _contents(root: Path, notebooks: list[Path]) -> Iterator[tuple[str, bytes]]:
-    yield "README.md", README.encode()
-    # without versions: in Colab, a pin of torch would fetch gigabytes that are there already
-    yield "pyproject.toml", PYPROJECT.format(dependencies=str(list(_PACKAGES))[1:-1]).encode()
+def _zip(archive: Path, contents: dict[str, bytes], date: tuple[int, ...]) -> None:
+    with zipfile.ZipFile(archive, "w") as packed:
+        for name, data in contents.items():
+            entry = zipfile.ZipInfo(name, date)
+            entry.compress_type, entry.external_attr = zipfile.ZIP_DEFLATED, 0o644 << 16
+            packed.writestr(entry, data)
+
+
+def _tar(archive: Path, contents: dict[str, bytes], date: tuple[int, ...]) -> None:
+    stamp = int(datetime(*date[:6], tzinfo=UTC).timestamp())
+    with (
+        archive.open("wb") as stream,
+        gzip.GzipFile("", "wb", fileobj=stream, mtime=stamp) as pressed,
+        tarfile.open(fileobj=pressed, mode="w") as packed,
+    ):
+        for name, data in contents.items():
+            entry = tarfile.TarInfo(name)
+            entry.size, entry.mtime, entry.mode = len(data), stamp, 0o644
+            packed.addfile(entry, io.BytesIO(data))
+
+
+def _slugs(root: Path, wanted: Sequence[str] | None) -> list[str]:
+    """The slugs of the chapters to pack. Raises `ValueError` for one that is none."""
+    if wanted is None:
+        return list(chapters())
+    stems = {path.stem: _slug(path) for path in _released_notebooks(root)}
+    slugs = [stems.get(name, name) for name in wanted]
+    unknown = [name for name in slugs if name not in chapters()]
+    if unknown:
+        raise ValueError(f"no chapter {unknown[0]}; there are {', '.join(chapters())}")
+    missing = [name for name in slugs if name not in stems.values()]
+    if missing:
+        raise ValueError(f"{missing[0]} is not released: run `autograder release {missing[0]}`")
+    return slugs
+
+
+def _released_notebooks(root: Path) -> list[Path]:
+    return sorted((root / "notebooks").glob("*/*.ipynb"))
+
+
+def _slug(notebook: Path) -> str:
+    return notebook.stem.partition("_")[2]
+
+
+def _contents(root: Path, notebooks: list[Path], others: set[str]) -> Iterator[tuple[str, bytes]]:
+    """The files of the archive, without the exercises of the `others` among the chapters."""
+    yield "README.md", README.format(**_pins(root)).encode()
+    # without torch's version: in Colab, its pin would fetch gigabytes that are there already
+    needed = [name + _TRIED.get(name, "") for name in _PACKAGES]
+    yield "pyproject.toml", PYPROJECT.format(dependencies=str(needed)[1:-1]).encode()
     yield "requirements.txt", _requirements(root).encode()
     yield "LICENSE", (root / "LICENSE").read_bytes()
     for path in notebooks:
@@ -94,13 +158,28 @@ def _contents(root: Path, notebooks: list[Path]) -> Iterator[tuple[str, bytes]]:
     for name, path in student_side().items():
         files = [path] if path.is_file() else sorted(path.rglob("*"))
         for file in files:
-            if file.suffix in (".py", ".bin"):
+            theirs = file.stem if file.parent.name == "expected" else file.parent.name
+            if file.suffix in (".py", ".bin", ".paths") and theirs not in others:
                 inside = Path(name) / file.relative_to(path) if path.is_dir() else Path(name)
                 yield f"autograder/{inside}", file.read_bytes()
 
 
 def _requirements(root: Path) -> str:
-    """The pins of the packages that a student needs, and the package itself."""
+    """The packages that a student needs, in ranges that were tried, and the package itself."""
+    needed = [name + _TRIED.get(name, f"=={pin}") for name, pin in _pins(root).items()]
+    return "\n".join([*needed, "jupyterlab>=4", "-e .", ""])
+
+
+def _pins(root: Path) -> dict[str, str]:
+    """The versions for grading of the packages that a student needs."""
     lines = (root / "requirements.txt").read_text(encoding="utf-8").splitlines()
-    pins = [line for line in lines if line.split("==")[0].strip() in _PACKAGES]
-    return "\n".join([*pins, "jupyterlab>=4", "-e .", ""])
+    pairs = [line.strip().split("==") for line in lines if "==" in line]
+    return {name: version for name, version in pairs if name in _PACKAGES}
+
+
+def _released(root: Path) -> tuple[int, ...]:
+    """The date of the release for all files, so that packing again gives the same bytes."""
+    found = _DATE.search((root / "CITATION.cff").read_text(encoding="utf-8"))
+    if found is None:
+        raise ValueError("CITATION.cff has no date-released")
+    return (*map(int, found.groups()), 0, 0, 0)

@@ -34,7 +34,8 @@ MOST = 4  # at once; each takes about half a gigabyte
 
 def code_of(root: Path, slug: str) -> list[Path]:
     """The files whose change could change what a chapter's cells give."""
-    student = sorted((root / "autograder").glob("*.py"))
+    package = root / "autograder"
+    student = [*sorted(package.glob("*.py")), *sorted((package / "blocks").glob("*.py"))]
     asked = sorted((root / "autograder" / "exercises" / slug).glob("*.py"))
     expected = sorted((root / "autograder" / "expected").glob(f"{slug}.*"))
     measured = sorted((root / "benchmarks").glob(f"{slug}_*.json"))

@@ -25,8 +25,9 @@ NAME = "attention-by-hand.pdf"
 REFERENCES = ("for", "aria-labelledby", "aria-describedby")
 # what only works on a screen
 DROPPED = (
-    ".headerlink, .copybtn, .hints, .progress-slot, .glance ul:nth-of-type(2), script, template, "
-    "details.hide, .prev-next-footer, [data-part=controls]"
+    ".headerlink, .copybtn, .hints, .progress-slot, .path-slot, .fold-line, .page-foot, "
+    ".glance ul:nth-of-type(2), script, template, details.hide, .prev-next-footer, "
+    "[data-part=controls], td.chapter-done, th.chapter-done"
 )
 
 
@@ -81,6 +82,8 @@ def gather(pages: Path, files: Sequence[str]) -> tuple[list[str], list[Heading]]
         for tag in article.select(DROPPED):
             tag.decompose()
         article["id"] = "top"
+        for fold in article.select("details.answers"):
+            fold["open"] = ""
         for tag in article.find_all(True):
             _move(tag, name, files)
         article["id"] = f"{_stem(name)}--top"

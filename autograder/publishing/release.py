@@ -25,11 +25,12 @@ from traitlets.config.loader import PyFileConfigLoader
 
 from autograder.exercises import exercises_of
 from autograder.grader import stubs
+from autograder.publishing import pencils
 from autograder.publishing.bookindex import CHAPTER, Book, BookError, Directive, directive
 from autograder.publishing.bundle import DOWNLOAD
 from autograder.publishing.plain import Page
 
-KINDS = {"exercise", "check", "draw", "page-only", "hide-input", "question"}
+KINDS = {"exercise", "check", "draw", "page-only", "hide-input", "question", "outcome"}
 METADATA = {
     "kernelspec": {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"},
     "language_info": {
@@ -113,7 +114,7 @@ def instructor_notebook(path: Path, book: Book | None = None) -> NotebookNode:
         elif "question" in source.tags:
             cells.append(_question(page, cell, line))
         elif cell.cell_type == "markdown":
-            cells.append(new_markdown_cell(page.plain(cell.source, line)))
+            cells += pencils.cells(page, cell.source, line)
         elif "exercise" in source.tags:
             name = _name(rf"from solutions\.{slug} import (\w+)", cell, page, line)
             if name not in declared or name in posed:
@@ -138,7 +139,7 @@ def instructor_notebook(path: Path, book: Book | None = None) -> NotebookNode:
         raise BookError(page.name, 1, f"no exercise and check for {', '.join(missing)}")
     first = next((i for i, cell in enumerate(cells) if cell.cell_type == "code"), len(cells))
     cells.insert(first, _guard(page.book))
-    return _finish(cells)
+    return _finish(pencils.in_order(page, cells))
 
 
 def _sources(path: Path, page: Page) -> Iterator[Source]:
@@ -170,7 +171,9 @@ Chapter {chapter} of *{name}*. The same text with its pictures: [{url}]({url})
 
 1. Replace each `{stubs.CODE_STUB}` by your own code; leave names and arguments as they are.
 2. Run the `check(…)` cell below it. It shows what is right, what is not, and by how much.
-3. Answer the written questions, run all cells once more, save, and hand in this file."""
+3. Answer the written questions, run all cells once more, save, and hand in this file.
+
+Tables to fill in, predictions and hard problems (★) are for yourself: they earn no points."""
     rest = cell.source[match.end() :]
     body = page.plain(rest, line + match[0].count("\n"))
     return [new_markdown_cell(head), *([new_markdown_cell(body)] if body else [])]
@@ -218,7 +221,7 @@ def _check(name: str, value: float) -> NotebookNode:
 def _code(page: Page, source: Source) -> list[NotebookNode]:
     """An ordinary code cell and the caption of the figure it draws."""
     cell = new_code_cell(source.cell.source)
-    tags = [tag for tag in ("draw", "hide-input") if tag in source.tags]
+    tags = [tag for tag in ("draw", "hide-input", "outcome") if tag in source.tags]
     if tags:
         cell.metadata["tags"] = tags
     if "hide-input" in tags:

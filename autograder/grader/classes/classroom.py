@@ -12,15 +12,24 @@ import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from sqlalchemy.exc import SAWarning
 
 from autograder.grader.classes import schedulers
+from autograder.grader.classes.calls import EXPECTED, check_folder
+from autograder.grader.classes.course_file import enter, read_course
 from autograder.grader.classes.gradebook import GradebookLost, Graded
 from autograder.grader.classes.rows import Row
-from autograder.grader.classes.submissions import Task, find_tasks, job_for, released
+from autograder.grader.classes.submissions import (
+    Task,
+    assignments_in,
+    check_release,
+    find_tasks,
+    job_for,
+    released,
+)
 from autograder.grader.classes.writer import FULL, Writer, recorded
 from autograder.grader.judgement import GRADED, finite
 from autograder.grader.sandbox.bubblewrap import ISOLATIONS
@@ -43,7 +52,7 @@ class ClassResult:
         return int(bool(self.ignored) or any(row.status != GRADED for row in self.rows))
 
     def to_json(self) -> str:
-        rows = [finite(asdict(row)) for row in self.rows]
+        rows = [finite(asdict(row)) | {"total": row.total} for row in self.rows]
         told = {"event": "result", "submissions": rows, "ignored": self.ignored}
         return json.dumps(told | {"seconds": self.seconds})
 
@@ -68,8 +77,12 @@ def grade(
     probe_seconds: float = 20.0,
     force: bool = False,
     progress: Progress | None = None,
+    students: Sequence[str] | None = None,
+    assignments: Sequence[str] | None = None,
 ) -> ClassResult:
     """Grade `submissions`/<student>/<assignment>/<assignment>.ipynb; resume where it left off.
+
+    `students` and `assignments` narrow it down to these.
 
     Gradebook, autograded/, feedback/, logs/ and the secret live in the parent of `submissions`,
     except that `db` may name another database. `release` holds the released notebooks (default:
@@ -83,18 +96,28 @@ def grade(
     if isolation not in ISOLATIONS:
         raise ValueError(f"isolation is one of {', '.join(ISOLATIONS)}, not {isolation!r}")
     started = time.monotonic()
-    submissions = submissions.absolute()
-    if not submissions.is_dir():
-        raise ValueError(f"no folder {submissions}")
-    root = submissions.parent.resolve()
+    root = submissions.absolute().parent.resolve()
     release = (release or released(root)).absolute()
+    check_folder(submissions, release, assignments_in(release))
+    submissions = submissions.absolute()
     options = Options(device, isolation, cell_seconds, probe_seconds)
-    with warnings.catch_warnings(), _stopping(), Writer(root, db, release) as writer:
+    course = read_course(root, assignments_in(release))
+    tasks, ignored = find_tasks(submissions, release, options, students, assignments)
+    tasks = [task for task in tasks if not course.withdrawn(task.student)]
+    if not tasks and not ignored:
+        raise ValueError(f"nothing to grade: expected {submissions}/{EXPECTED}")
+    if not tasks and db is None:  # make no gradebook for what may be another folder
+        return ClassResult(root, [], ignored)
+    for assignment in sorted({task.assignment for task in tasks}):
+        check_release(release, assignment)
+    with warnings.catch_warnings(), _stopping(), Writer(root, db, release, course) as writer:
         warnings.filterwarnings("ignore", category=SAWarning)  # nbgrader's way with its sessions
         with _only_one(root, shared=writer.book.shared):
-            tasks, ignored = find_tasks(submissions, release, options)
+            known = writer.book.spelled()
+            tasks = [replace(task, student=known.get(task.student, task.student)) for task in tasks]
             for assignment in sorted({task.assignment for task in tasks}):
                 writer.register(assignment)
+            enter(writer.book, course)
             secret, elsewhere = secret_of(root), scheduler is not None
             run = _Run(writer, tasks, secret, options, elsewhere, force, progress)
             with closing(_judged(run.jobs(), jobs, scheduler)) as judged:

@@ -113,7 +113,14 @@ li { overflow-wrap: anywhere; }
   min-width: 6.5rem; max-width: 11rem; overflow-wrap: anywhere; z-index: 1; }
 .marks thead th:first-child { background: var(--tint); }
 .marks tbody td { background: color-mix(in srgb, var(--lost-most) var(--lost, 0%), var(--ground)); }
+.marks tr > :last-child:not([colspan]) { position: sticky; right: 0;
+  border-left: 1px solid var(--line); }
+.marks tr > td:last-child { background: var(--ground); }
+.marks small { font-size: .75rem; white-space: nowrap; }
+.marks .blank { color: var(--quiet); background-image: repeating-linear-gradient(
+  -45deg, var(--line) 0 1px, transparent 1px 6px); }
 .marks .none { color: var(--quiet); text-align: center; }
+.marks .none[colspan] { text-align: left; }
 svg { display: block; width: 100%; max-width: 44rem; height: auto; }
 svg text { fill: var(--ink); font: 15px system-ui, sans-serif; text-anchor: middle; }
 svg .tick { fill: var(--quiet); font-size: 13px; }

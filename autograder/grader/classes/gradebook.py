@@ -11,17 +11,26 @@ TRUST BOUNDARY. Names and texts come from outside; they go to the database as bo
 import hashlib
 import json
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from unicodedata import normalize
 
 import nbgrader
 from alembic.config import Config as AlembicConfig
 from alembic.script import ScriptDirectory
 from nbformat import NotebookNode
-from nbgrader.api import Base, Course, Gradebook, MissingEntry, SubmittedNotebook
+from nbgrader.api import (
+    Assignment,
+    Base,
+    Course,
+    Gradebook,
+    MissingEntry,
+    SubmittedAssignment,
+    SubmittedNotebook,
+)
 from nbgrader.preprocessors import NbGraderPreprocessor, SaveCells
 from nbgrader.utils import parse_utc
 from sqlalchemy import (
@@ -41,6 +50,8 @@ from sqlalchemy.orm import Session
 
 from autograder.grader import tables
 from autograder.grader.judgement import Judgement
+
+Penalty = Callable[[SubmittedNotebook, float], float | None]  # of being so many seconds late
 
 PATIENCE = 60  # seconds to wait for a database that another program has locked
 
@@ -194,14 +205,35 @@ class Book(Gradebook):
     # --- submissions ---
 
     def graded(self) -> dict[tuple[str, str], Graded]:
-        """All graded submissions, by assignment and student."""
+        """All graded submissions, by assignment and student.
+
+        Ours say nothing about a student whom nbgrader has removed: its marks are gone.
+        """
+        submitted = select(Assignment.name, SubmittedAssignment.student_id).join(
+            Assignment, SubmittedAssignment.assignment_id == Assignment.id
+        )
         with self.look():
             rows = self.db.execute(select(tables.GRADED)).all()
-        return {(r.assignment, r.student): Graded(r.digest, r.notebook, r.times) for r in rows}
+            there = {tuple(row) for row in self.db.execute(submitted)}
+        found = {(r.assignment, r.student): Graded(r.digest, r.notebook, r.times) for r in rows}
+        return {key: graded for key, graded in found.items() if key in there}
+
+    def spelled(self) -> dict[str, str]:
+        """How the gradebook writes its students' ids, by the same ids in Unicode's form NFC."""
+        with self.look():
+            ids = [student.id for student in self.students]
+        return {
+            normalize("NFC", name): name
+            for name in sorted(ids, key=lambda n: n == normalize("NFC", n))
+        }
 
     def is_graded(self, assignment: str, student: str) -> Graded | None:
         """The record of a graded submission, or None."""
         with self.look():
+            try:
+                self.find_submission(assignment, student)
+            except MissingEntry:
+                return None
             return self._graded(assignment, student)
 
     def _graded(self, assignment: str, student: str) -> Graded | None:
@@ -218,34 +250,48 @@ class Book(Gradebook):
         scores: Mapping[str, float | None],
         comments: Mapping[str, str | None],
         timestamp: str | None,
-        penalty: Callable[[SubmittedNotebook, float], float | None],
+        penalty: Penalty,
+        same: Collection[str] = (),
     ) -> int:
         """Record a submission's judgement and marks; return how often it has been recorded.
 
         `graded` holds the digests of what was handed in and of the autograded notebook. What a
-        person wrote into the gradebook stays.
+        person wrote into the gradebook stays; a mark by hand waits for another look, except that of
+        a cell in `same`, which is what it was when that mark was given.
         """
         digest, notebook = graded
         with self.transaction():
             marked = self._submission(assignment, student, timestamp)
             for given in marked.grades:
                 given.auto_score = scores.get(given.name)
-                by_hand = given.manual_score is not None or given.auto_score is None
-                given.needs_manual_grade = by_hand
+                if given.manual_score is None:
+                    given.needs_manual_grade = given.auto_score is None
+                elif given.name not in same:
+                    given.needs_manual_grade = True
             for comment in marked.comments:
                 comment.auto_comment = comments.get(comment.name)
-            marked.late_submission_penalty = None
-            late = marked.assignment.total_seconds_late
-            if late > 0:
-                self.db.flush()
-                self.db.refresh(marked)  # its score is the database's sum
-                marked.late_submission_penalty = penalty(marked, late)
+            self.db.flush()
+            self.db.refresh(marked)  # its score is the database's sum
+            marked.late_submission_penalty = _cost(marked, penalty)
             before = self._graded(assignment, student)
             times = before.times + 1 if before and before.digest == digest else 1
             row = {"digest": digest, "notebook": notebook, "times": times}
             tables.put(self.db, tables.GRADED, assignment, student, **row)
             tables.keep(self.db, assignment, student, judgement)
         return times
+
+    def penalise(self, assignment: str, student: str, penalty: Penalty) -> bool:
+        """Bring a late penalty up to date with due date, policy and marks; whether it changed."""
+        where = (assignment, assignment, student)
+        with self.look():
+            marked = self.find_submission_notebook(*where)
+            before, after = marked.late_submission_penalty, _cost(marked, penalty)
+        if abs((before or 0.0) - (after or 0.0)) < 1e-6:
+            return False
+        with self.transaction():
+            marked = self.find_submission_notebook(*where)
+            marked.late_submission_penalty = _cost(marked, penalty)
+        return True
 
     def withdraw(self, assignment: str, student: str) -> None:
         """Leave a submission whose grading failed without marks, for a person to look at."""
@@ -295,6 +341,12 @@ class Book(Gradebook):
             name = json.dumps(["autograder", self.course_id, assignment, student]).encode()
             key = int.from_bytes(hashlib.sha256(name).digest()[:8], signed=True)
             return bool(self._claims.execute(text(statement), {"key": key}).scalar())
+
+
+def _cost(marked: SubmittedNotebook, penalty: Penalty) -> float | None:
+    """What a submission loses for being late; nothing if it is not."""
+    late = marked.assignment.total_seconds_late
+    return penalty(marked, late) if late > 0 else None
 
 
 def _why(name: str, error: DBAPIError) -> str:

@@ -83,6 +83,7 @@ def lines(stream: TextIO | None = None) -> Iterator["Progress"]:
             "status": row.status,
             "unchanged": row.unchanged,
             "score": row.score,
+            "penalty": row.penalty,
             "points": row.points,
             "seconds": row.seconds,
             "per_minute": per_minute and round(per_minute, 2),

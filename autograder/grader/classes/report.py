@@ -16,12 +16,13 @@ from urllib.parse import quote
 from autograder.engine.verdict import CRASH, MEMORY, MISSING, POLICY, TIMEOUT, Verdict
 from autograder.grader.classes.drawing import bars, histogram, section, whole
 from autograder.grader.classes.marks_table import marks_table
-from autograder.grader.classes.rows import OLD, Row, read_class
+from autograder.grader.classes.rows import OLD, Row, read_absent, read_class
 from autograder.grader.judgement import FAILED, GRADED
 from autograder.grader.runner import DEFINING
 from autograder.table import number
 
 MOST = 12  # lines in a list of what is most frequent
+OF_EACH = 2  # of them about the same exercise
 WORDS = {
     CRASH: "crashed",
     TIMEOUT: "took too long",
@@ -37,9 +38,9 @@ def report(root: Path, out: Path, db: str | None = None) -> Path:
     """
     if db is None and not (root / "gradebook.db").is_file():
         raise FileNotFoundError(f"no gradebook in {root}: run `autograder grade` first")
-    rows = read_class(root, db)
+    rows, absent = read_class(root, db), read_absent(root, db)
     out.parent.mkdir(parents=True, exist_ok=True)
-    out.write_text(page(rows, feedback_links(rows, root, out)), encoding="utf-8")
+    out.write_text(page(rows, feedback_links(rows, root, out), absent), encoding="utf-8")
     return out
 
 
@@ -54,24 +55,33 @@ def feedback_links(rows: Iterable[Row], root: Path, out: Path) -> dict[tuple[str
     return links
 
 
-def page(rows: Sequence[Row], links: Mapping[tuple[str, str], str] | None = None) -> str:
-    """The report of some submissions, as a whole HTML page."""
+def page(
+    rows: Sequence[Row],
+    links: Mapping[tuple[str, str], str] | None = None,
+    absent: Mapping[str, Sequence[str]] | None = None,
+) -> str:
+    """The report of some submissions, as a whole HTML page; `absent` by assignment."""
     by_assignment: dict[str, list[Row]] = defaultdict(list)
     for row in rows:
         by_assignment[row.assignment].append(row)
-    body = "".join(_assignment(name, by_assignment[name], links or {}) for name in by_assignment)
+    body = "".join(
+        _assignment(name, rows, links or {}, (absent or {}).get(name, ()))
+        for name, rows in by_assignment.items()
+    )
     return whole(body or "<p>Nobody has handed anything in.</p>")
 
 
-def _assignment(name: str, rows: list[Row], links: Mapping[tuple[str, str], str]) -> str:
+def _assignment(
+    name: str, rows: list[Row], links: Mapping[tuple[str, str], str], absent: Sequence[str]
+) -> str:
     """The part of the page about one assignment."""
     scored = [row for row in rows if row.status != FAILED]
     parts = [
         f"<h2>{escape(name)}</h2>",
-        _tiles(rows),
+        _tiles(rows, len(absent)),
         _old(rows),
         section("Who needs a look", _troubled(rows)),
-        section("Marks", marks_table(rows, links), _MARKS_SAY),
+        section("Marks", marks_table(rows, links, absent), _MARKS_SAY),
         section("How the totals spread", _spread(scored)),
         section("What fails most often", _aspects(scored), _ASPECTS_SAY),
         section("Mistakes made most often", _mistakes(scored)),
@@ -81,13 +91,16 @@ def _assignment(name: str, rows: list[Row], links: Mapping[tuple[str, str], str]
     return f"<article>{''.join(parts)}</article>"
 
 
-_MARKS_SAY = "The stronger the colour, the more points were lost; full marks stand on plain ground."
-_ASPECTS_SAY = "How many failed it, of the answers that ran."
+_MARKS_SAY = (
+    "The stronger the colour, the more points were lost; full marks stand on plain ground. "
+    "– was not attempted, ? waits for a person, 2? has a mark by hand from before it changed."
+)
+_ASPECTS_SAY = "How many failed it, of the answers that ran; the most frequent of each exercise."
 
 
-def _tiles(rows: list[Row]) -> str:
+def _tiles(rows: list[Row], absent: int) -> str:
     """The class in a few numbers."""
-    scores = [row.score for row in rows if row.status != FAILED]
+    scores = [row.total for row in rows if row.status != FAILED]
     points = max((row.points for row in rows), default=0.0)
     waiting = sum(any(mark.by_hand for mark in row.marks.values()) for row in rows)
     tiles = [("submissions", str(len(rows)))]
@@ -95,6 +108,8 @@ def _tiles(rows: list[Row]) -> str:
         of = f" of {number(points)}"
         tiles += [("mean", number(mean(scores)) + of), ("median", number(median(scores)) + of)]
     tiles.append(("could not be graded", str(sum(row.status != GRADED for row in rows))))
+    if absent:
+        tiles.append(("handed nothing in", str(absent)))
     if waiting:
         tiles.append(("wait for marks by hand", str(waiting)))
     items = "".join(f"<div><dt>{label}</dt><dd>{value}</dd></div>" for label, value in tiles)
@@ -120,7 +135,7 @@ def _spread(rows: list[Row]) -> str:
     """A histogram of the totals in tenths of the points."""
     if not rows:
         return ""
-    shares = [row.score / row.points if row.points else 0.0 for row in rows]
+    shares = [row.total / row.points if row.points else 0.0 for row in rows]
     return histogram(shares, max(row.points for row in rows))
 
 
@@ -137,15 +152,13 @@ def _aspects(rows: list[Row]) -> str:
                 judged[key] += 1
                 failed[key] += not aspect.passed
     ranked = sorted(failed, key=lambda key: (-failed[key], -failed[key] / judged[key], key))
-    lines = [
-        (
-            f"<code>{escape(exercise)}</code> {escape(title)}",
-            f"{failed[exercise, title]} of {judged[exercise, title]}",
-            failed[exercise, title] / judged[exercise, title],
-        )
-        for exercise, title in ranked
-        if failed[exercise, title]
-    ]
+    lines, told = [], Counter[str]()
+    for exercise, title in ranked:
+        count, of = failed[exercise, title], judged[exercise, title]
+        told[exercise] += 1
+        if count and told[exercise] <= OF_EACH:
+            label = f"<code>{escape(exercise)}</code> {escape(title)}"
+            lines.append((label, f"{count} of {of}", count / of))
     if not judged:
         return "<p>No verdicts are known.</p>"
     return bars(lines[:MOST]) if lines else "<p>Nothing failed.</p>"

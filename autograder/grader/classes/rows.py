@@ -4,30 +4,48 @@ TRUST BOUNDARY. Names, messages and notes may quote what students wrote: whoever
 them inert. Nothing is read from a notebook, which is for people to look at.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from nbgrader.api import SubmittedNotebook
+from nbgrader.api import Grade, SubmittedNotebook
 
-from autograder.engine.verdict import Verdict
+from autograder.engine.verdict import MISSING, Verdict
+from autograder.grader.classes.course_file import read_course
 from autograder.grader.classes.gradebook import Book, database
 from autograder.grader.judgement import FAILED, GRADED, Judgement
+from autograder.grader.notebook.reading import CHECK
+from autograder.grader.runner import DEFINING
 
 OLD = "It was graded by another version of the grader; its verdicts are not known here."
 
 
 @dataclass
 class Mark:
-    """The points of one graded cell. `by_hand`: a person still has to mark it."""
+    """The points of one graded cell.
+
+    `by_hand`: it waits for a person; if `given`, a person has marked it before, and the answer has
+    changed since. `blank`: nothing was written there.
+    """
 
     score: float
     points: float
     by_hand: bool = False
+    given: bool = False
+    blank: bool = False
+
+    @property
+    def known(self) -> bool:
+        """Whether there is a mark to show."""
+        return self.given or not self.by_hand
 
 
 @dataclass
 class Row:
-    """One submission in the class: `status` is graded, unusable (a clear zero) or failed (none)."""
+    """One submission in the class: `status` is graded, unusable (a clear zero) or failed (none).
+
+    `score` is the sum of the marks, of which being late costs `penalty`.
+    """
 
     student: str
     assignment: str
@@ -40,6 +58,12 @@ class Row:
     marks: dict[str, Mark] = field(default_factory=dict)
     verdicts: dict[str, Verdict] = field(default_factory=dict)
     unchanged: bool = False
+    penalty: float = 0.0
+
+    @property
+    def total(self) -> float:
+        """What counts, and what console, report, export and feedback show."""
+        return round(max(0.0, self.score - self.penalty), 6)
 
 
 def read_row(book: Book, student: str, assignment: str, unchanged: bool = False) -> Row:
@@ -59,15 +83,12 @@ def row_of(
 
     One that has neither a judgement nor a mark has failed.
     """
-    marks = {
-        given.name: Mark(
-            float(given.score or 0.0), float(given.max_score), bool(given.needs_manual_grade)
-        )
-        for given in found.grades
-    }
+    verdicts = judgement.verdicts if judgement and judgement.status == GRADED else {}
+    marks = {given.name: _mark(given, verdicts) for given in found.grades}
     row = Row(student, assignment, FAILED, marks=marks, unchanged=unchanged)
     row.points = round(sum(mark.points for mark in marks.values()), 6)
     row.score = round(sum(mark.score for mark in marks.values()), 6)
+    row.penalty = round(found.late_submission_penalty or 0.0, 6)
     if judgement is not None:
         row.status, row.reason, row.seconds = judgement.status, judgement.reason, judgement.seconds
         row.notes, row.verdicts = list(judgement.notes), dict(judgement.verdicts)
@@ -78,8 +99,40 @@ def row_of(
     return row
 
 
+def _mark(given: Grade, verdicts: Mapping[str, Verdict]) -> Mark:
+    by_person = given.manual_score is not None
+    verdict = verdicts.get(given.name.removeprefix(CHECK))
+    if verdict is not None:
+        blank = verdict.verdict == MISSING and not (verdict.note or "").startswith(DEFINING)
+    else:  # a question gets points without a person only for being left as it was
+        blank = bool(verdicts) and given.auto_score == 0 and not given.name.startswith(CHECK)
+    return Mark(
+        float(given.score or 0.0),
+        float(given.max_score),
+        bool(given.needs_manual_grade),
+        by_person,
+        blank and not by_person,
+    )
+
+
+def read_absent(root: Path, db: str | None = None) -> dict[str, list[str]]:
+    """Who has handed nothing in, by assignment, of the students whom the gradebook knows."""
+    book = Book(database(root, db))
+    try:
+        with book.look():
+            course = read_course(root)
+            students = {s.id for s in book.students if not course.withdrawn(s.id)}
+            return {
+                assignment.name: sorted(students - {s.student.id for s in assignment.submissions})
+                for assignment in book.assignments
+            }
+    finally:
+        book.close()
+
+
 def read_class(root: Path, db: str | None = None) -> list[Row]:
-    """Every submission in a course's gradebook, by assignment and student."""
+    """Every submission in a course's gradebook, by assignment and student; not of the withdrawn."""
+    course = read_course(root)
     book = Book(database(root, db))
     try:
         with book.look():
@@ -87,6 +140,7 @@ def read_class(root: Path, db: str | None = None) -> list[Row]:
                 (assignment.name, submission.student.id)
                 for assignment in book.assignments
                 for submission in assignment.submissions
+                if not course.withdrawn(submission.student.id)
             )
             return [read_row(book, student, name) for name, student in pairs]
     finally:

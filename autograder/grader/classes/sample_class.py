@@ -45,10 +45,11 @@ EXPECTED: dict[str, Deserved] = {
         {"softmax": "max_not_subtracted"},
     ),
     "cleo": Deserved(
-        "wrong in ways that nobody foresaw: epanechnikov squared (0.75); the median of the squares "
-        "(all of 3: dtype and inputs count only if the first aspect holds); predictions shifted "
-        "by 0.01, of which only the gradients (0.5, and 0.25 with exclude_self) are right.",
-        FULL | {"kernel_weights": 2.25, "leave_one_out_mse": 0.0, "KernelRegression": 0.75},
+        "wrong in ways that nobody foresaw: epanechnikov squared (0.75), and a boxcar that turns "
+        "float32 into float64 (0.2); the median of the squares (all of 3: dtype and inputs count "
+        "only if the first aspect holds); predictions shifted by 0.01, of which only the gradients "
+        "(0.5, and 0.25 with exclude_self) are right.",
+        FULL | {"kernel_weights": 2.05, "leave_one_out_mse": 0.0, "KernelRegression": 0.75},
     ),
     "dan": Deserved("nothing written", NOTHING),
     "eve": Deserved(

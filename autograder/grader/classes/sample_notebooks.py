@@ -16,6 +16,7 @@ SLUG = "kernel_regression"
 FULL = {
     "softmax": 3.0,
     "gaussian_scores": 2.0,
+    "bug_in_softmax": 1.5,
     "nadaraya_watson": 3.0,
     "kernel_weights": 3.0,
     "attention_pool": 2.0,

@@ -26,6 +26,7 @@ from typing import Any, TypeVar
 from autograder.grader.classes import forks
 from autograder.grader.sandbox.bubblewrap import IsolationError
 from autograder.grader.sandbox.limits import Limits
+from autograder.grader.sandbox.waiting import MOST
 from autograder.grader.work import Job, OtherVersion, Outcome
 
 Key = TypeVar("Key")
@@ -36,7 +37,7 @@ Judge = Callable[[Job], Outcome]
 TRIES = 2
 FATAL = (IsolationError, OtherVersion)  # every other submission would fail the same way
 # A judge enforces its submission's limits; one that is busy long after they have passed is stuck.
-PATIENCE = Limits.total_seconds + Limits.start_seconds + 600.0
+PATIENCE = Limits.total_seconds + MOST * Limits.start_seconds + 600.0
 _LOOK_AGAIN = 0.2  # seconds until an iterator that had nothing is tried again
 _PARENT_DEATH = 1  # PR_SET_PDEATHSIG
 _ENDED = object()

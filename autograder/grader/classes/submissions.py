@@ -8,16 +8,20 @@ seeds for it; neither the course's secret nor the student's name.
 import hashlib
 import os
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
+from unicodedata import normalize
 
 import nbformat
 from nbformat import NotebookNode
 from nbgrader.utils import parse_utc
 
+from autograder.exercises import find_exercise
+from autograder.grader.classes.calls import chosen
 from autograder.grader.notebook.judging import exercises_in, seeds_of
-from autograder.grader.notebook.reading import MAX_BYTES, Unusable, read_file
+from autograder.grader.notebook.reading import MAX_BYTES, Unusable, exercise_of, read_file
 from autograder.grader.work import PROJECT, Job, Options, version_of
 
 STUDENT = re.compile(r"[^\x00-\x1f\x7f<>&\"\\*?\[\]{}|./~ ][^\x00-\x1f\x7f<>&\"\\*?\[\]{}|/]{0,99}")
@@ -49,36 +53,92 @@ def released(root: Path) -> Path:
     raise ValueError("no released notebooks: run `autograder release` first")
 
 
-def find_tasks(submissions: Path, release: Path, options: Options) -> tuple[list[Task], list[str]]:
-    """The submissions, and the other entries, each with the reason why it is skipped."""
-    assignments = sorted(
-        p.parent.name for p in release.glob("*/*.ipynb") if p.stem == p.parent.name
-    )
-    tasks, ignored = [], []
-    course = {name: _course_digest(release, name, options) for name in assignments}
-    for place in sorted(submissions.iterdir()):
+def check_release(release: Path, assignment: str) -> None:
+    """Make sure that a released notebook gives the points that the exercises give now.
+
+    Raises `ValueError`: judged by the one, submissions would be marked by the other.
+    """
+    _, notebook = read_release(release / assignment / f"{assignment}.ipynb")
+    for cell in notebook.cells:
+        name = exercise_of(cell)
+        if name is None:
+            continue
+        slug, exercise = find_exercise(name)
+        said = float(cell.metadata["nbgrader"]["points"])
+        if abs(said - exercise.points) > 1e-6:
+            raise ValueError(
+                f"{assignment} was released with {said:g} points for {name}, which is now worth "
+                f"{exercise.points:g}: run `autograder release {slug}` first"
+            )
+
+
+def assignments_in(release: Path) -> list[str]:
+    """The assignments that have been released."""
+    return sorted(p.parent.name for p in release.glob("*/*.ipynb") if p.stem == p.parent.name)
+
+
+def find_tasks(
+    submissions: Path,
+    release: Path,
+    options: Options,
+    students: Sequence[str] | None = None,
+    only: Sequence[str] | None = None,
+) -> tuple[list[Task], list[str]]:
+    """The submissions, and the other entries, each with the reason why it is skipped.
+
+    `students` and `only` (assignments) narrow it down. A student is a name, whatever the Unicode
+    form in which a folder has it. Raises `ValueError` for a student or assignment that is not
+    there.
+    """
+    assignments = assignments_in(release)
+    places = [place for place in sorted(submissions.iterdir()) if place.name[:1] != "."]
+    names = sorted({normalize("NFC", place.name) for place in places})
+    asked = chosen(students, names, "student's folder")
+    wanted = chosen(only, assignments, "assignment", aliases=True) or {*assignments}
+    found: dict[tuple[str, str], list[Path]] = {}
+    ignored: list[str] = []
+    for place in places:
         name = place.name
-        if name.startswith("."):
+        if asked is not None and normalize("NFC", name) not in asked:
             continue
         if place.is_symlink() or not place.is_dir():
             ignored.append(f"{_shown(name)}: not a student's folder")
         elif not STUDENT.fullmatch(name) or name != name.strip() or not _printable(name):
             ignored.append(f"{_shown(name)}: rename the folder; this is no safe name for a student")
         else:
-            found = [a for a in assignments if os.path.lexists(place / a)]
+            here = [a for a in assignments if os.path.lexists(place / a)]
             ignored += [
                 f"{name}/{_shown(p.name)}: no assignment of that name"
                 for p in sorted(place.iterdir())
                 if p.name not in assignments and not p.name.startswith(".")
             ]
-            if not found and not any(place.iterdir()):
+            if not here and not any(place.iterdir()):
                 ignored.append(f"{name}: handed nothing in")
-            for assignment in found:
-                folder = place / assignment
-                digest = hashlib.sha256(f"{course[assignment]} {_fingerprint(folder)}".encode())
-                path = release / assignment / f"{assignment}.ipynb"
-                tasks.append(Task(name, assignment, folder, path, digest.hexdigest()))
+            for assignment in wanted.intersection(here):
+                found.setdefault((normalize("NFC", name), assignment), []).append(
+                    place / assignment
+                )
+    course = {name: _course_digest(release, name, options) for name in wanted}
+    tasks = []
+    for (student, assignment), folders in sorted(found.items()):
+        *others, folder = sorted(folders, key=_when)
+        ignored += [
+            f"{other.parent.name}/{assignment}: the same student has a newer one, in a folder "
+            "whose name looks the same and is written in another Unicode form"
+            for other in others
+        ]
+        digest = hashlib.sha256(f"{course[assignment]} {_fingerprint(folder)}".encode())
+        path = release / assignment / f"{assignment}.ipynb"
+        tasks.append(Task(student, assignment, folder, path, digest.hexdigest()))
     return tasks, ignored
+
+
+def _when(folder: Path) -> tuple[float, float]:
+    """When a submission came: by its timestamp, else by its files."""
+    stamp = timestamp_in(folder / "timestamp.txt")
+    paths = [folder, *folder.glob("*.ipynb")] if folder.is_dir() else [folder]
+    changed = max(path.lstat().st_mtime for path in paths)
+    return (parse_utc(stamp).timestamp() if stamp else 0.0, changed)
 
 
 def _printable(name: str) -> bool:
@@ -163,6 +223,14 @@ def read_release(path: Path) -> tuple[bytes, NotebookNode]:
     """A released notebook, as bytes and parsed; not to be changed."""
     text = path.read_bytes()
     return text, nbformat.v4.reads(text.decode())
+
+
+def secret_in(path: Path) -> str | None:
+    """What nbgrader's exchange has noted of a submission, by which it releases the feedback."""
+    if path.is_symlink() or not path.is_file() or path.stat().st_size > 1000:
+        return None
+    text = path.read_bytes().decode("ascii", "replace")
+    return text if re.fullmatch(r"[0-9a-f]{32,}\s*", text) else None
 
 
 def timestamp_in(path: Path) -> str | None:

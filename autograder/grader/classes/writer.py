@@ -10,37 +10,46 @@ TRUST BOUNDARY. What is written here comes from our own judges. Names of student
 
 import errno
 import hashlib
+import sys
 import time
 import traceback
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 
 import nbformat
+from jupyter_core.paths import jupyter_config_path
+from nbformat import NotebookNode
 from nbgrader.api import SubmittedNotebook
 from nbgrader.preprocessors import AssignLatePenalties
+from nbgrader.utils import is_solution
+from traitlets import TraitError
+from traitlets.config import Config
 from traitlets.config.loader import PyFileConfigLoader
 
+from autograder.grader.classes.course_file import CourseFile
 from autograder.grader.classes.feedback import Marked, PageMaker, plain_page
 from autograder.grader.classes.gradebook import Book, GradebookLost, Graded, database
 from autograder.grader.classes.rows import Row, read_row, row_of
-from autograder.grader.classes.submissions import Task, read_release, timestamp_in
-from autograder.grader.judgement import FAILED
+from autograder.grader.classes.submissions import Task, read_release, secret_in, timestamp_in
+from autograder.grader.judgement import FAILED, Judgement
 from autograder.grader.notebook.marks import auto_comments, auto_scores
+from autograder.grader.notebook.reading import CHECK
 from autograder.grader.sandbox.outputs import clean
 from autograder.grader.work import PROJECT, Outcome
 
 LOGS = "logs"  # logs/<student>/<assignment>.log
+CARRIED = {"timestamp.txt": timestamp_in, "submission_secret.txt": secret_in}
 FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS}
 
 
 class Writer:
     """Owns the gradebook, autograded/, feedback/ and logs/ of one course. A context manager."""
 
-    def __init__(self, root: Path, db: str | None, release: Path):
-        self.root, self.release = root, release
+    def __init__(self, root: Path, db: str | None, release: Path, course: CourseFile | None = None):
+        self.root, self.release, self.course = root, release, course or CourseFile()
         self.book = Book(database(root, db))
-        self.config = PyFileConfigLoader("nbgrader_config.py", path=str(PROJECT)).load_config()
+        self.late = late_policy(root)
         self.pages = PageMaker(root)
 
     def __enter__(self) -> "Writer":
@@ -68,34 +77,67 @@ class Writer:
             return False
         if _digest(data) != graded.notebook:
             return False
-        page = self._page(task)
-        if not page.is_file() or not page.stat().st_size:
-            self._feedback(task, data)
+        page, changed = self._page(task), self.book.penalise(*task.key, self._penalty)
+        if changed or not page.is_file() or not page.stat().st_size:
+            row = self._feedback(task, data)
+            if changed:
+                _log(self.root, task, f"has another late penalty: {_total(row)}")
         return True
 
     def write(self, task: Task, outcome: Outcome) -> Row:
         """Record a judgement: the notebook, then the gradebook, then the feedback page."""
         notebook = nbformat.v4.reads(outcome.notebook.decode())
-        timestamp = timestamp_in(task.folder / "timestamp.txt")
+        scores = auto_scores(notebook, outcome.judgement)
+        same = self._same(task, notebook, outcome.judgement, scores)
         self._page(task).unlink(missing_ok=True)  # it may show an earlier judgement
-        stamp = self._autograded(task).with_name("timestamp.txt")
-        if timestamp is None:
-            stamp.unlink(missing_ok=True)
-        else:
-            _put(stamp, timestamp.encode(), 0o444)
+        carried = {name: read(task.folder / name) for name, read in CARRIED.items()}
+        for name, text in carried.items():  # nbgrader's exchange releases feedback by them
+            for path in (self._autograded(task), self._page(task)):
+                if text is None:
+                    path.with_name(name).unlink(missing_ok=True)
+                else:
+                    _put(path.with_name(name), text.encode(), 0o444)
         _put(self._autograded(task), outcome.notebook, 0o444)
         times = self.book.record(
             *task.key,
             (task.digest, _digest(outcome.notebook)),
             outcome.judgement,
-            auto_scores(notebook, outcome.judgement),
+            scores,
             auto_comments(notebook, outcome.judgement),
-            timestamp,
+            carried["timestamp.txt"],
             self._penalty,
+            same,
         )
         row = self._feedback(task, outcome.notebook)
         _log(self.root, task, f"graded on {outcome.where}", *_told(row, times))
         return row
+
+    def _same(
+        self,
+        task: Task,
+        notebook: NotebookNode,
+        judgement: Judgement,
+        scores: Mapping[str, float | None],
+    ) -> set[str]:
+        """The graded cells whose answer and verdict are those that the gradebook has recorded."""
+        with self.book.look():
+            known, before = self.book.is_graded(*task.key), self.book.judgement(*task.key)
+        try:
+            data = self._autograded(task).read_bytes()
+            earlier = nbformat.v4.reads(data.decode()) if known and before else None
+        except (OSError, ValueError):
+            earlier = None
+        if earlier is None or _digest(data) != known.notebook or before.reason != judgement.reason:
+            return set()
+        old, new = _answers(earlier), _answers(notebook)
+        were = auto_scores(earlier, before)
+        return {
+            name
+            for name, score in scores.items()
+            if were.get(name, -1.0) == score
+            and old.get(name.removeprefix(CHECK)) == new.get(name.removeprefix(CHECK))
+            and _kind(before, name) == _kind(judgement, name)
+        }
 
     def withdraw(self, task: Task) -> None:
         """Leave a submission whose grading failed without marks, for a person to look at."""
@@ -141,12 +183,19 @@ class Writer:
         return row
 
     def _penalty(self, notebook: SubmittedNotebook, seconds_late: float) -> float | None:
-        """What being late costs, by nbgrader's plugin."""
-        assign = AssignLatePenalties(config=self.config)
-        assign.init_plugin()
-        student = notebook.student.id
-        penalty = assign.plugin_inst.late_submission_penalty(student, notebook.score, seconds_late)
-        return None if penalty is None else assign._check_late_penalty(notebook, penalty)
+        """What being late costs: by course.toml, or else by nbgrader's plugin."""
+        student, score = notebook.student.id, notebook.score
+        longer = self.course.person(student).extension.get(notebook.assignment.name)
+        if longer is not None and notebook.assignment.extension != longer:  # it is a new one
+            notebook.assignment.extension = longer
+            seconds_late = notebook.assignment.total_seconds_late
+        if seconds_late <= 0:
+            return None
+        if self.course.late is not None:
+            return self.course.late.cost(score, seconds_late)
+        plugin = self.late.plugin_inst
+        penalty = plugin.late_submission_penalty(student, score, seconds_late)
+        return None if penalty is None else self.late._check_late_penalty(notebook, penalty)
 
     def _autograded(self, task: Task) -> Path:
         folder = self.root / "autograded" / task.student / task.assignment
@@ -154,6 +203,43 @@ class Writer:
 
     def _page(self, task: Task) -> Path:
         return self.root / "feedback" / task.student / task.assignment / f"{task.assignment}.html"
+
+
+def late_policy(root: Path) -> AssignLatePenalties:
+    """nbgrader's late policy, as `nbgrader autograde` would find it in the course's folder.
+
+    The course's own nbgrader_config.py comes before the user's, and that before the project's.
+    Raises `ValueError` if the policy cannot be loaded.
+    """
+    if str(root) not in sys.path:
+        sys.path.append(str(root))  # as nbgrader does: a policy may be a module of the course
+    config = Config()
+    folders = [str(PROJECT), *reversed(jupyter_config_path()), str(root)]
+    for folder in reversed(dict.fromkeys(reversed(folders))):  # the last one decides
+        if Path(folder, "nbgrader_config.py").is_file():
+            loader = PyFileConfigLoader("nbgrader_config.py", path=folder)
+            config.merge(loader.load_config())
+    try:
+        policy = AssignLatePenalties(config=config)
+        policy.init_plugin()
+    except (TraitError, ImportError, AttributeError) as error:
+        raise ValueError(f"nbgrader's late policy cannot be loaded: {error}") from error
+    return policy
+
+
+def _answers(notebook: NotebookNode) -> dict[str, str]:
+    """The text of each answer of a judged notebook, by grade id."""
+    return {
+        cell.metadata["nbgrader"]["grade_id"]: cell.source
+        for cell in notebook.cells
+        if is_solution(cell)
+    }
+
+
+def _kind(judgement: Judgement, name: str) -> str | None:
+    """Which verdict a judgement gives in a check cell; None for a question."""
+    verdict = judgement.verdicts.get(name.removeprefix(CHECK))
+    return verdict and verdict.verdict
 
 
 def _put(path: Path, data: bytes, mode: int) -> None:
@@ -187,9 +273,14 @@ def _log(root: Path, task: Task, what: str, *lines: str) -> None:
             stream.write(text + "\n")
 
 
+def _total(row: Row) -> str:
+    late = f" ({row.score:g}, and {row.penalty:g} off for being late)" if row.penalty else ""
+    return f"{row.total:g} of {row.points:g} points{late}"
+
+
 def _told(row: Row, times: int) -> Iterator[str]:
     """The log lines of a graded submission."""
-    yield f"{row.status}: {row.score:g} of {row.points:g} points, {row.seconds or 0:.2f} s"
+    yield f"{row.status}: {_total(row)}, {row.seconds or 0:.2f} s"
     if times > 1:
         yield f"graded {times} times in all, on request or because the notebook was lost"
     if row.reason:

@@ -13,6 +13,8 @@ from typing import Any
 from nbgrader.api import Gradebook, MissingEntry
 from nbgrader.plugins import ExportPlugin
 
+from autograder.grader.classes.course_file import CourseFile, read_course
+
 COLUMNS = (
     "assignment",
     "duedate",
@@ -25,6 +27,7 @@ COLUMNS = (
     "late_submission_penalty",
     "score",
     "max_score",
+    "complete",
 )
 FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
 
@@ -36,25 +39,29 @@ def guarded(value: Any) -> str:
     return "'" + text if risky else text
 
 
-def rows(gradebook: Gradebook, assignments: list, students: list) -> Iterator[list[str]]:
-    """One row per assignment and student; an empty list selects all."""
+def rows(
+    gradebook: Gradebook, assignments: list, students: list, course: CourseFile
+) -> Iterator[list[str]]:
+    """One row per assignment and student; an empty list selects all but the withdrawn."""
     for assignment in gradebook.assignments:
         if assignments and assignment.name not in map(str, assignments):
             continue
         for student in gradebook.students:
-            if students and student.id not in map(str, students):
+            chosen = student.id in map(str, students)
+            if not chosen and (students or course.withdrawn(student.id)):
                 continue
             try:
                 found = gradebook.find_submission(assignment.name, student.id)
             except MissingEntry:
-                timestamp, raw, penalty = None, 0.0, 0.0
+                timestamp, raw, penalty, complete = None, 0.0, 0.0, "nothing handed in"
             else:
                 timestamp, raw = found.timestamp, found.score
                 penalty = found.late_submission_penalty or 0.0
+                complete = "marks are missing" if found.needs_manual_grade else "yes"
             text = [assignment.name, assignment.duedate, timestamp, student.id]
             text += [student.last_name, student.first_name, student.email]
             marks = [raw, penalty, max(0.0, raw - penalty), assignment.max_score]
-            yield [*map(guarded, text), *(f"{float(mark):.6g}" for mark in marks)]
+            yield [*map(guarded, text), *(f"{float(mark):.6g}" for mark in marks), complete]
 
 
 class SafeCsv(ExportPlugin):
@@ -67,4 +74,6 @@ class SafeCsv(ExportPlugin):
         with path.open("w", encoding="utf-8", newline="") as stream:
             writer = csv.writer(stream)
             writer.writerow(COLUMNS)
-            writer.writerows(rows(gradebook, self.assignment, self.student))
+            coursedir = getattr(self.parent, "coursedir", None)
+            course = read_course(Path(coursedir.root if coursedir else "."))
+            writer.writerows(rows(gradebook, self.assignment, self.student, course))

@@ -6,7 +6,8 @@ things of it pass: the source text of its cells, their order, and pictures in wr
 made here. No student's code is run.
 """
 
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
 from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import Any
@@ -14,9 +15,11 @@ from typing import Any
 from nbformat import NotebookNode, from_dict
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_raw_cell
 
-from autograder.grader.names import defined_names
+from autograder.grader.names import defined_names, names_in
 from autograder.grader.notebook.reading import ADDED, Found, cells_of
 
+DOUBTFUL = "*Nothing was written here, but text was added elsewhere that may be the answer.*"
+_TELLING = 40  # characters of a line that tell which question it is
 NEW = {"code": new_code_cell, "markdown": new_markdown_cell, "raw": new_raw_cell}
 
 
@@ -56,8 +59,9 @@ def rebuild(release: NotebookNode, submitted: Mapping[str, Any]) -> tuple[Notebo
     slots = [Slot(None), *(Slot(cell) for cell in release.cells)]
     _match(slots, cells, notes)
     _place(slots, cells, notes)
+    doubtful = _written_elsewhere(slots, notes)
     notebook = NotebookNode({**release, "metadata": deepcopy(release.metadata)})
-    notebook.cells = list(_assemble(slots, notes))
+    notebook.cells = list(_assemble(slots, doubtful, notes))
     _number(notebook, {cell.get("id") for cell in release.cells})
     return notebook, list(dict.fromkeys(notes))
 
@@ -152,8 +156,81 @@ def _place(slots: list[Slot], cells: list[Found], notes: list[str]) -> None:
             slot.after.insert(0, cell)
 
 
-def _assemble(slots: list[Slot], notes: list[str]) -> Iterator[NotebookNode]:
-    """The cells of the rebuilt notebook, in order."""
+def _written_elsewhere(slots: list[Slot], notes: list[str]) -> set[int]:
+    """Find the answers to questions whose own cells are missing or untouched.
+
+    An added text takes the place of a missing question if it repeats the question, or if it stands
+    alone where the question stood. Returns the other questions (ids of slots) for which some added
+    text may be the answer: those to their side, and, for a missing one, any.
+    """
+    asked = [slot for slot in slots if slot.answer and slot.cell.cell_type != "code"]
+    for slot in asked:
+        if slot.found is None:
+            _adopt(slot, lambda cell, slot=slot: _repeats(cell, slot), slots, notes)
+    doubtful = set()
+    shared = Counter(id(_beside(slot, slots)[0]) for slot in asked if slot.found is None)
+    for slot in asked:
+        beside = _beside(slot, slots)
+        texts = [cell for near in beside for cell in near.after if _is_text(cell)]
+        if slot.found is None:
+            if shared[id(beside[0])] == 1 and len(texts) == 1:
+                _adopt(slot, lambda cell, texts=texts: cell is texts[0], beside, notes)
+            elif any(_is_text(c) for near in slots for c in (*near.before, *near.after)):
+                doubtful.add(id(slot))
+        elif texts and _same(slot.found, slot):
+            doubtful.add(id(slot))
+    for slot in asked:
+        if id(slot) in doubtful:
+            notes.append(
+                f"The question {slot.grade_id} is unanswered, but there is added text that may "
+                "be the answer: mark it by hand."
+            )
+    return doubtful
+
+
+def _beside(slot: Slot, slots: list[Slot]) -> list[Slot]:
+    """The slots whose added cells stand next to a question: its own and the one before it.
+
+    What follows another question that is answered goes with that one, unless this one is missing.
+    """
+    here = next(number for number, other in enumerate(slots) if other is slot)
+    before = here - 1
+    while before > 0 and slots[before].found is None:
+        before -= 1
+    other = slots[before]
+    taken = slot.found and other.answer and other.found and not _same(other.found, other)
+    return slots[here if taken else before : here + 1]
+
+
+def _adopt(
+    slot: Slot, wanted: Callable[[Found], bool], among: list[Slot], notes: list[str]
+) -> None:
+    """Take an added cell as the answer to a question whose own cell is missing."""
+    for near in among:
+        for cells in (near.before, near.after):
+            found = next((cell for cell in cells if _is_text(cell) and wanted(cell)), None)
+            if found is not None:
+                cells.remove(found)
+                slot.found = found
+                notes.append(f"The cell {slot.grade_id} is missing; an added text was taken.")
+                return
+
+
+def _is_text(cell: Found) -> bool:
+    """Whether an added cell holds text for people: no code, nor a code cell without Python."""
+    prose = cell.kind != "code" or not names_in(cell.source).parsed
+    return prose and any(character.isalnum() for character in cell.source)
+
+
+def _repeats(cell: Found, slot: Slot) -> bool:
+    """Whether a text holds a line of the question, in whatever spacing."""
+    theirs = " ".join(cell.source.split())
+    lines = (" ".join(line.split()) for line in slot.cell.source.splitlines())
+    return any(len(line) >= _TELLING and line in theirs for line in lines)
+
+
+def _assemble(slots: list[Slot], doubtful: set[int], notes: list[str]) -> Iterator[NotebookNode]:
+    """The cells of the rebuilt notebook, in order; `doubtful` questions are marked by hand."""
     foreign = [cell for slot in slots for cell in (*slot.before, *slot.after)]
     adopted: dict[int, Slot] = {}
     left_out: set[int] = set()
@@ -172,7 +249,10 @@ def _assemble(slots: list[Slot], notes: list[str]) -> Iterator[NotebookNode]:
     for slot in slots:
         yield from (_added(cell, adopted) for cell in slot.before)
         if slot.cell is not None and id(slot) not in left_out:
-            yield _answered(slot, slot.found) if slot.answer and slot.found else _clean(slot.cell)
+            made = _answered(slot, slot.found) if slot.answer and slot.found else _clean(slot.cell)
+            if id(slot) in doubtful:  # with another text than the release's, it waits for a person
+                made.source += f"\n\n{DOUBTFUL}"
+            yield made
         yield from (_added(cell, adopted) for cell in slot.after)
 
 

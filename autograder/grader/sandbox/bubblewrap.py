@@ -54,10 +54,18 @@ NAMESPACES = (
 )  # fmt: skip
 
 
+Mounts = tuple[tuple[str, str, str], ...]
+
+
 @cache
-def mounts() -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """bubblewrap's options for what is visible inside, and the paths that are readable there."""
-    options = ["--proc", "/proc", "--dev", "/dev", "--remount-ro", "/dev"]
+def mounts(more: Mounts = ()) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """bubblewrap's options for what is visible inside, and the paths that are readable there.
+
+    `more` is mounted as well: how, what, and where.
+    """
+    options = ["--proc", "/proc", "--dev", "/dev"]
+    options += [part for mount in more if mount[2].startswith("/dev/") for part in mount]
+    options += ["--remount-ro", "/dev"]
     options += ["--size", str(16 << 20), "--tmpfs", "/tmp"]  # first: this may all lie in /tmp
     readable: list[str] = [COURSE]
 
@@ -95,6 +103,10 @@ def mounts() -> tuple[tuple[str, ...], tuple[str, ...]]:
             show(cached, f"{COURSE}/autograder/__pycache__/{cached.name}")
     for module in (warm, watch, walls, worker, seccomp):
         show(module.__file__, f"{COURSE}/{module.__name__.rpartition('.')[2]}.py")
+    for how, what, place in more:
+        if not place.startswith("/dev/"):
+            options += [how, what, place]
+            readable.append(place)
     for path in _font_lists():
         options += ["--ro-bind", str(path), f"/tmp/.cache/matplotlib/{path.name}"]
     options += ["--remount-ro", "/"]

@@ -31,9 +31,11 @@ from autograder.engine.runs import Record, Run
 from autograder.engine.values import MAX_BYTES, decode, encode
 from autograder.grader.sandbox import groups, walls, warm, worker
 from autograder.grader.sandbox.bubblewrap import ISOLATIONS, IsolationError, why_not_up
+from autograder.grader.sandbox.gpu import require
 from autograder.grader.sandbox.launcher import WarmProcess, end, warm_process
 from autograder.grader.sandbox.limits import Limits
 from autograder.grader.sandbox.outputs import outputs_from, records_from
+from autograder.grader.sandbox.waiting import Waiting
 from autograder.grader.sandbox.watch import family
 
 _FRAME_LIMIT = MAX_BYTES + (16 << 20)
@@ -76,10 +78,7 @@ class Sandbox:
     ):
         if isolation not in ISOLATIONS:
             raise ValueError(f"isolation is one of {', '.join(ISOLATIONS)}, not {isolation!r}")
-        if isolation != "none" and device != "cpu":  # a verdict of "crash" would be a lie
-            raise IsolationError(
-                f"the sandbox lets no {device} in: use --device cpu or --isolation none"
-            )
+        self.gpu = require(device)  # a verdict of "crash" would be a lie
         self.limits = limits or Limits()
         self.isolation, self.device = isolation, device
         self.landlock = False
@@ -93,6 +92,7 @@ class Sandbox:
             "limits": asdict(self.limits),
             "layers": list(layers),
             "folder": self._folder and self._folder.name,
+            "gpu": self.gpu and self.gpu.order,
             "seconds": self.limits.total_seconds + self.limits.start_seconds,
         }
         request_end, self._requests = os.pipe()
@@ -114,12 +114,12 @@ class Sandbox:
 
     def _ordered(self, order: Mapping[str, Any], fds: Sequence[int]) -> WarmProcess:
         """The warm process that took the order; if it fails to start, the first request says so."""
-        found = warm_process(self.isolation)
+        found = warm_process(self.isolation, self.gpu)
         try:
             found.order(order, fds)
         except OSError:  # it has ended meanwhile
             found.process.wait()
-            found = warm_process(self.isolation)
+            found = warm_process(self.isolation, self.gpu)
             with contextlib.suppress(OSError):
                 found.order(order, fds)
         return found
@@ -175,21 +175,34 @@ class Sandbox:
         )
         return self._read(lambda trees: records_from(trees, len(runs)), reply.get("records"))
 
+    def point(self, name: str, budget: float, seconds: float) -> str | None:
+        """Where the object called `name` goes astray, in words that it may have forged.
+
+        `budget` is the time for looking. Raises `ProcessDied`.
+        """
+        request = {"op": "point", "name": name, "device": self.device, "budget": budget}
+        reply = self._ask(request, seconds)
+        told = reply.get("pointer")
+        return told if isinstance(told, str) else None
+
     def wait_until_up(self) -> None:
-        """Wait until the process can take a request.
+        """Wait until the process can take a request, as long as what starts it makes progress.
 
         Raises `IsolationError`; or `SandboxLost`, to try again with another warm process, if this
         one has started others before: then the machine can isolate, and only this start failed.
         """
         if self._up:
             return
-        deadline, lost = time.monotonic() + self.limits.start_seconds, False
+        seconds, lost = self.limits.start_seconds, False
+        started = time.monotonic()
         try:
-            self._first = _First(*self._told(deadline))
-            hello = self._receive(deadline)
+            self._first = _First(*self._told(Waiting(seconds, self._starting)))
+            self._await_hello(Waiting(seconds, self._starting))
+            hello = self._receive(time.monotonic() + seconds)
             problem = hello.get("error")
         except TimeoutError:
-            problem, lost = f"it took more than {self.limits.start_seconds:g} s", True
+            took = time.monotonic() - started
+            problem, lost = f"it took {took:.0f} s, and made no progress any more", True
         except (ProcessDied, SandboxLost, OSError) as death:
             problem = getattr(death, "detail", str(death))
             lost = not isinstance(death, ProcessDied)
@@ -207,10 +220,32 @@ class Sandbox:
             self._group = groups.Group(pids, memory, self.limits.processes)
         self.landlock, self._up = hello.get("landlock") is True, True
 
-    def _told(self, deadline: float) -> tuple[int, int]:
+    def _starting(self) -> list[int]:
+        """The processes whose work is the start: the sandbox's, before that the warm one and the
+        two of bubblewrap that it is in; its descendants, later in the list, are other sandboxes."""
+        started = self._first.pid
+        return family(started) if started else family(self._warm.process.pid)[:3]
+
+    def _await_hello(self, waiting: Waiting) -> None:
+        while True:
+            try:
+                return self._wait(self._replies, select.POLLIN, waiting.deadline)
+            except TimeoutError:
+                if not waiting.again():
+                    raise
+
+    def _told(self, waiting: Waiting) -> tuple[int, int]:
         """The child's process id, as seen from here, and a pidfd, from the warm process."""
-        self._report.settimeout(max(0.01, deadline - time.monotonic()))
-        message, fds, _, _ = socket.recv_fds(self._report, warm.MESSAGE, 1, socket.MSG_CMSG_CLOEXEC)
+        while True:
+            self._report.settimeout(waiting.left())
+            try:
+                _, fds, _, _ = socket.recv_fds(
+                    self._report, warm.MESSAGE, 1, socket.MSG_CMSG_CLOEXEC
+                )
+                break
+            except TimeoutError:
+                if not waiting.again():
+                    raise
         if not fds:
             raise OSError("the warm process has ended")
         known = Path(f"/proc/self/fdinfo/{fds[0]}").read_text()

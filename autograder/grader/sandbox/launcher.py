@@ -18,6 +18,7 @@ from typing import Any
 
 from autograder.grader.sandbox import warm
 from autograder.grader.sandbox.bubblewrap import COURSE, ENVIRONMENT, NAMESPACES, bwrap, mounts
+from autograder.grader.sandbox.gpu import Gpu
 
 
 class WarmProcess:
@@ -27,8 +28,9 @@ class WarmProcess:
     kernel kill it.
     """
 
-    def __init__(self, isolation: str):
-        self.isolation = isolation
+    def __init__(self, isolation: str, gpu: Gpu | None = None):
+        self.isolation, self.gpu = isolation, gpu
+        self.environment = ENVIRONMENT | (gpu.environment if gpu else {})
         self.proven = False  # whether one of its children has ever started
         self.said = tempfile.TemporaryFile()  # noqa: SIM115  (closed in close())
         self.lock = threading.Lock()
@@ -41,7 +43,7 @@ class WarmProcess:
                 stdout=self.said,
                 stderr=self.said,
                 pass_fds=(control_end.fileno(), life_end),
-                env=ENVIRONMENT,  # the sandbox's first process keeps its initial environment
+                env=self.environment,  # the sandbox's first process keeps its initial environment
                 cwd="/",
                 start_new_session=True,
             )
@@ -59,10 +61,10 @@ class WarmProcess:
             root = Path(warm.__file__).resolve().parents[3]
             config |= {"course": str(root), "readable": [], "isolated": False}
             return [sys.executable, "-I", "-B", warm.__file__, json.dumps(config)]
-        options, readable = mounts()
+        options, readable = mounts(self.gpu.mounts() if self.gpu else ())
         config |= {"course": COURSE, "readable": readable, "isolated": True}
         options = [*NAMESPACES, *options]
-        for name, value in ENVIRONMENT.items():
+        for name, value in self.environment.items():
             options += ["--setenv", name, value]
         program = [sys.executable, "-I", "-B", f"{COURSE}/warm.py", json.dumps(config)]
         return [bwrap(), *options, "--", *program]
@@ -95,15 +97,19 @@ _WARM: dict[tuple, WarmProcess] = {}  # by process, isolation, and bubblewrap's 
 _WARM_LOCK = threading.Lock()
 
 
-def warm_process(isolation: str) -> WarmProcess:
-    """This process's warm process, started if there is none. Raises `IsolationError`."""
-    key = (os.getpid(), isolation, bwrap() if isolation != "none" else None)
+def warm_process(isolation: str, gpu: Gpu | None = None) -> WarmProcess:
+    """This process's warm process, started if there is none. Raises `IsolationError`.
+
+    One whose children may use a GPU is another one.
+    """
+    mounted = gpu.mounts() if gpu else ()
+    key = (os.getpid(), isolation, bwrap() if isolation != "none" else None, mounted)
     with _WARM_LOCK:
         found = _WARM.get(key)
         if found is None or found.gone():
             if found is not None:
                 found.close()
-            found = _WARM[key] = WarmProcess(isolation)
+            found = _WARM[key] = WarmProcess(isolation, gpu)
         return found
 
 

@@ -63,6 +63,34 @@ _LOCKS = (6, 7, 37, 38)  # F_SETLK and so on: unlimited locks, charged to no pro
 _LEASE, _NOTIFY, _PIPE_SIZE = 1024, 1026, 1031  # F_SETLEASE: even on read-only files
 _TERMINAL = (0x5412, 0x541C)  # TIOCSTI, TIOCLINUX: typing on another's terminal
 
+# What a process with a GPU may ask of devices, from the headers of the kernel and of NVIDIA's open
+# kernel modules. Left out are other programs' memory, tools, displays, and memory shared with other
+# devices.
+PLAIN_REQUESTS = {
+    "TCGETS": 0x5401, "TIOCGWINSZ": 0x5413, "FIONREAD": 0x541B, "FIONBIO": 0x5421,
+    "FIONCLEX": 0x5450, "FIOCLEX": 0x5451,
+}  # fmt: skip
+GPU_REQUESTS = {
+    "CARD_INFO": 200, "REGISTER_FD": 201, "ALLOC_OS_EVENT": 206, "FREE_OS_EVENT": 207,
+    "CHECK_VERSION_STR": 210, "ATTACH_GPUS_TO_FD": 212, "SYS_PARAMS": 214, "NUMA_INFO": 215,
+    "WAIT_OPEN_COMPLETE": 218, "RM_ALLOC_MEMORY": 0x27, "RM_FREE": 0x29, "RM_CONTROL": 0x2A,
+    "RM_ALLOC": 0x2B, "RM_DUP_OBJECT": 0x34, "RM_SHARE": 0x35, "RM_IDLE_CHANNELS": 0x41,
+    "RM_VID_HEAP_CONTROL": 0x4A, "RM_MAP_MEMORY": 0x4E, "RM_UNMAP_MEMORY": 0x4F,
+    "RM_ALLOC_CONTEXT_DMA2": 0x54, "RM_MAP_MEMORY_DMA": 0x57, "RM_UNMAP_MEMORY_DMA": 0x58,
+    "RM_UPDATE_DEVICE_MAPPING_INFO": 0x5E,
+}  # fmt: skip
+UVM_REQUESTS = {
+    "INITIALIZE": 0x30000001, "DEINITIALIZE": 0x30000002, "CREATE_RANGE_GROUP": 23,
+    "DESTROY_RANGE_GROUP": 24, "REGISTER_GPU_VASPACE": 25, "UNREGISTER_GPU_VASPACE": 26,
+    "REGISTER_CHANNEL": 27, "UNREGISTER_CHANNEL": 28, "SET_RANGE_GROUP": 31,
+    "MAP_EXTERNAL_ALLOCATION": 33, "FREE": 34, "REGISTER_GPU": 37, "UNREGISTER_GPU": 38,
+    "PAGEABLE_MEM_ACCESS": 39, "SET_PREFERRED_LOCATION": 42, "UNSET_PREFERRED_LOCATION": 43,
+    "DISABLE_READ_DUPLICATION": 45, "UNSET_ACCESSED_BY": 47, "MIGRATE": 51,
+    "MIGRATE_RANGE_GROUP": 53, "MAP_DYNAMIC_PARALLELISM_REGION": 65, "UNMAP_EXTERNAL": 66,
+    "ALLOC_SEMAPHORE_POOL": 68, "VALIDATE_VA_RANGE": 72, "CREATE_EXTERNAL_RANGE": 73,
+    "MM_INITIALIZE": 75,
+}  # fmt: skip
+
 _LOAD, _AND = 0x20, 0x54
 _IF_EQUAL, _IF_ABOVE, _IF_ANY, _RETURN = 0x15, 0x25, 0x45, 0x06
 _ALLOW, _KILL, _ERROR = 0x7FFF0000, 0x80000000, 0x00050000
@@ -74,8 +102,11 @@ class Unsupported(OSError):
     """There is no filter for this kind of machine, or the kernel accepts none."""
 
 
-def program(machine: str) -> list[tuple[int, int, int, int]]:
-    """The filter's instructions: code, steps to skip if true, if false, operand."""
+def program(machine: str, gpu: bool = False) -> list[tuple[int, int, int, int]]:
+    """The filter's instructions: code, steps to skip if true, if false, operand.
+
+    With a `gpu`, of all requests to devices only those named above are let through.
+    """
     if machine not in _ARCHITECTURES:
         raise Unsupported(errno.ENOSYS, f"no seccomp filter for {machine}: x86-64 and aarch64 only")
     column, architecture = _ARCHITECTURES[machine]
@@ -133,14 +164,28 @@ def program(machine: str) -> list[tuple[int, int, int, int]]:
     made += when(  # other processes' limits, such as the first one's; 0 means one's own
         _PRLIMIT, argument(0), (_IF_EQUAL, 1, 0, 0), refuse(errno.EPERM)
     )
+    if gpu:
+        made += when(_IOCTL, argument(1), *_requests(), refuse(errno.EPERM))
     for request in _TERMINAL:
         made += when(_IOCTL, argument(1), (_IF_EQUAL, 0, 1, request), refuse(errno.EPERM))
     return [*made, (_RETURN, 0, 0, _ALLOW)]
 
 
-def install() -> None:
+def _requests() -> list[tuple[int, int, int, int]]:
+    """Let the named requests through, the number of one being loaded."""
+    allow = (_RETURN, 0, 0, _ALLOW)
+    steps = []
+    for number in (*PLAIN_REQUESTS.values(), *UVM_REQUESTS.values()):
+        steps += [(_IF_EQUAL, 0, 1, number), allow]
+    steps.append((_AND, 0, 0, 0xFFFF))  # without the size and the direction of what is passed
+    for number in GPU_REQUESTS.values():
+        steps += [(_IF_EQUAL, 0, 1, ord("F") << 8 | number), allow]
+    return steps
+
+
+def install(gpu: bool = False) -> None:
     """Install the filter for good. Raises `OSError`, of which `Unsupported` is a subclass."""
-    code = b"".join(struct.pack("=HBBI", *step) for step in program(platform.machine()))
+    code = b"".join(struct.pack("=HBBI", *step) for step in program(platform.machine(), gpu))
     room = ctypes.create_string_buffer(code, len(code))
 
     class Program(ctypes.Structure):

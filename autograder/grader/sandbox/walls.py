@@ -14,7 +14,7 @@ import re
 import resource
 import signal
 import stat
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -48,18 +48,19 @@ def _prctl(option: int, value: int, more: int = 0) -> None:
 def put_up(order: Mapping[str, Any], readable: list[str], isolated: bool) -> bool:
     """Put up the order's layers; return whether Landlock is one of them. Raises `OSError`."""
     layers, limits, landlock = order["layers"], order["limits"], False
+    gpu = order.get("gpu")  # its devices, and the entries of /proc that its driver reads
     os.setsid()
     if NAMESPACES in layers:
-        _leave(limits)
+        _leave(limits, gpu["proc"] if gpu else [])
     if isolated:
         _give_up_capabilities()
     _prctl(_PARENT_DEATH, signal.SIGKILL)  # last, because the steps above would unset it
     if LIMITS in layers:
-        limit_resources(limits)
+        limit_resources(limits, addresses=gpu is None)
     if LANDLOCK in layers:
-        landlock = confine(readable)
+        landlock = confine(readable, gpu["devices"] if gpu else [])
     if SECCOMP in layers:
-        importlib.import_module("seccomp").install()
+        importlib.import_module("seccomp").install(gpu=gpu is not None)
     return landlock
 
 
@@ -84,7 +85,7 @@ def close_all_but(*keep: int) -> list[int]:
     return moved
 
 
-def _leave(limits: dict[str, Any]) -> None:
+def _leave(limits: dict[str, Any], shown_of_proc: list[str]) -> None:
     """Leave the warm process's namespaces for new ones."""
     proc = os.open("/proc", os.O_PATH | os.O_DIRECTORY)  # a /proc that can be written to
     _write("self/oom_score_adj", "500", proc)  # a student's process is killed before the grader
@@ -104,10 +105,14 @@ def _leave(limits: dict[str, Any]) -> None:
         os.close(fd)
     flags = _READ_ONLY | _NO_SUID | _NO_DEVICES | _NO_PROGRAMS
     _count_numbers()
-    try:
-        _mount("proc", "/proc", "proc", flags, "subset=pid")
-    except OSError:  # before Linux 5.8
+    if shown_of_proc:
         _mount("proc", "/proc", "proc", flags)
+        hide_all_but(shown_of_proc)
+    else:
+        try:
+            _mount("proc", "/proc", "proc", flags, "subset=pid")
+        except OSError:  # before Linux 5.8
+            _mount("proc", "/proc", "proc", flags)
     _mount("/dev/null", "/dev/zero", None, _BIND)
     if os.path.isdir("/dev/shm"):  # where multiprocessing has its locks; of /tmp's size
         os.mkdir("/tmp/.shm", 0o700)
@@ -121,6 +126,22 @@ def _leave(limits: dict[str, Any]) -> None:
     _write("self/gid_map", "1000 0 1", proc)
     os.close(proc)
     os.makedirs("/tmp/.ipython", exist_ok=True)
+
+
+def hide_all_but(shown: list[str], folder: str = "/proc") -> None:
+    """Cover what a folder of /proc holds, except processes and what is shown."""
+    flags = _READ_ONLY | _NO_SUID | _NO_DEVICES | _NO_PROGRAMS
+    for entry in sorted(os.listdir(folder)):
+        place = f"{folder}/{entry}"
+        inside = [name.partition("/")[2] for name in shown if name.startswith(f"{entry}/")]
+        if entry.isdigit() or os.path.islink(place) or entry in shown:
+            continue
+        if inside:
+            hide_all_but(inside, place)
+        elif os.path.isdir(place):
+            _mount("tmpfs", place, "tmpfs", flags, "size=4k,mode=0555")
+        else:
+            _mount("/dev/null", place, None, _BIND)
 
 
 def _count_numbers() -> None:
@@ -177,17 +198,22 @@ def _give_up_capabilities() -> None:
     call("capset", "capset", ctypes.byref(header), ctypes.byref((ctypes.c_uint32 * 6)()))
 
 
-def limit_resources(limits: Mapping[str, float]) -> None:
-    """Set what the kernel enforces on this process and all that it starts. Cannot be undone."""
+def limit_resources(limits: Mapping[str, float], addresses: bool = True) -> None:
+    """Set what the kernel enforces on this process and all that it starts. Cannot be undone.
+
+    `addresses` is false for what reserves far more of them than any limit, as a GPU's driver does:
+    then memory is limited by what is written to (RLIMIT_DATA), by the control group and the watch.
+    """
     memory, file = int(limits["memory_mb"]) << 20, int(limits["file_mb"]) << 20
     settings = [
         (resource.RLIMIT_CORE, 0),
         (resource.RLIMIT_DATA, memory),
-        (resource.RLIMIT_AS, memory + (8 << 30)),  # libraries map far more than they use
         (resource.RLIMIT_FSIZE, file),
         (resource.RLIMIT_NOFILE, 256),
         (resource.RLIMIT_SIGPENDING, 256),  # for all of the user's processes
     ]
+    if addresses:  # libraries map far more than they use
+        settings.append((resource.RLIMIT_AS, memory + (8 << 30)))
     release = tuple(int(part) for part in os.uname().release.split(".")[:2])
     if release >= (5, 14):  # earlier kernels count all of the user's, not the sandbox's alone
         one_too_many = int(limits["processes"]) + 1  # which the watch then sees
@@ -200,8 +226,9 @@ def limit_resources(limits: Mapping[str, float]) -> None:
     resource.setrlimit(resource.RLIMIT_CPU, (cpu, cpu + 5))
 
 
-def confine(readable: list[str]) -> bool:
-    """Add Landlock: read the system, write /tmp. Return whether the kernel has it."""
+def confine(readable: list[str], gpu: Sequence[str] = ()) -> bool:
+    """Add Landlock: read the system, write /tmp and a GPU's device files. Return whether the kernel
+    has it."""
     try:
         import sandlock
     except ImportError:
@@ -209,7 +236,7 @@ def confine(readable: list[str]) -> bool:
     devices = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty")
     policy = sandlock.Sandbox(
         fs_readable=[path for path in [*readable, "/proc", "/dev"] if os.path.exists(path)],
-        fs_writable=[path for path in ("/tmp", "/dev/shm", *devices) if os.path.exists(path)],
+        fs_writable=[path for path in ("/tmp", "/dev/shm", *devices, *gpu) if os.path.exists(path)],
     )
     try:
         sandlock.confine(policy)

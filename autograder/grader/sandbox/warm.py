@@ -231,6 +231,8 @@ def main() -> None:
         import_module("walls").hide_memory()
     for fd in (config["life"], config["control"]):
         os.set_inheritable(fd, False)
+    if sys.modules["torch"].cuda.is_initialized():
+        raise RuntimeError("a CUDA context before the fork: no child could use the GPU")
     gc.collect()
     gc.freeze()  # so that a collection in a child does not copy all these pages
     Warm(config, session).run()

@@ -212,6 +212,7 @@ class Session:
     """The shell, and the requests that it answers."""
 
     def __init__(self, output_bytes: int):
+        from autograder.engine.elsewhere import rehearse
         from autograder.engine.observe import Observer, accompany_threads
         from autograder.engine.probe import materialise, probe_within, undisturbed
         from autograder.engine.records import record_from, record_tree, run_from
@@ -228,12 +229,14 @@ class Session:
 
         with Observer(("torch.*",)).watching():  # so that first-use costs are paid once for all
             import_module("torch").zeros(1)
+        rehearse()
         accompany_threads()
         # Taken now, before an answer can replace their modules.
         self.run, self.unreadable, self.undisturbed = run, unreadable, undisturbed
         self.encode = encode
         GlobalState()  # takes its readers of torch, which was imported after that module
         self.block = lambda name, device: materialise(Recipe(name), device)
+        self.probed: dict[str, Any] = {}
         self.recorder = Recorder(output_bytes)
         self.shell = make_shell(self.recorder)
         self.streams = Stream(self.recorder, "stdout"), Stream(self.recorder, "stderr")
@@ -245,6 +248,8 @@ class Session:
         number = {"id": request["id"]}
         if request["op"] == "execute":
             return self.encode(number | {"outputs": self.execute(request)})
+        if request["op"] == "point":
+            return self.encode(number | {"pointer": self.point(request)})
         records = self.probe(request)
         try:
             return self.encode(number | {"records": records})
@@ -271,6 +276,7 @@ class Session:
         if request["name"] not in self.shell.user_ns:
             return None
         answer, device, trees = self.shell.user_ns[request["name"]], request["device"], []
+        self.probed[request["name"]] = answer
         own = os.getpid()
         try:
             with self.undisturbed(), self.standing_in(request["instead"], device):
@@ -289,6 +295,17 @@ class Session:
             return [self.unreadable(error) for _ in request["runs"]]
         return trees
 
+    def point(self, request: Mapping[str, Any]) -> str | None:
+        """Where an answer goes astray: a hint, by the student's side of the course alone."""
+        from autograder import pointing
+
+        answer = self.probed.get(request["name"], self.shell.user_ns.get(request["name"]))
+        try:
+            pointing.SECONDS = request["budget"]
+            return pointing.pointer_on(answer, request["name"], request["device"])
+        except Exception:  # noqa: BLE001  (whatever the answer has done to what is used here)
+            return None
+
     def readable(self, tree: dict[str, Any]) -> dict[str, Any]:
         """A record that can be sent: this one, or one that says why it cannot be."""
         try:
@@ -301,10 +318,14 @@ class Session:
 
     @contextmanager
     def standing_in(self, instead: Mapping[str, str], device: str) -> Iterator[None]:
-        """Bind some of the student's names to the course's own blocks for a while."""
+        """Bind some of the student's names, and aliases, to the course's blocks for a while."""
         names, missing = self.shell.user_ns, object()
-        before = {name: names.get(name, missing) for name in instead}
-        names.update({name: self.block(of, device) for name, of in instead.items()})
+        blocks = {name: self.block(of, device) for name, of in instead.items()}
+        for name in instead.keys() & names.keys():
+            own = names[name]
+            blocks |= {other: blocks[name] for other in list(names) if names[other] is own}
+        before = {name: names.get(name, missing) for name in blocks}
+        names.update(blocks)
         try:
             yield
         finally:

@@ -1,0 +1,275 @@
+"""Where wrong numbers come from.
+
+TRUST BOUNDARY. As `locate`.
+"""
+
+import ast
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from autograder.engine.compare import compare
+from autograder.engine.known import made_bucket
+from autograder.engine.passage import (
+    GIVEN,
+    KNOWN,
+    REORDERED,
+    SETTLED,
+    UNKNOWN,
+    Passage,
+    call_of_self,
+    leaves_of,
+)  # fmt: skip
+from autograder.engine.signatures import signature
+from autograder.engine.taps import Site, named
+from autograder.engine.trace import span
+
+
+@dataclass(frozen=True)
+class Place:
+    """A place in the student's source and what happens there.
+
+    `up_to` is the last place where all was right; `detail` depends on the `kind`.
+    """
+
+    site: Site
+    kind: str
+    up_to: Site | None = None
+    detail: str = ""
+    node: Any = None  # in place of the site's
+
+
+class Numbers(Passage):
+    """Looks for the place at which numbers went wrong. `unsure` says that there is one, and that
+    it might be any of several."""
+
+    unsure = False
+
+    def wrong_results(self) -> Iterator[tuple[int, Any]]:
+        """The events of the wrong parts of the first step that is wrong, with what is expected."""
+        for value, expected in zip(self.record.values, self.expected.values, strict=False):
+            if compare(value, expected).passed:
+                continue
+            given, wanted = [*leaves_of(value)], [*leaves_of(expected)]
+            if len(given) != len(wanted):
+                wanted = [None] * len(given)
+            for one, other in zip(given, wanted, strict=True):
+                if other is None or not compare(one, other).passed:
+                    event = self.event_of(one)
+                    if event is not None:
+                        yield event, other
+            return
+
+    def nearly(self, i: int, wanted: Any) -> bool:
+        """Whether a result is right but for its last digits."""
+        ours, theirs = self.events[i].signature, signature(wanted)
+        return ours is not None and theirs is not None and ours.same(theirs)
+
+    def astray(self, leaves: Sequence[int]) -> Place | None:
+        """Where what leads to some events leaves the known values."""
+        whole = {i for i in leaves if self.statuses[i] not in SETTLED}
+        numbers = (i for i in leaves if self.events[i].signature is None)
+        whole |= {i for i in numbers if self.statuses[i] == GIVEN}
+        if not whole:
+            return None
+        wrong = self.back(set(whole), (UNKNOWN,))
+        turned = min(wrong)
+        while more := [j for j in self.events[turned].sources if self.odd(j)]:
+            turned = more[0]
+        event, call = self.events[turned], self.call_around(turned, whole)
+        if event.dtype.startswith("int") and any(map(self.again, (turned, *event.sources))):
+            return None  # tokens that a loop collects: when it ends may be what is wrong
+        filled = self.filled(sorted(self.before(turned)), unusual=True)
+        if filled is not None:
+            return filled
+        self.unsure = self.anyones(turned)
+        if self.unsure:
+            return None
+        loop = self.loop_variable(turned)
+        if loop is not None:
+            return Place(loop, "made", event.site)
+        if call is not None:
+            return Place(call, "astray", self.right_before(turned), event.site.owner)
+        dropped = self.dropped(turned)
+        if dropped is not None:
+            return dropped
+        missing = self.missing_before(turned)
+        if missing is not None and self.part_that_is_idle(turned) is not None:
+            return self.part_that_is_idle(turned)
+        if missing is not None:
+            return Place(missing, "missing", event.site, event.site.operation)
+        made = self.made_in_init(turned) or self.drawn_in_init(turned)
+        if made is not None:
+            return Place(made, "made", event.site)
+        number = self.number_before(turned)
+        if number is not None:
+            return Place(number, "astray", self.right_before(turned))
+        role = self.unusual_before(turned)
+        if role is not None:
+            return Place(role, "unusual")
+        up_to = self.right_before(turned)
+        if self.statuses[turned] == REORDERED:
+            return Place(event.site, "order", up_to, str(event.signature.shape))
+        return Place(event.site, "multiple" if self.odd(turned) else "astray", up_to)
+
+    def dropped(self, before: int) -> Place | None:
+        """A statement on the way that computes something and does nothing with it."""
+        used = {j for event in self.events for j in event.sources}
+        for i in range(before):
+            event = self.events[i]
+            if i in used or event.wrote or event.signature is None or not event.sources:
+                continue
+            statement = self.recorder.sites[event.statement].node if event.statement >= 0 else None
+            alone = isinstance(statement, ast.Expr) and event.site.owner == self.owner
+            if alone and span(statement.value) == span(event.site.node):
+                return Place(event.site, "dropped")
+        return None
+
+    def part_that_is_idle(self, i: int) -> Place | None:
+        """A call of a module's part, such as its dropout, that gives what goes in."""
+        sources = set(self.events[i].sources)
+        for site, found in self.recorder.calls:
+            if call_of_self(site) and not sources.isdisjoint(found):
+                made = self.assigned(named(site.node.func))
+                same = self.events[found[0]].site is not site or self.idle(found[0], arrays=1)
+                if same and made is not None and self.recorder.training:
+                    return Place(made, "made", site)
+        return None
+
+    def loop_variable(self, i: int) -> Site | None:
+        """Of a call, with the right numbers, of what a loop goes over: the loop."""
+        event = self.events[i]
+        call = event.site.node
+        if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name):
+            return None
+        if any(self.unusual(j, i) or self.statuses[j] not in SETTLED for j in event.sources):
+            return None
+        for site in self.recorder.sites:
+            if call.func.id in site.targets and site.function == event.site.function:
+                return site
+        return None
+
+    def number_before(self, i: int) -> Site | None:
+        """A number that no right answer computes, used in the way that right answers have."""
+        sources = self.events[i].sources
+        if any(self.unusual(j, i) for j in sources):
+            return None
+        numbers = [
+            j
+            for j in sources
+            if self.events[j].signature is None
+            and self.statuses[j] == GIVEN
+            and self.events[j].sources
+            and self.events[j].site.kind == "expression"
+            and not isinstance(self.events[j].site.node, ast.UnaryOp)
+        ]
+        site = self.events[min(numbers)].site if numbers else None
+        return site if site is not None and site.owner == self.owner else None
+
+    def unusual_before(self, i: int) -> Site | None:
+        """Where right numbers, of which right answers make something else, came from two sides."""
+        arrays = [j for j in self.events[i].sources if self.events[j].signature is not None]
+        if len(arrays) < 2 or any(self.unusual(j, i) for j in arrays):
+            return None
+        for j in sorted(self.before(i) - {i}):
+            event = self.events[j]
+            if event.signature is None or event.site.kind not in ("expression", "item"):
+                continue
+            strange = [k for k in event.sources if self.unusual(k, j) and self.telling(k)]
+            if self.statuses[j] == KNOWN and strange:
+                return event.site if event.site.owner == self.owner else None
+        return None
+
+    def written(self, wrong: Sequence[Any]) -> Place | None:
+        """Where no result can be compared: the first wrong numbers that were written anywhere."""
+        for i, event in enumerate(self.events):
+            if not wrong and event.wrote and self.statuses[i] not in SETTLED:
+                return Place(event.site, "astray")
+        return None
+
+    def made_in_init(self, i: int) -> Site | None:
+        """Of a call of a module's part with the right numbers: the statement that made the part."""
+        event = self.events[i]
+        call = event.site.node
+        if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Attribute):
+            return None
+        if not call_of_self(event.site) or any(self.unusual(j, i) for j in event.sources):
+            return None
+        if any(self.statuses[j] not in SETTLED for j in event.sources):
+            return None
+        site = self.assigned(call.func.attr)
+        return site if site is not None and isinstance(site.node.value, ast.Call) else None
+
+    def drawn_in_init(self, i: int) -> Site | None:
+        """Of new parameters of which no right answer has those numbers: where they are made."""
+        for j in self.events[i].sources if self.recorder.new else ():
+            site = self.events[j].site
+            if self.statuses[j] == GIVEN and site.kind == "attribute" and self.telling(j):
+                return self.assigned(site.node.attr)
+        return None
+
+    def anyones(self, i: int) -> bool:
+        """Whether a function that is an argument, or that a loop gives, is called with several
+        right values: which is the wrong one, or stands in a wrong place, cannot be told."""
+        event = self.events[i]
+        call = event.site.node
+        several = isinstance(call, ast.Call) and len(call.args) + len(call.keywords) > 1
+        settled = all(self.statuses[j] in SETTLED for j in event.sources)
+        return event.site.given and several and settled
+
+    def missing_before(self, i: int) -> Site | None:
+        """The known value to which right answers do something else before they do this."""
+        event = self.events[i]
+        if event.signature is None:
+            return None
+        if not self.known.made & made_bucket(event.site.operation, event.signature):
+            return None
+        strange = [j for j in event.sources if self.unusual(j, i) and self.telling(j)]
+        if not strange:
+            return None
+        at = strange[0]
+        while more := [
+            j for j in self.events[at].sources if self.unusual(j, at) and self.telling(j)
+        ]:
+            at = more[0]
+        if at in self.recorder.aliases:
+            return self.recorder.aliases[at]
+        site = self.events[at].site
+        return site if site.kind in ("expression", "store") else None
+
+    def overwritten(self) -> Place | None:
+        """An assignment to an argument that nothing has read."""
+        found = self.recorder.overwriting
+        return Place(found[0], "overwritten") if found else None
+
+    def filled(self, way: Sequence[int], unusual: bool = False) -> Place | None:
+        """Where a large number is put in the place of an infinite one."""
+        for i in way:
+            found, sources = self.events[i].signature, self.events[i].sources
+            made = self.events[i].site.function == "__init__"  # by torch.empty, perhaps
+            if found is None or not found.filled or not sources or made:
+                continue
+            if not unusual or any(self.unusual(j, i) for j in sources):
+                return Place(self.events[i].site, "filled")
+        return None
+
+    def of_a_role(self, leaves: Sequence[int]) -> Place | None:
+        """Right numbers, but not those that are asked for."""
+        if not leaves:
+            return None
+        for i in sorted(self.before(leaves[0])):
+            strange = [j for j in self.events[i].sources if self.unusual(j, i) and self.telling(j)]
+            if strange and self.events[i].signature and self.events[i].site.kind == "expression":
+                return Place(self.events[i].site, "unusual")
+        idle = [i for i in self.before(leaves[0]) if self.idle(i) and not self.again(i)]
+        if idle:
+            return None  # what it depends on may be wrong
+        if not self.telling(leaves[0]):
+            return None
+        for site, events in reversed(self.recorder.returned):
+            if leaves[0] in events and site.owner == self.owner:
+                made, mark = self.events[leaves[0]].site, self.marks[leaves[0]]
+                if made.node.lineno != site.node.lineno and mark is not None and mark.followed:
+                    return Place(made, "missing", site)
+                return Place(site, "role")
+        return None

@@ -1,0 +1,355 @@
+"""Which known mistakes a wrong answer looks like, even if a second slip hides them.
+
+An answer is compared with each known mistake run by run, its values apart from what stands beside
+them: dtypes, arguments changed in place, global state, gradients that are cut, the class of an
+exception. A name is certain where all values agree; where they agree on most of the runs that tell
+the mistake from a right answer, and nothing contradicts it, it is likely.
+
+TRUST BOUNDARY. When grading, this runs in the judge's process, where no student's code ever runs.
+The records come from outside and are only data; every function here takes them as hostile.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+
+from autograder.engine.compare import GRADIENT_FACTOR, TOLERANCE, agrees, as_if_rounded
+from autograder.engine.runs import Raised, Record, Run
+from autograder.engine.state import MEMORY
+from autograder.engine.values import Array
+from autograder.engine.words import misfit_told
+
+_ENOUGH = 0.5  # the share of the telling runs on which a likely mistake has to agree
+_STRAYS = 0.4  # the share of all runs that may be like neither the mistake nor a right answer
+_FINEST_FIRST = (*TOLERANCE,)
+_IN_PLACE = ("in-place operation", "inplace operation")
+
+Side = tuple[str, str]  # what stands beside the values: its kind, and what or whose it is
+Flat = Sequence[Record]
+Failed = Callable[[Sequence[Sequence[Record]]], frozenset[int]]
+
+
+@dataclass(frozen=True)
+class Mistake:
+    """A known wrong answer: its name, its cause for the student, its records on the same runs."""
+
+    name: str
+    cause: str
+    records: Sequence[Sequence[Record]]
+
+
+@dataclass(frozen=True)
+class Likeness:
+    """The mistakes that an answer looks like, one or two; `besides` is what else is wrong with it.
+
+    `certain` says that nothing else would give the same values.
+    """
+
+    mistakes: tuple[Mistake, ...]
+    certain: bool
+    besides: frozenset[Side] = frozenset()
+
+
+def likeness(
+    runs: Sequence[Sequence[Run]],
+    records: Sequence[Sequence[Record]],
+    expected: Sequence[Sequence[Record]],
+    mistakes: Iterable[Mistake],
+    failed: Failed,
+    looks: int,
+) -> Likeness | None:
+    """The mistakes that a wrong answer looks like; None if it looks like none, or like too many.
+
+    `failed` gives the numbers of the aspects that some records fail. `looks` is the number of
+    failing rows that are looked at first: a mistake unlike the answer in all of them is out.
+    """
+    mistakes = [*mistakes]
+    if not mistakes:
+        return None
+    scene = _Scene(runs, records, expected, failed(records), looks)
+    seen = [_Suspect(scene, mistake) for mistake in mistakes]
+    found = [suspect for suspect in seen if suspect.fits_everywhere]
+    if found:  # aspects tell more than values within tolerances: whether a 0 is exactly 0, say
+        best = min(found, key=lambda s: len(scene.failed ^ failed(s.mistake.records)))
+        return Likeness((best.mistake,), True, scene.sides - best.sides)
+    return _of_sides(scene, seen) or _two(scene, seen) or _likely(scene, seen, failed)
+
+
+class _Scene:
+    """A wrong answer's records beside the reference's, run by run, without random runs."""
+
+    def __init__(
+        self,
+        runs: Sequence[Sequence[Run]],
+        records: Sequence[Sequence[Record]],
+        expected: Sequence[Sequence[Record]],
+        failed: frozenset[int],
+        looks: int,
+    ):
+        self.failed, self.looks = failed, looks
+        self.places = [
+            (i, j) for i, row in enumerate(runs) for j, run in enumerate(row) if not run.random
+        ]
+        self.mine = self.flat(records)
+        self.right = self.flat(expected)
+        pairs = [*zip(self.mine, self.right, strict=True)]
+        # Where autograd refused to go on, nothing is known but what `sides` tells.
+        self.known = [n for n, (a, b) in enumerate(pairs) if b.raised is not None or not refused(a)]
+        self.failing = [n for n in self.known if not alike(*pairs[n])]
+        self.sides = frozenset().union(*(sides(*pair) for pair in pairs))
+
+    def flat(self, rows: Sequence[Sequence[Record]]) -> Flat:
+        return [rows[i][j] for i, j in self.places]
+
+    @cached_property
+    def first_looks(self) -> list[int]:
+        """The first failing run of each of the first rows that fail."""
+        firsts: dict[int, int] = {}
+        for n in self.failing:
+            firsts.setdefault(self.places[n][0], n)
+        return [*firsts.values()][: self.looks]
+
+
+class _Suspect:
+    """A known mistake, with the runs on which the answer does as it does."""
+
+    def __init__(self, scene: _Scene, mistake: Mistake):
+        self.scene, self.mistake = scene, mistake
+
+    def record(self, n: int) -> Record:
+        i, j = self.scene.places[n]
+        return self.mistake.records[i][j]
+
+    def like_mine(self, n: int) -> bool:
+        return alike(self.scene.mine[n], self.record(n), self.scene.right[n])
+
+    @cached_property
+    def possible(self) -> bool:
+        looks = self.scene.first_looks
+        return not looks or any(map(self.like_mine, looks))
+
+    @cached_property
+    def hits(self) -> frozenset[int]:
+        """The failing runs on which the answer does as the mistake does."""
+        failing = self.scene.failing if self.possible else ()
+        return frozenset(n for n in failing if self.like_mine(n))
+
+    @cached_property
+    def telling(self) -> frozenset[int]:
+        """The runs on which the mistake differs from a right answer."""
+        right = self.scene.right
+        return frozenset(n for n in self.scene.known if not alike(self.record(n), right[n]))
+
+    @cached_property
+    def is_beside(self) -> bool:
+        """Whether all its values are right, and something beside them is not."""
+        right = self.scene.right
+        same = all(alike(self.record(n), right[n]) for n in self.scene.known)
+        return same and bool(self.sides)
+
+    @cached_property
+    def sides(self) -> frozenset[Side]:
+        pairs = ((self.record(n), right) for n, right in enumerate(self.scene.right))
+        return frozenset().union(*(sides(*pair) for pair in pairs))
+
+    @cached_property
+    def fits_everywhere(self) -> bool:
+        """Whether all values agree, and the answer has whatever the mistake has beside them."""
+        failing = self.scene.failing
+        if not failing or not self.possible or len(self.hits) < len(failing):
+            return False
+        return self.telling == frozenset(failing) and self.sides <= self.scene.sides
+
+    @cached_property
+    def strong(self) -> frozenset[int]:
+        """The hits that are unlikely by chance: different numbers, and no exception."""
+        return frozenset(n for n in self.hits if _says_much(self.record(n)))
+
+
+def _of_sides(scene: _Scene, suspects: Sequence[_Suspect]) -> Likeness | None:
+    """Mistakes beside right values: one, or two that together are all there is.
+
+    Of the kinds of side that a mistake has, the answer has neither more nor less.
+    """
+    if scene.failing or not scene.sides:
+        return None
+    beside = [suspect for suspect in suspects if suspect.is_beside]
+    for one, other in combinations(beside, 2):
+        if one.sides | other.sides == scene.sides and not one.sides & other.sides:
+            return Likeness((one.mistake, other.mistake), True)
+    for one in beside:
+        kinds = {kind for kind, _ in one.sides}
+        if one.sides == {side for side in scene.sides if side[0] in kinds}:
+            return Likeness((one.mistake,), True, scene.sides - one.sides)
+    return None
+
+
+def _likely(scene: _Scene, suspects: Sequence[_Suspect], failed: Failed) -> Likeness | None:
+    """The mistake that most of the failing runs agree with, if nothing speaks against it."""
+    failing = frozenset(scene.failing)
+    most = _STRAYS * len(scene.places)
+    found = [s for s in suspects if len(failing - s.hits) <= most and _is_likely(scene, s)]
+    rows = {s.mistake.name: failed(s.mistake.records) for s in found}
+    found = [s for s in found if rows[s.mistake.name] <= scene.failed]
+    if not found:
+        return None
+
+    def oddity(suspect: _Suspect) -> tuple[int, int]:
+        return len(failing - suspect.hits), len(scene.failed ^ rows[suspect.mistake.name])
+
+    best = min(found, key=oddity)
+    rivals = [s for s in found if oddity(s)[0] == oddity(best)[0]]
+    if any(s.hits != best.hits for s in rivals):
+        return None  # several explain as much, each something else
+    return Likeness((best.mistake,), False, scene.sides - best.sides)
+
+
+def _is_likely(scene: _Scene, suspect: _Suspect) -> bool:
+    """Whether the answer agrees with a mistake on enough of the runs that tell it from a right one,
+    and is right on none of them."""
+    telling = suspect.telling if suspect.strong else frozenset()
+    if not telling or telling - frozenset(scene.failing) or not suspect.sides <= scene.sides:
+        return False
+    enough = len(suspect.hits & telling) >= max(1, _ENOUGH * len(telling))
+    return enough and len(suspect.strong) >= min(2, len(telling))
+
+
+def _two(scene: _Scene, suspects: Sequence[_Suspect]) -> Likeness | None:
+    """Two mistakes that show in different runs, and together in all that fail and in no others."""
+    failing = frozenset(scene.failing)
+    parts = [s for s in suspects if s.strong and s.telling <= failing and s.sides <= scene.sides]
+    found = []
+    for one, other in combinations(parts, 2):
+        alone, there = one.telling - other.telling, other.telling - one.telling
+        shown = alone <= one.hits and there <= other.hits
+        proof = alone & one.strong and there & other.strong
+        if shown and proof and one.telling | other.telling == failing:
+            found.append((len(one.telling & other.telling), one, other))
+    if not found:
+        return None
+    found.sort(key=lambda pair: pair[0])
+    best = [pair for pair in found if pair[0] == found[0][0]]
+    if len(best) > 1:
+        return None
+    _, one, other = best[0]
+    return Likeness((one.mistake, other.mistake), False, scene.sides - one.sides - other.sides)
+
+
+# --- one record beside another ------------------------------------------------------------------
+
+
+def alike(a: Record, b: Record, right: Record | None = None) -> bool:
+    """Whether two records hold the same values, whatever else they hold.
+
+    A gradient that only one of them has says nothing here; nor does the class of an exception where
+    the reference, which `b` is if there is no `right`, raises one.
+    """
+    if a.raised is not None and b.raised is not None:
+        return (right or b).raised is not None or _same_failure(a.raised, b.raised)
+    if a.raised is not None or b.raised is not None:
+        return False
+    if len(a.values) != len(b.values):
+        return False
+    if not all(agrees(x, _as_rough_as(x, y)) for x, y in zip(a.values, b.values, strict=True)):
+        return False
+    both = [
+        (a.gradients[name], slope)
+        for name, slope in b.gradients.items()
+        if slope is not None and a.gradients.get(name) is not None
+    ]
+    return all(agrees(x, _as_rough_as(x, y), slack=GRADIENT_FACTOR) for x, y in both)
+
+
+def _same_failure(one: Raised, other: Raised) -> bool:
+    if (one.types[0], one.during) != (other.types[0], other.during):
+        return False
+    return one.during != "load" or misfit_told(one.message) == misfit_told(other.message)
+
+
+def sides(record: Record, right: Record) -> frozenset[Side]:
+    """What a record has beside its values that the reference's does not have."""
+    if record.raised is not None:
+        if right.raised is not None:
+            same = record.raised.types[0] == right.raised.types[0]
+            return frozenset() if same else frozenset({("raises", record.raised.types[0])})
+        return frozenset({("changed", "")}) if refused(record) else frozenset()
+    found = {("changed", key) for key in record.changed if key not in right.changed}
+    extra = {*record.side_effects} - {*right.side_effects} - {MEMORY}
+    found |= {("effect", effect) for effect in extra}
+    pairs = zip(record.values, right.values, strict=False)
+    found |= {("dtype", dtype) for x, y in pairs for dtype in _other_dtypes(x, y)}
+    found |= {
+        ("gradient", name)
+        for name, slope in right.gradients.items()
+        if slope is not None and record.gradients.get(name) is None
+    }
+    return frozenset(found)
+
+
+def refused(record: Record) -> bool:
+    """Whether autograd refused to go on because of a change in place."""
+    raised = record.raised
+    return raised is not None and any(words in raised.message for words in _IN_PLACE)
+
+
+def _other_dtypes(value: Any, expected: Any) -> set[str]:
+    if isinstance(value, Array) and isinstance(expected, Array):
+        return {value.dtype} - {expected.dtype}
+    if isinstance(value, tuple | list) and isinstance(expected, tuple | list):
+        return set().union(*(_other_dtypes(x, y) for x, y in zip(value, expected, strict=False)))
+    return set()
+
+
+def _as_rough_as(value: Any, known: Any) -> Any:
+    """The known value, to be compared as roughly as the value's own dtype demands."""
+    if isinstance(value, Array) and isinstance(known, Array):
+        rough = [d for d in _FINEST_FIRST if d in (value.dtype, known.dtype)]
+        return replace(known, dtype=rough[-1]) if len(rough) == 2 else known
+    both = isinstance(value, tuple | list) and isinstance(known, tuple | list)
+    if both and len(value) == len(known):
+        return type(known)(_as_rough_as(x, y) for x, y in zip(value, known, strict=True))
+    return as_if_rounded(known)
+
+
+def _says_much(record: Record) -> bool:
+    """Whether a record's numbers are such that no other answer has them by chance."""
+    numbers = [*_numbers(record.values)] if record.raised is None else []
+    finite = [n[np.isfinite(n)] for n in numbers]
+    return any(n.size and np.ptp(n) > 0 for n in finite) or any(
+        n.size == 1 and n[0] not in (0, 1) for n in finite
+    )
+
+
+def _numbers(value: Any) -> Iterable[np.ndarray]:
+    if isinstance(value, Array):
+        yield value.data.astype(np.float64).ravel()
+    elif isinstance(value, tuple | list):
+        for item in value[:100]:
+            yield from _numbers(item)
+    elif isinstance(value, Mapping):
+        yield from _numbers([*value.values()])
+    elif isinstance(value, int | float) and abs(value) < 1e300:
+        yield np.array([float(value)])
+
+
+def same_sides(
+    runs: Sequence[Sequence[Run]],
+    records: Sequence[Sequence[Record]],
+    others: Sequence[Sequence[Record]],
+    expected: Sequence[Sequence[Record]],
+) -> bool:
+    """Whether two answers have the same beside their values; on random runs, the same dtypes."""
+
+    def same(run: Run, a: Record, b: Record, right: Record) -> bool:
+        one, other = sides(a, right), sides(b, right)
+        return {s for s in one ^ other if s[0] == "dtype" or not run.random} == set()
+
+    return all(
+        same(*trial)
+        for rows in zip(runs, records, others, expected, strict=True)
+        for trial in zip(*rows, strict=True)
+    )

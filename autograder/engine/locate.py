@@ -1,0 +1,194 @@
+"""Where a wrong answer leaves the values of right answers.
+
+Every value seen while it ran is given, known (some right answer passes through it), reordered or a
+multiple of a known one, or unknown. Going back from a wrong result over what is not known, the
+first value that is made of known ones alone is where the answer goes astray.
+
+TRUST BOUNDARY. Runs in the student's own process, or in the sandbox. What comes out is a hint that
+may be forged: no mark hangs on it, and whoever shows it treats it as the student's text.
+"""
+
+import ast
+from collections.abc import Iterator
+from typing import Any
+
+from autograder.engine.astray import Numbers, Place
+from autograder.engine.compare import GRADIENT_FACTOR, compare
+from autograder.engine.known import Known, has_dtype
+from autograder.engine.passage import leaves_of
+from autograder.engine.runs import Record
+from autograder.engine.taps import Site
+from autograder.engine.trace import Recorder
+
+__all__ = ["Place", "locate", "problem_of"]
+
+VALUES, DTYPE, RAISED, SILENT, CHANGED, EFFECT, CUT = (
+    "values", "dtype", "raised", "silent", "changed", "effect", "cut",
+)  # fmt: skip
+
+
+def problem_of(record: Record, expected: Record) -> str | None:
+    """What is wrong with a run, in one word; None if nothing that has a place."""
+    if record.raised is not None:
+        return RAISED
+    if expected.raised is not None:
+        return SILENT
+    pairs = [*zip(record.values, expected.values, strict=False)]
+    if any(not compare(v, e).passed for v, e in pairs):
+        return VALUES
+    if record.changed and not expected.changed:
+        return CHANGED
+    if set(record.side_effects) - set(expected.side_effects):
+        return EFFECT
+    for name, slope in expected.gradients.items():
+        given = record.gradients.get(name)
+        if slope is not None and not compare(given, slope, slack=GRADIENT_FACTOR).passed:
+            return CUT
+    if [_dtypes(v) for v, _ in pairs] != [_dtypes(e) for _, e in pairs]:
+        return DTYPE
+    return None
+
+
+def locate(
+    recorder: Recorder, known: Known, problem: str, record: Record, expected: Record
+) -> Place | None:
+    """The place at which a traced answer goes astray; None where that is not sure."""
+    return _Search(recorder, known, record, expected).place(problem)
+
+
+class _Search(Numbers):
+    def place(self, problem: str) -> Place | None:
+        if problem == VALUES:
+            return self.of_values()
+        if problem == RAISED:
+            return self.of_an_exception()
+        if problem == SILENT:
+            return self.of_a_missing_exception()
+        if problem in (CHANGED, EFFECT):
+            site = self.recorder.culprit
+            again = None if site is self.recorder.retouched else self.recorder.retouched
+            return site and Place(site, problem, again, self.recorder.effect or "")
+        if problem == CUT:
+            return self.of_a_cut()
+        return self.of_a_dtype() if problem == DTYPE else None
+
+    def of_values(self) -> Place | None:
+        wrong = [*self.wrong_results()]
+        near = [i for i, wanted in wrong if self.nearly(i, wanted)]
+        if wrong and len(near) == len(wrong):
+            return self.of_a_dtype()
+        leaves = [i for i, _ in wrong if i not in near]
+        found = self.astray(leaves) if leaves else None
+        overwritten = self.overwritten()
+        if overwritten is not None and (found is None or found.site.owner == self.owner):
+            return overwritten
+        if self.unsure:
+            return None
+        return found or self.filled(self.way()) or self.of_a_role(leaves) or self.written(wrong)
+
+    # --- exceptions ---
+
+    def of_an_exception(self) -> Place | None:
+        raised = self.record.raised
+        if raised is not None and raised.during == "load":
+            site = self.assigned(raised.message.partition(":")[2])
+            return site and Place(site, "loaded", None, raised.message)
+        if raised is not None and raised.during == "backward":
+            return self.of_a_write()
+        if self.recorder.raised is None:
+            return None
+        if self.expected.raised is not None:
+            guarded = self.of_a_missing_exception()
+            if guarded is not None:
+                return guarded
+        error, places = self.recorder.raised
+        raised = self.record.raised
+        if not places or raised is None or type(error).__name__ != raised.types[0]:
+            return None
+        site = self.site_around(places[-1])
+        if site is None:
+            return None
+        if self.expected.raised is not None:  # right answers came no further, either
+            deliberate = isinstance(site.node, ast.Raise)
+            return Place(site, RAISED, None, raised.types[0]) if deliberate else None
+        inputs = self.recorder.taken(site)
+        astray = self.astray(inputs) if inputs else None
+        if astray is not None and astray.kind != "multiple":
+            return Place(astray.site, "before the exception", astray.up_to, raised.types[0])
+        overwritten = self.overwritten()
+        if overwritten is not None and site.owner == self.owner:
+            return overwritten
+        return Place(site, RAISED, None, raised.types[0])
+
+    def of_a_write(self) -> Place | None:
+        """The one place that writes into a value which the backward pass needs."""
+        wrote = [e for e in self.events if e.wrote and e.grad]
+        return Place(wrote[0].site, "wrote") if len(wrote) == 1 else None
+
+    def site_around(self, place: tuple[int, ...]) -> Site | None:
+        """The smallest place in the source that contains a position."""
+        around = [
+            s for s in self.recorder.sites
+            if (s.node.lineno, s.node.col_offset) <= (place[0], place[1])
+            and (s.node.end_lineno, s.node.end_col_offset) >= (place[2], place[3])
+        ]  # fmt: skip
+        order = ("statement", "test", "return", "store")
+        return min(around, key=lambda s: (_extent(s.node), s.kind in order), default=None)
+
+    def of_a_missing_exception(self) -> Place | None:
+        """A test that guards the exception which right answers raise, and did not hold."""
+        wanted = self.expected.raised.types[0]
+        found = []
+        for number, outcomes in self.recorder.tests.items():
+            site = self.recorder.sites[number]
+            if any(outcomes) or not site.guards:
+                continue
+            names = {n for guard in site.guards for n in _names(guard)}
+            if wanted in names:
+                found.append(site)
+        return Place(found[0], SILENT, None, wanted) if len(found) == 1 else None
+
+    # --- gradients and dtypes ---
+
+    def of_a_cut(self) -> Place | None:
+        for name, slope in self.expected.gradients.items():
+            if name.startswith("parameter ") and slope is not None:
+                site = self.assigned(name.removeprefix("parameter "))
+                if name not in self.record.gradients and site is not None:
+                    return Place(site, "parameter", None, name.removeprefix("parameter "))
+        for i in self.way():
+            event, mark = self.events[i], self.marks[i]
+            lost = not event.grad and any(self.events[j].grad for j in event.sources)
+            whole = event.signature is not None and not event.signature.plain
+            if lost and whole and not (mark and mark.cut):
+                return Place(event.site, CUT)
+        return None
+
+    def of_a_dtype(self) -> Place | None:
+        way = self.way()
+        for i in way:
+            event, mark = self.events[i], self.marks[i]
+            if event.sources and mark is not None and not has_dtype(mark, event.dtype):
+                return Place(event.site, DTYPE, None, event.dtype)
+        for result in self.results():
+            i, last = result, self.events[result].dtype
+            while more := [j for j in self.events[i].sources if self.events[j].dtype == last]:
+                i = more[0]
+            if self.events[i].sources:
+                return Place(self.events[i].site, DTYPE, None, last)
+        return None
+
+
+def _dtypes(value: Any) -> list[str]:
+    return [str(getattr(leaf, "dtype", type(leaf).__name__)) for leaf in leaves_of(value)]
+
+
+def _extent(node: Any) -> tuple[int, int]:
+    lines = node.end_lineno - node.lineno
+    return lines, node.end_col_offset - node.col_offset if not lines else node.end_col_offset
+
+
+def _names(node: Any) -> Iterator[str]:
+    for part in ast.walk(node):
+        if isinstance(part, ast.Name):
+            yield part.id

@@ -1,0 +1,94 @@
+"""What `grade` is called on: the folder of all submissions, or else a sentence with the right call.
+
+TRUST BOUNDARY. Names of folders come from outside; they are compared and quoted, never opened.
+"""
+
+import shlex
+from collections.abc import Sequence
+from difflib import get_close_matches
+from pathlib import Path
+from unicodedata import normalize
+
+EXPECTED = "<student>/<assignment>/<assignment>.ipynb"
+
+
+def check_folder(given: Path, release: Path, assignments: Sequence[str]) -> None:
+    """Make sure that `given` can be the folder of all submissions.
+
+    Raises `ValueError`, which says the call that was probably meant.
+    """
+    here = given.absolute()
+    if not given.is_dir():
+        raise ValueError(_instead_of_a_folder(given, assignments))
+    if here.resolve() == release.resolve():
+        what = "holds the released notebooks, not what was handed in"
+        raise ValueError(f"{given} {what}: {_call(_up(given) / 'submitted')}")
+    if here.name in assignments:
+        call = _call(_up(_up(given)), "--student", here.parent.name, "--assignment", here.name)
+        raise ValueError(f"{given} is one submission: {call}")
+    inside = {path.name for path in given.iterdir()}
+    if not inside.isdisjoint(assignments):
+        call = _call(_up(given), "--student", here.name)
+        raise ValueError(f"{given} is the folder of one student: {call}")
+    if (given / "submitted").is_dir():
+        raise ValueError(f"{given} is the folder of the course: {_call(given / 'submitted')}")
+    if any(name.endswith(".ipynb") for name in inside):
+        raise ValueError(f"{given} holds notebooks, but no students: expected {given}/{EXPECTED}")
+
+
+def _instead_of_a_folder(given: Path, assignments: Sequence[str]) -> str:
+    name = given.name
+    if given.suffix == ".ipynb" and given.is_file():
+        here = given.absolute()
+        alone = f"a file on its own: `autograder judge {shlex.quote(str(given))}`"
+        if here.parent.name not in assignments:
+            return f"{given} is a notebook, not the folder of all submissions; {alone}"
+        student, assignment = here.parent.parent.name, here.parent.name
+        folder = _up(_up(_up(given)))
+        call = _call(folder, "--student", student, "--assignment", assignment)
+        return f"{given} is one submission: {call}; {alone}"
+    if len(given.parts) == 1 and Path("submitted", name).is_dir():
+        return f"no folder {given}; for one student: `autograder grade --student {_quoted(name)}`"
+    found = assignment_named(name, assignments) if len(given.parts) == 1 else None
+    if found:
+        return f"no folder {given}; for one chapter: `autograder grade --assignment {found}`"
+    return f"no folder {given}: expected the one that holds {EXPECTED}"
+
+
+def assignment_named(name: str, assignments: Sequence[str]) -> str | None:
+    """The assignment of a name or a slug."""
+    return next((a for a in assignments if name in (a, a.partition("_")[2])), None)
+
+
+def chosen(
+    asked: Sequence[str] | None, there: Sequence[str], what: str, aliases: bool = False
+) -> set[str] | None:
+    """Those of what is there that were asked for; None means all of it.
+
+    Raises `ValueError` for one that is not there.
+    """
+    if not asked:
+        return None
+    found = set()
+    for name in asked:
+        plain = normalize("NFC", name)
+        match = assignment_named(plain, there) if aliases else plain if plain in there else None
+        if match is None:
+            close = get_close_matches(plain, there, 1)
+            hint = f"; did you mean {close[0]}?" if close else ""
+            listed = f"; there are {', '.join(there)}" if aliases else ""
+            raise ValueError(f"no {what} {name}{hint or listed}")
+        found.add(match)
+    return found
+
+
+def _up(path: Path) -> Path:
+    return path / ".." if path.name in ("", "..") else path.parent
+
+
+def _quoted(name: str) -> str:
+    return shlex.quote(name)
+
+
+def _call(*words: object) -> str:
+    return "`autograder grade " + " ".join(shlex.quote(str(word)) for word in words) + "`"

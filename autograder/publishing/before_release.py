@@ -1,0 +1,72 @@
+"""What is looked at before a release writes anything: the gradebook, and the book's address.
+
+Once a chapter has been handed in, nbgrader lets its cells change, but not come or go.
+"""
+
+import os
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from nbgrader.api import Gradebook, MissingEntry
+
+from autograder.grader.classes.gradebook import database
+from autograder.publishing.bookindex import Book
+from autograder.publishing.release import chapter_files, instructor_notebook
+
+_ADDRESS = re.compile(r"\s+baseurl:\s*[\"']?([^\s\"'#]+)")
+
+
+def check_handed_in(root: Path, wanted: Sequence[str] | None = None) -> None:
+    """Make sure that no chapter that was handed in gets other graded cells than it had.
+
+    Raises `ValueError`, which says which and what to do.
+    """
+    url = database(root, os.environ.get("AUTOGRADER_DB"))
+    if url.startswith("sqlite") and not Path(url.removeprefix("sqlite:///")).is_file():
+        return
+    paths = chapter_files(root, wanted)
+    with Gradebook(url) as gradebook:
+        known = {path: _cells(gradebook, path.stem) for path in paths}
+    book = Book(root) if any(known.values()) else None
+    for path, cells in known.items():
+        if cells:
+            notebook = instructor_notebook(path, book)
+            marks = (cell.metadata.get("nbgrader", {}) for cell in notebook.cells)
+            now = {mark["grade_id"] for mark in marks if mark}
+            if now != cells:
+                raise ValueError(_told(path.stem, sorted(now - cells), sorted(cells - now)))
+
+
+def nobodys_address(root: Path) -> str | None:
+    """What to change where the notebooks would link to an address that is nobody's."""
+    lines = (root / "_config.yml").read_text(encoding="utf-8").splitlines()
+    for number, line in enumerate(lines, 1):
+        found = _ADDRESS.match(line)
+        host = urlsplit(found[1]).hostname or "" if found else "there is none"
+        if f".{host}".endswith(".example"):
+            return (
+                f"_config.yml:{number}: {found[1]} is nobody's address, and the notebooks' links "
+                "go there; put the one where you publish the book in its place and release again"
+            )
+    return None
+
+
+def _cells(gradebook: Gradebook, assignment: str) -> set[str]:
+    """The cells of an assignment that somebody has handed in, by grade id; none if nobody has."""
+    try:
+        notebook = gradebook.find_notebook(assignment, assignment)
+    except MissingEntry:
+        return set()
+    return {cell.name for cell in notebook.source_cells} if notebook.submissions else set()
+
+
+def _told(assignment: str, new: list[str], gone: list[str]) -> str:
+    kinds = ((new, "would be new"), (gone, "would go"))
+    changes = [f"{', '.join(names)} {verb}" for names, verb in kinds if names]
+    return (
+        f"{assignment} has been handed in, and nbgrader cannot change its cells any more "
+        f"({'; '.join(changes)}). Nothing was written. Keep the exercise for the next term, with a "
+        "new gradebook, or for a chapter that nobody has handed in"
+    )
