@@ -67,6 +67,22 @@ def scaled_dot_product_attention(
     ### END SOLUTION
 
 
+def bug_in_scaling(d_k: int) -> tuple[tuple[Tensor, Tensor, Tensor], tuple[Tensor, Tensor, Tensor]]:
+    """Find two inputs for `wrong_scale`: one shows its bug, one hides it.
+
+    Shapes: → `(shows, hides)`, each `(query, key, value)` of shapes `(n_q, d_k)`,
+    `(n_k, d_k)` and `(n_k, d_v)`; the other sizes are yours, from 1 to 64. On `shows`,
+    the right output and the wrong one differ by 0.01 or more somewhere; on `hides` they
+    are equal, although the scores of each query differ, and the values, by 0.1 or more.
+    """
+    ### BEGIN SOLUTION
+    query, key = torch.full((1, d_k), 3.0), torch.eye(2, d_k)
+    key[1] = 0.0
+    shows, hides = torch.eye(2, 1), torch.eye(2, d_k)  # only the size of the values differs
+    return (query, key, shows), (query, key, hides)
+    ### END SOLUTION
+
+
 class AdditiveAttention(nn.Module):
     """Additive attention: the score of a pair is w_vᵀ tanh(W_q q + W_k k).
 

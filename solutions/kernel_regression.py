@@ -37,12 +37,29 @@ def gaussian_scores(
     """Score every key for every query: −½((x − x_i) w)².
 
     Shapes: query `(n_q,)`, key `(n_k,)` → `(n_q, n_k)`. `w` is the inverse
-    bandwidth; its unit is that of 1/x. Source: the exponent of the Gaussian kernel
-    in Nadaraya (1964), Watson (1964).
+    bandwidth; its unit is that of 1/x. Integers give float64; float32 stays
+    float32. Source: the exponent of the Gaussian kernel in Nadaraya (1964), Watson
+    (1964).
     """
     ### BEGIN SOLUTION
     distance = query[:, None] - key[None, :]  # (n_q, n_k)
     return -0.5 * (distance * w) ** 2
+    ### END SOLUTION
+
+
+def bug_in_softmax(n: int) -> tuple[Float[np.ndarray, "n n"], Float[np.ndarray, "n n"]]:
+    """Find two tables of scores for `wrong_softmax`: one shows its bug, one hides it.
+
+    Shapes: → `(shows, hides)`, each `(n, n)`, n ≥ 2, with scores from −100 to 100. On
+    `shows`, the right weights and the wrong ones differ by 0.01 or more somewhere; on
+    `hides` they are equal, although in each row the scores differ by 0.1 or more.
+    """
+    ### BEGIN SOLUTION
+    shows = np.zeros((n, n))
+    shows[0, 0] = 5.0
+    i = np.arange(n)
+    hides = (i[:, None] + i) % n / n  # every row and every column holds the same scores
+    return shows, hides
     ### END SOLUTION
 
 
@@ -56,8 +73,8 @@ def nadaraya_watson(
 
     Shapes: query `(n_q,)`, key `(n_k,)`, value `(n_k,)` or `(n_k, d_v)` →
     `(prediction, weights)` of shapes `(n_q,)` or `(n_q, d_v)`, and `(n_q, n_k)`.
-    Each row of the weights sums to 1, even for a query far from every key. Source:
-    Nadaraya (1964), Watson (1964).
+    Each row of the weights sums to 1, even for a query far from every key. Integers
+    give float64; float32 stays float32. Source: Nadaraya (1964), Watson (1964).
     """
     ### BEGIN SOLUTION
     weights = softmax(gaussian_scores(query, key, w), axis=-1)  # (n_q, n_k)
@@ -72,15 +89,17 @@ def kernel_weights(
 
     `kernel` is `"gaussian"` (exp(−½u²)), `"boxcar"` (1 where |u| ≤ 1, else 0) or
     `"epanechnikov"` (max(0, 1 − u²)). Each row is divided by its sum; a row in which
-    no key has any weight stays all zeros. Raises `ValueError` for any other kernel.
-    Shapes: query `(n_q,)`, key `(n_k,)` → `(n_q, n_k)`. Source: Watson (1964).
+    no key has any weight stays all zeros. The Gaussian reaches every key: its rows
+    sum to 1 even for a query far from every key. Integers give float64; float32
+    stays float32. Raises `ValueError` for any other kernel. Shapes: query `(n_q,)`,
+    key `(n_k,)` → `(n_q, n_k)`. Source: Watson (1964).
     """
     ### BEGIN SOLUTION
-    u = (query[:, None] - key[None, :]) * w  # (n_q, n_k)
+    u = (query[:, None] - key[None, :]) * float(w)  # (n_q, n_k)
     if kernel == "gaussian":
         return softmax(-0.5 * u**2, axis=-1)
     if kernel == "boxcar":
-        support = (np.abs(u) <= 1).astype(np.float64)
+        support = (np.abs(u) <= 1).astype(u.dtype)
     elif kernel == "epanechnikov":
         support = np.maximum(0.0, 1 - u**2)
     else:
@@ -101,7 +120,7 @@ def attention_pool(
     `score(query, key)` returns scores of shape `(n_q, n_k)`; queries and keys may
     be numbers or vectors. Shapes: query `(n_q, …)`, key `(n_k, …)`, value `(n_k,)`
     or `(n_k, d_v)` → `(output, weights)` of shapes `(n_q,)` or `(n_q, d_v)`, and
-    `(n_q, n_k)`.
+    `(n_q, n_k)`. float32 stays float32.
     """
     ### BEGIN SOLUTION
     weights = softmax(score(query, key), axis=-1)  # (n_q, n_k)
@@ -144,7 +163,8 @@ class KernelRegression(nn.Module):
     ) -> Float[Tensor, "n_q *d_v"]:
         """Predict at each query; with `exclude_self`, pair (i, i) gets no weight.
 
-        This also holds where n_q ≠ n_k, for every pair (i, i) that exists. Shapes:
+        This also holds where n_q ≠ n_k, for every pair (i, i) that exists; a query
+        that is left without any key predicts 0. Shapes:
         query `(n_q,)`, key `(n_k,)`, value `(n_k,)` or `(n_k, d_v)` → `(n_q,)` or
         `(n_q, d_v)`. Gradients reach `w`, so an optimiser can learn it.
         """

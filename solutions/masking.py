@@ -65,6 +65,23 @@ def masked_softmax(
     ### END SOLUTION
 
 
+def bug_in_masking(
+    mask: Bool[Tensor, "n_q n_k"],
+) -> tuple[Float[Tensor, "n_q n_k"], Float[Tensor, "n_q n_k"]]:
+    """Find two tables of scores for `wrong_masking`: one shows its bug, one hides it.
+
+    Shapes: mask `(n_q, n_k)`, boolean, True = *may attend*, both in every row →
+    `(shows, hides)`, each `(n_q, n_k)`, with scores from −1000 to 1000. On `shows`, the
+    right weights and the wrong ones differ by 0.01 or more somewhere; on `hides` they
+    are equal.
+    """
+    ### BEGIN SOLUTION
+    shows = torch.zeros(mask.shape)
+    hides = torch.full(mask.shape, 50.0)  # exp(0) is nothing beside exp(50)
+    return shows, hides
+    ### END SOLUTION
+
+
 def additive_mask(
     mask: Bool[Tensor, "*shape"], dtype: torch.dtype = torch.float32
 ) -> Float[Tensor, "*shape"]:

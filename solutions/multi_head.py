@@ -46,6 +46,23 @@ def merge_heads(
     ### END SOLUTION
 
 
+def bug_in_splitting(
+    num_heads: int, d_k: int
+) -> tuple[Num[Tensor, "B n d_model"], Num[Tensor, "B n d_model"]]:
+    """Find two inputs for `wrong_split`: one shows its bug, one hides it.
+
+    Shapes: → `(shows, hides)`, each `(B, n, num_heads * d_k)`, with two heads or more
+    and d_k ≥ 2; B and n are yours, from 1 to 64. On `shows`, the right heads and the
+    wrong ones differ by 0.01 or more somewhere; on `hides` they are equal, although n
+    is at least 2 and no sequence holds one and the same number throughout.
+    """
+    ### BEGIN SOLUTION
+    shows = torch.arange(2.0 * num_heads * d_k).reshape(1, 2, -1)
+    hides = torch.arange(d_k).repeat(1, 2, num_heads)  # the same d_k numbers, again and again
+    return shows, hides
+    ### END SOLUTION
+
+
 def multi_head_numpy(
     query: Num[np.ndarray, "n_q d_model"],
     key: Num[np.ndarray, "n_k d_model"],
@@ -72,7 +89,7 @@ def multi_head_numpy(
 
 
 class MultiHeadAttention(nn.Module):
-    """Multi-head attention: MultiHead(Q, K, V) = Concat(head_1, …, head_H) W_o.
+    """Multi-head attention: MultiHead(Q, K, V) = Concat(head_0, …, head_{H-1}) W_o.
 
     head_h is scaled dot-product attention on the h-th slice of d_k = d_model / H
     features of the projected queries, keys and values. Parameters: the linear
@@ -156,8 +173,8 @@ def head_importance(
     position: take its Euclidean length, averaged over batch and positions. Shapes:
     x `(B, n, d_model)` → `(num_heads,)`. `attention` has `num_heads` and is called
     like your `MultiHeadAttention`, with `head_mask` as a keyword; leave it as it
-    was, its train/eval mode included. Source: Michel, Levy, Neubig (2019), who
-    measure the loss instead.
+    was, its train/eval mode included. The result has the dtype of x. Source:
+    Michel, Levy, Neubig (2019), who measure the loss instead.
     """
     ### BEGIN SOLUTION
     with torch.no_grad():

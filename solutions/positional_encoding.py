@@ -195,3 +195,21 @@ def rotary_attention(
     weights = torch.softmax(scores, dim=-1)
     return weights @ value, weights
     ### END SOLUTION
+
+
+def bug_in_distances(
+    n_k: int,
+) -> tuple[tuple[Tensor, Tensor, Tensor], tuple[Tensor, Tensor, Tensor]]:
+    """Find two inputs for `wrong_distances`: one shows its bug, one hides it.
+
+    Shapes: → `(shows, hides)`, each `(query, key, value)` of shapes `(n_q, d_k)`,
+    `(n_k, d_k)` and `(n_k, d_v)`, n_k ≥ 3; the other sizes are yours, from 1 to 64, with
+    n_q ≤ n_k. The last query is at the last key's position. On `shows`, the right output
+    and the wrong one differ by 0.01 or more somewhere; on `hides` they are equal,
+    although the values differ by 0.1 or more.
+    """
+    ### BEGIN SOLUTION
+    query, key = torch.zeros(n_k, 1), torch.zeros(n_k, 1)
+    value = torch.eye(n_k)
+    return (query[:1], key, value), (query, key, value)
+    ### END SOLUTION

@@ -48,6 +48,23 @@ class LayerNorm(nn.Module):
         ### END SOLUTION
 
 
+def bug_in_layer_norm(
+    n: int, d_model: int
+) -> tuple[Float[Tensor, "B n d_model"], Float[Tensor, "B n d_model"]]:
+    """Find two inputs for `wrong_norm`: one shows its bug, one hides it.
+
+    Shapes: → `(shows, hides)`, each `(B, n, d_model)`, n and d_model ≥ 2; B is yours,
+    from 1 to 64. On `shows`, the right result and the wrong one differ by 0.01 or more
+    somewhere; on `hides` they are equal, although the features of each token differ by
+    0.1 or more.
+    """
+    ### BEGIN SOLUTION
+    token = torch.arange(float(d_model))
+    hides = torch.stack([token.roll(i) for i in range(n)])[None]
+    return hides + 10 * torch.arange(n)[:, None], hides
+    ### END SOLUTION
+
+
 def layer_norm_backward(
     grad_output: Float[Tensor, "*batch d_model"],
     x: Float[Tensor, "*batch d_model"],
@@ -196,12 +213,13 @@ def chunked_feed_forward(
     feed_forward: Callable[[Tensor], Tensor],
     x: Float[Tensor, "batch n d_model"],
     chunk_size: int,
-) -> Float[Tensor, "batch n d_model"]:
+) -> Float[Tensor, "batch n d_out"]:
     """Apply a position-wise layer to chunk_size positions at a time.
 
-    Shapes: x `(B, n, d_model)` → the same, equal to `feed_forward(x)`. x is cut
-    along axis 1, and the last chunk may be shorter; a `chunk_size` of 0 means no
-    cutting at all. Source: Kitaev, Kaiser, Levskaya (2020), section 3.
+    Shapes: x `(B, n, d_model)` → `(B, n, d_out)`, equal to `feed_forward(x)`, which
+    need not be as wide as x. x is cut along axis 1, and the last chunk may be
+    shorter; a `chunk_size` of 0 means no cutting at all. Source: Kitaev, Kaiser,
+    Levskaya (2020), section 3.
     """
     ### BEGIN SOLUTION
     if chunk_size == 0:

@@ -151,19 +151,13 @@ class TokenEmbedding(nn.Module):
         self.weight = nn.Parameter(torch.randn(vocab_size, d_model) * d_model**-0.5)
 
     def forward(self, ids: Int[Tensor, "*batch"]) -> Float[Tensor, "*batch d_model"]:
-        """Look up the tokens' vectors and multiply them by √d_model.
-
-        Shapes: ids `(...)`, integers from 0 to vocab_size − 1 → `(..., d_model)`.
-        """
+        """Look up the vectors of ids, 0 to vocab_size − 1, and multiply them by √d_model."""
         ### BEGIN SOLUTION
         return F.embedding(ids, self.weight) * math.sqrt(self.weight.shape[1])  # (..., d_model)
         ### END SOLUTION
 
     def logits(self, h: Float[Tensor, "*batch d_model"]) -> Float[Tensor, "*batch vocab_size"]:
-        """Score every token: the dot product of h with each row of `weight`.
-
-        Shapes: h `(..., d_model)` → `(..., vocab_size)`.
-        """
+        """Score every token: the dot product of h with each row of `weight`."""
         ### BEGIN SOLUTION
         return h @ self.weight.T  # (..., vocab_size)
         ### END SOLUTION
@@ -226,11 +220,7 @@ class Transformer(nn.Module):
         ### END SOLUTION
 
     def encode(self, source: Int[Tensor, "B n"]) -> Float[Tensor, "B n d_model"]:
-        """Turn the source into the *memory* that the decoder attends to.
-
-        Shapes: source ids `(B, n)` → memory `(B, n, d_model)`. No query attends to
-        `pad_id`.
-        """
+        """Turn the source into the decoder's *memory*; no query attends to `pad_id`."""
         ### BEGIN SOLUTION
         mask = (source != self.pad_id)[:, None, None, :]  # (B, 1, 1, n)
         x = self.embed(self.source_embedding, source)  # (B, n, d_model)
@@ -247,10 +237,9 @@ class Transformer(nn.Module):
     ) -> Float[Tensor, "B n_t d_model"]:
         """Run the decoder on the target, given the memory of the source.
 
-        Shapes: target ids `(B, n_t)`, memory `(B, n_s, d_model)`, source ids
-        `(B, n_s)`, which tell where the memory is padding → `(B, n_t, d_model)`.
-        Position i of the target attends to positions 0 … i of the target and to the
-        whole source; never to padding.
+        The source's ids tell where the memory is padding. Position i of the target
+        attends to positions 0 … i of the target and to the whole source; never to
+        padding.
         """
         ### BEGIN SOLUTION
         n = target.shape[1]
@@ -266,11 +255,7 @@ class Transformer(nn.Module):
     def forward(
         self, source: Int[Tensor, "B n_s"], target: Int[Tensor, "B n_t"]
     ) -> Float[Tensor, "B n_t target_vocab"]:
-        """Score every token as a continuation at each position of the target.
-
-        Shapes: source ids `(B, n_s)`, target ids `(B, n_t)`, beginning with bos →
-        `(B, n_t, target_vocab)`.
-        """
+        """Score each token as the next at every position of the target, which begins with bos."""
         ### BEGIN SOLUTION
         hidden = self.decode(target, self.encode(source), source)  # (B, n_t, d_model)
         return self.target_embedding.logits(hidden)  # (B, n_t, target_vocab)
@@ -311,6 +296,25 @@ def label_smoothed_cross_entropy(
     ### END SOLUTION
 
 
+def bug_in_loss(vocab_size: int) -> tuple[tuple[Tensor, Tensor], tuple[Tensor, Tensor]]:
+    """Find two batches for `wrong_loss`: one shows its bug, one hides it.
+
+    Shapes: → `(shows, hides)`, each `(logits, target)` of shapes `(B, n, vocab_size)` and
+    `(B, n)`; B and n are yours, from 1 to 64. Logits lie between −1000 and 1000, ids
+    between 0, which is padding, and vocab_size − 1; no row is padding only. On `shows`,
+    the right loss and the wrong one differ by 0.01 or more; on `hides` they are equal,
+    although B is at least 2, there is padding, and the rows' own losses differ by 0.1 or
+    more.
+    """
+    ### BEGIN SOLUTION
+    logits = torch.zeros(2, 3, vocab_size)
+    logits[0, :, 1] = 3.0  # the first row is predicted well, the second is not
+    short_and_long = torch.tensor([[1, 0, 0], [1, 1, 1]])
+    alike = torch.tensor([[1, 1, 0], [1, 1, 0]])
+    return (logits, short_and_long), (logits, alike)
+    ### END SOLUTION
+
+
 def noam_rate(step: int, d_model: int, warmup: int = 4000) -> float:
     """The paper's learning rate: a straight line up, then down as 1/√step.
 
@@ -326,11 +330,7 @@ def noam_rate(step: int, d_model: int, warmup: int = 4000) -> float:
 
 
 def greedy_decode(
-    model: nn.Module,
-    source: Int[Tensor, "B n"],
-    bos_id: int,
-    eos_id: int,
-    max_len: int,
+    model: nn.Module, source: Int[Tensor, "B n"], bos_id: int, eos_id: int, max_len: int
 ) -> Int[Tensor, "B length"]:
     """Write the target one token at a time, always taking the likeliest.
 

@@ -22,6 +22,8 @@ CHAPTERS = (
     "positional_encoding",
     "residual_layernorm",
     "transformer",
+    "recurrence_convolution",
+    "language_model",
 )
 
 

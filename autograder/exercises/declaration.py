@@ -8,7 +8,9 @@ from typing import Any
 
 from autograder.engine import aspects
 from autograder.engine.aspects import Runs, each
-from autograder.engine.runs import Aspect, Exercise, Finding, Record, Run, Trial
+from autograder.engine.runs import Aspect, Exercise, Finding, Names, Record, Run, Trial
+
+_DEVICE_POINTS = 0.05
 
 Make = Callable[[str, Runs], Aspect]  # of the hint and the runs
 
@@ -30,11 +32,20 @@ class Declaration:
         given: Sequence[str] = (),
         forbids: tuple[str, ...] = (),
         uses: tuple[str, ...] = (),
+        returns: Names = (),
+        recorded: bool = True,
     ):
-        """`given` names the exercises that an answer may call, `uses` other blocks that it may."""
+        """`given` names exercises whose blocks an answer may call, `uses` other blocks that it may.
+
+        `returns` names the parts of a result that is a tuple, with their articles, for messages.
+        Not `recorded` is an exercise that compares nothing with the reference.
+        """
         blocks = {block: f"autograder.blocks:{block}" for block in given}
-        self._exercise = Exercise(name, title, arguments, (), blocks, forbids, uses)
+        self._exercise = Exercise(
+            name, title, arguments, (), blocks, forbids, uses, returns, recorded
+        )
         self._aspects: list[Aspect] = []
+        self._step = ""
 
     def exercise(self) -> Exercise:
         return replace(self._exercise, aspects=tuple(self._aspects))
@@ -96,9 +107,15 @@ class Declaration:
         """All runs are judged at once by `judge`."""
         return self._add(partial(Aspect, title, points, judge=judge), hint, runs)
 
-    def gradients(self, title: str, points: float, hint: str = "", *runs: Runs) -> Any:
-        """The gradients with respect to every argument and parameter equal the reference's."""
-        return self._add(partial(aspects.gradients_match, title, points), hint, runs)
+    def gradients(
+        self, title: str, points: float, hint: str = "", *runs: Runs, if_nan: str = ""
+    ) -> Any:
+        """The gradients with respect to every argument and parameter equal the reference's.
+
+        `if_nan` is the hint for a gradient that is not finite, the other hint for any other.
+        """
+        make = partial(aspects.gradients_match, title, points, if_nan=if_nan)
+        return self._add(make, hint, runs)
 
     def raises(
         self,
@@ -121,13 +138,40 @@ class Declaration:
         """The call leaves its arguments unchanged."""
         self.add(aspects.inputs_untouched(points, _together(runs)))
 
-    def leaves_state_alone(self, points: float, *runs: Runs, of_a_module: bool = False) -> None:
-        """Global state is left unchanged; a module may draw its parameters at random."""
-        kind = aspects.no_side_effects_of_a_module if of_a_module else aspects.no_side_effects
-        self.add(kind(points, _together(runs)))
+    def leaves_state_alone(
+        self, points: float, *runs: Runs, of_a_module: bool = False, writes: bool = False
+    ) -> None:
+        """Global state and the modules passed in are left unchanged; a module may draw its
+        parameters at random, and a function that `writes` change those of its arguments."""
+        together = _together(runs)
+        if of_a_module:
+            return self.add(aspects.no_side_effects_of_a_module(points, together))
+        return self.add(aspects.no_side_effects(points, together, writes))
+
+    def step(self, method: str = "") -> None:
+        """The aspects that follow need this method alone, with those of the steps before."""
+        self._step = method
+
+    def follows_its_inputs(self, *runs: Runs) -> None:
+        """The call works on the device of its inputs. Of each function, the first run.
+
+        The points are taken off another aspect: of those about devices, or else of those that can
+        be forged as this one can, so that no exercise gives more for that, or else off the first.
+        """
+        chosen: Runs = lambda draw: [run for one in runs for run in one(draw)[:1]]  # noqa: E731
+        sources = (
+            [a for a in self._aspects if "device" in a.title],
+            [a for a in self._aspects if a.looks and a.points >= 2 * _DEVICE_POINTS],
+            self._aspects,
+        )
+        source = next(filter(None, sources))[0]
+        points = min(_DEVICE_POINTS, source.points / 2)
+        less = replace(source, points=round(source.points - points, 6))
+        self._aspects[self._aspects.index(source)] = less
+        self.add(aspects.on_the_inputs_device(points, chosen))
 
     def add(self, aspect: Aspect) -> None:
-        self._aspects.append(aspect)
+        self._aspects.append(replace(aspect, step=self._step))
 
     def _add(self, make: Make, hint: str, runs: Sequence[Runs]) -> Callable[[Runs], Runs] | None:
         if runs:

@@ -1,13 +1,30 @@
 """Inputs, parameters and properties that exercises of several chapters share."""
 
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from autograder.engine.aspects import part, plain
-from autograder.engine.runs import Array, Draw, Record, Run
+from autograder.engine.aspects import Runs, describe, part, plain
+from autograder.engine.compare import worst, wrong
+from autograder.engine.elsewhere import TOO_MANY
+from autograder.engine.runs import (
+    APPLY,
+    Array,
+    Aspect,
+    Draw,
+    Finding,
+    Recipe,
+    Record,
+    Run,
+    Step,
+    Trial,
+    as_argument,
+)
 
 State = dict[str, Array]
+OUTPUT_AND_WEIGHTS = ("the output", "the weights")  # what attention returns
 
 # --- inputs and parameters ----------------------------------------------------------------------
 
@@ -45,12 +62,99 @@ def linear_state(
     }
 
 
+def transposed(x: Any) -> Any:
+    """The same numbers as heads lie that were split off: positions apart, features together."""
+    return x.swapaxes(-3, -2).contiguous().swapaxes(-3, -2)
+
+
 def itself(thing: Any) -> Any:
     """The argument itself: as a step, makes it a result that later steps can use again."""
     return thing
 
 
+def in_use(make: Any, args: tuple, kwargs: Any, state: Any, training: bool, frozen: bool) -> Any:
+    """A module as its caller may have it: one part in the other mode, a hook and, if `frozen`,
+    gradients from the last step of its training and a parameter that is not trained."""
+    import torch
+
+    with torch.random.fork_rng(devices=[]):
+        module = make(*args, **(kwargs or {}))
+    module.load_state_dict(state or {}, strict=state is not None)
+    module.train(training)
+    next(iter(module.children()), module).train(training != any(module.children()))
+    module.register_forward_hook(lambda *args: None)
+    parameters = [*module.parameters()] if frozen else []
+    for parameter in parameters:
+        parameter.grad = torch.ones_like(parameter)
+    for parameter in parameters[:1]:
+        parameter.requires_grad_(False)
+    return module
+
+
+def used(run: Run, recipe: Recipe, *, frozen: bool = True) -> list[Run]:
+    """The run with one more step, which makes the module of a recipe, `in_use`; in both modes."""
+    make = Recipe(recipe.name), recipe.args, recipe.kwargs, recipe.state
+    return [run.then_apply(as_argument(in_use), *make, t, frozen) for t in (True, False)]
+
+
+def small_layer(d: int) -> Any:
+    """A module with parts that takes each token to another of the same size."""
+    from torch import nn
+
+    return nn.Sequential(nn.Linear(d, d), nn.Dropout(0.0))
+
+
+# --- models that write ---------------------------------------------------------------------------
+
+
+def applied(function: Callable, *args: Any) -> Run:
+    """A run whose first step applies a function, so that later steps can use the result."""
+    return Run((Step((as_argument(function), *args), {}, APPLY),))
+
+
+def modes_kept(trial: Trial) -> Finding:
+    """The logits show the modes: back to front in training, negative where a part is."""
+    if trial.record.values[1] is None:
+        return Finding(False, "the result is None")
+    start = trial.run.steps[0].args[0].name
+    given, wanted = plain(trial.record.value), plain(trial.expected.value)
+    if given is None or given.shape != wanted.shape:
+        return Finding(False, f"afterwards, the model returns {describe(trial.record.value)}")
+    if np.allclose(given, wanted, atol=1e-4):
+        return Finding(True)
+    if np.allclose(given, -wanted, atol=1e-4):
+        modes = ("training", "eval") if start.endswith("part_in_training") else ("eval", "training")
+        line = "one part of the model was in {} mode, and is now in {} mode".format(*modes)
+        return Finding(False, line)
+    mode = "training" if start.endswith(":in_training") else "eval"
+    return Finding(False, f"the model came in {mode} mode and was not left in it")
+
+
 # --- properties ---------------------------------------------------------------------------------
+
+
+def makes_nothing_larger(
+    title: str, points: float, hint: str, runs: Runs, most: Callable[[Run], int]
+) -> Aspect:
+    """No tensor that is made on the way holds more numbers than `most(run)`, whatever becomes of
+    it. The calls are made with tensors that pretend to be elsewhere, where all sizes are seen."""
+
+    def limited(draw: Draw) -> list[Run]:
+        plain = {"gradients": False, "elsewhere": True}
+        return [replace(run, most=most(run), **plain) for run in runs(draw)]
+
+    def judge(trials: Sequence[Trial]) -> Finding:
+        return worst([_within(trial) for trial in trials])
+
+    return Aspect(title, points, hint, limited, judge, only_if_right=True, looks=True)
+
+
+def _within(trial: Trial) -> Finding:
+    raised = trial.record.raised
+    if raised is None or raised.types[0] != TOO_MANY:
+        return Finding(True)
+    line = raised.traceback.splitlines()[-1] if raised.traceback else "the call"
+    return wrong(f"{line} {raised.message}; expected {trial.run.most} at most")
 
 
 def all_finite(run: Run, record: Record) -> str | None:

@@ -51,6 +51,7 @@ class Bank:
         self.exercise, self.references, self.names = exercise, references, names
         self.mistakes, self.rights = Answers(), Answers()
         self.changed: dict[str, tuple[str, str, str]] = {}  # the arguments of `with_code`
+        self.bases: dict[str, str] = {}  # the names of what was changed
 
     def mistake(self, answer: Answer) -> Answer:
         """Add a wrong answer, whose docstring tells a student what went wrong. A decorator."""
@@ -93,6 +94,7 @@ class Bank:
 
         self._add(self.mistakes, name, make, cause)
         self.changed[name] = (changed, before, after)
+        self.bases[name] = self.exercise if of is None else of
 
     def changes(self, text: str) -> None:
         """Add the wrong answers that a text declares, each as a `change`.

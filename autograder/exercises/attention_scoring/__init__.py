@@ -7,6 +7,7 @@ EXERCISES = exercises(
     "simple_attention",
     "self_similarity",
     "scaled_dot_product_attention",
+    "bug_in_scaling",
     "additive_attention",
     "bilinear_attention",
     "cosine_scores",

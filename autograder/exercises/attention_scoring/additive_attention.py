@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from autograder.engine.aspects import compare, part, plain
+from autograder.engine.aspects import compare, part, plain, same_results
 from autograder.engine.runs import Draw, Finding, Run, Strided, Trial, module, tensor
 from autograder.exercises.attention_scoring.shared import (
     QKV,
@@ -15,9 +15,9 @@ from autograder.exercises.attention_scoring.shared import (
     sized_tensors,
 )
 from autograder.exercises.declaration import Declaration
-from autograder.exercises.shared import all_finite, wrong_factor, wrong_share
+from autograder.exercises.shared import OUTPUT_AND_WEIGHTS, all_finite, wrong_factor, wrong_share
 
-EXERCISE = Declaration("AdditiveAttention", "Additive attention", QKV)
+EXERCISE = Declaration("AdditiveAttention", "Additive attention", QKV, returns=OUTPUT_AND_WEIGHTS)
 
 
 def _shapes(query_size: int, key_size: int, hidden_size: int) -> dict[str, tuple]:
@@ -50,6 +50,8 @@ def _runs(draw: Draw) -> list[Run]:
         _additive(draw, 4, 3, 6).then(*first).then(*first),
         _additive(draw, 2, 6, 5).then(value=value, key=key, query=query),
         _additive(draw, 5, 2, 7).then(*sized_tensors(draw, 3, 2, 4, (5, 2, 3))),
+        _additive(draw, 2, 1, 2).then(*sized_tensors(draw, 1, 70, 2, (2, 1, 1))),
+        _additive(draw, 1, 2, 2).then(*sized_tensors(draw, 1, 2, 70, (1, 2, 1))),
     ]
 
 
@@ -101,12 +103,12 @@ def _shares(trial: Trial) -> np.ndarray | None:
 
 def _drops_weights(trial: Trial) -> Finding:
     if not trial.run.random:
-        return compare(trial.record.value, trial.expected.value)
+        return same_results(trial)
     shares, rate = _shares(trial), trial.run.init.args[3]
     if shares is None:
         return Finding(False, "expected (output, weights)")
     for value, expected in zip(trial.record.values, trial.expected.values, strict=True):
-        kept = compare(part(value, 1), expected[1], "part 1 of the result")
+        kept = compare(part(value, 1), expected[1], "the returned weights")
         if not kept.passed:
             return replace(kept, message=f"{kept.message} (the weights before dropout)")
     if not np.allclose(shares[..., :5], shares[..., 5:], rtol=1e-3, atol=1e-3):
@@ -142,7 +144,7 @@ def _dropout(draw: Draw) -> list[Run]:
 
 def _makes_up_for_them(trial: Trial) -> Finding:
     if not trial.run.random:
-        return compare(trial.record.value, trial.expected.value)
+        return same_results(trial)
     shares, rate = _shares(trial), trial.run.init.args[3]
     if shares is None:
         return Finding(False, "expected (output, weights)")
@@ -213,3 +215,4 @@ def _double(draw: Draw) -> list[Run]:
 
 EXERCISE.leaves_inputs_alone(0.1, lambda draw: _runs(draw)[1:])
 EXERCISE.leaves_state_alone(0.05, lambda draw: _runs(draw)[1:2], of_a_module=True)
+EXERCISE.follows_its_inputs(_runs, _dropout)

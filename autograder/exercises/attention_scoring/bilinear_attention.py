@@ -13,9 +13,9 @@ from autograder.exercises.attention_scoring.shared import (
     sized_tensors,
 )
 from autograder.exercises.declaration import Declaration
-from autograder.exercises.shared import all_finite
+from autograder.exercises.shared import OUTPUT_AND_WEIGHTS, all_finite
 
-EXERCISE = Declaration("BilinearAttention", "Bilinear attention", QKV)
+EXERCISE = Declaration("BilinearAttention", "Bilinear attention", QKV, returns=OUTPUT_AND_WEIGHTS)
 
 
 def _bilinear(draw: Draw, *sizes: int, dtype: str = "float32", scale: float = 1.0) -> Run:
@@ -32,6 +32,8 @@ def _runs(draw: Draw) -> list[Run]:
         _bilinear(draw, 4, 3).then(*first).then(*first),
         _bilinear(draw, 2, 6).then(value=value, key=key, query=query),
         _bilinear(draw, 7, 2).then(*sized_tensors(draw, 3, 2, 4, (7, 2, 3))),
+        _bilinear(draw, 2, 1).then(*sized_tensors(draw, 1, 70, 2, (2, 1, 1))),
+        _bilinear(draw, 1, 2).then(*sized_tensors(draw, 1, 2, 70, (1, 2, 1))),
     ]
 
 
@@ -132,3 +134,4 @@ def _double(draw: Draw) -> list[Run]:
 
 EXERCISE.leaves_inputs_alone(0.1, lambda draw: _runs(draw)[1:])
 EXERCISE.leaves_state_alone(0.05, lambda draw: _runs(draw)[1:2], of_a_module=True)
+EXERCISE.follows_its_inputs(_runs)

@@ -1,7 +1,5 @@
 """`cosine_scores`: cosine scores."""
 
-from typing import Any
-
 import numpy as np
 
 from autograder.engine.aspects import plain
@@ -11,8 +9,20 @@ from autograder.exercises.declaration import Declaration
 EXERCISE = Declaration("cosine_scores", "Cosine scores", ("query", "key", "eps"))
 
 
-def _vectors(draw: Draw, n_q: int, n_k: int, d: int, *batch: int, **kwargs: Any) -> tuple:
-    return draw.tensor(*batch, n_q, d, **kwargs), draw.tensor(*batch, n_k, d, **kwargs)
+SHORTEST = 0.1  # of the scale
+
+
+def _vectors(
+    draw: Draw, n_q: int, n_k: int, d: int, *batch: int, scale: float = 1.0, dtype: str = "float32"
+) -> tuple:
+    """Queries and keys, none so short that it shows whether eps is added to a length or bounds it:
+    the two differ by eps / length, relatively."""
+    both = []
+    for n in (n_q, n_k):
+        vectors = draw.normal(*batch, n, d, scale=scale)
+        lengths = np.linalg.norm(vectors, axis=-1, keepdims=True)
+        both.append(tensor(vectors * np.maximum(1.0, SHORTEST * scale / lengths), dtype))
+    return both[0], both[1]
 
 
 @EXERCISE.equals("scores of every pair", 1.0)
@@ -46,6 +56,9 @@ def _batches(draw: Draw) -> list[Run]:
         call(*_vectors(draw, 1, 4, 3, 1)),
         call(*_vectors(draw, 2, 1, 5, 2, 3)),
         call(*map(Strided, _vectors(draw, 4, 3, 2, 3))),
+        call(*_vectors(draw, 70, 2, 2)),
+        call(*_vectors(draw, 2, 70, 2)),
+        call(*_vectors(draw, 3, 4, 1)),
     ]
 
 
@@ -108,3 +121,4 @@ def _backward(draw: Draw) -> list[Run]:
 EXERCISE.keeps_dtypes(0.1, "float64 in, float64 out; float32 in, float32 out.", _backward)
 EXERCISE.leaves_inputs_alone(0.1, _runs)
 EXERCISE.leaves_state_alone(0.05, lambda draw: _runs(draw)[:2])
+EXERCISE.follows_its_inputs(_runs, _zero)

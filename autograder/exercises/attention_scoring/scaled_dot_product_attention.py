@@ -12,12 +12,13 @@ from autograder.exercises.attention_scoring.shared import (
     score_of_minus_infinity,
 )
 from autograder.exercises.declaration import Declaration
-from autograder.exercises.shared import all_finite, qkv
+from autograder.exercises.shared import OUTPUT_AND_WEIGHTS, all_finite, qkv
 
 EXERCISE = Declaration(
     "scaled_dot_product_attention",
     "Scaled dot-product attention",
     ("query", "key", "value"),
+    returns=OUTPUT_AND_WEIGHTS,
     forbids=(
         "torch.*scaled_dot_product*",
         "torch.*multi_head_attention*",
@@ -38,6 +39,7 @@ def _runs(draw: Draw) -> list[Run]:
     return [
         call(*qkv(draw, 3, 5, 4, 2, 2)),
         call(*qkv(draw, 6, 2, 3, 5)),
+        call(*qkv(draw, 2, 3, 4, 1)[:2], draw.tensor(3, 2, scale=1e-3)),
         call(value=value, key=key, query=query).then(*qkv(draw, 2, 7, 5, 3)),
     ]
 
@@ -75,6 +77,8 @@ def _batches(draw: Draw) -> list[Run]:
         call(*qkv(draw, 2, 3, 5, 2, 2, 3)),
         call(*qkv(draw, 2, 3, 4, 2, 2, 1, 2)),
         call(*map(Strided, qkv(draw, 3, 2, 4, 5, 2))),
+        call(*qkv(draw, 70, 2, 1, 1)),
+        call(*qkv(draw, 2, 70, 1, 1)),
     ]
 
 
@@ -137,3 +141,4 @@ EXERCISE.add(do_not_mix(0.2, lambda draw: one_changed(draw, Run(()), qkv(draw, 3
 EXERCISE.keeps_dtypes(0.2, "float64 in, float64 out; float32 in, float32 out.", _backward)
 EXERCISE.leaves_inputs_alone(0.15, lambda draw: [*_runs(draw)[:2], *_batches(draw)[1:2]])
 EXERCISE.leaves_state_alone(0.1, lambda draw: _runs(draw)[:2])
+EXERCISE.follows_its_inputs(_runs, _batches)

@@ -6,9 +6,9 @@ from autograder.engine.aspects import part, plain
 from autograder.engine.runs import Draw, Record, Run, Strided, module, tensor
 from autograder.exercises.attention_scoring.shared import fresh, has_parameters, permutes
 from autograder.exercises.declaration import Declaration
-from autograder.exercises.shared import all_finite
+from autograder.exercises.shared import OUTPUT_AND_WEIGHTS, all_finite
 
-EXERCISE = Declaration("SelfAttention", "Self-attention", ("x",))
+EXERCISE = Declaration("SelfAttention", "Self-attention", ("x",), returns=OUTPUT_AND_WEIGHTS)
 
 
 def _shapes(d_model: int, d_k: int, d_v: int) -> dict[str, tuple]:
@@ -36,6 +36,7 @@ def _runs(draw: Draw) -> list[Run]:
         _self(draw, 4, 3, 2).then(x).then(x),
         _self(draw, 2, 6, 5).then(x=draw.tensor(1, 3, 2)),
         _self(draw, 7, 2, 4).then(draw.tensor(3, 4, 7)),
+        _self(draw, 1, 2, 1).then(tensor(draw.normal(1, 70, 1).round(), "float32")),  # few rows
     ]
 
 
@@ -122,3 +123,4 @@ def _double(draw: Draw) -> list[Run]:
 
 EXERCISE.leaves_inputs_alone(0.05, lambda draw: _runs(draw)[1:])
 EXERCISE.leaves_state_alone(0.05, lambda draw: _runs(draw)[1:2], of_a_module=True)
+EXERCISE.follows_its_inputs(_runs)

@@ -5,8 +5,11 @@ import numpy as np
 from autograder.engine.runs import Draw, Run, Strided, call
 from autograder.exercises.attention_scoring.shared import permutes
 from autograder.exercises.declaration import Declaration
+from autograder.exercises.shared import OUTPUT_AND_WEIGHTS
 
-EXERCISE = Declaration("self_similarity", "A sequence attends to itself", ("x",))
+EXERCISE = Declaration(
+    "self_similarity", "A sequence attends to itself", ("x",), returns=OUTPUT_AND_WEIGHTS
+)
 
 
 @EXERCISE.equals("output and weights", 0.75)
@@ -29,6 +32,7 @@ def _batches(draw: Draw) -> list[Run]:
         call(draw.normal(2, 2, 2)),
         call(draw.normal(2, 3, 2, 1)),
         call(Strided(draw.normal(2, 3, 2))),
+        call(draw.normal(70, 1).round()),  # few distinct rows: what is stored stays small
     ]
 
 

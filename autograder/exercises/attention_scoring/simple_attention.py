@@ -8,8 +8,14 @@ from autograder.exercises.attention_scoring.shared import (
     score_of_minus_infinity,
 )
 from autograder.exercises.declaration import Declaration
+from autograder.exercises.shared import OUTPUT_AND_WEIGHTS
 
-EXERCISE = Declaration("simple_attention", "Attention by dot products", ("query", "key", "value"))
+EXERCISE = Declaration(
+    "simple_attention",
+    "Attention by dot products",
+    ("query", "key", "value"),
+    returns=OUTPUT_AND_WEIGHTS,
+)
 
 
 @EXERCISE.equals("output and weights", 1.0)
@@ -45,6 +51,8 @@ def _batches(draw: Draw) -> list[Run]:
         call(*qkv_arrays(draw, 2, 3, 4, 2, 2, 3)),
         call(*map(Strided, qkv_arrays(draw, 3, 2, 4, 5, 2))),
         call(*qkv_arrays(draw, 1, 1, 1, 1, 1)),
+        call(*qkv_arrays(draw, 70, 2, 1, 1)),
+        call(*qkv_arrays(draw, 2, 70, 1, 1)),
     ]
 
 

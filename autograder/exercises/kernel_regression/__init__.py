@@ -6,6 +6,7 @@ EXERCISES = exercises(
     __name__,
     "softmax",
     "gaussian_scores",
+    "bug_in_softmax",
     "nadaraya_watson",
     "kernel_weights",
     "attention_pool",

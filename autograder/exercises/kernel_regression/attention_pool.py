@@ -4,9 +4,14 @@ import numpy as np
 
 from autograder.engine.runs import Draw, Run, as_argument, call
 from autograder.exercises.declaration import Declaration
+from autograder.exercises.shared import OUTPUT_AND_WEIGHTS
 
 EXERCISE = Declaration(
-    "attention_pool", "Any scoring function", ("query", "key", "value", "score"), given=("softmax",)
+    "attention_pool",
+    "Any scoring function",
+    ("query", "key", "value", "score"),
+    given=("softmax",),
+    returns=OUTPUT_AND_WEIGHTS,
 )
 
 
@@ -46,6 +51,13 @@ def _vectors(draw: Draw) -> list[Run]:
         call(draw.normal(2, 3), draw.normal(4, 5), draw.normal(4), as_argument(mixed_lengths)),
         call(draw.normal(3, 3), draw.normal(3, 3), draw.normal(3, 3), as_argument(dot_product)),
         call(draw.normal(1, 2), draw.normal(3, 2), draw.normal(3, 1), as_argument(dot_product)),
+        call(draw.normal(2, 2), draw.normal(3, 2), 1e-3 * draw.normal(3), as_argument(dot_product)),
+        call(
+            draw.normal(4, 2), draw.normal(3, 2), draw.normal(3, 2), as_argument(dot_product)
+        ).as_views(),
+        call(draw.normal(3, 2), draw.normal(1, 2), draw.normal(1, 2), as_argument(dot_product)),
+        call(draw.normal(70, 1), draw.normal(2, 1), draw.normal(2), as_argument(dot_product)),
+        call(draw.normal(2, 1), draw.normal(70, 1), draw.normal(70), as_argument(dot_product)),
     ]
 
 
@@ -64,4 +76,11 @@ def _huge(draw: Draw) -> list[Run]:
     return [call(query, draw.normal(4), draw.normal(4), as_argument(huge_scores))]
 
 
-EXERCISE.leaves_inputs_alone(0.2, _vectors)
+@EXERCISE.keeps_dtypes(0.1)
+def _dtypes(draw: Draw) -> list[Run]:
+    """float32 stays float32."""
+    single = [draw.normal(n, 2, dtype="float32") for n in (3, 4, 4)]
+    return [call(*single, as_argument(dot_product))]
+
+
+EXERCISE.leaves_inputs_alone(0.1, _vectors)

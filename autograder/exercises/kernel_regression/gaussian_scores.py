@@ -16,6 +16,8 @@ def _runs(draw: Draw) -> list[Run]:
         call(draw.normal(4), draw.normal(2), draw.number(0.2, 0.7)),
         call(key=draw.normal(4), query=draw.normal(3)),
         call(draw.normal(2), draw.normal(3), 300.0),
+        call(draw.normal(70), draw.normal(2), 0.01),
+        call(draw.normal(2), draw.normal(70), w=0.5),
     ]
 
 
@@ -37,4 +39,16 @@ def _integers(draw: Draw) -> list[Run]:
     return [call(query, key, 3), call(query, key + 1)]
 
 
-EXERCISE.leaves_inputs_alone(0.2, _runs)
+@EXERCISE.keeps_dtypes(0.1)
+def _dtypes(draw: Draw) -> list[Run]:
+    """float32 stays float32: an array made by np.zeros is float64, unless it is told otherwise.
+    Integers give float64."""
+    single = draw.normal(3, dtype="float32"), draw.normal(4, dtype="float32")
+    return [
+        call(*single, 0.7),
+        call(*single),
+        call(draw.integers(-3, 3, 2), draw.integers(0, 4, 3)),
+    ]
+
+
+EXERCISE.leaves_inputs_alone(0.1, _runs)

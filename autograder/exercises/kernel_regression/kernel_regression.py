@@ -28,6 +28,8 @@ def _runs(draw: Draw) -> list[Run]:
         module(draw.number(0.3, 0.7)).then(*_arguments(draw, 4, 4)),
         module().then(*_arguments(draw, 2, 6)),
         module(w=1.5).then(value=draw.tensor(3), key=draw.tensor(3), query=draw.tensor(1)),
+        module().then(*_arguments(draw, 70, 2)).then(*_arguments(draw, 2, 70)),
+        module().then(*_arguments(draw, 3, 1)),
     ]
 
 
@@ -38,6 +40,8 @@ def _vectors(draw: Draw) -> list[Run]:
         module(draw.number(1.5, 3.0)).then(*_arguments(draw, 2, 6, 3)),
         module().then(*_arguments(draw, 4, 4, 1)),
         module().then(*_arguments(draw, 3, 3, 3)),
+        module(0.7).then(*_arguments(draw, 4, 3, 2)).as_views(),
+        module().then(draw.tensor(3), draw.tensor(4), draw.tensor(4, 2, scale=1e-3)),
     ]
 
 
@@ -49,7 +53,7 @@ def _loaded(draw: Draw) -> list[Run]:
     return [module(state=state).then(*first).then(*second)]
 
 
-@EXERCISE.equals("exclude_self", 1.0)
+@EXERCISE.equals("exclude_self", 0.9)
 def _exclude(draw: Draw) -> list[Run]:
     """With exclude_self, put −inf on the diagonal of the scores before the softmax, so that the
     remaining weights of each row still sum to 1."""
@@ -65,6 +69,16 @@ def _exclude(draw: Draw) -> list[Run]:
     ]
 
 
+@EXERCISE.equals("a single point, excluded from itself", 0.1)
+def _alone(draw: Draw) -> list[Run]:
+    """A query that no key is left for predicts 0: its scores are all −inf, of which torch.softmax
+    makes NaN."""
+    return [
+        module(1.5).then(*_arguments(draw, 1, 1), exclude_self=True),
+        module(0.5).then(*_arguments(draw, 3, 1, 2), exclude_self=True),
+    ]
+
+
 EXERCISE.gradients(
     "gradients reach w and the inputs",
     0.5,
@@ -75,9 +89,10 @@ EXERCISE.gradients(
 EXERCISE.gradients(
     "gradients with exclude_self",
     0.25,
-    "−inf among the scores is fine for torch.softmax, forward and backward; 0 · ∞ and ∞ − ∞ on "
-    "the way give NaN gradients.",
+    "With exclude_self, too, w and the inputs get their gradients from the pairs that are left.",
     _exclude,
+    if_nan="−inf among the scores is fine for torch.softmax, forward and backward; 0 · ∞ and ∞ − ∞ "
+    "on the way give NaN gradients.",
 )
 
 
@@ -106,3 +121,4 @@ def _double(draw: Draw) -> list[Run]:
 
 EXERCISE.leaves_inputs_alone(0.1, _exclude)
 EXERCISE.leaves_state_alone(0.05, _runs)
+EXERCISE.follows_its_inputs(_runs, _exclude)

@@ -19,6 +19,10 @@ def _runs(kernel: str):
             call(query, key, kernel, draw.number(0.5, 0.7)),
             call(draw.uniform(-0.5, 0.5, 3), draw.uniform(-0.4, 0.4, 3), kernel),
             call(w=0.8, kernel=kernel, key=key[2:5], query=query[:1]),
+            call(query, key[:3], kernel, 0.3).as_views(),
+            call(query, key[:1], kernel, 0.3),
+            call(np.linspace(-1.0, 1.0, 70), key[:2], kernel, 0.3),
+            call(query[:2], np.linspace(-1.0, 1.0, 70), kernel),
         ]
 
     return runs
@@ -26,7 +30,7 @@ def _runs(kernel: str):
 
 EXERCISE.equals(
     "gaussian",
-    0.5,
+    0.4,
     "exp(−½u²) with u = (x − x_i) w; each row is then divided by its sum over the keys.",
     _runs("gaussian"),
 )
@@ -65,10 +69,30 @@ def _nothing(draw: Draw) -> list[Run]:
     return [run("boxcar"), run("epanechnikov")]
 
 
+@EXERCISE.equals("gaussian: a query far from every key", 0.1)
+def _far(draw: Draw) -> list[Run]:
+    """Where all the exponentials vanish, the nearest key still gets its weight: give the exponents
+    to your softmax, which subtracts the largest."""
+    query = np.array([-500.0, 0.0, 400.0])[draw.permutation(3)] + draw.uniform(-0.2, 0.2, 3)
+    return [call(query, draw.normal(4, scale=1e-3), "gaussian", draw.number(1.5, 3.0))]
+
+
 @EXERCISE.raises("an unknown kernel", 0.25, ValueError)
 def _unknown(draw: Draw) -> list[Run]:
     """Raise ValueError for any name other than the three."""
     return [call(draw.normal(2), draw.normal(3), name) for name in ("triangle", "box")]
 
 
-EXERCISE.leaves_inputs_alone(0.25, _runs("epanechnikov"))
+@EXERCISE.keeps_dtypes(0.1)
+def _dtypes(draw: Draw) -> list[Run]:
+    """float32 stays float32 with every kernel: a comparison, divided by a whole number, is float64.
+    Integers give float64."""
+    query, key = (draw.uniform(-0.5, 0.5, n, dtype="float32") for n in (3, 4))
+    some, whole = np.array([0, 3]), draw.permutation(4)
+    runs = []
+    for kernel in ("gaussian", "boxcar", "epanechnikov"):
+        runs += [call(query, key, kernel, 0.7), call(some, whole, kernel)]
+    return runs
+
+
+EXERCISE.leaves_inputs_alone(0.15, _runs("epanechnikov"))

@@ -11,6 +11,7 @@ EXERCISE = Declaration(
     "The kernel regression estimate",
     ("query", "key", "value", "w"),
     given=("softmax", "gaussian_scores"),
+    returns=("the prediction", "the weights"),
 )
 
 
@@ -24,6 +25,9 @@ def _runs(draw: Draw) -> list[Run]:
         call(draw.normal(4), draw.normal(4), draw.normal(4)),
         call(value=draw.normal(3), key=draw.normal(3), query=draw.normal(2), w=1.0),
         call(draw.integers(-3, 3, 3), draw.integers(-3, 3, 4), draw.integers(-9, 9, 4)),
+        call(draw.normal(70), draw.normal(2), draw.normal(2)),
+        call(draw.normal(2), draw.normal(70), draw.normal(70)),
+        call(draw.normal(3), draw.normal(1), draw.normal(1)),
     ]
 
 
@@ -35,6 +39,7 @@ def _vectors(draw: Draw) -> list[Run]:
         call(draw.normal(2), draw.normal(3), draw.normal(3, 1)),
         call(draw.normal(1), draw.normal(3), draw.normal(3, 1)),
         call(draw.normal(4), draw.normal(4), draw.normal(4, 4)),
+        call(draw.normal(4), draw.normal(3), draw.normal(3, 2), 0.7).as_views(),
     ]
 
 
@@ -61,4 +66,11 @@ def _far(draw: Draw) -> list[Run]:
     return [call(far, key, draw.normal(4), draw.number(1.5, 3.0))]
 
 
-EXERCISE.leaves_inputs_alone(0.25, _runs)
+@EXERCISE.keeps_dtypes(0.1)
+def _dtypes(draw: Draw) -> list[Run]:
+    """float32 stays float32, and integers give float64."""
+    single = [draw.normal(n, dtype="float32") for n in (3, 4, 4)]
+    return [call(*single, 0.7), call(*(draw.integers(-3, 3, n) for n in (2, 3, 3)))]
+
+
+EXERCISE.leaves_inputs_alone(0.15, _runs)

@@ -28,6 +28,7 @@ def _axes(draw: Draw) -> list[Run]:
         call(Strided(draw.normal(4, 3))),
         call(scores=draw.normal(3, 3)).then(draw.normal(3, 3)),
         call(draw.integers(-3, 3, 3, 3), axis=0),
+        call(draw.uniform(-9.0, 9.0, 2, 70), axis=1),
     ]
 
 

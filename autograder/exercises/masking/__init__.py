@@ -7,6 +7,7 @@ EXERCISES = exercises(
     "padding_mask",
     "causal_mask",
     "masked_softmax",
+    "bug_in_masking",
     "additive_mask",
     "masked_attention",
     "attend_with_cache",

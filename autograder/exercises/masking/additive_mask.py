@@ -49,3 +49,4 @@ EXERCISE.keeps_dtypes(
     0.25, "The result has the dtype that the caller passes.", _runs, _narrow, _wide
 )
 EXERCISE.leaves_inputs_alone(0.25, _runs)
+EXERCISE.follows_its_inputs(_runs)

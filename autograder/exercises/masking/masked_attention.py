@@ -5,10 +5,13 @@ import numpy as np
 from autograder.engine.aspects import describe, part, plain
 from autograder.engine.runs import Draw, Record, Run, Strided, call, tensor
 from autograder.exercises.declaration import Declaration
-from autograder.exercises.shared import qkv, random_mask
+from autograder.exercises.shared import OUTPUT_AND_WEIGHTS, qkv, random_mask
 
 EXERCISE = Declaration(
-    "masked_attention", "Attention under a mask", ("query", "key", "value", "mask")
+    "masked_attention",
+    "Attention under a mask",
+    ("query", "key", "value", "mask"),
+    returns=OUTPUT_AND_WEIGHTS,
 )
 
 
@@ -22,6 +25,11 @@ def _plain(draw: Draw) -> list[Run]:
         call(*qkv(draw, 4, 2, 3, 5, 2, 3), None),
         call(value=value, key=key, query=query),
         call(*map(Strided, qkv(draw, 2, 3, 5, 1, 1))),
+        call(*qkv(draw, 1, 3, 1, 2)),
+        call(*qkv(draw, 2, 1, 3, 2)),
+        call(*qkv(draw, 70, 2, 2, 1)),
+        call(*qkv(draw, 2, 70, 2, 1)),
+        call(*qkv(draw, 2, 3, 4, 1)[:2], draw.tensor(3, 2, scale=1e-3)),
     ]
 
 
@@ -35,6 +43,7 @@ def _masked(draw: Draw) -> list[Run]:
         call(*qkv(draw, 5, 5, 3, 4, 2), tensor(causal)),
         call(*qkv(draw, 3, 4, 2, 5, 2, 3), mask=tensor(random_mask(draw, 2, 1, 1, 4))),
         call(*qkv(draw, 3, 3, 2, 5, 2), mask=tensor(random_mask(draw, 2, 3, 3))),
+        call(*qkv(draw, 3, 4, 2, 5, 2), tensor(random_mask(draw, 2, 3, 4))).as_views(),
     ]
 
 
@@ -51,6 +60,11 @@ def _nothing(draw: Draw) -> list[Run]:
     ]
 
 
+def _hidden(key: int, query: int, far: float) -> str:
+    moved = f"changing key {key} moves query {query}'s output by {far:.4g}"
+    return f"{moved}, although the mask hides that key from it"
+
+
 def _sees_what_it_may(run: Run, record: Record) -> str | None:
     outputs = [plain(part(value, 0)) for value in record.values]
     wanted = (*run.steps[0].args[0].data.shape[:-1], run.steps[0].args[2].data.shape[-1])
@@ -63,7 +77,7 @@ def _sees_what_it_may(run: Run, record: Record) -> str | None:
         moved = np.abs(output - outputs[0]).max((0, 2))
         for query, (sees, far) in enumerate(zip(mask[:, position], moved, strict=True)):
             if np.isnan(far) or (not sees and far > 1e-6):
-                return f"key {position} is hidden from query {query}, but moves it by {far:.3g}"
+                return _hidden(position, query, far)
             if sees and far < 1e-3:
                 return f"query {query} may see key {position}, but changing that key has no effect"
     return None
@@ -90,9 +104,11 @@ def _changed(draw: Draw) -> list[Run]:
 EXERCISE.gradients(
     "gradients reach query, key and value",
     0.75,
-    "One NaN in a row of weights reaches every gradient of the batch. A row without keys passes "
-    "on a gradient of 0.",
+    "Stay in torch from start to end. A row without keys passes on a gradient of 0, every other "
+    "row that of a softmax over the keys it may see.",
     lambda draw: [*_masked(draw), *_nothing(draw)[:2]],
+    if_nan="One NaN in a row of weights reaches every gradient of the batch. A row without keys "
+    "passes on a gradient of 0.",
 )
 
 
@@ -112,7 +128,9 @@ def _large(draw: Draw) -> list[Run]:
 @EXERCISE.keeps_dtypes(0.25)
 def _double(draw: Draw) -> list[Run]:
     """float64 in, float64 out; float32 in, float32 out."""
-    return [call(*qkv(draw, 2, 4, 3, 2, dtype="float64"), tensor(random_mask(draw, 2, 4)))]
+    query_key_value = qkv(draw, 2, 4, 3, 2, dtype="float64")
+    return [call(*query_key_value, tensor(random_mask(draw, 2, 4))), call(*query_key_value)]
 
 
 EXERCISE.leaves_inputs_alone(0.25, _masked, _plain)
+EXERCISE.follows_its_inputs(_plain, _masked)

@@ -18,6 +18,7 @@ def _plain(draw: Draw) -> list[Run]:
         call(draw.tensor(2, 3, 2, 4), None),
         call(scores=draw.tensor(1, 3)),
         call(Strided(draw.tensor(4, 3)), mask=None),
+        call(draw.tensor(2, 70)),
     ]
 
 
@@ -123,15 +124,19 @@ def _some_row_sees(run: Run) -> bool:
 EXERCISE.gradients(
     "finite gradients",
     1.0,
-    "Once the softmax has produced NaN, its backward pass produces NaN again, whatever you write "
-    "over the result. Give such a row harmless scores before the softmax, and zeros after it.",
+    "Stay in torch from start to end. What the mask forbids gets a gradient of 0, and so does a "
+    "row that may attend to nothing.",
     lambda draw: [*_masked(draw), *filter(_some_row_sees, _nothing(draw)), *_plain(draw)],
+    if_nan="Once the softmax has produced NaN, its backward pass produces NaN again, whatever you "
+    "write over the result. Give such a row harmless scores before the softmax, and zeros after "
+    "it.",
 )
 
 
 @EXERCISE.keeps_dtypes(0.25)
 def _dtypes(draw: Draw) -> list[Run]:
-    """float64 stays float64 and float16 stays float16, in which −1e9 does not exist."""
+    """float64 stays float64 and float16 stays float16, in which −1e9 does not exist and 1e-30 is
+    0, so that dividing by it gives NaN."""
     some = tensor(random_mask(draw, 3, 4))
     mask = random_mask(draw, 3, 4)
     mask[1] = False
@@ -140,7 +145,9 @@ def _dtypes(draw: Draw) -> list[Run]:
         call(draw.tensor(3, 4, dtype="float16"), some),
         call(draw.tensor(3, 4, dtype="float16"), tensor(mask)),
         call(draw.tensor(2, 4, dtype="bfloat16")),
+        call(draw.tensor(2, 4)),
     ]
 
 
 EXERCISE.leaves_inputs_alone(0.25, _masked, _nothing)
+EXERCISE.follows_its_inputs(_masked, _nothing)

@@ -30,6 +30,8 @@ def _wide(draw: Draw) -> list[Run]:
         call(tensor(draw.permutation(5)[:3] + 1), 8),
         call(tensor(draw.integers(1, 4, 2)), max_len=7),
         call(tensor([2, 6, 4]), max_len=6),
+        call(tensor([3, 70, 65]), 70),
+        call(tensor([1, 0, 1]), 1),
     ]
 
 
@@ -57,3 +59,4 @@ EXERCISE.keeps_dtypes(
     0.25, "A comparison gives a boolean mask; keep it boolean, with True for a token.", _runs
 )
 EXERCISE.leaves_inputs_alone(0.25, _runs, _wide)
+EXERCISE.follows_its_inputs(_runs, _wide)

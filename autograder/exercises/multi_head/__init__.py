@@ -7,6 +7,7 @@ EXERCISES = exercises(
     __name__,
     "split_heads",
     "merge_heads",
+    "bug_in_splitting",
     "multi_head_numpy",
     "multi_head_attention",
     "load_torch_weights",

@@ -12,6 +12,7 @@ from autograder.engine.runs import (
     Previous,
     Record,
     Run,
+    Strided,
     Trial,
     as_argument,
     call,
@@ -19,11 +20,16 @@ from autograder.engine.runs import (
 )
 from autograder.exercises.declaration import Declaration
 from autograder.exercises.multi_head.shared import attention_state, our_attention
-from autograder.exercises.shared import itself
+from autograder.exercises.shared import State, itself, used
 
 EXERCISE = Declaration(
     "head_importance", "Which heads matter?", ("attention", "x"), uses=("MultiHeadAttention",)
 )
+
+
+def _faint(draw: Draw) -> State:
+    """Parameters of an attention whose output hardly depends on its heads."""
+    return attention_state(draw, 2) | {"W_o.weight": draw.tensor(2, 2, scale=3e-4)}
 
 
 @EXERCISE.equals("one number per head", 1.5)
@@ -36,6 +42,9 @@ def _runs(draw: Draw) -> list[Run]:
         call(our_attention(6, 3, attention_state(draw, 6)), draw.tensor(2, 5, 6)),
         call(attention=our_attention(8, 4, attention_state(draw, 8)), x=x),
         call(our_attention(8, 2, attention_state(draw, 8)), draw.tensor(3, 2, 8)),
+        call(our_attention(4, 2, attention_state(draw, 4)), Strided(draw.tensor(2, 3, 4))),
+        call(our_attention(2, 2, attention_state(draw, 2)), draw.tensor(1, 70, 2)),
+        call(our_attention(2, 2, _faint(draw)), draw.tensor(2, 3, 2)),
     ]
 
 
@@ -48,6 +57,7 @@ def _ends(draw: Draw) -> list[Run]:
             our_attention(6, 2, attention_state(draw, 6, bias=False), bias=False),
             draw.tensor(1, 1, 6),
         ),
+        call(our_attention(1, 1, attention_state(draw, 1)), draw.tensor(2, 3, 1)),
     ]
 
 
@@ -114,4 +124,12 @@ def _double(draw: Draw) -> list[Run]:
 
 
 EXERCISE.leaves_inputs_alone(0.05, _runs)
-EXERCISE.leaves_state_alone(0.1, _runs)
+
+
+def _in_use(draw: Draw) -> list[Run]:
+    runs = used(Run(()), our_attention(6, 2, attention_state(draw, 6)))
+    return [run.then(Previous(0), draw.tensor(2, 3, 6)) for run in runs]
+
+
+EXERCISE.leaves_state_alone(0.1, _runs, _in_use)
+EXERCISE.follows_its_inputs(_runs)

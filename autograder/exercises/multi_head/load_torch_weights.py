@@ -20,7 +20,7 @@ from autograder.engine.runs import (
 from autograder.engine.state import parameters_of, write
 from autograder.exercises.declaration import Declaration
 from autograder.exercises.multi_head.shared import attention_state, our_attention, qkv_inputs
-from autograder.exercises.shared import State, itself
+from autograder.exercises.shared import OUTPUT_AND_WEIGHTS, State, itself, used
 
 EXERCISE = Declaration(
     "load_torch_weights",
@@ -32,7 +32,13 @@ EXERCISE = Declaration(
 
 def _right_in_the_end(trial: Trial) -> Finding:
     """The last step finds what it finds with the reference, whatever the call itself returned."""
-    return compare(trial.record.value, trial.expected.value, "what the modules give afterwards")
+    value, expected = trial.record.value, trial.expected.value
+    names = _LAYERS if isinstance(expected, tuple) and len(expected) == 4 else OUTPUT_AND_WEIGHTS
+    parts = tuple(f"afterwards, {name}" for name in names)
+    return compare(value, expected, "what the modules give afterwards", parts=parts)
+
+
+_LAYERS = tuple(f"what W_{name} returns" for name in "qkvo")
 
 
 def torch_attention(d_model: int, num_heads: int, bias: bool) -> Any:
@@ -65,6 +71,16 @@ def _loaded(draw: Draw, d: int, num_heads: int, bias: bool = True, dtype: str = 
     return both.then(Previous(0), Previous(1))
 
 
+def _in_use(draw: Draw) -> list[Run]:
+    """Both modules in the same mode."""
+    ours = our_attention(6, 2, attention_state(draw, 6))
+    theirs = made_by(torch_attention, 6, 2, True, state=_torch_state(draw, 6, True, "float32"))
+    runs = []
+    for first, run in enumerate(used(Run(()), ours, frozen=False)):
+        runs.append(used(run, theirs)[first].then(Previous(0), Previous(1)))
+    return runs
+
+
 @EXERCISE.judged("equal outputs", 1.0, _right_in_the_end)
 def _runs(draw: Draw) -> list[Run]:
     """in_proj_weight stacks W_q, W_k and W_v in this order, d_model rows each; out_proj is W_o.
@@ -90,6 +106,7 @@ def _state(draw: Draw) -> list[Run]:
     return [
         _loaded(draw, 6, 2).then_apply(look, Previous(0), draw.tensor(2, 3, 6)),
         _loaded(draw, 6, 3, dtype="float64").then_apply(look, Previous(0), draw.double(2, 3, 6)),
+        _in_use(draw)[0].then_apply(look, Previous(0), draw.tensor(2, 3, 6)),
     ]
 
 
@@ -175,7 +192,8 @@ def _trainable(draw: Draw) -> list[Run]:
 def _theirs(draw: Draw) -> list[Run]:
     """Read from torch_attention, write to attention."""
     x = draw.tensor(2, 3, 6)
-    return [_loaded(draw, 6, 2).then_apply(Previous(1), x, x, x)]
+    return [run.then_apply(Previous(1), x, x, x) for run in (_loaded(draw, 6, 2), *_in_use(draw))]
 
 
-EXERCISE.leaves_state_alone(0.1, _runs)
+EXERCISE.leaves_state_alone(0.1, _runs, _in_use, writes=True)
+EXERCISE.follows_its_inputs(_runs)

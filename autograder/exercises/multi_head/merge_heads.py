@@ -15,6 +15,7 @@ def _runs(draw: Draw) -> list[Run]:
         call(draw.tensor(1, 2, 4, 4)),
         call(x=draw.tensor(3, 4, 1, 2)),
         call(draw.tensor(2, 1, 3, 5)),
+        call(draw.tensor(1, 2, 70, 1, scale=1e-3)),
     ]
 
 
@@ -53,3 +54,4 @@ def _dtypes(draw: Draw) -> list[Run]:
 
 
 EXERCISE.leaves_inputs_alone(0.05, _runs)
+EXERCISE.follows_its_inputs(_runs)

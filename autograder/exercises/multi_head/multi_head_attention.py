@@ -8,12 +8,19 @@ from autograder.engine.aspects import compare, part, plain
 from autograder.engine.runs import Draw, Finding, Record, Run, Strided, Trial, module, tensor
 from autograder.exercises.declaration import Declaration
 from autograder.exercises.multi_head.shared import attention_state, qkv_inputs
-from autograder.exercises.shared import State, all_finite, wrong_factor, wrong_share
+from autograder.exercises.shared import (
+    OUTPUT_AND_WEIGHTS,
+    State,
+    all_finite,
+    wrong_factor,
+    wrong_share,
+)
 
 EXERCISE = Declaration(
     "MultiHeadAttention",
     "Multi-head attention",
     ("query", "key", "value", "head_mask"),
+    returns=OUTPUT_AND_WEIGHTS,
     forbids=(
         "torch.*MultiheadAttention*",
         "torch.*multi_head_attention*",
@@ -37,6 +44,8 @@ def _runs(draw: Draw, dtype: str = "float32") -> list[Run]:
         module(8, 2, state=state(8)).then(*qkv_inputs(draw, 2, 3, 5, 8, dtype=dtype)),
         named.then(value=value, key=key, query=query),
         module(9, 3, state=state(9)).then(*qkv_inputs(draw, 3, 3, 3, 9, dtype=dtype)),
+        module(2, 2, state=state(2)).then(*qkv_inputs(draw, 1, 70, 2, 2, dtype=dtype)),
+        module(2, 1, state=state(2)).then(*qkv_inputs(draw, 1, 2, 70, 2, dtype=dtype)),
     ]
 
 
@@ -47,6 +56,7 @@ def _ends(draw: Draw) -> list[Run]:
         module(6, 1, state=attention_state(draw, 6)).then(*qkv_inputs(draw, 2, 3, 4, 6)),
         module(5, 5, state=attention_state(draw, 5)).then(*qkv_inputs(draw, 1, 2, 4, 5)),
         module(8, 4, state=attention_state(draw, 8)).then(*qkv_inputs(draw, 4, 4, 4, 8)),
+        module(1, 1, state=attention_state(draw, 1)).then(*qkv_inputs(draw, 1, 1, 1, 1)),
     ]
 
 
@@ -89,6 +99,9 @@ def _masked(draw: Draw) -> list[Run]:
         ),
         first.then(*qkv_inputs(draw, 3, 2, 4, 6), head_mask=tensor([1.0, 0.0, 1.0], "float32")),
         first.then(*qkv_inputs(draw, 1, 3, 3, 6), tensor(np.zeros(3), "float32")),
+        module(3, 1, state=attention_state(draw, 3)).then(
+            *qkv_inputs(draw, 2, 2, 3, 3), tensor([0.7], "float32")
+        ),
         second.then(x, x, x, head_mask=tensor([0.0, 1.0, 0.5, 1.0], "float32")).then(x, x, x),
     ]
 
@@ -102,7 +115,7 @@ def _dropout_is_right(trial: Trial) -> Finding:
         return Finding(False, "expected (output, weights)")
     if trial.run.init.kwargs["dropout"] == 1.0:
         return Finding(True)
-    kept = compare(trial.record.value[1], trial.expected.value[1], "part 1 of the result")
+    kept = compare(trial.record.value[1], trial.expected.value[1], "the returned weights")
     if not kept.passed:
         return replace(kept, message=f"{kept.message} (the weights before dropout)")
     if len(results) == 1:
@@ -204,7 +217,8 @@ def _batch(draw: Draw) -> list[Run]:
 def _strided(draw: Draw) -> list[Run]:
     """reshape works on any view."""
     inputs = [Strided(t) for t in qkv_inputs(draw, 2, 3, 4, 6)]
-    return [module(6, 2, state=attention_state(draw, 6)).then(*inputs)]
+    mask = Strided(tensor(draw.uniform(0.2, 2.0, 2), "float32"))
+    return [module(6, 2, state=attention_state(draw, 6)).then(*inputs).then(*inputs, mask)]
 
 
 @EXERCISE.keeps_dtypes(0.05)
@@ -212,10 +226,10 @@ def _double(draw: Draw) -> list[Run]:
     """A float64 model with float64 inputs gives float64, a float32 model float32."""
     inputs = qkv_inputs(draw, 2, 3, 4, 6, dtype="float64")
     mask = tensor([1.0, 0.5], "float64")
-    return [
-        module(6, 2, state=attention_state(draw, 6, dtype="float64")).then(*inputs, head_mask=mask)
-    ]
+    run = module(6, 2, state=attention_state(draw, 6, dtype="float64"))
+    return [run.then(*inputs, head_mask=mask).then(*inputs), _no_bias(draw, "float64")[0]]
 
 
 EXERCISE.leaves_inputs_alone(0.05, _masked)
 EXERCISE.leaves_state_alone(0.05, _runs, of_a_module=True)
+EXERCISE.follows_its_inputs(_runs, _masked, _dropout)

@@ -26,6 +26,10 @@ def _runs(draw: Draw) -> list[Run]:
         call(*_three(draw, 5, 2, 6), 3),
         call(num_heads=2, value=value, key=key, query=query),
         call(*_three(draw, 1, 5, 4), 2),
+        call(*_three(draw, 2, 1, 4), 2),
+        call(*_three(draw, 70, 2, 2), 2),
+        call(*_three(draw, 2, 70, 2), 2),
+        call(*(1e-3 * a for a in _three(draw, 2, 3, 4)), 2),
     ]
 
 
@@ -59,7 +63,7 @@ def _perturbed(draw: Draw) -> list[Run]:
 @EXERCISE.equals("one head, and one feature per head", 0.5)
 def _ends(draw: Draw) -> list[Run]:
     """With one head this is plain attention, scaled by √d; with d heads, √d_k is 1."""
-    return [call(*_three(draw, 3, 4, 5), 1), call(*_three(draw, 3, 4, 5), 5)]
+    return [call(*_three(draw, 3, 4, d), heads) for d, heads in ((5, 1), (5, 5), (1, 1))]
 
 
 @EXERCISE.equals("scores of ±10,000", 0.5)

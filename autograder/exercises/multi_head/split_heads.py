@@ -16,6 +16,7 @@ def _runs(draw: Draw) -> list[Run]:
         call(draw.tensor(1, 4, 8), 2),
         call(draw.tensor(3, 1, 6), 2),
         call(x=draw.tensor(2, 4, 12), num_heads=4),
+        call(draw.tensor(1, 70, 2, scale=1e-3), 2),
     ]
 
 
@@ -35,7 +36,7 @@ def _square(draw: Draw) -> list[Run]:
 def _ends(draw: Draw) -> list[Run]:
     """With one head, the result is x with an extra axis of length 1; with d_model heads, d_k =
     1."""
-    return [call(draw.tensor(2, 3, 5), 1), call(draw.tensor(2, 3, 5), 5)]
+    return [call(draw.tensor(2, 3, d), heads) for d, heads in ((5, 1), (5, 5), (1, 1))]
 
 
 @EXERCISE.raises(
@@ -75,3 +76,4 @@ def _dtypes(draw: Draw) -> list[Run]:
 
 
 EXERCISE.leaves_inputs_alone(0.05, _runs)
+EXERCISE.follows_its_inputs(_runs)

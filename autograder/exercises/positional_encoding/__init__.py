@@ -12,4 +12,5 @@ EXERCISES = exercises(
     "relative_position_scores",
     "rotary_embedding",
     "rotary_attention",
+    "bug_in_distances",
 )

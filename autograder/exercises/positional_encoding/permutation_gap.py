@@ -18,6 +18,7 @@ from autograder.engine.runs import (
     tensor,
 )
 from autograder.exercises.declaration import Declaration
+from autograder.exercises.shared import small_layer, used
 
 EXERCISE = Declaration("permutation_gap", "Does it know order?", ("attention", "x", "permutation"))
 
@@ -93,6 +94,7 @@ def _none(draw: Draw) -> list[Run]:
         call(same, draw.double(2, 5, 4), _order(draw, 5)),
         call(alone, draw.double(3, 6, 4), _order(draw, 6)),
         call(made_by(running_mean), draw.double(2, 4, 3), tensor(np.arange(4))),
+        call(made_by(running_mean), draw.double(2, 1, 3), tensor([0])),
     ]
 
 
@@ -108,7 +110,9 @@ def _shapes(draw: Draw) -> list[Run]:
     climb = made_by(climbing)
     return [
         call(split, draw.double(2, 5, 6), _order(draw, 5)),
-        call(climb, Strided(_growing(draw, 3, 9, 2)), _ring(9)),
+        call(climb, Strided(_growing(draw, 3, 9, 2)), Strided(_ring(9))),
+        call(climb, _growing(draw, 1, 70, 1), _ring(70)),
+        call(climb, tensor(1e-5 * _growing(draw, 2, 4, 2).data), _ring(4)),
     ]
 
 
@@ -133,4 +137,11 @@ def _training(draw: Draw) -> list[Run]:
     return [run.then(Previous(0), draw.double(2, 5, 4), _order(draw, 5))]
 
 
-EXERCISE.leaves_state_alone(0.1, _runs, _training)
+def _in_use(draw: Draw) -> list[Run]:
+    state = {"0.weight": draw.tensor(4, 4), "0.bias": draw.tensor(4)}
+    runs = used(Run(()), made_by(small_layer, 4, state=state))
+    return [run.then(Previous(0), draw.tensor(2, 5, 4), _order(draw, 5)) for run in runs]
+
+
+EXERCISE.leaves_state_alone(0.1, _runs, _training, _in_use)
+EXERCISE.follows_its_inputs(_runs)

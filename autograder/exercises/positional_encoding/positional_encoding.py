@@ -14,6 +14,7 @@ from autograder.engine.runs import (
     Record,
     Run,
     Step,
+    Strided,
     Trial,
     as_argument,
     module,
@@ -35,6 +36,10 @@ def _runs(draw: Draw) -> list[Run]:
         module(d_model=4, max_len=9).then(x=draw.tensor(3, 2, 4)),
         module(6, 6).then(draw.tensor(1, 4, 6)).then(draw.tensor(4, 3, 6)),
         module(8).then(draw.tensor(4, 4, 8), 0),
+        module(4).then(Strided(draw.tensor(2, 3, 4))),
+        module(6, 5).then(draw.tensor(1, 3, 6, scale=1e-4)),
+        module(2, 80).then(draw.tensor(1, 70, 2)),
+        module(2).then(draw.tensor(1, 66, 2)),
     ]
 
 
@@ -44,6 +49,7 @@ def _odd(draw: Draw) -> list[Run]:
     return [
         module(5, 6).then(draw.tensor(2, 4, 5)),
         module(3, max_len=4).then(draw.tensor(1, 3, 3)),
+        module(1, 6).then(draw.tensor(2, 4, 1)),
     ]
 
 
@@ -67,6 +73,7 @@ def _full(draw: Draw) -> list[Run]:
         module(4, 5).then(draw.tensor(2, 5, 4)),
         module(4, 7).then(draw.tensor(1, 3, 4), offset=4),
         module(6, 3).then(draw.tensor(2, 1, 6)),
+        module(6, 1).then(draw.tensor(2, 1, 6)),
         module(4).then(draw.tensor(1, 2, 4), offset=510),  # 512 rows by default
     ]
 
@@ -214,3 +221,4 @@ def _wide(draw: Draw) -> list[Run]:
 
 EXERCISE.leaves_inputs_alone(0.1, _runs, _offsets)
 EXERCISE.leaves_state_alone(0.05, _runs)
+EXERCISE.follows_its_inputs(_runs, _dropout)

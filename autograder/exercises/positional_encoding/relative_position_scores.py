@@ -32,6 +32,7 @@ def _of(mode: str) -> Callable[[Draw], list[Run]]:
             call(*_qka(draw, 4, 4, 3), mode),
             call(mode=mode, distance_embedding=table, key=key, query=query),
             call(*_qka(draw, 3, 3, 4, 5, (3, 1)), mode),
+            call(draw.tensor(1, 1, 2, 2, scale=3e-4), *_qka(draw, 2, 2, 2, 2, (1, 1))[1:], mode),
         ]
 
     return runs
@@ -59,6 +60,9 @@ def _chunk(draw: Draw) -> list[Run]:
         call(*_qka(draw, 2, 5, 6), _KEY),
         call(*_qka(draw, 1, 4, 5), _BOTH),
         call(*map(Strided, _qka(draw, 4, 2, 4)), _BOTH),
+        call(*_qka(draw, 2, 70, 68, 1, (1, 1)), _BOTH),
+        call(*_qka(draw, 70, 2, 68, 1, (1, 1)), _BOTH),
+        call(*_qka(draw, 3, 1, 2), _KEY),
     ]
 
 
@@ -94,3 +98,4 @@ def _double(draw: Draw) -> list[Run]:
 
 
 EXERCISE.leaves_inputs_alone(0.1, _of(_BOTH))
+EXERCISE.follows_its_inputs(_of(_BOTH), _far)

@@ -30,6 +30,8 @@ def _chunk(draw: Draw) -> list[Run]:
         call(1, draw.integer(4, 7), 7),
         call(3, 8, 2),
         call(n_q=5, n_k=2, max_distance=6),
+        call(2, 70, 68),
+        call(70, 2, 90),
     ]
 
 

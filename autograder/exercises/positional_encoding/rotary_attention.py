@@ -5,12 +5,15 @@ from dataclasses import replace
 import numpy as np
 
 from autograder.engine.aspects import part, plain
-from autograder.engine.runs import Draw, Record, Run, call, tensor
+from autograder.engine.runs import Draw, Record, Run, call, made_by, tensor
 from autograder.exercises.declaration import Declaration
-from autograder.exercises.shared import all_finite, qkv
+from autograder.exercises.shared import OUTPUT_AND_WEIGHTS, all_finite, qkv, transposed
 
 EXERCISE = Declaration(
-    "rotary_attention", "Attention that turns", ("query", "key", "value", "base")
+    "rotary_attention",
+    "Attention that turns",
+    ("query", "key", "value", "base"),
+    returns=OUTPUT_AND_WEIGHTS,
 )
 
 
@@ -23,6 +26,7 @@ def _runs(draw: Draw) -> list[Run]:
         call(*qkv(draw, 4, 4, 4, 6, 2, 3)),
         call(value=value, key=key, query=query),
         call(*qkv(draw, 5, 5, 8, 3)),
+        call(*qkv(draw, 3, 3, 4, 1)[:2], draw.tensor(3, 1, scale=1e-3)),
     ]
 
 
@@ -33,6 +37,9 @@ def _chunk(draw: Draw) -> list[Run]:
         call(*qkv(draw, 2, 5, 4, 2, 2)),
         call(*qkv(draw, 1, draw.integer(3, 6), 6, 4, 1, 2)),
         call(*qkv(draw, 4, 2, 4, 4)),
+        call(*qkv(draw, 3, 1, 4, 2)),
+        call(*qkv(draw, 70, 2, 2, 1)),
+        call(*qkv(draw, 2, 70, 2, 1)),
     ]
 
 
@@ -84,4 +91,12 @@ def _double(draw: Draw) -> list[Run]:
     return [replace(call(*qkv(draw, 3, 4, 4, 2, dtype="float64")), random=True)]
 
 
-EXERCISE.leaves_inputs_alone(0.1, _runs)
+@EXERCISE.equals("non-contiguous views", 0.05)
+def _strided(draw: Draw) -> list[Run]:
+    """Queries, keys and values may be heads that were split off: reshape copies where a view is
+    impossible."""
+    return [call(*(made_by(transposed, a) for a in qkv(draw, 3, 4, 4, 2, 2)))]
+
+
+EXERCISE.leaves_inputs_alone(0.05, _runs)
+EXERCISE.follows_its_inputs(_runs)

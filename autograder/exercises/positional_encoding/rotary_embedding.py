@@ -5,8 +5,9 @@ from dataclasses import replace
 import numpy as np
 
 from autograder.engine.aspects import describe, plain
-from autograder.engine.runs import Draw, Finding, Record, Run, Trial, call
+from autograder.engine.runs import Draw, Finding, Record, Run, Trial, call, made_by
 from autograder.exercises.declaration import Declaration
+from autograder.exercises.shared import transposed
 
 EXERCISE = Declaration("rotary_embedding", "Rotate by position", ("x", "base", "offset"))
 
@@ -20,6 +21,8 @@ def _runs(draw: Draw) -> list[Run]:
         call(draw.tensor(2, 3, 4, 8)),
         call(x=draw.tensor(3, 6, 4)),
         call(draw.tensor(4, 4, 4), 10000.0, 0),
+        call(draw.tensor(70, 2)),
+        call(draw.tensor(3, 4, scale=1e-3)),
     ]
 
 
@@ -124,8 +127,15 @@ def _dtypes(draw: Draw) -> list[Run]:
     """The result has x's dtype: convert cosines and sines to it before multiplying."""
     # Angles may be computed in float32, so right answers differ in its last digits.
     double, half = draw.double(2, 4, 6), draw.tensor(3, 4, dtype="bfloat16")
-    return [replace(call(x, offset=2), random=True) for x in (double, half)]
+    return [replace(call(x, offset=2), random=True) for x in (double, half, draw.tensor(3, 4))]
 
 
-EXERCISE.leaves_inputs_alone(0.1, _runs, _offsets)
+@EXERCISE.equals("a non-contiguous view", 0.05)
+def _strided(draw: Draw) -> list[Run]:
+    """x may be a head that was split off: reshape copies where a view is impossible."""
+    return [call(made_by(transposed, draw.tensor(2, 3, 4)), offset=1)]
+
+
+EXERCISE.leaves_inputs_alone(0.05, _runs, _offsets)
 EXERCISE.leaves_state_alone(0.05, _runs)
+EXERCISE.follows_its_inputs(_runs, _offsets)

@@ -19,6 +19,7 @@ def _runs(draw: Draw) -> list[Run]:
         call(draw.integer(2, 4), 8),
         call(offset=draw.integer(5, 9), d_model=4),
         call(draw.integer(2, 3), 10, 10000.0),
+        call(1, 20),
     ]
 
 

@@ -21,6 +21,7 @@ def _runs(draw: Draw) -> list[Run]:
         call(draw.integer(7, 9), 4),
         call(max_len=4, d_model=draw.integer(5, 6) * 2),
         call(8, 6, 10000.0),
+        call(70, 2),
     ]
 
 

@@ -6,6 +6,7 @@ from autograder.exercises.declaration import exercises
 EXERCISES = exercises(
     __name__,
     "layer_norm",
+    "bug_in_layer_norm",
     "layer_norm_backward",
     "gelu",
     "feed_forward",

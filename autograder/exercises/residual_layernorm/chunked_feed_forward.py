@@ -3,9 +3,20 @@
 import itertools
 from typing import Any
 
-from autograder.engine.runs import Draw, Recipe, Run, Strided, as_argument, call, made_by, tensor
+from autograder.engine.runs import (
+    Draw,
+    Previous,
+    Recipe,
+    Run,
+    Strided,
+    as_argument,
+    call,
+    made_by,
+    tensor,
+)
 from autograder.exercises.declaration import Declaration
 from autograder.exercises.residual_layernorm.shared import feed_forward_state, wave
+from autograder.exercises.shared import linear_state, used
 
 EXERCISE = Declaration(
     "chunked_feed_forward", "The feed-forward layer in chunks", ("feed_forward", "x", "chunk_size")
@@ -67,7 +78,7 @@ def _runs(draw: Draw, dtype: str = "float32") -> list[Run]:
     ]
 
 
-@EXERCISE.equals("chunk by chunk, equal to a single pass", 0.8)
+@EXERCISE.equals("chunk by chunk, equal to a single pass", 0.7)
 def _even(draw: Draw) -> list[Run]:
     """Cut x along axis 1, its positions, into pieces of chunk_size, call the layer on each, and
     join the results along the same axis, in order. What chunks save is memory inside the layer, so
@@ -122,6 +133,24 @@ EXERCISE.gradients(
 )
 
 
+def reading_out(d_model: int, d_out: int) -> Any:
+    """A position-wise layer whose output has another width than its input."""
+    from torch import nn
+
+    return nn.Linear(d_model, d_out)
+
+
+@EXERCISE.equals("an output of another width", 0.1, only_if_right=True)
+def _wider(draw: Draw) -> list[Run]:
+    """What the layer returns for a chunk says how wide the result is, not x: a layer may read out
+    a single number, or one for each word of a vocabulary."""
+    runs = []
+    for d, d_out, size in ((3, 7, 2), (4, 1, 3), (1, 2, 2)):
+        state = {n.removeprefix("l."): a for n, a in linear_state(draw, "l", d_out, d).items()}
+        runs.append(call(made_by(reading_out, d, d_out, state=state), draw.tensor(2, 5, d), size))
+    return [*runs, call(as_argument(wave), tensor(1e-4 * draw.normal(1, 70, 1)), 66)]
+
+
 def _function(draw: Draw) -> list[Run]:
     return [
         call(as_argument(wave), draw.tensor(2, 5, 3), 2),
@@ -148,4 +177,17 @@ def _double(draw: Draw) -> list[Run]:
 
 
 EXERCISE.leaves_inputs_alone(0.025, _runs, _short)
-EXERCISE.leaves_state_alone(0.025, _runs, _whole)
+
+
+def _in_use(draw: Draw) -> list[Run]:
+    layer = _layer(draw, 4, 6)
+    sizes = (2, 0)
+    return [
+        run.then(Previous(0), draw.tensor(2, 5, 4), size)
+        for size in sizes
+        for run in used(Run(()), layer)
+    ]
+
+
+EXERCISE.leaves_state_alone(0.025, _runs, _whole, _in_use)
+EXERCISE.follows_its_inputs(_runs, _short)

@@ -137,6 +137,7 @@ def _evaluated(draw: Draw) -> list[Run]:
     return [
         *(run.then(_samples(draw, 8, 2, 3)) for run in _two_paths(draw)),
         module(P).then(draw.tensor(3, 2, 4)),
+        module(P).then(draw.tensor(1, 3, scale=1e-4)),
         module(1.0).then(x=draw.tensor(4, 3)),
         module(0.5).then(Strided(draw.tensor(2, 3))),
     ]
@@ -182,3 +183,4 @@ def _double(draw: Draw) -> list[Run]:
 
 EXERCISE.leaves_inputs_alone(0.025, _double, _idle)
 EXERCISE.leaves_state_alone(0.025, lambda d: _evaluated(d)[2:])
+EXERCISE.follows_its_inputs(_two_paths, _evaluated)

@@ -30,6 +30,7 @@ from autograder.exercises.residual_layernorm.shared import (
     one_changed,
     token_by_token,
 )
+from autograder.exercises.shared import State
 
 EXERCISE = Declaration("FeedForward", "The position-wise feed-forward layer", ("x",))
 
@@ -76,6 +77,14 @@ def _activations(draw: Draw, dtype: str = "float32") -> list[Run]:
     ]
 
 
+def _faint(draw: Draw) -> State:
+    """Parameters that make small numbers."""
+    small = draw.tensor(3, scale=2e-4), draw.tensor(3, 4, scale=2e-4)
+    return feed_forward_state(draw, 3, 4) | dict(
+        zip(("linear2.bias", "linear2.weight"), small, strict=True)
+    )
+
+
 @EXERCISE.equals("a single token, more axes, a single feature", 0.15)
 def _shapes(draw: Draw) -> list[Run]:
     """nn.Linear acts on the last axis and takes any number of axes before it: no reshape is
@@ -85,6 +94,8 @@ def _shapes(draw: Draw) -> list[Run]:
         _ff(draw, 4, 8).then(draw.tensor(3, 4)),
         _ff(draw, 3, 6).then(draw.tensor(2, 3, 2, 3)),
         _ff(draw, 1, 2).then(draw.tensor(2, 3, 1)),
+        _ff(draw, 2, 1).then(draw.tensor(1, 70, 2)),
+        module(3, 4, state=_faint(draw)).then(draw.tensor(2, 3, 3)),
         _ff(draw, 4, 6).then(Strided(draw.tensor(2, 3, 4))),
     ]
 
@@ -173,3 +184,4 @@ EXERCISE.keeps_dtypes(
 )
 EXERCISE.leaves_inputs_alone(0.05, lambda draw: _runs(draw)[:2])
 EXERCISE.leaves_state_alone(0.05, _runs, of_a_module=True)
+EXERCISE.follows_its_inputs(_runs, _dropout)

@@ -56,3 +56,4 @@ def _shapes(draw: Draw) -> list[Run]:
 
 EXERCISE.keeps_dtypes(0.05, "float64 in, float64 out; float32 in, float32 out.", _exact)
 EXERCISE.leaves_inputs_alone(0.05, _runs)
+EXERCISE.follows_its_inputs(_runs)

@@ -5,7 +5,8 @@ from typing import Any
 import numpy as np
 
 from autograder.engine.aspects import describe, plain
-from autograder.engine.runs import Draw, Record, Run, Strided, module, tensor
+from autograder.engine.compare import TOLERANCE, compare
+from autograder.engine.runs import Draw, Finding, Record, Run, Strided, Trial, module, tensor
 from autograder.exercises.declaration import Declaration
 from autograder.exercises.residual_layernorm.shared import (
     READY_MADE_NORMS,
@@ -58,18 +59,37 @@ def _eps(draw: Draw) -> list[Run]:
     state = norm_state(draw, 6)
     return [
         module(6, state=state).then(small),
+        module(6, 900.0, state=state | {"bias": tensor(np.zeros(6), "float32")}).then(small),
         module(6, 0.5, state=state).then(draw.tensor(2, 3, 6, scale=2.0)),
         module(5, eps=0.04, state=norm_state(draw, 5)).then(draw.tensor(3, 5, scale=0.3)),
     ]
 
 
-@EXERCISE.equals("a token whose features are all equal", 0.2)
+def _near_the_bias(trial: Trial) -> Finding:
+    """As near as the rounding of x allows, which is divided by √ε: some right answers compute
+    x · s − μ · s, and others a mean that is off in its last digit."""
+    found = compare(trial.record.value, trial.expected.value)
+    numbers, wanted = plain(trial.record.value), plain(trial.expected.value)
+    if found.passed or numbers is None or numbers.shape != wanted.shape:
+        return found
+    x, weight = plain(trial.run.steps[0].args[0]), plain(trial.run.state["weight"])
+    rounding = 8 * 2.0**-24 * np.abs(x) * np.abs(weight) / np.sqrt(1e-5)
+    relative, absolute = TOLERANCE["float32"]
+    near = np.abs(numbers - wanted) <= absolute + relative * np.abs(wanted) + rounding
+    return Finding(True, error=float(np.abs(numbers - wanted).max())) if near.all() else found
+
+
+@EXERCISE.judged("a token whose features are all equal", 0.2, _near_the_bias)
 def _constant(draw: Draw) -> list[Run]:
     """Its deviations and its variance are 0. 0 / √(0 + ε) is 0, so the result is the bias."""
-    # Levels whose mean has no rounding error, which would be divided by √ε.
-    levels = np.array([0.0, 2.0, -0.5, draw.integer(3, 9)])
-    level = np.broadcast_to(levels[:, None], (2, 4, 4))
-    return [module(4, state=norm_state(draw, 4)).then(tensor(level, "float32"))]
+    # So small that the squares' rounding errors stay below ε.
+    levels = np.array([0.0, 2.0, -0.7, draw.uniform(1.0, 3.0)])
+    level = np.broadcast_to(levels[:, None], (2, 4, 5))
+    alone = tensor(draw.uniform(-3.0, 3.0, 4, 1), "float32")  # a single feature equals itself
+    return [
+        module(5, state=norm_state(draw, 5)).then(tensor(level, "float32")),
+        module(1, state=norm_state(draw, 1)).then(alone),
+    ]
 
 
 @EXERCISE.equals("a new layer neither scales nor shifts", 0.15)
@@ -131,3 +151,4 @@ EXERCISE.keeps_dtypes(
 )
 EXERCISE.leaves_inputs_alone(0.05, lambda draw: _runs(draw)[1:3])
 EXERCISE.leaves_state_alone(0.05, lambda draw: _runs(draw)[2:3])
+EXERCISE.follows_its_inputs(_runs, _fresh)

@@ -11,6 +11,7 @@ EXERCISE = Declaration(
     "Layer normalisation, backwards",
     ("grad_output", "x", "weight", "eps"),
     forbids=("torch.autograd*", "torch.*make_dual", *READY_MADE_NORMS),
+    returns=("grad_x", "grad_weight", "grad_bias"),
 )
 
 
@@ -59,6 +60,7 @@ def _shapes(draw: Draw) -> list[Run]:
     return [
         call(*_slopes(draw, 5)),
         call(*_slopes(draw, 2, 3, 1, 6)),
+        call(*_slopes(draw, 3, 1)),
         call(Strided(grad), Strided(x), Strided(weight)),
     ]
 
@@ -120,3 +122,4 @@ EXERCISE.keeps_dtypes(
 )
 EXERCISE.leaves_inputs_alone(0.05, lambda draw: _runs(draw)[:1])
 EXERCISE.leaves_state_alone(0.05, lambda draw: _runs(draw)[:1])
+EXERCISE.follows_its_inputs(_runs)

@@ -130,6 +130,7 @@ def _shapes(draw: Draw) -> list[Run]:
         layer = _around_function(draw, 6, norm_first=first)
         runs += [
             layer.then(tokens(draw, 6), 0.3),
+            _around_function(draw, 1, norm_first=first).then(tokens(draw, 3, 1)),
             layer.then(tokens(draw, 3, 6), 0.3, size=2.0),
             layer.then(Strided(tokens(draw, 2, 1, 3, 6)), size=0.5),
         ]
@@ -245,3 +246,4 @@ def _double(draw: Draw) -> list[Run]:
 
 EXERCISE.leaves_inputs_alone(0.05, lambda d: [_post(d)[0], _pre(d)[0]])
 EXERCISE.leaves_state_alone(0.05, lambda d: [_post(d)[1], _pre(d)[1]], of_a_module=True)
+EXERCISE.follows_its_inputs(_post, _pre, _dropout)

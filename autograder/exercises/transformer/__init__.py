@@ -11,6 +11,7 @@ EXERCISES = exercises(
     "transformer",
     "shift_right",
     "label_smoothed_cross_entropy",
+    "bug_in_loss",
     "noam_rate",
     "greedy_decode",
     "beam_search",

@@ -14,17 +14,16 @@ from autograder.engine.runs import (
     Recipe,
     Record,
     Run,
+    Strided,
     Trial,
     call,
     tensor,
 )
 from autograder.exercises.declaration import Declaration
-from autograder.exercises.shared import itself
+from autograder.exercises.shared import applied, itself, modes_kept, used
 from autograder.exercises.transformer.decoding import (
-    applied,
     called_again,
     in_training,
-    modes_kept,
     part_in_training,
     real_model,
     table_model,
@@ -228,6 +227,14 @@ def _penalised(draw: Draw) -> list[Run]:
     return runs
 
 
+def _nearly_sure(draw: Draw) -> Run:
+    """A model of which every digit counts: log p of the whole is −0.001, or so."""
+    a, b, *_ = _words(draw, 6)
+    odds = {(0, -1): {a: 0.9997}, (1, a): {b: 0.9998}, (2, b): {_EOS: 0.9998}}
+    model = _table(draw, 6, 3, odds, end=1e-5)
+    return call(model, _some_source(draw), _BOS, _EOS, 4, 1, 0.0)
+
+
 @EXERCISE.judged("one beam is greedy decoding", 0.5, _same_best)
 def _of_one(draw: Draw) -> list[Run]:
     """With beam_size 1, the likeliest token is taken at every step, until it is eos."""
@@ -236,6 +243,10 @@ def _of_one(draw: Draw) -> list[Run]:
         call(_garden(draw, 4), _some_source(draw), _BOS, _EOS, 6, 1, 0.0),
         call(_mixed(draw), _some_source(draw), _BOS, _EOS, 4, beam_size=1, **_PLAIN),
         call(*real, 1, 2, 4, beam_size=1, **_PLAIN),
+        call(real[0], Strided(real[1]), 1, 2, 3, 1, 0.0),
+        call(real[0], tensor([[3]]), 1, 2, 3, 1, 0.0),
+        call(_garden(draw, 4), tensor(draw.integers(1, 5, 1, 70)), _BOS, _EOS, 70, 1, 0.0),
+        _nearly_sure(draw),
     ]
 
 
@@ -299,4 +310,12 @@ def _modes(draw: Draw) -> list[Run]:
 
 
 EXERCISE.leaves_inputs_alone(0.1, _runs)
-EXERCISE.leaves_state_alone(0.15, _runs)
+
+
+def _in_use(draw: Draw) -> list[Run]:
+    runs = used(Run(()), _garden(draw, 3))
+    return [run.then(Previous(0), _some_source(draw), _BOS, _EOS, 4, 2) for run in runs]
+
+
+EXERCISE.leaves_state_alone(0.15, _runs, _in_use)
+EXERCISE.follows_its_inputs(_runs, _penalised)

@@ -5,9 +5,10 @@ from typing import Any
 
 from autograder.engine.runs import Draw, Run, Step, module, tensor
 from autograder.exercises.declaration import Declaration
+from autograder.exercises.layer_dropout import both_dropouts, inner_dropout
+from autograder.exercises.parameters import causal, layer_run, layer_state
 from autograder.exercises.shared import random_mask
-from autograder.exercises.transformer.layer_dropout import both_dropouts, inner_dropout
-from autograder.exercises.transformer.parameters import DECODER, causal, layer_run, layer_state
+from autograder.exercises.transformer.parameters import DECODER
 
 EXERCISE = Declaration(
     "DecoderLayer",
@@ -36,6 +37,11 @@ def _post(draw: Draw) -> list[Run]:
         _decoder(draw, 6, 2, 4).then(*_two(draw, 2, 3, 3, 6)),
         _decoder(draw, 8, 2, 12).then(*_two(draw, 2, 3, 5, 8)),
         named.then(memory=memory, x=x),
+        _decoder(draw, 6, 2, 5).then(*_two(draw, 2, 3, 4, 6)).as_views(),
+        _decoder(draw, 1, 1, 1).then(*_two(draw, 2, 3, 2, 1)),
+        _decoder(draw, 4, 2, 3).then(*_two(draw, 2, 3, 1, 4)),
+        _decoder(draw, 2, 2, 2).then(*_two(draw, 1, 70, 2, 2)),
+        _decoder(draw, 2, 2, 2).then(*_two(draw, 1, 2, 70, 2)),
         _decoder(draw, 4, 1, 7, norm_first=False).then(*_two(draw, 3, 1, 4, 4), None, None),
     ]
 
@@ -76,6 +82,9 @@ def _cross_masked(draw: Draw) -> list[Run]:
         run.then(*_two(draw, 2, 4, 4, 6), cross_mask=tensor(random_mask(draw, 2, 1, 1, 4))),
         run.then(*_two(draw, 2, 4, 4, 6), None, tensor(random_mask(draw, 2, 1, 4, 4))),
         run.then(*_two(draw, 2, 3, 5, 6), causal(3), tensor(random_mask(draw, 2, 1, 1, 5))),
+        run.then(
+            *_two(draw, 2, 3, 4, 6), causal(3), tensor(random_mask(draw, 2, 1, 3, 4))
+        ).as_views(),
     ]
 
 
@@ -91,7 +100,7 @@ EXERCISE.holds(
     0.25,
     both_dropouts,
     "There is one more dropout: between the ReLU and linear2.",
-    lambda draw: inner_dropout(draw, DECODER, draw.tensor(2, 3, 4)),
+    lambda draw: inner_dropout(draw, DECODER, draw.tensor(2, 3, 4), norm_first=True),
     only_if_right=True,
 )
 
@@ -119,8 +128,20 @@ def _gradients(draw: Draw) -> list[Run]:
 @EXERCISE.keeps_dtypes(0.1)
 def _double(draw: Draw) -> list[Run]:
     """A float64 layer with float64 inputs gives float64, a float32 layer float32."""
-    return [_decoder(draw, 4, 2, 3, dtype="float64").then(*_two(draw, 1, 3, 3, 4, "float64"))]
+    ways = (
+        (False, None, None),
+        (True, None, None),
+        (False, causal(3), None),
+        (False, None, causal(3)),
+    )
+    return [
+        _decoder(draw, 4, 2, 3, dtype="float64", norm_first=first).then(
+            *_two(draw, 1, 3, 3, 4, "float64"), *masks
+        )
+        for first, *masks in ways
+    ]
 
 
 EXERCISE.leaves_inputs_alone(0.15, _post, _pre)
 EXERCISE.leaves_state_alone(0.1, _post, of_a_module=True)
+EXERCISE.follows_its_inputs(_post, _self_masked, _cross_masked)

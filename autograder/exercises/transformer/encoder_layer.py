@@ -7,9 +7,10 @@ import numpy as np
 
 from autograder.engine.runs import Draw, Run, Step, Strided, module, tensor
 from autograder.exercises.declaration import Declaration
+from autograder.exercises.layer_dropout import both_dropouts, inner_dropout
+from autograder.exercises.parameters import causal, layer_run, layer_state
 from autograder.exercises.shared import random_mask
-from autograder.exercises.transformer.layer_dropout import both_dropouts, inner_dropout
-from autograder.exercises.transformer.parameters import ENCODER, causal, layer_run, layer_state
+from autograder.exercises.transformer.parameters import ENCODER
 
 EXERCISE = Declaration(
     "EncoderLayer",
@@ -34,6 +35,8 @@ def _post(draw: Draw) -> list[Run]:
         _encoder(draw, 8, 2, 12).then(draw.tensor(2, 5, 8)),
         named.then(x=draw.tensor(1, 4, 6)),
         _encoder(draw, 4, 1, 7, norm_first=False).then(draw.tensor(3, 1, 4), None),
+        _encoder(draw, 1, 1, 1).then(draw.tensor(2, 3, 1)),
+        _encoder(draw, 2, 2, 2).then(draw.tensor(1, 70, 2)),
         _encoder(draw, 6, 2, 4).then(Strided(draw.tensor(2, 3, 6))).then(draw.tensor(1, 2, 6)),
     ]
 
@@ -62,6 +65,7 @@ def _masked(draw: Draw) -> list[Run]:
         run.then(draw.tensor(2, 3, 6), mask=tensor(random_mask(draw, 2, 3, 3, 3))),
         other.then(draw.tensor(2, 4, 6), mask=causal(4)),
         other.then(draw.tensor(1, 5, 6), tensor(random_mask(draw, 1, 1, 5, 5))),
+        other.then(draw.tensor(2, 4, 6), tensor(random_mask(draw, 2, 1, 4, 4))).as_views(),
     ]
 
 
@@ -84,7 +88,7 @@ EXERCISE.holds(
     0.25,
     both_dropouts,
     "There is one more dropout: between the ReLU and linear2.",
-    lambda draw: inner_dropout(draw, ENCODER),
+    lambda draw: inner_dropout(draw, ENCODER, norm_first=True),
     only_if_right=True,
 )
 
@@ -111,9 +115,12 @@ def _gradients(draw: Draw) -> list[Run]:
 @EXERCISE.keeps_dtypes(0.1)
 def _double(draw: Draw) -> list[Run]:
     """A float64 layer with float64 inputs gives float64, a float32 layer float32."""
-    run = _encoder(draw, 4, 2, 3, dtype="float64")
-    return [run.then(draw.double(1, 3, 4))]
+    return [
+        _encoder(draw, 4, 2, 3, dtype="float64", norm_first=first).then(draw.double(1, 3, 4), mask)
+        for first, mask in ((False, None), (True, None), (False, causal(3)))
+    ]
 
 
 EXERCISE.leaves_inputs_alone(0.1, _post, _masked)
 EXERCISE.leaves_state_alone(0.1, _post, of_a_module=True)
+EXERCISE.follows_its_inputs(_post, _masked, _dropped)

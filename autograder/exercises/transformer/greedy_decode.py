@@ -5,16 +5,24 @@ from collections.abc import Sequence
 import numpy as np
 
 from autograder.engine.aspects import compare, describe, each, plain
-from autograder.engine.runs import Array, Draw, Finding, Previous, Recipe, Run, Trial, call, tensor
+from autograder.engine.runs import (
+    Array,
+    Draw,
+    Finding,
+    Previous,
+    Recipe,
+    Run,
+    Trial,
+    call,
+    tensor,
+)
 from autograder.exercises.declaration import Declaration
-from autograder.exercises.shared import itself
+from autograder.exercises.shared import applied, itself, modes_kept, used
 from autograder.exercises.transformer.decoding import (
     ASKED_ON,
     PADDED,
-    applied,
     called_again,
     in_training,
-    modes_kept,
     part_in_training,
     real_model,
     table_model,
@@ -72,6 +80,7 @@ def _uneven(draw: Draw) -> list[Run]:
         call(*_ending(draw, (2, 6, 4)), 1, 2, 9),
         call(*_ending(draw, (5, 1, 3, 2), pad_id=4, eos_id=3), 1, 3, 9),
         call(*_ending(draw, (3, 99, 2)), 1, 2, 5),
+        call(*_ending(draw, (2, 4, 3)), 1, 2, 7).as_views(),
     ]
 
 
@@ -102,6 +111,12 @@ def _stopped(draw: Draw) -> list[Run]:
     return [called_again(first, source, 1, 2, 14), called_again(second, other, 1, 2, max_len=14)]
 
 
+def _long(draw: Draw) -> Run:
+    """A source and a target of many tokens."""
+    model, source = _ending(draw, (66,))
+    return call(model, tensor(np.tile(source.data, 24)), 1, 2, 70)
+
+
 @EXERCISE.equals("max_len, and eos at once", 0.45)
 def _ends(draw: Draw) -> list[Run]:
     """At most max_len tokens are written, bos not counted; eos may be the first of them."""
@@ -111,6 +126,8 @@ def _ends(draw: Draw) -> list[Run]:
         call(*_ending(draw, (1, 1)), 1, 2, 6),
         call(*_ending(draw, (4, 2)), 1, 2, 4),
         call(real_model(draw), tensor(PADDED), 1, 2, 5),
+        call(real_model(draw), tensor(PADDED[:, :1]), 1, 2, 3),
+        _long(draw),
     ]
 
 
@@ -138,4 +155,13 @@ def _modes(draw: Draw) -> list[Run]:
 
 EXERCISE.keeps_dtypes(0.1, "Token ids are long.", _runs)
 EXERCISE.leaves_inputs_alone(0.05, _uneven)
-EXERCISE.leaves_state_alone(0.1, _runs)
+
+
+def _in_use(draw: Draw) -> list[Run]:
+    model, source = _ending(draw, (2, 3))
+    runs = used(Run(()), model)
+    return [run.then(Previous(0), source, 1, 2, 5) for run in runs]
+
+
+EXERCISE.leaves_state_alone(0.1, _runs, _in_use)
+EXERCISE.follows_its_inputs(_runs, _uneven)

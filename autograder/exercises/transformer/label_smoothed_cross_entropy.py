@@ -4,7 +4,7 @@ import numpy as np
 
 from autograder.engine.runs import Array, Draw, Run, Strided, call, tensor
 from autograder.exercises.declaration import Declaration
-from autograder.exercises.transformer.parameters import padded, token_ids
+from autograder.exercises.parameters import padded, token_ids
 
 EXERCISE = Declaration(
     "label_smoothed_cross_entropy",
@@ -17,6 +17,13 @@ def _logits(draw: Draw, *shape: int, dtype: str = "float32") -> Array:
     return draw.tensor(*shape, scale=2.0, dtype=dtype)
 
 
+def _sure(draw: Draw) -> Array:
+    """Logits of a model that is all but sure of tokens 1 and 3, and right."""
+    logits = draw.normal(1, 2, 4, scale=0.2)
+    logits[0, [0, 1], [1, 3]] += 9.0
+    return tensor(logits, "float32")
+
+
 @EXERCISE.equals("the loss of random logits", 1.0)
 def _runs(draw: Draw) -> list[Run]:
     """Each of the V tokens gets ε/V of the probability, and the right one 1 − ε on top. The loss is
@@ -26,6 +33,8 @@ def _runs(draw: Draw) -> list[Run]:
         call(_logits(draw, 5, 6), tensor(draw.integers(1, 5, 5)), 0.3),
         call(logits=_logits(draw, 1, 3, 4), target=token_ids(draw, 1, 3, 4), smoothing=0.2),
         call(_logits(draw, 2, 3, 5), tensor([[0, 4, 1], [1, 0, 2]]), 0.1, 3),
+        call(_sure(draw), tensor([[1, 3]]), 0.0),
+        call(_logits(draw, 2, 3, 1), tensor(np.zeros((2, 3), int)), 0.1, 3),
     ]
 
 
@@ -91,3 +100,6 @@ EXERCISE.leaves_inputs_alone(0.1, _runs, _padded)
 def _strided(draw: Draw) -> list[Run]:
     """reshape works on any view."""
     return [call(Strided(_logits(draw, 2, 3, 5)), Strided(token_ids(draw, 2, 3, 5)))]
+
+
+EXERCISE.follows_its_inputs(_runs, _padded)

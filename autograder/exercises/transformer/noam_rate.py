@@ -28,6 +28,7 @@ def _marks(draw: Draw) -> list[Run]:
         call(2, 128, warmup),
         *(call(warmup + shift, 128, warmup) for shift in (-1, 0, 1)),
         call(1, 32, 1),
+        call(1, 1, warmup),
     ]
 
 

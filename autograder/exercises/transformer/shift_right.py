@@ -15,6 +15,7 @@ def _runs(draw: Draw) -> list[Run]:
         call(target=tensor(draw.integers(3, 9, 3, 4)), bos_id=11),
         call(tensor([[7, 5, 4, 2, 0, 0], [6, 2, 0, 0, 0, 0]]), draw.integer(8, 10)),
         call(tensor(draw.integers(3, 9, 3, 3)), bos_id=0),
+        call(tensor(draw.integers(3, 9, 1, 70)), 1),
     ]
 
 
@@ -44,3 +45,4 @@ def _dtypes(draw: Draw) -> list[Run]:
 
 
 EXERCISE.leaves_inputs_alone(0.1, _runs)
+EXERCISE.follows_its_inputs(_runs)

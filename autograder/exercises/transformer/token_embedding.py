@@ -24,6 +24,8 @@ def _runs(draw: Draw) -> list[Run]:
         _embedding(draw, 9, 8).then(tensor(draw.integers(0, 8, 2, 5))),
         named.then(ids=tensor(draw.integers(0, 4, 3, 4))),
         _embedding(draw, 7, 3).then(tensor([[0, 6, 3, 0]])),
+        _embedding(draw, 70, 1).then(tensor(draw.integers(0, 69, 1, 70))),
+        module(4, 4, state={"weight": draw.tensor(4, 4, scale=5e-4)}).then(tensor([[2, 1, 3]])),
     ]
 
 
@@ -34,6 +36,7 @@ def _logits(draw: Draw) -> list[Run]:
     return [
         _embedding(draw, 9, 8).then_method("logits", draw.tensor(2, 5, 8)),
         _embedding(draw, 6, 6).then_method("logits", h=draw.tensor(3, 1, 6)),
+        _embedding(draw, 3, 1).then_method("logits", draw.tensor(2, 3, 1)),
         _embedding(draw, 4, 4).then_method("logits", Strided(draw.tensor(1, 3, 4))),
     ]
 
@@ -101,3 +104,4 @@ def _double(draw: Draw) -> list[Run]:
 
 EXERCISE.leaves_inputs_alone(0.05, _runs, _logits)
 EXERCISE.leaves_state_alone(0.1, _runs, of_a_module=True)
+EXERCISE.follows_its_inputs(_runs, _logits)

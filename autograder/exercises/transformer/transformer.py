@@ -13,12 +13,14 @@ from autograder.engine.runs import (
     Previous,
     Record,
     Run,
+    Strided,
     Trial,
     module,
     tensor,
 )
 from autograder.exercises.declaration import Declaration
-from autograder.exercises.transformer.parameters import model_state, padded, token_ids
+from autograder.exercises.parameters import padded, token_ids
+from autograder.exercises.transformer.parameters import model_state
 
 EXERCISE = Declaration(
     "Transformer",
@@ -47,6 +49,18 @@ def _model(
     return module(*sizes, state=state, **kwargs)
 
 
+def _other_sizes(draw: Draw) -> list[Run]:
+    """Views, many tokens, a single one, a single feature."""
+    view, small = _model(draw, 5, 5, 4, 2, 1, 3), _model(draw, 5, 3, 4, 2, 1, 3)
+    single = _model(draw, 5, 4, 1, 1, 1, 1)
+    return [
+        view.then(token_ids(draw, 2, 3, 5), token_ids(draw, 2, 4, 5)).as_views(),
+        small.then(token_ids(draw, 1, 70, 5), token_ids(draw, 1, 2, 3)),
+        small.then(token_ids(draw, 1, 1, 5), token_ids(draw, 1, 70, 3)),
+        single.then(token_ids(draw, 1, 3, 5), token_ids(draw, 1, 2, 4)),
+    ]
+
+
 @EXERCISE.equals("the logits", 1.0)
 def _runs(draw: Draw) -> list[Run]:
     """Embed the source, add positions, and go through the encoder's layers: that is the memory.
@@ -61,6 +75,7 @@ def _runs(draw: Draw) -> list[Run]:
         named.then(target=token_ids(draw, 1, 3, 5), source=token_ids(draw, 1, 3, 6)),
         _model(draw, 5, 5, 4, 1, 2, 4).then(token_ids(draw, 3, 4, 5), token_ids(draw, 3, 4, 5)),
         by_default.then(token_ids(draw, 1, 3, 4), token_ids(draw, 1, 2, 4)),
+        *_other_sizes(draw),
     ]
 
 
@@ -76,28 +91,112 @@ def _pre(draw: Draw) -> list[Run]:
     ]
 
 
+def _right_where_real(trial: Trial) -> Finding:
+    """The results equal the reference's wherever there is a token; padding may hold anything."""
+    pad_id = trial.run.init.kwargs.get("pad_id", 0)
+    findings = []
+    for step, value, expected in zip(
+        trial.run.steps, trial.record.values, trial.expected.values, strict=True
+    ):
+        ids = step.args[0] if step.method else step.args[1]
+        shown = value
+        if isinstance(value, Array) and value.data.shape == expected.data.shape:
+            real = (ids.data != pad_id)[..., None]
+            shown = replace(value, data=np.where(real, value.data, expected.data))
+        findings.append(compare(shown, expected))
+    return worst(findings)
+
+
 def _as_embedded(trial: Trial) -> Finding:
     """Far out, positions may be computed in float32, which rounds an angle of 500."""
     far = trial.run.steps[-1].kwargs.get("offset", 0) > 100
     return compare(trial.record.value, trial.expected.value, slack=100.0 if far else 1.0)
 
 
-@EXERCISE.judged("what goes into the first layer", 0.5, _as_embedded)
+@EXERCISE.judged("what goes into the first layer", 0.25, _as_embedded)
 def _bare(draw: Draw) -> list[Run]:
     """Without layers, encode and decode return the embeddings, times √d_model, plus the positions,
-    which are not scaled and begin at 0, or at the offset that embed is given."""
-    # Without layers: the input to the first layer, on either side; then another position, for which
-    # the table may be too short.
+    which are not scaled and begin at 0."""
     runs = []
     for d, heads in ((8, 2), (5, 1)):
         source, target = token_ids(draw, 2, 9, 7), token_ids(draw, 2, 6, 6)
         run = _model(draw, 7, 6, d, heads, 0, 4).then_method("encode", source)
         runs.append(run.then_method("decode", target, Previous(0), source))
-    for offset in (draw.integer(2, 9), 510):
-        run = _model(draw, 7, 6, 6, 2, 0, 4).then_method("get_submodule", "target_embedding")
-        ids = token_ids(draw, 2, 4, 6)
-        runs.append(run.then_method("embed", Previous(0), ids, offset=offset))
     return runs
+
+
+def _embedded(draw: Draw, d: int, side: str, **how: Any) -> Run:
+    """A model without layers that embeds some ids of one side, with the arguments `how`."""
+    dropout = {"dropout": how.pop("dropout")} if "dropout" in how else {}
+    run = _model(draw, 7, 6, d, 1, 0, 4, **dropout).then_method(
+        "get_submodule", f"{side}_embedding"
+    )
+    return run.then_method("embed", Previous(0), token_ids(draw, 2, 4, 6), **how)
+
+
+EXERCISE.step("embed")
+
+
+@EXERCISE.judged("embed: vectors plus positions", 0.25, _as_embedded)
+def _embed(draw: Draw) -> list[Run]:
+    """The embedding has multiplied its vectors by √d_model already. Add the rows of
+    self.positions from `offset` on, one for each token."""
+    # Far out, the table that the model begins with is too short.
+    return [
+        _embedded(draw, 8, "source"),
+        _embedded(draw, 5, "target"),
+        _embedded(draw, 6, "target", offset=draw.integer(2, 9)),
+        _embedded(draw, 6, "target", offset=510),
+    ]
+
+
+@EXERCISE.equals("embed: dropout on the sum", 0.1)
+def _embed_dropped(draw: Draw) -> list[Run]:
+    """Dropout comes last, on the sum. With p = 1 nothing is left of it in training mode, and all
+    of it in eval mode."""
+    run = _embedded(draw, 6, "source", dropout=1.0)
+    return [run.in_training(), run]
+
+
+EXERCISE.step("encode")
+
+
+@EXERCISE.judged("encode: the memory", 0.2, _right_where_real)
+def _encode(draw: Draw) -> list[Run]:
+    """Mask the padding, embed the source, go through the encoder's layers, each with that mask, and
+    end with encoder_norm, which does nothing without norm_first. pad_id need not be 0."""
+    post = _model(draw, 7, 6, 6, 2, 2, 5)
+    pre = _model(draw, 7, 6, 6, 3, 2, 4, pad_id=3, norm_first=True)
+    return [
+        post.then_method("encode", token_ids(draw, 2, 4, 7)),
+        post.then_method("encode", padded(draw, (4, 2), 7)),
+        pre.then_method("encode", padded(draw, (3, 5), 7, 3)),
+    ]
+
+
+EXERCISE.step("decode")
+
+
+@EXERCISE.judged("decode: from any memory", 0.2, _right_where_real)
+def _decode(draw: Draw) -> list[Run]:
+    """Two masks: the future and the padding of the target, the padding of the source. Any memory
+    will do; the source only says where it is padding. End with decoder_norm."""
+    post = _model(draw, 7, 6, 6, 2, 2, 5)
+    pre = _model(draw, 7, 6, 6, 3, 2, 4, pad_id=3, norm_first=True)
+    source = padded(draw, (4, 2), 7)
+    other = padded(draw, (2, 4), 7, 3)
+    one = token_ids(draw, 2, 1, 6)
+    return [
+        post.then_method("decode", one, draw.tensor(2, 4, 6), source),
+        post.then_method("decode", token_ids(draw, 2, 3, 6), draw.tensor(2, 4, 6), source),
+        post.then_method("decode", padded(draw, (3, 2), 6), Strided(draw.tensor(2, 4, 6)), source),
+        pre.then_method(
+            "decode", padded(draw, (3, 1), 6, 3), memory=draw.tensor(2, 4, 6), source=other
+        ),
+    ]
+
+
+EXERCISE.step()
 
 
 @EXERCISE.equals("padding in the source", 0.5)
@@ -136,22 +235,6 @@ def _longer(draw: Draw) -> list[Run]:
         target = padded(draw, (3, 3), 6, pad_id)
         runs.append(run.then(source, target).then(tensor(more), target))
     return runs
-
-
-def _right_where_real(trial: Trial) -> Finding:
-    """The results equal the reference's wherever there is a token; padding may hold anything."""
-    pad_id = trial.run.init.kwargs.get("pad_id", 0)
-    findings = []
-    for step, value, expected in zip(
-        trial.run.steps, trial.record.values, trial.expected.values, strict=True
-    ):
-        ids = step.args[0] if step.method else step.args[1]
-        shown = value
-        if isinstance(value, Array) and value.data.shape == expected.data.shape:
-            real = (ids.data != pad_id)[..., None]
-            shown = replace(value, data=np.where(real, value.data, expected.data))
-        findings.append(compare(shown, expected))
-    return worst(findings)
 
 
 @EXERCISE.judged("padding in the target", 0.25, _right_where_real)
@@ -198,24 +281,7 @@ def _perturbed(draw: Draw) -> list[Run]:
     return runs
 
 
-@EXERCISE.judged("encode and decode on their own", 0.4, _right_where_real)
-def _halves(draw: Draw) -> list[Run]:
-    """decode(target, memory, source) works with any memory; the source only says which of its
-    positions are padding. The final norms belong to the two halves, not to forward."""
-    post = _model(draw, 7, 6, 6, 2, 2, 5)
-    pre = _model(draw, 7, 6, 6, 3, 2, 4, norm_first=True)
-    source = padded(draw, (4, 2), 7)
-    return [
-        post.then_method("encode", source),
-        post.then_method("decode", padded(draw, (3, 2), 6), draw.tensor(2, 4, 6), source),
-        pre.then_method("encode", source),
-        pre.then_method(
-            "decode", token_ids(draw, 2, 3, 6), memory=draw.tensor(2, 4, 6), source=source
-        ),
-    ]
-
-
-@EXERCISE.equals("dropout on the sum of embedding and position", 0.25)
+@EXERCISE.equals("dropout on the sum of embedding and position", 0.15)
 def _dropped(draw: Draw) -> list[Run]:
     """Dropout acts once on the sum, in encoder and decoder. With p = 1, the first layer gets
     zeros."""
@@ -293,3 +359,4 @@ def _one_layer(draw: Draw) -> list[Run]:
 
 EXERCISE.leaves_inputs_alone(0.05, _one_layer)
 EXERCISE.leaves_state_alone(0.1, _one_layer, of_a_module=True)
+EXERCISE.follows_its_inputs(_one_layer, _dropped)

@@ -5,6 +5,7 @@ import torch.nn.functional as F
 
 from solutions import attention_scoring as right
 from solutions.mistakes import Bank
+from solutions.mistakes.devices import forgotten
 
 BANK = Bank("AdditiveAttention", right, globals())
 
@@ -224,3 +225,6 @@ class float64_inside(right.AdditiveAttention):
         scores = (q[:, :, None] + k[:, None]).tanh() @ self.w_v.weight.double()[0]
         weights = scores.softmax(-1).to(value.dtype)
         return self.dropout(weights) @ value, weights
+
+
+forgotten(BANK, "query")

@@ -7,6 +7,7 @@ import torch.nn.functional as F
 
 from solutions import attention_scoring as right
 from solutions.mistakes import Bank
+from solutions.mistakes.devices import forgotten
 
 BANK = Bank("BilinearAttention", right, globals())
 
@@ -183,3 +184,6 @@ class by_torchs_root(right.BilinearAttention):
         scores = query @ self.W @ key.mT / torch.tensor(self.W.numel()) ** 0.25
         weights = scores.softmax(-1)
         return weights @ value, weights
+
+
+forgotten(BANK, "query")

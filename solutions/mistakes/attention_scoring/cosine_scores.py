@@ -5,6 +5,7 @@ import torch.nn.functional as F
 
 from solutions import attention_scoring as right
 from solutions.mistakes import Bank
+from solutions.mistakes.devices import forgotten
 
 BANK = Bank("cosine_scores", right, globals())
 
@@ -162,3 +163,6 @@ def zero_vectors_apart(query, key, eps=1e-8):
         for x, n in zip((query, key), lengths, strict=True)
     )
     return q @ k.mT
+
+
+forgotten(BANK, "query")

@@ -7,6 +7,7 @@ import torch.nn.functional as F
 
 from solutions import attention_scoring as right
 from solutions.mistakes import Bank
+from solutions.mistakes.devices import forgotten
 
 BANK = Bank("scaled_dot_product_attention", right, globals())
 
@@ -192,3 +193,6 @@ def by_torchs_root(query, key, value):
     scores = torch.matmul(query, key.transpose(-2, -1)) / torch.sqrt(torch.tensor(query.size(-1)))
     weights = torch.softmax(scores, dim=-1)
     return torch.matmul(weights, value), weights
+
+
+forgotten(BANK, "query")

@@ -7,6 +7,7 @@ import torch.nn.functional as F
 
 from solutions import attention_scoring as right
 from solutions.mistakes import Bank
+from solutions.mistakes.devices import forgotten
 
 BANK = Bank("SelfAttention", right, globals())
 
@@ -192,3 +193,6 @@ class by_torchs_root(right.SelfAttention):
         scores = q @ k.transpose(-2, -1) / torch.sqrt(torch.tensor(k.size(-1), dtype=torch.float32))
         weights = scores.softmax(dim=-1)
         return weights @ v, weights
+
+
+forgotten(BANK, "x")

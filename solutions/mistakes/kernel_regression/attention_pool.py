@@ -67,6 +67,8 @@ scores_for_weights: weights @ value, weights → weights @ value, score(query, k
 columns_squeezed: weights @ value → (weights @ value).squeeze()
     Axes of length 1 are squeezed out of the output: values of shape `(n_k, 1)` should give `(n_q,
     1)`.
+always_float64: > result = tuple(part.astype(np.float64) for part in result)
+    The results are float64 whatever the inputs are. float32 inputs should give float32 results.
 changes_query_in_place: > query -= query.mean()
     The results are right, but the caller's query is changed: `-=` writes into the array that was
     passed in.

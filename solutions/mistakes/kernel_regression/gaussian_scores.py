@@ -5,6 +5,7 @@ import torch
 
 from solutions import kernel_regression as right
 from solutions.mistakes import Bank
+from solutions.mistakes.kernel_regression.softmax import _floating
 
 BANK = Bank("gaussian_scores", right, globals())
 
@@ -51,6 +52,9 @@ keys_subtracted_from_mean_query: query[:, None] → np.full(query.shape, query.m
 truncated_to_integers: > result = result.astype(query.dtype)
     The scores are stored in an array of the query's dtype. For whole-number queries that is an
     integer array, and fractions are cut off.
+always_float64: > result = result.astype(np.float64)
+    The scores are float64 whatever the inputs are, as an array made by np.zeros is. float32 queries
+    and keys should give float32 scores.
 changes_query_in_place
     > if query.dtype.kind == "f":
     >     query *= w
@@ -61,7 +65,7 @@ changes_query_in_place
 
 @BANK.right
 def in_two_loops(query, key, w=1.0):
-    scores = np.zeros((len(query), len(key)))
+    scores = np.zeros((len(query), len(key)), np.result_type(query, key, np.float32(0)))
     for i in range(len(query)):
         for j in range(len(key)):
             scores[i, j] = -(((query[i] - key[j]) * w) ** 2) / 2
@@ -83,7 +87,7 @@ def square_expanded(query, key, w=1.0):
 @BANK.right
 def by_torch_cdist(query, key, w=1.0):
     points = [torch.tensor(np.array(x), dtype=torch.float64)[:, None] for x in (query, key)]
-    return (-0.5 * (torch.cdist(*points) * w) ** 2).numpy()
+    return (-0.5 * (torch.cdist(*points) * w) ** 2).numpy().astype(_floating(query).dtype)
 
 
 @BANK.right

@@ -5,6 +5,7 @@ from torch import nn
 
 from solutions import kernel_regression as right
 from solutions.mistakes import Bank
+from solutions.mistakes.devices import forgotten
 
 BANK = Bank("KernelRegression", right, globals())
 
@@ -73,6 +74,12 @@ weights_returned_too
     Both the prediction and the weights are returned. `forward` returns the prediction alone.
 exclude_self_ignored: + exclude_self = False
     `exclude_self` makes no difference: each point still helps to predict itself.
+a_single_point_gives_nan: dim=-1).masked_fill(same, 0.0) → dim=-1) ; .min → .min * 2
+    With `exclude_self`, a query that no key is left for predicts NaN: its scores are all −inf. It
+    should predict 0.
+a_single_point_predicts_itself: dim=-1).masked_fill(same, 0.0) → dim=-1)
+    With `exclude_self`, a query that no key is left for gives all its weight to the very key that
+    is excluded: where all scores are equally low, a softmax shares them out. It should predict 0.
 exclude_self_always: + exclude_self = True
     The diagonal is left out even when `exclude_self` is False: the i-th query never sees the i-th
     key.
@@ -127,7 +134,7 @@ class infinity_added(right.KernelRegression):
         scores = -u.square() / 2
         if exclude_self:
             scores = scores + torch.zeros_like(scores).fill_diagonal_(-torch.inf)
-        return torch.tensordot(scores.softmax(-1), value, dims=1)
+        return torch.tensordot(scores.softmax(-1).nan_to_num(0.0), value, dims=1)
 
 
 @BANK.right
@@ -136,6 +143,9 @@ class query_by_query(right.KernelRegression):
         rows = []
         for i in range(len(query)):
             keys = [j for j in range(len(key)) if not (exclude_self and i == j)]
+            if not keys:
+                rows.append(torch.zeros_like(value[0]))
+                continue
             scores = torch.stack([-0.5 * ((query[i] - key[j]) * self.w) ** 2 for j in keys])
             weights = torch.softmax(scores, dim=0)
             rows.append(sum(weights[n] * value[j] for n, j in enumerate(keys)))
@@ -149,7 +159,7 @@ class by_log_sum_exp(right.KernelRegression):
         if exclude_self:
             scores = scores.clone().fill_diagonal_(float("-inf"))
         log_weights = scores - torch.logsumexp(scores, dim=1, keepdim=True)
-        return torch.einsum("qk,k...->q...", log_weights.exp(), value)
+        return torch.einsum("qk,k...->q...", log_weights.exp().nan_to_num(0.0), value)
 
 
 @BANK.right
@@ -160,7 +170,7 @@ class in_float64_and_back(right.KernelRegression):
         if exclude_self:
             index = torch.arange(min(scores.shape))
             scores[index, index] = -torch.inf
-        return (scores.softmax(dim=1) @ y).to(value.dtype)
+        return (scores.softmax(dim=1).nan_to_num(0.0) @ y).to(value.dtype)
 
 
 @BANK.right
@@ -176,4 +186,7 @@ class where_the_indices_differ(nn.Module):
         scores = -(((query.view(-1, 1) - key.view(1, -1)) * self.w) ** 2) / 2
         scores = torch.where(allowed, scores, -torch.inf)
         kernel = torch.exp(scores - scores.max(dim=1, keepdim=True).values)
-        return (kernel / kernel.sum(dim=1, keepdim=True)) @ value
+        return (kernel / kernel.sum(dim=1, keepdim=True)).nan_to_num(0.0) @ value
+
+
+forgotten(BANK, "query")

@@ -1,5 +1,7 @@
 """Known answers to `kernel_weights`: mistakes, then right answers."""
 
+import math
+
 import numpy as np
 import torch
 
@@ -25,10 +27,10 @@ softmax_of_the_kernel
     + softmax(support)
     The values of the kernel are put through a softmax, which gives weight even to keys out of
     reach. Only the Gaussian comes from an exponential; the others are divided by their sum.
-divided_by_w: key[None, :]) * w → key[None, :]) / w
+divided_by_w: key[None, :]) * float(w) → key[None, :]) / w
     The distance is divided by w instead of multiplied: a larger w reaches more keys, where it
     should reach fewer. u is (x − x_i) w.
-w_ignored: key[None, :]) * w → key[None, :])
+w_ignored: key[None, :]) * float(w) → key[None, :]) * 1.0
     The argument w is not used: the weights are those of w = 1.
 gaussian_half_forgotten: -0.5 * u**2 → -(u**2)
     The Gaussian lacks its factor ½: exp(−u²) is narrower than exp(−½u²). The other two kernels are
@@ -71,6 +73,21 @@ unknown_kernel_raises_key_error
     + raise KeyError(kernel)
     A kernel of another name raises the KeyError of a dictionary. It should raise a ValueError: what
     is wrong is the caller's argument.
+gaussian_underflows
+    - softmax(-0.5 * u**2, axis=-1)
+    + (support := np.exp(-0.5 * u**2)) / support.sum(axis=-1, keepdims=True)
+    Right, except for the Gaussian far from every key: all its exponentials vanish there, and 0/0 is
+    NaN. A softmax subtracts the largest exponent first.
+gaussian_far_away_is_zero
+    - return softmax(-0.5 * u**2, axis=-1)
+    + support = np.exp(-0.5 * u**2)
+    - if kernel == "boxcar":
+    + elif kernel == "boxcar":
+    Right, except for the Gaussian far from every key: all its exponentials vanish, and the row is
+    all zeros. The Gaussian reaches every key, so its rows sum to 1.
+float32_widened: .astype(u.dtype) → .astype(np.float64)
+    float32 queries and keys give float64 weights, with the boxcar at least: a comparison divided by
+    whole numbers is float64. The weights have the dtype of the distances.
 changes_query_in_place
     > if query.dtype.kind == "f":
     >     query *= w
@@ -80,10 +97,10 @@ changes_query_in_place
 
 
 def _kernels(u):
-    """The three kernels of u, none of them divided by its sum."""
+    """The three kernels of u, none of them divided by its sum, and the Gaussian's largest 1."""
     return {
-        "gaussian": np.exp(-0.5 * u**2),
-        "boxcar": (np.abs(u) <= 1).astype(np.float64),
+        "gaussian": np.exp(-0.5 * (u**2 - (u**2).min(axis=-1, keepdims=True))),
+        "boxcar": (np.abs(u) <= 1).astype(u.dtype),
         "epanechnikov": np.maximum(0.0, 1 - u**2),
     }
 
@@ -100,7 +117,7 @@ def _rows_of_one(weights, axis=-1):
 
 
 def _u(query, key, w):
-    return np.subtract.outer(query, key) * w
+    return np.subtract.outer(query, key) * float(w)
 
 
 @BANK.right
@@ -118,12 +135,12 @@ def from_a_dictionary(query, key, kernel, w=1.0):
 
 @BANK.right
 def in_two_loops(query, key, kernel, w=1.0):
-    weights = np.zeros((len(query), len(key)))
+    weights = np.zeros((len(query), len(key)), _u(query, key, w).dtype)
     for i, x in enumerate(query):
         for j, x_i in enumerate(key):
             u = abs(x - x_i) * w
             if kernel == "gaussian":
-                weights[i, j] = np.exp(-0.5 * u * u)
+                weights[i, j] = np.exp(-0.5 * (u * u - min((x - key) ** 2) * w**2))
             elif kernel == "boxcar":
                 weights[i, j] = 1 if u <= 1 else 0
             elif kernel == "epanechnikov":
@@ -139,9 +156,9 @@ def in_two_loops(query, key, kernel, w=1.0):
 def densities(query, key, kernel, w=1.0):
     u = _u(query, key, w)
     if kernel == "gaussian":
-        density = w * np.exp(-0.5 * u**2) / np.sqrt(2 * np.pi)
+        density = w * np.exp(-0.5 * (u**2 - (u**2).min(-1)[:, None])) / math.sqrt(2 * np.pi)
     elif kernel == "boxcar":
-        density = np.where((u >= -1) & (u <= 1), w / 2, 0)
+        density = np.where((u >= -1) & (u <= 1), w / 2, 0).astype(u.dtype)
     elif kernel == "epanechnikov":
         density = 0.75 * w * np.clip(1 - u**2, 0, None)
     else:
@@ -163,11 +180,12 @@ def by_torch(query, key, kernel, w=1.0):
     u = (x.unsqueeze(1) - x_i) * w
     match kernel:
         case "gaussian":
-            return torch.softmax(-(u**2) / 2, 1).numpy()
+            return torch.softmax(-(u**2) / 2, 1).numpy().astype(_u(query, key, w).dtype)
         case "boxcar":
             weights = (u.abs() <= 1).double()
         case "epanechnikov":
             weights = torch.relu(1 - u**2)
         case _:
             raise ValueError(f"{kernel!r} is no kernel")
-    return torch.nn.functional.normalize(weights, p=1, dim=1).numpy()
+    weights = torch.nn.functional.normalize(weights, p=1, dim=1).numpy()
+    return weights.astype(_u(query, key, w).dtype)

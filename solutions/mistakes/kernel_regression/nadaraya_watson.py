@@ -6,7 +6,7 @@ import torch
 from solutions import kernel_regression as right
 from solutions.mistakes import Bank
 from solutions.mistakes.kernel_regression.kernel_weights import _rows_of_one
-from solutions.mistakes.kernel_regression.softmax import _naive_softmax
+from solutions.mistakes.kernel_regression.softmax import _floating, _naive_softmax
 
 BANK = Bank("nadaraya_watson", right, globals())
 
@@ -79,6 +79,9 @@ numbers_only: weights @ value → (weights * value).sum(axis=-1)
 columns_squeezed: weights @ value → (weights @ value).squeeze()
     Axes of length 1 are squeezed out of the prediction. Values of shape `(n_k, 1)` should give
     `(n_q, 1)`, and a single query should still give an array with one entry.
+always_float64: > result = tuple(part.astype(np.float64) for part in result)
+    The results are float64 whatever the inputs are, as an array made by np.zeros is. float32 inputs
+    should give a float32 prediction and float32 weights.
 changes_query_in_place
     > if query.dtype.kind == "f":
     >     query *= w
@@ -110,7 +113,8 @@ def by_einsum(query, key, value, w=1.0):
 def by_torch(query, key, value, w=1.0):
     x, x_i, y = (torch.tensor(np.array(a), dtype=torch.float64) for a in (query, key, value))
     weights = torch.softmax(-0.5 * ((x[:, None] - x_i) * w).square(), dim=1)
-    return torch.tensordot(weights, y, dims=1).numpy(), weights.numpy()
+    results = torch.tensordot(weights, y, dims=1).numpy(), weights.numpy()
+    return tuple(part.astype(_floating(query).dtype) for part in results)
 
 
 @BANK.right

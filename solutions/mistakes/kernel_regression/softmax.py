@@ -38,7 +38,7 @@ _CARELESS = {
         (Edit("max(axis=axis, keepdims=True)", "max()"), _GUARD, _UNGUARDED),
     ),
     "_and_max_not_subtracted": (
-        " Nor is the largest score subtracted first, so large scores give NaN.",
+        " Nor is the largest score subtracted first, so large scores overflow, to infinity or NaN.",
         (Edit("scores - largest", "scores"), _UNGUARDED),
     ),
 }

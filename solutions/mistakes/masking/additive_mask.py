@@ -4,6 +4,7 @@ import torch
 
 from solutions import masking as right
 from solutions.mistakes import Bank
+from solutions.mistakes.devices import forgotten
 
 BANK = Bank("additive_mask", right, globals())
 INF = float("inf")
@@ -95,7 +96,7 @@ def by_multiplying(mask, dtype=torch.float32):
 
 @BANK.right
 def the_other_way_round(mask, dtype=torch.float32):
-    result = torch.full(mask.shape, -torch.finfo(dtype).max, dtype=dtype)
+    result = torch.full(mask.shape, -torch.finfo(dtype).max, dtype=dtype, device=mask.device)
     result[mask] = 0
     return result
 
@@ -104,11 +105,15 @@ def the_other_way_round(mask, dtype=torch.float32):
 def by_lists(mask, dtype=torch.float32):
     least = torch.finfo(dtype).min
     flat = [0.0 if allowed else least for allowed in mask.flatten().tolist()]
-    return torch.tensor(flat, dtype=torch.float64).to(dtype).reshape(mask.shape)
+    return torch.tensor(flat, dtype=torch.float64).to(mask.device, dtype).reshape(mask.shape)
 
 
 @BANK.right
 def by_looking_up(mask, dtype=torch.float32):
     if dtype not in (torch.float16, torch.bfloat16, torch.float32, torch.float64):
         raise TypeError(str(dtype))
-    return torch.tensor([torch.finfo(dtype).min, 0.0], dtype=dtype)[mask.long()]
+    both = torch.tensor([torch.finfo(dtype).min, 0.0], dtype=dtype, device=mask.device)
+    return both[mask.long()]
+
+
+forgotten(BANK, "mask", numpy=True, result=True)

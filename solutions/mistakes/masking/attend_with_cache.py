@@ -7,6 +7,7 @@ import torch.nn.functional as F
 
 from solutions import masking as right
 from solutions.mistakes import Bank
+from solutions.mistakes.devices import forgotten
 
 BANK = Bank("attend_with_cache", right, globals())
 INF = float("inf")
@@ -201,7 +202,8 @@ def _grown(cache, k, v):
 def by_torch(attention, x, cache=None):
     q, k, v = _projected(attention, x)
     k, v = _grown(cache, k, v)
-    heads = F.scaled_dot_product_attention(q, k, v, right.causal_mask(q.shape[2], k.shape[2]))
+    mask = right.causal_mask(q.shape[2], k.shape[2], x.device)
+    heads = F.scaled_dot_product_attention(q, k, v, mask)
     return attention.W_o(_merged(heads)), (k, v)
 
 
@@ -224,7 +226,7 @@ def head_by_head(attention, x, cache=None):
         keys.append(k[h] if cache is None else torch.cat([cache[0][:, h], k[h]], 1))
         values.append(v[h] if cache is None else torch.cat([cache[1][:, h], v[h]], 1))
         scores = torch.bmm(q[h], keys[-1].mT) / d_k**0.5
-        future = torch.full(scores.shape[1:], -INF).triu(1 + keys[-1].shape[1] - x.shape[1])
+        future = scores.new_full(scores.shape[1:], -INF).triu(1 + keys[-1].shape[1] - x.shape[1])
         outputs.append(torch.softmax(scores + future, -1) @ values[-1])
     output = attention.W_o(torch.cat(outputs, -1))
     return output, [torch.stack(keys, 1), torch.stack(values, 1)]
@@ -241,7 +243,8 @@ def by_einsum_over_positions_first(attention, x, cache=None):
         k = torch.cat((cache[0].permute(0, 2, 1, 3), k), 1)
         v = torch.cat((cache[1].permute(0, 2, 1, 3), v), 1)
     scores = torch.einsum("bqhd,bkhd->bhqk", q, k) / math.sqrt(q.shape[-1])
-    seen = torch.arange(past + t) <= torch.arange(past, past + t)[:, None]
+    position = torch.arange(past + t, device=x.device)
+    seen = position <= position[past:, None]
     weights = scores.masked_fill(seen.logical_not(), -1e30).softmax(-1)
     output = attention.W_o(torch.einsum("bhqk,bkhd->bqhd", weights, v).reshape(b, t, -1))
     return output, (k.permute(0, 2, 1, 3), v.permute(0, 2, 1, 3))
@@ -256,5 +259,9 @@ def cache_of_no_length_to_begin_with(attention, x, cache=None):
     new = torch.stack([attention.W_k(x), attention.W_v(x)])
     k, v = torch.cat([torch.stack([k, v]), torch.stack(new.split(d_k, -1), 2)], 3)
     q = torch.stack(attention.W_q(x).split(d_k, -1), 1)
-    heads, _ = right.masked_attention(q, k, v, _tril(t, k.shape[2], k.shape[2] - t))
+    mask = _tril(t, k.shape[2], k.shape[2] - t).to(x.device)
+    heads, _ = right.masked_attention(q, k, v, mask)
     return attention.W_o(torch.cat(heads.unbind(1), -1)), (k, v)
+
+
+forgotten(BANK, "x")

@@ -7,6 +7,7 @@ import torch.nn.functional as F
 
 from solutions import masking as right
 from solutions.mistakes import Bank, Edit
+from solutions.mistakes.devices import forgotten
 from solutions.mistakes.masking import masked_softmax as softmaxes
 from solutions.mistakes.masking.masked_softmax import nan_gradients, nan_rows, uniform_rows
 
@@ -183,7 +184,7 @@ def queries_scaled_first(query, key, value, mask=None):
 def query_by_query(query, key, value, mask=None):
     outputs, weights = [], []
     n_q, n_k = query.shape[-2], key.shape[-2]
-    mask = torch.ones(n_q, n_k, dtype=torch.bool) if mask is None else mask
+    mask = query.new_ones(n_q, n_k).bool() if mask is None else mask
     mask = mask.expand(*torch.broadcast_shapes(mask.shape, (n_q, 1)))
     for i in range(n_q):
         scores = (query[..., i, None, :] * key).sum(-1) / math.sqrt(key.shape[-1])
@@ -200,8 +201,8 @@ def by_torch(query, key, value, mask=None):
         some = mask.any(-1, keepdim=True)
         return F.scaled_dot_product_attention(query, key, value, mask | ~some) * some
 
-    identity = torch.eye(key.shape[-2], dtype=key.dtype).expand(*key.shape[:-2], -1, -1)
-    return fused(value), fused(identity)
+    identity = torch.eye(key.shape[-2], dtype=key.dtype, device=key.device)
+    return fused(value), fused(identity.expand(*key.shape[:-2], -1, -1))
 
 
 @BANK.right
@@ -209,3 +210,6 @@ def in_float64_inside(query, key, value, mask=None):
     scores = query.double() @ key.double().mT / key.shape[-1] ** 0.5
     weights = right.masked_softmax(scores, mask)
     return (weights @ value.double()).to(value.dtype), weights.to(value.dtype)
+
+
+forgotten(BANK, "query")

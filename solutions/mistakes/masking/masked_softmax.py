@@ -5,6 +5,7 @@ import torch.nn.functional as F
 
 from solutions import masking as right
 from solutions.mistakes import Bank
+from solutions.mistakes.devices import forgotten
 
 BANK = Bank("masked_softmax", right, globals())
 INF = float("inf")
@@ -253,7 +254,7 @@ def by_adding_infinity(scores, mask=None):
     if mask is None:
         return scores.softmax(-1)
     some = mask.any(-1, keepdim=True)
-    bias = torch.zeros(mask.shape, dtype=scores.dtype).masked_fill(~mask & some, -INF)
+    bias = scores.new_zeros(mask.shape).masked_fill(~mask & some, -INF)
     return (scores + bias).softmax(-1) * some
 
 
@@ -301,3 +302,6 @@ def empty_rows_left_alone(scores, mask=None):
         for row, m in zip(rows, masks, strict=True)
     ]
     return torch.stack(weights).reshape(scores.shape)
+
+
+forgotten(BANK, "scores", result=True)

@@ -6,6 +6,7 @@ import torch.nn.functional as F
 
 from solutions import masking as right
 from solutions.mistakes import Bank
+from solutions.mistakes.devices import forgotten
 
 BANK = Bank("padding_mask", right, globals())
 
@@ -115,7 +116,8 @@ def _checked(lengths, max_len):
 
 @BANK.right
 def sequence_by_sequence(lengths, max_len=None):
-    mask = torch.zeros(len(lengths), 1, 1, _checked(lengths, max_len), dtype=torch.bool)
+    shape = len(lengths), 1, 1, _checked(lengths, max_len)
+    mask = torch.zeros(shape, dtype=torch.bool, device=lengths.device)
     for row, length in zip(mask, lengths.tolist(), strict=True):
         row[..., :length] = True
     return mask
@@ -124,31 +126,36 @@ def sequence_by_sequence(lengths, max_len=None):
 @BANK.right
 def by_counting_down(lengths, max_len=None):
     n = _checked(lengths, max_len)
-    left = lengths.view(-1, 1, 1, 1) - torch.arange(n).view(1, 1, 1, -1)
+    left = lengths.view(-1, 1, 1, 1) - torch.arange(n).to(lengths).view(1, 1, 1, -1)
     return left.ge(1)
 
 
 @BANK.right
 def by_a_table_of_lists(lengths, max_len=None):
     n = _checked(lengths, max_len)
-    return torch.tensor([[[[j < length for j in range(n)]]] for length in lengths.tolist()])
+    table = [[[[j < length for j in range(n)]]] for length in lengths.tolist()]
+    return torch.tensor(table, device=lengths.device)
 
 
 @BANK.right
 def by_numpy(lengths, max_len=None):
     n = _checked(lengths, max_len)
-    mask = np.less.outer(np.arange(n), lengths.numpy()).T
-    return torch.from_numpy(mask.copy()).unsqueeze(1).unsqueeze(1)
+    mask = np.less.outer(np.arange(n), lengths.cpu().numpy()).T
+    return torch.from_numpy(mask.copy()).unsqueeze(1).unsqueeze(1).to(lengths.device)
 
 
 @BANK.right
 def by_looking_up_a_triangle(lengths, max_len=None):
     n = _checked(lengths, max_len)
-    return torch.ones(n + 1, n).tril(-1).bool()[lengths][:, None, None]
+    return lengths.new_ones(n + 1, n).tril(-1).bool()[lengths][:, None, None]
 
 
 @BANK.right
 def by_padding_ones(lengths, max_len=None):
     n = _checked(lengths, max_len)
-    rows = [F.pad(torch.ones(length), (0, n - length)) for length in lengths.tolist()]
+    ones = [lengths.new_ones(length) for length in lengths.tolist()]
+    rows = [F.pad(row, (0, n - len(row))) for row in ones]
     return torch.stack(rows).to(torch.bool).reshape(-1, 1, 1, n)
+
+
+forgotten(BANK, "lengths", numpy=True, result=True)

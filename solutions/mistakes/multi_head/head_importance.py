@@ -5,6 +5,7 @@ import torch
 
 from solutions import multi_head as right
 from solutions.mistakes import Bank
+from solutions.mistakes.devices import forgotten
 
 BANK = Bank("head_importance", right, globals())
 
@@ -126,5 +127,8 @@ def importance_of_the_head_alone(attention, x):
 
 @BANK.right
 def importance_in_numpy(attention, x):
-    lengths = np.linalg.norm(_difference(attention, x).numpy(), axis=-1)
-    return torch.from_numpy(lengths.mean(axis=(1, 2)).astype(lengths.dtype))
+    lengths = np.linalg.norm(_difference(attention, x).cpu().numpy(), axis=-1)
+    return torch.from_numpy(lengths.mean(axis=(1, 2)).astype(lengths.dtype)).to(x.device)
+
+
+forgotten(BANK, "x", numpy=True, result=True)

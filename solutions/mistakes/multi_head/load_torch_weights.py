@@ -4,7 +4,8 @@ import torch
 from torch import nn
 
 from solutions import multi_head as right
-from solutions.mistakes import Bank
+from solutions.mistakes import Bank, Edit
+from solutions.mistakes.devices import THROUGH_NUMPY
 
 BANK = Bank("load_torch_weights", right, globals())
 
@@ -83,6 +84,12 @@ settings_left_changed: + torch.set_grad_enabled(False)
 packed_weights_lost: ours.weight.copy_(weight) → pass
     The weights of queries, keys and values are not copied; in_proj_weight holds them.
 """)
+
+BANK.change(
+    "through_numpy",
+    THROUGH_NUMPY,
+    Edit("copy_(weight)", "copy_(torch.from_numpy(weight.numpy()))"),
+)
 
 
 def _unpacked(torch_attention):

@@ -7,6 +7,7 @@ import torch.nn.functional as F
 
 from solutions import multi_head as right
 from solutions.mistakes import Bank
+from solutions.mistakes.devices import forgotten
 from solutions.mistakes.multi_head.merge_heads import BANK as MERGE_HEADS
 from solutions.mistakes.multi_head.split_heads import BANK as SPLIT_HEADS
 
@@ -117,8 +118,8 @@ dropout_in_eval: self.dropout(weights) → F.dropout(weights, self.dropout.p)
     Dropout is active even in eval mode: two calls give two different answers. nn.Dropout knows the
     mode of its module; F.dropout has to be told.
 weights_detached: self.dropout(weights) → self.dropout(weights).detach()
-    The weights are detached before they are applied: no gradient reaches W_q and W_k, and the
-    module never learns where to look.
+    The weights are detached before they are applied: the output passes no gradient on to W_q and
+    W_k, and the module never learns where to look.
 returned_weights_detached: )), weights → )), weights.detach()
     The output is right, but the returned weights are detached: a loss computed from them cannot
     teach W_q and W_k anything.
@@ -134,15 +135,15 @@ no_error
 mha_error_left_to_reshape
     ~ d_model % num_heads != 0 → False
     ~ split_heads( → SPLIT_HEADS.mistakes["error_left_to_reshape"]( ×3
-    Uneven heads fail inside reshape at the first call, with a RuntimeError about sizes. They should
-    fail when the module is built, with a ValueError that names d_model and num_heads.
+    A d_model not divisible by num_heads fails inside reshape at the first call, with a RuntimeError
+    about sizes. It should fail when the module is built, with a ValueError that names both numbers.
 mha_error_when_called
     ~ raise ValueError(f"d_model = {d_model} is not divisible by num_heads = {num_heads}") → pass
-    A module with uneven heads can be built, and fails at its first call, in split_heads. It should
-    fail in `__init__`: whoever builds such a module needs to hear of it there.
+    A module whose d_model is not divisible by num_heads can be built, and fails at its first call,
+    in split_heads. It should fail in `__init__`: whoever builds it needs to hear of it there.
 mha_asserted: ValueError → AssertionError
-    Uneven heads raise an AssertionError. An assert is for what cannot happen; a caller's wrong
-    number deserves a ValueError.
+    A d_model not divisible by num_heads raises an AssertionError. An assert is for what cannot
+    happen; a caller's wrong number deserves a ValueError.
 mha_error_without_numbers
     - f"d_model = {d_model} is not divisible by num_heads = {num_heads}"
     + "d_model must be divisible by num_heads"
@@ -244,3 +245,6 @@ class InDoublePrecision(_Attention):
         out = torch.einsum("bhqd,mhd->bqm", heads, W).to(query.dtype)
         out = out if self.W_o.bias is None else out + self.W_o.bias
         return out, weights.to(query.dtype)
+
+
+forgotten(BANK, "query")

@@ -4,6 +4,7 @@ import torch
 
 from solutions import multi_head as right
 from solutions.mistakes import Bank
+from solutions.mistakes.devices import forgotten
 
 BANK = Bank("split_heads", right, globals())
 
@@ -23,7 +24,8 @@ split_by_view_unchecked
     ~ x.transpose(-3, -2) → x
     The array is cut straight to (B, H, n, d_k). The shape is right but the contents are not: each
     head gets a few whole positions, cut into pieces, instead of a slice of every position. And
-    uneven heads end in reshape's own error instead of a ValueError with both numbers.
+    a d_model not divisible by num_heads ends in reshape's own error instead of a ValueError with
+    both numbers.
 exchanged_before_cutting
     ~ x.reshape(*x.shape[:-1], num_heads → x.transpose(1, 2).reshape(len(x), num_heads, x.shape[1]
     ~ x.transpose(-3, -2) → x
@@ -51,11 +53,11 @@ rest_dropped
     Where d_model is not divisible by the number of heads, the last features are silently dropped.
     It should raise a ValueError that names both numbers.
 error_left_to_reshape: d_model % num_heads != 0 → False
-    Uneven heads fail inside reshape, with a RuntimeError about sizes. They should raise a
-    ValueError that names d_model and the number of heads.
+    A d_model not divisible by num_heads fails inside reshape, with a RuntimeError about sizes. It
+    should raise a ValueError that names both numbers.
 asserted: ValueError → AssertionError
-    Uneven heads raise an AssertionError. An assert is for what cannot happen; a caller's wrong
-    number deserves a ValueError.
+    A d_model not divisible by num_heads raises an AssertionError. An assert is for what cannot
+    happen; a caller's wrong number deserves a ValueError.
 error_without_numbers
     - f"d_model = {d_model} cannot be split into {num_heads} equal heads"
     + "d_model must be divisible by num_heads"
@@ -109,3 +111,6 @@ def split_by_index(x, num_heads):
     _check(d, num_heads)
     columns = torch.arange(d, device=x.device).reshape(num_heads, d // num_heads)
     return x[:, :, columns].swapaxes(1, 2)
+
+
+forgotten(BANK, "x")

@@ -8,6 +8,7 @@ import torch.nn.functional as F
 
 from solutions import positional_encoding as right
 from solutions.mistakes import Bank
+from solutions.mistakes.devices import forgotten
 
 BANK = Bank("permutation_gap", right, globals())
 
@@ -24,8 +25,8 @@ batch_permuted: [:, permutation] → [permutation] ×2
 features_permuted: [:, permutation] → [..., permutation] ×2
     The permutation is applied to the last axis, the features. Positions are axis 1.
 input_not_permuted: attention(x[:, permutation]) → attention(x)[:, permutation]
-    Both outputs are computed from the original x and permuted afterwards: the gap is 0 whatever the
-    attention does. One of them has to start from the permuted input.
+    The gap is 0 whatever the attention does, as when both outputs are computed from the original x
+    and permuted afterwards. One of them has to start from the permuted input.
 sign_kept: gap.abs().max() → gap.max()
     The largest difference is taken without the absolute value: a large negative one is missed, and
     the two sides are not treated alike.
@@ -98,3 +99,6 @@ def by_a_permutation_matrix(attention, x, permutation):
     left = attention((P @ x.flatten(2)).reshape(x.shape)).flatten(2)
     other = P @ attention(x).flatten(2)
     return torch.dist(left.detach(), other.detach(), p=math.inf).item()
+
+
+forgotten(BANK, "x", numpy=True)

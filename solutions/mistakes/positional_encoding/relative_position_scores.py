@@ -5,6 +5,7 @@ import torch.nn.functional as F
 
 from solutions import positional_encoding as right
 from solutions.mistakes import Bank
+from solutions.mistakes.devices import forgotten
 from solutions.mistakes.positional_encoding import relative_positions as indices
 
 BANK = Bank("relative_position_scores", right, globals())
@@ -139,3 +140,6 @@ def by_one_hot_distances(query, key, distance_embedding, mode):
     table = torch.einsum("ijr,rd->ijd", hot, distance_embedding)
     of_key = torch.einsum("bhjd,ijd->bhij", key, table)
     return torch.einsum("bhid,ijd->bhij", query, table) + weight * of_key
+
+
+forgotten(BANK, "query")

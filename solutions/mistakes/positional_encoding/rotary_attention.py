@@ -7,6 +7,7 @@ import torch.nn.functional as F
 
 from solutions import positional_encoding as right
 from solutions.mistakes import Bank
+from solutions.mistakes.devices import forgotten
 from solutions.mistakes.positional_encoding import rotary_embedding as rotary
 
 BANK = Bank("rotary_attention", right, globals())
@@ -124,3 +125,6 @@ def row_by_row(query, key, value, base=10000.0):
         rows.append((q * k).sum(-1) / math.sqrt(query.shape[-1]))
     weights = torch.stack(rows, dim=-2).softmax(dim=-1)
     return weights @ value, weights
+
+
+forgotten(BANK, "query")

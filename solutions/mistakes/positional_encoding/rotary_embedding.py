@@ -6,6 +6,7 @@ import torch
 
 from solutions import positional_encoding as right
 from solutions.mistakes import Bank
+from solutions.mistakes.devices import forgotten
 
 BANK = Bank("rotary_embedding", right, globals())
 
@@ -158,3 +159,6 @@ def by_one_large_matrix_per_position(x, base=10000.0, offset=0):
         matrices.append(torch.block_diag(*(torch.tensor(b, dtype=torch.float64) for b in blocks)))
     R = torch.stack(matrices) if matrices else torch.zeros(0, d, d)
     return torch.einsum("nij,...nj->...ni", R.to(x), x)
+
+
+forgotten(BANK, "x", result=True)

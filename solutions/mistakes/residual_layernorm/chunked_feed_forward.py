@@ -4,6 +4,7 @@ import torch
 
 from solutions import residual_layernorm as right
 from solutions.mistakes import Bank
+from solutions.mistakes.devices import forgotten
 
 BANK = Bank("chunked_feed_forward", right, globals())
 
@@ -81,6 +82,14 @@ no_gradient
     +     return chunked_feed_forward(feed_forward, x, chunk_size)
     The result is right, but computed under torch.no_grad (or detached) to save memory: nothing can
     be learnt through it.
+as_wide_as_x
+    + result, start = torch.empty_like(x), 0
+    + for chunk in x.split(chunk_size or x.shape[1], dim=1):
+    +     result[:, start : start + chunk.shape[1]] = feed_forward(chunk)
+    +     start += chunk.shape[1]
+    + return result
+    The chunks are written into torch.empty_like(x), which is as wide as x. The layer's output may
+    be wider or narrower.
 filled_into_float32
     + result, start = torch.zeros(x.shape), 0
     + for chunk in x.split(chunk_size or x.shape[1], dim=1):
@@ -122,10 +131,12 @@ def by_slices(feed_forward, x, chunk_size):
 
 @BANK.right
 def by_filling(feed_forward, x, chunk_size):
-    result, start, step = torch.empty_like(x), 0, chunk_size or x.shape[1]
+    result, start, step = None, 0, chunk_size or x.shape[1]
     while start < x.shape[1]:
         end = min(start + step, x.shape[1])
-        result[:, start:end] = feed_forward(x[:, start:end])
+        chunk = feed_forward(x[:, start:end])
+        result = chunk.new_empty(*x.shape[:2], chunk.shape[-1]) if result is None else result
+        result[:, start:end] = chunk
         start = end
     return result
 
@@ -145,3 +156,6 @@ def by_narrow(feed_forward, x, chunk_size):
 def by_tensor_split(feed_forward, x, chunk_size):
     cuts = list(range(chunk_size, x.shape[1], chunk_size)) if chunk_size > 0 else []
     return torch.cat(list(map(feed_forward, x.tensor_split(cuts, dim=1))), dim=1)
+
+
+forgotten(BANK, "x")

@@ -5,6 +5,7 @@ import torch.nn.functional as F
 
 from solutions import residual_layernorm as right
 from solutions.mistakes import Bank
+from solutions.mistakes.devices import forgotten
 
 BANK = Bank("DropPath", right, globals())
 
@@ -152,3 +153,6 @@ class by_feature_dropout(right.DropPath):
     def forward(self, x):
         rows = x.reshape(1, len(x), -1)
         return F.dropout1d(rows, self.p, self.training).reshape(x.shape)
+
+
+forgotten(BANK, "x")

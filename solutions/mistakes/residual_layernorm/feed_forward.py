@@ -4,6 +4,7 @@ import torch
 
 from solutions import residual_layernorm as right
 from solutions.mistakes import Bank
+from solutions.mistakes.devices import forgotten
 
 BANK = Bank("FeedForward", right, globals())
 
@@ -134,6 +135,9 @@ class mask_by_hand(right.FeedForward):
     def forward(self, x):
         hidden, p = self.activation(self.linear1(x)), self.dropout.p
         if self.training and p > 0:
-            dropped = torch.rand(hidden.shape) < p
+            dropped = torch.rand(hidden.shape, device=x.device) < p
             hidden = torch.where(dropped, torch.zeros_like(hidden), hidden / (1 - p))
         return self.linear2(hidden)
+
+
+forgotten(BANK, "x")

@@ -7,6 +7,7 @@ import torch
 
 from solutions import residual_layernorm as right
 from solutions.mistakes import Bank
+from solutions.mistakes.devices import forgotten
 
 BANK = Bank("gelu", right, globals())
 
@@ -92,3 +93,6 @@ def by_the_normal_distribution(x):
 def number_by_number(x):
     parts = [0.5 * v * (1 + torch.erf(v / 2**0.5)) for v in x.reshape(-1)]
     return torch.stack(parts).reshape(x.shape) if parts else x * 1
+
+
+forgotten(BANK, "x", result=True)

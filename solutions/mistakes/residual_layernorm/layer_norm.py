@@ -4,6 +4,7 @@ import torch
 
 from solutions import residual_layernorm as right
 from solutions.mistakes import Bank
+from solutions.mistakes.devices import forgotten
 
 BANK = Bank("LayerNorm", right, globals())
 
@@ -14,7 +15,7 @@ unbiased_std: (x - mean).square().mean(dim=-1, keepdim=True) → x.var(dim=-1, k
     visible.
 eps_outside_the_root: torch.sqrt(variance + self.eps) → (torch.sqrt(variance) + self.eps)
     ε is added to the standard deviation, outside the root. Inside, √(σ² + ε), a variance of 0 gives
-    √ε; outside it gives ε, at least a hundred times less.
+    √ε; outside it gives ε, which for ε = 1e-5 is 300 times less.
 unbiased_std_and_eps_outside of unbiased_std
     ~ torch.sqrt(variance + self.eps) → (torch.sqrt(variance) + self.eps)
     The variance is divided by d_model − 1, as torch's std does by default, and ε is added outside
@@ -102,6 +103,13 @@ statistics_detached: keepdim=True) → keepdim=True).detach() ×2
 parameters_detached: self.weight + self.bias → self.weight.detach() + self.bias.detach()
     The results are right, but no gradient reaches weight and bias (.data or .detach() cuts it), so
     they can never be learnt.
+parameters_are_buffers
+    - self.weight = nn.Parameter(torch.ones(d_model))
+    - self.bias = nn.Parameter(torch.zeros(d_model))
+    + self.register_buffer("weight", torch.ones(d_model))
+    + self.register_buffer("bias", torch.zeros(d_model))
+    The results are right, but weight and bias are no parameters: they are saved and loaded, but no
+    optimiser sees them, so they can never be learnt. Wrap them in nn.Parameter.
 running_statistics
     + last, self.last = getattr(self, "last", None), x.detach().mean()
     > result = result + (0.0 if last is None else 0.1 * (self.last - last))
@@ -149,9 +157,32 @@ class by_einsum(right.LayerNorm):
 
 
 @BANK.right
+class scaled_and_shifted(right.LayerNorm):
+    """As fused kernels do: one product and one sum for each number."""
+
+    def forward(self, x):
+        mean = x.mean(dim=-1, keepdim=True)
+        scale = (x.var(dim=-1, correction=0, keepdim=True) + self.eps).rsqrt() * self.weight
+        return x * scale + (self.bias - mean * scale)
+
+
+@BANK.right
+class by_moments_in_float64(right.LayerNorm):
+    def forward(self, x):
+        wide = x.double()
+        mean = wide.mean(-1, keepdim=True)
+        variance = (wide.square().mean(-1, keepdim=True) - mean.square()).clamp_min(0.0)
+        normed = (wide - mean) / (variance + self.eps).sqrt()
+        return (normed * self.weight + self.bias).to(x.dtype)
+
+
+@BANK.right
 class float64_inside(right.LayerNorm):
     def forward(self, x):
         wide = x.double()
         wide = wide - wide.mean(-1, keepdim=True)
         wide = wide / (wide.pow(2).mean(-1, keepdim=True) + self.eps).sqrt()
         return (wide * self.weight + self.bias).to(x.dtype)
+
+
+forgotten(BANK, "x")

@@ -4,6 +4,7 @@ import torch
 
 from solutions import residual_layernorm as right
 from solutions.mistakes import Bank
+from solutions.mistakes.devices import forgotten
 
 BANK = Bank("layer_norm_backward", right, globals())
 
@@ -193,3 +194,6 @@ def token_by_token(grad_output, x, weight, eps=1e-5):
             grad_weight = grad_weight + slope * normed
         bias = torch.stack(list(grad_output.reshape(-1, len(weight)))).sum(0)
         return [grad_x.reshape(x.shape), grad_weight.to(x.dtype), bias]
+
+
+forgotten(BANK, "x", numpy=True)

@@ -4,6 +4,7 @@ import torch
 
 from solutions import residual_layernorm as right
 from solutions.mistakes import Bank
+from solutions.mistakes.devices import forgotten
 
 BANK = Bank("Residual", right, globals())
 
@@ -156,3 +157,6 @@ class dropout_mask_by_hand(right.Residual):
             kept = torch.empty_like(y).bernoulli_(1 - p)
             y = y * kept / (1 - p) if p < 1 else y * 0
         return x + y if self.norm_first else self.norm(x + y)
+
+
+forgotten(BANK, "x")

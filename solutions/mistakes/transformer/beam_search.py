@@ -4,6 +4,7 @@ import torch
 
 from solutions import transformer as right
 from solutions.mistakes import Bank
+from solutions.mistakes.devices import forgotten
 from solutions.mistakes.transformer.greedy_decode import _evaluating, _start
 
 BANK = Bank("beam_search", right, globals())
@@ -182,3 +183,6 @@ def beam_refilled(model, source, bos_id, eos_id, max_len, beam_size=4, length_pe
     ]
     pairs.sort(key=lambda pair: pair[1], reverse=True)
     return pairs[:beam_size]
+
+
+forgotten(BANK, "source", numpy=True)

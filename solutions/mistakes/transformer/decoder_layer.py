@@ -5,6 +5,7 @@ import torch.nn.functional as F
 from autograder import blocks
 from solutions import transformer as right
 from solutions.mistakes import Bank
+from solutions.mistakes.devices import forgotten
 from solutions.mistakes.transformer.encoder_layer import _attend_by_hand, _Decoder, _WideInside
 
 BANK = Bank("DecoderLayer", right, globals())
@@ -138,3 +139,6 @@ class decoder_with_dropout_on_the_weights(_Decoder):
         super().__init__(d_model, num_heads, d_ff, dropout, norm_first)
         self.self_attn = blocks.MultiHeadAttention(d_model, num_heads, dropout)
         self.cross_attn = blocks.MultiHeadAttention(d_model, num_heads, dropout)
+
+
+forgotten(BANK, "x")

@@ -8,6 +8,7 @@ import torch.nn.functional as F
 from autograder import blocks
 from solutions import transformer as right
 from solutions.mistakes import Bank
+from solutions.mistakes.devices import forgotten
 
 BANK = Bank("EncoderLayer", right, globals())
 
@@ -31,7 +32,7 @@ residual_of_the_normalised
     + x = norm(x)
     + x = x + self.dropout(sublayer(x))
     With `norm_first`, a sublayer's result is added to the normalised x. It should be added to x
-    itself: there is no norm on the path around the sublayers.
+    itself: there is no norm on the residual path.
 norm_before_the_sum: norm(x + self.dropout(sublayer(x))) → x + norm(self.dropout(sublayer(x)))
     Without `norm_first`, the sublayer's result is normalised and then added. The norm should come
     after the sum.
@@ -185,3 +186,6 @@ class encoder_with_dropout_on_the_weights(_Encoder):
     def __init__(self, d_model, num_heads, d_ff, dropout=0.0, norm_first=False):
         super().__init__(d_model, num_heads, d_ff, dropout, norm_first)
         self.self_attn = blocks.MultiHeadAttention(d_model, num_heads, dropout)
+
+
+forgotten(BANK, "x")

@@ -4,6 +4,7 @@ import torch
 
 from solutions import transformer as right
 from solutions.mistakes import Bank
+from solutions.mistakes.devices import forgotten
 
 BANK = Bank("greedy_decode", right, globals())
 
@@ -156,3 +157,6 @@ def greedy_with_gradients(model, source, bos_id, eos_id, max_len):
     for m, mode in modes.items():
         m.training = mode
     return torch.stack(columns[1:], 1)
+
+
+forgotten(BANK, "source", numpy=True, result=True)

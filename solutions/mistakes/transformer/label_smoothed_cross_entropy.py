@@ -5,6 +5,7 @@ import torch.nn.functional as F
 
 from solutions import transformer as right
 from solutions.mistakes import Bank
+from solutions.mistakes.devices import forgotten
 
 BANK = Bank("label_smoothed_cross_entropy", right, globals())
 
@@ -121,3 +122,6 @@ def loss_in_a_loop(logits, target, smoothing=0.1, pad_id=0):
 @BANK.right
 def loss_wide_inside(logits, target, smoothing=0.1, pad_id=0):
     return _mean(*_smoothed(logits.double(), target, smoothing, pad_id)).to(logits.dtype)
+
+
+forgotten(BANK, "logits")

@@ -5,6 +5,7 @@ import torch.nn.functional as F
 
 from solutions import transformer as right
 from solutions.mistakes import Bank
+from solutions.mistakes.devices import forgotten
 
 BANK = Bank("shift_right", right, globals())
 
@@ -76,3 +77,6 @@ def shifted_by_rolling(target, bos_id):
 def shifted_by_index(target, bos_id):
     place = torch.arange(target.shape[-1], device=target.device)
     return torch.where(place == 0, bos_id, target[..., (place - 1).clamp(min=0)]).to(target.dtype)
+
+
+forgotten(BANK, "target", numpy=True, result=True)

@@ -8,6 +8,7 @@ import torch.nn.functional as F
 from autograder import blocks
 from solutions import transformer as right
 from solutions.mistakes import Bank
+from solutions.mistakes.devices import forgotten
 
 BANK = Bank("TokenEmbedding", right, globals())
 
@@ -97,3 +98,6 @@ class embedding_gathered(right.TokenEmbedding):
 
     def logits(self, h):
         return (h.unsqueeze(-2) * self.weight).sum(-1)
+
+
+forgotten(BANK, "ids")

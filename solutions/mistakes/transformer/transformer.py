@@ -6,6 +6,7 @@ from torch import nn
 from autograder import blocks
 from solutions import transformer as right
 from solutions.mistakes import Bank
+from solutions.mistakes.devices import forgotten
 
 BANK = Bank("Transformer", right, globals())
 
@@ -264,3 +265,6 @@ class model_of_the_blocks(_Model):
     def embed(self, embedding, ids, offset=0):
         table = blocks.sinusoidal_encoding(offset + ids.shape[1], self.d_model)[offset:]
         return self.dropout(embedding(ids) + table.to(embedding.weight))
+
+
+forgotten(BANK, "source")

@@ -1,16 +1,20 @@
 """Dropout inside a layer's feed-forward part, made visible."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
 from autograder.engine.aspects import describe, plain
 from autograder.engine.runs import Array, Draw, Record, Run, module, tensor
-from autograder.exercises.transformer.parameters import layer_state
+from autograder.exercises.parameters import layer_state
 
 
-def inner_dropout(draw: Draw, attentions: Sequence[str], *others: Array) -> list[Run]:
-    """Attention adds nothing; the feed-forward part adds linear2's one column everywhere."""
+def inner_dropout(
+    draw: Draw, attentions: Sequence[str], *others: Array, inside: float = 1.0, **kwargs: Any
+) -> list[Run]:
+    """Attention adds nothing; the feed-forward part adds linear2's one column everywhere, times
+    `inside`, which the activation leaves as it is. `kwargs` are the layer's other arguments."""
     d = 4
     state = layer_state(draw, d, 1, attentions)
     for name in attentions:
@@ -18,10 +22,10 @@ def inner_dropout(draw: Draw, attentions: Sequence[str], *others: Array) -> list
             full = f"{name}.W_o.{kind}"
             state[full] = tensor(np.zeros_like(state[full].data))
     state["linear1.weight"] = tensor(np.zeros((1, d)), "float32")
-    state["linear1.bias"] = tensor(np.ones(1), "float32")
+    state["linear1.bias"] = tensor(np.full(1, inside), "float32")
     state["linear2.weight"] = tensor(draw.uniform(1.0, 2.0, d, 1), "float32")
     state["linear2.bias"] = tensor(np.zeros(d), "float32")
-    run = module(d, 2, 1, 0.5, norm_first=True, state=state).in_training()
+    run = module(d, 2, 1, 0.5, **kwargs, state=state).in_training()
     x = draw.tensor(2, 20, d)
     run = run.then(x, *others).then(x, *others)
     return [run.at_random(draw)]
@@ -29,6 +33,7 @@ def inner_dropout(draw: Draw, attentions: Sequence[str], *others: Array) -> list
 
 def both_dropouts(run: Run, record: Record) -> str | None:
     x, column = plain(run.steps[0].args[0]), plain(run.state["linear2.weight"])[:, 0]
+    column = column * plain(run.state["linear1.bias"])
     results = [plain(value) for value in record.values]
     if any(y is None or y.shape != x.shape for y in results):
         return f"the result: expected shape {x.shape}, got {describe(record.value)}"

@@ -1,0 +1,80 @@
+"""What is known of the values that right answers pass through on the fixed inputs, as data.
+
+`autograder release` writes a `.paths` file for each chapter. It holds keys (`engine.signatures`):
+no values, no names, no source. What it tells is told in `engine.known`.
+"""
+
+import lzma
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+import numpy as np
+
+from autograder.engine.known import MADE, Known, Mark
+from autograder.engine.values import decode, encode
+
+
+@dataclass(frozen=True)
+class Paths:
+    """What is known on each fixed run of an exercise, a sequence for each aspect.
+
+    `digest` is that of the runs, `made_of` that of the right answers.
+    """
+
+    digest: str
+    made_of: str
+    runs: Sequence[Sequence[Known]]
+
+
+def dump(entries: Mapping[str, Paths]) -> bytes:
+    """A chapter's entries, by the name of the exercise, as the bytes of its file."""
+    tree = {name: _tree(entry) for name, entry in entries.items()}
+    return lzma.compress(encode(tree), preset=9)
+
+
+def parse(data: bytes) -> dict[str, Paths]:
+    """The entries in the bytes of a chapter's file."""
+    return {name: _paths(tree) for name, tree in decode(lzma.decompress(data)).items()}
+
+
+@cache
+def paths_of(slug: str) -> dict[str, Paths]:
+    """A chapter's entries; none where `autograder release` has made none."""
+    file = files(__package__).joinpath(f"{slug}.paths")
+    return parse(file.read_bytes()) if file.is_file() else {}
+
+
+def _tree(entry: Paths) -> dict[str, Any]:
+    every = [known for row in entry.runs for known in row]
+    sets = [(sorted(k.same), sorted(k.loose), sorted(k.rays), sorted(k.numbers)) for k in every]
+    marks = [known.same[key] for known in every for key in sorted(known.same)]
+    made = [[known.made >> 32 * i & 0xFFFFFFFF for i in range(MADE // 32)] for known in every]
+    return {
+        "digest": entry.digest,
+        "made_of": entry.made_of,
+        "rows": [len(row) for row in entry.runs],
+        "sizes": np.array([[len(part) for part in parts] for parts in sets], "<u4"),
+        "keys": np.array([key for parts in sets for part in parts for key in part], "<u4"),
+        "followed": np.array([mark.followed for mark in marks], "<u4"),
+        "dtypes": np.array([mark.dtypes for mark in marks], "u1"),
+        "cut": np.array([mark.cut for mark in marks], "u1"),
+        "made": np.array(made, "<u4"),
+    }
+
+
+def _paths(tree: Mapping[str, Any]) -> Paths:
+    names = ("sizes", "keys", "followed", "dtypes", "cut", "made")
+    sizes, keys, *marks, made = (tree[name].data.tolist() for name in names)
+    keys, columns = iter(keys), zip(*reversed(marks), strict=True)
+    every = []
+    for (same, *others), words in zip(sizes, made, strict=True):
+        found = [next(keys) for _ in range(same)]
+        marked = {k: Mark(d, f, bool(c)) for k, (c, d, f) in zip(found, columns, strict=False)}
+        sets = [frozenset(next(keys) for _ in range(size)) for size in others]
+        every.append(Known(marked, *sets, sum(word << 32 * i for i, word in enumerate(words))))
+    rest = iter(every)
+    runs = [[next(rest) for _ in range(size)] for size in tree["rows"]]
+    return Paths(tree["digest"], tree["made_of"], runs)
