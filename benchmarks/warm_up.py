@@ -1,8 +1,9 @@
 """Does a deep post-norm stack need a warm-up? Chapter 6's experiment, longer and with three seeds.
 
 Run: python benchmarks/warm_up.py [--jobs 2]. Stacks of twelve layers learn to name the digit
-before, as in the chapter: post-norm at the full rate, with a warm-up and with a tenth of the rate,
-and pre-norm at the full rate. The losses go to benchmarks/warm_up.json, which the page prints.
+before, as in the chapter: post-norm at the full rate, with a warm-up and at three smaller rates,
+and pre-norm at the full rate. The losses go to benchmarks/warm_up.json; a test compares the
+page's table with them.
 """
 
 import argparse
@@ -23,7 +24,9 @@ SEEDS, EVERY = (0, 1, 2), 10
 RUNS = {
     "post-norm": {"kind": "post"},
     "post-norm, warm-up": {"kind": "post", "warm_up": 100},
+    "post-norm, rate ÷ 3": {"kind": "post", "rate": 1e-3},
     "post-norm, rate ÷ 10": {"kind": "post", "rate": 3e-4},
+    "post-norm, rate ÷ 30": {"kind": "post", "rate": 1e-4},
     "pre-norm": {"kind": "pre"},
 }
 

@@ -1,8 +1,9 @@
 """What the About page draws: the way of an answer, the bank of known answers, how to cite.
 
 The bank is drawn from `solutions/mistakes/`. What the last test run made of it comes from
-`build/matrix.json`; on a fresh clone there is none yet, and the picture says so. What came of the
-mutants is what `make mutants` stored in `benchmarks/mutants/result.json`.
+`build/matrix.json`; on a fresh clone there is none yet, and `benchmarks/matrix.json` has that of
+the run which `make matrix` stored. What came of the mutants is what `make mutants` stored in
+`benchmarks/mutants/result.json`.
 """
 
 import html
@@ -20,6 +21,7 @@ from autograder.exercises import chapters, exercises_of
 from solutions.mistakes import banks
 
 MATRIX = ROOT / "build" / "matrix.json"
+STORED = ROOT / "benchmarks" / "matrix.json"
 MUTANTS = ROOT / "benchmarks" / "mutants" / "result.json"
 CITATION = ROOT / "CITATION.cff"
 PER_LINE = {"mistakes": 20, "rights": 8}
@@ -34,9 +36,10 @@ STATES = {
 Run = Mapping[tuple[str, str], Mapping[str, Mapping[str, Mapping[str, bool]]]]
 
 
-def last_run(path: Path = MATRIX) -> Run:
-    """What the last test run made of each known answer; empty where there was none."""
-    if not path.is_file():
+def last_run(*paths: Path) -> Run:
+    """What the last test run made of each known answer: of the first file that is there, or {}."""
+    path = next((path for path in paths or (MATRIX, STORED) if path.is_file()), None)
+    if path is None:
         return {}
     rows = json.loads(path.read_text(encoding="utf-8"))["exercises"]
     return {(row["chapter"], row["exercise"]): row for row in rows}
@@ -151,7 +154,7 @@ class MutationMatrix(SphinxDirective):
     """The bank of known answers and what the last test run made of it."""
 
     def run(self) -> list[nodes.Node]:
-        for path in [MATRIX, *sorted((ROOT / "solutions" / "mistakes").rglob("*.py"))]:
+        for path in [MATRIX, STORED, *sorted((ROOT / "solutions" / "mistakes").rglob("*.py"))]:
             self.env.note_dependency(str(path))
         return [nodes.raw("", matrix(last_run(), _titles()), format="html")]
 

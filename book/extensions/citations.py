@@ -1,4 +1,7 @@
-"""Citations as the notebooks have them: (Nadaraya, 1964) and Nadaraya (1964), in round brackets."""
+"""Citations as the notebooks have them: (Nadaraya, 1964) and Nadaraya (1964), in round brackets.
+
+On a page that lists its sources, `static/citations.js` shows them on hover and focus.
+"""
 
 from dataclasses import dataclass, field
 
@@ -23,8 +26,15 @@ class RoundAuthorYear(AuthorYearReferenceStyle):
     bracket_year: BracketStyle = field(default_factory=_round)
 
 
+def add_script(app: Sphinx, pagename: str, templatename: str, context: dict, doctree) -> None:
+    """Let citations say which paper they are, on pages that list their sources."""
+    if 'class="citation"' in context.get("body", ""):
+        app.add_js_file("citations.js", type="module")
+
+
 def setup(app: Sphinx) -> dict:
     sphinxcontrib.bibtex.plugin.register_plugin(
         "sphinxcontrib.bibtex.style.referencing", "author_year_round", RoundAuthorYear
     )
+    app.connect("html-page-context", add_script)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

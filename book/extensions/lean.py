@@ -21,7 +21,7 @@ from sphinx.errors import ExtensionError
 SHEET = re.compile(r"[ \t]*<link\b(?=[^>]*rel=\"stylesheet\")[^>]*>\n?")
 ADDRESS = re.compile(r'\bhref="([^"?]+)')
 MADE_FROM = re.compile(r'\bdata-from="([^"]*)"')
-PRELOAD = re.compile(r'[ \t]*<link rel="preload"[^>]*>\n?')
+PRELOAD = re.compile(r'[ \t]*<link rel="preload"(?![^>]*source-sans-3)[^>]*>\n?')
 SCRIPT = re.compile(r'<script src="([^"?]+)([^"]*)"></script>')
 SEARCH = re.compile(
     r'[ \t]*<script src="[^"]*(?:searchtools|language_data|searchindex)\.js"></script>\n?'
@@ -42,7 +42,7 @@ WHOLE = (
 VIEWPORT = re.compile(r'<meta name="viewport"[^>]*>')
 EMPTY_META = re.compile(r'[ \t]*<meta name="docsearch:version" content=""\s*/?>\n?')
 IMAGE = re.compile(r'<img\b([^>]*?)src="([^"]+\.svg)"([^>]*?)/?>')
-WIDE = 702  # CSS pixels: a wider picture scrolls on a phone, for the sake of its letters
+WIDE = 624  # CSS pixels: a wider picture scrolls on a phone, for the sake of its letters
 SIZE = re.compile(r'<svg\b[^>]*?\bwidth="([\d.]+)pt"[^>]*?', re.DOTALL)
 HEIGHT = re.compile(r'<svg\b[^>]*?\bheight="([\d.]+)pt"', re.DOTALL)
 REFUSED_ROLES = re.compile(r' role="(?:doc-biblioentry|doc-backlink)"|(?<=<div) role="list"')

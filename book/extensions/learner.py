@@ -6,15 +6,16 @@ notebook elsewhere. `static/progress.js` keeps what a reader has done, in the re
 """
 
 import html
-import json
 import re
 import shutil
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from urllib.parse import quote, urlencode, urlparse
 
 from docutils import nodes
+from mathml import mathml, mended
+from pencil import blank
 from sphinx.application import Sphinx
 from sphinx.util import logging
 
@@ -29,9 +30,13 @@ logger = logging.getLogger(__name__)
 CHAPTER = re.compile(r"^book/(\d\d_(\w+))$")
 FRONT = "book/intro"
 ARCHIVE = f"{bundle.NAME}.zip"
+# d_k, √d_model, a_{i−j}; but num_heads and eos_id are names
+INDEXED = re.compile(r"(√?)(?<![\w√])([A-Za-z])_([a-z]|model|ff|\{i−j\})(?![\w(])")
 WORDS_A_MINUTE = 180  # a slow, technical pace
 LINES_A_MINUTE = 15
 FORMULAS_A_MINUTE = 4
+BLANKS_A_MINUTE = 3  # of the tables that the reader fills in
+MINUTES_A_PREDICTION = 2
 
 
 # --- hints --------------------------------------------------------------------------------------
@@ -48,24 +53,58 @@ def hints(exercise: Exercise) -> str:
 
 
 def _code(text: str) -> str:
-    return re.sub(r"`([^`]+)`", r"<code>\1</code>", html.escape(text, quote=False))
+    """A hint as a page shows it: names as code, and letters with an index as formulas."""
+    parts = re.split(r"`([^`]+)`", text)
+    return "".join(
+        f"<code>{html.escape(part, quote=False)}</code>"
+        if number % 2
+        else INDEXED.sub(_formula, html.escape(part, quote=False))
+        for number, part in enumerate(parts)
+    )
+
+
+def _formula(match: re.Match) -> str:
+    root, letter, index = match.groups()
+    if len(index) > 1 and not root and not index.startswith("{"):
+        return match[0]  # the name of an argument
+    tex = rf"{letter}_\text{{{index}}}" if len(index) > 1 else f"{letter}_{index}"
+    tex = f"{letter}_{index}" if index.startswith("{") else tex
+    formula = mathml(rf"\sqrt{{{tex}}}" if root else tex)
+    return f'<span class="math">{mended(formula)}</span>'
 
 
 # --- the head of a chapter ----------------------------------------------------------------------
 
 
-def minutes(doctree: nodes.document) -> int:
-    """How long a chapter takes to read, in steps of five minutes; exercises come on top."""
+def minutes(parts: Iterable[nodes.Node], *, code: bool = True, least: int = 5) -> int:
+    """How long it takes to read parts of a chapter, in steps of `least` minutes, exercises apart.
+
+    Without `code`, only text and formulas are read.
+    """
     words = lines = formulas = 0
-    for node in doctree.findall():
+    for node in (node for part in parts for node in part.findall()):
         if isinstance(node, nodes.math_block):
             formulas += 1
         elif isinstance(node, nodes.literal_block) and not _hidden(node):
             lines += sum(bool(line.strip()) for line in node.astext().split("\n"))
         elif isinstance(node, nodes.paragraph | nodes.title | nodes.caption):
             words += len(node.astext().split())
-    time = words / WORDS_A_MINUTE + lines / LINES_A_MINUTE + formulas / FORMULAS_A_MINUTE
-    return max(5, 5 * round(time / 5))
+    time = words / WORDS_A_MINUTE + formulas / FORMULAS_A_MINUTE
+    if code:
+        time += lines / LINES_A_MINUTE
+    return max(least, least * round(time / least))
+
+
+def pencil_minutes(doctree: nodes.Node, least: int = 5) -> int:
+    """How long a chapter's tables by hand and its predictions take, in steps of `least` minutes.
+
+    An estimate that no reader has been timed for; hard problems are apart.
+    """
+    boxes = [box for box in doctree.findall(nodes.admonition) if "reader" in box["classes"]]
+    blanks = sum(1 for box in boxes for _ in box.findall(blank))
+    predictions = sum("predict" in box["classes"] for box in boxes)
+    time = blanks / BLANKS_A_MINUTE + MINUTES_A_PREDICTION * predictions
+    return least * round(time / least)
 
 
 def _hidden(node: nodes.Element) -> bool:
@@ -85,10 +124,15 @@ def question_points(doctree: nodes.document) -> list[float]:
 
 
 def head(
-    name: str, asked: Sequence[Exercise], questions: Sequence[float], time: int, launch: dict
+    name: str,
+    asked: Sequence[Exercise],
+    questions: Sequence[float],
+    time: int,
+    launch: dict,
+    pencil: int = 0,
 ) -> str:
-    """What stands under a chapter's title."""
-    facts = [f"About {time} minutes to read"]
+    """What stands under a chapter's title; `time` and `pencil` are minutes."""
+    facts = [f"About {time} minutes to read" + (f", {pencil} more with a pencil" if pencil else "")]
     if asked:
         worth = sum(exercise.points for exercise in asked)
         facts.append(
@@ -157,57 +201,27 @@ def launches(name: str, launch: dict) -> Iterator[tuple[str, str]]:
 
 
 def add_head(app: Sphinx, doctree: nodes.document) -> None:
-    """Put the head under a chapter's title, and the place for the reader's list on the front."""
+    """Put the head under a chapter's title."""
     docname = app.env.docname
     chapter = CHAPTER.match(docname)
-    if chapter is None and docname != FRONT:
+    if chapter is None:
         return
     section = next(doctree.findall(nodes.section))
-    if chapter is None:
-        slot = nodes.raw("", '<div class="progress-slot"></div>', format="html")
-        table = next(section.findall(nodes.table))
-        table.parent.insert(table.parent.index(table) + 1, slot)
-        return
     name, slug = chapter.groups()
     asked = exercises_of(slug)
-    text = head(name, asked, question_points(doctree), minutes(doctree), app.config.launch)
+    time, pencil = minutes([doctree]), pencil_minutes(doctree)
+    text = head(name, asked, question_points(doctree), time, app.config.launch, pencil)
     title = section.index(next(section.findall(nodes.title)))
     section.insert(title + 1, nodes.raw("", text, format="html"))
     parts = [part["ids"][0] for part in section.children if isinstance(part, nodes.section)]
-    _known(app)[docname] = [*(f"exercise-{e.name}" for e in asked), *parts]
+    things_to_do(app)[docname] = [*(f"exercise-{e.name}" for e in asked), *parts]
 
 
-def _known(app: Sphinx) -> dict[str, list[str]]:
+def things_to_do(app: Sphinx) -> dict[str, list[str]]:
     """What there is to do in each chapter: exercises and sections, by their anchors."""
     if not hasattr(app.env, "things_to_do"):
         app.env.things_to_do = {}
     return app.env.things_to_do
-
-
-def front_again(app: Sphinx, env) -> list[str]:
-    return [FRONT]
-
-
-def fill_front(app: Sphinx, pagename: str, templatename: str, context: dict, doctree) -> None:
-    """Tell the front page what there is to do in each chapter."""
-    if pagename != FRONT or doctree is None:
-        return
-    chapters = [
-        {
-            "name": docname.rpartition("/")[2],
-            "title": app.env.titles[docname].astext(),
-            "url": app.builder.get_relative_uri(pagename, docname),
-            "total": len(things),
-        }
-        for docname, things in sorted(_known(app).items())
-        if docname in app.env.found_docs
-    ]
-    data = json.dumps(chapters).replace("<", "\\u003c")
-    context["body"] = context["body"].replace(
-        '<div class="progress-slot"></div>',
-        '<div class="progress-slot" data-front>'
-        f'<script type="application/json">{data}</script></div>',
-    )
 
 
 def copy_downloads(app: Sphinx, error: Exception | None) -> None:
@@ -236,7 +250,5 @@ def setup(app: Sphinx) -> dict:
     app.add_config_value("launch", {}, "env", types=[dict])
     app.add_js_file("progress.js", type="module")
     app.connect("doctree-read", add_head, priority=600)  # the stubs are in their places by then
-    app.connect("env-updated", front_again)
-    app.connect("html-page-context", fill_front)
     app.connect("build-finished", copy_downloads, priority=400)
     return {"parallel_read_safe": False, "parallel_write_safe": True}

@@ -7,6 +7,7 @@ attention uses: ASCII, Greek, both in italics, and some signs. A test looks ever
 built pages up.
 """
 
+import re
 from functools import cache
 from pathlib import Path
 
@@ -24,6 +25,7 @@ function render(tex, display) {
   return temml.renderToString(tex, {displayMode: display, throwOnError: true, wrap: "none"});
 }
 """
+BRACE = re.compile(r"<mo( stretchy=\"true\"[^>]*)>⏟</mo>")
 
 
 @cache
@@ -43,6 +45,16 @@ def mathml(tex: str, display: bool = False) -> str:
         raise ValueError(str(error).split("\n    at ")[0]) from error
 
 
+def mended(formula: str) -> str:
+    """A formula with what browsers do badly done for them.
+
+    A root reaches as high over ε as over d, and so does not sink below the line; the brace under a
+    term is drawn by temml.css, where Chromium leaves out parts of the glyph.
+    """
+    formula = formula.replace("<msqrt>", '<msqrt><mspace height="0.72em"></mspace>')
+    return BRACE.sub(r'<mo class="brace"\1>⏟</mo>', formula)
+
+
 def _render(node: nodes.math | nodes.math_block, display: bool) -> str:
     tex = node.astext().strip()
     try:
@@ -54,14 +66,14 @@ def _render(node: nodes.math | nodes.math_block, display: bool) -> str:
 
 def visit_inline(self, node: nodes.math) -> None:
     formula, title = marked(_render(node, False), self.builder.current_docname)
-    self.body.append(f'<span class="math"{title}>{formula}</span>')
+    self.body.append(f'<span class="math"{title}>{mended(formula)}</span>')
     raise nodes.SkipNode
 
 
 def visit_display(self, node: nodes.math_block) -> None:
     self.body.append(self.starttag(node, "div", CLASS="math-display"))
     formula, title = marked(_render(node, True), self.builder.current_docname)
-    self.body.append(f'<div class="formula" tabindex="0"{title}>{formula}</div>')
+    self.body.append(f'<div class="formula" tabindex="0"{title}>{mended(formula)}</div>')
     if node["number"]:
         number = get_node_equation_number(self, node)
         self.body.append(f'<span class="eqno">({number})')

@@ -4,7 +4,9 @@ A section that is far away is laid out only when it comes near (book.css); until
 takes it to be as high as is estimated here, so that the scrollbar does not jump.
 """
 
+import html
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
 from bs4 import BeautifulSoup, Tag
@@ -28,6 +30,28 @@ addEventListener("afterprint", () => {root.theme = theme})}
 CHINESE = re.compile(r"[\u4e00-\u9fff](?:[\u4e00-\u9fff、 ，]*[\u4e00-\u9fff])?")
 TERM = re.compile(r"<dd><p>\(([^()]*[\u4e00-\u9fff][^()]*)\)")
 
+STUB = re.compile(
+    r'(<div class="stub [^"]*"><div class="highlight"><pre[^>]*>)((?:(?!</pre>).)*)(?=</pre>)',
+    re.DOTALL,
+)
+# A line of a docstring in which the next line's first word had no room goes on there
+FULL = 79
+WORD = re.compile(r"`[^`]*`\S*|\S+")
+PIECE = re.compile(r'(?:<span class="(\w+)">)?([^<]+)(?:</span>)?')
+# The face of the text, upright and italic, before the style sheet asks for it. A face that comes
+# too late is not shown at all, and with only one of the two a page would have two faces.
+FACES = "".join(
+    f'<link rel="preload" href="{{0}}_static/{file}.woff2" as="font" type="font/woff2" '
+    "crossorigin />\n"
+    for file in ("source-sans-3", "source-sans-3-italic")
+)
+SHEET = re.compile(r'<link rel="stylesheet" href="((?:\.\./)*)_static/')
+# A bar that is short of its end on a page, where nothing moves: the run was over before
+STOPPED = re.compile(
+    r'(<p class="progress-bar">)<progress max="(\d+)" value="(\d+)"[^>]*></progress> '
+    r"(\w+) \3 of \2"
+)
+
 LINE = {"wide": 92, "narrow": 42}  # characters
 WIDTH = {"wide": 640, "narrow": 358}  # pixels, the most that a picture takes
 
@@ -41,6 +65,10 @@ def polished(page: str) -> str:
     page = page.replace("</head>", f"{PAPER}</head>", 1)
     page = FORMULA.sub(_glued, page)
     page = TERM.sub(_in_chinese, page)
+    page = STUB.sub(lambda match: match[1] + in_lines(match[2]), page)
+    page = STOPPED.sub(_stopped, page)
+    if sheet := SHEET.search(page):
+        page = page.replace(sheet[0], FACES.format(sheet[1]) + sheet[0], 1)
     return _with_heights(page)
 
 
@@ -56,6 +84,58 @@ def _in_chinese(match: re.Match) -> str:
     if slash:
         both += slash + CHINESE.sub(r'<span lang="zh-Hant">\g<0></span>', traditional)
     return match[0].replace(match[1], both)
+
+
+def in_lines(code: str) -> str:
+    """Highlighted code with an element for each line, which says how far it is indented."""
+    lines = [""]
+    for piece in PIECE.finditer(code):
+        kind, text = piece.groups()
+        for number, part in enumerate(text.split("\n")):
+            if number:
+                lines[-1] += "\n"
+                lines.append("")
+            if part:
+                lines[-1] += f'<span class="{kind}">{part}</span>' if kind else part
+    return "".join(_element(group) for group in _paragraphs([line for line in lines if line]))
+
+
+def _paragraphs(lines: list[str]) -> Iterator[list[str]]:
+    """Lines of code one by one; those of a docstring that were wrapped there together."""
+    group: list[str] = []
+    for line in lines:
+        if group and not (
+            '<span class="sd">' in group[-1]
+            and '<span class="sd">' in line
+            and _text(line).strip(' \n"')
+            and len(_text(group[-1])) + len(WORD.match(_text(line).strip())[0]) >= FULL
+            and _indent(group[-1]) == _indent(line)
+        ):
+            yield group
+            group = []
+        group.append(line)
+    yield group
+
+
+def _element(group: list[str]) -> str:
+    kind = "flow" if len(group) > 1 else "one"
+    return f'<span data-line="{kind}" style="--in: {_indent(group[0])}">{"".join(group)}</span>'
+
+
+def _text(line: str) -> str:
+    return html.unescape(re.sub(r"<[^>]+>", "", line))
+
+
+def _indent(line: str) -> int:
+    text = _text(line)
+    return len(text) - len(text.lstrip(" "))
+
+
+def _stopped(match: re.Match) -> str:
+    start, total, value, unit = match.groups()
+    if value == total:
+        return f"{start}all {total} {unit}s"
+    return f"{start}stopped at {unit} {value} of at most {total}"
 
 
 # --- how high a section is ----------------------------------------------------------------------

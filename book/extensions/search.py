@@ -17,13 +17,16 @@ from sphinx.errors import ExtensionError
 # Pagefind takes a heading with an id for the beginning of a part; Sphinx gives the section the id.
 SECTION = re.compile(r'<section id="([^"]+)"[^>]*>((?:\s*<span id="[^"]*"></span>)*)\s*<h([1-6])>')
 LEFT_OUT = (
-    ".headerlink, .prev-next-footer, .glance, .hints, .exercise-done, .progress-slot, script, "
-    "template, [data-part=controls]"
+    ".headerlink, .prev-next-footer, .page-foot, .glance, .hints, .fold-line, .exercise-done, "
+    ".progress-slot, script, template, [data-part=controls]"
 )
 NEEDED = re.compile(
     r"fragment|index|pagefind(-worker)?\.js|pagefind-entry\.json|.*\.pf_meta|wasm\.en\..*"
 )
 
+
+# A term of the glossary is found as a passage, too.
+TERM = re.compile(r'<dt id="(term-[^"]+)">(.*?)</dt>', re.DOTALL)
 
 OPTIONS = {
     "root-selector": "article",
@@ -41,7 +44,8 @@ def _index(pages: dict[str, str], folder: Path) -> None:
         for url, page in pages.items():
             path = Path(site, url)
             path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(SECTION.sub(r'<section>\2<h\3 id="\1">', page), encoding="utf-8")
+            told = TERM.sub(r'<h3 id="\1">\2</h3>', page)
+            path.write_text(SECTION.sub(r'<section>\2<h\3 id="\1">', told), encoding="utf-8")
         done = subprocess.run(
             [*command, "--site", site], capture_output=True, text=True, check=False
         )

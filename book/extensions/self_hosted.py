@@ -63,6 +63,7 @@ def finish(app: Sphinx, error: Exception | None) -> None:
 def setup(app: Sphinx) -> dict:
     app.add_css_file("temml.css")
     app.add_css_file("book.css", priority=900)
+    app.add_css_file("pages.css", priority=910)
     app.connect("html-page-context", add_explorables)
     app.connect("build-finished", finish)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

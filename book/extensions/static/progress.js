@@ -1,5 +1,5 @@
 // What a reader has done, kept in the reader's own browser: boxes to tick for the exercises and
-// sections of a chapter, the sums in the sidebar, a list of all chapters on the front page.
+// sections of a chapter, the sums in the sidebar, bars in the front page's table of the chapters.
 // Without this script, or where a browser keeps nothing, none of it is there.
 
 const KEY = "attention-by-hand-progress";
@@ -98,26 +98,23 @@ function chapter(slot, kept, name, redraw) {
   };
 }
 
-/** The list of all chapters on the front page. */
-function front(slot, kept) {
-  const chapters = JSON.parse(slot.querySelector("script").textContent);
-  const list = element("ul");
-  const rows = chapters.map((one) => {
-    const bar = element("progress", { max: one.total, value: 0 });
-    const sum = element("span");
-    bar.setAttribute("aria-label", one.title);
-    list.append(element("li", {}, element("a", { href: one.url }, one.title), bar, sum));
-    return { one, bar, sum };
+/** Bars in the front page's table of the chapters. */
+function front(cells, kept) {
+  const rows = cells.map((cell) => {
+    const { chapter: name, total } = cell.dataset;
+    const title = cell.parentElement.querySelector("a").textContent;
+    const bar = element("progress", { max: Number(total), value: 0 });
+    const sum = element("span", { className: "progress-sum" });
+    bar.setAttribute("aria-label", `${title}: done`);
+    cell.append(bar, sum);
+    return { name, total: Number(total), bar, sum };
   });
-  const text = "Tick off sections and exercises in a chapter. Kept in this browser, and nowhere else.";
-  slot.append(element("p", { className: "progress-title" }, "Your progress"), list);
-  slot.append(element("p", {}, text));
   return () => {
     const now = load() ?? kept;
-    for (const { one, bar, sum } of rows) {
-      const count = Math.min(one.total, now[one.name]?.done.length ?? 0);
+    for (const { name, total, bar, sum } of rows) {
+      const count = Math.min(total, now[name]?.done.length ?? 0);
       bar.value = count;
-      sum.textContent = `${count} of ${one.total}`;
+      sum.textContent = `${count} of ${total}`;
     }
   };
 }
@@ -147,9 +144,10 @@ if (kept !== null) {
   const redraw = () => draws.forEach((draw) => draw());
   const slot = document.querySelector(".progress-slot");
   if (slot) {
-    const name = nameOf(location.pathname);
-    draws.push("front" in slot.dataset ? front(slot, kept) : chapter(slot, kept, name, redraw));
+    draws.push(chapter(slot, kept, nameOf(location.pathname), redraw));
   }
+  const cells = [...document.querySelectorAll("td.chapter-done")];
+  if (cells.length) draws.push(front(cells, kept));
   redraw();
   window.addEventListener("storage", redraw); // ticked in another tab
   window.addEventListener("pageshow", redraw); // or on a page from which the reader comes back

@@ -48,7 +48,7 @@ export function start({ figure, data, part, controls }) {
     if (now.step === 2) {
       const [head, rest] = [Math.floor(k / (positions * size)), k % (positions * size)];
       const [row, column] = [Math.floor(rest / size), rest % size];
-      return [left + column * cell, top + head * (positions * line + gap) + row * line];
+      return [left + head * (size * cell + gap) + column * cell, top + row * line];
     }
     const [row, column] = [Math.floor(k / features), k % features];
     const apart = now.step === 1 ? 6 * Math.floor(column / size) : 0;
@@ -77,7 +77,7 @@ export function start({ figure, data, part, controls }) {
     names.forEach((name, h) => {
       const shown = now.step === 2 && h < now.heads;
       name.textContent = shown ? `head ${h}` : "";
-      name.setAttribute("y", top + h * (positions * line + gap) + 17);
+      name.setAttribute("x", left + h * (size * cell + gap));
     });
     const shape = [
       `x: (${positions}, ${features})`,

@@ -47,14 +47,14 @@ export function start({ figure, data, part, controls }) {
       return Math.max(...row).toFixed(2);
     });
     const text =
-      `d_k = ${d}, temperature ${T.toPrecision(3)}: largest weight ` +
+      `dₖ = ${d}, temperature ${T.toPrecision(3)}: largest weight ` +
       `${found[0]} without the scale, ${found[1]} with it.`;
     say(text);
     svg.setAttribute("aria-label", `Weights of one query over eight keys, twice. ${text}`);
   }
 
   slider(controls, {
-    label: "size d_k",
+    label: "size dₖ",
     min: 0,
     max: data.sizes.length - 1,
     step: 1,

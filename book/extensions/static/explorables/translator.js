@@ -32,7 +32,7 @@ export function branches(texts) {
 }
 
 export function start({ figure, data, part, controls }) {
-  const { entries, cell, wide, left } = data;
+  const { entries, cell, wide, left, brief } = data; // brief: on the front page, without the beams
   const now = { entry: data.start.entry, at: data.start.at, layer: 1 };
   const svg = figure.querySelector("svg");
 
@@ -90,7 +90,7 @@ export function start({ figure, data, part, controls }) {
       draw();
     },
   });
-  controls.append(choices.layer);
+  if (!brief) controls.append(choices.layer);
   const say = announcer(controls);
 
   function letters() {
@@ -117,9 +117,12 @@ export function start({ figure, data, part, controls }) {
         : entry.iso === entry.beams[0][0]
           ? "That is right."
           : `Right would be ${entry.iso}.`;
-    return (
+    const where =
       `${entry.text} → ${entry.beams[0][0]}. ${right} ` +
-      `To write “${spoken(letters()[now.at])}” it looks at ${most.join(", ") || "everything a little"}. ` +
+      `To write “${spoken(letters()[now.at])}” it looks at ${most.join(", ") || "everything a little"}.`;
+    if (brief) return where;
+    return (
+      `${where} ` +
       `The best beam has probability ${entry.beams[0][1].toFixed(3)}, ` +
       `the second, ${entry.beams[1][0] || "the empty text"}, ${entry.beams[1][1].toFixed(3)}.`
     );
@@ -142,6 +145,10 @@ export function start({ figure, data, part, controls }) {
         return group;
       }),
     );
+    const text = told(entry);
+    svg.setAttribute("aria-label", text);
+    say(text);
+    if (brief) return;
     const beams = [];
     const from = branches(entry.beams.map(([iso]) => iso));
     entry.beams.forEach(([iso, chance, steps], row) => {
@@ -158,9 +165,6 @@ export function start({ figure, data, part, controls }) {
       }
     });
     part("beams").replaceChildren(...beams);
-    const text = told(entry);
-    svg.setAttribute("aria-label", text);
-    say(text);
   }
 
   draw();

@@ -1,0 +1,75 @@
+"""Who finds an answer farther away than training has shown? Chapter 5's test, with three seeds.
+
+Run: python benchmarks/distances.py [--steps 300]. The models, the task and the training loop are
+those of the chapter's page, read from its cells; the page trains one model, here each way to put
+the distance into the scores is trained with each seed. The shares of right answers go to
+benchmarks/positional_encoding_distances.json, with how they were made; the page draws them, and a
+test compares its words with them.
+"""
+
+import argparse
+import json
+import platform
+import re
+import time
+from pathlib import Path
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from solutions.positional_encoding import (
+    PositionalEncoding,
+    relative_position_scores,
+    rotary_attention,
+)
+
+PAGE = Path(__file__).parents[1] / "book" / "05_positional_encoding.md"
+RESULT = Path(__file__).with_name("positional_encoding_distances.json")
+WAYS, SEEDS = ("relative", "rotary", "ALiBi"), (0, 1, 2)
+DEFINED = ("class Finder", "def two_marks", "def squeezed")
+
+
+def page_definitions() -> dict:
+    """What the page's cells with the model, the task and the training loop define."""
+    scope = {"np": np, "torch": torch, "F": F, "nn": nn, "PositionalEncoding": PositionalEncoding}
+    scope |= {"rotary_attention": rotary_attention}
+    scope |= {"relative_position_scores": relative_position_scores}
+    text = PAGE.read_text(encoding="utf-8")
+    cells = re.findall(r"^```\{code-cell\}[^\n]*\n(?::tags:[^\n]*\n)?(.*?)^```", text, re.M | re.S)
+    for wanted in DEFINED:
+        (cell,) = (cell for cell in cells if re.search(rf"^{wanted}\b", cell, re.M))
+        exec(cell, scope)
+    return scope
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--steps", type=int, default=300)
+    steps = parser.parse_args().steps
+    torch.set_num_threads(1)
+    page, began = page_definitions(), time.process_time()
+    runs: dict[str, list[list[float]]] = {}
+    for way in WAYS:
+        runs[way] = []
+        for seed in SEEDS:
+            shares = [round(share, 4) for share in page["find_nearer"](way, seed, steps)]
+            runs[way].append(shares)
+            print(f"{way:10} seed {seed}:", *(f"{share:5.0%}" for share in shares), flush=True)
+    made = {
+        "script": f"python benchmarks/distances.py --steps {steps}",
+        "machine": f"{platform.machine()}, CPU, one thread",
+        "torch": torch.__version__,
+        "steps": steps,
+        "seeds": SEEDS,
+        "date": time.strftime("%Y-%m-%d"),
+        "cpu_seconds": round(time.process_time() - began),
+    }
+    text = json.dumps({"made": made, "trials": page["trials"], "runs": runs}, ensure_ascii=False)
+    text = text.replace('"trials"', '\n"trials"').replace('"runs"', '\n"runs"')
+    RESULT.write_text(text.replace("], [", "],\n[") + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,168 @@
+"""Whether right answers depend on luck: every one in the bank, judged on many sets of fresh inputs.
+
+Run: python -m benchmarks.luck [SLUG …] [--only EXERCISE …] [--times 200] [--again]. What has been
+judged is kept in `luck.json` after every few sets, and a second run goes on from there; `--again`
+begins anew.
+
+An answer that loses no mark may have come near to it. So each is judged once more with a tenth of
+the tolerances: where that costs marks, rounding is amplified, or the answer is not quite right.
+What a GPU would refuse (`elsewhere`) is the same for all inputs of a shape, and tried on the first
+set alone.
+"""
+
+import argparse
+import json
+import sys
+import time
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+
+from autograder.engine.compare import TOLERANCE
+from autograder.engine.probe import probe_within, undisturbed
+from autograder.engine.runs import Exercise, Run
+from autograder.engine.verdict import CORRECT, decide
+from autograder.exercises import chapters, exercises_of, find_exercise
+from autograder.grader.reference import reference
+from solutions.mistakes import banks
+
+TIMES = 200
+CHUNK = 20  # sets between two savings
+TIGHTER = 10.0
+CLOSE = "with a tenth of the tolerances"
+RESULT = Path(__file__).with_suffix(".json")
+
+
+class Unlucky(NamedTuple):
+    """A right answer that loses marks on some inputs: in which aspects, and what is said."""
+
+    answer: str
+    time: int
+    lost: list[tuple[str, str | None]]
+    tighter: bool = False  # only with a tenth of the tolerances
+
+
+def answers(slug: str, name: str) -> dict[str, Callable[..., Any]]:
+    """The right answers to an exercise, the reference among them."""
+    return {"the reference": reference(slug, name), **banks(slug)[name].rights}
+
+
+def unlucky(slug: str, name: str, times: range, *, tighter: bool = False) -> Iterator[Unlucky]:
+    """The right answers that lose marks, with the number of the inputs on which they do.
+
+    With `tighter`, also those that would with a tenth of the tolerances.
+    """
+    exercise = find_exercise(name)[1]
+    with undisturbed(), np.errstate(all="ignore"):
+        for i in times:
+            runs = exercise.runs(f"luck {i}".encode())
+            right = reference(slug, name)
+            expected = [[probe_within(right, run) for run in row] for row in runs]
+            for title, answer in answers(slug, name).items():
+                # The same function has the same records, and a device is not a matter of luck.
+                made = [
+                    [
+                        theirs
+                        if answer is right or run.elsewhere and i
+                        else probe_within(answer, run)
+                        for run, theirs in zip(*rows, strict=True)
+                    ]
+                    for rows in zip(runs, expected, strict=True)
+                ]
+                lost = _lost(exercise, runs, made, expected)
+                if lost:
+                    yield Unlucky(title, i, lost)
+                elif tighter:
+                    with _tighter():
+                        lost = _lost(exercise, runs, made, expected)
+                    if lost:
+                        yield Unlucky(title, i, lost, True)
+
+
+Rows = Sequence[Sequence[Any]]
+
+
+def _lost(
+    exercise: Exercise, runs: Sequence[Sequence[Run]], made: Rows, expected: Rows
+) -> list[tuple[str, str | None]]:
+    """The aspects in which an answer loses marks, with what is said of them."""
+    verdict = decide(exercise, runs, made, expected)
+    if verdict.verdict == CORRECT and verdict.score == verdict.points:
+        return []
+    return [(a.title, a.message) for a in verdict.aspects if not a.passed] or [("", verdict.note)]
+
+
+@contextmanager
+def _tighter() -> Iterator[None]:
+    """Judge with a tenth of the tolerances."""
+    before = dict(TOLERANCE)
+    TOLERANCE.update({d: (r / TIGHTER, a / TIGHTER) for d, (r, a) in before.items()})
+    try:
+        yield
+    finally:
+        TOLERANCE.update(before)
+
+
+def judged(slug: str, name: str, times: range, found: dict[str, Any]) -> None:
+    """Add to an exercise's results what more sets of inputs show."""
+    for one in unlucky(slug, name, times, tighter=True):
+        row = found[CLOSE if one.tighter else "lost"]
+        for title, message in one.lost:
+            entry = row.setdefault(f"{one.answer}: {title}", {"times": 0, "first": message})
+            entry["times"] += 1
+    found["times"] = times.stop
+
+
+def main() -> int:
+    """Exit status 1 where a right answer loses marks."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.luck", description=__doc__)
+    parser.add_argument("slugs", nargs="*", help="chapters; all, if none is named")
+    parser.add_argument("--only", nargs="*", help="judge the answers to these exercises only")
+    parser.add_argument("--times", type=int, default=TIMES, help="sets of inputs for each")
+    parser.add_argument("--again", action="store_true", help="begin anew")
+    given = parser.parse_args()
+    torch.set_num_threads(1)
+    warnings.simplefilter("ignore")
+    result = json.loads(RESULT.read_text(encoding="utf-8")) if RESULT.exists() else {}
+    start = time.process_time()
+    asked = [
+        (slug, exercise.name)
+        for slug in given.slugs or chapters()
+        for exercise in exercises_of(slug)
+        if not given.only or exercise.name in given.only
+    ]
+    for slug, name in asked:
+        many = len(answers(slug, name))
+        if given.again or name not in result or result[name]["answers"] != many:
+            result[name] = {"answers": many, "times": 0, "lost": {}, CLOSE: {}}
+    for first in range(0, given.times, CHUNK):  # all exercises come equally far
+        for slug, name in asked:
+            if result[name]["times"] == first:
+                judged(slug, name, range(first, min(first + CHUNK, given.times)), result[name])
+                _save(result)
+        print(f"{first + CHUNK} sets, {time.process_time() - start:.0f} s of CPU", flush=True)
+    found = [result[name] for _, name in asked]
+    count = sum(one["answers"] * one["times"] for one in found)
+    failed = sum(len(one["lost"]) for one in found)
+    seconds = time.process_time() - start
+    print(
+        f"{count} judgements of right answers; {failed} answers lost marks; {seconds:.0f} s of CPU"
+    )
+    return int(failed > 0)
+
+
+def _save(result: dict[str, Any]) -> None:
+    order = [exercise.name for slug in chapters() for exercise in exercises_of(slug)]
+    ordered = {name: result[name] for name in order if name in result}
+    text = json.dumps(ordered, indent=1, ensure_ascii=False) + "\n"
+    RESULT.with_suffix(".tmp").write_text(text, encoding="utf-8")
+    RESULT.with_suffix(".tmp").replace(RESULT)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

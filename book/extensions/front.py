@@ -1,0 +1,147 @@
+"""The front page: something to try at the top, three doors, one table of the chapters.
+
+The explorable is that of chapter 7, taken from its page as it was run, with only what needs
+no explanation. The table is that of `intro.md`; to each chapter's line come the hours that it takes
+and the place for what the reader has done.
+"""
+
+import json
+import re
+from collections.abc import Mapping
+
+from bs4 import BeautifulSoup
+from docutils import nodes
+from learner import CHAPTER, FRONT, minutes, pencil_minutes, things_to_do
+from sphinx.application import Sphinx
+from sphinx.util.docutils import SphinxDirective
+
+from autograder.exercises import exercises_of
+
+SHOWN, SOURCE = "translator", "book/07_transformer"
+MINUTES_A_POINT = 6  # what is estimated for the exercises
+DATES = 12
+CAPTION = (
+    "<strong>Where a Transformer looks.</strong> This one, small enough to be trained in minutes, "
+    "reads dates in many languages and writes them as year-month-day. Click a character of what it "
+    "writes, or choose another date: the darker a character of the source, the more it counted. "
+    "In chapter 7 you build it."
+)
+FIGCAPTION = re.compile(r"<figcaption>.*?</figcaption>", re.DOTALL)
+DATA = re.compile(r'(<script type="application/json">)(.*?)(</script>)', re.DOTALL)
+BEAMS = re.compile(r"<text [^>]*>the four best beams.*?(?=</svg>)", re.DOTALL)
+SLOT = '<div class="front-explorable"></div>'
+LEFT_FOR_BEAMS, WITHOUT_BEAMS = 'viewBox="0 0 352 480"', 'viewBox="0 0 352 236"'
+
+
+class Front(SphinxDirective):
+    """The explorable, and under it the doors: a list, whose first link begins the course."""
+
+    has_content = True
+
+    def run(self) -> list[nodes.Node]:
+        doors = nodes.container(classes=["doors"])
+        self.state.nested_parse(self.content, self.content_offset, doors)
+        return [nodes.raw("", SLOT, format="html"), doors]
+
+
+def brief(figure: str) -> str:
+    """The explorable without its beams, and with a few dates."""
+    before, data, after = DATA.search(figure).groups()
+    told = json.loads(data)
+    told["entries"] = [e | {"beams": e["beams"][:1]} for e in told["entries"][:DATES]]
+    told["brief"] = True
+    text = json.dumps(told, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c")
+    figure = DATA.sub(lambda _: before + text + after, figure)
+    figure = FIGCAPTION.sub(f"<figcaption><p>{CAPTION}</p></figcaption>", figure)
+    figure = BEAMS.sub('<g data-part="beams"></g>', figure)
+    return figure.replace(LEFT_FOR_BEAMS, WITHOUT_BEAMS)
+
+
+def _explorable(app: Sphinx) -> str:
+    if SOURCE not in app.env.found_docs:
+        return ""
+    for raw in app.env.get_doctree(SOURCE).findall(nodes.raw):
+        if f'data-explorable="{SHOWN}"' in raw.astext():
+            return brief(raw.astext())
+    return ""
+
+
+# --- the table of the chapters -------------------------------------------------------------------
+
+
+def hours(reading: int, points: float) -> str:
+    """How long a chapter takes, pencils and exercises and all, in half hours: an estimate."""
+    halves = max(1, round((reading + MINUTES_A_POINT * points) / 30))
+    return f"{halves // 2 or ''}{'½' if halves % 2 else ''} h"
+
+
+def note_time(app: Sphinx, doctree: nodes.document) -> None:
+    """Keep how long a chapter takes; runs before the head is put in."""
+    if chapter := CHAPTER.match(app.env.docname):
+        points = sum(exercise.points for exercise in exercises_of(chapter[2]))
+        reading = minutes([doctree]) + pencil_minutes(doctree)
+        _times(app)[app.env.docname] = hours(reading, points)
+
+
+def _times(app: Sphinx) -> dict[str, str]:
+    if not hasattr(app.env, "chapter_hours"):
+        app.env.chapter_hours = {}
+    return app.env.chapter_hours
+
+
+def with_progress(body: str, rows: Mapping[str, tuple[str, int]]) -> str:
+    """A page's first table with links to chapters, with two more columns for these.
+
+    `rows` has, for each address, the hours and how many things there are to do.
+    """
+    tables = re.finditer(r"<table.*?</table>", body, re.DOTALL)
+    found = next((t for t in tables if any(f'href="{name}' in t[0] for name in rows)), None)
+    if found is None:
+        return body
+    table = BeautifulSoup(found[0], "html.parser")
+    for row in table.find_all("tr"):
+        link = row.find("a")
+        if link is None:
+            for name in ("time", "done"):
+                row.append(table.new_tag("th", attrs={"class": f"head chapter-{name}"}))
+                row.contents[-1].string = name
+            continue
+        time, total = rows.get(link["href"], ("", 0))
+        row.append(table.new_tag("td", attrs={"class": "chapter-time"}))
+        row.contents[-1].string = time.replace(" ", "\u00a0")
+        name = link["href"].partition(".")[0]
+        row.append(
+            table.new_tag(
+                "td",
+                attrs={"class": "chapter-done", "data-chapter": name, "data-total": str(total)},
+            )
+        )
+    table.table["class"] = [*table.table.get("class", []), "chapters"]
+    return body[: found.start()] + str(table) + body[found.end() :]
+
+
+def fill(app: Sphinx, pagename: str, templatename: str, context: dict, doctree) -> None:
+    """Put the explorable and what there is to do in each chapter into the front page."""
+    if pagename != FRONT or doctree is None:
+        return
+    if figure := _explorable(app):
+        app.add_js_file("explorables/core.js", type="module")
+    things, times = things_to_do(app), _times(app)
+    rows = {
+        app.builder.get_relative_uri(FRONT, name): (times.get(name, ""), len(things.get(name, ())))
+        for name in app.env.found_docs
+        if CHAPTER.match(name)
+    }
+    context["body"] = with_progress(context["body"].replace(SLOT, figure), rows)
+
+
+def front_again(app: Sphinx, env) -> list[str]:
+    return [FRONT]
+
+
+def setup(app: Sphinx) -> dict:
+    app.add_directive("front", Front)
+    app.connect("doctree-read", note_time, priority=590)
+    app.connect("env-updated", front_again)
+    app.connect("html-page-context", fill)
+    return {"parallel_read_safe": False, "parallel_write_safe": True}

@@ -1,0 +1,72 @@
+// The short path or everything: the reader's choice at the head of a chapter, kept in the reader's
+// own browser. Without this script, or until somebody chooses, everything is there.
+
+const KEY = "attention-by-hand-path";
+const root = document.documentElement;
+
+function kept() {
+  try {
+    return localStorage.getItem(KEY) === "short" ? "short" : "whole";
+  } catch {
+    return "whole";
+  }
+}
+
+function keep(path) {
+  try {
+    localStorage.setItem(KEY, path);
+  } catch {
+    // full, or forbidden: the choice lasts until the page is left
+  }
+}
+
+const folds = [...document.querySelectorAll("details.fold")];
+
+function show(path) {
+  root.dataset.path = path;
+  if (path === "short") root.dataset.whole = ""; // so little is left that all of it is laid out
+  for (const fold of folds) fold.open = path !== "short";
+}
+
+/** Unfold whatever hides the place that an address names. */
+function reveal() {
+  const place = location.hash && document.getElementById(decodeURIComponent(location.hash.slice(1)));
+  if (!place) return;
+  let hidden = false;
+  // a section's heading shows; who goes there wants what is under it
+  const own = place.matches("section") ? place.querySelector(":scope > details.fold") : null;
+  for (let fold = own ?? place.closest("details.fold"); fold; ) {
+    hidden ||= !fold.open;
+    fold.open = true;
+    fold = fold.parentElement.closest("details.fold");
+  }
+  if (hidden) place.scrollIntoView();
+}
+
+const slot = document.querySelector(".path-slot");
+if (slot) {
+  const whole = /About (\d+) minutes/.exec(slot.parentElement.textContent)?.[1];
+  const choices = [
+    ["short", `Short path, ${slot.dataset.short} min`],
+    ["whole", whole ? `Everything, ${whole} min` : "Everything"],
+  ];
+  const buttons = choices.map(([path, text]) => {
+    const button = document.createElement("button");
+    Object.assign(button, { type: "button", textContent: text });
+    button.addEventListener("click", () => {
+      keep(path);
+      choose(path);
+    });
+    return [path, button];
+  });
+  const choose = (path) => {
+    show(path);
+    for (const [own, button] of buttons) button.setAttribute("aria-pressed", own === path);
+  };
+  slot.setAttribute("role", "group");
+  slot.setAttribute("aria-label", "How much of this chapter to show");
+  slot.append(...buttons.map(([, button]) => button));
+  choose(kept());
+  reveal();
+  addEventListener("hashchange", reveal);
+}
