@@ -4,7 +4,9 @@ import os
 import sys
 from pathlib import Path
 
-from autograder.grader.stubs import BEGIN, CODE_STUB, END, TEXT_STUB
+from nbgrader.converters import GenerateAssignment
+
+from autograder.grader.stubs import BEGIN, CODE_STUB, END, INSTRUCTOR, TEXT_STUB
 
 c = get_config()  # noqa: F821  (traitlets defines it)
 
@@ -26,6 +28,12 @@ c.ClearSolutions.begin_solution_delimeter = BEGIN
 c.ClearSolutions.end_solution_delimeter = END
 c.ClearSolutions.code_stub = {"python": CODE_STUB}
 c.ClearSolutions.text_stub = TEXT_STUB
+c.GenerateAssignment.preprocessors = [
+    "nbconvert.preprocessors.TagRemovePreprocessor",
+    *GenerateAssignment.preprocessors.default(),
+]
+c.TagRemovePreprocessor.enabled = True
+c.TagRemovePreprocessor.remove_cell_tags = [INSTRUCTOR]
 
 # --- Grading --------------------------------------------------------------------------------------
 OURS = "autograder.grader.notebook.preprocessors"

@@ -20,6 +20,17 @@ if TYPE_CHECKING:
     from autograder.grader.sandbox.host import Sandbox
 
 MATRIX = Path("build") / "matrix.json"
+# What takes longest, as one piece: it must not be what everybody waits for in the end.
+LONG = (
+    "test_attacks.py",
+    "test_honest.py",
+    "test_same_marks.py",
+    "test_running_a_course.py",
+    "test_matrix.py",
+    "test_luck.py",
+    "test_restart_parts.py",
+    "test_check.py",
+)
 
 # Tensors of a few numbers gain nothing from threads, and threads that wait for a core cost a lot.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
@@ -51,8 +62,9 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> object:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Have one worker build the book at once, and nobody wait for it: who looks at it comes last.
 
-    One file that needs the pages goes first, the others last. It takes `--no-loadscope-reorder`
-    for workers to get the files in this order.
+    One file that needs the pages goes first, then what takes longest, and the other pages last, of
+    them those that are looked at one by one. It takes `--no-loadscope-reorder` for workers to get
+    the files in this order.
     """
     import torch
 
@@ -61,8 +73,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             if item.get_closest_marker("gpu"):
                 item.add_marker(pytest.mark.skip(reason="there is no CUDA device"))
     need = dict.fromkeys(item.path for item in items if "html" in getattr(item, "fixturenames", ()))
-    place = dict.fromkeys(need, 2) | dict.fromkeys(list(need)[:1], 0)
-    items.sort(key=lambda item: place.get(item.path, 1))
+    place = {path: len(LONG) + 2 + (path.name == "test_sound.py") for path in need}
+    place |= dict.fromkeys(list(need)[:1], 0)
+    long = {name: number for number, name in enumerate(LONG, 1)}
+    items.sort(key=lambda item: place.get(item.path, long.get(item.path.name, len(LONG) + 1)))
 
 
 def pytest_terminal_summary(

@@ -35,7 +35,7 @@ def picture_in_a_written_answer(notebook: Notebook) -> None:
     question["attachments"] = {"9f3c-IMG_2041.png": {"image/png": PIXEL}}
 
 
-@form("causal_mask")
+@form("causal_mask", notes=("added text that may be the answer",))
 def attachments_without_pictures(notebook: Notebook) -> None:
     """Empty attachments, as some editors leave them, and one that nothing shows."""
     notebook["cells"][0]["attachments"] = {}
@@ -233,7 +233,7 @@ def tabs_and_form_feeds(notebook: Notebook) -> None:
     notebook["cells"].insert(1, code("   \n\t\n"))
 
 
-@form("padding_mask")
+@form("padding_mask", notes=("added text that may be the answer",))
 def very_long_lines(notebook: Notebook) -> None:
     """A line of 60,000 characters in the answer, a literal of 2,000 numbers, a long comment."""
     noise = random.Random(0)

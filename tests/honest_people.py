@@ -5,7 +5,7 @@ from copy import deepcopy
 from honest_forms import Notebook, at, cell, code, form, mark, of_code, text
 
 
-@form("softmax", "gaussian_scores")
+@form("softmax", "gaussian_scores", notes=("added text that may be the answer",))
 def renamed_and_annotated(notebook: Notebook) -> None:
     """The title replaced by one's own name; cells of every kind added above, between and below."""
     notebook["cells"][0]["source"] = "# HW 1 — Zoë Ångström (s3141592), group 7 🐙\n*late by 1 day*"

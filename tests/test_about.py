@@ -38,6 +38,14 @@ def test_without_a_run_nothing_is_claimed(tmp_path):
     assert page.count("<rect") >= known
 
 
+def test_without_a_run_of_ones_own_the_stored_one_is_shown(tmp_path):
+    stored = about.last_run(tmp_path / "none.json", about.STORED)
+    page = about.matrix(stored, {})
+    assert "No test run is at hand" not in page
+    filled, hollow = page.count('class="right"'), page.count('class="unknown"')
+    assert filled > 1500 and hollow < filled / 10, "out of date: run `make matrix`"
+
+
 def test_a_run_fills_the_marks_of_its_answers_only(tmp_path):
     page = about.matrix(run_of(tmp_path), {})
     mistakes = sum(len(bank.mistakes) for bank in banks("masking").values())

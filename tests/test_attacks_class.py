@@ -21,6 +21,7 @@ from nbgrader.api import Gradebook
 import solutions.kernel_regression as right
 from autograder.grader import stubs
 from autograder.grader.classes.classroom import ClassResult, grade
+from autograder.grader.classes.course_file import CourseFile
 from autograder.grader.classes.report import report
 from autograder.grader.files import judge_file
 from autograder.grader.notebook import export
@@ -372,7 +373,7 @@ def test_comments_in_the_gradebook_are_inert_in_markdown(graded):
 
 def test_no_field_of_the_export_is_a_formula(graded, tmp_path):
     with Gradebook(f"sqlite:///{graded.course / 'gradebook.db'}") as gradebook:
-        rows = [*export.rows(gradebook, [], [])]
+        rows = [*export.rows(gradebook, [], [], CourseFile())]
     assert sorted(row[3] for row in rows) == sorted(
         "'" + student if student[0] in "=-" else student for student in ATTACKS
     )

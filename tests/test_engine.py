@@ -116,7 +116,7 @@ def test_every_aspect_holds_for_a_right_answer():
         (refusing(widened), [True, True, False, True, True], "expected float32, got float64"),
         (refusing(rounded), [True, True, False, True, True], "the result at"),
         (refusing(seeding), [True, True, True, True, False], "NumPy's random state"),
-        (lambda x: 2 * x, [True, False, True, True, True], "instead of raising ValueError"),
+        (lambda x: 2 * x, [True, False, True, True, True], "expected a ValueError, got an array"),
         (
             lambda x: 2 * x[:, None][:, 0] if x.sum() else x[0],
             [True, False, True, True, True],
@@ -180,11 +180,10 @@ def test_a_mistake_is_named_with_its_cause():
         lambda x: thrice(x) if x.ndim == 1 else x.tolist(),
         lambda x: thrice(x) if x.shape == (3,) else 1 / 0,
         lambda x: 3 * x,
-        lambda x: (thrice(x), x.fill(0))[0],
     ],
-    ids=["one run differs", "another type", "raises once", "raises less", "and changes x"],
+    ids=["one run differs", "another type", "raises once", "raises less"],
 )
-def test_a_mistake_is_named_only_where_every_run_agrees(almost):
+def test_a_mistake_is_named_as_certain_only_where_every_run_agrees(almost):
     verdict = judged(almost, thrice)
     assert verdict.verdict == WRONG
     assert verdict.mistake is None
@@ -205,11 +204,6 @@ def test_mistakes_that_differ_in_dtype_or_side_effects_alone_are_kept_apart():
 
     bank = (dtype, effect, changed)
     assert [judged(answer, *bank).mistake for answer in bank] == ["dtype", "effect", "changed"]
-    assert judged(lambda x: seeding(widened(x)) if len(x) else twice(x), *bank).mistake is None
-
-
-def test_a_dtype_besides_does_not_hide_a_mistake():
-    assert judged(lambda x: 3 * widened(x) / 2 if len(x) else twice(x), thrice).mistake == "thrice"
 
 
 def test_raising_everywhere_is_a_crash_and_no_known_mistake():

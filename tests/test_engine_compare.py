@@ -3,8 +3,11 @@
 import numpy as np
 import pytest
 import torch
+from hypothesis import given as drawn
+from hypothesis import strategies as st
 
 from autograder.engine.aspects import compare, not_rows_of_one
+from autograder.engine.compare import TOLERANCE, agrees
 from autograder.engine.probe import snapshot
 from autograder.engine.runs import Array
 from autograder.engine.values import decode, encode
@@ -76,6 +79,7 @@ DIFFERENT = {
 @pytest.mark.parametrize(("value", "expected"), SAME.values(), ids=SAME)
 def test_compare_takes_for_the_same(value, expected):
     assert compare(given(value), given(expected)).passed
+    assert agrees(given(value), given(expected))
 
 
 @pytest.mark.parametrize(("value", "expected"), DIFFERENT.values(), ids=DIFFERENT)
@@ -84,6 +88,27 @@ def test_compare_tells_apart_and_says_why(value, expected):
         finding = compare(reported, given(expected), "the output")
         assert not finding.passed
         assert "the output" in finding.message
+        assert not agrees(reported, given(expected))
+
+
+# Numbers that tell tolerances apart: none, just below and above them, overflow, nothing at all.
+NEAR = [0.0, 1e-9, 1.1e-9, 1e-8, 2e-6, 2.1e-6, 1e-4, 1.0, 1 + 1e-8, 1 + 1.2e-8, 1 + 1e-4, 1.0003]
+NEAR += [-1.0, 1e300, -1e300, 1.7e308, -1.7e308, NAN, INF, -INF]
+
+
+@drawn(
+    st.lists(st.tuples(*[st.sampled_from(NEAR)] * 2), max_size=4),
+    *[st.sampled_from(sorted(TOLERANCE))] * 2,
+    st.sampled_from(["cpu", "cuda"]),
+    st.sampled_from([1.0, 10.0]),
+)
+def test_agreeing_is_passing_the_comparison(pairs, one, other, device, slack):
+    columns = np.array(pairs).reshape(-1, 2).T
+    value = Array(columns[0], "torch", one)
+    expected = Array(columns[1], "torch", other, device)
+    told = [(value, expected), ((value, 3), (expected, 3)), ([value], [expected])]
+    for a, b in told:
+        assert agrees(a, b, slack=slack) == compare(a, b, slack=slack).passed
 
 
 def test_compare_says_where_how_far_off_and_what_was_allowed():
@@ -95,6 +120,23 @@ def test_compare_says_where_how_far_off_and_what_was_allowed():
     assert finding.message == "the result at [1, 2]: expected 5, got 5.25"
     assert finding.error == pytest.approx(0.25)
     assert 0 < finding.tolerance < 1e-6
+
+
+@pytest.mark.parametrize(
+    ("rest", "error", "same"),
+    [
+        (10, 3e-6, True),
+        (10, 5e-5, False),
+        (0.1, 3e-6, False),
+        (1e6, 3e-3, False),
+        (NAN, 3e-6, False),
+    ],
+)
+def test_what_is_left_of_large_terms_may_be_off_as_they_are(rest, error, same):
+    """A number near 0 is compared with the others in its row, up to a limit."""
+    expected = np.array([[0.005, rest, -rest], [9, 9, 9]], dtype=np.float32)
+    value = expected + np.array([error, 0, 0], dtype=np.float32) * [[1], [0]]
+    assert compare(given(value.astype(np.float32)), given(expected)).passed == same
 
 
 def test_compare_shows_as_many_digits_as_tell_the_numbers_apart():
@@ -134,3 +176,23 @@ def test_weights_are_positive_and_sum_to_1(weights, problem):
 
 def test_what_is_no_weights_at_all_is_named():
     assert "None" in not_rows_of_one(None)
+
+
+# --- strings ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("value", "expected", "told"),
+    [
+        ([("a", "b")], [("a", "b")], None),
+        ([["a", "b"]], [("a", "b")], None),  # a pair may be a list, to this aspect
+        ([("a", "c")], [("a", "b")], "the result[0]: expected ('a', 'b'), got ('a', 'c')"),
+        (["ab"], [("a", "b")], "the result[0]: expected a tuple of 2, got 'ab'"),
+        (["lo", "w"], ["l", "ow"], "the result[0]: expected 'l', got 'lo'"),
+        (["low"], ["lo", "w"], "the result: expected ['lo', 'w'], got ['low']"),
+        (["a"] * 9, ["a"] * 10, "the result: expected a list of 10, got a list of 9"),
+        ([("a", 1)], [("a", "b")], "the result[0]: expected ('a', 'b'), got a tuple of 2"),
+    ],
+)
+def test_strings_are_shown_where_they_are_few(value, expected, told):
+    assert compare(decode(encode(value)), expected).message == told

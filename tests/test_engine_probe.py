@@ -312,3 +312,41 @@ def test_a_number_is_named_as_a_whole(message, named):
     )
     record = Record(raised=Raised(("ValueError", "Exception"), message))
     assert aspect.judge([Trial(call(14, 4), record, None)]).passed == named
+
+
+def add_a_word(words):
+    words["more"] = 1
+
+
+def count_up(words):
+    words["low"] += 1
+
+
+def drop_the_last(pairs):
+    pairs.pop()
+
+
+def another_pair(pairs):
+    pairs[0] = ("x", "y")
+
+
+WORDS, PAIRS = {"low": 5, "lower": 2}, [("l", "o"), ("lo", "w")]
+
+
+@pytest.mark.parametrize(
+    ("answer", "argument", "changed"),
+    [
+        (add_a_word, WORDS, True),
+        (count_up, WORDS, True),
+        (drop_the_last, PAIRS, True),
+        (another_pair, PAIRS, True),
+        (len, WORDS, False),
+        (len, PAIRS, False),
+    ],
+)
+def test_a_dict_or_list_that_is_changed_is_noticed_and_each_run_gets_its_own(
+    answer, argument, changed
+):
+    for _ in range(2):
+        assert (set(probe(answer, call(argument)).changed) == {"0.0"}) is changed
+    assert (WORDS, PAIRS) == ({"low": 5, "lower": 2}, [("l", "o"), ("lo", "w")])

@@ -86,3 +86,14 @@ def test_a_chapter_runs_again_when_the_code_that_it_runs_has_changed(tmp_path):
     assert before != text and marked(tmp_path, text) == before
     reference.write_text("def causal_mask(): return 1\n")
     assert marked(tmp_path, text) != before
+
+
+@pytest.mark.parametrize("path", ["autograder/plots.py", "autograder/blocks/recurrent.py"])
+def test_a_chapter_runs_again_when_what_students_have_has_changed(tmp_path, path):
+    text = "from solutions.masking import causal_mask\n"
+    (tmp_path / "solutions").mkdir()
+    (tmp_path / "solutions" / "masking.py").write_text("def causal_mask(): ...\n")
+    before = marked(tmp_path, text)
+    (tmp_path / path).parent.mkdir(parents=True)
+    (tmp_path / path).write_text("width = 3\n")
+    assert marked(tmp_path, text) != before

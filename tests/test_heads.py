@@ -1,11 +1,13 @@
 """Chapter 3's experiment with heads: its controls change what they say and nothing else."""
 
+import ast
 import importlib.util
 import json
+import math
 import re
 import sys
 from pathlib import Path
-from statistics import mean
+from statistics import mean, stdev
 
 import pytest
 import torch
@@ -80,40 +82,73 @@ def test_a_scrambled_head_of_four_sees_two_places_at_most(page, sequences):
         assert torch.stack(moved).sum(0).tolist() == [most] * 4
 
 
-def test_the_stored_result_is_of_every_model_and_of_three_seeds(page):
-    stored = json.loads(heads.RESULT.read_text(encoding="utf-8"))
-    assert stored["made"]["seeds"] == list(heads.SEEDS) == [0, 1, 2]
-    assert list(stored["runs"]) == list(heads.models(page))
-    for shares in stored["runs"].values():
-        assert list(shares) == ["300", "1500"]
-        assert all(len(found) == 3 for found in shares.values())
+STORED = json.loads(heads.RESULT.read_text(encoding="utf-8"))
+RUNS, TEXT = STORED["runs"], heads.PAGE.read_text(encoding="utf-8")
+STUDENT = {5: 2.776, 10: 2.262}  # the 97.5% quantile of Student's t for so many runs
+
+
+def told(shares):
+    """Mean and half of the 95% interval, in percent, as the page rounds them."""
+    half = STUDENT[len(shares)] * stdev(shares) / math.sqrt(len(shares))
+    return round(100 * mean(shares), 1), round(100 * half, 1)
+
+
+def ahead(one, other, steps):
+    """By how much one model is ahead of another, seed by seed."""
+    return [a - b for a, b in zip(RUNS[one][steps], RUNS[other][steps], strict=True)]
+
+
+def table(name):
+    (found,) = re.findall(rf"^{name} = (\{{.*?^\}})", TEXT, re.M | re.S)
+    return ast.literal_eval(found)
+
+
+def test_the_stored_result_is_of_every_model_and_of_all_seeds(page):
+    seeds = {str(steps): list(seeds) for steps, seeds in heads.SEEDS.items()}
+    assert STORED["made"]["seeds"] == seeds
+    assert list(RUNS) == list(heads.models(page))
+    for shares in RUNS.values():
+        assert {steps: len(found) for steps, found in shares.items()} == {"300": 10, "1500": 5}
+
+
+def test_the_page_tells_the_stored_means_and_intervals():
+    assert table("measured") == {
+        name: (*told(shares["300"]), *told(shares["1500"])) for name, shares in RUNS.items()
+    }
+    few = STORED["on few windows"]
+    gaps = [mean(few[name]["learnt"]) - mean(few[name]["kept back"]) for name in few]
+    one, eight, most = (f"{100 * gap:.1f}" for gap in gaps)
+    assert f"from {one} points with one head to {eight} with eight and {most} with 32" in TEXT
+    assert table("on_few") == {
+        name: (*told(shares["learnt"]), *told(shares["kept back"])) for name, shares in few.items()
+    }
 
 
 def test_the_page_quotes_the_longer_runs():
-    runs = json.loads(heads.RESULT.read_text(encoding="utf-8"))["runs"]
-    text = heads.PAGE.read_text(encoding="utf-8")
-    (told,) = re.findall(r"After five times as many steps, .*", text)
+    (longer,) = re.findall(r"After five times as many steps, .*", TEXT)
     quoted = [
         *("1 head", "32 heads", "1 head, W_v for each place"),
         *("1 head, W_v for each place, even weights", "32 heads, blind"),
     ]
-    assert re.findall(r"\d+%", told) == [f"{mean(runs[name]['1500']):.0%}" for name in quoted]
+    assert re.findall(r"\d+%", longer) == [f"{mean(RUNS[name]['1500']):.0%}" for name in quoted]
 
 
-def test_the_page_tells_how_the_scrambled_module_fares():
-    runs = json.loads(heads.RESULT.read_text(encoding="utf-8"))["runs"]
-    ahead = {
-        (H, steps): [
-            a - b
-            for a, b in zip(
-                runs[f"{H} heads, scrambled"][steps], runs[f"{H} heads"][steps], strict=True
-            )
-        ]
-        for H in (4, 8)
-        for steps in ("300", "1500")
-    }
-    text = heads.PAGE.read_text(encoding="utf-8")
-    assert "in each of the three runs" in text and min(ahead[4, "300"]) > 0
-    assert "still ahead with four heads" in text and mean(ahead[4, "1500"]) > 0
-    assert "a little worse" in text and 0 > mean(ahead[8, "300"]) > -0.03
-    assert f"{-100 * mean(ahead[8, '1500']):.0f} points behind with eight" in text
+def test_the_page_tells_differences_with_their_intervals():
+    rows = re.findall(rf"^\|{' ([^|]+) [|]' * 4}$", TEXT.replace("−", "-").replace("`", ""), re.M)
+    quoted = {(model, other): cells for model, other, *cells in rows if "±" in cells[0]}
+    per_place, blind = "1 head, W_v for each place", "32 heads, blind"
+    assert list(quoted) == [
+        ("32 heads", "1 head"),
+        (per_place, "1 head"),
+        (blind, per_place),
+        ("32 heads", blind),
+        ("8 heads, scrambled", "8 heads"),
+        ("4 heads, scrambled", "4 heads"),
+    ]
+    for pair, cells in quoted.items():
+        for steps, cell in zip(("300", "1500"), cells, strict=True):
+            middle, half = told(ahead(*pair, steps))
+            assert cell == f"{middle} ± {half}"
+            assert abs(middle) > half or (pair[0], steps) == ("4 heads, scrambled", "1500")
+    closed, whole = (mean(ahead(name, "1 head", "300")) for name in (per_place, "32 heads"))
+    assert f"closes {100 * closed:.0f} of the {100 * whole:.0f} points" in TEXT

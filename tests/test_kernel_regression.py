@@ -310,12 +310,12 @@ def test_the_pages_best_kernels_are_those_of_its_table(printed):
 
 
 def test_the_pages_map_overflows_where_it_says(printed):
-    largest, share = numbers(r"reach (\d+), and there it shows at (\d+) % of the places", PAGE)
+    largest, share = numbers(r"reach (\d+), and there it shows at (\d+)% of the places", PAGE)
     assert numbers(r"largest score (\d+)\nqueries whose exp overflows: (\d+) %", printed) == [
         largest,
         share,
     ]
-    assert f"{share:.0f} % of this map would be `nan`" in PAGE
+    assert f"{share:.0f}% of this map would be `nan`" in PAGE
 
 
 def test_the_pages_promises_are_those_of_its_two_hundred_walks(printed):
@@ -323,7 +323,7 @@ def test_the_pages_promises_are_those_of_its_two_hundred_walks(printed):
         told = numbers(given + r".*?promised ([\d.]+) m, found ([\d.]+) m", PAGE)
         assert told == numbers(drawn + r": promised ([\d.]+) m, found ([\d.]+) m", printed)
     for spread in re.findall(r"spread of their ratio (\d+) %", printed):
-        assert 18 <= int(spread) <= 22  # "varies by a fifth"
+        assert 18 <= int(spread) <= 22  # "a standard deviation of about a fifth"
     promise, finding = numbers(
         r"promises an error of ([\d.]+) m\nthe 323 places held out: ([\d.]+) m", printed
     )

@@ -2,7 +2,8 @@
 
 A *look* is all that is judged and does not follow from results: the arguments that a call changed,
 the global state that it left different, what a module says that its parameters are, and whatever a
-function of ours finds in an object after the answer has had it.
+function of ours finds in an object after the answer has had it. So is where a tensor says it is, on
+the device that only pretends.
 """
 
 from collections.abc import Iterator
@@ -12,11 +13,13 @@ from typing import Any
 import numpy as np
 import pytest
 
+from autograder.engine.elsewhere import TOO_MANY, TWO_DEVICES
 from autograder.engine.runs import (
     APPLY,
     Aspect,
     Exercise,
     Previous,
+    Raised,
     Recipe,
     Record,
     Run,
@@ -27,6 +30,7 @@ from autograder.engine.values import Array
 from autograder.engine.verdict import decide
 from autograder.exercises import chapters, exercises_of
 from autograder.expected import Expected, expected_of, fixed_runs
+from autograder.publishing.expected_values import make_expected
 
 EXERCISES = [
     pytest.param(slug, exercise, id=exercise.name)
@@ -51,6 +55,8 @@ def looking(run: Run) -> Iterator[int]:
 
 def told(run: Run, record: Record, told_of: Record) -> Record:
     """A record with all looks as another record has them."""
+    if run.elsewhere:
+        return told_of
     values = list(record.values)
     for i in looking(run):
         if i < min(len(values), len(told_of.values)):
@@ -58,6 +64,16 @@ def told(run: Run, record: Record, told_of: Record) -> Record:
     return replace(
         record, values=tuple(values), changed=told_of.changed, side_effects=told_of.side_effects
     )
+
+
+def entry(slug: str, exercise: Exercise) -> Expected:
+    """What is on file for an exercise; where nothing is, it is computed."""
+    return expected_of(slug)[exercise.name] if exercise.recorded else make_expected(slug, exercise)
+
+
+def refused(run: Run) -> Record:
+    """What the pretended device says of two devices, or of a tensor that is too large."""
+    return Record((), Raised((TOO_MANY if run.most else TWO_DEVICES,), "refused"))
 
 
 def judged(aspect: Aspect, exercise: Exercise, *rows: Any) -> bool:
@@ -81,6 +97,9 @@ def test_these_aspects_are_looks():
     assert {aspect.title for aspect in every if aspect.looks} == {
         "leaves its inputs untouched",
         "leaves global state alone",
+        "runs on the device of its inputs",
+        "no table of queries and keys",
+        "a new cell",
         "h(1 + q + k) parameters",
         "one parameter, W",
         "three projections, no biases",
@@ -91,14 +110,17 @@ def test_these_aspects_are_looks():
 def test_no_other_aspect_goes_by_what_the_probe_saw(slug, exercise):
     """Whatever was changed, left different or found: what is no look stays as it was judged."""
     rows = zip(
-        exercise.aspects, fixed_runs(exercise), expected_of(slug)[exercise.name].reference,
+        exercise.aspects, fixed_runs(exercise), entry(slug, exercise).reference,
         strict=True,
     )  # fmt: skip
     for aspect, runs, records in rows:
         assert judged(aspect, exercise, runs, records, records), aspect.title
         changed = {f"{i}.0": Array(np.zeros(1)) for i in range(12)}
         anything = Record(("found",) * 20, None, {}, changed, EFFECTS)
-        lied = [told(*row, anything) for row in zip(runs, records, strict=True)]
+        lied = [
+            told(run, record, refused(run) if run.elsewhere else anything)
+            for run, record in zip(runs, records, strict=True)
+        ]
         of_parameters = "parameter" in aspect.title or "projections" in aspect.title
         holds = not aspect.looks or of_parameters
         assert judged(aspect, exercise, runs, lied, records) == holds, aspect.title
@@ -121,5 +143,5 @@ def gains(exercise: Exercise, entry: Expected) -> Iterator[tuple[str, float]]:
 
 @pytest.mark.parametrize(("slug", "exercise"), EXERCISES)
 def test_no_known_mistake_gains_more_than_a_tenth_by_forging(slug, exercise):
-    gained = dict(gains(exercise, expected_of(slug)[exercise.name]))
+    gained = dict(gains(exercise, entry(slug, exercise)))
     assert max(gained.values()) <= exercise.points_for_looks + 1e-9, gained

@@ -64,6 +64,8 @@ WAYS = {
 }
 
 
+@pytest.mark.filterwarnings("ignore:Dynamo:UserWarning")
+@pytest.mark.filterwarnings("ignore:.*torch.jit:DeprecationWarning")
 @pytest.mark.parametrize("way", WAYS.values(), ids=WAYS.keys())
 def test_an_operation_is_seen_by_whatever_way_it_is_called(way):
     assert any("layer_norm" in name for name in seen(way, NORM))
@@ -165,7 +167,10 @@ def test_afterwards_nothing_is_watched():
 
 
 # These are nothing but a block: they test that the blocks do what the references do.
-THE_BLOCKS = {"encoder_of_the_blocks", "decoder_of_the_blocks", "embedding_of_the_blocks"}
+THE_BLOCKS = {
+    *("encoder_of_the_blocks", "decoder_of_the_blocks", "embedding_of_the_blocks"),
+    *("block_of_the_blocks", "probabilities_of_the_blocks"),
+}
 
 
 @pytest.mark.parametrize(("slug", "exercise"), EXERCISES, ids=lambda e: getattr(e, "name", None))

@@ -44,6 +44,22 @@ def test_reaching_into_the_grader_is_found(name, source):
 
 
 @pytest.mark.parametrize(
+    "listed",
+    [
+        "[c for c in object.__subclasses__() if c.__module__ != __name__]",
+        "[c for c in object.__subclasses__() if 'probe' in c.__module__]",
+        "[c for c in object.__subclasses__() if kept.append(c) or c.__module__ == __name__]",
+        "[c for c in object.__subclasses__() if issubclass(c, Exception)]",
+        "[c for c in object.__subclasses__() if b.__module__ == __name__]",
+        "{c.__name__: c for c in object.__subclasses__()}",
+    ],
+)
+def test_all_classes_are_the_graders_too_unless_only_ones_own_are_kept(listed):
+    names = [use.name for use in read(f"class K: pass\n{listed}").tampering]
+    assert names == ["object.__subclasses__"]
+
+
+@pytest.mark.parametrize(
     "source",
     [
         "worker = object()\nworker.x", "solutions = []\nsolutions.append(1)",
@@ -52,6 +68,10 @@ def test_reaching_into_the_grader_is_found(name, source):
         "import sys\nprint(sys._getframe().f_code.co_name)",
         "import inspect\nprint(inspect.stack()[1].function)",
         "class Base: pass\nclass B(Base): pass\nprint(Base.__subclasses__())",
+        "class K: pass\nx = [c for c in object.__subclasses__() if c.__module__ == __name__]",
+        "class K: pass\nx = {c.__name__: c for c in object.__subclasses__() if issubclass(c, K)}",
+        "class K: pass\nx = [c for c in object.__subclasses__() if issubclass(c, K)]",
+        "def parts(object): return [parts(c) for c in object.__subclasses__()]",
         "import gc\ngc.collect()",
         "import sys\nsys.path", "from autograder import check, plots\ncheck(len)",
         "from autograder.blocks import Transformer", "import inspect\ninspect.getsource(len)",

@@ -67,3 +67,37 @@ def test_a_longer_section_is_estimated_higher_and_higher_still_on_a_phone():
     (wide1, narrow1), (wide5, narrow5) = [tuple(map(int, pair)) for pair in heights]
     assert wide1 < narrow1 < narrow5
     assert wide1 < wide5 < narrow5
+
+
+def test_each_line_of_a_stub_knows_how_far_it_is_indented():
+    code = '<span class="k">def </span>f(x):\n    <span class="sd">"""One.\n\n    Two."""\n</span>'
+    stub = '<div class="stub highlight-python"><div class="highlight"><pre>{}</pre></div></div>'
+    page = BeautifulSoup(polish.polished(PAGE.format(stub.format(code))), "html.parser")
+    lines = [(line["style"], line.get_text()) for line in page.select("[data-line]")]
+    assert lines == [
+        ("--in: 0", "def f(x):\n"),
+        ("--in: 4", '    """One.\n'),
+        ("--in: 0", "\n"),
+        ("--in: 4", '    Two."""\n'),
+    ]
+    assert page.pre.get_text() == BeautifulSoup(code, "html.parser").get_text()
+
+
+def test_sentences_of_a_docstring_flow_together_and_lists_do_not():
+    full = "    " + "word " * 16 + "word"
+    code = f'<span class="sd">{full}\n    goes on.\n    short\n    alone\n\n{full}\n</span>'
+    lines = re.findall(r'<span data-line="(\w+)"', polish.in_lines(code))
+    assert lines == ["flow", "one", "one", "one", "one"]
+
+
+@pytest.mark.parametrize(
+    ("value", "told"), [(2000, "stopped at step 2000 of at most 2500"), (2500, "all 2500 steps")]
+)
+def test_on_a_page_no_progress_bar_stands_still(value, told):
+    bar = (
+        f'<p class="progress-bar"><progress max="2500" value="{value}" style="x"></progress> '
+        f"step {value} of 2500, 262 s  loss 0.5</p>"
+    )
+    page = polish.polished(PAGE.format(bar))
+    assert "<progress" not in page
+    assert f">{told}, 262 s" in page

@@ -36,6 +36,27 @@ def test_self_attention_does_not_know_order_until_it_is_told():
     assert ref.permutation_gap(lambda x: attention(x, x, x, mask=mask)[0], x, order) > 1e-2
 
 
+def test_a_causal_layer_without_places_knows_no_order_and_two_of_them_do():
+    """The hard problem's model answer, with random weights and with equal ones."""
+    first, second = (MultiHeadAttention(12, 3).double().eval() for _ in range(2))
+    she_sings_well, mask = double(1, 3, 12), torch.ones(3, 3).tril().bool()
+    sings_she_well = she_sings_well[:, [1, 0, 2]]
+
+    def last(x, *layers):
+        for layer in layers:
+            x = layer(x, x, x, mask=mask)[0]
+        return x[0, -1]
+
+    one, other = (last(x, first) for x in (she_sings_well, sings_she_well))
+    assert close(one, other, 1e-12)
+    one, other = (last(x, first, second) for x in (she_sings_well, sings_she_well))
+    assert (one - other).abs().max() > 1e-3
+
+    equal = mask.double() / mask.double().sum(1, keepdim=True)
+    shares = torch.tensor([11 / 18, 5 / 18, 2 / 18], dtype=torch.float64)
+    assert close((equal @ equal)[-1], shares, 1e-12)
+
+
 def test_the_gap_of_three_numbers_by_hand():
     """The running sum of 1, 2, 4 is 1, 3, 7; that of 4, 1, 2 is 4, 5, 7 against 7, 1, 3."""
     x = torch.tensor([[[1.0], [2.0], [4.0]]])

@@ -7,12 +7,12 @@ from urllib.parse import unquote
 
 import pytest
 
-from autograder.engine.verdict import CRASH, WRONG, AspectVerdict, Verdict
+from autograder.engine.verdict import CRASH, MISSING, WRONG, AspectVerdict, Verdict
 from autograder.grader.classes.report import page, report
 from autograder.grader.classes.rows import Mark, Row
 from autograder.grader.classes.sample_class import EXPECTED
 from autograder.grader.classes.sample_notebooks import FULL
-from autograder.grader.judgement import FAILED, UNUSABLE
+from autograder.grader.judgement import FAILED, GRADED, UNUSABLE
 from autograder.table import number
 
 
@@ -56,20 +56,28 @@ def seen(drawn) -> Marks:
     return Marks(drawn.read_text(encoding="utf-8"))
 
 
-def test_each_mark_stands_in_its_place(seen):
+def test_each_mark_stands_in_its_place(seen, sample_class):
+    verdicts = {row.student: row.verdicts for row in sample_class.rows}
+    graded = {row.student: row.status == GRADED for row in sample_class.rows}
     head, *rows, foot = seen.rows
-    assert [name.rstrip("0123456789.") for name in head[1:8]] == list(FULL)
+    assert [name.rstrip("0123456789.") for name in head[1 : 1 + len(FULL)]] == list(FULL)
     told = {row[0]: row[1:] for row in rows}
     assert told.keys() == EXPECTED.keys()
     for student, deserved in EXPECTED.items():
-        assert told[student][:7] == [number(deserved.marks[name]) for name in FULL]
+        blank = {
+            n for n, v in verdicts[student].items() if v.verdict == MISSING and graded[student]
+        }
+        wanted = ["–" if name in blank else number(deserved.marks[name]) for name in FULL]
+        assert told[student][: len(FULL)] == wanted
         assert told[student][-1] == number(deserved.score)
+    assert told["dan"][0] == "–" and told["mia"][0] == "0"
     assert foot[0] == "mean of the graded"
 
 
 def test_what_waits_for_a_person_is_not_shown_as_a_mark(seen):
     told = {row[0]: row for row in seen.rows}
-    assert told["ada"][8:10] == ["?", "?"] and told["dan"][8:10] == ["0", "0"]
+    written = slice(1 + len(FULL), 3 + len(FULL))
+    assert told["ada"][written] == ["?", "?"] and told["dan"][written] == ["–", "–"]
 
 
 def test_the_page_loads_and_runs_nothing(drawn):
@@ -152,3 +160,40 @@ def test_a_failed_grading_is_told_and_has_no_marks():
     seen = Marks(page([Row("ann", "a", FAILED, reason="RuntimeError: the disk is full")]))
     assert ["ann", "no marks: grading failed"] in seen.rows
     assert "the disk is full" in " ".join(seen.words)
+
+
+def test_what_was_not_attempted_is_told_from_what_is_wrong_and_what_a_person_gave_is_kept():
+    marks = {
+        "check_tried": Mark(0.0, 3.0),
+        "check_left": Mark(0.0, 3.0, blank=True),
+        "question_open": Mark(0.0, 2.0, by_hand=True),
+        "question_changed": Mark(1.5, 2.0, by_hand=True, given=True),
+        "question_marked": Mark(2.0, 2.0, given=True),
+    }
+    row = Row("ann", "a", GRADED, 3.5, 12.0, marks=marks, penalty=0.7)
+    text = page([row], None, {"a": ["zoe", "bob"]})
+    head, ann, bob, zoe, _ = Marks(text).rows
+    told = {name.rstrip("0123456789"): said for name, said in zip(head, ann, strict=True)}
+    assert told["tried"] == "0" and told["left"] == "–" and told["open"] == "?"
+    assert told["changed"] == "1.5?" and told["marked"] == "2"
+    assert told["Total"] == "2.8late −0.7"  # as the export has it
+    assert bob == ["bob", "handed nothing in"] and zoe == ["zoe", "handed nothing in"]
+    assert "<dt>handed nothing in</dt><dd>2</dd>" in text
+
+
+def test_one_exercise_does_not_fill_the_list_of_what_fails():
+    def failing(exercise: str, count: int) -> Verdict:
+        titles = [f"{exercise} aspect {number}" for number in range(count)]
+        aspects = tuple(AspectVerdict(title, 1.0, False, None, "wrong") for title in titles)
+        return Verdict(exercise, float(count), 0.0, WRONG, aspects)
+
+    verdicts = {"many": failing("many", 11), "few": failing("few", 1)}
+    seen = Marks(page([Row("ann", "a", GRADED, 0.0, 12.0, verdicts=verdicts)]))
+    words = " ".join(seen.words)
+    assert words.count("many aspect") == 2 and words.count("few aspect") == 1
+
+
+def test_the_totals_stay_in_sight_where_the_table_is_wider_than_the_page(drawn):
+    style = re.search(r"<style>(.*?)</style>", drawn.read_text(encoding="utf-8"), re.DOTALL)[1]
+    (rule,) = re.findall(r"\.marks tr > :last-child[^{]*{([^}]*)}", style)
+    assert "position: sticky" in rule and "right: 0" in rule

@@ -2,6 +2,7 @@
 
 import importlib.util
 import json
+import re
 import sys
 from pathlib import Path
 
@@ -35,9 +36,19 @@ def test_post_norm_needs_a_warm_up_and_pre_norm_does_not(stored):
     """All three seeds: nothing learnt, something learnt, done."""
     last = {name: [losses[-1] for losses in trained] for name, trained in stored["runs"].items()}
     assert min(last["post-norm"]) > 2.25, "chance is ln 10 = 2.30"
-    for name in ("post-norm, warm-up", "post-norm, rate ÷ 10"):
+    for name in set(last) - {"post-norm", "pre-norm"}:
         assert 1.5 < min(last[name]) < max(last[name]) < 2.1
     assert max(last["pre-norm"]) < 0.02
+
+
+def test_the_pages_table_is_what_is_stored(stored):
+    page = PATH.parents[1] / "book" / "06_residual_layernorm.md"
+    text, every = page.read_text(encoding="utf-8"), stored["made"]["every"]
+    for name, trained in stored["runs"].items():
+        (row,) = re.findall(rf"^\| {name} \|(.*)\|$", text, re.M)
+        at = [[losses[step // every - 1] for losses in trained] for step in (150, 400)]
+        told = [f"{min(three):.2f}–{max(three):.2f}" for three in at]
+        assert [cell.strip() for cell in row.split("|")] == told
 
 
 def test_the_script_trains_the_chapters_stack():
@@ -46,6 +57,36 @@ def test_the_script_trains_the_chapters_stack():
     torch.set_num_threads(1)
     found = warm_up.losses(seed=0, steps=20, **warm_up.RUNS["pre-norm"])
     assert found == pytest.approx(stored["pre-norm"][0][:2], rel=0.02)
+
+
+def size_on_top(layers: int) -> float:
+    """Root mean square of the sum that a pre-norm stack hands to its final norm, as in the page."""
+    torch.manual_seed(0)
+    model, sizes = warm_up.Stack(layers, 32, "pre"), []
+    model.final.register_forward_hook(lambda norm, inputs, output: sizes.append(inputs[0]))
+    model(torch.randn(8, 12, 32))
+    return sizes[0].pow(2).mean().sqrt().item()
+
+
+def test_the_sum_of_a_pre_norm_stack_grows_by_a_variance_per_sublayer():
+    """The hard problem's model answer: the printed sizes fit c = 0.28 to 0.63."""
+    fits = [(round(size_on_top(n), 1) ** 2 - 1) / (2 * n) for n in (2, 4, 6, 12, 18, 24)]
+    assert round(min(fits), 2) == 0.28
+    assert round(max(fits), 2) == 0.63
+
+
+def test_the_first_layer_of_a_pre_norm_stack_is_spared():
+    """The model answer's 4.7: the first layer's gradient by the last one's, in 24 layers."""
+    logs = []
+    for seed in range(4):
+        torch.manual_seed(seed)
+        model, x = warm_up.Stack(24, 32, "pre"), torch.randn(8, 12, 32)
+        target = torch.randint(10, (8 * 12,))
+        loss = nn.functional.cross_entropy(model(x).flatten(0, 1), target)
+        ends = [model.think[k].sublayer.linear2.weight for k in (0, -1)]
+        first, last = torch.autograd.grad(loss, ends)
+        logs.append((first.norm() / last.norm()).log())
+    assert torch.stack(logs).mean().exp().item() == pytest.approx(4.7, abs=0.05)
 
 
 def moved(model: nn.Module, x: torch.Tensor) -> float:

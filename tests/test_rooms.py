@@ -16,10 +16,11 @@ COURSE = ROOT / "autograder"
 FILES = sorted(path for path in COURSE.rglob("*.py"))
 REFERENCES = sorted(path for path in (ROOT / "solutions").glob("*.py") if path.stem in CHAPTERS)
 ENGINE = {"engine", "exercises"}  # the engine asks the exercises for their names alone
-NOTEBOOK = {"beside", "engine", "exercises", "expected"}  # what a student has
+NOTEBOOK = {"beside", "blocks", "engine", "exercises", "expected"}  # what a student has
 MAY = {  # the rooms that a room imports from, besides itself
+    "blocks": {"beside"},  # the device
     "engine": ENGINE,
-    "exercises": ENGINE | {"beside"},  # what stands in for an answer
+    "exercises": ENGINE | {"blocks"},  # what stands in for an answer
     "expected": {"engine"},
     "beside": NOTEBOOK,
     "grader": NOTEBOOK | {"solutions"},
@@ -86,7 +87,7 @@ def decides(path: Path) -> bool:
         if path.is_relative_to(rooms):
             return path.relative_to(rooms).parts[0].removesuffix(".py") not in OTHERS
     inside = path.relative_to(COURSE).parts
-    return inside[0] in ("engine", "grader", "blocks.py") and "classes" not in inside
+    return inside[0] in ("engine", "grader", "blocks") and "classes" not in inside
 
 
 DECIDES = [p.relative_to(ROOT) for p in [*FILES, *(ROOT / "solutions").rglob("*.py")] if decides(p)]
@@ -115,7 +116,8 @@ def test_a_change_to_whatever_decides_about_marks_is_noticed(copy):
 
 def test_a_new_file_in_such_a_room_is_noticed_and_a_page_is_not(copy):
     before = work.version_of([SLUG])
-    for room in ("autograder/engine", "solutions", f"solutions/mistakes/{SLUG}"):
+    rooms = ("autograder/engine", "autograder/blocks", "solutions", f"solutions/mistakes/{SLUG}")
+    for room in rooms:
         (copy / room / "new.py").write_text("")
         assert work.version_of([SLUG]) != before
         (copy / room / "new.py").unlink()

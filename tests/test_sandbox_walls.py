@@ -196,7 +196,7 @@ def test_limits_cannot_be_raised(worker):
 
 
 def test_landlock_is_on_where_the_kernel_has_it(worker):
-    """It is the kernel that is asked, so that a sandbox that fails to use it is found out."""
+    """The kernel itself answers, so that a sandbox that fails to use it is found out."""
     worker.wait_until_up()
     assert worker.landlock == (sandlock.landlock_abi_version() >= sandlock.min_landlock_abi())
 

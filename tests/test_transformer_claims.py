@@ -1,4 +1,4 @@
-"""What chapter 7 says of texts with two readings: the stored trainings, and their counts."""
+"""What chapter 7 says of two readings and of six bugs: the stored trainings, and their numbers."""
 
 import importlib.util
 import json
@@ -10,6 +10,7 @@ import pytest
 from autograder import dates
 
 PATH = Path(__file__).resolve().parents[1] / "benchmarks" / "readings.py"
+BUGS = PATH.with_name("transformer_bugs.json")
 spec = importlib.util.spec_from_file_location("readings", PATH)
 readings = importlib.util.module_from_spec(spec)
 sys.modules["readings"] = readings
@@ -70,3 +71,16 @@ def test_days_above_12_become_rare_with_every_seed_and_numbers_used_twice_do_not
     assert all(5 * few < many for few, many in zip(kept, left_out, strict=True))
     kept, left_out = counts("one number twice")
     assert sum(10 * a >= 9 * b for a, b in zip(kept, left_out, strict=True)) == 2
+
+
+def test_the_two_bugs_that_hide_are_ahead_at_step_500_and_write_no_date():
+    made, runs = json.loads(BUGS.read_text(encoding="utf-8")).values()
+    early = {name: run["loss"][500 // made["every"] - 1] for name, run in runs.items()}
+    hidden = sorted(runs, key=early.get)[:2]
+    assert hidden == ["mask leaks one step", "norm over the sequence"]
+    assert [round(early[name], 3) for name in hidden] == [0.549, 0.562]
+    assert [name for name, run in runs.items() if run["test"] == 0] == hidden
+    right = [name for name in runs if name.startswith("right")]
+    assert {round(early[name], 2) for name in right} == {0.62, 0.71}
+    ends = [runs[name]["loss"][-1] for name in right]
+    assert all(runs[name]["loss"][-1] - max(ends) < 0.005 for name in hidden)

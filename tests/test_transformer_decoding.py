@@ -256,3 +256,36 @@ def test_a_model_that_learns_to_copy_decodes_what_it_has_learnt():
     source = torch.randint(3, 8, (20, 3))
     right = F.pad(source, (0, 1), value=2)
     assert (ref.greedy_decode(model, source, 1, 2, 6)[:, :4] == right).float().mean() > 0.9
+
+
+def test_two_beams_can_miss_the_text_of_one():
+    """The chapter's hard problem: A X is pruned for B X and B Y, which then spread thin."""
+    chances = {
+        (): {"A": 0.4, "B": 0.35, "C": 0.25},
+        ("A",): {"X": 0.3, "Y": 0.3, "P": 0.2, "Q": 0.2},
+        ("B",): {"X": 0.5, "Y": 0.5},
+    }
+    letters = ["", *"ABCXYPQ", *"0123456789"]
+    eos, bos = 0, len(letters)
+
+    class Language(nn.Module):
+        pad_id = bos + 1
+
+        def forward(self, source, ids):
+            logits = torch.full((*ids.shape, len(letters)), -1e4)
+            for row, tokens_read in enumerate(ids[:, 1:].tolist()):
+                text = tuple(letters[i] for i in tokens_read)
+                options = chances.get(text)
+                if options is None:
+                    spread = len(text) == 2 and text[0] == "B"
+                    options = dict.fromkeys("0123456789", 0.1) if spread else {"": 1.0}
+                for letter, p in options.items():
+                    logits[row, -1, letters.index(letter)] = math.log(p)
+            return logits
+
+    best = {size: ref.beam_search(Language(), SOURCE, bos, eos, 5, size, 0.0)[0] for size in (1, 2)}
+    written = {size: "".join(letters[i] for i in ids) for size, (ids, _) in best.items()}
+    assert written[1] in ("AX", "AY")
+    assert written[2].startswith(("BX", "BY"))
+    scores = {size: math.exp(score) for size, (_, score) in best.items()}
+    assert scores == pytest.approx({1: 0.12, 2: 0.0175}, rel=1e-5)

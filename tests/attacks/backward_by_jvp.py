@@ -1,4 +1,4 @@
-# tries: has forward-mode differentiation do it, one number at a time
+# tries: has forward-mode differentiation do it, one feature at a time
 # by: observation
 # layer: observation
 # verdict: policy
@@ -19,12 +19,11 @@ def layer_norm_backward(grad_output, x, weight, eps=1e-5):
         slope, made = grad_output.clone(), []
         for i, t in enumerate(given):
             slopes = torch.empty_like(t)
-            for n in range(t.numel()):
+            for j in range(t.shape[-1]):  # of all tokens at once: none changes another's output
                 along = [torch.zeros_like(other) for other in given]
-                along[i].view(-1)[n] = 1
+                along[i][..., j] = 1
                 f = lambda *at: layer_norm(*at, eps)
-                slopes.view(-1)[n] = (
-                    torch.func.jvp(f, tuple(given), tuple(along))[1] * slope
-                ).sum()
+                change = torch.func.jvp(f, tuple(given), tuple(along))[1] * slope
+                slopes[..., j] = change.sum(-1) if t.ndim > 1 else change.sum()
             made.append(slopes)
         return tuple(made)

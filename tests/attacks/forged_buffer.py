@@ -1,4 +1,4 @@
-# tries: keeps its table as an attribute, and shows a buffer when it is asked for its buffers
+# tries: keeps its table as an attribute, and shows a buffer when its buffers are listed
 # by: what is written into the buffer has to show in the results
 # layer: judged outside
 # verdict: wrong

@@ -1,5 +1,5 @@
 # tries: asks the model on and on after every text has ended, and sets its counter of calls back
-# by: a model that is asked on gives no logits, and other ones ever after
+# by: a model that is called again gives no logits, and other ones ever after
 # layer: judged outside
 # verdict: wrong
 # most: 3.5

@@ -2,7 +2,7 @@
 # by: what the probe took before the answer was there
 # layer: probe
 # verdict: wrong
-# most: 2.9
+# most: 2.95
 # says: the call changed
 
 import torch

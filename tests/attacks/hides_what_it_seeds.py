@@ -2,7 +2,7 @@
 # by: the probe's own look at them
 # layer: probe
 # verdict: wrong
-# most: 2.9
+# most: 2.95
 # says: the call changed
 
 import random

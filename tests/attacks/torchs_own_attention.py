@@ -9,5 +9,6 @@ import torch.nn.functional as F
 
 
 def scaled_dot_product_attention(query, key, value):
-    identity = torch.eye(key.shape[-2], dtype=key.dtype).expand(*key.shape[:-2], -1, -1)
+    identity = torch.eye(key.shape[-2], dtype=key.dtype, device=key.device)
+    identity = identity.expand(*key.shape[:-2], -1, -1)
     return tuple(F.scaled_dot_product_attention(query, key, v) for v in (value, identity))

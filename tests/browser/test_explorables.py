@@ -8,15 +8,15 @@ import pytest
 
 from .conftest import chapter_pages
 
-PAGES = {name[5:7]: name for name in chapter_pages()}
+PAGES = {name[5:7]: name for name in chapter_pages()} | {"intro": "book/intro.html"}
 
 
-def started(open_tab, number: str, **options):
-    """A chapter's page with its explorable ready, and what goes with it."""
+def started(open_tab, number: str, which: str = "figure[data-explorable]", **options):
+    """A page with its explorable ready, the first of several, and what goes with it."""
     tab = open_tab(**options)
     page = tab.open(PAGES[number])
-    figure = page.locator("figure[data-explorable]").first
-    page.wait_for_selector("figure[data-explorable][data-ready]", state="attached")
+    figure = page.locator(which).first
+    page.wait_for_selector(f"{which}[data-ready]", state="attached")
     figure.scroll_into_view_if_needed()
     data = json.loads(figure.locator('script[type="application/json"]').text_content())
     return tab, figure, data
@@ -123,7 +123,7 @@ def test_chapter_2_a_higher_temperature_evens_the_weights_out(open_tab):
     for index in (0, len(data["temperatures"]) - 1):
         slider(figure, "temperature τ").fill(str(index))
         text = said(figure)
-        size = int(slider(figure, "size d_k").input_value())
+        size = int(slider(figure, "size dₖ").input_value())
         d, scores = data["sizes"][size], np.array(data["scores"][size])
         plain, scaled = (
             weights(scores / by / data["temperatures"][index]).max() for by in (1, np.sqrt(d))
@@ -219,3 +219,92 @@ def test_chapter_7_a_date_and_a_character_are_chosen(open_tab):
     figure.locator(".translator-cell").nth(2).click()
     assert slider(figure, "character").input_value() == "2"
     assert f"To write “{entry['beams'][0][0][2]}”" in said(figure) != before
+
+
+def shortest_way(n: int, way: str) -> int:
+    """How many layers or steps until the last output depends on the first input, by products."""
+    place = np.arange(n)
+    apart = np.abs(place[:, None] - place)
+    if way == "recurrence":  # from inputs, 0 to n − 1, and states behind them, one edge at a time
+        edges = np.eye(2 * n, k=n) + np.diag([0] * n + [1] * (n - 1), k=1)
+        return next(k for k in range(1, 3 * n) if np.linalg.matrix_power(edges, k)[0, -1])
+    sees, layers = np.eye(n), 0
+    while not sees[-1, 0]:
+        reach = {"attention": n, "width 3": 1}.get(way)
+        reads = apart <= reach if reach else (apart == 0) | (apart == 2**layers)
+        sees, layers = (reads @ sees > 0).astype(float), layers + 1
+    return layers
+
+
+def test_chapter_8_the_way_from_the_last_position_to_the_first(open_tab):
+    tab, figure, data = started(open_tab, "08")
+    for n in (3, 8, 9, data["most"]):
+        slider(figure, "positions").fill(str(n))
+        for kind, way in (("width 3", "width 3"), ("width 3, dilated by 1, 2, 4, …", "dilated")):
+            figure.locator("select").select_option(label=kind)
+            text = said(figure)
+            assert text.startswith(f"{n} positions")
+            for name, by in (
+                ("recurrence", "recurrence"), ("convolution", way), ("attention", "attention"),
+            ):  # fmt: skip
+                long = shortest_way(n, by)
+                assert number(rf"{name} (\d+) step", text) == long
+                path = figure.locator(f'[data-part="path-{name}"]').get_attribute("d")
+                assert path.count("L") == long
+                drawn = figure.locator(f'[data-part="long-{name}"]').text_content()
+                assert drawn == f"{long} step{'s' * (long > 1)}"
+            assert number(r"compares (\d+) pairs", text) == n**2
+    assert tab.wrong == []
+
+
+def test_the_introduction_follows_one_word_through_both_sentences(open_tab):
+    tab, figure, data = started(open_tab, "intro", "#the-chapters figure[data-explorable]")
+    mark = figure.locator('[data-part="mark"]')
+    seen = []
+    for text in data["texts"]:
+        figure.get_by_label("sentence").select_option(text)
+        for step in (0, 4, len(data["steps"]) - 1):
+            slider(figure, "step").fill(str(step))
+            told = said(figure)
+            assert told.startswith(
+                f"Step {step + 1} of 12, {data['steps'][step]['name']} "
+                f"({data['steps'][step]['chapters']}). "
+            )
+            numbers = [n.strip(",.") for n in re.findall(r"−?(?:\d\.\d\d|∞)", told)]
+            assert numbers == data["texts"][text][step]["said"]
+            drawn = figure.locator('[data-part="bars"] text').all_text_contents()
+            assert [one for one in drawn if one in numbers] == numbers
+            seen.append((numbers, mark.bounding_box()["y"]))
+    table, masked, kind = seen[0], seen[1], seen[2]
+    assert table[1] > masked[1] > kind[1], "the mark goes up"
+    assert seen[3][0] == table[0], "one row of the table for both"
+    assert "−∞" in masked[0] and "−∞" not in seen[4][0]
+    assert kind[0].index(max(kind[0])) == 2 and seen[5][0].index(max(seen[5][0])) == 4
+    assert tab.wrong == []
+
+
+def test_chapter_9_what_is_cut_off_a_distribution_is_what_the_three_sliders_say(open_tab):
+    _, figure, data = started(open_tab, "09")
+    counts = []
+    for entry, temperature, k, p in ((0, 4, 9, 8), (0, 1, 9, 8), (1, 6, 4, 11), (2, 6, 4, 4)):
+        figure.locator("select").select_option(str(entry))
+        for label, index in (("temperature τ", temperature), ("top-k", k), ("top-p", p)):
+            slider(figure, label).fill(str(index))
+        logits = np.array(data["entries"][entry]["logits"])
+        row = weights(logits / data["temperatures"][temperature])
+        first = row[: data["ks"][k]] / row[: data["ks"][k]].sum()
+        share = data["ps"][p]
+        kept = len(first) if share == 1 else int(np.argmax(first.cumsum() >= share - 1e-12)) + 1
+        text = said(figure)
+        assert int(number(r"(\d+) of", text)) == kept
+        assert number(r"had ([\d.]+) %", text) == pytest.approx(100 * row[:kept].sum(), abs=0.051)
+        largest = row[0] / row[:kept].sum()
+        assert number(r"drawn with ([\d.]+)", text) == pytest.approx(largest, abs=0.00051)
+        filled = figure.locator("[data-part=bars] rect").evaluate_all(
+            "(bars) => bars.map((bar) => bar.getAttribute('fill-opacity') === '1')"
+        )
+        shown = len(filled) - 1
+        assert filled[:shown] == [i < kept for i in range(shown)]
+        assert filled[shown] == (kept > shown)
+        counts.append(kept)
+    assert counts[1] < counts[0], "a lower temperature leaves fewer tokens"

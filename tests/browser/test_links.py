@@ -32,7 +32,7 @@ def test_internal_links_and_fragments_resolve(html: Path, pages):
                 target, fragment = urldefrag(unquote(address).partition("?")[0])
                 if "#" in address and not fragment:
                     fragment = unquote(address.partition("#")[2])
-                path = urljoin(name, target) if target else name
+                path = urljoin(name, target).removeprefix("/") if target else name
                 found += 1
                 if (
                     not (html / path).is_file()

@@ -9,7 +9,9 @@ def adress(a):
 
 
 def softmax(scores, axis=-1):
-    x = np.array(scores, dtype=np.result_type(scores, np.float16) if scores.dtype.kind == "f" else float)
+    x = np.array(
+        scores, dtype=np.result_type(scores, np.float16) if scores.dtype.kind == "f" else float
+    )
     print("copy?", adress(x) != adress(scores), hex(scores.ctypes.data), scores.flags.owndata)
     m = np.max(x, axis=axis, keepdims=True)
     m[np.isinf(m)] = 0.0

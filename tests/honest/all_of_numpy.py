@@ -2,6 +2,7 @@
 # answers: softmax, gaussian_scores, nadaraya_watson
 from numpy import *
 
+
 # %%
 def softmax(scores, axis=-1):
     s = scores if issubdtype(scores.dtype, floating) else scores.astype(float64)
@@ -12,10 +13,12 @@ def softmax(scores, axis=-1):
     tot[tot == 0] = 1
     return e / tot
 
+
 # %%
 def gaussian_scores(query, key, w=1.0):
     Q, K = meshgrid(query, key, indexing="ij")
     return -0.5 * square((Q - K) * w)
+
 
 # %%
 def nadaraya_watson(query, key, value, w=1.0):

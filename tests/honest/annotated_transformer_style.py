@@ -81,8 +81,12 @@ class DecoderLayer(EncoderLayer):
     def forward(self, x, memory, self_mask=None, cross_mask=None):
         "Follow Figure 1 (right) for connections."
         m = memory
-        x = self.sublayer(self.norm1)(x, lambda x: self.self_attn(x, x, x, mask=self_mask, need_weights=False)[0])
-        x = self.sublayer(self.norm2)(x, lambda x: self.cross_attn(x, m, m, mask=cross_mask, need_weights=False)[0])
+        x = self.sublayer(self.norm1)(
+            x, lambda x: self.self_attn(x, x, x, mask=self_mask, need_weights=False)[0]
+        )
+        x = self.sublayer(self.norm2)(
+            x, lambda x: self.cross_attn(x, m, m, mask=cross_mask, need_weights=False)[0]
+        )
         return self.sublayer(self.norm3)(x, self.feed_forward)
 
 
@@ -114,14 +118,28 @@ class Transformer(nn.Module):
     other models.
     """
 
-    def __init__(self, source_vocab, target_vocab, d_model=512, num_heads=8, num_layers=6, d_ff=2048,
-                 dropout=0.1, pad_id=0, norm_first=False):
+    def __init__(
+        self,
+        source_vocab,
+        target_vocab,
+        d_model=512,
+        num_heads=8,
+        num_layers=6,
+        d_ff=2048,
+        dropout=0.1,
+        pad_id=0,
+        norm_first=False,
+    ):
         super(Transformer, self).__init__()
         c = copy.deepcopy
         self.source_embedding = TokenEmbedding(source_vocab, d_model)
         self.target_embedding = TokenEmbedding(target_vocab, d_model)
-        self.encoder_layers = clones(EncoderLayer(d_model, num_heads, d_ff, dropout, norm_first), num_layers)
-        self.decoder_layers = clones(DecoderLayer(d_model, num_heads, d_ff, dropout, norm_first), num_layers)
+        self.encoder_layers = clones(
+            EncoderLayer(d_model, num_heads, d_ff, dropout, norm_first), num_layers
+        )
+        self.decoder_layers = clones(
+            DecoderLayer(d_model, num_heads, d_ff, dropout, norm_first), num_layers
+        )
         self.encoder_norm = nn.LayerNorm(d_model) if norm_first else nn.Identity()
         self.decoder_norm = c(self.encoder_norm)
         self.dropout = nn.Dropout(dropout)
@@ -137,7 +155,9 @@ class Transformer(nn.Module):
     def embed(self, embedding, ids, offset=0):
         end = offset + ids.shape[1]
         if end > len(self.positions):
-            self.positions = sinusoidal_encoding(2 * end, self.positions.shape[1]).to(self.positions)
+            self.positions = sinusoidal_encoding(2 * end, self.positions.shape[1]).to(
+                self.positions
+            )
         return self.dropout(embedding(ids) + self.positions[offset:end])
 
     def encode(self, source):

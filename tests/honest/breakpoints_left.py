@@ -11,6 +11,7 @@ DEBUG = False
 import torch
 from torch import nn
 
+
 # %%
 class DropPath(nn.Module):
     def __init__(self, p=0.0):
@@ -30,6 +31,7 @@ class DropPath(nn.Module):
         # import ipdb; ipdb.set_trace()
         return x * mask / (1 - self.p)
 
+
 # %%
 def chunked_feed_forward(feed_forward, x, chunk_size):
     try:
@@ -39,7 +41,8 @@ def chunked_feed_forward(feed_forward, x, chunk_size):
         for start in range(0, x.size(1), chunk_size):
             end = min(start + chunk_size, x.size(1))
             outs.append(feed_forward(x[:, start:end, :]))
-            if DEBUG: print(start, end, outs[-1].shape, file=sys.stderr)
+            if DEBUG:
+                print(start, end, outs[-1].shape, file=sys.stderr)
         return torch.cat(outs, 1)
     except Exception as e:
         print("!!!", sys.exc_info()[0], e)
@@ -47,4 +50,5 @@ def chunked_feed_forward(feed_forward, x, chunk_size):
             pdb.post_mortem(sys.exc_info()[2])
         raise
     finally:
-        if DEBUG: print("<- chunked_feed_forward")
+        if DEBUG:
+            print("<- chunked_feed_forward")

@@ -63,7 +63,9 @@ class PositionalEncoding(nn.Module):
         return self.dropout(x)
 
 
-handle = PositionalEncoding(8).register_forward_pre_hook(lambda m, a: print("called with", a[0].shape))
+handle = PositionalEncoding(8).register_forward_pre_hook(
+    lambda m, a: print("called with", a[0].shape)
+)
 handle.remove()
 
 

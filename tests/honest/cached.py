@@ -12,6 +12,7 @@ _TABLES = {}
 def freq(i, d_model, base):
     return base ** (-2 * i / d_model)
 
+
 # %%
 def sinusoidal_encoding(max_len, d_model, base=10000.0):
     key = (max_len, d_model, base)
@@ -22,6 +23,7 @@ def sinusoidal_encoding(max_len, d_model, base=10000.0):
             pe[:, col] = angle.cos() if col % 2 else angle.sin()
         _TABLES[key] = pe.float()
     return _TABLES[key].clone()
+
 
 # %%
 @cache
@@ -35,12 +37,16 @@ def shift_matrix(offset, d_model, base=10000.0):
         M[2 * i : 2 * i + 2, 2 * i : 2 * i + 2] = rotation(offset * freq(i, d_model, base))
     return M
 
+
 # %%
 @lru_cache(maxsize=128)
 def relative_positions(n_q, n_k, max_distance):
     rows = []
     for i in range(n_k - n_q, n_k):
-        rows.append([max(-max_distance, min(max_distance, i - j)) + max_distance for j in range(n_k)])
+        rows.append(
+            [max(-max_distance, min(max_distance, i - j)) + max_distance for j in range(n_k)]
+        )
     return torch.tensor(rows, dtype=torch.long)
+
 
 print(relative_positions.cache_info())

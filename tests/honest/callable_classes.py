@@ -30,6 +30,7 @@ class Softmax:
 softmax = Softmax()
 softmax
 
+
 # %%
 class Gaussian:
     """exp(-½u²), as its exponent"""

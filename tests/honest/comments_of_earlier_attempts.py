@@ -6,6 +6,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
+
 # %%
 class LayerNorm(nn.Module):
     """My LayerNorm.
@@ -36,6 +37,7 @@ class LayerNorm(nn.Module):
             print("F.layer_norm would give nan here, too")
         return self.weight * ((x - mu) / (sigma2 + self.eps) ** 0.5) + self.bias
 
+
 # %%
 @torch.no_grad()
 def layer_norm_backward(grad_output, x, weight, eps=1e-5):
@@ -49,13 +51,18 @@ def layer_norm_backward(grad_output, x, weight, eps=1e-5):
     ivar = 1 / torch.sqrt(var + eps)
     xhat = xmu * ivar
     dxhat = grad_output * weight
-    dx = ivar / d * (d * dxhat - dxhat.sum(-1, keepdim=True) - xhat * (dxhat * xhat).sum(-1, keepdim=True))
+    dx = (
+        ivar
+        / d
+        * (d * dxhat - dxhat.sum(-1, keepdim=True) - xhat * (dxhat * xhat).sum(-1, keepdim=True))
+    )
     over = tuple(range(x.dim() - 1))
     return (
         (dx, (grad_output * xhat).sum(over), grad_output.sum(over))
         if over
         else (dx, grad_output * xhat, grad_output.clone())
     )
+
 
 # %%
 def gelu(x):

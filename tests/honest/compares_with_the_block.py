@@ -10,15 +10,18 @@ from torch import nn
 from autograder import blocks, check
 from autograder.blocks import MultiHeadAttention as TheirAttention
 
+
 # %%
 def split_heads(x, num_heads):
     if x.shape[-1] % num_heads:
         raise ValueError(f"{x.shape[-1]} / {num_heads}")
     return x.unflatten(-1, (num_heads, -1)).transpose(1, 2)
 
+
 # %%
 def merge_heads(x):
     return x.transpose(1, 2).flatten(2)
+
 
 # %%
 class MultiHeadAttention(nn.Module):
@@ -31,13 +34,16 @@ class MultiHeadAttention(nn.Module):
         self.dropout = nn.Dropout(dropout)
 
     def forward(self, query, key, value, head_mask=None):
-        q, k, v = (split_heads(W(x), self.num_heads) for W, x in
-                   [(self.W_q, query), (self.W_k, key), (self.W_v, value)])
+        q, k, v = (
+            split_heads(W(x), self.num_heads)
+            for W, x in [(self.W_q, query), (self.W_k, key), (self.W_v, value)]
+        )
         weights = torch.softmax(q @ k.mT / math.sqrt(q.size(-1)), -1)
         used = self.dropout(weights)
         if head_mask is not None:
             used = used * head_mask.unsqueeze(-1).unsqueeze(-1)
         return self.W_o(merge_heads(used @ v)), weights
+
 
 # %%
 class TestAttention(unittest.TestCase):
@@ -69,10 +75,13 @@ for ax, attention in zip(axes, (MultiHeadAttention(12, 3), blocks.MultiHeadAtten
     ax.set_title(type(attention).__module__)
 plt.show()
 
+
 # %%
 def head_importance(attention, x):
     H = attention.num_heads
     with torch.inference_mode():
         y = attention(x, x, x)[0]
-        without = torch.stack([attention(x, x, x, head_mask=(torch.arange(H) != h).to(x))[0] for h in range(H)])
+        without = torch.stack(
+            [attention(x, x, x, head_mask=(torch.arange(H) != h).to(x))[0] for h in range(H)]
+        )
     return (without - y).pow(2).sum(-1).sqrt().flatten(1).mean(1)

@@ -34,6 +34,7 @@ class MultiHeadAttention(nn.Module):
             out = out * head_mask.reshape(1, -1, 1, 1)
         return self.W_o(out.transpose(1, 2).flatten(start_dim=2)), weights
 
+
 # %% does it agree with torch?
 torch.manual_seed(42)
 mine = MultiHeadAttention(32, 4).eval()
@@ -49,11 +50,13 @@ b, wb = theirs(x, x, x, average_attn_weights=False)
 print(torch.allclose(a, b, atol=1e-6), torch.allclose(wa, wb, atol=1e-6))
 torch.testing.assert_close(a, b)
 
+
 # %% and with the functional one
 def compare(q, k, v):
     ours = (q @ k.mT / q.shape[-1] ** 0.5).softmax(-1) @ v
     torch.testing.assert_close(ours, F.scaled_dot_product_attention(q, k, v))
     return True
+
 
 assert compare(*torch.randn(3, 2, 4, 5, 8))
 layer = nn.TransformerEncoderLayer(32, 4, batch_first=True)

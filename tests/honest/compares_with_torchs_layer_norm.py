@@ -9,6 +9,7 @@ from torch.nn.functional import gelu as torch_gelu, layer_norm
 
 torch.manual_seed(0)
 
+
 # %%
 class LayerNorm(nn.Module):
     def __init__(self, d_model, eps=1e-5):
@@ -21,6 +22,7 @@ class LayerNorm(nn.Module):
         var, mean = torch.var_mean(x, dim=-1, correction=0, keepdim=True)
         return torch.addcmul(self.bias, self.weight, (x - mean) * torch.rsqrt(var + self.eps))
 
+
 # %%
 x = torch.randn(4, 7, 16)
 ln = LayerNorm(16)
@@ -28,6 +30,7 @@ assert torch.allclose(ln(x), F.layer_norm(x, (16,), ln.weight, ln.bias, ln.eps),
 assert torch.allclose(ln(x), nn.LayerNorm(16)(x), atol=1e-6)
 assert torch.allclose(TorchLayerNorm(16)(x), layer_norm(x, x.shape[-1:]))
 print("LayerNorm: max error", (ln(x) - torch.nn.functional.layer_norm(x, [16])).abs().max().item())
+
 
 # %%
 def layer_norm_backward(grad_output, x, weight, eps=1e-5):
@@ -39,6 +42,7 @@ def layer_norm_backward(grad_output, x, weight, eps=1e-5):
     go = grad_output.reshape(-1, x.shape[-1])
     return dx, (go * h.reshape_as(go)).sum(0), go.sum(0)
 
+
 # %%
 def check_against_autograd(shape=(3, 5), eps=1e-5):
     x = torch.randn(*shape, dtype=torch.double, requires_grad=True)
@@ -47,15 +51,20 @@ def check_against_autograd(shape=(3, 5), eps=1e-5):
     y = F.layer_norm(x, shape[-1:], w, b, eps)
     go = torch.randn_like(y)
     y.backward(go)
-    for mine, theirs in zip(layer_norm_backward(go, x.detach(), w.detach(), eps), (x.grad, w.grad, b.grad)):
+    for mine, theirs in zip(
+        layer_norm_backward(go, x.detach(), w.detach(), eps), (x.grad, w.grad, b.grad)
+    ):
         torch.testing.assert_close(mine, theirs)
     print(torch.autograd.grad(y.sum() if not y.requires_grad else x.sum(), x))
 
+
 check_against_autograd()
+
 
 # %%
 def gelu(x):
     return x * (1 + torch.special.erf(x / 2**0.5)) / 2
+
 
 # %%
 xs = torch.linspace(-5, 5, 101, dtype=torch.float64)

@@ -2,10 +2,15 @@
 # answers: EncoderLayer, DecoderLayer
 import torch
 from torch import nn
-from torch.nn import Transformer as TorchTransformer, TransformerDecoderLayer, TransformerEncoderLayer
+from torch.nn import (
+    Transformer as TorchTransformer,
+    TransformerDecoderLayer,
+    TransformerEncoderLayer,
+)
 
 from autograder.blocks import EncoderLayer as Reference
 from autograder.blocks import MultiHeadAttention
+
 
 # %%
 class EncoderLayer(nn.Module):
@@ -36,24 +41,33 @@ class EncoderLayer(nn.Module):
             x = self.norm2(x + self._ff_block(x))
         return x
 
+
 # %%
 theirs = TransformerEncoderLayer(16, 2, 32, dropout=0.0, batch_first=True).eval()
 mine = EncoderLayer(16, 2, 32).eval()
 sd = theirs.state_dict()
 q, k, v = sd["self_attn.in_proj_weight"].chunk(3)
 bq, bk, bv = sd["self_attn.in_proj_bias"].chunk(3)
-mine.load_state_dict({
-    **{n: sd[n] for n in sd if not n.startswith("self_attn")},
-    "self_attn.W_q.weight": q, "self_attn.W_k.weight": k, "self_attn.W_v.weight": v,
-    "self_attn.W_q.bias": bq, "self_attn.W_k.bias": bk, "self_attn.W_v.bias": bv,
-    "self_attn.W_o.weight": sd["self_attn.out_proj.weight"], "self_attn.W_o.bias": sd["self_attn.out_proj.bias"],
-})
+mine.load_state_dict(
+    {
+        **{n: sd[n] for n in sd if not n.startswith("self_attn")},
+        "self_attn.W_q.weight": q,
+        "self_attn.W_k.weight": k,
+        "self_attn.W_v.weight": v,
+        "self_attn.W_q.bias": bq,
+        "self_attn.W_k.bias": bk,
+        "self_attn.W_v.bias": bv,
+        "self_attn.W_o.weight": sd["self_attn.out_proj.weight"],
+        "self_attn.W_o.bias": sd["self_attn.out_proj.bias"],
+    }
+)
 x = torch.randn(3, 5, 16)
 with torch.no_grad():
     assert torch.allclose(mine(x), theirs(x), atol=1e-5)
     reference = Reference(16, 2, 32).eval()
     reference.load_state_dict(mine.state_dict())
     torch.testing.assert_close(mine(x), reference(x))
+
 
 # %%
 class DecoderLayer(nn.Module):
@@ -71,7 +85,9 @@ class DecoderLayer(nn.Module):
             return self.dropout(self.self_attn(h, h, h, mask=self_mask, need_weights=False)[0])
 
         def ca(h):
-            return self.dropout(self.cross_attn(h, memory, memory, mask=cross_mask, need_weights=False)[0])
+            return self.dropout(
+                self.cross_attn(h, memory, memory, mask=cross_mask, need_weights=False)[0]
+            )
 
         def ff(h):
             return self.dropout(self.linear2(self.dropout(torch.relu(self.linear1(h)))))
@@ -83,6 +99,7 @@ class DecoderLayer(nn.Module):
         x = self.norm1(x + sa(x))
         x = self.norm2(x + ca(x))
         return self.norm3(x + ff(x))
+
 
 # %%
 print(TransformerDecoderLayer(16, 2, 32, batch_first=True))

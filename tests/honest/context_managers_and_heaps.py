@@ -16,7 +16,9 @@ except ImportError:
     def tqdm(it, total=None, desc="", **kw):
         items = list(it)
         for i, x in enumerate(items, 1):
-            sys.stdout.write(f"\r{desc}: {100 * i // max(1, len(items)):3d}%|{'█' * (10 * i // len(items)):<10}| {i}/{len(items)}")
+            sys.stdout.write(
+                f"\r{desc}: {100 * i // max(1, len(items)):3d}%|{'█' * (10 * i // len(items)):<10}| {i}/{len(items)}"
+            )
             sys.stdout.flush()
             yield x
         print()
@@ -33,9 +35,10 @@ def evaluating(model):
         for m, t in modes.items():
             m.training = t
 
+
 # %%
 def generate(model, source, ids, eos_id, pad_id):
-    alive = torch.ones(len(source), dtype=torch.bool)
+    alive = torch.ones(len(source), dtype=torch.bool, device=source.device)
     while alive.any():
         token = model(source, ids)[:, -1].max(dim=-1).indices
         token[~alive] = pad_id
@@ -45,10 +48,17 @@ def generate(model, source, ids, eos_id, pad_id):
 
 
 def greedy_decode(model, source, bos_id, eos_id, max_len):
-    bos = torch.full((source.shape[0], 1), bos_id, dtype=torch.long)
+    bos = torch.full((source.shape[0], 1), bos_id, dtype=torch.long, device=source.device)
     with evaluating(model), torch.no_grad():
-        tokens = [t for t, _ in zip(generate(model, source, bos, eos_id, model.pad_id), tqdm(range(max_len), desc="greedy"))]
+        tokens = [
+            t
+            for t, _ in zip(
+                generate(model, source, bos, eos_id, model.pad_id),
+                tqdm(range(max_len), desc="greedy"),
+            )
+        ]
     return torch.stack(tokens, dim=1)
+
 
 # %%
 @dataclass(order=True)
@@ -67,7 +77,7 @@ def beam_search(model, source, bos_id, eos_id, max_len, beam_size=4, length_pena
         for step in range(max_len):
             if not beams:
                 break
-            ids = torch.tensor([(bos_id, *h.tokens) for h in beams])
+            ids = torch.tensor([(bos_id, *h.tokens) for h in beams], device=source.device)
             log_p = model(source.repeat(len(beams), 1), ids)[:, -1].log_softmax(-1)
             candidates = []
             for h, row in zip(beams, log_p):

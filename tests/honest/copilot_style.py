@@ -115,7 +115,9 @@ def beam_search(
             prefixes = torch.tensor([[bos_id] + b.ids for b in active], device=source.device)
             logits = model(source.expand(len(active), *source.shape[1:]), prefixes)[:, -1, :]
             log_probs = torch.log_softmax(logits, dim=-1)
-            scores = log_probs + torch.tensor([b.log_prob for b in active]).unsqueeze(-1).to(log_probs)
+            scores = log_probs + torch.tensor([b.log_prob for b in active]).unsqueeze(-1).to(
+                log_probs
+            )
 
             # Take the top-k of all (beam, token) combinations
             k = min(beam_size, scores.numel())
@@ -133,5 +135,7 @@ def beam_search(
             m.training = was_training[name]
 
     # Sort by the normalized score (descending)
-    everything = sorted(completed + active, key=lambda b: b.normalized(length_penalty), reverse=True)
+    everything = sorted(
+        completed + active, key=lambda b: b.normalized(length_penalty), reverse=True
+    )
     return [(torch.tensor(b.ids), b.normalized(length_penalty)) for b in everything[:beam_size]]

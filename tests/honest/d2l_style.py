@@ -9,21 +9,27 @@ from torch import nn
 def sequence_mask(X, valid_len, value=0):
     """Mask irrelevant entries in sequences."""
     maxlen = X.size(1)
-    mask = torch.arange((maxlen), dtype=torch.float32, device=X.device)[None, :] < valid_len[:, None]
+    mask = (
+        torch.arange((maxlen), dtype=torch.float32, device=X.device)[None, :] < valid_len[:, None]
+    )
     X[~mask] = value
     return X
 
 
 sequence_mask(torch.tensor([[1, 2, 3], [4, 5, 6]]), torch.tensor([1, 2]))
 
+
 # %%
 def padding_mask(lengths, max_len=None):
     if max_len is None:
         max_len = max(lengths.tolist())
     if (lengths > max_len).any():
-        raise ValueError(f"sequence of length {int(lengths.max())} is longer than max_len={max_len}")
+        raise ValueError(
+            f"sequence of length {int(lengths.max())} is longer than max_len={max_len}"
+        )
     X = torch.ones(len(lengths), max_len, dtype=torch.bool, device=lengths.device)
     return sequence_mask(X, lengths, False).reshape(-1, 1, 1, max_len)
+
 
 # %%
 def causal_mask(n_q, n_k=None, device=None):
@@ -31,6 +37,7 @@ def causal_mask(n_q, n_k=None, device=None):
     rows = torch.arange(n_k - n_q, n_k, device=device).repeat(n_k, 1).T
     cols = torch.arange(n_k, device=device).repeat(n_q, 1)
     return cols <= rows
+
 
 # %%
 def masked_softmax(scores, mask=None):
@@ -43,6 +50,7 @@ def masked_softmax(scores, mask=None):
     X = X.masked_fill(~valid, -1e30 if X.dtype != torch.float16 else -6e4)
     weights = nn.functional.softmax(X, dim=-1)
     return torch.where(valid, weights, 0.0)
+
 
 # %%
 class DotProductAttention:

@@ -24,7 +24,9 @@ def shapes(fn):
     @functools.wraps(fn)
     def inner(*a, **k):
         out = fn(*a, **k)
-        print(fn.__name__, [getattr(x, "shape", x) for x in a], "->", getattr(out, "shape", type(out)))
+        print(
+            fn.__name__, [getattr(x, "shape", x) for x in a], "->", getattr(out, "shape", type(out))
+        )
         return out
 
     return inner
@@ -40,11 +42,13 @@ class CountCalls:
         self.num_calls += 1
         return self.func(*args, **kwargs)
 
+
 # %%
 @timer
 @shapes
 def gaussian_scores(query, key, w=1.0):
     return -0.5 * ((query.reshape(-1, 1) - key.reshape(1, -1)) * w) ** 2
+
 
 # %%
 @CountCalls

@@ -26,6 +26,7 @@ try:
 except Exception as e:
     wandb = None
 
+
 # %%
 def permutation_gap(attention, x, permutation):
     with torch.no_grad():

@@ -23,7 +23,11 @@ def rearrange(x, pattern, **sizes):
         shape += known
     x = x.reshape(*shape)
     flat = " ".join(right).replace("(", "").replace(")", "").split()
-    x = x.permute(*map(names.index, flat)) if isinstance(x, torch.Tensor) else x.transpose(*map(names.index, flat))
+    x = (
+        x.permute(*map(names.index, flat))
+        if isinstance(x, torch.Tensor)
+        else x.transpose(*map(names.index, flat))
+    )
     sizes = dict(zip(names, shape))
     return x.reshape(*(int(np.prod([sizes[p] for p in t.strip("()").split()])) for t in right))
 
@@ -70,4 +74,6 @@ class MultiHeadAttention(nn.Module):
         a = torch.nn.functional.dropout(weights, self.p, self.training)
         if head_mask is not None:
             a = torch.einsum("bhij,h->bhij", a, head_mask.to(a.dtype))
-        return self.W_o(rearrange(torch.einsum("bhij,bhjd->bhid", a, v), "b h n d -> b n (h d)")), weights
+        return self.W_o(
+            rearrange(torch.einsum("bhij,bhjd->bhid", a, v), "b h n d -> b n (h d)")
+        ), weights

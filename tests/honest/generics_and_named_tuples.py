@@ -66,14 +66,25 @@ def _(x: np.ndarray):
 def _(x: torch.Tensor):
     return x.mT
 
+
 # %%
 def multi_head_numpy(query, key, value, num_heads):
     outs = deque()
     for s in Heads.of(query, num_heads).slices():
-        scores = query[:, s] @ transposed(key[:, s]) / np.sqrt(np.asarray(s.stop - s.start, np.result_type(query, np.float16) if query.dtype.kind == "f" else float))
+        scores = (
+            query[:, s]
+            @ transposed(key[:, s])
+            / np.sqrt(
+                np.asarray(
+                    s.stop - s.start,
+                    np.result_type(query, np.float16) if query.dtype.kind == "f" else float,
+                )
+            )
+        )
         e = np.exp(scores - scores.max(1, keepdims=True))
         outs.append(e / e.sum(1, keepdims=True) @ value[:, s])
     return np.concatenate(outs, axis=1)
+
 
 # %%
 class MultiHeadAttention(nn.Module):
@@ -106,6 +117,7 @@ class MultiHeadAttention(nn.Module):
         outs, weights = zip(*map(one_head, self.heads.slices(), masks))
         assert n == self.num_heads
         return Attended(self.W_o(torch.cat(outs, -1)), torch.stack(weights, 1))
+
 
 # %%
 Point = namedtuple("Point", "head importance")

@@ -32,7 +32,9 @@ def split_heads(x: torch.Tensor, num_heads: int) -> torch.Tensor:
 class BertSelfAttention(nn.Module):
     def __init__(self, config: AttentionConfig):
         super().__init__()
-        if config.hidden_size % config.num_attention_heads != 0 and not hasattr(config, "embedding_size"):
+        if config.hidden_size % config.num_attention_heads != 0 and not hasattr(
+            config, "embedding_size"
+        ):
             raise ValueError(
                 f"The hidden size ({config.hidden_size}) is not a multiple of the number of attention "
                 f"heads ({config.num_attention_heads})"
@@ -90,7 +92,9 @@ class MultiHeadAttention(BertSelfAttention):
         context_layer = context_layer.permute(0, 2, 1, 3).contiguous()
         new_context_layer_shape = context_layer.size()[:-2] + (self.all_head_size,)
         context_layer = context_layer.view(new_context_layer_shape)
-        outputs = (self.W_o(context_layer), unmasked_probs) if output_attentions else (context_layer,)
+        outputs = (
+            (self.W_o(context_layer), unmasked_probs) if output_attentions else (context_layer,)
+        )
         return outputs
 
 
@@ -104,6 +108,8 @@ def load_torch_weights(attention: nn.Module, torch_attention: nn.MultiheadAttent
             q, k, v = state[f"in_proj_{kind}"].chunk(3, dim=0)
             renamed |= {f"W_q.{kind}": q, f"W_k.{kind}": k, f"W_v.{kind}": v}
             renamed[f"W_o.{kind}"] = state[f"out_proj.{kind}"]
-    missing, unexpected = attention.load_state_dict({k: v.clone() for k, v in renamed.items()}, strict=False)
+    missing, unexpected = attention.load_state_dict(
+        {k: v.clone() for k, v in renamed.items()}, strict=False
+    )
     assert not unexpected, unexpected
     return attention

@@ -54,6 +54,7 @@ class MultiHeadAttention(nn.Module):
         self.history.append(self.weights.shape)
         return self.W_o(self.context), self.weights
 
+
 # %%
 def head_importance(attention, x):
     with torch.no_grad():

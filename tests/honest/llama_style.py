@@ -26,7 +26,7 @@ def reshape_for_broadcast(freqs_cis: Tensor, x: Tensor) -> Tensor:
 def rotary_embedding(x: Tensor, base: float = 10000.0, offset: int = 0) -> Tensor:
     x_ = torch.view_as_complex(x.double().reshape(*x.shape[:-1], -1, 2))
     freqs_cis = precompute_freqs_cis(x.shape[-1], x.shape[-2], base, offset)
-    freqs_cis = reshape_for_broadcast(freqs_cis, x_)
+    freqs_cis = reshape_for_broadcast(freqs_cis.to(x_.device), x_)
     x_out = torch.view_as_real(x_ * freqs_cis).flatten(-2)
     return x_out.type_as(x)
 

@@ -6,6 +6,7 @@ import numpy as np
 import torch
 from torch import nn
 
+
 # %%
 def leave_one_out_mse(x, y, w):
     n = len(x)
@@ -21,7 +22,7 @@ def leave_one_out_mse(x, y, w):
         for t in temp:
             weights.append(math.exp(t - biggest))
         s = sum(weights)
-        #print("i", i, "s", s)
+        # print("i", i, "s", s)
         pred = 0
         k = 0
         for j in range(n):
@@ -30,7 +31,7 @@ def leave_one_out_mse(x, y, w):
                 k = k + 1
         error = (pred - float(y[i])) ** 2
         total_error = total_error + error
-        #print("error", error)
+        # print("error", error)
     print("done!!!", total_error / n)
     return total_error / n
 
@@ -47,6 +48,9 @@ class KernelRegression(nn.Module):
         outputs = []
         for i in range(n_q):
             keep = [j for j in range(n_k) if not (exclude_self and i == j)]
+            if len(keep) == 0:
+                outputs.append(torch.zeros_like(value[0]))
+                continue
             s = -0.5 * ((query[i] - key[keep]) * self.w) ** 2
             a = torch.exp(s - s.max())
             a = a / a.sum()

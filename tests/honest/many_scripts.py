@@ -8,6 +8,7 @@ import torch
 # العربية: هذا تعليق من اليمين إلى اليسار ‏(True = مسموح)‏
 # हिन्दी: यह एक टिप्पणी है।  ไทย: ความคิดเห็น  한국어: 주석  Ελληνικά: σχόλιο
 
+
 # %%
 def padding_mask(lengths, max_len=None):
     """Маска заполнения: True там, где есть токен (длина ≤ max_len)."""
@@ -18,6 +19,7 @@ def padding_mask(lengths, max_len=None):
     номера = torch.arange(длина, device=lengths.device).view(1, 1, 1, -1)
     return номера.lt(lengths.view(-1, 1, 1, 1))
 
+
 # %%
 def causal_mask(n_q, n_k=None, device=None):
     """因果掩码：第 i 个查询只能看到不晚于自己的键。"""
@@ -27,6 +29,7 @@ def causal_mask(n_q, n_k=None, device=None):
     مفتاح = torch.arange(键数, device=device)
     return مفتاح <= מיקום
 
+
 # %%
 def additive_mask(mask, dtype=torch.float32):
     """Máscara aditiva, où l’interdit vaut −∞ (ou presque) ; straße, ﬁn, Ω, ħ, naïve, ”quotes“"""
@@ -34,6 +37,6 @@ def additive_mask(mask, dtype=torch.float32):
     if not dtype.is_floating_point:
         raise TypeError(f"só tipos de ponto flutuante, não {dtype} 😕")
     ε = größte_verbotene_zahl.get(dtype, torch.finfo(dtype).min)
-    αποτέλεσμα = torch.full(mask.shape, ε, dtype=dtype)
+    αποτέλεσμα = torch.full(mask.shape, ε, dtype=dtype, device=mask.device)
     αποτέλεσμα[mask] = 0
     return αποτέλεσμα

@@ -17,12 +17,12 @@ class Result:
 
 # %%
 def kernel_weights(query, key, kernel, w=1.0):
-    u = np.subtract.outer(query, key) * w
+    u = np.subtract.outer(query, key) * float(w)
     match kernel.split():
         case ["gaussian"]:
             g = np.exp((s := -0.5 * u * u) - s.max(axis=-1, keepdims=True))
         case ["boxcar"]:
-            g = (-1 <= u) & (u <= 1)
+            g = ((-1 <= u) & (u <= 1)).astype(u.dtype)
         case ["epanechnikov"]:
             g = (1 - u * u) * (u * u < 1)
         case [*others]:

@@ -3,6 +3,7 @@
 import torch
 from torch import nn
 
+
 # %%
 class LayerNorm(nn.Module):
     def __init__(self, d_model, eps=1e-5):
@@ -14,9 +15,11 @@ class LayerNorm(nn.Module):
     def forward(self, x):
         return scale_and_shift(self, normalise(x, self.eps))
 
+
 # %%
 def scale_and_shift(layer, x):
     return torch.addcmul(layer.bias, layer.weight, x)
+
 
 # %%
 def normalise(x, eps):
@@ -26,6 +29,7 @@ def normalise(x, eps):
 
 def centre(x):
     return x - x.mean(-1, keepdim=True)
+
 
 # %%
 class Residual(nn.Module):

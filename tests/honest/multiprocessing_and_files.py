@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
+
 # %%
 def square(x):
     return x * x
@@ -30,7 +31,12 @@ torch.save({"w": torch.ones(2)}, folder / "weights.pt")
 (folder / "config.json").write_text(json.dumps({"d_k": 4, "note": "µ"}))
 with open(folder / "log.pkl", "wb") as f:
     pickle.dump({"loss": [1.0, 0.5]}, f)
-print(sorted(os.listdir(folder)), pickle.loads((folder / "log.pkl").read_bytes()), torch.load(folder / "weights.pt"))
+print(
+    sorted(os.listdir(folder)),
+    pickle.loads((folder / "log.pkl").read_bytes()),
+    torch.load(folder / "weights.pt"),
+)
+
 
 # %%
 def simple_attention(query, key, value):
@@ -41,9 +47,12 @@ def simple_attention(query, key, value):
     weights = weights / np.sum(weights, axis=-1, keepdims=True)
     return np.matmul(weights, value), weights
 
+
 # %%
 def cosine_scores(query, key, eps=1e-8):
     lengths = (query.pow(2).sum(-1).sqrt(), key.pow(2).sum(-1).sqrt())
     lengths = [length.clamp_min(eps) for length in lengths]
-    dots = torch.einsum("...qd,...kd->...qk", query / lengths[0][..., None], key / lengths[1][..., None])
+    dots = torch.einsum(
+        "...qd,...kd->...qk", query / lengths[0][..., None], key / lengths[1][..., None]
+    )
     return dots.clamp(-1.0, 1.0)

@@ -15,6 +15,7 @@ def get_activation(act):
         return ACT2FN[act]
     return getattr(torch, act)
 
+
 # %%
 class Residual(nn.Module):
     def __init__(self, sublayer, d_model, dropout=0.0, norm_first=False):
@@ -32,6 +33,7 @@ class Residual(nn.Module):
         F_x = lambda h: self.dropout(self.sublayer(h, *args, **kwargs))
         return x + F_x(self.norm(x)) if self.norm_first else self.norm(x + F_x(x))
 
+
 # %%
 class FeedForward(nn.Module):
     def __init__(self, d_model, d_ff, dropout=0.0, activation=torch.relu):
@@ -46,13 +48,19 @@ class FeedForward(nn.Module):
         linear1, linear2 = (getattr(self, f"linear{i}") for i in (1, 2))
         return linear2(self.dropout(self.activation(linear1(x))))
 
+
 for name in ACT2FN:
     assert FeedForward(4, 8, activation=name)(torch.randn(2, 4)).shape == (2, 4)
 print([n for n in dir(FeedForward) if n.startswith("linear")], "softmax" in globals())
+
 
 # %%
 def chunked_feed_forward(feed_forward, x, chunk_size):
     exec("pieces = None")
     n = x.shape[1]
     pieces = [x] if chunk_size == 0 else x.tensor_split([*range(chunk_size, n, chunk_size)], dim=1)
-    return torch.concat([feed_forward(p) for p in pieces], dim=1) if len(pieces) > 1 else feed_forward(pieces[0])
+    return (
+        torch.concat([feed_forward(p) for p in pieces], dim=1)
+        if len(pieces) > 1
+        else feed_forward(pieces[0])
+    )

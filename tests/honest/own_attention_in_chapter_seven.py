@@ -15,8 +15,10 @@ class MultiHeadAttention(nn.Module):
         self.W_q, self.W_k, self.W_v, self.W_o = (nn.Linear(d_model, d_model) for _ in range(4))
 
     def forward(self, q, k, v, mask=None):
-        q, k, v = (W(x).unflatten(-1, (self.h, -1)).transpose(1, 2)
-                   for W, x in ((self.W_q, q), (self.W_k, k), (self.W_v, v)))
+        q, k, v = (
+            W(x).unflatten(-1, (self.h, -1)).transpose(1, 2)
+            for W, x in ((self.W_q, q), (self.W_k, k), (self.W_v, v))
+        )
         s = q @ k.mT / math.sqrt(q.shape[-1])
         if mask is None:
             return self.W_o((s.softmax(-1) @ v).transpose(1, 2).flatten(-2))
@@ -52,10 +54,10 @@ class EncoderLayer(nn.Module):
 class TokenEmbedding(nn.Embedding):
     def __init__(self, vocab_size, d_model):
         super().__init__(vocab_size, d_model)
-        nn.init.normal_(self.weight, mean=0.0, std=d_model ** -0.5)
+        nn.init.normal_(self.weight, mean=0.0, std=d_model**-0.5)
 
     def forward(self, ids):
-        return super().forward(ids) * self.embedding_dim ** 0.5
+        return super().forward(ids) * self.embedding_dim**0.5
 
     def logits(self, h):
         return nn.functional.linear(h, self.weight)

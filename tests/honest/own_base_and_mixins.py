@@ -1,5 +1,5 @@
 # what: a base class of one's own, mixins, chains of super(), abstract methods, __init_subclass__
-# answers: AdditiveAttention, BilinearAttention, SelfAttention
+# answers: AdditiveAttention, SelfAttention, BilinearAttention
 import abc
 import math
 
@@ -55,16 +55,6 @@ class AdditiveAttention(Attention, kind="additive"):
 
 
 # %%
-class BilinearAttention(Attention, kind="bilinear"):
-    def __init__(self, query_size: int, key_size: int):
-        super().__init__()
-        self.W = nn.Parameter(nn.init.xavier_uniform_(torch.empty(query_size, key_size)))
-
-    def score(self, query, key):
-        return (query @ self.W).bmm(key.mT) / math.prod(self.W.shape) ** 0.25
-
-
-# %%
 class Dot(Attention):
     def score(self, query, key):
         return query @ key.mT / math.sqrt(key.size(-1))
@@ -80,3 +70,13 @@ class SelfAttention(Dot, kind="self"):
 
 
 print(Attention.kinds, SelfAttention.__mro__)
+
+
+# %%
+class BilinearAttention(Attention, kind="bilinear"):
+    def __init__(self, query_size: int, key_size: int):
+        super().__init__()
+        self.W = nn.Parameter(nn.init.xavier_uniform_(torch.empty(query_size, key_size)))
+
+    def score(self, query, key):
+        return (query @ self.W).bmm(key.mT) / math.prod(self.W.shape) ** 0.25

@@ -26,7 +26,12 @@ def scaled_dot_product_attention(q, k, v):
     return softmax(q @ k.mT / math.sqrt(k.shape[-1])) @ v
 
 
-F = SimpleNamespace(layer_norm=layer_norm, softmax=softmax, scaled_dot_product_attention=scaled_dot_product_attention)
+F = SimpleNamespace(
+    layer_norm=layer_norm,
+    softmax=softmax,
+    scaled_dot_product_attention=scaled_dot_product_attention,
+)
+
 
 # %%
 class LayerNorm(nn.Module):
@@ -39,6 +44,7 @@ class LayerNorm(nn.Module):
     def forward(self, x):
         return F.layer_norm(x, self.weight.shape, self.weight, self.bias, self.eps)
 
+
 # %%
 def gelu(x):
     """F.gelu"""
@@ -50,6 +56,7 @@ def normal_cdf(x):
 
 
 F.gelu = gelu
+
 
 # %%
 class FeedForward(nn.Module):

@@ -24,12 +24,13 @@ np.set_printoptions(precision=3, suppress=True)
 np.random.seed(0)
 rng = np.random.default_rng(1)
 
+
 # %%
 def kernel_weights(query, key, kernel, w=1.0):
-    u = np.abs(query[:, None] - key) * w
+    u = np.abs(query[:, None] - key) * float(w)
     funcs = dict(
         gaussian=lambda u: np.exp(-0.5 * (u**2 - (u**2).min(axis=1, keepdims=True))),
-        boxcar=lambda u: (u <= 1) * 1.0,
+        boxcar=lambda u: (u <= 1).astype(u.dtype),
         epanechnikov=lambda u: (1 - u**2) * (u < 1),
     )
     if kernel not in funcs:
@@ -38,12 +39,14 @@ def kernel_weights(query, key, kernel, w=1.0):
     s = k.sum(axis=1, keepdims=True)
     return np.divide(k, s, out=np.zeros_like(k), where=s != 0)
 
+
 # %%
 for kernel in ("gaussian", "boxcar", "epanechnikov"):
     fig, ax = plt.subplots()
     ax.imshow(kernel_weights(np.linspace(0, 5, 20), np.linspace(0, 5, 15), kernel), cmap="Reds")
     ax.set_title(f"{kernel} kernel")
     plt.show()
+
 
 # %%
 def attention_pool(query, key, value, score):
@@ -53,6 +56,7 @@ def attention_pool(query, key, value, score):
     if plt.get_fignums() and len(alpha) > 1000:
         plt.plot(alpha[0])
     return np.dot(alpha, value), alpha
+
 
 # %%
 def leave_one_out_mse(x, y, w):
@@ -64,6 +68,7 @@ def leave_one_out_mse(x, y, w):
         a = np.exp(s - s.max())
         predictions[i] = np.average(y[others], weights=a)
     return float(mean_squared_error(predictions, y))
+
 
 x = np.sort(rng.uniform(0, 5, 30))
 y = np.sin(x) + 0.1 * rng.normal(size=30)

@@ -18,7 +18,10 @@ torch.cuda.empty_cache()
 torch.set_printoptions(precision=3, sci_mode=False)
 torch.backends.cudnn.deterministic = True
 torch.manual_seed(0)
-DEVICE = torch.device("cuda" if torch.cuda.is_available() else "mps" if torch.backends.mps.is_available() else "cpu")
+DEVICE = torch.device(
+    "cuda" if torch.cuda.is_available() else "mps" if torch.backends.mps.is_available() else "cpu"
+)
+
 
 # %%
 def scaled_dot_product_attention(query, key, value):
@@ -33,6 +36,7 @@ def scaled_dot_product_attention(query, key, value):
         print("slow!", elapsed)
     return out, weights
 
+
 # %%
 q, k, v = (torch.randn(2, 4, 8).to(DEVICE) for _ in range(3))
 with FlopCounterMode(display=False) as counter:
@@ -41,13 +45,18 @@ print(counter.get_total_flops(), sys.getsizeof(q), sys.getrefcount(q))
 with torch.autograd.profiler.profile() as prof:
     scaled_dot_product_attention(q, k, v)
 print(prof.key_averages().table(sort_by="self_cpu_time_total", row_limit=3))
-print(benchmark.Timer("f(q, k, v)", globals={"f": scaled_dot_product_attention, "q": q, "k": k, "v": v}).timeit(3))
+print(
+    benchmark.Timer(
+        "f(q, k, v)", globals={"f": scaled_dot_product_attention, "q": q, "k": k, "v": v}
+    ).timeit(3)
+)
 tracemalloc.start()
 profile = cProfile.Profile()
 profile.runcall(scaled_dot_product_attention, q, k, v)
 pstats.Stats(profile, stream=io.StringIO()).sort_stats("cumtime").print_stats(3)
 print(tracemalloc.get_traced_memory()[1] > 0)
 tracemalloc.stop()
+
 
 # %%
 class AdditiveAttention(nn.Module):
@@ -65,6 +74,7 @@ class AdditiveAttention(nn.Module):
             scores = self.w_v(features).squeeze(-1)
             weights = nn.functional.softmax(scores, dim=-1)
             return torch.bmm(self.dropout(weights), value), weights
+
 
 with torch.autograd.set_detect_anomaly(True), torch.autocast("cpu", enabled=False):
     AdditiveAttention(8, 8, 5)(q.cpu(), k.cpu(), v.cpu())[0].sum().backward()

@@ -3,6 +3,7 @@
 import torch
 from torch import nn
 
+
 # %%
 def split_heads(x, num_heads):
     if x.shape[2] % num_heads:
@@ -15,6 +16,7 @@ def split_heads(x, num_heads):
     x = x.to(x.device)
     return x
 
+
 # %%
 def merge_heads(x):
     b, h, n, d = x.size()
@@ -23,6 +25,7 @@ def merge_heads(x):
     x = x.view(b, n, h * d)
     x = x.to(x.device)
     return x
+
 
 # %%
 class MultiHeadAttention(nn.Module):

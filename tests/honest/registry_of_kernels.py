@@ -32,7 +32,7 @@ def _gauss(u):
 
 @register(Kernel.BOXCAR)
 def _box(u):
-    return np.where(abs(u) <= 1, 1.0, 0.0)
+    return np.where(abs(u) <= 1, np.ones_like(u), 0.0)
 
 
 @register(Kernel.EPANECHNIKOV)
@@ -47,7 +47,7 @@ def kernel_weights(query, key, kernel, w=1.0):
         k = KERNELS[kernel]
     except KeyError as e:
         raise ValueError(f"unknown kernel {kernel!r}, I know {sorted(KERNELS)}") from e
-    u = (query[:, None] - key[None, :]) * w
+    u = (query[:, None] - key[None, :]) * float(w)
     weights = k(u)
     total = weights.sum(axis=1, keepdims=True)
     with np.errstate(invalid="ignore", divide="ignore"):

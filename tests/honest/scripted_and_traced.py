@@ -2,6 +2,7 @@
 # answers: gelu, chunked_feed_forward
 import torch
 
+
 # %%
 def _gelu(x):
     return x * 0.5 * (1.0 + torch.erf(x * 0.7071067811865476))
@@ -9,6 +10,7 @@ def _gelu(x):
 
 gelu = torch.jit.trace(_gelu, (torch.randn(3),), check_trace=False)
 print(gelu.graph)
+
 
 # %%
 def chunks(x: torch.Tensor, size: int):

@@ -9,6 +9,10 @@ from torch.nn.functional import *
 # %%
 gelu: Callable[[Tensor], Tensor] = lambda x: x * (erf(x / 2**0.5) + 1.0) * 0.5
 # %%
-chunked_feed_forward: Callable[[Callable, Tensor, int], Tensor] = lambda feed_forward, x, chunk_size: (
-    cat([feed_forward(c) for c in x.split(chunk_size, 1)], dim=1) if chunk_size else feed_forward(x)
+chunked_feed_forward: Callable[[Callable, Tensor, int], Tensor] = (
+    lambda feed_forward, x, chunk_size: (
+        cat([feed_forward(c) for c in x.split(chunk_size, 1)], dim=1)
+        if chunk_size
+        else feed_forward(x)
+    )
 )

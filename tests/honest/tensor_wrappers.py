@@ -4,6 +4,7 @@ import torch
 from torch import nn
 from torch.func import functional_call, grad, jacrev, vjp
 
+
 # %%
 class LoggingTensor(torch.Tensor):
     @classmethod
@@ -13,6 +14,7 @@ class LoggingTensor(torch.Tensor):
 
 
 print(type(LoggingTensor([1.0, 2.0]) * 2))
+
 
 # %%
 def layer_norm_backward(grad_output, x, weight, eps=1e-5):
@@ -27,6 +29,7 @@ def layer_norm_backward(grad_output, x, weight, eps=1e-5):
     rows_g, rows_x = grad_output.reshape(-1, N), xh.reshape(-1, N)
     return dx, torch.einsum("td,td->d", rows_g, rows_x), torch.einsum("td->d", rows_g)
 
+
 # %%
 x, w, g = torch.randn(3, 6), torch.rand(6), torch.randn(3, 6)
 _, pull = vjp(lambda x, w, b: nn.functional.layer_norm(x, (6,), w, b), x, w, torch.zeros(6))
@@ -38,6 +41,7 @@ print(jacrev(lambda x: nn.functional.layer_norm(x, (6,)))(x[0]).shape)
 xr = x.clone().requires_grad_()
 nn.LayerNorm(6)(xr).backward(g)
 print(xr.grad.shape)
+
 
 # %%
 class DropPath(nn.Module):

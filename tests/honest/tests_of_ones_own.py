@@ -7,6 +7,7 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 
+
 # %%
 def shift_right(target, bos_id):
     """Shift.
@@ -32,6 +33,7 @@ def test_shift_right():
 
 test_shift_right()
 
+
 # %%
 def label_smoothed_cross_entropy(logits, target, smoothing=0.1, pad_id=0):
     V = logits.shape[-1]
@@ -48,12 +50,18 @@ def label_smoothed_cross_entropy(logits, target, smoothing=0.1, pad_id=0):
     assert loss.ndim == 0, loss.shape
     return loss
 
+
 # %%
 lg, tg = torch.randn(3, 5, 11), torch.randint(1, 11, (3, 5))
 mine = label_smoothed_cross_entropy(lg, tg)
 ready = F.cross_entropy(lg.flatten(0, 1), tg.flatten(), label_smoothing=0.1, ignore_index=0)
 torch.testing.assert_close(mine, ready)
-np.testing.assert_allclose(mine.item(), nn.CrossEntropyLoss(label_smoothing=0.1)(lg.flatten(0, 1), tg.flatten()).item(), rtol=1e-5) if "nn" in globals() else None
+np.testing.assert_allclose(
+    mine.item(),
+    nn.CrossEntropyLoss(label_smoothing=0.1)(lg.flatten(0, 1), tg.flatten()).item(),
+    rtol=1e-5,
+) if "nn" in globals() else None
+
 
 # %%
 def noam_rate(step, d_model, warmup=4000):

@@ -9,6 +9,7 @@ import numpy as np
 lock = threading.Lock()
 done = 0
 
+
 # %%
 def simple_attention(query, key, value):
     global done

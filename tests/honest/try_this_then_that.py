@@ -3,6 +3,7 @@
 import torch
 from torch import nn
 
+
 # %%
 class Residual(nn.Module):  # version 1
     def __init__(self, sublayer, d_model, dropout=0.0, norm_first=False):
@@ -31,6 +32,7 @@ class Residual(nn.Module):  # version 3, works!
         h = self.dropout(self.sublayer(h, *args, **kwargs))
         return x + h if self.norm_first else self.norm(x + h)
 
+
 # %%
 def gelu(x):
     return torch.sigmoid(1.702 * x) * x
@@ -51,6 +53,7 @@ print((old_gelu(torch.arange(3.0)) - gelu(torch.arange(3.0))).abs().max())
 
 # %%
 if True:
+
     class FeedForward(nn.Module):
         def __init__(self, d_model, d_ff, dropout=0.0, activation=torch.relu):
             super().__init__()

@@ -1,0 +1,150 @@
+"""What would be right if one value were another: where values do not tell, a trial does."""
+
+import pytest
+from pointed import pointed, written
+
+from autograder import pointing
+from autograder.engine.locate import problem_of
+from autograder.engine.probe import probe
+from autograder.engine.whatif import BRANCH, IDLE, NUMBER, ROLE, mending
+from autograder.exercises import find_exercise
+from autograder.expected import expected_of, fixed_runs
+
+
+@pytest.fixture(autouse=True)
+def plenty_of_time(monkeypatch):
+    """What is tested here must not depend on how busy the machine is."""
+    monkeypatch.setattr(pointing, "SECONDS", 60.0)
+
+
+def mended(source: str, name: str, **kwargs) -> list[tuple[str, str]]:
+    """The lines at which a change would mend the answer's failing runs, and the change's kind."""
+    answer = written(source, name)
+    slug, exercise = find_exercise(name)
+    runs = [run for row in fixed_runs(exercise) for run in row if not run.elsewhere]
+    known = [
+        record
+        for row, records in zip(
+            fixed_runs(exercise), expected_of(slug)[name].reference, strict=True
+        )
+        for run, record in zip(row, records, strict=True)
+        if not run.elsewhere
+    ]
+    cases = [(r, probe(answer, r), k) for r, k in zip(runs, known, strict=True)]
+    failing = [case for case in cases if problem_of(*case[1:]) is not None]
+    assert failing
+    found = mending(answer, failing, "cpu", 60.0, **kwargs)
+    return [(site.lines[site.node.lineno - 1].strip(), kind) for site, kind in found]
+
+
+RATE = """
+def noam_rate(step, d_model, warmup=4000):
+    if step < 1:
+        raise ValueError("the first step is 1")
+    {first}
+    return d_model**-0.5 * min(step**-0.5, step * warmup**-1.5)
+"""
+
+
+def test_an_operation_too_many():
+    found = mended(RATE.format(first="step = step + 1"), "noam_rate", kinds=[IDLE])
+    assert found == [("step = step + 1", IDLE)]
+    told = pointed(RATE.format(first="step = step + 1"), "noam_rate")
+    assert "    step = step + 1\n" in told
+
+
+CAUSAL = """
+def causal_mask(n_q, n_k=None, device=None):
+    n_k = n_q if n_k is None else n_k
+    everything = torch.ones(n_q, n_k, dtype=torch.bool, device=device)
+    return everything.tril(n_k - n_q + 1)
+"""
+
+
+def test_one_more_or_less():
+    last = "return everything.tril(n_k - n_q + 1)"
+    assert mended(CAUSAL, "causal_mask", kinds=[NUMBER]) == [(last, NUMBER)]
+    assert "    " + last in pointed(CAUSAL, "causal_mask").splitlines()
+
+
+RESIDUAL = """
+class Residual(nn.Module):
+    def __init__(self, sublayer, d_model, dropout=0.0, norm_first=False):
+        super().__init__()
+        self.sublayer, self.norm_first = sublayer, norm_first
+        self.norm, self.dropout = nn.LayerNorm(d_model), nn.Dropout(dropout)
+
+    def forward(self, x, *args, **kwargs):
+        if {test}:
+            return x + self.dropout(self.sublayer(self.norm(x), *args, **kwargs))
+        return self.norm(x + self.dropout(self.sublayer(x, *args, **kwargs)))
+"""
+
+
+def test_a_test_that_comes_out_the_wrong_way():
+    source = RESIDUAL.format(test="isinstance(self.sublayer, nn.Linear)")
+    assert pointed(source, "Residual").splitlines() == [
+        "The result would be right if this came out the other way:",
+        "    if isinstance(self.sublayer, nn.Linear):",
+        "       " + "^" * len("isinstance(self.sublayer, nn.Linear)"),
+    ]
+
+
+DECODE = """
+def greedy_decode(model, source, bos_id, eos_id, max_len):
+    modes = [(module, module.training) for module in model.modules()]
+    model.eval()
+    ids = torch.full((len(source), 1), bos_id)
+    done = torch.zeros(len(source), dtype=torch.bool)
+    with torch.no_grad():
+        while {test}:
+            chosen = model(source, ids)[:, -1].argmax(dim=-1)
+            chosen = chosen.masked_fill(done, model.pad_id)
+            ids = torch.cat([ids, chosen[:, None]], dim=1)
+            done = done | (chosen == eos_id)
+    for module, training in modes:
+        module.training = training
+    return ids[:, 1:]
+"""
+
+
+def test_a_loop_that_ends_too_late():
+    told = pointed(DECODE.format(test="ids.shape[1] <= max_len"), "greedy_decode")
+    assert told.splitlines()[:2] == [
+        "The result would be right if this loop ended at another time:",
+        "    while ids.shape[1] <= max_len:",
+    ]
+
+
+SELF_ATTENTION = """
+class SelfAttention(nn.Module):
+    def __init__(self, d_model, d_k, d_v):
+        super().__init__()
+        self.W_q = nn.Linear(d_model, d_k, bias=False)
+        self.W_k = nn.Linear(d_model, d_k, bias=False)
+        self.W_v = nn.Linear(d_model, d_v, bias=False)
+
+    def forward(self, x):
+        query, key, value = self.W_q(x), self.W_k(x), self.W_v(x)
+        scores = query @ query.mT / query.shape[-1] ** 0.5
+        weights = scores.softmax(-1)
+        return weights @ value, weights
+"""
+
+
+def test_another_value_of_the_answers_own():
+    found = mended(SELF_ATTENTION, "SelfAttention", kinds=[BRANCH, ROLE])
+    assert found == [("scores = query @ query.mT / query.shape[-1] ** 0.5", ROLE)]
+
+
+def test_it_ends_with_its_time():
+    assert mending(written(CAUSAL, "causal_mask"), [], "cpu", 0.0) == []
+
+
+def test_an_argument_that_is_rebound_is_left_as_it_was():
+    """A trial changes what a copy sees, not the answer or its arguments."""
+    answer = written(CAUSAL, "causal_mask")
+    code, names = answer.__code__, dict(answer.__globals__)
+    pointing.pointer_on(answer, "causal_mask")
+    assert answer.__code__ is code
+    assert answer.__globals__ == names
