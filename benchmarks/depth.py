@@ -1,6 +1,6 @@
 """From how many layers on does post-norm fail? Chapter 6's task, at one rate, in stacks of 1 to 12.
 
-Run: python benchmarks/depth.py [--jobs 2]. The stacks, the task and the training are those of
+Run: python -m benchmarks.depth [--jobs 2]. The stacks, the task and the training are those of
 `warm_up.py`: post-norm at the full rate, with a warm-up and at a tenth of the rate, and pre-norm at
 the full rate, each with five seeds. The mean losses of the last ten steps before step 150 and
 before step 400 go to benchmarks/depth.json; a test compares the page's table with them.
@@ -43,7 +43,7 @@ def main() -> None:
             runs[name][str(layers)].append(found)
             print(f"{name:24} {layers:3} layers, seed {seed}: {found}", flush=True)
     made = {
-        "script": "python benchmarks/depth.py",
+        "script": "python -m benchmarks.depth",
         "machine": f"{platform.machine()}, CPU, one thread a model",
         "torch": torch.__version__,
         "steps": STEPS,
