@@ -17,6 +17,7 @@ from autograder.grader.files import judge_file
 from autograder.grader.notebook.reading import Unusable
 from autograder.grader.sandbox.bubblewrap import ISOLATIONS, IsolationError
 from autograder.grader.sandbox.outputs import clean
+from autograder.publishing.authors.commands import new, try_exercise
 
 if TYPE_CHECKING:
     from autograder.grader.classes.classroom import ClassResult
@@ -28,6 +29,8 @@ _DATABASE = typer.Option(
 )
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False)
+app.add_typer(new, name="new")
+app.command("try")(try_exercise)
 
 
 @app.callback()
