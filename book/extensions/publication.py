@@ -8,7 +8,9 @@
 * `author`, and `date-released` in `CITATION.cff`: who made the book, and when.
 
 The page for addresses that lead nowhere, `404.html`, stands by itself, since nobody knows in which
-folder it will be shown. The PDF is linked where it has been printed.
+folder it will be shown. So does `index.html`, which leads to the front page; left to Sphinx, it
+would be no more than that instruction, without an icon, and browsers would ask the host for one.
+The PDF is linked where it has been printed.
 """
 
 import html
@@ -28,7 +30,7 @@ ROOT = Path(__file__).resolve().parents[2]
 CITATION = ROOT / "CITATION.cff"
 PRINTED = ROOT / "build" / "attention-by-hand.pdf"
 CARD = "_static/card.png"
-NOT_FOUND = Path(__file__).parent / "templates" / "404.html"
+TEMPLATES = Path(__file__).parent / "templates"
 TITLE = re.compile(r"<title>(.*?)</title>", re.DOTALL)
 UNLISTED = {"search.html", "genindex.html", "404.html", "index.html"}
 OURS = re.compile(
@@ -149,16 +151,20 @@ def add_foot(app: Sphinx, pagename: str, templatename: str, context: dict, doctr
 
 
 def finish(app: Sphinx, error: Exception | None) -> None:
-    """Write what the whole book has: 404, sitemap, card, PDF; name each page's address."""
+    """Write what the whole book has: index, 404, sitemap, card, PDF; name each page's address."""
     if error is not None or app.builder.format != "html":
         return
     output = Path(app.outdir)
     base = address(app.config.html_baseurl)
-    text = Template(NOT_FOUND.read_text(encoding="utf-8")).substitute(
-        title=html.escape(app.config.html_title or app.config.project),
-        home=html.escape(urlsplit(base).path or "/"),
-    )
-    (output / "404.html").write_text(text, encoding="utf-8")
+    known = {
+        "title": html.escape(app.config.html_title or app.config.project),
+        "front": html.escape(quote(f"{app.config.root_doc}.html")),
+        "icon": html.escape(f"_static/{Path(app.config.html_favicon).name}"),
+        "home": html.escape(urlsplit(base).path or "/"),
+    }
+    for name in ("404.html", "index.html"):
+        text = Template((TEMPLATES / name).read_text(encoding="utf-8")).substitute(known)
+        (output / name).write_text(text, encoding="utf-8")
     if PRINTED.is_file():
         (output / "_downloads").mkdir(exist_ok=True)
         shutil.copyfile(PRINTED, output / "_downloads" / PRINTED.name)
@@ -171,8 +177,8 @@ def finish(app: Sphinx, error: Exception | None) -> None:
         if name.startswith("_static/") or name == "404.html":
             continue
         page = path.read_text(encoding="utf-8")
-        if (known := identified(page, name, base)) != page:
-            path.write_text(known, encoding="utf-8")
+        if (done := identified(page, name, base)) != page:
+            path.write_text(done, encoding="utf-8")
         if name not in UNLISTED:
             names.append(name)
     if not base:
