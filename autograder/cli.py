@@ -227,7 +227,7 @@ def bundle(
         list[str] | None,
         typer.Argument(
             metavar="[CHAPTER...] [FILE]",
-            help="chapters (default: course.toml's, or all); a .zip or .tar.gz (default: in build/)",
+            help="chapters (default: course.toml's, or all); an archive, .zip or .tar.gz",
         ),
     ] = None,
 ) -> None:
