@@ -18,7 +18,14 @@ from typing import Any
 
 from autograder import course
 from autograder.grader.sandbox import warm
-from autograder.grader.sandbox.bubblewrap import COURSE, ENVIRONMENT, NAMESPACES, bwrap, mounts
+from autograder.grader.sandbox.bubblewrap import (
+    ANOTHER,
+    COURSE,
+    ENVIRONMENT,
+    NAMESPACES,
+    bwrap,
+    mounts,
+)
 from autograder.grader.sandbox.gpu import Gpu
 
 
@@ -33,7 +40,7 @@ class WarmProcess:
         self.isolation, self.gpu = isolation, gpu
         self.environment = ENVIRONMENT | (gpu.environment if gpu else {})
         if not course.is_home():
-            place = str(course.root()) if isolation == "none" else COURSE
+            place = str(course.root()) if isolation == "none" else ANOTHER
             self.environment |= {course.VARIABLE: place}
         self.proven = False  # whether one of its children has ever started
         self.said = tempfile.TemporaryFile()  # noqa: SIM115  (closed in close())
