@@ -36,8 +36,8 @@ def exercise(
     path, line = plan.reference
     print(
         f"\nNow write the reference ({path}:{line}) and whatever else says TODO;\n"
-        f"  autograder try {name}         judges it, its mistakes and its right answers;\n"
-        f"  autograder release {chapter}  makes the notebook when all is well."
+        f"  autograder try {name}: judges it, its mistakes and its right answers;\n"
+        f"  autograder release --draft {chapter}: makes the notebook when all is well."
     )
 
 
@@ -72,7 +72,7 @@ def try_exercise(
     if places:
         console.print(f"✗ still to write: {', '.join(places)}", markup=False, highlight=False)
     if not problems and not places:
-        console.print(f"✓ all is well: now `autograder release {trial.slug}`", markup=False)
+        console.print(f"✓ all is well: now `autograder release --draft {trial.slug}`", markup=False)
     raise typer.Exit(int(bool(problems or places)))
 
 
