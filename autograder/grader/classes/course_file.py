@@ -70,6 +70,7 @@ class CourseFile:
     due: Mapping[str, datetime] = field(default_factory=dict)
     late: Late | None = None
     people: Mapping[str, Person] = field(default_factory=dict)
+    zone: tzinfo = UTC
 
     def withdrawn(self, student: str) -> bool:
         return self.person(student).withdrawn
@@ -120,7 +121,7 @@ def _course(tree: dict[str, Any], assignments: Sequence[str] | None) -> CourseFi
         normalize("NFC", student): _person(student, person, assignments)
         for student, person in _table(tree, "students").items()
     }
-    return CourseFile(due, late, people)
+    return CourseFile(due, late, people, zone)
 
 
 def _person(student: str, given: Any, assignments: Sequence[str] | None) -> Person:

@@ -96,8 +96,8 @@ class Writer:
                 if text is None:
                     path.with_name(name).unlink(missing_ok=True)
                 else:
-                    _put(path.with_name(name), text.encode(), 0o444)
-        _put(self._autograded(task), outcome.notebook, 0o444)
+                    put(path.with_name(name), text.encode(), 0o444)
+        put(self._autograded(task), outcome.notebook, 0o444)
         times = self.book.record(
             *task.key,
             (task.digest, _digest(outcome.notebook)),
@@ -145,6 +145,17 @@ class Writer:
         self._autograded(task).unlink(missing_ok=True)
         self.book.withdraw(*task.key)
 
+    def renew(self, student: str, assignment: str) -> None:
+        """Bring a graded submission's late penalty and feedback page up to date with its marks."""
+        nothing = Path()  # what was handed in does not matter here
+        task = Task(student, assignment, nothing, nothing, "")
+        self.book.penalise(*task.key, self._penalty)
+        try:
+            data = self._autograded(task).read_bytes()
+        except OSError:
+            return
+        self._feedback(task, data)
+
     def read(self, task: Task) -> Row:
         """The row of a graded submission."""
         with self.book.look():
@@ -174,7 +185,7 @@ class Writer:
             row.notes.append(note)
             page = plain_page(task.assignment, task.student, marked)
         try:
-            _put(self._page(task), page.encode("utf-8", "replace"), 0o644)
+            put(self._page(task), page.encode("utf-8", "replace"), 0o644)
         except OSError as error:
             if error.errno in FULL:
                 raise
@@ -242,7 +253,7 @@ def _kind(judgement: Judgement, name: str) -> str | None:
     return verdict and verdict.verdict
 
 
-def _put(path: Path, data: bytes, mode: int) -> None:
+def put(path: Path, data: bytes, mode: int) -> None:
     """Write a file atomically: it holds either the new contents or the old ones."""
     path.parent.mkdir(parents=True, exist_ok=True)
     fresh = path.with_name(f".{path.name}.new")  # a killed run may have left one
