@@ -131,8 +131,8 @@ class _Run:
         if not known:
             raise ValueError(
                 f"{self.archive.path.name}: expected names such as "
-                "Ada King_12345_assignsubmission_file_/… (Moodle) or kingada_4711_99001_… (Canvas), "
-                "got none"
+                "Ada King_12345_assignsubmission_file_/… (Moodle) or kingada_4711_99001_… "
+                "(Canvas), got none"
             )
         self._tell_of_times(entry_times)
         with_one = {(found.handed.system, found.handed.number) for found in self.found}
