@@ -147,14 +147,14 @@ class Writer:
 
     def renew(self, student: str, assignment: str) -> None:
         """Bring a graded submission's late penalty and feedback page up to date with its marks."""
-        nothing = Path()  # what was handed in does not matter here
-        task = Task(student, assignment, nothing, nothing, "")
+        task = _of(student, assignment)
         self.book.penalise(*task.key, self._penalty)
-        try:
-            data = self._autograded(task).read_bytes()
-        except OSError:
-            return
-        self._feedback(task, data)
+        with suppress(OSError):
+            self._feedback(task, self._autograded(task).read_bytes())
+
+    def note(self, row: Row, what: str) -> None:
+        """Say in a submission's log what has become of its marks."""
+        _log(self.root, _of(row.student, row.assignment), f"{what}: {_total(row)}")
 
     def read(self, task: Task) -> Row:
         """The row of a graded submission."""
@@ -236,6 +236,11 @@ def late_policy(root: Path) -> AssignLatePenalties:
     except (TraitError, ImportError, AttributeError) as error:
         raise ValueError(f"nbgrader's late policy cannot be loaded: {error}") from error
     return policy
+
+
+def _of(student: str, assignment: str) -> Task:
+    """A submission by its name alone, for what does not depend on what was handed in."""
+    return Task(student, assignment, Path(), Path(), "")
 
 
 def _answers(notebook: NotebookNode) -> dict[str, str]:

@@ -101,13 +101,14 @@ def give_back(
         for row in read_class(root, db):
             if row.assignment in wanted and row.status != FAILED:
                 writer.renew(row.student, row.assignment)
-    rows = read_class(root, db)
-    return [
-        _Way(root, system, name, roster, course, column, open_too, scale).back(
-            [row for row in rows if row.assignment == name]
-        )
-        for name in wanted
-    ]
+        rows, done = read_class(root, db), []
+        for name in wanted:
+            way = _Way(root, system, name, roster, course, column, open_too, scale)
+            done.append(way.back([row for row in rows if row.assignment == name]))
+            for row in rows:
+                if row.assignment == name and row.student in done[-1].totals:
+                    writer.note(row, f"returned to {system.title()}")
+    return done
 
 
 def _wanted(asked: Sequence[str] | None, there: Sequence[str], rows: Sequence[Row]) -> list[str]:
