@@ -5,6 +5,7 @@ import shutil
 from pathlib import Path
 from unicodedata import normalize
 
+import nbformat
 import pytest
 from terms import (
     NAME,
@@ -12,12 +13,14 @@ from terms import (
     QUESTION,
     RELEASED,
     TYPO,
+    answered,
     book,
     due,
     hand_in,
     mark,
     release,
     run,
+    stand_in,
     totals,
     waits,
     with_stand_in,
@@ -25,6 +28,8 @@ from terms import (
 
 from autograder.grader.classes.classroom import grade
 from autograder.grader.classes.writer import Writer
+from autograder.grader.notebook.preprocessors import SaveAutoGrades, SaveJudgement
+from autograder.grader.work import Job, Options
 
 ZERO = 'c = get_config()\nc.LateSubmissionPlugin.penalty_method = "zero"\n'
 BY_DAY = """
@@ -183,6 +188,30 @@ def test_another_answer_or_verdict_waits_for_the_marker(marked):
 def test_where_it_is_not_known_what_was_marked_it_waits_for_the_marker(marked):
     (marked / "autograded" / "ann" / NAME / f"{NAME}.ipynb").unlink()
     run(marked)
+    assert waits(marked, "ann") == {"check_softmax", QUESTION, OTHER}
+
+
+def by_nbgrader(course: Path, **answers: str) -> None:
+    """What the end of `nbgrader autograde --force` does, with the judgement of the stand-in."""
+    release = (course / "notebooks" / NAME / f"{NAME}.ipynb").read_bytes()
+    outcome = stand_in(Job(NAME, release, answered(**answers), None, None, {}, Options(), None))
+    where = {"notebook": NAME, "assignment": NAME, "student": "ann"}
+    where["db_url"] = f"sqlite:///{course / 'gradebook.db'}"
+    resources = {"nbgrader": where, "autograder": outcome.judgement}
+    notebook = nbformat.v4.reads(outcome.notebook.decode())
+    for step in (SaveAutoGrades(), SaveJudgement()):
+        notebook, resources = step.preprocess(notebook, resources)
+
+
+def test_nbgraders_own_command_returns_no_mark_to_the_marker_either(marked):
+    answers = {"softmax": "return 'withheld'", "rest": "It is the mean."}
+    by_nbgrader(marked, **answers)
+    assert waits(marked, "ann") == {OTHER}
+    by_nbgrader(marked, **answers | {QUESTION: "It is the median."})
+    assert waits(marked, "ann") == {QUESTION, OTHER}
+    by_nbgrader(marked, **answers | {QUESTION: "It is the median."})
+    assert waits(marked, "ann") == {QUESTION, OTHER}  # nobody has looked at it yet
+    by_nbgrader(marked, rest="It is the mean.")
     assert waits(marked, "ann") == {"check_softmax", QUESTION, OTHER}
 
 
