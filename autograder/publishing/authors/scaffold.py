@@ -226,8 +226,8 @@ def _bank(plan: Signature, slug: str) -> str:
             f"    The result is right, but the caller's `{floats[0]}` is changed."
         )
     entries = entries and ['BANK.changes("""', *entries, '""")\n']
-    imports = f"from solutions import {slug} as right\nfrom solutions.mistakes import Bank\n"
-    forgotten = "from solutions.mistakes.devices import forgotten\n" if plan.torch else ""
+    imports = f"from solutions import {slug} as right\nfrom autograder.bank import Bank\n"
+    forgotten = "from autograder.bank.devices import forgotten\n" if plan.torch else ""
     arguments = ", ".join(p.name for p in plan.parameters)
     return "\n".join(
         [

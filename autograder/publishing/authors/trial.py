@@ -9,13 +9,13 @@ from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple
 
+from autograder.bank import banks
 from autograder.engine.runs import Record, Run
 from autograder.engine.verdict import CORRECT, WRONG, Mistake, Verdict, decide
 from autograder.exercises import find_exercise
 from autograder.expected import SEED
 from autograder.grader import stubs
 from autograder.grader.reference import known_mistakes, records, reference
-from solutions.mistakes import banks
 
 MISTAKES, RIGHTS, REFERENCE = "mistakes", "rights", "reference"
 ENOUGH = {MISTAKES: 6, RIGHTS: 4}
