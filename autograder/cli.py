@@ -14,6 +14,7 @@ from autograder.engine.verdict import POLICY
 from autograder.exercises import chapters, exercises_of
 from autograder.grader.classes import forks
 from autograder.grader.files import judge_file
+from autograder.grader.lms import commands
 from autograder.grader.notebook.reading import Unusable
 from autograder.grader.sandbox.bubblewrap import ISOLATIONS, IsolationError
 from autograder.grader.sandbox.outputs import clean
@@ -23,10 +24,6 @@ if TYPE_CHECKING:
     from autograder.grader.classes.classroom import ClassResult
 
 ROOT = Path(__file__).resolve().parents[1]  # the course: chapters, notebooks, nbgrader_config.py
-
-_DATABASE = typer.Option(
-    envvar="AUTOGRADER_DB", metavar="URL", help="the gradebook's database, if not gradebook.db"
-)
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False)
 app.add_typer(new, name="new")
@@ -151,7 +148,7 @@ def grade(
         str | None, typer.Option(metavar="tcp://…", help="a Dask cluster that judges")
     ] = None,
     device: Annotated[str, typer.Option(help="cpu or cuda")] = "cpu",
-    db: Annotated[str | None, _DATABASE] = None,
+    db: Annotated[str | None, commands.DATABASE] = None,
     isolation: Annotated[str, typer.Option(help=" or ".join(ISOLATIONS))] = "bwrap",
     force: Annotated[bool, typer.Option(help="grade again what has been graded")] = False,
     student: Annotated[list[str] | None, typer.Option(help="only this one; repeatable")] = None,
@@ -192,12 +189,16 @@ def grade(
 def report(
     course: Annotated[Path, typer.Argument(help="the folder with gradebook.db")] = Path("."),
     out: Annotated[Path | None, typer.Option(help="the page; default: report.html")] = None,
-    db: Annotated[str | None, _DATABASE] = None,
+    db: Annotated[str | None, commands.DATABASE] = None,
 ) -> None:
     """Draw the class: marks, aspects that fail, mistakes made, times; one HTML page."""
     from autograder.grader.classes.report import report as draw
 
     print(draw(course, out or course / "report.html", db=db))
+
+
+app.command("collect")(commands.collect)
+app.command("return")(commands.give_back)
 
 
 @app.command()
