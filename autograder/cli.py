@@ -15,6 +15,7 @@ from autograder.engine.verdict import POLICY
 from autograder.exercises import chapters, exercises_of
 from autograder.grader.classes import forks
 from autograder.grader.files import judge_file
+from autograder.grader.lms import commands
 from autograder.grader.notebook.reading import Unusable
 from autograder.grader.sandbox.bubblewrap import ISOLATIONS, IsolationError
 from autograder.grader.sandbox.outputs import clean
@@ -27,9 +28,6 @@ ROOT = course.root()  # with chapters, notebooks, nbgrader_config.py
 
 # What goes wrong outside: its own words are the message.
 _TOLD = (FileExistsError, FileNotFoundError, NotADirectoryError, BlockingIOError)
-_DATABASE = typer.Option(
-    envvar="AUTOGRADER_DB", metavar="URL", help="the gradebook's database, if not gradebook.db"
-)
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False)
 app.add_typer(new, name="new")
@@ -155,7 +153,7 @@ def grade(
         str | None, typer.Option(metavar="tcp://…", help="a Dask cluster that judges")
     ] = None,
     device: Annotated[str, typer.Option(help="cpu or cuda")] = "cpu",
-    db: Annotated[str | None, _DATABASE] = None,
+    db: Annotated[str | None, commands.DATABASE] = None,
     isolation: Annotated[str, typer.Option(help=" or ".join(ISOLATIONS))] = "bwrap",
     force: Annotated[bool, typer.Option(help="grade again what has been graded")] = False,
     student: Annotated[list[str] | None, typer.Option(help="only this one; repeatable")] = None,
@@ -196,12 +194,16 @@ def grade(
 def report(
     course: Annotated[Path, typer.Argument(help="the folder with gradebook.db")] = Path("."),
     out: Annotated[Path | None, typer.Option(help="the page; default: report.html")] = None,
-    db: Annotated[str | None, _DATABASE] = None,
+    db: Annotated[str | None, commands.DATABASE] = None,
 ) -> None:
     """Draw the class: marks, aspects that fail, mistakes made, times; one HTML page."""
     from autograder.grader.classes.report import report as draw
 
     print(draw(course, out or course / "report.html", db=db))
+
+
+app.command("collect")(commands.collect)
+app.command("return")(commands.give_back)
 
 
 @app.command()
