@@ -16,6 +16,7 @@ from pathlib import Path
 
 import nbformat
 import pytest
+from packaging.requirements import Requirement
 
 from autograder.publishing.authors.new_course import EXAMPLE, new_course
 
@@ -186,10 +187,9 @@ def test_a_class_is_graded_and_reported(autograder, released, course):
 def test_its_book_is_built(autograder, course):
     page = Path(autograder("book")).parent / "book" / f"{NAME}.html"
     text = page.read_text(encoding="utf-8")
-    assert "Neighbours averaged" in text and "raise NotImplementedError" in re.sub(
-        "<.*?>", "", text
-    )
-    assert "moving_average: 2.5 of 2.5 points" in re.sub("<.*?>", "", text)
+    plain = re.sub("<.*?>", "", text)
+    assert "Neighbours averaged" in plain and "raise NotImplementedError" in plain
+    assert "moving_average: 2.5 of 2.5 points" in plain
     for secret in ("sliding_window_view", "width of 7"):
         assert secret not in text
     assert not list((course / "build" / "book").rglob("_sources"))
@@ -216,6 +216,25 @@ def test_nothing_is_written_over(tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["mine.txt"]
 
 
-def test_the_package_brings_no_course_but_its_exercises():
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
-    assert project["tool"]["setuptools"]["packages"]["find"]["include"] == ["autograder*"]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+
+
+def test_the_package_brings_no_references():
+    assert PROJECT["tool"]["setuptools"]["packages"]["find"]["include"] == ["autograder*"]
+
+
+def test_the_package_needs_what_it_was_tried_with_and_torch_only_for_this_course():
+    pinned = {}
+    for line in (ROOT / "requirements.txt").read_text(encoding="utf-8").splitlines():
+        if "==" in line:
+            found = Requirement(line)
+            (pin,) = found.specifier
+            pinned[found.name] = pin.version
+    needed = [Requirement(text) for text in PROJECT["project"]["dependencies"]]
+    extras = PROJECT["project"]["optional-dependencies"]
+    of_this_course = [Requirement(text) for text in extras["attention"]]
+    others = [Requirement(text) for name in extras for text in extras[name]]
+    assert "torch" not in {r.name for r in needed}
+    assert "torch" in {r.name for r in of_this_course}
+    for requirement in (*needed, *others):
+        assert requirement.specifier.contains(pinned[requirement.name]), requirement
