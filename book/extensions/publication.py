@@ -1,8 +1,9 @@
 """What the book's address, repository and authors add to its pages; nothing where they are not set.
 
-* `html: baseurl` in `_config.yml`: the address of each page as the one to be found and quoted, what
-  a link to it shows elsewhere (title, description, picture), `sitemap.xml`, `robots.txt`. An
-  address that ends in `.example` is nobody's, and counts as none.
+* `[book] address` in `course.toml`, or else `html: baseurl` in `_config.yml`: the address of each
+  page as the one to be found and quoted, what a link to it shows elsewhere (title, description,
+  picture), `sitemap.xml`, `robots.txt`. An address that ends in `.example` is nobody's, and counts
+  as none.
 * `launch: {repository: …}`: "Edit this page" and "Report a mistake" at the foot of each page.
 * `author`, and `date-released` in `CITATION.cff`: who made the book, and when.
 
@@ -22,6 +23,8 @@ from urllib.parse import quote, urlencode, urlsplit
 import yaml
 from lean import describe
 from sphinx.application import Sphinx
+
+from autograder.grader.classes.course_file import read_course
 
 ROOT = Path(__file__).resolve().parents[2]
 CITATION = ROOT / "CITATION.cff"
@@ -185,7 +188,13 @@ def finish(app: Sphinx, error: Exception | None) -> None:
     card(app.config.project, made[0])
 
 
+def set_address(app: Sphinx, config) -> None:
+    """Take the book's address from `course.toml`, where that has one."""
+    config.html_baseurl = read_course(ROOT).address or config.html_baseurl
+
+
 def setup(app: Sphinx) -> dict:
+    app.connect("config-inited", set_address)
     app.connect("html-page-context", add_foot, priority=700)
     app.connect("build-finished", finish, priority=970)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -6,12 +6,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from autograder import course
+
 if TYPE_CHECKING:
     from rich.table import Table
 
     from autograder.publishing.authors.trial import Trial
 
-ROOT = Path(__file__).resolve().parents[3]
+ROOT = course.root()
 
 new = typer.Typer(no_args_is_help=True, help="Write the beginning of something new.")
 
@@ -36,8 +38,23 @@ def exercise(
     path, line = plan.reference
     print(
         f"\nNow write the reference ({path}:{line}) and whatever else says TODO;\n"
-        f"  autograder try {name}         judges it, its mistakes and its right answers;\n"
-        f"  autograder release {chapter}  makes the notebook when all is well."
+        f"  autograder try {name}: judges it, its mistakes and its right answers;\n"
+        f"  autograder release --draft {chapter}: makes the notebook when all is well."
+    )
+
+
+@new.command("course")
+def course_(
+    folder: Annotated[Path, typer.Argument(help="a new or empty folder")],
+    title: Annotated[str, typer.Option(help="the book's title")] = "",
+) -> None:
+    """Make a course of one small chapter, to be changed into yours."""
+    from autograder.publishing.authors.new_course import new_course
+
+    for path in new_course(folder, title):
+        print(path)
+    print(
+        f"\nNow `cd {folder}` and read README.md; `autograder release --draft` makes the notebook."
     )
 
 
@@ -72,7 +89,7 @@ def try_exercise(
     if places:
         console.print(f"✗ still to write: {', '.join(places)}", markup=False, highlight=False)
     if not problems and not places:
-        console.print(f"✓ all is well: now `autograder release {trial.slug}`", markup=False)
+        console.print(f"✓ all is well: now `autograder release --draft {trial.slug}`", markup=False)
     raise typer.Exit(int(bool(problems or places)))
 
 
