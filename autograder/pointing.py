@@ -38,7 +38,7 @@ from autograder.expected import digest, expected_of, fixed_runs
 from autograder.expected.paths import paths_of
 
 SECONDS = 0.9  # of the processor, for all that is done to find a place
-TRACING = 0.5  # of these, at most, before it is asked what would be if
+TRACING = 0.5  # of these, at most, before other values are tried
 MOST_RUNS = 4  # that are looked at
 MOST_SHOWN = 900  # characters
 SHOWN_TWICE = ("missing", "made", EFFECT, *KINDS)  # kinds of which two places are shown

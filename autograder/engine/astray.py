@@ -254,7 +254,7 @@ class Numbers(Passage):
         return None
 
     def of_a_role(self, leaves: Sequence[int]) -> Place | None:
-        """Right numbers, but not those that are asked for."""
+        """Right numbers, but not those that belong in the result."""
         if not leaves:
             return None
         for i in sorted(self.before(leaves[0])):
