@@ -127,7 +127,8 @@ def mending(
             if site.node.lineno in kept:
                 continue
             again = (mended.by(case, [change.kind], change.number) for case in cases[1:])
-            if len(cases) == 1 or any(next(tries, None) for tries in again):
+            enough = all if change.kind in (BRANCH, NUMBER) else any  # these have many ways
+            if len(cases) == 1 or enough(next(tries, None) for tries in again):
                 kept[site.node.lineno] = site, change.kind
     return [*kept.values()]
 
