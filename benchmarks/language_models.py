@@ -1,8 +1,8 @@
 """Bits per byte against parameters: chapter 9's language model in four sizes, three seeds each.
 
 Run: OMP_NUM_THREADS=1 python benchmarks/language_models.py [--seeds 0 1 2] [--steps 800]
-[--widths 32 64 128 192] [--result language_model_sizes.json]. All sizes see the same text, cut by the
-same 1,000 merges, for the same number of steps, with the chapter's optimiser and learning rate;
+[--widths 32 64 128 192] [--result language_model_sizes.json]. All sizes see the same text, cut by
+the same 1,000 merges, for the same number of steps, with the chapter's optimiser and learning rate;
 only the width differs. What comes out is in benchmarks/language_model_sizes.json, which the
 chapter's page draws: bits per byte of the topics held out (`test`), and of a piece of the training
 text of the same length (`train`). Models of the page's own size and steps

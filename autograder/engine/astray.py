@@ -79,7 +79,8 @@ class Numbers(Passage):
             turned = more[0]
         event, call = self.events[turned], self.call_around(turned, whole)
         if event.dtype.startswith("int") and any(map(self.again, (turned, *event.sources))):
-            return None  # tokens that a loop collects: when it ends may be what is wrong
+            self.unsure = True  # tokens that a loop collects: when it ends may be what is wrong
+            return None
         filled = self.filled(sorted(self.before(turned)), unusual=True)
         if filled is not None:
             return filled
@@ -325,16 +326,14 @@ class Numbers(Passage):
         return found
 
     def twin(self, i: int) -> Site | None:
-        """An earlier place of the same text that computed the same numbers; None if there is none."""
-        event = self.events[i]
-        if not self.telling(i) or event.site.kind != "expression" or event.signature.even:
+        """An earlier line of the answer that computed the same numbers; None if there is none."""
+        site, found = self.events[i].site, self.events[i].signature
+        if not self.telling(i) or found.even or site.kind != "expression":
             return None
-        for other in self.events[:i]:
-            apart = (
-                other.site.kind == "expression" and other.site.node.lineno != event.site.node.lineno
-            )
-            same_place = other.site.owner == event.site.owner == self.owner
-            if apart and same_place and other.signature and other.signature.same(event.signature):
+        for other in self.events[:i] if site.owner == self.owner else ():
+            ours = other.site.kind == site.kind and other.site.owner == self.owner
+            apart = other.site.node.lineno != site.node.lineno
+            if ours and apart and other.signature and other.signature.same(found):
                 return other.site
         return None
 

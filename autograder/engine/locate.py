@@ -16,7 +16,7 @@ from typing import Any
 from autograder.engine.astray import Numbers, Place
 from autograder.engine.compare import GRADIENT_FACTOR, compare
 from autograder.engine.known import Known, has_dtype
-from autograder.engine.passage import leaves_of
+from autograder.engine.passage import COMMON, leaves_of
 from autograder.engine.runs import Record
 from autograder.engine.taps import Site
 from autograder.engine.trace import Recorder, span
@@ -197,17 +197,19 @@ class _Search(Numbers):
             names = {n for guard in site.guards for n in _names(guard)}
             if wanted in names:
                 found.append((self.named_numbers(number), site))
-        most = max((count for count, _ in found), default=0)
+        most = max((count for count, _ in found), default=None)
         likeliest = [site for count, site in found if count == most]
         if len(likeliest) == 1:
             return Place(likeliest[0], SILENT, None, wanted)
         return None if found else self.of_a_test(()) or self.of_a_constant(wanted)
 
-    def named_numbers(self, test: int) -> int:
-        """How many of the numbers that the expected error names a test depended on."""
+    def named_numbers(self, test: int) -> tuple[int, int]:
+        """How many of the numbers that the expected error names a test depended on: those that
+        are not met everywhere, and all."""
         named = {float(n) for n in re.findall(r"-?\d+(?:\.\d+)?", self.expected.raised.message)}
         seen = (self.events[i] for i in self.recorder.tested.get(test, ()))
-        return len(named & {e.number for e in seen if not isinstance(e.site.node, ast.Constant)})
+        both = named & {e.number for e in seen if not isinstance(e.site.node, ast.Constant)}
+        return len(both - {*COMMON}), len(both)
 
     def of_a_constant(self, wanted: str) -> Place | None:
         """The one `return` that was come to, if what it returns is written there."""
