@@ -32,7 +32,7 @@ from autograder.engine.state import MEMORY
 from autograder.engine.taps import Site
 from autograder.engine.trace import Budget, Spent
 from autograder.engine.verdict import CRASH, WRONG, Verdict, equal, passes
-from autograder.engine.whatif import BRANCH, IDLE, KINDS, LOOP, NUMBER, ROLE, mending
+from autograder.engine.whatif import BRANCH, IDLE, KINDS, LOOP, NUMBER, ROLE, Mend, mending
 from autograder.exercises import find_exercise
 from autograder.expected import digest, expected_of, fixed_runs
 from autograder.expected.paths import paths_of
@@ -130,18 +130,19 @@ def shown_at(place: Place) -> list[Site]:
     return [place.site]
 
 
-def _surest(place: Place | None, mended: Sequence[tuple[Site, str]]) -> Place | None:
+def _surest(place: Place | None, mended: Sequence[Mend]) -> Place | None:
     """Of a place found by its values, and those at which a change would mend a run, the surest."""
     if len(mended) > MOST_MENDED:  # then what is one operation too many is the likeliest
-        mended = [pair for pair in mended if pair[1] == IDLE]
-    lines = {site.node.lineno for site, _ in mended}
+        mended = [mend for mend in mended if mend.kind == IDLE]
+    lines = {mend.site.node.lineno for mend in mended}
     shown = {site.node.lineno for site in shown_at(place)} if place is not None else set()
     if not mended or len(mended) > MOST_MENDED or lines <= shown:
         return place
-    first, *others = sorted(mended, key=lambda pair: KINDS.index(pair[1]))
-    if place is not None and place.kind not in _WEAK and first[1] in (LOOP, ROLE):
+    first, *others = sorted(mended, key=lambda mend: KINDS.index(mend.kind))
+    sure = first.always and first.kind not in (LOOP, ROLE)
+    if place is not None and place.kind not in _WEAK and not sure:
         return place
-    return Place(first[0], first[1], others[0][0] if others else None)
+    return Place(first.site, first.kind, others[0].site if others else None)
 
 
 def pointer_on(answer: Any, name: str, device: str = "cpu") -> str | None:
@@ -206,6 +207,7 @@ _SAID = {
     "rewritten": "This writes into one array again and again, and the list holds it many times:",
     "zeros": "No right answer has these zeros, and what is made of them changes nothing:",
     "twice": "These numbers have been computed before, and right answers use others here:",
+    "itself": "By this, two names stand for one array, which then meets itself:",
     "already": "The result was right before this:",
     "kind": "What is returned is made here; {detail}:",
     "returned": "A {detail} is expected, but this is returned:",

@@ -109,11 +109,17 @@ class Numbers(Passage):
         number = self.number_before(turned)
         if number is not None:
             return Place(number, "astray", self.right_before(turned))
+        same = self.same_on_both_sides(turned)
+        if same is not None:
+            return same
         role = self.unusual_before(turned)
         if role is not None:
             return Place(role, "unusual")
         up_to = self.right_before(turned)
         if self.statuses[turned] == REORDERED:
+            strange = [j for j in event.sources if self.unusual(j, turned) and self.telling(j)]
+            if strange and self.events[strange[0]].site.kind == "name":
+                return Place(event.site, "unusual")
             return Place(event.site, "order", up_to, str(event.signature.shape))
         return Place(event.site, "multiple" if self.odd(turned) else "astray", up_to)
 
@@ -121,7 +127,7 @@ class Numbers(Passage):
         """Of a result that was right before: what was done with it after that."""
         for i, expected in wrong:
             wanted, way = signature(expected), self.before(i)
-            if wanted is None or wanted.even or not wanted.rich:
+            if wanted is None or wanted.even or not wanted.rich or self.statuses[i] in SETTLED:
                 continue
             right = [j for j in way - {i} if self.events[j].sources and self.is_(j, wanted)]
             after = [k for k in sorted(way) if right and max(right) in self.events[k].sources]
@@ -314,6 +320,15 @@ class Numbers(Passage):
             return named_by_then[-1]
         site = self.events[at].site
         return site if site.kind in ("expression", "store") else None
+
+    def same_on_both_sides(self, i: int) -> Place | None:
+        """Of an operation on an array and itself: the `a = b` that made them one."""
+        site = self.events[i].site
+        arrays = [j for j in self.events[i].sources if self.events[j].signature is not None]
+        if len(arrays) != 1 or len(site.children) != 2 or not self.telling(arrays[0]):
+            return None
+        named_by_then = [s for when, s in self.recorder.aliases.get(arrays[0], ()) if when <= i]
+        return Place(named_by_then[-1], "itself", site) if named_by_then else None
 
     def computed_twice(self, i: int) -> Place | None:
         """Of numbers that no right answer uses like this, computed at two places: the second."""
