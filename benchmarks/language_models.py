@@ -1,12 +1,12 @@
-"""Bits per byte against parameters: chapter 9's language model in four sizes, three seeds each.
+"""Bits per byte against parameters: chapter 9's language model in three sizes, three seeds each.
 
 Run: OMP_NUM_THREADS=1 python benchmarks/language_models.py [--seeds 0 1 2] [--steps 800]
-[--widths 32 64 128 192] [--result language_model_sizes.json]. All sizes see the same text, cut by
-the same 1,000 merges, for the same number of steps, with the chapter's optimiser and learning rate;
+[--widths 32 64 128] [--result language_model_sizes.json]. All sizes see the same text, cut by the
+same 1,000 merges, for the same number of steps, with the chapter's optimiser and learning rate;
 only the width differs. What comes out is in benchmarks/language_model_sizes.json, which the
 chapter's page draws: bits per byte of the topics held out (`test`), and of a piece of the training
-text of the same length (`train`). Models of the page's own size and steps
-are --steps 1080 --widths 128, with a --result of their own.
+text of the same length (`train`). Models of the page's own size and steps are --steps 1080
+--widths 128 --result language_model_page.json, which the page reads, too.
 """
 
 import argparse
@@ -33,7 +33,7 @@ from solutions.language_model import (
 )
 
 RESULT = "language_model_sizes.json"  # beside this file
-SIZES = ((32, 2), (64, 2), (128, 2), (192, 2))  # d_model, num_layers
+SIZES = ((32, 2), (64, 2), (128, 2))  # d_model, num_layers
 D_HEAD, CONTEXT, BATCH, MOST, WARMUP, MERGES, DROPOUT = 32, 128, 8, 4e-3, 50, 1000, 0.1
 WORD = re.compile(r" ?\w+| ?[^\w\s]+|\s+")  # as on the page
 
