@@ -33,6 +33,7 @@ import numpy as np
 
 from autograder import pointing
 from autograder.check import verdict_on
+from autograder.engine import trace
 from autograder.engine.locate import Place
 from autograder.engine.probe import probe_within, undisturbed
 from autograder.engine.runs import Exercise
@@ -140,6 +141,7 @@ def of_exercise(slug: str, exercise: Exercise, verbose: bool) -> tuple[Counter, 
 
 def main() -> None:
     warnings.simplefilter("ignore")
+    trace.WAITING = 1000.0  # the processor's time alone decides: a busy machine finds as much
     asked = [a for a in sys.argv[1:] if not a.startswith("-")]
     verbose, result = "--verbose" in sys.argv, json.loads(RESULT.read_text(encoding="utf-8"))
     for slug in asked or chapters():

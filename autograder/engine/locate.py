@@ -195,7 +195,7 @@ class _Search(Numbers):
             if any(outcomes) or not site.guards:
                 continue
             names = {n for guard in site.guards for n in _names(guard)}
-            if wanted in names:
+            if wanted in names and self.named_numbers(number) is not None:
                 found.append((self.named_numbers(number), site))
         most = max((count for count, _ in found), default=None)
         likeliest = [site for count, site in found if count == most]
@@ -203,13 +203,14 @@ class _Search(Numbers):
             return Place(likeliest[0], SILENT, None, wanted)
         return None if found else self.of_a_test(()) or self.of_a_constant(wanted)
 
-    def named_numbers(self, test: int) -> tuple[int, int]:
+    def named_numbers(self, test: int) -> tuple[int, int] | None:
         """How many of the numbers that the expected error names a test depended on: those that
-        are not met everywhere, and all."""
+        are not met everywhere, and all. None if it depended on numbers, but on none of these."""
         named = {float(n) for n in re.findall(r"-?\d+(?:\.\d+)?", self.expected.raised.message)}
         seen = (self.events[i] for i in self.recorder.tested.get(test, ()))
-        both = named & {e.number for e in seen if not isinstance(e.site.node, ast.Constant)}
-        return len(both - {*COMMON}), len(both)
+        numbers = {e.number for e in seen if not isinstance(e.site.node, ast.Constant)} - {None}
+        both = named & numbers
+        return (len(both - {*COMMON}), len(both)) if both or not (named and numbers) else None
 
     def of_a_constant(self, wanted: str) -> Place | None:
         """The one `return` that was come to, if what it returns is written there."""
