@@ -86,15 +86,13 @@ class _Search(Numbers):
         if wrong and len(near) == len(wrong):
             return self.of_a_dtype()
         leaves = [i for i, _ in wrong if i not in near]
-        already = self.already_right(wrong)
-        if already is not None:
-            return already
         found = self.astray(leaves) if leaves else None
         overwritten = self.overwritten()
         if overwritten is not None and (found is None or found.site.owner == self.owner):
             return overwritten
-        if self.unsure:
-            return None
+        already = None if found else self.already_right(wrong)
+        if self.unsure or already is not None:
+            return already
         found = self.of_a_test(leaves) or found
         return found or self.filled(self.way()) or self.of_a_role(leaves) or self.written(wrong)
 
