@@ -208,9 +208,9 @@ class Scene:
         return verdict
 
     def alone(self, slip: Callable[..., Any], right: Answer) -> list[str]:
-        """The known mistake that a slip alone makes of the reference, if it does."""
-        found = self.verdict(self.records(with_slip(right, slip))).mistake
-        return [found] if found else []
+        """The known mistakes that a slip alone makes of the reference, certain or likely."""
+        found = self.verdict(self.records(with_slip(right, slip)))
+        return [found.mistake] if found.mistake else [*found.likely]
 
     def before(self, given: list, verdict: Verdict) -> str | None:
         """The name by the rule that every run has to be equal."""
@@ -245,16 +245,16 @@ def measured(slug: str, exercise: Exercise, slips: int, pairs: int) -> Iterator[
     alone = {m.name: m.records for m in scene.known}
     same = {slip: scene.alone(slip, reference(slug, exercise.name)) for slip in SLIPS}
     limit = {"slip": slips, "pair": pairs}
-    for kind, parts in (*(("slip", one) for one in made), *(("pair", one) for one in couples)):
+    for kind, one, other in (*(("slip", *x) for x in made), *(("pair", *x) for x in couples)):
         if taken[kind] >= limit[kind]:
             continue
         if kind == "slip":
-            name, slip = parts
-            parts = (name, slip.__name__)
-            answer, truth = with_slip(bank.mistakes[name], slip), {name, *same[slip]}
-        elif (made_of_two := both(bank, *parts)) is not None:
-            answer, truth = made_of_two
+            parts = one, other.__name__
+            answer, truth = with_slip(bank.mistakes[one], other), {one, *same[other]}
         else:
+            parts = one, other
+            answer, truth = both(bank, one, other) or (None, set())
+        if answer is None:
             continue
         given = scene.records(answer)
         singles = [alone[name] for name in (parts if kind == "pair" else parts[:1])]
@@ -271,7 +271,7 @@ def measured(slug: str, exercise: Exercise, slips: int, pairs: int) -> Iterator[
         was = outcome([old] if old else [], truth, causes, "named")
         found = outcome(now, truth, causes, "named" if verdict.mistake else "likely")
         tag = parts[1] if kind == "slip" else "pair"
-        yield tag, was, found, parts, old, " + ".join(now), scene.seconds[-1]
+        yield tag, was, found, parts, " + ".join(now), scene.seconds[-1]
 
 
 def _columns(rows: Iterator[tuple]) -> list[list[tuple]]:
@@ -299,7 +299,7 @@ def main() -> None:
         if options.only not in ("", exercise.name, slug):
             continue
         found = measured(slug, exercise, options.slips, options.pairs)
-        for tag, was, now, parts, old, named, seconds in found:
+        for tag, was, now, parts, named, seconds in found:
             for key in (tag, slug, "all"):
                 counts.setdefault(key, Counter()).update({f"before: {was}": 1, f"after: {now}": 1})
             slow.append(seconds)
