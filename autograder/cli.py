@@ -17,6 +17,7 @@ from autograder.grader.files import judge_file
 from autograder.grader.notebook.reading import Unusable
 from autograder.grader.sandbox.bubblewrap import ISOLATIONS, IsolationError
 from autograder.grader.sandbox.outputs import clean
+from autograder.publishing.authors.commands import new, try_exercise
 
 if TYPE_CHECKING:
     from autograder.grader.classes.classroom import ClassResult
@@ -28,6 +29,8 @@ _DATABASE = typer.Option(
 )
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False)
+app.add_typer(new, name="new")
+app.command("try")(try_exercise)
 
 
 @app.callback()
@@ -79,15 +82,24 @@ def judge(
 
 @app.command()
 def release(
-    chapter: Annotated[list[str] | None, typer.Argument(help="slugs; default: all")] = None,
+    chapter: Annotated[
+        list[str] | None, typer.Argument(help="slugs; default: course.toml's chapters, or all")
+    ] = None,
+    draft: Annotated[
+        bool, typer.Option(help="release, though the book's address is nobody's")
+    ] = False,
 ) -> None:
     """Make the students' notebooks from the chapters, and what `check` compares with."""
+    from autograder.grader.classes.course_file import read_course
     from autograder.publishing.before_release import check_handed_in, nobodys_address
     from autograder.publishing.expected_values import write_expected
     from autograder.publishing.path_values import write_paths
     from autograder.publishing.pencils import MADE, write_pencils
     from autograder.publishing.release import release as release_chapters
 
+    if not draft and (told := nobodys_address(ROOT)):
+        raise ValueError(told)
+    chapter = chapter or [*read_course(ROOT).chapters]
     check_handed_in(ROOT, chapter or None)
     asked = {name.partition("_")[2] if name[:1].isdigit() else name for name in chapter or ()}
     for slug in chapters():
@@ -99,8 +111,6 @@ def release(
         print(f"{MADE} is new")
     for path in release_chapters(ROOT, chapter or None):
         print(path.relative_to(ROOT))
-    if told := nobodys_address(ROOT):
-        _complain(told)
 
 
 @app.command()
@@ -217,11 +227,12 @@ def bundle(
         list[str] | None,
         typer.Argument(
             metavar="[CHAPTER...] [FILE]",
-            help="chapters (default: all), and a .zip or .tar.gz (default: in build/)",
+            help="chapters (default: course.toml's, or all); an archive, .zip or .tar.gz",
         ),
     ] = None,
 ) -> None:
     """Pack what a student downloads: the notebooks and the student's side, no reference."""
+    from autograder.grader.classes.course_file import read_course
     from autograder.publishing.bundle import KINDS
     from autograder.publishing.bundle import bundle as pack
 
@@ -232,6 +243,7 @@ def bundle(
     wanted = [name for name in names or () if not is_file(name)]
     if len(files) > 1:
         raise ValueError(f"one archive at a time, not {files[0]} and {files[1]}")
+    wanted = wanted or [*read_course(ROOT).chapters]
     print(pack(ROOT, *files or (None,), wanted=wanted or None))
 
 

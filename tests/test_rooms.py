@@ -18,13 +18,14 @@ REFERENCES = sorted(path for path in (ROOT / "solutions").glob("*.py") if path.s
 ENGINE = {"engine", "exercises"}  # the engine asks the exercises for their names alone
 NOTEBOOK = {"beside", "blocks", "engine", "exercises", "expected"}  # what a student has
 MAY = {  # the rooms that a room imports from, besides itself
+    "bank": set(),
     "blocks": {"beside"},  # the device
     "engine": ENGINE,
     "exercises": ENGINE | {"blocks"},  # what stands in for an answer
     "expected": {"engine"},
     "beside": NOTEBOOK,
-    "grader": NOTEBOOK | {"solutions"},
-    "publishing": NOTEBOOK | {"grader", "solutions"},
+    "grader": NOTEBOOK | {"bank"},
+    "publishing": NOTEBOOK | {"bank", "grader"},
     "cli": {*NOTEBOOK, "grader", "publishing"},
 }
 
@@ -87,7 +88,7 @@ def decides(path: Path) -> bool:
         if path.is_relative_to(rooms):
             return path.relative_to(rooms).parts[0].removesuffix(".py") not in OTHERS
     inside = path.relative_to(COURSE).parts
-    return inside[0] in ("engine", "grader", "blocks") and "classes" not in inside
+    return inside[0] in ("bank", "engine", "grader", "blocks") and "classes" not in inside
 
 
 DECIDES = [p.relative_to(ROOT) for p in [*FILES, *(ROOT / "solutions").rglob("*.py")] if decides(p)]
