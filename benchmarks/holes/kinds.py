@@ -314,7 +314,7 @@ _LEFT: dict[str, Callable[[nn.Module], Any]] = {
     "a buffer added": lambda m: m.register_buffer("extra", torch.zeros(1), persistent=False),
     "gradients left": _sloped,
 }
-_PASSED_IN = ("attention", "feed_forward", "model", "torch_attention", "sublayer", "embedding")
+_PASSED_IN = ("attention", "feed_forward", "model", "torch_attention")
 _IN_BOTH = ("frozen", "a hook left", "its parameters changed")
 
 
