@@ -29,6 +29,9 @@ class Entries(Mapping[str, Entry]):
             self._packed[name] = None  # which frees what it was decoded from
         return self._known[name]
 
+    def __contains__(self, name: object) -> bool:
+        return name in self._packed
+
     def __iter__(self) -> Iterator[str]:
         return iter(self._packed)
 
