@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from autograder import course
 from autograder.engine.verdict import POLICY
 from autograder.exercises import chapters, exercises_of
 from autograder.grader.classes import forks
 from autograder.grader.files import judge_file
+from autograder.grader.lms import commands
 from autograder.grader.notebook.reading import Unusable
 from autograder.grader.sandbox.bubblewrap import ISOLATIONS, IsolationError
 from autograder.grader.sandbox.outputs import clean
@@ -22,11 +24,10 @@ from autograder.publishing.authors.commands import new, try_exercise
 if TYPE_CHECKING:
     from autograder.grader.classes.classroom import ClassResult
 
-ROOT = Path(__file__).resolve().parents[1]  # the course: chapters, notebooks, nbgrader_config.py
+ROOT = course.root()  # with chapters, notebooks, nbgrader_config.py
 
-_DATABASE = typer.Option(
-    envvar="AUTOGRADER_DB", metavar="URL", help="the gradebook's database, if not gradebook.db"
-)
+# What goes wrong outside: its own words are the message.
+_TOLD = (FileExistsError, FileNotFoundError, NotADirectoryError, BlockingIOError)
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False)
 app.add_typer(new, name="new")
@@ -102,13 +103,14 @@ def release(
     chapter = chapter or [*read_course(ROOT).chapters]
     check_handed_in(ROOT, chapter or None)
     asked = {name.partition("_")[2] if name[:1].isdigit() else name for name in chapter or ()}
+    expected = course.room("expected").relative_to(ROOT)
     for slug in chapters():
         if (not asked or slug in asked) and write_expected(slug):
-            print(f"autograder/expected/{slug}.bin is new")
+            print(f"{expected}/{slug}.bin is new")
         if (not asked or slug in asked) and write_paths(slug):
-            print(f"autograder/expected/{slug}.paths is new")
+            print(f"{expected}/{slug}.paths is new")
     if write_pencils(ROOT):
-        print(f"{MADE} is new")
+        print(f"{expected}/{Path(MADE).name} is new")
     for path in release_chapters(ROOT, chapter or None):
         print(path.relative_to(ROOT))
 
@@ -151,7 +153,7 @@ def grade(
         str | None, typer.Option(metavar="tcp://…", help="a Dask cluster that judges")
     ] = None,
     device: Annotated[str, typer.Option(help="cpu or cuda")] = "cpu",
-    db: Annotated[str | None, _DATABASE] = None,
+    db: Annotated[str | None, commands.DATABASE] = None,
     isolation: Annotated[str, typer.Option(help=" or ".join(ISOLATIONS))] = "bwrap",
     force: Annotated[bool, typer.Option(help="grade again what has been graded")] = False,
     student: Annotated[list[str] | None, typer.Option(help="only this one; repeatable")] = None,
@@ -192,12 +194,16 @@ def grade(
 def report(
     course: Annotated[Path, typer.Argument(help="the folder with gradebook.db")] = Path("."),
     out: Annotated[Path | None, typer.Option(help="the page; default: report.html")] = None,
-    db: Annotated[str | None, _DATABASE] = None,
+    db: Annotated[str | None, commands.DATABASE] = None,
 ) -> None:
     """Draw the class: marks, aspects that fail, mistakes made, times; one HTML page."""
     from autograder.grader.classes.report import report as draw
 
     print(draw(course, out or course / "report.html", db=db))
+
+
+app.command("collect")(commands.collect)
+app.command("return")(commands.give_back)
 
 
 @app.command()
@@ -206,6 +212,8 @@ def sample(
     jobs: Annotated[int | None, typer.Option(min=1)] = None,
 ) -> None:
     """Grade the sample class, draw its report, and compare the marks with those it deserves."""
+    if not course.is_home():
+        raise ValueError("only Attention by Hand has a sample class")
     from autograder.grader.classes import pace
     from autograder.grader.classes.report import report as draw
     from autograder.grader.classes.sample_class import compare, grade_sample
@@ -227,7 +235,7 @@ def bundle(
         list[str] | None,
         typer.Argument(
             metavar="[CHAPTER...] [FILE]",
-            help="chapters (default: course.toml's, or all); a .zip or .tar.gz (default: in build/)",
+            help="chapters (default: course.toml's, or all); an archive, .zip or .tar.gz",
         ),
     ] = None,
 ) -> None:
@@ -325,7 +333,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         status = 2
     except (KeyboardInterrupt, typer.Abort):
         os._exit(130)  # the sandboxes die with this process
-    except (FileNotFoundError, NotADirectoryError, BlockingIOError, ValueError) as error:
+    except (*_TOLD, ValueError) as error:
         _complain(str(error))
         status = 2
     except RuntimeError as error:  # a tool that we called has failed; its words are the message

@@ -211,10 +211,10 @@ def _cook(recipe: Recipe, device: str) -> Any:
 
     args = [materialise(arg, device) for arg in recipe.args]
     kwargs = {k: materialise(v, device) for k, v in (recipe.kwargs or {}).items()}
-    far = device == ELSEWHERE  # what is done to such a tensor outside imports half of torch
-    with torch.random.fork_rng(devices=[]):  # what we draw is no side effect of the answer
-        with elsewhere.pretending() if far else nullcontext():
-            built = found(*args, **kwargs)
+    # What is done to a tensor that is elsewhere outside the pretence imports half of torch.
+    pretence = elsewhere.pretending() if device == ELSEWHERE else nullcontext()
+    with torch.random.fork_rng(devices=[]), pretence:  # our draws are no side effect of the answer
+        built = found(*args, **kwargs)
     if recipe.state is not None:
         _load(built, recipe.state, "cpu" if device == ELSEWHERE else device)
     if not hasattr(built, "eval"):

@@ -81,6 +81,7 @@ class CourseFile:
     people: Mapping[str, Person] = field(default_factory=dict)
     chapters: tuple[str, ...] = ()
     address: str = ""
+    zone: tzinfo = UTC
 
     def withdrawn(self, student: str) -> bool:
         return self.person(student).withdrawn
@@ -131,7 +132,7 @@ def _course(tree: dict[str, Any], assignments: Sequence[str] | None) -> CourseFi
         normalize("NFC", student): _person(student, person, assignments)
         for student, person in _table(tree, "students").items()
     }
-    return CourseFile(due, late, people, _chapters(tree, assignments), _address(tree))
+    return CourseFile(due, late, people, _chapters(tree, assignments), _address(tree), zone)
 
 
 def _chapters(tree: dict[str, Any], assignments: Sequence[str] | None) -> tuple[str, ...]:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from textwrap import fill, indent
 
+from autograder import course
 from autograder.exercises import exercises_of, find_exercise
 from autograder.publishing.authors.signature import Signature, names_in, of_function, parse
 from autograder.publishing.release import chapter_files
@@ -62,7 +63,7 @@ def new_exercise(
     if found is None:
         _known(plan, source, slug)
         source = _inserted(source, _end_of(source, after), _reference(plan))
-    exercises = root / "autograder" / "exercises" / slug
+    exercises = course.room("exercises") / slug
     bank = root / "solutions" / "mistakes" / slug / f"{name}.py"
     test = root / "tests" / f"test_{slug}_{name}.py"
     for path in (exercises / f"{name}.py", bank, test):
@@ -226,8 +227,8 @@ def _bank(plan: Signature, slug: str) -> str:
             f"    The result is right, but the caller's `{floats[0]}` is changed."
         )
     entries = entries and ['BANK.changes("""', *entries, '""")\n']
-    imports = f"from solutions import {slug} as right\nfrom solutions.mistakes import Bank\n"
-    forgotten = "from solutions.mistakes.devices import forgotten\n" if plan.torch else ""
+    imports = f"from solutions import {slug} as right\nfrom autograder.bank import Bank\n"
+    forgotten = "from autograder.bank.devices import forgotten\n" if plan.torch else ""
     arguments = ", ".join(p.name for p in plan.parameters)
     return "\n".join(
         [

@@ -3,8 +3,8 @@
 import numpy as np
 import torch
 
+from autograder.bank import Bank
 from solutions import kernel_regression as right
-from solutions.mistakes import Bank
 from solutions.mistakes.kernel_regression.softmax import _floating
 
 BANK = Bank("gaussian_scores", right, globals())
@@ -60,6 +60,9 @@ changes_query_in_place
     >     query *= w
     The scores are right, but the caller's query is changed: `*=` writes into the array that was
     passed in.
+w_for_the_query_only: query[:, None] - → query[:, None] * w - ; distance * w → distance
+    Only the query is multiplied by w. It is their distance that counts, so w belongs around the
+    difference.
 """)
 
 

@@ -3,9 +3,9 @@
 import torch
 from torch import nn
 
+from autograder.bank import Bank
+from autograder.bank.devices import forgotten
 from solutions import kernel_regression as right
-from solutions.mistakes import Bank
-from solutions.mistakes.devices import forgotten
 
 BANK = Bank("KernelRegression", right, globals())
 
@@ -124,6 +124,9 @@ seeds_the_generator: + torch.manual_seed(42)
 changes_query_in_place: > query.data -= query.data.mean()
     The predictions are right, but the caller's query is changed: an operation such as `-=`, or one
     with a trailing underscore, writes into the tensor that was passed in.
+exp_of_the_parameter: distance * self.w → distance * torch.exp(self.w)
+    exp(w) takes the place of w, perhaps to keep it positive. The parameter is w itself; its sign
+    makes no difference, since it is squared.
 """)
 
 

@@ -4,8 +4,8 @@ import numpy as np
 import torch
 from torch import nn
 
+from autograder.bank import Bank
 from solutions import kernel_regression as right
-from solutions.mistakes import Bank
 from solutions.mistakes.kernel_regression.softmax import _naive_softmax
 
 BANK = Bank("leave_one_out_mse", right, globals())
@@ -65,6 +65,8 @@ array_of_no_dimension: > result = np.asarray(result)
 sorts_x_in_place: > x.sort()
     The error is right, but the caller's x is changed: `x.sort()` sorts the array that was passed
     in.
+last_point_never_predicted: ((prediction - y) ** 2) → (((prediction - y) ** 2)[:-1])
+    The loop ends one point early: the last one is never predicted, and its error does not count.
 """)
 
 

@@ -6,9 +6,9 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 
+from autograder.bank import Bank
+from autograder.bank.devices import forgotten
 from solutions import positional_encoding as right
-from solutions.mistakes import Bank
-from solutions.mistakes.devices import forgotten
 
 BANK = Bank("permutation_gap", right, globals())
 
@@ -62,6 +62,10 @@ settings_left_changed
     +     attention.eval()
     The caller's settings are left changed: the module's train/eval mode, or whether torch records
     gradients. A measurement should leave everything as it was.
+relative_to_the_output
+    ~ .item() → .item() / attention(x).abs().max().item()
+    The difference is divided by the largest number of the output. The gap is wanted in the
+    output's own unit.
 """)
 
 

@@ -5,9 +5,9 @@ import math
 import numpy as np
 import torch
 
+from autograder.bank import Bank
+from autograder.bank.devices import forgotten
 from solutions import residual_layernorm as right
-from solutions.mistakes import Bank
-from solutions.mistakes.devices import forgotten
 
 BANK = Bank("gelu", right, globals())
 
@@ -68,6 +68,8 @@ exp_overflows
     + return torch.erf(x / math.sqrt(2)) * wide / torch.exp(x.abs() / 8) * 0.5 + 0.5 * x
     For large numbers the result is NaN: exp overflows, and ∞ / ∞ or ∞ · 0 is not a number. erf
     needs no exp.
+root_of_two_outside_erf: torch.erf(x / math.sqrt(2.0)) → torch.erf(x) / math.sqrt(2.0)
+    erf(x) is divided by √2, instead of x within it.
 """)
 
 

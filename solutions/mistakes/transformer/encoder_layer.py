@@ -6,9 +6,9 @@ import torch
 import torch.nn.functional as F
 
 from autograder import blocks
+from autograder.bank import Bank
+from autograder.bank.devices import forgotten
 from solutions import transformer as right
-from solutions.mistakes import Bank
-from solutions.mistakes.devices import forgotten
 
 BANK = Bank("EncoderLayer", right, globals())
 
@@ -90,6 +90,9 @@ adds_in_place
     `x += …` writes into the caller's x.
 switches_the_default: + torch.set_default_dtype(torch.float64)
     forward changes torch's default dtype for the whole program.
+normalised_at_the_end_as_well: > result = self.norm2(result) if self.norm_first else result
+    With norm_first, the result is normalised as well. Before the sublayers is enough: the residual
+    path is never normalised.
 """)
 
 
