@@ -203,6 +203,22 @@ def report(
     print(draw(course, out or course / "report.html", db=db, items=items, formgrader=formgrader))
 
 
+@app.command()
+def marking(
+    chapter: Annotated[str, typer.Argument(help="a slug")],
+    course: Annotated[Path, typer.Option(metavar="DIR", help="the course's folder")] = Path("."),
+    out: Annotated[Path | None, typer.Option(help="the page; default: marking.html")] = None,
+    formgrader: Annotated[
+        str, typer.Option(metavar="URL", help="where the links to formgrader lead")
+    ] = "http://localhost:8888/formgrader",
+    db: Annotated[str | None, commands.DATABASE] = None,
+) -> None:
+    """Show all answers to a chapter's written questions, beside model answer and rubric."""
+    from autograder.grader.classes.marking import marking_page
+
+    print(marking_page(course, chapter, out or course / "marking.html", db, formgrader))
+
+
 app.command("collect")(commands.collect)
 app.command("return")(commands.give_back)
 

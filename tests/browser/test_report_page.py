@@ -1,6 +1,7 @@
 """The report in Chromium: tabs, search, sorting; in light and dark, wide and narrow."""
 
 import http.server
+import shutil
 import threading
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
@@ -10,6 +11,7 @@ from pathlib import Path
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Page
+from test_marking import marked_in
 
 from autograder.engine.verdict import CORRECT, WRONG, AspectVerdict, Verdict
 from autograder.grader.classes.alike import Pair
@@ -66,6 +68,7 @@ def server(tmp_path_factory) -> Iterator[str]:
     """In place of the book's: this needs none."""
     folder: Path = tmp_path_factory.mktemp("report")
     (folder / "report.html").write_text(a_class(), encoding="utf-8")
+    shutil.copy(marked_in(folder / "course"), folder / "marking.html")
     handler = partial(Quiet, directory=str(folder))
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as listening:
         threading.Thread(target=listening.serve_forever, daemon=True).start()
@@ -83,9 +86,10 @@ def names(report: Page) -> list[str]:
     return rows.evaluate_all("rows => rows.map(row => row.dataset.student)")
 
 
-def test_everybody_can_read_it_in_light_and_dark_wide_and_narrow(open_tab):
+@pytest.mark.parametrize("name", ["report.html", "marking.html"])
+def test_everybody_can_read_it_in_light_and_dark_wide_and_narrow(open_tab, name):
     tab = open_tab()
-    report = tab.open("report.html")
+    report = tab.open(name)
     for width, scheme in ((1280, "light"), (390, "dark"), (390, "light"), (1280, "dark")):
         report.set_viewport_size({"width": width, "height": 900})
         report.emulate_media(color_scheme=scheme)

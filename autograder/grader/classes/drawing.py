@@ -216,7 +216,11 @@ html:not(.live) th button { cursor: default; }
 .marks tr > td:last-child { background: var(--ground); }
 .marks small { font-size: .75rem; white-space: nowrap; }
 .items th:first-child { text-align: left; font-weight: 400; min-width: 8rem; }
-.items small { display: inline; white-space: nowrap; }
+.items small, .who small, .marks th[data-sort] small { display: inline; white-space: nowrap; }
+.marks th[data-sort] small { margin-left: .4em; }
+.items thead th:first-child, .items .who { white-space: nowrap; }
+.grid td { background: color-mix(in srgb, var(--lost-most) var(--lost, 0%), var(--ground)); }
+.grid th, .grid td { padding: .15rem .55rem; }
 .items .low { background: color-mix(in srgb, var(--lost-most) 45%, var(--ground)); }
 .marks .blank { color: var(--quiet); background-image: repeating-linear-gradient(
   -45deg, var(--line) 0 1px, transparent 1px 6px); }
@@ -237,6 +241,15 @@ svg line { stroke: var(--quiet); }
 .label b { font-weight: 600; white-space: nowrap; font-variant-numeric: tabular-nums; }
 .track { height: .4rem; margin-top: .2rem; background: var(--tint); border-radius: .2rem; }
 .track div { height: 100%; min-width: 2px; background: var(--bar); border-radius: .2rem; }
+.beside { display: grid; grid-template-columns: minmax(0, 2fr) minmax(0, 3fr); gap: 2rem; }
+.model { align-self: start; position: sticky; top: .5rem; max-height: 100vh; overflow: auto; }
+.model h3:first-child { margin-top: 0; }
+.answers { padding: 0; margin: 0; list-style: none; }
+.answers li { border-top: 1px solid var(--line); padding: .5rem 0 .8rem; }
+.answer p, .model p { color: var(--ink); overflow-wrap: anywhere; }
+.answer pre, .answer table { overflow-x: auto; max-width: 100%; display: block; }
+@media (max-width: 50rem) { .beside { grid-template-columns: minmax(0, 1fr); }
+  .model { position: static; max-height: none; } }
 summary { cursor: pointer; }
 details dt { font-weight: 600; margin-top: .6rem; }
 details dd { margin: 0 0 0 1.2rem; color: var(--quiet); overflow-wrap: anywhere; }

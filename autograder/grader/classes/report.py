@@ -25,6 +25,7 @@ from autograder.grader.classes.rows import OLD, Row, read_absent, read_class
 from autograder.grader.classes.sections import (
     FORMGRADER,
     alike_list,
+    class_table,
     help_list,
     items_table,
     searched,
@@ -135,8 +136,10 @@ def page(
     if not parts:
         return whole("<p>Nobody has handed anything in.</p>")
     whom = help_list(who_needs_help(rows, absent), extra.roll)
-    overview = section("Who needs help", whom, _HELP_SAYS) + section(
-        "All chapters", _chapters(rows, absent)
+    overview = (
+        section("Chapters", _chapters(rows, absent))
+        + section("Who needs help", whom, _HELP_SAYS)
+        + section("Everybody", class_table(rows, absent, extra.roll), _CLASS_SAYS)
     )
     return whole(controls() + tabs([("The class", overview), *parts]))
 
@@ -189,6 +192,7 @@ _HELP_SAYS = (
     "Not handed in what half of the class has, less than half of the points, or a quarter of them "
     "less than before. Reasons to ask, not verdicts."
 )
+_CLASS_SAYS = "Shares of the points; – was not handed in, ? still waits for a mark by hand."
 _ITEMS_SAY = (
     "How many did it how. Discrimination is the correlation of an item's marks with the sum of the "
     "others, from ten students on; below 0.2 the item tells little about who can do the rest."

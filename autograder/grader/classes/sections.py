@@ -16,9 +16,11 @@ from autograder.grader.classes.drawing import columns_by_day
 from autograder.grader.classes.items import Item
 from autograder.grader.classes.roll import Attempt, Roll
 from autograder.grader.classes.rows import Row
+from autograder.grader.judgement import FAILED
 from autograder.table import number
 
 FORMGRADER = "http://localhost:8888/formgrader"
+FIRST = 12  # of those who need help, before one asks for more
 LONG = 60  # days of a timeline; beyond, what came later is counted together
 
 
@@ -26,7 +28,7 @@ def who(roll: Roll, student: str) -> str:
     """A student, by name and id."""
     name = roll.name(student)
     small = f" <small>{escape(student)}</small>" if name != student else ""
-    return f"<b>{escape(name)}</b>{small}"
+    return f'<span class="who"><b>{escape(name)}</b>{small}</span>'
 
 
 def searched(roll: Roll, student: str) -> str:
@@ -42,7 +44,61 @@ def help_list(reasons: Sequence[tuple[str, Sequence[str]]], roll: Roll) -> str:
         f"<li {searched(roll, student)}>{who(roll, student)}: {escape('; '.join(why))}</li>"
         for student, why in reasons
     ]
-    return f"<ul>{''.join(items)}</ul>" if items else ""
+    first, rest = "".join(items[:FIRST]), "".join(items[FIRST:])
+    more = f"<details><summary>{len(items) - FIRST} more</summary><ul>{rest}</ul></details>"
+    return f"<ul>{first}</ul>{more if rest else ''}" if items else ""
+
+
+def class_table(rows: Sequence[Row], absent: Mapping[str, Sequence[str]], roll: Roll) -> str:
+    """A row for each student, a column for each assignment: the share of its points."""
+    assignments = sorted({row.assignment for row in rows})
+    there = {(row.student, row.assignment): row for row in rows}
+    students = {row.student for row in rows}
+    students |= {student for name in assignments for student in absent.get(name, ())}
+    heads = "".join(
+        f'<th scope="col"><button type="button">{escape(title)}</button></th>'
+        for title in ("Student", *assignments, "Mean")
+    )
+    lines = []
+    for student in sorted(students, key=lambda one: (roll.name(one).casefold(), one)):
+        theirs = [there.get((student, name)) for name in assignments]
+        shares = [_share(row) for row in theirs if row is not None]
+        known = [share for share in shares if share is not None]
+        mean = fmean(known) if known else None
+        cells = "".join(_share_cell(row) for row in theirs)
+        last = "–" if mean is None else f"<b>{mean:.0%}</b>"
+        flags = {
+            "waits": any(row and any(m.by_hand for m in row.marks.values()) for row in theirs),
+            "low": mean is None or mean < 0.5,
+            "late": any(row and row.penalty for row in theirs),
+            "absent": None in theirs,
+        }
+        told = " ".join(flag for flag, on in flags.items() if on)
+        sort = "" if mean is None else f"{mean:.6g}"
+        lines.append(
+            f'<tr {searched(roll, student)} data-flags="{told}">'
+            f'<th scope="row" data-sort="{escape(roll.name(student))}">{who(roll, student)}</th>'
+            f'{cells}<td data-sort="{sort}">{last}</td></tr>'
+        )
+    return (
+        '<div class="wide" tabindex="0" role="region" aria-label="The class by chapter">'
+        f'<table class="items grid sortable"><thead><tr>{heads}</tr></thead>'
+        f"<tbody>{''.join(lines)}</tbody></table></div>"
+    )
+
+
+def _share(row: Row) -> float | None:
+    """What counts of the points, penalties included; None if there are none."""
+    return row.total / row.points if row.status != FAILED and row.points else None
+
+
+def _share_cell(row: Row | None) -> str:
+    share = _share(row) if row is not None else None
+    if row is None or share is None:
+        return f'<td class="none" data-sort="">{"–" if row is None else "?"}</td>'
+    lost = round(100 * min(max(1 - share, 0.0), 1.0))
+    open_ = "?" if any(mark.by_hand for mark in row.marks.values()) else ""
+    return f'<td style="--lost:{lost}%" data-sort="{share:.6g}">{share:.0%}{open_}</td>'
 
 
 def waiting_list(assignment: str, rows: Sequence[Row], roll: Roll, formgrader: str) -> str:
