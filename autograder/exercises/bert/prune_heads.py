@@ -133,9 +133,15 @@ def _weights_alone(draw: Draw) -> list[Run]:
 def _refused(draw: Draw) -> list[Run]:
     """The heads are 0 … num_heads − 1. Python counts from the end for −1, but no head has that
     number. An attention without heads is none."""
-    cases = ((6, 3, [3]), (6, 3, [0, -1]), (6, 2, [0, 1]), (4, 1, [0]), (8, 4, (2, 9)))
-    runs = [_pruned(draw, d, num_heads, heads) for d, num_heads, heads in cases]
-    return [*runs, _pruned(draw, 6, 3, [2, 1, 0, 0])]
+    cases = (
+        (6, 3, [3]),
+        (6, 3, [0, -1]),
+        (6, 2, [0, 1]),
+        (4, 1, [0]),
+        (8, 4, (2, 9)),
+        (6, 3, [2, 1, 0, 0]),
+    )
+    return [_numbers_of(_pruned(draw, *case)) for case in cases]
 
 
 def is_linear(layers: Mapping[str, Any]) -> list[Any]:
