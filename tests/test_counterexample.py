@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import torch
 
+from autograder.bank import banks
 from autograder.check import verdict_on
 from autograder.engine.runs import Record, Trial, call
 from autograder.engine.values import Array, Opaque, decode, encode
@@ -17,7 +18,6 @@ from autograder.exercises import CHAPTERS, bugs, exercises_of, find_exercise
 from autograder.exercises.counterexample import LONGEST, Bug
 from autograder.exercises.kernel_regression.bug_in_softmax import BUG
 from autograder.grader.reference import reference
-from solutions.mistakes import banks
 
 BOOK = Path(__file__).resolve().parents[1] / "book"
 BUGS = {
