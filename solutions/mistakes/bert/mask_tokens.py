@@ -5,9 +5,9 @@ import random
 import numpy as np
 import torch
 
+from autograder.bank import Bank
+from autograder.bank.devices import LEFT_ON_THE_CPU, MADE_ON_THE_CPU, THROUGH_NUMPY
 from solutions import bert as right
-from solutions.mistakes import Bank
-from solutions.mistakes.devices import LEFT_ON_THE_CPU, MADE_ON_THE_CPU, THROUGH_NUMPY
 
 BANK = Bank("mask_tokens", right, globals())
 

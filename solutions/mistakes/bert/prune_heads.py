@@ -5,9 +5,9 @@ import copy
 import torch
 from torch import nn
 
+from autograder.bank import Bank
+from autograder.bank.devices import LEFT_ON_THE_CPU, THROUGH_NUMPY
 from solutions import bert as right
-from solutions.mistakes import Bank
-from solutions.mistakes.devices import LEFT_ON_THE_CPU, THROUGH_NUMPY
 
 BANK = Bank("prune_heads", right, globals())
 
