@@ -314,7 +314,7 @@ def _positions(ids: Tensor, like: Tensor) -> Tensor:
 
 
 # What is made of the above, or of nothing here: last, since it imports this module.
-from autograder.blocks.bert import BertEmbeddings, BertLayer  # noqa: E402
+from autograder.blocks.bidirectional import BertEmbeddings, BertLayer  # noqa: E402
 from autograder.blocks.language import GPT, DecoderBlock, next_token_probabilities  # noqa: E402
 from autograder.blocks.recurrent import AttentionDecoder, GRUEncoder  # noqa: E402
 from autograder.blocks.stand_ins import (  # noqa: E402

@@ -147,8 +147,8 @@ def _wide(draw: Draw) -> list[Run]:
     """Layers in which nothing is as large as what stands between linear1 and linear2."""
     runs = []
     for size, B, n in ((3, 2, 12), (2, 3, 10)):
-        state = layer_state(draw, 4, 64, ATTENTION)
-        runs.append(module(4, 1, 64, chunk_size=size, state=state).then(draw.tensor(B, n, 4)))
+        state = layer_state(draw, 4, 256, ATTENTION)
+        runs.append(module(4, 4, 256, chunk_size=size, state=state).then(draw.tensor(B, n, 4)))
     return runs
 
 

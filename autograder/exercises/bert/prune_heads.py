@@ -5,8 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from autograder.engine.aspects import compare, plain, worst
-from autograder.engine.runs import Draw, Finding, Previous, Record, Run, Trial, as_argument
+from autograder.engine.aspects import compare, each, plain, worst
+from autograder.engine.runs import Aspect, Draw, Finding, Previous, Record, Run, Trial, as_argument
 from autograder.engine.state import parameters_of, write
 from autograder.exercises.declaration import Declaration
 from autograder.exercises.multi_head.shared import attention_state, our_attention
@@ -22,21 +22,20 @@ EXERCISE = Declaration(
 _LAYERS = tuple(f"W_{x}" for x in "qkvo")
 
 
-_KINDS = ("weight", "bias")
-_NUMBERS = tuple(f"the {kind} of {name}" for name in _LAYERS for kind in _KINDS)
+_OUTPUTS = tuple(f"what {name} returns" for name in _LAYERS)
 
 
-def numbers(layers: Mapping[str, Any]) -> tuple[Any, ...]:
-    """The weights and biases of the four layers."""
-    return tuple(getattr(layers[name], kind) for name in _LAYERS for kind in _KINDS)
+def projected(layers: Mapping[str, Any], x: Any, heads: Any) -> tuple[Any, ...]:
+    """What the new layers make of inputs: the first three of x, the last of what heads return."""
+    return (*(layers[name](x) for name in _LAYERS[:3]), layers["W_o"](heads))
 
 
 def _in_the_end(trial: Trial) -> Finding:
     """The last step finds what it finds with the reference."""
     value, expected = trial.record.value, trial.expected.value
-    if not isinstance(expected, tuple) or len(expected) != len(_NUMBERS):
+    if not isinstance(expected, tuple) or len(expected) != len(_OUTPUTS):
         return compare(value, expected, "what is found afterwards")
-    pairs = zip(value, expected, _NUMBERS, strict=True)
+    pairs = zip(value, expected, _OUTPUTS, strict=True)
     return worst([compare(v, e, f"afterwards, {name}") for v, e, name in pairs])
 
 
@@ -58,8 +57,15 @@ def _pruned(
     return Run(()).then_apply(as_argument(itself), whole).then(Previous(0), heads)
 
 
-def _numbers_of(run: Run) -> Run:
-    return run.then_apply(as_argument(numbers), Previous(1))
+def _projecting(draw: Draw, run: Run) -> Run:
+    """The run, then what the new layers make of more inputs than they have features."""
+    (whole,) = run.steps[0].args[1:]
+    (d, num_heads), dtype = whole.args, whole.state["W_q.weight"].dtype
+    call = run.steps[1]
+    gone = call.kwargs["heads"] if call.kwargs else call.args[1]
+    left = max(num_heads - len({*gone}), 1) * (d // num_heads)
+    x, heads = (draw.tensor(2, d, n, dtype=dtype) for n in (d, left))
+    return run.then_apply(as_argument(projected), Previous(1), x, heads)
 
 
 @EXERCISE.judged("the rows and columns of the heads that stay", 1.0, _in_the_end)
@@ -68,12 +74,13 @@ def _runs(draw: Draw) -> list[Run]:
     columns of the same numbers of W_o. Whatever comes out of W_o keeps its bias."""
     named = our_attention(6, 3, attention_state(draw, 6))
     return [
-        _numbers_of(_pruned(draw, 8, 4, [1])),
-        _numbers_of(_pruned(draw, 12, 4, [0, 2])),
-        _numbers_of(
-            Run(()).then_apply(as_argument(itself), named).then(heads=(2,), attention=Previous(0))
+        _projecting(draw, _pruned(draw, 8, 4, [1])),
+        _projecting(draw, _pruned(draw, 12, 4, [0, 2])),
+        _projecting(
+            draw,
+            Run(()).then_apply(as_argument(itself), named).then(heads=(2,), attention=Previous(0)),
         ),
-        _numbers_of(_pruned(draw, 12, 6, [4, 1, 0])),
+        _projecting(draw, _pruned(draw, 12, 6, [4, 1, 0])),
     ]
 
 
@@ -108,7 +115,7 @@ def _ends(draw: Draw) -> list[Run]:
     """With no heads to cut, all four layers are copies. A head that is named twice is cut once, and
     the order in which heads are named makes no difference."""
     return [
-        _numbers_of(run)
+        _projecting(draw, run)
         for run in (
             _pruned(draw, 6, 3, []),
             _pruned(draw, 5, 1, ()),
@@ -124,8 +131,8 @@ def _ends(draw: Draw) -> list[Run]:
 def _weights_alone(draw: Draw) -> list[Run]:
     """Where the old layers have no bias, the new ones have none, either."""
     return [
-        _numbers_of(_pruned(draw, 6, 3, [1], bias=False)),
-        _numbers_of(_pruned(draw, 8, 2, [], bias=False)),
+        _projecting(draw, _pruned(draw, 6, 3, [1], bias=False)),
+        _projecting(draw, _pruned(draw, 8, 2, [], bias=False)),
     ]
 
 
@@ -141,7 +148,7 @@ def _refused(draw: Draw) -> list[Run]:
         (8, 4, (2, 9)),
         (6, 3, [2, 1, 0, 0]),
     )
-    return [_numbers_of(_pruned(draw, *case)) for case in cases]
+    return [_projecting(draw, _pruned(draw, *case)) for case in cases]
 
 
 def is_linear(layers: Mapping[str, Any]) -> list[Any]:
@@ -152,12 +159,30 @@ def is_linear(layers: Mapping[str, Any]) -> list[Any]:
     return [sorted(layers), kinds, trained]
 
 
-@EXERCISE.judged("four layers of their own", 0.3, _in_the_end)
+def forms(layers: Mapping[str, Any]) -> list[Any]:
+    """What the dict holds: the names in the order of the alphabet, and what can be asked of an
+    nn.Linear."""
+    kinds = [(layers[n].in_features, layers[n].out_features) for n in _LAYERS]
+    trained = [p.requires_grad for n in _LAYERS for _, p in parameters_of(layers[n])]
+    return [sorted(layers), kinds, trained]
+
+
 def _form(draw: Draw) -> list[Run]:
-    """Return a dict with four new nn.Linear under the old names. nn.Linear(n_in, n_out) knows its
-    sizes; its weight is (n_out, n_in), and it can be trained."""
     runs = [_pruned(draw, 8, 4, [1]), _pruned(draw, 6, 3, [0, 2], bias=False)]
-    return [run.then_apply(as_argument(is_linear), Previous(1)) for run in runs]
+    return [run.then_apply(as_argument(forms), Previous(1)) for run in runs]
+
+
+EXERCISE.add(
+    Aspect(
+        "four layers of their own",
+        0.2,
+        "Return a dict with four new nn.Linear under the old names. nn.Linear(n_in, n_out) knows "
+        "its sizes; its weight is (n_out, n_in), and it can be trained.",
+        _form,
+        each(_in_the_end),
+        looks=True,
+    )
+)
 
 
 def overwrite(module: Any, by: float) -> None:
@@ -181,7 +206,7 @@ def _apart(draw: Draw) -> list[Run]:
         run, x = _pruned(draw, 6, 3, heads, bias), draw.tensor(2, 3, 6)
         after = run.then_apply(as_argument(overwrite_all), Previous(1), 1.0)
         runs.append(after.then_apply(Previous(0), x, x, x))
-        runs.append(_numbers_of(run.then_apply(as_argument(overwrite), Previous(0), 1.0)))
+        runs.append(_projecting(draw, run.then_apply(as_argument(overwrite), Previous(0), 1.0)))
     return runs
 
 
@@ -204,26 +229,20 @@ def _trainable(draw: Draw) -> list[Run]:
     """Their weights and biases are parameters with numbers of their own. A slice that autograd has
     recorded is part of a graph, and a training step does not reach it."""
     x, run = draw.tensor(2, 3, 6), _pruned(draw, 6, 3, [1])
-    return [_numbers_of(run.then_apply(as_argument(step_down), Previous(1), 2, x))]
+    return [_projecting(draw, run.then_apply(as_argument(step_down), Previous(1), 2, x))]
 
 
-def heads_of(attention: Any, x: Any) -> tuple[Any, ...]:
-    """What an attention says of itself: its heads, its output, and what each layer gives."""
-    layers = (getattr(attention, name)(x) for name in _LAYERS)
-    return attention.num_heads, attention(x, x, x)[0], *layers
-
-
-@EXERCISE.judged("the attention passed in stays as it is", 0.15, _in_the_end, only_if_right=True)
+@EXERCISE.judged("the attention passed in stays as it is", 0.25, _in_the_end, only_if_right=True)
 def _as_it_was(draw: Draw) -> list[Run]:
     """Build new layers, and leave the old ones and num_heads alone."""
     runs = [_pruned(draw, 6, 3, heads) for heads in ([1], [], [0, 2])]
-    return [r.then_apply(as_argument(heads_of), Previous(0), draw.tensor(2, 3, 6)) for r in runs]
+    return [r.then_apply(Previous(0), *[draw.tensor(2, 3, 6)] * 3) for r in runs]
 
 
 @EXERCISE.keeps_dtypes(0.1)
 def _double(draw: Draw) -> list[Run]:
     """A float64 module gives float64 layers, a float32 module float32 ones."""
-    return [_numbers_of(_pruned(draw, 6, 3, heads, dtype="float64")) for heads in ([1], [])]
+    return [_projecting(draw, _pruned(draw, 6, 3, heads, dtype="float64")) for heads in ([1], [])]
 
 
 EXERCISE.leaves_inputs_alone(0.05, _runs, _ends)
@@ -231,7 +250,7 @@ EXERCISE.leaves_inputs_alone(0.05, _runs, _ends)
 
 def _in_use(draw: Draw) -> list[Run]:
     runs = used(Run(()), our_attention(6, 3, attention_state(draw, 6)))
-    return [_numbers_of(run.then(Previous(0), [1])) for run in runs]
+    return [run.then(Previous(0), [1]) for run in runs]
 
 
 EXERCISE.leaves_state_alone(0.05, _runs, _in_use, of_a_module=True)
