@@ -175,6 +175,27 @@ def attention_relevance(
     ### END SOLUTION
 
 
+def bug_in_relevance(num_heads: int, n: int) -> tuple[tuple[Tensor, Tensor], tuple[Tensor, Tensor]]:
+    """Find two sets of maps for `wrong_relevance`: one shows its bug, one hides it.
+
+    Shapes: → `(shows, hides)`, each `(weights, gradients)` of one layer, both
+    `(B, num_heads, n, n)`, with two heads or more and n ≥ 2; B is yours, from 1 to 64.
+    Weights are not negative, and their rows sum to 1; gradients lie between −1000 and
+    1000. On `shows`, the right relevance and the wrong one differ by 0.01 or more
+    somewhere; on `hides` they are equal, although in every head some product of a weight
+    and its gradient is above 0.001 and some below −0.001, and somewhere two heads'
+    products differ by 0.1 or more.
+    """
+    ### BEGIN SOLUTION
+    weights = torch.full((1, num_heads, n, n), 1 / n)
+    sign = torch.where(torch.arange(n) == 0, -1.0, 1.0)  # (n,), the same for all heads
+    strength = n * torch.arange(1.0, num_heads + 1)[:, None, None]  # (H, 1, 1)
+    agree = (strength * sign).expand(1, num_heads, n, n)
+    disagree = agree * torch.where(torch.arange(num_heads) == 0, -1.0, 1.0)[:, None, None]
+    return (weights, disagree), (weights, agree)
+    ### END SOLUTION
+
+
 def prune_heads(attention: nn.Module, heads: Collection[int]) -> dict[str, nn.Linear]:
     """Cut heads out of an attention: new, smaller matrices for the heads that stay.
 

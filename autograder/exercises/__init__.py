@@ -24,6 +24,7 @@ CHAPTERS = (
     "transformer",
     "recurrence_convolution",
     "language_model",
+    "bert",
 )
 
 

@@ -1,0 +1,240 @@
+"""`BertLayer`: a layer of BERT."""
+
+from typing import Any
+
+import numpy as np
+
+from autograder.engine.aspects import describe, plain
+from autograder.engine.runs import Draw, Previous, Record, Run, Strided, module, tensor
+from autograder.exercises.declaration import Declaration
+from autograder.exercises.parameters import causal, layer_run, layer_state
+from autograder.exercises.shared import State, makes_nothing_larger, random_mask
+
+EXERCISE = Declaration(
+    "BertLayer",
+    "A layer of BERT",
+    ("x", "mask"),
+    forbids=("torch.*TransformerEncoder*", "torch.*TransformerDecoder*"),
+    uses=("MultiHeadAttention",),
+)
+
+ATTENTION = ("attention",)
+
+
+def _layer(draw: Draw, d: int, num_heads: int, d_ff: int, **kwargs: Any) -> Run:
+    return layer_run(draw, ATTENTION, d, num_heads, d_ff, **kwargs)
+
+
+@EXERCISE.equals("two sublayers, a norm after each sum", 1.2)
+def _runs(draw: Draw) -> list[Run]:
+    """Attention on x, added to x, then norm1; linear1, GELU, linear2 on what comes of it, added to
+    that, then norm2."""
+    named = module(d_model=6, num_heads=3, d_ff=5, state=layer_state(draw, 6, 5, ATTENTION))
+    return [
+        _layer(draw, 8, 2, 12).then(draw.tensor(2, 5, 8)),
+        named.then(x=draw.tensor(1, 4, 6)),
+        _layer(draw, 4, 1, 7).then(draw.tensor(3, 1, 4), None),
+        _layer(draw, 1, 1, 1).then(draw.tensor(2, 3, 1)),
+        _layer(draw, 2, 2, 2).then(draw.tensor(1, 70, 2)),
+        _layer(draw, 6, 2, 4).then(Strided(draw.tensor(2, 3, 6))).then(draw.tensor(1, 2, 6)),
+    ]
+
+
+@EXERCISE.equals("the exact GELU", 0.35)
+def _activated(draw: Draw) -> list[Run]:
+    """GELU is x·Φ(x), with Φ the normal distribution function. The tanh formula only comes near
+    it."""
+    runs = []
+    for d, d_ff in ((4, 16), (6, 9)):
+        state = layer_state(draw, d, d_ff, ATTENTION, "float64")
+        state["linear1.weight"] = draw.double(d_ff, d, scale=1.5)
+        runs.append(module(d, 2, d_ff, state=state).then(draw.double(2, 3, d)))
+    return runs
+
+
+@EXERCISE.equals("under a mask", 0.5)
+def _masked(draw: Draw) -> list[Run]:
+    """Pass the mask to attention, by name and unchanged: True = may attend, as everywhere in this
+    course."""
+    run, other = _layer(draw, 6, 3, 8), _layer(draw, 6, 2, 5)
+    return [
+        run.then(draw.tensor(2, 4, 6), tensor(random_mask(draw, 2, 1, 1, 4))),
+        run.then(draw.tensor(2, 4, 6), causal(4)),
+        run.then(draw.tensor(2, 3, 6), mask=tensor(random_mask(draw, 2, 3, 3, 3))),
+        other.then(draw.tensor(1, 5, 6), tensor(random_mask(draw, 1, 1, 5, 5))),
+        other.then(draw.tensor(2, 4, 6), tensor(random_mask(draw, 2, 1, 4, 4))).as_views(),
+    ]
+
+
+@EXERCISE.equals("a sequence of padding only", 0.15)
+def _nothing(draw: Draw) -> list[Run]:
+    """Attention gives zeros there; the rest of the layer works as usual."""
+    mask = np.array([[True, True, False], [False, False, False]])[:, None, None]
+    return [_layer(draw, 6, 3, 8).then(draw.tensor(2, 3, 6), tensor(mask))]
+
+
+@EXERCISE.equals("the norms' eps is 1e-12", 0.3)
+def _faint(draw: Draw) -> list[Run]:
+    """Both norms of BERT's layer have an eps of 1e-12, not torch's 1e-5: nn.LayerNorm takes it as
+    an argument. It shows where the sums are small."""
+    runs = []
+    for scale in (1e-2, 1e-3, 1e-6):
+        for small in (("attention.W_o",), ("norm1", "linear2")):
+            state = layer_state(draw, 6, 5, ATTENTION)
+            names = [f"{name}.{kind}" for name in small for kind in ("weight", "bias")]
+            state |= {n: tensor(scale * state[n].data, "float32") for n in names}
+            x = draw.tensor(2, 3, 6, scale=scale if len(small) == 1 else 1.0)
+            runs.append(module(6, 2, 5, state=state).then(x))
+    return runs
+
+
+@EXERCISE.equals("in chunks, equal to one go", 0.4)
+def _chunked(draw: Draw) -> list[Run]:
+    """The feed-forward network works on each position alone. Cut its input along axis 1 into pieces
+    of chunk_size positions, the last of which may be shorter, and join what comes of them along the
+    same axis."""
+    named = module(6, 2, 5, chunk_size=2, state=layer_state(draw, 6, 5, ATTENTION))
+    runs = [named.then(draw.tensor(2, 5, 6), causal(5))]
+    for size, B, n in ((1, 2, 3), (3, 2, 6), (3, 4, 4), (4, 1, 3), (5, 3, 1)):
+        run = module(4, 2, 6, 0.0, size, state=layer_state(draw, 4, 6, ATTENTION))
+        runs.append(run.then(draw.tensor(B, n, 4)))
+    return runs
+
+
+def _wide(draw: Draw) -> list[Run]:
+    """Layers in which nothing is as large as what stands between linear1 and linear2."""
+    runs = []
+    for size, B, n in ((3, 2, 12), (2, 3, 10)):
+        state = layer_state(draw, 4, 64, ATTENTION)
+        runs.append(module(4, 1, 64, chunk_size=size, state=state).then(draw.tensor(B, n, 4)))
+    return runs
+
+
+def _one_chunk(run: Run) -> int:
+    return run.steps[0].args[0].data.shape[0] * run.init.kwargs["chunk_size"] * run.init.args[2]
+
+
+EXERCISE.add(
+    makes_nothing_larger(
+        "never more than chunk_size positions at a time",
+        0.2,
+        "What chunks save is memory between linear1 and linear2: both linear layers and the GELU "
+        "must see one chunk at a time, of chunk_size positions of all sequences in the batch.",
+        _wide,
+        _one_chunk,
+    )
+)
+
+
+@EXERCISE.equals("dropout after each sublayer", 0.4)
+def _dropped(draw: Draw) -> list[Run]:
+    """Dropout acts on a sublayer's output before it is added. With p = 1 in training, x alone goes
+    through the two norms."""
+    run = _layer(draw, 6, 2, 5, dropout=1.0)
+    chunked = _layer(draw, 6, 2, 5, dropout=1.0, chunk_size=2)
+    return [r.in_training().then(draw.tensor(2, 3, 6)) for r in (run, chunked)]
+
+
+_D = 12
+_TALL = 4.0
+
+
+def _steps(draw: Draw, scale: float) -> State:
+    """Parameters with which the feed-forward network adds the same numbers at every position, 0 in
+    the first two features, to a vector that is 0 except in the first."""
+    state = layer_state(draw, _D, 1, ATTENTION)
+    still = {"norm1.weight": np.zeros(_D), "norm1.bias": _TALL * (np.arange(_D) == 0)}
+    still |= {"linear1.weight": np.zeros((1, _D)), "linear1.bias": np.full(1, scale)}
+    still |= {"linear2.bias": np.zeros(_D), "norm2.weight": np.ones(_D), "norm2.bias": np.zeros(_D)}
+    added = draw.uniform(1.0, 2.0, _D, 1) / scale
+    added[:2] = 0.0
+    return state | {n: tensor(a, "float32") for n, a in (still | {"linear2.weight": added}).items()}
+
+
+def _added(run: Run, record: Record) -> str | None:
+    """Dropout inside the feed-forward network, as in chapter 7, is as right as none."""
+    column = plain(run.state["linear2.weight"])[2:, 0] * plain(run.state["linear1.bias"])
+    shape = run.steps[0].args[0].data.shape
+    results = [plain(value) for value in record.values]
+    if any(y is None or y.shape != shape for y in results):
+        return f"the result: expected shape {shape}, got {describe(record.value)}"
+    y = np.stack(results)
+    tall = y[..., :1] - y[..., 1:2]  # what the norm has made of _TALL
+    if not (tall > 1e-3).all():
+        return "with norm1 giving the same vector everywhere, the result does not show it"
+    factor = _TALL * (y[..., 2:] - y[..., 1:2]) / tall / column
+    dropped = np.abs(factor) < 1e-3
+    p = run.init.kwargs["dropout"]
+    if not dropped.any() or dropped.all():
+        whole = "everything" if dropped.any() else "nothing"
+        return f"in training with dropout {p}, {whole} that the feed-forward adds is dropped"
+    if (dropped[0] == dropped[1]).all():
+        return "two calls in training drop the same numbers"
+    per_token = dropped.all(-1).mean()
+    once, twice = 1 / (1 - p), 1 / (1 - p) ** 2
+    share, wanted = (p, once) if per_token < p / 2 else (1 - (1 - p) ** 2, twice)
+    if abs(dropped.mean() - share) > 0.1:
+        return f"numbers dropped of what the feed-forward adds: expected {p:.0%}, " + (
+            f"got {dropped.mean():.0%}"
+        )
+    farthest = factor[~dropped][np.abs(factor[~dropped] - wanted).argmax()]
+    if abs(farthest - wanted) > 0.02 * wanted:
+        return f"the factor of what is kept: expected {wanted:.3g}, got {farthest:.3g}"
+    return None
+
+
+@EXERCISE.holds("each number of it is dropped on its own", 0.2, _added, only_if_right=True)
+def _drawn(draw: Draw) -> list[Run]:
+    """nn.Dropout(p) drops every number with probability p, and divides the others by 1 − p."""
+    runs = []
+    for p, size in ((0.5, 0), (0.3, 7)):
+        state = _steps(draw, 20.0)
+        run = module(_D, 2, 1, dropout=p, chunk_size=size, state=state).in_training()
+        x = draw.tensor(2, 30, _D)
+        runs.append(run.then(x).then(x).at_random(draw))
+    return runs
+
+
+@EXERCISE.equals("dropout on the attention weights", 0.3)
+def _weights_dropped(draw: Draw) -> list[Run]:
+    """BERT drops attention weights as well: build attention with the same dropout. With p = 1 in
+    training it returns nothing but the bias of W_o."""
+    runs = []
+    for kwargs in ({"dropout": 1.0}, {}):
+        run = _layer(draw, 6, 2, 5, **kwargs).in_training()
+        run, x = run.then_method("get_submodule", "attention"), draw.tensor(2, 3, 6)
+        runs.append(run.then_apply(Previous(0), x, x, x))
+    return runs
+
+
+@EXERCISE.equals("no dropout in eval mode", 0.2)
+def _evaluated(draw: Draw) -> list[Run]:
+    """nn.Dropout follows model.eval(); F.dropout has to be told which mode it is in. Unless
+    `dropout` is given, nothing is dropped in training, either."""
+    runs = _layer(draw, 6, 2, 5, dropout=1.0), _layer(draw, 6, 2, 5).in_training()
+    return [run.then(draw.tensor(2, 3, 6)) for run in runs]
+
+
+@EXERCISE.gradients("gradients reach x and every parameter", 0.5)
+def _gradients(draw: Draw) -> list[Run]:
+    """Every part contributes: four projections, two linear layers, two norms, and the residual
+    path; in chunks, too."""
+    # In float64, where terms that cancel do so to the last digit.
+    masks = tensor(random_mask(draw, 2, 1, 1, 3)), None
+    runs = [_layer(draw, 4, 2, 3, dtype="float64").then(draw.double(2, 3, 4), m) for m in masks]
+    chunked = _layer(draw, 4, 2, 3, dtype="float64", chunk_size=2)
+    return [*runs, chunked.then(draw.double(2, 3, 4))]
+
+
+@EXERCISE.keeps_dtypes(0.1)
+def _double(draw: Draw) -> list[Run]:
+    """A float64 layer with float64 inputs gives float64, a float32 layer float32."""
+    runs = (_layer(draw, 4, 2, 3, dtype="float64", chunk_size=size) for size in (0, 2))
+    return [
+        r.then(draw.double(1, 3, 4), mask) for r, mask in zip(runs, (None, causal(3)), strict=True)
+    ]
+
+
+EXERCISE.leaves_inputs_alone(0.1, _runs, _masked)
+EXERCISE.leaves_state_alone(0.1, _runs, of_a_module=True)
+EXERCISE.follows_its_inputs(_runs, _masked, _dropped, _chunked)
