@@ -1,13 +1,27 @@
 """`BertLayer`: a layer of BERT."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from autograder.engine.aspects import describe, plain
-from autograder.engine.runs import Draw, Previous, Record, Run, Strided, module, tensor
+from autograder.engine.runs import (
+    Array,
+    Draw,
+    Previous,
+    Record,
+    Run,
+    Step,
+    Strided,
+    as_argument,
+    made_by,
+    module,
+    tensor,
+)
+from autograder.exercises.bert.dropped import named
 from autograder.exercises.declaration import Declaration
-from autograder.exercises.parameters import causal, layer_run, layer_state
+from autograder.exercises.parameters import causal, layer_state
 from autograder.exercises.shared import State, makes_nothing_larger, random_mask
 
 EXERCISE = Declaration(
@@ -21,22 +35,49 @@ EXERCISE = Declaration(
 ATTENTION = ("attention",)
 
 
-def _layer(draw: Draw, d: int, num_heads: int, d_ff: int, **kwargs: Any) -> Run:
-    return layer_run(draw, ATTENTION, d, num_heads, d_ff, **kwargs)
+BIG, SMALL = 3.0, 0.1  # sizes of the sums: the norms' eps makes no difference, or always does
+
+
+def _state(draw: Draw, d: int, d_ff: int, dtype: str = "float32", size: float = BIG) -> State:
+    """Parameters for inputs that are `size` large, with sums as large as these."""
+    state = layer_state(draw, d, d_ff, ATTENTION, dtype)
+    factors = {"attention.W_o": size, "norm1": size, "linear2": size}
+    for name, factor in factors.items():
+        for kind in ("weight", "bias"):
+            state[f"{name}.{kind}"] = tensor(factor * state[f"{name}.{kind}"].data, dtype)
+    for name in ("attention.W_q", "attention.W_k", "attention.W_v", "linear1"):
+        state[f"{name}.weight"] = tensor(state[f"{name}.weight"].data / size, dtype)
+    return state
+
+
+def _layer(
+    draw: Draw,
+    d: int,
+    num_heads: int,
+    d_ff: int,
+    dtype: str = "float32",
+    size: float = BIG,
+    **kwargs: Any,
+) -> Run:
+    return module(d, num_heads, d_ff, state=_state(draw, d, d_ff, dtype, size), **kwargs)
+
+
+def _x(draw: Draw, *shape: int, dtype: str = "float32", size: float = BIG) -> Array:
+    return draw.tensor(*shape, scale=size, dtype=dtype)
 
 
 @EXERCISE.equals("two sublayers, a norm after each sum", 1.2)
 def _runs(draw: Draw) -> list[Run]:
     """Attention on x, added to x, then norm1; linear1, GELU, linear2 on what comes of it, added to
     that, then norm2."""
-    named = module(d_model=6, num_heads=3, d_ff=5, state=layer_state(draw, 6, 5, ATTENTION))
+    named = module(d_model=6, num_heads=3, d_ff=5, state=_state(draw, 6, 5))
     return [
-        _layer(draw, 8, 2, 12).then(draw.tensor(2, 5, 8)),
-        named.then(x=draw.tensor(1, 4, 6)),
-        _layer(draw, 4, 1, 7).then(draw.tensor(3, 1, 4), None),
-        _layer(draw, 1, 1, 1).then(draw.tensor(2, 3, 1)),
-        _layer(draw, 2, 2, 2).then(draw.tensor(1, 70, 2)),
-        _layer(draw, 6, 2, 4).then(Strided(draw.tensor(2, 3, 6))).then(draw.tensor(1, 2, 6)),
+        _layer(draw, 8, 2, 12).then(_x(draw, 2, 5, 8)),
+        named.then(x=_x(draw, 1, 4, 6)),
+        _layer(draw, 7, 1, 7).then(_x(draw, 3, 1, 7), None),
+        _layer(draw, 1, 1, 1).then(_x(draw, 2, 3, 1)),
+        _layer(draw, 8, 2, 3).then(_x(draw, 1, 70, 8)),
+        _layer(draw, 6, 2, 4).then(Strided(_x(draw, 2, 3, 6))).then(_x(draw, 1, 2, 6)),
     ]
 
 
@@ -58,11 +99,11 @@ def _masked(draw: Draw) -> list[Run]:
     course."""
     run, other = _layer(draw, 6, 3, 8), _layer(draw, 6, 2, 5)
     return [
-        run.then(draw.tensor(2, 4, 6), tensor(random_mask(draw, 2, 1, 1, 4))),
-        run.then(draw.tensor(2, 4, 6), causal(4)),
-        run.then(draw.tensor(2, 3, 6), mask=tensor(random_mask(draw, 2, 3, 3, 3))),
-        other.then(draw.tensor(1, 5, 6), tensor(random_mask(draw, 1, 1, 5, 5))),
-        other.then(draw.tensor(2, 4, 6), tensor(random_mask(draw, 2, 1, 4, 4))).as_views(),
+        run.then(_x(draw, 2, 4, 6), tensor(random_mask(draw, 2, 1, 1, 4))),
+        run.then(_x(draw, 2, 4, 6), causal(4)),
+        run.then(_x(draw, 2, 3, 6), mask=tensor(random_mask(draw, 2, 3, 3, 3))),
+        other.then(_x(draw, 1, 5, 6), tensor(random_mask(draw, 1, 1, 5, 5))),
+        other.then(_x(draw, 2, 4, 6), tensor(random_mask(draw, 2, 1, 4, 4))).as_views(),
     ]
 
 
@@ -70,7 +111,7 @@ def _masked(draw: Draw) -> list[Run]:
 def _nothing(draw: Draw) -> list[Run]:
     """Attention gives zeros there; the rest of the layer works as usual."""
     mask = np.array([[True, True, False], [False, False, False]])[:, None, None]
-    return [_layer(draw, 6, 3, 8).then(draw.tensor(2, 3, 6), tensor(mask))]
+    return [_layer(draw, 6, 3, 8).then(_x(draw, 2, 3, 6), tensor(mask))]
 
 
 @EXERCISE.equals("the norms' eps is 1e-12", 0.3)
@@ -93,11 +134,11 @@ def _chunked(draw: Draw) -> list[Run]:
     """The feed-forward network works on each position alone. Cut its input along axis 1 into pieces
     of chunk_size positions, the last of which may be shorter, and join what comes of them along the
     same axis."""
-    named = module(6, 2, 5, chunk_size=2, state=layer_state(draw, 6, 5, ATTENTION))
-    runs = [named.then(draw.tensor(2, 5, 6), causal(5))]
+    named = module(6, 2, 5, chunk_size=2, state=_state(draw, 6, 5))
+    runs = [named.then(_x(draw, 2, 5, 6), causal(5))]
     for size, B, n in ((1, 2, 3), (3, 2, 6), (3, 4, 4), (4, 1, 3), (5, 3, 1)):
-        run = module(4, 2, 6, 0.0, size, state=layer_state(draw, 4, 6, ATTENTION))
-        runs.append(run.then(draw.tensor(B, n, 4)))
+        run = module(8, 2, 6, 0.0, size, state=_state(draw, 8, 6))
+        runs.append(run.then(_x(draw, B, n, 8)))
     return runs
 
 
@@ -132,7 +173,7 @@ def _dropped(draw: Draw) -> list[Run]:
     through the two norms."""
     run = _layer(draw, 6, 2, 5, dropout=1.0)
     chunked = _layer(draw, 6, 2, 5, dropout=1.0, chunk_size=2)
-    return [r.in_training().then(draw.tensor(2, 3, 6)) for r in (run, chunked)]
+    return [r.in_training().then(_x(draw, 2, 3, 6)) for r in (run, chunked)]
 
 
 _D = 12
@@ -151,18 +192,38 @@ def _steps(draw: Draw, scale: float) -> State:
     return state | {n: tensor(a, "float32") for n, a in (still | {"linear2.weight": added}).items()}
 
 
+def _factors(y: np.ndarray, column: np.ndarray) -> np.ndarray | None:
+    """By what the numbers of the column were multiplied before they were added."""
+    tall = y[..., :1] - y[..., 1:2]  # what the norm has made of _TALL
+    return _TALL * (y[..., 2:] - y[..., 1:2]) / tall / column if (tall > 1e-3).all() else None
+
+
+def over_column(column: Any, scale: Any) -> Any:
+    """Finds these factors in a result."""
+    return lambda result: _factors(result, plain(column)[2:, 0] * plain(scale))
+
+
+def chunks_seen(layer: Any, x: Any) -> list[tuple[int, ...]]:
+    """The shapes of what goes through the two linear layers, where these are called."""
+    seen: list[tuple[int, ...]] = []
+    for part in (layer.linear1, layer.linear2):
+        part.register_forward_hook(lambda _, inputs, output: seen.append((*output.shape,)))
+    layer(x)
+    return seen
+
+
 def _added(run: Run, record: Record) -> str | None:
     """Dropout inside the feed-forward network, as in chapter 7, is as right as none."""
+    if not run.random:  # carries no marks, but tells known mistakes apart
+        return None
     column = plain(run.state["linear2.weight"])[2:, 0] * plain(run.state["linear1.bias"])
     shape = run.steps[0].args[0].data.shape
     results = [plain(value) for value in record.values]
     if any(y is None or y.shape != shape for y in results):
         return f"the result: expected shape {shape}, got {describe(record.value)}"
-    y = np.stack(results)
-    tall = y[..., :1] - y[..., 1:2]  # what the norm has made of _TALL
-    if not (tall > 1e-3).all():
+    factor = _factors(np.stack(results), column)
+    if factor is None:
         return "with norm1 giving the same vector everywhere, the result does not show it"
-    factor = _TALL * (y[..., 2:] - y[..., 1:2]) / tall / column
     dropped = np.abs(factor) < 1e-3
     p = run.init.kwargs["dropout"]
     if not dropped.any() or dropped.all():
@@ -192,7 +253,11 @@ def _drawn(draw: Draw) -> list[Run]:
         run = module(_D, 2, 1, dropout=p, chunk_size=size, state=state).in_training()
         x = draw.tensor(2, 30, _D)
         runs.append(run.then(x).then(x).at_random(draw))
-    return runs
+        over = made_by(over_column, state["linear2.weight"], state["linear1.bias"])
+        runs.append(named(run, draw, over, x))
+    chunked = module(6, 2, 5, chunk_size=3, state=_state(draw, 6, 5))
+    look = replace(chunked, steps=(Step((False,), {}, "train"),))
+    return [*runs, look.then_apply(as_argument(chunks_seen), Previous(0), _x(draw, 2, 7, 6))]
 
 
 @EXERCISE.equals("dropout on the attention weights", 0.3)
@@ -212,7 +277,7 @@ def _evaluated(draw: Draw) -> list[Run]:
     """nn.Dropout follows model.eval(); F.dropout has to be told which mode it is in. Unless
     `dropout` is given, nothing is dropped in training, either."""
     runs = _layer(draw, 6, 2, 5, dropout=1.0), _layer(draw, 6, 2, 5).in_training()
-    return [run.then(draw.tensor(2, 3, 6)) for run in runs]
+    return [run.then(_x(draw, 2, 3, 6)) for run in runs]
 
 
 @EXERCISE.gradients("gradients reach x and every parameter", 0.5)
@@ -221,17 +286,19 @@ def _gradients(draw: Draw) -> list[Run]:
     path; in chunks, too."""
     # In float64, where terms that cancel do so to the last digit.
     masks = tensor(random_mask(draw, 2, 1, 1, 3)), None
-    runs = [_layer(draw, 4, 2, 3, dtype="float64").then(draw.double(2, 3, 4), m) for m in masks]
-    chunked = _layer(draw, 4, 2, 3, dtype="float64", chunk_size=2)
-    return [*runs, chunked.then(draw.double(2, 3, 4))]
+    small = {"dtype": "float64", "size": SMALL}
+    runs = [_layer(draw, 6, 2, 3, **small).then(_x(draw, 2, 3, 6, **small), m) for m in masks]
+    chunked = _layer(draw, 6, 2, 3, chunk_size=2, **small)
+    return [*runs, chunked.then(_x(draw, 2, 3, 6, **small))]
 
 
 @EXERCISE.keeps_dtypes(0.1)
 def _double(draw: Draw) -> list[Run]:
     """A float64 layer with float64 inputs gives float64, a float32 layer float32."""
-    runs = (_layer(draw, 4, 2, 3, dtype="float64", chunk_size=size) for size in (0, 2))
+    small = {"dtype": "float64", "size": SMALL}
     return [
-        r.then(draw.double(1, 3, 4), mask) for r, mask in zip(runs, (None, causal(3)), strict=True)
+        _layer(draw, 6, 2, 3, **small).then(_x(draw, 1, 3, 6, **small)),
+        _layer(draw, 6, 2, 3, chunk_size=2, **small).then(_x(draw, 1, 3, 6, **small), causal(3)),
     ]
 
 

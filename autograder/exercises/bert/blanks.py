@@ -93,31 +93,38 @@ def _summary(mask_tokens: Any, seed: int) -> dict[str, Any]:
         return torch.Generator().manual_seed(seed)
 
     torch.manual_seed(seed)
-    many = torch.stack([(torch.arange(400) * 5 // 2).roll(i) for i in range(120)])
+    many = torch.stack([(torch.arange(400) * 5 // 2).roll(i) for i in range(240)])
+    zeros = torch.zeros(100, 300, dtype=torch.long)
+    _, inputs, labels = drawn(zeros, 9, 4, [3], 0.5)
+    told: dict[str, Any] = {"rows": scattered(labels == 0, 1), "columns": scattered(labels == 0, 0)}
+    kinds = [_steps(inputs[labels == 0] == i, 0.025) for i in (-1, 0, 1, 2, 3, 4, 9)]
+    told["repeats"] = bool((drawn(zeros, 9, 4, [3], 0.5)[2] == labels).all())
     ids, inputs, labels = drawn(many, 500, 1000, [*range(250)], 0.5)
     chosen, special = labels != IGNORED, ids < 250
     blank = chosen & ~special & (ids != 500)
     other = (inputs != ids) & (inputs != 500)
-    told = {
-        "chosen": _steps(chosen[~special]),
-        "special": _steps(chosen[special]),
-        "labels": bool((labels[chosen] == ids[chosen]).all()),
-        "elsewhere": bool((inputs[~chosen] == ids[~chosen]).all()),
-        "fates": [_steps(x[blank]) for x in (inputs == 500, inputs == ids, other)],
-        "many": len(np.unique(inputs[blank & other])) > 600,
-    }
-    zeros = torch.zeros(100, 300, dtype=torch.long)
-    _, inputs, labels = drawn(zeros, 9, 4, [3], 0.5)
-    told["ids"] = [_steps(inputs[labels == 0] == i, 0.025) for i in (-1, 0, 1, 2, 3, 4, 9)]
-    told["rows"], told["columns"] = (scattered(labels == 0, axis) for axis in (1, 0))
+    fates = [_steps(x[blank], 0.025) for x in (inputs == 500, inputs == ids, other)]
+    told["whole"] = "more" in (told["rows"], told["columns"])
+    if not told["whole"]:  # shares of few draws are up to chance
+        told["chosen"], told["special"] = _steps(chosen[~special]), _steps(chosen[special])
+        told["default"] = _steps(drawn(zeros, 1, 2)[2] == 0)
+    told["labels"] = bool((labels[chosen] == ids[chosen]).all())
+    told["elsewhere"] = bool((inputs[~chosen] == ids[~chosen]).all())
+    few = [(drawn(zeros[:5, :20], 1, 2, (), 1.0)[1] == 1).mean() for _ in range(40)]
     masked = drawn(zeros, 1, 2, (), 1.0)[1] == 1
-    told["two ids"] = _steps(masked), scattered(masked, 1), scattered(masked, 0)
-    told["default"] = _steps(drawn(zeros, 1, 2)[2] == 0)
+    told["one fate"] = {*few} == {0.0, 1.0}
+    told["fate's rows"], told["fate's columns"] = (scattered(masked, axis) for axis in (1, 0))
+    if not told["one fate"] and "more" not in (told["fate's rows"], told["fate's columns"]):
+        number = len(np.unique(inputs[blank & other]))
+        told["fates"], told["different"] = fates, sum(number > n for n in (1, 250, 500))
+        told["ids"] = kinds if number > 250 else []
+        told["two ids"] = _steps(masked) if number > 250 else -1
     generator = seeded()
     before = torch.random.get_rng_state()
-    first, second = (drawn(many, 5, 1000, (), 0.5, generator)[1] for _ in range(2))
-    again = drawn(many, 5, 1000, (), 0.5, seeded())[1]
-    told["again"] = bool((first == again).all()), bool((first == second).all())
+    first, second = (drawn(many, 5, 1000, (), 0.5, generator)[1:] for _ in range(2))
+    again = drawn(many, 5, 1000, (), 0.5, seeded())[1:]
+    told["again"] = [bool((a == b).all()) for a, b in zip(first, again, strict=True)]
+    told["the same"] = [bool((a == b).all()) for a, b in zip(first, second, strict=True)]
     told["alone"] = bool((before == torch.random.get_rng_state()).all())
     return told
 

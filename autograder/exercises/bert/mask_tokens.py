@@ -74,7 +74,10 @@ def _runs(draw: Draw) -> list[Run]:
 def _share(given: dict[str, Any], pairs: Sequence[Pair]) -> str | None:
     for ids, _, labels in pairs:
         usual = ~np.isin(ids, [*given["special_ids"]])
-        line = unlike("tokens chosen", (labels != IGNORED)[usual], given["probability"])
+        chosen = labels != IGNORED
+        if "more" in (scattered(chosen, 0), scattered(chosen, 1)):
+            return "many tokens are chosen together: expected every token to be drawn on its own"
+        line = unlike("tokens chosen", chosen[usual], given["probability"])
         if line:
             return line
     return None
@@ -156,6 +159,8 @@ def _even(given: dict[str, Any], pairs: Sequence[Pair]) -> str | None:
         if (labels == IGNORED).any():
             return "with probability 1, some token has no label"
         drawn = inputs != mask_id
+        if "more" in (scattered(drawn, 0), scattered(drawn, 1)):
+            return "what becomes of a token depends on its neighbours: expected it to be drawn"
         strange = inputs[drawn & ((inputs < 0) | (inputs >= vocab))]
         if strange.size:
             return f"the input {strange[0]:.0f} is neither mask_id nor an id from 0 to {vocab - 1}"

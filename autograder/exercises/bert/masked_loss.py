@@ -13,10 +13,12 @@ def _logits(draw: Draw, *shape: int, dtype: str = "float32") -> Array:
 
 
 def _labels(draw: Draw, vocab: int, *blanks: int, n: int) -> Array:
-    """Rows of −100 with so many true ids each, at random places."""
+    """Rows of −100 with so many true ids each, none of them 0: at all places, or else at some that
+    are neither the first nor the last."""
     labels = np.full((len(blanks), n), -100)
     for row, number in zip(labels, blanks, strict=True):
-        row[draw.permutation(n)[:number]] = draw.integers(0, vocab - 1, number)
+        places = np.arange(n) if number == n else 1 + draw.permutation(n - 2)[:number]
+        row[places] = draw.integers(1, vocab - 1, number)
     return tensor(labels)
 
 
@@ -37,8 +39,8 @@ def _uneven(draw: Draw) -> list[Run]:
     """The mean is over the blanks of the whole batch: neither over all positions, nor over the rows
     and then over the batch. A row may have no blank at all."""
     return [
-        call(_logits(draw, 3, 6, 5), _labels(draw, 5, 5, 1, 2, n=6)),
-        call(_logits(draw, 2, 4, 6), _labels(draw, 6, 3, 0, n=4)),
+        call(_logits(draw, 3, 8, 5), _labels(draw, 5, 5, 1, 2, n=8)),
+        call(_logits(draw, 2, 5, 6), _labels(draw, 6, 3, 0, n=5)),
         call(_logits(draw, 4, 5, 5), _labels(draw, 5, 0, 0, 1, 0, n=5)),
     ]
 
@@ -54,7 +56,7 @@ def _ends(draw: Draw) -> list[Run]:
         call(_logits(draw, 2, 3, 1), tensor([[0, -100, 0], [-100, 0, -100]])),
         call(_logits(draw, 2, 3, 4), tensor([[0, 0, -100], [0, -100, 3]])),
         call(_logits(draw, 2, 4, 6), tensor(first_and_last)),
-        call(_logits(draw, 66, 2, 4), _labels(draw, 4, *[1] * 66, n=2)),
+        call(_logits(draw, 66, 3, 4), _labels(draw, 4, *[1] * 66, n=3)),
     ]
 
 
@@ -82,8 +84,8 @@ def _large(draw: Draw) -> list[Run]:
     """log_softmax in one step stays finite; the logarithm of a softmax is −∞ where that has
     underflowed to 0."""
     return [
-        call(draw.tensor(2, 3, 5, scale=1e4), _labels(draw, 5, 2, 1, n=3)),
-        call(tensor(300.0 + draw.normal(2, 3, 5), "float32"), _labels(draw, 5, 3, 1, n=3)),
+        call(draw.tensor(2, 4, 5, scale=1e4), _labels(draw, 5, 2, 1, n=4)),
+        call(tensor(300.0 + draw.normal(2, 5, 5), "float32"), _labels(draw, 5, 3, 1, n=5)),
     ]
 
 

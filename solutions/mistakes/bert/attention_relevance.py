@@ -24,7 +24,7 @@ signs_kept: (weight * gradient).clamp(min=0) → (weight * gradient)
     Negative products are kept. They should become 0.
 negative_part: .clamp(min=0) → .clamp(max=0)
     The positive products become 0. It should be the negative ones.
-positive_gradients_only_counted: (weight * gradient).clamp(min=0) → weight * (gradient > 0)
+positive_gradients_only_counted: (weight * gradient).clamp(min=0) → (weight * (gradient > 0))
     Weights count wherever their gradient is positive, whatever its size. It is the product that
     counts.
 gradient_alone: (weight * gradient) → gradient
@@ -46,9 +46,7 @@ mean_over_the_batch: .mean(dim=1) → .mean(dim=1).mean(dim=0, keepdim=True)
     The mean is taken over the batch as well. Every text has its own relevance.
 wrong_side: positive @ relevance → relevance @ positive
     R is multiplied from the wrong side: R Ā. It should be Ā R, since a later layer reads what the
-    earlier ones have made.
-last_layer_first: zip(weights, gradients, → zip(weights[::-1], gradients[::-1],
-    The layers are gone through from the last to the first.
+    earlier ones have made. Going through the layers from the last to the first comes to the same.
 transposed: positive @ relevance → positive.mT @ relevance
     Ā is transposed: what a position gives to others is taken for what it gets from them.
 transposed_in_the_end: > result = result.mT
@@ -91,8 +89,6 @@ rounded_to_single: > result = result.float()
 identity_in_single: eye(n, dtype=weights[0].dtype, → eye(n, dtype=torch.float64,
     ~ positive @ relevance → positive.double() @ relevance
     The result is float64 whatever the maps are.
-writes_into_the_weights: (weight * gradient) → weight.mul_(gradient)
-    `mul_` writes the products into the caller's weights.
 switches_gradients_off: + torch.set_grad_enabled(False)
     Gradients are switched off, and stay off for the whole program.
 """)

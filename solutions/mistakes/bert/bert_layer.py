@@ -136,7 +136,7 @@ always_causal
 heads_fixed: MultiHeadAttention(d_model, num_heads, dropout) → MultiHeadAttention(d_model, 1, dropout)
     The attention has one head whatever num_heads is.
 no_dropout: self.dropout( → ( ×2
-    What the sublayers add is never dropped.
+    What the sublayers add is never dropped; only the attention weights are.
 no_dropout_behind_attention: x + self.dropout(self.attention → x + (self.attention
     What attention adds is never dropped; only what the feed-forward adds is.
 no_dropout_behind_the_feed_forward: x + self.dropout(h) → x + h
@@ -144,10 +144,10 @@ no_dropout_behind_the_feed_forward: x + self.dropout(h) → x + h
 no_dropout_on_the_weights: MultiHeadAttention(d_model, num_heads, dropout) → MultiHeadAttention(d_model, num_heads)
     The attention weights are never dropped. BERT drops them in training: MultiHeadAttention takes
     dropout as an argument.
-dropout_on_the_weights_alone
+nothing_dropped
     ~ self.dropout( → ( ×2
-    ~ self.dropout = nn.Dropout(dropout) → self.p = dropout
-    Only the attention weights are dropped. What each sublayer adds should be as well.
+    ~ num_heads, dropout) → num_heads)
+    Nothing is ever dropped: neither what the sublayers add nor attention weights.
 dropout_behind_the_sum: x + self.dropout( → self.dropout(x + ×2
     Dropout acts on the sum, and therefore on the residual path as well. Only what a sublayer adds
     should be dropped.

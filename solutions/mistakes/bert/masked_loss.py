@@ -37,13 +37,8 @@ mean_of_the_rows_with_blanks
     + return (loss.sum(-1) / blanks.clamp(min=1)).sum() / (blanks > 0).sum().clamp(min=1)
     The means of the rows that have blanks are averaged. The mean should be over all blanks.
 nothing_over_nothing: .clamp(min=1) → .clamp(min=0)
-    Where there are no blanks, the mean is 0/0: NaN, which ruins the training.
-plain_cross_entropy
-    - total = F.cross_entropy(logits.flatten(0, 1), labels.flatten(), reduction="sum")
-    - return total / (labels != -100).sum().clamp(min=1)
-    + return F.cross_entropy(logits.flatten(0, 1), labels.flatten()) + 0.0
-    F.cross_entropy alone leaves out the −100, and divides by the number of blanks: where there are
-    none, that is 0/0, NaN.
+    Where there are no blanks, the mean is 0/0: NaN, which ruins the
+    training. F.cross_entropy alone does the same.
 a_plain_zero
     > if not (labels != -100).any():
     >     return torch.zeros((), dtype=logits.dtype, device=logits.device)

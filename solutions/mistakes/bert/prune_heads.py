@@ -235,12 +235,12 @@ def with_skipped_initialisation(attention, heads):
             new.bias.data.copy_(bias)
         return new
 
-    return dict(
-        W_q=cut(attention.W_q, 0),
-        W_k=cut(attention.W_k, 0),
-        W_v=cut(attention.W_v, 0),
-        W_o=cut(attention.W_o, 1),
-    )
+    return {
+        "W_q": cut(attention.W_q, 0),
+        "W_k": cut(attention.W_k, 0),
+        "W_v": cut(attention.W_v, 0),
+        "W_o": cut(attention.W_o, 1),
+    }
 
 
 @BANK.right
