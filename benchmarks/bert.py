@@ -25,11 +25,20 @@ import torch
 PAGE = Path(__file__).parents[1] / "book" / "10_bert.md"
 # cells that define what is used here, by what they begin a line with
 NEEDED = (
-    "import math", "from solutions.bert import BertEmbeddings", "from solutions.bert import BertLayer",
-    "from solutions.bert import mask_tokens", "from solutions.bert import attention_relevance",
-    "SPECIAL", "class Bert", "def trained", "def by_counting", "def looked_into", "def rollout",
-    "def agreement", "def probed",
-)  # fmt: skip
+    "import math",
+    "from solutions.bert import BertEmbeddings",
+    "from solutions.bert import BertLayer",
+    "from solutions.bert import mask_tokens",
+    "from solutions.bert import attention_relevance",
+    "SPECIAL",
+    "class Bert",
+    "def trained",
+    "def by_counting",
+    "def looked_into",
+    "def rollout",
+    "def agreement",
+    "def probed",
+)
 
 
 def page_definitions() -> dict:
