@@ -6,7 +6,7 @@ those of the chapter's page, read from its cells. For each seed it measures the 
 filled in right (`test`, `train`), the rank correlation of each way with occlusion over so many rows
 of the test (mean and half of a 95% interval; `signed` with the fall of the log-probability,
 `agreement` with how far it moves, up or down), and what a probe reads (topic of a row, length of a
-word). It goes to benchmarks/bert.json, which the page draws.
+word). It goes to benchmarks/bert_models.json, which the page draws.
 """
 
 import argparse
@@ -88,7 +88,7 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, nargs="+", default=(0, 1, 2))
     parser.add_argument("--hidden", type=float, nargs="+", default=(0.3,))
     parser.add_argument("--rows", type=int, default=200)
-    parser.add_argument("--result", default="bert.json")
+    parser.add_argument("--result", default="bert_models.json")
     args = parser.parse_args()
     torch.set_num_threads(1)
     page = page_definitions()

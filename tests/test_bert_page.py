@@ -10,7 +10,7 @@ from torch import nn
 from solutions.bert import BertEmbeddings, BertLayer
 
 ROOT = Path(__file__).resolve().parents[1]
-MADE, RUNS = json.loads((ROOT / "benchmarks" / "bert.json").read_text(encoding="utf-8")).values()
+MADE, RUNS = json.loads((ROOT / "benchmarks" / "bert_models.json").read_text(encoding="utf-8")).values()
 BY_SEED = pytest.mark.parametrize("run", RUNS, ids=lambda run: f"seed {run['seed']}")
 
 
