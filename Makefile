@@ -80,7 +80,7 @@ notebooks: env $(STAMPS)/notebooks  ## chapters -> notebooks/
 
 $(STAMPS)/notebooks: $(STAMPS)/env $(CODE) $(TEXT) nbgrader_config.py
 	@echo "releasing the notebooks (a minute or two)"
-	@$(BESIDE) $(BIN)/autograder release
+	@$(BESIDE) $(BIN)/autograder release --draft
 	@touch $@
 
 .PHONY: class

@@ -14,20 +14,20 @@ from autograder.engine.verdict import POLICY
 from autograder.exercises import chapters, exercises_of
 from autograder.grader.classes import forks
 from autograder.grader.files import judge_file
+from autograder.grader.lms import commands
 from autograder.grader.notebook.reading import Unusable
 from autograder.grader.sandbox.bubblewrap import ISOLATIONS, IsolationError
 from autograder.grader.sandbox.outputs import clean
+from autograder.publishing.authors.commands import new, try_exercise
 
 if TYPE_CHECKING:
     from autograder.grader.classes.classroom import ClassResult
 
 ROOT = Path(__file__).resolve().parents[1]  # the course: chapters, notebooks, nbgrader_config.py
 
-_DATABASE = typer.Option(
-    envvar="AUTOGRADER_DB", metavar="URL", help="the gradebook's database, if not gradebook.db"
-)
-
 app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False)
+app.add_typer(new, name="new")
+app.command("try")(try_exercise)
 
 
 @app.callback()
@@ -79,15 +79,24 @@ def judge(
 
 @app.command()
 def release(
-    chapter: Annotated[list[str] | None, typer.Argument(help="slugs; default: all")] = None,
+    chapter: Annotated[
+        list[str] | None, typer.Argument(help="slugs; default: course.toml's chapters, or all")
+    ] = None,
+    draft: Annotated[
+        bool, typer.Option(help="release, though the book's address is nobody's")
+    ] = False,
 ) -> None:
     """Make the students' notebooks from the chapters, and what `check` compares with."""
+    from autograder.grader.classes.course_file import read_course
     from autograder.publishing.before_release import check_handed_in, nobodys_address
     from autograder.publishing.expected_values import write_expected
     from autograder.publishing.path_values import write_paths
     from autograder.publishing.pencils import MADE, write_pencils
     from autograder.publishing.release import release as release_chapters
 
+    if not draft and (told := nobodys_address(ROOT)):
+        raise ValueError(told)
+    chapter = chapter or [*read_course(ROOT).chapters]
     check_handed_in(ROOT, chapter or None)
     asked = {name.partition("_")[2] if name[:1].isdigit() else name for name in chapter or ()}
     for slug in chapters():
@@ -99,8 +108,6 @@ def release(
         print(f"{MADE} is new")
     for path in release_chapters(ROOT, chapter or None):
         print(path.relative_to(ROOT))
-    if told := nobodys_address(ROOT):
-        _complain(told)
 
 
 @app.command()
@@ -141,7 +148,7 @@ def grade(
         str | None, typer.Option(metavar="tcp://…", help="a Dask cluster that judges")
     ] = None,
     device: Annotated[str, typer.Option(help="cpu or cuda")] = "cpu",
-    db: Annotated[str | None, _DATABASE] = None,
+    db: Annotated[str | None, commands.DATABASE] = None,
     isolation: Annotated[str, typer.Option(help=" or ".join(ISOLATIONS))] = "bwrap",
     force: Annotated[bool, typer.Option(help="grade again what has been graded")] = False,
     student: Annotated[list[str] | None, typer.Option(help="only this one; repeatable")] = None,
@@ -182,12 +189,16 @@ def grade(
 def report(
     course: Annotated[Path, typer.Argument(help="the folder with gradebook.db")] = Path("."),
     out: Annotated[Path | None, typer.Option(help="the page; default: report.html")] = None,
-    db: Annotated[str | None, _DATABASE] = None,
+    db: Annotated[str | None, commands.DATABASE] = None,
 ) -> None:
     """Draw the class: marks, aspects that fail, mistakes made, times; one HTML page."""
     from autograder.grader.classes.report import report as draw
 
     print(draw(course, out or course / "report.html", db=db))
+
+
+app.command("collect")(commands.collect)
+app.command("return")(commands.give_back)
 
 
 @app.command()
@@ -217,11 +228,12 @@ def bundle(
         list[str] | None,
         typer.Argument(
             metavar="[CHAPTER...] [FILE]",
-            help="chapters (default: all), and a .zip or .tar.gz (default: in build/)",
+            help="chapters (default: course.toml's, or all); an archive, .zip or .tar.gz",
         ),
     ] = None,
 ) -> None:
     """Pack what a student downloads: the notebooks and the student's side, no reference."""
+    from autograder.grader.classes.course_file import read_course
     from autograder.publishing.bundle import KINDS
     from autograder.publishing.bundle import bundle as pack
 
@@ -232,6 +244,7 @@ def bundle(
     wanted = [name for name in names or () if not is_file(name)]
     if len(files) > 1:
         raise ValueError(f"one archive at a time, not {files[0]} and {files[1]}")
+    wanted = wanted or [*read_course(ROOT).chapters]
     print(pack(ROOT, *files or (None,), wanted=wanted or None))
 
 

@@ -6,11 +6,13 @@ The numbers are in `one_token`; `benchmarks/one_token.py` made them.
 from dataclasses import dataclass
 
 from autograder import plots
-from autograder.dataflow import SHAPES, Flow
+from autograder.dataflow import SHAPES, Box, Flow
 from autograder.one_token import MADE, TEXTS
 
 HEAD = 1  # the one whose weights are shown
 QUIET = "#5E5E5E"
+CELL = 0.54  # the width of a number of a vector, in inches
+LOOKS_BACK = (0.05, 0.15, 0.75, 0.05)  # made up: a writer, about to write "gut"
 
 
 @dataclass(frozen=True)
@@ -113,45 +115,110 @@ def here(chapter: int, text: str = "she sings well .") -> None:
 
 
 def bottleneck() -> None:
-    """Above, a sentence handed on from word to word; below, each word looks at all of them."""
-    flow = Flow(5.0, 5.0)
-    words = ("she", "sings", "well", "today")
-    places = [0.5 + 0.9 * i for i in range(4)]
-    flow.text(0.1, 4.8, "handed on from word to word", ha="left", weight="bold")
-    flow.text(0.1, 2.1, "every word looks at all", ha="left", weight="bold")
-    states, reached = [], []
+    """What changed: one vector for all; the writer looks back; each word looks at all of them."""
+    flow = Flow(5.0, 7.3)
+    text = next(iter(TEXTS))
+    words = [word for word in TEXTS[text]["words"] if not word.startswith("⟨")]
+    places = [0.5 + 0.9 * i for i in range(len(words))]
+    weights = TEXTS[text]["stages"]["weights"][HEAD]
+
+    def chain(floor: float, ends: bool) -> list[Box]:
+        """The words, and above them the states that are handed on, the last one marked."""
+        states = []
+        for x, word in zip(places, words, strict=True):
+            token = flow.box(x, floor, word, "plain", width=0.8, height=0.36)
+            marked = ends and word == words[-1]
+            states.append(flow.box(x, floor + 0.75, "", "key", width=0.4, height=0.4, new=marked))
+            flow.arrow(token.top, states[-1].bottom)
+        for one, other in zip(states, states[1:], strict=False):
+            flow.arrow(one.right, other.left, lw=2.0)
+        return states
+
+    flow.text(0.1, 7.1, "1  One vector holds the sentence", ha="left", weight="bold")
+    states = chain(5.55, ends=True)
+    writer = flow.box(4.5, 6.3, "“gut”", "query", width=0.85)
+    flow.arrow(states[-1].right, writer.left, lw=2.0, color=plots.VERMILLION)
+    flow.text(writer.x, 6.7, "the writer", size=SHAPES)
+
+    flow.text(0.1, 4.85, "2  The writer looks back", ha="left", weight="bold")
+    states = chain(2.75, ends=False)
+    writer = flow.box(4.5, 4.3, "“gut”", "query", width=0.85, new=True)
+    for state, weight in zip(states, LOOKS_BACK, strict=True):
+        start = (state.x, state.top[1])
+        line = {"head": False, "color": plots.BLUE, "lw": 0.8 + 11 * weight}
+        flow.arrow(start, (writer.left[0], writer.y + 0.14 - 0.12 * state.x / 1.2), **line)
+
+    flow.text(0.1, 2.05, "3  Every word looks at every word", ha="left", weight="bold")
     for x, word in zip(places, words, strict=True):
-        token = flow.box(x, 3.0, word, "plain", width=0.82, height=0.36)
-        states.append(flow.box(x, 3.75, "", "key", width=0.4, height=0.4, new=word == words[-1]))
-        flow.arrow(token.top, states[-1].bottom)
-        token = flow.box(x, 0.3, word, "plain", width=0.82, height=0.36)
-        reached.append(flow.box(x, 1.6, "", "key", width=0.4, height=0.4, new=word == "well"))
-        for other, asks in zip(places, words, strict=True):
-            lw, colour = (2.4, plots.BLUE) if asks == "well" else (0.6, QUIET)
-            flow.arrow(token.top, (other, reached[-1].bottom[1]), head=False, lw=lw, color=colour)
-    for one, other in zip(states, states[1:], strict=False):
-        flow.arrow(one.right, other.left, lw=2.0)
-    flow.arrow(states[-1].right, (3.95, 3.75), lw=2.0)
-    flow.text(4.02, 3.75, "to the\nsecond\nnetwork", ha="left", size=SHAPES)
-    flow.text(places[-1], 4.25, "one vector for all of it", ha="center", size=SHAPES)
-    flow.text(3.6, 1.6, "one vector\nfor each", ha="left", size=SHAPES)
+        above = flow.box(x, 1.6, "", "key", width=0.4, height=0.4, new=word == "well")
+        for other, seen, weight in zip(places, words, weights, strict=False):
+            if x == other:
+                flow.box(other, 0.3, seen, "plain", width=0.8, height=0.36)
+            asks = word == "well"
+            lw, colour = (0.8 + 11 * weight, plots.BLUE) if asks else (0.6, QUIET)
+            flow.arrow((other, 0.48), (x, above.bottom[1]), head=False, lw=lw, color=colour)
+    flow.text(3.62, 1.6, "all at once", ha="left", size=SHAPES)
 
 
 def neighbours() -> None:
-    """*well* among its neighbours, in two sentences: a thick line is a large weight."""
-    flow = Flow(5.0, 4.5)
-    for text, floor in zip(TEXTS, (2.4, 0.1), strict=True):
+    """*well* in two sentences: the same numbers go in, others come out, by a weighted average."""
+    flow = Flow(5.0, 7.3)
+    for text, floor in zip(TEXTS, (3.75, 0.05), strict=True):
         found = TEXTS[text]
         words = [word for word in found["words"] if not word.startswith("⟨")]
         places = [0.5 + 1.0 * i for i in range(len(words))]
         x = places[found["place"]]
         kind, probability = likeliest(text)
-        asks = flow.box(x, floor + 1.75, "", "query", width=1.75, new=True)
-        flow.text(x, floor + 1.75, f"$\\it{{well}}$: {kind} {probability:.2f}", size=SHAPES)
+        _row(flow, x, floor + 0.2, found["stages"]["embedding"], "plain")
+        flow.text(x + 1.12, floor + 0.2, "from the table", ha="left", size=SHAPES)
+        flow.arrow((x, floor + 0.37), (x, floor + 0.93), head=False, color=QUIET)
+        made = _row(flow, x, floor + 2.75, found["stages"]["norm2"], "query")
+        flow.text(x, floor + 3.15, f"$\\it{{well}}$: {kind}, {probability:.2f}")
         for place, word, weight in zip(
             places, words, found["stages"]["weights"][HEAD], strict=False
         ):
-            below = flow.box(place, floor + 0.4, word, "plain", width=0.8, height=0.36)
-            end = (x + 0.2 * (place - x), asks.bottom[1])
+            below = flow.box(place, floor + 1.1, word, "plain", width=0.8, height=0.36)
+            end = (x + 0.2 * (place - x), made.bottom[1])
             flow.arrow(below.top, end, head=False, color=plots.BLUE, lw=0.8 + 11 * weight)
-            flow.text(place, floor + 0.08, f"{weight:.2f}", size=SHAPES)
+            aside = 0.22 if place == x else 0
+            flow.text(place + aside, floor + 0.76, f"{weight:.2f}", size=SHAPES)
+        if len(words) == 4:
+            flow.text(4.15, floor + 0.76, "weights", ha="left", size=SHAPES)
+
+
+def _row(flow: Flow, x: float, y: float, numbers: list[float], kind: str) -> Box:
+    """A vector as a row of cells around (x, y), its numbers in them."""
+    cells = [
+        flow.box(x + CELL * (i - (len(numbers) - 1) / 2), y, said(number), kind,
+                 width=CELL, height=0.34, size=SHAPES)
+        for i, number in enumerate(numbers)
+    ]  # fmt: skip
+    return Box(x, y, CELL * len(cells), 0.34)
+
+
+def chapters() -> None:
+    """Where each chapter stands: parts of a Transformer, what was before it and what came after."""
+    flow = Flow(5.6, 5.3)
+    middle, wide = 2.8, 1.9
+    flow.frame(1.57, 0.05, 4.03, 5.2, "7  the Transformer")
+    words = flow.box(middle, 0.35, "words", "plain", width=wide, height=0.36)
+    below = flow.box(middle, 1.0, "5  positions", "position", width=wide)
+    flow.arrow(words.top, below.bottom)
+    flow.frame(1.7, 1.45, 3.9, 3.72, "3  heads")
+    for y, name, kind in (
+        (1.85, "2  scores", "query"),
+        (2.5, "4  masks", "key"),
+        (3.15, "1  softmax, average", "value"),
+    ):
+        part = flow.box(middle, y, name, kind, width=wide)
+        flow.arrow(below.top, part.bottom)
+        below = part
+    rest = flow.box(middle, 4.25, "6  add & norm,\nfeed-forward", width=wide, height=0.6)
+    flow.arrow(below.top, rest.bottom)
+    flow.arrow(rest.top, (middle, 4.85))
+    before = flow.box(0.7, 2.5, "8  recurrence,\nconvolution", "plain", width=1.3, height=0.6)
+    after = flow.box(4.9, 2.5, "9  language\nmodels", "plain", width=1.3, height=0.6)
+    flow.arrow(before.right, (1.57, 2.5))
+    flow.arrow((4.03, 2.5), after.left)
+    flow.text(before.x, 3.0, "before", size=SHAPES)
+    flow.text(after.x, 3.0, "after", size=SHAPES)

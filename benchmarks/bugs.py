@@ -20,8 +20,8 @@ import torch
 from torch import nn
 
 from autograder import dates
+from autograder.bank import banks
 from autograder.blocks import MultiHeadAttention
-from solutions.mistakes import banks
 from solutions.transformer import (
     Transformer,
     greedy_decode,

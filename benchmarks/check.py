@@ -7,11 +7,11 @@ import io
 import time
 from contextlib import redirect_stdout
 
+from autograder.bank import banks
 from autograder.check import verdict_on
 from autograder.exercises import chapters, exercises_of
 from autograder.grader.reference import reference
 from autograder.table import table_html
-from solutions.mistakes import banks
 
 
 def seconds(answer, name: str, repeats: int = 5) -> float:

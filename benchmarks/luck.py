@@ -23,13 +23,13 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
+from autograder.bank import banks
 from autograder.engine.compare import TOLERANCE
 from autograder.engine.probe import probe_within, undisturbed
 from autograder.engine.runs import Exercise, Run
 from autograder.engine.verdict import CORRECT, decide
 from autograder.exercises import chapters, exercises_of, find_exercise
 from autograder.grader.reference import reference
-from solutions.mistakes import banks
 
 TIMES = 200
 CHUNK = 20  # sets between two savings

@@ -24,7 +24,9 @@ from typing import Any
 import numpy as np
 import torch
 
-import solutions.mistakes as bank_module
+import autograder.bank as bank_module
+from autograder.bank import Bank, banks
+from autograder.bank.change import Edit, build, edited, with_code
 from autograder.engine.likeness import alike, sides
 from autograder.engine.probe import probe_within, undisturbed
 from autograder.engine.runs import Exercise
@@ -32,8 +34,6 @@ from autograder.engine.verdict import WRONG, Verdict, decide, equal
 from autograder.exercises import chapters, exercises_of
 from autograder.expected import expected_of, fixed_runs
 from autograder.grader.reference import reference
-from solutions.mistakes import Bank, banks
-from solutions.mistakes.change import Edit, build, edited, with_code
 
 RESULT = Path(__file__).with_name("names.json")
 Answer = Callable[..., Any]

@@ -30,6 +30,8 @@ from typing import Any
 import numpy as np
 
 from autograder import pointing
+from autograder.bank import Bank, banks
+from autograder.bank.change import plain_source, with_code
 from autograder.check import verdict_on
 from autograder.engine.locate import Place
 from autograder.engine.probe import probe_within, undisturbed
@@ -39,8 +41,6 @@ from autograder.exercises import chapters, exercises_of
 from autograder.expected import fixed_runs
 from autograder.grader.reference import expected as expected_records
 from autograder.pointing import told
-from solutions.mistakes import Bank, banks
-from solutions.mistakes.change import plain_source, with_code
 
 RESULT = Path(__file__).with_suffix(".json")
 OUTCOMES = ("right", "near", "wrong", "nothing")

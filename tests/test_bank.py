@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 import torch
 
+from autograder.bank import Bank, Edit, banks, cause
 from autograder.exercises import chapters
 from solutions import kernel_regression
-from solutions.mistakes import Bank, Edit, banks, cause
 
 
 def limit(x: float, low: float = 0.0, high: float = 1e1) -> float:

@@ -15,7 +15,13 @@ from packaging.requirements import Requirement
 from autograder.publishing.bundle import bundle
 
 ROOT = Path(__file__).parent.parent
-INSTRUCTORS = ("solutions", "autograder.grader", "autograder.publishing", "autograder.cli")
+INSTRUCTORS = (
+    "solutions",
+    "autograder.bank",
+    "autograder.grader",
+    "autograder.publishing",
+    "autograder.cli",
+)
 
 
 @pytest.fixture(scope="module")
@@ -54,7 +60,7 @@ def test_its_modules_import_nothing_that_it_does_not_hold(unpacked):
             names += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
             for name in names:
                 assert not name.startswith(
-                    ("solutions", "autograder.grader", "autograder.publishing")
+                    ("solutions", "autograder.bank", "autograder.grader", "autograder.publishing")
                 ), path
                 if name.startswith("autograder."):
                     inside = unpacked / name.replace(".", "/")

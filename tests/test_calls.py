@@ -13,10 +13,12 @@ import nbformat
 import pytest
 from nbgrader.api import Gradebook
 
+from autograder.cli import main
 from autograder.exercises import chapters, exercises_of
 from autograder.grader.classes.classroom import grade
 from autograder.grader.classes.submissions import check_release
 from autograder.publishing.before_release import check_handed_in, nobodys_address
+from autograder.publishing.bookindex import published_at
 from autograder.publishing.bundle import NAME as FOLDER
 from autograder.publishing.bundle import bundle
 from autograder.publishing.release import release
@@ -168,6 +170,30 @@ def test_an_address_that_is_nobodys_is_told_with_its_line(tmp_path, line, told):
     (tmp_path / "_config.yml").write_text(f"title: x\nhtml:\n{line}\n", encoding="utf-8")
     found = nobodys_address(tmp_path)
     assert found is None if told is None else found.startswith(told)
+
+
+@pytest.mark.parametrize("address", ["https://example.org/attention", "https://course.example"])
+def test_the_address_in_course_toml_counts_before_that_of_the_book(tmp_path, address):
+    (tmp_path / "_config.yml").write_text("html:\n  baseurl: https://a.example/\n")
+    (tmp_path / "course.toml").write_text(f'[book]\naddress = "{address}/"\n')
+    assert published_at(tmp_path, {"html": {"baseurl": "https://a.example/"}}) == address
+    told = nobodys_address(tmp_path)
+    if address.endswith(".example"):
+        assert told.startswith(f"course.toml: {address} is nobody's address")
+    else:
+        assert told is None
+
+
+def test_a_release_with_nobodys_address_is_refused_unless_it_is_a_draft(monkeypatch, capsys):
+    def looked_at(*arguments: object) -> None:
+        raise ValueError("the gradebook is looked at next")
+
+    monkeypatch.setattr("autograder.publishing.before_release.check_handed_in", looked_at)
+    for options, told in (([], "attention-by-hand.example"), (["--draft"], "the gradebook")):
+        with pytest.raises(SystemExit) as left:
+            main(["release", *options, "kernel_regression"])
+        assert left.value.code == 2
+        assert told in capsys.readouterr().err
 
 
 # --- The bundle -----------------------------------------------------------------------------------

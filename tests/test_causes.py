@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 import torch
 
+from autograder.bank import banks, cause
 from autograder.engine.likeness import alike
 from autograder.engine.runs import Record, Run
 from autograder.engine.values import Array
 from autograder.exercises import chapters, exercises_of, find_exercise
 from autograder.expected import digest, expected_of, fixed_runs
 from autograder.grader.reference import records, reference
-from solutions.mistakes import banks, cause
 
 Trio = tuple[Run, Record, Record]  # a run, what the mistake gives and what the reference gives
 CAUSES = [

@@ -4,12 +4,12 @@ import inspect
 
 import pytest
 
+from autograder.bank import banks
 from autograder.check import check, verdict_on
 from autograder.engine.verdict import CORRECT, MISSING, WRONG
 from autograder.exercises import find_exercise
 from autograder.grader.stubs import clear
 from solutions import transformer as right
-from solutions.mistakes import banks
 
 STEPS = ["embed", "encode", "decode"]
 MISTAKES = {

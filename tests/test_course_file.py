@@ -22,7 +22,11 @@ ROOT = Path(__file__).resolve().parents[1]
 NOTEBOOKS = ROOT / "notebooks"
 NAME = next(NOTEBOOKS.glob("*_kernel_regression")).name
 WHOLE = """
+chapters = ["kernel_regression"]
 timezone = "Europe/Berlin"
+
+[book]
+address = "https://example.org/attention/"
 
 [due]
 kernel_regression = 2030-03-01T12:00:00
@@ -49,6 +53,8 @@ def test_the_whole_file_is_read(tmp_path):
     course = read_course(tmp_path, [NAME])
     assert course.due == {NAME: datetime.fromisoformat("2030-03-01T11:00:00+00:00")}
     assert course.late == Late(0.1, 0.5, 15)
+    assert course.chapters == (NAME,)
+    assert course.address == "https://example.org/attention"
     assert course.person("ann").told == {"first_name": "Ann", "last_name": "Lee"}
     assert course.person("bob").extension[NAME].total_seconds() == 60 * 3600
     assert course.withdrawn("ivo") and not course.withdrawn("ann")
@@ -61,7 +67,11 @@ def test_without_a_file_nothing_is_said(tmp_path):
 @pytest.mark.parametrize(
     "text, words",
     [
-        ("[dates]\n", "dates is not known here; there are timezone, due"),
+        ("[dates]\n", "dates is not known here; there are chapters, timezone"),
+        ('chapters = "masking"', "chapters: expected a list of names, got 'masking'"),
+        ('chapters = ["kernels"]', f"chapters: no assignment kernels; there are {NAME}"),
+        ("book.address = 'course'", "book.address: expected something like https://example.org/"),
+        ("book.title = 'x'", "book.title is not known here; there are address"),
         ("[due]\nkernels = 2030-01-01T00:00:00", f"due: no assignment kernels; there are {NAME}"),
         ("[due]\nkernel_regression = 2030-01-01", "due.kernel_regression: expected a date and a"),
         ('timezone = "Berlin"', "timezone: 'Berlin' is none"),

@@ -32,6 +32,18 @@ def norm(name: str, x: torch.Tensor) -> torch.Tensor:
     return layer(x)
 
 
+def thought(x: torch.Tensor) -> torch.Tensor:
+    thinks = FeedForward(4, 8)
+    thinks.load_state_dict(
+        {
+            name.removeprefix("layer."): weight
+            for name, weight in WEIGHTS.items()
+            if name.startswith("layer.linear")
+        }
+    )
+    return thinks(x)
+
+
 @torch.no_grad()
 def again(text: str) -> dict[str, np.ndarray]:
     """The stages of a text, computed with the chapters' own functions."""
@@ -49,16 +61,7 @@ def again(text: str) -> dict[str, np.ndarray]:
     merged = merge_heads(averages)[0]
     attended = linear("layer.self_attn.W_o", merged)
     first = norm("norm1", x + attended)
-    thinks = FeedForward(4, 8)
-    thinks.load_state_dict(
-        {
-            name.removeprefix("layer."): weight
-            for name, weight in WEIGHTS.items()
-            if name.startswith("layer.linear")
-        }
-    )
-    thought = thinks(first)
-    second = norm("norm2", first + thought)
+    second = norm("norm2", first + thought(first))
     return {
         "embedding": embedded[place],
         "input": x[place],
@@ -67,7 +70,7 @@ def again(text: str) -> dict[str, np.ndarray]:
         "average": averages[0, :, place],
         "attended": attended[place],
         "norm1": first[place],
-        "thought": thought[place],
+        "thought": thought(first)[place],
         "norm2": second[place],
         "output": linear("output", second)[place].softmax(-1),
     }
@@ -132,8 +135,39 @@ def test_the_introduction_says_the_numbers_of_its_picture():
     said = {float(number) for number in re.findall(r"\d\.\d\d", alt)}
     largest = [max(found["stages"]["weights"][journey.HEAD]) for found in TEXTS.values()]
     names = [journey.likeliest(text)[1] for text in TEXTS]
-    assert said == {round(number, 2) for number in largest + names}
+    table = [abs(number) for number in next(iter(TEXTS.values()))["stages"]["embedding"]]
+    assert said == {round(number, 2) for number in largest + names + table}
     for found, word in zip(TEXTS.values(), ("sings", "the"), strict=True):
         weights = found["stages"]["weights"][journey.HEAD]
         assert found["words"][weights.index(max(weights))] == word
         assert f"*{word}*" in page
+
+
+@pytest.mark.parametrize("text", TEXTS)
+@torch.no_grad()
+def test_the_word_is_an_adverb_in_both_sentences_if_it_looks_at_itself_alone(text):
+    found = TEXTS[text]["stages"]
+    own = torch.tensor([head[TEXTS[text]["place"]] for head in found["values"]]).flatten()
+    changed = norm("norm1", torch.tensor(found["input"]) + linear("layer.self_attn.W_o", own))
+    output = linear("output", norm("norm2", changed + thought(changed)))
+    assert MADE["kinds"][output.argmax()] == "adverb"
+
+
+def test_the_introductions_pictures_show_what_the_captions_say():
+    journey.neighbours()
+    told = shown()
+    for text, found in TEXTS.items():
+        kind, probability = journey.likeliest(text)
+        assert any(kind in label and f"{probability:.2f}" in label for label in told)
+        for stage in ("embedding", "norm2"):
+            assert {journey.said(number) for number in found["stages"][stage]} <= told
+    journey.bottleneck()
+    assert [line for line in sorted(shown()) if line[:1].isdigit()] == [
+        "1  One vector holds the sentence",
+        "2  The writer looks back",
+        "3  Every word looks at every word",
+    ]
+    journey.chapters()
+    numbered = {label[0] for label in shown() if label[:1].isdigit()}
+    assert numbered == set("123456789")
+    plt.close("all")

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from autograder.bank import banks, cause
 from autograder.check import verdict_on
 from autograder.engine.aspects import (
     dtypes_kept,
@@ -19,7 +20,6 @@ from autograder.engine.verdict import Mistake, Verdict, decide, equal
 from autograder.grader.judgement import GRADED, Judgement
 from autograder.table import table_html, table_text
 from solutions import kernel_regression
-from solutions.mistakes import banks, cause
 
 # Answers that round to float16, where large squares overflow.
 pytestmark = pytest.mark.filterwarnings("ignore:overflow encountered in cast:RuntimeWarning")

@@ -11,12 +11,12 @@ from typing import NamedTuple
 
 import pytest
 
+from autograder.bank import banks
 from autograder.engine.runs import Record, Run
 from autograder.engine.verdict import CORRECT, WRONG, Mistake, Verdict, decide
 from autograder.exercises import chapters, exercises_of, find_exercise
 from autograder.expected import SEED
 from autograder.grader.reference import known_mistakes, records, reference
-from solutions.mistakes import banks
 
 EXERCISES = [(slug, exercise.name) for slug in chapters() for exercise in exercises_of(slug)]
 

@@ -15,6 +15,7 @@ import torch.nn.functional as F
 from torch import nn
 
 from autograder import blocks
+from autograder.bank import banks
 from autograder.engine.observe import TAKEN_OFF, Observer, forbidden
 from autograder.engine.probe import probe, probe_within, undisturbed
 from autograder.engine.runs import Recipe, call, tensor
@@ -22,7 +23,6 @@ from autograder.engine.verdict import decide
 from autograder.exercises import chapters, exercises_of
 from autograder.expected import fixed_runs
 from autograder.grader.reference import reference
-from solutions.mistakes import banks
 
 X = torch.linspace(-1, 1, 64).reshape(2, 4, 8)
 EXERCISES = [(slug, exercise) for slug in chapters() for exercise in exercises_of(slug)]

@@ -8,13 +8,13 @@ import pytest
 from pointed import pointed, written
 
 from autograder import pointing
+from autograder.bank import banks
 from autograder.check import verdict_on
 from autograder.engine.copies import NoCopy, copied
 from autograder.engine.trace import Budget
 from autograder.engine.verdict import CORRECT
 from autograder.exercises import chapters, exercises_of
 from autograder.table import table_html, table_text
-from solutions.mistakes import banks
 
 
 @pytest.fixture(autouse=True)

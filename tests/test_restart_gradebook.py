@@ -80,7 +80,7 @@ def test_a_full_disk_stops_the_run_and_the_next_one_ends_it(tmp_path, template, 
 
 @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT, errno.EIO])
 def test_every_write_may_be_the_one_that_fails(course, release, undisturbed, monkeypatch, number):
-    put, count = writer._put, 0
+    put, count = writer.put, 0
 
     def fails(*arguments) -> None:
         nonlocal count
@@ -89,7 +89,7 @@ def test_every_write_may_be_the_one_that_fails(course, release, undisturbed, mon
             raise OSError(number, os.strerror(number))
         put(*arguments)
 
-    monkeypatch.setattr(writer, "_put", fails)
+    monkeypatch.setattr(writer, "put", fails)
     for fail_at in range(1, 7):  # each run comes further
         count = 0
         with pytest.raises(Stopped, match="run this again"):

@@ -18,13 +18,14 @@ REFERENCES = sorted(path for path in (ROOT / "solutions").glob("*.py") if path.s
 ENGINE = {"engine", "exercises"}  # the engine asks the exercises for their names alone
 NOTEBOOK = {"beside", "blocks", "engine", "exercises", "expected"}  # what a student has
 MAY = {  # the rooms that a room imports from, besides itself
+    "bank": set(),
     "blocks": {"beside"},  # the device
     "engine": ENGINE,
     "exercises": ENGINE | {"blocks"},  # what stands in for an answer
     "expected": {"engine"},
     "beside": NOTEBOOK,
-    "grader": NOTEBOOK | {"solutions"},
-    "publishing": NOTEBOOK | {"grader", "solutions"},
+    "grader": NOTEBOOK | {"bank"},
+    "publishing": NOTEBOOK | {"bank", "grader"},
     "cli": {*NOTEBOOK, "grader", "publishing"},
 }
 
@@ -87,7 +88,8 @@ def decides(path: Path) -> bool:
         if path.is_relative_to(rooms):
             return path.relative_to(rooms).parts[0].removesuffix(".py") not in OTHERS
     inside = path.relative_to(COURSE).parts
-    return inside[0] in ("engine", "grader", "blocks") and "classes" not in inside
+    deciding = inside[0] in ("bank", "engine", "grader", "blocks")
+    return deciding and not {"classes", "lms"} & {*inside}
 
 
 DECIDES = [p.relative_to(ROOT) for p in [*FILES, *(ROOT / "solutions").rglob("*.py")] if decides(p)]
@@ -124,6 +126,7 @@ def test_a_new_file_in_such_a_room_is_noticed_and_a_page_is_not(copy):
     for name in (
         "autograder/publishing/plain.py",
         "autograder/grader/classes/report.py",
+        "autograder/grader/lms/collect.py",
         "autograder/exercises/transformer/noam_rate.py",
         "solutions/transformer.py",
         "solutions/mistakes/transformer/shift_right.py",

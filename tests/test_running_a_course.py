@@ -23,13 +23,13 @@ import sys
 import time
 import urllib.error
 import urllib.request
-import zipfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import nbformat
 import pytest
+from lms_archives import MOODLE_HEAD, archive, moodle, moodle_row, read_table, table
 from servers import postgres
 
 from autograder.grader.classes.sample_class import EXPECTED
@@ -76,13 +76,17 @@ def course(tmp_path_factory) -> Path:
     if (ROOT / "build" / "expected").is_dir():
         shutil.copytree(ROOT / "build" / "expected", course / "build" / "expected")
     (course / "students.csv").write_text(STUDENTS)
-    archive = course / "downloaded" / NAME / "archive"
-    archive.mkdir(parents=True)
     release = nbformat.read(ROOT / "notebooks" / NAME / f"{NAME}.ipynb", as_version=4)
-    files = submissions(release)
-    with zipfile.ZipFile(archive / "class.zip", "w") as packed:
-        for student in ("ada", "ben"):
-            packed.writestr(f"{student}_file_{NAME}.ipynb", files[student])
+    files, downloaded = submissions(release), course / "downloaded"
+    downloaded.mkdir()
+    names = {"ada": "Ada King", "ben": "Ben Day"}
+    archive(
+        downloaded / "class.zip",
+        {moodle(name, n): files[student] for n, (student, name) in enumerate(names.items(), 7)},
+    )
+    points = f"{sum(EXPECTED['ada'].marks.values()) + 4:g}"  # and two written questions
+    rows = [moodle_row(n, name, "", "-", points) for n, name in enumerate(names.values(), 7)]
+    table(downloaded / "worksheet.csv", [MOODLE_HEAD, *rows])
     return course
 
 
@@ -200,7 +204,7 @@ def test_the_page_leads_from_an_empty_machine_to_marks():
         "Install", "Release", "Collect", "Grade", "Look at the class", "Review by hand",
         "Late work", "Feedback", "Export", "Many machines", "Back up", "Upgrade",
     ]  # fmt: skip
-    for program in ("release", "bundle", "grade", "judge", "report"):
+    for program in ("release", "bundle", "collect", "grade", "judge", "report", "return"):
         assert any(line.startswith(f"autograder {program}") for line in LINES)
 
 
@@ -224,14 +228,18 @@ def test_the_marks_arrive_where_the_page_says(course, said):
     assert all(
         (course / "submitted" / s / NAME / f"{NAME}.ipynb").is_file() for s in ("ada", "ben")
     )
-    for table in ("grades.csv", "build/grades-of-the-server.csv"):
-        with (course / table).open(newline="", encoding="utf-8") as stream:
+    for exported in ("grades.csv", "build/grades-of-the-server.csv"):
+        with (course / exported).open(newline="", encoding="utf-8") as stream:
             rows = {r["student_id"]: r for r in csv.DictReader(stream) if r["assignment"] == NAME}
         assert {name: float(row["score"]) for name, row in rows.items()} == {
             name: EXPECTED[name].score for name in ("ada", "ben")
         }
     with (course / "grades.csv").open(newline="", encoding="utf-8") as stream:
         assert "Ada" in {row["first_name"] for row in csv.DictReader(stream)}
+    head, *rows = read_table(course / "returned" / NAME / "grades.csv")
+    assert {row[1]: float(row[head.index("Grade")]) for row in rows} == {
+        "Ada King": EXPECTED["ada"].score, "Ben Day": EXPECTED["ben"].score
+    }  # fmt: skip
     result = json.loads((course / "build" / "result.json").read_text())
     assert all(row["unchanged"] for row in result["submissions"])
     assert "ben" in (course / "report.html").read_text(encoding="utf-8")

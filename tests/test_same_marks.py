@@ -25,6 +25,7 @@ import pytest
 from nbformat.v4 import new_code_cell
 from servers import Cluster, postgres
 
+from autograder.bank import banks
 from autograder.engine.probe import probe_within, undisturbed
 from autograder.engine.runs import Exercise
 from autograder.engine.verdict import AspectVerdict
@@ -34,7 +35,6 @@ from autograder.grader import stubs
 from autograder.grader.classes.classroom import ClassResult, grade
 from autograder.grader.classes.sample_class import compare, make_sample_class
 from autograder.grader.judgement import GRADED
-from solutions.mistakes import banks
 
 NOTEBOOKS = Path(__file__).resolve().parents[1] / "notebooks"
 CHAPTERS = [path.name for path in sorted(NOTEBOOKS.iterdir()) if path.is_dir()]

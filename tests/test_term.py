@@ -1,47 +1,36 @@
-"""A term: due dates, marks by hand, a student who leaves, feedback that is released.
+"""A term: due dates, marks by hand, a student who leaves, feedback that is released."""
 
-The judge is a stand-in that gives every written answer full marks: what is tested is what becomes
-of its judgements.
-"""
-
-import csv
 import json
-import re
 import shutil
 from pathlib import Path
 from unicodedata import normalize
 
 import nbformat
 import pytest
-from nbgrader.api import Gradebook
-
-from autograder.engine.verdict import (
-    CORRECT,
-    MISSING,
-    POLICY,
-    WRONG,
-    AspectVerdict,
-    Verdict,
-    withheld,
+from terms import (
+    NAME,
+    OTHER,
+    QUESTION,
+    RELEASED,
+    TYPO,
+    answered,
+    book,
+    due,
+    hand_in,
+    mark,
+    release,
+    run,
+    stand_in,
+    totals,
+    waits,
+    with_stand_in,
 )
-from autograder.grader.classes import classroom
-from autograder.grader.classes.classroom import grade
-from autograder.grader.classes.feedback import PageFailed, PageMaker
-from autograder.grader.classes.report import report
-from autograder.grader.classes.writer import Writer
-from autograder.grader.judgement import GRADED, Judgement
-from autograder.grader.notebook.export import SafeCsv
-from autograder.grader.notebook.judging import exercises_in
-from autograder.grader.notebook.marks import show_verdicts
-from autograder.grader.notebook.reading import parse_notebook
-from autograder.grader.notebook.rebuild import rebuild
-from autograder.grader.work import Job, Outcome
 
-ROOT = Path(__file__).resolve().parents[1]
-NOTEBOOKS = ROOT / "notebooks"
-NAME = next(NOTEBOOKS.glob("*_kernel_regression")).name
-RELEASED = (NOTEBOOKS / NAME / f"{NAME}.ipynb").read_text(encoding="utf-8")
-QUESTION, OTHER = "question_bandwidth_of_zero", "question_even_spacing"
+from autograder.grader.classes.classroom import grade
+from autograder.grader.classes.writer import Writer
+from autograder.grader.notebook.preprocessors import SaveAutoGrades, SaveJudgement
+from autograder.grader.work import Job, Options
+
 ZERO = 'c = get_config()\nc.LateSubmissionPlugin.penalty_method = "zero"\n'
 BY_DAY = """
 from nbgrader.plugins import BasePlugin
@@ -52,128 +41,27 @@ class ByDay(BasePlugin):
 """
 
 
-def stand_in(job: Job) -> Outcome:
-    """Full marks for every answer that is not the stub; "wrong" and "withheld" in it say that."""
-    release = nbformat.v4.reads(job.release.decode())
-    notebook, notes = rebuild(release, parse_notebook(job.submission))
-    texts = {c.metadata.get("nbgrader", {}).get("grade_id"): c.source for c in notebook.cells}
-    verdicts = {}
-    for _, exercise in exercises_in(release):
-        text = texts[exercise.name]
-        aspects = (AspectVerdict("the values", exercise.points, True, None, None),)
-        verdict = Verdict(exercise.name, exercise.points, exercise.points, CORRECT, aspects)
-        if "raise NotImplementedError" in text:
-            verdict = withheld(exercise, MISSING, "Not written yet.")
-        elif "wrong" in text:
-            verdict = Verdict(exercise.name, exercise.points, 0.5, WRONG, aspects)
-        elif "withheld" in text:
-            verdict = withheld(exercise, POLICY, "For a person to look at.")
-        verdicts[exercise.name] = verdict
-    show_verdicts(notebook, verdicts)
-    judgement = Judgement(GRADED, verdicts, 0.1, None, tuple(notes))
-    return Outcome(judgement, nbformat.writes(notebook).encode(), "here")
-
-
 @pytest.fixture
 def judged(monkeypatch) -> list[str]:
     """The students whose submissions are judged, by the stand-in."""
-    seen: list[str] = []
-
-    def local(source, *_):
-        for task, job in source:
-            seen.append(task.student)
-            yield task, stand_in(job)
-
-    def plain(self, *_):
-        raise PageFailed("a test wants it plain")
-
-    monkeypatch.setattr(classroom.schedulers, "local", local)
-    monkeypatch.setattr(PageMaker, "start", lambda self: None)
-    monkeypatch.setattr(PageMaker, "page", plain)
-    return seen
+    return with_stand_in(monkeypatch)
 
 
 @pytest.fixture(scope="module")
 def empty(tmp_path_factory) -> Path:
     root = tmp_path_factory.mktemp("term")
-    with Writer(root, None, NOTEBOOKS) as one:
+    release(root)
+    with Writer(root, None, root / "notebooks") as one:
         one.register(NAME)
-    return root / "gradebook.db"
+    return root
 
 
 @pytest.fixture
 def course(tmp_path, empty, judged, monkeypatch) -> Path:
-    root = tmp_path / "course"
-    root.mkdir()
-    shutil.copy(empty, root)
+    shutil.copytree(empty, tmp_path / "course")
     monkeypatch.setenv("JUPYTER_CONFIG_DIR", str(tmp_path / "user"))
     (tmp_path / "user").mkdir()
-    return root
-
-
-def hand_in(course: Path, student: str, stamp: str = "", **answers: str) -> Path:
-    """Hand in a notebook; `answers` maps grade ids to what stands in the place of the stub."""
-    notebook = nbformat.reads(RELEASED, as_version=4)
-    for cell in notebook.cells:
-        mark = cell.metadata.get("nbgrader", {})
-        if mark.get("solution"):
-            said = answers.get(mark["grade_id"], answers.get("rest", ""))
-            for stub in ("raise NotImplementedError", "*Write your answer here.*"):
-                cell.source = cell.source.replace(stub, said) if said else cell.source
-    path = course / "submitted" / student / NAME / f"{NAME}.ipynb"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(nbformat.writes(notebook), encoding="utf-8")
-    if stamp:
-        path.with_name("timestamp.txt").write_text(stamp)
-    return path
-
-
-def run(course: Path, release: Path = NOTEBOOKS, **how) -> dict:
-    result = grade(course / "submitted", release=release, **how)
-    return {row.student: row for row in result.rows}
-
-
-def book(course: Path) -> Gradebook:
-    return Gradebook(f"sqlite:///{course / 'gradebook.db'}")
-
-
-def mark(course: Path, student: str, cell: str, score: float) -> None:
-    """What formgrader does when a person gives a mark."""
-    with book(course) as gradebook:
-        given = gradebook.find_grade(cell, NAME, NAME, student)
-        given.manual_score, given.needs_manual_grade = score, False
-        gradebook.db.commit()
-
-
-def waits(course: Path, student: str) -> set[str]:
-    with book(course) as gradebook:
-        grades = gradebook.find_submission_notebook(NAME, NAME, student).grades
-        return {given.name for given in grades if given.needs_manual_grade}
-
-
-def due(course: Path, when: str) -> None:
-    with book(course) as gradebook:
-        gradebook.update_or_create_assignment(NAME, duedate=when)
-
-
-def totals(course: Path, student: str) -> dict[str, float]:
-    """What report, export, feedback and log say that a student has in all."""
-    page = report(course, course / "report.html").read_text(encoding="utf-8")
-    row = re.search(rf"<tr><th[^>]*>(?:<a [^>]*>)?{student}<.*?</tr>", page, re.DOTALL)[0]
-    with book(course) as gradebook:
-        plugin = SafeCsv()
-        plugin.to = str(course / "grades.csv")
-        plugin.export(gradebook)
-    with (course / "grades.csv").open(encoding="utf-8") as stream:
-        exported = next(r for r in csv.DictReader(stream) if r["student_id"] == student)
-    feedback = (course / "feedback" / student / NAME / f"{NAME}.html").read_text(encoding="utf-8")
-    log = (course / "logs" / student / f"{NAME}.log").read_text(encoding="utf-8")
-    return {
-        "report": float(re.findall(r"<b>([\d.]+)</b>", row)[-1]),
-        "export": float(exported["score"]),
-        "feedback": float(re.search(r"Score: ([\d.]+)", feedback)[1]),
-        "log": float(re.findall(r"([\d.]+) of [\d.]+ points", log)[-1]),
-    }
+    return tmp_path / "course"
 
 
 # --- Students come and go -------------------------------------------------------------------------
@@ -215,7 +103,7 @@ def test_a_name_in_two_unicode_forms_is_one_student(course, judged):
     first = run(course)
     assert first.keys() == {composed} and judged == [composed]
     hand_in(course, composed, "2026-01-01 00:00:00 UTC", softmax="return 'wrong'")
-    result = grade(course / "submitted", release=NOTEBOOKS)
+    result = grade(course / "submitted")
     (row,) = result.rows
     assert row.unchanged and row.score == first[composed].score  # the later one counts
     assert len(result.ignored) == 1 and "another Unicode form" in result.ignored[0]
@@ -269,18 +157,10 @@ def marked(course) -> Path:
     return course
 
 
-def release_with(course: Path, old: str, new: str) -> Path:
-    """The released notebooks with a typo mended."""
-    folder = course / "notebooks" / NAME
-    folder.mkdir(parents=True)
-    assert old in RELEASED
-    (folder / f"{NAME}.ipynb").write_text(RELEASED.replace(old, new, 1), encoding="utf-8")
-    return course / "notebooks"
-
-
 def test_a_typo_mended_in_the_prose_returns_no_mark_to_the_marker(marked, judged):
     judged.clear()
-    (row,) = run(marked, release_with(marked, "Errata of the folklore", "Errata")).values()
+    release(marked, RELEASED.replace(TYPO, TYPO.replace("z", "s")))
+    (row,) = run(marked).values()
     assert judged == ["ann"] and not row.unchanged
     assert waits(marked, "ann") == {OTHER}
     assert row.marks[QUESTION].score == 2 and row.marks["check_softmax"].score == 1.5
@@ -308,6 +188,30 @@ def test_another_answer_or_verdict_waits_for_the_marker(marked):
 def test_where_it_is_not_known_what_was_marked_it_waits_for_the_marker(marked):
     (marked / "autograded" / "ann" / NAME / f"{NAME}.ipynb").unlink()
     run(marked)
+    assert waits(marked, "ann") == {"check_softmax", QUESTION, OTHER}
+
+
+def by_nbgrader(course: Path, **answers: str) -> None:
+    """What the end of `nbgrader autograde --force` does, with the judgement of the stand-in."""
+    release = (course / "notebooks" / NAME / f"{NAME}.ipynb").read_bytes()
+    outcome = stand_in(Job(NAME, release, answered(**answers), None, None, {}, Options(), None))
+    where = {"notebook": NAME, "assignment": NAME, "student": "ann"}
+    where["db_url"] = f"sqlite:///{course / 'gradebook.db'}"
+    resources = {"nbgrader": where, "autograder": outcome.judgement}
+    notebook = nbformat.v4.reads(outcome.notebook.decode())
+    for step in (SaveAutoGrades(), SaveJudgement()):
+        notebook, resources = step.preprocess(notebook, resources)
+
+
+def test_nbgraders_own_command_returns_no_mark_to_the_marker_either(marked):
+    answers = {"softmax": "return 'withheld'", "rest": "It is the mean."}
+    by_nbgrader(marked, **answers)
+    assert waits(marked, "ann") == {OTHER}
+    by_nbgrader(marked, **answers | {QUESTION: "It is the median."})
+    assert waits(marked, "ann") == {QUESTION, OTHER}
+    by_nbgrader(marked, **answers | {QUESTION: "It is the median."})
+    assert waits(marked, "ann") == {QUESTION, OTHER}  # nobody has looked at it yet
+    by_nbgrader(marked, rest="It is the mean.")
     assert waits(marked, "ann") == {"check_softmax", QUESTION, OTHER}
 
 
@@ -340,7 +244,7 @@ def test_a_policy_of_the_courses_own_is_respected_and_all_totals_agree(course, m
     (course / "nbgrader_config.py").write_text(config)
     due(course, "2026-03-01 12:00:00 UTC")
     hand_in(course, "ann", "2026-03-02 12:00:00 UTC", rest="return 1")
-    result = grade(course / "submitted", release=NOTEBOOKS)
+    result = grade(course / "submitted")
     (row,) = result.rows
     assert row.penalty == round(0.3 * row.score, 1) > 0
     assert row.total == pytest.approx(row.score - row.penalty)

@@ -10,6 +10,7 @@ import pytest
 import torch
 from torch import nn
 
+from autograder.bank import banks
 from autograder.check import check, verdict_on
 from autograder.engine.compare import compare
 from autograder.engine.runs import Previous, Raised, call, module
@@ -18,7 +19,6 @@ from autograder.engine.verdict import AspectVerdict, Verdict
 from autograder.engine.words import describe_call, raised_told
 from autograder.table import table_html, table_text
 from solutions import attention_scoring, kernel_regression, masking, multi_head, transformer
-from solutions.mistakes import banks
 
 
 def told(answer: object, name: str) -> str:

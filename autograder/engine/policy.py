@@ -17,7 +17,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 TAMPERING = (
-    *(f"autograder.{room}" for room in ("engine", "exercises", "expected", "grader", "publishing")),
+    *(
+        f"autograder.{room}"
+        for room in ("bank", "engine", "exercises", "expected", "grader", "publishing")
+    ),
     *("solutions", "worker", "warm", "walls", "watch", "seccomp"),
     *("ctypes", "_ctypes", "gc.get_objects", "gc.get_referrers", "gc.get_referents"),
     *("sys._current_frames", "sys.settrace", "sys.setprofile", "object.__subclasses__"),

@@ -13,12 +13,12 @@ from typing import Any
 
 import numpy as np
 
+from autograder.bank import banks, cause
 from autograder.engine.compare import GPU_FACTOR, compare
 from autograder.engine.probe import probe_within, undisturbed
 from autograder.engine.records import on_device
 from autograder.engine.runs import Array, Record, Run
 from autograder.engine.verdict import Mistake
-from solutions.mistakes import banks, cause
 
 Rows = Sequence[Sequence[Run]]
 _SHARED = frozenset(("Python's random state", "NumPy's random state"))  # by a process's threads

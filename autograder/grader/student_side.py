@@ -9,7 +9,7 @@ from pathlib import Path
 import autograder
 
 ROOT = Path(autograder.__file__).resolve().parent
-INSTRUCTORS = ("grader", "publishing", "cli.py")
+INSTRUCTORS = ("bank", "grader", "publishing", "cli.py")
 
 
 def student_side() -> dict[str, Path]:

@@ -1,11 +1,14 @@
 """The tables that are ours in nbgrader's database, beside nbgrader's own, which are left alone.
 
 `autograder_judgement` keeps each submission's judgement, once, as JSON; `autograder_graded` says
-which submission, in which version, `autograder grade` has recorded (see `gradebook`).
+which submission, in which version, `autograder grade` has recorded (see `gradebook`);
+`autograder_seen` what a person saw of its answers and verdicts (see `notebook.marked`).
 
 TRUST BOUNDARY. Names and texts come from outside; they go to the database as bound parameters.
 """
 
+import json
+from collections.abc import Mapping
 from typing import Any
 
 from sqlalchemy import Column, Integer, MetaData, String, Table, Text, inspect, select
@@ -29,6 +32,13 @@ JUDGEMENTS = Table(
     Column("assignment", String(128), primary_key=True),
     Column("student", String(128), primary_key=True),
     Column("judgement", Text, nullable=False),  # JSON
+)
+SEEN = Table(
+    "autograder_seen",
+    OURS,
+    Column("assignment", String(128), primary_key=True),
+    Column("student", String(128), primary_key=True),
+    Column("seen", Text, nullable=False),  # JSON
 )
 
 
@@ -67,3 +77,16 @@ def kept(session: Session, assignment: str, student: str) -> Judgement | None:
         return row and Judgement.from_json(row.judgement)
     except ValueError:  # another version of the grader has written it
         return None
+
+
+def remember(session: Session, assignment: str, student: str, seen: Mapping[str, list]) -> None:
+    """Keep what there is to see of a submission, in a transaction of the caller's."""
+    put(session, SEEN, assignment, student, seen=json.dumps(dict(seen)))
+
+
+def remembered(session: Session, assignment: str, student: str) -> dict[str, list]:
+    """What there was to see of a submission when it was recorded last; nothing if it was not."""
+    if not inspect(session.connection()).has_table(SEEN.name):
+        return {}
+    row = session.execute(select(SEEN).where(of(SEEN, assignment, student))).first()
+    return json.loads(row.seen) if row else {}

@@ -11,6 +11,8 @@ from urllib.parse import urlsplit
 
 from nbgrader.api import Gradebook, MissingEntry
 
+from autograder.grader.classes.course_file import FILE as COURSE
+from autograder.grader.classes.course_file import read_course
 from autograder.grader.classes.gradebook import database
 from autograder.publishing.bookindex import Book
 from autograder.publishing.release import chapter_files, instructor_notebook
@@ -41,16 +43,26 @@ def check_handed_in(root: Path, wanted: Sequence[str] | None = None) -> None:
 
 def nobodys_address(root: Path) -> str | None:
     """What to change where the notebooks would link to an address that is nobody's."""
+    if address := read_course(root).address:
+        wrong = _is_nobodys(urlsplit(address).hostname or "")
+        return _told_of(f"{COURSE}: {address}", "there") if wrong else None
     lines = (root / "_config.yml").read_text(encoding="utf-8").splitlines()
     for number, line in enumerate(lines, 1):
         found = _ADDRESS.match(line)
-        host = urlsplit(found[1]).hostname or "" if found else "there is none"
-        if f".{host}".endswith(".example"):
-            return (
-                f"_config.yml:{number}: {found[1]} is nobody's address, and the notebooks' links "
-                "go there; put the one where you publish the book in its place and release again"
-            )
+        if found and _is_nobodys(urlsplit(found[1]).hostname or ""):
+            return _told_of(f"_config.yml:{number}: {found[1]}", f"into {COURSE}")
     return None
+
+
+def _is_nobodys(host: str) -> bool:
+    return f".{host}".endswith(".example")
+
+
+def _told_of(place: str, where: str) -> str:
+    return (
+        f"{place} is nobody's address, and the notebooks' links would go there. Put the one where "
+        f'you publish the book {where}: [book] address = "https://…" (or release a draft: --draft)'
+    )
 
 
 def _cells(gradebook: Gradebook, assignment: str) -> set[str]:

@@ -7,11 +7,12 @@ compares every link and number with the built pages.
 
 import html
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import yaml
 from docutils.nodes import make_id
@@ -23,6 +24,8 @@ from myst_parser.config.main import MdParserConfig
 from myst_parser.parsers.mdit import create_md_parser
 from pybtex.database import BibliographyData, Entry, parse_file
 from pybtex.plugin import find_plugin
+
+from autograder.grader.classes.course_file import read_course
 
 DIRECTIVE = re.compile(r"\{([^}\s]+)\}\s*(.*)")
 CHAPTER = re.compile(r"(\d\d)_(\w+)")
@@ -82,6 +85,12 @@ def parser(extensions: list[str]) -> MarkdownIt:
     return create_md_parser(MdParserConfig(enable_extensions=extensions), RendererHTML)
 
 
+def published_at(root: Path, config: Mapping[str, Any]) -> str:
+    """Where the book of a course is published, without a slash at the end: as `course.toml` says,
+    or else `_config.yml`."""
+    return read_course(root).address or config["html"]["baseurl"].rstrip("/")
+
+
 class Book:
     """The sources under `root`, read once.
 
@@ -100,7 +109,7 @@ class Book:
     @property
     def base(self) -> str:
         """Where the book is published."""
-        return self.config["html"]["baseurl"].rstrip("/")
+        return published_at(self.root, self.config)
 
     def url(self, path: Path, anchor: str = "") -> str:
         """Where the page made from `path` is published."""

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import autograder.expected.paths as store
+from autograder.bank import banks
 from autograder.engine import copies, known, signatures, taps, trace
 from autograder.engine.copies import NoCopy, copied
 from autograder.engine.known import Known, known_from
@@ -19,7 +20,6 @@ from autograder.engine.trace import Budget, Event
 from autograder.exercises import exercises_of
 from autograder.expected import digest, fixed_runs
 from autograder.grader.reference import reference, silently
-from solutions.mistakes import banks
 
 _MACHINERY = (copies, known, signatures, taps, trace)
 SECONDS = 60.0  # for one run of a right answer

@@ -128,7 +128,9 @@ def instructor_notebook(path: Path, book: Book | None = None) -> NotebookNode:
             checked.append(name)
             cells.append(_check(name, declared[name].points))
         elif cell.cell_type == "code":
-            if re.search(r"\b(solutions|autograder\.(?:grader|publishing|cli))\b", cell.source):
+            if re.search(
+                r"\b(solutions|autograder\.(?:bank|grader|publishing|cli))\b", cell.source
+            ):
                 raise BookError(page.name, line, "students do not have what this cell imports")
             cells += _code(page, source)
         else:

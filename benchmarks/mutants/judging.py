@@ -19,14 +19,14 @@ from typing import Any, NamedTuple
 
 import torch
 
+from autograder.bank import banks
+from autograder.bank.change import build, plain_source
 from autograder.engine.runs import Exercise, Record, Run
 from autograder.engine.verdict import CORRECT, Mistake, decide, equal
 from autograder.exercises import find_exercise
 from autograder.expected import SEED
 from autograder.grader.reference import expected, known_mistakes, on_demand
 from benchmarks.mutants.making import Mutant, normal
-from solutions.mistakes import banks
-from solutions.mistakes.change import build, plain_source
 
 CPU_SECONDS = 3.0  # for one mutant; the slowest reference takes a fifth of one
 WALL_SECONDS = 300.0  # without an answer, the process is given up

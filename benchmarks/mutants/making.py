@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import takewhile
 from typing import Any, NamedTuple
 
+from autograder.bank.change import plain_source
 from benchmarks.mutants.operators import OPERATORS
 from benchmarks.mutants.places import Place
-from solutions.mistakes.change import plain_source
 
 
 class Mutant(NamedTuple):

@@ -17,8 +17,8 @@ from learner import ROOT
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
+from autograder.bank import banks
 from autograder.exercises import chapters, exercises_of
-from solutions.mistakes import banks
 
 MATRIX = ROOT / "build" / "matrix.json"
 STORED = ROOT / "benchmarks" / "matrix.json"

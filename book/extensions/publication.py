@@ -1,13 +1,16 @@
 """What the book's address, repository and authors add to its pages; nothing where they are not set.
 
-* `html: baseurl` in `_config.yml`: the address of each page as the one to be found and quoted, what
-  a link to it shows elsewhere (title, description, picture), `sitemap.xml`, `robots.txt`. An
-  address that ends in `.example` is nobody's, and counts as none.
+* `[book] address` in `course.toml`, or else `html: baseurl` in `_config.yml`: the address of each
+  page as the one to be found and quoted, what a link to it shows elsewhere (title, description,
+  picture), `sitemap.xml`, `robots.txt`. An address that ends in `.example` is nobody's, and counts
+  as none.
 * `launch: {repository: …}`: "Edit this page" and "Report a mistake" at the foot of each page.
 * `author`, and `date-released` in `CITATION.cff`: who made the book, and when.
 
 The page for addresses that lead nowhere, `404.html`, stands by itself, since nobody knows in which
-folder it will be shown. The PDF is linked where it has been printed.
+folder it will be shown. So does `index.html`, which leads to the front page; left to Sphinx, it
+would be no more than that instruction, without an icon, and browsers would ask the host for one.
+The PDF is linked where it has been printed.
 """
 
 import html
@@ -21,11 +24,13 @@ import yaml
 from lean import describe
 from sphinx.application import Sphinx
 
+from autograder.grader.classes.course_file import read_course
+
 ROOT = Path(__file__).resolve().parents[2]
 CITATION = ROOT / "CITATION.cff"
 PRINTED = ROOT / "build" / "attention-by-hand.pdf"
 CARD = "_static/card.png"
-NOT_FOUND = Path(__file__).parent / "templates" / "404.html"
+TEMPLATES = Path(__file__).parent / "templates"
 TITLE = re.compile(r"<title>(.*?)</title>", re.DOTALL)
 UNLISTED = {"search.html", "genindex.html", "404.html", "index.html"}
 OURS = re.compile(
@@ -146,16 +151,20 @@ def add_foot(app: Sphinx, pagename: str, templatename: str, context: dict, doctr
 
 
 def finish(app: Sphinx, error: Exception | None) -> None:
-    """Write what the whole book has: 404, sitemap, card, PDF; name each page's address."""
+    """Write what the whole book has: index, 404, sitemap, card, PDF; name each page's address."""
     if error is not None or app.builder.format != "html":
         return
     output = Path(app.outdir)
     base = address(app.config.html_baseurl)
-    text = Template(NOT_FOUND.read_text(encoding="utf-8")).substitute(
-        title=html.escape(app.config.html_title or app.config.project),
-        home=html.escape(urlsplit(base).path or "/"),
-    )
-    (output / "404.html").write_text(text, encoding="utf-8")
+    known = {
+        "title": html.escape(app.config.html_title or app.config.project),
+        "front": html.escape(quote(f"{app.config.root_doc}.html")),
+        "icon": html.escape(f"_static/{Path(app.config.html_favicon).name}"),
+        "home": html.escape(urlsplit(base).path or "/"),
+    }
+    for name in ("404.html", "index.html"):
+        text = Template((TEMPLATES / name).read_text(encoding="utf-8")).substitute(known)
+        (output / name).write_text(text, encoding="utf-8")
     if PRINTED.is_file():
         (output / "_downloads").mkdir(exist_ok=True)
         shutil.copyfile(PRINTED, output / "_downloads" / PRINTED.name)
@@ -168,8 +177,8 @@ def finish(app: Sphinx, error: Exception | None) -> None:
         if name.startswith("_static/") or name == "404.html":
             continue
         page = path.read_text(encoding="utf-8")
-        if (known := identified(page, name, base)) != page:
-            path.write_text(known, encoding="utf-8")
+        if (done := identified(page, name, base)) != page:
+            path.write_text(done, encoding="utf-8")
         if name not in UNLISTED:
             names.append(name)
     if not base:
@@ -179,7 +188,13 @@ def finish(app: Sphinx, error: Exception | None) -> None:
     card(app.config.project, made[0])
 
 
+def set_address(app: Sphinx, config) -> None:
+    """Take the book's address from `course.toml`, where that has one."""
+    config.html_baseurl = read_course(ROOT).address or config.html_baseurl
+
+
 def setup(app: Sphinx) -> dict:
+    app.connect("config-inited", set_address)
     app.connect("html-page-context", add_foot, priority=700)
     app.connect("build-finished", finish, priority=970)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -211,3 +211,11 @@ def test_an_address_that_leads_nowhere_is_told_kindly(open_tab):
     page.get_by_role("link").click()
     page.wait_for_url("**/book/intro.html")
     assert tab.wrong == []
+
+
+def test_the_book_s_address_leads_to_its_front_page(open_tab):
+    tab = open_tab()
+    tab.page.goto(f"{tab.server}/", wait_until="commit")  # it leads on before it is loaded
+    tab.page.wait_for_url("**/book/intro.html")
+    tab.page.wait_for_load_state("networkidle")
+    assert tab.wrong == []

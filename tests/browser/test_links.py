@@ -45,6 +45,15 @@ def test_internal_links_and_fragments_resolve(html: Path, pages):
     assert lost == []
 
 
+def test_every_page_names_its_icon(html: Path, pages):
+    """Where a page names none, a browser asks for /favicon.ico, which is not there."""
+    for name, page in pages.items():
+        icon = page.select_one("head > link[rel~=icon]")
+        assert icon is not None, name
+        if not icon["href"].startswith("data:"):
+            assert (html / name).parent.joinpath(icon["href"]).is_file(), name
+
+
 # --- valid HTML ---
 
 
@@ -72,7 +81,7 @@ def objections(text: str) -> list[str]:
     return found
 
 
-@pytest.mark.parametrize("name", documents())
+@pytest.mark.parametrize("name", [*documents(), "404.html", "index.html"])
 def test_a_page_is_valid_html(html: Path, name):
     assert objections((html / name).read_text(encoding="utf-8")) == []
 

@@ -8,8 +8,8 @@ EXERCISES = exercises(
     "self_similarity",
     "scaled_dot_product_attention",
     "bug_in_scaling",
+    "self_attention",
     "additive_attention",
     "bilinear_attention",
     "cosine_scores",
-    "self_attention",
 )

@@ -57,7 +57,7 @@ def _runs(draw: Draw) -> list[Run]:
             _ids(draw, 3, 6, 7), _ids(draw, 3, 6, 2)
         ),
         named.then(segment_ids=_ids(draw, 1, 4, 3), ids=_ids(draw, 1, 4, 5)),
-        _embeddings(draw, 9, 4, 8, 4).then(_ids(draw, 3, 4, 9), _ids(draw, 3, 4, 4)),
+        _embeddings(draw, 9, 6, 8, 4).then(_ids(draw, 3, 4, 9), _ids(draw, 3, 4, 4)),
     ]
 
 
@@ -66,8 +66,8 @@ def _one_segment(draw: Draw) -> list[Run]:
     """Every token is then in segment 0, whose vector is added like any other."""
     return [
         _embeddings(draw, 7, 8, 6).then(_ids(draw, 2, 5, 7)),
-        _embeddings(draw, 5, 4, 6, 3).then(_ids(draw, 2, 3, 5), None),
-        _embeddings(draw, 5, 4, 6, 1).then(ids=_ids(draw, 2, 3, 5)),
+        _embeddings(draw, 5, 6, 6, 3).then(_ids(draw, 2, 3, 5), None),
+        _embeddings(draw, 5, 6, 6, 1).then(ids=_ids(draw, 2, 3, 5)),
     ]
 
 
@@ -75,20 +75,20 @@ def _one_segment(draw: Draw) -> list[Run]:
 def _sizes(draw: Draw) -> list[Run]:
     """Positions are counted along axis 1, from 0 in every row. Up to max_len of them are allowed,
     512 if nothing else is said, and two segments."""
-    faint = _state(draw, 6, 3, 5) | {
-        f"norm.{kind}": draw.tensor(3, scale=3e-4) for kind in ("weight", "bias")
+    faint = _state(draw, 6, 6, 5) | {
+        f"norm.{kind}": draw.tensor(6, scale=3e-4) for kind in ("weight", "bias")
     }
-    standard = module(4, 3, state=_state(draw, 4, 3, 512))
+    standard = module(4, 6, state=_state(draw, 4, 6, 512))
     return [
-        _embeddings(draw, 6, 4, 5).then(_ids(draw, 2, 1, 6), _ids(draw, 2, 1, 2)),
-        _embeddings(draw, 6, 4, 5).then(_ids(draw, 9, 5, 6), _ids(draw, 9, 5, 2)),
-        _embeddings(draw, 5, 3, 4).then(_ids(draw, 4, 4, 5), _ids(draw, 4, 4, 2)),
+        _embeddings(draw, 6, 6, 5).then(_ids(draw, 2, 1, 6), _ids(draw, 2, 1, 2)),
+        _embeddings(draw, 6, 6, 5).then(_ids(draw, 9, 5, 6), _ids(draw, 9, 5, 2)),
+        _embeddings(draw, 5, 6, 4).then(_ids(draw, 4, 4, 5), _ids(draw, 4, 4, 2)),
         _embeddings(draw, 5, 1, 4).then(_ids(draw, 2, 3, 5), _ids(draw, 2, 3, 2)),
-        _embeddings(draw, 1, 4, 1).then(_ids(draw, 3, 1, 1), _ids(draw, 3, 1, 2)),
+        _embeddings(draw, 1, 6, 1).then(_ids(draw, 3, 1, 1), _ids(draw, 3, 1, 2)),
         standard.then(_ids(draw, 1, 70, 4), _ids(draw, 1, 70, 2)),
         standard.then(_ids(draw, 1, 512, 4)),
-        module(6, 3, 5, state=faint).then(_ids(draw, 2, 4, 6), _ids(draw, 2, 4, 2)),
-        _embeddings(draw, 6, 4, 5).then(Strided(_ids(draw, 2, 4, 6)), Strided(_ids(draw, 2, 4, 2))),
+        module(6, 6, 5, state=faint).then(_ids(draw, 2, 4, 6), _ids(draw, 2, 4, 2)),
+        _embeddings(draw, 6, 6, 5).then(Strided(_ids(draw, 2, 4, 6)), Strided(_ids(draw, 2, 4, 2))),
     ]
 
 
@@ -176,7 +176,7 @@ def _too_long(draw: Draw) -> list[Run]:
 def _gradients(draw: Draw) -> list[Run]:
     """A row that is looked up several times gets the sum of these gradients, and one that is not
     looked up a gradient of 0."""
-    state = _state(draw, 5, 4, 6, dtype="float64", scale=0.05)
+    state = _state(draw, 5, 4, 6, dtype="float64", scale=1e-3)
     run = module(5, 4, 6, state=state)
     return [
         run.then(_ids(draw, 2, 4, 5), _ids(draw, 2, 4, 2)),
@@ -187,7 +187,7 @@ def _gradients(draw: Draw) -> list[Run]:
 @EXERCISE.keeps_dtypes(0.1)
 def _double(draw: Draw) -> list[Run]:
     """Float64 tables give float64, float32 tables float32."""
-    run = module(5, 4, 6, state=_state(draw, 5, 4, 6, dtype="float64", scale=0.05))
+    run = module(5, 4, 6, state=_state(draw, 5, 4, 6, dtype="float64", scale=1e-3))
     new = module(5, 4, 6).then(_ids(draw, 2, 3, 5))
     return [
         run.then(_ids(draw, 2, 4, 5), _ids(draw, 2, 4, 2)),

@@ -257,7 +257,7 @@ def _drawn(draw: Draw) -> list[Run]:
         runs.append(named(run, draw, over, x))
     chunked = module(6, 2, 5, chunk_size=3, state=_state(draw, 6, 5))
     look = replace(chunked, steps=(Step((False,), {}, "train"),))
-    return [*runs, look.then_apply(as_argument(chunks_seen), Previous(0), _x(draw, 2, 7, 6))]
+    return [*runs, look.then_apply(as_argument(chunks_seen), Previous(0), _x(draw, 4, 7, 6))]
 
 
 @EXERCISE.equals("dropout on the attention weights", 0.3)

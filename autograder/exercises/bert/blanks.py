@@ -110,7 +110,7 @@ def _summary(mask_tokens: Any, seed: int) -> dict[str, Any]:
         told["default"] = _steps(drawn(zeros, 1, 2)[2] == 0)
     told["labels"] = bool((labels[chosen] == ids[chosen]).all())
     told["elsewhere"] = bool((inputs[~chosen] == ids[~chosen]).all())
-    few = [(drawn(zeros[:5, :20], 1, 2, (), 1.0)[1] == 1).mean() for _ in range(40)]
+    few = [(drawn(zeros[:5, :20], 9, 1, (), 1.0)[1] == 9).mean() for _ in range(40)]
     masked = drawn(zeros, 1, 2, (), 1.0)[1] == 1
     told["one fate"] = {*few} == {0.0, 1.0}
     told["fate's rows"], told["fate's columns"] = (scattered(masked, axis) for axis in (1, 0))

@@ -1,6 +1,10 @@
-"""course.toml: a course's due dates, late policy and people, in one file beside the gradebook.
+"""course.toml: a course's chapters, due dates, late policy and people, and its book's address.
 
+    chapters = ["01_kernel_regression", "02_attention_scoring"]   # of this term; default: all
     timezone = "Europe/Berlin"
+
+    [book]
+    address = "https://example.org/attention/"
 
     [due]
     01_kernel_regression = 2030-03-01T12:00:00
@@ -31,6 +35,7 @@ from math import ceil, isfinite
 from pathlib import Path
 from typing import Any
 from unicodedata import normalize
+from urllib.parse import urlsplit
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from autograder.grader.classes.calls import assignment_named
@@ -65,11 +70,18 @@ class Person:
 
 @dataclass(frozen=True)
 class CourseFile:
-    """What course.toml says; empty if there is none. Students go by their ids in form NFC."""
+    """What course.toml says; empty if there is none. Students go by their ids in form NFC.
+
+    `chapters` are those of this term, as they were named; none means all. `address` is where the
+    book is published, without a slash at its end.
+    """
 
     due: Mapping[str, datetime] = field(default_factory=dict)
     late: Late | None = None
     people: Mapping[str, Person] = field(default_factory=dict)
+    chapters: tuple[str, ...] = ()
+    address: str = ""
+    zone: tzinfo = UTC
 
     def withdrawn(self, student: str) -> bool:
         return self.person(student).withdrawn
@@ -98,7 +110,7 @@ class _Slip(ValueError):
 
 
 def _course(tree: dict[str, Any], assignments: Sequence[str] | None) -> CourseFile:
-    _only(tree, ("timezone", "due", "late", "students"), "")
+    _only(tree, ("chapters", "timezone", "book", "due", "late", "students"), "")
     try:
         zone = ZoneInfo(tree["timezone"]) if "timezone" in tree else UTC
     except (ZoneInfoNotFoundError, ValueError, TypeError):
@@ -120,7 +132,24 @@ def _course(tree: dict[str, Any], assignments: Sequence[str] | None) -> CourseFi
         normalize("NFC", student): _person(student, person, assignments)
         for student, person in _table(tree, "students").items()
     }
-    return CourseFile(due, late, people)
+    return CourseFile(due, late, people, _chapters(tree, assignments), _address(tree), zone)
+
+
+def _chapters(tree: dict[str, Any], assignments: Sequence[str] | None) -> tuple[str, ...]:
+    given = tree.get("chapters", [])
+    if not isinstance(given, list) or not all(isinstance(name, str) for name in given):
+        raise _Slip(f"chapters: expected a list of names, got {given!r}")
+    return tuple(_assignment(name, assignments, "chapters") for name in given)
+
+
+def _address(tree: dict[str, Any]) -> str:
+    given = _table(tree, "book")
+    _only(given, ("address",), "book.")
+    address = given.get("address", "")
+    parts = urlsplit(address) if isinstance(address, str) else None
+    if address and (parts is None or parts.scheme not in ("http", "https") or not parts.hostname):
+        raise _Slip(f"book.address: expected something like https://example.org/, got {address!r}")
+    return address.rstrip("/")
 
 
 def _person(student: str, given: Any, assignments: Sequence[str] | None) -> Person:

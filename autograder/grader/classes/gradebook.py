@@ -252,6 +252,7 @@ class Book(Gradebook):
         timestamp: str | None,
         penalty: Penalty,
         same: Collection[str] = (),
+        seen: Mapping[str, list] | None = None,
     ) -> int:
         """Record a submission's judgement and marks; return how often it has been recorded.
 
@@ -278,6 +279,7 @@ class Book(Gradebook):
             row = {"digest": digest, "notebook": notebook, "times": times}
             tables.put(self.db, tables.GRADED, assignment, student, **row)
             tables.keep(self.db, assignment, student, judgement)
+            tables.remember(self.db, assignment, student, seen or {})
         return times
 
     def penalise(self, assignment: str, student: str, penalty: Penalty) -> bool:
@@ -298,7 +300,7 @@ class Book(Gradebook):
         with self.transaction():
             for given in self._submission(assignment, student, None).grades:
                 given.auto_score, given.needs_manual_grade = None, True
-            for table in (tables.GRADED, tables.JUDGEMENTS):
+            for table in tables.OURS.tables.values():
                 tables.remove(self.db, table, assignment, student)
 
     def judgement(self, assignment: str, student: str) -> Judgement | None:

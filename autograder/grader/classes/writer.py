@@ -13,16 +13,14 @@ import hashlib
 import sys
 import time
 import traceback
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
 import nbformat
 from jupyter_core.paths import jupyter_config_path
-from nbformat import NotebookNode
 from nbgrader.api import SubmittedNotebook
 from nbgrader.preprocessors import AssignLatePenalties
-from nbgrader.utils import is_solution
 from traitlets import TraitError
 from traitlets.config import Config
 from traitlets.config.loader import PyFileConfigLoader
@@ -33,8 +31,8 @@ from autograder.grader.classes.gradebook import Book, GradebookLost, Graded, dat
 from autograder.grader.classes.rows import Row, read_row, row_of
 from autograder.grader.classes.submissions import Task, read_release, secret_in, timestamp_in
 from autograder.grader.judgement import FAILED, Judgement
+from autograder.grader.notebook.marked import Seen, seen_in, unchanged
 from autograder.grader.notebook.marks import auto_comments, auto_scores
-from autograder.grader.notebook.reading import CHECK
 from autograder.grader.sandbox.outputs import clean
 from autograder.grader.work import PROJECT, Outcome
 
@@ -88,7 +86,8 @@ class Writer:
         """Record a judgement: the notebook, then the gradebook, then the feedback page."""
         notebook = nbformat.v4.reads(outcome.notebook.decode())
         scores = auto_scores(notebook, outcome.judgement)
-        same = self._same(task, notebook, outcome.judgement, scores)
+        seen = seen_in(notebook, outcome.judgement)
+        same = self._same(task, outcome.judgement, seen)
         self._page(task).unlink(missing_ok=True)  # it may show an earlier judgement
         carried = {name: read(task.folder / name) for name, read in CARRIED.items()}
         for name, text in carried.items():  # nbgrader's exchange releases feedback by them
@@ -96,8 +95,8 @@ class Writer:
                 if text is None:
                     path.with_name(name).unlink(missing_ok=True)
                 else:
-                    _put(path.with_name(name), text.encode(), 0o444)
-        _put(self._autograded(task), outcome.notebook, 0o444)
+                    put(path.with_name(name), text.encode(), 0o444)
+        put(self._autograded(task), outcome.notebook, 0o444)
         times = self.book.record(
             *task.key,
             (task.digest, _digest(outcome.notebook)),
@@ -107,18 +106,13 @@ class Writer:
             carried["timestamp.txt"],
             self._penalty,
             same,
+            seen,
         )
         row = self._feedback(task, outcome.notebook)
         _log(self.root, task, f"graded on {outcome.where}", *_told(row, times))
         return row
 
-    def _same(
-        self,
-        task: Task,
-        notebook: NotebookNode,
-        judgement: Judgement,
-        scores: Mapping[str, float | None],
-    ) -> set[str]:
+    def _same(self, task: Task, judgement: Judgement, seen: Seen) -> set[str]:
         """The graded cells whose answer and verdict are those that the gradebook has recorded."""
         with self.book.look():
             known, before = self.book.is_graded(*task.key), self.book.judgement(*task.key)
@@ -127,23 +121,26 @@ class Writer:
             earlier = nbformat.v4.reads(data.decode()) if known and before else None
         except (OSError, ValueError):
             earlier = None
-        if earlier is None or _digest(data) != known.notebook or before.reason != judgement.reason:
+        if earlier is None or _digest(data) != known.notebook:
             return set()
-        old, new = _answers(earlier), _answers(notebook)
-        were = auto_scores(earlier, before)
-        return {
-            name
-            for name, score in scores.items()
-            if were.get(name, -1.0) == score
-            and old.get(name.removeprefix(CHECK)) == new.get(name.removeprefix(CHECK))
-            and _kind(before, name) == _kind(judgement, name)
-        }
+        return unchanged(seen_in(earlier, before), seen)
 
     def withdraw(self, task: Task) -> None:
         """Leave a submission whose grading failed without marks, for a person to look at."""
         self._page(task).unlink(missing_ok=True)
         self._autograded(task).unlink(missing_ok=True)
         self.book.withdraw(*task.key)
+
+    def renew(self, student: str, assignment: str) -> None:
+        """Bring a graded submission's late penalty and feedback page up to date with its marks."""
+        task = _of(student, assignment)
+        self.book.penalise(*task.key, self._penalty)
+        with suppress(OSError):
+            self._feedback(task, self._autograded(task).read_bytes())
+
+    def note(self, row: Row, what: str) -> None:
+        """Say in a submission's log what has become of its marks."""
+        _log(self.root, _of(row.student, row.assignment), f"{what}: {_total(row)}")
 
     def read(self, task: Task) -> Row:
         """The row of a graded submission."""
@@ -174,7 +171,7 @@ class Writer:
             row.notes.append(note)
             page = plain_page(task.assignment, task.student, marked)
         try:
-            _put(self._page(task), page.encode("utf-8", "replace"), 0o644)
+            put(self._page(task), page.encode("utf-8", "replace"), 0o644)
         except OSError as error:
             if error.errno in FULL:
                 raise
@@ -227,22 +224,12 @@ def late_policy(root: Path) -> AssignLatePenalties:
     return policy
 
 
-def _answers(notebook: NotebookNode) -> dict[str, str]:
-    """The text of each answer of a judged notebook, by grade id."""
-    return {
-        cell.metadata["nbgrader"]["grade_id"]: cell.source
-        for cell in notebook.cells
-        if is_solution(cell)
-    }
+def _of(student: str, assignment: str) -> Task:
+    """A submission by its name alone, for what does not depend on what was handed in."""
+    return Task(student, assignment, Path(), Path(), "")
 
 
-def _kind(judgement: Judgement, name: str) -> str | None:
-    """Which verdict a judgement gives in a check cell; None for a question."""
-    verdict = judgement.verdicts.get(name.removeprefix(CHECK))
-    return verdict and verdict.verdict
-
-
-def _put(path: Path, data: bytes, mode: int) -> None:
+def put(path: Path, data: bytes, mode: int) -> None:
     """Write a file atomically: it holds either the new contents or the old ones."""
     path.parent.mkdir(parents=True, exist_ok=True)
     fresh = path.with_name(f".{path.name}.new")  # a killed run may have left one

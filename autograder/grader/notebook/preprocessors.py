@@ -21,6 +21,7 @@ from traitlets import Float, Integer, Unicode
 from autograder.grader import tables
 from autograder.grader.judgement import GRADED, Judgement
 from autograder.grader.notebook.judging import judge_notebook, seeds_of, show_outputs
+from autograder.grader.notebook.marked import seen_in, unchanged
 from autograder.grader.notebook.marks import auto_comments, auto_scores, show_verdicts
 from autograder.grader.notebook.rebuild import rebuild
 from autograder.grader.sandbox.limits import Limits
@@ -76,7 +77,11 @@ class Judge(NbGraderPreprocessor):
 
 
 class SaveAutoGrades(nbgrader.preprocessors.SaveAutoGrades):
-    """nbgrader's own, but in one transaction instead of one per cell."""
+    """nbgrader's own, but in one transaction instead of one per cell.
+
+    It puts each mark by hand before the person again; `SaveJudgement` takes back those of which
+    there is nothing new to see. Which were settled, it notes before.
+    """
 
     def preprocess(self, nb: NotebookNode, resources: dict) -> tuple[NotebookNode, dict]:
         ours = resources["nbgrader"]
@@ -84,6 +89,14 @@ class SaveAutoGrades(nbgrader.preprocessors.SaveAutoGrades):
         self.student_id, self.db_url = ours["student"], ours["db_url"]
         with Gradebook(self.db_url) as self.gradebook:
             session = self.gradebook.db
+            grades = self.gradebook.find_submission_notebook(
+                self.notebook_id, self.assignment_id, self.student_id
+            ).grades
+            resources["autograder_settled"] = {
+                given.name
+                for given in grades
+                if given.manual_score is not None and not given.needs_manual_grade
+            }
             commit, session.commit = session.commit, session.flush
             nb, resources = NbGraderPreprocessor.preprocess(self, nb, resources)
             commit()
@@ -104,7 +117,12 @@ class SaveJudgement(NbGraderPreprocessor):
                 if score is None:  # a person decides
                     given = gradebook.find_grade(name, *where)
                     given.auto_score, given.needs_manual_grade = None, True
-            tables.keep(gradebook.db, ours["assignment"], ours["student"], judgement)
+            key, seen = (ours["assignment"], ours["student"]), seen_in(nb, judgement)
+            same = unchanged(tables.remembered(gradebook.db, *key), seen)
+            for name in same & resources.get("autograder_settled", set()):
+                gradebook.find_grade(name, *where).needs_manual_grade = False
+            tables.keep(gradebook.db, *key, judgement)
+            tables.remember(gradebook.db, *key, seen)
             gradebook.db.commit()
         return nb, resources
 

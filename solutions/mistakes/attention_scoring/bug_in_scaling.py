@@ -2,8 +2,8 @@
 
 import torch
 
+from autograder.bank import Bank, counterexample
 from solutions import attention_scoring as right
-from solutions.mistakes import Bank, counterexample
 
 BANK = Bank("bug_in_scaling", right, globals())
 counterexample.add_to(BANK)

@@ -2,8 +2,8 @@
 
 import numpy as np
 
+from autograder.bank import Bank
 from solutions import attention_scoring as right
-from solutions.mistakes import Bank
 from solutions.mistakes.attention_scoring.simple_attention import BANK as SIMPLE_ATTENTION
 from solutions.mistakes.attention_scoring.simple_attention import _attend, _dots, _softmax
 

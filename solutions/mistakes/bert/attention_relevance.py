@@ -2,9 +2,9 @@
 
 import torch
 
+from autograder.bank import Bank
+from autograder.bank.devices import LEFT_ON_THE_CPU, MADE_ON_THE_CPU, THROUGH_NUMPY
 from solutions import bert as right
-from solutions.mistakes import Bank
-from solutions.mistakes.devices import LEFT_ON_THE_CPU, MADE_ON_THE_CPU, THROUGH_NUMPY
 
 BANK = Bank("attention_relevance", right, globals())
 
@@ -63,7 +63,9 @@ half_and_half: relevance + positive @ relevance → (relevance + positive @ rele
     Each layer's result is halved. Nothing is, here.
 normalised: > result = result / result.sum(-1, keepdim=True)
     The rows are made to sum to 1 in the end. They should stay as they are.
-rows_normalised: relevance + positive @ relevance → relevance + positive / positive.sum(-1, keepdim=True).clamp(min=1e-9) @ relevance
+rows_normalised
+    - relevance + positive @ relevance
+    + relevance + positive / positive.sum(-1, keepdim=True).clamp(min=1e-9) @ relevance
     The rows of Ā are made to sum to 1. They should stay as they are: how much a layer matters is in
     them.
 identity_taken_away: > result = result - torch.eye(n, dtype=result.dtype, device=result.device)

@@ -7,9 +7,9 @@ import torch.nn.functional as F
 from torch import nn
 
 from autograder import blocks
+from autograder.bank import Bank
+from autograder.bank.devices import forgotten
 from solutions import bert as right
-from solutions.mistakes import Bank
-from solutions.mistakes.devices import forgotten
 
 BANK = Bank("BertLayer", right, globals())
 
@@ -25,7 +25,9 @@ second_pre_norm
     ~ chunks = x.split → chunks = self.norm2(x).split
     ~ self.norm2(x + self.dropout(h)) → x + self.dropout(h)
     norm2 comes before the feed-forward network. It should come after the sum, like norm1.
-first_norm_forgotten: self.norm1(x + self.dropout(self.attention(x, x, x, mask=mask)[0])) → x + self.dropout(self.attention(x, x, x, mask=mask)[0])
+first_norm_forgotten
+    - self.norm1(x + self.dropout(self.attention(x, x, x, mask=mask)[0]))
+    + x + self.dropout(self.attention(x, x, x, mask=mask)[0])
     There is no norm after attention: norm1 is not used.
 second_norm_forgotten: self.norm2(x + self.dropout(h)) → x + self.dropout(h)
     There is no norm after the feed-forward network: norm2 is not used.
@@ -38,7 +40,8 @@ norms_swapped
     norm2 goes with attention and norm1 with the feed-forward; their numbers should follow the order
     of the sublayers.
 norm_of_what_is_added
-    ~ self.norm1(x + self.dropout(self.attention(x, x, x, mask=mask)[0])) → x + self.norm1(self.dropout(self.attention(x, x, x, mask=mask)[0]))
+    - self.norm1(x + self.dropout(self.attention(x, x, x, mask=mask)[0]))
+    + x + self.norm1(self.dropout(self.attention(x, x, x, mask=mask)[0]))
     ~ self.norm2(x + self.dropout(h)) → x + self.norm2(self.dropout(h))
     What a sublayer gives is normalised, and then added. It is the sum that should be normalised.
 residual_forgotten
@@ -65,10 +68,14 @@ feed_forward_first
     The feed-forward comes before attention. A position first gathers, then thinks.
 eps_of_torch: eps=1e-12 → eps=1e-5 ×2
     The norms have torch's eps, 1e-5. BERT's is 1e-12, and where the sums are small, that shows.
-eps_of_torch_in_norm1: self.norm1 = nn.LayerNorm(d_model, eps=1e-12) → self.norm1 = nn.LayerNorm(d_model)
+eps_of_torch_in_norm1
+    - self.norm1 = nn.LayerNorm(d_model, eps=1e-12)
+    + self.norm1 = nn.LayerNorm(d_model)
     norm1 has torch's eps, 1e-5. BERT's is 1e-12 in both norms, and where the sums are small, that
     shows.
-eps_of_torch_in_norm2: self.norm2 = nn.LayerNorm(d_model, eps=1e-12) → self.norm2 = nn.LayerNorm(d_model)
+eps_of_torch_in_norm2
+    - self.norm2 = nn.LayerNorm(d_model, eps=1e-12)
+    + self.norm2 = nn.LayerNorm(d_model)
     norm2 has torch's eps, 1e-5. BERT's is 1e-12 in both norms, and where the sums are small, that
     shows.
 eps_too_large: eps=1e-12 → eps=1e-6 ×2
@@ -86,7 +93,9 @@ silu_for_gelu: F.gelu → F.silu
 activation_forgotten: F.gelu(self.linear1(chunk)) → self.linear1(chunk)
     There is no activation between linear1 and linear2, and two linear layers in a row amount to
     one.
-activation_behind_linear2: self.linear2(F.gelu(self.linear1(chunk))) → F.gelu(self.linear2(self.linear1(chunk)))
+activation_behind_linear2
+    - self.linear2(F.gelu(self.linear1(chunk)))
+    + F.gelu(self.linear2(self.linear1(chunk)))
     The GELU comes after linear2 instead of between the two linear layers.
 chunk_dropped: x.split(self.chunk_size or x.shape[1], dim=1) → x.split(x.shape[1], dim=1)
     chunk_size makes no difference: everything goes through the feed-forward in one go.
@@ -101,10 +110,15 @@ joined_along_the_batch
     The chunks are joined along the batch, and then cut anew: positions change their places.
 chunks_joined_backwards: for chunk in chunks] → for chunk in chunks[::-1]]
     The chunks are joined in the opposite order, so positions change their places.
-number_of_chunks: x.split(self.chunk_size or x.shape[1], dim=1) → x.chunk(self.chunk_size or 1, dim=1)
+number_of_chunks
+    - x.split(self.chunk_size or x.shape[1], dim=1)
+    + x.chunk(self.chunk_size or 1, dim=1)
     chunk_size is taken for the number of chunks. It is the number of positions in one.
 last_chunk_left_out
-    ~ h = torch.cat → size = self.chunk_size or x.shape[1]; whole = chunks[: max(x.shape[1] // size, 1)]; h = torch.cat
+    - h = torch.cat
+    + size = self.chunk_size or x.shape[1]
+    + whole = chunks[: max(x.shape[1] // size, 1)]
+    + h = torch.cat
     ~ for chunk in chunks], dim=1) → for chunk in whole], dim=1)
     ~ return self.norm2 → h = F.pad(h, (0, 0, 0, x.shape[1] - h.shape[1])); return self.norm2
     The last chunk is left out where chunk_size does not divide n: its positions get nothing from
@@ -119,8 +133,9 @@ chunks_must_divide
     +     raise ValueError("chunk_size does not divide n")
     A chunk_size that does not divide n is refused. The last chunk may be shorter.
 chunk_norm_as_well
-    - h = torch.cat([self.linear2(F.gelu(self.linear1(chunk))) for chunk in chunks], dim=1)
-    + h = torch.cat([self.linear2(F.gelu(self.linear1(chunk - chunk.mean(1, keepdim=True)))) for chunk in chunks], dim=1)
+    - chunks = x.split(self.chunk_size or x.shape[1], dim=1)
+    + chunks = x.split(self.chunk_size or x.shape[1], dim=1)
+    + chunks = [chunk - chunk.mean(1, keepdim=True) for chunk in chunks]
     What a chunk's positions have in common is taken away first. The feed-forward network works on
     each position alone.
 mask_ignored: mask=mask → mask=None
@@ -133,7 +148,9 @@ always_causal
     + mask = past if mask is None else mask & past
     The layer makes a causal mask of its own, as a GPT does. BERT sees both sides; what may not be
     seen is for the mask to say.
-heads_fixed: MultiHeadAttention(d_model, num_heads, dropout) → MultiHeadAttention(d_model, 1, dropout)
+heads_fixed
+    - MultiHeadAttention(d_model, num_heads, dropout)
+    + MultiHeadAttention(d_model, 1, dropout)
     The attention has one head whatever num_heads is.
 no_dropout: self.dropout( → ( ×2
     What the sublayers add is never dropped; only the attention weights are.
@@ -141,7 +158,9 @@ no_dropout_behind_attention: x + self.dropout(self.attention → x + (self.atten
     What attention adds is never dropped; only what the feed-forward adds is.
 no_dropout_behind_the_feed_forward: x + self.dropout(h) → x + h
     What the feed-forward adds is never dropped; only what attention adds is.
-no_dropout_on_the_weights: MultiHeadAttention(d_model, num_heads, dropout) → MultiHeadAttention(d_model, num_heads)
+no_dropout_on_the_weights
+    - MultiHeadAttention(d_model, num_heads, dropout)
+    + MultiHeadAttention(d_model, num_heads)
     The attention weights are never dropped. BERT drops them in training: MultiHeadAttention takes
     dropout as an argument.
 nothing_dropped
@@ -152,7 +171,8 @@ dropout_behind_the_sum: x + self.dropout( → self.dropout(x + ×2
     Dropout acts on the sum, and therefore on the residual path as well. Only what a sublayer adds
     should be dropped.
 dropout_behind_the_norm
-    ~ self.norm1(x + self.dropout(self.attention(x, x, x, mask=mask)[0])) → self.dropout(self.norm1(x + self.attention(x, x, x, mask=mask)[0]))
+    - self.norm1(x + self.dropout(self.attention(x, x, x, mask=mask)[0]))
+    + self.dropout(self.norm1(x + self.attention(x, x, x, mask=mask)[0]))
     ~ self.norm2(x + self.dropout(h)) → self.dropout(self.norm2(x + h))
     Dropout acts behind the norms. It should act on what a sublayer gives, before that is added.
 dropout_in_eval: x + self.dropout(h) → x + F.dropout(h, self.dropout.p)
@@ -163,7 +183,9 @@ gradient_cut: chunks = x.split → chunks = x.detach().split
     What goes into the feed-forward network is detached, so attention does not learn from it.
 rounded_to_single: > result = result.float()
     The result is float32 whatever the input is.
-adds_in_place: self.norm1(x + self.dropout(self.attention(x, x, x, mask=mask)[0])) → self.norm1(x.add_(self.dropout(self.attention(x, x, x, mask=mask)[0])))
+adds_in_place
+    - self.norm1(x + self.dropout(self.attention(x, x, x, mask=mask)[0]))
+    + self.norm1(x.add_(self.dropout(self.attention(x, x, x, mask=mask)[0])))
     `x.add_(…)` writes into the caller's x.
 switches_the_default: + torch.set_default_dtype(torch.float64)
     forward changes torch's default dtype for the whole program.

@@ -5,9 +5,9 @@ import random
 import numpy as np
 import torch
 
+from autograder.bank import Bank
+from autograder.bank.devices import LEFT_ON_THE_CPU, MADE_ON_THE_CPU, THROUGH_NUMPY
 from solutions import bert as right
-from solutions.mistakes import Bank
-from solutions.mistakes.devices import LEFT_ON_THE_CPU, MADE_ON_THE_CPU, THROUGH_NUMPY
 
 BANK = Bank("mask_tokens", right, globals())
 
@@ -26,7 +26,9 @@ nine_in_ten_masked: draws[1] < 0.8, draws[1] >= 0.9 → draws[1] < 0.9, draws[1]
 two_tenths_two_tenths: draws[1] < 0.8 → draws[1] < 0.1
     ~ draws[1] >= 0.9 → draws[1] >= 0.2
     10 % become mask_id and 80 % a random id. It should be the other way round.
-all_fates_swapped: draws[1] < 0.8, draws[1] >= 0.9 → draws[1] >= 0.9, (draws[1] >= 0.8) & (draws[1] < 0.9)
+all_fates_swapped
+    - draws[1] < 0.8, draws[1] >= 0.9
+    + draws[1] >= 0.9, (draws[1] >= 0.8) & (draws[1] < 0.9)
     10 % become mask_id, 10 % a random id, and 80 % stay. It should be 80 % that become mask_id.
 tenth_of_a_tenth
     - masked, replaced = draws[1] < 0.8, draws[1] >= 0.9
@@ -50,7 +52,9 @@ fate_of_the_choice: draws[1] < 0.8, draws[1] >= 0.9 → draws[0] < 0.8, draws[0]
     all are below 0.8, and masked. Draw once more.
 one_fate_for_all: draws[1] < 0.8, draws[1] >= 0.9 → draws[1, :1, :1] < 0.8, draws[1, :1, :1] >= 0.9
     One draw says what becomes of all chosen tokens. There should be one for each.
-one_fate_for_a_sequence: draws[1] < 0.8, draws[1] >= 0.9 → draws[1, :, :1] < 0.8, draws[1, :, :1] >= 0.9
+one_fate_for_a_sequence
+    - draws[1] < 0.8, draws[1] >= 0.9
+    + draws[1, :, :1] < 0.8, draws[1, :, :1] >= 0.9
     One draw says what becomes of all chosen tokens of a sequence. There should be one for each.
 one_fate_for_a_position: draws[1] < 0.8, draws[1] >= 0.9 → draws[1, :1] < 0.8, draws[1, :1] >= 0.9
     All sequences share the draws that say what becomes of a position. There should be one for each
@@ -63,7 +67,9 @@ a_fixed_number
     ~ (draws[0] < probability) → (draws[0].argsort(-1).argsort(-1) < probability * ids.shape[1])
     The same number of tokens is chosen in every sequence. Each token should be chosen on its own,
     so that the number varies.
-every_seventh: (draws[0] < probability) → ((torch.arange(ids.numel(), device=ids.device).reshape(ids.shape) * probability) % 1 < probability)
+every_seventh
+    - (draws[0] < probability)
+    + (torch.arange(ids.numel(), device=ids.device).view_as(ids) * probability % 1 < probability)
     The tokens are chosen at regular distances. They should be chosen at random.
 the_rest_chosen: draws[0] < probability → draws[0] >= probability
     The probability is that of being left alone: 85 % of the tokens are chosen.
@@ -90,7 +96,9 @@ specials_by_range
     The ids below the number of special ones are taken for special. They may be any.
 empty_specials_fail: torch.tensor([*special_ids], → torch.tensor([*special_ids, special_ids[0]],
     Without special ids, the function fails.
-labels_of_masked_ones_only: ids.masked_fill(~chosen, -100) → ids.masked_fill(~(chosen & masked), -100)
+labels_of_masked_ones_only
+    - ids.masked_fill(~chosen, -100)
+    + ids.masked_fill(~(chosen & masked), -100)
     Only tokens that became mask_id have a label. All chosen ones should, also those that stay.
 labels_of_changed_ones_only: ids.masked_fill(~chosen, -100) → ids.masked_fill(inputs == ids, -100)
     Only tokens that have changed have a label. All chosen ones should, also those that stay: the
@@ -107,29 +115,38 @@ zero_for_no_label: ids.masked_fill(~chosen, -100) → ids.masked_fill(~chosen, 0
     What has no label is 0, which is a token. It should be −100.
 random_ids_from_one
     - any_id = torch.randint(vocab_size, ids.shape, generator=generator, device=ids.device)
-    + any_id = torch.randint(min(1, vocab_size - 1), vocab_size, ids.shape, generator=generator, device=ids.device)
+    + any_id = torch.randint(
+    +     min(1, vocab_size - 1), vocab_size, ids.shape, generator=generator, device=ids.device
+    + )
     The random ids begin at 1. All ids from 0 on may be drawn.
 last_id_never_drawn: torch.randint(vocab_size, → torch.randint(max(vocab_size - 1, 1),
     The last id is never drawn: torch.randint leaves out its upper end by itself.
 one_id_too_many: torch.randint(vocab_size, → torch.randint(vocab_size + (vocab_size > 1),
     vocab_size itself may be drawn, and there is no such id.
 never_mask_ids_own
-    ~ any_id.to(ids.dtype), inputs) → any_id.where(any_id != mask_id, (any_id + 1) % vocab_size), inputs)
+    - any_id.to(ids.dtype), inputs)
+    + any_id.where(any_id != mask_id, (any_id + 1) % vocab_size), inputs)
     A random id is never mask_id. It is drawn from all ids, that one included.
 never_the_true_id
-    ~ any_id.to(ids.dtype), inputs) → any_id.where(any_id != ids, (any_id + 1) % vocab_size), inputs)
+    - any_id.to(ids.dtype), inputs)
+    + any_id.where(any_id != ids, (any_id + 1) % vocab_size), inputs)
     A random id is never the true one. It is drawn from all ids, that one included.
 never_a_special_id
-    ~ any_id.to(ids.dtype), inputs) → any_id.where(~torch.isin(any_id, torch.tensor([*special_ids], dtype=ids.dtype, device=ids.device)), any_id.new_tensor(mask_id)), inputs)
+    - any_id.to(ids.dtype), inputs)
+    + any_id.where(~torch.isin(any_id, any_id.new_tensor([*special_ids])), mask_id), inputs)
     A random id that is special becomes mask_id. Random ids are drawn from all ids.
-another_tokens_id: any_id.to(ids.dtype), inputs) → ids.flatten()[torch.randperm(ids.numel(), generator=generator, device=ids.device)].view_as(ids), inputs)
+another_tokens_id
+    - any_id.to(ids.dtype), inputs)
+    + ids.flatten()[any_id.flatten().argsort()].view_as(ids), inputs)
     The random ids are those of other tokens of the batch, so frequent ones come more often. All ids
     should be drawn alike.
 one_random_id_for_all: any_id.to(ids.dtype), inputs) → any_id[:1, :1], inputs)
     One random id is drawn for the whole batch. There should be one for each token.
 one_random_id_for_a_sequence: any_id.to(ids.dtype), inputs) → any_id[:, :1], inputs)
     One random id is drawn for each sequence. There should be one for each token.
-labels_first: return inputs, ids.masked_fill(~chosen, -100) → return ids.masked_fill(~chosen, -100), inputs
+labels_first
+    - return inputs, ids.masked_fill(~chosen, -100)
+    + return ids.masked_fill(~chosen, -100), inputs
     The labels come first. The pair is (inputs, labels).
 inputs_alone: return inputs, ids.masked_fill(~chosen, -100) → return inputs
     Only the inputs are returned. The pair is (inputs, labels).
@@ -138,7 +155,9 @@ inputs_unchanged: return inputs, → return ids.clone(),
 generator_ignored: generator=generator → generator=None ×2
     The generator is not passed on: the global random numbers move on instead, and the same seed
     gives other blanks each time.
-generator_for_the_choice_only: torch.randint(vocab_size, ids.shape, generator=generator, → torch.randint(vocab_size, ids.shape,
+generator_for_the_choice_only
+    - torch.randint(vocab_size, ids.shape, generator=generator,
+    + torch.randint(vocab_size, ids.shape,
     The random ids are drawn without the generator, from the global random numbers.
 generator_seeded_anew
     + if generator is not None:
@@ -148,9 +167,13 @@ generator_seeded_anew
 seeded_at_the_start: + torch.manual_seed(0)
     The call seeds torch's random numbers for the whole program: without a generator, the blanks are
     the same each time.
-through_numpys_numbers: draws[0] < probability → torch.from_numpy(np.random.rand(*ids.shape)).to(ids.device) < probability
+through_numpys_numbers
+    - draws[0] < probability
+    + torch.from_numpy(np.random.rand(*ids.shape)).to(ids.device) < probability
     The tokens are chosen by NumPy's random numbers, which no generator of torch controls.
-ids_overwritten: inputs = ids.masked_fill(chosen → truth = ids.clone(); inputs = ids.masked_fill_(chosen
+ids_overwritten
+    - inputs = ids.masked_fill(chosen
+    + truth = ids.clone(); inputs = ids.masked_fill_(chosen
     ~ inputs, ids.masked_fill(~chosen, -100) → inputs, truth.masked_fill(~chosen, -100)
     The caller's ids are masked as well: the text itself is lost.
 ids_are_narrow: > result = result[0].int(), result[1].int()
@@ -222,11 +245,10 @@ def token_by_token(ids, mask_id, vocab_size, special_ids=(), probability=0.15, g
         for token, (first, second, third) in zip(row, draws, strict=True):
             chosen = first < probability and token not in special_ids
             labels[-1].append(token if chosen else -100)
-            if chosen and second < 0.8:
-                token = mask_id
-            elif chosen and second < 0.9:
-                token = int(third * vocab_size)
-            inputs[-1].append(token)
+            fate = int(second * 10) if chosen else 9
+            inputs[-1].append(
+                mask_id if fate < 8 else int(third * vocab_size) if fate < 9 else token
+            )
     made = (torch.tensor(x, dtype=torch.long, device=ids.device) for x in (inputs, labels))
     return tuple(made)
 

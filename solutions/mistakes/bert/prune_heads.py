@@ -5,9 +5,9 @@ import copy
 import torch
 from torch import nn
 
+from autograder.bank import Bank
+from autograder.bank.devices import LEFT_ON_THE_CPU, THROUGH_NUMPY
 from solutions import bert as right
-from solutions.mistakes import Bank
-from solutions.mistakes.devices import LEFT_ON_THE_CPU, THROUGH_NUMPY
 
 BANK = Bank("prune_heads", right, globals())
 
@@ -15,17 +15,23 @@ BANK.changes("""
 rows_of_the_output: attention.W_o.weight[:, kept] → attention.W_o.weight[kept]
     The rows of W_o are cut. Heads are its columns: they are what W_o reads.
 rows_of_the_output_and_its_bias
-    ~ attention.W_o.weight[:, kept], attention.W_o.bias → attention.W_o.weight[kept], None if attention.W_o.bias is None else attention.W_o.bias[kept]
+    - attention.W_o.weight[:, kept], attention.W_o.bias
+    + attention.W_o.weight[kept], None if attention.W_o.bias is None else attention.W_o.bias[kept]
     The rows of W_o are cut, and its bias. Heads are its columns, what W_o reads; its bias belongs
     to no head.
 output_bias_cut
-    ~ attention.W_o.bias) → None if attention.W_o.bias is None else torch.zeros_like(attention.W_o.bias).index_copy(0, kept, attention.W_o.bias[kept]))
+    > if result["W_o"].bias is not None:
+    >     cut = [i for i in range(len(attention.W_o.bias)) if i not in kept.tolist()]
+    >     result["W_o"].bias.data[cut] = 0.0
     W_o's bias is 0 where the heads were that are cut. It belongs to no head, and stays whole.
 output_bias_halved
-    ~ attention.W_o.bias) → None if attention.W_o.bias is None else attention.W_o.bias * len(stay) / attention.num_heads)
+    - attention.W_o.bias)
+    + None if attention.W_o.bias is None else attention.W_o.bias * len(stay) / attention.num_heads)
     W_o's bias gets smaller with the number of heads. It is added once, however many heads there
     are.
-output_bias_lost: attention.W_o.weight[:, kept], attention.W_o.bias → attention.W_o.weight[:, kept], None
+output_bias_lost
+    - attention.W_o.weight[:, kept], attention.W_o.bias
+    + attention.W_o.weight[:, kept], None
     W_o has lost its bias.
 input_biases_lost: None if old.bias is None else old.bias[kept] → None
     W_q, W_k and W_v have lost their biases.
@@ -33,46 +39,62 @@ columns_of_the_inputs: old.weight[kept] → old.weight[:, kept]
     The columns of W_q, W_k and W_v are cut. Heads are their rows: they are what these give.
 first_heads_kept: for h in stay] → for h in range(len(stay))]
     The first heads are kept, as many as should be left, whichever are named.
-last_heads_kept: for h in stay] → for h in range(attention.num_heads - len(stay), attention.num_heads)]
+last_heads_kept
+    - for h in stay]
+    + for h in range(attention.num_heads - len(stay), attention.num_heads)]
     The last heads are kept, as many as should be left, whichever are named.
 named_heads_kept: if h not in gone] → if h in gone or not gone]
     The heads that are named are kept. They are the ones to cut.
 heads_as_features
     - kept = torch.cat([torch.arange(h * d_k, (h + 1) * d_k) for h in stay])
-    + kept = torch.cat([torch.arange(h, attention.W_q.out_features, attention.num_heads) for h in stay])
+    + places = torch.arange(attention.W_q.out_features)
+    + kept = torch.cat([places[h :: attention.num_heads] for h in stay])
     Head h gets every num_heads-th feature. It has d_k features in a row, from h·d_k on.
-one_feature_for_a_head: torch.arange(h * d_k, (h + 1) * d_k) for h in stay → torch.arange(h, h + 1) for h in stay
+one_feature_for_a_head
+    - torch.arange(h * d_k, (h + 1) * d_k) for h in stay
+    + torch.arange(h, h + 1) for h in stay
     One row is kept for each head. A head has d_k of them.
-off_by_one_feature: torch.arange(h * d_k, (h + 1) * d_k) → torch.arange(h * d_k + 1, (h + 1) * d_k + 1) % attention.W_q.out_features
+off_by_one_feature
+    - torch.arange(h * d_k, (h + 1) * d_k)
+    + torch.arange(h * d_k + 1, (h + 1) * d_k + 1) % attention.W_q.out_features
     The features of a head begin one too late. Head h has h·d_k … (h + 1)·d_k − 1.
 order_reversed: if h not in gone] → if h not in gone][::-1]
     The heads that stay are in the opposite order.
 only_one_cut: gone, d_k = {*heads}, → gone, d_k = {*[*heads][:1]},
     Only the first of the heads that are named is cut.
 doubles_count_twice
-    ~ stay = [h for h in range(attention.num_heads) if h not in gone] → stay = [h for h in range(attention.num_heads) if h not in gone][: max(attention.num_heads - len(heads), 0)]
+    - stay = [h for h in range(attention.num_heads) if h not in gone]
+    + stay = [h for h in range(attention.num_heads) if h not in gone]
+    + stay = stay[: max(attention.num_heads - len(heads), 0)]
     A head that is named twice counts twice, and another one goes with it.
 keys_left_whole: for name, old in inputs.items() → for name, old in inputs.items() if name != "W_k"
-    ~ return pruned | {" → return pruned | {"W_k": linear(attention.W_k.weight, attention.W_k.bias), "
+    - return pruned | {"
+    + return pruned | {"W_k": linear(attention.W_k.weight, attention.W_k.bias), "
     W_k is not cut.
-values_and_keys_swapped: for name in ("W_q", "W_k", "W_v")} → for name in ("W_q", "W_k", "W_v")}; inputs["W_k"], inputs["W_v"] = inputs["W_v"], inputs["W_k"]
+values_and_keys_swapped
+    > result["W_k"], result["W_v"] = result["W_v"], result["W_k"]
     The names of W_k and W_v are swapped.
 zeroed_instead
     - kept = torch.cat([torch.arange(h * d_k, (h + 1) * d_k) for h in stay])
     + kept = torch.arange(attention.W_q.out_features)
-    ~ linear(attention.W_o.weight[:, kept] → linear(attention.W_o.weight * torch.tensor([float(i // d_k in stay) for i in kept])
+    - linear(attention.W_o.weight[:, kept]
+    + linear(attention.W_o.weight * torch.tensor([float(i // d_k in stay) for i in kept])
     The heads' columns of W_o are set to 0, and all matrices stay as large as they were. Pruned
     matrices are smaller.
-scaled_up: linear(attention.W_o.weight[:, kept] → linear(attention.W_o.weight[:, kept] * attention.num_heads / len(stay)
+scaled_up
+    - linear(attention.W_o.weight[:, kept]
+    + linear(attention.W_o.weight[:, kept] * attention.num_heads / len(stay)
     W_o is scaled up by the share of heads that is left, as dropout would do. Nothing is scaled.
-transposed: new.load_state_dict({"weight": weight} → new = nn.Linear(*weight.shape, bias is not None, weight.device, weight.dtype) if bias is None or len(bias) == weight.shape[1] else new; new.load_state_dict({"weight": weight.T if new.weight.shape != weight.shape else weight}
-    Some weights are transposed. nn.Linear(n_in, n_out) has a weight of shape (n_out, n_in).
+output_transposed: attention.W_o.weight[:, kept] → attention.W_o.weight[:, kept].T
+    W_o's weight is transposed. nn.Linear(n_in, n_out) has one of shape (n_out, n_in).
 no_error_for_a_missing_head: not gone.issubset(range(attention.num_heads)) → False
     A head that does not exist is passed over. It should be a ValueError: the caller is mistaken.
 negative_heads_from_the_end
     ~ gone, d_k = {*heads}, → gone, d_k = {h + attention.num_heads if h < 0 else h for h in heads},
     −1 is taken for the last head. No head has a negative number: it should be a ValueError.
-negative_heads_ignored: not gone.issubset(range(attention.num_heads)) → any(h >= attention.num_heads for h in gone)
+negative_heads_ignored
+    - not gone.issubset(range(attention.num_heads))
+    + any(h >= attention.num_heads for h in gone)
     A negative head is passed over. It should be a ValueError, as for one that is too large.
 nothing_left
     - if not stay:
@@ -95,7 +117,9 @@ other_names: > result = {name.lower(): layer for name, layer in result.items()}
     The names of the layers are other ones. They should be W_q, W_k, W_v and W_o.
 tensors_only: > result = {name: layer.weight for name, layer in result.items()}
     The dict holds weights. It should hold nn.Linear, which have biases, too.
-inner_sizes_not_set: > [setattr(layer, "out_features", attention.W_q.out_features) for layer in result.values()]
+inner_sizes_not_set
+    > for layer in result.values():
+    >     layer.out_features = attention.W_q.out_features
     The weights are right, but nn.Linear's out_features is still the old size.
 pruned_in_place: > [setattr(attention, name, layer) for name, layer in result.items()]
     The attention itself gets the new layers. It should stay as it is.

@@ -2,8 +2,8 @@
 
 import numpy as np
 
+from autograder.bank import Bank, counterexample
 from solutions import kernel_regression as right
-from solutions.mistakes import Bank, counterexample
 
 BANK = Bank("bug_in_softmax", right, globals())
 counterexample.add_to(BANK)

@@ -3,9 +3,9 @@
 import torch
 from torch import nn
 
+from autograder.bank import Bank
+from autograder.bank.devices import forgotten
 from solutions import kernel_regression as right
-from solutions.mistakes import Bank
-from solutions.mistakes.devices import forgotten
 
 BANK = Bank("KernelRegression", right, globals())
 

@@ -4,8 +4,8 @@ import numpy as np
 import torch
 from torch import nn
 
+from autograder.bank import Bank
 from solutions import kernel_regression as right
-from solutions.mistakes import Bank
 from solutions.mistakes.kernel_regression.softmax import _naive_softmax
 
 BANK = Bank("leave_one_out_mse", right, globals())

@@ -3,8 +3,8 @@
 import numpy as np
 import torch
 
+from autograder.bank import Bank
 from solutions import kernel_regression as right
-from solutions.mistakes import Bank
 from solutions.mistakes.kernel_regression.kernel_weights import _rows_of_one
 from solutions.mistakes.kernel_regression.softmax import _floating, _naive_softmax
 

@@ -5,9 +5,9 @@ import math
 import torch
 import torch.nn.functional as F
 
+from autograder.bank import Bank
+from autograder.bank.devices import forgotten
 from solutions import language_model as right
-from solutions.mistakes import Bank
-from solutions.mistakes.devices import forgotten
 
 BANK = Bank("bits_per_byte", right, globals())
 

@@ -2,8 +2,8 @@
 
 import torch
 
+from autograder.bank import Bank, counterexample
 from solutions import language_model as right
-from solutions.mistakes import Bank, counterexample
 
 BANK = Bank("bug_in_shifting", right, globals())
 counterexample.add_to(BANK)

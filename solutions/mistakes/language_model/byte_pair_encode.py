@@ -3,8 +3,8 @@
 import random
 from itertools import pairwise
 
+from autograder.bank import Bank
 from solutions import language_model as right
-from solutions.mistakes import Bank
 
 BANK = Bank("byte_pair_encode", right, globals())
 

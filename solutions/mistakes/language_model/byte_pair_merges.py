@@ -4,8 +4,8 @@ import random
 import re
 from collections import defaultdict
 
+from autograder.bank import Bank
 from solutions import language_model as right
-from solutions.mistakes import Bank
 
 BANK = Bank("byte_pair_merges", right, globals())
 

@@ -7,9 +7,9 @@ import torch.nn.functional as F
 from torch import nn
 
 from autograder import blocks
+from autograder.bank import Bank
+from autograder.bank.devices import forgotten
 from solutions import language_model as right
-from solutions.mistakes import Bank
-from solutions.mistakes.devices import forgotten
 
 BANK = Bank("DecoderBlock", right, globals())
 

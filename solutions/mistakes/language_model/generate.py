@@ -4,10 +4,10 @@ from contextlib import contextmanager
 
 import torch
 
+from autograder.bank import Bank
+from autograder.bank.devices import forgotten
 from solutions import language_model as right
 from solutions.language_model import next_token_probabilities
-from solutions.mistakes import Bank
-from solutions.mistakes.devices import forgotten
 
 BANK = Bank("generate", right, globals())
 

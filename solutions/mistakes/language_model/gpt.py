@@ -5,10 +5,10 @@ import torch.nn.functional as F
 from torch import nn
 
 from autograder import blocks
+from autograder.bank import Bank
+from autograder.bank.devices import forgotten
 from solutions import language_model as right
 from solutions.language_model import DecoderBlock
-from solutions.mistakes import Bank
-from solutions.mistakes.devices import forgotten
 
 BANK = Bank("GPT", right, globals())
 

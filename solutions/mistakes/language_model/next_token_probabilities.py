@@ -4,9 +4,9 @@ import torch
 import torch.nn.functional as F
 
 from autograder import blocks
+from autograder.bank import Bank
+from autograder.bank.devices import forgotten
 from solutions import language_model as right
-from solutions.mistakes import Bank
-from solutions.mistakes.devices import forgotten
 
 BANK = Bank("next_token_probabilities", right, globals())
 

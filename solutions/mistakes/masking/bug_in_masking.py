@@ -2,8 +2,8 @@
 
 import torch
 
+from autograder.bank import Bank, counterexample
 from solutions import masking as right
-from solutions.mistakes import Bank, counterexample
 
 BANK = Bank("bug_in_masking", right, globals())
 counterexample.add_to(BANK)

@@ -5,9 +5,9 @@ import math
 import torch
 import torch.nn.functional as F
 
+from autograder.bank import Bank, Edit
+from autograder.bank.devices import forgotten
 from solutions import masking as right
-from solutions.mistakes import Bank, Edit
-from solutions.mistakes.devices import forgotten
 from solutions.mistakes.masking import masked_softmax as softmaxes
 from solutions.mistakes.masking.masked_softmax import nan_gradients, nan_rows, uniform_rows
 

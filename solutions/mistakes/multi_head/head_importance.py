@@ -3,9 +3,9 @@
 import numpy as np
 import torch
 
+from autograder.bank import Bank
+from autograder.bank.devices import forgotten
 from solutions import multi_head as right
-from solutions.mistakes import Bank
-from solutions.mistakes.devices import forgotten
 
 BANK = Bank("head_importance", right, globals())
 

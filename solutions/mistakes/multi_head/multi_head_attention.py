@@ -5,9 +5,9 @@ import math
 import torch
 import torch.nn.functional as F
 
+from autograder.bank import Bank
+from autograder.bank.devices import forgotten
 from solutions import multi_head as right
-from solutions.mistakes import Bank
-from solutions.mistakes.devices import forgotten
 from solutions.mistakes.multi_head.merge_heads import BANK as MERGE_HEADS
 from solutions.mistakes.multi_head.split_heads import BANK as SPLIT_HEADS
 

@@ -4,8 +4,8 @@ import math
 
 import numpy as np
 
+from autograder.bank import Bank
 from solutions import multi_head as right
-from solutions.mistakes import Bank
 
 BANK = Bank("multi_head_numpy", right, globals())
 

@@ -6,9 +6,9 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 
+from autograder.bank import Bank
+from autograder.bank.devices import forgotten
 from solutions import positional_encoding as right
-from solutions.mistakes import Bank
-from solutions.mistakes.devices import forgotten
 
 BANK = Bank("permutation_gap", right, globals())
 

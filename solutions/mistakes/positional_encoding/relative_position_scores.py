@@ -3,9 +3,9 @@
 import torch
 import torch.nn.functional as F
 
+from autograder.bank import Bank
+from autograder.bank.devices import forgotten
 from solutions import positional_encoding as right
-from solutions.mistakes import Bank
-from solutions.mistakes.devices import forgotten
 from solutions.mistakes.positional_encoding import relative_positions as indices
 
 BANK = Bank("relative_position_scores", right, globals())

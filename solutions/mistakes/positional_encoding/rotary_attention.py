@@ -5,9 +5,9 @@ import math
 import torch
 import torch.nn.functional as F
 
+from autograder.bank import Bank
+from autograder.bank.devices import forgotten
 from solutions import positional_encoding as right
-from solutions.mistakes import Bank
-from solutions.mistakes.devices import forgotten
 from solutions.mistakes.positional_encoding import rotary_embedding as rotary
 
 BANK = Bank("rotary_attention", right, globals())

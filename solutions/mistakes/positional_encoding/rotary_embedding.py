@@ -4,9 +4,9 @@ import math
 
 import torch
 
+from autograder.bank import Bank
+from autograder.bank.devices import forgotten
 from solutions import positional_encoding as right
-from solutions.mistakes import Bank
-from solutions.mistakes.devices import forgotten
 
 BANK = Bank("rotary_embedding", right, globals())
 

@@ -5,8 +5,8 @@ import math
 import numpy as np
 import torch
 
+from autograder.bank import Bank
 from solutions import positional_encoding as right
-from solutions.mistakes import Bank
 
 BANK = Bank("sinusoidal_encoding", right, globals())
 

@@ -2,8 +2,8 @@
 
 import torch
 
+from autograder.bank import Bank, counterexample
 from solutions import recurrence_convolution as right
-from solutions.mistakes import Bank, counterexample
 
 BANK = Bank("bug_in_convolution", right, globals())
 

@@ -3,9 +3,9 @@
 import numpy as np
 import torch
 
+from autograder.bank import Bank
+from autograder.bank.devices import MADE_ON_THE_CPU, THROUGH_NUMPY
 from solutions import recurrence_convolution as right
-from solutions.mistakes import Bank
-from solutions.mistakes.devices import MADE_ON_THE_CPU, THROUGH_NUMPY
 
 BANK = Bank("layers_to_see_all", right, globals())
 

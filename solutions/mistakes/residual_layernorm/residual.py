@@ -2,9 +2,9 @@
 
 import torch
 
+from autograder.bank import Bank
+from autograder.bank.devices import forgotten
 from solutions import residual_layernorm as right
-from solutions.mistakes import Bank
-from solutions.mistakes.devices import forgotten
 
 BANK = Bank("Residual", right, globals())
 

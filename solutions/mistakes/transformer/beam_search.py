@@ -2,9 +2,9 @@
 
 import torch
 
+from autograder.bank import Bank
+from autograder.bank.devices import forgotten
 from solutions import transformer as right
-from solutions.mistakes import Bank
-from solutions.mistakes.devices import forgotten
 from solutions.mistakes.transformer.greedy_decode import _evaluating, _start
 
 BANK = Bank("beam_search", right, globals())

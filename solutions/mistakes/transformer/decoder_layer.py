@@ -3,9 +3,9 @@
 import torch.nn.functional as F
 
 from autograder import blocks
+from autograder.bank import Bank
+from autograder.bank.devices import forgotten
 from solutions import transformer as right
-from solutions.mistakes import Bank
-from solutions.mistakes.devices import forgotten
 from solutions.mistakes.transformer.encoder_layer import _attend_by_hand, _Decoder, _WideInside
 
 BANK = Bank("DecoderLayer", right, globals())

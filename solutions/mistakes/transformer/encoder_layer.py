@@ -6,9 +6,9 @@ import torch
 import torch.nn.functional as F
 
 from autograder import blocks
+from autograder.bank import Bank
+from autograder.bank.devices import forgotten
 from solutions import transformer as right
-from solutions.mistakes import Bank
-from solutions.mistakes.devices import forgotten
 
 BANK = Bank("EncoderLayer", right, globals())
 

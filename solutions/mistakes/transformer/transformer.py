@@ -4,9 +4,9 @@ import torch
 from torch import nn
 
 from autograder import blocks
+from autograder.bank import Bank
+from autograder.bank.devices import forgotten
 from solutions import transformer as right
-from solutions.mistakes import Bank
-from solutions.mistakes.devices import forgotten
 
 BANK = Bank("Transformer", right, globals())
 

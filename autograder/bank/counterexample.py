@@ -1,6 +1,6 @@
 """The mistakes shared by exercises that want an input which shows a bug and one which hides it."""
 
-from solutions.mistakes import Bank
+from autograder.bank import Bank
 
 CHANGES = """
 exchanged: > result = result[::-1]

@@ -4,7 +4,7 @@ An answer that has nothing else wrong fails there in one of three ways, whatever
 these are three mistakes of each exercise, with the same causes.
 """
 
-from solutions.mistakes import Bank
+from autograder.bank import Bank
 
 _AFTER_ALL = " On the CPU the numbers are right, and on a GPU there is an error."
 MADE_ON_THE_CPU = (

@@ -1,0 +1,1 @@
+"""From a learning management system and back: archives of submissions, feedback, worksheets."""

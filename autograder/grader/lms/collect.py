@@ -1,0 +1,360 @@
+"""Archives of a learning management system, sorted into submitted/<student>/<assignment>/.
+
+The newest notebook of a student counts; the one before goes to collected/<assignment>/earlier/.
+What cannot be matched, to a student or to an assignment, goes to collected/<assignment>/aside/, and
+is told, each in a line. The archive itself is left as it is. Collecting the same archive again
+changes nothing.
+
+TRUST BOUNDARY. Archives, names and worksheets come from outside (`archive`, `formats`,
+`worksheet`). No name of theirs becomes a path before `safe_id` or `_safe_file` has seen it; links
+under the course's folders are not followed; notebooks are copied as bytes and never run here.
+"""
+
+import os
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from unicodedata import normalize
+
+from nbgrader.utils import parse_utc
+
+from autograder.grader.classes.calls import assignment_named
+from autograder.grader.classes.course_file import CourseFile, read_course
+from autograder.grader.classes.submissions import assignments_in, released, timestamp_in
+from autograder.grader.classes.writer import put
+from autograder.grader.lms.archive import Archive, Member, Refused, shown
+from autograder.grader.lms.chapters import assignment_of
+from autograder.grader.lms.formats import FILE, Handed, handed
+from autograder.grader.lms.people import Roster, Unmatched, known_people, same_names, shared_ids
+from autograder.grader.lms.record import Place, folder_of, read_record, write_record
+from autograder.grader.lms.worksheet import read_worksheet
+
+UNKNOWN = "unknown"  # collected/unknown/: of no known assignment
+NEW, NEWER, OLDER, SAME = "new", "newer", "older", "same"
+
+
+@dataclass(frozen=True)
+class Found:
+    """A notebook in an archive: whose, which, and when it came, if that is known."""
+
+    handed: Handed
+    assignment: str
+    member: Member
+    moment: datetime | None
+
+
+@dataclass
+class Collected:
+    """What `collect` did: what became of each notebook, and what a person has to look at."""
+
+    placed: dict[tuple[str, str], str] = field(default_factory=dict)  # by student and assignment
+    told: list[str] = field(default_factory=list)  # nothing to do about it
+    aside: list[str] = field(default_factory=list)  # for a person to look at
+
+    @property
+    def exit_status(self) -> int:
+        """0 if everything went to its place, 1 if something was put aside or left."""
+        return int(bool(self.aside))
+
+
+def collect(
+    path: Path,
+    root: Path,
+    *,
+    assignment: str | None = None,
+    worksheet: Path | None = None,
+    archive_times: bool = False,
+    db: str | None = None,
+) -> Collected:
+    """Sort the notebooks of an archive into a course's submissions.
+
+    `assignment` is the one that the archive is for (default: what the notebooks say they are).
+    `worksheet` is a table of the system's, which knows people and times. `archive_times` takes the
+    times that the archive gives its files for those of handing in; Moodle and Canvas write there
+    when the archive was made. Raises `ValueError` for a file or a call that makes no sense.
+    """
+    release = released(root)
+    assignments = assignments_in(release)
+    course = read_course(root, assignments)
+    only = assignment_named(assignment, assignments) if assignment else None
+    if assignment and only is None:
+        raise ValueError(f"no assignment {assignment}; there are {', '.join(assignments)}")
+    sheet = read_worksheet(worksheet, course.zone) if worksheet else None
+    roster = Roster(known_people(root, course, db), sheet)
+    with Archive(path, course.zone) as archive:
+        run = _Run(archive, root, release, assignments, only, course, roster, archive_times)
+        run.read()
+        run.place()
+    return run.result
+
+
+class _Run:
+    def __init__(
+        self,
+        archive: Archive,
+        root: Path,
+        release: Path,
+        assignments: Sequence[str],
+        only: str | None,
+        course: CourseFile,
+        roster: Roster,
+        archive_times: bool,
+    ):
+        self.root, self.release, self.assignments, self.only = root, release, assignments, only
+        self.archive = archive
+        self.course, self.roster, self.archive_times = course, roster, archive_times
+        self.result = Collected()
+        self.found: list[Found] = []
+        self.everybody: dict[tuple[str, str], Handed] = {}  # by system and number
+        self.empty: dict[tuple[str, str], str] = {}  # who handed in no notebook, and what instead
+
+    # --- reading ---
+
+    def read(self) -> None:
+        """Take the notebooks out of the archive; tell what else there is."""
+        known, entry_times = 0, set[datetime | None]()
+        for member in self.archive.members():
+            if not isinstance(member, Member):
+                self.result.aside.append(f"{member[0]}: refused, {member[1]}")
+                known += 1
+                continue
+            found = handed(member)
+            if found is None:
+                self.result.aside.append(f"{shown(member.name)}: not named as Moodle or Canvas do")
+                continue
+            known += 1
+            entry_times.add(member.moment)
+            self.everybody.setdefault((found.system, found.number), found)
+            self._take(member, found)
+        if not known:
+            raise ValueError(
+                f"{self.archive.path.name}: expected names such as "
+                "Ada King_12345_assignsubmission_file_/… (Moodle) or kingada_4711_99001_… "
+                "(Canvas), got none"
+            )
+        self._tell_of_times(entry_times)
+        with_one = {(found.handed.system, found.handed.number) for found in self.found}
+        for who, what in self.empty.items():
+            if who not in with_one:
+                label = shown(self.everybody[who].label)
+                self.result.aside.append(f"{label} ({who[1]}): no notebook, but {what}")
+
+    def _take(self, member: Member, found: Handed) -> None:
+        who, name = (found.system, found.number), shown(found.filename)
+        if found.kind != FILE:
+            self.empty.setdefault(who, f"{found.kind} in {name}")
+            return
+        if not found.filename.casefold().endswith(".ipynb"):
+            self.empty.setdefault(who, name)
+            self.result.told.append(f"{shown(found.label)}: {name} is no notebook, and stays there")
+            return
+        try:
+            data = self.archive.read(member)
+        except Refused as why:
+            self.empty.setdefault(who, f"{name}, which was refused")
+            self.result.aside.append(f"{shown(member.name)}: refused, {why}")
+            return
+        self.found.append(self._found(found, data, member))
+
+    def _found(self, found: Handed, data: bytes, member: Member) -> Found:
+        row = self.roster.row_of(found)
+        moment = row.moment if row else None
+        if moment is None and self.archive_times:
+            moment = member.moment
+        seems = assignment_of(data, found.filename, self.release, self.assignments)
+        return Found(found, seems or self.only or UNKNOWN, member, moment)
+
+    def _tell_of_times(self, entries: set[datetime | None]) -> None:
+        sheet = self.roster.sheet
+        for said in sorted(set(sheet.unread)) if sheet else ():
+            text = f"{sheet.name}: expected a time such as Monday, 3 March 2025, 10:15 AM, got"
+            self.result.aside.append(f"{text} {shown(said)!r}")
+        if self.found and not any(found.moment for found in self.found):
+            times = sorted(moment for moment in entries if moment)
+            text = "no times are known, so nobody is late by this archive"
+            if times and (times[-1] - times[0]).total_seconds() > 3600:
+                text += (
+                    f"; its files bear times from {times[0]:%Y-%m-%d %H:%M} to "
+                    f"{times[-1]:%Y-%m-%d %H:%M} UTC: if that is when they were handed in, "
+                    "say --archive-times"
+                )
+            self.result.told.append(text)
+        late = sorted({shown(h.label) for h in self.everybody.values() if h.late})
+        if late and not any(found.moment for found in self.found):
+            self.result.told.append(f"Canvas says LATE, but not when, of {', '.join(late)}")
+
+    # --- placing ---
+
+    def place(self) -> None:
+        """Put each student's newest notebook in its place, and the others beside."""
+        students, problems = self._students()
+        groups: dict[tuple[str, str], list[Found]] = {}
+        for found in self.found:
+            who = found.handed.system, found.handed.number
+            student = students.get(who, "")
+            if not student:
+                self._put_aside(found, problems[who])
+            elif found.assignment == UNKNOWN:
+                why = f"{student}: cannot tell which chapter {shown(found.handed.filename)} is"
+                self._put_aside(found, f"{why}; say --assignment, or rename it")
+            elif self.only and found.assignment != self.only:
+                what = f"{shown(found.handed.filename)} is a notebook of {found.assignment}"
+                self._put_aside(found, f"{student}: {what}, not of {self.only}")
+            else:
+                groups.setdefault((found.assignment, student), []).append(found)
+        records = {name: read_record(self.root, name) for name in {key[0] for key in groups}}
+        for (assignment, student), candidates in sorted(groups.items()):
+            *others, best = sorted(candidates, key=_newness)
+            for other in others:
+                data = self.archive.read(other.member)
+                self._keep_earlier(student, other, data, "the archive has a newer one")
+            outcome = self._place(student, best, records[assignment].get(student))
+            self.result.placed[student, assignment] = outcome
+            if outcome != OLDER:
+                records[assignment][student] = self._where_from(best)
+            if self.course.withdrawn(student):
+                self.result.told.append(f"{student} has withdrawn, and will not be graded")
+        for assignment, places in records.items():
+            write_record(self.root, assignment, places)
+
+    def _students(self) -> tuple[dict[tuple[str, str], str], dict[tuple[str, str], str]]:
+        """The student of each name, and of the others why they are nobody, or two at once."""
+        namesakes = same_names(self.everybody.values())
+        students, problems = dict[tuple[str, str], str](), dict[tuple[str, str], str]()
+        for who, one in self.everybody.items():
+            try:
+                students[who] = self.roster.student(one, namesakes)
+            except Unmatched as why:
+                problems[who] = str(why)
+        for student in shared_ids(students):
+            several = [who for who, theirs in students.items() if theirs == student]
+            names = ", ".join(f"{shown(self.everybody[w].label)} ({w[1]})" for w in several)
+            for who in several:
+                problems[who] = f"{names}: each would be {student}, so nobody is"
+                del students[who]
+        return students, problems
+
+    def _put_aside(self, found: Found, why: str) -> None:
+        folder = folder_of(self.root, self.only or found.assignment) / "aside"
+        whose = _safe_file(f"{found.handed.label}_{found.handed.number}")
+        kept = _keep(folder / whose, found.handed.filename, self.archive.read(found.member))
+        self.result.aside.append(f"{why}; kept in {kept.relative_to(self.root)}")
+
+    def _keep_earlier(self, student: str, found: Found, data: bytes, why: str) -> None:
+        folder = folder_of(self.root, found.assignment) / "earlier" / student
+        stamp = f"{found.moment:%Y-%m-%d %H%M%S} " if found.moment else ""
+        kept = _keep(folder, stamp + found.handed.filename, data)
+        name = shown(found.handed.filename)
+        kept = kept.relative_to(self.root)
+        self.result.told.append(f"{student}: {name} is in {kept}, since {why}")
+
+    def _place(self, student: str, found: Found, before: Place | None) -> str:
+        """Put a notebook in its place, unless a newer one is there; say which it was."""
+        folder = _home(self.root / "submitted", student) / found.assignment
+        for path in (folder.parent.parent, folder.parent, folder):
+            if path.is_symlink():
+                raise ValueError(f"{path} is a link: expected a folder of the course's own")
+        target = folder / f"{found.assignment}.ipynb"
+        stamp = folder / "timestamp.txt"
+        there, data = _there(target), self.archive.read(found.member)
+        if there == data:
+            _write_time(stamp, found.moment, keep=True)
+            return SAME
+        if there is None:
+            _write(target, stamp, data, found.moment)
+            return NEW
+        said = timestamp_in(stamp)
+        at = parse_utc(said).replace(tzinfo=UTC) if said else None
+        if _is_older(found, at, before):
+            self._keep_earlier(student, found, data, "a newer one is in its place")
+            return OLDER
+        self._keep_earlier(student, replace(found, moment=at), there, "a newer one is in its place")
+        _write(target, stamp, data, found.moment)
+        return NEWER
+
+    def _where_from(self, found: Found) -> Place:
+        one, row = found.handed, self.roster.row_of(found.handed)
+        return Place(
+            one.system,
+            one.number,
+            one.label,
+            one.prefix,
+            one.filename,
+            one.in_folder,
+            one.file_number,
+            one.late,
+            row.name if row else "",
+            row.email if row else "",
+            row.logins[0] if row and row.logins else "",
+        )
+
+
+def _home(submitted: Path, student: str) -> Path:
+    """A student's folder, in whatever Unicode form it is there."""
+    there = submitted.iterdir() if submitted.is_dir() else ()
+    plain = normalize("NFC", student)
+    same = [path for path in there if normalize("NFC", path.name) == plain]
+    return same[0] if len(same) == 1 else submitted / student
+
+
+def _newness(found: Found) -> tuple[float, int, bool, tuple[int, str]]:
+    """Sorts a student's notebooks: by time, by Canvas's number, by being called as it should be."""
+    one = found.handed
+    copies = re.findall(r"(?:-|\((?=\d+\)))(\d{1,4})\)?\.ipynb$", one.filename)
+    moment = found.moment.timestamp() if found.moment else 0.0
+    exact = one.filename == f"{found.assignment}.ipynb" or bool(copies)
+    return moment, one.file_number, exact, (int(copies[0]) if copies else 0, one.filename)
+
+
+def _is_older(found: Found, at: datetime | None, before: Place | None) -> bool:
+    """Whether a notebook was handed in before the one that is there, as far as that is known."""
+    if found.moment and at:
+        return found.moment < at
+    numbers = (found.handed.file_number, before.file_number if before else 0)
+    return all(numbers) and numbers[0] < numbers[1]
+
+
+def _there(path: Path) -> bytes | None:
+    if not os.path.lexists(path):
+        return None
+    if path.is_symlink() or not path.is_file():
+        raise ValueError(f"{path} is no ordinary file: move it away, and collect again")
+    return path.read_bytes()
+
+
+def _write(target: Path, stamp: Path, data: bytes, moment: datetime | None) -> None:
+    put(target, data, 0o644)
+    _write_time(stamp, moment)
+
+
+def _write_time(stamp: Path, moment: datetime | None, keep: bool = False) -> None:
+    """Say when a notebook came, as nbgrader reads it; of a new one without a time, nothing."""
+    if moment is not None:
+        text = f"{moment:%Y-%m-%d %H:%M:%S} UTC"
+        if timestamp_in(stamp) != text:
+            put(stamp, text.encode(), 0o644)
+    elif not keep:
+        stamp.unlink(missing_ok=True)
+
+
+def _safe_file(name: str) -> str:
+    """A name from outside as a file's name: letters, digits, spaces, dots, dashes."""
+    plain = re.sub(r"[^\w .()-]+", "_", name).strip(" .")
+    return plain[-100:].strip(" .") or "file"
+
+
+def _keep(folder: Path, name: str, data: bytes) -> Path:
+    """Keep a file beside others; the same contents once, others under another name."""
+    name = _safe_file(name)
+    stem, dot, kind = name.rpartition(".")
+    number = 1
+    while True:
+        path = folder / (name if number == 1 else f"{stem or kind}-{number}{dot and '.' + kind}")
+        if not os.path.lexists(path):
+            put(path, data, 0o644)
+            return path
+        if path.is_file() and not path.is_symlink() and path.read_bytes() == data:
+            return path
+        number += 1

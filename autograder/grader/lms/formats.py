@@ -1,0 +1,93 @@
+"""How Moodle and Canvas name the files in an archive of submissions.
+
+Moodle gives each student a folder, `Ada King_12345_assignsubmission_file_/`, since version 4.1
+without the last underscore; with *Download submissions in folders* switched off, the same stands
+before the file's own name. The number is the participant's in this one assignment, the one that
+the grading worksheet calls *Participant 12345*; a name's underscores have become spaces, and what
+file systems do not like is gone. A text typed into the page comes as
+`…_assignsubmission_onlinetext…`.
+
+Canvas puts all into one folder: `kingada_4711_99001_notebook.ipynb`, the sortable name *King, Ada*
+in small letters and without anything but letters and digits, the user's id, which is the same in
+all assignments, the id of the file, which grows, and its name; `_LATE` stands before the user's id
+where Canvas thinks so. A file that was handed in again under the same name ends in `-1.ipynb`.
+Texts and links have no file's id: `kingada_4711_text.html`. Anonymous submissions are called
+`anon_` and a code.
+
+Sources: Moodle's `mod/assign/classes/downloader.php` (`get_student_prefix`,
+`load_submissionplugin_filelist`) and `mod/assign/feedback/file/importziplib.php`
+(`is_valid_filename_for_import`), and MoodleDocs, *Using Assignment*; Canvas LMS,
+`lib/content_zipper.rb` (`get_filename`, `add_upload_submission`) and
+`app/models/abstract_assignment.rb` (`infer_comment_context_from_filename`), and the Canvas
+instructor guide, *How do I download all student submissions for an assignment?*
+
+TRUST BOUNDARY. Names come from outside. They are taken apart here, and lead to no file.
+"""
+
+import re
+from dataclasses import dataclass
+
+from autograder.grader.lms.archive import Member
+
+MOODLE, CANVAS = "moodle", "canvas"
+SYSTEMS = (MOODLE, CANVAS)
+FILE = "file"  # the kind of a file that was handed in
+_MOODLE = re.compile(r"([^_]*)_(\d{1,18})_assignsubmission_([a-z]+)(?:_(.*))?", re.DOTALL)
+_NUMBER = re.compile(r"[0-9]{1,18}")
+
+
+@dataclass(frozen=True)
+class Handed:
+    """A file in an archive: whose it is by its name there, and what the student called it.
+
+    `number` is the participant's in Moodle, the user's in Canvas. `kind` is FILE, or what else the
+    system lets people hand in. `prefix` is what stands before the student's own name of the file,
+    or is the folder that it lies in; by it the system knows the student when feedback comes back.
+    """
+
+    system: str
+    label: str
+    number: str
+    kind: str
+    filename: str
+    prefix: str
+    in_folder: bool = False
+    file_number: int = 0
+    late: bool = False
+
+
+def handed(member: Member) -> Handed | None:
+    """What an archive's member is by its name; None if neither system names files so."""
+    for place, part in enumerate(member.parts):
+        found = _MOODLE.fullmatch(part)
+        if found:
+            label, number, kind, rest = found.groups()
+            inside = member.parts[place + 1 :]
+            filename = inside[-1] if inside else rest or ""
+            prefix = part if inside else part[: len(part) - len(rest or "")]
+            return Handed(MOODLE, label, number, kind, filename, prefix, bool(inside))
+    return _of_canvas(member.parts[-1]) if member.parts else None
+
+
+def _of_canvas(name: str) -> Handed | None:
+    parts = name.split("_")
+    if parts[0] == "anon" or parts[:2] == ["LATE", "anon"]:
+        return None
+    numbers = [n for n, part in enumerate(parts) if n and _NUMBER.fullmatch(part)]
+    if not numbers:
+        return None
+    at = numbers[0]
+    late = at > 1 and parts[at - 1] == "LATE"
+    label = "_".join(parts[: at - late])
+    rest = parts[at + 1 :]
+    if len(rest) > 1 and _NUMBER.fullmatch(rest[0]):
+        prefix = "_".join(parts[: at + 2]) + "_"
+        filename, file_number = "_".join(rest[1:]), int(rest[0])
+        return Handed(
+            CANVAS, label, parts[at], FILE, filename, prefix, file_number=file_number, late=late
+        )
+    if rest in (["text.html"], ["link.html"]):
+        prefix = "_".join(parts[: at + 1]) + "_"
+        kind = rest[0].removesuffix(".html")
+        return Handed(CANVAS, label, parts[at], kind, rest[0], prefix, late=late)
+    return None

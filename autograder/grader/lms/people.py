@@ -1,0 +1,217 @@
+"""Which student of the course a name in a learning management system stands for.
+
+The course knows its people by `course.toml` and the gradebook; a worksheet of the system adds
+addresses and logins. Whoever cannot be told from others is nobody: a mark on a namesake's account
+would be worse than a line that asks.
+
+TRUST BOUNDARY. Names and addresses come from outside. They are compared, after Unicode's form
+NFKC, without case, spaces and punctuation, as systems write them differently; a student's id is
+checked before a folder gets its name.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from unicodedata import normalize
+
+from autograder.grader.classes.course_file import CourseFile
+from autograder.grader.classes.gradebook import Book, database
+from autograder.grader.classes.submissions import STUDENT
+from autograder.grader.lms.archive import shown
+from autograder.grader.lms.formats import CANVAS, Handed
+from autograder.grader.lms.worksheet import Listed, Worksheet
+
+
+@dataclass(frozen=True)
+class Known:
+    """A student of the course, by the id that the gradebook or the course's file spells."""
+
+    student: str
+    first: str = ""
+    last: str = ""
+    email: str = ""
+
+    @property
+    def is_named(self) -> bool:
+        return bool(self.first or self.last or self.email)
+
+    @property
+    def name(self) -> str:
+        return f"{self.first} {self.last}".strip()
+
+
+class Unmatched(ValueError):
+    """A name that stands for nobody, or for several; the message says what to do about it."""
+
+
+def known_people(root: Path, course: CourseFile, db: str | None = None) -> list[Known]:
+    """The students of a course: those of its gradebook, if there is one, and of its file."""
+    found: dict[str, Known] = {}
+    if db is not None or (root / "gradebook.db").is_file():
+        book = Book(database(root, db))
+        try:
+            with book.look():
+                for s in book.students:
+                    names = (s.first_name or "", s.last_name or "", s.email or "")
+                    found[normalize("NFC", s.id)] = Known(s.id, *names)
+        finally:
+            book.close()
+    for student, person in course.people.items():
+        before = found.get(student, Known(student))
+        told = person.told
+        found[student] = Known(
+            before.student,
+            told.get("first_name", before.first),
+            told.get("last_name", before.last),
+            told.get("email", before.email),
+        )
+    return list(found.values())
+
+
+def key(text: str) -> str:
+    """A name without what systems write differently: case, spaces, punctuation, Unicode's form."""
+    folded = normalize("NFKC", normalize("NFKC", text).casefold())
+    return "".join(letter for letter in folded if letter.isalnum())
+
+
+@dataclass
+class Roster:
+    """The course's people, and what a worksheet says of the system's.
+
+    Where the course has no list of people, a worksheet's logins and addresses, or else the names in
+    the archive, become the students' ids.
+    """
+
+    people: Sequence[Known]
+    sheet: Worksheet | None = None
+    _by_id: dict[str, Known] = field(init=False)
+    _by_name: dict[str, list[Known]] = field(init=False)
+    _by_email: dict[str, list[Known]] = field(init=False)
+    _rows: Mapping[str, Listed] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._by_id = {_plain(p.student): p for p in self.people}
+        self._by_name, self._by_email = {}, {}
+        for person in self.people:
+            forms = {key(person.first + person.last), key(person.last + person.first)}
+            for form in forms | {key(person.student)} - {""}:
+                self._by_name.setdefault(form, []).append(person)
+            if person.email:
+                self._by_email.setdefault(_plain(person.email), []).append(person)
+        listed = self.sheet.people if self.sheet else []
+        self._rows = {row.number: row for row in listed if row.number}
+
+    @property
+    def is_list(self) -> bool:
+        """Whether the course has a list of people, not just ids that archives brought."""
+        return any(person.is_named for person in self.people)
+
+    def row_of(self, found: Handed) -> Listed | None:
+        """What the worksheet says of whoever handed a file in: by number, else by the only name."""
+        if found.number in self._rows:
+            return self._rows[found.number]
+        if self.sheet is None or self._rows:  # a table with numbers knows all of its people
+            return None
+        form = key(found.label)
+        same = [row for row in self.sheet.people if form in _forms(row)]
+        return same[0] if len(same) == 1 else None
+
+    def student(self, found: Handed, namesakes: Mapping[str, set[str]]) -> str:
+        """The id of whoever handed a file in; `namesakes` has the numbers for each name's key.
+
+        Raises `Unmatched`.
+        """
+        row = self.row_of(found)
+        person = self.person(row) if row else None
+        if person is None and not (row and self._is_shared(row)):
+            person = self._named(found.label, namesakes)
+        if person is not None:
+            if not safe_id(person.student) == normalize("NFC", person.student):
+                raise Unmatched(f"{shown(person.student)} is no safe name for a folder")
+            return person.student
+        whose = f"{shown(found.label)} ({found.number})"
+        if self.is_list:
+            raise Unmatched(
+                f"{whose} is none of the course's students: add them to course.toml or the "
+                "gradebook, or say by --worksheet who that is, and collect again"
+            )
+        return self._new(found, row, namesakes, whose)
+
+    def person(self, row: Listed) -> Known | None:
+        """The student of the course that a row of the worksheet is about, if that is clear."""
+        local = row.email.partition("@")[0]
+        for login in (*row.logins, row.email, local):
+            if login and _plain(login) in self._by_id:
+                return self._by_id[_plain(login)]
+        same = self._by_email.get(_plain(row.email), []) if row.email else []
+        if len(same) == 1:
+            return same[0]
+        forms = set() if self._is_shared(row) else _forms(row)
+        named = {p.student: p for form in forms for p in self._by_name.get(form, ())}
+        return next(iter(named.values())) if len(named) == 1 else None
+
+    def _is_shared(self, row: Listed) -> bool:
+        """Whether others in the worksheet have the same name."""
+        return self.sheet is not None and any(
+            other is not row and _forms(other) & _forms(row) for other in self.sheet.people
+        )
+
+    def _named(self, label: str, namesakes: Mapping[str, set[str]]) -> Known | None:
+        form = key(label)
+        same = {person.student: person for person in self._by_name.get(form, ())}
+        if len(same) > 1:
+            who = ", ".join(sorted(same))
+            raise Unmatched(f"{shown(label)} can be {who}: a --worksheet tells them apart")
+        if same and len(namesakes.get(form, ())) > 1:
+            raise Unmatched(
+                f"{shown(label)} is the name of several participants "
+                f"({', '.join(sorted(namesakes[form]))}): a --worksheet tells them apart"
+            )
+        return next(iter(same.values())) if same else None
+
+    def _new(
+        self, found: Handed, row: Listed | None, namesakes: Mapping[str, set[str]], whose: str
+    ) -> str:
+        """An id for a student whom the course does not know, where it has no list."""
+        if row is not None:
+            for login in (*row.logins[:1], row.email, *row.logins[1:]):
+                if login and safe_id(login) == login:
+                    return login
+        if len(namesakes.get(key(found.label), ())) > 1:
+            raise Unmatched(f"{whose} has a namesake: a --worksheet tells them apart")
+        number = f"-{found.number}" if found.system == CANVAS else ""  # Moodle's is another's soon
+        student = safe_id(found.label + number)
+        if not key(student):
+            raise Unmatched(f"{whose} has no name that could be an id: give a --worksheet")
+        return student
+
+
+def safe_id(name: str) -> str:
+    """A name as the id of a student: what no folder may be called is left out."""
+    plain = normalize("NFC", " ".join(name.split()))
+    kept = "".join(c for c in plain if c.isprintable() and c not in '<>&"\\*?[]{}|/')
+    kept = kept.lstrip("./~ ")[:100].strip()
+    return kept if STUDENT.fullmatch(kept) else ""
+
+
+def same_names(everybody: Iterable[Handed]) -> dict[str, set[str]]:
+    """The numbers that go by each name in an archive."""
+    numbers: dict[str, set[str]] = {}
+    for found in everybody:
+        numbers.setdefault(key(found.label), set()).add(found.number)
+    return numbers
+
+
+def shared_ids(ids: Mapping[str, str]) -> set[str]:
+    """The students' ids that several numbers would get."""
+    return {student for student, count in Counter(ids.values()).items() if count > 1}
+
+
+def _plain(text: str) -> str:
+    return normalize("NFC", text).casefold().strip()
+
+
+def _forms(row: Listed) -> set[str]:
+    forms = {key(row.name), key(row.first + row.last), key(row.last + row.first)}
+    return forms - {""}

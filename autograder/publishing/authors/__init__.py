@@ -1,0 +1,1 @@
+"""What authors use: the beginning of an exercise, and its known answers tried."""

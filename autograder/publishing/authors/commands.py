@@ -1,0 +1,102 @@
+"""`autograder new exercise` and `autograder try`: what the command line says."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from autograder.publishing.authors.trial import Trial
+
+ROOT = Path(__file__).resolve().parents[3]
+
+new = typer.Typer(no_args_is_help=True, help="Write the beginning of something new.")
+
+
+@new.command()
+def exercise(
+    chapter: Annotated[str, typer.Argument(help="the chapter's slug, such as masking")],
+    name: Annotated[str, typer.Argument(help="the name of the function to be written")],
+    signature: Annotated[
+        str, typer.Argument(help="'(x: Float[Tensor, \"n d\"]) -> …', if it is not written yet")
+    ] = "",
+    title: Annotated[str, typer.Option(help="what students read above it")] = "",
+    after: Annotated[str, typer.Option(help="the exercise before it; default: the last")] = "",
+) -> None:
+    """Begin an exercise: reference, declaration, known answers, cells, test, changelog."""
+    from autograder.publishing.authors.scaffold import new_exercise
+
+    plan = new_exercise(ROOT, chapter, name, signature, title, after)
+    plan.write()
+    for path in plan.files:
+        print(path.relative_to(ROOT))
+    path, line = plan.reference
+    print(
+        f"\nNow write the reference ({path}:{line}) and whatever else says TODO;\n"
+        f"  autograder try {name}: judges it, its mistakes and its right answers;\n"
+        f"  autograder release --draft {chapter}: makes the notebook when all is well."
+    )
+
+
+def try_exercise(
+    name: Annotated[str, typer.Argument(help="the exercise")],
+) -> None:
+    """Judge an exercise's reference, mistakes and right answers. Exit status: 0 all is well, 1 not.
+
+    It shows what each answer earns with three sets of inputs, which mistake it is taken for, which
+    aspects no mistake fails, and what is still to be written.
+    """
+    from rich.console import Console
+
+    from autograder.publishing.authors.trial import Trial, still_open
+
+    console = Console()
+    try:
+        trial = Trial(name)
+    except KeyError:
+        raise ValueError(f"no exercise is called {name!r}: `autograder new exercise`") from None
+    places = still_open(ROOT, trial.slug, name)
+    problems = []
+    if trial.written:
+        with console.status("judging the reference, the mistakes and the right answers"):
+            problems += trial.problems()
+        for table in _tables(trial):
+            console.print(table)
+    else:
+        problems.append("the reference is not written: nothing can be judged yet")
+    for line in problems:
+        console.print(f"✗ {line}", markup=False, highlight=False)
+    if places:
+        console.print(f"✗ still to write: {', '.join(places)}", markup=False, highlight=False)
+    if not problems and not places:
+        console.print(f"✓ all is well: now `autograder release --draft {trial.slug}`", markup=False)
+    raise typer.Exit(int(bool(problems or places)))
+
+
+def _tables(trial: "Trial") -> Iterator["Table"]:
+    """The aspects with what fails them, and the answers with what they earn."""
+    from rich.table import Table
+
+    from autograder.publishing.authors.trial import MISTAKES
+
+    aspects = Table("aspect", title=f"{trial.name}: {trial.exercise.points:g} points")
+    aspects.add_column("points", justify="right")
+    aspects.add_column("mistakes that fail it", justify="right")
+    failed = [t for a in trial.bank[MISTAKES] for t in trial.tried(MISTAKES, a).failed()]
+    for aspect in trial.exercise.aspects:
+        aspects.add_row(aspect.title, f"{aspect.points:g}", str(failed.count(aspect.title)))
+    answers = Table()
+    for column in ("answer", "kind", "earns", "taken for"):
+        justify = "right" if column == "earns" else "left"
+        answers.add_column(column, justify=justify, overflow="fold")  # no name is cut
+    for kind, answer in trial.answers():
+        tried = trial.tried(kind, answer)
+        earned = " ".join(f"{s:g}" for s in dict.fromkeys(v.score for v in tried.verdicts))
+        names = dict.fromkeys(v.mistake or v.verdict for v in tried.verdicts)
+        taken = ("itself" if name == answer else name for name in names)
+        answers.add_row(answer, kind.removesuffix("s"), earned, ", ".join(taken))
+    yield aspects
+    yield answers

@@ -1,0 +1,292 @@
+"""`autograder new exercise`: writes the beginning of an exercise into all the places it lives in.
+
+What it writes runs as it stands: the reference raises `NotImplementedError`, the declaration draws
+inputs that fit the signature, the bank holds what can be known without knowing the exercise. What
+is left to be written says TODO, and `autograder try` says where.
+"""
+
+import ast
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from textwrap import fill, indent
+
+from autograder.exercises import exercises_of, find_exercise
+from autograder.publishing.authors.signature import Signature, names_in, of_function, parse
+from autograder.publishing.release import chapter_files
+
+_SUCH_AS = '(x: Float[Tensor, "n d"]) -> Float[Tensor, "n"]'
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is to be written: texts by path, and where the reference will stand."""
+
+    files: Mapping[Path, str]
+    reference: tuple[Path, int]
+
+    def write(self) -> None:
+        for path, text in self.files.items():
+            path.write_text(text, encoding="utf-8")
+
+
+def new_exercise(
+    root: Path, chapter: str, name: str, signature: str = "", title: str = "", after: str = ""
+) -> Plan:
+    """Plan a new exercise of a chapter, given by slug or file name; nothing is written yet.
+
+    `signature` is that of the reference, unless the chapter's module defines it already. `after`
+    names the exercise behind which it comes; default: the chapter's last. Raises `ValueError` for
+    a name or a signature that cannot be meant, and for one that is taken.
+    """
+    page = chapter_files(root, [chapter])[0]
+    slug = page.stem.partition("_")[2]
+    _free(name)
+    order = [exercise.name for exercise in exercises_of(slug)]
+    if after and after not in order:
+        raise ValueError(f"{after} is no exercise of {slug}; there are {', '.join(order)}")
+    after = after or order[-1]
+    module = root / "solutions" / f"{slug}.py"
+    source = module.read_text(encoding="utf-8")
+    found = _defined(source, name)
+    if found is not None and signature:
+        raise ValueError(f"solutions/{slug}.py defines {name} already: leave the signature out")
+    if found is None and not signature:
+        raise ValueError(
+            f"solutions/{slug}.py does not define {name}: write it first, or give its signature, "
+            f"such as {_SUCH_AS!r}"
+        )
+    plan = found or parse(name, signature)
+    title = title or name.replace("_", " ").capitalize()
+    if found is None:
+        _known(plan, source, slug)
+        source = _inserted(source, _end_of(source, after), _reference(plan))
+    exercises = root / "autograder" / "exercises" / slug
+    bank = root / "solutions" / "mistakes" / slug / f"{name}.py"
+    test = root / "tests" / f"test_{slug}_{name}.py"
+    for path in (exercises / f"{name}.py", bank, test):
+        if path.exists():
+            raise ValueError(f"{path.relative_to(root)} is there already")
+    listed = (exercises / "__init__.py").read_text(encoding="utf-8")
+    files = {
+        module: source,
+        exercises / f"{name}.py": _declaration(plan, title),
+        exercises / "__init__.py": _listed(listed, after, name),
+        bank: _bank(plan, slug),
+        page: _on_the_page(page, after, slug, name),
+        test: _test(slug, name),
+    }
+    log = root / "CHANGELOG.md"
+    if log.is_file():
+        files[log] = _logged(log.read_text(encoding="utf-8"), page, name)
+    return Plan(files, (module.relative_to(root), _line_of(source, name)))
+
+
+def _free(name: str) -> None:
+    if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_]*", name):
+        raise ValueError(f"{name!r} cannot be the name of a function")
+    try:
+        slug, _ = find_exercise(name)
+    except KeyError:
+        return
+    raise ValueError(f"{slug} has an exercise called {name} already")
+
+
+def _defined(source: str, name: str) -> Signature | None:
+    """The signature of a function that a module defines; None where it defines none."""
+    for node in ast.parse(source).body:
+        if getattr(node, "name", None) == name:
+            if not isinstance(node, ast.FunctionDef):
+                raise ValueError(f"{name} is a class: see CONTRIBUTING.md, which shows how")
+            return of_function(node)
+    return None
+
+
+def _known(signature: Signature, source: str, slug: str) -> None:
+    """Raise `ValueError` where the annotations use a name that the module does not have."""
+    names = {"int", "float", "bool", "str", "tuple", "list", "dict", "None"}
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            names |= {(a.asname or a.name).partition(".")[0] for a in node.names}
+        elif isinstance(node, ast.ClassDef | ast.FunctionDef):
+            names.add(node.name)
+    missing = sorted(names_in(signature) - names)
+    if missing:
+        told = f"solutions/{slug}.py does not import {', '.join(missing)}"
+        raise ValueError(f"{told}, which the signature uses: add that first")
+
+
+def _line_of(source: str, name: str) -> int:
+    return next(n.lineno for n in ast.parse(source).body if getattr(n, "name", None) == name)
+
+
+def _end_of(source: str, name: str) -> int:
+    """The number of the last line of a definition."""
+    return next(n.end_lineno for n in ast.parse(source).body if getattr(n, "name", None) == name)
+
+
+def _inserted(text: str, line: int, block: str) -> str:
+    """The text with a block behind one of its lines."""
+    lines = text.split("\n")
+    # what closes the solution is a comment, which belongs to the definition all the same
+    while line < len(lines) and lines[line].startswith(" "):
+        line += 1
+    return "\n".join([*lines[:line], block, *lines[line:]])
+
+
+def _reference(plan: Signature) -> str:
+    arrays = [p for p in plan.parameters if p.array and p.annotation]
+    shapes = ", ".join(f"{p.name} `({', '.join(p.array[2])})`" for p in arrays)
+    told = f"Shapes: {shapes} → TODO." if shapes else "TODO: the shapes."
+    told = fill(f"{told} TODO: dtypes, errors, edge cases, and the source.", 84)
+    return f'''
+
+def {plan.name}{plan.text}:
+    """TODO: say in one sentence what it returns.
+
+{indent(told, "    ")}
+    """
+    ### BEGIN SOLUTION
+    raise NotImplementedError("TODO: the reference")
+    ### END SOLUTION'''
+
+
+def _declaration(plan: Signature, title: str) -> str:
+    names = "".join(f'"{p.name}", ' for p in plan.parameters)
+    names = f"({names.rstrip()})" if len(plan.parameters) == 1 else f"({names[:-2]})"
+    imports = "Draw, Run, call, tensor" if "tensor(draw" in plan.call() else "Draw, Run, call"
+    arrays = [p for p in plan.needed() if p.array]
+    floats = [p for p in plan.needed() if p.floats]
+    parts = [
+        f'''"""`{plan.name}`: {title.lower()}."""
+
+from autograder.engine.runs import {imports}
+from autograder.exercises.declaration import Declaration
+
+EXERCISE = Declaration("{plan.name}", "{title}", {names})
+
+
+@EXERCISE.equals("random values", 1.0)
+def _random(draw: Draw) -> list[Run]:
+    """TODO: what to think of when the values are wrong, never the code of the fix."""
+    return [{plan.call()}, {plan.call()}]
+'''
+    ]
+    if arrays:
+        parts.append(f'''
+
+@EXERCISE.equals("other shapes", 0.5)
+def _shapes(draw: Draw) -> list[Run]:
+    """TODO: what to think of when only the usual shape is right: one row, one column, more axes."""
+    return [{plan.call(other=True)}]
+''')
+    if plan.torch and floats and plan.gives_one_array_of_floats:
+        parts.append(f'''
+
+@EXERCISE.gradients("gradients", 0.5)
+def _gradients(draw: Draw) -> list[Run]:
+    """TODO: what to think of when the values are right and their gradients are not."""
+    return [{plan.call(dtype="float64")}.with_gradients()]
+''')
+    if floats:
+        other = "float64" if plan.torch else "float32"
+        parts.append(f'''
+
+@EXERCISE.keeps_dtypes(0.25)
+def _dtypes(draw: Draw) -> list[Run]:
+    """TODO: which dtypes stay as they are. Compute with the array you are given."""
+    return [{plan.call(dtype=other)}]
+''')
+    if arrays:
+        parts.append("\n\nEXERCISE.leaves_inputs_alone(0.25, _random)\n")
+    if plan.torch and arrays:
+        parts.append("EXERCISE.follows_its_inputs(_random)\n")
+    return "".join(parts)
+
+
+def _listed(text: str, after: str, name: str) -> str:
+    """The list of a chapter's exercises with one more; modules bear the exercises' names in
+    lower case, with underscores."""
+    module = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", after).lower()
+    lines = text.split("\n")
+    places = [i for i, line in enumerate(lines) if line.strip() in (f'"{after}",', f'"{module}",')]
+    place = places[0] if places else max(i for i, line in enumerate(lines) if '",' in line)
+    return "\n".join([*lines[: place + 1], f'    "{name}",', *lines[place + 1 :]])
+
+
+def _bank(plan: Signature, slug: str) -> str:
+    entries = []
+    floats = [p.name for p in plan.needed() if p.floats]
+    if plan.gives_one_array_of_floats:
+        entries.append("wrong_sign\n    > result = -result\n    The result has the wrong sign.")
+    if floats:
+        entries.append(
+            f"{floats[0]}_changed\n    > {floats[0]} *= 2\n"
+            f"    The result is right, but the caller's `{floats[0]}` is changed."
+        )
+    entries = entries and ['BANK.changes("""', *entries, '""")\n']
+    imports = f"from solutions import {slug} as right\nfrom autograder.bank import Bank\n"
+    forgotten = "from autograder.bank.devices import forgotten\n" if plan.torch else ""
+    arguments = ", ".join(p.name for p in plan.parameters)
+    return "\n".join(
+        [
+            f'"""Known answers to `{plan.name}`: mistakes, then right answers."""\n',
+            imports + forgotten,
+            f'BANK = Bank("{plan.name}", right, globals())\n',
+            *entries,
+            *([f'forgotten(BANK, "{floats[0]}")\n'] if plan.torch and floats else []),
+            "# TODO: at least six mistakes in all. One is a name, the change, and what went wrong:",
+            "#",
+            "# summed_over_columns: axis=-1 → axis=0",
+            "#     The sum runs down the columns, so …",
+            "#",
+            "# TODO: at least four right answers that are written another way:",
+            "#",
+            "# @BANK.right",
+            f"# def with_a_loop({arguments}): …",
+            "",
+        ]
+    )
+
+
+def _on_the_page(page: Path, after: str, slug: str, name: str) -> str:
+    """The chapter with the new exercise behind another one's check."""
+    text = page.read_text(encoding="utf-8")
+    found = re.search(rf"^check\({after}\)\n```\n", text, re.MULTILINE)
+    if found is None:
+        raise ValueError(f"{page.name} has no cell check({after})")
+    cells = f"""
+**Exercise.** TODO: what `{name}` is given and what it returns, shapes and all.
+
+```{{code-cell}} ipython3
+:tags: [exercise]
+from solutions.{slug} import {name}
+```
+
+```{{code-cell}} ipython3
+:tags: [check]
+check({name})
+```
+"""
+    return text[: found.end()] + cells + text[found.end() :]
+
+
+def _test(slug: str, name: str) -> str:
+    return f'''"""Facts about `{name}`, found by other means than the reference."""
+
+from solutions.{slug} import {name}
+
+
+def test_{name.lower()}_of_a_case_worked_by_hand():
+    assert {name} is not None
+    raise NotImplementedError("TODO: work out one small case by hand, and compare")
+'''
+
+
+def _logged(text: str, page: Path, name: str) -> str:
+    """The changelog with a line on the exercise, below its first heading `### Added`."""
+    line = f"- Chapter {int(page.stem[:2])} asks for `{name}`: TODO, what students learn by it.\n"
+    head = "### Added\n\n"
+    before, found, rest = text.partition(head)
+    return before + found + fill(line, 100, subsequent_indent="  ") + "\n" + rest if found else text

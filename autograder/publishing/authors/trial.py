@@ -1,0 +1,168 @@
+"""Tries an exercise: its reference, its known mistakes and its right answers, each judged.
+
+TRUST BOUNDARY. Runs the course's own answers in this process. No student's code gets here.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import NamedTuple
+
+from autograder.bank import banks
+from autograder.engine.runs import Record, Run
+from autograder.engine.verdict import CORRECT, WRONG, Mistake, Verdict, decide
+from autograder.exercises import find_exercise
+from autograder.expected import SEED
+from autograder.grader import stubs
+from autograder.grader.reference import known_mistakes, records, reference
+
+MISTAKES, RIGHTS, REFERENCE = "mistakes", "rights", "reference"
+ENOUGH = {MISTAKES: 6, RIGHTS: 4}
+OPEN = "TODO"  # what the beginning of an exercise leaves to be written
+
+
+class Inputs(NamedTuple):
+    """An exercise's inputs drawn from one seed, and what reference and mistakes give on them."""
+
+    runs: Sequence[Sequence[Run]]
+    expected: Sequence[Sequence[Record]]
+    mistakes: Mapping[str, Mistake]
+
+
+@dataclass(frozen=True)
+class Tried:
+    """A known answer, and the verdict on it with each set of inputs."""
+
+    kind: str
+    name: str
+    verdicts: tuple[Verdict, ...]
+
+    @property
+    def caught(self) -> bool:
+        """Whether it lost marks with each set of inputs, without counting as a crash."""
+        return all(v.verdict == WRONG and v.score < v.points for v in self.verdicts)
+
+    @property
+    def named(self) -> bool:
+        """Whether it was taken for itself each time."""
+        return all(v.mistake == self.name for v in self.verdicts)
+
+    @property
+    def full(self) -> bool:
+        """Whether it earned full marks each time."""
+        return all(v.verdict == CORRECT and v.score == v.points for v in self.verdicts)
+
+    @property
+    def steady(self) -> bool:
+        """Whether it earned the same each time, whatever numbers were drawn."""
+        return len({v.score for v in self.verdicts}) == 1
+
+    def failed(self) -> list[str]:
+        """The titles of the aspects that fail with the first set of inputs."""
+        return [aspect.title for aspect in self.verdicts[0].aspects if not aspect.passed]
+
+    def problems(self) -> Iterator[str]:
+        """What is wrong with this answer, or with how it is judged."""
+        first = next((v for v in self.verdicts if v.verdict != CORRECT), self.verdicts[0])
+        if self.kind != MISTAKES:
+            if not self.full:
+                told = next((a.message for a in first.aspects if a.message), first.note)
+                marks = f"{first.score:g} of {first.points:g}"
+                yield f"{self.name} is right and gets {marks}: {told or first.verdict}"
+            return
+        if not self.caught:
+            yield f"{self.name} gets full marks, or counts as a crash: no aspect sees what is wrong"
+        elif not self.named:
+            taken = sorted({v.mistake or "no known mistake" for v in self.verdicts} - {self.name})
+            yield f"{self.name} is taken for {', '.join(taken)}"
+        if not self.steady:
+            told = ", ".join(f"{score:g}" for score in sorted({v.score for v in self.verdicts}))
+            yield f"{self.name}: its marks depend on the numbers drawn ({told})"
+
+
+class Trial:
+    """An exercise with all its known answers, judged with three sets of inputs.
+
+    Raises `KeyError` for an unknown exercise.
+    """
+
+    def __init__(self, name: str):
+        self.name = name
+        self.slug, self.exercise = find_exercise(name)
+        self._tried: dict[tuple[str, str], Tried] = {}
+
+    @property
+    def written(self) -> bool:
+        """Whether there is a reference, and not only its beginning."""
+        return stubs.CODE_STUB not in stubs.source(self.slug, self.name)
+
+    @cached_property
+    def bank(self) -> Mapping[str, Mapping]:
+        """The known answers by kind; empty where there is no bank yet."""
+        bank = banks(self.slug).get(self.name)
+        return {kind: getattr(bank, kind, {}) for kind in ENOUGH}
+
+    @cached_property
+    def inputs(self) -> list[Inputs]:
+        """Three sets of inputs, those that `check` uses first."""
+        found = []
+        for seed in (SEED + self.name.encode(), b"the matrix, once", b"the matrix, twice"):
+            runs = self.exercise.runs(seed)
+            right = records(reference(self.slug, self.name), runs)
+            known = known_mistakes(self.slug, self.name, runs) if self.bank[MISTAKES] else ()
+            found.append(Inputs(runs, right, {m.name: m for m in known}))
+        return found
+
+    def tried(self, kind: str, answer: str) -> Tried:
+        """A known answer, judged.
+
+        A mistake runs twice with the first set of inputs; with the others, its records do.
+        """
+        if (kind, answer) not in self._tried:
+            answers = {REFERENCE: {self.name: reference(self.slug, self.name)}, **self.bank}
+            found: list[Verdict] = []
+            for i in self.inputs:
+                known = i.mistakes[answer].records if found and kind == MISTAKES else None
+                mine = known or records(answers[kind][answer], i.runs)
+                found.append(decide(self.exercise, i.runs, mine, i.expected, i.mistakes.values))
+            self._tried[kind, answer] = Tried(kind, answer, tuple(found))
+        return self._tried[kind, answer]
+
+    def answers(self) -> Iterator[tuple[str, str]]:
+        """Kind and name of the reference and of every known answer."""
+        yield REFERENCE, self.name
+        yield from ((kind, answer) for kind, bank in self.bank.items() for answer in bank)
+
+    def unfailed(self) -> list[str]:
+        """The aspects that no mistake fails, so that nobody knows them to work."""
+        failed = {title for a in self.bank[MISTAKES] for title in self.tried(MISTAKES, a).failed()}
+        return [aspect.title for aspect in self.exercise.aspects if aspect.title not in failed]
+
+    def problems(self) -> Iterator[str]:
+        """Everything that has to be mended before the exercise is released, a line each."""
+        for kind, answer in self.answers():
+            yield from self.tried(kind, answer).problems()
+        for kind, enough in ENOUGH.items():
+            if (has := len(self.bank[kind])) < enough:
+                yield f"{has} {kind.replace('rights', 'right answers')}: expected {enough} or more"
+        for title in self.unfailed():
+            yield f"no mistake fails “{title}”, so nobody knows that it works"
+
+
+def still_open(root: Path, slug: str, name: str) -> list[str]:
+    """The places, as file:line, where the beginning of an exercise still says what to write."""
+    files = [
+        root / "solutions" / f"{slug}.py",
+        root / "autograder" / "exercises" / slug / f"{name}.py",
+        root / "solutions" / "mistakes" / slug / f"{name}.py",
+        *sorted((root / "book").glob(f"[0-9]*_{slug}.md")),
+        *sorted((root / "tests").glob(f"test_{slug}*.py")),
+        root / "CHANGELOG.md",
+    ]
+    found = []
+    for path in files:
+        lines = path.read_text(encoding="utf-8").splitlines() if path.is_file() else []
+        places = (number for number, line in enumerate(lines, 1) if OPEN in line)
+        found += [f"{path.relative_to(root)}:{number}" for number in places]
+    return found

@@ -1,0 +1,57 @@
+"""From how many layers on does post-norm fail? Chapter 6's task, at one rate, in stacks of 1 to 12.
+
+Run: python -m benchmarks.depth [--jobs 2]. The stacks, the task and the training are those of
+`warm_up.py`: post-norm at the full rate, with a warm-up and at a tenth of the rate, and pre-norm at
+the full rate, each with five seeds. The mean losses of the last ten steps before step 150 and
+before step 400 go to benchmarks/depth.json; a test compares the page's table with them.
+"""
+
+import argparse
+import json
+import platform
+from multiprocessing import get_context
+from pathlib import Path
+
+import torch
+
+from benchmarks.warm_up import EVERY, RUNS, losses
+
+RESULT = Path(__file__).with_name("depth.json")
+SEEDS, LAYERS = (0, 1, 2, 3, 4), (1, 2, 3, 4, 6, 12)
+STEPS = (150, 400)
+KINDS = ("post-norm", "post-norm, warm-up", "post-norm, rate ÷ 10", "pre-norm")
+
+
+def train(job: tuple[str, int, int]) -> tuple[str, int, int, list[float]]:
+    """One training: the losses before each of `STEPS`."""
+    name, layers, seed = job
+    torch.set_num_threads(1)
+    found = losses(seed=seed, steps=max(STEPS), layers=layers, **RUNS[name])
+    return name, layers, seed, [found[step // EVERY - 1] for step in STEPS]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--jobs", type=int, default=2)
+    args = parser.parse_args()
+    jobs = [(name, n, seed) for name in KINDS for n in LAYERS for seed in SEEDS]
+    runs: dict[str, dict[str, list[list[float]]]] = {
+        name: {str(n): [] for n in LAYERS} for name in KINDS
+    }
+    with get_context("spawn").Pool(args.jobs) as pool:
+        for name, layers, seed, found in pool.imap(train, jobs):
+            runs[name][str(layers)].append(found)
+            print(f"{name:24} {layers:3} layers, seed {seed}: {found}", flush=True)
+    made = {
+        "script": "python -m benchmarks.depth",
+        "machine": f"{platform.machine()}, CPU, one thread a model",
+        "torch": torch.__version__,
+        "steps": STEPS,
+        "seeds": SEEDS,
+    }
+    text = json.dumps({"made": made, "runs": runs}, ensure_ascii=False)
+    RESULT.write_text(text.replace("]], ", "]],\n") + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
