@@ -10,7 +10,9 @@ from torch import nn
 from solutions.bert import BertEmbeddings, BertLayer
 
 ROOT = Path(__file__).resolve().parents[1]
-MADE, RUNS = json.loads((ROOT / "benchmarks" / "bert_models.json").read_text(encoding="utf-8")).values()
+MADE, RUNS = json.loads(
+    (ROOT / "benchmarks" / "bert_models.json").read_text(encoding="utf-8")
+).values()
 BY_SEED = pytest.mark.parametrize("run", RUNS, ids=lambda run: f"seed {run['seed']}")
 
 
@@ -36,17 +38,23 @@ def test_the_training_takes_a_minute_and_a_half_at_most(run):
 
 
 @BY_SEED
-def test_nearness_leads_where_the_size_counts_and_relevance_where_the_sign_does(run):
+def test_relevance_leads_where_the_sign_counts_and_is_not_ahead_of_nearness_where_it_does_not(run):
     size, sign = run["agreement"], run["signed"]
-    for way, (mean, half) in size.items():
-        if way != "nearness":
-            assert mean + half < size["nearness"][0] - size["nearness"][1], way
     for way, (mean, half) in sign.items():
         if way != "relevance":
             assert mean + half < sign["relevance"][0] - sign["relevance"][1], way
+    assert size["relevance"][0] - size["relevance"][1] < size["nearness"][0] + size["nearness"][1]
     assert min(size, key=lambda way: size[way][0]) == "rollout"
-    assert abs(size["relevance"][0] - sign["relevance"][0]) < 0.06
-    assert all(size[way][0] - sign[way][0] > 0.1 for way in size if way != "relevance")
+
+
+def test_the_weights_of_the_last_layer_agree_least_but_one_or_best_as_luck_has_it():
+    behind = [run["agreement"]["last layer's weights"][0] for run in RUNS]
+    ruler = [run["agreement"]["nearness"][0] for run in RUNS]
+    best = [max(run["agreement"], key=lambda way: run["agreement"][way][0]) for run in RUNS]
+    assert behind[0] < ruler[0] - 0.05
+    assert best[1:] == ["last layer's weights"] * 2
+    right = [run["test"] for run in RUNS]
+    assert max(right) - min(right) < 0.02
 
 
 @BY_SEED
