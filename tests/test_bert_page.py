@@ -10,9 +10,8 @@ from torch import nn
 from solutions.bert import BertEmbeddings, BertLayer
 
 ROOT = Path(__file__).resolve().parents[1]
-MADE, RUNS = json.loads(
-    (ROOT / "benchmarks" / "bert_models.json").read_text(encoding="utf-8")
-).values()
+MEASURED = ROOT / "benchmarks" / "bert_models.json"
+MADE, RUNS = json.loads(MEASURED.read_text(encoding="utf-8")).values()
 BY_SEED = pytest.mark.parametrize("run", RUNS, ids=lambda run: f"seed {run['seed']}")
 
 
