@@ -136,6 +136,7 @@ def _chunked(draw: Draw) -> list[Run]:
     same axis."""
     named = module(6, 2, 5, chunk_size=2, state=_state(draw, 6, 5))
     runs = [named.then(_x(draw, 2, 5, 6), causal(5))]
+    runs.append(_layer(draw, 6, 2, 5, chunk_size=66).then(_x(draw, 1, 70, 6)))
     for size, B, n in ((1, 2, 3), (3, 2, 6), (3, 4, 4), (4, 1, 3), (5, 3, 1)):
         run = module(8, 2, 6, 0.0, size, state=_state(draw, 8, 6))
         runs.append(run.then(_x(draw, B, n, 8)))
