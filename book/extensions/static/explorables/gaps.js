@@ -30,7 +30,7 @@ export function start({ figure, data, part, controls }) {
   });
   controls.append(sentence);
   const say = announcer(controls);
-  const named = (letter) => (letter === " " ? "blank" : letter);
+  const named = (letter) => (letter === " " ? "space" : letter);
 
   function draw() {
     const { text, gaps } = data.sentences[now.sentence];
