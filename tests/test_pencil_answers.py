@@ -7,6 +7,7 @@ from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
 
+import computed_ten
 import numpy as np
 import pytest
 import torch
@@ -520,3 +521,9 @@ def four_adjectives() -> list:
     ways.append(first(cold, share(cold, 0.8)))
     kept = [float(sum(p[: share(p, least)])) for least in (0.7, 0.8)]
     return [*([float(x) for x in q] for q in ways), *([whole] for whole in kept)]
+
+
+# --- chapter 10 ---
+
+for table in computed_ten.TABLES:
+    computes(table)

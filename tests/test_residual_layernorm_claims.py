@@ -117,3 +117,57 @@ def test_a_scaled_input_changes_nothing_where_the_first_sublayer_is_homogeneous(
     for layer in (first.sublayer.linear1, first.sublayer.linear2):
         nn.init.zeros_(layer.bias)
     assert moved(first, torch.randn(8, 12, 64).double()) < 1e-4
+
+
+# --- how many layers it takes ---------------------------------------------------------------------
+
+
+COLUMNS = (("post-norm", 0), ("post-norm", 1), ("post-norm, rate ÷ 10", 1), ("pre-norm", 0))
+
+
+@pytest.fixture(scope="module")
+def by_depth():
+    return json.loads(PATH.with_name("depth.json").read_text(encoding="utf-8"))
+
+
+def test_the_table_of_heights_is_what_is_stored(by_depth):
+    text = (PATH.parents[1] / "book" / "06_residual_layernorm.md").read_text(encoding="utf-8")
+    for layers in by_depth["runs"]["pre-norm"]:
+        (row,) = re.findall(rf"^\| {layers} \|(.*)\|$", text, re.M)
+        seeds = [[loss[at] for loss in by_depth["runs"][kind][layers]] for kind, at in COLUMNS]
+        assert [len(losses) for losses in seeds] == [len(by_depth["made"]["seeds"])] * 4
+        told = [f"{min(losses):.2f}–{max(losses):.2f}" for losses in seeds]
+        assert [cell.strip() for cell in row.split("|")] == told
+
+
+def test_it_is_the_tall_stack_that_fails_in_post_norm(by_depth):
+    """What the page says in words: up to four layers, six, twelve; at steps 150 and 400."""
+    post, pre = (
+        {int(n): tuple(zip(*losses, strict=True)) for n, losses in by_depth["runs"][kind].items()}
+        for kind in ("post-norm", "pre-norm")
+    )
+    for n in (1, 2, 3, 4):
+        assert max(post[n][0]) < 0.01
+    assert sum(loss < 0.1 for loss in post[6][0]) == 1, "one seed of five has learnt it"
+    assert min(sorted(post[6][0])[1:]) > 1.9
+    assert max(post[6][1]) < 0.01, "all five by step 400"
+    assert min(post[12][0] + post[12][1]) > 2.25, "chance is ln 10 = 2.30"
+    assert all(max(at_150) < 0.1 for at_150, _ in pre.values())
+    helped = by_depth["runs"]["post-norm, warm-up"]
+    assert sorted(loss for loss, _ in helped["6"])[2] < sorted(post[6][0])[2]
+    assert min(loss for _, loss in helped["12"]) > 1.9
+    slow = by_depth["runs"]["post-norm, rate ÷ 10"]
+    assert all(min(loss for loss, _ in slow[str(n)]) > 1 for n in post), "at step 150, any stack"
+    assert min(loss for _, loss in slow["12"]) > 1.75
+
+
+def test_the_script_of_the_heights_trains_the_same_stack(by_depth):
+    """One layer, whose first losses are quickly had again."""
+    from benchmarks import depth
+
+    assert by_depth["made"]["steps"] == [*depth.STEPS]
+    assert [*by_depth["runs"]] == [*depth.KINDS]
+    assert [*by_depth["runs"]["pre-norm"]] == [str(n) for n in depth.LAYERS]
+    torch.set_num_threads(1)
+    found = warm_up.losses(seed=0, steps=150, layers=1, **warm_up.RUNS["pre-norm"])
+    assert found[-1] == pytest.approx(by_depth["runs"]["pre-norm"]["1"][0][0], rel=0.1)
