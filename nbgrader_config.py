@@ -1,76 +1,11 @@
-"""nbgrader's configuration: `nbgrader generate_assignment`, `autograde`, `formgrader` … read it."""
+"""nbgrader's configuration: `nbgrader generate_assignment`, `autograde`, `formgrader` … read it.
 
-import os
-import sys
+What is yours to change goes below the last line; nbgrader's documentation says what there is.
+"""
+
 from pathlib import Path
 
-from nbgrader.converters import GenerateAssignment
-
-from autograder.grader.stubs import BEGIN, CODE_STUB, END, INSTRUCTOR, TEXT_STUB
+from autograder.grader.notebook.settings import configure
 
 c = get_config()  # noqa: F821  (traitlets defines it)
-
-# nbgrader starts `alembic` by name: let it find the one beside this Python.
-os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
-
-# --- Where things are -----------------------------------------------------------------------------
-c.CourseDirectory.root = str(Path(__file__).resolve().parent)
-if os.environ.get("AUTOGRADER_DB"):  # a database server in place of gradebook.db
-    c.CourseDirectory.db_url = os.environ["AUTOGRADER_DB"]
-c.CourseDirectory.source_directory = "build/source"  # made by `autograder release`; has solutions
-c.CourseDirectory.release_directory = "notebooks"  # what students get
-c.CourseDirectory.submitted_directory = "submitted"
-c.CourseDirectory.autograded_directory = "autograded"
-c.CourseDirectory.feedback_directory = "feedback"
-
-# --- Authoring: what stands where a solution stood ------------------------------------------------
-c.ClearSolutions.begin_solution_delimeter = BEGIN
-c.ClearSolutions.end_solution_delimeter = END
-c.ClearSolutions.code_stub = {"python": CODE_STUB}
-c.ClearSolutions.text_stub = TEXT_STUB
-c.GenerateAssignment.preprocessors = [
-    "nbconvert.preprocessors.TagRemovePreprocessor",
-    *GenerateAssignment.preprocessors.default(),
-]
-c.TagRemovePreprocessor.enabled = True
-c.TagRemovePreprocessor.remove_cell_tags = [INSTRUCTOR]
-
-# --- Grading --------------------------------------------------------------------------------------
-OURS = "autograder.grader.notebook.preprocessors"
-NBGRADER = "nbgrader.preprocessors"
-c.Autograde.sanitize_preprocessors = [
-    f"{OURS}.Rebuild",  # the released notebook with the student's answers and cells
-    f"{NBGRADER}.ClearOutput",
-    f"{NBGRADER}.DeduplicateIds",
-    f"{NBGRADER}.OverwriteKernelspec",
-    f"{NBGRADER}.OverwriteCells",
-    f"{NBGRADER}.CheckCellMetadata",
-]
-c.Autograde.autograde_preprocessors = [
-    f"{OURS}.Judge",  # in place of Execute: in the sandbox, with fresh inputs
-    f"{NBGRADER}.LimitOutput",
-    f"{OURS}.SaveAutoGrades",
-    f"{OURS}.SaveJudgement",
-    f"{NBGRADER}.AssignLatePenalties",
-    f"{NBGRADER}.CheckCellMetadata",
-]
-c.Judge.isolation = "bwrap"
-c.Judge.device = "cpu"
-
-# --- What people see of it: feedback, formgrader, grades.csv --------------------------------------
-c.GenerateFeedback.preprocessors = [
-    f"{OURS}.ShowVerdicts",  # from the gradebook
-    f"{NBGRADER}.GetGrades",
-    "nbconvert.preprocessors.CSSHTMLHeaderPreprocessor",
-]
-c.HTMLExporter.sanitize_html = True
-INERT = "autograder.grader.notebook.inert"
-c.HTMLExporter.preprocessors = [f"{INERT}.NewPage"]
-c.HTMLExporter.filters = {  # nbgrader's templates do not clean Markdown; nbconvert's drops tables
-    "ansi2html": f"{INERT}.show_terminal",
-    "clean_html": f"{INERT}.show_html",
-    "highlight_code": f"{INERT}.highlight_code",
-    "markdown2html": f"{INERT}.show_markdown",
-    "strip_files_prefix": f"{INERT}.unchanged",
-}
-c.ExportApp.plugin_class = "autograder.grader.notebook.export.SafeCsv"
+configure(c, Path(__file__).resolve().parent)

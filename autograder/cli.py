@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from autograder import course
 from autograder.engine.verdict import POLICY
 from autograder.exercises import chapters, exercises_of
 from autograder.grader.classes import forks
@@ -23,7 +24,10 @@ from autograder.publishing.authors.commands import new, try_exercise
 if TYPE_CHECKING:
     from autograder.grader.classes.classroom import ClassResult
 
-ROOT = Path(__file__).resolve().parents[1]  # the course: chapters, notebooks, nbgrader_config.py
+ROOT = course.root()  # with chapters, notebooks, nbgrader_config.py
+
+# What goes wrong outside: its own words are the message.
+_TOLD = (FileExistsError, FileNotFoundError, NotADirectoryError, BlockingIOError)
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False)
 app.add_typer(new, name="new")
@@ -99,13 +103,14 @@ def release(
     chapter = chapter or [*read_course(ROOT).chapters]
     check_handed_in(ROOT, chapter or None)
     asked = {name.partition("_")[2] if name[:1].isdigit() else name for name in chapter or ()}
+    expected = course.room("expected").relative_to(ROOT)
     for slug in chapters():
         if (not asked or slug in asked) and write_expected(slug):
-            print(f"autograder/expected/{slug}.bin is new")
+            print(f"{expected}/{slug}.bin is new")
         if (not asked or slug in asked) and write_paths(slug):
-            print(f"autograder/expected/{slug}.paths is new")
+            print(f"{expected}/{slug}.paths is new")
     if write_pencils(ROOT):
-        print(f"{MADE} is new")
+        print(f"{expected}/{Path(MADE).name} is new")
     for path in release_chapters(ROOT, chapter or None):
         print(path.relative_to(ROOT))
 
@@ -207,6 +212,8 @@ def sample(
     jobs: Annotated[int | None, typer.Option(min=1)] = None,
 ) -> None:
     """Grade the sample class, draw its report, and compare the marks with those it deserves."""
+    if not course.is_home():
+        raise ValueError("only Attention by Hand has a sample class")
     from autograder.grader.classes import pace
     from autograder.grader.classes.report import report as draw
     from autograder.grader.classes.sample_class import compare, grade_sample
@@ -326,7 +333,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         status = 2
     except (KeyboardInterrupt, typer.Abort):
         os._exit(130)  # the sandboxes die with this process
-    except (FileNotFoundError, NotADirectoryError, BlockingIOError, ValueError) as error:
+    except (*_TOLD, ValueError) as error:
         _complain(str(error))
         status = 2
     except RuntimeError as error:  # a tool that we called has failed; its words are the message

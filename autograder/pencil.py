@@ -10,10 +10,10 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from importlib.resources import files
 from typing import Any
 
 from autograder.engine.values import decode, encode
+from autograder.expected import file_of
 
 RIGHT, ROUGH, WRONG, EMPTY = "right", "rough", "wrong", "empty"
 MARKS = {RIGHT: "✓", ROUGH: "≈", WRONG: "✗", EMPTY: "…"}
@@ -155,7 +155,7 @@ def parse(data: bytes) -> dict[str, Answers]:
 
 @cache
 def _all() -> dict[str, Answers]:
-    return parse(files("autograder.expected").joinpath("pencils.bin").read_bytes())
+    return parse(file_of("pencils.bin").read_bytes())
 
 
 def _answers(name: str) -> Answers:

@@ -17,6 +17,7 @@ import symbols  # noqa: E402
 from mathml import mathml  # noqa: E402
 
 from autograder.exercises import find_exercise  # noqa: E402
+from autograder.publishing.pages import student_view  # noqa: E402
 from autograder.publishing.release import chapter_files  # noqa: E402
 
 NUMBERS = [int(path.name[:2]) for path in chapter_files(Path(__file__).resolve().parents[1])]
@@ -110,7 +111,7 @@ def letters(text: str) -> str:
 
 def test_each_hint_is_inside_the_one_before():
     exercise = find_exercise("causal_mask")[1]
-    text = learner.hints(exercise)
+    text = student_view.hints(exercise)
     assert text.count("<details>") == len(exercise.aspects)
     assert text.endswith("</details>" * len(exercise.aspects) + "</div>")
     for number, aspect in enumerate(exercise.aspects, 1):

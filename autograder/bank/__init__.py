@@ -15,7 +15,10 @@ from pkgutil import iter_modules
 from types import ModuleType
 from typing import Any, TypeVar
 
+from autograder import course
 from autograder.bank.change import Edit, build, edited, entries, plain_source, with_code
+
+course.make_importable()
 
 Answer = TypeVar("Answer", bound=Callable[..., Any])
 

@@ -242,7 +242,7 @@ def accompany_threads() -> None:
 def _join_in(frame: FrameType, event: str, arg: Any) -> None:
     """Runs first in such a thread."""
     sys.setprofile(None)
-    for hook in _hooks(True):
+    for hook in _hooks(True) if "torch" in sys.modules else ():
         hook.push(hook.mode)
 
 

@@ -8,13 +8,13 @@ import lzma
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from importlib.resources import files
 from typing import Any
 
 import numpy as np
 
 from autograder.engine.known import MADE, Known, Mark
 from autograder.engine.values import decode, encode
+from autograder.expected import file_of
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ def parse(data: bytes) -> dict[str, Paths]:
 @cache
 def paths_of(slug: str) -> dict[str, Paths]:
     """A chapter's entries; none where `autograder release` has made none."""
-    file = files(__package__).joinpath(f"{slug}.paths")
+    file = file_of(f"{slug}.paths")
     return parse(file.read_bytes()) if file.is_file() else {}
 
 

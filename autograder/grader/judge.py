@@ -30,7 +30,7 @@ from autograder.engine.verdict import (
     operations_told,
     withheld,
 )
-from autograder.exercises import exercises_of, find_exercise
+from autograder.exercises import CONTENTS, exercises_of, find_exercise
 from autograder.grader.names import Names, defined_names, names_in, parse
 from autograder.grader.notebook.needs import needless
 from autograder.grader.runner import REASONS, SHOWN, Fate, Runner, died, ran_out_of_memory
@@ -199,6 +199,8 @@ def _built_on(name: str, read: Sequence[Names]) -> set[str] | None:
 
 def _stand_ins(slug: str, names: set[str] | None) -> dict[str, str]:
     """The course's blocks for some names that are exercises of a chapter; None stands for all."""
+    if not CONTENTS.BLOCKS:
+        return {}
     blocks = import_module(BLOCKS)
     known = (exercise.name for exercise in exercises_of(slug))
     wanted = [name for name in known if names is None or name in names]

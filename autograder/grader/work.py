@@ -22,6 +22,7 @@ from nbformat.v4 import new_markdown_cell
 from nbgrader.preprocessors import CheckCellMetadata, LimitOutput
 
 import autograder
+from autograder import course
 from autograder.engine.verdict import MISSING, withheld
 from autograder.exercises import CHAPTERS
 from autograder.grader.judgement import GRADED, UNUSABLE, Judgement
@@ -84,11 +85,13 @@ def version_of(slugs: Iterable[str]) -> str:
 
 def deciding(slugs: Iterable[str]) -> list[Path]:
     """The files that decide about the marks of some chapters."""
-    course = PROJECT / "autograder"
-    files = {path for pattern in DECIDING for path in course.glob(pattern) if path.is_file()}
-    files |= {path for room in DECIDING for path in (course / room).glob("*.py")}
+    package = PROJECT / "autograder"
+    files = {path for pattern in DECIDING for path in package.glob(pattern) if path.is_file()}
+    files |= {path for room in DECIDING for path in (package / room).glob("*.py")}
     others = set(CHAPTERS) - set(slugs)
-    for folder in (course / "exercises", PROJECT / "solutions", PROJECT / "solutions/mistakes"):
+    root = PROJECT if course.is_home() else course.root()
+    exercises = package / "exercises" if course.is_home() else course.room("exercises")
+    for folder in (exercises, root / "solutions", root / "solutions/mistakes"):
         for path in (*folder.glob("*.py"), *folder.glob("*/*.py")):
             if path.relative_to(folder).parts[0].removesuffix(".py") not in others:
                 files.add(path)
@@ -99,7 +102,8 @@ def deciding(slugs: Iterable[str]) -> list[Path]:
 def _version(slugs: tuple[str, ...]) -> str:
     whole = hashlib.sha256()
     for path in deciding(slugs):
-        whole.update(f"{path.relative_to(PROJECT)}\0".encode() + path.read_bytes())
+        inside = path.relative_to(PROJECT if path.is_relative_to(PROJECT) else course.root())
+        whole.update(f"{inside}\0".encode() + path.read_bytes())
     return whole.hexdigest()
 
 

@@ -11,21 +11,23 @@ import tarfile
 import zipfile
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
+from importlib.metadata import version
 from pathlib import Path
 
-from autograder.exercises import chapters, exercises_of
+from autograder import course
+from autograder.exercises import CONTENTS, chapters, exercises_of
 from autograder.expected import digest, entry_of, fixed_runs
 from autograder.grader.student_side import student_side
 
-NAME = "attention-by-hand"
+NAME = CONTENTS.NAME
 DOWNLOAD = f"_downloads/{NAME}.zip"  # relative to the book's pages
-_PACKAGES = ("torch", "numpy", "matplotlib", "jaxtyping", "Babel")
+_PACKAGES: tuple[str, ...] = CONTENTS.PACKAGES
 # What the checks were tried with; grading uses the pins. NumPy 1 makes other inputs.
 _TRIED = {"numpy": ">=2.0,<2.5"}
 _DATE = re.compile(r"^date-released: (\d{4})-(\d\d)-(\d\d)$", re.MULTILINE)
 
-README = """\
-# Attention by Hand: the notebooks
+_WITH_TORCH = """\
+# {title}: the notebooks
 
 You need Python 3.11, 3.12, 3.13 or 3.14, on Linux, on Windows, or on a Mac with Apple silicon:
 torch {torch} is not to be had for other Pythons, nor for Macs with Intel. In this folder:
@@ -42,13 +44,31 @@ NVIDIA GPU: on Linux, torch then comes with gigabytes for it.
 The checks were tried with Python 3.11, torch {torch}, NumPy 2.0.2 and NumPy {numpy}. Other versions
 of torch, such as Colab's, may do; answers are graded with torch {torch} and NumPy {numpy}.
 
-The browser opens on the chapters. Begin with `01_kernel_regression`: run its cells from the top
+The browser opens on the chapters. Begin with `{first}`: run its cells from the top
 with Shift+Enter, replace each `raise NotImplementedError` with your own code, and run the
 `check(...)` cell below it. The check tells you what is right, what is wrong, and why.
 
 Write the answers yourself. A ready-made one, from torch or from the course's own
 `autograder.blocks`, is good to compare with, but earns no marks until a person has looked at it;
 `check` tells you so.
+
+In VS Code, open this folder and choose `.venv` as the notebook's kernel.
+"""
+_WITHOUT_TORCH = """\
+# {title}: the notebooks
+
+You need Python 3.11 or later. In this folder:
+
+    python3 -m venv .venv
+    .venv/bin/pip install -r requirements.txt
+    .venv/bin/jupyter lab notebooks/
+
+On Windows, use `py -m venv .venv` and `.venv\\Scripts\\` for `.venv/bin/`. Answers are graded with
+NumPy {numpy}.
+
+The browser opens on the chapters. Begin with `{first}`: run its cells from the top with
+Shift+Enter, replace each `raise NotImplementedError` with your own code, and run the `check(...)`
+cell below it. The check tells you what is right, what is wrong, and why.
 
 In VS Code, open this folder and choose `.venv` as the notebook's kernel.
 """
@@ -59,7 +79,7 @@ requires = ["setuptools>=77"]
 build-backend = "setuptools.build_meta"
 
 [project]
-name = "attention-by-hand-student"
+name = "{name}-student"
 version = "0.1.0"
 requires-python = ">=3.11"
 dependencies = [{dependencies}]
@@ -147,21 +167,37 @@ def _slug(notebook: Path) -> str:
 
 def _contents(root: Path, notebooks: list[Path], others: set[str]) -> Iterator[tuple[str, bytes]]:
     """The files of the archive, without the exercises of the `others` among the chapters."""
-    yield "README.md", README.format(**_pins(root)).encode()
+    text = _WITH_TORCH if "torch" in _PACKAGES else _WITHOUT_TORCH
+    first = notebooks[0].stem
+    yield "README.md", text.format(title=CONTENTS.TITLE, first=first, **_pins(root)).encode()
     # without torch's version: in Colab, its pin would fetch gigabytes that are there already
     needed = [name + _TRIED.get(name, "") for name in _PACKAGES]
-    yield "pyproject.toml", PYPROJECT.format(dependencies=str(needed)[1:-1]).encode()
+    yield "pyproject.toml", PYPROJECT.format(name=NAME, dependencies=str(needed)[1:-1]).encode()
     yield "requirements.txt", _requirements(root).encode()
-    yield "LICENSE", (root / "LICENSE").read_bytes()
+    if (root / "LICENSE").is_file():
+        yield "LICENSE", (root / "LICENSE").read_bytes()
     for path in notebooks:
         yield str(path.relative_to(root)), path.read_bytes()
     for name, path in student_side().items():
-        files = [path] if path.is_file() else sorted(path.rglob("*"))
-        for file in files:
-            theirs = file.stem if file.parent.name == "expected" else file.parent.name
-            if file.suffix in (".py", ".bin", ".paths") and theirs not in others:
-                inside = Path(name) / file.relative_to(path) if path.is_dir() else Path(name)
-                yield f"autograder/{inside}", file.read_bytes()
+        for inside, data in _files(name, path, others):
+            yield f"autograder/{inside}", data
+    if not course.is_home():  # its rooms, with what this package has for all courses
+        for name in course.ROOMS:
+            for inside, data in _files(name, course.room(name), others):
+                yield f"autograder/{inside}", data
+
+
+def _files(name: str, path: Path, others: set[str]) -> Iterator[tuple[str, bytes]]:
+    """A file or folder of the student's side: what is in it, by path."""
+    of_another = not course.is_home() and path == student_side().get(name) and name in course.ROOMS
+    for file in [path] if path.is_file() else sorted(path.rglob("*")):
+        theirs = file.stem if file.parent.name == "expected" else file.parent.name
+        if file.suffix not in (".py", ".bin", ".paths") or theirs in others:
+            continue
+        inside = Path(name) / file.relative_to(path) if path.is_dir() else Path(name)
+        if of_another and (len(inside.parts) > 2 or file.suffix != ".py"):
+            continue  # a chapter of the course that comes with this package
+        yield str(inside), file.read_bytes()
 
 
 def _requirements(root: Path) -> str:
@@ -171,14 +207,19 @@ def _requirements(root: Path) -> str:
 
 
 def _pins(root: Path) -> dict[str, str]:
-    """The versions for grading of the packages that a student needs."""
-    lines = (root / "requirements.txt").read_text(encoding="utf-8").splitlines()
+    """The versions for grading of the packages that a student needs: pinned, or else installed."""
+    file = root / "requirements.txt"
+    if not file.is_file():
+        return {name: version(name) for name in _PACKAGES}
+    lines = file.read_text(encoding="utf-8").splitlines()
     pairs = [line.strip().split("==") for line in lines if "==" in line]
     return {name: version for name, version in pairs if name in _PACKAGES}
 
 
 def _released(root: Path) -> tuple[int, ...]:
     """The date of the release for all files, so that packing again gives the same bytes."""
+    if not (root / "CITATION.cff").is_file():
+        return (2000, 1, 1, 0, 0, 0)
     found = _DATE.search((root / "CITATION.cff").read_text(encoding="utf-8"))
     if found is None:
         raise ValueError("CITATION.cff has no date-released")

@@ -5,21 +5,23 @@ TRUST BOUNDARY. Runs on the author's machine, on our own code only.
 
 import hashlib
 from collections.abc import Mapping
+from contextlib import suppress
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 
 import autograder.expected as store
+from autograder import course
 from autograder.engine.records import record_tree
 from autograder.engine.runs import Array, Exercise, Record
 from autograder.engine.verdict import Mistake, equal, stripped
 from autograder.exercises import exercises_of
 from autograder.grader.reference import expected, known_mistakes
-from autograder.grader.work import PROJECT, version_of
+from autograder.grader.work import version_of
 
-SEEN = PROJECT / "build" / "expected"  # by which code each file was last found to hold
+SEEN = course.root() / "build" / "expected"  # by which code each file was last found to hold
 
 
 def make_expected(slug: str, exercise: Exercise) -> store.Expected:
@@ -45,13 +47,14 @@ def write_expected(slug: str, seen: Path = SEEN) -> bool:
     another processor changes no byte. One that the same code has found to agree is not computed
     again: `seen` holds what is known of that.
     """
-    path, note = Path(store.__file__).parent / f"{slug}.bin", seen / slug
+    path, note = store.file_of(f"{slug}.bin"), seen / slug
     if path.is_file() and note.is_file() and note.read_text() == _made_of(slug, path):
         return False
     made = {e.name: make_expected(slug, e) for e in recorded(slug)}
     read = store.unpacked(store.packed(made))
     holds = path.is_file() and _still_holds(store.parse(path.read_bytes()), read, slug)
     if not holds:
+        path.parent.mkdir(exist_ok=True)
         path.write_bytes(store.dump(made))
         store.expected_of.cache_clear()
     seen.mkdir(parents=True, exist_ok=True)
@@ -61,10 +64,16 @@ def write_expected(slug: str, seen: Path = SEEN) -> bool:
 
 def _made_of(slug: str, path: Path) -> str:
     """A fingerprint of a file and of all that decides about what it should hold."""
-    whole = hashlib.sha256(f"{version_of([slug])} {torch.__version__} {np.__version__}".encode())
+    whole = hashlib.sha256(f"{version_of([slug])} {_version_of_torch()} {np.__version__}".encode())
     for each in (path, Path(store.__file__), Path(__file__)):
         whole.update(each.read_bytes() + b"\0")
     return whole.hexdigest()
+
+
+def _version_of_torch() -> str:
+    with suppress(PackageNotFoundError):  # a course may do without
+        return version("torch")
+    return ""
 
 
 def _still_holds(old: dict, new: dict, slug: str) -> bool:

@@ -6,7 +6,6 @@ TRUST BOUNDARY. Runs on the author's machine, on our own code only. What it writ
 import hashlib
 import inspect
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import autograder.expected.paths as store
@@ -18,7 +17,7 @@ from autograder.engine.probe import probe_within, undisturbed
 from autograder.engine.runs import Exercise, Run
 from autograder.engine.trace import Budget, Event
 from autograder.exercises import exercises_of
-from autograder.expected import digest, fixed_runs
+from autograder.expected import digest, file_of, fixed_runs
 from autograder.grader.reference import reference, silently
 
 _MACHINERY = (copies, known, signatures, taps, trace)
@@ -65,12 +64,13 @@ def write_paths(slug: str) -> bool:
     A file is made anew only where runs, right answers or the way of looking at them have changed,
     so that rounding on another processor changes no byte.
     """
-    path = Path(store.__file__).parent / f"{slug}.paths"
+    path = file_of(f"{slug}.paths")
     old = store.parse(path.read_bytes()) if path.is_file() else {}
     exercises = [e for e in exercises_of(slug) if e.recorded]  # the others compare no values
     made = {e.name: old[e.name] if _holds(old, slug, e) else make_paths(slug, e) for e in exercises}
     if list(made) == list(old) and all(made[name] is old[name] for name in made):
         return False
+    path.parent.mkdir(exist_ok=True)
     path.write_bytes(store.dump(made))
     store.paths_of.cache_clear()
     return True

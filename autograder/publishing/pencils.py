@@ -15,8 +15,8 @@ from markdown_it import MarkdownIt
 from nbformat import NotebookNode
 from nbformat.v4 import new_code_cell, new_markdown_cell
 
-import autograder.expected as store
 from autograder import pencil
+from autograder.expected import file_of
 from autograder.grader.stubs import INSTRUCTOR
 from autograder.publishing.bookindex import CHAPTER, Book, BookError, Directive, directive
 from autograder.publishing.plain import Page
@@ -279,10 +279,11 @@ def _stored(source: str) -> set[str]:
 
 def write_pencils(root: Path) -> bool:
     """Bring `autograder/expected/pencils.bin` up to date; say whether it had to be written."""
-    path = Path(store.__file__).parent / Path(MADE).name
+    path = file_of(Path(MADE).name)
     made = tables(root)
     if path.is_file() and pencil.parse(path.read_bytes()) == made:
         return False
+    path.parent.mkdir(exist_ok=True)
     path.write_bytes(pencil.dump(made))
     pencil._all.cache_clear()
     return True

@@ -21,7 +21,9 @@ import yaml
 from bs4 import BeautifulSoup, Tag
 from pypdf import PdfReader, PdfWriter
 
-NAME = "attention-by-hand.pdf"
+from autograder.exercises import CONTENTS
+
+NAME = f"{CONTENTS.NAME}.pdf"
 REFERENCES = ("for", "aria-labelledby", "aria-describedby")
 # what only works on a screen
 DROPPED = (

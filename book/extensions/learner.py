@@ -25,6 +25,7 @@ sys.path.insert(0, str(ROOT))
 from autograder.engine.runs import Exercise  # noqa: E402
 from autograder.exercises import exercises_of  # noqa: E402
 from autograder.publishing import bundle  # noqa: E402
+from autograder.publishing.pages import student_view  # noqa: E402
 
 logger = logging.getLogger(__name__)
 CHAPTER = re.compile(r"^book/(\d\d_(\w+))$")
@@ -40,16 +41,6 @@ MINUTES_A_PREDICTION = 2
 
 
 # --- hints --------------------------------------------------------------------------------------
-
-
-def hints(exercise: Exercise) -> str:
-    """The hints of an exercise's aspects; each unfolds inside the one before."""
-    inner = ""
-    count = len(exercise.aspects)
-    for number, aspect in reversed(list(enumerate(exercise.aspects, 1))):
-        summary = f"Hint {number} of {count}: {_code(aspect.title)}"
-        inner = f"<details><summary>{summary}</summary><p>{_code(aspect.hint)}</p>{inner}</details>"
-    return f'<div class="hints">{inner}</div>'
 
 
 def _code(text: str) -> str:
@@ -247,6 +238,7 @@ def copy_downloads(app: Sphinx, error: Exception | None) -> None:
 
 
 def setup(app: Sphinx) -> dict:
+    student_view.Hints.text = staticmethod(_code)  # with formulas
     app.add_config_value("launch", {}, "env", types=[dict])
     app.add_js_file("progress.js", type="module")
     app.connect("doctree-read", add_head, priority=600)  # the stubs are in their places by then

@@ -26,10 +26,10 @@ from nbformat import NotebookNode
 from nbgrader.converters import GenerateFeedback
 from nbgrader.coursedir import CourseDirectory
 from traitlets.config import Config
-from traitlets.config.loader import PyFileConfigLoader
 
-from autograder.grader.classes.feedback import CPU_SECONDS, MEMORY_MB, PROJECT, Marked
+from autograder.grader.classes.feedback import CPU_SECONDS, MEMORY_MB, Marked
 from autograder.grader.notebook.marks import show_verdicts
+from autograder.grader.notebook.settings import configure
 
 
 class Pages:
@@ -100,9 +100,9 @@ _NO_ALT = "No description has been provided for this image"
 
 
 def config_of(root: Path) -> Config:
-    """The project's nbgrader_config.py, for the course at `root`."""
-    config = PyFileConfigLoader("nbgrader_config.py", path=str(PROJECT)).load_config()
-    config.CourseDirectory.merge(Config(root=str(root)))
+    """The project's configuration of nbgrader, for the course at `root`."""
+    config = Config()
+    configure(config, root)
     return config
 
 

@@ -18,11 +18,12 @@ import nbformat
 from nbformat import NotebookNode
 from nbgrader.utils import parse_utc
 
+from autograder import course
 from autograder.exercises import find_exercise
 from autograder.grader.classes.calls import chosen
 from autograder.grader.notebook.judging import exercises_in, seeds_of
 from autograder.grader.notebook.reading import MAX_BYTES, Unusable, exercise_of, read_file
-from autograder.grader.work import PROJECT, Job, Options, version_of
+from autograder.grader.work import Job, Options, version_of
 
 STUDENT = re.compile(r"[^\x00-\x1f\x7f<>&\"\\*?\[\]{}|./~ ][^\x00-\x1f\x7f<>&\"\\*?\[\]{}|/]{0,99}")
 
@@ -47,7 +48,7 @@ def released(root: Path) -> Path:
 
     Raises `ValueError` if neither exists.
     """
-    for folder in (root / "notebooks", PROJECT / "notebooks"):
+    for folder in (root / "notebooks", course.root() / "notebooks"):
         if any(folder.glob("*/*.ipynb")):
             return folder
     raise ValueError("no released notebooks: run `autograder release` first")
@@ -118,7 +119,7 @@ def find_tasks(
                 found.setdefault((normalize("NFC", name), assignment), []).append(
                     place / assignment
                 )
-    course = {name: _course_digest(release, name, options) for name in wanted}
+    digests = {name: _course_digest(release, name, options) for name in wanted}
     tasks = []
     for (student, assignment), folders in sorted(found.items()):
         *others, folder = sorted(folders, key=_when)
@@ -127,7 +128,7 @@ def find_tasks(
             "whose name looks the same and is written in another Unicode form"
             for other in others
         ]
-        digest = hashlib.sha256(f"{course[assignment]} {_fingerprint(folder)}".encode())
+        digest = hashlib.sha256(f"{digests[assignment]} {_fingerprint(folder)}".encode())
         path = release / assignment / f"{assignment}.ipynb"
         tasks.append(Task(student, assignment, folder, path, digest.hexdigest()))
     return tasks, ignored

@@ -25,6 +25,7 @@ from traitlets import TraitError
 from traitlets.config import Config
 from traitlets.config.loader import PyFileConfigLoader
 
+from autograder import course as course_folder
 from autograder.grader.classes.course_file import CourseFile
 from autograder.grader.classes.feedback import Marked, PageMaker, plain_page
 from autograder.grader.classes.gradebook import Book, GradebookLost, Graded, database
@@ -34,7 +35,7 @@ from autograder.grader.judgement import FAILED, Judgement
 from autograder.grader.notebook.marked import Seen, seen_in, unchanged
 from autograder.grader.notebook.marks import auto_comments, auto_scores
 from autograder.grader.sandbox.outputs import clean
-from autograder.grader.work import PROJECT, Outcome
+from autograder.grader.work import Outcome
 
 LOGS = "logs"  # logs/<student>/<assignment>.log
 CARRIED = {"timestamp.txt": timestamp_in, "submission_secret.txt": secret_in}
@@ -211,7 +212,7 @@ def late_policy(root: Path) -> AssignLatePenalties:
     if str(root) not in sys.path:
         sys.path.append(str(root))  # as nbgrader does: a policy may be a module of the course
     config = Config()
-    folders = [str(PROJECT), *reversed(jupyter_config_path()), str(root)]
+    folders = [str(course_folder.root()), *reversed(jupyter_config_path()), str(root)]
     for folder in reversed(dict.fromkeys(reversed(folders))):  # the last one decides
         if Path(folder, "nbgrader_config.py").is_file():
             loader = PyFileConfigLoader("nbgrader_config.py", path=folder)

@@ -14,11 +14,13 @@ from functools import cache
 from importlib.machinery import PathFinder
 from pathlib import Path
 
+from autograder import course
 from autograder.grader.sandbox import seccomp, walls, warm, watch, worker
 from autograder.grader.student_side import student_side
 
 ISOLATIONS = ("bwrap", "none")
 COURSE = "/course"  # where the student's side is mounted
+ANOTHER = f"{COURSE}/another"  # where the rooms of a course are that is not this package's
 _MASKED = ("autograder", "solutions")  # packages that a site-packages folder may hold
 ENVIRONMENT = {
     "HOME": "/tmp", "USER": "student", "LOGNAME": "student", "LANG": "C.UTF-8", "TZ": "UTC",
@@ -101,6 +103,9 @@ def mounts(more: Mounts = ()) -> tuple[tuple[str, ...], tuple[str, ...]]:
         cached = Path(importlib.util.cache_from_source(path)) if path.suffix == ".py" else None
         if cached and cached.exists():
             show(cached, f"{COURSE}/autograder/__pycache__/{cached.name}")
+    if not course.is_home():
+        for name in course.ROOMS:
+            show(course.room(name), f"{ANOTHER}/{name}")
     for module in (warm, watch, walls, worker, seccomp):
         show(module.__file__, f"{COURSE}/{module.__name__.rpartition('.')[2]}.py")
     for how, what, place in more:

@@ -16,8 +16,16 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from autograder import course
 from autograder.grader.sandbox import warm
-from autograder.grader.sandbox.bubblewrap import COURSE, ENVIRONMENT, NAMESPACES, bwrap, mounts
+from autograder.grader.sandbox.bubblewrap import (
+    ANOTHER,
+    COURSE,
+    ENVIRONMENT,
+    NAMESPACES,
+    bwrap,
+    mounts,
+)
 from autograder.grader.sandbox.gpu import Gpu
 
 
@@ -31,6 +39,9 @@ class WarmProcess:
     def __init__(self, isolation: str, gpu: Gpu | None = None):
         self.isolation, self.gpu = isolation, gpu
         self.environment = ENVIRONMENT | (gpu.environment if gpu else {})
+        if not course.is_home():
+            place = str(course.root()) if isolation == "none" else ANOTHER
+            self.environment |= {course.VARIABLE: place}
         self.proven = False  # whether one of its children has ever started
         self.said = tempfile.TemporaryFile()  # noqa: SIM115  (closed in close())
         self.lock = threading.Lock()

@@ -45,8 +45,7 @@ from typing import Any
 
 MESSAGE = 1 << 16  # bytes of an order
 PRELOADED = (
-    "numpy", "torch", "torch.nn.functional", "matplotlib.pyplot",
-    "matplotlib_inline.backend_inline", "autograder.check", "autograder.blocks",
+    "numpy", "matplotlib.pyplot", "matplotlib_inline.backend_inline", "autograder.check",
     "autograder.plots", "autograder.engine.probe", "autograder.engine.records", "autograder.table",
     "autograder.engine.values",
 )  # fmt: skip
@@ -199,9 +198,9 @@ def _die_with(pipe: int) -> None:
         os._exit(0)
 
 
-def _preload(slugs: Iterable[str]) -> Any:
+def _preload(names: Iterable[str], slugs: Iterable[str]) -> Any:
     """Import what submissions import, and make the shell; return the session."""
-    for name in PRELOADED:
+    for name in (*names, *PRELOADED):
         import_module(name)
     for slug in slugs:
         import_module(f"autograder.exercises.{slug}")
@@ -209,8 +208,9 @@ def _preload(slugs: Iterable[str]) -> Any:
         import_module("sandlock")
     for name in ("seccomp", "walls", "watch"):
         import_module(name)
-    torch = sys.modules["torch"]
-    torch.zeros(1, dtype=torch.float16).float()  # it reads /proc/cpuinfo, which no child has
+    torch = sys.modules.get("torch")
+    if torch is not None:
+        torch.zeros(1, dtype=torch.float16).float()  # it reads /proc/cpuinfo, which no child has
     session = import_module("worker").Session(0)
     out, err = sys.stdout, sys.stderr
     session.shell.run_cell("None", silent=True)  # what IPython creates on first use
@@ -223,15 +223,16 @@ def main() -> None:
     _die_with(config["life"])
     here = os.path.dirname(os.path.abspath(__file__))
     sys.path[:0] = [here, config["course"]]
-    from autograder.exercises import chapters
+    from autograder.exercises import CONTENTS, chapters
 
-    session = _preload(chapters())
+    session = _preload(CONTENTS.PRELOADED, chapters())
     sys.path.remove(here)
     if config["isolated"]:
         import_module("walls").hide_memory()
     for fd in (config["life"], config["control"]):
         os.set_inheritable(fd, False)
-    if sys.modules["torch"].cuda.is_initialized():
+    torch = sys.modules.get("torch")
+    if torch is not None and torch.cuda.is_initialized():
         raise RuntimeError("a CUDA context before the fork: no child could use the GPU")
     gc.collect()
     gc.freeze()  # so that a collection in a child does not copy all these pages

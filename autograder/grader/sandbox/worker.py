@@ -227,9 +227,10 @@ class Session:
             empty = {"values": (), "gradients": {}, "changed": {}, "side_effects": []}
             return record_tree(record_from(empty | {"raised": raised}))
 
-        with Observer(("torch.*",)).watching():  # so that first-use costs are paid once for all
-            import_module("torch").zeros(1)
-        rehearse()
+        if "torch" in sys.modules:
+            with Observer(("torch.*",)).watching():  # so that first-use costs are paid once for all
+                import_module("torch").zeros(1)
+            rehearse()
         accompany_threads()
         # Taken now, before an answer can replace their modules.
         self.run, self.unreadable, self.undisturbed = run, unreadable, undisturbed

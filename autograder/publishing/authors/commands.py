@@ -6,12 +6,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from autograder import course
+
 if TYPE_CHECKING:
     from rich.table import Table
 
     from autograder.publishing.authors.trial import Trial
 
-ROOT = Path(__file__).resolve().parents[3]
+ROOT = course.root()
 
 new = typer.Typer(no_args_is_help=True, help="Write the beginning of something new.")
 
@@ -38,6 +40,21 @@ def exercise(
         f"\nNow write the reference ({path}:{line}) and whatever else says TODO;\n"
         f"  autograder try {name}: judges it, its mistakes and its right answers;\n"
         f"  autograder release --draft {chapter}: makes the notebook when all is well."
+    )
+
+
+@new.command("course")
+def course_(
+    folder: Annotated[Path, typer.Argument(help="a new or empty folder")],
+    title: Annotated[str, typer.Option(help="the book's title")] = "",
+) -> None:
+    """Make a course of one small chapter, to be changed into yours."""
+    from autograder.publishing.authors.new_course import new_course
+
+    for path in new_course(folder, title):
+        print(path)
+    print(
+        f"\nNow `cd {folder}` and read README.md; `autograder release --draft` makes the notebook."
     )
 
 

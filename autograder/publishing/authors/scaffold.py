@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from textwrap import fill, indent
 
+from autograder import course
 from autograder.exercises import exercises_of, find_exercise
 from autograder.publishing.authors.signature import Signature, names_in, of_function, parse
 from autograder.publishing.release import chapter_files
@@ -62,7 +63,7 @@ def new_exercise(
     if found is None:
         _known(plan, source, slug)
         source = _inserted(source, _end_of(source, after), _reference(plan))
-    exercises = root / "autograder" / "exercises" / slug
+    exercises = course.room("exercises") / slug
     bank = root / "solutions" / "mistakes" / slug / f"{name}.py"
     test = root / "tests" / f"test_{slug}_{name}.py"
     for path in (exercises / f"{name}.py", bank, test):

@@ -5,23 +5,49 @@ is replaced before anything else reads the page: neither the HTML nor the search
 """
 
 import hashlib
+import html
 import os
 import re
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 from docutils import nodes
 from sphinx.application import Sphinx
 from sphinx.errors import ExtensionError
 
-ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT))
+from autograder import course
+from autograder.engine.runs import Exercise
+from autograder.exercises import exercises_of
+from autograder.grader.stubs import clear, source
+from autograder.publishing.executed import code_of, exercised, marked
 
-from learner import hints  # noqa: E402
+ROOT = course.root()
+if str(ROOT) not in sys.path:
+    sys.path.insert(0, str(ROOT))
 
-from autograder.exercises import exercises_of  # noqa: E402
-from autograder.grader.stubs import clear, source  # noqa: E402
-from autograder.publishing.executed import code_of, exercised, marked  # noqa: E402
+
+def as_html(text: str) -> str:
+    """A title or a hint as a page shows it: names between backticks as code."""
+    parts = re.split(r"`([^`]+)`", html.escape(text, quote=False))
+    return "".join(f"<code>{p}</code>" if i % 2 else p for i, p in enumerate(parts))
+
+
+class Hints:
+    """How hints are shown; the book's other extensions may put another `text` in its place."""
+
+    text: Callable[[str], str] = staticmethod(as_html)
+
+
+def hints(exercise: Exercise) -> str:
+    """The hints of an exercise's aspects; each unfolds inside the one before."""
+    inner = ""
+    count = len(exercise.aspects)
+    for number, aspect in reversed(list(enumerate(exercise.aspects, 1))):
+        summary = f"Hint {number} of {count}: {Hints.text(aspect.title)}"
+        told = Hints.text(aspect.hint)
+        inner = f"<details><summary>{summary}</summary><p>{told}</p>{inner}</details>"
+    return f'<div class="hints">{inner}</div>'
 
 
 def mark_version(app: Sphinx, docname: str, text: list[str]) -> None:
@@ -68,7 +94,7 @@ def prepare(app: Sphinx, config) -> None:
     paths = [str(ROOT), os.environ.get("PYTHONPATH", "")]
     os.environ["PYTHONPATH"] = os.pathsep.join(path for path in paths if path)
     config.nb_execution_cache_path = str(ROOT / config.nb_execution_cache_path)
-    own = sorted(Path(__file__).parent.glob("*.py"))
+    own = sorted({*Path(__file__).parent.glob("*.py"), *ROOT.glob("book/extensions/*.py")})
     config.extensions_digest = hashlib.sha256(b"".join(p.read_bytes() for p in own)).hexdigest()
 
 

@@ -1,0 +1,20 @@
+"""What this course is: its title, its chapters in the book's order, what its notebooks need."""
+
+TITLE = "Attention by Hand"
+NAME = "attention-by-hand"  # of what students download, and of the printed book
+CHAPTERS = (
+    "kernel_regression",
+    "attention_scoring",
+    "multi_head",
+    "masking",
+    "positional_encoding",
+    "residual_layernorm",
+    "transformer",
+    "recurrence_convolution",
+    "language_model",
+    "bert",
+)
+PACKAGES = ("torch", "numpy", "matplotlib", "jaxtyping", "Babel")  # that a student installs
+# What the sandbox has imported before a submission runs, besides NumPy, matplotlib and `check`.
+PRELOADED = ("torch", "torch.nn.functional", "autograder.blocks")
+BLOCKS = "autograder.blocks"  # what stands in for answers that are not right yet; "" for nothing

@@ -1,0 +1,8 @@
+"""Chapter 1: averages of neighbours."""
+
+from autograder.exercises.declaration import exercises
+
+EXERCISES = exercises(
+    __name__,
+    "moving_average",
+)

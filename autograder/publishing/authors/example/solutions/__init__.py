@@ -1,0 +1,1 @@
+"""The right answers, a module for each chapter."""

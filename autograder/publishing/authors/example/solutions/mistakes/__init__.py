@@ -1,0 +1,1 @@
+"""The known answers: a package for each chapter, in it a module for each exercise."""

@@ -1,0 +1,34 @@
+"""`autograder new course`: a course of one small chapter, which does everything that a course does.
+
+What it copies lies in `example/`, beside this file, and is a whole course itself.
+"""
+
+import shutil
+from pathlib import Path
+
+EXAMPLE = Path(__file__).with_name("example")
+_TITLE, _NAME = "Smoothing by Hand", "smoothing-by-hand"
+_RENAMED = {"gitignore": ".gitignore"}  # packages carry no hidden files
+
+
+def new_course(folder: Path, title: str = "") -> list[Path]:
+    """Make a course in an empty or new folder, and return its files.
+
+    Raises `FileExistsError` where there is something in the folder, `ValueError` for a title that
+    has no letters.
+    """
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise FileExistsError(f"{folder} is not empty: a new course needs a folder of its own")
+    title = " ".join(title.split()) or _TITLE
+    name = "-".join("".join(c if c.isalnum() else " " for c in title.lower()).split())
+    if not name.isascii() or not name:
+        raise ValueError(f"{title!r}: expected a title with letters from a to z")
+    skipped = shutil.ignore_patterns("__pycache__", "*.pyc")
+    shutil.copytree(EXAMPLE, folder, dirs_exist_ok=True, ignore=skipped)
+    for old, new in _RENAMED.items():
+        (folder / old).rename(folder / new)
+    files = sorted(path for path in folder.rglob("*") if path.is_file())
+    for path in files:
+        text = path.read_text(encoding="utf-8")
+        path.write_text(text.replace(_TITLE, title).replace(_NAME, name), encoding="utf-8")
+    return files
