@@ -162,8 +162,11 @@ def with_slip(answer: Answer, slip: Callable[[Callable[[], Any], list], Any]) ->
     return slipped
 
 
-def both(bank: Bank, one: str, other: str) -> Answer | None:
-    """The reference with the changes of two mistakes; None where they do not fit together."""
+def both(bank: Bank, one: str, other: str) -> tuple[Answer, set[str]] | None:
+    """The reference with the changes of two mistakes; None where they do not fit together.
+
+    With it come the names that are true of it: the two, and that of any mistake with the same code.
+    """
     first, second = CHANGES.get((bank.exercise, one)), CHANGES.get((bank.exercise, other))
     if first is None or second is None or first.of is not None or second.of is not None:
         return None
@@ -175,7 +178,8 @@ def both(bank: Bank, one: str, other: str) -> Answer | None:
         after = "\n".join(filter(None, (first.after, second.after)))
         text = with_code(text, before, after, what)
         names = {**bank.names, **vars(bank.references)}
-        return build(f"{one}_with_{other}", "…", text, source, names, what)
+        same = {name for name in bank.changed if bank._source(name, what) == text}
+        return build(f"{one}_with_{other}", "…", text, source, names, what), {one, other} | same
     except (ValueError, KeyError):
         return None
 
@@ -204,9 +208,9 @@ class Scene:
         return verdict
 
     def alone(self, slip: Callable[..., Any], right: Answer) -> list[str]:
-        """The known mistake that a slip alone makes of the reference, if it does."""
-        found = self.verdict(self.records(with_slip(right, slip))).mistake
-        return [found] if found else []
+        """The known mistakes that a slip alone makes of the reference, certain or likely."""
+        found = self.verdict(self.records(with_slip(right, slip)))
+        return [found.mistake] if found.mistake else [*found.likely]
 
     def before(self, given: list, verdict: Verdict) -> str | None:
         """The name by the rule that every run has to be equal."""
@@ -241,19 +245,16 @@ def measured(slug: str, exercise: Exercise, slips: int, pairs: int) -> Iterator[
     alone = {m.name: m.records for m in scene.known}
     same = {slip: scene.alone(slip, reference(slug, exercise.name)) for slip in SLIPS}
     limit = {"slip": slips, "pair": pairs}
-    for kind, truth, parts, answer in (
-        *(
-            (
-                "slip",
-                {name, *same[slip]},
-                (name, slip.__name__),
-                with_slip(bank.mistakes[name], slip),
-            )
-            for name, slip in made
-        ),
-        *(("pair", {*pair}, pair, both(bank, *pair)) for pair in couples),
-    ):
-        if answer is None or taken[kind] >= limit[kind]:
+    for kind, one, other in (*(("slip", *x) for x in made), *(("pair", *x) for x in couples)):
+        if taken[kind] >= limit[kind]:
+            continue
+        if kind == "slip":
+            parts = one, other.__name__
+            answer, truth = with_slip(bank.mistakes[one], other), {one, *same[other]}
+        else:
+            parts = one, other
+            answer, truth = both(bank, one, other) or (None, set())
+        if answer is None:
             continue
         given = scene.records(answer)
         singles = [alone[name] for name in (parts if kind == "pair" else parts[:1])]
@@ -270,7 +271,7 @@ def measured(slug: str, exercise: Exercise, slips: int, pairs: int) -> Iterator[
         was = outcome([old] if old else [], truth, causes, "named")
         found = outcome(now, truth, causes, "named" if verdict.mistake else "likely")
         tag = parts[1] if kind == "slip" else "pair"
-        yield tag, was, found, parts, old, " + ".join(now), scene.seconds[-1]
+        yield tag, was, found, parts, " + ".join(now), scene.seconds[-1]
 
 
 def _columns(rows: Iterator[tuple]) -> list[list[tuple]]:
@@ -288,7 +289,7 @@ def main() -> None:
     asked.add_argument("--only", default="")
     asked.add_argument("--slips", type=int, default=30)
     asked.add_argument("--pairs", type=int, default=20)
-    asked.add_argument("--show", action="store_true", help="list what is named wrongly")
+    asked.add_argument("--show", action="store_true", help="list what is not named rightly")
     options = asked.parse_args()
     counts: dict[str, Counter[str]] = {}
     slow: list[float] = []
@@ -298,12 +299,12 @@ def main() -> None:
         if options.only not in ("", exercise.name, slug):
             continue
         found = measured(slug, exercise, options.slips, options.pairs)
-        for tag, was, now, parts, old, named, seconds in found:
+        for tag, was, now, parts, named, seconds in found:
             for key in (tag, slug, "all"):
                 counts.setdefault(key, Counter()).update({f"before: {was}": 1, f"after: {now}": 1})
             slow.append(seconds)
-            if options.show and ("wrongly" in now or "wrongly" in was):
-                print(f"    {exercise.name}: {parts}: {old} → {named}", flush=True)
+            if options.show and "rightly" not in now:
+                print(f"    {now}: {exercise.name}: {parts}: {named}", flush=True)
         done.append(exercise.name)
         told = {key: dict(sorted(value.items())) for key, value in sorted(counts.items())}
         if not options.only:
@@ -319,7 +320,10 @@ def main() -> None:
 
 def in_turn() -> Iterator[tuple[str, Exercise]]:
     """All exercises, one of each chapter after the other, so that a part of them is a sample."""
-    columns = [[(slug, exercise) for exercise in exercises_of(slug)] for slug in chapters()]
+    columns = [
+        [(slug, exercise) for exercise in exercises_of(slug) if exercise.recorded]
+        for slug in chapters()
+    ]
     for row in zip_longest(*columns):
         yield from filter(None, row)
 

@@ -10,6 +10,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "book" / "extension
 import about  # noqa: E402
 
 from autograder.bank import banks  # noqa: E402
+from autograder.exercises import chapters  # noqa: E402
 
 
 def run_of(tmp_path, spoil=()):
@@ -70,6 +71,26 @@ def test_the_score_counts_wrong_mutants_only():
     assert "12 of 16 lose marks (75.0%), 6 of them" in page
     cells = "<td>20</td><td>12</td><td>6</td><td>4</td><td>4</td>"
     assert f'<th scope="row">4. Masks</th>{cells}' in page
+
+
+def test_right_answers_on_fresh_inputs_are_counted():
+    rows = {
+        "softmax": {"answers": 8, "times": 200, "lost": {}},
+        "gelu": {"answers": 5, "times": 20, "lost": {}},
+    }
+    told = about.luck(rows)
+    assert "13 right answers to 2 exercises" in told and "20 to 200 sets" in told
+    assert "In these 1,700 judgements, none of them lost a mark." in told
+    rows["gelu"]["lost"] = {"by_erfc: dtype": {"times": 3, "first": "…"}}
+    assert "aspects were lost 3 times" in about.luck(rows)
+
+
+def test_the_fresh_inputs_that_the_page_counts_were_for_every_right_answer():
+    rows = json.loads(about.LUCK.read_text("utf-8"))
+    known = {name: bank for slug in chapters() for name, bank in banks(slug).items()}
+    assert rows.keys() == known.keys()
+    assert all(row["answers"] == 1 + len(known[name].rights) for name, row in rows.items())
+    assert all(row["lost"] == {} for row in rows.values())
 
 
 def test_the_citation_is_that_of_citation_cff():

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import torch
 
 from autograder.bank import banks, cause
 from autograder.check import verdict_on
@@ -200,6 +201,62 @@ def test_an_answer_of_another_style_underneath_keeps_its_name():
         return np.array(rows).reshape(len(query), len(key))
 
     assert verdict_on(gaussian_scores, "gaussian_scores").mistake == "half_forgotten"
+
+
+def test_of_two_mistakes_with_the_same_errors_that_is_named_which_raises_where_the_answer_does():
+    runs_of = {"nothing": np.zeros(0), "two numbers": np.zeros(2)}
+    calls = {title: lambda draw, x=x: [call(x)] for title, x in runs_of.items()}
+    raising = [raises(title, 1.0, "…", made, ValueError) for title, made in calls.items()]
+    numbers = equals_reference("numbers", 1.0, "…", lambda draw: [call(draw.normal(3))])
+    aspects = numbers, *raising, no_side_effects(0.25, lambda draw: [call(draw.normal(3))])
+    exercise = Exercise("threes", "Three numbers only", ("x",), aspects)
+    runs = exercise.runs(b"threes")
+
+    def answer(*errors, seeded=False):
+        def threes(x):
+            if seeded:
+                np.random.seed(1)
+            if len(x) in (0, 2):
+                raise errors[len(x) // 2]("three numbers, please")
+            return x
+
+        return [[probe(threes, run) for run in row] for row in runs]
+
+    right = answer(ValueError, ValueError)
+    known = [
+        Mistake("two_alone", "For two.", answer(ValueError, IndexError)),
+        Mistake("always", "For each.", answer(IndexError, IndexError)),
+    ]
+    for mistake, errors in zip(known, [(ValueError, IndexError), (IndexError,) * 2], strict=True):
+        verdict = decide(exercise, runs, answer(*errors, seeded=True), right, lambda: known)
+        assert (verdict.mistake, "random state" in verdict.besides) == (mistake.name, True)
+
+
+def test_a_gradient_that_cannot_be_asked_for_does_not_hide_a_name():
+    """Where autograd refuses, no run says that the norm's parameters get no gradient."""
+
+    class Residual(banks("residual_layernorm")["Residual"].mistakes["norm_without_parameters"]):
+        def forward(self, x, *args, **kwargs):
+            result = super().forward(x, *args, **kwargs).clone()
+            with torch.no_grad():
+                x *= 2
+            return result
+
+    verdict = verdict_on(Residual, "Residual")
+    assert verdict.mistake is None and verdict.likely == ("norm_without_parameters",)
+    assert "changes x in place" in verdict.guess
+
+
+def test_what_only_a_device_shows_keeps_its_name_beside_a_seed():
+    mistakes, known = banks("positional_encoding")["permutation_gap"].mistakes, "through_numpy"
+
+    def permutation_gap(attention, x, permutation):
+        torch.manual_seed(0)
+        return mistakes[known](attention, x, permutation)
+
+    verdict = verdict_on(permutation_gap, "permutation_gap")
+    assert verdict.mistake is None and verdict.likely == (known,)
+    assert "torch's random state" in verdict.guess
 
 
 def test_a_right_answer_has_no_name():

@@ -20,6 +20,9 @@ _WORDS = {
 }
 
 
+_SOME = "an argument"
+
+
 def besides_told(like: Likeness, arguments: Sequence[str]) -> str | None:
     """What is wrong with an answer besides its mistake, as a sentence or two; None if nothing."""
     told = [f"Besides: {other.cause}" for other in like.mistakes[1:]]
@@ -28,6 +31,8 @@ def besides_told(like: Likeness, arguments: Sequence[str]) -> str | None:
         name = _name(kind, what, arguments)
         if name not in by_kind.setdefault(kind, []):
             by_kind[kind].append(name)
+    if len(by_kind.get("changed", ())) > 1:  # autograd refuses whatever has changed, unnamed
+        by_kind["changed"] = [name for name in by_kind["changed"] if name != _SOME]
     lines = [_WORDS[kind].format(", ".join(names[:4])) for kind, names in by_kind.items()]
     return " ".join([*told, f"Besides, {'; '.join(lines)}."] if lines else told) or None
 
@@ -38,7 +43,7 @@ def _name(kind: str, what: str, arguments: Sequence[str]) -> str:
         name = what.rpartition(".")[2] if not what.startswith("parameter ") else what
         known = {str(i): argument for i, argument in enumerate(arguments)}
         known |= {argument: argument for argument in arguments}
-        return name if kind == "gradient" and name not in known else known.get(name, "an argument")
+        return name if kind == "gradient" and name not in known else known.get(name, _SOME)
     if kind == "effect":
         return what if what in STATE else "global state"
     return what if re.fullmatch(r"\w{1,40}", what) else "another"

@@ -76,7 +76,12 @@ def likeness(
     if found:  # aspects tell more than values within tolerances: whether a 0 is exactly 0, say
         best = min(found, key=lambda s: len(scene.failed ^ failed(s.mistake.records)))
         return Likeness((best.mistake,), True, scene.sides - best.sides)
-    return _of_sides(scene, seen) or _two(scene, seen) or _likely(scene, seen, failed)
+    return (
+        _of_sides(scene, seen)
+        or _two(scene, seen)
+        or _likely(scene, seen, failed)
+        or _not_compared(scene, seen, failed)
+    )
 
 
 class _Scene:
@@ -91,6 +96,7 @@ class _Scene:
         looks: int,
     ):
         self.failed, self.looks = failed, looks
+        self.by_row = runs, records, expected
         self.places = [
             (i, j) for i, row in enumerate(runs) for j, run in enumerate(row) if not run.random
         ]
@@ -151,10 +157,23 @@ class _Suspect:
         same = all(alike(self.record(n), right[n]) for n in self.scene.known)
         return same and bool(self.sides)
 
+    def sides_of(self, n: int) -> frozenset[Side]:
+        return sides(self.record(n), self.scene.right[n])
+
     @cached_property
     def sides(self) -> frozenset[Side]:
-        pairs = ((self.record(n), right) for n, right in enumerate(self.scene.right))
-        return frozenset().union(*(sides(*pair) for pair in pairs))
+        """What it has beside its values; where autograd refused mine to go on, only if its, too."""
+        known = {*self.scene.known}
+        runs = [n for n in range(len(self.scene.mine)) if n in known or refused(self.record(n))]
+        return frozenset().union(*map(self.sides_of, runs))
+
+    @cached_property
+    def strangeness(self) -> int:
+        """The number of runs on which the answer has not what the mistake has beside its values."""
+        mine = (sides(*pair) for pair in zip(self.scene.mine, self.scene.right, strict=True))
+        kinds = {kind for kind, _ in self.sides}
+        told = [frozenset(side for side in found if side[0] in kinds) for found in mine]
+        return sum(found != self.sides_of(n) for n, found in enumerate(told))
 
     @cached_property
     def fits_everywhere(self) -> bool:
@@ -181,7 +200,7 @@ def _of_sides(scene: _Scene, suspects: Sequence[_Suspect]) -> Likeness | None:
     for one, other in combinations(beside, 2):
         if one.sides | other.sides == scene.sides and not one.sides & other.sides:
             return Likeness((one.mistake, other.mistake), True)
-    for one in beside:
+    for one in sorted(beside, key=lambda suspect: suspect.strangeness):
         kinds = {kind for kind, _ in one.sides}
         if one.sides == {side for side in scene.sides if side[0] in kinds}:
             return Likeness((one.mistake,), True, scene.sides - one.sides)
@@ -206,6 +225,28 @@ def _likely(scene: _Scene, suspects: Sequence[_Suspect], failed: Failed) -> Like
     if any(s.hits != best.hits for s in rivals):
         return None  # several explain as much, each something else
     return Likeness((best.mistake,), False, scene.sides - best.sides)
+
+
+def _not_compared(scene: _Scene, suspects: Sequence[_Suspect], failed: Failed) -> Likeness | None:
+    """The one mistake that shows only where values are not compared, beside what shows elsewhere.
+
+    These are aspects judged by draws, and those on a device that pretends.
+    """
+    runs, records, expected = scene.by_row
+    there = frozenset(i for i, row in enumerate(runs) if any(run.random for run in row))
+    mine = scene.failed & there
+    if scene.failing or not scene.sides or not mine:
+        return None
+    silent = (s for s in suspects if not s.telling and not s.sides)
+    found = [s for s in silent if failed(s.mistake.records) == mine]
+    if len(found) > 1:  # a device that pretends says in its own words what it refuses
+        places = [(i, j) for i in mine for j, run in enumerate(runs[i]) if run.elsewhere]
+        found = [
+            s
+            for s in found
+            if all(alike(records[i][j], s.mistake.records[i][j], expected[i][j]) for i, j in places)
+        ]
+    return Likeness((found[0].mistake,), False, scene.sides) if len(found) == 1 else None
 
 
 def _is_likely(scene: _Scene, suspect: _Suspect) -> bool:

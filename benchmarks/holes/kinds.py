@@ -163,7 +163,7 @@ def _dtypes(reference: Callable[..., Any]) -> Iterator[Wrong]:
 
 # --- sizes --------------------------------------------------------------------------------------
 
-_PLACES = ("n", "n_q", "n_k", "n_t", "n_s", "max_len", "distances", "length", "total")
+_PLACES = ("n", "m", "n_q", "n_k", "n_t", "n_s", "max_len", "distances", "length", "total")
 _COUNTS = ("num_heads", "d_ff", "hidden_size", "n_q", "n_k", "max_len", "d_model", "chunk_size")
 _COUNTS += ("max_distance", "beam_size", "query_size", "key_size", "d_k", "d_v", "num_layers")
 _COUNTED = ("n_q", "n_k", "max_len", "max_distance", "chunk_size", "offset")
@@ -321,11 +321,12 @@ _LEFT: dict[str, Callable[[nn.Module], Any]] = {
     "a buffer added": lambda m: m.register_buffer("extra", torch.zeros(1), persistent=False),
     "gradients left": _sloped,
 }
+_PASSED_IN = ("attention", "feed_forward", "model", "torch_attention")
 _IN_BOTH = ("frozen", "a hook left", "its parameters changed")
 
 
 def _modules(reference: Callable[..., Any]) -> Iterator[Wrong]:
-    for name in ("attention", "feed_forward", "model", "torch_attention"):
+    for name in _PASSED_IN:
         if name not in dict(_parameters(reference)):
             continue
         for title, leave in _LEFT.items():

@@ -3,13 +3,15 @@
 The bank is drawn from `solutions/mistakes/`. What the last test run made of it comes from
 `build/matrix.json`; on a fresh clone there is none yet, and `benchmarks/matrix.json` has that of
 the run which `make matrix` stored. What came of the mutants is what `make mutants` stored in
-`benchmarks/mutants/result.json`.
+`benchmarks/mutants/result.json`; how often right answers were judged on fresh inputs is in
+`benchmarks/luck.json`.
 """
 
 import html
 import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import yaml
 from docutils import nodes
@@ -23,6 +25,7 @@ from autograder.exercises import chapters, exercises_of
 MATRIX = ROOT / "build" / "matrix.json"
 STORED = ROOT / "benchmarks" / "matrix.json"
 MUTANTS = ROOT / "benchmarks" / "mutants" / "result.json"
+LUCK = ROOT / "benchmarks" / "luck.json"
 CITATION = ROOT / "CITATION.cff"
 PER_LINE = {"mistakes": 20, "rights": 8}
 SIZE = 11  # pixels from one mark to the next
@@ -199,6 +202,32 @@ class MutationScore(SphinxDirective):
         return [nodes.raw("", mutants(rows, _titles()), format="html")]
 
 
+# --- right answers on fresh inputs --------------------------------------------------------------
+
+
+def luck(rows: Mapping[str, Mapping[str, Any]]) -> str:
+    """How often right answers were judged on fresh inputs, and how often they lost marks."""
+    made = sum(row["answers"] * row["times"] for row in rows.values())
+    answers = sum(row["answers"] for row in rows.values())
+    sets = [row["times"] for row in rows.values()]
+    often = f"{min(sets)} to {max(sets)}" if min(sets) < max(sets) else f"{max(sets)}"
+    losses = [one["times"] for row in rows.values() for one in row["lost"].values()]
+    lost = f"aspects were lost {sum(losses):,} times" if losses else "none of them lost a mark"
+    return (
+        f"The {answers} right answers to {len(rows)} exercises, the references among them, were "
+        f"judged on {often} sets of fresh inputs each. In these {made:,} judgements, {lost}."
+    )
+
+
+class Luck(SphinxDirective):
+    """How often right answers have been judged on fresh inputs, and with what result."""
+
+    def run(self) -> list[nodes.Node]:
+        self.env.note_dependency(str(LUCK))
+        told = luck(json.loads(LUCK.read_text(encoding="utf-8")))
+        return [nodes.paragraph("", told)]
+
+
 def _titles() -> dict[str, str]:
     """The chapters' titles, by slug."""
     found = {}
@@ -262,6 +291,7 @@ class Citation(SphinxDirective):
 def setup(app: Sphinx) -> dict:
     app.add_directive("mutation-matrix", MutationMatrix)
     app.add_directive("mutation-score", MutationScore)
+    app.add_directive("luck", Luck)
     app.add_directive("drawing", Drawing)
     app.add_directive("how-to-cite", Citation)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

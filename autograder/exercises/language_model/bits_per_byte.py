@@ -7,6 +7,7 @@ import numpy as np
 from autograder.engine.aspects import compare, describe, plain, worst
 from autograder.engine.runs import Array, Draw, Finding, Record, Run, Strided, Trial, call, tensor
 from autograder.exercises.declaration import Declaration
+from autograder.exercises.language_model.predictions import sure
 
 EXERCISE = Declaration(
     "bits_per_byte", "A measure that fits all tokens", ("logits", "ids", "byte_lengths")
@@ -63,6 +64,7 @@ def _runs(draw: Draw) -> list[Run]:
         call(_logits(draw, 3, 2, 4), _ids(draw, 3, 2, 4), tensor(np.ones(4, dtype=np.int64))),
         call(_logits(draw, 1, 70, 2), _ids(draw, 1, 70, 2), _lengths(draw, 2)),
         call(_logits(draw, 2, 3, 1), _ids(draw, 2, 3, 1), tensor([4])),
+        call(*sure(draw, 2, 4, 6), _lengths(draw, 6)),
     ]
 
 

@@ -31,13 +31,17 @@ def _runs(draw: Draw) -> list[Run]:
     what the first has made. What a sublayer gives is added to x itself: the sum is not
     normalised."""
     named = module(d_model=6, num_heads=3, d_ff=5, state=layer_state(draw, 6, 5, ATTENTION))
+    silent = layer_state(draw, 4, 6, ATTENTION)  # both sublayers give 0, and x passes as it is
+    last = [f"{layer}.{part}" for layer in ("attn.W_o", "linear2") for part in ("weight", "bias")]
+    silent |= {name: tensor(0 * silent[name].data) for name in last}
     return [
         _block(draw, 8, 2, 12).then(draw.tensor(2, 5, 8)),
         named.then(x=draw.tensor(1, 4, 6)),
         _block(draw, 4, 1, 7).then(draw.tensor(3, 1, 4), None),
         _block(draw, 1, 1, 1).then(draw.tensor(2, 3, 1)),
-        _block(draw, 2, 2, 2).then(draw.tensor(1, 70, 2)),
+        _block(draw, 2, 2, 2, dtype="float64").then(draw.double(1, 70, 2)),
         _block(draw, 6, 2, 4).then(Strided(draw.tensor(2, 3, 6))).then(draw.tensor(1, 2, 6)),
+        module(4, 2, 6, state=silent).then(draw.tensor(2, 3, 4, scale=1e-3)),
     ]
 
 

@@ -57,10 +57,12 @@ def _runs(draw: Draw) -> list[Run]:
     each under a causal mask, normalise, and score every token by its row of tokens.weight."""
     sizes = {"vocab_size": 5, "context_size": 7, "d_model": 6, "num_heads": 3, "num_layers": 1}
     named = module(**sizes, dropout=0.0, state=gpt_state(draw, 5, 7, 6, 1))
+    small = gpt_state(draw, 5, 4, 4, 1) | {"tokens.weight": draw.tensor(5, 4, scale=1e-3)}
     return [
         _model(draw, 7, 6, 8, 2, 2).then(_ids(draw, 2, 5, 7)).then(_ids(draw, 3, 6, 7)),
         named.then(ids=_ids(draw, 1, 4, 5)),
         _model(draw, 9, 4, 4, 1, 3).then(_ids(draw, 3, 4, 9)),
+        module(5, 4, 4, 2, 1, state=small).then(_ids(draw, 2, 3, 5)),
     ]
 
 
@@ -71,7 +73,7 @@ def _other_sizes(draw: Draw) -> list[Run]:
         _model(draw, 5, 6, 4, 2, 1).then(_ids(draw, 2, 1, 5)),
         _model(draw, 4, 1, 4, 2, 1).then(_ids(draw, 3, 1, 4)),
         _model(draw, 1, 3, 4, 2, 1).then(_ids(draw, 2, 3, 1)),
-        _model(draw, 2, 70, 2, 1, 1).then(_ids(draw, 1, 70, 2)),
+        _model(draw, 2, 70, 3, 1, 1).then(_ids(draw, 1, 70, 2)),
         _model(draw, 5, 4, 1, 1, 1).then(_ids(draw, 2, 3, 5)),
         _model(draw, 6, 5, 4, 2, 1).then(Strided(_ids(draw, 2, 4, 6))),
     ]

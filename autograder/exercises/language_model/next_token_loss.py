@@ -2,6 +2,7 @@
 
 from autograder.engine.runs import Array, Draw, Run, call, tensor
 from autograder.exercises.declaration import Declaration
+from autograder.exercises.language_model.predictions import sure
 from autograder.exercises.parameters import padded, token_ids
 
 EXERCISE = Declaration(
@@ -24,6 +25,7 @@ def _runs(draw: Draw) -> list[Run]:
         call(_logits(draw, 1, 70, 2), token_ids(draw, 1, 70, 2, low=0)),
         call(_logits(draw, 2, 3, 1), token_ids(draw, 2, 3, 1, low=0)),
         call(_logits(draw, 70, 3, 5), token_ids(draw, 70, 3, 5, low=0)),
+        call(*sure(draw, 2, 5, 7)),
     ]
 
 
@@ -77,7 +79,8 @@ def _large(draw: Draw) -> list[Run]:
 @EXERCISE.keeps_dtypes(0.15)
 def _double(draw: Draw) -> list[Run]:
     """float64 logits give a float64 loss, float32 logits a float32 loss."""
-    return [call(_logits(draw, 2, 4, 5, dtype="float64"), padded(draw, (4, 2), 5), 0)]
+    logits = _logits(draw, 2, 4, 5, dtype="float64")
+    return [call(logits, padded(draw, (4, 2), 5), 0), call(logits, token_ids(draw, 2, 4, 5))]
 
 
 EXERCISE.leaves_inputs_alone(0.1, _runs, _padded)

@@ -71,6 +71,8 @@ def _runs(draw: Draw) -> list[Run]:
         _decoder(draw, 4, 4, 4, 4).then(*_given(draw, 3, 3, 3, 4, 4, 4), None),
         _decoder(draw, 9, 2, 5, 3).then(*map(Strided, _given(draw, 2, 5, 2, 9, 5, 3))),
         _decoder(draw, 3, 1, 2, 2).then(*_given(draw, 1, 12, 3, 3, 2, 2)),
+        _decoder(draw, 3, 1, 2, 1).then(*_given(draw, 1, 2, 70, 3, 2, 1)),
+        _decoder(draw, 2, 1, 1, 1).then(*_given(draw, 1, 70, 2, 2, 1, 1)),
     ]
 
 

@@ -34,6 +34,7 @@ def _runs(draw: Draw) -> list[Run]:
         call(*_given(draw, 2, 9, 2, 1, 7)),
         call(*map(Strided, _given(draw, 2, 4, 3, 2, 3))),
         call(*_given(draw, 1, 70, 1, 1, 3)),
+        call(draw.tensor(2, 4, 2, scale=1e-3), _given(draw, 2, 4, 2, 3, 3)[1]),
     ]
 
 

@@ -59,11 +59,16 @@ def _runs(draw: Draw) -> list[Run]:
     the tanh; z says how much of the old state stays."""
     x, h = _given(draw, 1, 2, 5)
     named = module(input_size=2, hidden_size=5, state=gru_state(draw, 2, 5))
+    unbiased = gru_state(draw, 3, 4) | {
+        f"bias_{of}": tensor(np.zeros(12, "f")) for of in ("ih", "hh")
+    }
+    small = draw.tensor(2, 3, scale=1e-3), draw.tensor(2, 4, scale=1e-3)
     return [
         _cell(draw, 3, 4).then(*_given(draw, 2, 3, 4)),
         named.then(h=h, x=x),
         _cell(draw, 5, 2).then(*_given(draw, 4, 5, 2)),
         _cell(draw, 4, 3).then(*map(Strided, _given(draw, 3, 4, 3))),
+        module(3, 4, state=unbiased).then(*small),
     ]
 
 

@@ -19,6 +19,7 @@ def _runs(draw: Draw) -> list[Run]:
         call(*qkv(draw, 3, 3, 3, 3, 3)),
         call(*qkv(draw, 2, 70, 3, 2, 1)),
         call(*qkv(draw, 70, 2, 2, 1)),
+        call(*qkv(draw, 3, 4, 2, 2)[:2], draw.tensor(4, 2, scale=1e-3)),
     ]
 
 

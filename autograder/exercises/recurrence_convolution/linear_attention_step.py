@@ -33,6 +33,7 @@ def _first(draw: Draw) -> list[Run]:
         call(*_given(draw, 2, 3, 4)),
         call(value=value, key=key, query=query, state=None),
         call(*_given(draw, 3, 3, 3), None),
+        call(*_given(draw, 2, 3, 4)[:2], draw.tensor(2, 4, scale=1e-3)),
     ]
 
 

@@ -40,8 +40,8 @@ def _post(draw: Draw) -> list[Run]:
         _decoder(draw, 6, 2, 5).then(*_two(draw, 2, 3, 4, 6)).as_views(),
         _decoder(draw, 1, 1, 1).then(*_two(draw, 2, 3, 2, 1)),
         _decoder(draw, 4, 2, 3).then(*_two(draw, 2, 3, 1, 4)),
-        _decoder(draw, 2, 2, 2).then(*_two(draw, 1, 70, 2, 2)),
-        _decoder(draw, 2, 2, 2).then(*_two(draw, 1, 2, 70, 2)),
+        _decoder(draw, 2, 2, 2, dtype="float64").then(*_two(draw, 1, 70, 2, 2, "float64")),
+        _decoder(draw, 2, 2, 2, dtype="float64").then(*_two(draw, 1, 2, 70, 2, "float64")),
         _decoder(draw, 4, 1, 7, norm_first=False).then(*_two(draw, 3, 1, 4, 4), None, None),
     ]
 

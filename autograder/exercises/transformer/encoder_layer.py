@@ -36,7 +36,7 @@ def _post(draw: Draw) -> list[Run]:
         named.then(x=draw.tensor(1, 4, 6)),
         _encoder(draw, 4, 1, 7, norm_first=False).then(draw.tensor(3, 1, 4), None),
         _encoder(draw, 1, 1, 1).then(draw.tensor(2, 3, 1)),
-        _encoder(draw, 2, 2, 2).then(draw.tensor(1, 70, 2)),
+        _encoder(draw, 2, 2, 2, dtype="float64").then(draw.double(1, 70, 2)),
         _encoder(draw, 6, 2, 4).then(Strided(draw.tensor(2, 3, 6))).then(draw.tensor(1, 2, 6)),
     ]
 

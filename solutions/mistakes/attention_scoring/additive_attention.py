@@ -106,7 +106,7 @@ dropped_weights_returned
     The returned weights are those after dropout: in training, some of them are 0 and rows do not
     sum to 1. Return the weights before dropout.
 dropout_on_the_output: self.dropout(weights) @ value → self.dropout(weights @ value)
-    Dropout acts on the output instead of on the weights.
+    Dropout acts on the output, or on the values, instead of on the weights.
 dropout_on_the_scores: self.dropout(weights) → torch.softmax(self.dropout(scores), dim=-1)
     Dropout acts on the scores. A score of 0 is a score like any other, and its key keeps some
     weight: it is the weights that are dropped, after the softmax.

@@ -94,9 +94,10 @@ bias_added
     + def forward(
     ~ key.transpose(-2, -1) → key.transpose(-2, -1) + self.bias
     There is a second parameter, a bias. `__init__` is given, with one parameter: W.
-drawn_from_a_normal: nn.init.xavier_uniform_(self.W) → nn.init.normal_(self.W)
-    W is drawn with standard deviation 1, whatever its size: the first scores are so large that the
-    softmax picks a single key, and hardly any gradient passes. `__init__` is given.
+drawn_otherwise: nn.init.xavier_uniform_(self.W) → nn.init.normal_(self.W)
+    W is not drawn as in Glorot and Bengio (2010). With standard deviation 1, say, the first scores
+    are so large that the softmax picks a single key, and hardly any gradient passes. `__init__` is
+    given.
 always_float32: > result = result[0].float(), result[1].float()
     The result is forced into float32. A float64 model should give float64.
 default_dtype_switched: + torch.set_default_dtype(torch.float64)
@@ -116,6 +117,9 @@ divided_by_the_product_and_by_four: ** 0.25 → ** 1 / 4
 fourth_root_of_one_size: (query_size * key_size) → query_size
     The divisor is the fourth root of query_size alone. It should be that of the product of both
     sizes.
+root_of_the_key_size_only: (query_size * key_size) ** 0.25 → (query_size * key_size**0.25)
+    In `query_size * key_size ** 0.25` the root is that of key_size alone, since the power is taken
+    first: the product needs brackets.
 """)
 
 

@@ -112,6 +112,9 @@ eps_for_queries_only
     + key = key / key.norm(dim=-1, keepdim=True)
     eps guards the lengths of the queries only: a key of zeros is divided by its length 0, which
     gives NaN.
+lengths_along_dim_one: dim=-1 → dim=1 ×2 ; ).clamp(-1.0, 1.0) → )
+    The norm runs over dim 1, as F.normalize does unless it is told otherwise. The features are the
+    last axis, and that is dim 1 only in a matrix.
 """)
 
 

@@ -124,6 +124,18 @@ output_divided
 output_copied: weights @ value → (weights @ value).detach()
     The output is detached, or copied by torch.tensor(…): the numbers are right, but no gradient
     flows back through it.
+power_before_the_half
+    ~ math.sqrt(query.shape[-1]) → query.shape[-1] ** 1 / 2
+    `scores / d_k ** 1 / 2` divides by d_k and then by 2: the power is taken first, and the
+    divisions go from left to right. The root is `d_k ** 0.5`, or math.sqrt.
+scores_standardised
+    - weights = torch.softmax(scores, dim=-1)
+    + centred = query @ key.transpose(-2, -1)
+    + centred = centred - centred.mean(dim=-1, keepdim=True)
+    + spread = centred.square().mean(dim=-1, keepdim=True).sqrt() + 1e-6
+    + weights = torch.softmax(centred / spread, dim=-1)
+    Each row of scores is brought to mean 0 and variance 1. √d_k is one number for all rows: it
+    leaves a query whose scores are close together with weights that are close together.
 """)
 
 

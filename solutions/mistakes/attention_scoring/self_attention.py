@@ -128,6 +128,20 @@ x_changed_in_place
 weights_transposed_for_the_average of written_out: (weights, values) → (weights.mT, values)
     The weights are transposed before they meet the values: each key gets an average instead of each
     query.
+softmax_over_everything
+    - return scaled_dot_product_attention(self.W_q(x), self.W_k(x), self.W_v(x))
+    + scores = self.W_q(x) @ self.W_k(x).transpose(-2, -1) / math.sqrt(self.W_q.out_features)
+    + weights = torch.softmax(scores.flatten(-2), dim=-1).view_as(scores)
+    + return weights @ self.W_v(x), weights
+    One softmax runs over all pairs of a sequence: the whole table of weights sums to 1. Each query
+    should share out a total of 1 of its own.
+power_before_the_half
+    - return scaled_dot_product_attention(self.W_q(x), self.W_k(x), self.W_v(x))
+    + scores = self.W_q(x) @ self.W_k(x).transpose(-2, -1) / self.W_q.out_features ** 1 / 2
+    + weights = torch.softmax(scores, dim=-1)
+    + return weights @ self.W_v(x), weights
+    `scores / d_k ** 1 / 2` divides by d_k and then by 2: the power is taken first, and the
+    divisions go from left to right. The root is `d_k ** 0.5`, or math.sqrt.
 """)
 
 

@@ -81,6 +81,15 @@ weights_transposed_for_the_average
     ~ simple_attention( → SIMPLE_ATTENTION.mistakes["weights_transposed_for_the_average"](
     The weights are transposed before they meet x. The scores are symmetric, the weights are not: a
     row of weights belongs to the row of x that attends.
+rows_centred_first
+    - simple_attention(x, x, x)
+    + simple_attention(x - x.mean(axis=-2, keepdims=True), x - x.mean(axis=-2, keepdims=True), x)
+    The mean over the rows is subtracted first, as for a covariance. The scores are the dot products
+    of the rows as they are.
+scores_divided_by_the_number_of_rows
+    - simple_attention(x, x, x)
+    + simple_attention(x / x.shape[-2], x, x)
+    The scores are divided by the number of rows, as for a covariance. They are plain dot products.
 """)
 
 

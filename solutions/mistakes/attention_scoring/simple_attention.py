@@ -118,6 +118,9 @@ np_dot_for_matmul
     ~ query @ key.swapaxes(-2, -1) → np.dot(query, key.swapaxes(-2, -1))
     ~ weights @ value → np.dot(weights, value)
     np.dot multiplies every sequence of a batch with every other one. Each should only meet its own.
+mean_subtracted: scores.max(axis → scores.mean(axis
+    The mean of each row is subtracted instead of its largest score: with scores of ±10,000 the
+    largest is still far above it, and exp overflows.
 """)
 
 

@@ -72,6 +72,13 @@ always_float64: > result = tuple(part.astype(np.float64) for part in result)
 changes_query_in_place: > query -= query.mean()
     The results are right, but the caller's query is changed: `-=` writes into the array that was
     passed in.
+largest_of_all_subtracted
+    - weights = softmax(score(query, key), axis=-1)
+    + scores = score(query, key)
+    + weights = np.exp(scores - scores.max())
+    + weights = weights / weights.sum(axis=-1, keepdims=True)
+    The largest score of all is subtracted, not that of each query. Where another query's scores are
+    thousands higher, exp gives a row of zeros, and 0 / 0 is NaN.
 """)
 
 

@@ -60,6 +60,9 @@ changes_query_in_place
     >     query *= w
     The scores are right, but the caller's query is changed: `*=` writes into the array that was
     passed in.
+w_for_the_query_only: query[:, None] - → query[:, None] * w - ; distance * w → distance
+    Only the query is multiplied by w. It is their distance that counts, so w belongs around the
+    difference.
 """)
 
 

@@ -124,6 +124,9 @@ seeds_the_generator: + torch.manual_seed(42)
 changes_query_in_place: > query.data -= query.data.mean()
     The predictions are right, but the caller's query is changed: an operation such as `-=`, or one
     with a trailing underscore, writes into the tensor that was passed in.
+exp_of_the_parameter: distance * self.w → distance * torch.exp(self.w)
+    exp(w) takes the place of w, perhaps to keep it positive. The parameter is w itself; its sign
+    makes no difference, since it is squared.
 """)
 
 

@@ -93,6 +93,13 @@ changes_query_in_place
     >     query *= w
     The weights are right, but the caller's query is changed: `*=` writes into the array that was
     passed in.
+nearest_key_where_none_is_in_reach
+    - total = support.sum(axis=-1, keepdims=True)
+    + empty = support.sum(axis=-1) == 0
+    + support[empty, np.abs(u).argmin(axis=-1)[empty]] = 1
+    + total = support.sum(axis=-1, keepdims=True)
+    A query with no key in reach gets its nearest key. The row should stay all zeros: the kernel
+    says that no key has a say.
 """)
 
 

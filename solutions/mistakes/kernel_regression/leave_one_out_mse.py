@@ -65,6 +65,8 @@ array_of_no_dimension: > result = np.asarray(result)
 sorts_x_in_place: > x.sort()
     The error is right, but the caller's x is changed: `x.sort()` sorts the array that was passed
     in.
+last_point_never_predicted: ((prediction - y) ** 2) → (((prediction - y) ** 2)[:-1])
+    The loop ends one point early: the last one is never predicted, and its error does not count.
 """)
 
 

@@ -87,6 +87,9 @@ changes_query_in_place
     >     query *= w
     The results are right, but the caller's query is changed: `*=` writes into the array that was
     passed in.
+divided_by_the_number_of_keys: weights @ value → weights @ value / len(key)
+    The prediction is divided by the number of keys. The weights sum to 1 already: the weighted sum
+    is the average.
 """)
 
 

@@ -136,6 +136,14 @@ two_dimensions_only
     + return weights / np.where(weights.sum(axis=1) == 0, 1, weights.sum(axis=1))[:, None]
     The scores are assumed to be a table of rows and columns: a single row, or a stack of tables,
     gives an error or is normalised along the wrong axis.
+two_for_e: np.exp → np.exp2
+    The scores are taken as powers of 2, not of e: the weights lie closer together than they should.
+mean_subtracted: scores.max(axis → np.where(np.isneginf(scores), 0, scores).mean(axis
+    The mean of the scores is subtracted instead of the largest: with scores of ±10,000 the largest
+    is still far above it, and exp overflows.
+scores_clipped: scores - largest → np.where(np.isneginf(scores), scores, scores.clip(-80, 80))
+    The scores are clipped to keep exp from overflowing. Beyond the limits all scores count the
+    same, however far apart they are.
 """)
 
 

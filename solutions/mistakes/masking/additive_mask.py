@@ -74,6 +74,12 @@ least_in_float32_then_narrowed: mask.shape, dtype=dtype → mask.shape
     dtype.
 mask_changed_in_place: > mask.logical_not_()
     The result is right, but the caller's mask is inverted: logical_not_ writes into it.
+boolean_until_the_end
+    - allowed = torch.zeros(mask.shape, dtype=dtype, device=mask.device)
+    - return allowed.masked_fill(~mask, torch.finfo(dtype).min)
+    + return torch.zeros_like(mask).masked_fill(~mask, torch.finfo(dtype).min).to(dtype)
+    zeros_like(mask) is boolean, as mask is: the very negative number becomes True there, and 1 in
+    the end. Give the zeros their dtype at once.
 """)
 
 

@@ -80,6 +80,9 @@ n_k_ignored_and_numbers_for_booleans of n_k_ignored: > result = result.float()
 n_k_ignored_and_diagonal_excluded of n_k_ignored: diagonal=n_k - n_q → diagonal=-1
     The mask is always square: n_k is not used. While a text is being written, there are few queries
     and many keys. And a position does not see itself.
+rows_missing_where_queries_are_more: > result = result[max(0, n_q - n_k) :]
+    With more queries than keys, the mask has only n_k rows, as `square[-n_q:]` gives. The first
+    n_q − n_k queries need rows, too: they see nothing.
 """)
 
 

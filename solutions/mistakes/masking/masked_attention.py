@@ -154,6 +154,17 @@ two_dimensions_only: transpose(-2, -1) → permute(*reversed(range(key.ndim)))
     always the last two axes that are exchanged.
 softmax_forgotten: masked_softmax(scores, mask) → scores
     The scores serve as weights, without softmax and mask.
+mask_added_as_ones
+    - weights = masked_softmax(scores, mask)
+    + if mask is not None:
+    +     scores = scores + mask
+    + weights = torch.softmax(scores, dim=-1)
+    + if mask is not None:
+    +     weights = weights.masked_fill(~mask.any(-1, keepdim=True), 0.0)
+    The boolean mask is added to the scores: True adds 1 and False 0, which forbids nothing.
+power_before_the_half: math.sqrt(query.shape[-1]) → query.shape[-1] ** 1 / 2
+    `scores / d_k ** 1 / 2` divides by d_k and then by 2: the power is taken first, and the
+    divisions go from left to right. The root is `d_k ** 0.5`, or math.sqrt.
 """)
 
 

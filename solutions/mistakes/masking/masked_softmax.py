@@ -223,6 +223,15 @@ exp_without_the_largest_subtracted_and_nan
 nan_overwritten_in_place of nan_rows: > result[result.isnan()] = 0.0
     The weights are right, but NaN is overwritten in the output of softmax itself, which its
     backward pass needs unchanged. Overwrite in a new tensor instead.
+filled_with_the_least_score_minus_fifty
+    - scores.masked_fill(~mask, float("-inf"))
+    + torch.where(mask, scores, scores.detach().min() - 50)
+    - nothing = scores.isneginf().all(dim=-1, keepdim=True)
+    + nothing = scores.isneginf().all(dim=-1, keepdim=True)
+    + if mask is not None:
+    +     nothing = ~mask.expand_as(scores).any(dim=-1, keepdim=True)
+    What is forbidden gets the least score of all, less 50. Its weight is tiny, but not exactly 0;
+    and exp of −∞ is.
 """)
 
 

@@ -75,6 +75,12 @@ before_the_output_projection
     makes of it: compare the outputs of the whole module.
 importance_as_float32: > result = result.float()
     The result is always float32. The dtype of x should be kept.
+one_norm_per_sequence: norm(dim=-1) → norm(dim=(-2, -1))
+    One length is taken of each sequence, over positions and features together, so a longer text
+    makes every head look more important. It should be that of the feature vector at each position.
+added_up_over_the_positions: mean() → sum(-1).mean()
+    The lengths are added up over the positions and averaged over the batch only. A longer text
+    makes every head look more important.
 """)
 
 

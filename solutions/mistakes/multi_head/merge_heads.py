@@ -42,6 +42,12 @@ merge_with_strides_assumed
     + return torch.as_strided(x, size, strides).reshape(*batch, n, num_heads * d_k)
     Strides are computed as if x were contiguous in memory. x may be a view of something larger;
     reshape and transpose know its real strides.
+sequences_joined
+    - *batch, num_heads, n, d_k = x.shape
+    - return x.transpose(-3, -2).reshape(*batch, n, num_heads * d_k)
+    + return torch.cat([head for head in x], dim=-1)
+    A loop over x runs over its first axis, the batch: sequences are put side by side, not heads.
+    The heads are the axis after it.
 """)
 
 

@@ -165,6 +165,24 @@ value_not_projected: self.W_v(value) → value
     The values are split into heads as they come: W_v is not used.
 mha_softmax_forgotten: torch.softmax(scores, dim=-1) → scores
     The scores serve as weights, without a softmax.
+head_mask_repeated
+    - applied = applied * head_mask[:, None, None]
+    + factors = head_mask.repeat(q.shape[-1])
+    + return self.W_o(merge_heads(applied @ v) * factors), weights
+    `repeat` gives m_0 m_1 … m_0 m_1 …, so every head's features get all the factors in turn. After
+    merging, a head's features lie side by side: `repeat_interleave` gives m_0 m_0 … m_1 m_1 …
+head_mask_after_the_output_projection
+    - applied = applied * head_mask[:, None, None]
+    + factors = head_mask.repeat_interleave(q.shape[-1])
+    + return self.W_o(merge_heads(applied @ v)) * factors, weights
+    head_mask multiplies the output of W_o. There the heads are mixed: each feature holds something
+    of all of them. A head can be silenced before W_o only.
+masked_heads_at_minus_infinity
+    - applied = applied * head_mask[:, None, None]
+    + masked = scores.masked_fill(head_mask[:, None, None] == 0, -torch.inf)
+    + applied = self.dropout(torch.softmax(masked, dim=-1))
+    The scores of a masked head are set to −∞. That is for single keys: where every score is −∞,
+    softmax gives NaN. head_mask is a factor, which may be ½ as well as 0.
 """)
 
 

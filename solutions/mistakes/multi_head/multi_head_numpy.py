@@ -67,6 +67,14 @@ generator_seeded: + np.random.seed(0)
     random, and nothing needs silencing outside a `with np.errstate(…)`.
 not_normalised: - weights = weights / weights.sum(axis=-1, keepdims=True)
     The weights are not divided by their sum.
+softmax_over_everything
+    ~ scores.max(axis=-1, keepdims=True) → scores.max(axis=(-2, -1), keepdims=True)
+    ~ weights.sum(axis=-1, keepdims=True) → weights.sum(axis=(-2, -1), keepdims=True)
+    One softmax runs over all pairs of a head: its whole table of weights sums to 1. Each query
+    should share out a total of 1 of its own.
+merged_interleaved: .swapaxes(0, 1).reshape(n_q → .transpose(1, 2, 0).reshape(n_q
+    The heads' outputs are interleaved: head h writes into every H-th column. It should write into
+    the columns that it was given, h·d_k … (h + 1)·d_k − 1.
 """)
 
 

@@ -62,6 +62,10 @@ settings_left_changed
     +     attention.eval()
     The caller's settings are left changed: the module's train/eval mode, or whether torch records
     gradients. A measurement should leave everything as it was.
+relative_to_the_output
+    ~ .item() → .item() / attention(x).abs().max().item()
+    The difference is divided by the largest number of the output. The gap is wanted in the
+    output's own unit.
 """)
 
 

@@ -56,6 +56,10 @@ distance_zero_refused
     + if max_distance < 1:
     +     raise ValueError("nothing to number")
     max_distance 0 ends in an error. The table then has a single row, for all distances.
+never_shifted_to_the_left
+    ~ torch.arange(n_k - n_q, n_k) → torch.arange(max(0, n_k - n_q), max(0, n_k - n_q) + n_q)
+    With more queries than keys, the first query is placed at position 0. There is only one rule:
+    the last query is at the last key's position, and the first ones come before every key.
 """)
 
 

@@ -83,6 +83,10 @@ key_written_over
     The caller's key is rotated in place.
 softmax_forgotten: torch.softmax(scores, dim=-1) → scores
     The scores serve as weights, without a softmax.
+distance_taken_for_the_offset
+    ~ offset=key.shape[-2] - query.shape[-2] → offset=abs(key.shape[-2] - query.shape[-2])
+    With more queries than keys, they are shifted to the right. The offset n_k − n_q is negative
+    there: the last query is at the last key's position, and the first ones come before every key.
 """)
 
 

@@ -99,6 +99,8 @@ single_position_refused
 reflected: even * sin + odd * cos → even * sin - odd * cos
     The second feature of a pair has a wrong sign: that is a reflection, not a rotation. It is
     even · sin + odd · cos.
+whole_turns_for_radians: position[:, None] * rate → 2 * math.pi * position[:, None] * rate
+    The angle is multiplied by 2π, as if it were counted in turns. It is in radians already.
 """)
 
 

@@ -94,6 +94,15 @@ column_taken_for_pair_and_odd_size_refused of column_taken_for_pair
     The i in the exponent 2i/d_model counts columns: each column has its own frequency, and they
     fall twice as fast. It should count pairs, two columns each. (And an odd d_model ends in an
     error.)
+brackets_around_the_exponent_forgotten
+    - rate = base ** (-torch.arange(0, d_model, 2, dtype=torch.float64) / d_model)
+    + rate = base ** -torch.arange(0, d_model, 2, dtype=torch.float64) / d_model
+    In `base ** i / d_model` the power is taken before the division. The exponent i/d_model needs
+    brackets.
+whole_numbers_in_the_exponent
+    - rate = base ** (-torch.arange(0, d_model, 2, dtype=torch.float64) / d_model)
+    + rate = base ** -(torch.arange(0, d_model, 2) // d_model).double()
+    The exponent is divided by // and is 0 for every feature, so all of them turn at the same speed.
 """)
 
 

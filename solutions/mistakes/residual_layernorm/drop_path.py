@@ -116,6 +116,14 @@ draws_in_eval of by_where
     + return x
     The results are right, but random numbers are drawn in eval mode and discarded: whoever has
     seeded the generator gets different numbers from it than expected.
+a_fixed_number_dropped
+    - return x * F.dropout(one_each, self.p, self.training)
+    + if not self.training or self.p in (0.0, 1.0):
+    +     return x * F.dropout(one_each, self.p, self.training)
+    + dropped = torch.randperm(len(x), device=x.device)[: round(len(x) * self.p)]
+    + return x * (one_each / (1 - self.p)).index_fill(0, dropped, 0.0)
+    Every call drops the same number of samples. Each sample should be drawn independently: by
+    chance, a batch loses none of them, or all.
 """)
 
 

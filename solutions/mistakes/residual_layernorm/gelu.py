@@ -68,6 +68,8 @@ exp_overflows
     + return torch.erf(x / math.sqrt(2)) * wide / torch.exp(x.abs() / 8) * 0.5 + 0.5 * x
     For large numbers the result is NaN: exp overflows, and ∞ / ∞ or ∞ · 0 is not a number. erf
     needs no exp.
+root_of_two_outside_erf: torch.erf(x / math.sqrt(2.0)) → torch.erf(x) / math.sqrt(2.0)
+    erf(x) is divided by √2, instead of x within it.
 """)
 
 

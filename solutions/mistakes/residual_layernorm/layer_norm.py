@@ -126,6 +126,8 @@ default_dtype_switched: + torch.set_default_dtype(torch.float64)
     The result is right, but afterwards torch's default dtype is float64 for the whole program.
 second_moment_for_variance: (x - mean).square() → x.square()
     The variance is the mean of x². It is the mean of (x − μ)²: they differ unless the mean is 0.
+root_of_the_deviation: torch.sqrt(variance + → torch.sqrt(variance.sqrt() +
+    The root is taken twice: x is divided by the root of the standard deviation.
 """)
 
 

@@ -126,6 +126,15 @@ grad_output_changed_in_place
 grad_mode_switched_off: + torch.set_grad_enabled(False)
     The results are right, but afterwards gradients stay switched off for the whole program:
     torch.set_grad_enabled(False) does not end by itself.
+mean_term_without_the_weight: grad - grad.mean → grad - grad_output.mean
+    The mean that is subtracted in grad_x is that of grad_output. It should be that of g, which is
+    grad_output times the weight.
+variance_term_without_the_weight: (grad * normed).mean → (grad_output * normed).mean
+    The variance term of grad_x is computed from grad_output. It should be computed from g, which is
+    grad_output times the weight.
+first_term_without_the_weight: inverse * (grad - → inverse * (grad_output -
+    The weight is in the two terms that are subtracted, and not in what they are subtracted from.
+    All three are made of g, which is grad_output times the weight.
 """)
 
 

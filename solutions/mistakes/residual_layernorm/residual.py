@@ -113,6 +113,9 @@ three_axes_assumed
     The shape is assumed to be (B, n, d_model). The layer only needs the last axis.
 default_dtype_switched: + torch.set_default_dtype(torch.float64)
     The result is right, but afterwards torch's default dtype is float64 for the whole program.
+arguments_dropped_before_the_norm: self.norm(x), *args, **kwargs → self.norm(x)
+    With norm_first, the further arguments do not reach the sublayer. Both branches should pass them
+    on.
 """)
 
 

@@ -99,6 +99,16 @@ decoder_adds_in_place
     `x += …` writes into the caller's x.
 decoder_switches_the_default: + torch.set_default_dtype(torch.float64)
     forward changes torch's default dtype for the whole program.
+cross_queries_from_the_input
+    + arrived = x
+    - x = x + self.dropout(sublayer(norm(x)))
+    + asking = arrived if sublayer is consult else x
+    + x = x + self.dropout(sublayer(norm(asking)))
+    - x = norm(x + self.dropout(sublayer(x)))
+    + asking = arrived if sublayer is consult else x
+    + x = norm(x + self.dropout(sublayer(asking)))
+    Cross-attention takes its queries from the layer's input. They should come from what
+    self-attention has made of it.
 """)
 
 

@@ -78,6 +78,11 @@ gradients_left_off: > torch.set_grad_enabled(False)
     torch.set_grad_enabled(False) is called and never undone: the next training step fails.
 source_padded_in_place: > source[(result == eos_id).any(1)] = model.pad_id
     The caller's source is changed: rows that are done are turned into padding.
+padded_once_and_written_on
+    - chosen = chosen.masked_fill(done, model.pad_id)
+    + chosen = chosen.masked_fill(ids[:, -1] == eos_id, model.pad_id)
+    Only the place right after eos is padded: one step later the row goes on writing, since its last
+    token is no longer eos. A row is done for good once it has its eos.
 """)
 
 

@@ -68,6 +68,11 @@ loss_read_in_order: + logits = logits.as_strided((logits.numel(),), (1,)).reshap
     contiguous, that is not its own order.
 loss_without_a_gradient: + logits = logits.detach()
     The number is right but has no gradient: it has left torch on the way, through .item() or .data.
+smoothing_in_place_of_the_share
+    - loss = -(1 - smoothing) * log_p_target - smoothing * log_p.mean(dim=-1)
+    + others = log_p.sum(dim=-1) - log_p_target
+    + loss = -(1 - smoothing) * log_p_target - smoothing * others / logits.shape[-1]
+    The right token gets 1 − ε without its share ε/V: the target does not sum to 1.
 """)
 
 

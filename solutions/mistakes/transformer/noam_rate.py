@@ -51,6 +51,9 @@ warmup_of_a_thousand: warmup=4000 → warmup=1000
     The default warm-up is 1000 steps; the paper's is 4000.
 rate_as_a_tensor: > result = torch.tensor(result, dtype=torch.float64)
     The rate is a tensor. It should be a plain number, which optimisers and logs accept.
+power_before_the_half: d_model**-0.5 → d_model**-1 / 2
+    `d_model ** -1 / 2` is 1 / (2 d_model): the power is taken before the division. The exponent
+    needs brackets, or `** -0.5`.
 """)
 
 

@@ -58,9 +58,10 @@ ids_shifted_in_place
     ~ (ids, self.weight) → (ids.clone(), self.weight)
     > ids.clamp_(max=len(self.weight) - 2)
     Token ids out of range are clamped in the caller's own tensor.
-table_drawn_too_wide: (vocab_size, d_model) * d_model**-0.5 → (vocab_size, d_model)
-    The table's numbers are drawn with standard deviation 1, not 1/√d_model. After the look-up's
-    √d_model the vectors drown the positions that are added, and the first logits are far too large.
+table_drawn_otherwise: (vocab_size, d_model) * d_model**-0.5 → (vocab_size, d_model)
+    The table's numbers are not drawn with standard deviation 1/√d_model. With 1, say, the vectors
+    drown the positions that are added, after the look-up's √d_model, and the first logits are far
+    too large; with `d_model ** -1 / 2`, which is 1 / (2 d_model), the positions drown the vectors.
 embedding_switches_the_default: > torch.set_default_dtype(torch.float64)
     forward changes torch's default dtype for the whole program.
 """)
