@@ -87,12 +87,12 @@ def _share(given: dict[str, Any], pairs: Sequence[Pair]) -> str | None:
 def _shares(draw: Draw) -> list[Run]:
     """Compare a random number from 0 to 1 with the probability, for every token; 15 % if nothing
     else is said. The share counts tokens that are not special."""
-    ids = _ids(draw, 60, 500, 5, 49)
+    ids = _ids(draw, 60, 120, 5, 49)
     return [
         call(ids, 3, 50).at_random(draw),
         call(ids, 3, 50, (7, 8), 0.5).at_random(draw),
         call(ids, 3, 50, probability=draw.number(0.7, 0.9)).at_random(draw),
-        call(_ids(draw, 1, 20_000, 0, 9), 3, 10, probability=0.03).at_random(draw),
+        call(_ids(draw, 1, 6_000, 0, 9), 3, 10, probability=0.03).at_random(draw),
     ]
 
 
@@ -117,7 +117,7 @@ def _apart(given: dict[str, Any], pairs: Sequence[Pair]) -> str | None:
 def _independent(draw: Draw) -> list[Run]:
     """Draw a random number for every token of the batch: neither one for a sequence or a position,
     nor a fixed number of tokens for each sequence."""
-    ids = _ids(draw, 150, 150, 4, 49)
+    ids = _ids(draw, 80, 80, 4, 49)
     one = (ids, 3, 50, (), draw.number(0.3, 0.4))
     return [call(*one).then(*one).at_random(draw)]
 
@@ -148,8 +148,8 @@ def _many(draw: Draw) -> list[Run]:
     """Draw once more for every chosen token: below 0.8 it becomes mask_id, in the next tenth a
     random id, and in the last tenth it stays, though its label asks for it."""
     return [
-        call(_ids(draw, 150, 200, 4, 999), 3, 1000, (), 0.5).at_random(draw),
-        call(_ids(draw, 150, 150, 4, 999), 3, 1000, (), 1.0).at_random(draw),
+        call(_ids(draw, 80, 90, 4, 999), 3, 1000, (), 0.5).at_random(draw),
+        call(_ids(draw, 80, 80, 4, 999), 3, 1000, (), 1.0).at_random(draw),
     ]
 
 
@@ -179,9 +179,9 @@ def _every_id(draw: Draw) -> list[Run]:
     """torch.randint(vocab_size, …) draws from 0 to vocab_size − 1, one for each token. All ids may
     be drawn: the true one, mask_id and the special ones, too."""
     return [
-        call(_ids(draw, 100, 300, 1, 5), 9, 6, (), 1.0).at_random(draw),
-        call(tensor(np.zeros((100, 300), np.int64)), 1, 2, (), 1.0).at_random(draw),
-        call(_ids(draw, 100, 300, 2, 3), 4, 5, [0, 1], 1.0).at_random(draw),
+        call(_ids(draw, 80, 100, 1, 5), 9, 6, (), 1.0).at_random(draw),
+        call(tensor(np.zeros((80, 100), np.int64)), 1, 2, (), 1.0).at_random(draw),
+        call(_ids(draw, 80, 100, 2, 3), 4, 5, [0, 1], 1.0).at_random(draw),
     ]
 
 

@@ -58,13 +58,13 @@ def _pruned(
 
 
 def _projecting(draw: Draw, run: Run) -> Run:
-    """The run, then what the new layers make of more inputs than they have features."""
+    """The run, then what the new layers make of a few inputs."""
     (whole,) = run.steps[0].args[1:]
     (d, num_heads), dtype = whole.args, whole.state["W_q.weight"].dtype
     call = run.steps[1]
     gone = call.kwargs["heads"] if call.kwargs else call.args[1]
     left = max(num_heads - len({*gone}), 1) * (d // num_heads)
-    x, heads = (draw.tensor(2, d, n, dtype=dtype) for n in (d, left))
+    x, heads = (draw.tensor(1, min(d + 2, 16), n, dtype=dtype) for n in (d, left))
     return run.then_apply(as_argument(projected), Previous(1), x, heads)
 
 
