@@ -194,12 +194,34 @@ def grade(
 def report(
     course: Annotated[Path, typer.Argument(help="the folder with gradebook.db")] = Path("."),
     out: Annotated[Path | None, typer.Option(help="the page; default: report.html")] = None,
+    items: Annotated[
+        Path | None, typer.Option(metavar="FILE.csv", help="a table of the exercises, too")
+    ] = None,
+    formgrader: Annotated[
+        str, typer.Option(metavar="URL", help="where the links to formgrader lead")
+    ] = "http://localhost:8888/formgrader",
     db: Annotated[str | None, commands.DATABASE] = None,
 ) -> None:
-    """Draw the class: marks, aspects that fail, mistakes made, times; one HTML page."""
+    """Draw the class: marks, exercises, mistakes, who needs help and what waits; one HTML page."""
     from autograder.grader.classes.report import report as draw
 
-    print(draw(course, out or course / "report.html", db=db))
+    print(draw(course, out or course / "report.html", db=db, items=items, formgrader=formgrader))
+
+
+@app.command()
+def marking(
+    chapter: Annotated[str, typer.Argument(help="a slug")],
+    course: Annotated[Path, typer.Option(metavar="DIR", help="the course's folder")] = Path("."),
+    out: Annotated[Path | None, typer.Option(help="the page; default: marking.html")] = None,
+    formgrader: Annotated[
+        str, typer.Option(metavar="URL", help="where the links to formgrader lead")
+    ] = "http://localhost:8888/formgrader",
+    db: Annotated[str | None, commands.DATABASE] = None,
+) -> None:
+    """Show all answers to a chapter's written questions, beside model answer and rubric."""
+    from autograder.grader.classes.marking import marking_page
+
+    print(marking_page(course, chapter, out or course / "marking.html", db, formgrader))
 
 
 app.command("collect")(commands.collect)

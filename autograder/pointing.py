@@ -27,21 +27,21 @@ from autograder.engine.locate import (
     problem_of,
 )  # fmt: skip
 from autograder.engine.probe import probe
-from autograder.engine.runs import Record, Run
+from autograder.engine.runs import Record, Run, Trial
 from autograder.engine.state import MEMORY
 from autograder.engine.taps import Site
 from autograder.engine.trace import Budget, Spent
-from autograder.engine.verdict import CRASH, WRONG, Verdict, equal
-from autograder.engine.whatif import BRANCH, IDLE, KINDS, LOOP, NUMBER, ROLE, mending
+from autograder.engine.verdict import CRASH, WRONG, Verdict, equal, passes
+from autograder.engine.whatif import BRANCH, IDLE, KINDS, LOOP, NUMBER, ROLE, Mend, mending
 from autograder.exercises import find_exercise
 from autograder.expected import digest, expected_of, fixed_runs
 from autograder.expected.paths import paths_of
 
 SECONDS = 0.9  # of the processor, for all that is done to find a place
-TRACING = 0.5  # of these, at most, before it is asked what would be if
+TRACING = 0.5  # of these, at most, before other values are tried
 MOST_RUNS = 4  # that are looked at
 MOST_SHOWN = 900  # characters
-SHOWN_TWICE = ("missing", "made", EFFECT, *KINDS)  # kinds of which two places are shown
+SHOWN_TWICE = ("missing", "made", "twice", EFFECT, *KINDS)  # kinds of which two places are shown
 _SURE = (
     "overwritten",
     "dropped",
@@ -96,15 +96,18 @@ def place_of(
     paths = paths_of(slug).get(exercise.name)
     if paths is None or paths.digest != digest(fixed_runs(exercise)):
         return None
-    known = {a.title: row for a, row in zip(exercise.aspects, paths.runs, strict=True)}
-    cases = [
-        case
-        for aspect, *columns in zip(verdict.aspects, runs, records, expected, strict=True)
+    known = {a.title: (a, row) for a, row in zip(exercise.aspects, paths.runs, strict=True)}
+    rows = zip(verdict.aspects, runs, records, expected, strict=True)
+    tried = [
+        (known[aspect.title][0], case)
+        for aspect, *columns in rows
         if not aspect.passed and aspect.judged
-        for case in zip(*columns, known[aspect.title], strict=True)
+        for case in zip(*columns, known[aspect.title][1], strict=True)
         if not case[0].elsewhere  # the aspect itself names the line
+        and problem_of(*case[1:3]) is not None
     ]
-    cases = [case for case in cases if problem_of(*case[1:3]) is not None]
+    cases = [case for aspect, case in tried if not passes(aspect, Trial(*case[:3]))]
+    cases = cases or [case for _, case in tried]
     start = time.process_time()
     found = (place for place in _places(answer, cases, device) if place is not None)
     place = None
@@ -127,16 +130,19 @@ def shown_at(place: Place) -> list[Site]:
     return [place.site]
 
 
-def _surest(place: Place | None, mended: Sequence[tuple[Site, str]]) -> Place | None:
+def _surest(place: Place | None, mended: Sequence[Mend]) -> Place | None:
     """Of a place found by its values, and those at which a change would mend a run, the surest."""
-    lines = {site.node.lineno for site, _ in mended}
+    if len(mended) > MOST_MENDED:  # then what is one operation too many is the likeliest
+        mended = [mend for mend in mended if mend.kind == IDLE]
+    lines = {mend.site.node.lineno for mend in mended}
     shown = {site.node.lineno for site in shown_at(place)} if place is not None else set()
     if not mended or len(mended) > MOST_MENDED or lines <= shown:
         return place
-    first, *others = sorted(mended, key=lambda pair: KINDS.index(pair[1]))
-    if place is not None and place.kind not in _WEAK and first[1] in (LOOP, ROLE):
+    first, *others = sorted(mended, key=lambda mend: KINDS.index(mend.kind))
+    sure = first.always and first.kind not in (LOOP, ROLE)
+    if place is not None and place.kind not in _WEAK and not sure:
         return place
-    return Place(first[0], first[1], others[0][0] if others else None)
+    return Place(first.site, first.kind, others[0].site if others else None)
 
 
 def pointer_on(answer: Any, name: str, device: str = "cpu") -> str | None:
@@ -160,7 +166,7 @@ def _places(
     cases: Sequence[tuple[Run, Record, Record, Known]],
     device: str,
 ) -> Iterator[Place | None]:
-    budget = Budget(TRACING * SECONDS)
+    budget, unsure = Budget(TRACING * SECONDS), False
     for run, record, expected, known in cases[:MOST_RUNS]:
         problem = problem_of(record, expected)
         try:
@@ -174,7 +180,9 @@ def _places(
             seen = probe(copy, run, device)
         recorder.on = False
         if equal([[run]], [[record]], [[seen]]):  # or else the copy is not the answer
-            yield locate(recorder, known, problem, record, expected)
+            place = locate(recorder, known, problem, record, expected)
+            unsure = unsure or recorder.unsure
+            yield None if unsure and place is not None and place.kind in _WEAK else place
 
 
 def _effect(problem: str, record: Record, expected: Record) -> str | None:
@@ -196,6 +204,14 @@ _SAID = {
     "overwritten": "An argument is overwritten here before anything has read it:",
     "before the exception": "The {detail} follows from numbers that are no right answer's:",
     "loaded": "The parameters do not fit what is made here:",
+    "rewritten": "This writes into one array again and again, and the list holds it many times:",
+    "zeros": "No right answer has these zeros, and what is made of them changes nothing:",
+    "twice": "These numbers have been computed before, and right answers use others here:",
+    "itself": "By this, two names stand for one array, which then meets itself:",
+    "already": "The result was right before this:",
+    "kind": "What is returned is made here; {detail}:",
+    "returned": "A {detail} is expected, but this is returned:",
+    "refused": "This test held, and led to the {detail}:",
     "parameter": "No gradient reaches `{detail}`, which is made here:",
     "wrote": "This writes into a value that the backward pass still needs:",
     RAISED: "The {detail} comes from here:",
@@ -242,6 +258,8 @@ def told(place: Place) -> str:
         )
     said = _SAID[place.kind].format(detail=place.detail[:80])
     lines = [said, *snippet(place.site)]
+    if up_to is not None and place.kind == "twice":
+        lines += ["They are those of this line:", *snippet(up_to)]
     if up_to is not None and place.kind == EFFECT:
         lines += ["and this does not put all of it back:", *snippet(up_to)]
     if up_to is not None and place.kind in KINDS:

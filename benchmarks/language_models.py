@@ -5,8 +5,8 @@ Run: OMP_NUM_THREADS=1 python benchmarks/language_models.py [--seeds 0 1 2] [--s
 same 1,000 merges, for the same number of steps, with the chapter's optimiser and learning rate;
 only the width differs. What comes out is in benchmarks/language_model_sizes.json, which the
 chapter's page draws: bits per byte of the topics held out (`test`), and of a piece of the training
-text of the same length (`train`). Models of the page's own size and steps
-are --steps 1080 --widths 128, with a --result of their own.
+text of the same length (`train`). Models of the page's own size and steps are --steps 1080
+--widths 128 --result language_model_page.json, which the page reads, too.
 """
 
 import argparse

@@ -8,6 +8,8 @@ mistake need not be taken out of anything but the list of names. Where the text 
 was changed is known, so whether a pointer is right is no matter of opinion. It is
 
 * right, if a line that it shows was changed; where lines are gone, those beside the gap count;
+* right, too, where all that fails is that the answer leaves its inputs' device, and the aspect's
+  own message shows a changed line: there it points by itself;
 * near, if it is on the line before or after;
 * wrong otherwise; nothing, if there is no pointer.
 
@@ -33,10 +35,11 @@ from autograder import pointing
 from autograder.bank import Bank, banks
 from autograder.bank.change import plain_source, with_code
 from autograder.check import verdict_on
+from autograder.engine import trace
 from autograder.engine.locate import Place
 from autograder.engine.probe import probe_within, undisturbed
 from autograder.engine.runs import Exercise
-from autograder.engine.verdict import CORRECT, decide
+from autograder.engine.verdict import CORRECT, Verdict, decide
 from autograder.exercises import chapters, exercises_of
 from autograder.expected import fixed_runs
 from autograder.grader.reference import expected as expected_records
@@ -93,6 +96,14 @@ def outcome(place: Place | None, text: str, changed: set[int]) -> str:
     return "near" if {n + d for n in shown for d in (-1, 1)} & changed else "wrong"
 
 
+def shown_by_the_aspect(verdict: Verdict, text: str, changed: set[int]) -> bool:
+    """Whether the message of the one aspect that fails shows a changed line."""
+    failed = [aspect for aspect in verdict.aspects if not aspect.passed]
+    lines = (line.strip() for n, line in enumerate(text.splitlines(), 1) if n in changed)
+    told = "".join((failed[0].message or "").split()) if len(failed) == 1 else ""
+    return any(line and f"({''.join(line.split())})" in told for line in lines)
+
+
 def of_exercise(slug: str, exercise: Exercise, verbose: bool) -> tuple[Counter, list[float], list]:
     """Outcomes, seconds that pointing took, and the share of the check that this was."""
     bank, runs = banks(slug)[exercise.name], fixed_runs(exercise)
@@ -114,6 +125,8 @@ def of_exercise(slug: str, exercise: Exercise, verbose: bool) -> tuple[Counter, 
         text = with_code(*bank.changed[name], name)
         changed = changed_lines(base, text)
         result = outcome(place, text, changed)
+        if place is None and shown_by_the_aspect(verdict, text, changed):
+            result = "right"
         found[result] += 1
         if verbose and result != "right":
             print(f"--- {exercise.name} {name}: {result} {seconds[-1]:.2f} s, {sorted(changed)}")
@@ -128,6 +141,7 @@ def of_exercise(slug: str, exercise: Exercise, verbose: bool) -> tuple[Counter, 
 
 def main() -> None:
     warnings.simplefilter("ignore")
+    trace.WAITING = 1000.0  # the processor's time alone decides: a busy machine finds as much
     asked = [a for a in sys.argv[1:] if not a.startswith("-")]
     verbose, result = "--verbose" in sys.argv, json.loads(RESULT.read_text(encoding="utf-8"))
     for slug in asked or chapters():

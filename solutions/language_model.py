@@ -59,8 +59,9 @@ def byte_pair_encode(word: str, merges: list[tuple[str, str]]) -> list[str]:
 
     Again and again, of all pairs of neighbours the one that stands earliest in
     `merges` becomes one piece, at all its places from left to right, until no pair of
-    neighbours is a merge. The pieces, joined, give the word; "" has none. Source:
-    Sennrich, Haddow, Birch (2016), section 3.2.
+    neighbours is a merge. A pair that stands in `merges` twice counts where it stands
+    first. The pieces, joined, give the word; "" has none. Source: Sennrich, Haddow,
+    Birch (2016), section 3.2.
     """
     ### BEGIN SOLUTION
     rank = {pair: place for place, pair in reversed([*enumerate(merges)])}

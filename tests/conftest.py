@@ -6,6 +6,7 @@ import os
 import re
 import shutil
 import time
+import zlib
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -31,6 +32,13 @@ LONG = (
     "test_restart_parts.py",
     "test_check.py",
 )
+# Of the tests of these, those of one chapter, or class, run together; or each runs by itself.
+TOGETHER = re.compile(
+    r"test_matrix\.py::\w+\[[a-z_]+"
+    r"|test_(attacks\.py::\w+\[(endless|ending)|honest\.py::\w+\[(first|second))-"
+)
+ALONE = re.compile(r"test_attacks\.py::test_an_attack_ends_\w+|test_honest\.py::test_judge_\w+")
+PIECES = 3
 
 # Tensors of a few numbers gain nothing from threads, and threads that wait for a core cost a lot.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
@@ -44,18 +52,27 @@ hypothesis.settings.load_profile("course")
 def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> object:
     """A file's tests run in one process and share its fixtures; of the matrix, a chapter's do.
 
-    Those that look at one page each, for long, go wherever there is room.
+    Those that look at one page each, for long, go wherever there is room, and so do pieces of other
+    long files.
     """
     from xdist.scheduler import LoadFileScheduling
 
-    class ByFileChapterOrPage(LoadFileScheduling):
+    class ByFileOrPiece(LoadFileScheduling):
         def _split_scope(self, nodeid: str) -> str:
-            if "test_sound.py::" in nodeid:
-                return nodeid
-            of_matrix = re.search(r"test_matrix\.py::\w+\[([a-z_]+)", nodeid)
-            return f"matrix of {of_matrix[1]}" if of_matrix else super()._split_scope(nodeid)
+            return _piece(nodeid) or super()._split_scope(nodeid)
 
-    return ByFileChapterOrPage(config, log)
+    return ByFileOrPiece(config, log)
+
+
+def _piece(nodeid: str) -> str | None:
+    """What a test of a long file runs together with, where that is not the whole file."""
+    if "test_sound.py::" in nodeid:
+        return nodeid
+    if together := TOGETHER.search(nodeid):  # they share a fixture that takes long
+        return together[0]
+    if alone := ALONE.search(nodeid):
+        return f"{alone[0]} {zlib.crc32(nodeid.encode()) % PIECES}"
+    return None
 
 
 @pytest.hookimpl(trylast=True)

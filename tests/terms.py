@@ -152,7 +152,7 @@ def due(course: Path, when: str) -> None:
 def totals(course: Path, student: str) -> dict[str, float]:
     """What report, export, feedback and log say that a student has in all."""
     page = report(course, course / "report.html").read_text(encoding="utf-8")
-    row = re.search(rf"<tr><th[^>]*>(?:<a [^>]*>)?{student}<.*?</tr>", page, re.DOTALL)[0]
+    row = re.search(rf'<tr data-student="{student}".*?</tr>', page, re.DOTALL)[0]
     with book(course) as gradebook:
         plugin = SafeCsv()
         plugin.to = str(course / "grades.csv")

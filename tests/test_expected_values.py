@@ -1,5 +1,6 @@
 """What `check` compares with is made anew where something that decides about it has changed."""
 
+import gc
 from dataclasses import replace
 from pathlib import Path
 
@@ -8,6 +9,7 @@ import pytest
 
 import autograder.expected as store
 from autograder.exercises import CHAPTERS
+from autograder.expected.entries import Entries
 from autograder.publishing import expected_values
 from autograder.publishing.expected_values import make_expected, recorded, write_expected
 
@@ -63,3 +65,21 @@ def test_what_a_mistake_gives_is_compared():
     swapped = [replace(m, records=first) for m in entry.mistakes[:2]]
     wrong = store.Expected(entry.digest, entry.reference, [*swapped, *entry.mistakes[2:]])
     assert not expected_values._same_entry(entry, wrong, runs)
+
+
+def test_an_entry_is_decoded_when_it_is_needed_and_only_then():
+    decoded = []
+
+    def read(tree: object) -> object:
+        decoded.append(tree)
+        return tree
+
+    packed = store.packed({name: store.expected_of(SLUG)[name] for name in store.expected_of(SLUG)})
+    entries = Entries(packed, read)
+    first, second, *_ = names = list(store.expected_of(SLUG))
+    assert list(entries) == names and len(entries) == len(names) and decoded == []
+    assert entries[second]["digest"] == store.expected_of(SLUG)[second].digest
+    assert entries[second] is entries[second] and len(decoded) == 1
+    assert first in entries and "another" not in entries
+    assert entries.get("another") is None
+    assert len(decoded) == 1 and gc.isenabled()

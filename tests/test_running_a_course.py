@@ -204,7 +204,8 @@ def test_the_page_leads_from_an_empty_machine_to_marks():
         "Install", "Release", "Collect", "Grade", "Look at the class", "Review by hand",
         "Late work", "Feedback", "Export", "Many machines", "Back up", "Upgrade",
     ]  # fmt: skip
-    for program in ("release", "bundle", "collect", "grade", "judge", "report", "return"):
+    programs = "release bundle collect grade judge report marking return"
+    for program in programs.split():
         assert any(line.startswith(f"autograder {program}") for line in LINES)
 
 
@@ -243,6 +244,11 @@ def test_the_marks_arrive_where_the_page_says(course, said):
     result = json.loads((course / "build" / "result.json").read_text())
     assert all(row["unchanged"] for row in result["submissions"])
     assert "ben" in (course / "report.html").read_text(encoding="utf-8")
+    with (course / "items.csv").open(newline="", encoding="utf-8") as stream:
+        items = {row["item"]: row for row in csv.DictReader(stream)}
+    assert items["softmax"]["full"] == items["softmax"]["partial"] == "1"
+    marking = (course / "marking.html").read_text(encoding="utf-8")
+    assert "Ada King" in marking and "No model answer" not in marking
     assert (course / "build" / "students.tar.gz").stat().st_size > 10_000
 
 

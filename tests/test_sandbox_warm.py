@@ -16,9 +16,11 @@ import pytest
 from sandboxes import SMALL, errors, how_it_dies, printed, value_of
 
 from autograder.engine.runs import call
+from autograder.exercises import find_exercise
 from autograder.grader.judge import Cell, judge_cells
 from autograder.grader.sandbox import seccomp, watch
 from autograder.grader.sandbox.host import ProcessDied, Sandbox, SandboxLost
+from autograder.grader.work import PROJECT
 
 
 def the_warm_process(pids: list[int]) -> int:
@@ -217,3 +219,15 @@ def test_the_filter_is_made_for_two_kinds_of_machine_and_no_other():
         assert all(0 <= skip < len(made) - n for n, step in enumerate(made) for skip in step[1:3])
     with pytest.raises(seccomp.Unsupported, match="riscv64"):
         seccomp.program("riscv64")
+
+
+@pytest.mark.parametrize("name", ["greedy_decode", "generate"])
+def test_a_probe_imports_nothing_that_the_warm_process_has_not_imported(name):
+    """Each submission would pay for it: half of torch and sympy take more than half a second."""
+    slug, exercise = find_exercise(name)
+    with Sandbox() as worker:
+        worker.execute((PROJECT / "solutions" / f"{slug}.py").read_text(encoding="utf-8"))
+        worker.execute("import sys\nbefore = {*sys.modules}")
+        records = worker.probe_all(name, [r for row in exercise.runs(b"any") for r in row], 60.0)
+        assert records
+        assert value_of(worker, "sorted({*sys.modules} - before)") == "[]"

@@ -34,7 +34,7 @@ def mended(source: str, name: str, **kwargs) -> list[tuple[str, str]]:
     failing = [case for case in cases if problem_of(*case[1:]) is not None]
     assert failing
     found = mending(answer, failing, "cpu", 60.0, **kwargs)
-    return [(site.lines[site.node.lineno - 1].strip(), kind) for site, kind in found]
+    return [(m.site.lines[m.site.node.lineno - 1].strip(), m.kind) for m in found]
 
 
 RATE = """

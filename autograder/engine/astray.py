@@ -11,6 +11,7 @@ from typing import Any
 from autograder.engine.compare import compare
 from autograder.engine.known import made_bucket
 from autograder.engine.passage import (
+    COMMON,
     GIVEN,
     KNOWN,
     REORDERED,
@@ -78,7 +79,8 @@ class Numbers(Passage):
             turned = more[0]
         event, call = self.events[turned], self.call_around(turned, whole)
         if event.dtype.startswith("int") and any(map(self.again, (turned, *event.sources))):
-            return None  # tokens that a loop collects: when it ends may be what is wrong
+            self.unsure = True  # tokens that a loop collects: when it ends may be what is wrong
+            return None
         filled = self.filled(sorted(self.before(turned)), unusual=True)
         if filled is not None:
             return filled
@@ -90,9 +92,12 @@ class Numbers(Passage):
             return Place(loop, "made", event.site)
         if call is not None:
             return Place(call, "astray", self.right_before(turned), event.site.owner)
-        dropped = self.dropped(turned)
-        if dropped is not None:
-            return dropped
+        found = self.dropped(turned) or self.one_array_many_times(turned) or self.zeros(turned)
+        if found is not None:
+            return found
+        twin = self.computed_twice(turned)
+        if twin is not None:
+            return twin
         missing = self.missing_before(turned)
         if missing is not None and self.part_that_is_idle(turned) is not None:
             return self.part_that_is_idle(turned)
@@ -104,13 +109,36 @@ class Numbers(Passage):
         number = self.number_before(turned)
         if number is not None:
             return Place(number, "astray", self.right_before(turned))
+        same = self.same_on_both_sides(turned)
+        if same is not None:
+            return same
         role = self.unusual_before(turned)
         if role is not None:
             return Place(role, "unusual")
         up_to = self.right_before(turned)
         if self.statuses[turned] == REORDERED:
+            strange = [j for j in event.sources if self.unusual(j, turned) and self.telling(j)]
+            if strange and self.events[strange[0]].site.kind == "name":
+                return Place(event.site, "unusual")
             return Place(event.site, "order", up_to, str(event.signature.shape))
         return Place(event.site, "multiple" if self.odd(turned) else "astray", up_to)
+
+    def already_right(self, wrong: Sequence[Any]) -> Place | None:
+        """Of a result that was right before: what was done with it after that."""
+        for i, expected in wrong:
+            wanted, way = signature(expected), self.before(i)
+            if wanted is None or wanted.even or not wanted.rich or self.statuses[i] in SETTLED:
+                continue
+            right = [j for j in way - {i} if self.events[j].sources and self.is_(j, wanted)]
+            after = [k for k in sorted(way) if right and max(right) in self.events[k].sources]
+            if after and self.events[after[-1]].site.owner == self.owner:
+                return Place(self.events[after[-1]].site, "already", self.events[max(right)].site)
+        return None
+
+    def is_(self, i: int, wanted: Any) -> bool:
+        """Whether an event has the numbers of a signature."""
+        found = self.events[i].signature
+        return found is not None and found.same(wanted)
 
     def dropped(self, before: int) -> Place | None:
         """A statement on the way that computes something and does nothing with it."""
@@ -123,6 +151,29 @@ class Numbers(Passage):
             alone = isinstance(statement, ast.Expr) and event.site.owner == self.owner
             if alone and span(statement.value) == span(event.site.node):
                 return Place(event.site, "dropped")
+        return None
+
+    def one_array_many_times(self, i: int) -> Place | None:
+        """Of a list that holds one array several times: where it is written to."""
+        for j in self.events[i].sources:
+            event = self.events[j]
+            if j in self.recorder.repeated and event.wrote and event.site.owner == self.owner:
+                return Place(event.site, "rewritten", self.events[i].site)
+        return None
+
+    def zeros(self, i: int) -> Place | None:
+        """Zeros that no right answer has: what is made of them was added, and changed nothing."""
+        for j in sorted(self.before(i)):
+            if self.statuses[j] != KNOWN or not self.idle(j):
+                continue
+            for k in self.events[j].sources:
+                found = self.events[k].signature
+                if self.statuses[k] != UNKNOWN or found is None or found.scale or found.plain:
+                    continue
+                for n in sorted(self.before(k) - {k}):
+                    site = self.events[n].site
+                    if self.marks[n] is None and "zeros" in site.operation:
+                        return Place(site, "zeros", self.events[j].site)
         return None
 
     def part_that_is_idle(self, i: int) -> Place | None:
@@ -149,6 +200,11 @@ class Numbers(Passage):
                 return site
         return None
 
+    def doubtful(self, i: int) -> bool:
+        """Whether an array that changed nothing in another may be to blame for that."""
+        arrays = (j for j in self.events[i].sources if self.events[j].signature is not None)
+        return self.idle(i) and any(self.statuses[j] != KNOWN for j in arrays)
+
     def number_before(self, i: int) -> Site | None:
         """A number that no right answer computes, used in the way that right answers have."""
         sources = self.events[i].sources
@@ -163,8 +219,16 @@ class Numbers(Passage):
             and self.events[j].site.kind == "expression"
             and not isinstance(self.events[j].site.node, ast.UnaryOp)
         ]
+        numbers += [j for j in sources if self.strange_constant(j, i)]
         site = self.events[min(numbers)].site if numbers else None
         return site if site is not None and site.owner == self.owner else None
+
+    def strange_constant(self, j: int, i: int) -> bool:
+        """Whether a number is written out on another line, and occurs in no right answer."""
+        event, number = self.events[j], self.events[j].number
+        constant = isinstance(event.site.node, ast.Constant) and not event.sources
+        elsewhere = event.site.node.lineno != self.events[i].site.node.lineno
+        return constant and elsewhere and number not in COMMON and not self.known.number(number)
 
     def unusual_before(self, i: int) -> Site | None:
         """Where right numbers, of which right answers make something else, came from two sides."""
@@ -179,6 +243,21 @@ class Numbers(Passage):
             if self.statuses[j] == KNOWN and strange:
                 return event.site if event.site.owner == self.owner else None
         return None
+
+    def of_a_test(self, leaves: Sequence[int]) -> Place | None:
+        """Where the result is a number, or none came: the first wrong numbers that a test saw."""
+        if any(self.events[i].signature is not None for i in leaves):
+            return None
+        tested = {i for found in self.recorder.tested.values() for i in found}
+        every = tested | {j for i in tested for j in self.events[i].sources}
+        seen = sorted(i for i in every if self.statuses[i] == UNKNOWN and self.events[i].signature)
+        if not seen:
+            return None
+        turned = min(self.back(set(seen), (UNKNOWN,)))
+        before = (i for i in range(turned) if self.events[i].site is self.events[turned].site)
+        if any(self.statuses[i] in SETTLED for i in before):
+            return None  # a loop that goes on for too long comes to numbers that nobody has
+        return self.astray(seen)
 
     def written(self, wrong: Sequence[Any]) -> Place | None:
         """Where no result can be compared: the first wrong numbers that were written anywhere."""
@@ -209,13 +288,17 @@ class Numbers(Passage):
         return None
 
     def anyones(self, i: int) -> bool:
-        """Whether a function that is an argument, or that a loop gives, is called with several
-        right values: which is the wrong one, or stands in a wrong place, cannot be told."""
+        """Whether a function that is an argument, or one of several that a loop gives, is called
+        with right values: whether one of them is wrong here, or the function, cannot be told."""
         event = self.events[i]
         call = event.site.node
-        several = isinstance(call, ast.Call) and len(call.args) + len(call.keywords) > 1
+        if not event.site.given or not isinstance(call, ast.Call):
+            return False
+        of_a_loop = any(call.func.id in site.targets for site in self.recorder.sites)
+        if of_a_loop and len(call.args) + len(call.keywords) < 2:
+            return False
         settled = all(self.statuses[j] in SETTLED for j in event.sources)
-        return event.site.given and several and settled
+        return settled and not any(self.unusual(j, i) and self.telling(j) for j in event.sources)
 
     def missing_before(self, i: int) -> Site | None:
         """The known value to which right answers do something else before they do this."""
@@ -232,10 +315,42 @@ class Numbers(Passage):
             j for j in self.events[at].sources if self.unusual(j, at) and self.telling(j)
         ]:
             at = more[0]
-        if at in self.recorder.aliases:
-            return self.recorder.aliases[at]
+        named_by_then = [s for when, s in self.recorder.aliases.get(at, ()) if when <= i]
+        if named_by_then:
+            return named_by_then[-1]
         site = self.events[at].site
         return site if site.kind in ("expression", "store") else None
+
+    def same_on_both_sides(self, i: int) -> Place | None:
+        """Of an operation on an array and itself: the `a = b` that made them one."""
+        site = self.events[i].site
+        arrays = [j for j in self.events[i].sources if self.events[j].signature is not None]
+        if len(arrays) != 1 or len(site.children) != 2 or not self.telling(arrays[0]):
+            return None
+        named_by_then = [s for when, s in self.recorder.aliases.get(arrays[0], ()) if when <= i]
+        return Place(named_by_then[-1], "itself", site) if named_by_then else None
+
+    def computed_twice(self, i: int) -> Place | None:
+        """Of numbers that no right answer uses like this, computed at two places: the second."""
+        at = next((j for j in self.events[i].sources if self.unusual(j, i) and self.telling(j)), -1)
+        found = None
+        while at >= 0:
+            twin = self.twin(at)
+            found = Place(self.events[at].site, "twice", twin) if twin is not None else found
+            at = next((j for j in self.events[at].sources if self.twin(j) is not None), -1)
+        return found
+
+    def twin(self, i: int) -> Site | None:
+        """An earlier line of the answer that computed the same numbers; None if there is none."""
+        site, found = self.events[i].site, self.events[i].signature
+        if not self.telling(i) or found.even or site.kind != "expression":
+            return None
+        for other in self.events[:i] if site.owner == self.owner else ():
+            ours = other.site.kind == site.kind and other.site.owner == self.owner
+            apart = other.site.node.lineno != site.node.lineno
+            if ours and apart and other.signature and other.signature.same(found):
+                return other.site
+        return None
 
     def overwritten(self) -> Place | None:
         """An assignment to an argument that nothing has read."""
@@ -254,14 +369,14 @@ class Numbers(Passage):
         return None
 
     def of_a_role(self, leaves: Sequence[int]) -> Place | None:
-        """Right numbers, but not those that are asked for."""
+        """Right numbers, but not those that belong in the result."""
         if not leaves:
             return None
         for i in sorted(self.before(leaves[0])):
             strange = [j for j in self.events[i].sources if self.unusual(j, i) and self.telling(j)]
             if strange and self.events[i].signature and self.events[i].site.kind == "expression":
                 return Place(self.events[i].site, "unusual")
-        idle = [i for i in self.before(leaves[0]) if self.idle(i) and not self.again(i)]
+        idle = [i for i in self.before(leaves[0]) if self.doubtful(i) and not self.again(i)]
         if idle:
             return None  # what it depends on may be wrong
         if not self.telling(leaves[0]):

@@ -9,16 +9,18 @@ may be forged: no mark hangs on it, and whoever shows it treats it as the studen
 """
 
 import ast
+import re
 from collections.abc import Iterator
 from typing import Any
 
 from autograder.engine.astray import Numbers, Place
 from autograder.engine.compare import GRADIENT_FACTOR, compare
 from autograder.engine.known import Known, has_dtype
-from autograder.engine.passage import leaves_of
+from autograder.engine.passage import COMMON, leaves_of
 from autograder.engine.runs import Record
 from autograder.engine.taps import Site
-from autograder.engine.trace import Recorder
+from autograder.engine.trace import Recorder, span
+from autograder.engine.words import describe
 
 __all__ = ["Place", "locate", "problem_of"]
 
@@ -53,7 +55,10 @@ def locate(
     recorder: Recorder, known: Known, problem: str, record: Record, expected: Record
 ) -> Place | None:
     """The place at which a traced answer goes astray; None where that is not sure."""
-    return _Search(recorder, known, record, expected).place(problem)
+    search = _Search(recorder, known, record, expected)
+    place = search.place(problem)
+    recorder.unsure = search.unsure
+    return place
 
 
 class _Search(Numbers):
@@ -73,6 +78,9 @@ class _Search(Numbers):
         return self.of_a_dtype() if problem == DTYPE else None
 
     def of_values(self) -> Place | None:
+        kind = self.of_a_kind(tuple | list | str | None)
+        if kind is not None:
+            return kind
         wrong = [*self.wrong_results()]
         near = [i for i, wanted in wrong if self.nearly(i, wanted)]
         if wrong and len(near) == len(wrong):
@@ -82,9 +90,37 @@ class _Search(Numbers):
         overwritten = self.overwritten()
         if overwritten is not None and (found is None or found.site.owner == self.owner):
             return overwritten
-        if self.unsure:
-            return None
+        already = None if found else self.already_right(wrong)
+        if self.unsure or already is not None:
+            return already
+        found = self.of_a_test(leaves) or found
         return found or self.filled(self.way()) or self.of_a_role(leaves) or self.written(wrong)
+
+    def of_a_kind(self, kinds: Any) -> Place | None:
+        """Where something of another kind is returned, such as a tuple for a list."""
+        for value, wanted in zip(self.record.values, self.expected.values, strict=False):
+            either = isinstance(value, kinds) or isinstance(wanted, kinds)
+            if type(value) is type(wanted) or not either:
+                continue
+            told = f"expected {describe(wanted)}, got {describe(value)}"
+            found = [site for site, _ in self.recorder.returned if site.owner == self.owner]
+            return Place(self.made(found[-1]), "kind", None, told) if found else None
+        return None
+
+    def made(self, site: Site) -> Site:
+        """Of a name that is returned: the statement before it that gave a value to the name."""
+        if not isinstance(site.node, ast.Name):
+            return site
+        given = [
+            other
+            for other in self.recorder.sites
+            if other.kind == "statement"
+            and other.function == site.function
+            and other.node.lineno < site.node.lineno
+            and isinstance(other.node, ast.Assign)
+            and any(getattr(t, "id", None) == site.node.id for t in other.node.targets)
+        ]
+        return given[-1] if given else site
 
     # --- exceptions ---
 
@@ -97,7 +133,8 @@ class _Search(Numbers):
             return self.of_a_write()
         if self.recorder.raised is None:
             return None
-        if self.expected.raised is not None:
+        expected = self.expected.raised
+        if expected is not None and (raised is None or raised.types[0] != expected.types[0]):
             guarded = self.of_a_missing_exception()
             if guarded is not None:
                 return guarded
@@ -109,9 +146,11 @@ class _Search(Numbers):
         if site is None:
             return None
         if self.expected.raised is not None:  # right answers came no further, either
-            deliberate = isinstance(site.node, ast.Raise)
+            deliberate = isinstance(site.node, ast.Raise | ast.Assert)
             return Place(site, RAISED, None, raised.types[0]) if deliberate else None
         inputs = self.recorder.taken(site)
+        if isinstance(site.node, ast.Raise):
+            return self.of_a_refusal(site, raised.types[0])
         astray = self.astray(inputs) if inputs else None
         if astray is not None and astray.kind != "multiple":
             return Place(astray.site, "before the exception", astray.up_to, raised.types[0])
@@ -120,10 +159,20 @@ class _Search(Numbers):
             return overwritten
         return Place(site, RAISED, None, raised.types[0])
 
+    def of_a_refusal(self, site: Site, raised: str) -> Place | None:
+        """Of a `raise` that right answers do not come to: the test that led to it."""
+        for number, outcomes in self.recorder.tests.items():
+            test = self.recorder.sites[number]
+            if any(span(guard) == span(site.node) for guard in test.guards) and any(outcomes):
+                return Place(test, "refused", None, raised)
+        return self.of_a_test(())
+
     def of_a_write(self) -> Place | None:
         """The one place that writes into a value which the backward pass needs."""
-        wrote = [e for e in self.events if e.wrote and e.grad]
-        return Place(wrote[0].site, "wrote") if len(wrote) == 1 else None
+        wrote = [i for i, event in enumerate(self.events) if event.wrote and event.grad]
+        if len(wrote) != 1:
+            return None
+        return Place(self.call_around(wrote[0], set()) or self.events[wrote[0]].site, "wrote")
 
     def site_around(self, place: tuple[int, ...]) -> Site | None:
         """The smallest place in the source that contains a position."""
@@ -144,9 +193,29 @@ class _Search(Numbers):
             if any(outcomes) or not site.guards:
                 continue
             names = {n for guard in site.guards for n in _names(guard)}
-            if wanted in names:
-                found.append(site)
-        return Place(found[0], SILENT, None, wanted) if len(found) == 1 else None
+            if wanted in names and self.named_numbers(number) is not None:
+                found.append((self.named_numbers(number), site))
+        most = max((count for count, _ in found), default=None)
+        likeliest = [site for count, site in found if count == most]
+        if len(likeliest) == 1:
+            return Place(likeliest[0], SILENT, None, wanted)
+        return None if found else self.of_a_test(()) or self.of_a_constant(wanted)
+
+    def named_numbers(self, test: int) -> tuple[int, int] | None:
+        """How many of the numbers that the expected error names a test depended on: those that
+        are not met everywhere, and all. None if it depended on numbers, but on none of these."""
+        named = {float(n) for n in re.findall(r"-?\d+(?:\.\d+)?", self.expected.raised.message)}
+        seen = (self.events[i] for i in self.recorder.tested.get(test, ()))
+        numbers = {e.number for e in seen if not isinstance(e.site.node, ast.Constant)} - {None}
+        both = named & numbers
+        return (len(both - {*COMMON}), len(both)) if both or not (named and numbers) else None
+
+    def of_a_constant(self, wanted: str) -> Place | None:
+        """The one `return` that was come to, if what it returns is written there."""
+        found = [site for site, _ in self.recorder.returned if site.owner == self.owner]
+        if len(found) != 1:
+            return None
+        return Place(found[0], "returned", None, wanted) if _written_out(found[0]) else None
 
     # --- gradients and dtypes ---
 
@@ -165,6 +234,9 @@ class _Search(Numbers):
         return None
 
     def of_a_dtype(self) -> Place | None:
+        kind = self.of_a_kind(int | float)
+        if kind is not None:
+            return kind
         way = self.way()
         for i in way:
             event, mark = self.events[i], self.marks[i]
@@ -186,6 +258,19 @@ def _dtypes(value: Any) -> list[str]:
 def _extent(node: Any) -> tuple[int, int]:
     lines = node.end_lineno - node.lineno
     return lines, node.end_col_offset - node.col_offset if not lines else node.end_col_offset
+
+
+def _written_out(site: Site) -> bool:
+    """Whether an expression on one line is a constant: `0`, `-1`, `None`, `float("inf")`."""
+    node = site.node
+    line = site.lines[node.lineno - 1].encode()[node.col_offset : node.end_col_offset]
+    try:
+        parts = [*ast.walk(ast.parse(line.decode(), mode="eval"))]
+    except (SyntaxError, ValueError):
+        return False
+    names = [part.id for part in parts if isinstance(part, ast.Name)]
+    simple = (ast.Expression, ast.Constant, ast.UnaryOp, ast.USub, ast.Call, ast.Name, ast.Load)
+    return all(isinstance(p, simple) for p in parts) and names in ([], ["float"], ["int"])
 
 
 def _names(node: Any) -> Iterator[str]:

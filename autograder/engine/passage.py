@@ -16,7 +16,7 @@ from autograder.engine.trace import Event, Recorder
 
 GIVEN, KNOWN, REORDERED, MULTIPLE, UNKNOWN = "given", "known", "reordered", "multiple", "unknown"
 SETTLED = (GIVEN, KNOWN)
-_COMMON = (-1.0, 0.0, 1.0, 2.0)  # numbers that are met everywhere
+COMMON = (-1.0, 0.0, 1.0, 2.0)  # numbers that are met everywhere
 
 
 class Passage:
@@ -54,7 +54,7 @@ class Passage:
         if not event.sources:
             return GIVEN
         settled = all(self.statuses[i] in SETTLED for i in event.sources)
-        telling = settled or event.number not in _COMMON
+        telling = settled or event.number not in COMMON
         if telling and self.known.number(event.number):
             return KNOWN
         return GIVEN if settled else UNKNOWN

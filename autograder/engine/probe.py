@@ -11,7 +11,7 @@ import os
 import random
 import traceback
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from typing import Any
 
@@ -211,7 +211,9 @@ def _cook(recipe: Recipe, device: str) -> Any:
 
     args = [materialise(arg, device) for arg in recipe.args]
     kwargs = {k: materialise(v, device) for k, v in (recipe.kwargs or {}).items()}
-    with torch.random.fork_rng(devices=[]):  # what we draw is no side effect of the answer
+    # What is done to a tensor that is elsewhere outside the pretence imports half of torch.
+    pretence = elsewhere.pretending() if device == ELSEWHERE else nullcontext()
+    with torch.random.fork_rng(devices=[]), pretence:  # our draws are no side effect of the answer
         built = found(*args, **kwargs)
     if recipe.state is not None:
         _load(built, recipe.state, "cpu" if device == ELSEWHERE else device)

@@ -25,6 +25,7 @@ from autograder.engine.values import as_array
 
 LARGEST = 1 << 14  # entries of an array that is looked at
 _FILLED = 1e8  # beyond this, a number stands for infinity: masks are filled with −1e9 or −∞
+RICH = 8  # whole numbers are seldom equal by chance, if there are so many
 _CELL = 2e-3  # numbers are rounded to multiples of this
 _NEAR = 3e-4  # and this close to the next multiple, both are tried
 
@@ -44,6 +45,11 @@ class Signature:
     def even(self) -> bool:
         """Whether all entries are equal, as in zeros and ones, or nearly so."""
         return abs(self.loose[1] - self.loose[0] ** 2) < 1e-9
+
+    @property
+    def rich(self) -> bool:
+        """Whether equal ones are hardly met by chance: not so for masks and a few tokens."""
+        return not self.plain or (self.scale > 1 and math.prod(self.shape) >= RICH)
 
     def same(self, other: "Signature") -> bool:
         """Whether both are of the same numbers in the same order."""

@@ -80,9 +80,11 @@ class Recorder:
     events: list[Event] = field(default_factory=list)
     returned: list[tuple[Site, list[int]]] = field(default_factory=list)
     tests: dict[int, list[bool]] = field(default_factory=dict)
+    tested: dict[int, list[int]] = field(default_factory=dict)  # the events that a test depended on
     raised: tuple[BaseException, list[tuple[int, ...]]] | None = None
     overwriting: list[Site] = field(default_factory=list)  # see `copies`
     owner: str = ""  # the answer's name in its own source
+    unsure: bool = False  # whether the place might be any of several
     culprit: Site | None = None  # the statement after which the effect was there
     retouched: Site | None = None  # the last one that changed a mode after that
 
@@ -93,7 +95,8 @@ class Recorder:
         self.last: dict[int, list[int]] = {}  # events by site, until they are used
         self.touched: dict[int, int] = {}  # the last statement that read an event
         self.calls: list[tuple[Site, list[int]]] = []
-        self.aliases: dict[int, Site] = {}  # the last `a = b` by which an event got a name
+        self.aliases: dict[int, list[tuple[int, Site]]] = {}  # each `a = b` that named an event
+        self.repeated: set[int] = set()  # events that stand in one list more than once
         self.watched: set[int] = set()
         self.statement, self.state, self.modes = -1, None, []
         self.on = True
@@ -120,10 +123,13 @@ class Recorder:
             self.budget.check()
             if site.kind == "test":
                 self.tests.setdefault(number, []).append(bool(value))
+                self.tested.setdefault(number, []).extend(self.taken(site))
                 return value
             if site.kind == "expression" and site.operation in _UNINITIALISED:
                 _clear(value)
             found = self.see(site, value, self.taken(site))
+            if isinstance(value, list) and len({*found}) < len(found) == len(value):
+                self.repeated |= {event for event in found if found.count(event) > 1}
             if self.state is not None and site.kind == "name" and site.function != "__init__":
                 self.watch(value, found)
             self.follow(site, found)
@@ -150,7 +156,8 @@ class Recorder:
         if site.kind == "name" and self.statement >= 0:
             statement = self.sites[self.statement].node
             if isinstance(statement, ast.Assign) and span(statement.value) == span(site.node):
-                self.aliases.update(dict.fromkeys(found, site))
+                for event in found:
+                    self.aliases.setdefault(event, []).append((len(self.events), site))
 
     def items(self, number: int, values: Any) -> Any:
         sources = self.taken(self.sites[number]) if self.on else []

@@ -14,9 +14,9 @@ import math
 import re
 import struct
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
@@ -204,14 +204,26 @@ def decode(message: bytes) -> Any:
     Raises `WireError` for anything that `encode` would not have written.
     """
     try:
-        return _decode(message)
+        return _untree(*_opened(message), 0)
     except WireError:
         raise
     except Exception as error:  # hostile bytes: any failure is the sender's
         raise WireError(f"not a message ({type(error).__name__})") from None
 
 
-def _decode(message: bytes) -> Any:
+def parts(message: bytes) -> dict[str, Callable[[], Any]]:
+    """What decodes each value of a message that is a mapping: for large ones of our own.
+
+    Raises `WireError` for another message; a part that is no value raises when it is decoded.
+    """
+    tree, arrays = _opened(message)
+    if tree["t"] != "dict":
+        raise WireError("not a mapping")
+    return {name: partial(_untree, part, arrays, 1) for name, part in tree["items"]}
+
+
+def _opened(message: bytes) -> tuple[Any, list[np.ndarray]]:
+    """The JSON tree of a message, and the arrays it refers to."""
     if len(message) > 2 * MAX_BYTES:
         raise WireError("the message is too large")
     (length,) = _HEADER.unpack_from(message)
@@ -226,7 +238,7 @@ def _decode(message: bytes) -> Any:
     for size in sizes:
         arrays.append(_read_array(message[start : start + size]))
         start += size
-    return _untree(head["tree"], arrays, 0)
+    return head["tree"], arrays
 
 
 # The head of a `.npy` file as NumPy writes it; NumPy itself, with Python's parser, takes thirty

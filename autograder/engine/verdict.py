@@ -213,6 +213,11 @@ def _found(aspect: Aspect, trials: Sequence[Trial]) -> Finding:
         return Finding(False, message, instructive=False)
 
 
+def passes(aspect: Aspect, trial: Trial) -> bool:
+    """Whether an aspect has nothing against one of its runs, seen by itself."""
+    return _found(aspect, [trial]).passed
+
+
 def _story(raised: Raised) -> str:
     """What every call ends in, as a sentence."""
     told = raised_told(raised).rstrip(".")

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import redirect_stdout, suppress
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any
+from typing import Any, NamedTuple
 
 from autograder.engine.copies import copied
 from autograder.engine.locate import problem_of
@@ -100,13 +100,21 @@ class Skip(Change):
         return self.given if number == self.number else value
 
 
+class Mend(NamedTuple):
+    """A place at which a change makes failing runs right: `always`, if it does so in every one."""
+
+    site: Site
+    kind: str
+    always: bool
+
+
 def mending(
     answer: Any,
     cases: Sequence[Case],
     device: str,
     seconds: float,
     kinds: Sequence[str] = KINDS,
-) -> list[tuple[Site, str]]:
+) -> list[Mend]:
     """The places at which some change of these kinds makes a failing run right, and one more.
 
     The cases are failing runs, with their records and what is expected. Each line is listed once.
@@ -120,15 +128,18 @@ def mending(
         for change in mended.by(cases[0], kinds) if cases else ():
             found.setdefault((change.number, change.kind), change)
     mended.budget = Budget((1 - SEARCHING) * seconds)
-    kept: dict[int, tuple[Site, str]] = {}
+    kept: dict[int, Mend] = {}
     with suppress(Spent):
         for change in found.values():
             site = recorder.sites[change.number]
             if site.node.lineno in kept:
                 continue
-            again = (mended.by(case, [change.kind], change.number) for case in cases[1:])
-            if len(cases) == 1 or any(next(tries, None) for tries in again):
-                kept[site.node.lineno] = site, change.kind
+            again = [
+                next(mended.by(case, [change.kind], change.number), None) is not None
+                for case in cases[1:]
+            ]
+            if len(cases) == 1 or any(again):
+                kept[site.node.lineno] = Mend(site, change.kind, all(again))
     return [*kept.values()]
 
 

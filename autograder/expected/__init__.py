@@ -10,12 +10,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from autograder import course
 from autograder.engine.records import record_from, record_tree, run_tree
 from autograder.engine.runs import Exercise, Record, Run
-from autograder.engine.values import decode, encode
+from autograder.engine.values import encode
 from autograder.engine.verdict import Mistake
+from autograder.expected.entries import Entries, unzipped
 
 SEED = b"the inputs of check"
 
@@ -58,21 +60,19 @@ def packed(entries: Mapping[str, Expected]) -> bytes:
     return encode(tree)
 
 
-def parse(data: bytes) -> dict[str, Expected]:
+def parse(data: bytes) -> Entries[Expected]:
     """The entries in the bytes of a chapter's file."""
-    return unpacked(lzma.decompress(data))
+    return unzipped(data, _entry)
 
 
-def unpacked(data: bytes) -> dict[str, Expected]:
+def unpacked(data: bytes) -> Entries[Expected]:
     """The entries that `packed` has packed."""
-    return {
-        name: Expected(
-            entry["digest"],
-            _rows(entry["reference"]),
-            [Mistake(title, cause, _rows(rows)) for title, cause, rows in entry["mistakes"]],
-        )
-        for name, entry in decode(data).items()
-    }
+    return Entries(data, _entry)
+
+
+def _entry(tree: Mapping[str, Any]) -> Expected:
+    mistakes = [Mistake(title, cause, _rows(rows)) for title, cause, rows in tree["mistakes"]]
+    return Expected(tree["digest"], _rows(tree["reference"]), mistakes)
 
 
 def file_of(name: str) -> Path:
@@ -81,7 +81,7 @@ def file_of(name: str) -> Path:
 
 
 @cache
-def expected_of(slug: str) -> dict[str, Expected]:
+def expected_of(slug: str) -> Entries[Expected]:
     """A chapter's entries. Raises `FileNotFoundError` where `autograder release` made none."""
     return parse(file_of(f"{slug}.bin").read_bytes())
 

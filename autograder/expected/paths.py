@@ -13,8 +13,9 @@ from typing import Any
 import numpy as np
 
 from autograder.engine.known import MADE, Known, Mark
-from autograder.engine.values import decode, encode
+from autograder.engine.values import encode
 from autograder.expected import file_of
+from autograder.expected.entries import Entries, unzipped
 
 
 @dataclass(frozen=True)
@@ -35,13 +36,13 @@ def dump(entries: Mapping[str, Paths]) -> bytes:
     return lzma.compress(encode(tree), preset=9)
 
 
-def parse(data: bytes) -> dict[str, Paths]:
+def parse(data: bytes) -> Entries[Paths]:
     """The entries in the bytes of a chapter's file."""
-    return {name: _paths(tree) for name, tree in decode(lzma.decompress(data)).items()}
+    return unzipped(data, _paths)
 
 
 @cache
-def paths_of(slug: str) -> dict[str, Paths]:
+def paths_of(slug: str) -> Mapping[str, Paths]:
     """A chapter's entries; none where `autograder release` has made none."""
     file = file_of(f"{slug}.paths")
     return parse(file.read_bytes()) if file.is_file() else {}

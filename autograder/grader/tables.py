@@ -2,16 +2,19 @@
 
 `autograder_judgement` keeps each submission's judgement, once, as JSON; `autograder_graded` says
 which submission, in which version, `autograder grade` has recorded (see `gradebook`);
-`autograder_seen` what a person saw of its answers and verdicts (see `notebook.marked`).
+`autograder_seen` what a person saw of its answers and verdicts (see `notebook.marked`);
+`autograder_attempt` when which notebook was graded, and its marks then.
 
 TRUST BOUNDARY. Names and texts come from outside; they go to the database as bound parameters.
 """
 
 import json
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from typing import Any
 
-from sqlalchemy import Column, Integer, MetaData, String, Table, Text, inspect, select
+from nbgrader.utils import parse_utc
+from sqlalchemy import Column, Float, Integer, MetaData, String, Table, Text, inspect, select
 from sqlalchemy.orm import Session
 
 from autograder.grader.judgement import Judgement
@@ -39,6 +42,16 @@ SEEN = Table(
     Column("assignment", String(128), primary_key=True),
     Column("student", String(128), primary_key=True),
     Column("seen", Text, nullable=False),  # JSON
+)
+ATTEMPTS = Table(
+    "autograder_attempt",
+    OURS,
+    Column("assignment", String(128), primary_key=True),
+    Column("student", String(128), primary_key=True),
+    Column("notebook", String(64), primary_key=True),  # digest of what was handed in
+    Column("moment", String(32), nullable=False),  # ISO 8601, in UTC
+    Column("score", Float, nullable=False),
+    Column("points", Float, nullable=False),
 )
 
 
@@ -90,3 +103,28 @@ def remembered(session: Session, assignment: str, student: str) -> dict[str, lis
         return {}
     row = session.execute(select(SEEN).where(of(SEEN, assignment, student))).first()
     return json.loads(row.seen) if row else {}
+
+
+def attempted(
+    session: Session, assignment: str, student: str, notebook: str, when: str | None, marked: Any
+) -> None:
+    """Note an attempt, or its marks anew, in a transaction of the caller's.
+
+    `notebook` is the digest of what was handed in; `when` its time, in nbgrader's form, if that is
+    known; `marked` nbgrader's record of it.
+    """
+    here = of(ATTEMPTS, assignment, student) & (ATTEMPTS.c.notebook == notebook)
+    before = session.execute(select(ATTEMPTS.c.moment).where(here)).first()
+    session.execute(ATTEMPTS.delete().where(here))
+    moment = parse_utc(when).replace(tzinfo=UTC) if when else datetime.now(UTC)
+    row = {"assignment": assignment, "student": student, "notebook": notebook}
+    row["moment"] = before.moment if before and not when else moment.isoformat()
+    row |= {"score": marked.score, "points": marked.max_score}
+    session.execute(ATTEMPTS.insert().values(**row))
+
+
+def attempts(session: Session) -> list[Any]:
+    """All attempts that were noted."""
+    if not inspect(session.connection()).has_table(ATTEMPTS.name):
+        return []
+    return list(session.execute(select(ATTEMPTS)))

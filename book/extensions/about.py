@@ -207,6 +207,7 @@ class MutationScore(SphinxDirective):
 
 def luck(rows: Mapping[str, Mapping[str, Any]]) -> str:
     """How often right answers were judged on fresh inputs, and how often they lost marks."""
+    rows = {name: row for name, row in rows.items() if row["times"]}
     made = sum(row["answers"] * row["times"] for row in rows.values())
     answers = sum(row["answers"] for row in rows.values())
     sets = [row["times"] for row in rows.values()]

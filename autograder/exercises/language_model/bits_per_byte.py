@@ -82,7 +82,7 @@ def _uneven(draw: Draw) -> list[Run]:
     ]
 
 
-@EXERCISE.judged("nothing to predict", 0.35, _single_number)
+@EXERCISE.judged("nothing to predict", 0.35, _single_number, only_if_right=True)
 def _nothing(draw: Draw) -> list[Run]:
     """With one token in each row there is nothing to divide: the result is 0."""
     return [

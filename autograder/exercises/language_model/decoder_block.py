@@ -78,7 +78,7 @@ def _nothing(draw: Draw) -> list[Run]:
     return [_block(draw, 6, 3, 8).then(draw.tensor(2, 3, 6), tensor(mask))]
 
 
-@EXERCISE.equals("dropout after each sublayer", 0.5)
+@EXERCISE.equals("dropout after each sublayer", 0.5, only_if_right=True)
 def _dropped(draw: Draw) -> list[Run]:
     """Dropout acts on a sublayer's output before it is added. With p = 1 in training, only x is
     left."""

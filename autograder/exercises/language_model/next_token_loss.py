@@ -45,7 +45,7 @@ def _padded(draw: Draw) -> list[Run]:
     ]
 
 
-@EXERCISE.equals("nothing to predict", 0.4)
+@EXERCISE.equals("nothing to predict", 0.4, only_if_right=True)
 def _nothing(draw: Draw) -> list[Run]:
     """One token, or padding after the first: a mean over nothing is 0/0. Return 0 instead, as a
     number that still depends on the logits, so that its gradient is 0."""

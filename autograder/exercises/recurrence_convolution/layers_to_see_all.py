@@ -100,6 +100,7 @@ EXERCISE.holds(
     _is_an_int,
     "The result is Python's int: a tensor becomes one with .item().",
     lambda draw: _runs(draw)[:2],
+    only_if_right=True,
 )
 EXERCISE.leaves_inputs_alone(0.1, _runs, _without_themselves)
 EXERCISE.leaves_state_alone(0.1, lambda draw: _runs(draw)[:1])

@@ -253,12 +253,13 @@ class Book(Gradebook):
         penalty: Penalty,
         same: Collection[str] = (),
         seen: Mapping[str, list] | None = None,
+        handed_in: str | None = None,
     ) -> int:
         """Record a submission's judgement and marks; return how often it has been recorded.
 
         `graded` holds the digests of what was handed in and of the autograded notebook. What a
         person wrote into the gradebook stays; a mark by hand waits for another look, except that of
-        a cell in `same`, which is what it was when that mark was given.
+        a cell in `same`, which is as it was then. `handed_in` is the digest of what came.
         """
         digest, notebook = graded
         with self.transaction():
@@ -280,6 +281,8 @@ class Book(Gradebook):
             tables.put(self.db, tables.GRADED, assignment, student, **row)
             tables.keep(self.db, assignment, student, judgement)
             tables.remember(self.db, assignment, student, seen or {})
+            if handed_in is not None:
+                tables.attempted(self.db, assignment, student, handed_in, timestamp, marked)
         return times
 
     def penalise(self, assignment: str, student: str, penalty: Penalty) -> bool:
@@ -300,7 +303,7 @@ class Book(Gradebook):
         with self.transaction():
             for given in self._submission(assignment, student, None).grades:
                 given.auto_score, given.needs_manual_grade = None, True
-            for table in tables.OURS.tables.values():
+            for table in (tables.GRADED, tables.JUDGEMENTS, tables.SEEN):
                 tables.remove(self.db, table, assignment, student)
 
     def judgement(self, assignment: str, student: str) -> Judgement | None:

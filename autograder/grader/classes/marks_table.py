@@ -8,48 +8,54 @@ from html import escape
 from statistics import mean
 
 from autograder.exercises import find_exercise
+from autograder.grader.classes import items
+from autograder.grader.classes.roll import Roll
 from autograder.grader.classes.rows import Mark, Row
 from autograder.grader.judgement import FAILED, GRADED
 from autograder.grader.notebook.reading import CHECK
 from autograder.table import number
 
 
-def _columns(rows: list[Row]) -> list[str]:
-    """The graded cells, exercises first, each in the order in which it was checked."""
-    ordered: dict[str, None] = {}
-    for row in rows:
-        ordered |= dict.fromkeys(CHECK + name for name in row.verdicts if CHECK + name in row.marks)
-    for row in rows:
-        ordered |= dict.fromkeys(sorted(row.marks))
-    return list(ordered)
-
-
 def marks_table(
-    rows: list[Row], links: Mapping[tuple[str, str], str], absent: Sequence[str] = ()
+    rows: list[Row],
+    links: Mapping[tuple[str, str], str],
+    absent: Sequence[str] = (),
+    roll: Roll | None = None,
 ) -> str:
     """A table of students and exercises; each score is also a shade.
 
-    The `absent` have handed nothing in.
+    The `absent` have handed nothing in; `roll` has the names and the attempts.
     """
-    columns = _columns(rows)
+    roll = roll or Roll()
+    columns = items.columns(rows)
+    tries = {row.student: len(roll.attempts.get((row.student, row.assignment), ())) for row in rows}
+    shows_tries = any(count > 1 for count in tries.values())
     points = {name: row.marks[name].points for row in rows for name in columns if name in row.marks}
     heads = "".join(_head(name, points[name]) for name in columns)
     total = number(max((row.points for row in rows), default=0.0))
+    tried = f'<th scope="col">{_button("Attempts")}</th>' if shows_tries else ""
     head = (
-        f'<tr><th scope="col">Student</th>{heads}<th scope="col">Total<br><i>{total}</i></th></tr>'
+        f'<tr><th scope="col">{_button("Student")}</th>{heads}{tried}'
+        f'<th scope="col">{_button("Total")}<br><i>{total}</i></th></tr>'
     )
-    lines = [(row.student, _mark_row(row, columns, links)) for row in rows]
-    lines += [(student, _absent_row(student, len(columns))) for student in absent]
-    body = "".join(line for _, line in sorted(lines))
+    counts = tries if shows_tries else None
+    lines = [(row.student, _mark_row(row, columns, links, roll, counts)) for row in rows]
+    lines += [
+        (student, _absent_row(student, len(columns) + shows_tries, roll)) for student in absent
+    ]
+    ordered = sorted(lines, key=lambda line: (roll.name(line[0]).casefold(), line))
+    body = "".join(line for _, line in ordered)
     graded = [row for row in rows if row.status == GRADED]
     foot = ""
     if graded:
         means = [_mean([r.marks[name] for r in graded if name in r.marks]) for name in columns]
         cells = "".join(f"<td>{value}</td>" for value in means)
         whole = number(mean(row.total for row in graded))
+        cells += "<td></td>" * shows_tries
         foot = f'<tr><th scope="row">mean of the graded</th>{cells}<td>{whole}</td></tr>'
     return (
-        '<div class="wide" tabindex="0" role="region" aria-label="Marks"><table class="marks">'
+        '<div class="wide" tabindex="0" role="region" aria-label="Marks">'
+        '<table class="marks sortable">'
         f"<thead>{head}</thead><tbody>{body}</tbody><tfoot>{foot}</tfoot></table></div>"
     )
 
@@ -60,7 +66,13 @@ def _head(name: str, points: float) -> str:
     kind = "question" if label != exercise else "exercise"
     text = "<wbr>_".join(escape(part) for part in label.split("_"))
     title = escape(_title(exercise) or kind)
-    return f'<th scope="col" title="{title}"><code>{text}</code><br><i>{number(points)}</i></th>'
+    button = _button(f"<code>{text}</code>")
+    return f'<th scope="col" title="{title}">{button}<br><i>{number(points)}</i></th>'
+
+
+def _button(label: str) -> str:
+    """A heading that sorts the table where the page's script runs."""
+    return f'<button type="button">{label}</button>'
 
 
 def _title(exercise: str) -> str | None:
@@ -70,22 +82,45 @@ def _title(exercise: str) -> str | None:
         return None
 
 
-def _mark_row(row: Row, columns: list[str], links: Mapping[tuple[str, str], str]) -> str:
-    student = escape(row.student)
+def _mark_row(
+    row: Row,
+    columns: list[str],
+    links: Mapping[tuple[str, str], str],
+    roll: Roll,
+    tries: Mapping[str, int] | None,
+) -> str:
     link = links.get((row.student, row.assignment))
-    student = f'<a href="{escape(link)}">{student}</a>' if link else student
     if row.status == FAILED:
-        cells = f'<td class="none" colspan="{len(columns) + 1}">no marks: grading failed</td>'
+        span = len(columns) + 1 + (tries is not None)
+        cells = f'<td class="none" colspan="{span}">no marks: grading failed</td>'
     else:
         cells = "".join(_mark_cell(row, name) for name in columns)
+        cells += f"<td>{tries[row.student] or '–'}</td>" if tries is not None else ""
         late = f"<small>late −{number(row.penalty)}</small>" if row.penalty else ""
-        cells += f"<td><b>{number(row.total)}</b>{late}</td>"
-    return f'<tr><th scope="row">{student}</th>{cells}</tr>'
+        cells += f'<td data-sort="{row.total:.6g}"><b>{number(row.total)}</b>{late}</td>'
+    flags = {
+        "waits": any(mark.by_hand for mark in row.marks.values()),
+        "low": row.status == FAILED or row.total < row.points / 2,
+        "late": bool(row.penalty),
+    }
+    return _row(row.student, link, roll, [name for name, there in flags.items() if there], cells)
 
 
-def _absent_row(student: str, columns: int) -> str:
+def _absent_row(student: str, columns: int, roll: Roll) -> str:
     cells = f'<td class="none" colspan="{columns + 1}">handed nothing in</td>'
-    return f'<tr><th scope="row">{escape(student)}</th>{cells}</tr>'
+    return _row(student, None, roll, ["absent"], cells)
+
+
+def _row(student: str, link: str | None, roll: Roll, flags: Sequence[str], cells: str) -> str:
+    """A student's row, which the page's search finds by name and id."""
+    name = roll.name(student)
+    shown = f'<a href="{escape(link)}">{escape(name)}</a>' if link else escape(name)
+    small = f"<small>{escape(student)}</small>" if name != student else ""
+    text = escape(student if name == student else f"{name} {student}")
+    return (
+        f'<tr data-student="{escape(student)}" data-who="{text}" data-flags="{" ".join(flags)}">'
+        f'<th scope="row" data-sort="{escape(name)}">{shown}{small}</th>{cells}</tr>'
+    )
 
 
 def _mark_cell(row: Row, name: str) -> str:

@@ -1,22 +1,39 @@
-"""The class on one page: marks, what fails most, mistakes made, times, and who needs attention.
+"""The class on one page: marks, items, what fails most, mistakes made, times, who needs attention.
 
-TRUST BOUNDARY. Ids, reasons, notes and messages come from outside and are escaped
-everywhere. The page holds no script, loads nothing, and says so to the browser.
+TRUST BOUNDARY. Ids, names, reasons, notes and messages come from outside and are escaped
+everywhere. The page holds one script, our own, which the browser knows by its hash
+(`report_script`), loads nothing, and says so to the browser.
 """
 
 import os
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from html import escape
 from pathlib import Path
 from statistics import mean, median
 from urllib.parse import quote
 
 from autograder.engine.verdict import CRASH, MEMORY, MISSING, POLICY, TIMEOUT, Verdict
-from autograder.grader.classes.drawing import bars, histogram, section, whole
+from autograder.grader.classes.alike import Pair, answers_in, pairs_alike
+from autograder.grader.classes.drawing import bars, controls, histogram, section, tabs, whole
+from autograder.grader.classes.items import items_of, write_items
 from autograder.grader.classes.marks_table import marks_table
+from autograder.grader.classes.roll import Roll, read_roll, who_needs_help
 from autograder.grader.classes.rows import OLD, Row, read_absent, read_class
+from autograder.grader.classes.sections import (
+    FORMGRADER,
+    alike_list,
+    class_table,
+    help_list,
+    items_table,
+    searched,
+    timeline,
+    waiting_list,
+    who,
+)
+from autograder.grader.classes.submissions import released
 from autograder.grader.judgement import FAILED, GRADED
 from autograder.grader.runner import DEFINING
 from autograder.table import number
@@ -31,17 +48,66 @@ WORDS = {
 }
 
 
-def report(root: Path, out: Path, db: str | None = None) -> Path:
+@dataclass(frozen=True)
+class Extra:
+    """What the report shows besides marks and verdicts."""
+
+    roll: Roll = field(default_factory=Roll)
+    alike: Mapping[str, Sequence[Pair]] = field(default_factory=dict)  # by assignment
+    formgrader: str = FORMGRADER
+
+
+def report(
+    root: Path,
+    out: Path,
+    db: str | None = None,
+    *,
+    items: Path | None = None,
+    formgrader: str = FORMGRADER,
+) -> Path:
     """Draw the class whose gradebook lies in `root`; write the page to `out` and return its path.
 
-    Raises `FileNotFoundError` if there is no gradebook.
+    `items` is where the exercises' numbers go as a table, if anywhere; `formgrader` the address
+    that links lead to. Raises `FileNotFoundError` if there is no gradebook.
     """
     if db is None and not (root / "gradebook.db").is_file():
         raise FileNotFoundError(f"no gradebook in {root}: run `autograder grade` first")
+    if not formgrader.startswith(("http://", "https://")):
+        raise ValueError(f"expected formgrader's address, such as {FORMGRADER}, got {formgrader}")
     rows, absent = read_class(root, db), read_absent(root, db)
+    extra = Extra(read_roll(root, db), _alike(root, rows), formgrader)
+    if items is not None:
+        by_assignment = _by_assignment(rows).items()
+        write_items(items, (i for name, theirs in by_assignment for i in items_of(name, theirs)))
     out.parent.mkdir(parents=True, exist_ok=True)
-    out.write_text(page(rows, feedback_links(rows, root, out), absent), encoding="utf-8")
+    text = page(rows, feedback_links(rows, root, out), absent, extra)
+    out.write_text(text, encoding="utf-8")
     return out
+
+
+def _alike(root: Path, rows: Sequence[Row]) -> dict[str, list[Pair]]:
+    """The pairs of submissions that are alike, by assignment."""
+    try:
+        release = released(root)
+    except ValueError:
+        return {}
+    found = {}
+    for name, theirs in _by_assignment(rows).items():
+        answers = {
+            row.student: answers_in(root / "autograded" / row.student / name / f"{name}.ipynb")
+            for row in theirs
+            if row.status == GRADED
+        }
+        given = answers_in(release / name / f"{name}.ipynb").values()
+        found[name] = pairs_alike(answers, given)
+    return found
+
+
+def _by_assignment(rows: Iterable[Row]) -> dict[str, list[Row]]:
+    found: dict[str, list[Row]] = defaultdict(list)
+    for row in rows:
+        found[row.assignment].append(row)
+    return found
 
 
 def feedback_links(rows: Iterable[Row], root: Path, out: Path) -> dict[tuple[str, str], str]:
@@ -59,38 +125,82 @@ def page(
     rows: Sequence[Row],
     links: Mapping[tuple[str, str], str] | None = None,
     absent: Mapping[str, Sequence[str]] | None = None,
+    extra: Extra | None = None,
 ) -> str:
     """The report of some submissions, as a whole HTML page; `absent` by assignment."""
-    by_assignment: dict[str, list[Row]] = defaultdict(list)
-    for row in rows:
-        by_assignment[row.assignment].append(row)
-    body = "".join(
-        _assignment(name, rows, links or {}, (absent or {}).get(name, ()))
-        for name, rows in by_assignment.items()
+    extra, absent = extra or Extra(), absent or {}
+    parts = [
+        (name, _assignment(name, theirs, links or {}, absent.get(name, ()), extra))
+        for name, theirs in _by_assignment(rows).items()
+    ]
+    if not parts:
+        return whole("<p>Nobody has handed anything in.</p>")
+    whom = help_list(who_needs_help(rows, absent), extra.roll)
+    overview = (
+        section("Chapters", _chapters(rows, absent))
+        + section("Who needs help", whom, _HELP_SAYS)
+        + section("Everybody", class_table(rows, absent, extra.roll), _CLASS_SAYS)
     )
-    return whole(body or "<p>Nobody has handed anything in.</p>")
+    return whole(controls() + tabs([("The class", overview), *parts]))
+
+
+def _chapters(rows: Sequence[Row], absent: Mapping[str, Sequence[str]]) -> str:
+    """A line for each assignment: who handed it in, the mean, what waits."""
+    lines = []
+    for name, theirs in _by_assignment(rows).items():
+        scored = [row for row in theirs if row.status != FAILED]
+        shares = [row.total / row.points for row in scored if row.points]
+        waits = sum(any(mark.by_hand for mark in row.marks.values()) for row in theirs)
+        told = f"{len(theirs)} of {len(theirs) + len(absent.get(name, ()))} handed it in"
+        told += f", {waits} wait for marks by hand" if waits else ""
+        average = mean(shares) if shares else 0.0
+        label = f"{escape(name)}<small>{told}</small>"
+        lines.append((label, f"mean {average:.0%}", min(1.0, average)))
+    return bars(lines)
 
 
 def _assignment(
-    name: str, rows: list[Row], links: Mapping[tuple[str, str], str], absent: Sequence[str]
+    name: str,
+    rows: list[Row],
+    links: Mapping[tuple[str, str], str],
+    absent: Sequence[str],
+    extra: Extra,
 ) -> str:
     """The part of the page about one assignment."""
     scored = [row for row in rows if row.status != FAILED]
+    roll = extra.roll
+    attempts = {row.student: roll.attempts.get((row.student, name), ()) for row in rows}
     parts = [
-        f"<h2>{escape(name)}</h2>",
         _tiles(rows, len(absent)),
         _old(rows),
-        section("Who needs a look", _troubled(rows)),
-        section("Marks", marks_table(rows, links, absent), _MARKS_SAY),
+        section("Who needs a look", _troubled(rows, roll)),
+        section("What waits for you", waiting_list(name, rows, roll, extra.formgrader)),
+        section("Marks", marks_table(rows, links, absent, roll), _MARKS_SAY),
+        section("Exercises and questions", items_table(items_of(name, rows)), _ITEMS_SAY),
         section("How the totals spread", _spread(scored)),
         section("What fails most often", _aspects(scored), _ASPECTS_SAY),
-        section("Mistakes made most often", _mistakes(scored)),
-        section("Time per submission", _times(rows)),
-        section("Notes on single submissions", _notes(rows)),
+        section("Mistakes made most often", _mistakes(scored, roll)),
+        section("Answers that are alike", alike_list(extra.alike.get(name, ()), roll), _ALIKE_SAYS),
+        section("Attempts over time", timeline(attempts, roll.due.get(name))),
+        section("Time per submission", _times(rows, roll)),
+        section("Notes on single submissions", _notes(rows, roll)),
     ]
-    return f"<article>{''.join(parts)}</article>"
+    return "".join(parts)
 
 
+_HELP_SAYS = (
+    "Not handed in what half of the class has, less than half of the points, or a quarter of them "
+    "less than before. Reasons to ask, not verdicts."
+)
+_CLASS_SAYS = "Shares of the points; – was not handed in, ? still waits for a mark by hand."
+_ITEMS_SAY = (
+    "How many did it how. Discrimination is the correlation of an item's marks with the sum of the "
+    "others, from ten students on; below 0.2 the item tells little about who can do the rest."
+)
+_ALIKE_SAYS = (
+    "They share passages, whatever the names in them, that few others have. No proof of anything: "
+    "read both. Rewritten answers are not seen, nor those too short to be anybody's own."
+)
 _MARKS_SAY = (
     "The stronger the colour, the more points were lost; full marks stand on plain ground. "
     "– was not attempted, ? waits for a person, 2? has a mark by hand from before it changed."
@@ -164,7 +274,7 @@ def _aspects(rows: list[Row]) -> str:
     return bars(lines[:MOST]) if lines else "<p>Nothing failed.</p>"
 
 
-def _mistakes(rows: list[Row]) -> str:
+def _mistakes(rows: list[Row], roll: Roll) -> str:
     """The known mistakes that were made, with causes and students."""
     made: dict[tuple[str, str], list[str]] = defaultdict(list)
     causes: dict[tuple[str, str], str] = {}
@@ -178,13 +288,13 @@ def _mistakes(rows: list[Row]) -> str:
         return "<p>No answer was equal to a known mistake.</p>"
     lines = []
     for exercise, mistake in sorted(made, key=lambda key: (-len(made[key]), key))[:MOST]:
-        who = made[exercise, mistake]
+        by = made[exercise, mistake]
         label = (
             f"<code>{escape(exercise)}</code> {escape(mistake.replace('_', ' '))}"
             f"<small>{_code(causes[exercise, mistake])}</small>"
-            f"<small>{escape(', '.join(who))}</small>"
+            f"<small>{escape(', '.join(map(roll.name, by)))}</small>"
         )
-        lines.append((label, str(len(who)), len(who) / len(rows)))
+        lines.append((label, str(len(by)), len(by) / len(rows)))
     return bars(lines)
 
 
@@ -193,7 +303,7 @@ def _code(text: str) -> str:
     return re.sub(r"`([^`]+)`", r"<code>\1</code>", escape(text))
 
 
-def _times(rows: list[Row]) -> str:
+def _times(rows: list[Row], roll: Roll) -> str:
     """How long each submission took, the longest first."""
     timed = [row for row in rows if row.seconds]
     if not timed:
@@ -201,7 +311,7 @@ def _times(rows: list[Row]) -> str:
     timed.sort(key=lambda row: -(row.seconds or 0.0))
     longest = timed[0].seconds or 1.0
     lines = [
-        (escape(row.student), f"{row.seconds:.1f} s", (row.seconds or 0.0) / longest)
+        (escape(roll.name(row.student)), f"{row.seconds:.1f} s", (row.seconds or 0.0) / longest)
         for row in timed[:MOST]
     ]
     rest = len(timed) - len(lines)
@@ -213,16 +323,17 @@ def _times(rows: list[Row]) -> str:
 # --- Who and why ----------------------------------------------------------------------------------
 
 
-def _troubled(rows: list[Row]) -> str:
+def _troubled(rows: list[Row], roll: Roll) -> str:
     """The submissions that could not be graded, and the answers that did not finish."""
     items = [
-        f"<li><b>{escape(row.student)}</b>: {escape(row.reason or row.status)}</li>"
+        f"<li {searched(roll, row.student)}>{who(roll, row.student)}: "
+        f"{escape(row.reason or row.status)}</li>"
         for row in rows
         if row.status != GRADED
     ]
     items += [
-        f"<li><b>{escape(row.student)}</b>: <code>{escape(exercise)}</code> {what}"
-        f"{_because(verdict)}</li>"
+        f"<li {searched(roll, row.student)}>{who(roll, row.student)}: "
+        f"<code>{escape(exercise)}</code> {what}{_because(verdict)}</li>"
         for row in rows
         if row.status == GRADED
         for exercise, verdict, what in _accidents(row)
@@ -244,10 +355,10 @@ def _because(verdict: Verdict) -> str:
     return f"<small>{escape(note)}</small>" if note else ""
 
 
-def _notes(rows: list[Row]) -> str:
+def _notes(rows: list[Row], roll: Roll) -> str:
     """What was repaired in the notebooks, and what happened while they ran."""
     items = [
-        f"<dt>{escape(row.student)}</dt>"
+        f"<dt>{escape(roll.name(row.student))}</dt>"
         + "".join(f"<dd>{_counted(n)}</dd>" for n in _grouped(row))
         for row in rows
         if row.notes

@@ -30,7 +30,13 @@ from autograder.grader.classes.course_file import CourseFile
 from autograder.grader.classes.feedback import Marked, PageMaker, plain_page
 from autograder.grader.classes.gradebook import Book, GradebookLost, Graded, database
 from autograder.grader.classes.rows import Row, read_row, row_of
-from autograder.grader.classes.submissions import Task, read_release, secret_in, timestamp_in
+from autograder.grader.classes.submissions import (
+    Task,
+    handed_in_as,
+    read_release,
+    secret_in,
+    timestamp_in,
+)
 from autograder.grader.judgement import FAILED, Judgement
 from autograder.grader.notebook.marked import Seen, seen_in, unchanged
 from autograder.grader.notebook.marks import auto_comments, auto_scores
@@ -108,6 +114,7 @@ class Writer:
             self._penalty,
             same,
             seen,
+            handed_in_as(task.folder),
         )
         row = self._feedback(task, outcome.notebook)
         _log(self.root, task, f"graded on {outcome.where}", *_told(row, times))

@@ -104,11 +104,16 @@ def _late(*_: object) -> None:
 _page = _Budget()
 
 
+def new_page() -> None:
+    """Renew the budget: what comes now is another page, or another student's."""
+    _page.renew()
+
+
 class NewPage(Preprocessor):
     """nbconvert runs it before each page, to renew the page's budget."""
 
     def preprocess(self, nb: NotebookNode, resources: dict) -> tuple[NotebookNode, dict]:
-        _page.renew()
+        new_page()
         return nb, resources
 
 

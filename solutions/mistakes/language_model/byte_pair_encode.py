@@ -14,6 +14,9 @@ in_the_order_of_the_places: min(known, key=rank.get) → known[0]
     earliest merge comes first, wherever it stands in the word.
 latest_merge_first: min(known → max(known
     The pair that stands last in `merges` is joined first. The earliest merge comes first.
+last_place_of_a_pair: reversed([*enumerate(merges)]) → enumerate(merges)
+    Of a pair that stands in `merges` twice, the last place counts. It should be the first: a dict
+    keeps what was stored last.
 longest_pair_first: key=rank.get → key=lambda pair: -len("".join(pair))
     The pair that makes the longest piece is joined first. What counts is its place in `merges`.
 first_place_only: pieces[i : i + 2] = ["".join(first)] → pieces[i : i + 2] = ["".join(first)]; break

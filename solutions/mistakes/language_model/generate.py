@@ -46,7 +46,7 @@ all_at_once
     -     logits = model(ids[:, -model.context_size :])[:, -1]
     + logits = model(ids[:, -model.context_size :])[:, -1]
     + for _ in range(max_new_tokens):
-    The model is asked once, and all new tokens are drawn from what it says of the first.
+    The model is called once, and all new tokens are drawn from its distribution for the first.
 only_the_last_token_read: ids[:, -model.context_size :] → ids[:, -1:]
     The model gets the last token alone instead of everything that it can read.
 likeliest_for_drawn: torch.multinomial(p, 1, generator=generator) → p.argmax(dim=-1, keepdim=True)

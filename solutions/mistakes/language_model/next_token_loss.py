@@ -26,7 +26,7 @@ shifted_twice
 first_dropped_as_well: ids[:, 1:] → ids[:, 2:] ; logits[:, :-1] → logits[:, 1:-1]
     The first prediction is left out: the token at 1, predicted from the token at 0, counts as well.
 rolled: ids[:, 1:] → ids.roll(-1, 1) ; logits[:, :-1] → logits
-    The ids are rolled: the last position is asked for the first token of the text.
+    The ids are rolled: the last position has to predict the first token of the text.
 shifted_along_the_batch: ids[:, 1:] → ids[1:] ; logits[:, :-1] → logits[:-1]
     The shift is along the batch: a row's logits are compared with the next row's tokens.
 pad_counted: target != pad_id → torch.ones_like(target, dtype=torch.bool)

@@ -33,8 +33,8 @@ adds_themselves
 any_number_up_to
     - depends = one_layer @ depends.double() > 0
     + depends = depends | (one_layer @ depends.double() > 0)
-    What is asked is what depends on what after one layer, or two, or more, taken together. After
-    the last layer alone, an output that does not read its own input may have lost something.
+    Your table adds up what depends on what after one layer, after two, and so on. What counts is
+    the last layer alone: an output that does not read its own input may have lost something.
 some_output_is_enough: if depends.all(): → if depends.all(dim=1).any():
     One output that depends on every input is enough here. All of them have to.
 some_input_is_enough: if depends.all(): → if depends.all(dim=0).any():
