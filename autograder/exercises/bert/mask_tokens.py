@@ -90,9 +90,8 @@ def _shares(draw: Draw) -> list[Run]:
     ids = _ids(draw, 60, 120, 5, 49)
     return [
         call(ids, 3, 50).at_random(draw),
-        call(ids, 3, 50, (7, 8), 0.5).at_random(draw),
-        call(ids, 3, 50, probability=draw.number(0.7, 0.9)).at_random(draw),
-        call(_ids(draw, 1, 6_000, 0, 9), 3, 10, probability=0.03).at_random(draw),
+        call(_ids(draw, 60, 60, 5, 49), 3, 50, (7, 8), 0.5).at_random(draw),
+        call(_ids(draw, 60, 30, 0, 9), 3, 10, probability=draw.number(0.7, 0.9)).at_random(draw),
     ]
 
 
@@ -148,8 +147,8 @@ def _many(draw: Draw) -> list[Run]:
     """Draw once more for every chosen token: below 0.8 it becomes mask_id, in the next tenth a
     random id, and in the last tenth it stays, though its label asks for it."""
     return [
-        call(_ids(draw, 80, 90, 4, 999), 3, 1000, (), 0.5).at_random(draw),
-        call(_ids(draw, 80, 80, 4, 999), 3, 1000, (), 1.0).at_random(draw),
+        call(_ids(draw, 60, 60, 4, 99), 3, 100, (), 0.5).at_random(draw),
+        call(_ids(draw, 60, 60, 4, 99), 3, 100, (), 1.0).at_random(draw),
     ]
 
 
@@ -179,9 +178,9 @@ def _every_id(draw: Draw) -> list[Run]:
     """torch.randint(vocab_size, …) draws from 0 to vocab_size − 1, one for each token. All ids may
     be drawn: the true one, mask_id and the special ones, too."""
     return [
-        call(_ids(draw, 80, 100, 1, 5), 9, 6, (), 1.0).at_random(draw),
-        call(tensor(np.zeros((80, 100), np.int64)), 1, 2, (), 1.0).at_random(draw),
-        call(_ids(draw, 80, 100, 2, 3), 4, 5, [0, 1], 1.0).at_random(draw),
+        call(_ids(draw, 60, 60, 1, 5), 9, 6, (), 1.0).at_random(draw),
+        call(tensor(np.zeros((60, 60), np.int64)), 1, 2, (), 1.0).at_random(draw),
+        call(_ids(draw, 60, 60, 2, 3), 4, 5, [0, 1], 1.0).at_random(draw),
     ]
 
 
