@@ -33,10 +33,8 @@ LONG = (
     "test_check.py",
 )
 # Of the tests of these, those of one chapter, or class, run together; or each runs by itself.
-TOGETHER = re.compile(
-    r"test_matrix\.py::\w+\[[a-z_]+"
-    r"|test_(attacks\.py::\w+\[(endless|ending)|honest\.py::\w+\[(first|second))-"
-)
+TOGETHER = re.compile(r"test_(attacks\.py::\w+\[(endless|ending)|honest\.py::\w+\[(first|second))-")
+OF_MATRIX = re.compile(r"test_matrix\.py::\w+\[([a-z_]+(?:-\w+)?)")  # chapter and exercise
 ALONE = re.compile(r"test_attacks\.py::test_an_attack_ends_\w+|test_honest\.py::test_judge_\w+")
 PIECES = 3
 
@@ -50,7 +48,7 @@ hypothesis.settings.load_profile("course")
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> object:
-    """A file's tests run in one process and share its fixtures; of the matrix, a chapter's do.
+    """A file's tests run in one process and share its fixtures; of the matrix, an exercise's do.
 
     Those that look at one page each, for long, go wherever there is room, and so do pieces of other
     long files.
@@ -68,6 +66,8 @@ def _piece(nodeid: str) -> str | None:
     """What a test of a long file runs together with, where that is not the whole file."""
     if "test_sound.py::" in nodeid:
         return nodeid
+    if one := OF_MATRIX.search(nodeid):  # whichever the test, the verdicts are the same
+        return f"matrix of {one[1]}"
     if together := TOGETHER.search(nodeid):  # they share a fixture that takes long
         return together[0]
     if alone := ALONE.search(nodeid):

@@ -19,6 +19,7 @@ import numpy as np
 
 from autograder.engine import elsewhere
 from autograder.engine.elsewhere import ELSEWHERE
+from autograder.engine.loading import load
 from autograder.engine.observe import Observer
 from autograder.engine.runs import APPLY, Raised, Record, Run, Step
 from autograder.engine.state import GlobalState
@@ -120,7 +121,7 @@ def _build(answer: Any, run: Run, device: str, observer: Observer) -> Any:
         built = answer(*args, **kwargs)
     if run.state is not None:
         _load(built, run.state, first)
-    if hasattr(built, "to"):
+    if device != "cpu" and hasattr(built, "to"):
         built = _moved(built, device)
     if hasattr(built, "train"):
         built.train(run.training)
@@ -142,9 +143,7 @@ def _load(built: Any, state: Mapping[str, Any], device: str) -> None:
         own = [*built.parameters(), *built.buffers()]
         if len(wide) == 1 and wide != {t.dtype for t in own if t.is_floating_point()}:
             built.to(*wide)
-        whole = built.state_dict()
-        kept = {name: whole[name] for name, _ in built.named_buffers() if name in whole}
-        built.load_state_dict(kept | tensors)  # how an answer stores its tables is up to it
+        load(built, tensors)  # how an answer stores its tables is up to it
     except Exception as error:
         raise _LoadError from error
 

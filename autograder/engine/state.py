@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from autograder.engine.values import as_array
+from autograder.engine.values import bytes_of
 
 MEMORY = "the memory of an argument"
 MODES = "a module's train/eval mode"
@@ -99,10 +99,10 @@ def _of_torch() -> _Torchs | None:
     detach, copy = core.TensorBase.detach, core.TensorBase.copy_
 
     def numbers() -> bytes:
-        return as_array(read(generator)).data.tobytes()
+        return bytes_of(read(generator))
 
     def view(value: Any) -> Any:
-        if not isinstance(value, tensor) or as_array(value) is None:
+        if not isinstance(value, tensor):
             return None
         with alone():
             return detach(value)
@@ -179,14 +179,15 @@ class GlobalState:
             if torch is not None and isinstance(thing, torch.module):
                 self.modes += [(part, _training(part)) for part in parts_of(thing)]
             view = self._view(thing)
-            if view is not None:
-                self.memory.append((view, as_array(view).data.tobytes()))
+            numbers = None if view is None else bytes_of(view)
+            if numbers is not None:
+                self.memory.append((view, numbers))
 
     @staticmethod
     def _view(thing: Any) -> Any:
         """A view that keeps the current memory of an array or a tensor; None for anything else."""
         if isinstance(thing, np.ndarray):
-            return None if as_array(thing) is None else _VIEW(thing, np.ndarray)
+            return _VIEW(thing, np.ndarray)
         torch = _torchs()
         return None if torch is None else torch.view(thing)
 
@@ -204,7 +205,7 @@ class GlobalState:
         for what in (NUMBERS, FROZEN, SLOPES, FORM):
             if any(now[what] != was[what] for now, was in now_held):
                 changed.append(what)
-        if any(as_array(view).data.tobytes() != was for view, was in self.memory):
+        if any(bytes_of(view) != was for view, was in self.memory):
             changed.append(MEMORY)
         return tuple(changed)
 
@@ -232,16 +233,11 @@ def held(module: Any) -> dict[str, Any]:
     buffers = {n: b for n, b in own.get("_buffers", {}).items() if b is not None}
     hooks = sorted(n for n in own if n.endswith("_hooks") and isinstance(own[n], dict))
     return {
-        NUMBERS: [(n, id(t), _bytes(t)) for n, t in (parameters | buffers).items()],
+        NUMBERS: [(n, id(t), bytes_of(t)) for n, t in (parameters | buffers).items()],
         FROZEN: [(n, torch.trained(p)) for n, p in parameters.items()],
-        SLOPES: [(n, _bytes(torch.slope(p))) for n, p in parameters.items()],
+        SLOPES: [(n, bytes_of(torch.slope(p))) for n, p in parameters.items()],
         FORM: [(n, [*own.get(n, ())]) for n in ("_parameters", "_buffers", "_modules", *hooks)],
     }
-
-
-def _bytes(tensor: Any) -> bytes | None:
-    numbers = None if tensor is None else as_array(tensor)
-    return None if numbers is None else numbers.data.tobytes()
 
 
 def parameters_of(module: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:

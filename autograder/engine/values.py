@@ -17,7 +17,7 @@ import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache, partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -79,24 +79,51 @@ class Previous:
     path: tuple[int, ...] = ()
 
 
-def _torchs() -> tuple[Any, ...] | None:
+class _Torchs(NamedTuple):
+    """The class of all tensors, and a reader of the numbers, the dtype and the device of one."""
+
+    tensor: type
+    read: Callable[[Any], tuple[np.ndarray, str, str] | None]
+
+
+def _torchs() -> _Torchs | None:
     """What reads a tensor: torch's own C methods, which cannot be replaced; None without torch.
 
-    The last one bypasses the classes and modes of an answer.
+    They bypass the classes and modes of an answer.
     """
     torch = sys.modules.get("torch")
     try:
-        core = torch._C
-        return torch.Tensor, core.TensorBase, torch.strided, core.DisableTorchFunction
+        core, tensor, strided = torch._C, torch.Tensor, torch.strided
+        base, alone = core.TensorBase, core.DisableTorchFunction
+        dtype_of, layout_of, device_of = (
+            getattr(base, name).__get__ for name in ("dtype", "layout", "device")
+        )
+        is_meta, is_quantized = base.is_meta.__get__, base.is_quantized.__get__
+        is_complex, detach, cpu, numbers = base.is_complex, base.detach, base.cpu, base.numpy
+        resolve_neg, in_float32 = base.resolve_neg, base.float
     except AttributeError:  # no torch, or another thread imports it: there are no tensors yet
         return None
 
+    def read(value: Any) -> tuple[np.ndarray, str, str] | None:
+        with alone():
+            dtype = str(dtype_of(value)).removeprefix("torch.")
+            if layout_of(value) != strided or is_meta(value):
+                return None
+            if is_quantized(value) or is_complex(value):
+                return None
+            plain = resolve_neg(cpu(detach(value)))
+            plain = in_float32(plain) if dtype in ("bfloat16", "float16") else plain
+            return numbers(plain), dtype, device_of(value).type
+
+    return _Torchs(tensor, read)
+
 
 # Taken now: in the sandbox, before any answer can replace them.
-_ARRAY, _TORCH = np.array, _torchs()
+_ARRAY, _BYTES, _DTYPE = np.array, np.ndarray.tobytes, np.ndarray.dtype.__get__
+_TORCH = _torchs()
 
 
-def _found_since() -> tuple[Any, ...] | None:
+def _found_since() -> _Torchs | None:
     """The same, if torch was imported later; once found, they are kept."""
     global _TORCH  # noqa: PLW0603
     _TORCH = _torchs()
@@ -114,19 +141,24 @@ def as_array(value: Any) -> Array | None:
             return None
         return Array(data, kind, data.dtype.name)
     known = _TORCH or _found_since()
-    if known is None or not isinstance(value, known[0]):
+    if known is None or not isinstance(value, known.tensor):
         return None
-    _, base, strided, alone = known
-    with alone():
-        dtype = str(base.dtype.__get__(value)).removeprefix("torch.")
-        if base.layout.__get__(value) != strided or base.is_meta.__get__(value):
-            return None
-        if base.is_quantized.__get__(value) or base.is_complex(value):
-            return None
-        tensor = base.resolve_neg(base.cpu(base.detach(value)))
-        tensor = base.float(tensor) if dtype in ("bfloat16", "float16") else tensor
-        data = base.numpy(tensor).copy()
-        return Array(data, "torch", dtype, base.device.__get__(value).type)
+    found = known.read(value)
+    return None if found is None else Array(found[0].copy(), "torch", *found[1:])
+
+
+def bytes_of(value: Any) -> bytes | None:
+    """The numbers of an ndarray or a tensor as bytes, row by row; None where `as_array` gives None.
+
+    It says whether they are the same as before, without a copy in between.
+    """
+    if isinstance(value, np.ndarray):
+        return _BYTES(value) if _DTYPE(value).kind in _PLAIN_KINDS else None
+    known = _TORCH or _found_since()
+    if known is None or not isinstance(value, known.tensor):
+        return None
+    found = known.read(value)
+    return None if found is None else _BYTES(found[0])
 
 
 @lru_cache(maxsize=1024)

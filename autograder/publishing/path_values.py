@@ -17,7 +17,7 @@ from autograder.engine.probe import probe_within, undisturbed
 from autograder.engine.runs import Exercise, Run
 from autograder.engine.trace import Budget, Event
 from autograder.exercises import exercises_of
-from autograder.expected import digest, file_of, fixed_runs
+from autograder.expected import digest, file_of, fixed_digest, fixed_runs
 from autograder.grader.reference import reference, silently
 
 _MACHINERY = (copies, known, signatures, taps, trace)
@@ -81,7 +81,7 @@ def _holds(old: dict[str, store.Paths], slug: str, exercise: Exercise) -> bool:
     answers = right_answers(slug, exercise.name)
     return (
         entry is not None
-        and entry.digest == digest(fixed_runs(exercise))
+        and entry.digest == fixed_digest(exercise)
         and entry.made_of == _made_of(exercise, answers)
     )
 

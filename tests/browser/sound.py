@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 
+from axe_playwright_python.base import AXE_SCRIPT
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Page, TimeoutError
 
@@ -21,16 +22,38 @@ SHOW_ALL = """async () => {
   images.forEach((image) => (image.loading = "eager"));
   await Promise.all(images.map((image) => image.decode().catch(() => {})));
 }"""
-# all that the contrast of a text depends on, for each element of the article
-COLOURS = """() => [...document.querySelectorAll("article, article *")].map((element) => {
-  const style = getComputedStyle(element);
-  const { color, backgroundColor, backgroundImage, opacity, fontSize, fontWeight } = style;
-  return [
-    element.checkVisibility(), color, backgroundColor, backgroundImage, opacity, fontSize,
-    fontWeight, style.position, style.textShadow, style.filter,
-  ].join();
-}).join(";")"""
-
+# Marks the elements of the article whose contrast has to be measured: all, unless each has the same
+# colours as it had in this scheme at another width; then those that have come into sight, and those
+# whose letters have become large, or no longer are, which is all that their size decides. Large
+# are, as axe has it, 18 points, or 14 if bold.
+MARK = """(scheme) => {
+  const before = (window.looks ??= {})[scheme], now = new Map();
+  let same = Boolean(before);
+  for (const element of document.querySelectorAll("article, article *")) {
+    const style = getComputedStyle(element);
+    const { color, backgroundColor, backgroundImage, opacity, fontWeight, position } = style;
+    const points = Math.ceil(72 * parseFloat(style.fontSize)) / 96;
+    const bold = fontWeight === "bold" || parseFloat(fontWeight) >= 700;
+    const colours = [
+      color, backgroundColor, backgroundImage, opacity, fontWeight, position, style.textShadow,
+      style.filter,
+    ].join();
+    const visible = element.checkVisibility(), was = before?.get(element);
+    now.set(element, { colours, visible, large: points >= (bold ? 14 : 18) });
+    same &&= was?.colours === colours;
+    const paints = backgroundImage !== "none" || backgroundColor !== "rgba(0, 0, 0, 0)";
+    same &&= was?.visible === visible || !paints; // it may stand behind others
+  }
+  for (const [element, { visible, large }] of now) {
+    const was = before?.get(element);
+    const differs = !same || was.large !== large || (visible && !was.visible);
+    element.toggleAttribute("data-anew", differs);
+  }
+  window.looks[scheme] = now;
+}"""
+MARKED = """axe.configure({
+  rules: [{ id: "color-contrast", selector: ":not(article, article *), [data-anew]" }],
+})"""
 
 # the theme's script looks 0.3 seconds after the last change of size
 SETTLED = """() => [...document.querySelectorAll("pre, .pst-scrollable-table-container")].every(
@@ -56,36 +79,22 @@ def looks(name: str, open_tab: Callable, style: str = "") -> Iterator[tuple[Tab,
 
 def wrong_with(name: str, open_tab: Callable, style: str = "") -> list[str]:
     """Errors, other hosts, scrolling sideways, and what axe finds of WCAG 2.2 AA."""
-    seen: dict[str, str] = {}
     for tab, width, scheme in looks(name, open_tab, style):
         wide = tab.page.evaluate(
             "(w) => Math.max(0, document.documentElement.scrollWidth - w)", width
         )
         if wide:
             tab.wrong.append(f"{wide} pixels wider than {width}")
-        colours = tab.page.evaluate(COLOURS)
-        tab.wrong += [
-            f"{width} {scheme}: {what}"
-            for what in violations(tab.page, article=seen.get(scheme) != colours)
-        ]
-        seen[scheme] = colours
+        tab.page.evaluate(MARK, scheme)
+        tab.wrong += [f"{width} {scheme}: {what}" for what in violations(tab.page)]
     return tab.wrong
 
 
-def violations(page: Page, article: bool) -> list[str]:
-    """What axe finds; the contrast in the article, which takes longest, only if it is wanted.
-
-    It need not be measured at another width at which each element of the article has the same
-    colours and sizes.
-    """
-    options: dict = {"runOnly": TAGS, "resultTypes": ["violations"]}
-    if article:
-        return told(Axe().run(page, options=options))
-    contrast = {"runOnly": {"type": "rule", "values": ["color-contrast"]}}
-    others = options | {"rules": {"color-contrast": {"enabled": False}}}
-    around = {"include": [["body"]], "exclude": [["article"]]}
-    found = told(Axe().run(page, options=others))
-    return found + told(Axe().run(page, context=around, options=options | contrast))
+def violations(page: Page) -> list[str]:
+    """What axe finds; in the article, it measures the contrast, which takes longest, where `MARK`
+    says so."""
+    options = {"runOnly": TAGS, "resultTypes": ["violations"]}
+    return told(Axe(f"{AXE_SCRIPT};\n{MARKED}").run(page, options=options))
 
 
 def told(found) -> list[str]:

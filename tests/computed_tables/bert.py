@@ -7,7 +7,10 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
+from . import computes
 
+
+@computes
 def making_blanks() -> list:
     text = ["she", "sings", "well", "the", "well", "is", "deep"]
     first = torch.tensor([0.71, 0.08, 0.52, 0.12, 0.33, 0.04, 0.90])
@@ -27,6 +30,7 @@ def making_blanks() -> list:
     return [*rows, [mean], [mean * sum(chosen) / len(text)], [0.15 * 0.8], [0.15 * 0.1]]
 
 
+@computes
 def both_neighbours() -> list:
     counts = {"well": (8, 4, 4), "cat": (12, 6, 3), "sea": (4, 2, 2)}
     # how likely: the word, and then each of its neighbours by itself
@@ -44,6 +48,7 @@ def both_neighbours() -> list:
     return rows
 
 
+@computes
 def through_two_layers() -> list:
     """Relevance as a sum over all paths: through a layer, or around it."""
     layers = [torch.tensor([[0.0, 1], [2, 0]]), torch.tensor([[1.0, 0], [1, 1]])]
@@ -64,6 +69,7 @@ def through_two_layers() -> list:
     return [*(r.flatten().tolist() for r in rows), *([x] for x in parts)]
 
 
+@computes
 def without_a_head() -> list:
     whole = [nn.Linear(12, 12) for _ in range(4)]
     stay = [feature for feature in range(12) if feature // 4 != 1]
@@ -79,6 +85,3 @@ def without_a_head() -> list:
         [size(inner)], [size(last)], [3 * size(inner) + size(last)],
         [next(f for f in range(12) if f not in stay)], [next(f for f in stay if f > 4)],
     ]  # fmt: skip
-
-
-TABLES = (making_blanks, both_neighbours, through_two_layers, without_a_head)

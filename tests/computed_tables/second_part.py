@@ -1,0 +1,133 @@
+"""Tables of the second part: before, beside and after."""
+
+from fractions import Fraction
+
+import numpy as np
+import torch
+
+from . import computes
+
+# --- chapter 8 ---
+
+
+@computes
+def one_unit() -> list:
+    """The state as the sum over all inputs, each halved once for every step since."""
+    x, rows = np.array([0, 8, 0, 0, 4]), []
+    halves = np.tril(0.5 ** np.subtract.outer(np.arange(5.0), np.arange(5.0)))
+    for t, state in enumerate(halves @ x):
+        rows.append([state - x[t], state, halves[t, 1] * x[1]])
+    return rows
+
+
+@computes
+def gates() -> list:
+    """Torch's cell, undone: the gates' sums are set so that σ gives r and z, and tanh is undone."""
+    rows = []
+    for h, r, z, x in ((8, 1, 1, 4), (8, 0, 0, 4), (4, 1, 0.5, 2), (5, 0, 1, 100)):
+        small = 1e-4  # where tanh changes nothing
+        cell = torch.nn.GRUCell(1, 1).double()
+        logit = {0: -40.0, 0.5: 0.0, 1: 40.0}
+        with torch.no_grad():
+            for name, parameter in cell.named_parameters():
+                parameter.copy_(torch.zeros(3, *parameter.shape[1:]))
+                if name.startswith("weight"):
+                    parameter[2] = 1.0
+            cell.bias_ih[:2] = torch.tensor([logit[r], logit[z]])
+            new = cell(torch.tensor([[x * small]]).double(), torch.tensor([[h * small]]).double())
+            cell.bias_ih[1] = -40.0  # lets the proposal through
+            proposal = cell(
+                torch.tensor([[x * small]]).double(), torch.tensor([[h * small]]).double()
+            )
+        rows.append([round(float(number) / small, 2) for number in (proposal, new)])
+    return rows
+
+
+@computes
+def how_far() -> list:
+    """Torch's convolutions of ones: how far an impulse at each place still reaches output 0."""
+    rows = []
+    for layers in (1, 2, 3, 4):
+        row = []
+        for steps in ([1] * layers, [1, 2, 4, 8][:layers]):
+            signal = torch.eye(16)[:, None]  # an impulse at each place, one a row
+            for step in steps:
+                signal = torch.nn.functional.conv1d(
+                    signal, torch.ones(1, 1, 3), padding=step, dilation=step
+                )
+            row.append(int(signal[:, 0, 0].nonzero().max()))
+        rows.append([*row, 15])
+    return rows
+
+
+@computes
+def running_sums() -> list:
+    """The output as a weighted average over the keys so far."""
+    keys, values, query = np.array([[1, 0], [0, 1], [1, 1]]), np.array([6, 3, 9]), [2, 1]
+    rows = []
+    for count in (1, 2, 3):
+        weights = keys[:count] @ query / (keys[:count] @ query).sum()
+        S = tuple(int(n) for n in values[:count] @ keys[:count])
+        z = tuple(int(n) for n in keys[:count].sum(0))
+        rows.append([S, z, weights @ values[:count]])
+    return rows
+
+
+# --- chapter 9 ---
+
+
+@computes
+def joined_pairs() -> list:
+    """The most frequent pair, found by searching the words as texts with spaces between pieces."""
+    counts = {"w e l l": 4, "w e l l s": 2, "b e l l": 3, "d e e p": 5}
+    rows, name = [], "w e l l s"
+    for _ in range(4):
+        pairs = {
+            (a, b) for word in counts for a, b in zip(word.split(), word.split()[1:], strict=False)
+        }
+
+        def often(pair: tuple[str, str], counts: dict[str, int] = counts) -> int:
+            return sum(n * f" {word} ".count(f" {' '.join(pair)} ") for word, n in counts.items())
+
+        best = min(pairs, key=lambda pair: (-often(pair), pair))
+        rows.append(["".join(best), often(best)])
+        counts = {word.replace(" ".join(best), "".join(best)): n for word, n in counts.items()}
+        name = name.replace(" ".join(best), "".join(best))
+        rows[-1].append(len(name.split()))
+    return [*rows, [len(["d", *name.split()])]]
+
+
+@computes
+def one_to_the_right() -> list:
+    text = ["the", "well", "is", "deep"]
+    table = torch.tensor([[1, 2, 1, 4], [1, 1, 4, 2], [4, 2, 1, 1]]) / 8
+    bits = torch.nn.functional.nll_loss(table.log2(), torch.arange(1, 4), reduction="none")
+    return [*zip(text[1:], bits.tolist(), strict=True), [bits.sum().item()]]
+
+
+@computes
+def two_rulers() -> list:
+    size = len(b"The well is deep.")
+    bits = {5: 5 + 3 + 4 + 4 + 1, size: 34}
+    per = [total / n for n, total in bits.items()]
+    return [[bits[5]], per, [2**x for x in per], [total / size for total in bits.values()]]
+
+
+@computes
+def four_adjectives() -> list:
+    p = [Fraction(1, 2), Fraction(1, 4), Fraction(1, 8), Fraction(1, 8)]
+
+    def normed(q: list[Fraction]) -> list[Fraction]:
+        return [x / sum(q) for x in q]
+
+    def share(q: list[Fraction], least: float) -> int:
+        return next(k for k in range(1, 5) if sum(q[:k]) >= least)
+
+    def first(q: list[Fraction], k: int) -> list[Fraction]:
+        return normed([*q[:k], *[Fraction(0)] * (4 - k)])
+
+    cold = normed([x * x for x in p])
+    ways = [cold, first(p, 2), *(first(p, share(p, least)) for least in (0.7, 0.8))]
+    ways.append(first(cold, share(cold, 0.8)))
+    kept = [float(sum(p[: share(p, least)])) for least in (0.7, 0.8)]
+    return [*([float(x) for x in q] for q in ways), *([whole] for whole in kept)]

@@ -1,0 +1,260 @@
+"""Tables of the first five chapters, from kernel regression to positions."""
+
+import itertools
+import math
+from fractions import Fraction
+
+import numpy as np
+import torch
+
+from solutions import multi_head
+
+from . import computes, softmax
+
+# --- chapter 1 ---
+
+HOURS, WARMTH = [0, 1, 2], [12, 21, 15]
+
+
+def counts(query: Fraction) -> list[float]:
+    return [2.0 ** -float((query - hour) ** 2) for hour in HOURS]
+
+
+@computes
+def noon() -> list:
+    found = [Fraction(c) for c in counts(Fraction(0))]
+    shares = [c / sum(found) for c in found]
+    parts = [share * t for share, t in zip(shares, WARMTH, strict=True)]
+    rows = [
+        [hour, hour**2, c, 16 * c, share, part]
+        for hour, c, share, part in zip(HOURS, found, shares, parts, strict=True)
+    ]
+    return [*rows, [sum(found), 16 * sum(found), sum(shares), sum(parts)]]
+
+
+@computes
+def two_more() -> list:
+    rows = []
+    for query in (Fraction(1), Fraction(1, 2)):
+        weights = np.array(counts(query)) / sum(counts(query))
+        rows.append([*weights, weights @ WARMTH])
+    return rows
+
+
+@computes
+def three_scores() -> list:
+    scores = np.log([1.0, 2.0, 5.0])
+    return [[*np.exp(scores), np.exp(scores).sum()], [*softmax(scores), 1]]
+
+
+@computes
+def two_kernels() -> list:
+    rows = []
+    for query, epanechnikov in itertools.product((0.5, 0.0), (False, True)):
+        u = np.abs(query - np.array(HOURS))
+        found = np.maximum(0, 1 - u**2) if epanechnikov else (u <= 1).astype(float)
+        rows.append(list(found / found.sum()))
+    return rows
+
+
+@computes
+def well_sung() -> list:
+    weights = softmax(np.log([1.0, 6.0, 1.0]))
+    heard = weights * [0, 1, 0]
+    rows = [list(row) for row in zip([1, 6, 1], weights, heard, strict=True)]
+    deep = softmax(np.log([1.0, 1.0, 1.0, 5.0])) @ [0, 0, 0, -1]
+    return [*rows, [8, weights.sum(), heard.sum()], [deep]]
+
+
+@computes
+def leave_each_out() -> list:
+    rows, squares = [], []
+    for left in range(3):
+        kept = [i for i in range(3) if i != left]
+        weights = np.array([0.5 ** ((HOURS[left] - HOURS[i]) ** 2) for i in kept])
+        told = weights @ np.array(WARMTH)[kept] / weights.sum()
+        squares.append((WARMTH[left] - told) ** 2)
+        rows.append([told, WARMTH[left] - told, squares[-1]])
+    return [*rows, [np.mean(squares)]]
+
+
+@computes
+def slope() -> list:
+    def loss(p):
+        return (3 * p - 12) ** 2
+
+    return [[loss(1)], [round((loss(1 + 1e-6) - loss(1 - 1e-6)) / 2e-6, 4)]]
+
+
+# --- chapter 2 ---
+
+
+@computes
+def first_query() -> list:
+    key = np.array([[0, 1, 1], [4, 4, 0], [2, 3, 1]])
+    value = np.array([[1, 2, 3], [2, 8, 0], [2, 6, 3]])
+    scores = key @ [1, 0, 2]
+    grown = np.exp(scores - 4.0)
+    weights = softmax(scores.astype(float))
+    rows = [[s, s - 4, g, w] for s, g, w in zip(scores, grown, weights, strict=True)]
+    return [*rows, [grown.sum(), weights.sum()], [tuple(weights @ value)]]
+
+
+@computes
+def sixteen_patterns() -> list:
+    sums = [sum(signs) for signs in itertools.product((1, -1), repeat=4)]
+    squares = [s * s for s in sums]
+    return [[sums.count(s) for s in (4, 2, 0, -2, -4)], [sum(sums) / 16], [sum(squares) / 16]]
+
+
+@computes
+def small_additive() -> list:
+    return [[2 * math.tanh(0)], [2 * math.tanh(math.atanh(0.5))]]
+
+
+@computes
+def views_of_a_sentence() -> list:
+    words = torch.eye(3, 2)
+    maps = torch.tensor([[0.0, math.log(2), 8.0], [1.0, 0.0, 4.0]])
+    query, key, value = (words @ maps).split(1, dim=1)
+    views = [[q.item(), v.item()] for q, v in zip(query, value, strict=True)]
+    attend = torch.nn.functional.scaled_dot_product_attention
+    outputs = attend(query[None], key[None], value[None])[0]
+    grown = (query @ key.T).exp()
+    return [*views, *([*grown[i].tolist(), outputs[i].item()] for i in (1, 0))]
+
+
+@computes
+def two_lengths() -> list:
+    a, b = complex(3, 4), complex(4, 3)
+    dot = (a * b.conjugate()).real
+    return [[abs(a), abs(b)], [dot], [dot / (abs(a) * abs(b))]]
+
+
+# --- chapter 3 ---
+
+
+def head_by_hand(scores: list[float], value: list[int]) -> list:
+    grown, weights = np.exp(scores), softmax(np.array(scores))
+    rows = [list(row) for row in zip(grown, weights, weights * value, strict=True)]
+    return [*rows, [grown.sum(), weights.sum(), weights @ value]]
+
+
+@computes
+def head_who() -> list:
+    return head_by_hand([math.log(5), math.log(2), 0.0], [16, 8, 0])
+
+
+@computes
+def head_how() -> list:
+    return head_by_hand([0.0, 0.0, math.log(6)], [0, 8, 16])
+
+
+@computes
+def shapes_of_a_call() -> list:
+    module, seen = multi_head.MultiHeadAttention(10, 2), {}
+    for name in ("W_q", "W_k", "W_v", "W_o"):
+        getattr(module, name).register_forward_hook(
+            lambda _, inputs, output, name=name: seen.update({name: (inputs[0], output)})
+        )
+    key = torch.zeros(1, 4, 10)
+    output, weights = module(torch.zeros(1, 3, 10), key, key)
+    q, k, v = (multi_head.split_heads(seen[name][1], 2) for name in ("W_q", "W_k", "W_v"))
+    steps = [seen["W_q"][1], q.transpose(1, 2), q, k, q @ k.mT, weights, weights @ v]
+    steps += [(weights @ v).transpose(1, 2), seen["W_o"][0], output]
+    return [[tuple(step.shape)] for step in steps]
+
+
+@computes
+def same_letter() -> list:
+    first = [word[0] for word in ("sitting", "by", "her", "sister")]
+    scores = [[float(one == other) for other in first] for one in first]
+    sums = [sum(4**score for score in row) for row in scores]
+    return [[*row, total, 4 / total] for row, total in zip(scores, sums, strict=True)]
+
+
+# --- chapter 4 ---
+
+GROWN, PRICES = np.array([1, 2, 1, 4]), np.array([12, 24, 6, 30])
+
+
+def masked_by_hand(seen: list[int]) -> list:
+    weights = GROWN * seen / (GROWN @ seen)
+    rows = [[w, w * price] for w, price in zip(weights, PRICES, strict=True)]
+    return [*rows, [GROWN @ seen, weights.sum(), weights @ PRICES]]
+
+
+@computes
+def four_words() -> list:
+    return masked_by_hand([1, 1, 1, 1])
+
+
+@computes
+def three_words() -> list:
+    return masked_by_hand([1, 1, 1, 0])
+
+
+@computes
+def no_future() -> list:
+    return [[GROWN[:n].sum(), np.average(PRICES[:n], weights=GROWN[:n])] for n in (1, 2, 3, 4)]
+
+
+@computes
+def two_of_four() -> list:
+    return [["✓" if key <= 2 + query else "✗" for key in range(4)] for query in range(2)]
+
+
+@computes
+def four_calls() -> list:
+    """Counted cell by cell: each call's new queries, and each query's keys."""
+    again = [torch.ones(call, call) for call in (1, 2, 3, 4)]
+    cached = [torch.ones(1, call) for call in (1, 2, 3, 4)]
+    rows = [
+        [len(full), len(new), full.numel(), new.numel()]
+        for full, new in zip(again, cached, strict=True)
+    ]
+    return [*rows, [sum(column) for column in zip(*rows, strict=True)]]
+
+
+# --- chapter 5 ---
+
+
+@computes
+def two_hands() -> list:
+    angles = [(math.radians(90 * p), math.radians(30 * p)) for p in range(5)]
+    rows = [[math.sin(f), math.cos(f), math.sin(s), math.cos(s)] for f, s in angles]
+    products = [
+        sum(math.cos(a - b) for a, b in zip(*pair, strict=True))
+        for pair in itertools.pairwise(angles)
+    ]
+    return [*np.round(rows, 9).tolist(), np.round(products[:3], 9).tolist()]
+
+
+@computes
+def what_well_asks() -> list:
+    learnt, rows = {-1: (0, 1), 0: (1, 0), 1: (2, 1)}, []
+    for key in range(4):
+        distance = sorted((-1, 2 - key, 1))[1]
+        rows.append([distance, distance + 1, np.dot((3, 1), learnt[distance])])
+    return rows
+
+
+@computes
+def quarter_turns() -> list:
+    rows = []
+    for query, key in ((1, 2), (5, 6), (3, 5), (4, 6)):
+        a, b = 1j**query, 1j**key
+        product = (a * b.conjugate()).real
+        rows.append([(a.real, a.imag), (b.real, b.imag), product])
+    return rows
+
+
+@computes
+def halved_by_each_step() -> list:
+    back, content = np.array([3, 2, 1, 0]), np.log([1.0, 8.0, 1.0, 1.0])
+    scores = content - math.log(2) * back  # ALiBi, slope ln 2
+    factor, product = np.exp(-math.log(2) * back), np.exp(scores)
+    rows = [list(row) for row in zip(factor, product, softmax(scores), strict=True)]
+    even = next(k for k in range(9) if math.isclose(math.log(8) - k * math.log(2), 0))
+    ten = math.exp(0 - (math.log(8) - 10 * math.log(2)))
+    return [*rows, [product.sum(), 1], [even], [ten]]

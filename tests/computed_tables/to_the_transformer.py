@@ -1,0 +1,107 @@
+"""Tables of chapters 6 and 7, to the whole Transformer."""
+
+import itertools
+import math
+import statistics
+
+import numpy as np
+import torch
+
+from . import computes
+
+# --- chapter 6 ---
+
+
+@computes
+def three_layers() -> list:
+    """Every path through three layers: at each, around it (1) or through it (½)."""
+    ways = [
+        [p for p in itertools.product((1, 0.5), repeat=3) if p.count(0.5) == n] for n in range(4)
+    ]
+    rows = [[len(paths), math.prod(paths[0]), sum(map(math.prod, paths))] for paths in ways]
+    return [*rows, [sum(map(len, ways)), 1.5**3]]
+
+
+@computes
+def three_norms() -> list:
+    rows = []  # one for each token, and a column for it in the table
+    for token in ([1, 7, 9, 15], [3, 3, 5, 5], [30, 30, 50, 50]):
+        mean, root = statistics.mean(token), statistics.pstdev(token)
+        away = tuple(x - mean for x in token)
+        rows.append([mean, away, statistics.pvariance(token), root, tuple(a / root for a in away)])
+    return [*zip(*rows, strict=True)]
+
+
+@computes
+def two_cheaper_norms() -> list:
+    tokens = [torch.tensor(token).double() for token in ([1, 7, 1, 7], [11, 17, 11, 17])]
+    rms = [torch.nn.functional.rms_norm(token, (4,)).tolist() for token in tokens]
+    layer = [torch.nn.functional.layer_norm(token, (4,), eps=1e-12).tolist() for token in tokens]
+    squares = [float(token @ token) / 4 for token in tokens]
+    return [squares, [*map(tuple, np.round(rms, 9))], [*map(tuple, np.round(layer, 9))]]
+
+
+@computes
+def back_through_a_norm() -> list:
+    sings = torch.tensor([3.0, 3.0, 5.0, 5.0], dtype=torch.float64, requires_grad=True)
+    arriving = torch.tensor([8.0, 0.0, 0.0, 0.0], dtype=torch.float64)
+    normed = torch.nn.functional.layer_norm(sings, (4,), eps=1e-12)
+    (result,) = torch.autograd.grad(normed, sings, arriving)
+    mean, along = arriving.mean().item(), (arriving * normed).mean().item()
+    second = (-normed * along).tolist()
+    return [[mean], [along], [-mean] * 4, second, np.round(result.numpy(), 9).tolist()]
+
+
+# --- chapter 7 ---
+
+NEXT = {"": {"A": 0.6, "B": 0.4}, "A": {"": 0.5, "A": 0.4, "B": 0.1}, "B": {"B": 0.9, "A": 0.1}}
+
+
+def chance(text: str) -> float:
+    """The probability of a text of one or two letters, as a product along its letters."""
+    p = math.prod(NEXT[text[:i]][letter] for i, letter in enumerate(text))
+    return p * NEXT[text][""] if len(text) == 1 else p
+
+
+@computes
+def one_step_late() -> list:
+    target = np.array([5, 8, 6, 2, 0])
+    reads = np.roll(target, 1)
+    reads[0] = 1
+    return [reads.tolist(), target[:-1].tolist()]
+
+
+@computes
+def softer_truth() -> list:
+    p = np.array([1 / 2, 1 / 4, 1 / 8, 1 / 8])
+    truth = (1 - 1 / 5) * np.eye(4)[0] + 1 / 5 / 4
+    surprise = -np.log2(p)
+    return [surprise, truth, [*(truth * surprise), truth @ surprise]]
+
+
+@computes
+def five_texts() -> list:
+    texts = ["A", "AA", "AB", "BB", "BA"]
+    greedy = ""
+    while len(greedy) < 2:
+        letter = max(NEXT[greedy], key=NEXT[greedy].get)
+        if not letter:
+            break
+        greedy += letter
+    found = [chance(text) for text in texts]
+    return [[*found, sum(found)], [text == greedy for text in texts]]
+
+
+@computes
+def two_beams() -> list:
+    rows, beginnings = [], {"": 1.0}
+    for _ in range(2):
+        every = {
+            (text + letter, not letter): p * q
+            for text, p in beginnings.items()
+            for letter, q in NEXT[text].items()
+        }
+        best = sorted(every.items(), key=lambda item: -item[1])[:2]
+        beginnings = {text: p for (text, ended), p in best if not ended}
+        rows.append([*(p for _, p in best), 2 - len(beginnings), len(beginnings)])
+    return rows
