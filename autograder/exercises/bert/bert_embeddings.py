@@ -87,7 +87,7 @@ def _sizes(draw: Draw) -> list[Run]:
         _embeddings(draw, 5, 6, 4).then(_ids(draw, 4, 4, 5), _ids(draw, 4, 4, 2)),
         _embeddings(draw, 5, 1, 4).then(_ids(draw, 2, 3, 5), _ids(draw, 2, 3, 2)),
         _embeddings(draw, 1, 6, 1).then(_ids(draw, 3, 1, 1), _ids(draw, 3, 1, 2)),
-        standard.then(_ids(draw, 1, 70, 4), _ids(draw, 1, 70, 2)),
+        standard.then(_ids(draw, 1, 5, 4), _ids(draw, 1, 5, 2)),
         module(4, 6, state=long).then(_ids(draw, 1, 512, 4)),
         module(6, 6, 5, state=faint).then(_ids(draw, 2, 4, 6), _ids(draw, 2, 4, 2)),
         _embeddings(draw, 6, 6, 5).then(Strided(_ids(draw, 2, 4, 6)), Strided(_ids(draw, 2, 4, 2))),

@@ -136,7 +136,7 @@ def _chunked(draw: Draw) -> list[Run]:
     same axis."""
     named = module(6, 2, 5, chunk_size=2, state=_state(draw, 6, 5))
     runs = [named.then(_x(draw, 2, 5, 6), causal(5))]
-    runs.append(_layer(draw, 6, 2, 5, chunk_size=66).then(_x(draw, 1, 67, 6)))
+    runs.append(_layer(draw, 6, 2, 5, chunk_size=66).then(_x(draw, 1, 3, 6)))
     for size, B, n in ((1, 2, 3), (3, 2, 6), (3, 4, 4), (4, 1, 3), (5, 3, 1)):
         run = module(8, 2, 6, 0.0, size, state=_state(draw, 8, 6))
         runs.append(run.then(_x(draw, B, n, 8)))
@@ -248,14 +248,10 @@ def _added(run: Run, record: Record) -> str | None:
 @EXERCISE.holds("each number of it is dropped on its own", 0.2, _added, only_if_right=True)
 def _drawn(draw: Draw) -> list[Run]:
     """nn.Dropout(p) drops every number with probability p, and divides the others by 1 − p."""
-    runs = []
-    for p, size in ((0.5, 0), (0.3, 7)):
-        state = _steps(draw, 20.0)
-        run = module(_D, 2, 1, dropout=p, chunk_size=size, state=state).in_training()
-        x = draw.tensor(2, 16, _D)
-        runs.append(run.then(x).then(x).at_random(draw))
-        over = made_by(over_column, state["linear2.weight"], state["linear1.bias"])
-        runs.append(named(run, draw, over, x))
+    state, x = _steps(draw, 20.0), draw.tensor(2, 16, _D)
+    run = module(_D, 2, 1, dropout=0.4, chunk_size=7, state=state).in_training()
+    over = made_by(over_column, state["linear2.weight"], state["linear1.bias"])
+    runs = [run.then(x).then(x).at_random(draw), named(run, draw, over, x)]
     chunked = module(6, 2, 5, chunk_size=3, state=_state(draw, 6, 5))
     look = replace(chunked, steps=(Step((False,), {}, "train"),))
     return [*runs, look.then_apply(as_argument(chunks_seen), Previous(0), _x(draw, 4, 7, 6))]
@@ -286,11 +282,11 @@ def _gradients(draw: Draw) -> list[Run]:
     """Every part contributes: four projections, two linear layers, two norms, and the residual
     path; in chunks, too."""
     # In float64, where terms that cancel do so to the last digit.
-    masks = tensor(random_mask(draw, 2, 1, 1, 3)), None
     small = {"dtype": "float64", "size": SMALL}
-    runs = [_layer(draw, 6, 2, 3, **small).then(_x(draw, 2, 3, 6, **small), m) for m in masks]
-    chunked = _layer(draw, 6, 2, 3, chunk_size=2, **small)
-    return [*runs, chunked.then(_x(draw, 2, 3, 6, **small))]
+    mask = tensor(random_mask(draw, 2, 1, 1, 3))
+    run = _layer(draw, 4, 2, 3, **small).then(_x(draw, 2, 3, 4, **small), mask)
+    chunked = _layer(draw, 4, 2, 3, chunk_size=2, **small)
+    return [run, chunked.then(_x(draw, 2, 3, 4, **small))]
 
 
 @EXERCISE.keeps_dtypes(0.1)

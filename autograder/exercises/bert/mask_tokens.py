@@ -87,7 +87,7 @@ def _share(given: dict[str, Any], pairs: Sequence[Pair]) -> str | None:
 def _shares(draw: Draw) -> list[Run]:
     """Compare a random number from 0 to 1 with the probability, for every token; 15 % if nothing
     else is said. The share counts tokens that are not special."""
-    ids = _ids(draw, 60, 120, 5, 49)
+    ids = _ids(draw, 60, 80, 5, 49)
     return [
         call(ids, 3, 50).at_random(draw),
         call(_ids(draw, 60, 60, 5, 49), 3, 50, (7, 8), 0.5).at_random(draw),
@@ -116,7 +116,7 @@ def _apart(given: dict[str, Any], pairs: Sequence[Pair]) -> str | None:
 def _independent(draw: Draw) -> list[Run]:
     """Draw a random number for every token of the batch: neither one for a sequence or a position,
     nor a fixed number of tokens for each sequence."""
-    ids = _ids(draw, 80, 80, 4, 49)
+    ids = _ids(draw, 80, 40, 4, 49)
     one = (ids, 3, 50, (), draw.number(0.3, 0.4))
     return [call(*one).then(*one).at_random(draw)]
 
@@ -147,7 +147,7 @@ def _many(draw: Draw) -> list[Run]:
     """Draw once more for every chosen token: below 0.8 it becomes mask_id, in the next tenth a
     random id, and in the last tenth it stays, though its label asks for it."""
     return [
-        call(_ids(draw, 60, 60, 4, 99), 3, 100, (), 0.5).at_random(draw),
+        call(_ids(draw, 40, 60, 4, 99), 3, 100, (), 0.5).at_random(draw),
         call(_ids(draw, 60, 60, 4, 99), 3, 100, (), 1.0).at_random(draw),
     ]
 
@@ -163,6 +163,10 @@ def _even(given: dict[str, Any], pairs: Sequence[Pair]) -> str | None:
         strange = inputs[drawn & ((inputs < 0) | (inputs >= vocab))]
         if strange.size:
             return f"the input {strange[0]:.0f} is neither mask_id nor an id from 0 to {vocab - 1}"
+        others = 0.1 * (vocab - 1 - (mask_id < vocab)) / vocab
+        line = unlike("tokens that become another id", drawn & (inputs != ids), others)
+        if line:
+            return line
         for token in range(vocab):
             chance = 0.1 / vocab + 0.8 * (token == mask_id)
             line = unlike(f"tokens that become {token}", (inputs == token)[ids != token], chance)
@@ -245,7 +249,7 @@ _GENERATOR = as_argument(generator_for)
 def _generator(draw: Draw) -> list[Run]:
     """Pass generator to every function that draws. The same seed then gives the same blanks, and
     the next call goes on where this one has stopped."""
-    seed, ids = draw.integer(0, 10**6), _ids(draw, 20, 30, 4, 999)
+    seed, ids = draw.integer(0, 10**6), _ids(draw, 10, 20, 4, 999)
     run = Run(()).then_apply(_GENERATOR, ids, seed).then_apply(_GENERATOR, ids, seed)
     for made in (0, 0, 1):
         run = run.then(ids, 3, 1000, (), 0.5, generator=Previous(made))

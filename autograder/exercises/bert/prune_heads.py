@@ -64,7 +64,7 @@ def _projecting(draw: Draw, run: Run) -> Run:
     call = run.steps[1]
     gone = call.kwargs["heads"] if call.kwargs else call.args[1]
     left = max(num_heads - len({*gone}), 1) * (d // num_heads)
-    x, heads = (draw.tensor(1, min(d + 2, 16), n, dtype=dtype) for n in (d, left))
+    x, heads = (draw.tensor(1, min(d + 2, 9), n, dtype=dtype) for n in (d, left))
     return run.then_apply(as_argument(projected), Previous(1), x, heads)
 
 
