@@ -76,7 +76,7 @@ def _runs(draw: Draw) -> list[Run]:
         named.then(x=_x(draw, 1, 4, 6)),
         _layer(draw, 7, 1, 7).then(_x(draw, 3, 1, 7), None),
         _layer(draw, 1, 1, 1).then(_x(draw, 2, 3, 1)),
-        _layer(draw, 6, 2, 3).then(_x(draw, 1, 66, 6)),
+        _layer(draw, 1, 1, 2).then(_x(draw, 1, 66, 1)),
         _layer(draw, 6, 2, 4).then(Strided(_x(draw, 2, 3, 6))).then(_x(draw, 1, 2, 6)),
     ]
 
