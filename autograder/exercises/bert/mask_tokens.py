@@ -91,7 +91,7 @@ def _shares(draw: Draw) -> list[Run]:
     return [
         call(ids, 3, 50).at_random(draw),
         call(_ids(draw, 60, 60, 5, 49), 3, 50, (7, 8), 0.5).at_random(draw),
-        call(_ids(draw, 60, 30, 0, 9), 3, 10, probability=draw.number(0.7, 0.9)).at_random(draw),
+        call(_ids(draw, 60, 30, 4, 9), 3, 10, probability=draw.number(0.7, 0.9)).at_random(draw),
     ]
 
 
