@@ -35,7 +35,10 @@ LONG = (
 # Of the tests of these, those of one chapter, or class, run together; or each runs by itself.
 TOGETHER = re.compile(r"test_(attacks\.py::\w+\[(endless|ending)|honest\.py::\w+\[(first|second))-")
 OF_MATRIX = re.compile(r"test_matrix\.py::\w+\[([a-z_]+(?:-\w+)?)")  # chapter and exercise
-ALONE = re.compile(r"test_attacks\.py::test_an_attack_ends_\w+|test_honest\.py::test_judge_\w+")
+ALONE = re.compile(
+    r"test_(attacks\.py::test_an_attack_ends_|honest\.py::test_judge_|restart_parts\.py::test_"
+    r"|check\.py::test_nonsense_|luck\.py::test_a_right_|mutants\.py::test_a_sample_)\w+"
+)
 PIECES = 3
 
 # Tensors of a few numbers gain nothing from threads, and threads that wait for a core cost a lot.

@@ -81,6 +81,9 @@ def test_the_wrong_functions_have_the_bugs_of_the_bank():
     text = torch.tensor([[1, 0, 3], [2, 3, 4]])
     shift = mistake("language_model", "next_token_loss", "not_shifted")
     kernel = table(4, 24, 5).reshape(4, 8, 3)
+    maps = torch.softmax(table(12, 3, 6), -1).reshape(2, 2, 3, 3)
+    slopes = 3 * table(12, 3, 7).reshape(2, 2, 3, 3)
+    averaged = mistake("bert", "attention_relevance", "mean_before_the_positive_part")
     flipped = mistake("recurrence_convolution", "convolution_by_heads", "kernel_flipped")
     pairs = {
         "softmax": ((scores.numpy(),), softmax(scores.numpy())),
@@ -92,6 +95,7 @@ def test_the_wrong_functions_have_the_bugs_of_the_bank():
         "loss": ((logits, target), loss(logits, target, smoothing=0.0)),
         "next_token_loss": ((logits, text), shift(logits, text)),
         "convolution": ((x, kernel), flipped(x, kernel)[0]),
+        "relevance": ((maps, slopes), averaged([maps], [slopes])),
     }  # fmt: skip
     assert pairs.keys() == {function_of(slug) for slug in CHAPTERS}
     for name, (given, expected) in pairs.items():
@@ -114,6 +118,8 @@ def test_the_right_functions_are_right():
     i, j = torch.arange(3, 5)[:, None], torch.arange(5)
     bias = -0.5 * (i - j).abs()
     kernel = table(4, 24, 5).reshape(4, 8, 3)
+    maps = torch.softmax(table(12, 3, 6), -1).reshape(2, 2, 3, 3)
+    slopes = 3 * table(12, 3, 7).reshape(2, 2, 3, 3)
     pairs = {
         "softmax": ((scores.numpy(),), solution("kernel_regression", "softmax")(scores.numpy())),
         "scale": (
@@ -135,6 +141,10 @@ def test_the_right_functions_are_right():
         "convolution": (
             (x, kernel),
             solution("recurrence_convolution", "convolution_by_heads")(x, kernel)[0],
+        ),
+        "relevance": (
+            (maps, slopes),
+            solution("bert", "attention_relevance")([maps], [slopes]),
         ),
     }
     for name, (given, expected) in pairs.items():

@@ -7,7 +7,7 @@ import matplotlib.pyplot as plt
 import pytest
 from matplotlib.text import Text
 
-from autograder import dataflow, dataflow_two, decoders, journey
+from autograder import dataflow, dataflow_two, decoders, encoders, journey
 
 PICTURES: dict[str, Callable[[], object]] = {
     "average": lambda: dataflow.attention(dataflow.NUMBERS),
@@ -24,6 +24,7 @@ PICTURES: dict[str, Callable[[], object]] = {
     "decoder block": decoders.block,
     "gpt": decoders.gpt,
     "shared keys": decoders.shared_keys,
+    "bert": encoders.bert,
     "bottleneck": journey.bottleneck,
     "neighbours": journey.neighbours,
     **{f"here, {n}": lambda n=n: journey.here(n) for n in range(1, 8)},

@@ -41,7 +41,10 @@ EFFECTS = (
     *("NumPy's random state", "Python's random state", "NumPy's error handling"),
     *("torch's random state", "torch's default dtype", "torch's grad mode", MODES, MEMORY),
 )
-CALLS = {"projected"}  # functions of ours that give back what a module makes of fresh inputs
+CALLS = {
+    "projected",
+    "attend",
+}  # functions of ours that give back what a module makes of fresh inputs
 
 
 def looking(run: Run) -> Iterator[int]:
@@ -99,6 +102,8 @@ def test_these_aspects_are_looks():
         "leaves global state alone",
         "runs on the device of its inputs",
         "no table of queries and keys",
+        "never more than chunk_size positions at a time",
+        "four layers of their own",
         "a new cell",
         "h(1 + q + k) parameters",
         "one parameter, W",

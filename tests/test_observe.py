@@ -169,7 +169,7 @@ def test_afterwards_nothing_is_watched():
 # These are nothing but a block: they test that the blocks do what the references do.
 THE_BLOCKS = {
     *("encoder_of_the_blocks", "decoder_of_the_blocks", "embedding_of_the_blocks"),
-    *("block_of_the_blocks", "probabilities_of_the_blocks"),
+    *("block_of_the_blocks", "probabilities_of_the_blocks", "layer_of_the_blocks"),
 }
 
 

@@ -122,7 +122,7 @@ def wrong(name: str) -> tuple[str, bool]:
     slug, exercise = find_exercise(name)
     for answer in banks(slug)[exercise.name].mistakes.values():
         source = standing_alone(answer, exercise.name)
-        if source and allowed(exercise, source):
+        if source and allowed(exercise, answer):
             return source, True
     is_class = f"class {name}" in reference(name)
     return (EMPTY_MODULE if is_class else EMPTY).format(name), False

@@ -18,12 +18,13 @@ from torch import Tensor, nn
 from autograder.device import device
 
 __all__ = [
-    "GPT", "AttentionDecoder", "DecoderBlock", "DecoderLayer", "EncoderLayer", "GRUEncoder",
-    "MultiHeadAttention", "TokenEmbedding", "Transformer", "additive_mask", "causal_mask", "device",
-    "fused_attention", "gaussian_scores", "gelu", "masked_attention", "masked_softmax",
-    "merge_heads", "nadaraya_watson", "next_token_probabilities", "padding_mask",
-    "relative_positions", "rotary_embedding", "scaled_dot_product_attention", "simple_attention",
-    "sinusoidal_encoding", "softmax", "split_heads",
+    "GPT", "AttentionDecoder", "BertEmbeddings", "BertLayer", "DecoderBlock", "DecoderLayer",
+    "EncoderLayer", "GRUEncoder", "MultiHeadAttention", "TokenEmbedding", "Transformer",
+    "additive_mask", "causal_mask", "device", "fused_attention", "gaussian_scores", "gelu",
+    "masked_attention", "masked_softmax", "merge_heads", "nadaraya_watson",
+    "next_token_probabilities", "padding_mask", "relative_positions", "rotary_embedding",
+    "scaled_dot_product_attention", "simple_attention", "sinusoidal_encoding", "softmax",
+    "split_heads",
 ]  # fmt: skip
 
 
@@ -313,6 +314,7 @@ def _positions(ids: Tensor, like: Tensor) -> Tensor:
 
 
 # What is made of the above, or of nothing here: last, since it imports this module.
+from autograder.blocks.bidirectional import BertEmbeddings, BertLayer  # noqa: E402
 from autograder.blocks.language import GPT, DecoderBlock, next_token_probabilities  # noqa: E402
 from autograder.blocks.recurrent import AttentionDecoder, GRUEncoder  # noqa: E402
 from autograder.blocks.stand_ins import (  # noqa: E402

@@ -72,6 +72,13 @@ def compare(
             return wrong(expected_got(what, expected, value))
         pairs = zip(value, expected, strict=True)
         return worst([compare(v, e, f"{what}[{i}]", slack=slack) for i, (v, e) in enumerate(pairs)])
+    if isinstance(expected, dict):
+        if not isinstance(value, dict) or value.keys() != expected.keys():
+            keys = f"a dict with {', '.join(map(repr, sorted(expected)))}"
+            got = [*sorted(value)] if isinstance(value, dict) else value
+            return wrong_kind(f"{what}: expected {keys}, got {describe(got)}")
+        found = [compare(value[k], e, f"{what}[{k!r}]", slack=slack) for k, e in expected.items()]
+        return worst(found)
     if expected is None or isinstance(expected, (str, bool)):
         same = type(value) is type(expected) and value == expected
         return Finding(True) if same else wrong(expected_got(what, expected, value))
@@ -123,6 +130,9 @@ def agrees(value: Any, expected: Any, *, slack: float = 1.0) -> bool:
         return alike and all(
             agrees(v, e, slack=slack) for v, e in zip(value, expected, strict=True)
         )
+    if isinstance(expected, dict):
+        alike = isinstance(value, dict) and value.keys() == expected.keys()
+        return alike and all(agrees(value[k], e, slack=slack) for k, e in expected.items())
     if expected is None or isinstance(expected, (str, bool)):
         return type(value) is type(expected) and value == expected
     wanted, given = numeric(expected), numeric(value)

@@ -115,3 +115,15 @@ def wrong_next_token_loss(logits, ids):
 def right_next_token_loss(logits: torch.Tensor, ids: torch.Tensor) -> torch.Tensor:
     """Torch's loss, of each token and the logits one place before it."""
     return F.cross_entropy(logits[:, :-1].movedim(-1, 1), ids[:, 1:])
+
+
+def wrong_relevance(weights, gradients):
+    """What each token matters to each position, after one layer."""
+    change = (weights * gradients).mean(dim=1).clamp(min=0)
+    return torch.eye(weights.shape[-1]) + change
+
+
+def right_relevance(weights: torch.Tensor, gradients: torch.Tensor) -> torch.Tensor:
+    """Head by head, then the average; a head of its own has nothing to disagree with."""
+    heads = zip(weights.split(1, dim=1), gradients.split(1, dim=1), strict=True)
+    return torch.stack([wrong_relevance(*head) for head in heads]).mean(dim=0)

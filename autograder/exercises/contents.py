@@ -12,6 +12,7 @@ CHAPTERS = (
     "transformer",
     "recurrence_convolution",
     "language_model",
+    "bert",
 )
 PACKAGES = ("torch", "numpy", "matplotlib", "jaxtyping", "Babel")  # that a student installs
 # What the sandbox has imported before a submission runs, besides NumPy, matplotlib and `check`.

@@ -195,9 +195,14 @@ def _dimensions(reference: Callable[..., Any]) -> dict[str, dict[str, int]]:
     return found
 
 
+def _first(value: Any) -> Any:
+    """The first of a list of arrays; anything else as it is."""
+    return value[0] if isinstance(value, list) and value else value
+
+
 def _size(bound: Bound, places: Mapping[str, int]) -> int | None:
     for name, axis in places.items():
-        array = bound.get(name)
+        array = _first(bound.get(name))
         if getattr(array, "ndim", 0) > (axis if axis >= 0 else -axis - 1):
             return int(array.shape[axis])
     return None
@@ -270,6 +275,8 @@ def _views(reference: Callable[..., Any]) -> Iterator[Wrong]:
                 array = bound.get(name)
                 if isinstance(array, (np.ndarray, torch.Tensor)) and array.ndim:
                     bound[name] = array if _contiguous(array) else see(array)
+                elif isinstance(array, list) and isinstance(_first(array), torch.Tensor):
+                    bound[name] = [item if _contiguous(item) else see(item) for item in array]
 
             yield Wrong(title, name, None, before)
 
@@ -366,9 +373,16 @@ def _cut(value: Any) -> Any:
 def _halved(bound: dict[str, Any]) -> None:
     for name, array in _arrays(bound):
         if isinstance(array, torch.Tensor) and array.is_floating_point():
-            bound[name] = array + (array.half().to(array.dtype) - array).nan_to_num().detach()
+            bound[name] = _half(array)
         elif isinstance(array, np.ndarray) and array.dtype.kind == "f":
             bound[name] = array.astype(np.float16).astype(array.dtype)
+    for name, value in bound.items():
+        if isinstance(value, list) and isinstance(_first(value), torch.Tensor):
+            bound[name] = [_half(item) for item in value]
+
+
+def _half(tensor: torch.Tensor) -> torch.Tensor:
+    return tensor + (tensor.half().to(tensor.dtype) - tensor).nan_to_num().detach()
 
 
 def _small(reference: Callable[..., Any]) -> Iterator[Wrong]:

@@ -2,6 +2,7 @@
 
 import functools
 import http.server
+import re
 import shutil
 import threading
 from collections.abc import Callable, Iterator
@@ -23,7 +24,7 @@ def documents() -> list[str]:
 
 def chapter_pages() -> list[str]:
     """The chapters' pages."""
-    return [name for name in documents() if name.startswith("book/0")]
+    return [name for name in documents() if re.match(r"book/\d\d_", name)]
 
 
 class Quiet(http.server.SimpleHTTPRequestHandler):

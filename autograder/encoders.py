@@ -1,0 +1,44 @@
+"""Pictures of how data flow through an encoder alone: the whole of BERT, and its loss.
+
+Drawn with `dataflow`, read from below.
+"""
+
+from autograder import plots
+from autograder.dataflow import SHAPES, Flow
+
+STREAM = r"$(B,\ n,\ d_\mathrm{model})$"
+
+
+def bert() -> None:
+    """Three rows and a norm, a stack of layers without a mask, and two uses of what comes out."""
+    flow = Flow(5.0, 7.4)
+    x = 1.75
+    flow.text(x, 0.15, "ids with blanks", size=13)
+    table = flow.box(x, 0.95, r"rows of $E$", "plain", width=1.5)
+    flow.arrow((x, 0.3), table.bottom, label=r"$(B,\ n)$")
+    plus = flow.plus(x, 1.6)
+    flow.arrow(table.top, plus.bottom)
+    places = flow.box(3.95, 1.35, r"rows of $E^\mathrm{pos}$", "position", width=1.5)
+    segments = flow.box(3.95, 1.9, r"rows of $E^\mathrm{seg}$", "position", width=1.5)
+    for box, y in ((places, 1.53), (segments, 1.67)):
+        flow.arrow(box.left, (2.75, box.y), (2.75, y), (x + 0.14, y))
+    norm = flow.box(x, 2.25, "norm", "plain", width=1.5, height=0.36)
+    flow.arrow(plus.top, norm.bottom)
+    flow.frame(0.3, 2.72, 4.75, 5.3)
+    flow.text(4.65, 2.9, r"$N\,\times$, no mask", ha="right", size=SHAPES)
+    below = norm.top
+    for y, words in ((3.3, "self-attention"), (4.5, "linear, GELU, linear")):
+        part = flow.box(x, y, words, width=1.95)
+        flow.arrow(below, part.bottom, label=STREAM if y < 4 else "", at=(x + 0.08, 2.58))
+        add = flow.box(x, y + 0.55, "add & norm", "plain", width=1.95, height=0.36)
+        flow.arrow(part.top, add.bottom)
+        side, low = 0.52, y - 0.36
+        flow.arrow((x, low), (side, low), (side, add.y), add.left, color=plots.VERMILLION, lw=2.4)
+        below = add.top
+    flow.arrow(below, (x, 5.6), (0.95, 5.6), (0.95, 5.83), label=STREAM, at=(x + 0.08, 5.44))
+    flow.arrow((x, 5.6), (3.6, 5.6), (3.6, 5.83))
+    words = "linear, GELU,\nnorm, " + r"$\times\ E^\top$"
+    fills = flow.box(0.98, 6.12, words, width=1.7, height=0.56, new=True)
+    flow.text(3.6, 6.15, "a vector for each\ntoken, for the task")
+    flow.arrow((0.95, fills.top[1]), (0.95, 6.85))
+    flow.text(1.2, 7.1, r"logits, read at the gaps", size=SHAPES)

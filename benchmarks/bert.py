@@ -1,0 +1,122 @@
+"""Chapter 10's small BERT with several seeds: gaps, baselines, relevance, probes.
+
+Run: OMP_NUM_THREADS=1 python benchmarks/bert.py [--seeds 0 1 2] [--hidden 0.3] [--rows 200]
+[--result bert.json]. Letters, model, training, the ways to explain an answer and the probes are
+those of the chapter's page, read from its cells. For each seed it measures the share of letters
+filled in right (`test`, `train`), the rank correlation of each way with occlusion over so many rows
+of the test (mean and half of a 95% interval; `signed` with the fall of the log-probability,
+`agreement` with how far it moves, up or down), and what a probe reads (topic of a row, length of a
+word). It goes to benchmarks/bert_models.json, which the page draws.
+"""
+
+import argparse
+import datetime
+import json
+import math
+import platform
+import re
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import torch
+
+PAGE = Path(__file__).parents[1] / "book" / "10_bert.md"
+# cells that define what is used here, by what they begin a line with
+NEEDED = (
+    "import math",
+    "from solutions.bert import BertEmbeddings",
+    "from solutions.bert import BertLayer",
+    "from solutions.bert import mask_tokens",
+    "from solutions.bert import attention_relevance",
+    "SPECIAL",
+    "class Bert",
+    "def trained",
+    "def by_counting",
+    "def looked_into",
+    "def rollout",
+    "def agreement",
+    "def probed",
+)
+
+
+def page_definitions() -> dict:
+    """What the page's cells define."""
+    text = PAGE.read_text(encoding="utf-8")
+    cells = re.findall(r"^```\{code-cell\}[^\n]*\n(.*?)^```", text, re.M | re.S)
+    cells = [re.sub(r"\A(---\n.*?^---\n|:tags:[^\n]*\n)", "", c, flags=re.M | re.S) for c in cells]
+    scope: dict = {}
+    for wanted in NEEDED:
+        (cell,) = (cell for cell in cells if re.search(rf"^{re.escape(wanted)}\b", cell, re.M))
+        exec(cell, scope)
+    return scope
+
+
+def interval(values: np.ndarray) -> list[float]:
+    """The mean, and half of its 95% interval."""
+    half = 1.96 * values.std(ddof=1) / math.sqrt(len(values))
+    return [round(float(values.mean()), 4), round(float(half), 4)]
+
+
+def measured(page: dict, seed: int, hidden: float, rows: int) -> dict:
+    """One model, trained and looked at."""
+    began = time.process_time()
+    model = page["trained"](seed, probability=hidden)
+    took = time.process_time() - began
+    test = page["test"]
+    ways = page["agreement"](model, test[:: len(test) // rows][:rows])
+    torch.manual_seed(100 + seed)
+    fresh = page["Bert"](len(page["letters"]), 64, 4, 2).eval()
+    return {
+        "hidden": hidden,
+        "seed": seed,
+        "test": round(page["filled"](model, test)[0], 4),
+        "train": round(page["filled"](model, page["train"][:1062])[0], 4),
+        "never trained": round(page["with_output"](fresh), 4),
+        "cpu_seconds": round(took),
+        "agreement": {name: interval(moved) for name, (moved, _) in ways.items()},
+        "signed": {name: interval(fall) for name, (_, fall) in ways.items()},
+        "probe": [round(share, 4) for share in page["probed"](model.encode)],
+        "probe, its table": [round(s, 4) for s in page["probed"](model.embeddings.tokens)],
+        "probe, never trained": [round(share, 4) for share in page["probed"](fresh.encode)],
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--seeds", type=int, nargs="+", default=(0, 1, 2))
+    parser.add_argument("--hidden", type=float, nargs="+", default=(0.3,))
+    parser.add_argument("--rows", type=int, default=200)
+    parser.add_argument("--result", default="bert_models.json")
+    args = parser.parse_args()
+    torch.set_num_threads(1)
+    page = page_definitions()
+    made = {
+        "script": " ".join(["benchmarks/bert.py", *sys.argv[1:]]),
+        "date": datetime.date.today().isoformat(),
+        "machine": f"{platform.machine()}, CPU, one thread",
+        "python": platform.python_version(),
+        "torch": torch.__version__,
+        "rows": args.rows,
+        "steps": page["STEPS"],
+        "baselines": {n: round(share, 4) for n, share in page["by_counting"](page["test"]).items()},
+        "letters": [
+            round(share, 4)
+            for share in page["probed"](
+                lambda ids: torch.nn.functional.one_hot(ids, len(page["letters"])).float()
+            )
+        ],
+    }
+    runs = []
+    for hidden in args.hidden:
+        for seed in args.seeds:
+            runs.append(measured(page, seed, hidden, args.rows))
+            print(runs[-1], flush=True)
+            text = json.dumps({"made": made, "runs": runs}, ensure_ascii=False)
+            text = text.replace('{"hidden', '\n{"hidden') + "\n"
+            Path(__file__).with_name(args.result).write_text(text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

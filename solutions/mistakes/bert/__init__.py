@@ -1,0 +1,1 @@
+"""Known answers to chapter 10, a module for each exercise of `solutions.bert`."""
