@@ -217,8 +217,10 @@ def chapters() -> None:
     flow.arrow(below.top, rest.bottom)
     flow.arrow(rest.top, (middle, 4.85))
     before = flow.box(0.7, 2.5, "8  recurrence,\nconvolution", "plain", width=1.3, height=0.6)
-    after = flow.box(4.9, 2.5, "9  language\nmodels", "plain", width=1.3, height=0.6)
+    decoder = flow.box(4.9, 2.9, "9  language\nmodels", "plain", width=1.3, height=0.6)
+    encoder = flow.box(4.9, 2.1, "10  BERT", "plain", width=1.3, height=0.6)
     flow.arrow(before.right, (1.57, 2.5))
-    flow.arrow((4.03, 2.5), after.left)
+    for after in (decoder, encoder):
+        flow.arrow((4.03, after.y), after.left)
     flow.text(before.x, 3.0, "before", size=SHAPES)
-    flow.text(after.x, 3.0, "after", size=SHAPES)
+    flow.text(decoder.x, 3.4, "after", size=SHAPES)
