@@ -89,6 +89,8 @@ def test_right_answers_on_fresh_inputs_are_counted():
 def test_the_fresh_inputs_that_the_page_counts_were_for_every_right_answer():
     rows = json.loads(about.LUCK.read_text("utf-8"))
     known = {name: bank for slug in chapters() for name, bank in banks(slug).items()}
+    missing = sorted(known.keys() - rows.keys())
+    assert missing == [], f"run `python -m benchmarks.luck --only {' '.join(missing)}`"
     assert rows.keys() == known.keys()
     assert all(row["answers"] == 1 + len(known[name].rights) for name, row in rows.items())
     assert all(row["lost"] == {} for row in rows.values())

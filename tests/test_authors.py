@@ -252,3 +252,24 @@ def test_marks_and_names_that_depend_on_the_numbers_are_told(trial):
         f"always_float64: its marks depend on the numbers drawn "
         f"({other.score:g}, {verdict.score:g})",
     ]
+
+
+def test_what_is_begun_passes_the_houses_own_lint(tmp_path):
+    signature = (
+        '(query: Float[Tensor, "B n d"], key: Float[Tensor, "B m d"], value: Float[Tensor, "B m d"],'
+        ' mask: Bool[Tensor, "B n m"]) -> Float[Tensor, "B n d"]'
+    )
+    plan = new_exercise(ROOT, "masking", "looked_at", signature)
+    for name in ("autograder/exercises/masking", "solutions/mistakes/masking"):
+        text = plan.files[ROOT / name / "looked_at.py"]
+        assert max(map(len, text.splitlines())) <= 100
+        file = tmp_path / f"{name.partition('/')[0]}.py"
+        file.write_text(text, encoding="utf-8")
+        for command in (["check", "--select", "E,F,I"], ["format", "--check"]):
+            done = subprocess.run(
+                [sys.executable, "-m", "ruff", *command, "--config", ROOT / "pyproject.toml", file],
+                capture_output=True,
+                text=True,
+                check=False,
+            )
+            assert done.returncode == 0, done.stdout + text

@@ -1,5 +1,6 @@
 """`autograder new exercise` and `autograder try`: what the command line says."""
 
+import traceback
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -79,7 +80,10 @@ def try_exercise(
     problems = []
     if trial.written:
         with console.status("judging the reference, the mistakes and the right answers"):
-            problems += trial.problems()
+            try:
+                problems += trial.problems()
+            except (ArithmeticError, AttributeError, LookupError, NameError, TypeError) as error:
+                raise ValueError(_in_the_course(error)) from error
         for table in _tables(trial):
             console.print(table)
     else:
@@ -87,10 +91,21 @@ def try_exercise(
     for line in problems:
         console.print(f"✗ {line}", markup=False, highlight=False)
     if places:
-        console.print(f"✗ still to write: {', '.join(places)}", markup=False, highlight=False)
+        console.print("✗ still to write:", *places, sep="\n  ", markup=False, highlight=False)
     if not problems and not places:
         console.print(f"✓ all is well: now `autograder release --draft {trial.slug}`", markup=False)
     raise typer.Exit(int(bool(problems or places)))
+
+
+def _in_the_course(error: Exception) -> str:
+    """An error in one line, with the last place of the course's own files on the way to it."""
+    frames = traceback.extract_tb(error.__traceback__)
+    ours = [f for f in frames if "/exercises/" in f.filename or "/solutions/" in f.filename]
+    place = f"{Path(ours[-1].filename)}:{ours[-1].lineno}, in {ours[-1].name}: " if ours else ""
+    told = f"{place}{type(error).__name__}: {error}"
+    if "Array" in str(error) or "scalar arrays" in str(error):
+        told += " (draw.tensor describes a tensor: change a NumPy array first, then tensor(array))"
+    return told
 
 
 def _tables(trial: "Trial") -> Iterator["Table"]:

@@ -171,7 +171,7 @@ EXERCISE = Declaration("{plan.name}", "{title}", {names})
 @EXERCISE.equals("random values", 1.0)
 def _random(draw: Draw) -> list[Run]:
     """TODO: what to think of when the values are wrong, never the code of the fix."""
-    return [{plan.call()}, {plan.call()}]
+    return {_list_of(plan.call(), plan.call())}
 '''
     ]
     if arrays:
@@ -180,7 +180,7 @@ def _random(draw: Draw) -> list[Run]:
 @EXERCISE.equals("other shapes", 0.5)
 def _shapes(draw: Draw) -> list[Run]:
     """TODO: what to think of when only the usual shape is right: one row, one column, more axes."""
-    return [{plan.call(other=True)}]
+    return {_list_of(plan.call(other=True))}
 ''')
     if plan.torch and floats and plan.gives_one_array_of_floats:
         parts.append(f'''
@@ -188,7 +188,7 @@ def _shapes(draw: Draw) -> list[Run]:
 @EXERCISE.gradients("gradients", 0.5)
 def _gradients(draw: Draw) -> list[Run]:
     """TODO: what to think of when the values are right and their gradients are not."""
-    return [{plan.call(dtype="float64")}.with_gradients()]
+    return {_list_of(plan.call(dtype="float64") + ".with_gradients()")}
 ''')
     if floats:
         other = "float64" if plan.torch else "float32"
@@ -196,14 +196,36 @@ def _gradients(draw: Draw) -> list[Run]:
 
 @EXERCISE.keeps_dtypes(0.25)
 def _dtypes(draw: Draw) -> list[Run]:
-    """TODO: which dtypes stay as they are. Compute with the array you are given."""
-    return [{plan.call(dtype=other)}]
+    """TODO: which dtypes stay as they are. Compute with {_what(plan)} you are given."""
+    return {_list_of(plan.call(dtype=other))}
 ''')
     if arrays:
         parts.append("\n\nEXERCISE.leaves_inputs_alone(0.25, _random)\n")
     if plan.torch and arrays:
         parts.append("EXERCISE.follows_its_inputs(_random)\n")
     return "".join(parts)
+
+
+def _what(plan: Signature) -> str:
+    return "the tensors" if plan.torch else "the array"
+
+
+def _list_of(*calls: str) -> str:
+    """The code of a list of calls, in lines that are not too long."""
+    line = f"[{', '.join(calls)}]"
+    if len(line) <= 88:
+        return line
+    return "[\n" + "".join(f"        {_wrapped(one)},\n" for one in calls) + "    ]"
+
+
+def _wrapped(code: str) -> str:
+    """The code of a call, with an argument on each line where it is long."""
+    if len(code) <= 90:
+        return code
+    tail = ".with_gradients()" if code.endswith(".with_gradients()") else ""
+    inner = code.removesuffix(tail).removeprefix("call(").removesuffix(")")
+    arguments = re.split(r", (?=draw|tensor|True|None|\")", inner)
+    return "call(\n" + "".join(f"            {a},\n" for a in arguments) + f"        ){tail}"
 
 
 def _listed(text: str, after: str, name: str) -> str:
@@ -227,13 +249,15 @@ def _bank(plan: Signature, slug: str) -> str:
             f"    The result is right, but the caller's `{floats[0]}` is changed."
         )
     entries = entries and ['BANK.changes("""', *entries, '""")\n']
-    imports = f"from solutions import {slug} as right\nfrom autograder.bank import Bank\n"
     forgotten = "from autograder.bank.devices import forgotten\n" if plan.torch else ""
+    imports = (
+        f"from autograder.bank import Bank\n{forgotten}from solutions import {slug} as right\n"
+    )
     arguments = ", ".join(p.name for p in plan.parameters)
     return "\n".join(
         [
             f'"""Known answers to `{plan.name}`: mistakes, then right answers."""\n',
-            imports + forgotten,
+            imports,
             f'BANK = Bank("{plan.name}", right, globals())\n',
             *entries,
             *([f'forgotten(BANK, "{floats[0]}")\n'] if plan.torch and floats else []),
