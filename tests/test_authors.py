@@ -256,8 +256,8 @@ def test_marks_and_names_that_depend_on_the_numbers_are_told(trial):
 
 def test_what_is_begun_passes_the_houses_own_lint(tmp_path):
     signature = (
-        '(query: Float[Tensor, "B n d"], key: Float[Tensor, "B m d"], value: Float[Tensor, "B m d"],'
-        ' mask: Bool[Tensor, "B n m"]) -> Float[Tensor, "B n d"]'
+        '(query: Float[Tensor, "B n d"], key: Float[Tensor, "B m d"], value: Float[Tensor, "B m d"]'
+        ', mask: Bool[Tensor, "B n m"]) -> Float[Tensor, "B n d"]'
     )
     plan = new_exercise(ROOT, "masking", "looked_at", signature)
     for name in ("autograder/exercises/masking", "solutions/mistakes/masking"):
