@@ -1,5 +1,5 @@
 # what: a base class of one's own, mixins, chains of super(), abstract methods, __init_subclass__
-# answers: AdditiveAttention, SelfAttention, BilinearAttention
+# answers: SelfAttention, AdditiveAttention, BilinearAttention
 import abc
 import math
 
@@ -38,23 +38,6 @@ class Attention(LooksMixin, nn.Module, abc.ABC):
 
 
 # %%
-class AdditiveAttention(Attention, kind="additive"):
-    def __init__(self, query_size: int, key_size: int, hidden_size: int, dropout: float = 0.0):
-        super().__init__()
-        self.W_q = nn.Linear(query_size, hidden_size, bias=False)
-        self.W_k = nn.Linear(key_size, hidden_size, bias=False)
-        self.w_v = nn.Linear(hidden_size, 1, bias=False)
-        self.dropout = nn.Dropout(dropout)
-
-    def dropped(self, weights):
-        return self.dropout(super().dropped(weights))
-
-    def score(self, query, key):
-        q, k = self.W_q(query), self.W_k(key)
-        return self.w_v(torch.tanh(q[:, :, None, :] + k[:, None, :, :]))[..., 0]
-
-
-# %%
 class Dot(Attention):
     def score(self, query, key):
         return query @ key.mT / math.sqrt(key.size(-1))
@@ -70,6 +53,23 @@ class SelfAttention(Dot, kind="self"):
 
 
 print(Attention.kinds, SelfAttention.__mro__)
+
+
+# %%
+class AdditiveAttention(Attention, kind="additive"):
+    def __init__(self, query_size: int, key_size: int, hidden_size: int, dropout: float = 0.0):
+        super().__init__()
+        self.W_q = nn.Linear(query_size, hidden_size, bias=False)
+        self.W_k = nn.Linear(key_size, hidden_size, bias=False)
+        self.w_v = nn.Linear(hidden_size, 1, bias=False)
+        self.dropout = nn.Dropout(dropout)
+
+    def dropped(self, weights):
+        return self.dropout(super().dropped(weights))
+
+    def score(self, query, key):
+        q, k = self.W_q(query), self.W_k(key)
+        return self.w_v(torch.tanh(q[:, :, None, :] + k[:, None, :, :]))[..., 0]
 
 
 # %%
