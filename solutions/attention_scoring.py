@@ -83,6 +83,33 @@ def bug_in_scaling(d_k: int) -> tuple[tuple[Tensor, Tensor, Tensor], tuple[Tenso
     ### END SOLUTION
 
 
+class SelfAttention(nn.Module):
+    """Self-attention: queries, keys and values are three linear views of one sequence.
+
+    Parameters: the linear layers `W_q` and `W_k` (d_model to d_k) and `W_v`
+    (d_model to d_v), none with a bias. The scores are divided by √d_k. Source:
+    Vaswani et al. (2017), section 3.2.
+    """
+
+    def __init__(self, d_model: int, d_k: int, d_v: int):
+        super().__init__()
+        self.W_q = nn.Linear(d_model, d_k, bias=False)
+        self.W_k = nn.Linear(d_model, d_k, bias=False)
+        self.W_v = nn.Linear(d_model, d_v, bias=False)
+
+    def forward(
+        self, x: Float[Tensor, "B n d_model"]
+    ) -> tuple[Float[Tensor, "B n d_v"], Float[Tensor, "B n n"]]:
+        """Attend from every position of x to every position of x.
+
+        Returns `(output, weights)`. Shapes: x `(B, n, d_model)` → output `(B, n, d_v)`, weights
+        `(B, n, n)`.
+        """
+        ### BEGIN SOLUTION
+        return scaled_dot_product_attention(self.W_q(x), self.W_k(x), self.W_v(x))
+        ### END SOLUTION
+
+
 class AdditiveAttention(nn.Module):
     """Additive attention: the score of a pair is w_vᵀ tanh(W_q q + W_k k).
 
@@ -166,30 +193,3 @@ def cosine_scores(
     key = key / key.norm(dim=-1, keepdim=True).clamp_min(eps)
     return (query @ key.transpose(-2, -1)).clamp(-1.0, 1.0)  # (..., n_q, n_k)
     ### END SOLUTION
-
-
-class SelfAttention(nn.Module):
-    """Self-attention: queries, keys and values are three linear views of one sequence.
-
-    Parameters: the linear layers `W_q` and `W_k` (d_model to d_k) and `W_v`
-    (d_model to d_v), none with a bias. The scores are divided by √d_k. Source:
-    Vaswani et al. (2017), section 3.2.
-    """
-
-    def __init__(self, d_model: int, d_k: int, d_v: int):
-        super().__init__()
-        self.W_q = nn.Linear(d_model, d_k, bias=False)
-        self.W_k = nn.Linear(d_model, d_k, bias=False)
-        self.W_v = nn.Linear(d_model, d_v, bias=False)
-
-    def forward(
-        self, x: Float[Tensor, "B n d_model"]
-    ) -> tuple[Float[Tensor, "B n d_v"], Float[Tensor, "B n n"]]:
-        """Attend from every position of x to every position of x.
-
-        Returns `(output, weights)`. Shapes: x `(B, n, d_model)` → output `(B, n, d_v)`, weights
-        `(B, n, n)`.
-        """
-        ### BEGIN SOLUTION
-        return scaled_dot_product_attention(self.W_q(x), self.W_k(x), self.W_v(x))
-        ### END SOLUTION
