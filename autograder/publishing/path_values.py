@@ -41,9 +41,10 @@ def make_paths(slug: str, exercise: Exercise) -> store.Paths:
 def known_on(run: Run, answers: list[Callable[..., Any]]) -> Known:
     """What is known once the right answers have been traced on a run.
 
-    Where only the place of the results is judged, nothing needs to be known.
+    Where only the place of the results is judged, nothing needs to be known; and where they are
+    random, no two answers need to pass through the same values.
     """
-    return known_from(_traces(run, [] if run.elsewhere else answers))
+    return known_from(_traces(run, [] if run.elsewhere or run.random else answers))
 
 
 def _traces(run: Run, answers: list[Callable[..., Any]]) -> Iterator[list[Event]]:
