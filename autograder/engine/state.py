@@ -97,6 +97,7 @@ def _of_torch() -> _Torchs | None:
     generator, tensor, alone = torch.default_generator, torch.Tensor, core.DisableTorchFunction
 
     detach, copy = core.TensorBase.detach, core.TensorBase.copy_
+    pretends = core.TensorBase.is_meta.__get__  # it has no memory, and a view of it costs imports
 
     def numbers() -> bytes:
         return bytes_of(read(generator))
@@ -105,7 +106,7 @@ def _of_torch() -> _Torchs | None:
         if not isinstance(value, tensor):
             return None
         with alone():
-            return detach(value)
+            return None if pretends(value) else detach(value)
 
     def write(value: Any, numbers: Any) -> None:
         with alone():
