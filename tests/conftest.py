@@ -33,7 +33,7 @@ LONG = (
     "test_check.py",
 )
 # Of the tests of these, those of one chapter, or class, run together; or each runs by itself.
-TOGETHER = re.compile(r"test_(attacks\.py::\w+\[(endless|ending)|honest\.py::\w+\[(first|second))-")
+TOGETHER = re.compile(r"test_(attacks|honest)\.py::\w+\[(endless|ending|first|second)-")
 OF_MATRIX = re.compile(r"test_matrix\.py::\w+\[([a-z_]+(?:-\w+)?)")  # chapter and exercise
 ALONE = re.compile(
     r"test_(attacks\.py::test_an_attack_ends_|honest\.py::test_judge_|restart_parts\.py::test_"
@@ -72,7 +72,7 @@ def _piece(nodeid: str) -> str | None:
     if one := OF_MATRIX.search(nodeid):  # whichever the test, the verdicts are the same
         return f"matrix of {one[1]}"
     if together := TOGETHER.search(nodeid):  # they share a fixture that takes long
-        return together[0]
+        return " ".join(together.groups())  # whichever the test, it is the same class
     if alone := ALONE.search(nodeid):
         return f"{alone[0]} {zlib.crc32(nodeid.encode()) % PIECES}"
     return None
