@@ -159,8 +159,8 @@ def attention_relevance(
     """How much each token matters for what becomes of each position, layer upon layer.
 
     Each layer's weights are multiplied by their gradients, entry by entry; negative
-    products become 0, and the heads are averaged: this is Â. Then R begins as the
-    identity, and from the first layer to the last, R ← R + Â R. Shapes: a list of
+    products become 0, and the heads are averaged: this is Ā. Then R begins as the
+    identity, and from the first layer to the last, R ← R + Ā R. Shapes: a list of
     weights and a list of their gradients, a layer each, first layer first, all
     `(B, H, n, n)` → R `(B, n, n)`: row i says what position i has drawn from each token.
     Source: Chefer, Gur, Wolf (2021), equations 5 and 6.

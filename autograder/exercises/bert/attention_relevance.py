@@ -34,8 +34,8 @@ def _both(draw: Draw, layers: int, *shape: int, **kwargs: Any) -> tuple[list, li
 @EXERCISE.equals("layer upon layer", 1.1)
 def _runs(draw: Draw) -> list[Run]:
     """For each layer: multiply weights and gradients entry by entry, let negative products be 0,
-    and average the heads. That is Â. R begins as the identity; from the first layer to the last,
-    add Â R to it, Â on the left."""
+    and average the heads. That is Ā. R begins as the identity; from the first layer to the last,
+    add Ā R to it, Ā on the left."""
     named = dict(zip(("gradients", "weights"), _both(draw, 2, 1, 2, 4)[::-1], strict=True))
     return [
         call(*_both(draw, 2, 2, 3, 5)),
@@ -46,7 +46,7 @@ def _runs(draw: Draw) -> list[Run]:
 
 @EXERCISE.equals("one layer", 0.4)
 def _one_layer(draw: Draw) -> list[Run]:
-    """With one layer, R is the identity plus Â: what a position has of itself, and what it has
+    """With one layer, R is the identity plus Ā: what a position has of itself, and what it has
     drawn from the others."""
     return [call(*_both(draw, 1, 2, 3, 4)), call(*_both(draw, 1, 1, 1, 6))]
 

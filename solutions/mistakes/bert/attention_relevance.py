@@ -45,20 +45,20 @@ first_head_only: .clamp(min=0).mean(dim=1) → .clamp(min=0)[:, 0]
 mean_over_the_batch: .mean(dim=1) → .mean(dim=1).mean(dim=0, keepdim=True)
     The mean is taken over the batch as well. Every text has its own relevance.
 wrong_side: positive @ relevance → relevance @ positive
-    R is multiplied from the wrong side: R Â. It should be Â R, since a later layer reads what the
+    R is multiplied from the wrong side: R Ā. It should be Ā R, since a later layer reads what the
     earlier ones have made. Going through the layers from the last to the first comes to the same.
 transposed: positive @ relevance → positive.mT @ relevance
-    Â is transposed: what a position gives to others is taken for what it gets from them.
+    Ā is transposed: what a position gives to others is taken for what it gets from them.
 transposed_in_the_end: > result = result.mT
     R is transposed: its row i should say what position i has drawn from each token.
 identity_forgotten: torch.eye(n, → torch.zeros(n, n,
     R begins as 0 and stays 0. It should begin as the identity.
 identity_forgotten_in_the_sum: relevance + positive @ relevance → positive @ relevance
-    R is replaced by Â R in each layer. It should be added to it: a position keeps what it had.
+    R is replaced by Ā R in each layer. It should be added to it: a position keeps what it had.
 product_forgotten: relevance + positive @ relevance → relevance + positive
-    The layers' Â are added up. They should be multiplied with what has been collected so far.
+    The layers' Ā are added up. They should be multiplied with what has been collected so far.
 product_entry_by_entry: positive @ relevance → positive * relevance
-    Â and R are multiplied entry by entry. It should be a product of matrices.
+    Ā and R are multiplied entry by entry. It should be a product of matrices.
 half_and_half: relevance + positive @ relevance → (relevance + positive @ relevance) / 2
     Each layer's result is halved. Nothing is, here.
 normalised: > result = result / result.sum(-1, keepdim=True)
@@ -66,7 +66,7 @@ normalised: > result = result / result.sum(-1, keepdim=True)
 rows_normalised
     - relevance + positive @ relevance
     + relevance + positive / positive.sum(-1, keepdim=True).clamp(min=1e-9) @ relevance
-    The rows of Â are made to sum to 1. They should stay as they are: how much a layer matters is in
+    The rows of Ā are made to sum to 1. They should stay as they are: how much a layer matters is in
     them.
 identity_taken_away: > result = result - torch.eye(n, dtype=result.dtype, device=result.device)
     The identity is taken away in the end. It belongs to R.
@@ -110,7 +110,7 @@ numpy_without_detach: (weight * gradient) → torch.from_numpy((weight * gradien
 
 @BANK.right
 def by_products(weights, gradients):
-    """The product of the layers' (1 + Â), the last one leftmost."""
+    """The product of the layers' (1 + Ā), the last one leftmost."""
     n = weights[0].shape[-1]
     one = torch.eye(n, dtype=weights[0].dtype, device=weights[0].device)
     found = one.expand(len(weights[0]), n, n)
