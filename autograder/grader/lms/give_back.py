@@ -8,8 +8,8 @@ shown under the name of the file that was handed in. The totals are those of con
 export: late penalties are brought up to date first, and each page is made again, so that it holds
 the marks and comments given by hand.
 
-While a person's mark is still missing, a total is not final, and is left out unless that is asked
-for. The formats and their sources: `formats`, `worksheet`.
+While a person's mark is still missing, a total is not final, and is left out unless the caller
+says otherwise. The formats and their sources: `formats`, `worksheet`.
 
 TRUST BOUNDARY. Names come from outside, by way of our own record of what was collected and of a
 worksheet. They are written into an archive, whose names are checked, and into a table, in which
