@@ -4,19 +4,16 @@ The results go into the matrix that `conftest.py` prints after the run.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from functools import cache
-from typing import NamedTuple
 
 import pytest
 
 from autograder.bank import banks
-from autograder.engine.runs import Record, Run
-from autograder.engine.verdict import CORRECT, WRONG, Mistake, Verdict, decide
+from autograder.engine.verdict import CORRECT, WRONG, Verdict
 from autograder.exercises import chapters, exercises_of, find_exercise
-from autograder.expected import SEED
-from autograder.grader.reference import known_mistakes, records, reference
+from autograder.publishing.authors.trial import Trial
 
 EXERCISES = [(slug, exercise.name) for slug in chapters() for exercise in exercises_of(slug)]
 
@@ -30,39 +27,13 @@ def known_answers() -> Iterator[tuple[str, str, str, str]]:
                 yield from ((slug, name, kind, answer) for answer in answers)
 
 
-class Inputs(NamedTuple):
-    """An exercise's inputs drawn from one seed, and what reference and mistakes give on them."""
-
-    runs: Sequence[Sequence[Run]]
-    expected: Sequence[Sequence[Record]]
-    mistakes: Mapping[str, Mistake]
+trial = cache(Trial)
 
 
-@cache
-def inputs(slug: str, name: str) -> list[Inputs]:
-    """Three sets of inputs for an exercise, those that `check` uses first."""
-    found = []
-    for seed in (SEED + name.encode(), b"the matrix, once", b"the matrix, twice"):
-        runs = find_exercise(name)[1].runs(seed)
-        right = records(reference(slug, name), runs)
-        found.append(Inputs(runs, right, {m.name: m for m in known_mistakes(slug, name, runs)}))
-    return found
-
-
-@cache
-def verdicts(slug: str, name: str, kind: str, answer: str) -> list[Verdict]:
-    """The verdict on a known answer with each set of inputs.
-
-    A mistake runs twice with the first of them; with the others, its records from the bank do.
-    """
-    exercise = find_exercise(name)[1]
-    answers = {"reference": {name: reference(slug, name)}} | vars(banks(slug)[name])
-    found = []
-    for i in inputs(slug, name):
-        known = i.mistakes[answer].records if found and kind == "mistakes" else None
-        mine = known or records(answers[kind][answer], i.runs)
-        found.append(decide(exercise, i.runs, mine, i.expected, i.mistakes.values))
-    return found
+def verdicts(slug: str, name: str, kind: str, answer: str) -> tuple[Verdict, ...]:
+    """The verdict on a known answer with each set of inputs."""
+    assert trial(name).slug == slug
+    return trial(name).tried(kind, answer).verdicts
 
 
 def failed(verdict: Verdict) -> list[tuple[str, str | None]]:
