@@ -103,14 +103,11 @@ def release(
     chapter = chapter or [*read_course(ROOT).chapters]
     check_handed_in(ROOT, chapter or None)
     asked = {name.partition("_")[2] if name[:1].isdigit() else name for name in chapter or ()}
-    expected = course.room("expected").relative_to(ROOT)
     for slug in chapters():
-        if (not asked or slug in asked) and write_expected(slug):
-            print(f"{expected}/{slug}.bin is new")
-        if (not asked or slug in asked) and write_paths(slug):
-            print(f"{expected}/{slug}.paths is new")
+        for path in write_expected(slug) + write_paths(slug) if not asked or slug in asked else ():
+            print(path.relative_to(ROOT), "written" if path.is_file() else "removed")
     if write_pencils(ROOT):
-        print(f"{expected}/{Path(MADE).name} is new")
+        print(course.room("expected").relative_to(ROOT) / Path(MADE).name, "written")
     for path in release_chapters(ROOT, chapter or None):
         print(path.relative_to(ROOT))
 

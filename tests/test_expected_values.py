@@ -8,13 +8,16 @@ import numpy as np
 import pytest
 
 import autograder.expected as store
-from autograder.exercises import CHAPTERS
 from autograder.expected.entries import Entries
 from autograder.publishing import expected_values
 from autograder.publishing.expected_values import make_expected, recorded, write_expected
 
 SLUG = "masking"
-FILE = Path(store.__file__).parent / f"{SLUG}.bin"
+FOLDER = Path(store.__file__).parent / SLUG
+
+
+def held() -> dict[str, bytes]:
+    return {file.name: file.read_bytes() for file in FOLDER.glob("*.bin")}
 
 
 @pytest.fixture
@@ -28,21 +31,21 @@ def made(monkeypatch) -> list[str]:
 
     monkeypatch.setattr(expected_values, "make_expected", computed)
     monkeypatch.setattr(expected_values, "recorded", lambda slug: few)
-    monkeypatch.setattr(store, "parse", lambda data: entries)  # read once is enough
-    monkeypatch.setattr(expected_values, "_still_holds", lambda *entries: True)
+    monkeypatch.setattr(expected_values, "drop_others", lambda slug, suffix: [])
+    monkeypatch.setattr(expected_values, "_same_entry", lambda *entries: True)
     return names
 
 
 def test_what_was_found_to_hold_is_not_computed_again(made, tmp_path):
-    before = FILE.read_bytes()
+    before = held()
     assert not write_expected(SLUG, tmp_path / "seen")
     assert made == [exercise.name for exercise in recorded(SLUG)[:2]]
     assert not write_expected(SLUG, tmp_path / "seen")
     assert len(made) == 2
-    assert FILE.read_bytes() == before
+    assert held() == before
 
 
-@pytest.mark.parametrize("what", ["the code", "NumPy", "the file"])
+@pytest.mark.parametrize("what", ["the code", "NumPy", "a file"])
 def test_it_is_after_a_change_of(what, made, tmp_path, monkeypatch):
     write_expected(SLUG, tmp_path)
     if what == "the code":
@@ -50,10 +53,33 @@ def test_it_is_after_a_change_of(what, made, tmp_path, monkeypatch):
     elif what == "NumPy":
         monkeypatch.setattr(np, "__version__", "another")
     else:
-        other = next(slug for slug in CHAPTERS if slug != SLUG)
-        (tmp_path / SLUG).write_text(expected_values._made_of(SLUG, FILE.with_stem(other)))
+        first, second = (FOLDER / f"{exercise.name}.bin" for exercise in recorded(SLUG)[:2])
+        (tmp_path / SLUG).write_text(expected_values._made_of(SLUG, [first, first]))
+        assert first.read_bytes() != second.read_bytes()
     write_expected(SLUG, tmp_path)
     assert len(made) == 4
+
+
+def test_a_file_that_does_not_hold_is_written_and_the_others_are_not(monkeypatch, tmp_path):
+    first, second, *_ = recorded(SLUG)
+    for exercise in recorded(SLUG):
+        (tmp_path / SLUG).mkdir(exist_ok=True)
+        held = (FOLDER / f"{exercise.name}.bin").read_bytes()
+        (tmp_path / SLUG / f"{exercise.name}.bin").write_bytes(held)
+    (tmp_path / SLUG / "gone.bin").write_bytes(b"of an exercise that is no more")
+    entries, before = store.expected_of(SLUG), (tmp_path / SLUG / f"{first.name}.bin").read_bytes()
+    monkeypatch.setattr(store, "file_of", tmp_path.joinpath)
+
+    def computed(slug, exercise):
+        entry = entries[exercise.name]
+        return replace(entry, mistakes=entry.mistakes[1:]) if exercise == second else entry
+
+    monkeypatch.setattr(expected_values, "make_expected", computed)
+    written = write_expected(SLUG, tmp_path / "seen")
+    assert [path.name for path in written] == ["gone.bin", f"{second.name}.bin"]
+    assert not (tmp_path / SLUG / "gone.bin").exists()
+    assert (tmp_path / SLUG / f"{first.name}.bin").read_bytes() == before
+    assert len(store.read(written[1]).mistakes) == len(entries[second.name].mistakes) - 1
 
 
 def test_what_a_mistake_gives_is_compared():
@@ -67,19 +93,21 @@ def test_what_a_mistake_gives_is_compared():
     assert not expected_values._same_entry(entry, wrong, runs)
 
 
-def test_an_entry_is_decoded_when_it_is_needed_and_only_then():
-    decoded = []
+def test_an_entry_is_read_when_it_is_needed_and_only_then():
+    read = []
 
-    def read(tree: object) -> object:
-        decoded.append(tree)
+    def noted(tree: object) -> object:
+        read.append(tree)
         return tree
 
-    packed = store.packed({name: store.expected_of(SLUG)[name] for name in store.expected_of(SLUG)})
-    entries = Entries(packed, read)
-    first, second, *_ = names = list(store.expected_of(SLUG))
-    assert list(entries) == names and len(entries) == len(names) and decoded == []
+    entries = Entries(FOLDER, ".bin", noted)
+    first, second, *_ = sorted(exercise.name for exercise in recorded(SLUG))
+    assert {*entries} == {e.name for e in recorded(SLUG)} and len(entries) == len(recorded(SLUG))
+    assert read == []
     assert entries[second]["digest"] == store.expected_of(SLUG)[second].digest
-    assert entries[second] is entries[second] and len(decoded) == 1
+    assert entries[second] is entries[second] and len(read) == 1
     assert first in entries and "another" not in entries
     assert entries.get("another") is None
-    assert len(decoded) == 1 and gc.isenabled()
+    assert len(read) == 1 and gc.isenabled()
+    with pytest.raises(KeyError):
+        entries["another"]

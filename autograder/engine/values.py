@@ -16,7 +16,7 @@ import struct
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import lru_cache, partial
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -241,17 +241,6 @@ def decode(message: bytes) -> Any:
         raise
     except Exception as error:  # hostile bytes: any failure is the sender's
         raise WireError(f"not a message ({type(error).__name__})") from None
-
-
-def parts(message: bytes) -> dict[str, Callable[[], Any]]:
-    """What decodes each value of a message that is a mapping: for large ones of our own.
-
-    Raises `WireError` for another message; a part that is no value raises when it is decoded.
-    """
-    tree, arrays = _opened(message)
-    if tree["t"] != "dict":
-        raise WireError("not a mapping")
-    return {name: partial(_untree, part, arrays, 1) for name, part in tree["items"]}
 
 
 def _opened(message: bytes) -> tuple[Any, list[np.ndarray]]:

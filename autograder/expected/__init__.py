@@ -5,7 +5,6 @@ Only results are kept here, so that a notebook can compare without holding the r
 """
 
 import hashlib
-import lzma
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -17,7 +16,7 @@ from autograder.engine.records import record_from, record_tree, run_tree
 from autograder.engine.runs import Exercise, Record, Run
 from autograder.engine.values import encode
 from autograder.engine.verdict import Mistake
-from autograder.expected.entries import Entries, unzipped
+from autograder.expected.entries import Entries, unzipped, zipped
 
 SEED = b"the inputs of check"
 
@@ -59,48 +58,40 @@ def digest(runs: Sequence[Sequence[Run]]) -> str:
     return hashlib.sha256(encode(tree)).hexdigest()
 
 
-def dump(entries: Mapping[str, Expected]) -> bytes:
-    """A chapter's entries, by the name of the exercise, as the bytes of its file."""
-    return lzma.compress(packed(entries), preset=9)
+def dump(entry: Expected) -> bytes:
+    """An entry as the bytes of its file."""
+    return zipped(tree_of(entry))
 
 
-def packed(entries: Mapping[str, Expected]) -> bytes:
-    """The same before they are compressed, which takes longest."""
-    tree = {
-        name: {
-            "digest": entry.digest,
-            "reference": _rows_tree(entry.reference),
-            "mistakes": [[m.name, m.cause, _rows_tree(m.records)] for m in entry.mistakes],
-        }
-        for name, entry in entries.items()
+def tree_of(entry: Expected) -> dict[str, Any]:
+    """The same before it is encoded and compressed."""
+    return {
+        "digest": entry.digest,
+        "reference": _rows_tree(entry.reference),
+        "mistakes": [[m.name, m.cause, _rows_tree(m.records)] for m in entry.mistakes],
     }
-    return encode(tree)
 
 
-def parse(data: bytes) -> Entries[Expected]:
-    """The entries in the bytes of a chapter's file."""
-    return unzipped(data, _entry)
-
-
-def unpacked(data: bytes) -> Entries[Expected]:
-    """The entries that `packed` has packed."""
-    return Entries(data, _entry)
-
-
-def _entry(tree: Mapping[str, Any]) -> Expected:
+def entry_from(tree: Mapping[str, Any]) -> Expected:
+    """The entry that `tree_of` has made a tree of."""
     mistakes = [Mistake(title, cause, _rows(rows)) for title, cause, rows in tree["mistakes"]]
     return Expected(tree["digest"], _rows(tree["reference"]), mistakes)
 
 
 def file_of(name: str) -> Path:
-    """The path of a file of the course's results."""
+    """The path of a file of the course's results, or of a chapter's folder."""
     return course.room("expected") / name
+
+
+def read(path: Path) -> Expected:
+    """The entry in a file."""
+    return unzipped(path.read_bytes(), entry_from)
 
 
 @cache
 def expected_of(slug: str) -> Entries[Expected]:
-    """A chapter's entries. Raises `FileNotFoundError` where `autograder release` made none."""
-    return parse(file_of(f"{slug}.bin").read_bytes())
+    """A chapter's entries, those that `autograder release` has made."""
+    return Entries(file_of(slug), ".bin", entry_from)
 
 
 def entry_of(slug: str, exercise: Exercise) -> Expected:

@@ -1,47 +1,51 @@
-"""A chapter's entries in a file of ours, each decoded when it is first needed."""
+"""A chapter's entries: a folder with a file for each exercise, read when it is first needed."""
 
 import gc
 import lzma
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any, TypeVar
+from pathlib import Path
+from typing import Any, Generic, TypeVar
 
-from autograder.engine.values import parts
+from autograder.engine.values import decode, encode
 
 Entry = TypeVar("Entry")
 
 
-class Entries(Mapping[str, Entry]):
-    """Entries by the name of the exercise.
+class Entries(Mapping[str, Entry], Generic[Entry]):
+    """Entries by the name of the exercise, from the files of a folder that end in `suffix`.
 
-    `packed` is a mapping that `values.encode` has packed; `read` makes an entry of the tree of one.
+    `read` makes an entry of the tree that a file holds.
     """
 
-    def __init__(self, packed: bytes, read: Callable[[Any], Entry]):
-        with _without_collections():
-            self._packed: dict[str, Callable[[], Any] | None] = {**parts(packed)}
+    def __init__(self, folder: Path, suffix: str, read: Callable[[Any], Entry]):
+        self._files = {file.stem: file for file in sorted(folder.glob(f"*{suffix}"))}
         self._read, self._known = read, dict[str, Entry]()
 
     def __getitem__(self, name: str) -> Entry:
         if name not in self._known:
-            with _without_collections():
-                self._known[name] = self._read(self._packed[name]())
-            self._packed[name] = None  # which frees what it was decoded from
+            self._known[name] = unzipped(self._files[name].read_bytes(), self._read)
         return self._known[name]
 
     def __contains__(self, name: object) -> bool:
-        return name in self._packed
+        return name in self._files
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._packed)
+        return iter(self._files)
 
     def __len__(self) -> int:
-        return len(self._packed)
+        return len(self._files)
 
 
-def unzipped(data: bytes, read: Callable[[Any], Entry]) -> Entries[Entry]:
-    """The entries in the bytes of a file."""
-    return Entries(lzma.decompress(data), read)
+def zipped(tree: Any) -> bytes:
+    """An entry's tree as the bytes of its file."""
+    return lzma.compress(encode(tree), preset=9)
+
+
+def unzipped(data: bytes, read: Callable[[Any], Entry]) -> Entry:
+    """The entry in the bytes of a file."""
+    with _without_collections():
+        return read(decode(lzma.decompress(data)))
 
 
 @contextmanager

@@ -1,10 +1,9 @@
 """What is known of the values that right answers pass through on the fixed inputs, as data.
 
-`autograder release` writes a `.paths` file for each chapter. It holds keys (`engine.signatures`):
+`autograder release` writes a `.paths` file for each exercise. It holds keys (`engine.signatures`):
 no values, no names, no source. What it tells is told in `engine.known`.
 """
 
-import lzma
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -13,9 +12,8 @@ from typing import Any
 import numpy as np
 
 from autograder.engine.known import MADE, Known, Mark
-from autograder.engine.values import encode
 from autograder.expected import file_of
-from autograder.expected.entries import Entries, unzipped
+from autograder.expected.entries import Entries, unzipped, zipped
 
 
 @dataclass(frozen=True)
@@ -30,22 +28,20 @@ class Paths:
     runs: Sequence[Sequence[Known]]
 
 
-def dump(entries: Mapping[str, Paths]) -> bytes:
-    """A chapter's entries, by the name of the exercise, as the bytes of its file."""
-    tree = {name: _tree(entry) for name, entry in entries.items()}
-    return lzma.compress(encode(tree), preset=9)
+def dump(entry: Paths) -> bytes:
+    """An entry as the bytes of its file."""
+    return zipped(_tree(entry))
 
 
-def parse(data: bytes) -> Entries[Paths]:
-    """The entries in the bytes of a chapter's file."""
+def parse(data: bytes) -> Paths:
+    """The entry in the bytes of a file."""
     return unzipped(data, _paths)
 
 
 @cache
-def paths_of(slug: str) -> Mapping[str, Paths]:
-    """A chapter's entries; none where `autograder release` has made none."""
-    file = file_of(f"{slug}.paths")
-    return parse(file.read_bytes()) if file.is_file() else {}
+def paths_of(slug: str) -> Entries[Paths]:
+    """A chapter's entries, those that `autograder release` has made."""
+    return Entries(file_of(slug), ".paths", _paths)
 
 
 def _tree(entry: Paths) -> dict[str, Any]:

@@ -88,7 +88,7 @@ dependencies = [{dependencies}]
 include = ["autograder*"]
 
 [tool.setuptools.package-data]
-"autograder.expected" = ["*.bin", "*.paths"]
+"autograder.expected" = ["*.bin", "*/*.bin", "*/*.paths"]
 """
 
 
@@ -191,8 +191,7 @@ def _files(name: str, path: Path, others: set[str]) -> Iterator[tuple[str, bytes
     """A file or folder of the student's side: what is in it, by path."""
     of_another = not course.is_home() and path == student_side().get(name) and name in course.ROOMS
     for file in [path] if path.is_file() else sorted(path.rglob("*")):
-        theirs = file.stem if file.parent.name == "expected" else file.parent.name
-        if file.suffix not in (".py", ".bin", ".paths") or theirs in others:
+        if file.suffix not in (".py", ".bin", ".paths") or file.parent.name in others:
             continue
         inside = Path(name) / file.relative_to(path) if path.is_dir() else Path(name)
         if of_another and (len(inside.parts) > 2 or file.suffix != ".py"):

@@ -40,7 +40,7 @@ def code_of(root: Path, slug: str) -> list[Path]:
     student = [*sorted(package.glob("*.py")), *sorted((package / "blocks").glob("*.py"))]
     rooms = home if home.is_dir() else root
     asked = sorted((rooms / "exercises" / slug).glob("*.py"))
-    expected = sorted((rooms / "expected").glob(f"{slug}.*"))
+    expected = sorted((rooms / "expected" / slug).glob("*.bin"))
     measured = sorted((root / "benchmarks").glob(f"{slug}_*.json"))
     return [root / "solutions" / f"{slug}.py", *student, *asked, *expected, *measured]
 

@@ -4,7 +4,7 @@ TRUST BOUNDARY. Runs on the author's machine, on our own code only.
 """
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -16,6 +16,7 @@ import autograder.expected as store
 from autograder import course
 from autograder.engine.records import record_tree
 from autograder.engine.runs import Array, Exercise, Record
+from autograder.engine.values import decode, encode
 from autograder.engine.verdict import Mistake, equal, stripped
 from autograder.exercises import exercises_of
 from autograder.grader.reference import expected, known_mistakes
@@ -40,33 +41,46 @@ def recorded(slug: str) -> list[Exercise]:
     return [exercise for exercise in exercises_of(slug) if exercise.recorded]
 
 
-def write_expected(slug: str, seen: Path = SEEN) -> bool:
-    """Bring a chapter's file up to date, and say whether it had to be written.
+def write_expected(slug: str, seen: Path = SEEN) -> list[Path]:
+    """Bring a chapter's files up to date; return those that had to be written or taken away.
 
     A file whose numbers still agree within the tolerances is left unchanged, so that rounding on
-    another processor changes no byte. One that the same code has found to agree is not computed
-    again: `seen` holds what is known of that.
+    another processor changes no byte. What the same code has found to agree is not computed again:
+    `seen` holds what is known of that.
     """
-    path, note = store.file_of(f"{slug}.bin"), seen / slug
-    if path.is_file() and note.is_file() and note.read_text() == _made_of(slug, path):
-        return False
-    made = {e.name: make_expected(slug, e) for e in recorded(slug)}
-    read = store.unpacked(store.packed(made))
-    holds = path.is_file() and _still_holds(store.parse(path.read_bytes()), read, slug)
-    if not holds:
-        path.parent.mkdir(exist_ok=True)
-        path.write_bytes(store.dump(made))
-        store.expected_of.cache_clear()
+    note = seen / slug
+    paths = {e.name: store.file_of(f"{slug}/{e.name}.bin") for e in recorded(slug)}
+    changed = drop_others(slug, ".bin")
+    if not changed and note.is_file() and note.read_text() == _made_of(slug, paths.values()):
+        return []
+    for exercise in recorded(slug):
+        path, made = paths[exercise.name], make_expected(slug, exercise)
+        read = store.entry_from(decode(encode(store.tree_of(made))))
+        runs = store.fixed_runs(exercise)
+        if not path.is_file() or not _same_entry(store.read(path), read, runs):
+            path.parent.mkdir(exist_ok=True, parents=True)
+            path.write_bytes(store.dump(made))
+            changed.append(path)
+    store.expected_of.cache_clear()
     seen.mkdir(parents=True, exist_ok=True)
-    note.write_text(_made_of(slug, path))
-    return not holds
+    note.write_text(_made_of(slug, paths.values()))
+    return changed
 
 
-def _made_of(slug: str, path: Path) -> str:
-    """A fingerprint of a file and of all that decides about what it should hold."""
+def drop_others(slug: str, suffix: str) -> list[Path]:
+    """Take away a chapter's files of exercises that it no longer has; return them."""
+    names = {exercise.name for exercise in recorded(slug)}
+    others = [f for f in sorted(store.file_of(slug).glob(f"*{suffix}")) if f.stem not in names]
+    for file in others:
+        file.unlink()
+    return others
+
+
+def _made_of(slug: str, paths: Iterable[Path]) -> str:
+    """A fingerprint of a chapter's files and of all that decides about what they should hold."""
     whole = hashlib.sha256(f"{version_of([slug])} {_version_of_torch()} {np.__version__}".encode())
-    for each in (path, Path(store.__file__), Path(__file__)):
-        whole.update(each.read_bytes() + b"\0")
+    for each in (*paths, Path(store.__file__), Path(__file__)):
+        whole.update((each.read_bytes() if each.is_file() else b"none") + b"\0")
     return whole.hexdigest()
 
 
@@ -74,12 +88,6 @@ def _version_of_torch() -> str:
     with suppress(PackageNotFoundError):  # a course may do without
         return version("torch")
     return ""
-
-
-def _still_holds(old: dict, new: dict, slug: str) -> bool:
-    if list(old) != list(new):
-        return False
-    return all(_same_entry(old[e.name], new[e.name], store.fixed_runs(e)) for e in recorded(slug))
 
 
 def _same_entry(old: store.Expected, new: store.Expected, runs: list) -> bool:

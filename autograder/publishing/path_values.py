@@ -1,4 +1,4 @@
-"""Writes `autograder/expected/*.paths`: keys of the values that right answers pass through.
+"""Writes `autograder/expected/*/*.paths`: keys of the values that right answers pass through.
 
 TRUST BOUNDARY. Runs on the author's machine, on our own code only. What it writes is public.
 """
@@ -6,6 +6,7 @@ TRUST BOUNDARY. Runs on the author's machine, on our own code only. What it writ
 import hashlib
 import inspect
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import autograder.expected.paths as store
@@ -16,9 +17,9 @@ from autograder.engine.known import Known, known_from
 from autograder.engine.probe import probe_within, undisturbed
 from autograder.engine.runs import Exercise, Run
 from autograder.engine.trace import Budget, Event
-from autograder.exercises import exercises_of
 from autograder.expected import digest, file_of, fixed_digest, fixed_runs
 from autograder.grader.reference import reference, silently
+from autograder.publishing.expected_values import drop_others, recorded
 
 _MACHINERY = (copies, known, signatures, taps, trace)
 SECONDS = 60.0  # for one run of a right answer
@@ -59,26 +60,24 @@ def _traces(run: Run, answers: list[Callable[..., Any]]) -> Iterator[list[Event]
         yield recorder.events
 
 
-def write_paths(slug: str) -> bool:
-    """Bring a chapter's file up to date, and say whether it had to be written.
+def write_paths(slug: str) -> list[Path]:
+    """Bring a chapter's files up to date; return those that had to be written or taken away.
 
     A file is made anew only where runs, right answers or the way of looking at them have changed,
     so that rounding on another processor changes no byte.
     """
-    path = file_of(f"{slug}.paths")
-    old = store.parse(path.read_bytes()) if path.is_file() else {}
-    exercises = [e for e in exercises_of(slug) if e.recorded]  # the others compare no values
-    made = {e.name: old[e.name] if _holds(old, slug, e) else make_paths(slug, e) for e in exercises}
-    if list(made) == list(old) and all(made[name] is old[name] for name in made):
-        return False
-    path.parent.mkdir(exist_ok=True)
-    path.write_bytes(store.dump(made))
+    changed, old = drop_others(slug, ".paths"), store.paths_of(slug)
+    for exercise in recorded(slug):  # the others compare no values
+        if not _holds(old.get(exercise.name), slug, exercise):
+            path = file_of(f"{slug}/{exercise.name}.paths")
+            path.parent.mkdir(exist_ok=True, parents=True)
+            path.write_bytes(store.dump(make_paths(slug, exercise)))
+            changed.append(path)
     store.paths_of.cache_clear()
-    return True
+    return changed
 
 
-def _holds(old: dict[str, store.Paths], slug: str, exercise: Exercise) -> bool:
-    entry = old.get(exercise.name)
+def _holds(entry: store.Paths | None, slug: str, exercise: Exercise) -> bool:
     answers = right_answers(slug, exercise.name)
     return (
         entry is not None

@@ -32,7 +32,7 @@ class Checked(SphinxDirective):
         scope = {"np": np, "torch": torch}
         exec(code, scope)  # noqa: S102
         verdict = verdict_on(scope[name], name)
-        numbers = Path(expected.__file__).parent / f"{find_exercise(name)[0]}.bin"
+        numbers = Path(expected.__file__).parent / find_exercise(name)[0] / f"{name}.bin"
         for path in (table.__file__, numbers):
             self.env.note_dependency(str(path))
         code += f"\n\n\ncheck({name})"
