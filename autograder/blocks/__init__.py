@@ -19,7 +19,8 @@ from autograder.device import device
 
 __all__ = [
     "GPT", "AttentionDecoder", "BertEmbeddings", "BertLayer", "DecoderBlock", "DecoderLayer",
-    "EncoderLayer", "GRUEncoder", "MultiHeadAttention", "TokenEmbedding", "Transformer",
+    "DropPath", "EncoderLayer", "GRUEncoder", "MultiHeadAttention", "PackedAttention",
+    "PatchEmbedding", "TokenEmbedding", "Transformer", "ViTBlock", "VisionTransformer",
     "additive_mask", "causal_mask", "device", "fused_attention", "gaussian_scores", "gelu",
     "masked_attention", "masked_softmax", "merge_heads", "nadaraya_watson",
     "next_token_probabilities", "padding_mask", "relative_positions", "rotary_embedding",
@@ -333,4 +334,11 @@ from autograder.blocks.stand_ins import (  # noqa: E402
     simple_attention,
     softmax,
     split_heads,
+)
+from autograder.blocks.vision import (  # noqa: E402
+    DropPath,
+    PackedAttention,
+    PatchEmbedding,
+    VisionTransformer,
+    ViTBlock,
 )
