@@ -58,10 +58,11 @@ def test_convolutions_are_ahead_of_the_vit_with_every_number_of_images(images):
     assert interval(of("cnn", images=images) - of("vit", images=images))[0] > 0
 
 
-def test_with_100_images_the_vit_is_last_and_nine_in_ten_takes_400():
+def test_with_100_images_the_vit_is_last_and_1437_are_enough_for_nine_in_ten():
     for other in ("cnn", "linear", "nearest"):
         assert interval(of(other, images=100) - of("vit", images=100))[0] > 0
-    assert of("vit", images=400).mean() > 89.5
+    assert of("vit").mean() > 88
+    assert of("vit", images=400).mean() > 84
 
 
 def test_moved_by_a_pixel_the_vit_is_lost_and_the_convolutions_are_not():
@@ -76,14 +77,15 @@ def test_more_images_that_stand_still_hardly_help_and_moved_ones_do():
     still = of("vit", "moved") - of("vit", "moved", images=100)
     shown = of("vit", "moved", shifts=True) - of("vit", "moved")
     assert interval(shown - still)[0] > 0
-    assert shown.mean() > 30 > 20 > still.mean()
+    assert shown.mean() > 30
+    assert still.mean() < 20
 
 
-def test_taught_with_moved_digits_the_vit_pays_and_comes_above_nine_in_ten():
+def test_taught_with_moved_digits_the_vit_pays_and_names_about_nine_in_ten():
     assert 65 < of("vit", "moved", shifts=True).mean() < 80
     assert interval(of("vit") - of("vit", shifts=True))[0] > 0
     for key in ("test", "moved"):
-        assert of("vit", key, shifts=True, long=True).mean() > 90
+        assert 88 < of("vit", key, shifts=True, long=True).mean() < 93
 
 
 def test_it_has_not_caught_up_and_does_not_name_all_that_it_was_taught():
