@@ -127,3 +127,15 @@ def right_relevance(weights: torch.Tensor, gradients: torch.Tensor) -> torch.Ten
     """Head by head, then the average; a head of its own has nothing to disagree with."""
     heads = zip(weights.split(1, dim=1), gradients.split(1, dim=1), strict=True)
     return torch.stack([wrong_relevance(*head) for head in heads]).mean(dim=0)
+
+
+def wrong_patch_means(images, patch_size):
+    """The mean of each patch of `(B, C, height, width)`, row by row: `(B, C, patches)`."""
+    rows = images.unfold(2, patch_size, patch_size)
+    patches = rows.unfold(3, patch_size, patch_size)
+    return patches.mean(dim=(-2, -1)).transpose(2, 3).flatten(2)
+
+
+def right_patch_means(images: torch.Tensor, patch_size: int) -> torch.Tensor:
+    """What pooling gives, which keeps rows and columns where they are."""
+    return F.avg_pool2d(images, patch_size).flatten(2)
