@@ -35,7 +35,7 @@ from autograder.grader.work import Job, Outcome
 
 ROOT = Path(__file__).resolve().parents[1]
 NAME = next((ROOT / "notebooks").glob("*_kernel_regression")).name
-QUESTION, OTHER = "question_bandwidth_of_zero", "question_even_spacing"
+QUESTION, OTHER = "question_w_of_zero", "question_even_spacing"
 TYPO = "Two exercizes and two questions."
 
 

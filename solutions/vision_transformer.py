@@ -1,0 +1,274 @@
+"""Pictures as sequences, ViT: patches, attention in one packed projection, and what it looks at.
+
+Sources: the model after A. Dosovitskiy et al., "An image is worth 16×16 words" (2021); stochastic
+depth after G. Huang, Y. Sun, Z. Liu, D. Sedra, K. Weinberger (2016); rollout after S. Abnar,
+W. Zuidema, "Quantifying attention flow in transformers" (2020). `DropPath`, which chapter 6
+builds, comes from `blocks`.
+"""
+
+import math
+from collections.abc import Sequence
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float, Num
+from torch import Tensor, nn
+
+from autograder.blocks import DropPath
+
+
+def patchify(
+    images: Num[Tensor, "B C height width"], patch_size: int
+) -> Num[Tensor, "B patches numbers"]:
+    """Cut images into square patches, each of them a row of numbers.
+
+    Shapes: images `(B, C, height, width)` → `(B, height/p · width/p, C·p·p)`, with
+    p = patch_size. The patches come row by row, from the upper left. Within a patch, the
+    channels come one after the other, in each channel the rows, in each row the columns:
+    the order of a convolution's kernel. Raises a `ValueError` that names the size and the
+    patch if p does not divide height or width. Source: Dosovitskiy et al. (2021),
+    section 3.1.
+    """
+    ### BEGIN SOLUTION
+    (B, C, height, width), p = images.shape, patch_size
+    if height % p or width % p:
+        raise ValueError(f"{height} × {width} pixels cannot be cut into patches of {p} × {p}")
+    cut = images.reshape(B, C, height // p, p, width // p, p)
+    return cut.permute(0, 2, 4, 1, 3, 5).flatten(3).flatten(1, 2)  # (B, patches, C·p·p)
+    ### END SOLUTION
+
+
+class PatchEmbedding(nn.Module):
+    """What ViT's first layer reads: each patch of a square image as one vector.
+
+    Part: `projection` (`nn.Conv2d` from channels to d_model, whose kernel and stride are
+    both patch_size), so that it sees each patch once. Attribute: `num_patches`. Raises a
+    `ValueError` that names both numbers if patch_size does not divide image_size.
+    Source: Dosovitskiy et al. (2021), equation 1.
+    """
+
+    def __init__(self, image_size: int, patch_size: int, channels: int, d_model: int):
+        ### BEGIN SOLUTION
+        super().__init__()
+        if image_size % patch_size:
+            raise ValueError(f"patches of {patch_size} do not fill an image of {image_size}")
+        self.image_size = image_size
+        self.num_patches = (image_size // patch_size) ** 2
+        self.projection = nn.Conv2d(channels, d_model, patch_size, stride=patch_size)
+        ### END SOLUTION
+
+    def forward(
+        self, images: Float[Tensor, "B C height width"]
+    ) -> Float[Tensor, "B num_patches d_model"]:
+        """Make a vector of each patch, the patches row by row.
+
+        Shapes: images `(B, C, image_size, image_size)` → `(B, num_patches, d_model)`.
+        Raises a `ValueError` for images of another size, which names that size and
+        image_size.
+        """
+        ### BEGIN SOLUTION
+        height, width = images.shape[-2:]
+        if height != self.image_size or width != self.image_size:
+            raise ValueError(f"{height} × {width} pixels, where each side has {self.image_size}")
+        return self.projection(images).flatten(2).mT  # (B, num_patches, d_model)
+        ### END SOLUTION
+
+
+class PackedAttention(nn.Module):
+    """Self-attention with one projection for queries, keys and values, as ViT's code has it.
+
+    Parts: `qkv` (`nn.Linear` from d_model to 3·d_model, whose outputs are all queries, then
+    all keys, then all values, and in each of the three head after head), `proj` (`nn.Linear`
+    from d_model to d_model, with a bias). `qkv_bias` says whether `qkv` has one. In training,
+    `attention_dropout` acts on the weights and `dropout` on what `proj` gives. Raises a
+    `ValueError` that names both numbers if num_heads does not divide d_model. Source:
+    Dosovitskiy et al. (2021), appendix A.
+    """
+
+    def __init__(
+        self,
+        d_model: int,
+        num_heads: int,
+        qkv_bias: bool = True,
+        attention_dropout: float = 0.0,
+        dropout: float = 0.0,
+    ):
+        ### BEGIN SOLUTION
+        super().__init__()
+        if d_model % num_heads:
+            raise ValueError(f"{num_heads} heads cannot share {d_model} features equally")
+        self.num_heads = num_heads
+        self.qkv = nn.Linear(d_model, 3 * d_model, bias=qkv_bias)
+        self.proj = nn.Linear(d_model, d_model)
+        self.attention_dropout = nn.Dropout(attention_dropout)
+        self.dropout = nn.Dropout(dropout)
+        ### END SOLUTION
+
+    def forward(self, x: Float[Tensor, "B n d_model"]) -> Float[Tensor, "B n d_model"]:
+        """Let every position gather from all positions.
+
+        Shapes: x `(B, n, d_model)` → the same, the output alone. With
+        d_k = d_model / num_heads, the scores are divided by √d_k.
+        """
+        ### BEGIN SOLUTION
+        packed = self.qkv(x).unflatten(-1, (3, self.num_heads, -1))  # (B, n, 3, H, d_k)
+        query, key, value = packed.permute(2, 0, 3, 1, 4)  # each (B, H, n, d_k)
+        scores = query @ key.mT / math.sqrt(query.shape[-1])  # (B, H, n, n)
+        weights = self.attention_dropout(scores.softmax(dim=-1))
+        heads = (weights @ value).transpose(1, 2).flatten(2)  # (B, n, d_model)
+        return self.dropout(self.proj(heads))
+        ### END SOLUTION
+
+
+class ViTBlock(nn.Module):
+    """A layer of ViT: attention, then a feed-forward network, each behind a norm.
+
+    x + drop_path(attn(norm1(x))), then x + drop_path(drop(linear2(drop(gelu(linear1(
+    norm2(x))))))), with the exact GELU. Parts: `norm1` and `norm2` (eps 1e-6), `attn`
+    (`PackedAttention`, which drops its own output), `linear1` (d_model → d_ff), `linear2`
+    (d_ff → d_model), `dropout`, `drop_path` (`blocks.DropPath`, which in training drops a
+    branch for whole images, drawn anew in each call). Sources: Dosovitskiy et al. (2021),
+    equations 2 and 3; for stochastic depth, Huang et al. (2016), section 3.
+    """
+
+    def __init__(
+        self,
+        d_model: int,
+        num_heads: int,
+        d_ff: int,
+        dropout: float = 0.0,
+        drop_path: float = 0.0,
+    ):
+        super().__init__()
+        self.norm1 = nn.LayerNorm(d_model, eps=1e-6)
+        self.attn = PackedAttention(d_model, num_heads, dropout=dropout)
+        self.norm2 = nn.LayerNorm(d_model, eps=1e-6)
+        self.linear1 = nn.Linear(d_model, d_ff)
+        self.linear2 = nn.Linear(d_ff, d_model)
+        self.dropout = nn.Dropout(dropout)
+        self.drop_path = DropPath(drop_path)
+
+    def forward(self, x: Float[Tensor, "B n d_model"]) -> Float[Tensor, "B n d_model"]:
+        """Let every patch gather from all patches, then think.
+
+        Shapes: x `(B, n, d_model)` → the same.
+        """
+        ### BEGIN SOLUTION
+        x = x + self.drop_path(self.attn(self.norm1(x)))
+        h = self.dropout(F.gelu(self.linear1(self.norm2(x))))  # (B, n, d_ff)
+        return x + self.drop_path(self.dropout(self.linear2(h)))
+        ### END SOLUTION
+
+
+class VisionTransformer(nn.Module):
+    """ViT: an encoder that reads patches, and one token more that collects what they say.
+
+    The class token comes first, then the patches; the positions are added to all of them,
+    with dropout on the sum; then come the blocks, and `norm`; `head` scores the classes
+    from the class token alone. Parts: `patches` (`PatchEmbedding`), `cls_token`
+    (`nn.Parameter` `(1, 1, d_model)`), `positions` (`nn.Parameter`
+    `(1, 1 + num_patches, d_model)`), `blocks` (`nn.ModuleList` of num_layers times
+    `ViTBlock`, with d_ff = 4·d_model and the same dropout), `norm` (`nn.LayerNorm`, with
+    eps 1e-6), `head` (`nn.Linear` from d_model to num_classes). Source: Dosovitskiy et al.
+    (2021), section 3.1; the two parameters begin with standard deviation 0.02.
+    """
+
+    def __init__(
+        self,
+        image_size: int,
+        patch_size: int,
+        channels: int,
+        num_classes: int,
+        d_model: int,
+        num_heads: int,
+        num_layers: int,
+        dropout: float = 0.0,
+    ):
+        ### BEGIN SOLUTION
+        super().__init__()
+        self.patches = PatchEmbedding(image_size, patch_size, channels, d_model)
+        self.cls_token = nn.Parameter(torch.zeros(1, 1, d_model))
+        self.positions = nn.Parameter(torch.zeros(1, 1 + self.patches.num_patches, d_model))
+        self.dropout = nn.Dropout(dropout)
+        self.blocks = nn.ModuleList(
+            ViTBlock(d_model, num_heads, 4 * d_model, dropout) for _ in range(num_layers)
+        )
+        self.norm = nn.LayerNorm(d_model, eps=1e-6)
+        self.head = nn.Linear(d_model, num_classes)
+        ### END SOLUTION
+        nn.init.normal_(self.cls_token, std=0.02)
+        nn.init.normal_(self.positions, std=0.02)
+
+    def forward(self, images: Float[Tensor, "B C height width"]) -> Float[Tensor, "B num_classes"]:
+        """Score every class, for each image.
+
+        Shapes: images `(B, C, image_size, image_size)` → logits `(B, num_classes)`. Raises
+        a `ValueError` for images of another size, as `patches` does.
+        """
+        ### BEGIN SOLUTION
+        patches = self.patches(images)  # (B, num_patches, d_model)
+        first = self.cls_token.expand(len(patches), -1, -1)  # (B, 1, d_model)
+        x = self.dropout(torch.cat([first, patches], dim=1) + self.positions)
+        for block in self.blocks:
+            x = block(x)
+        return self.head(self.norm(x[:, 0]))  # (B, num_classes)
+        ### END SOLUTION
+
+
+def interpolate_positions(
+    positions: Float[Tensor, "1 n d_model"], new_grid: tuple[int, int]
+) -> Float[Tensor, "1 m d_model"]:
+    """Stretch learnt positions over a grid of another size, for images of another size.
+
+    Shapes: positions `(1, 1 + g², d_model)`, of a class token and of g × g patches, row by
+    row; new_grid `(h, w)`, the numbers of rows and columns → `(1, 1 + h·w, d_model)`, row
+    by row. The class token's row stays as it is; the others become a picture of d_model
+    channels, which torch's bicubic interpolation (`align_corners=False`, no antialiasing)
+    brings to the new size. For the grid that they have, the positions stay the same. Raises
+    a `ValueError` if there is no such g. Source: Dosovitskiy et al. (2021), section 3.2.
+    """
+    ### BEGIN SOLUTION
+    number = positions.shape[1] - 1
+    g = math.isqrt(number)
+    if g * g != number:
+        raise ValueError(f"{number} patches do not form a square grid")
+    grid = positions[:, 1:].unflatten(1, (g, g)).permute(0, 3, 1, 2)  # (1, d_model, g, g)
+    grid = F.interpolate(grid, size=tuple(new_grid), mode="bicubic", align_corners=False)
+    return torch.cat([positions[:, :1], grid.flatten(2).mT], dim=1)  # (1, 1 + h·w, d_model)
+    ### END SOLUTION
+
+
+def attention_rollout(weights: Sequence[Float[Tensor, "B H n n"]]) -> Float[Tensor, "B n n"]:
+    """Follow the attention back through all layers to the patches.
+
+    Each layer's weights are averaged over the heads, which gives A; half of what a position
+    carries on is itself: ½A + ½I. The result is the product of these matrices, with the last
+    layer's leftmost. Nothing is renormalised: the rows sum to 1 where those of the weights
+    do. Shapes: a list of weights, first layer first, all `(B, H, n, n)` → `(B, n, n)`: row i
+    says what position i has drawn from each of the first layer's. Source: Abnar, Zuidema
+    (2020), section 3.
+    """
+    ### BEGIN SOLUTION
+    n = weights[0].shape[-1]
+    itself = torch.eye(n, dtype=weights[0].dtype, device=weights[0].device)
+    rollout = itself.repeat(len(weights[0]), 1, 1)  # (B, n, n)
+    for weight in weights:
+        rollout = (0.5 * weight.mean(dim=1) + 0.5 * itself) @ rollout
+    return rollout
+    ### END SOLUTION
+
+
+def bug_in_patches(image_size: int, patch_size: int) -> tuple[Tensor, Tensor]:
+    """Find two batches of images for `wrong_patch_means`: one shows its bug, one hides it.
+
+    Shapes: → `(shows, hides)`, each `(B, C, image_size, image_size)`, with at least two
+    rows and columns of patches; B and C are yours, from 1 to 64. The numbers lie between
+    −1000 and 1000. On `shows`, the right means and the wrong ones differ by 0.01 or more
+    somewhere; on `hides` they are equal, although in every image and channel each row of
+    patches and each column of them holds two whose means differ by 0.1 or more.
+    """
+    ### BEGIN SOLUTION
+    grid = torch.arange(image_size) // patch_size  # of each pixel, the row or column of its patch
+    rows = grid[:, None].expand(image_size, image_size).float()
+    return rows[None, None], (rows + rows.T)[None, None]
+    ### END SOLUTION
