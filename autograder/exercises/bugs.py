@@ -139,3 +139,16 @@ def wrong_patch_means(images, patch_size):
 def right_patch_means(images: torch.Tensor, patch_size: int) -> torch.Tensor:
     """What pooling gives, which keeps rows and columns where they are."""
     return F.avg_pool2d(images, patch_size).flatten(2)
+
+
+def wrong_contrast(image_vectors, text_vectors):
+    """The contrastive loss of pictures and their texts, at a temperature of 1."""
+    images, texts = F.normalize(image_vectors), F.normalize(text_vectors)
+    logits, partner = images @ texts.T, torch.arange(len(images))
+    return F.cross_entropy(logits, partner)
+
+
+def right_contrast(image_vectors: torch.Tensor, text_vectors: torch.Tensor) -> torch.Tensor:
+    """Both ways: what the wrong one says of pictures among texts, and of texts among pictures."""
+    pairs = (image_vectors, text_vectors), (text_vectors, image_vectors)
+    return torch.stack([wrong_contrast(*pair) for pair in pairs]).mean()

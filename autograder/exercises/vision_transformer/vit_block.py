@@ -6,8 +6,8 @@ import numpy as np
 
 from autograder.engine.aspects import describe, plain
 from autograder.engine.runs import Draw, Record, Run, Strided, made_by, module, tensor
-from autograder.exercises.bert.dropped import named
 from autograder.exercises.declaration import Declaration
+from autograder.exercises.dropped import named
 from autograder.exercises.layer_dropout import both_dropouts
 from autograder.exercises.shared import State, wrong_factor, wrong_share
 from autograder.exercises.vision_transformer.parameters import block_state
