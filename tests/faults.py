@@ -46,7 +46,7 @@ def cut_down(notebook: NotebookNode, kept: Collection[str]) -> NotebookNode:
 def tiny_release(folder: Path) -> Path:
     """A released chapter of one exercise and one question, softmax of chapter 1, in `folder`."""
     (path,) = NOTEBOOKS.glob("*_kernel_regression/*.ipynb")
-    kept = ("softmax", "check_softmax", "question_bandwidth_of_zero")
+    kept = ("softmax", "check_softmax", "question_w_of_zero")
     made = folder / TINY / f"{TINY}.ipynb"
     made.parent.mkdir(parents=True)
     nbformat.write(cut_down(nbformat.read(path, as_version=4), kept), made)
@@ -96,7 +96,9 @@ def stuck(job: str) -> str:
     return job.upper()
 
 
-def inline(source: schedulers.Source, judge: schedulers.Judge, jobs: int) -> schedulers.Results:
+def inline(
+    source: schedulers.Source, judge: schedulers.Judge, jobs: int, **_: object
+) -> schedulers.Results:
     """Stands in for the processes that judge: judges in this one."""
     supply = _Supply(source)
     while not supply.over:

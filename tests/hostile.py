@@ -30,7 +30,7 @@ def mark(cell: NotebookNode) -> dict:
 # Two exercises of the chapter and a question.
 RELEASE = cut_down(
     nbformat.read(ROOT / "notebooks" / NAME / f"{NAME}.ipynb", as_version=4),
-    ("softmax", "gaussian_scores", *FULL, "question_bandwidth_of_zero"),
+    ("softmax", "gaussian_scores", *FULL, "question_w_of_zero"),
 )
 assert sum(cell.cell_type == "code" for cell in RELEASE.cells) == 5
 

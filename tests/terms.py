@@ -35,7 +35,7 @@ from autograder.grader.work import Job, Outcome
 
 ROOT = Path(__file__).resolve().parents[1]
 NAME = next((ROOT / "notebooks").glob("*_kernel_regression")).name
-QUESTION, OTHER = "question_bandwidth_of_zero", "question_even_spacing"
+QUESTION, OTHER = "question_w_of_zero", "question_even_spacing"
 TYPO = "Two exercizes and two questions."
 
 
@@ -80,7 +80,7 @@ def with_stand_in(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Let the stand-in judge, and pages be plain ones; the students whose notebooks it judges."""
     seen: list[str] = []
 
-    def local(source, *_):
+    def local(source, *_, **__):
         for task, job in source:
             seen.append(task.student)
             yield task, stand_in(job)

@@ -147,7 +147,7 @@ def test_a_new_exercise_in_a_chapter_that_was_handed_in_is_refused_before_anythi
     begin = text.rindex("\n:::", 0, begin) + 1
     fence = re.match(r":+", text[begin:])[0]
     end = text.index(f"\n{fence}\n", begin) + len(fence) + 2
-    again = text[begin:end].replace("bandwidth_of_zero", "something_new")
+    again = text[begin:end].replace("w_of_zero", "something_new")
     assert "something_new" in again
     page.write_text(text[:begin] + again + "\n+++\n\n" + text[begin:], encoding="utf-8")
     with pytest.raises(

@@ -17,7 +17,7 @@ from autograder.grader.classes.classroom import ClassResult, grade
 from autograder.grader.files import judge_file
 from autograder.grader.sandbox.limits import Limits
 
-QUESTION = "question_bandwidth_of_zero"
+QUESTION = "question_w_of_zero"
 NOTE = "a picture that cannot be shown"
 
 

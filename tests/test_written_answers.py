@@ -14,7 +14,7 @@ from autograder.grader.notebook.rebuild import DOUBTFUL, rebuild
 ROOT = Path(__file__).resolve().parents[1]
 PATH = next(ROOT.glob("notebooks/*_kernel_regression/*.ipynb"))
 RELEASE = nbformat.read(PATH, as_version=4)
-FIRST, SECOND = "question_bandwidth_of_zero", "question_even_spacing"
+FIRST, SECOND = "question_w_of_zero", "question_even_spacing"
 ANSWER = "With w = 0 every score is 0, so it predicts the mean of all values."
 
 

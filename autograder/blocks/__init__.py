@@ -18,9 +18,10 @@ from torch import Tensor, nn
 from autograder.device import device
 
 __all__ = [
-    "GPT", "AttentionDecoder", "BertEmbeddings", "BertLayer", "DecoderBlock", "DecoderLayer",
-    "DropPath", "EncoderLayer", "GRUEncoder", "MultiHeadAttention", "PackedAttention",
-    "PatchEmbedding", "TokenEmbedding", "Transformer", "ViTBlock", "VisionTransformer",
+    "GPT", "AttentionDecoder", "BertEmbeddings", "BertLayer", "CaptionLayer", "CrossAttention",
+    "DecoderBlock", "DecoderLayer", "DropPath", "EncoderLayer", "GRUEncoder", "MultiHeadAttention",
+    "PackedAttention", "PatchEmbedding", "TokenEmbedding", "Transformer", "ViTBlock",
+    "VisionTransformer",
     "additive_mask", "causal_mask", "device", "fused_attention", "gaussian_scores", "gelu",
     "masked_attention", "masked_softmax", "merge_heads", "nadaraya_watson",
     "next_token_probabilities", "padding_mask", "relative_positions", "rotary_embedding",
@@ -316,6 +317,7 @@ def _positions(ids: Tensor, like: Tensor) -> Tensor:
 
 # What is made of the above, or of nothing here: last, since it imports this module.
 from autograder.blocks.bidirectional import BertEmbeddings, BertLayer  # noqa: E402
+from autograder.blocks.captions import CaptionLayer, CrossAttention  # noqa: E402
 from autograder.blocks.language import GPT, DecoderBlock, next_token_probabilities  # noqa: E402
 from autograder.blocks.recurrent import AttentionDecoder, GRUEncoder  # noqa: E402
 from autograder.blocks.stand_ins import (  # noqa: E402

@@ -127,3 +127,28 @@ def right_relevance(weights: torch.Tensor, gradients: torch.Tensor) -> torch.Ten
     """Head by head, then the average; a head of its own has nothing to disagree with."""
     heads = zip(weights.split(1, dim=1), gradients.split(1, dim=1), strict=True)
     return torch.stack([wrong_relevance(*head) for head in heads]).mean(dim=0)
+
+
+def wrong_patch_means(images, patch_size):
+    """The mean of each patch of `(B, C, height, width)`, row by row: `(B, C, patches)`."""
+    rows = images.unfold(2, patch_size, patch_size)
+    patches = rows.unfold(3, patch_size, patch_size)
+    return patches.mean(dim=(-2, -1)).transpose(2, 3).flatten(2)
+
+
+def right_patch_means(images: torch.Tensor, patch_size: int) -> torch.Tensor:
+    """What pooling gives, which keeps rows and columns where they are."""
+    return F.avg_pool2d(images, patch_size).flatten(2)
+
+
+def wrong_contrast(image_vectors, text_vectors):
+    """The contrastive loss of pictures and their texts, at a temperature of 1."""
+    images, texts = F.normalize(image_vectors), F.normalize(text_vectors)
+    logits, partner = images @ texts.T, torch.arange(len(images))
+    return F.cross_entropy(logits, partner)
+
+
+def right_contrast(image_vectors: torch.Tensor, text_vectors: torch.Tensor) -> torch.Tensor:
+    """Both ways: what the wrong one says of pictures among texts, and of texts among pictures."""
+    pairs = (image_vectors, text_vectors), (text_vectors, image_vectors)
+    return torch.stack([wrong_contrast(*pair) for pair in pairs]).mean()

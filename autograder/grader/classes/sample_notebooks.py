@@ -24,7 +24,7 @@ FULL = {
     "KernelRegression": 4.0,
 }
 ANSWERS = {
-    "question_bandwidth_of_zero": "All scores are 0, so it predicts the mean everywhere.",
+    "question_w_of_zero": "All scores are 0, so it predicts the mean everywhere.",
     "question_even_spacing": "Then there is no hole to fall into, and a larger w does no harm.",
 }
 
@@ -238,9 +238,9 @@ def _leo(pupil: Pupil) -> Pupil:
 def _pia(pupil: Pupil) -> Pupil:
     script = "<script>document.title = 'owned'</script><img src=x onerror=alert(1)>"
     pupil.cell("check_softmax").metadata["nbgrader"]["points"] = 1000
-    pupil.cell("question_bandwidth_of_zero").source = (
+    pupil.cell("question_w_of_zero").source = (
         f"The mean of the values. {script} [link](javascript:alert(1)) "
-        '<a class="full-credit" id="question_bandwidth_of_zero" onclick="alert(1)">click</a>'
+        '<a class="full-credit" id="question_w_of_zero" onclick="alert(1)">click</a>'
     )
     place = pupil.at("check_softmax") + 1
     pupil.add(place, script, new_markdown_cell)
