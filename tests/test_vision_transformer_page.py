@@ -99,8 +99,8 @@ def test_another_order_of_pixels_costs_the_convolutions_about_two_points_and_the
     lost = of("cnn") - of("cnn", order="pixels")
     assert interval(lost)[0] > 0
     assert 1 < lost.mean() < 3
-    assert interval(of("vit") - of("vit", order="pixels"))[0] < 0
-    assert (of("vit") - of("vit", order="pixels")).mean() < 0.5
+    low, high = interval(of("vit") - of("vit", order="pixels"))
+    assert low < 0 < high < 2
     ahead = (of("cnn") - of("vit")).mean()
     left = of("cnn", order="pixels") - of("vit", order="pixels")
     assert interval(left)[0] > 0
@@ -113,11 +113,13 @@ def test_near_positions_are_more_alike_in_every_trained_model_and_in_no_other():
     assert max(abs(one["positions, never trained"]) for one in LOOKS) < 0.1
 
 
-def test_no_layer_looks_near_and_the_last_is_not_ahead_of_the_first():
+def test_no_layer_looks_near_and_the_last_looks_a_tenth_of_a_patch_farther_than_the_first():
     table = np.array([one["distance"] for one in LOOKS])  # (seed, layer, head)
     layers = table.mean((0, 2))
     assert all(0.85 * EVEN < layer < EVEN for layer in layers)
-    assert interval(table[:, 2].mean(1) - table[:, 0].mean(1))[0] < 0.1
+    farther = table[:, 2].mean(1) - table[:, 0].mean(1)
+    assert interval(farther)[0] > 0
+    assert round(farther.mean(), 1) == 0.1
     within = (table.max(2) - table.min(2)).mean()
     assert within > layers.max() - layers.min()
 

@@ -13,6 +13,7 @@ CHAPTERS = (
     "recurrence_convolution",
     "language_model",
     "bert",
+    "vision_transformer",
 )
 # that a student installs
 PACKAGES = ("torch", "numpy", "matplotlib", "jaxtyping", "Babel", "scikit-learn")
