@@ -45,7 +45,7 @@ def bert() -> None:
 
 
 def vit() -> None:
-    """An image cut into patches, a class token in front, a stack of blocks, one row that is read."""
+    """Patches of an image, a class token in front, a stack of blocks, one row that is read."""
     flow = Flow(5.0, 8.1)
     x = 2.1
     flow.text(x, 0.15, "image", size=13)
