@@ -56,8 +56,9 @@ def _runs(draw: Draw) -> list[Run]:
     the memory, then linear1, GELU, linear2. Each is added to what it works on, and each sum goes
     through a norm of its own."""
     sizes = {"d_model": 6, "d_encoder": 6, "num_heads": 3, "d_ff": 5}
-    by_name, (x, memory) = module(**sizes, state=caption_state(draw, 6, 6, 5)), _two(
-        draw, 1, 4, 4, 6, 6
+    by_name, (x, memory) = (
+        module(**sizes, state=caption_state(draw, 6, 6, 5)),
+        _two(draw, 1, 4, 4, 6, 6),
     )
     return [
         _layer(draw, 8, 8, 2, 12).then(*_two(draw, 2, 3, 3, 8, 8)),

@@ -64,7 +64,7 @@ def _nothing(draw: Draw) -> list[Run]:
     return [
         call(_logits(draw, 2, 4, 5), token_ids(draw, 2, 4, 5), 4, 0),
         call(_logits(draw, 2, 3, 5), token_ids(draw, 2, 3, 5), 8, 0),
-        call(_logits(draw, 2, 5, 5), padded(draw, (2, 2), 5), 2, 0),
+        call(_logits(draw, 2, 5, 5), tensor([[3, 2, 0, 0, 0], [1, 4, 0, 0, 0]]), 2, 0),
         call(_logits(draw, 2, 4, 5), tensor([[3, 0, 0, 0], [1, 0, 0, 0]]), 0, 0),
         call(_logits(draw, 2, 1, 4), tensor([[3], [2]]), 0, 0),
     ]

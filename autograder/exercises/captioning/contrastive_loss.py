@@ -1,7 +1,5 @@
 """`contrastive_loss`: pictures and texts that find each other."""
 
-import numpy as np
-
 from autograder.engine.runs import Array, Draw, Run, call, tensor
 from autograder.exercises.declaration import Declaration
 

@@ -69,7 +69,7 @@ def as_often(run: Run, record: Record) -> str | None:
         return misfit
     for which, (name, rows) in enumerate(zip(NAMES, (table, table.T), strict=True)):
         p = chances(rows.astype(float))
-        drawn = [plain(value[which]) for value in record.values]
+        drawn = [plain(value[which]).astype(int) for value in record.values]
         if all((x == drawn[0]).all() for x in drawn[1:]):
             return f"{name}: two calls draw the same"
         for k in range(_KINDS):
@@ -113,7 +113,7 @@ def _summary(hard_negatives: Any, seed: int) -> dict[str, Any]:
     logs = np.log(_SHARES)
     table = torch.tensor(logs[1][kind][:, None] + logs[0][kind] + 2.0 * np.eye(B)).float()
     torch.manual_seed(seed)
-    pairs = [[plain(x) for x in hard_negatives(table)] for _ in range(calls)]
+    pairs = [[plain(x).astype(int) for x in hard_negatives(table)] for _ in range(calls)]
     told: dict[str, Any] = {}
     for which, name in enumerate(NAMES):
         x = np.stack([pair[which] for pair in pairs])

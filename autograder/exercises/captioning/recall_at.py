@@ -26,7 +26,9 @@ def _told_apart(draw: Draw, n: int, k: int, ease: float = 0.7) -> Array:
     while True:
         table = _table(draw, n, ease)
         own = np.diag(table.data)
-        rows, columns = ((table.data > o).sum(axis) < k for o, axis in ((own[:, None], 1), (own, 0)))
+        rows, columns = (
+            (table.data > o).sum(axis) < k for o, axis in ((own[:, None], 1), (own, 0))
+        )
         if rows.sum() != columns.sum() and {*rows} == {*columns} == {True, False}:
             return table
 
@@ -77,11 +79,12 @@ def _ends(draw: Draw) -> list[Run]:
 @EXERCISE.equals("numbers below 0, large ones, and ones that hardly differ", 0.25)
 def _sizes(draw: Draw) -> list[Run]:
     """Compare the numbers as they are: neither their sizes without the sign, nor in less digits."""
-    near = 1.0 + 1e-12 * draw.permutation(36).reshape(6, 6)
+    near = draw.permutation(36).reshape(6, 6) + 100 * np.eye(6)
     return [
-        call(tensor(-3.0 - draw.uniform(0, 3, 6, 6), "float32"), 2),
-        call(draw.tensor(6, 6, scale=1e4), 2),
-        call(tensor(near, "float64"), 2),
+        call(tensor(_told_apart(draw, 6, 2).data - 9.0, "float32"), 2),
+        call(tensor(_told_apart(draw, 6, 2).data * 1e4, "float32"), 2),
+        call(tensor(1.0 + 1e-12 * near, "float64"), 2),
+        call(tensor(1.0 + 1e-6 * near, "float32"), 2),
     ]
 
 
