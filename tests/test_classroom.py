@@ -90,7 +90,7 @@ def test_the_exit_status_says_that_some_could_not_be_graded(sample_class):
 
 
 def test_a_second_run_judges_nothing_and_says_the_same(sample_class, grade_the_sample, monkeypatch):
-    def local(source, *_):
+    def local(source, *_, **__):
         assert list(source) == []
         return iter(())
 
