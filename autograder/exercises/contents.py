@@ -13,8 +13,6 @@ CHAPTERS = (
     "recurrence_convolution",
     "language_model",
     "bert",
-    "captioning",
-    "captioning",
 )
 PACKAGES = ("torch", "numpy", "matplotlib", "jaxtyping", "Babel")  # that a student installs
 # What the sandbox has imported before a submission runs, besides NumPy, matplotlib and `check`.
