@@ -1,6 +1,6 @@
 """Inputs, parameters and properties that exercises of several chapters share."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -193,3 +193,15 @@ def wrong_factor(ratio: np.ndarray, p: float, what: str) -> str | None:
         return None
     wanted = f"1 / (1 − {p}) = {factor:.3g}"
     return f"the factor of a {what} that is kept: expected {wanted}, got {farthest:.3g}"
+
+
+def attention_state(draw: Draw, d: int, bias: bool = True, dtype: str = "float32") -> State:
+    """Random parameters for the four linear layers."""
+    state = {f"W_{x}.weight": draw.tensor(d, d, scale=d**-0.5, dtype=dtype) for x in "qkvo"}
+    biases = {f"W_{x}.bias": draw.tensor(d, dtype=dtype) for x in "qkvo"} if bias else {}
+    return state | biases
+
+
+def our_attention(d: int, num_heads: int, state: Mapping[str, Array], bias: bool = True) -> Recipe:
+    kwargs = {"bias": bias}
+    return Recipe("autograder.blocks:MultiHeadAttention", (d, num_heads), kwargs, dict(state))
