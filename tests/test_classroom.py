@@ -100,7 +100,9 @@ def test_the_sample_class_begins_anew_where_a_graded_cell_is_another(tmp_path, m
     (dest / "gradebook.db").write_text("of these cells")
     grade_sample(released.parent, dest)
     assert (dest / "gradebook.db").exists()
-    (released / f"{NAME}.ipynb").write_bytes(RELEASED.replace(b"question_w_of_zero", b"question_0"))
+    changed = RELEASED.replace(b'"points": 2.0', b'"points": 2.25', 1)
+    assert changed != RELEASED
+    (released / f"{NAME}.ipynb").write_bytes(changed)
     assert grade_sample(released.parent, dest) == dest / "submitted"
     assert not (dest / "gradebook.db").exists()
 
