@@ -19,8 +19,8 @@ from autograder.engine.runs import (
     module,
     tensor,
 )
-from autograder.exercises.bert.dropped import named
 from autograder.exercises.declaration import Declaration
+from autograder.exercises.dropped import named
 from autograder.exercises.parameters import causal, layer_state
 from autograder.exercises.shared import State, makes_nothing_larger, random_mask
 

@@ -54,6 +54,7 @@ def _padded(draw: Draw) -> list[Run]:
         call(_logits(draw, 2, 6, 6), inside, 2, 1),
         call(_logits(draw, 2, 5, 6), zeros, 1, 5),
         call(_logits(draw, 2, 5, 6), padded(draw, (5, 2), 6), 3, 0),
+        call(_logits(draw, 2, 3, 5), tensor([[1, 2, 0], [3, 0, 0]]), 1, 0),  # a single one
     ]
 
 
