@@ -96,7 +96,7 @@ class PackedAttention(nn.Module):
         ### BEGIN SOLUTION
         super().__init__()
         if d_model % num_heads:
-            raise ValueError(f"{num_heads} heads cannot share {d_model} features equally")
+            raise ValueError(f"d_model = {d_model}, which {num_heads} heads do not divide")
         self.num_heads = num_heads
         self.qkv = nn.Linear(d_model, 3 * d_model, bias=qkv_bias)
         self.proj = nn.Linear(d_model, d_model)

@@ -21,6 +21,7 @@ from autograder.engine.runs import (
     Step,
     Trial,
     as_argument,
+    tensor,
 )
 
 State = dict[str, Array]
@@ -128,6 +129,38 @@ def modes_kept(trial: Trial) -> Finding:
         return Finding(False, line)
     mode = "training" if start.endswith(":in_training") else "eval"
     return Finding(False, f"the model came in {mode} mode and was not left in it")
+
+
+def generator_for(ids: Any, seed: int) -> Any:
+    """A generator on the device of the ids."""
+    import torch
+
+    return torch.Generator(device=ids.device).manual_seed(seed)
+
+
+def in_training(model: Any) -> Any:
+    """The model in training mode, except for one part of it."""
+    model.train()
+    getattr(model, "part", model).eval()
+    return model
+
+
+def part_in_training(model: Any) -> Any:
+    """The model in eval mode, except for one part of it."""
+    model.eval()
+    model.part.train()
+    return model
+
+
+def sure(draw: Draw, B: int, n: int, vocab: int) -> tuple[Array, Array]:
+    """Logits that give nearly everything to the token that comes, and ids: a loss below 0.001.
+
+    In float64, since in float32 there are few digits left of so small a loss.
+    """
+    ids = draw.integers(0, vocab - 1, B, n)
+    logits = draw.normal(B, n, vocab)
+    np.put_along_axis(logits[:, :-1], ids[:, 1:, None], 14.0, axis=-1)
+    return tensor(logits, "float64"), tensor(ids)
 
 
 # --- properties ---------------------------------------------------------------------------------

@@ -6,9 +6,8 @@ import numpy as np
 
 from autograder.engine.aspects import describe, plain
 from autograder.engine.runs import Array, Draw, Record, Run, made_by, module, tensor
-from autograder.exercises.bert.bert_layer import factors, over_column, steps
-from autograder.exercises.bert.dropped import named
 from autograder.exercises.declaration import Declaration
+from autograder.exercises.dropped import WIDTH, factors, named, over_column, steps
 from autograder.exercises.parameters import causal, layer_state
 from autograder.exercises.shared import State, linear_state, random_mask
 
@@ -150,17 +149,9 @@ def _dropped(draw: Draw) -> list[Run]:
 
 
 def _steps(draw: Draw, scale: float) -> State:
-    """Parameters with which text alone shows what the feed-forward adds, as in chapter 10."""
-    names = {"attention": "self_attn", "norm2": "norm3"}
-    found = {".".join([names.get(a, a), b]): v for a, b, v in _split(steps(draw, scale))}
-    d = found["norm1.bias"].data.size
-    others = caption_state(draw, d, 1, 1)
-    return {name: found.get(name, value) for name, value in others.items()}
-
-
-def _split(state: State) -> list[tuple[str, str, Array]]:
-    """Names in two parts, at the first dot."""
-    return [(*name.split(".", 1), value) for name, value in state.items()]
+    """Parameters with which text alone shows what the feed-forward adds; norm3 is its second."""
+    found = {n.replace("norm2", "norm3"): v for n, v in steps(draw, scale, ("self_attn",)).items()}
+    return caption_state(draw, WIDTH, 1, 1) | found
 
 
 def _inner(run: Run, record: Record) -> str | None:
@@ -198,8 +189,8 @@ def _inner(run: Run, record: Record) -> str | None:
 def _drawn(draw: Draw) -> list[Run]:
     """There is one more dropout: between the GELU and linear2."""
     state = _steps(draw, 20.0)
-    x = draw.tensor(3, 20, state["norm1.bias"].data.size)
-    run = module(x.data.shape[-1], 1, 2, 1, dropout=0.4, state=state).in_training()
+    x = draw.tensor(3, 20, WIDTH)
+    run = module(WIDTH, 1, 2, 1, dropout=0.4, state=state).in_training()
     over = made_by(over_column, state["linear2.weight"], state["linear1.bias"])
     return [run.then(x).then(x).at_random(draw), named(run, draw, over, x)]
 

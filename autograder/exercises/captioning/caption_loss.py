@@ -2,8 +2,8 @@
 
 from autograder.engine.runs import Array, Draw, Run, call, tensor
 from autograder.exercises.declaration import Declaration
-from autograder.exercises.language_model.predictions import sure
 from autograder.exercises.parameters import padded, token_ids
+from autograder.exercises.shared import sure
 
 EXERCISE = Declaration(
     "caption_loss",

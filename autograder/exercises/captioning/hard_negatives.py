@@ -4,7 +4,6 @@ import numpy as np
 
 from autograder.engine.aspects import plain
 from autograder.engine.runs import Array, Draw, Previous, Record, Run, as_argument, call, tensor
-from autograder.exercises.bert.blanks import generator_for
 from autograder.exercises.captioning.negatives import (
     NAMES,
     as_often,
@@ -14,6 +13,7 @@ from autograder.exercises.captioning.negatives import (
     wrong_form,
 )
 from autograder.exercises.declaration import Declaration
+from autograder.exercises.shared import generator_for
 
 EXERCISE = Declaration(
     "hard_negatives",

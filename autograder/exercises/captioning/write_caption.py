@@ -7,8 +7,14 @@ import numpy as np
 from autograder.engine.runs import Draw, Previous, Run, call, tensor
 from autograder.exercises.captioning.lookers import captioning, prompt
 from autograder.exercises.declaration import Declaration
-from autograder.exercises.language_model.writing import in_training, part_in_training
-from autograder.exercises.shared import applied, itself, modes_kept, used
+from autograder.exercises.shared import (
+    applied,
+    in_training,
+    itself,
+    modes_kept,
+    part_in_training,
+    used,
+)
 
 EXERCISE = Declaration(
     "write_caption",

@@ -226,5 +226,5 @@ def _double(draw: Draw) -> list[Run]:
 
 
 EXERCISE.leaves_inputs_alone(0.15, _runs)
-EXERCISE.leaves_state_alone(0.15, _runs, of_a_module=True)
+EXERCISE.leaves_state_alone(0.1, _runs, of_a_module=True)
 EXERCISE.follows_its_inputs(_runs, _dropped)

@@ -94,7 +94,7 @@ another_kind_of_error: raise ValueError( → raise TypeError(
 gradient_cut: > result = result.detach()
     The result is detached: stretched positions cannot pass on what they learn.
 class_row_detached: [positions[:, :1], → [positions[:, :1].detach(),
-    The class token's row is detached: no gradient reaches it.
+    The class token's row is detached, so it is never learnt through this.
 rounded_to_single: > result = result.float()
     The result is float32 whatever the positions are.
 through_half

@@ -122,13 +122,13 @@ whole_tokens_dropped: nn.Dropout(dropout) → nn.Dropout1d(dropout)
 heads_need_not_divide: if d_model % num_heads: → if False:
     num_heads that does not divide d_model is taken, and fails later or gives something else. It
     should be a ValueError when the module is built.
-error_without_numbers: f"{num_heads} heads cannot share {d_model} features equally" → "cannot be"
+error_without_numbers: f"d_model = {d_model}, which {num_heads} heads do not divide" → "cannot be"
     The error names neither num_heads nor d_model.
 another_kind_of_error: raise ValueError( → raise TypeError(
     The error is no ValueError.
 checked_when_called
     - if d_model % num_heads:
-    -     raise ValueError(f"{num_heads} heads cannot share {d_model} features equally")
+    -     raise ValueError(f"d_model = {d_model}, which {num_heads} heads do not divide")
     + self.d_model = d_model
     + if num_heads > d_model:
     +     raise ValueError(f"{num_heads} heads and {d_model} features")
