@@ -71,6 +71,8 @@ def _refused(draw: Draw) -> list[Run]:
         run.then(_images(draw, 1, 3, 4)),
         run.then(images(draw, 1, 3, 6, 8)),
         run.then(images(draw, 1, 3, 4, 6)),
+        run.then(images(draw, 1, 3, 8, 6)),
+        run.then(images(draw, 1, 3, 6, 4)),
         _embedding(draw, 9, 3, 1, 4).then(images(draw, 1, 1, 9, 10)),
         _embedding(draw, 6, 2, 1, 4).then(images(draw, 2, 1, 4, 9)),
     ]
