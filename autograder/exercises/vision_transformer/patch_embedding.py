@@ -2,7 +2,8 @@
 
 from collections.abc import Sequence
 
-from autograder.engine.runs import Array, Draw, Run, Strided, module
+from autograder.engine.aspects import describe, plain
+from autograder.engine.runs import Array, Draw, Record, Run, Strided, module
 from autograder.exercises.declaration import Declaration
 from autograder.exercises.vision_transformer.parameters import images, projection_state
 
@@ -46,7 +47,17 @@ def _ends(draw: Draw) -> list[Run]:
     ]
 
 
-@EXERCISE.equals("the attribute num_patches", 0.2)
+def _not_their_number(run: Run, record: Record) -> str | None:
+    size, patch = run.init.args[:2]
+    wanted, got = (size // patch) ** 2, record.value
+    whole = type(got) is int or (isinstance(got, Array) and got.data.dtype.kind in "iu")
+    right = plain(got) is not None and plain(got).shape == () and float(plain(got)) == wanted
+    if right and not whole:
+        return f"num_patches: expected a whole number, {wanted}, got {describe(got)}"
+    return None if right else f"num_patches: expected {wanted}, got {describe(got)}"
+
+
+@EXERCISE.holds("the attribute num_patches", 0.2, _not_their_number)
 def _attribute(draw: Draw) -> list[Run]:
     """A model needs to know how many positions there are before it sees an image. It is a whole
     number."""
