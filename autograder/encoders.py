@@ -1,4 +1,4 @@
-"""Pictures of how data flow through an encoder alone: the whole of BERT, and its loss.
+"""Pictures of how data flow through an encoder alone: the whole of BERT, and of ViT.
 
 Drawn with `dataflow`, read from below.
 """
@@ -42,3 +42,39 @@ def bert() -> None:
     flow.text(3.6, 6.15, "a vector for each\ntoken, for the task")
     flow.arrow((0.95, fills.top[1]), (0.95, 6.85))
     flow.text(1.2, 7.1, r"logits, read at the gaps", size=SHAPES)
+
+
+def vit() -> None:
+    """Patches of an image, a class token in front, a stack of blocks, one row that is read."""
+    flow = Flow(5.0, 8.1)
+    x = 2.1
+    flow.text(x, 0.15, "image", size=13)
+    cut = flow.box(x, 0.85, "patches, linear", width=1.95, new=True)
+    flow.arrow((x, 0.3), cut.bottom, label=r"$(B,\ C,\ s,\ s)$")
+    first = flow.box(x, 1.75, "class token first", "plain", width=1.95, new=True)
+    flow.arrow(cut.top, first.bottom, label=r"$(B,\ g^2,\ d_\mathrm{model})$")
+    token = flow.box(4.15, 1.3, "$c$", "value", width=0.6)
+    flow.arrow(token.top, (4.15, first.y), first.right)
+    plus = flow.plus(x, 2.4)
+    flow.arrow(first.top, plus.bottom)
+    places = flow.box(4.15, 2.4, r"$E^\mathrm{pos}$", "position", width=0.9)
+    flow.arrow(places.left, plus.right)
+    flow.frame(0.3, 2.82, 4.75, 6.35)
+    flow.text(4.65, 3.0, r"$N\,\times$, no mask", ha="right", size=SHAPES)
+    below = plus.top
+    for y, words in ((3.4, "self-attention"), (5.05, "linear, GELU, linear")):
+        norm = flow.box(x, y, "norm", "plain", width=1.95, height=0.36)
+        part = flow.box(x, y + 0.55, words, width=1.95)
+        add = flow.plus(x, y + 1.05)
+        flow.arrow(below, norm.bottom)
+        flow.arrow(norm.top, part.bottom)
+        flow.arrow(part.top, add.bottom)
+        side, low = 0.62, y - 0.3
+        flow.arrow((x, low), (side, low), (side, add.y), add.left, color=plots.VERMILLION, lw=2.4)
+        below = add.top
+    row = flow.box(x, 6.85, "class token's row, norm", width=2.3, new=True)
+    flow.arrow(below, row.bottom, label=r"$(B,\ 1 + g^2,\ d_\mathrm{model})$", at=(x + 0.08, 6.51))
+    head = flow.box(x, 7.5, "linear", width=1.3, height=0.36)
+    flow.arrow(row.top, head.bottom)
+    flow.arrow(head.top, (x, 7.84))
+    flow.text(x, 7.97, r"logits $(B,\ \mathrm{classes})$", size=SHAPES)

@@ -217,10 +217,11 @@ def chapters() -> None:
     flow.arrow(below.top, rest.bottom)
     flow.arrow(rest.top, (middle, 4.85))
     before = flow.box(0.7, 2.5, "8  recurrence,\nconvolution", "plain", width=1.3, height=0.6)
-    decoder = flow.box(4.9, 2.9, "9  language\nmodels", "plain", width=1.3, height=0.6)
-    encoder = flow.box(4.9, 2.1, "10  BERT", "plain", width=1.3, height=0.6)
+    decoder = flow.box(4.9, 3.3, "9  language\nmodels", "plain", width=1.3, height=0.6)
+    encoder = flow.box(4.9, 2.5, "10  BERT", "plain", width=1.3, height=0.6)
+    pictures = flow.box(4.9, 1.7, "11  ViT", "plain", width=1.3, height=0.6)
     flow.arrow(before.right, (1.57, 2.5))
-    for after in (decoder, encoder):
+    for after in (decoder, encoder, pictures):
         flow.arrow((4.03, after.y), after.left)
     flow.text(before.x, 3.0, "before", size=SHAPES)
-    flow.text(decoder.x, 3.4, "after", size=SHAPES)
+    flow.text(decoder.x, 3.8, "after", size=SHAPES)

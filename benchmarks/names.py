@@ -27,9 +27,10 @@ import torch
 import autograder.bank as bank_module
 from autograder.bank import Bank, banks
 from autograder.bank.change import Edit, build, edited, with_code
-from autograder.engine.likeness import alike, sides
+from autograder.engine.likeness import alike
 from autograder.engine.probe import probe_within, undisturbed
 from autograder.engine.runs import Exercise
+from autograder.engine.sides import sides
 from autograder.engine.verdict import WRONG, Verdict, decide, equal
 from autograder.exercises import chapters, exercises_of
 from autograder.expected import expected_of, fixed_runs

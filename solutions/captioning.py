@@ -143,12 +143,11 @@ def bug_in_contrast(B: int, d: int) -> tuple[tuple[Tensor, Tensor], tuple[Tensor
     Shapes: → `(shows, hides)`, each `(image_vectors, text_vectors)`, both `(B, d)`, with
     B ≥ 2 and d ≥ 2. No vector is shorter than 0.1, and no number larger than 1000. On
     `shows`, the right loss and the wrong one differ by 0.01 or more; on `hides` they are
-    equal, although the right loss is 0.01 or more there, no two pictures and no two texts
-    have the same direction (their similarity is below 0.9999), and no picture has that of
-    its own text.
+    equal, although no two pictures and no two texts have the same direction (their
+    similarity is below 0.9999), and no picture has the direction of its own text.
     """
     ### BEGIN SOLUTION
-    angle = 0.5 + torch.arange(B) * 3 / B  # from 0.5 to less than 3.5
+    angle = 0.5 + torch.arange(B) * 2 / B  # from 0.5 to less than 2.5
     flat = torch.zeros(B, d)
     images, mirrored, astray = flat.clone(), flat.clone(), flat.clone()
     images[:, 0], images[:, 1] = angle.cos(), angle.sin()

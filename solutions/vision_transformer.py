@@ -96,7 +96,7 @@ class PackedAttention(nn.Module):
         ### BEGIN SOLUTION
         super().__init__()
         if d_model % num_heads:
-            raise ValueError(f"{num_heads} heads cannot share {d_model} features equally")
+            raise ValueError(f"d_model = {d_model}, which {num_heads} heads do not divide")
         self.num_heads = num_heads
         self.qkv = nn.Linear(d_model, 3 * d_model, bias=qkv_bias)
         self.proj = nn.Linear(d_model, d_model)
@@ -258,17 +258,17 @@ def attention_rollout(weights: Sequence[Float[Tensor, "B H n n"]]) -> Float[Tens
     ### END SOLUTION
 
 
-def bug_in_patches(image_size: int, patch_size: int) -> tuple[Tensor, Tensor]:
+def bug_in_patches(image_size: int) -> tuple[Tensor, Tensor]:
     """Find two batches of images for `wrong_patch_means`: one shows its bug, one hides it.
 
-    Shapes: → `(shows, hides)`, each `(B, C, image_size, image_size)`, with at least two
-    rows and columns of patches; B and C are yours, from 1 to 64. The numbers lie between
-    −1000 and 1000. On `shows`, the right means and the wrong ones differ by 0.01 or more
-    somewhere; on `hides` they are equal, although in every image and channel each row of
-    patches and each column of them holds two whose means differ by 0.1 or more.
+    Shapes: → `(shows, hides)`, each `(B, C, image_size, image_size)`; image_size is even, and
+    4 or more; B and C are yours, from 1 to 64. The numbers lie between −1000 and 1000, and
+    the patches are 2 × 2. On `shows`, the right means and the wrong ones differ by 0.01 or
+    more somewhere; on `hides` they are equal, although in every image and channel, each row
+    of patches and each column of them holds two whose means differ by 0.1 or more.
     """
     ### BEGIN SOLUTION
-    grid = torch.arange(image_size) // patch_size  # of each pixel, the row or column of its patch
+    grid = torch.arange(image_size) // 2  # of each pixel, the row or the column of its patch
     rows = grid[:, None].expand(image_size, image_size).float()
     return rows[None, None], (rows + rows.T)[None, None]
     ### END SOLUTION

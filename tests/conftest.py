@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING
 import hypothesis
 import pytest
 
+import autograder.grader  # noqa: F401  (before nbgrader: see there)
+
 if TYPE_CHECKING:
     from bs4 import BeautifulSoup
 

@@ -96,7 +96,9 @@ def stuck(job: str) -> str:
     return job.upper()
 
 
-def inline(source: schedulers.Source, judge: schedulers.Judge, jobs: int) -> schedulers.Results:
+def inline(
+    source: schedulers.Source, judge: schedulers.Judge, jobs: int, **_: object
+) -> schedulers.Results:
     """Stands in for the processes that judge: judges in this one."""
     supply = _Supply(source)
     while not supply.over:

@@ -1,8 +1,12 @@
 """What the tests of the sandbox share: small limits, short ways to say what a cell gave."""
 
+import os
+import signal
+
 import pytest
 
 from autograder.grader.sandbox.host import ProcessDied, Sandbox
+from autograder.grader.sandbox.launcher import warm_process
 from autograder.grader.sandbox.limits import Limits
 
 SMALL = Limits(cell_seconds=20.0, probe_seconds=2.0, memory_mb=1024, tmp_mb=64, file_mb=16)
@@ -26,3 +30,12 @@ def how_it_dies(source: str, limits: Limits = SMALL, seconds: float | None = Non
     with Sandbox(limits=limits) as own, pytest.raises(ProcessDied) as death:
         own.execute(source, seconds)
     return death.value
+
+
+def who_forks(job: str) -> int:
+    """Stands in for a judge: the warm process that its sandbox comes from; kills one, if told."""
+    if job == "killed":
+        os.kill(warm_process("bwrap").pid, signal.SIGKILL)
+    with Sandbox(limits=SMALL) as own:
+        assert value_of(own, "6 * 7") == "42"
+        return own._warm.pid

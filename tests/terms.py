@@ -80,7 +80,7 @@ def with_stand_in(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Let the stand-in judge, and pages be plain ones; the students whose notebooks it judges."""
     seen: list[str] = []
 
-    def local(source, *_):
+    def local(source, *_, **__):
         for task, job in source:
             seen.append(task.student)
             yield task, stand_in(job)

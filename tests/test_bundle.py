@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from packaging.requirements import Requirement
 
+from autograder.exercises import chapters, exercises_of
 from autograder.publishing.bundle import bundle
 
 ROOT = Path(__file__).parent.parent
@@ -85,6 +86,27 @@ def test_a_first_exercise_is_checked_from_the_archive_alone(unpacked):
     assert done.returncode == 0, done.stderr
     assert str(unpacked) in done.stdout
     assert "2 of 2 points" in done.stdout
+
+
+@pytest.mark.parametrize("slug", chapters())
+def test_a_chapter_alone_imports_nothing_of_the_others(tmp_path, slug):
+    with zipfile.ZipFile(bundle(ROOT, tmp_path / "bundle.zip", [slug])) as packed:
+        packed.extractall(tmp_path)
+    code = (
+        "from autograder.exercises import chapters, exercises_of\n"
+        "print(*[exercise.name for slug in chapters() for exercise in exercises_of(slug)])\n"
+    )
+    script = tmp_path / "attention-by-hand" / "names.py"
+    script.write_text(code, encoding="utf-8")
+    done = subprocess.run(
+        [sys.executable, str(script)],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=script.parent,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split() == [exercise.name for exercise in exercises_of(slug)]
 
 
 def test_pip_fetches_what_it_needs_and_leaves_a_torch_that_is_there(unpacked):

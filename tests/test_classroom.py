@@ -15,9 +15,15 @@ import pytest
 from nbgrader.api import Gradebook
 
 from autograder.grader.classes import classroom
+from autograder.grader.classes import sample_class as sample_class_module
 from autograder.grader.classes.classroom import grade
 from autograder.grader.classes.rows import read_class
-from autograder.grader.classes.sample_class import EXPECTED, compare, make_sample_class
+from autograder.grader.classes.sample_class import (
+    EXPECTED,
+    compare,
+    grade_sample,
+    make_sample_class,
+)
 from autograder.grader.classes.sample_notebooks import FULL
 from autograder.grader.classes.writer import Writer
 from autograder.grader.judgement import FAILED, GRADED, UNUSABLE
@@ -84,13 +90,30 @@ def test_the_sample_class_is_the_same_bytes_every_time(tmp_path):
     assert one == two and len(one) == len(EXPECTED) - 1  # one hands in nothing
 
 
+def test_the_sample_class_begins_anew_where_a_graded_cell_is_another(tmp_path, monkeypatch):
+    """nbgrader's gradebook would refuse: submissions have the cells that were there before."""
+    monkeypatch.setattr(sample_class_module, "grade", lambda folder, **settings: folder)
+    released, dest = tmp_path / "notebooks" / NAME, tmp_path / "class"
+    released.mkdir(parents=True)
+    (released / f"{NAME}.ipynb").write_bytes(RELEASED)
+    grade_sample(released.parent, dest)
+    (dest / "gradebook.db").write_text("of these cells")
+    grade_sample(released.parent, dest)
+    assert (dest / "gradebook.db").exists()
+    changed = RELEASED.replace(b'"points": 2.0', b'"points": 2.25', 1)
+    assert changed != RELEASED
+    (released / f"{NAME}.ipynb").write_bytes(changed)
+    assert grade_sample(released.parent, dest) == dest / "submitted"
+    assert not (dest / "gradebook.db").exists()
+
+
 def test_the_exit_status_says_that_some_could_not_be_graded(sample_class):
     assert sample_class.exit_status == 1
     assert {r.student for r in sample_class.rows if r.status == UNUSABLE} == {"mia", "noor"}
 
 
 def test_a_second_run_judges_nothing_and_says_the_same(sample_class, grade_the_sample, monkeypatch):
-    def local(source, *_):
+    def local(source, *_, **__):
         assert list(source) == []
         return iter(())
 

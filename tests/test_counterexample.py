@@ -35,7 +35,7 @@ def function_of(slug: str) -> str:
 
 @pytest.mark.parametrize("slug", CHAPTERS)
 def test_a_chapter_shows_the_wrong_function_as_it_is_judged(slug):
-    (page,) = BOOK.glob(f"*_{slug}.md")
+    (page,) = BOOK.glob(f"??_{slug}.md")
     source = inspect.getsource(getattr(bugs, f"wrong_{function_of(slug)}"))
     cells = re.findall(
         r"^```\{code-cell\} ipython3\n(.*?)^```$", page.read_text("utf-8"), re.M | re.S
@@ -57,6 +57,11 @@ def shifted(n_q: int, n_k: int) -> torch.Tensor:
     """The distances of the bank's mistake, as attention biases."""
     wrong = banks("positional_encoding")["relative_positions"].mistakes["top_left_aligned"]
     return -0.5 * (wrong(n_q, n_k, 99) - 99).abs().double()
+
+
+def patch_means(patches: torch.Tensor, channels: int) -> torch.Tensor:
+    """`(B, patches, C·p·p)` → `(B, C, patches)`: the mean of each patch, channel by channel."""
+    return patches.unflatten(-1, (channels, -1)).mean(dim=-1).mT
 
 
 def test_the_wrong_functions_have_the_bugs_of_the_bank():
@@ -85,6 +90,8 @@ def test_the_wrong_functions_have_the_bugs_of_the_bank():
     slopes = 3 * table(12, 3, 7).reshape(2, 2, 3, 3)
     averaged = mistake("bert", "attention_relevance", "mean_before_the_positive_part")
     flipped = mistake("recurrence_convolution", "convolution_by_heads", "kernel_flipped")
+    pictures = table(12, 12, 8).reshape(2, 3, 4, 6)
+    columns_first = mistake("vision_transformer", "patchify", "columns_before_rows")
     pairs = {
         "softmax": ((scores.numpy(),), softmax(scores.numpy())),
         "scale": ((query, key, value), scale(query, key, value)[0]),
@@ -96,6 +103,7 @@ def test_the_wrong_functions_have_the_bugs_of_the_bank():
         "next_token_loss": ((logits, text), shift(logits, text)),
         "convolution": ((x, kernel), flipped(x, kernel)[0]),
         "relevance": ((maps, slopes), averaged([maps], [slopes])),
+        "patch_means": ((pictures, 2), patch_means(columns_first(pictures, 2), 3)),
     }  # fmt: skip
     assert pairs.keys() == {function_of(slug) for slug in CHAPTERS}
     for name, (given, expected) in pairs.items():
@@ -120,6 +128,7 @@ def test_the_right_functions_are_right():
     kernel = table(4, 24, 5).reshape(4, 8, 3)
     maps = torch.softmax(table(12, 3, 6), -1).reshape(2, 2, 3, 3)
     slopes = 3 * table(12, 3, 7).reshape(2, 2, 3, 3)
+    pictures = table(12, 12, 8).reshape(2, 3, 4, 6)
     pairs = {
         "softmax": ((scores.numpy(),), solution("kernel_regression", "softmax")(scores.numpy())),
         "scale": (
@@ -145,6 +154,10 @@ def test_the_right_functions_are_right():
         "relevance": (
             (maps, slopes),
             solution("bert", "attention_relevance")([maps], [slopes]),
+        ),
+        "patch_means": (
+            (pictures, 2),
+            patch_means(solution("vision_transformer", "patchify")(pictures, 2), 3),
         ),
     }
     for name, (given, expected) in pairs.items():

@@ -106,7 +106,7 @@ def course(tmp_path, monkeypatch) -> Path:
     A stand-in for the judge gives 10 points to each.
     """
 
-    def local(source, *_):
+    def local(source, *_, **__):
         for task, job in source:
             outcome = judge_job(job)  # of no notebook: nothing is run
             yield task, Outcome(outcome.judgement, outcome.notebook, "here")

@@ -25,6 +25,7 @@ PICTURES: dict[str, Callable[[], object]] = {
     "gpt": decoders.gpt,
     "shared keys": decoders.shared_keys,
     "bert": encoders.bert,
+    "vit": encoders.vit,
     "bottleneck": journey.bottleneck,
     "neighbours": journey.neighbours,
     **{f"here, {n}": lambda n=n: journey.here(n) for n in range(1, 8)},

@@ -97,3 +97,16 @@ def test_a_chapter_runs_again_when_what_students_have_has_changed(tmp_path, path
     (tmp_path / path).parent.mkdir(parents=True)
     (tmp_path / path).write_text("width = 3\n")
     assert marked(tmp_path, text) != before
+
+
+def test_no_chapter_runs_again_because_what_check_compares_with_was_written_meanwhile(tmp_path):
+    """`make` releases the notebooks, which writes it, while the chapters run."""
+    text = "from solutions.masking import causal_mask\ncheck(causal_mask)\n"
+    (tmp_path / "solutions").mkdir()
+    (tmp_path / "solutions" / "masking.py").write_text("def causal_mask(): ...\n")
+    written = tmp_path / "autograder" / "expected" / "masking" / "causal_mask.bin"
+    written.parent.mkdir(parents=True)
+    written.write_bytes(b"old")
+    before = marked(tmp_path, text)
+    written.write_bytes(b"new")
+    assert marked(tmp_path, text) == before

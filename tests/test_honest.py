@@ -41,7 +41,7 @@ def answered(name: str) -> tuple[str, ...]:
 def chapter(name: str) -> Path:
     """The released notebook that a case belongs to."""
     (slug,) = {find_exercise(exercise)[0] for exercise in answered(name)}
-    (path,) = NOTEBOOKS.glob(f"*_{slug}/*.ipynb")
+    (path,) = NOTEBOOKS.glob(f"??_{slug}/*.ipynb")
     return path
 
 

@@ -13,9 +13,10 @@ from autograder.engine.aspects import (
     no_side_effects,
     raises,
 )
-from autograder.engine.likeness import alike, sides
+from autograder.engine.likeness import alike
 from autograder.engine.probe import probe
 from autograder.engine.runs import Exercise, Raised, Record, call
+from autograder.engine.sides import sides
 from autograder.engine.values import Array
 from autograder.engine.verdict import Mistake, Verdict, decide, equal
 from autograder.grader.judgement import GRADED, Judgement
@@ -142,6 +143,28 @@ def test_two_slips_beside_right_values_are_both_told():
 def test_a_dtype_that_the_cause_does_not_speak_of_has_no_name():
     verdict = judged(lambda x: squares(x).astype(np.float16))
     assert verdict.mistake is None and not verdict.likely
+
+
+def narrowed_for_three(x):
+    """Twice the square, and for three numbers float32."""
+    result = doubled(x)
+    return result.astype(np.float32) if len(x) == 3 else result
+
+
+def test_a_dtype_on_runs_on_which_the_mistake_keeps_it_is_told_besides():
+    verdict = judged(lambda x: doubled(x).astype(np.float32), (narrowed_for_three,))
+    assert verdict.mistake == "narrowed_for_three"
+    assert verdict.besides == "Besides, the result is float32 in other calls as well."
+
+
+@pytest.mark.parametrize("answer", [squares, doubled])
+def test_a_name_is_not_certain_where_the_answer_keeps_a_dtype_that_the_mistake_changes(answer):
+    def always(x):
+        """The result is always float32."""
+        return answer(x).astype(np.float32)
+
+    verdict = judged(lambda x: always(x) if len(x) == 3 else answer(x), (always,))
+    assert (verdict.mistake, verdict.likely) == (None, ("always",))
 
 
 def test_a_name_that_most_runs_speak_for_is_likely_and_says_so():

@@ -6,8 +6,9 @@ import sqlite3
 from pathlib import Path
 from random import Random
 
+import pytest
 from faults import SCORES, Bomb, grade_quickly, hand_in, in_a_child, leftovers, outcome_of
-from hypothesis import given, settings
+from hypothesis import given, seed, settings
 from hypothesis import strategies as st
 
 from autograder.grader.classes.gradebook import Book
@@ -19,13 +20,18 @@ def test_the_page_and_the_notebook_tell_of_these_marks(undisturbed):
         assert f"(Score: {score:g} / 3.0)".encode() in page or f"{score} / 3.0".encode() in page
 
 
+NIGHTLY = [pytest.param(number, 40, marks=pytest.mark.nightly) for number in (12, 13)]
+
+
+@pytest.mark.parametrize(("number", "examples"), [(11, 20), *NIGHTLY])
 def test_killed_at_random_moments_each_is_graded_exactly_once(
-    tmp_path_factory, template, release, undisturbed
+    tmp_path_factory, template, release, undisturbed, number, examples
 ):
     wanted, calls = undisturbed
     ends = []
 
-    @settings(max_examples=40, deadline=None, derandomize=True, database=None)
+    @seed(number)
+    @settings(max_examples=examples, deadline=None, database=None)
     @given(st.lists(st.floats(0, 1), min_size=1, max_size=3))
     def check(moments) -> None:
         course = Path(shutil.copytree(template, tmp_path_factory.mktemp("killed") / "course"))
@@ -43,7 +49,7 @@ def test_killed_at_random_moments_each_is_graded_exactly_once(
 
     check()
     # A later run has less to do, and may be over before the moment comes.
-    assert ends.count(signal.SIGKILL) > len(ends) / 2 and len(ends) >= 40
+    assert ends.count(signal.SIGKILL) > len(ends) / 2 and len(ends) >= examples
 
 
 def test_killed_while_the_gradebook_is_made(tmp_path, release):

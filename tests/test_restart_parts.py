@@ -93,10 +93,14 @@ def parts(grader: int) -> dict[str, list[int]]:
     def children(pids: list[int]) -> list[int]:
         return [child for pid in pids for child in _children(pid)]
 
-    servers = [pid for pid, command in family(grader).items() if b"forkserver" in command]
-    servers = [pid for pid in servers if pid in children([grader])]
+    commands = family(grader)
+    own = [pid for pid in children([grader]) if pid in commands]
+    servers = [pid for pid in own if b"forkserver" in commands[pid]]
     judges = children(servers)
-    warm = children(children(children(judges)))  # above it are bubblewrap's two
+    # Above a warm process are bubblewrap's two. The grader starts it; a judge whose own has died,
+    # another.
+    walls = [pid for pid in (*own, *children(judges)) if b"/bwrap\0" in commands.get(pid, b"")]
+    warm = children(children(walls))
     return dict(zip(PARTS, ([grader], servers, judges, warm, children(warm)), strict=True))
 
 

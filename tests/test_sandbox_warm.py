@@ -13,13 +13,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from sandboxes import SMALL, errors, how_it_dies, printed, value_of
+from sandboxes import SMALL, errors, how_it_dies, printed, value_of, who_forks
 
 from autograder.engine.runs import call
 from autograder.exercises import find_exercise
+from autograder.grader.classes import schedulers
 from autograder.grader.judge import Cell, judge_cells
 from autograder.grader.sandbox import seccomp, watch
 from autograder.grader.sandbox.host import ProcessDied, Sandbox, SandboxLost
+from autograder.grader.sandbox.launcher import warm_process
 from autograder.grader.work import PROJECT
 
 
@@ -46,6 +48,17 @@ def test_children_come_from_one_process_and_share_nothing():
         assert set(outside).isdisjoint({*first, *second})
         capable = value_of(one, "[l for l in open('/proc/self/status') if 'Cap' in l]")
         assert set(re.findall(r"\\t([0-9a-f]+)", capable)) == {"0" * 16}
+
+
+def test_judging_processes_share_one_of_the_graders_and_each_has_its_own_once_that_has_ended():
+    ours = warm_process("bwrap").pid
+    jobs = iter([(job, job) for job in ("one", "two", "three")])
+    assert {pid for _, pid in schedulers.local(jobs, who_forks, 2, isolation="bwrap")} == {ours}
+    jobs = iter([("one", "one"), ("killed", "killed")])
+    told = dict(schedulers.local(jobs, who_forks, 1, isolation="bwrap"))
+    assert told["one"] == ours
+    assert isinstance(told["killed"], int) and told["killed"] != ours
+    assert warm_process("bwrap").pid != ours
 
 
 def test_a_child_sees_no_process_but_its_own(worker):

@@ -6,8 +6,17 @@ import torch
 from torch import nn
 
 from autograder.engine.probe import probe
-from autograder.engine.runs import call, tensor
-from autograder.engine.state import MEMORY, MODES, GlobalState, parameters_of
+from autograder.engine.runs import call, made_by, module, tensor
+from autograder.engine.state import (
+    FORM,
+    FROZEN,
+    MEMORY,
+    MODES,
+    NUMBERS,
+    GlobalState,
+    parameters_of,
+)
+from autograder.exercises.residual_layernorm.residual import linear
 
 
 class Shy(nn.Module):
@@ -120,3 +129,47 @@ def test_what_is_patched_afterwards_hides_nothing(name, said, change, back, told
     found = state.differences()
     back()
     assert found == (told,)
+
+
+def around(at_construction=lambda part: None, in_a_call=lambda part: None):
+    """The class of a module that does something to the one that it is given."""
+
+    class Around(nn.Module):
+        def __init__(self, part):
+            super().__init__()
+            self.part = part
+            at_construction(part)
+
+        def forward(self, x):
+            in_a_call(self.part)
+            return self.part(x)
+
+    return Around
+
+
+def _halve(part):
+    with torch.no_grad():
+        part.weight /= 2
+
+
+@pytest.mark.parametrize("when", ["at_construction", "in_a_call"])
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        (lambda part: None, ()),
+        (_halve, (NUMBERS,)),
+        (lambda part: part.requires_grad_(False), (FROZEN,)),
+        (lambda part: part.register_buffer("seen", torch.zeros(1)), (NUMBERS, FORM)),
+        (lambda part: part.register_forward_hook(lambda *given: None), (FORM,)),
+        (lambda part: part.train(not part.training), (MODES,)),
+    ],
+    ids=["nothing", "halved", "frozen", "a buffer", "a hook", "the other mode"],
+)
+def test_what_becomes_of_a_module_that_another_is_built_with_is_seen(when, change, told):
+    state = {f"part.{name}": tensor(np.ones(n), "float32") for name, n in [("bias", 3)]}
+    state["part.weight"] = tensor(np.ones((3, 3)), "float32")
+    if (when, told) == ("at_construction", (NUMBERS, FORM)):
+        state["part.seen"] = tensor(np.zeros(1), "float32")
+    run = module(made_by(linear, 3), state=state).then(tensor(np.ones((2, 3)), "float32"))
+    record = probe(around(**{when: change}), run.in_training())
+    assert record.raised is None and record.side_effects == told

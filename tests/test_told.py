@@ -36,7 +36,7 @@ def test_parts_of_the_result_have_names_and_those_that_are_right_are_told():
 
     first = verdict_on(scaled_dot_product_attention, "scaled_dot_product_attention").aspects[0]
     assert first.message.startswith("the output at [")
-    assert "the weights came out right: look behind the softmax" in first.message
+    assert "the weights came out right: look at what is done with them" in first.message
 
 
 def test_what_is_inside_a_part_has_a_name_too():

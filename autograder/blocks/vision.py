@@ -139,8 +139,9 @@ class VisionTransformer(nn.Module):
         dropout: float = 0.0,
     ):
         super().__init__()
-        self.patches = PatchEmbedding(image_size, patch_size, channels, d_model)
-        for name, rows in {"cls_token": 1, "positions": 1 + self.patches.num_patches}.items():
+        cut = PatchEmbedding(image_size, patch_size, channels, d_model)
+        self.add_module("patches", cut)
+        for name, rows in {"cls_token": 1, "positions": 1 + cut.num_patches}.items():
             self.register_parameter(name, nn.Parameter(0.02 * torch.randn(1, rows, d_model)))
         sizes = d_model, num_heads, 4 * d_model, dropout
         self.add_module("blocks", nn.ModuleList([ViTBlock(*sizes) for _ in range(num_layers)]))

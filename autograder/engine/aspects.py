@@ -134,7 +134,10 @@ def no_side_effects(points: float, runs: Runs, writes: bool = False) -> Aspect:
 
 def no_side_effects_of_a_module(points: float, runs: Runs) -> Aspect:
     """The same for a class, which may draw its initial parameters from torch's generator."""
-    hint = "A module must not seed generators or switch global settings, nor its own mode."
+    hint = (
+        "A module must not seed generators or switch global settings, nor its own mode, and it "
+        "leaves a module that it is given as it is."
+    )
     return _state_left_alone(points, runs, hint, {MEMORY, "torch's random state"})
 
 

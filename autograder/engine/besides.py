@@ -13,6 +13,7 @@ from autograder.engine.state import STATE
 
 _WORDS = {
     "dtype": "the result is {}",
+    "dtypes": "the result is {} in other calls as well",
     "changed": "the call changes {} in place",
     "effect": "the call changes {}",
     "gradient": "no gradient reaches {}",

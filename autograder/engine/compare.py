@@ -196,7 +196,7 @@ def _what_is_right(finding: Finding, names: Sequence[str], found: Sequence[Findi
     if finding.passed or not right:
         return finding
     told = " and ".join(right) + " came out right"
-    told += ": look behind the softmax" if right == ["the weights"] else ""
+    told += ": look at what is done with them" if right == ["the weights"] else ""
     return replace(finding, message=f"{finding.message}; {told}")
 
 

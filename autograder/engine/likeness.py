@@ -12,23 +12,21 @@ The records come from outside and are only data; every function here takes them 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import combinations
+from itertools import chain, combinations
 from typing import Any
 
 import numpy as np
 
 from autograder.engine.compare import GRADIENT_FACTOR, TOLERANCE, agrees, as_if_rounded
 from autograder.engine.runs import Raised, Record, Run
-from autograder.engine.state import MEMORY
+from autograder.engine.sides import Side, refused, sides
 from autograder.engine.values import Array
 from autograder.engine.words import misfit_told
 
 _ENOUGH = 0.5  # the share of the telling runs on which a likely mistake has to agree
 _STRAYS = 0.4  # the share of all runs that may be like neither the mistake nor a right answer
 _FINEST_FIRST = (*TOLERANCE,)
-_IN_PLACE = ("in-place operation", "inplace operation")
 
-Side = tuple[str, str]  # what stands beside the values: its kind, and what or whose it is
 Flat = Sequence[Record]
 Failed = Callable[[Sequence[Sequence[Record]]], frozenset[int]]
 
@@ -74,8 +72,8 @@ def likeness(
     seen = [_Suspect(scene, mistake) for mistake in mistakes]
     found = [suspect for suspect in seen if suspect.fits_everywhere]
     if found:  # aspects tell more than values within tolerances: whether a 0 is exactly 0, say
-        best = min(found, key=lambda s: len(scene.failed ^ failed(s.mistake.records)))
-        return Likeness((best.mistake,), True, scene.sides - best.sides)
+        rank = {s.mistake.name: len(scene.failed ^ failed(s.mistake.records)) for s in found}
+        return scene.likeness(min(found, key=lambda s: (s.lacks_a_dtype, rank[s.mistake.name])))
     return (
         _of_sides(scene, seen)
         or _two(scene, seen)
@@ -107,6 +105,23 @@ class _Scene:
         self.known = [n for n, (a, b) in enumerate(pairs) if b.raised is not None or not refused(a)]
         self.failing = [n for n in self.known if not alike(*pairs[n])]
         self.sides = frozenset().union(*(sides(*pair) for pair in pairs))
+        self.dtypes = self.dtypes_of(records)
+
+    def likeness(self, *found: "_Suspect", certain: bool = True) -> Likeness:
+        """That the answer is like such mistakes; not certain if one has a dtype on some run that
+        the answer does not have there."""
+        theirs = frozenset[Side]().union(*(suspect.sides for suspect in found))
+        besides = self.sides - theirs
+        for mine, *others in zip(self.dtypes, *(s.dtypes for s in found), strict=True):
+            for side in mine.difference(*others):
+                besides |= {("dtypes", side[1]) if side in theirs else side}
+        sure = certain and not any(suspect.lacks_a_dtype for suspect in found)
+        return Likeness(tuple(suspect.mistake for suspect in found), sure, besides)
+
+    def dtypes_of(self, rows: Sequence[Sequence[Record]]) -> list[frozenset[Side]]:
+        """On each run, random ones as well, the dtypes that the reference does not have."""
+        pairs = zip(chain(*rows), chain(*self.by_row[2]), strict=True)
+        return [frozenset(s for s in sides(*pair) if s[0] == "dtype") for pair in pairs]
 
     def flat(self, rows: Sequence[Sequence[Record]]) -> Flat:
         return [rows[i][j] for i, j in self.places]
@@ -168,6 +183,17 @@ class _Suspect:
         return frozenset().union(*map(self.sides_of, runs))
 
     @cached_property
+    def dtypes(self) -> list[frozenset[Side]]:
+        return self.scene.dtypes_of(self.mistake.records)
+
+    @cached_property
+    def lacks_a_dtype(self) -> bool:
+        """Whether the answer keeps a dtype on some run on which the mistake does not."""
+        _, mine, _ = self.scene.by_row
+        rows = zip(chain(*mine), self.dtypes, self.scene.dtypes, strict=True)
+        return any(theirs - ours for record, theirs, ours in rows if record.raised is None)
+
+    @cached_property
     def strangeness(self) -> int:
         """The number of runs on which the answer has not what the mistake has beside its values."""
         mine = (sides(*pair) for pair in zip(self.scene.mine, self.scene.right, strict=True))
@@ -199,11 +225,11 @@ def _of_sides(scene: _Scene, suspects: Sequence[_Suspect]) -> Likeness | None:
     beside = [suspect for suspect in suspects if suspect.is_beside]
     for one, other in combinations(beside, 2):
         if one.sides | other.sides == scene.sides and not one.sides & other.sides:
-            return Likeness((one.mistake, other.mistake), True)
+            return scene.likeness(one, other)
     for one in sorted(beside, key=lambda suspect: suspect.strangeness):
         kinds = {kind for kind, _ in one.sides}
         if one.sides == {side for side in scene.sides if side[0] in kinds}:
-            return Likeness((one.mistake,), True, scene.sides - one.sides)
+            return scene.likeness(one)
     return None
 
 
@@ -224,7 +250,7 @@ def _likely(scene: _Scene, suspects: Sequence[_Suspect], failed: Failed) -> Like
     rivals = [s for s in found if oddity(s)[0] == oddity(best)[0]]
     if any(s.hits != best.hits for s in rivals):
         return None  # several explain as much, each something else
-    return Likeness((best.mistake,), False, scene.sides - best.sides)
+    return scene.likeness(best, certain=False)
 
 
 def _not_compared(scene: _Scene, suspects: Sequence[_Suspect], failed: Failed) -> Likeness | None:
@@ -246,7 +272,7 @@ def _not_compared(scene: _Scene, suspects: Sequence[_Suspect], failed: Failed) -
             for s in found
             if all(alike(records[i][j], s.mistake.records[i][j], expected[i][j]) for i, j in places)
         ]
-    return Likeness((found[0].mistake,), False, scene.sides) if len(found) == 1 else None
+    return scene.likeness(found[0], certain=False) if len(found) == 1 else None
 
 
 def _is_likely(scene: _Scene, suspect: _Suspect) -> bool:
@@ -277,7 +303,7 @@ def _two(scene: _Scene, suspects: Sequence[_Suspect]) -> Likeness | None:
     if len(best) > 1:
         return None
     _, one, other = best[0]
-    return Likeness((one.mistake, other.mistake), False, scene.sides - one.sides - other.sides)
+    return scene.likeness(one, other, certain=False)
 
 
 # --- one record beside another ------------------------------------------------------------------
@@ -311,40 +337,6 @@ def _same_failure(one: Raised, other: Raised) -> bool:
     return one.during != "load" or misfit_told(one.message) == misfit_told(other.message)
 
 
-def sides(record: Record, right: Record) -> frozenset[Side]:
-    """What a record has beside its values that the reference's does not have."""
-    if record.raised is not None:
-        if right.raised is not None:
-            same = record.raised.types[0] == right.raised.types[0]
-            return frozenset() if same else frozenset({("raises", record.raised.types[0])})
-        return frozenset({("changed", "")}) if refused(record) else frozenset()
-    found = {("changed", key) for key in record.changed if key not in right.changed}
-    extra = {*record.side_effects} - {*right.side_effects} - {MEMORY}
-    found |= {("effect", effect) for effect in extra}
-    pairs = zip(record.values, right.values, strict=False)
-    found |= {("dtype", dtype) for x, y in pairs for dtype in _other_dtypes(x, y)}
-    found |= {
-        ("gradient", name)
-        for name, slope in right.gradients.items()
-        if slope is not None and record.gradients.get(name) is None
-    }
-    return frozenset(found)
-
-
-def refused(record: Record) -> bool:
-    """Whether autograd refused to go on because of a change in place."""
-    raised = record.raised
-    return raised is not None and any(words in raised.message for words in _IN_PLACE)
-
-
-def _other_dtypes(value: Any, expected: Any) -> set[str]:
-    if isinstance(value, Array) and isinstance(expected, Array):
-        return {value.dtype} - {expected.dtype}
-    if isinstance(value, tuple | list) and isinstance(expected, tuple | list):
-        return set().union(*(_other_dtypes(x, y) for x, y in zip(value, expected, strict=False)))
-    return set()
-
-
 def _as_rough_as(value: Any, known: Any) -> Any:
     """The known value, to be compared as roughly as the value's own dtype demands."""
     if isinstance(value, Array) and isinstance(known, Array):
@@ -375,22 +367,3 @@ def _numbers(value: Any) -> Iterable[np.ndarray]:
         yield from _numbers([*value.values()])
     elif isinstance(value, int | float) and abs(value) < 1e300:
         yield np.array([float(value)])
-
-
-def same_sides(
-    runs: Sequence[Sequence[Run]],
-    records: Sequence[Sequence[Record]],
-    others: Sequence[Sequence[Record]],
-    expected: Sequence[Sequence[Record]],
-) -> bool:
-    """Whether two answers have the same beside their values; on random runs, the same dtypes."""
-
-    def same(run: Run, a: Record, b: Record, right: Record) -> bool:
-        one, other = sides(a, right), sides(b, right)
-        return {s for s in one ^ other if s[0] == "dtype" or not run.random} == set()
-
-    return all(
-        same(*trial)
-        for rows in zip(runs, records, others, expected, strict=True)
-        for trial in zip(*rows, strict=True)
-    )

@@ -46,7 +46,7 @@ def problem_of(record: Record, expected: Record) -> str | None:
         given = record.gradients.get(name)
         if slope is not None and not compare(given, slope, slack=GRADIENT_FACTOR).passed:
             return CUT
-    if [_dtypes(v) for v, _ in pairs] != [_dtypes(e) for _, e in pairs]:
+    if any(_dtypes(v) != _dtypes(e) or _form(v) != _form(e) for v, e in pairs):
         return DTYPE
     return None
 
@@ -234,7 +234,7 @@ class _Search(Numbers):
         return None
 
     def of_a_dtype(self) -> Place | None:
-        kind = self.of_a_kind(int | float)
+        kind = self.of_a_kind(int | float | tuple | list)
         if kind is not None:
             return kind
         way = self.way()
@@ -253,6 +253,11 @@ class _Search(Numbers):
 
 def _dtypes(value: Any) -> list[str]:
     return [str(getattr(leaf, "dtype", type(leaf).__name__)) for leaf in leaves_of(value)]
+
+
+def _form(value: Any) -> Any:
+    """Which lists and tuples a value consists of."""
+    return (type(value), *map(_form, value)) if isinstance(value, tuple | list) else None
 
 
 def _extent(node: Any) -> tuple[int, int]:

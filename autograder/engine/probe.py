@@ -60,7 +60,7 @@ def _probe(answer: Any, run: Run, device: str, state: GlobalState, observer: Obs
     sent: list[tuple[list, dict]] = []
     stage = "build"
     try:
-        target = _build(answer, run, device, observer) if run.init is not None else answer
+        target = _build(answer, run, device, state, observer) if run.init is not None else answer
         stage = "call"
         state.watch(target)
         for step in run.steps:
@@ -114,17 +114,21 @@ class _LoadError(Exception):
     """The state dict does not fit the module."""
 
 
-def _build(answer: Any, run: Run, device: str, observer: Observer) -> Any:
+def _build(answer: Any, run: Run, device: str, state: GlobalState, observer: Observer) -> Any:
     first = "cpu" if run.elsewhere else device  # where a student would build it, too
     args, kwargs = _arguments(run.init, [], first, False)
+    given = [*args, *kwargs.values()]
+    state.watch_modules(*given)
     with observer.watching():
         built = answer(*args, **kwargs)
+    state.note_modules()  # what follows changes modules that have become its parts
     if run.state is not None:
         _load(built, run.state, first)
     if device != "cpu" and hasattr(built, "to"):
         built = _moved(built, device)
     if hasattr(built, "train"):
         built.train(run.training)
+    state.watch_modules(*given)
     return built
 
 

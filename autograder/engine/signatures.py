@@ -28,6 +28,7 @@ _FILLED = 1e8  # beyond this, a number stands for infinity: masks are filled wit
 RICH = 8  # whole numbers are seldom equal by chance, if there are so many
 _CELL = 2e-3  # numbers are rounded to multiples of this
 _NEAR = 3e-4  # and this close to the next multiple, both are tried
+KEY_BYTES = 3  # two values in 16 million have the same key by chance
 
 
 @dataclass(frozen=True)
@@ -156,5 +157,5 @@ def _keys(
     head = repr((kind, shape)).encode()
     for cell in itertools.product(*cells):
         data = head + struct.pack(f"<{len(cell)}q", *cell)
-        digest = hashlib.blake2b(data, digest_size=4).digest()
+        digest = hashlib.blake2b(data, digest_size=KEY_BYTES).digest()
         yield int.from_bytes(digest, "little")

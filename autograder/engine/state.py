@@ -150,6 +150,7 @@ class GlobalState:
         self.modes: list[tuple[Any, bool]] = []
         self.modules: list[tuple[Any, dict[str, Any]]] = []
         self.memory: list[tuple[Any, bytes]] = []
+        self.noted: set[str] = set()
 
     @staticmethod
     def look() -> dict[str, Any]:
@@ -168,6 +169,15 @@ class GlobalState:
         if torch is not None:
             ours = [thing for thing in objects if isinstance(thing, torch.module)]
             self.modules += [(part, held(part)) for thing in ours for part in parts_of(thing)]
+
+    def note_modules(self) -> None:
+        """Keep in mind what has changed in the modules watched, and watch them no longer."""
+        self.noted |= self._changed_in_modules()
+        self.modules = []
+
+    def _changed_in_modules(self) -> set[str]:
+        pairs = [(held(part), was) for part, was in self.modules]
+        return {what for now, was in pairs for what in was if now[what] != was[what]}
 
     def watch(self, *objects: Any) -> None:
         """Remember the mode of each module among the objects, and each array's memory.
@@ -200,12 +210,10 @@ class GlobalState:
         """The names of what has changed."""
         now = self.look()
         changed = [name for name, was in self.before.items() if now[name] != was]
+        in_modules = self.noted | self._changed_in_modules()
         if any(_training(part) != was for part, was in self.modes):
-            changed.append(MODES)
-        now_held = [(held(part), was) for part, was in self.modules]
-        for what in (NUMBERS, FROZEN, SLOPES, FORM):
-            if any(now[what] != was[what] for now, was in now_held):
-                changed.append(what)
+            in_modules.add(MODES)
+        changed += [what for what in STATE if what in in_modules]
         if any(bytes_of(view) != was for view, was in self.memory):
             changed.append(MEMORY)
         return tuple(changed)
@@ -234,6 +242,7 @@ def held(module: Any) -> dict[str, Any]:
     buffers = {n: b for n, b in own.get("_buffers", {}).items() if b is not None}
     hooks = sorted(n for n in own if n.endswith("_hooks") and isinstance(own[n], dict))
     return {
+        MODES: _training(module),
         NUMBERS: [(n, id(t), bytes_of(t)) for n, t in (parameters | buffers).items()],
         FROZEN: [(n, torch.trained(p)) for n, p in parameters.items()],
         SLOPES: [(n, bytes_of(torch.slope(p))) for n, p in parameters.items()],

@@ -10,9 +10,10 @@ from dataclasses import dataclass, replace
 
 from autograder.engine.besides import besides_told, guess_told
 from autograder.engine.compare import GRADIENT_FACTOR, NEARLY, agrees, as_if_rounded
-from autograder.engine.likeness import Mistake, likeness, same_sides
+from autograder.engine.likeness import Mistake, likeness
 from autograder.engine.observe import MOST, forbidden
 from autograder.engine.runs import Aspect, Exercise, Finding, Raised, Record, Run, Trial
+from autograder.engine.sides import same_sides
 from autograder.engine.words import raised_told
 from autograder.exercises import is_exercise
 

@@ -129,6 +129,18 @@ def right_relevance(weights: torch.Tensor, gradients: torch.Tensor) -> torch.Ten
     return torch.stack([wrong_relevance(*head) for head in heads]).mean(dim=0)
 
 
+def wrong_patch_means(images, patch_size):
+    """The mean of each patch of `(B, C, height, width)`, row by row: `(B, C, patches)`."""
+    rows = images.unfold(2, patch_size, patch_size)
+    patches = rows.unfold(3, patch_size, patch_size)
+    return patches.mean(dim=(-2, -1)).transpose(2, 3).flatten(2)
+
+
+def right_patch_means(images: torch.Tensor, patch_size: int) -> torch.Tensor:
+    """What pooling gives, which keeps rows and columns where they are."""
+    return F.avg_pool2d(images, patch_size).flatten(2)
+
+
 def wrong_contrast(image_vectors, text_vectors):
     """The contrastive loss of pictures and their texts, at a temperature of 1."""
     images, texts = F.normalize(image_vectors), F.normalize(text_vectors)

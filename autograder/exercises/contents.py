@@ -13,8 +13,10 @@ CHAPTERS = (
     "recurrence_convolution",
     "language_model",
     "bert",
+    "vision_transformer",
 )
-PACKAGES = ("torch", "numpy", "matplotlib", "jaxtyping", "Babel")  # that a student installs
+# that a student installs
+PACKAGES = ("torch", "numpy", "matplotlib", "jaxtyping", "Babel", "scikit-learn")
 # What the sandbox has imported before a submission runs, besides NumPy, matplotlib and `check`.
 PRELOADED = ("torch", "torch.nn.functional", "autograder.blocks")
 BLOCKS = "autograder.blocks"  # what stands in for answers that are not right yet; "" for nothing

@@ -1,6 +1,6 @@
 """Inputs, parameters and properties that exercises of several chapters share."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -21,6 +21,7 @@ from autograder.engine.runs import (
     Step,
     Trial,
     as_argument,
+    tensor,
 )
 
 State = dict[str, Array]
@@ -130,6 +131,38 @@ def modes_kept(trial: Trial) -> Finding:
     return Finding(False, f"the model came in {mode} mode and was not left in it")
 
 
+def generator_for(ids: Any, seed: int) -> Any:
+    """A generator on the device of the ids."""
+    import torch
+
+    return torch.Generator(device=ids.device).manual_seed(seed)
+
+
+def in_training(model: Any) -> Any:
+    """The model in training mode, except for one part of it."""
+    model.train()
+    getattr(model, "part", model).eval()
+    return model
+
+
+def part_in_training(model: Any) -> Any:
+    """The model in eval mode, except for one part of it."""
+    model.eval()
+    model.part.train()
+    return model
+
+
+def sure(draw: Draw, B: int, n: int, vocab: int) -> tuple[Array, Array]:
+    """Logits that give nearly everything to the token that comes, and ids: a loss below 0.001.
+
+    In float64, since in float32 there are few digits left of so small a loss.
+    """
+    ids = draw.integers(0, vocab - 1, B, n)
+    logits = draw.normal(B, n, vocab)
+    np.put_along_axis(logits[:, :-1], ids[:, 1:, None], 14.0, axis=-1)
+    return tensor(logits, "float64"), tensor(ids)
+
+
 # --- properties ---------------------------------------------------------------------------------
 
 
@@ -193,3 +226,15 @@ def wrong_factor(ratio: np.ndarray, p: float, what: str) -> str | None:
         return None
     wanted = f"1 / (1 − {p}) = {factor:.3g}"
     return f"the factor of a {what} that is kept: expected {wanted}, got {farthest:.3g}"
+
+
+def attention_state(draw: Draw, d: int, bias: bool = True, dtype: str = "float32") -> State:
+    """Random parameters for the four linear layers."""
+    state = {f"W_{x}.weight": draw.tensor(d, d, scale=d**-0.5, dtype=dtype) for x in "qkvo"}
+    biases = {f"W_{x}.bias": draw.tensor(d, dtype=dtype) for x in "qkvo"} if bias else {}
+    return state | biases
+
+
+def our_attention(d: int, num_heads: int, state: Mapping[str, Array], bias: bool = True) -> Recipe:
+    kwargs = {"bias": bias}
+    return Recipe("autograder.blocks:MultiHeadAttention", (d, num_heads), kwargs, dict(state))

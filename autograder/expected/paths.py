@@ -12,8 +12,11 @@ from typing import Any
 import numpy as np
 
 from autograder.engine.known import MADE, Known, Mark
+from autograder.engine.signatures import KEY_BYTES
 from autograder.expected import file_of
 from autograder.expected.entries import Entries, unzipped, zipped
+
+PLANES = (*reversed(range(KEY_BYTES)),)
 
 
 @dataclass(frozen=True)
@@ -46,7 +49,8 @@ def paths_of(slug: str) -> Entries[Paths]:
 
 def _tree(entry: Paths) -> dict[str, Any]:
     every = [known for row in entry.runs for known in row]
-    sets = [(sorted(k.same), sorted(k.loose), sorted(k.rays), sorted(k.numbers)) for k in every]
+    sets = [[sorted(p) for p in (k.same, k.loose, k.rays, k.numbers)] for k in every]
+    steps = [np.diff(part, prepend=0) for parts in sets for part in parts]
     marks = [known.same[key] for known in every for key in sorted(known.same)]
     made = [[known.made >> 32 * i & 0xFFFFFFFF for i in range(MADE // 32)] for known in every]
     return {
@@ -54,7 +58,7 @@ def _tree(entry: Paths) -> dict[str, Any]:
         "made_of": entry.made_of,
         "rows": [len(row) for row in entry.runs],
         "sizes": np.array([[len(part) for part in parts] for parts in sets], "<u4"),
-        "keys": np.array([key for parts in sets for part in parts for key in part], "<u4"),
+        "steps": _in_planes(np.concatenate(steps) if steps else np.array([])),
         "followed": np.array([mark.followed for mark in marks], "<u4"),
         "dtypes": np.array([mark.dtypes for mark in marks], "u1"),
         "cut": np.array([mark.cut for mark in marks], "u1"),
@@ -62,15 +66,26 @@ def _tree(entry: Paths) -> dict[str, Any]:
     }
 
 
+def _in_planes(numbers: np.ndarray) -> np.ndarray:
+    """The highest byte of each number, then the next: sorted, keys differ by little, and their
+    highest bytes are alike."""
+    return np.stack([numbers.astype("<u4") >> 8 * i & 255 for i in PLANES]).astype("u1")
+
+
+def _from_planes(planes: np.ndarray) -> np.ndarray:
+    return sum(plane.astype("<i8") << 8 * i for plane, i in zip(planes, PLANES, strict=True))
+
+
 def _paths(tree: Mapping[str, Any]) -> Paths:
-    names = ("sizes", "keys", "followed", "dtypes", "cut", "made")
-    sizes, keys, *marks, made = (tree[name].data.tolist() for name in names)
-    keys, columns = iter(keys), zip(*reversed(marks), strict=True)
+    names = ("sizes", "steps", "followed", "dtypes", "cut", "made")
+    sizes, steps, *marks, made = (tree[name].data for name in names)
+    ends = sizes.ravel().cumsum()
+    parts = (p.cumsum().tolist() for p in np.split(_from_planes(steps), ends[:-1]))
+    columns = zip(*(column.tolist() for column in reversed(marks)), strict=True)
     every = []
-    for (same, *others), words in zip(sizes, made, strict=True):
-        found = [next(keys) for _ in range(same)]
+    for words in made.tolist():
+        found, *sets = next(parts), *(frozenset(next(parts)) for _ in range(3))
         marked = {k: Mark(d, f, bool(c)) for k, (c, d, f) in zip(found, columns, strict=False)}
-        sets = [frozenset(next(keys) for _ in range(size)) for size in others]
         every.append(Known(marked, *sets, sum(word << 32 * i for i, word in enumerate(words))))
     rest = iter(every)
     runs = [[next(rest) for _ in range(size)] for size in tree["rows"]]

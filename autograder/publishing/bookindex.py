@@ -24,6 +24,7 @@ from myst_parser.config.main import MdParserConfig
 from myst_parser.parsers.mdit import create_md_parser
 from pybtex.database import BibliographyData, Entry, parse_file
 from pybtex.plugin import find_plugin
+from pybtex.richtext import Text
 
 from autograder.grader.classes.course_file import read_course
 
@@ -129,7 +130,7 @@ class Book:
         """Authors, year and link of a paper. Raises `KeyError` for an unknown key."""
         entry = self.papers.entries[key]
         names = [" ".join(p.prelast_names + p.last_names) for p in entry.persons["author"]]
-        names = [name.replace("{", "").replace("}", "") for name in names]
+        names = [str(Text.from_latex(name)) for name in names]
         authors = f"{names[0]} et al." if len(names) > 2 else " and ".join(names)
         return authors, entry.fields["year"], _link(entry)
 

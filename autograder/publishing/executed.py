@@ -34,15 +34,18 @@ MOST = 4  # at once; each takes about half a gigabyte
 
 
 def code_of(root: Path, slug: str) -> list[Path]:
-    """The files whose change could change what a chapter's cells give."""
+    """The files whose change could change what a chapter's cells give.
+
+    What `check` compares with is not among them: the references give it, so that it is new only
+    where they are, and it may be written while the chapters run.
+    """
     home = root / "autograder"
     package = home if home.is_dir() else course.HOME / "autograder"
     student = [*sorted(package.glob("*.py")), *sorted((package / "blocks").glob("*.py"))]
     rooms = home if home.is_dir() else root
     asked = sorted((rooms / "exercises" / slug).glob("*.py"))
-    expected = sorted((rooms / "expected" / slug).glob("*.bin"))
     measured = sorted((root / "benchmarks").glob(f"{slug}_*.json"))
-    return [root / "solutions" / f"{slug}.py", *student, *asked, *expected, *measured]
+    return [root / "solutions" / f"{slug}.py", *student, *asked, *measured]
 
 
 def exercised(text: str) -> set[str]:

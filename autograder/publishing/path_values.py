@@ -5,7 +5,7 @@ TRUST BOUNDARY. Runs on the author's machine, on our own code only. What it writ
 
 import hashlib
 import inspect
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -68,13 +68,21 @@ def write_paths(slug: str) -> list[Path]:
     """
     changed, old = drop_others(slug, ".paths"), store.paths_of(slug)
     for exercise in recorded(slug):  # the others compare no values
-        if not _holds(old.get(exercise.name), slug, exercise):
+        if not _holds(_read(old, exercise.name), slug, exercise):
             path = file_of(f"{slug}/{exercise.name}.paths")
             path.parent.mkdir(exist_ok=True, parents=True)
             path.write_bytes(store.dump(make_paths(slug, exercise)))
             changed.append(path)
     store.paths_of.cache_clear()
     return changed
+
+
+def _read(old: Mapping[str, store.Paths], name: str) -> store.Paths | None:
+    """The entry of an exercise; None where there is none, or one in an older form."""
+    try:
+        return old.get(name)
+    except (KeyError, ValueError):
+        return None
 
 
 def _holds(entry: store.Paths | None, slug: str, exercise: Exercise) -> bool:

@@ -110,7 +110,7 @@ def instructor_notebook(path: Path, book: Book | None = None) -> NotebookNode:
         if number == 0:
             cells += _head(page, cell, line)
         elif "page-only" in source.tags:
-            continue
+            cells += _elsewhere(page, source, cells)
         elif "question" in source.tags:
             cells.append(_question(page, cell, line))
         elif cell.cell_type == "markdown":
@@ -192,6 +192,18 @@ if find_spec("autograder") is None:
         " %pip install {book.base}/{DOWNLOAD}"
     )"""
     return new_code_cell(code, metadata={"tags": ["draw"]})  # not run when grading
+
+
+def _elsewhere(page: Page, source: Source, before: list[NotebookNode]) -> list[NotebookNode]:
+    """A line in the place of what only the page can show; one for several cells in a row."""
+    anchor = source.cell.metadata.get("mystnb", {}).get("figure", {}).get("name", "")
+    url = page.book.url(page.path, anchor)
+    line = f"*What stands here needs the page: [look at it in the book]({url}).*"
+    if not before or not before[-1].source.startswith(line.split("(", maxsplit=1)[0]):
+        return [new_markdown_cell(line)]
+    if anchor:
+        before[-1].source = line
+    return []
 
 
 def _name(pattern: str, cell: NotebookNode, page: Page, line: int) -> str:

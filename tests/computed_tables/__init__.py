@@ -18,4 +18,4 @@ def softmax(scores: np.ndarray) -> np.ndarray:
     return grown / grown.sum(-1, keepdims=True)
 
 
-from . import bert, second_part, to_positions, to_the_transformer  # noqa: E402, F401
+from . import bert, second_part, to_positions, to_the_transformer, vision_transformer  # noqa: E402, F401

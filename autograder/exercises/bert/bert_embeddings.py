@@ -7,8 +7,8 @@ import numpy as np
 
 from autograder.engine.aspects import describe, plain
 from autograder.engine.runs import Array, Draw, Record, Run, Strided, made_by, module, tensor
-from autograder.exercises.bert.dropped import named
 from autograder.exercises.declaration import Declaration
+from autograder.exercises.dropped import named
 from autograder.exercises.parameters import norm_state, token_ids
 from autograder.exercises.shared import State, wrong_factor, wrong_share
 

@@ -19,8 +19,8 @@ from autograder.engine.runs import (
     module,
     tensor,
 )
-from autograder.exercises.bert.dropped import named
 from autograder.exercises.declaration import Declaration
+from autograder.exercises.dropped import WIDTH, factors, named, over_column, steps
 from autograder.exercises.parameters import causal, layer_state
 from autograder.exercises.shared import State, makes_nothing_larger, random_mask
 
@@ -177,33 +177,6 @@ def _dropped(draw: Draw) -> list[Run]:
     return [r.in_training().then(_x(draw, 2, 3, 6)) for r in (run, chunked)]
 
 
-_D = 12
-_TALL = 4.0
-
-
-def _steps(draw: Draw, scale: float) -> State:
-    """Parameters with which the feed-forward network adds the same numbers at every position, 0 in
-    the first two features, to a vector that is 0 except in the first."""
-    state = layer_state(draw, _D, 1, ATTENTION)
-    still = {"norm1.weight": np.zeros(_D), "norm1.bias": _TALL * (np.arange(_D) == 0)}
-    still |= {"linear1.weight": np.zeros((1, _D)), "linear1.bias": np.full(1, scale)}
-    still |= {"linear2.bias": np.zeros(_D), "norm2.weight": np.ones(_D), "norm2.bias": np.zeros(_D)}
-    added = draw.uniform(1.0, 2.0, _D, 1) / scale
-    added[:2] = 0.0
-    return state | {n: tensor(a, "float32") for n, a in (still | {"linear2.weight": added}).items()}
-
-
-def _factors(y: np.ndarray, column: np.ndarray) -> np.ndarray | None:
-    """By what the numbers of the column were multiplied before they were added."""
-    tall = y[..., :1] - y[..., 1:2]  # what the norm has made of _TALL
-    return _TALL * (y[..., 2:] - y[..., 1:2]) / tall / column if (tall > 1e-3).all() else None
-
-
-def over_column(column: Any, scale: Any) -> Any:
-    """Finds these factors in a result."""
-    return lambda result: _factors(result, plain(column)[2:, 0] * plain(scale))
-
-
 def chunks_seen(layer: Any, x: Any) -> list[tuple[int, ...]]:
     """The shapes of what goes through the two linear layers, where these are called."""
     seen: list[tuple[int, ...]] = []
@@ -222,7 +195,7 @@ def _added(run: Run, record: Record) -> str | None:
     results = [plain(value) for value in record.values]
     if any(y is None or y.shape != shape for y in results):
         return f"the result: expected shape {shape}, got {describe(record.value)}"
-    factor = _factors(np.stack(results), column)
+    factor = factors(np.stack(results), column)
     if factor is None:
         return "with norm1 giving the same vector everywhere, the result does not show it"
     dropped = np.abs(factor) < 1e-3
@@ -248,8 +221,8 @@ def _added(run: Run, record: Record) -> str | None:
 @EXERCISE.holds("each number of it is dropped on its own", 0.2, _added, only_if_right=True)
 def _drawn(draw: Draw) -> list[Run]:
     """nn.Dropout(p) drops every number with probability p, and divides the others by 1 − p."""
-    state, x = _steps(draw, 20.0), draw.tensor(2, 16, _D)
-    run = module(_D, 2, 1, dropout=0.4, chunk_size=7, state=state).in_training()
+    state, x = steps(draw, 20.0, ATTENTION), draw.tensor(2, 16, WIDTH)
+    run = module(WIDTH, 2, 1, dropout=0.4, chunk_size=7, state=state).in_training()
     over = made_by(over_column, state["linear2.weight"], state["linear1.bias"])
     runs = [run.then(x).then(x).at_random(draw), named(run, draw, over, x)]
     chunked = module(6, 2, 5, chunk_size=3, state=_state(draw, 6, 5))

@@ -138,10 +138,3 @@ def named(draw: Draw) -> Run:
     """A run whose result does not depend on chance."""
     itself = Run((Step(("__call__",), {}, "__getattribute__"),))
     return itself.then_apply(as_argument(summed_up), Previous(0), draw.integer(0, 10**6))
-
-
-def generator_for(ids: Any, seed: int) -> Any:
-    """A generator on the device of the ids."""
-    import torch
-
-    return torch.Generator(device=ids.device).manual_seed(seed)

@@ -21,7 +21,6 @@ from autograder.exercises.bert.blanks import (
     IGNORED,
     NAMES,
     Pair,
-    generator_for,
     in_draws,
     named,
     scattered,
@@ -29,6 +28,7 @@ from autograder.exercises.bert.blanks import (
     wrong_form,
 )
 from autograder.exercises.declaration import Declaration
+from autograder.exercises.shared import generator_for
 
 EXERCISE = Declaration(
     "mask_tokens",

@@ -9,8 +9,7 @@ from autograder.engine.aspects import compare, each, plain, worst
 from autograder.engine.runs import Aspect, Draw, Finding, Previous, Record, Run, Trial, as_argument
 from autograder.engine.state import parameters_of, write
 from autograder.exercises.declaration import Declaration
-from autograder.exercises.multi_head.shared import attention_state, our_attention
-from autograder.exercises.shared import itself, used
+from autograder.exercises.shared import attention_state, itself, our_attention, used
 
 EXERCISE = Declaration(
     "prune_heads",

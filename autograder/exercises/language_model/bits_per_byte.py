@@ -7,7 +7,7 @@ import numpy as np
 from autograder.engine.aspects import compare, describe, plain, worst
 from autograder.engine.runs import Array, Draw, Finding, Record, Run, Strided, Trial, call, tensor
 from autograder.exercises.declaration import Declaration
-from autograder.exercises.language_model.predictions import sure
+from autograder.exercises.shared import sure
 
 EXERCISE = Declaration(
     "bits_per_byte", "A measure that fits all tokens", ("logits", "ids", "byte_lengths")

@@ -6,15 +6,20 @@ from autograder.engine.aspects import describe, plain
 from autograder.engine.runs import Array, Draw, Previous, Record, Run, as_argument, call, tensor
 from autograder.exercises.declaration import Declaration
 from autograder.exercises.language_model.writing import (
-    in_training,
-    part_in_training,
     real_model,
     same_chances,
     sure_model,
     torn_model,
     with_generator,
 )
-from autograder.exercises.shared import applied, itself, modes_kept, used
+from autograder.exercises.shared import (
+    applied,
+    in_training,
+    itself,
+    modes_kept,
+    part_in_training,
+    used,
+)
 
 EXERCISE = Declaration(
     "generate",

@@ -2,8 +2,8 @@
 
 from autograder.engine.runs import Array, Draw, Run, call, tensor
 from autograder.exercises.declaration import Declaration
-from autograder.exercises.language_model.predictions import sure
 from autograder.exercises.parameters import padded, token_ids
+from autograder.exercises.shared import sure
 
 EXERCISE = Declaration(
     "next_token_loss", "How badly a text was predicted", ("logits", "ids", "pad_id")

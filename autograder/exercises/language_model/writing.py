@@ -72,20 +72,6 @@ def real_model(draw: Draw, dropout: float = 0.0) -> Recipe:
     return Recipe("autograder.blocks:GPT", (vocab, context, d, 2, 2, dropout), {}, state)
 
 
-def in_training(model: Any) -> Any:
-    """The model in training mode, except for one part of it."""
-    model.train()
-    getattr(model, "part", model).eval()
-    return model
-
-
-def part_in_training(model: Any) -> Any:
-    """The model in eval mode, except for one part of it."""
-    model.eval()
-    model.part.train()
-    return model
-
-
 def with_generator(model: Any, seed: int) -> tuple[Any, Any]:
     """The model, and a generator on its device."""
     import torch

@@ -19,8 +19,7 @@ from autograder.engine.runs import (
     tensor,
 )
 from autograder.exercises.declaration import Declaration
-from autograder.exercises.multi_head.shared import attention_state, our_attention
-from autograder.exercises.shared import State, itself, used
+from autograder.exercises.shared import State, attention_state, itself, our_attention, used
 
 EXERCISE = Declaration(
     "head_importance", "Which heads matter?", ("attention", "x"), uses=("MultiHeadAttention",)

@@ -19,8 +19,15 @@ from autograder.engine.runs import (
 )
 from autograder.engine.state import parameters_of, write
 from autograder.exercises.declaration import Declaration
-from autograder.exercises.multi_head.shared import attention_state, our_attention, qkv_inputs
-from autograder.exercises.shared import OUTPUT_AND_WEIGHTS, State, itself, used
+from autograder.exercises.multi_head.shared import qkv_inputs
+from autograder.exercises.shared import (
+    OUTPUT_AND_WEIGHTS,
+    State,
+    attention_state,
+    itself,
+    our_attention,
+    used,
+)
 
 EXERCISE = Declaration(
     "load_torch_weights",

@@ -7,11 +7,12 @@ import numpy as np
 from autograder.engine.aspects import compare, part, plain
 from autograder.engine.runs import Draw, Finding, Record, Run, Strided, Trial, module, tensor
 from autograder.exercises.declaration import Declaration
-from autograder.exercises.multi_head.shared import attention_state, qkv_inputs
+from autograder.exercises.multi_head.shared import qkv_inputs
 from autograder.exercises.shared import (
     OUTPUT_AND_WEIGHTS,
     State,
     all_finite,
+    attention_state,
     wrong_factor,
     wrong_share,
 )

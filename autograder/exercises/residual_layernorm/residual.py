@@ -245,5 +245,12 @@ def _double(draw: Draw) -> list[Run]:
 
 
 EXERCISE.leaves_inputs_alone(0.05, lambda d: [_post(d)[0], _pre(d)[0]])
-EXERCISE.leaves_state_alone(0.05, lambda d: [_post(d)[1], _pre(d)[1]], of_a_module=True)
+
+
+def _in_both_modes(draw: Draw) -> list[Run]:
+    runs = [_post(draw)[1], _pre(draw)[1]]
+    return [*runs, *(run.in_training() for run in runs)]
+
+
+EXERCISE.leaves_state_alone(0.05, _in_both_modes, of_a_module=True)
 EXERCISE.follows_its_inputs(_post, _pre, _dropout)

@@ -120,7 +120,7 @@ def grade(
             enter(writer.book, course)
             secret, elsewhere = secret_of(root), scheduler is not None
             run = _Run(writer, tasks, secret, options, elsewhere, force, progress)
-            with closing(_judged(run.jobs(), jobs, scheduler)) as judged:
+            with closing(_judged(run.jobs(), jobs, scheduler, options)) as judged:
                 for task, outcome in judged:
                     run.done(recorded(writer, task, outcome), task)
     rows = sorted(run.rows, key=lambda row: (row.assignment, row.student))
@@ -218,11 +218,15 @@ class _Run:
 
 
 def _judged(
-    source: Iterator[tuple[Task, Job] | None], jobs: int | None, scheduler: str | None
+    source: Iterator[tuple[Task, Job] | None],
+    jobs: int | None,
+    scheduler: str | None,
+    options: Options,
 ) -> Iterator[tuple[Task, Outcome | Exception]]:
     """Each task with its outcome, as they come."""
     if scheduler is not None:
         yield from schedulers.cluster(source, judge_job, scheduler)
     else:
         jobs = max(1, jobs or len(os.sched_getaffinity(0)))
-        yield from schedulers.local(source, judge_job, jobs)
+        shared = options.isolation if options.device == "cpu" else None
+        yield from schedulers.local(source, judge_job, jobs, isolation=shared)

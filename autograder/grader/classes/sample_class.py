@@ -130,8 +130,16 @@ def grade_sample(
     device: str = "cpu",
     progress: Progress | None = None,
 ) -> ClassResult:
-    """Make the sample class in `dest` and grade it there."""
+    """Make the sample class in `dest` and grade it there.
+
+    It begins anew where cells have been added or taken away since it was made: nbgrader's gradebook
+    keeps to those that submissions have.
+    """
+    note, cells = dest / "cells.txt", _graded_cells(release_dir)
+    if dest.is_dir() and not (note.is_file() and note.read_text(encoding="utf-8") == cells):
+        shutil.rmtree(dest)
     make_sample_class(release_dir, dest)
+    note.write_text(cells, encoding="utf-8")
     return grade(
         dest / "submitted",
         jobs=jobs,
@@ -142,6 +150,17 @@ def grade_sample(
         probe_seconds=PROBE_SECONDS,
         progress=progress,
     )
+
+
+def _graded_cells(release_dir: Path) -> str:
+    """The names of the cells that are graded, and their points, a line each."""
+    found = [
+        cell.metadata["nbgrader"]
+        for path in sorted(Path(release_dir).glob(f"*_{SLUG}/*_{SLUG}.ipynb"))
+        for cell in nbformat.read(path, as_version=4).cells
+        if cell.metadata.get("nbgrader", {}).get("grade")
+    ]
+    return "".join(f"{cell['grade_id']} {cell['points']}\n" for cell in found)
 
 
 def compare(result: ClassResult) -> dict[str, list[str]]:

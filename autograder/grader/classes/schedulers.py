@@ -17,6 +17,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from multiprocessing import parent_process
@@ -25,6 +26,7 @@ from typing import Any, TypeVar
 
 from autograder.grader.classes import forks
 from autograder.grader.sandbox.bubblewrap import IsolationError
+from autograder.grader.sandbox.launcher import LentProcess, borrow, warm_process
 from autograder.grader.sandbox.limits import Limits
 from autograder.grader.sandbox.waiting import MOST
 from autograder.grader.work import Job, OtherVersion, Outcome
@@ -35,6 +37,7 @@ Results = Iterator[tuple[Key, Outcome | Exception]]
 Judge = Callable[[Job], Outcome]
 
 TRIES = 2
+SHARING = 4  # judging processes that share a warm process, which watches all their sandboxes
 FATAL = (IsolationError, OtherVersion)  # every other submission would fail the same way
 # A judge enforces its submission's limits; one that is busy long after they have passed is stuck.
 PATIENCE = Limits.total_seconds + MOST * Limits.start_seconds + 600.0
@@ -104,22 +107,30 @@ class _Hand:
     until: float = 0.0  # its deadline
 
 
-def local(source: Source, judge: Judge, jobs: int, patience: float = PATIENCE) -> Results:
+def local(
+    source: Source,
+    judge: Judge,
+    jobs: int,
+    patience: float = PATIENCE,
+    isolation: str | None = None,
+) -> Results:
     """Judge with `jobs` processes on this machine.
 
-    One that has not answered after `patience` seconds is killed, and counts as dead.
+    One that has not answered after `patience` seconds is killed, and counts as dead. Those that
+    isolate in the same way, if it is named, share warm processes.
     """
     context = forks.get_ready()
     supply, hands = _Supply(source), list[_Hand]()
+    start = partial(_start, judge, isolation, context)
     try:
-        _hand_out(supply, hands, judge, jobs, patience, context)
+        _hand_out(supply, hands, jobs, patience, start)
         while True:
             busy = {hand.pipe: hand for hand in hands if hand.at is not None}
             if not busy:
                 if supply.over:
                     return
                 time.sleep(_LOOK_AGAIN)
-                _hand_out(supply, hands, judge, jobs, patience, context)
+                _hand_out(supply, hands, jobs, patience, start)
                 continue
             spare = len(busy) < jobs and not supply.over
             left = max(0.0, min(hand.until for hand in busy.values()) - time.monotonic())
@@ -144,7 +155,7 @@ def local(source: Source, judge: Judge, jobs: int, patience: float = PATIENCE) -
                 if supply.settle(task, answer):
                     settled.append((task[0], answer))
             # Before the writer takes its time:
-            _hand_out(supply, hands, judge, jobs, patience, context)
+            _hand_out(supply, hands, jobs, patience, start)
             yield from settled
     finally:
         for hand in hands:
@@ -154,7 +165,7 @@ def local(source: Source, judge: Judge, jobs: int, patience: float = PATIENCE) -
 
 
 def _hand_out(
-    supply: _Supply, hands: list[_Hand], judge: Judge, jobs: int, patience: float, context: Any
+    supply: _Supply, hands: list[_Hand], jobs: int, patience: float, start: Callable[[int], _Hand]
 ) -> None:
     """Give a job to every free process; start another if all are busy and `jobs` allows it."""
     while sum(hand.at is not None for hand in hands) < jobs:
@@ -164,11 +175,7 @@ def _hand_out(
         for _ in range(3):  # a free process may have died meanwhile
             hand = next((hand for hand in hands if hand.at is None), None)
             if hand is None:
-                ours, theirs = context.Pipe()
-                process = context.Process(target=_serve, args=(theirs, judge), daemon=False)
-                process.start()
-                theirs.close()
-                hands.append(hand := _Hand(process, ours))
+                hands.append(hand := start(len(hands)))
             try:
                 hand.pipe.send(task[1])
                 hand.at, hand.until = task, time.monotonic() + patience
@@ -180,6 +187,19 @@ def _hand_out(
             raise RuntimeError("the judging processes die as soon as they start")
 
 
+def _start(judge: Judge, isolation: str | None, context: Any, number: int) -> _Hand:
+    """Start a judging process, and lend it a warm process that some others have, too."""
+    lent = None
+    if isolation is not None:
+        with suppress(IsolationError):  # it will say so itself
+            lent = warm_process(isolation, number=number // SHARING)
+    ours, theirs = context.Pipe()
+    process = context.Process(target=_serve, args=(theirs, judge, lent), daemon=False)
+    process.start()
+    theirs.close()
+    return _Hand(process, ours)
+
+
 def _dismiss(hand: _Hand) -> None:
     hand.pipe.close()
     hand.process.join(5)
@@ -188,10 +208,12 @@ def _dismiss(hand: _Hand) -> None:
         hand.process.join()
 
 
-def _serve(pipe: Connection, judge: Judge) -> None:
+def _serve(pipe: Connection, judge: Judge, lent: LentProcess | None) -> None:
     """Judge jobs until the other end closes the pipe. Runs in its own process."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the grader handles Ctrl-C
     _die_with_parent()
+    if lent is not None:
+        borrow(lent)
     while True:
         try:
             job = pipe.recv()

@@ -16,7 +16,6 @@ import os
 import select
 import signal
 import socket
-import subprocess
 import tempfile
 import time
 from collections.abc import Collection, Mapping, Sequence
@@ -32,7 +31,7 @@ from autograder.engine.values import MAX_BYTES, decode, encode
 from autograder.grader.sandbox import groups, walls, warm, worker
 from autograder.grader.sandbox.bubblewrap import ISOLATIONS, IsolationError, why_not_up
 from autograder.grader.sandbox.gpu import require
-from autograder.grader.sandbox.launcher import WarmProcess, end, warm_process
+from autograder.grader.sandbox.launcher import AnyWarm, end, warm_process
 from autograder.grader.sandbox.limits import Limits
 from autograder.grader.sandbox.outputs import outputs_from, records_from
 from autograder.grader.sandbox.waiting import Waiting
@@ -112,13 +111,13 @@ class Sandbox:
         os.set_blocking(self._requests, False)
         os.set_blocking(self._replies, False)
 
-    def _ordered(self, order: Mapping[str, Any], fds: Sequence[int]) -> WarmProcess:
+    def _ordered(self, order: Mapping[str, Any], fds: Sequence[int]) -> AnyWarm:
         """The warm process that took the order; if it fails to start, the first request says so."""
         found = warm_process(self.isolation, self.gpu)
         try:
             found.order(order, fds)
         except OSError:  # it has ended meanwhile
-            found.process.wait()
+            found.gone(None)
             found = warm_process(self.isolation, self.gpu)
             with contextlib.suppress(OSError):
                 found.order(order, fds)
@@ -189,7 +188,8 @@ class Sandbox:
         """Wait until the process can take a request, as long as what starts it makes progress.
 
         Raises `IsolationError`; or `SandboxLost`, to try again with another warm process, if this
-        one has started others before: then the machine can isolate, and only this start failed.
+        one has started others before: then the machine can isolate, and only this start failed. Of
+        one that is lent, nobody here knows.
         """
         if self._up:
             return
@@ -207,9 +207,9 @@ class Sandbox:
             problem = getattr(death, "detail", str(death))
             lost = not isinstance(death, ProcessDied)
         if problem is not None:
-            words = self._warm.words() if self._gone() else ""
+            words = self._warm.words() if self._warm.gone(0.5) else ""
             self.close()
-            if self._warm.proven and lost:
+            if lost and (self._warm.proven or self._warm.lent):
                 end(self._warm)
                 raise SandboxLost(f"the sandbox did not start: {problem}")
             raise IsolationError(why_not_up(words, str(problem)))
@@ -224,7 +224,7 @@ class Sandbox:
         """The processes whose work is the start: the sandbox's, before that the warm one and the
         two of bubblewrap that it is in; its descendants, later in the list, are other sandboxes."""
         started = self._first.pid
-        return family(started) if started else family(self._warm.process.pid)[:3]
+        return family(started) if started else family(self._warm.pid)[:3]
 
     def _await_hello(self, waiting: Waiting) -> None:
         while True:
@@ -250,12 +250,6 @@ class Sandbox:
             raise OSError("the warm process has ended")
         known = Path(f"/proc/self/fdinfo/{fds[0]}").read_text()
         return int(known.partition("\nPid:")[2].split()[0]), fds[0]
-
-    def _gone(self) -> bool:
-        """Whether the warm process has ended, or does so within half a second."""
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            self._warm.process.wait(0.5)
-        return self._warm.gone()
 
     def _ask(self, request: dict[str, Any], seconds: float) -> dict[str, Any]:
         self.wait_until_up()

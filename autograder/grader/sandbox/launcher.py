@@ -1,18 +1,22 @@
 """The warm process, as its owner sees it: started on first use, told what to fork, ended in time.
 
 TRUST BOUNDARY. Trusted code on both ends: the grader here, `warm` behind the socket. No student's
-process inherits the socket, so orders come from the grader alone.
+process inherits the socket, so orders come from the grader alone, and from the processes of its own
+to which it lends the warm process.
 """
 
 import atexit
 import json
 import os
+import select
 import socket
 import subprocess
 import sys
 import tempfile
 import threading
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from multiprocessing import reduction
 from pathlib import Path
 from typing import Any
 
@@ -32,9 +36,11 @@ from autograder.grader.sandbox.gpu import Gpu
 class WarmProcess:
     """The process that forks this one's sandboxes; it ends when this one does, in any case.
 
-    Its control socket belongs to this process alone, and so does the pipe whose closing makes the
-    kernel kill it.
+    The pipe whose closing makes the kernel kill it belongs to this process alone, and so does its
+    control socket, unless it is lent.
     """
+
+    lent = False  # by another process
 
     def __init__(self, isolation: str, gpu: Gpu | None = None):
         self.isolation, self.gpu = isolation, gpu
@@ -58,6 +64,7 @@ class WarmProcess:
                 cwd="/",
                 start_new_session=True,
             )
+            self.pidfd = os.pidfd_open(self.process.pid)
         except BaseException:
             self.control.close()
             os.close(self.life)
@@ -91,8 +98,20 @@ class WarmProcess:
             return ""
         return os.pread(self.said.fileno(), 20_000, 0).decode("utf-8", "replace")
 
-    def gone(self) -> bool:
+    @property
+    def pid(self) -> int:
+        return self.process.pid
+
+    def gone(self, within: float | None = 0) -> bool:
+        """Whether it has ended, or does so within some seconds; None waits until it has."""
+        with suppress(subprocess.TimeoutExpired):
+            self.process.wait(within)
         return self.process.poll() is not None
+
+    def __reduce__(self) -> tuple:
+        """Passed to a process of ours that is about to start, it arrives as one that is lent."""
+        ends = reduction.DupFd(self.control.fileno()), reduction.DupFd(self.pidfd)
+        return LentProcess, (self.isolation, self.pid, *ends)
 
     def close(self) -> None:
         """End it, and with it all its children."""
@@ -101,20 +120,52 @@ class WarmProcess:
             self.life = -1
             self.control.close()
             self.process.wait()
+            os.close(self.pidfd)
             self.said.close()
 
 
-_WARM: dict[tuple, WarmProcess] = {}  # by process, isolation, and bubblewrap's path
+class LentProcess:
+    """A warm process that another process of ours has started: it takes our orders, too."""
+
+    proven, lent = False, True
+
+    def __init__(self, isolation: str, pid: int, control: Any, pidfd: Any):
+        self.isolation, self.pid = isolation, pid
+        self.control = socket.socket(fileno=control.detach())
+        self.pidfd = pidfd.detach()  # of no other process, whatever becomes of this one
+        self.lock = threading.Lock()
+
+    order = WarmProcess.order
+
+    def words(self) -> str:
+        return ""  # for its owner to read
+
+    def gone(self, within: float | None = 0) -> bool:
+        if self.pidfd < 0:  # given back
+            return True
+        poll = select.poll()
+        poll.register(self.pidfd, select.POLLIN)
+        return bool(poll.poll(None if within is None else 1000 * within))
+
+    def close(self) -> None:
+        """Give it back."""
+        if self.pidfd >= 0:
+            os.close(self.pidfd)
+            self.pidfd = -1
+            self.control.close()
+
+
+AnyWarm = WarmProcess | LentProcess
+_WARM: dict[tuple, AnyWarm] = {}  # by process, isolation, bubblewrap's path, devices, and number
 _WARM_LOCK = threading.Lock()
 
 
-def warm_process(isolation: str, gpu: Gpu | None = None) -> WarmProcess:
+def warm_process(isolation: str, gpu: Gpu | None = None, number: int = 0) -> AnyWarm:
     """This process's warm process, started if there is none. Raises `IsolationError`.
 
-    One whose children may use a GPU is another one.
+    One whose children may use a GPU is another one, and so is one of another number.
     """
-    mounted = gpu.mounts() if gpu else ()
-    key = (os.getpid(), isolation, bwrap() if isolation != "none" else None, mounted)
+    key = _key(isolation, gpu.mounts() if gpu else (), number)
     with _WARM_LOCK:
         found = _WARM.get(key)
         if found is None or found.gone():
@@ -124,7 +175,17 @@ def warm_process(isolation: str, gpu: Gpu | None = None) -> WarmProcess:
         return found
 
 
-def end(found: WarmProcess) -> None:
+def _key(isolation: str, mounted: tuple, number: int) -> tuple:
+    return os.getpid(), isolation, bwrap() if isolation != "none" else None, mounted, number
+
+
+def borrow(lent: LentProcess) -> None:
+    """Have this process's sandboxes forked by a warm process of another one, while it lives."""
+    with _WARM_LOCK:
+        _WARM[_key(lent.isolation, (), 0)] = lent
+
+
+def end(found: AnyWarm) -> None:
     """End one of them; the next call of `warm_process` starts another."""
     with _WARM_LOCK:
         found.close()

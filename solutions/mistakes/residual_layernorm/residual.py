@@ -113,6 +113,20 @@ three_axes_assumed
     The shape is assumed to be (B, n, d_model). The layer only needs the last axis.
 default_dtype_switched: + torch.set_default_dtype(torch.float64)
     The result is right, but afterwards torch's default dtype is float64 for the whole program.
+sublayer_left_in_eval_mode
+    + if isinstance(self.sublayer, nn.Module):
+    +     self.sublayer.eval()
+    The sublayer is put into eval mode and stays in it, even in training: it no longer drops
+    anything. Its mode is the caller's affair.
+sublayer_frozen
+    + if isinstance(self.sublayer, nn.Module):
+    +     self.sublayer.requires_grad_(False)
+    The sublayer's parameters are frozen, so no gradient reaches them and it never learns.
+hook_left_on_the_sublayer
+    + if isinstance(self.sublayer, nn.Module):
+    +     self.sublayer.register_forward_hook(lambda module, given, result: None)
+    The result is right, but each call leaves one more hook on the sublayer that was passed in.
+    Take a hook off with the handle that registering it returns.
 arguments_dropped_before_the_norm: self.norm(x), *args, **kwargs → self.norm(x)
     With norm_first, the further arguments do not reach the sublayer. Both branches should pass them
     on.

@@ -1,13 +1,15 @@
 """What dropout leaves of numbers that are known, without what is up to chance."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from autograder.engine.aspects import plain
-from autograder.engine.runs import Draw, Previous, Run, Step, as_argument
+from autograder.engine.runs import Draw, Previous, Run, Step, as_argument, tensor
+from autograder.exercises.parameters import layer_state
+from autograder.exercises.shared import State
 
 _CALLS = 12
 
@@ -42,3 +44,34 @@ def named(run: Run, draw: Draw, ratio: Any, x: Any) -> Run:
     in_training = replace(run, steps=(Step(method="train"),), training=True)
     summed = in_training.then_apply(as_argument(summed_up), Previous(0), ratio, x)
     return replace(summed, seed=draw.integer(0, 10**6))
+
+
+# --- a layer whose last norm shows what was dropped before it ------------------------------------
+
+WIDTH = 12
+_TALL = 4.0
+
+
+def steps(draw: Draw, scale: float, attentions: Sequence[str]) -> State:
+    """Parameters with which the feed-forward network adds the same numbers at every position, 0 in
+    the first two features, to a vector that is 0 except in the first."""
+    state = layer_state(draw, WIDTH, 1, attentions)
+    zeros, first = np.zeros(WIDTH), _TALL * (np.arange(WIDTH) == 0)
+    still = {"norm1.weight": zeros, "norm1.bias": first, "linear2.bias": zeros}
+    still |= {"linear1.weight": np.zeros((1, WIDTH)), "linear1.bias": np.full(1, scale)}
+    last = f"norm{len(attentions) + 1}"
+    still |= {f"{last}.weight": np.ones(WIDTH), f"{last}.bias": zeros}
+    added = draw.uniform(1.0, 2.0, WIDTH, 1) / scale
+    added[:2] = 0.0
+    return state | {n: tensor(a, "float32") for n, a in (still | {"linear2.weight": added}).items()}
+
+
+def factors(y: np.ndarray, column: np.ndarray) -> np.ndarray | None:
+    """By what the numbers of the column were multiplied before they were added."""
+    tall = y[..., :1] - y[..., 1:2]  # what the norm has made of _TALL
+    return _TALL * (y[..., 2:] - y[..., 1:2]) / tall / column if (tall > 1e-3).all() else None
+
+
+def over_column(column: Any, scale: Any) -> Any:
+    """Finds these factors in a result."""
+    return lambda result: factors(result, plain(column)[2:, 0] * plain(scale))

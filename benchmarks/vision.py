@@ -1,0 +1,194 @@
+"""Chapter 11's small ViT and a convolutional network, against the number of images, and moved.
+
+Run: OMP_NUM_THREADS=1 python benchmarks/vision.py [--seeds 0 1 2 3 4] [--result vision_models.json]
+Images, models, training and the ways to look at a model are those of the chapter's page, read from
+its cells. A seed holds out its own fifth of the digits, as they stand in the collection, and draws
+the training images from the others; all models of a seed read the same ones. `test` is the share of
+the held-out images named right, `moved` the same with each image moved by one pixel in the eight
+directions. `order` says what was done to all images, once for all: nothing, their pixels put in
+another order, or their patches. With the page's recipe, all images and shifts, the ViT is looked
+at as well. Seeds that are on file already are kept, so that several runs may share the work.
+"""
+
+import argparse
+import datetime
+import json
+import platform
+import re
+import time
+from pathlib import Path
+
+import numpy as np
+import torch
+from sklearn.linear_model import LogisticRegression
+from sklearn.neighbors import KNeighborsClassifier
+
+PAGE = Path(__file__).parents[1] / "book" / "11_vision_transformer.md"
+# cells that define what is used here, by what they begin a line with
+NEEDED = (
+    "import math",
+    "from solutions.vision_transformer import VisionTransformer",
+    "from solutions.vision_transformer import attention_rollout",
+    "SIDE, PATCH",
+    "def trained",
+    "def maps",
+    "def agreement",
+)
+SIZES, SHORT = (100, 400, 1437), 800
+LOOKED_AT = 200
+
+
+def page_definitions() -> dict:
+    """What the page's cells define."""
+    text = PAGE.read_text(encoding="utf-8")
+    cells = re.findall(r"^```\{code-cell\}[^\n]*\n(.*?)^```", text, re.M | re.S)
+    cells = [re.sub(r"\A(---\n.*?^---\n|:tags:[^\n]*\n)", "", c, flags=re.M | re.S) for c in cells]
+    scope: dict = {}
+    for wanted in NEEDED:
+        (cell,) = (cell for cell in cells if re.search(rf"^{re.escape(wanted)}\b", cell, re.M))
+        exec(cell, scope)
+    return scope
+
+
+def reordered(page: dict, images: torch.Tensor, order: str) -> torch.Tensor:
+    """All images with their pixels, or their patches, in one other order."""
+    luck = torch.Generator().manual_seed(17)
+    side, patch, grid = page["SIDE"], page["PATCH"], page["GRID"]
+    if order == "pixels":
+        new = torch.randperm(side * side, generator=luck)
+        return images.flatten(1)[:, new].view_as(images)
+    if order == "patches":
+        new = torch.randperm(grid * grid, generator=luck)
+        cut = images.view(-1, grid, patch, grid, patch).transpose(2, 3)
+        cut = cut.reshape(-1, grid * grid, patch, patch)[:, new]
+        return cut.view(-1, grid, grid, patch, patch).transpose(2, 3).reshape(images.shape)
+    return images
+
+
+class Fitted(torch.nn.Module):
+    """A classifier of scikit-learn, asked as the page asks a model."""
+
+    def __init__(self, classifier):
+        super().__init__()
+        self.classifier = classifier
+
+    def forward(self, images: torch.Tensor) -> torch.Tensor:
+        answers = self.classifier.predict(images.flatten(1).numpy())
+        return torch.nn.functional.one_hot(torch.as_tensor(answers), 10)
+
+
+def run_of(page, seed, name, size, *, shifts, steps=SHORT, order="as they are") -> tuple:
+    """One model, taught and tried: what is written down, and the model."""
+    images, labels = reordered(page, page["pictures"], order), page["labels"]
+    rest, held_out = page["fold"](seed)
+    torch.manual_seed(seed)
+    drawn = rest[torch.randperm(len(rest))[:size]]
+    x, y = images[drawn], labels[drawn]
+    began = time.process_time()
+    if name in ("vit", "cnn"):
+        torch.manual_seed(seed)
+        model = page["trained"](page[name](), x, y, steps, shifts)
+    else:
+        steps = None
+        if shifts:
+            x, y = torch.cat([x, page["eight_moves"](x)]), y.repeat(9)
+        kind = LogisticRegression(max_iter=300) if name == "linear" else KNeighborsClassifier(1)
+        model = Fitted(kind.fit(x.flatten(1).numpy(), y.numpy()))
+    took = time.process_time() - began
+    plain, moved = page["right"](model, images[held_out], labels[held_out])
+    return {
+        "seed": seed, "model": name, "images": len(drawn), "shifts": shifts, "steps": steps,
+        "order": order, "test": round(plain, 4), "moved": round(moved, 4),
+        "train": round(page["right"](model, images[drawn][:400], labels[drawn][:400])[0], 4),
+        "cpu_seconds": round(took, 1),
+    }, model  # fmt: skip
+
+
+def looked_at(page: dict, seed: int, model: torch.nn.Module) -> dict:
+    """What the page asks of a trained ViT, here of one more."""
+    rest, held_out = page["fold"](seed)
+    images = page["pictures"][held_out][:LOOKED_AT]
+    cover = page["pictures"][rest].mean(0)
+    torch.manual_seed(100 + seed)
+    fresh = page["vit"]().eval()
+    apart = page["between"][np.triu_indices(25, 1)].numpy()
+
+    def two_dimensional(of) -> float:
+        alike = page["likeness"](of)[np.triu_indices(25, 1)].numpy()
+        return round(float(np.corrcoef(alike, -apart)[0, 1]), 4)
+
+    ways = {}
+    for name, (size, sign) in page["agreement"](model, images, cover).items():
+        ways[name] = [mean_and_half(size), mean_and_half(sign)]
+    return {
+        "agreement": ways,
+        "distance": rounded(page["distances"](model, images)),
+        "distance, never trained": rounded(page["distances"](fresh, images)),
+        "positions": two_dimensional(model),
+        "positions, never trained": two_dimensional(fresh),
+    }
+
+
+def rounded(table: torch.Tensor) -> list[list[float]]:
+    return [[round(x, 3) for x in row] for row in table.tolist()]
+
+
+def mean_and_half(values: np.ndarray) -> list[float]:
+    """The mean, and half of its 95% interval."""
+    half = 1.96 * values.std(ddof=1) / len(values) ** 0.5
+    return [round(float(values.mean()), 4), round(float(half), 4)]
+
+
+def runs_of(page: dict, seed: int) -> list[dict]:
+    """All runs of a seed, the page's own recipe first."""
+    found = []
+    for name in ("vit", "cnn"):
+        run, model = run_of(page, seed, name, SIZES[-1], shifts=True, steps=page["STEPS"])
+        if name == "vit":
+            run["looked at"] = looked_at(page, seed, model)
+        found.append(run)
+        print(run, flush=True)
+    for shifts in (False, True):
+        for size in SIZES:
+            for name in ("vit", "cnn", "linear", "nearest"):
+                found.append(run_of(page, seed, name, size, shifts=shifts)[0])
+                print(found[-1], flush=True)
+    for name, order in (
+        ("vit", "pixels"),
+        ("cnn", "pixels"),
+        ("vit", "patches"),
+        ("cnn", "patches"),
+    ):
+        found.append(run_of(page, seed, name, SIZES[-1], shifts=False, order=order)[0])
+        print(found[-1], flush=True)
+    return found
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--seeds", type=int, nargs="+", default=(0, 1, 2, 3, 4))
+    parser.add_argument("--result", default="vision_models.json")
+    args = parser.parse_args()
+    torch.set_num_threads(1)
+    page, path = page_definitions(), Path(__file__).with_name(args.result)
+    made = {
+        "script": "benchmarks/vision.py",
+        "date": datetime.date.today().isoformat(),
+        "machine": f"{platform.machine()}, CPU, one thread",
+        "python": platform.python_version(),
+        "torch": torch.__version__,
+        "steps": SHORT,
+        "steps of the page": page["STEPS"],
+        "images looked at": LOOKED_AT,
+        "parameters": {n: sum(p.numel() for p in page[n]().parameters()) for n in ("vit", "cnn")},
+    }
+    for seed in args.seeds:
+        found = runs_of(page, seed)
+        runs = json.loads(path.read_text("utf-8"))["runs"] if path.exists() else []
+        runs = sorted([r for r in runs if r["seed"] != seed] + found, key=lambda r: r["seed"])
+        text = json.dumps({"made": made, "runs": runs}, ensure_ascii=False)
+        path.write_text(text.replace('{"seed"', '\n{"seed"') + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""Known answers to the exercises of chapter 12, a module each."""

@@ -1,0 +1,45 @@
+"""The answers of chapter 11's tables to fill in, computed by other means than the author's."""
+
+from fractions import Fraction
+
+import torch
+import torch.nn.functional as F
+
+from . import computes
+
+
+@computes
+def cutting_up() -> list:
+    picture = torch.tensor([[1.0, 2, 3, 0], [0, 4, 1, 2], [5, 1, 2, 2], [3, 0, 0, 6]])
+    weights = torch.tensor([1.0, -1, 2, 0])
+    patches = F.unfold(picture[None, None], kernel_size=2, stride=2)[0].T
+    rows = [[*row.tolist(), (row @ weights).item()] for row in patches]
+    return [*rows, [(picture.flatten()[:4] @ weights).item()]]
+
+
+@computes
+def counting_tokens() -> list:
+    rows = []
+    for side, channels, patch in ((224, 3, 32), (224, 3, 16), (10, 1, 2)):
+        cut = F.unfold(torch.zeros(1, channels, side, side), kernel_size=patch, stride=patch)
+        _, numbers, patches = cut.shape
+        rows.append([patches + 1, numbers, (patches + 1) ** 2])
+    return rows
+
+
+@computes
+def half_of_it_stays() -> list:
+    def halved(row: list[int], itself: int) -> list[Fraction]:
+        return [Fraction(w + (i == itself), 2) for i, w in enumerate(row)]
+
+    first = [halved([1, 0, 0], 0), halved([0, 0, 1], 1), halved([0, 0, 1], 2)]
+    last = halved([0, 1, 0], 0)
+    rollout = [sum(w * row[j] for w, row in zip(last, first, strict=True)) for j in range(3)]
+    return [[float(x) for x in row] for row in (first[1], last, rollout)]
+
+
+@computes
+def how_far_it_looks() -> list:
+    heads = ([1, 2, 1, 0], [1, 1, 1, 1], [0, 0, 0, 4])
+    from_one = [sum(w * abs(j - 1) for j, w in enumerate(head)) / 4 for head in heads]
+    return [*([x] for x in from_one), [sum(range(4)) / 4]]
