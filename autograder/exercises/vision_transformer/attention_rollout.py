@@ -18,7 +18,7 @@ def _maps(draw: Draw, layers: int, *shape: int, dtype: str = "float32") -> list[
     return made
 
 
-@EXERCISE.equals("layer upon layer", 1.2)
+@EXERCISE.equals("layer upon layer", 1.35)
 def _runs(draw: Draw) -> list[Run]:
     """For each layer: the mean over the heads is A, and ½A + ½I is what a position carries on.
     Multiply these matrices, each layer from the left of what the layers before it have made."""

@@ -194,7 +194,7 @@ def _drawn(draw: Draw) -> list[Run]:
     return [whole, block.then_apply(Previous(0), x).at_random(draw), told]
 
 
-@EXERCISE.equals("no dropout in eval mode", 0.2)
+@EXERCISE.equals("no dropout in eval mode", 0.25)
 def _evaluated(draw: Draw) -> list[Run]:
     """nn.Dropout follows model.eval(); F.dropout has to be told which mode it is in. Unless
     `dropout` is given, nothing is dropped in training, either."""
