@@ -16,10 +16,11 @@ from pathlib import Path
 import pytest
 
 from autograder.engine.verdict import Mistake
+from autograder.publishing.authors import commands
 from autograder.publishing.authors.commands import try_exercise
 from autograder.publishing.authors.scaffold import new_exercise
 from autograder.publishing.authors.signature import parse
-from autograder.publishing.authors.trial import Trial, Tried
+from autograder.publishing.authors.trial import MISTAKES, Trial, Tried
 
 ROOT = Path(__file__).resolve().parents[1]
 CONTRIBUTING = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
@@ -216,6 +217,17 @@ def test_a_function_in_torch_is_also_called_elsewhere_and_differentiated():
 @pytest.fixture(scope="module")
 def trial() -> Trial:
     return Trial("gaussian_scores")
+
+
+def test_the_table_says_how_many_mistakes_only_one_aspect_sees(trial):
+    first, _ = commands._tables(trial)
+    columns = [column.header for column in first.columns]
+    assert columns == ["aspect", "points", "mistakes that fail it", "and nothing else"]
+    failed = [{*trial.tried(MISTAKES, name).failed()} for name in trial.bank[MISTAKES]]
+    alone = {title for found in failed if len(found) == 1 for title in found}
+    counts = dict(zip(first.columns[0].cells, map(int, first.columns[3].cells), strict=True))
+    assert sum(counts.values()) == sum(len(found) == 1 for found in failed) > 0
+    assert {title for title, number in counts.items() if number} == alone
 
 
 def test_a_good_bank_has_no_problems(trial):

@@ -117,9 +117,12 @@ def _tables(trial: "Trial") -> Iterator["Table"]:
     aspects = Table("aspect", title=f"{trial.name}: {trial.exercise.points:g} points")
     aspects.add_column("points", justify="right")
     aspects.add_column("mistakes that fail it", justify="right")
-    failed = [t for a in trial.bank[MISTAKES] for t in trial.tried(MISTAKES, a).failed()]
+    aspects.add_column("and nothing else", justify="right")
+    failed = [trial.tried(MISTAKES, a).failed() for a in trial.bank[MISTAKES]]
     for aspect in trial.exercise.aspects:
-        aspects.add_row(aspect.title, f"{aspect.points:g}", str(failed.count(aspect.title)))
+        title = aspect.title
+        counts = sum(title in f for f in failed), sum({*f} == {title} for f in failed)
+        aspects.add_row(title, f"{aspect.points:g}", *map(str, counts))
     answers = Table()
     for column in ("answer", "kind", "earns", "taken for"):
         justify = "right" if column == "earns" else "left"
