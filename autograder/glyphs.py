@@ -71,7 +71,7 @@ def glyphs() -> tuple[Glyph, ...]:
 @cache
 def _font(name: str) -> FT2Font:
     folder = Path(matplotlib.__file__).parent / "mpl-data" / "fonts" / "ttf"
-    return FT2Font(str(folder / f"{name}.ttf"), hinting_factor=1)
+    return FT2Font(str(folder / f"{name}.ttf"))
 
 
 def picture(glyph: Glyph, em: float = EM) -> np.ndarray:
