@@ -26,10 +26,9 @@ def test_all_fonts_have_the_alphabet_and_no_glyph_comes_twice():
     assert {glyph.mark for glyph in glyphs()} == {"", *MARKS}
 
 
-@pytest.mark.parametrize("font", ["DejaVuSans", "DejaVuSerif"])
-def test_a_mark_adds_ink_and_the_letter_stays_where_it_was(font):
+def test_a_mark_adds_ink_and_the_letter_stays_where_it_was():
     """Marks above leave the ink of the rows below alone, marks below that of the rows above."""
-    by_letter = {glyph.letter: glyph for glyph in glyphs() if glyph.font == font}
+    by_letter = {glyph.letter: glyph for glyph in glyphs() if glyph.font == "DejaVuSans"}
     plain, above, below = (picture(by_letter[letter]) for letter in ("e", "é", "ę"))
     half = SIZE // 2
     plain_rows, above_rows, below_rows = (ink.sum(axis=1) for ink in (plain, above, below))
