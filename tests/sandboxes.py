@@ -35,7 +35,9 @@ def how_it_dies(source: str, limits: Limits = SMALL, seconds: float | None = Non
 def who_forks(job: str) -> int:
     """Stands in for a judge: the warm process that its sandbox comes from; kills one, if told."""
     if job == "killed":
-        os.kill(warm_process("bwrap").pid, signal.SIGKILL)
+        warm = warm_process("bwrap")
+        os.kill(warm.pid, signal.SIGKILL)
+        assert warm.gone(within=60)  # until then, it may still fork
     with Sandbox(limits=SMALL) as own:
         assert value_of(own, "6 * 7") == "42"
         return own._warm.pid

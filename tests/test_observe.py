@@ -173,6 +173,7 @@ def test_afterwards_nothing_is_watched():
 THE_BLOCKS = {
     *("encoder_of_the_blocks", "decoder_of_the_blocks", "embedding_of_the_blocks"),
     *("block_of_the_blocks", "probabilities_of_the_blocks", "layer_of_the_blocks"),
+    *("attention_of_the_blocks", "vit_of_the_blocks"),
 }
 
 

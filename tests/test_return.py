@@ -201,7 +201,7 @@ def test_open_marks_are_not_returned_as_final(course):
     done = back(course)
     (line,) = done.left_out
     assert (
-        line.startswith("zoe: ") and f"{QUESTION}, {OTHER} waits" in line and "--open-too" in line
+        line.startswith("zoe: ") and f"{OTHER}, {QUESTION} waits" in line and "--open-too" in line
     )
     done = back(course, open_too=True)
     assert done.left_out == [] and done.totals.keys() == {"ann", "bob", "zoe"}

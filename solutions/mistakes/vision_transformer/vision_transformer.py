@@ -148,7 +148,7 @@ switches_the_default: + torch.set_default_dtype(torch.float64)
 
 
 @BANK.right
-class model_of_the_blocks(blocks.VisionTransformer):
+class vit_of_the_blocks(blocks.VisionTransformer):
     pass
 
 
