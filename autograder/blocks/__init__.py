@@ -40,7 +40,7 @@ class MultiHeadAttention(nn.Module):
 
     def __init__(self, d_model: int, num_heads: int, dropout: float = 0.0, bias: bool = True):
         super().__init__()
-        if d_model % num_heads:
+        if divmod(d_model, num_heads)[1]:
             raise ValueError(f"{num_heads} heads cannot share {d_model} features equally")
         self.num_heads, self.dropout = num_heads, dropout
         self.W_q = nn.Linear(d_model, d_model, bias)

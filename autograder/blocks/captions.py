@@ -38,14 +38,12 @@ class CrossAttention(nn.Module):
         parts = self.W_q(x), self.W_k(memory), self.W_v(memory)
         q, k, v = (_by_head(part, self.num_heads) for part in parts)
         logits = torch.einsum("bhqd,bhkd->bhqk", q, k).mul(q.size(-1) ** -0.5)
-        seen = None
-        if mask is not None:
-            mask = torch.broadcast_to(mask, (logits.size(0), 1, *logits.shape[-2:]))
-            seen = mask.any(-1)  # (B, 1, n_q)
-            logits = torch.where(mask | ~seen[..., None], logits, -torch.inf)
-        weights = F.softmax(logits, -1)
-        if seen is None:
+        if mask is None:
+            weights = F.softmax(logits, -1)
             return self.W_o(weights.matmul(v).movedim(1, 2).flatten(-2)), weights
+        mask = torch.broadcast_to(mask, (logits.size(0), 1, *logits.shape[-2:]))
+        seen = mask.any(-1)  # (B, 1, n_q)
+        weights = F.softmax(torch.where(mask | ~seen[..., None], logits, -torch.inf), -1)
         weights = torch.where(seen[..., None], weights, 0.0)
         out = self.W_o(weights.matmul(v).movedim(1, 2).flatten(-2))
         return torch.where(seen.mT, out, 0.0), weights

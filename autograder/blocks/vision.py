@@ -67,7 +67,7 @@ class PackedAttention(nn.Module):
         dropout: float = 0.0,
     ):
         super().__init__()
-        if d_model % num_heads:
+        if divmod(d_model, num_heads)[1]:
             raise ValueError(f"{d_model} features are no multiple of {num_heads} heads")
         self.heads, self.on_weights, self.on_output = num_heads, attention_dropout, dropout
         self.qkv, self.proj = nn.Linear(d_model, 3 * d_model, qkv_bias), nn.Linear(d_model, d_model)
