@@ -14,6 +14,7 @@ from autograder.blocks import (
     GPT,
     BertEmbeddings,
     BertLayer,
+    CaptionLayer,
     GRUEncoder,
     Transformer,
     VisionTransformer,
@@ -74,6 +75,21 @@ def vision() -> Callable[[Tensor], Tensor]:
     return at_each_place
 
 
+def captioner() -> Callable[[Tensor], Tensor]:
+    """A vector at each word, from chapter 12's layers; the patches of the picture come first."""
+    past = torch.ones(WRITTEN, WRITTEN, dtype=torch.bool).tril()
+    words, patches = nn.Embedding(KINDS, WIDTH), nn.Embedding(KINDS, 2 * WIDTH)
+    layers = [CaptionLayer(WIDTH, 2 * WIDTH, HEADS, WIDTH).eval() for _ in range(LAYERS)]
+
+    def at_each_word(ids: Tensor) -> Tensor:
+        memory, x = patches(ids[None, :READ]), words(ids[None, READ:])
+        for layer in layers:
+            x = layer(x, memory, self_mask=past)
+        return x[0]
+
+    return at_each_word
+
+
 @dataclass(frozen=True)
 class Model:
     """A panel: its title, the model, how many tokens stand in it, and what its two axes are."""
@@ -92,6 +108,7 @@ PANELS = (
     Model("9  GPT", gpt, WRITTEN, "words", "words"),
     Model("10  BERT", bert, WRITTEN, "words", "words"),
     Model("7  Transformer", transformer, READ + WRITTEN, "source | target", "target", READ),
+    Model("12  BLIP's writer", captioner, READ + WRITTEN, "patches | words", "words", READ),
     Model("11  ViT", vision, SIDE * SIDE, "patches", "class, patches", 0, 0),
 )
 
@@ -99,9 +116,8 @@ PANELS = (
 def who_knows_whom() -> None:
     """A square for each place that comes out (row) and each token that went in (column)."""
     torch.manual_seed(0)
-    _, axes = plt.subplots(2, 3, figsize=(7.2, 5.0))
-    axes[1, 2].set_axis_off()
-    for axis, model in zip(axes.flat, PANELS, strict=False):
+    figure, axes = plt.subplots(2, 3, figsize=(7.2, 5.0))
+    for axis, model in zip(axes.flat, PANELS, strict=True):
         with torch.no_grad():
             known = known_of(model.make(), torch.arange(1, model.tokens + 1))
         axis.imshow(known, cmap=ListedColormap([plots.PAPER, plots.SKY]), vmin=0, vmax=1)

@@ -1,4 +1,4 @@
-"""Pictures of how data flow through an encoder alone: the whole of BERT, and of ViT.
+"""Pictures of how data flow through an encoder: the whole of BERT, of ViT, and a layer of BLIP.
 
 Drawn with `dataflow`, read from below.
 """
@@ -78,3 +78,39 @@ def vit() -> None:
     flow.arrow(row.top, head.bottom)
     flow.arrow(head.top, (x, 7.84))
     flow.text(x, 7.97, r"logits $(B,\ \mathrm{classes})$", size=SHAPES)
+
+
+def blip() -> None:
+    """A picture that becomes a memory, and a layer of the text side with a way past the picture."""
+    flow = Flow(5.0, 6.75)
+    x, left = 3.3, 0.75
+    flow.text(left, 0.15, "picture", size=13)
+    encoder = flow.box(left, 1.0, "encoder", width=1.2)
+    flow.arrow((left, 0.3), encoder.bottom)
+    memory = flow.box(left, 2.15, "memory $M$", "value", width=1.2)
+    shape = r"$(B,\ n_k,\ d_\mathrm{enc})$"
+    flow.arrow(encoder.top, memory.bottom, label=shape)
+    flow.text(x, 0.15, "words", size=13)
+    flow.frame(1.8, 0.72, 4.85, 5.95)
+    below, sums = (x, 0.3), []
+    for y, words in (
+        (1.35, "self-attention"),
+        (3.05, "cross-attention"),
+        (4.75, "linear, GELU, linear"),
+    ):
+        new = words == "cross-attention"
+        part = flow.box(x, y, words, width=1.95, new=new)
+        flow.arrow(below, part.bottom, label=STREAM if y < 2 else "", at=(x + 0.08, 0.52))
+        add = flow.box(x, y + 0.6, "add & norm", "plain", width=1.95, height=0.36, new=new)
+        flow.arrow(part.top, add.bottom)
+        side, low = 2.05, y - 0.36
+        flow.arrow((x, low), (side, low), (side, add.y), add.left, color=plots.VERMILLION, lw=2.4)
+        below = add.top
+        sums.append(add)
+    flow.arrow(
+        memory.top, (left, 3.05), (x - 0.975, 3.05), label="$K$, $V$", at=(left + 0.08, 3.22)
+    )
+    start, end, way = sums[0].top[1] + 0.22, sums[1].top[1] + 0.22, 4.55
+    flow.axes.plot((x, way, way, x), (start, start, end, end), "--", color=plots.BLACK, lw=1.3)
+    flow.arrow(below, (x, 6.35), label=STREAM, at=(x + 0.08, 6.12))
+    flow.text(x, 6.53, "to the next layer", size=SHAPES)

@@ -220,8 +220,9 @@ def chapters() -> None:
     decoder = flow.box(4.9, 3.3, "9  language\nmodels", "plain", width=1.3, height=0.6)
     encoder = flow.box(4.9, 2.5, "10  BERT", "plain", width=1.3, height=0.6)
     pictures = flow.box(4.9, 1.7, "11  ViT", "plain", width=1.3, height=0.6)
+    captions = flow.box(4.9, 0.9, "12  BLIP", "plain", width=1.3, height=0.6)
     flow.arrow(before.right, (1.57, 2.5))
-    for after in (decoder, encoder, pictures):
+    for after in (decoder, encoder, pictures, captions):
         flow.arrow((4.03, after.y), after.left)
     flow.text(before.x, 3.0, "before", size=SHAPES)
     flow.text(decoder.x, 3.8, "after", size=SHAPES)

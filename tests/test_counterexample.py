@@ -92,6 +92,8 @@ def test_the_wrong_functions_have_the_bugs_of_the_bank():
     flipped = mistake("recurrence_convolution", "convolution_by_heads", "kernel_flipped")
     pictures = table(12, 12, 8).reshape(2, 3, 4, 6)
     columns_first = mistake("vision_transformer", "patchify", "columns_before_rows")
+    vectors = table(4, 3, 9), table(4, 3, 16)
+    one_way = mistake("captioning", "contrastive_loss", "only_images_to_texts")
     pairs = {
         "softmax": ((scores.numpy(),), softmax(scores.numpy())),
         "scale": ((query, key, value), scale(query, key, value)[0]),
@@ -104,6 +106,7 @@ def test_the_wrong_functions_have_the_bugs_of_the_bank():
         "convolution": ((x, kernel), flipped(x, kernel)[0]),
         "relevance": ((maps, slopes), averaged([maps], [slopes])),
         "patch_means": ((pictures, 2), patch_means(columns_first(pictures, 2), 3)),
+        "contrast": (vectors, one_way(*vectors, 1.0)),
     }  # fmt: skip
     assert pairs.keys() == {function_of(slug) for slug in CHAPTERS}
     for name, (given, expected) in pairs.items():
@@ -129,6 +132,7 @@ def test_the_right_functions_are_right():
     maps = torch.softmax(table(12, 3, 6), -1).reshape(2, 2, 3, 3)
     slopes = 3 * table(12, 3, 7).reshape(2, 2, 3, 3)
     pictures = table(12, 12, 8).reshape(2, 3, 4, 6)
+    vectors = table(4, 3, 9), table(4, 3, 16)
     pairs = {
         "softmax": ((scores.numpy(),), solution("kernel_regression", "softmax")(scores.numpy())),
         "scale": (
@@ -159,6 +163,7 @@ def test_the_right_functions_are_right():
             (pictures, 2),
             patch_means(solution("vision_transformer", "patchify")(pictures, 2), 3),
         ),
+        "contrast": (vectors, solution("captioning", "contrastive_loss")(*vectors, 1.0)),
     }
     for name, (given, expected) in pairs.items():
         result = getattr(bugs, f"right_{name}")(*given)

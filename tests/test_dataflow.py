@@ -26,6 +26,7 @@ PICTURES: dict[str, Callable[[], object]] = {
     "shared keys": decoders.shared_keys,
     "bert": encoders.bert,
     "vit": encoders.vit,
+    "blip": encoders.blip,
     "bottleneck": journey.bottleneck,
     "neighbours": journey.neighbours,
     **{f"here, {n}": lambda n=n: journey.here(n) for n in range(1, 8)},

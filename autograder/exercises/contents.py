@@ -14,6 +14,7 @@ CHAPTERS = (
     "language_model",
     "bert",
     "vision_transformer",
+    "captioning",
 )
 # that a student installs
 PACKAGES = ("torch", "numpy", "matplotlib", "jaxtyping", "Babel", "scikit-learn")

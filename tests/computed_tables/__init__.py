@@ -18,4 +18,11 @@ def softmax(scores: np.ndarray) -> np.ndarray:
     return grown / grown.sum(-1, keepdims=True)
 
 
-from . import bert, second_part, to_positions, to_the_transformer, vision_transformer  # noqa: E402, F401
+from . import (  # noqa: E402
+    bert,  # noqa: F401
+    captioning,  # noqa: F401
+    second_part,  # noqa: F401
+    to_positions,  # noqa: F401
+    to_the_transformer,  # noqa: F401
+    vision_transformer,  # noqa: F401
+)
