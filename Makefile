@@ -111,9 +111,13 @@ pdf: browser env  ## print the book: build/attention-by-hand.pdf
 # --- checks ---
 
 .PHONY: test
-test: test-tools env  ## everything that CI checks
+test: test-tools env  ## check everything; of many cases of a kind, a sample
 	@$(BIN)/ruff check . && $(BIN)/ruff format --check --quiet .
 	@$(PYTEST)
+
+.PHONY: rest
+rest: test-tools env  ## the cases that `make test` leaves out: CI runs both
+	@$(PYTEST) -m 'rest and not nightly'
 
 .PHONY: nightly
 nightly: test-tools env  ## what takes too long for each commit; screenshots of every page
@@ -125,7 +129,7 @@ mutants: env  ## change every line of every reference, and see that it costs mar
 
 .PHONY: matrix
 matrix: test-tools env  ## judge all known answers, and store what the About page shows of it
-	@$(PYTEST) tests/test_matrix.py
+	@$(PYTEST) -m 'not nightly' tests/test_matrix.py
 	@$(BIN)/python -c 'import json, sys; json.dump(json.load(sys.stdin), sys.stdout)' \
 	  < $(BUILD)/matrix.json > benchmarks/matrix.json
 

@@ -89,6 +89,18 @@ def picture(glyph: Glyph, em: float = EM) -> np.ndarray:
     return page[SIZE : 2 * SIZE, SIZE : 2 * SIZE]
 
 
+def bare(glyph: Glyph) -> Glyph:
+    """The same letter in the same font, without its mark."""
+    name = glyph.name.partition(" WITH ")[0]
+    letter = glyph.base.lower() if " SMALL " in name else glyph.base
+    return Glyph(letter, glyph.font, name, glyph.base, "")
+
+
+def mark_pixels(glyph: Glyph) -> np.ndarray:
+    """`(SIZE, SIZE)`, boolean: where a glyph's ink differs from that of its bare letter."""
+    return abs(picture(glyph) - picture(bare(glyph))) > 0.2
+
+
 def held_out(seed: int = 0, share: float = 0.2, keep: int = 4) -> frozenset[tuple[str, str]]:
     """Pairs of letter and mark for the test: a share of them, at least `keep` left to each mark."""
     pairs = sorted({g.pair for g in glyphs() if g.mark})

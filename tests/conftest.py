@@ -42,6 +42,24 @@ ALONE = re.compile(
     r"|check\.py::test_nonsense_|luck\.py::test_a_right_|mutants\.py::test_a_sample_)\w+"
 )
 PIECES = 3
+# Many cases of one kind: of each so many, `make test` tries one, and `make rest` the others. None
+# is tried where the number is 0. What cases have in common is tried with the first of them, and
+# each reference, each right answer and each attack, as a class hands it in, by `make test`.
+CASES = {
+    r"test_matrix\.py::test_a_known_answer_\w+\[\w+-\w+-mistakes-": 5,
+    r"test_matrix\.py::test_every_aspect_": 0,  # judges all mistakes
+    r"test_attacks\.py::test_an_attack_ends_": 3,  # alone
+    r"test_honest\.py::test_judge_": 4,  # alone
+    r"test_pointing\.py::test_nothing_is_run_": 4,
+    r"test_observe\.py::test_a_right_answer_": 3,
+    r"test_mutants\.py::test_a_sample_": 2,
+    r"test_luck\.py::test_a_right_answer_needs_": 2,
+    r"test_check\.py::test_nonsense_": 3,
+    r"test_restart_parts\.py::test_random_": 0,
+    r"test_same_marks\.py::test_a_cluster_": 0,
+    r"test_same_marks\.py::test_one_process_": 0,
+    r"test_sound\.py::test_a_page_is_sound_": 3,
+}
 
 # Tensors of a few numbers gain nothing from threads, and threads that wait for a core cost a lot.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
@@ -80,6 +98,15 @@ def _piece(nodeid: str) -> str | None:
     return None
 
 
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """Mark what `make test` leaves to `make rest`."""
+    for kind, one_of in CASES.items():
+        if re.search(kind, item.nodeid) and (
+            not one_of or zlib.crc32(item.nodeid.encode()) % one_of
+        ):
+            item.add_marker(pytest.mark.rest)
+
+
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Have one worker build the book at once, and nobody wait for it: who looks at it comes last.
@@ -106,7 +133,7 @@ def pytest_terminal_summary(
 ) -> None:
     """Print how many mistakes are caught and named, and how many right answers get full marks.
 
-    The whole matrix is written to `build/matrix.json`; a run of some tests only leaves it alone.
+    The whole matrix is written to `build/matrix.json` by `make matrix` alone.
     """
     reports = [r for group in terminalreporter.stats.values() for r in group]
     found = [
@@ -121,7 +148,8 @@ def pytest_terminal_summary(
     terminalreporter.section("known answers")
     for line in _table(exercises):
         terminalreporter.write_line(line)
-    if not config.getoption("keyword") and not any("::" in arg for arg in config.args):
+    some = config.getoption("keyword") or any("::" in arg for arg in config.args)
+    if not some and config.getoption("markexpr") == "not nightly":
         path = config.rootpath / MATRIX
         path.parent.mkdir(exist_ok=True)
         path.write_text(json.dumps({"exercises": exercises}, indent=1) + "\n", encoding="utf-8")
