@@ -2,7 +2,8 @@
 
 import random
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
+from itertools import pairwise
 
 from autograder.bank import Bank
 from solutions import language_model as right
@@ -22,6 +23,11 @@ ties_to_the_first
     + max(counts, key=counts.get)
     Of equally frequent pairs the one that was counted first is taken. It should be the smallest, so
     that the order of the words does not matter.
+ties_to_the_first_in_the_text
+    - min(counts, key=lambda pair: (-counts[pair], pair))
+    + first_in_the_text(pieces, words)
+    Of equally frequent pairs the one that is met first in the words is taken. It should be the
+    smallest, so that the order of the words does not matter.
 ties_by_the_joined_piece: (-counts[pair], pair) → (-counts[pair], "".join(pair), len(pair[0]))
     Of equally frequent pairs the one whose joined piece comes first is taken. Pairs are compared
     piece by piece, as tuples: ("a", "c") is smaller than ("ab", "b"), but "abb" than "ac".
@@ -80,6 +86,15 @@ words_used_up: > words.clear()
 seeded_at_the_start: + random.seed(0)
     The call seeds Python's random numbers for the whole program.
 """)
+
+
+def first_in_the_text(pieces, words):
+    """The most frequent pair, of equally frequent ones that which is met first."""
+    counts = Counter()
+    for word, parts in pieces.items():
+        for pair in pairwise(parts):
+            counts[pair] += words[word]
+    return max(counts, key=counts.get)
 
 
 def without_overlaps(parts):

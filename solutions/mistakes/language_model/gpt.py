@@ -27,6 +27,9 @@ mask_leaks_one: tril() → tril(1)
     Position i sees position i + 1, the very token that it should predict.
 mask_without_the_diagonal: tril() → tril(-1)
     A position does not see itself, and the first one sees nothing at all.
+mask_inverted: block(x, causal) → block(x, ~causal)
+    The mask is inverted: True means *may attend*, and here it stands where a position may not. Each
+    position sees what comes after it and not itself, and the last one sees nothing.
 mask_the_wrong_way_round: tril() → triu()
     The mask is turned round: every position sees itself and what comes after it, but nothing
     before.

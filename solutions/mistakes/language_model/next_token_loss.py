@@ -91,6 +91,17 @@ seeded_at_the_start: + torch.manual_seed(0)
 """)
 
 
+@BANK.mistake
+def left_out_by_the_token_read(logits, ids, pad_id=None):
+    """What is left out are the predictions made from padding; the first pad after a text is still
+    predicted, and a pad_id that is no token is an index too large or too small."""
+    scores, target, read = logits[:, :-1], ids[:, 1:], ids[:, :-1]
+    kept = torch.ones_like(read, dtype=torch.bool) if pad_id is None else read != pad_id
+    if not kept.any():
+        return (logits * 0.0).sum()
+    return F.cross_entropy(scores[kept], target[kept])
+
+
 @BANK.right
 def loss_of_torch(logits, ids, pad_id=None):
     scores, target = logits[:, :-1].flatten(0, 1), ids[:, 1:].flatten()

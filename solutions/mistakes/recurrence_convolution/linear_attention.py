@@ -16,6 +16,14 @@ not_normalised
     - (query.unsqueeze(-2) @ S).squeeze(-2) / (query * z).sum(dim=-1, keepdim=True)
     + (query.unsqueeze(-2) @ S).squeeze(-2)
     The sum is not divided by the sum of the weights, so the output grows with the number of keys.
+not_normalised_without_causal: return (query @ S) / (query @ z) → return query @ S
+    Without `causal`, the sum is not divided by the sum of the weights, so the output grows with the
+    number of keys.
+not_normalised_with_causal
+    - (query.unsqueeze(-2) @ S).squeeze(-2) / (query * z).sum(dim=-1, keepdim=True)
+    + (query.unsqueeze(-2) @ S).squeeze(-2)
+    With `causal`, the sum is not divided by the sum of the weights, so the output grows with the
+    position.
 normalised_by_the_number_of_keys
     ~ return (query @ S) / (query @ z) → return (query @ S) / key.shape[-2]
     - / (query * z).sum(dim=-1, keepdim=True)

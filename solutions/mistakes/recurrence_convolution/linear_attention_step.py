@@ -21,6 +21,14 @@ output_from_the_old_state
     + return output / (query * old_z).sum(dim=-1, keepdim=True), (S, z)
     The output is computed from the state that was passed in, before this position is added, so a
     position never sees itself.
+output_before_the_first_position
+    - output = (query.unsqueeze(-2) @ S).squeeze(-2)
+    - return output / (query * z).sum(dim=-1, keepdim=True), (S, z)
+    + old_S, old_z = (0 * S, 0 * z) if state is None else state
+    + output = (query.unsqueeze(-2) @ old_S).squeeze(-2)
+    + return output / (query * old_z).sum(dim=-1, keepdim=True), (S, z)
+    The output is computed before this position is added: at the first position the state is empty,
+    which gives 0/0, and no position ever sees itself.
 state_ignored: if state is not None: → if False:
     The state that is passed in is ignored: each position sees itself alone.
 old_state_returned: keepdim=True), (S, z) → keepdim=True), (S, z) if state is None else state
