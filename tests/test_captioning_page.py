@@ -50,7 +50,7 @@ def written(model, images):
 def test_it_says_where_it_comes_from():
     assert {"script", "date", "machine", "torch", "pictures"} <= set(MADE)
     assert "/" not in MADE["machine"]
-    assert len(SEEDS) >= 2
+    assert SEEDS == [0, 1, 2]
 
 
 def test_each_training_takes_less_than_a_quarter_of_an_hour():
@@ -62,7 +62,15 @@ def test_the_captioner_names_about_nine_in_ten_of_the_unseen_pairs_and_the_basel
     assert min(of("captioner", "font")) > 95
     for baseline in ("nearest", "names as classes"):
         assert max(of(baseline)) == 0
-        assert max(of(baseline, key="mark")) < min(of("captioner", key="mark")) - 50
+        assert max(of(baseline, key="mark")) < min(of("captioner", key="mark")) - 40
+
+
+def test_the_nearest_has_the_letter_and_whole_names_are_as_good_in_a_new_font_and_lose_the_letter():
+    assert min(of("nearest", key="letter")) > 90
+    assert max(of("nearest", key="mark")) < 5
+    assert min(of("names as classes", "font") - of("captioner", "font")) > -1
+    assert min(of("names as classes", "font")) > 98
+    assert max(of("names as classes", key="letter")) < 67
 
 
 def test_the_weights_in_the_package_are_those_of_the_first_seed(model, unseen):
@@ -101,17 +109,20 @@ def test_without_the_mark_it_writes_the_bare_letter_and_without_the_letter_mostl
     assert np.mean([w in names for w in written(model, marks)]) < 0.25
 
 
-def test_the_first_seed_looks_at_the_mark_and_the_second_hardly_more_than_evenly():
-    first, second = (run["gaze"] for run in runs_of("captioner")[:2])
+def test_two_seeds_look_at_the_mark_and_the_second_hardly_more_than_evenly():
+    first, second, _ = (run["gaze"] for run in runs_of("captioner"))
     assert 0.4 < first["mark"] < 0.5
     assert 3.5 < first["mark"] / first["of the picture"] < 5
     assert second["mark"] < 1.5 * second["of the picture"]
-    assert of("captioner", key="mark")[1] > 90
+    third = runs_of("captioner")[2]["gaze"]["mark"]
+    assert 0.3 < third < first["mark"]
+    marks = of("captioner", key="mark")
+    assert marks[1] >= marks[2]
 
 
 def test_only_the_contrastive_loss_makes_pictures_find_their_names(model, unseen):
     for run in runs_of("captioner"):
-        assert min(*run["retrieval"]["at 1"], *run["retrieval"]["at 5"]) > 0.95
+        assert min(*run["retrieval"]["at 1"], *run["retrieval"]["at 5"]) > 0.9
         assert max(run["retrieval, untrained"]["at 1"]) < 0.05
         assert run["matching"] > 0.95
     for run in runs_of("captions only"):
@@ -126,6 +137,41 @@ def test_only_the_contrastive_loss_makes_pictures_find_their_names(model, unseen
 
 def test_the_loss_that_only_writes_writes_as_well():
     assert abs(of("captioner").mean() - of("captions only").mean()) < 5
+
+
+def test_patches_name_fewer_than_one_in_ten_and_hidden_words_hardly_help():
+    assert max(of("patches")) < 10
+    assert round(of("patches").mean()) == 5
+    gained = of("patches, words hidden") - of("patches")
+    assert 1 < gained.mean() < 10
+    assert max(of("patches, words hidden")) < 20
+
+
+def test_heads_acquit_the_data_and_mostly_the_writer():
+    heads, patches = of("heads on convolutions"), of("heads on patches")
+    assert (round(heads.min()), round(heads.max())) == (85, 92)
+    assert 28 <= patches.min() < patches.mean() < 35
+    assert 30 < of("heads on patches", key="mark").mean() < 40
+
+
+def test_patches_taught_longer_know_their_pairs_in_a_new_font_and_still_lag_behind():
+    assert max(of("patches", "font")) < 65
+    assert min(of("patches, longer", "font")) > 97
+    longer = of("patches, longer")
+    assert (round(longer.min()), round(longer.max())) == (59, 72)
+    assert min(of("captions only") - longer) > 15
+    letters, marks = (of("patches, longer", key=key) for key in ("letter", "mark"))
+    assert min(letters) > 95 and max(marks) < 75
+    assert 88 <= of("patches, longer", key="wrong, but known").mean() < 94
+    steps = {run["run"]: run["steps"] for run in RUNS if "steps" in run}
+    assert (steps["captions only"], steps["patches, longer"]) == (1500, 4500)
+
+
+def test_without_batch_norm_convolutions_name_half_as_many_and_fewer_than_patches_taught_longer():
+    bare_ = of("no batch norm")
+    assert (round(bare_.min()), round(bare_.max())) == (40, 48)
+    assert 0.45 < bare_.mean() / of("captions only").mean() < 0.55
+    assert max(bare_ - of("patches, longer")) < 0 < min(bare_ - of("patches"))
 
 
 def test_a_layer_of_the_model_is_the_chapters():

@@ -135,7 +135,7 @@ class Captioner(nn.Module):
     ) -> Float[Tensor, "B n V"]:
         """Ids `(B, n)` → logits `(B, n, V)` for the token after each; n at most `longest()`."""
         n = ids.shape[1]
-        causal = torch.ones(n, n, dtype=torch.bool, device=ids.device).tril()
+        causal = torch.ones((n, n), device=ids.device).tril().bool()
         return self._read(ids, memory, causal) @ self.tokens.weight.T
 
     def image_vectors(self, memory: Float[Tensor, "B 64 d_encoder"]) -> Float[Tensor, "B d_shared"]:

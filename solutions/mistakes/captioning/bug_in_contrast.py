@@ -43,9 +43,10 @@ def a_rotation_that_is_symmetric(B, d):
     x = torch.randn(B, d, dtype=torch.float64)
     flip = torch.ones(d, dtype=torch.float64)
     flip[0] = -1.0
-    crowd = torch.zeros(B, d, dtype=torch.float64)
+    around, crowd = torch.zeros(2, B, d, dtype=torch.float64)
+    around[:, 0], around[:, 1] = torch.linspace(1, -1, B), 0.5
     crowd[:, 0], crowd[:, 1] = 1.0, 0.05 * torch.arange(B)
-    return (x, crowd), (x, x * flip)
+    return (around, crowd), (x, x * flip)
 
 
 @BANK.right
