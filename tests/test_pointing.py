@@ -151,6 +151,37 @@ def test_a_class_and_what_its_init_makes():
     assert "self.gamma" in found
 
 
+STATES = """
+def rnn_states(x, W_x, W_h, b, h0=None):
+    zeros = x.new_zeros({shape}, len(b))
+    h = {first}
+    states = []
+    for x_t in x.unbind(dim=1):
+        h = {step}(x_t @ W_x + h @ W_h + b)
+        states.append(h)
+    return torch.stack(states, dim=1)
+"""
+
+
+@pytest.mark.parametrize("shape", ["len(x)", "1"])
+def test_zeros_that_broadcast_to_those_of_right_answers_are_not_to_blame(shape):
+    begun = "zeros if h0 is None else h0"
+    right = STATES.format(shape=shape, first=begun, step="torch.tanh")
+    assert verdict_on(written(right, "rnn_states"), "rnn_states").verdict == CORRECT
+    found = pointed(STATES.format(shape=shape, first=begun, step="torch.sin"), "rnn_states")
+    assert "new_zeros" not in found
+    assert found.splitlines()[-1] == "and leave them with the call of `sin`."
+
+
+@pytest.mark.parametrize("shape", ["len(x)", "1"])
+def test_zeros_where_right_answers_have_other_numbers_are_to_blame(shape):
+    found = pointed(
+        STATES.format(shape=shape, first="zeros", step="torch.tanh"), "rnn_states"
+    )  # h0 is left out
+    assert found.splitlines()[0].startswith("No right answer has these zeros")
+    assert "new_zeros" in found.splitlines()[1]
+
+
 # --- silence --------------------------------------------------------------------------------------
 
 RIGHTS = [
