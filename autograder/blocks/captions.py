@@ -83,8 +83,9 @@ class CaptionLayer(_Layer):
         `self_mask` as in `MultiHeadAttention`, `memory_mask` as in `CrossAttention`.
         """
         x = self._through(x, lambda q: self.self_attn(q, q, q, self_mask)[0], self.norm1)
-        if memory is not None:
-            x = self._through(x, lambda q: self.cross_attn(q, memory, memory_mask)[0], self.norm2)
+        if memory is None:
+            return self._through(x, self._think, self.norm3)
+        x = self._through(x, lambda q: self.cross_attn(q, memory, memory_mask)[0], self.norm2)
         return self._through(x, self._think, self.norm3)
 
     def _think(self, x: Tensor) -> Tensor:
