@@ -243,7 +243,8 @@ def test_no_solution_line_is_published(published, slug):
 def test_no_solution_line_is_in_the_files_that_students_have(slug):
     lines = secret_lines(slug)
     tops = student_side().values()
-    files = [f for top in tops for f in ([top] if top.is_file() else top.rglob("*.py"))]
+    files = [f for top in tops for f in (top.rglob("*.py") if top.is_dir() else [top])]
+    files = [file for file in files if file.suffix == ".py"]
     assert {"language.py", "check.py", "probe.py"} <= {file.name for file in files}
     for file in files:
         assert leaked_lines(file.read_text(encoding="utf-8"), lines) == [], file.name

@@ -81,7 +81,7 @@ def test_a_chapter_runs_again_when_the_code_that_it_runs_has_changed(tmp_path):
     reference = tmp_path / "solutions" / "masking.py"
     reference.parent.mkdir()
     reference.write_text("def causal_mask(): ...\n")
-    assert reference in code_of(tmp_path, "masking")
+    assert reference in code_of(tmp_path, "masking", text)
     before = marked(tmp_path, text)
     assert before != text and marked(tmp_path, text) == before
     reference.write_text("def causal_mask(): return 1\n")
@@ -96,6 +96,18 @@ def test_a_chapter_runs_again_when_what_students_have_has_changed(tmp_path, path
     before = marked(tmp_path, text)
     (tmp_path / path).parent.mkdir(parents=True)
     (tmp_path / path).write_text("width = 3\n")
+    assert marked(tmp_path, text) != before
+
+
+def test_a_chapter_runs_again_when_what_a_script_has_measured_for_it_has_changed(tmp_path):
+    text = "from solutions.masking import causal_mask\nPath(FOLDER, 'captions.json').read_text()\n"
+    for name in ("solutions/masking.py", "benchmarks/captions.json", "benchmarks/other.json"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text("before")
+    before = marked(tmp_path, text)
+    (tmp_path / "benchmarks/other.json").write_text("after")
+    assert marked(tmp_path, text) == before
+    (tmp_path / "benchmarks/captions.json").write_text("after")
     assert marked(tmp_path, text) != before
 
 

@@ -115,6 +115,9 @@ class Numbers(Passage):
         role = self.unusual_before(turned)
         if role is not None:
             return Place(role, "unusual")
+        if not self.known.same:  # of a run that draws random numbers: right answers' may be others
+            self.unsure = True
+            return None
         up_to = self.right_before(turned)
         if self.statuses[turned] == REORDERED:
             strange = [j for j in event.sources if self.unusual(j, turned) and self.telling(j)]

@@ -15,4 +15,4 @@ INSTRUCTORS = ("bank", "grader", "publishing", "cli.py")
 def student_side() -> dict[str, Path]:
     """The student's files and folders, by their path inside `autograder`."""
     rest = (path for path in sorted(ROOT.iterdir()) if path.name not in INSTRUCTORS)
-    return {p.name: p for p in rest if p.suffix == ".py" or (p / "__init__.py").is_file()}
+    return {p.name: p for p in rest if p.suffix in (".py", ".bin") or (p / "__init__.py").is_file()}

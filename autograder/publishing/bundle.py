@@ -88,7 +88,7 @@ dependencies = [{dependencies}]
 include = ["autograder*"]
 
 [tool.setuptools.package-data]
-"autograder.captioner" = ["*.bin"]
+"autograder" = ["captioner.bin"]
 "autograder.expected" = ["*.bin", "*/*.bin", "*/*.paths"]
 """
 

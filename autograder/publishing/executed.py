@@ -30,21 +30,24 @@ from autograder import course
 from autograder.publishing.bookindex import CHAPTER
 
 EXERCISE = re.compile(r"^from solutions\.(\w+) import (\w+)$", re.MULTILINE)
+MEASURED = re.compile(r"[\w.-]+\.json\b")  # what scripts have measured, and a page's cells read
 MOST = 4  # at once; each takes about half a gigabyte
 
 
-def code_of(root: Path, slug: str) -> list[Path]:
-    """The files whose change could change what a chapter's cells give.
+def code_of(root: Path, slug: str, text: str) -> list[Path]:
+    """The files whose change could change what the cells of a chapter's page give.
 
     What `check` compares with is not among them: the references give it, so that it is new only
     where they are, and it may be written while the chapters run.
     """
     home = root / "autograder"
     package = home if home.is_dir() else course.HOME / "autograder"
-    student = [*sorted(package.glob("*.py")), *sorted((package / "blocks").glob("*.py"))]
+    beside = [path for path in sorted(package.iterdir()) if path.suffix in (".py", ".bin")]
+    student = [*beside, *sorted((package / "blocks").glob("*.py"))]
     rooms = home if home.is_dir() else root
     asked = sorted((rooms / "exercises" / slug).glob("*.py"))
-    measured = sorted((root / "benchmarks").glob(f"{slug}_*.json"))
+    named = (root / "benchmarks" / name for name in sorted({*MEASURED.findall(text)}))
+    measured = [path for path in named if path.is_file()]
     return [root / "solutions" / f"{slug}.py", *student, *asked, *measured]
 
 
@@ -62,7 +65,7 @@ def marked(root: Path, text: str) -> str:
     marks = {}
     for slug in exercised(text):
         digest = hashlib.sha256()
-        for path in code_of(root, slug):
+        for path in code_of(root, slug, text):
             digest.update(path.name.encode() + path.read_bytes())
         marks[slug] = digest.hexdigest()[:16]
     return EXERCISE.sub(lambda match: f"{match[0]}  # {marks[match[1]]}", text)

@@ -58,10 +58,11 @@ def _drawn(draw: Draw) -> list[Run]:
     """torch.multinomial draws an index for each row of a table of probabilities: give it the
     softmax of the similarities, with −∞ in the place of the partners. Every row and every column is
     a draw of its own."""
-    table = kinds(draw, 240)
+    order, other = draw.permutation(3), draw.permutation(3)
+    table = kinds(draw, 240, order)
     return [
         call(table).then(table).at_random(draw),
-        call(kinds(draw, 150, -2.0)).then(kinds(draw, 150, 5.0)).at_random(draw),
+        call(kinds(draw, 150, other, -2.0)).then(kinds(draw, 150, other, 5.0)).at_random(draw),
         named(draw),
     ]
 

@@ -56,7 +56,7 @@ def mark_version(app: Sphinx, docname: str, text: list[str]) -> None:
     Nobody sees the mark, as the stub takes its place.
     """
     for slug in exercised(text[0]):
-        for path in code_of(ROOT, slug):
+        for path in code_of(ROOT, slug, text[0]):
             app.env.note_dependency(str(path))
     text[0] = marked(ROOT, text[0])
 

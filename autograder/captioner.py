@@ -1,6 +1,6 @@
 """A small BLIP that describes letters: its vocabulary, the model, and one that has been trained.
 
-Pictures and names come from `glyphs`. The weights in `weights.bin` were made by
+Pictures and names come from `glyphs`. The weights in `captioner.bin` were made by
 `benchmarks/captions.py`, which says how; they are half-precision arrays in numpy's compressed
 format, without pickled objects, so that reading them runs nothing.
 """
@@ -18,7 +18,7 @@ from autograder.blocks import PatchEmbedding, ViTBlock
 from autograder.blocks.captions import CaptionLayer
 from autograder.glyphs import SIZE, Glyph, glyphs, picture
 
-WEIGHTS = Path(__file__).with_name("weights.bin")
+WEIGHTS = Path(__file__).with_name("captioner.bin")
 SPECIAL = PAD, CLS, ENC, DEC, EOS = range(5)
 GRID = 8  # places of the memory, both ways
 
@@ -105,9 +105,8 @@ class Captioner(nn.Module):
         else:
             self.stem = PatchEmbedding(SIZE, 4, 1, d_encoder)
         self.places = nn.Parameter(0.1 * torch.randn(1, GRID * GRID, d_encoder))
-        self.blocks = nn.ModuleList(
-            ViTBlock(d_encoder, num_heads, 2 * d_encoder) for _ in range(num_blocks)
-        )
+        made = [ViTBlock(d_encoder, num_heads, 2 * d_encoder) for _ in range(num_blocks)]
+        self.blocks = nn.Sequential(*made)
         self.norm = nn.LayerNorm(d_encoder)
         self.tokens = nn.Embedding(len(vocabulary()), d_model)
         self.positions = nn.Embedding(longest(), d_model)
@@ -125,10 +124,7 @@ class Captioner(nn.Module):
         x = self.stem(images[:, None])
         if x.dim() == 4:
             x = x.flatten(2).transpose(1, 2)
-        x = x + self.places
-        for block in self.blocks:
-            x = block(x)
-        return self.norm(x)
+        return self.norm(self.blocks(x + self.places))
 
     def decode(
         self, ids: Int[Tensor, "B n"], memory: Float[Tensor, "B 64 d_encoder"]
