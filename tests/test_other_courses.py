@@ -146,6 +146,10 @@ def test_check_in_what_students_download(autograder, released, course, environme
         packed.extractall(tmp_path)
     folder = tmp_path / "trends-by-hand"
     assert not list(folder.rglob("*solutions*"))
+    beside = {path.name for path in (folder / "autograder").iterdir()}
+    assert {"check.py", "engine", "exercises", "expected"} <= beside
+    of_the_book = {path.name for path in (ROOT / "autograder").glob("*.bin")}
+    assert not beside & {*of_the_book, "blocks", "dataflow.py", "journey.py", "glyphs.py"}
     code = f"import numpy as np\n{WRONG}\nfrom autograder import check\ncheck(moving_average)"
     (folder / "answer.py").write_text(code)
     said = run([str(environment / "python"), "answer.py"], folder, 1, PYTHONPATH=str(folder))

@@ -6,6 +6,7 @@ go in; the reference, the known mistakes and the judge never do.
 
 import gzip
 import io
+import json
 import re
 import tarfile
 import zipfile
@@ -18,6 +19,7 @@ from autograder import course
 from autograder.exercises import CONTENTS, chapters, exercises_of
 from autograder.expected import entry_of, fixed_digest
 from autograder.grader.student_side import student_side
+from autograder.publishing.needed import needed
 
 NAME = CONTENTS.NAME
 DOWNLOAD = f"_downloads/{NAME}.zip"  # relative to the book's pages
@@ -88,7 +90,7 @@ dependencies = [{dependencies}]
 include = ["autograder*"]
 
 [tool.setuptools.package-data]
-"autograder" = ["captioner.bin"]
+"autograder" = ["*.bin"]
 "autograder.expected" = ["*.bin", "*/*.bin", "*/*.paths"]
 """
 
@@ -172,38 +174,55 @@ def _contents(root: Path, notebooks: list[Path], others: set[str]) -> Iterator[t
     first = notebooks[0].stem
     yield "README.md", text.format(title=CONTENTS.TITLE, first=first, **_pins(root)).encode()
     # without torch's version: in Colab, its pin would fetch gigabytes that are there already
-    needed = [name + _TRIED.get(name, "") for name in _PACKAGES]
-    yield "pyproject.toml", PYPROJECT.format(name=NAME, dependencies=str(needed)[1:-1]).encode()
+    packages = [name + _TRIED.get(name, "") for name in _PACKAGES]
+    yield "pyproject.toml", PYPROJECT.format(name=NAME, dependencies=str(packages)[1:-1]).encode()
     yield "requirements.txt", _requirements(root).encode()
     if (root / "LICENSE").is_file():
         yield "LICENSE", (root / "LICENSE").read_bytes()
     for path in notebooks:
         yield str(path.relative_to(root)), path.read_bytes()
-    for name, path in student_side().items():
-        for inside, data in _files(name, path, others):
-            yield f"autograder/{inside}", data
-    if not course.is_home():  # its rooms, with what this package has for all courses
-        for name in course.ROOMS:
-            for inside, data in _files(name, course.room(name), others):
-                yield f"autograder/{inside}", data
+    ours = {
+        inside: path
+        for name, folder in student_side().items()
+        for inside, path in _files(name, folder, others)
+    }
+    if not course.is_home():  # its rooms, with what they and its notebooks need of this package
+        theirs = {
+            inside: path
+            for name in course.ROOMS
+            for inside, path in _files(name, course.room(name), others)
+        }
+        ours = {**_needed_of(ours, theirs, notebooks), **theirs}
+    for inside, path in ours.items():
+        yield f"autograder/{inside}", path.read_bytes()
 
 
-def _files(name: str, path: Path, others: set[str]) -> Iterator[tuple[str, bytes]]:
-    """A file or folder of the student's side: what is in it, by path."""
-    of_another = not course.is_home() and path == student_side().get(name) and name in course.ROOMS
+def _files(name: str, path: Path, others: set[str]) -> Iterator[tuple[str, Path]]:
+    """A file or folder of the student's side: what is in it, by path inside the package."""
     for file in [path] if path.is_file() else sorted(path.rglob("*")):
-        if file.suffix not in (".py", ".bin", ".paths") or file.parent.name in others:
-            continue
-        inside = Path(name) / file.relative_to(path) if path.is_dir() else Path(name)
-        if of_another and (len(inside.parts) > 2 or file.suffix != ".py"):
-            continue  # a chapter of the course that comes with this package
-        yield str(inside), file.read_bytes()
+        if file.suffix in (".py", ".bin", ".paths") and file.parent.name not in others:
+            yield (f"{name}/{file.relative_to(path).as_posix()}" if path.is_dir() else name), file
+
+
+def _needed_of(
+    ours: dict[str, Path], theirs: dict[str, Path], notebooks: list[Path]
+) -> dict[str, Path]:
+    """What another course needs of this package: the engine, and what is imported."""
+    engine = {name: path for name, path in ours.items() if name.startswith("engine/")}
+    code = [path for name, path in {**theirs, **engine}.items() if name.endswith(".py")]
+    texts = [path.read_text(encoding="utf-8") for path in code]
+    for notebook in notebooks:
+        cells = json.loads(notebook.read_bytes())["cells"]
+        texts += ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"]
+    imported = needed(["from autograder import check, table", *texts], ours)
+    data = {name.removesuffix(".py") + ".bin" for name in imported} & ours.keys()
+    return {**engine, **{name: ours[name] for name in imported | data}}
 
 
 def _requirements(root: Path) -> str:
     """The packages that a student needs, in ranges that were tried, and the package itself."""
-    needed = [name + _TRIED.get(name, f"=={pin}") for name, pin in _pins(root).items()]
-    return "\n".join([*needed, "jupyterlab>=4", "-e .", ""])
+    packages = [name + _TRIED.get(name, f"=={pin}") for name, pin in _pins(root).items()]
+    return "\n".join([*packages, "jupyterlab>=4", "-e .", ""])
 
 
 def _pins(root: Path) -> dict[str, str]:
