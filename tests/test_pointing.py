@@ -14,6 +14,8 @@ from autograder.engine.copies import NoCopy, copied
 from autograder.engine.trace import Budget
 from autograder.engine.verdict import CORRECT
 from autograder.exercises import chapters, exercises_of
+from autograder.expected.paths import paths_of
+from autograder.publishing.path_values import is_current
 from autograder.table import table_html, table_text
 
 
@@ -319,3 +321,11 @@ def test_the_paths_tell_neither_names_nor_values():
             assert {a.dtype.kind for a in arrays.values()} == {"u"}
             assert store.dump(store.parse(data)) == data
     assert whole < 2_000_000
+
+
+@pytest.mark.parametrize("slug", chapters())
+def test_the_paths_are_made_of_the_right_answers_that_the_bank_has(slug):
+    old = paths_of(slug)
+    exercises = [exercise for exercise in exercises_of(slug) if exercise.recorded]
+    assert exercises
+    assert [e.name for e in exercises if not is_current(old, slug, e)] == []

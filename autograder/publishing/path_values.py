@@ -68,7 +68,7 @@ def write_paths(slug: str) -> list[Path]:
     """
     changed, old = drop_others(slug, ".paths"), store.paths_of(slug)
     for exercise in recorded(slug):  # the others compare no values
-        if not _holds(_read(old, exercise.name), slug, exercise):
+        if not is_current(old, slug, exercise):
             path = file_of(f"{slug}/{exercise.name}.paths")
             path.parent.mkdir(exist_ok=True, parents=True)
             path.write_bytes(store.dump(make_paths(slug, exercise)))
@@ -77,21 +77,14 @@ def write_paths(slug: str) -> list[Path]:
     return changed
 
 
-def _read(old: Mapping[str, store.Paths], name: str) -> store.Paths | None:
-    """The entry of an exercise; None where there is none, or one in an older form."""
+def is_current(old: Mapping[str, store.Paths], slug: str, exercise: Exercise) -> bool:
+    """Whether an exercise has an entry, made of today's runs and right answers in today's way."""
     try:
-        return old.get(name)
-    except (KeyError, ValueError):
-        return None
-
-
-def _holds(entry: store.Paths | None, slug: str, exercise: Exercise) -> bool:
-    answers = right_answers(slug, exercise.name)
-    return (
-        entry is not None
-        and entry.digest == fixed_digest(exercise)
-        and entry.made_of == _made_of(exercise, answers)
-    )
+        entry = old.get(exercise.name)
+    except (KeyError, ValueError):  # none, or one in an older form
+        return False
+    made_of = _made_of(exercise, right_answers(slug, exercise.name))
+    return entry is not None and (entry.digest, entry.made_of) == (fixed_digest(exercise), made_of)
 
 
 def _made_of(exercise: Exercise, answers: list[Callable[..., Any]]) -> str:
