@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from jupyter_cache import get_cache
 
+from autograder.publishing import executed
 from autograder.publishing.executed import code_of, marked, run_chapters
 
 CONFIG = """
@@ -54,6 +55,17 @@ def test_chapters_are_run_once_and_an_error_is_left_to_sphinx(root):
     (root / "book" / "01_right.md").write_text(PAGE.format("print(6 * 8)"))
     run_chapters(root, told.append)
     assert len(told) == 1
+
+
+def test_a_chapter_that_says_that_it_takes_longer_runs_first(root, monkeypatch):
+    monkeypatch.setattr(executed, "MOST", 1)
+    quick = PAGE.format("print(6 * 7)")
+    (root / "book" / "01_right.md").write_text(quick.replace("---\n", "---\nseconds: 5\n", 1))
+    for name in ("02_wrong", "03_quick"):
+        (root / "book" / f"{name}.md").write_text(quick)
+    told: list[str] = []
+    run_chapters(root, told.append)
+    assert told[0].startswith("01_right has run") and len(told) == 3
 
 
 def test_sphinx_takes_what_a_chapter_has_given(root):

@@ -81,13 +81,14 @@ def read(root: Path, page: Path, config: dict) -> NotebookNode:
 def run_chapters(root: Path, told: Callable[[str], object] = print) -> None:
     """Run the chapters whose cells, or the code that these run, have changed since they last ran.
 
-    `told` is given a line whenever one of them has ended.
+    Those that say at their top that they take many `seconds` run first. `told` is given a line
+    whenever one of them has ended.
     """
     root = root.resolve()
     config = yaml.safe_load((root / "_config.yml").read_text(encoding="utf-8"))
     cache = get_cache(root / config["execute"]["cache"])
     waiting = {}
-    for page in sorted((root / "book").glob("*.md"), reverse=True):  # the later, the longer
+    for page in sorted((root / "book").glob("*.md"), reverse=True):
         if CHAPTER.fullmatch(page.stem):
             notebook = read(root, page, config)
             with suppress(KeyError):
@@ -105,7 +106,8 @@ def run_chapters(root: Path, told: Callable[[str], object] = print) -> None:
         )
 
     with ThreadPoolExecutor(min(MOST, len(os.sched_getaffinity(0)))) as pool:
-        runs = {pool.submit(run, page): page for page in waiting}
+        longest_first = sorted(waiting, key=lambda page: -waiting[page].metadata.get("seconds", 0))
+        runs = {pool.submit(run, page): page for page in longest_first}
         for done in as_completed(runs):
             page = runs[done]
             try:
