@@ -52,10 +52,23 @@ def models(page: dict) -> dict[str, tuple[int, type[nn.Module]]]:
             for parameter in self.W_q.parameters():
                 nn.init.zeros_(parameter).requires_grad_(False)
 
+    class ThenFeedForward(MultiHeadAttention):
+        """What comes out of the heads goes through a feed-forward layer, x + F(x), as in chapter 6:
+        it can let one letter's vote depend on another's without any attention."""
+
+        def __init__(self, d_model: int, num_heads: int):
+            super().__init__(d_model, num_heads)
+            self.linear1, self.linear2 = nn.Linear(d_model, 128), nn.Linear(128, d_model)
+
+        def forward(self, *args) -> tuple[torch.Tensor, torch.Tensor]:
+            gathered, weights = super().forward(*args)
+            return gathered + self.linear2(F.relu(self.linear1(gathered))), weights
+
     found = {heads(H): (H, MultiHeadAttention) for H in (1, 2, 4, 8, 16, 32)}
     found["1 head, W_v for each place"] = (1, page["ValuesPerPlace"])
     found["1 head, W_v for each place, even weights"] = (1, Even)
     found |= {f"{heads(H)}, blind": (H, page["Blind"]) for H in (1, 32)}
+    found |= {f"{heads(H)}, then feed-forward": (H, ThenFeedForward) for H in (1, 32)}
     return found | {f"{heads(H)}, scrambled": (H, page["Scrambled"]) for H in (4, 8)}
 
 

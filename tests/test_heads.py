@@ -133,15 +133,21 @@ def test_the_page_quotes_the_longer_runs():
     assert re.findall(r"\d+%", longer) == [f"{mean(RUNS[name]['1500']):.0%}" for name in quoted]
 
 
+UNCERTAIN = [("4 heads, scrambled", "1500"), ("1 head, then feed-forward", "300")]  # and says so
+
+
 def test_the_page_tells_differences_with_their_intervals():
     rows = re.findall(rf"^\|{' ([^|]+) [|]' * 4}$", TEXT.replace("−", "-").replace("`", ""), re.M)
     quoted = {(model, other): cells for model, other, *cells in rows if "±" in cells[0]}
     per_place, blind = "1 head, W_v for each place", "32 heads, blind"
+    fed = "1 head, then feed-forward"
     assert list(quoted) == [
         ("32 heads", "1 head"),
         (per_place, "1 head"),
         (blind, per_place),
         ("32 heads", blind),
+        (fed, "1 head"),
+        ("32 heads, then feed-forward", fed),
         ("8 heads, scrambled", "8 heads"),
         ("4 heads, scrambled", "4 heads"),
     ]
@@ -149,6 +155,20 @@ def test_the_page_tells_differences_with_their_intervals():
         for steps, cell in zip(("300", "1500"), cells, strict=True):
             middle, half = told(ahead(*pair, steps))
             assert cell == f"{middle} ± {half}"
-            assert abs(middle) > half or (pair[0], steps) == ("4 heads, scrambled", "1500")
+            assert abs(middle) > half or (pair[0], steps) in UNCERTAIN
     closed, whole = (mean(ahead(name, "1 head", "300")) for name in (per_place, "32 heads"))
     assert f"closes {100 * closed:.0f} of the {100 * whole:.0f} points" in TEXT
+    ahead_of_fed, before = (mean(ahead("32 heads" + then, "1 head" + then, "1500"))
+                            for then in (", then feed-forward", ""))  # fmt: skip
+    told_so = f"ahead of one head with it by {100 * ahead_of_fed:.0f} points, no longer by"
+    assert f"{told_so} {100 * before:.0f}." in TEXT
+    more = mean(ahead(fed, "32 heads", "1500"))
+    assert 0 < more < 0.05 and "as well as 32 heads without the layer, or a little better" in TEXT
+
+
+def test_the_feed_forward_layer_has_as_many_parameters_as_the_page_says(page):
+    sizes = [
+        sum(p.numel() for p in page["Guesser"](1, kind=kind).parameters())
+        for kind in (heads.models(page)["1 head, then feed-forward"][1], heads.MultiHeadAttention)
+    ]
+    assert f"It has {sizes[0] - sizes[1]:,} parameters." in TEXT
