@@ -102,17 +102,18 @@ def number(text: str) -> Number | None:
 def _near(wanted: Number, found: Number, slack: str) -> str:
     if math.isinf(wanted.value) or math.isinf(found.value):
         return RIGHT if wanted.value == found.value else WRONG
-    values = [found.value]
-    if wanted.percent and not found.percent:
-        values.append(found.value / 100)  # "64" where "64 %" is the answer
-    off = min(abs(value - wanted.value) for value in values)
+    off, places = abs(found.value - wanted.value), found.places
+    if wanted.percent and not found.percent:  # "64" where "64 %" is the answer
+        as_percent = abs(found.value / 100 - wanted.value)
+        if as_percent < off:
+            off, places = as_percent, places and places + 2
     tiny = 1e-9 * max(1.0, abs(wanted.value))
     if wanted.places is None and found.places is None and not slack:
         return RIGHT if off <= tiny else WRONG
     allowed = float(slack) if slack else 10.0 ** -(2 if wanted.places is None else wanted.places)
     if off <= allowed + tiny:
         return RIGHT
-    rough = found.places and off <= 0.5 * 10.0**-found.places + tiny
+    rough = places and off <= 0.5 * 10.0**-places + tiny
     return ROUGH if rough else WRONG
 
 

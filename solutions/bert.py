@@ -99,7 +99,7 @@ class BertLayer(nn.Module):
         Shapes: x `(B, n, d_model)` → the same; chunks are cut along axis 1. The mask is
         boolean, True = *may attend*, and broadcasts to `(B, H, n, n)`; without one, every
         position sees all. `self.attention(query, key, value, mask=mask)` returns
-        `(output, weights)`.
+        `(output, weights)`; a row that may attend to nothing gets zeros.
         """
         ### BEGIN SOLUTION
         x = self.norm1(x + self.dropout(self.attention(x, x, x, mask=mask)[0]))
@@ -122,10 +122,10 @@ def mask_tokens(
     Each token whose id is not in `special_ids` is chosen with the given probability,
     independently of all others. Of the chosen tokens, each on its own, 80 % become
     `mask_id`, 10 % an id drawn evenly from 0 … vocab_size − 1, and 10 % stay as they
-    are. Shapes: ids `(B, n)` → inputs and labels `(B, n)`; labels hold the true id
-    where a token was chosen, and −100 elsewhere. All draws are made with `generator`,
-    if there is one: the same state of it gives the same result. Source: Devlin et al.
-    (2019), section 3.1 and appendix A.1.
+    are. Shapes: ids `(B, n)` → inputs and labels `(B, n)`, both new and on the device
+    of `ids`; labels hold the true id where a token was chosen, and −100 elsewhere. All
+    draws are made with `generator`, if there is one: the same state of it gives the
+    same result. Source: Devlin et al. (2019), section 3.1 and appendix A.1.
     """
     ### BEGIN SOLUTION
     special = torch.isin(ids, torch.tensor([*special_ids], dtype=ids.dtype, device=ids.device))
@@ -204,11 +204,12 @@ def prune_heads(attention: nn.Module, heads: Collection[int]) -> dict[str, nn.Li
     `nn.Linear` under the same names. With d_k = d_model / num_heads, `W_q`, `W_k` and
     `W_v` have weights of shape `(kept·d_k, d_model)`, and `W_o` has
     `(d_model, kept·d_k)` and its whole bias: attention with them gives what the whole
-    one gives with these heads masked by 0. The heads that stay keep their order; a head
-    named twice counts once; with no heads named, all four are copies. `attention` stays
-    as it is, and shares no memory with what is returned. Raises a `ValueError` for a
-    head that does not exist (a negative one, too), and if no head would be left. Source:
-    Michel, Levy, Neubig (2019), section 2.3.
+    one gives with these heads masked by 0. The new layers have the dtype and the device
+    of the old ones. The heads that stay keep their order; a head named twice counts
+    once; with no heads named, all four are copies. `attention` stays as it is, and
+    shares no memory with what is returned. Raises a `ValueError` for a head that does
+    not exist (a negative one, too), and if no head would be left. Source: Michel, Levy,
+    Neubig (2019), section 2.3.
     """
     ### BEGIN SOLUTION
     gone, d_k = {*heads}, attention.W_q.out_features // attention.num_heads

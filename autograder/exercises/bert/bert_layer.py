@@ -146,7 +146,7 @@ def _chunked(draw: Draw) -> list[Run]:
 def _wide(draw: Draw) -> list[Run]:
     """Layers in which nothing is as large as what stands between linear1 and linear2."""
     runs = []
-    for size, B, n in ((3, 2, 12), (2, 3, 10)):
+    for size, B, n in ((3, 2, 12), (2, 3, 10), (1, 6, 5)):
         state = layer_state(draw, 4, 256, ATTENTION)
         runs.append(module(4, 4, 256, chunk_size=size, state=state).then(draw.tensor(B, n, 4)))
     return runs
@@ -168,13 +168,34 @@ EXERCISE.add(
 )
 
 
+def changed_before_attention(layer: Any, x: Any) -> float:
+    """How far what goes through W_q, W_k and W_v in training is from x, where these are called."""
+    found = [0.0]
+
+    def look(_: Any, inputs: tuple) -> None:
+        if inputs[0].shape == x.shape:
+            found.append(float((inputs[0] - x).abs().max()))
+
+    for name in ("W_q", "W_k", "W_v"):
+        getattr(layer.attention, name).register_forward_pre_hook(look)
+    layer.train()(x)
+    return max(found)
+
+
 @EXERCISE.equals("dropout after each sublayer", 0.4)
 def _dropped(draw: Draw) -> list[Run]:
-    """Dropout acts on a sublayer's output before it is added. With p = 1 in training, x alone goes
-    through the two norms."""
+    """Dropout acts on a sublayer's output before it is added, and not on what goes into attention.
+    With p = 1 in training, x alone goes through the two norms."""
     run = _layer(draw, 6, 2, 5, dropout=1.0)
     chunked = _layer(draw, 6, 2, 5, dropout=1.0, chunk_size=2)
-    return [r.in_training().then(_x(draw, 2, 3, 6)) for r in (run, chunked)]
+    runs = [r.in_training().then(_x(draw, 2, 3, 6)) for r in (run, chunked)]
+    look = replace(_layer(draw, 6, 2, 5, dropout=0.5), steps=(Step((True,), {}, "train"),))
+    return [
+        *runs,
+        look.then_apply(
+            as_argument(changed_before_attention), Previous(0), runs[0].steps[-1].args[0]
+        ),
+    ]
 
 
 def chunks_seen(layer: Any, x: Any) -> list[tuple[int, ...]]:
@@ -225,9 +246,12 @@ def _drawn(draw: Draw) -> list[Run]:
     run = module(WIDTH, 2, 1, dropout=0.4, chunk_size=7, state=state).in_training()
     over = made_by(over_column, state["linear2.weight"], state["linear1.bias"])
     runs = [run.then(x).then(x).at_random(draw), named(run, draw, over, x)]
-    chunked = module(6, 2, 5, chunk_size=3, state=_state(draw, 6, 5))
-    look = replace(chunked, steps=(Step((False,), {}, "train"),))
-    return [*runs, look.then_apply(as_argument(chunks_seen), Previous(0), _x(draw, 4, 7, 6))]
+    for size in (3, 2, 1):
+        chunked = module(6, 2, 5, chunk_size=size, state=_state(draw, 6, 5))
+        look = replace(chunked, steps=(Step((False,), {}, "train"),))
+        seen = look.then_apply(as_argument(chunks_seen), Previous(0), _x(draw, 4, 7, 6))
+        runs.append(seen)
+    return runs
 
 
 @EXERCISE.equals("dropout on the attention weights", 0.3)

@@ -119,6 +119,7 @@ def _ends(draw: Draw) -> list[Run]:
             _pruned(draw, 6, 3, []),
             _pruned(draw, 5, 1, ()),
             _pruned(draw, 8, 4, [1, 3, 1]),
+            _pruned(draw, 6, 3, [1, 1, 1]),
             _pruned(draw, 8, 4, (3, 1, 0)),
             _pruned(draw, 4, 4, [0, 1, 2]),
         )

@@ -31,13 +31,15 @@ function near(wanted, found, slack) {
   if (!Number.isFinite(wanted.value) || !Number.isFinite(found.value)) {
     return wanted.value === found.value ? "right" : "wrong";
   }
-  const values = [found.value];
-  if (wanted.percent && !found.percent) values.push(found.value / 100);
-  const off = Math.min(...values.map((value) => Math.abs(value - wanted.value)));
+  let [off, places] = [Math.abs(found.value - wanted.value), found.places];
+  if (wanted.percent && !found.percent) {
+    const asPercent = Math.abs(found.value / 100 - wanted.value);
+    if (asPercent < off) [off, places] = [asPercent, places && places + 2];
+  }
   const tiny = 1e-9 * Math.max(1, Math.abs(wanted.value));
   if (wanted.places === null && found.places === null && !slack) return off <= tiny ? "right" : "wrong";
   if (off <= (slack ? Number(slack) : 10 ** -(wanted.places ?? 2)) + tiny) return "right";
-  return found.places && off <= 0.5 * 10 ** -found.places + tiny ? "rough" : "wrong";
+  return places && off <= 0.5 * 10 ** -places + tiny ? "rough" : "wrong";
 }
 
 function entries(answer, given) {

@@ -175,6 +175,19 @@ dropout_behind_the_norm
     + self.dropout(self.norm1(x + self.attention(x, x, x, mask=mask)[0]))
     ~ self.norm2(x + self.dropout(h)) → self.dropout(self.norm2(x + h))
     Dropout acts behind the norms. It should act on what a sublayer gives, before that is added.
+dropout_before_attention_as_well
+    ~ x = self.norm1( → d = self.dropout(x); x = self.norm1(
+    ~ self.attention(x, x, x, → self.attention(d, d, d,
+    What goes into attention is dropped as well. Dropout acts on what a sublayer adds, and on the
+    attention weights.
+chunks_of_one_in_one_go
+    - x.split(self.chunk_size or x.shape[1], dim=1)
+    + x.split(self.chunk_size if self.chunk_size > 1 else x.shape[1], dim=1)
+    A chunk_size of 1 is treated like 0: everything goes through the feed-forward in one go.
+small_chunks_in_one_go
+    - x.split(self.chunk_size or x.shape[1], dim=1)
+    + x.split(self.chunk_size if self.chunk_size > 2 else x.shape[1], dim=1)
+    A small chunk_size is treated like 0: everything goes through the feed-forward in one go.
 dropout_in_eval: x + self.dropout(h) → x + F.dropout(h, self.dropout.p)
     Dropout goes on in eval mode. nn.Dropout knows the mode of its module; F.dropout has to be told.
 whole_tokens_dropped: nn.Dropout(dropout) → nn.Dropout1d(dropout)

@@ -96,6 +96,10 @@ specials_by_range
     The ids below the number of special ones are taken for special. They may be any.
 empty_specials_fail: torch.tensor([*special_ids], → torch.tensor([*special_ids, special_ids[0]],
     Without special ids, the function fails.
+masked_wherever: chosen & masked, mask_id → masked, mask_id
+    80 % of all tokens become mask_id, chosen or not.
+replaced_wherever: chosen & replaced, → replaced & ~(chosen & masked),
+    A tenth of all tokens become a random id, chosen or not.
 labels_of_masked_ones_only
     - ids.masked_fill(~chosen, -100)
     + ids.masked_fill(~(chosen & masked), -100)
@@ -158,7 +162,7 @@ generator_ignored: generator=generator → generator=None ×2
 generator_for_the_choice_only
     - torch.randint(vocab_size, ids.shape, generator=generator,
     + torch.randint(vocab_size, ids.shape,
-    The random ids are drawn without the generator, from the global random numbers.
+    One of the draws is made without the generator, from the global random numbers.
 generator_seeded_anew
     + if generator is not None:
     +     generator = torch.Generator(ids.device).manual_seed(generator.initial_seed())

@@ -67,6 +67,17 @@ doubles_count_twice
     + stay = [h for h in range(attention.num_heads) if h not in gone]
     + stay = stay[: max(attention.num_heads - len(heads), 0)]
     A head that is named twice counts twice, and another one goes with it.
+as_many_names_as_heads_refused: if not stay → if len(heads) >= attention.num_heads
+    As many names as there are heads are refused, even if they name one head. What counts is that a
+    head is left.
+named_heads_kept_always: if h not in gone] → if h in gone]
+    The heads that are named are kept, so with none named there is none. They are the ones to cut.
+values_left_whole
+    - for name, old in inputs.items()
+    + for name, old in inputs.items() if name != "W_v"
+    - return pruned | {"
+    + return pruned | {"W_v": linear(attention.W_v.weight, attention.W_v.bias), "
+    W_v is not cut.
 keys_left_whole: for name, old in inputs.items() → for name, old in inputs.items() if name != "W_k"
     - return pruned | {"
     + return pruned | {"W_k": linear(attention.W_k.weight, attention.W_k.bias), "
