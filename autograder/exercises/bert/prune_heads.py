@@ -33,7 +33,7 @@ def _in_the_end(trial: Trial) -> Finding:
     """The last step finds what it finds with the reference."""
     value, expected = trial.record.value, trial.expected.value
     if not isinstance(expected, tuple) or len(expected) != len(_OUTPUTS):
-        return compare(value, expected, "what is found afterwards")
+        return compare(value, expected, "of the layers")
     pairs = zip(value, expected, _OUTPUTS, strict=True)
     return worst([compare(v, e, f"afterwards, {name}") for v, e, name in pairs])
 
@@ -150,20 +150,18 @@ def _refused(draw: Draw) -> list[Run]:
     return [_projecting(draw, _pruned(draw, *case)) for case in cases]
 
 
-def is_linear(layers: Mapping[str, Any]) -> list[Any]:
+def forms(layers: Mapping[str, Any]) -> dict[str, Any]:
     """What the dict holds: the names in the order of the alphabet, and what can be asked of an
     nn.Linear."""
-    kinds = [(layers[n].in_features, layers[n].out_features) for n in _LAYERS]
-    trained = [p.requires_grad for n in _LAYERS for _, p in parameters_of(layers[n])]
-    return [sorted(layers), kinds, trained]
-
-
-def forms(layers: Mapping[str, Any]) -> list[Any]:
-    """What the dict holds: the names in the order of the alphabet, and what can be asked of an
-    nn.Linear."""
-    kinds = [(layers[n].in_features, layers[n].out_features) for n in _LAYERS]
-    trained = [p.requires_grad for n in _LAYERS for _, p in parameters_of(layers[n])]
-    return [sorted(layers), kinds, trained]
+    found: dict[str, Any] = {"names": sorted(layers)}
+    for name in _LAYERS:
+        layer = layers[name]
+        found[f"{name}.in_features"], found[f"{name}.out_features"] = (
+            layer.in_features,
+            layer.out_features,
+        )
+        found[f"{name}.requires_grad"] = [p.requires_grad for _, p in parameters_of(layer)]
+    return found
 
 
 def _form(draw: Draw) -> list[Run]:
