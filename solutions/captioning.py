@@ -164,10 +164,11 @@ def hard_negatives(
 
     Rows are pictures, columns are texts, and partners stand on the diagonal. The text for
     a picture is drawn from the softmax of its row without its partner, and the picture for
-    a text from the softmax of its column without its partner. Shapes: similarity `(B, B)`
-    → `(text_of_image, image_of_text)`, both `(B,)`, long. All draws are made with
-    `generator`, if there is one. Raises a `ValueError` if B = 1: nobody is left. Source:
-    Li et al. (2022), section 3.2, after Li et al. (2021).
+    a text from the softmax of its column without its partner. The temperature is in the
+    similarities already. Shapes: similarity `(B, B)` → `(text_of_image, image_of_text)`,
+    both `(B,)`, long. All draws are made with `generator`, if there is one. Raises a
+    `ValueError` if B = 1: nobody is left. Source: Li et al. (2022), section 3.2, after Li
+    et al. (2021).
     """
     ### BEGIN SOLUTION
     B = len(similarity)
@@ -185,11 +186,12 @@ def caption_loss(
 ) -> Float[Tensor, ""]:
     """How badly captions are written after a prompt: mean cross-entropy, in nats a token.
 
-    The logits at position t are for the id at t + 1. An id counts if it is predicted, if
-    its position is prompt_length or later (positions count from 0), and if it is not
-    `pad_id`. The mean is over all that count in the whole batch; where none does, the loss
-    is 0, and so is its gradient. Shapes: logits `(B, n, V)`, ids `(B, n)` → a scalar.
-    Source: Li et al. (2022), section 3.2, and for the prompt, their code.
+    The logits at position t are for the id at t + 1. An id counts if a position before it
+    predicts it (so never the first), if its position is prompt_length or later (positions
+    count from 0), and if it is not `pad_id`. The mean is over all that count in the whole
+    batch; where none does, the loss is 0, and so is its gradient. Shapes: logits
+    `(B, n, V)`, ids `(B, n)` → a scalar. Source: Li et al. (2022), section 3.2, and for
+    the prompt, their code.
     """
     ### BEGIN SOLUTION
     target = ids[:, 1:]  # (B, n − 1)
@@ -208,7 +210,8 @@ def recall_at(similarity: Float[Tensor, "n n"], k: int) -> tuple[float, float]:
     number is the share of rows whose partner is among the k highest numbers of the row,
     the second that of columns whose partner is among the k highest of the column. Of
     equal numbers, the one with the lower index comes first. Shapes: `(n, n)` → two floats
-    from 0 to 1. Raises a `ValueError` that names k if it is below 1.
+    from 0 to 1; with a k of n or more, both are 1. Raises a `ValueError` that names k if
+    it is below 1.
     """
     ### BEGIN SOLUTION
     if k < 1:

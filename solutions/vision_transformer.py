@@ -41,10 +41,10 @@ def patchify(
 class PatchEmbedding(nn.Module):
     """What ViT's first layer reads: each patch of a square image as one vector.
 
-    Part: `projection` (`nn.Conv2d` from channels to d_model, whose kernel and stride are
-    both patch_size), so that it sees each patch once. Attribute: `num_patches`. Raises a
-    `ValueError` that names both numbers if patch_size does not divide image_size.
-    Source: Dosovitskiy et al. (2021), equation 1.
+    Part: `projection` (`nn.Conv2d` from channels to d_model, with a bias, whose kernel
+    and stride are both patch_size), so that it sees each patch once. Attribute:
+    `num_patches`. Raises a `ValueError` that names both numbers if patch_size does not
+    divide image_size. Source: Dosovitskiy et al. (2021), equation 1.
     """
 
     def __init__(self, image_size: int, patch_size: int, channels: int, d_model: int):

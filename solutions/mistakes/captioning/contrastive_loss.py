@@ -21,6 +21,11 @@ images_not_scaled: F.normalize(image_vectors, dim=-1) → image_vectors
     The pictures' vectors are not scaled to length 1; only the texts' are.
 scaled_over_the_batch: dim=-1) → dim=0) ×2
     Each feature is scaled to length 1 over the batch. It is each vector that should have length 1.
+images_scaled_over_the_batch
+    - F.normalize(image_vectors, dim=-1)
+    + F.normalize(image_vectors, dim=0)
+    The pictures' vectors are scaled feature by feature, over the batch. Each vector should get
+    length 1: its features are the last axis.
 scaled_by_the_sum: F.normalize( → (lambda x, dim: x / x.abs().sum(dim, keepdim=True))( ×2
     The vectors are divided by the sum of their numbers' sizes. Their length is the root of the sum
     of squares.

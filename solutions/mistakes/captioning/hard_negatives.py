@@ -24,6 +24,18 @@ highest_for_drawn
     - text, image = (torch.multinomial(p, 1, generator=generator)[:, 0] for p in chances)
     + text, image = (p.argmax(dim=1) for p in chances)
     The most alike is taken every time. It should be drawn, the likelier the more alike.
+highest_text_for_drawn
+    - text, image = (torch.multinomial(p, 1, generator=generator)[:, 0] for p in chances)
+    + texts, images = chances
+    + text, image = texts.argmax(dim=1), torch.multinomial(images, 1, generator=generator)[:, 0]
+    The most alike text is taken every time. It should be drawn, the likelier the more alike, as the
+    pictures are.
+highest_picture_for_drawn
+    - text, image = (torch.multinomial(p, 1, generator=generator)[:, 0] for p in chances)
+    + texts, images = chances
+    + text, image = torch.multinomial(texts, 1, generator=generator)[:, 0], images.argmax(dim=1)
+    The most alike picture is taken every time. It should be drawn, the likelier the more alike, as
+    the texts are.
 lowest_drawn: s.masked_fill(own, -torch.inf) → (-s).masked_fill(own, -torch.inf)
     The sign is turned: those that are least alike are drawn most often. These are easy negatives.
 evenly_drawn

@@ -79,7 +79,8 @@ proj_never_has_a_bias
     + self.proj = nn.Linear(d_model, d_model, bias=False)
     proj has no bias. It always has one.
 always_a_bias: bias=qkv_bias → bias=True
-    qkv has a bias even with qkv_bias=False.
+    With qkv_bias=False, the biases are not those asked for: qkv should have none, and proj always
+    has one.
 bias_off_by_default: qkv_bias=True → qkv_bias=False
     qkv has no bias unless it is asked for. By default it has one.
 never_a_bias: bias=qkv_bias → bias=False

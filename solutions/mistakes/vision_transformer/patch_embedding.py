@@ -42,8 +42,8 @@ linear_instead
     - return self.projection(images).flatten(2).mT
     + p = height // int(self.num_patches**0.5)
     + return self.projection(F.unfold(images, p, stride=p).mT)
-    The projection is an nn.Linear. It would give the same numbers, but its weight has another
-    shape; here it should be an nn.Conv2d.
+    The parameters of the projection are not those of an nn.Conv2d with a bias: it may be an
+    nn.Linear, whose weight has another shape, or may have no bias.
 normalised: > result = F.layer_norm(result, result.shape[-1:])
     The vectors are normalised. They should be what the projection gives.
 activated: > result = F.gelu(result)

@@ -107,6 +107,11 @@ blocks_added: x = block(x) → x = x + block(x)
     What a block gives is added to x once more. Every block adds to x itself.
 one_block_for_all: for block in self.blocks: → for block in [*self.blocks[:1]] * len(self.blocks):
     The first block is used again and again. Every layer has parameters of its own.
+the_same_block_again
+    - ViTBlock(d_model, num_heads, 4 * d_model, dropout) for _ in range(num_layers)
+    + [ViTBlock(d_model, num_heads, 4 * d_model, dropout)] * num_layers
+    All layers are one and the same block, with the same parameters: a list times a number repeats
+    the object. Make a new ViTBlock for each layer.
 d_ff_of_d_model: 4 * d_model → d_model
     The feed-forward of the blocks is as wide as the model. It should be four times as wide.
 one_head_in_the_blocks: ViTBlock(d_model, num_heads, → ViTBlock(d_model, 1,
