@@ -106,6 +106,13 @@ def place_of(
         if not case[0].elsewhere  # the aspect itself names the line
         and problem_of(*case[1:3]) is not None
     ]
+    fine = [
+        case
+        for aspect, *columns in zip(verdict.aspects, runs, records, expected, strict=True)
+        if aspect.passed and aspect.judged
+        for case in zip(*columns, strict=True)
+        if not case[0].elsewhere and not case[0].random and problem_of(*case[1:]) is None
+    ]
     cases = [case for aspect, case in tried if not passes(aspect, Trial(*case[:3]))]
     cases = cases or [case for _, case in tried]
     start = time.process_time()
@@ -117,7 +124,8 @@ def place_of(
         return place
     try:
         left = SECONDS - (time.process_time() - start)
-        mended = mending(answer, [case[:3] for case in cases], device, max(0.0, left))
+        failing = [case[:3] for case in cases]
+        mended = mending(answer, failing, device, max(0.0, left), fine=fine)
     except Exception:  # noqa: BLE001  (what is known without it stays)
         return place
     return _surest(place, mended)

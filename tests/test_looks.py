@@ -103,6 +103,7 @@ def test_these_aspects_are_looks():
         "runs on the device of its inputs",
         "no table of queries and keys",
         "never more than chunk_size positions at a time",
+        "nothing is dropped before attention",
         "four layers of their own",
         "a new cell",
         "h(1 + q + k) parameters",

@@ -114,11 +114,13 @@ def mending(
     device: str,
     seconds: float,
     kinds: Sequence[str] = KINDS,
+    fine: Sequence[Case] = (),
 ) -> list[Mend]:
     """The places at which some change of these kinds makes a failing run right, and one more.
 
-    The cases are failing runs, with their records and what is expected. Each line is listed once.
-    Raises `NoCopy`.
+    The cases are failing runs, with their records and what is expected; `fine` are some that are
+    right. Each line is listed once. A test that leads all failing runs one way and all right ones
+    the other is not listed: it is what the one way leads to that is wrong. Raises `NoCopy`.
     """
     copy, recorder = copied(answer, Budget(seconds))
     mended = _Mended(copy, recorder, device, Budget(SEARCHING * seconds))
@@ -130,7 +132,11 @@ def mending(
     mended.budget = Budget((1 - SEARCHING) * seconds)
     kept: dict[int, Mend] = {}
     with suppress(Spent):
+        tests = [change.number for change in found.values() if change.kind == BRANCH]
+        parting = mended.parting(tests, cases, fine) if tests else set()
         for change in found.values():
+            if change.kind == BRANCH and change.number in parting:
+                continue
             site = recorder.sites[change.number]
             if site.node.lineno in kept:
                 continue
@@ -161,6 +167,23 @@ class _Mended:
             if same:
                 found.append((time.process_time() - start, (run, record, expected)))
         return [case for _, case in sorted(found, key=lambda pair: pair[0])]
+
+    def parting(
+        self, tests: Sequence[int], cases: Sequence[Case], fine: Sequence[Case]
+    ) -> set[int]:
+        """The tests that come out one way in failing runs, and the other way in all right ones."""
+        failing, right = (self._outcomes(some) for some in (cases, fine[:MOST_CASES]))
+        return {n for n in tests if right.get(n) and not right[n] & failing.get(n, set())}
+
+    def _outcomes(self, cases: Sequence[Case]) -> dict[int, set[bool]]:
+        found: dict[int, set[bool]] = {}
+        for run, _, _ in cases:
+            watch = Watch(self.budget)
+            self.made(run, watch)
+            for number, seen in watch.seen.items():
+                if self.recorder.sites[number].kind == "test" or isinstance(seen[0], bool):
+                    found.setdefault(number, set()).update(map(bool, seen))
+        return found
 
     def by(self, case: Case, kinds: Sequence[str], number: int | None = None) -> Iterator[Change]:
         """The changes, at one place or at any, that make a run right."""

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from autograder.engine.aspects import describe, plain
+from autograder.engine.aspects import describe, equals_reference, plain
 from autograder.engine.runs import (
     Array,
     Draw,
@@ -182,20 +182,33 @@ def changed_before_attention(layer: Any, x: Any) -> float:
     return max(found)
 
 
-@EXERCISE.equals("dropout after each sublayer", 0.4)
+@EXERCISE.equals("dropout after each sublayer", 0.35)
 def _dropped(draw: Draw) -> list[Run]:
-    """Dropout acts on a sublayer's output before it is added, and not on what goes into attention.
-    With p = 1 in training, x alone goes through the two norms."""
+    """Dropout acts on a sublayer's output before it is added. With p = 1 in training, x alone goes
+    through the two norms."""
     run = _layer(draw, 6, 2, 5, dropout=1.0)
     chunked = _layer(draw, 6, 2, 5, dropout=1.0, chunk_size=2)
-    runs = [r.in_training().then(_x(draw, 2, 3, 6)) for r in (run, chunked)]
-    look = replace(_layer(draw, 6, 2, 5, dropout=0.5), steps=(Step((True,), {}, "train"),))
-    return [
-        *runs,
-        look.then_apply(
-            as_argument(changed_before_attention), Previous(0), runs[0].steps[-1].args[0]
+    return [r.in_training().then(_x(draw, 2, 3, 6)) for r in (run, chunked)]
+
+
+def _undropped(draw: Draw) -> list[Run]:
+    layer = replace(_layer(draw, 6, 2, 5, dropout=0.5), steps=(Step((True,), {}, "train"),))
+    seen = layer.then_apply(as_argument(changed_before_attention), Previous(0), _x(draw, 2, 3, 6))
+    return [seen]
+
+
+EXERCISE.add(
+    replace(
+        equals_reference(
+            "nothing is dropped before attention",
+            0.05,
+            "What goes into attention is x itself, in training, too. Dropout acts on what a "
+            "sublayer adds, and on the attention weights.",
+            _undropped,
         ),
-    ]
+        looks=True,
+    )
+)
 
 
 def chunks_seen(layer: Any, x: Any) -> list[tuple[int, ...]]:
