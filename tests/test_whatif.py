@@ -17,8 +17,9 @@ def plenty_of_time(monkeypatch):
     monkeypatch.setattr(pointing, "SECONDS", 60.0)
 
 
-def mended(source: str, name: str, **kwargs) -> list[tuple[str, str]]:
-    """The lines at which a change would mend the answer's failing runs, and the change's kind."""
+def mended(source: str, name: str, compare: bool = False, **kwargs) -> list[tuple[str, str]]:
+    """The lines at which a change would mend the answer's failing runs, and the change's kind;
+    `compare` says whether the runs that are right are shown as well."""
     answer = written(source, name)
     slug, exercise = find_exercise(name)
     runs = [run for row in fixed_runs(exercise) for run in row if not run.elsewhere]
@@ -33,6 +34,9 @@ def mended(source: str, name: str, **kwargs) -> list[tuple[str, str]]:
     cases = [(r, probe(answer, r), k) for r, k in zip(runs, known, strict=True)]
     failing = [case for case in cases if problem_of(*case[1:]) is not None]
     assert failing
+    if compare:
+        kwargs["fine"] = [case for case in cases if problem_of(*case[1:]) is None]
+        assert kwargs["fine"]
     found = mending(answer, failing, "cpu", 60.0, **kwargs)
     return [(m.site.lines[m.site.node.lineno - 1].strip(), m.kind) for m in found]
 
@@ -88,6 +92,42 @@ def test_a_test_that_comes_out_the_wrong_way():
         "    if isinstance(self.sublayer, nn.Linear):",
         "       " + "^" * len("isinstance(self.sublayer, nn.Linear)"),
     ]
+
+
+CHUNKED = """
+class BertLayer(nn.Module):
+    def __init__(self, d_model, num_heads, d_ff, dropout=0.0, chunk_size=0):
+        super().__init__()
+        self.attention = blocks.MultiHeadAttention(d_model, num_heads, dropout)
+        self.norm1 = nn.LayerNorm(d_model, eps=1e-12)
+        self.norm2 = nn.LayerNorm(d_model, eps=1e-12)
+        self.linear1, self.linear2 = nn.Linear(d_model, d_ff), nn.Linear(d_ff, d_model)
+        self.dropout = nn.Dropout(dropout)
+        self.chunk_size = chunk_size
+
+    def forward(self, x, mask=None):
+        x = self.norm1(x + self.dropout(self.attention(x, x, x, mask=mask)[0]))
+        if {test}:
+            parts = x.split(self.chunk_size, dim=1)
+            h = [self.linear2(nn.functional.gelu(self.linear1(part))) for part in parts]
+            return self.norm2({chunked}self.dropout(torch.cat(h, dim=1)))
+        h = self.linear2(nn.functional.gelu(self.linear1(x)))
+        return self.norm2(x + self.dropout(h))
+"""
+USING = "from autograder import blocks\n"
+
+
+def test_a_test_that_parts_right_runs_from_wrong_ones_is_not_to_blame():
+    """One of its two ways is wrong. That the other one is right says nothing about the test."""
+    source = USING + CHUNKED.format(test="self.chunk_size > 0", chunked="")
+    assert ("if self.chunk_size > 0:", BRANCH) in mended(source, "BertLayer")
+    assert mended(source, "BertLayer", compare=True) == []
+
+
+def test_a_test_that_leads_right_runs_the_same_way_is_still_shown():
+    test = "self.chunk_size >= 0"
+    source = USING + CHUNKED.format(test=test, chunked="x + ")
+    assert (f"if {test}:", BRANCH) in mended(source, "BertLayer", compare=True)
 
 
 DECODE = """

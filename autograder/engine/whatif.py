@@ -134,8 +134,9 @@ def mending(
     with suppress(Spent):
         tests = [change.number for change in found.values() if change.kind == BRANCH]
         parting = mended.parting(tests, cases, fine) if tests else set()
+        parted = {recorder.sites[number].node.lineno for number in parting}
         for change in found.values():
-            if change.kind == BRANCH and change.number in parting:
+            if recorder.sites[change.number].node.lineno in parted:
                 continue
             site = recorder.sites[change.number]
             if site.node.lineno in kept:
