@@ -1,0 +1,38 @@
+"""An explorable in the browser: opened, with its data, and read."""
+
+import json
+import re
+
+import numpy as np
+
+from .conftest import chapter_pages
+
+PAGES = {name[5:7]: name for name in chapter_pages()} | {"intro": "book/intro.html"}
+
+
+def started(open_tab, number: str, which: str = "figure[data-explorable]", **options):
+    """A page with its explorable ready, the first of several, and what goes with it."""
+    tab = open_tab(**options)
+    page = tab.open(PAGES[number])
+    figure = page.locator(which).first
+    page.wait_for_selector(f"{which}[data-ready]", state="attached")
+    figure.scroll_into_view_if_needed()
+    data = json.loads(figure.locator('script[type="application/json"]').text_content())
+    return tab, figure, data
+
+
+def said(figure) -> str:
+    return figure.locator("output").first.text_content().strip()  # also where nothing is laid out
+
+
+def number(pattern: str, text: str) -> float:
+    return float(re.search(pattern, text)[1].rstrip(".").replace("−", "-"))
+
+
+def slider(figure, label: str):
+    return figure.get_by_label(label, exact=True)
+
+
+def weights(scores) -> np.ndarray:
+    counts = np.exp(np.asarray(scores, dtype=float) - np.max(scores))
+    return counts / counts.sum()
