@@ -1,6 +1,5 @@
 """The house: imports run one way, and what decides about marks is known by its room."""
 
-import ast
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,6 +9,7 @@ import pytest
 from autograder.exercises import CHAPTERS
 from autograder.grader import work
 from autograder.grader.student_side import INSTRUCTORS
+from autograder.publishing.needed import imports_of
 
 ROOT = Path(__file__).resolve().parents[1]
 COURSE = ROOT / "autograder"
@@ -48,15 +48,9 @@ def imported(path: Path) -> Iterator[str]:
             yield inner.name if inner.is_dir() else room(inner.with_suffix(".py"))
 
 
-def modules_imported(path: Path) -> list[str]:
+def modules_imported(path: Path) -> set[str]:
     """What a file imports, wherever in it: modules, and names of modules."""
-    found = []
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.Import):
-            found += [a.name for a in node.names]
-        elif isinstance(node, ast.ImportFrom) and node.module:
-            found += [f"{node.module}.{a.name}" for a in node.names]
-    return found
+    return imports_of(path.read_text(encoding="utf-8"))
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(COURSE)))
