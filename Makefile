@@ -22,6 +22,9 @@ unexport PYTHONDONTWRITEBYTECODE
 
 CODE := $(shell find autograder solutions -name '*.py' 2>/dev/null)
 TEXT := $(shell find book -type f ! -path '*/__pycache__/*' 2>/dev/null) _config.yml _toc.yml
+# What pages show, hand out or link to besides: measurements, notebooks, what `check` compares with.
+DATA := $(wildcard benchmarks/*.json course.toml) $(shell find notebooks autograder -type f \
+  ! -name '*.py' ! -path '*/__pycache__/*' ! -path '*/.ipynb_checkpoints/*' 2>/dev/null)
 
 .PHONY: all
 all: env  ## set up, release the notebooks, grade the sample class, build the book
@@ -99,7 +102,7 @@ chapters: env  # run their notebooks: what takes longest of the book
 .PHONY: book
 book: env $(STAMPS)/book  ## build the book's pages
 
-$(STAMPS)/book: $(STAMPS)/env $(CODE) $(TEXT)
+$(STAMPS)/book: $(STAMPS)/env $(CODE) $(TEXT) $(DATA)
 	@echo "building the book's pages"
 	@$(BIN)/autograder book
 	@touch $@
