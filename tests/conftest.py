@@ -40,7 +40,7 @@ TOGETHER = re.compile(r"test_(attacks|honest)\.py::\w+\[(endless|ending|first|se
 OF_MATRIX = re.compile(r"test_matrix\.py::\w+\[([a-z_]+(?:-\w+)?)")  # chapter and exercise
 ALONE = re.compile(
     r"test_(attacks\.py::test_an_attack_ends_|honest\.py::test_judge_|restart_parts\.py::test_"
-    r"|check\.py::test_nonsense_|luck\.py::test_a_right_|mutants\.py::test_a_sample_)\w+"
+    r"|check\.py::test_nonsense_|expected_values\.py::test_what_check_|luck\.py::test_a_right_|mutants\.py::test_a_sample_)\w+"
 )
 PIECES = 3
 # Many cases of one kind: of each so many, `make test` tries one, and `make rest` the others. None
@@ -59,6 +59,7 @@ CASES = {
     r"test_mutants\.py::test_a_sample_": 4,
     r"test_luck\.py::test_a_right_answer_needs_": 4,
     r"test_check\.py::test_nonsense_": 6,
+    r"test_expected_values\.py::test_what_check_compares_with_": 12,
     r"test_restart_parts\.py::test_random_": 0,
     r"test_same_marks\.py::test_a_cluster_": 0,
     r"test_same_marks\.py::test_one_process_": 0,

@@ -1,6 +1,7 @@
 """What `check` compares with is made anew where something that decides about it has changed."""
 
 import gc
+import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -8,12 +9,39 @@ import numpy as np
 import pytest
 
 import autograder.expected as store
+from autograder.exercises import chapters
 from autograder.expected.entries import Entries
 from autograder.publishing import expected_values
-from autograder.publishing.expected_values import make_expected, recorded, write_expected
+from autograder.publishing.expected_values import (
+    HELD,
+    files,
+    holds,
+    known_to_hold,
+    made_of,
+    make_expected,
+    recorded,
+    write_expected,
+)
 
 SLUG = "masking"
 FOLDER = Path(store.__file__).parent / SLUG
+
+
+RECORDED = [(slug, exercise.name) for slug in chapters() for exercise in recorded(slug)]
+
+
+@pytest.mark.parametrize(("slug", "name"), RECORDED)
+def test_what_check_compares_with_is_what_reference_and_mistakes_give(slug, name):
+    """Nobody who clones the course computes it again: see the next test."""
+    (exercise,) = (e for e in recorded(slug) if e.name == name)
+    assert holds(files(slug)[name], exercise, make_expected(slug, exercise))
+
+
+@pytest.mark.parametrize("slug", chapters())
+def test_the_committed_files_are_known_to_hold_with_this_code(slug):
+    """If not: run `autograder release --draft`, and commit what it writes."""
+    known = known_to_hold(store.file_of(HELD))
+    assert known.get(slug) == made_of(slug, files(slug).values())
 
 
 def held() -> dict[str, bytes]:
@@ -38,25 +66,26 @@ def made(monkeypatch) -> list[str]:
 
 def test_what_was_found_to_hold_is_not_computed_again(made, tmp_path):
     before = held()
-    assert not write_expected(SLUG, tmp_path / "seen")
+    assert not write_expected(SLUG, tmp_path / "held.json")
     assert made == [exercise.name for exercise in recorded(SLUG)[:2]]
-    assert not write_expected(SLUG, tmp_path / "seen")
+    assert not write_expected(SLUG, tmp_path / "held.json")
     assert len(made) == 2
     assert held() == before
 
 
 @pytest.mark.parametrize("what", ["the code", "NumPy", "a file"])
 def test_it_is_after_a_change_of(what, made, tmp_path, monkeypatch):
-    write_expected(SLUG, tmp_path)
+    held = tmp_path / "held.json"
+    write_expected(SLUG, held)
     if what == "the code":
         monkeypatch.setattr(expected_values, "version_of", lambda slugs: "another")
     elif what == "NumPy":
         monkeypatch.setattr(np, "__version__", "another")
     else:
         first, second = (FOLDER / f"{exercise.name}.bin" for exercise in recorded(SLUG)[:2])
-        (tmp_path / SLUG).write_text(expected_values._made_of(SLUG, [first, first]))
+        held.write_text(json.dumps({SLUG: made_of(SLUG, [first, first])}))
         assert first.read_bytes() != second.read_bytes()
-    write_expected(SLUG, tmp_path)
+    write_expected(SLUG, held)
     assert len(made) == 4
 
 
@@ -75,7 +104,7 @@ def test_a_file_that_does_not_hold_is_written_and_the_others_are_not(monkeypatch
         return replace(entry, mistakes=entry.mistakes[1:]) if exercise == second else entry
 
     monkeypatch.setattr(expected_values, "make_expected", computed)
-    written = write_expected(SLUG, tmp_path / "seen")
+    written = write_expected(SLUG, tmp_path / "held.json")
     assert [path.name for path in written] == ["gone.bin", f"{second.name}.bin"]
     assert not (tmp_path / SLUG / "gone.bin").exists()
     assert (tmp_path / SLUG / f"{first.name}.bin").read_bytes() == before

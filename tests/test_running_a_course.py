@@ -5,8 +5,7 @@ shell. Four things are other than on an instructor's machine, and all are here:
 
 - `sudo` is left out, since a test leaves the system alone: there, the packages must be those that
   the Makefile installs, or Python's own;
-- the environment is the one that the tests run in, so that `make env` finds it made, and what
-  `make` has found to hold there of the expected values, it finds, too;
+- the environment is the one that the tests run in, so that `make env` finds it made;
 - `jupyter lab`, which waits for a person, is stopped when formgrader has shown the submissions;
 - ports and the name of the database server are replaced by those of servers that the test starts.
 """
@@ -73,8 +72,6 @@ def course(tmp_path_factory) -> Path:
     (course / ".venv").symlink_to(sys.prefix)
     (course / "build" / "stamps").mkdir(parents=True)
     (course / "build" / "stamps" / "env").touch()
-    if (ROOT / "build" / "expected").is_dir():
-        shutil.copytree(ROOT / "build" / "expected", course / "build" / "expected")
     (course / "students.csv").write_text(STUDENTS)
     release = nbformat.read(ROOT / "notebooks" / NAME / f"{NAME}.ipynb", as_version=4)
     files, downloaded = submissions(release), course / "downloaded"

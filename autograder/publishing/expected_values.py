@@ -4,6 +4,7 @@ TRUST BOUNDARY. Runs on the author's machine, on our own code only.
 """
 
 import hashlib
+import json
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, version
@@ -13,7 +14,6 @@ from typing import Any
 import numpy as np
 
 import autograder.expected as store
-from autograder import course
 from autograder.engine.records import record_tree
 from autograder.engine.runs import Array, Exercise, Record
 from autograder.engine.values import decode, encode
@@ -22,7 +22,7 @@ from autograder.exercises import exercises_of
 from autograder.grader.reference import expected, known_mistakes
 from autograder.grader.work import version_of
 
-SEEN = course.root() / "build" / "expected"  # by which code each file was last found to hold
+HELD = "held.json"  # in the same room: by which code each chapter's files were found to hold
 
 
 def make_expected(slug: str, exercise: Exercise) -> store.Expected:
@@ -41,30 +41,46 @@ def recorded(slug: str) -> list[Exercise]:
     return [exercise for exercise in exercises_of(slug) if exercise.recorded]
 
 
-def write_expected(slug: str, seen: Path = SEEN) -> list[Path]:
+def write_expected(slug: str, held: Path | None = None) -> list[Path]:
     """Bring a chapter's files up to date; return those that had to be written or taken away.
 
     A file whose numbers still agree within the tolerances is left unchanged, so that rounding on
-    another processor changes no byte. What the same code has found to agree is not computed again:
-    `seen` holds what is known of that.
+    another processor changes no byte. What the same code has found to agree, here or on the
+    author's machine, is not computed again: `held` is the file that says what is known of that.
     """
-    note = seen / slug
-    paths = {e.name: store.file_of(f"{slug}/{e.name}.bin") for e in recorded(slug)}
+    held = held or store.file_of(HELD)
+    paths = files(slug)
     changed = drop_others(slug, ".bin")
-    if not changed and note.is_file() and note.read_text() == _made_of(slug, paths.values()):
+    if not changed and known_to_hold(held).get(slug) == made_of(slug, paths.values()):
         return []
     for exercise in recorded(slug):
         path, made = paths[exercise.name], make_expected(slug, exercise)
-        read = store.entry_from(decode(encode(store.tree_of(made))))
-        runs = store.fixed_runs(exercise)
-        if not path.is_file() or not _same_entry(store.read(path), read, runs):
+        if not holds(path, exercise, made):
             path.parent.mkdir(exist_ok=True, parents=True)
             path.write_bytes(store.dump(made))
             changed.append(path)
     store.expected_of.cache_clear()
-    seen.mkdir(parents=True, exist_ok=True)
-    note.write_text(_made_of(slug, paths.values()))
+    known = known_to_hold(held) | {slug: made_of(slug, paths.values())}
+    held.parent.mkdir(parents=True, exist_ok=True)
+    held.write_text(json.dumps(known, indent=1, sort_keys=True) + "\n", encoding="utf-8")
     return changed
+
+
+def files(slug: str) -> dict[str, Path]:
+    """The files of a chapter's exercises whose results are kept."""
+    return {e.name: store.file_of(f"{slug}/{e.name}.bin") for e in recorded(slug)}
+
+
+def known_to_hold(held: Path) -> dict[str, str]:
+    """By chapter, the fingerprint with which its files were last found to hold."""
+    return json.loads(held.read_text(encoding="utf-8")) if held.is_file() else {}
+
+
+def holds(path: Path, exercise: Exercise, made: store.Expected) -> bool:
+    """Whether a file holds what an exercise's reference and mistakes give now, as `made`."""
+    read = store.entry_from(decode(encode(store.tree_of(made))))
+    runs = store.fixed_runs(exercise)
+    return path.is_file() and _same_entry(store.read(path), read, runs)
 
 
 def drop_others(slug: str, suffix: str) -> list[Path]:
@@ -76,7 +92,7 @@ def drop_others(slug: str, suffix: str) -> list[Path]:
     return others
 
 
-def _made_of(slug: str, paths: Iterable[Path]) -> str:
+def made_of(slug: str, paths: Iterable[Path]) -> str:
     """A fingerprint of a chapter's files and of all that decides about what they should hold."""
     whole = hashlib.sha256(f"{version_of([slug])} {_version_of_torch()} {np.__version__}".encode())
     for each in (*paths, Path(store.__file__), Path(__file__)):
@@ -86,7 +102,7 @@ def _made_of(slug: str, paths: Iterable[Path]) -> str:
 
 def _version_of_torch() -> str:
     with suppress(PackageNotFoundError):  # a course may do without
-        return version("torch")
+        return version("torch").partition("+")[0]  # whatever it was built for
     return ""
 
 
