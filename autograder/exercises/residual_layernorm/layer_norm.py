@@ -27,9 +27,9 @@ def _norm(draw: Draw, d: int, *shape: int, dtype: str = "float32", **kwargs: Any
 
 @EXERCISE.equals("each token is normalised over its features", 1.0)
 def _runs(draw: Draw, dtype: str = "float32") -> list[Run]:
-    """Mean and variance are taken over the last axis, which is kept, so that each token has its
-    own. The variance is the mean of the squared deviations: divide by d_model. Then multiply by the
-    weight and add the bias, one number per feature."""
+    """Do it as with the pencil. Which axis holds the numbers of one token? Each token needs a mean
+    and a variance of its own, which must still stand beside its features when you subtract and
+    divide. And what did you divide the squared deviations by?"""
     named = module(d_model=8, state=norm_state(draw, 8, dtype))
     return [
         _norm(draw, 6, 2, 5, 6, dtype=dtype),
