@@ -3,6 +3,7 @@
 import os
 import select
 import shutil
+import signal
 import subprocess
 import time
 from pathlib import Path
@@ -55,10 +56,19 @@ def seen_within(seconds: float, condition) -> bool:
 
 
 def test_memory_is_limited_while_the_judge_does_something_else(grouped):
-    """Each child has less than one process may; nobody asks for anything while they take it."""
+    """Each child has less than one process may; nobody asks for anything while they take it.
+
+    They wait for a signal from outside, which comes after the judge has its reply.
+    """
+    waits = "import signal\nsignal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGUSR1})\n"
+    takes = "signal.sigwait({signal.SIGUSR1}); kept = [np.ones(1 << 23) for _ in range(8)]"
     with Sandbox(limits=SMALL) as own:
-        own.execute(FAMILY.format(count=6, each="kept = [np.ones(1 << 23) for _ in range(8)]"))
+        own.execute(waits + FAMILY.format(count=6, each=takes))
         first, most = own._first, 0.0
+        _, judged, *children = watch.family(first.pid)
+        assert len(children) == 6, judged
+        for pid in children:
+            os.kill(pid, signal.SIGUSR1)
 
         def over() -> bool:
             nonlocal most
