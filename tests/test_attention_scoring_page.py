@@ -46,7 +46,7 @@ def saturation():
     return functions("def saturation(d, divide_by):", torch=torch)["saturation"]
 
 
-def test_the_typical_gradient_at_the_query_is_as_told(saturation):
+def test_the_typical_sensitivity_of_the_weights_is_as_told(saturation):
     plain, scaled, mean = ([saturation(d, by(d)) for d in (16, 256, 4096)] for by in DIVISORS)
     assert plain[-1][1] < 1e-9  # "below a billionth"
     assert plain[-1][0] > 0.98
@@ -58,23 +58,30 @@ def test_the_typical_gradient_at_the_query_is_as_told(saturation):
     assert mean[-1][0] == pytest.approx(0.1, abs=0.005)
 
 
-def test_the_mean_gradient_would_say_the_opposite(saturation):
+def test_the_mean_sensitivity_would_say_the_opposite(saturation):
     for d in (4, 16, 64, 256, 1024, 4096):
         assert saturation(d, 1.0)[2] > saturation(d, math.sqrt(d))[2]
 
 
 def test_only_the_root_learns_with_one_rate_and_a_fitting_rate_saves_the_mean_only():
-    scope = functions(
-        "def fetch(d, divide_by, optimiser, seeds=(1, 2, 3), steps=200):", torch=torch
-    )
+    first_line = "def fetch(d, divide_by, optimiser, seeds=(1, 2, 3), steps=200):"
+    scope = functions(first_line, torch=torch, F=torch.nn.functional)
+
+    def runs(d, by):
+        found = (scope["fetch"](d, by(d), way) for way in scope["ways_down"](d, by(d)))
+        return [(after.mean(1).tolist(), after, begun) for _, after, begun in found]
+
     (one, fit, adam), (root, _, _), (slow, mended, hidden) = (
-        [scope["fetch"](1024, by(1024), way) for way in scope["ways_down"](1024, by(1024))]
-        for by in DIVISORS
+        [errors for errors, _, _ in runs(1024, by)] for by in DIVISORS
     )
     assert min(one + fit + adam) > 1.0  # no scale: none of the three ways
     assert max(root) < 0.05
     assert min(slow) > 0.5
     assert max(mended + hidden) < 0.01
+    even = scope["fetch"](1024, math.inf, scope["ways_down"](1024, 1.0)[0], steps=0)[0].mean(1)
+    assert min(one + fit + adam) > even.max()  # "end above the average"
+    for _, after, begun in runs(16, DIVISORS[0]):  # whose doing it is that no scale loses at 16
+        assert after[begun < 0.001].mean() > 4 * after[begun >= 0.001].mean()
 
 
 def test_the_gaussians_number_matters_as_told():

@@ -1,5 +1,6 @@
 """Tables of the first five chapters, from kernel regression to positions."""
 
+import functools
 import itertools
 import math
 from fractions import Fraction
@@ -59,11 +60,13 @@ def two_kernels() -> list:
 
 @computes
 def well_sung() -> list:
-    weights = softmax(np.log([1.0, 6.0, 1.0]))
-    heard = weights * [0, 1, 0]
-    rows = [list(row) for row in zip([1, 6, 1], weights, heard, strict=True)]
-    deep = softmax(np.log([1.0, 1.0, 1.0, 5.0])) @ [0, 0, 0, -1]
-    return [*rows, [8, weights.sum(), heard.sum()], [deep]]
+    rows = []
+    for counts, told in (([1, 6, 1], [0, 1, 0]), ([1, 1, 1, 5], [0, 0, 0, -1])):
+        weights = softmax(np.log(counts))
+        heard = weights * told
+        rows += [list(row) for row in zip(counts, weights, heard, strict=True)]
+        rows.append([sum(counts), weights.sum(), heard.sum()])
+    return rows
 
 
 @computes
@@ -80,10 +83,19 @@ def leave_each_out() -> list:
 
 @computes
 def slope() -> list:
-    def loss(p):
-        return (3 * p - 12) ** 2
+    def far(w):
+        return softmax(np.array([0.0, -(w**2) / 2]))[1]
 
-    return [[loss(1)], [round((loss(1 + 1e-6) - loss(1 - 1e-6)) / 2e-6, 4)]]
+    def derivative(f, w):
+        return (f(w + 1e-6) - f(w - 1e-6)) / 2e-6
+
+    def loss(w):
+        return (8 * far(w) - 6) ** 2
+
+    w = math.sqrt(2 * math.log(3))
+    by_score = -derivative(far, w) / w  # what the softmax contributes
+    rows = [far(w), 8 * far(w), loss(w), by_score, 8 * derivative(far, w), derivative(loss, w)]
+    return [[round(row, 6)] for row in rows]
 
 
 # --- chapter 2 ---
@@ -122,6 +134,28 @@ def views_of_a_sentence() -> list:
     outputs = attend(query[None], key[None], value[None])[0]
     grown = (query @ key.T).exp()
     return [*views, *([*grown[i].tolist(), outputs[i].item()] for i in (1, 0))]
+
+
+@computes
+def jacobian_of_two() -> list:
+    half, sure = torch.zeros(2), torch.tensor([1000.0, 0.0])
+    softmax = functools.partial(torch.softmax, dim=0)
+    jacobian = torch.autograd.functional.jacobian
+    return [jacobian(softmax, scores)[0].tolist() for scores in (half, sure)]
+
+
+@computes
+def views_of_the_cards() -> list:
+    suit = torch.eye(4)
+    scores = (4 * suit) @ (4 * suit).T / 2
+    return [[scores[0, 0].item()], [scores[0, 1].item()], [(0, 0, 0, 0, 1)]]
+
+
+@computes
+def bytes_of_a_table() -> list:
+    table = torch.empty(1, 512, 512)
+    mib = table.numel() * table.element_size() / 2**20
+    return [[mib], [64 * mib]]
 
 
 @computes
