@@ -116,7 +116,7 @@ def here(chapter: int, text: str = "she sings well .") -> None:
 
 def bottleneck() -> None:
     """What changed: one vector for all; the writer looks back; each word looks at all of them."""
-    flow = Flow(5.0, 7.3)
+    flow = Flow(5.0, 7.9)
     text = next(iter(TEXTS))
     words = [word for word in TEXTS[text]["words"] if not word.startswith("⟨")]
     places = [0.5 + 0.9 * i for i in range(len(words))]
@@ -134,21 +134,21 @@ def bottleneck() -> None:
             flow.arrow(one.right, other.left, lw=2.0)
         return states
 
-    flow.text(0.1, 7.1, "1  One vector holds the sentence", ha="left", weight="bold")
-    states = chain(5.55, ends=True)
-    writer = flow.box(4.5, 6.3, "“gut”", "query", width=0.85)
+    flow.text(0.1, 7.7, "1  One vector holds the sentence", ha="left", weight="bold")
+    states = chain(6.15, ends=True)
+    writer = flow.box(4.5, 6.9, "“gut”", "query", width=0.85)
     flow.arrow(states[-1].right, writer.left, lw=2.0, color=plots.VERMILLION)
-    flow.text(writer.x, 6.7, "the writer", size=SHAPES)
+    flow.text(writer.x, 7.3, "the writer", size=SHAPES)
 
-    flow.text(0.1, 4.85, "2  The writer looks back", ha="left", weight="bold")
-    states = chain(2.75, ends=False)
-    writer = flow.box(4.5, 4.3, "“gut”", "query", width=0.85, new=True)
+    flow.text(0.1, 5.45, "2  The writer looks back", ha="left", weight="bold")
+    states = chain(3.35, ends=False)
+    writer = flow.box(4.5, 4.9, "“gut”", "query", width=0.85, new=True)
     for state, weight in zip(states, LOOKS_BACK, strict=True):
         start = (state.x, state.top[1])
         line = {"head": False, "color": plots.BLUE, "lw": 0.8 + 11 * weight}
         flow.arrow(start, (writer.left[0], writer.y + 0.14 - 0.12 * state.x / 1.2), **line)
 
-    flow.text(0.1, 2.05, "3  Every word looks at every word", ha="left", weight="bold")
+    flow.text(0.1, 2.65, "3  Every word looks at every word", ha="left", weight="bold")
     for x, word in zip(places, words, strict=True):
         above = flow.box(x, 1.6, "", "key", width=0.4, height=0.4, new=word == "well")
         for other, seen, weight in zip(places, words, weights, strict=False):
@@ -157,11 +157,13 @@ def bottleneck() -> None:
             asks = word == "well"
             lw, colour = (0.8 + 11 * weight, plots.BLUE) if asks else (0.6, QUIET)
             flow.arrow((other, 0.48), (x, above.bottom[1]), head=False, lw=lw, color=colour)
-    flow.text(3.62, 1.6, "all at once", ha="left", size=SHAPES)
+        flow.arrow(above.top, (4.07, 1.93 + 0.09 * (3.2 - x)), head=False, lw=0.6, color=QUIET)
+    flow.box(4.5, 2.05, "“gut”", "plain", width=0.85)
+    flow.text(3.62, 1.5, "all at once", ha="left", size=SHAPES)
 
 
 def neighbours() -> None:
-    """*well* in two sentences: the same numbers go in, others come out, by a weighted average."""
+    """*well* in two sentences: the same numbers go in; out comes an average of the values."""
     flow = Flow(5.0, 7.3)
     for text, floor in zip(TEXTS, (3.75, 0.05), strict=True):
         found = TEXTS[text]
@@ -171,29 +173,38 @@ def neighbours() -> None:
         kind, probability = likeliest(text)
         _row(flow, x, floor + 0.2, found["stages"]["embedding"], "plain")
         flow.text(x + 1.12, floor + 0.2, "from the table", ha="left", size=SHAPES)
-        flow.arrow((x, floor + 0.37), (x, floor + 0.93), head=False, color=QUIET)
-        made = _row(flow, x, floor + 2.75, found["stages"]["norm2"], "query")
-        flow.text(x, floor + 3.15, f"$\\it{{well}}$: {kind}, {probability:.2f}")
-        for place, word, weight in zip(
-            places, words, found["stages"]["weights"][HEAD], strict=False
+        flow.arrow((x, floor + 0.37), (x, floor + 0.62), head=False, color=QUIET)
+        gathered = _row(flow, x, floor + 2.75, found["stages"]["average"][HEAD], "value")
+        flow.text(x + 0.65, floor + 2.75, "weighted average", ha="left", size=SHAPES)
+        flow.arrow(gathered.top, (x, floor + 3.1), color=QUIET)
+        flow.text(x, floor + 3.25, f"$\\it{{well}}$: {kind}, {probability:.2f}", color=QUIET)
+        for place, word, value, weight in zip(
+            places,
+            words,
+            found["stages"]["values"][HEAD],
+            found["stages"]["weights"][HEAD],
+            strict=False,
         ):
-            below = flow.box(place, floor + 1.1, word, "plain", width=0.8, height=0.36)
-            end = (x + 0.2 * (place - x), made.bottom[1])
-            flow.arrow(below.top, end, head=False, color=plots.BLUE, lw=0.8 + 11 * weight)
-            aside = 0.22 if place == x else 0
-            flow.text(place + aside, floor + 0.76, f"{weight:.2f}", size=SHAPES)
-        if len(words) == 4:
-            flow.text(4.15, floor + 0.76, "weights", ha="left", size=SHAPES)
+            asked = flow.box(place, floor + 0.8, word, "plain", width=0.8, height=0.36)
+            says = _row(flow, place, floor + 1.35, value, "value", cell=0.48)
+            flow.arrow(asked.top, says.bottom, head=False, color=QUIET)
+            flow.arrow(
+                says.top, gathered.bottom, head=False, color=plots.BLUE, lw=0.8 + 11 * weight
+            )
+            side = -1 if place <= x else 1
+            flow.text(place + 0.3 * side, floor + 1.62, f"{weight:.2f}", size=SHAPES)
 
 
-def _row(flow: Flow, x: float, y: float, numbers: list[float], kind: str) -> Box:
+def _row(
+    flow: Flow, x: float, y: float, numbers: list[float], kind: str, cell: float = CELL
+) -> Box:
     """A vector as a row of cells around (x, y), its numbers in them."""
     cells = [
-        flow.box(x + CELL * (i - (len(numbers) - 1) / 2), y, said(number), kind,
-                 width=CELL, height=0.34, size=SHAPES)
+        flow.box(x + cell * (i - (len(numbers) - 1) / 2), y, said(number), kind,
+                 width=cell, height=0.34, size=SHAPES)
         for i, number in enumerate(numbers)
     ]  # fmt: skip
-    return Box(x, y, CELL * len(cells), 0.34)
+    return Box(x, y, cell * len(cells), 0.34)
 
 
 def chapters() -> None:

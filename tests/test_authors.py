@@ -90,7 +90,7 @@ def test_the_call_writes_into_every_place_where_an_exercise_lives(begun):
     )
     page = begun["book/01_kernel_regression.md"]
     assert page.index("check(kernel_weights)") < page.index(f"check({NAME})")
-    assert page.index(f"check({NAME})") < page.index("check(attention_pool)")
+    assert page.index(f"check({NAME})") < page.index("## A landscape")
 
 
 def test_what_is_begun_says_what_is_to_be_written_and_is_not_called_done(begun):

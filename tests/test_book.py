@@ -174,11 +174,22 @@ def test_no_solution_line_is_in_the_files_that_students_have(slug):
         assert leaked_lines(file.read_text(encoding="utf-8"), lines) == [], file.name
 
 
+def test_the_front_page_adds_up_the_hours_of_its_table(pages):
+    front = pages["book/intro.html"]
+    hours = [
+        float(cell.get_text().replace("½", ".5").split("\u00a0")[0])
+        for cell in front.select("td.chapter-time")
+    ]
+    told = re.search(r"about (\d+) hours for chapters 1 to 7, and to about (\d+)", front.get_text())
+    assert abs(int(told[1]) - sum(hours[:7])) <= 3
+    assert abs(int(told[2]) - sum(hours)) <= 4
+
+
 def test_the_front_page_shows_what_check_says_of_a_mistake(pages):
     (shown,) = pages["book/intro.html"].select(".abh-check")
     told = shown.get_text(" ")
-    assert "A known mistake." in told and "Scores are multiplied by the mask" in told
-    assert told.count("✗") > told.count("✓") > 0
+    assert "A known mistake." in told and "exp is taken of the raw scores" in told
+    assert told.count("✓") > told.count("✗") > 0
 
 
 @pytest.mark.parametrize("chapter", CHAPTERS, ids=SLUGS)

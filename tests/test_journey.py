@@ -136,11 +136,31 @@ def test_the_introduction_says_the_numbers_of_its_picture():
     largest = [max(found["stages"]["weights"][journey.HEAD]) for found in TEXTS.values()]
     names = [journey.likeliest(text)[1] for text in TEXTS]
     table = [abs(number) for number in next(iter(TEXTS.values()))["stages"]["embedding"]]
-    assert said == {round(number, 2) for number in largest + names + table}
+    averages = [
+        abs(n) for found in TEXTS.values() for n in found["stages"]["average"][journey.HEAD]
+    ]
+    assert said == {round(number, 2) for number in largest + names + table + averages}
     for found, word in zip(TEXTS.values(), ("sings", "the"), strict=True):
         weights = found["stages"]["weights"][journey.HEAD]
         assert found["words"][weights.index(max(weights))] == word
         assert f"*{word}*" in page
+
+
+def test_the_introductions_table_by_hand_is_the_average_of_its_picture():
+    page = (Path(__file__).parents[1] / "book" / "intro.md").read_text(encoding="utf-8")
+    (table,) = re.findall(r"\{pencil\} first_average\n(.*?)\n::::", page, re.DOTALL)
+    cells = [re.split(r" *\| *", line.strip("| ")) for line in table.splitlines()[4:]]
+    *rows, last = [row for row in cells if len(row) > 1]
+    found = next(iter(TEXTS.values()))
+    stages = {key: found["stages"][key][journey.HEAD] for key in ("weights", "values", "average")}
+    by_word = zip(rows, found["words"], stages["weights"], stages["values"], strict=False)
+    for (word, weight, first, product), wanted, share, value in by_word:
+        assert (word, weight, first) == (wanted, journey.said(share), journey.said(value[0]))
+        answer = float(product.strip("[]"))
+        assert answer == round(share * value[0], 2) == round(float(weight) * float(first), 2)
+    assert len(rows) == 4 and last[1] == "[[1.00]]"
+    assert sum(float(row[1]) for row in rows) == pytest.approx(1)
+    assert last[-1] == f"[[{stages['average'][0]:.2f} ± 0.01]]"
 
 
 @pytest.mark.parametrize("text", TEXTS)
@@ -159,8 +179,11 @@ def test_the_introductions_pictures_show_what_the_captions_say():
     for text, found in TEXTS.items():
         kind, probability = journey.likeliest(text)
         assert any(kind in label and f"{probability:.2f}" in label for label in told)
-        for stage in ("embedding", "norm2"):
-            assert {journey.said(number) for number in found["stages"][stage]} <= told
+        stages = found["stages"]
+        for number in (*stages["embedding"], *stages["average"][journey.HEAD]):
+            assert journey.said(number) in told
+        for word, value in zip(found["words"], stages["values"][journey.HEAD], strict=True):
+            assert word.startswith("⟨") or {journey.said(number) for number in value} <= told
     journey.bottleneck()
     assert [line for line in sorted(shown()) if line[:1].isdigit()] == [
         "1  One vector holds the sentence",
