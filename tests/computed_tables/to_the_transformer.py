@@ -52,6 +52,25 @@ def back_through_a_norm() -> list:
     return [[mean], [along], [-mean] * 4, second, np.round(result.numpy(), 9).tolist()]
 
 
+@computes
+def exactly_one() -> list:
+    """By the network as torch computes it, from the average of two votes."""
+    votes = torch.tensor([(0.0, 0.0), (0.0, 1.0), (1.0, 0.0), (1.0, 1.0)])
+    average = votes.mean(1, keepdim=True)
+    bends = torch.relu(torch.nn.functional.linear(average, torch.ones(2, 1), torch.tensor([0, -0.5])))
+    answer = bends @ torch.tensor([2.0, -4.0])
+    return [average[:, 0].tolist(), *bends.T.tolist(), answer.tolist()]
+
+
+@computes
+def two_alike() -> list:
+    tokens = torch.tensor([(1, -1, 1, -1), (-1, 1, -1, 1)]) + torch.tensor([7.0, 7, -7, -7])
+    after = torch.nn.functional.layer_norm(tokens, (4,), eps=1e-12)
+    means, variances = tokens.mean(1).tolist(), tokens.var(1, correction=0).tolist()
+    apart = [(a[0] - b[0]).item() for a, b in (tokens, after)]
+    return [[*map(tuple, tokens.tolist()), apart[0]], means, variances, [apart[1]]]
+
+
 # --- chapter 7 ---
 
 NEXT = {"": {"A": 0.6, "B": 0.4}, "A": {"": 0.5, "A": 0.4, "B": 0.1}, "B": {"B": 0.9, "A": 0.1}}
