@@ -207,6 +207,14 @@ def same_letter() -> list:
     return [[*row, total, 4 / total] for row, total in zip(scores, sums, strict=True)]
 
 
+@computes
+def two_back() -> list:
+    places = range(4)
+    rows = [tuple(int(at == asked + 2) for at in places) for asked in places]
+    queries = [tuple(int(asked == at - 2) for asked in places) for at in places]
+    return [[rows[0]], *([query, row] for query, row in list(zip(queries, rows, strict=True))[1:])]
+
+
 # --- chapter 4 ---
 
 GROWN, PRICES = np.array([1, 2, 1, 4]), np.array([12, 24, 6, 30])
