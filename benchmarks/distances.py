@@ -1,6 +1,6 @@
 """Who finds an answer farther away than training has shown? Chapter 5's test, with three seeds.
 
-Run: python benchmarks/distances.py [--steps 300]. The models, the task and the training loop are
+Run: python benchmarks/distances.py [--steps 1500]. The models, the task and the training loop are
 those of the chapter's page, read from its cells; the page trains one model, here each way to put
 the distance into the scores is trained with each seed. The shares of right answers go to
 benchmarks/positional_encoding_distances.json, with how they were made; the page draws them, and a
@@ -46,7 +46,7 @@ def page_definitions() -> dict:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--steps", type=int, default=300)
+    parser.add_argument("--steps", type=int, default=1500)
     steps = parser.parse_args().steps
     torch.set_num_threads(1)
     page, began = page_definitions(), time.process_time()

@@ -50,14 +50,18 @@ def test_the_pages_table_is_what_is_stored(stored, text):
 
 
 def test_what_the_page_says_of_far_answers_holds_with_every_seed(stored):
-    """Longer texts alone do little harm; then a coin toss, chance, and a while of grace."""
+    """Learnt at first; a coin toss, a loss by longer texts alone, and a while of grace."""
     found = {way: list(zip(*runs, strict=True)) for way, runs in stored["runs"].items()}
-    for short, long, *_ in found.values():
-        assert sum(short) / 3 - sum(long) / 3 < 0.1
+    for learnt, *_ in found.values():
+        assert min(learnt) > 0.95
+    for way in ("relative", "ALiBi"):
+        assert min(found[way][1]) > 0.95
+    assert max(found["rotary"][1]) < min(found["rotary"][0]) - 0.1, "loses in the control"
     for shares in found["relative"][2:]:
         assert min(shares) > 0.4 and max(shares) < 0.6, "finds a mark, and tosses a coin"
-    for shares in found["rotary"][2:]:
-        assert max(shares) < min(found["relative"][2]), "does worse"
+    for shares in found["rotary"][2:4]:
+        assert max(shares) < 0.15, "names any digit"
+    assert max(found["rotary"][4]) - min(found["rotary"][4]) > 0.3, "depends on the seed"
     assert min(found["ALiBi"][2]) > 0.55, "goes on for a while"
     assert max(found["ALiBi"][4]) < 0.15, "guesses any digit"
 
@@ -84,6 +88,7 @@ def test_a_trained_head_is_stretched_as_the_page_says(page):
     head = page["trained"]("rotary", seed=1)
     told = {s: page["tested"](page["with_squeezed_positions"](head, s)) for s in (1, 4, 6)}
     assert max(told[1][2:]) < 0.55
-    assert min(told[4][:4]) > 0.65 and told[4][4] < 0.25
-    assert min(told[6][2:]) > told[6][0] - 0.12, "every range does as well as the first"
-    assert told[6][0] < told[4][0] < told[1][0], "near places are harder to compare"
+    assert min(told[4][:4]) > 0.95 and told[1][1] < 0.85, "it was the angles"
+    assert told[4][4] < 0.45, "less often than naming either mark"
+    assert min(told[6][2:]) > told[6][0] - 0.03, "every range does as well as the first"
+    assert told[6][0] < told[1][0], "near places are harder to compare"
