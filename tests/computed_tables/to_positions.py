@@ -258,6 +258,17 @@ def four_calls() -> list:
     return [*rows, [sum(column) for column in zip(*rows, strict=True)]]
 
 
+@computes
+def reads_per_product() -> list:
+    """One step of one layer: its weights, and the cached numbers of each sequence."""
+    d_model, past, rows = 4, 2, []
+    for batch in (2, 8):
+        read = torch.zeros(batch, past, d_model).numel() + torch.zeros(d_model, d_model).numel()
+        products = batch * d_model**2
+        rows.append([read, products, read / products])
+    return rows
+
+
 # --- chapter 5 ---
 
 
