@@ -20,7 +20,8 @@ def ask(attend: Callable[[Tensor], Tensor]) -> tuple[str, str]:
     first = attend(torch.tensor([[True, False]])).item()
     polarity = {1.0: "may attend", 2.0: "is hidden"}[first]
     nothing = attend(torch.tensor([[first != 1.0] * 2])).item()
-    return polarity, "NaN" if math.isnan(nothing) else {0.0: "0", 1.5: "the average of all"}[nothing]
+    known = {0.0: "0", 1.5: "the average of all"}
+    return polarity, "NaN" if math.isnan(nothing) else known[nothing]
 
 
 def of_keras(**how) -> Callable[[Tensor], Tensor]:
