@@ -7,6 +7,8 @@ takes it to be as high as is estimated here, so that the scrollbar does not jump
 import html
 import re
 from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
 from pathlib import Path
 
 from bs4 import BeautifulSoup, Tag
@@ -181,15 +183,19 @@ def _height(node: Tag, kind: str) -> float:
 
 
 def finish(app: Sphinx, error: Exception | None) -> None:
-    """Polish all pages; runs after their pictures have got their sizes."""
+    """Polish all pages, side by side; runs after their pictures have got their sizes."""
     if error is not None or app.builder.format != "html":
         return
-    output = Path(app.outdir)
-    for path in output.rglob("*.html"):
-        if "_static" not in path.parts:
-            page = path.read_text(encoding="utf-8")
-            if (better := polished(page)) != page:
-                path.write_text(better, encoding="utf-8")
+    found = [path for path in Path(app.outdir).rglob("*.html") if "_static" not in path.parts]
+    with ProcessPoolExecutor(mp_context=get_context("fork")) as pool:
+        for _ in pool.map(_polish, sorted(found, key=lambda path: -path.stat().st_size)):
+            pass
+
+
+def _polish(path: Path) -> None:
+    page = path.read_text(encoding="utf-8")
+    if (better := polished(page)) != page:
+        path.write_text(better, encoding="utf-8")
 
 
 def setup(app: Sphinx) -> dict:
