@@ -162,6 +162,8 @@ def pointer_on(answer: Any, name: str, device: str = "cpu") -> str | None:
     from autograder.engine.verdict import decide
 
     slug, exercise = find_exercise(name)
+    if not exercise.recorded:  # its answer is an input, which nothing leads astray
+        return None
     runs, entry = fixed_runs(exercise), expected_of(slug)[name]
     records = [[probe(answer, run, device) for run in row] for row in runs]
     expected = [[on_device(record, device) for record in row] for row in entry.reference]
