@@ -41,7 +41,7 @@ def controls() -> str:
         ("waits", "waits for a mark by hand"),
         ("low", "less than half of the points"),
         ("late", "late"),
-        ("absent", "handed nothing in"),
+        ("absent", "handed in nothing"),
     )
     options = "".join(f'<option value="{value}">{text}</option>' for value, text in kinds)
     return (

@@ -219,7 +219,7 @@ def _tiles(rows: list[Row], absent: int) -> str:
         tiles += [("mean", number(mean(scores)) + of), ("median", number(median(scores)) + of)]
     tiles.append(("could not be graded", str(sum(row.status != GRADED for row in rows))))
     if absent:
-        tiles.append(("handed nothing in", str(absent)))
+        tiles.append(("handed in nothing", str(absent)))
     if waiting:
         tiles.append(("wait for marks by hand", str(waiting)))
     items = "".join(f"<div><dt>{label}</dt><dd>{value}</dd></div>" for label, value in tiles)

@@ -116,7 +116,7 @@ def _mark(given: Grade, verdicts: Mapping[str, Verdict]) -> Mark:
 
 
 def read_absent(root: Path, db: str | None = None) -> dict[str, list[str]]:
-    """Who has handed nothing in, by assignment, of the students whom the gradebook knows."""
+    """Who has handed in nothing, by assignment, of the students whom the gradebook knows."""
     book = Book(database(root, db))
     try:
         with book.look():

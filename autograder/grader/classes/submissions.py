@@ -114,7 +114,7 @@ def find_tasks(
                 if p.name not in assignments and not p.name.startswith(".")
             ]
             if not here and not any(place.iterdir()):
-                ignored.append(f"{name}: handed nothing in")
+                ignored.append(f"{name}: handed in nothing")
             for assignment in wanted.intersection(here):
                 found.setdefault((normalize("NFC", name), assignment), []).append(
                     place / assignment

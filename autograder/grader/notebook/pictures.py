@@ -24,7 +24,7 @@ MAX_PIXELS = 50_000_000
 MAX_NAME = 200
 LOST = "attachment:no-picture"  # replaces an embedded picture that is not one
 
-_WRITTEN = re.compile(r"data:image/[\w.+-]{1,20};base64,[A-Za-z0-9+/]{100,}={0,2}")  # no example
+_WRITTEN = re.compile(r"data:image/[\w.+-]{1,20};base64,[A-Za-z0-9+/]{100,}={0,2}")  # no short example
 _FRAMES = frozenset(range(0xC0, 0xD0)) - {0xC4, 0xC8, 0xCC}  # JPEG's markers that give the size
 
 
@@ -37,7 +37,7 @@ class Album:
     notes: list[str] = field(default_factory=list)
 
     def attached(self, attachments: Any) -> dict[str, dict[str, str]]:
-        """The pictures among a cell's attachments, as nbformat has them."""
+        """The pictures among a cell's attachments, in nbformat's form."""
         kept = {}
         for name, bundle in attachments.items() if isinstance(attachments, Mapping) else ():
             if not isinstance(name, str) or not 0 < len(name) <= MAX_NAME:
@@ -87,7 +87,7 @@ class Album:
 
 
 def picture(data: str) -> tuple[str, str] | None:
-    """The kind of a picture in Base64, and the Base64 without white space; None if it is none."""
+    """The kind of a picture in Base64, and that without white space; None if it is no picture."""
     try:
         content = base64.b64decode("".join(data.split()), validate=True)
     except (binascii.Error, ValueError):
