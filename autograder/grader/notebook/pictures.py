@@ -24,7 +24,7 @@ MAX_PIXELS = 50_000_000
 MAX_NAME = 200
 LOST = "attachment:no-picture"  # replaces an embedded picture that is not one
 
-_WRITTEN = re.compile(r"data:image/[\w.+-]{1,20};base64,[A-Za-z0-9+/]{100,}={0,2}")  # no short example
+_WRITTEN = re.compile(r"data:image/[\w.+-]{1,20};base64,[A-Za-z0-9+/]{100,}={0,2}")  # no example
 _FRAMES = frozenset(range(0xC0, 0xD0)) - {0xC4, 0xC8, 0xCC}  # JPEG's markers that give the size
 
 
