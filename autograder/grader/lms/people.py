@@ -180,7 +180,7 @@ class Roster:
                     return login
         if len(namesakes.get(key(found.label), ())) > 1:
             raise Unmatched(f"{whose} has a namesake: a --worksheet tells them apart")
-        number = f"-{found.number}" if found.system == CANVAS else ""  # Moodle's depends on the assignment
+        number = f"-{found.number}" if found.system == CANVAS else ""  # Moodle's is per assignment
         student = safe_id(found.label + number)
         if not key(student):
             raise Unmatched(f"{whose} has no name that could be an id: give a --worksheet")
