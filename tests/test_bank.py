@@ -204,7 +204,7 @@ def test_what_has_no_code_of_its_own_cannot_be_changed():
 
     for answer in (Inner, len, type("Empty", (Holder,), {})):
         made = Bank("limit", here, {"it": answer})
-        with pytest.raises(ValueError, match="no function or class with code to change"):
+        with pytest.raises(ValueError, match="not a function or class with code to change"):
             made.changes("a of it: 1 → 2\n    …")
 
 

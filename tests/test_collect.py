@@ -92,7 +92,7 @@ def test_canvas_names_find_their_students(course, form):
     done = sort(course, files)
     assert done.aside == [] and set(done.placed.values()) == {NEW}
     assert {student for student, _ in done.placed} == {"ada", "muellerj", "ob"}
-    assert any("LATE, but not when, of müllerlüdenscheidtjürgen" in line for line in done.told)
+    assert any("LATE, without a time, for müllerlüdenscheidtjürgen" in line for line in done.told)
 
 
 def test_an_archive_that_says_nothing_of_utf8_is_read_as_such(course):
