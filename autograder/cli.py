@@ -195,7 +195,7 @@ def report(
         Path | None, typer.Option(metavar="FILE.csv", help="a table of the exercises, too")
     ] = None,
     formgrader: Annotated[
-        str, typer.Option(metavar="URL", help="where the links to formgrader lead")
+        str, typer.Option(metavar="URL", help="the address of formgrader, for links")
     ] = "http://localhost:8888/formgrader",
     db: Annotated[str | None, commands.DATABASE] = None,
 ) -> None:
@@ -211,7 +211,7 @@ def marking(
     course: Annotated[Path, typer.Option(metavar="DIR", help="the course's folder")] = Path("."),
     out: Annotated[Path | None, typer.Option(help="the page; default: marking.html")] = None,
     formgrader: Annotated[
-        str, typer.Option(metavar="URL", help="where the links to formgrader lead")
+        str, typer.Option(metavar="URL", help="the address of formgrader, for links")
     ] = "http://localhost:8888/formgrader",
     db: Annotated[str | None, commands.DATABASE] = None,
 ) -> None:

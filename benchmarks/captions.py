@@ -344,7 +344,7 @@ def nearest(seed: int) -> dict:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seeds", type=int, nargs="+", default=(0, 1, 2))
-    parser.add_argument("--only", nargs="+", default=(), help="runs to make anew")
+    parser.add_argument("--only", nargs="+", default=(), help="runs to make again")
     args = parser.parse_args()
     torch.set_num_threads(1)
     every = [*CAPTIONERS, *CLASSIFIERS, "nearest"]

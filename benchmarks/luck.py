@@ -124,7 +124,7 @@ def main() -> int:
     parser.add_argument("slugs", nargs="*", help="chapters; all, if none is named")
     parser.add_argument("--only", nargs="*", help="judge the answers to these exercises only")
     parser.add_argument("--times", type=int, default=TIMES, help="sets of inputs for each")
-    parser.add_argument("--again", action="store_true", help="begin anew")
+    parser.add_argument("--again", action="store_true", help="start afresh")
     given = parser.parse_args()
     torch.set_num_threads(1)
     warnings.simplefilter("ignore")

@@ -1,6 +1,6 @@
 """Where wrong numbers come from.
 
-TRUST BOUNDARY. As `locate`.
+TRUST BOUNDARY. As in `locate`.
 """
 
 import ast

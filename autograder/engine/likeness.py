@@ -216,7 +216,7 @@ class _Suspect:
 
 
 def _of_sides(scene: _Scene, suspects: Sequence[_Suspect]) -> Likeness | None:
-    """Mistakes in the sides of right values: one, or two that together explain all of them.
+    """Mistakes that show in the sides alone: one, or two that together explain all sides.
 
     Of the kinds of side that a single mistake has, the answer must have exactly the same sides.
     """

@@ -1,6 +1,6 @@
 """The values that an answer passed through, each compared with those of right answers.
 
-TRUST BOUNDARY. As `locate`.
+TRUST BOUNDARY. As in `locate`.
 """
 
 import ast

@@ -1,4 +1,4 @@
-"""An answer's sides, which are wrong besides its values: dtypes, arguments, gradients, errors.
+"""An answer's sides: what is wrong besides its values, in dtypes, arguments, gradients, errors.
 
 TRUST BOUNDARY. When grading, this runs in the judge's process, where no student's code ever runs.
 The records come from outside and are only data; every function here takes them as hostile.

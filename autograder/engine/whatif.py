@@ -5,7 +5,7 @@ run is made again with another value at one place: a test that comes out the oth
 ends sooner or later, an operation that is left out, one more or one less, another of the answer's
 own values. If the result is then right, the mistake is there, or at a place that undoes it.
 
-TRUST BOUNDARY. As `trace`: runs a copy of the answer, in the student's own process or in the
+TRUST BOUNDARY. As in `trace`: runs a copy of the answer, in the student's own process or in the
 sandbox. What comes out is a hint that the answer may have forged.
 """
 
@@ -36,7 +36,7 @@ BRANCH, LOOP, IDLE, NUMBER, ROLE = "branch", "loop", "left out", "number", "exch
 KINDS = (BRANCH, IDLE, NUMBER, LOOP, ROLE)
 _VALUES = {NUMBER: ("name", "attribute", "expression"), ROLE: ("name", "attribute")}
 _MOST_SEEN = 12  # values of a place that are kept
-_MOST_OTHERS = 6  # values that are tried in the place of one
+_MOST_OTHERS = 6  # values that are tried in place of one
 _LONGER = 6  # rounds more that a loop may run for
 
 

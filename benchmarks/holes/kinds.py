@@ -1,4 +1,4 @@
-"""The kinds of wrong answer, and what each makes of a reference."""
+"""The kinds of wrong answer, and how each spoils a reference."""
 
 import functools
 import inspect

@@ -75,7 +75,7 @@ class _Supply:
     def settle(self, task: tuple[Any, Job, int], answer: Any) -> bool:
         """Whether a task is settled with this answer; if not, it is tried again.
 
-        Raises an error that every other submission would meet, too, such as no isolation.
+        Raises an error that every other submission would meet, too: a machine cannot isolate.
         """
         key, job, tries = task
         if isinstance(answer, FATAL):

@@ -220,7 +220,7 @@ class _Run:
             write_record(self.root, assignment, places)
 
     def _students(self) -> tuple[dict[tuple[str, str], str], dict[tuple[str, str], str]]:
-        """The students found, and for the others, why nobody was found, or one student twice."""
+        """The students that names match; for other names, why they match none, or one twice."""
         namesakes = same_names(self.everybody.values())
         students, problems = dict[tuple[str, str], str](), dict[tuple[str, str], str]()
         for who, one in self.everybody.items():
@@ -330,7 +330,7 @@ def _write(target: Path, stamp: Path, data: bytes, moment: datetime | None) -> N
 
 
 def _write_time(stamp: Path, moment: datetime | None, keep: bool = False) -> None:
-    """Write when a notebook came, for nbgrader; without a time, an earlier one goes unless kept."""
+    """Write when a notebook came, for nbgrader; without a time, remove an old one unless `keep`."""
     if moment is not None:
         text = f"{moment:%Y-%m-%d %H:%M:%S} UTC"
         if timestamp_in(stamp) != text:

@@ -109,7 +109,7 @@ def parse_notebook(data: bytes) -> dict[str, Any]:
 
 
 def cells_of(submitted: Any, notes: list[str]) -> Iterator[Found]:
-    """The usable cells of a submission, in its order; `notes` tell what was left out.
+    """The usable cells of a submission, in its order; `notes` say what was left out.
 
     Pictures in a Markdown cell, attached or embedded, become its attachments.
     """

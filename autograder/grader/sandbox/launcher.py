@@ -132,7 +132,7 @@ class LentProcess:
     def __init__(self, isolation: str, pid: int, control: Any, pidfd: Any):
         self.isolation, self.pid = isolation, pid
         self.control = socket.socket(fileno=control.detach())
-        self.pidfd = pidfd.detach()  # a pidfd never comes to mean another process
+        self.pidfd = pidfd.detach()  # a pidfd never refers to another process
         self.lock = threading.Lock()
 
     order = WarmProcess.order

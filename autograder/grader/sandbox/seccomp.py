@@ -3,8 +3,8 @@
 TRUST BOUNDARY. Installed by trusted code before any student's code runs, and permanent: the process
 and all that it starts keep it. What is refused is a way out of the other walls (new namespaces,
 mounts, other processes' memory, the kernel's rarely used parts), or a way around the memory limit
-(memory that no process is charged for), or uses up what all programs of the grader's user share. To
-a call newer than this table the answer is that the kernel does not have it.
+(memory that no process is charged for), or uses up what all programs of the grader's user share. A
+call newer than this table fails like one that the kernel does not have.
 """
 
 import ctypes

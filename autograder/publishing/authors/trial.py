@@ -148,7 +148,7 @@ class Trial:
             if (has := len(self.bank[kind])) < enough:
                 yield f"{has} {kind.replace('rights', 'right answers')}: expected {enough} or more"
         for title in self.unfailed():
-            yield f"no mistake fails “{title}”, so nobody knows that it works"
+            yield f"no mistake fails “{title}”, so nobody knows whether it works"
 
 
 def still_open(root: Path, slug: str, name: str) -> list[str]:
