@@ -200,7 +200,7 @@ def _same_dtype(value: Any, expected: Any, what: str = "the result", parts: Name
 
 
 def on_the_inputs_device(points: float, runs: Runs) -> Aspect:
-    """The call works on the device of its inputs, and leaves its results there: on a pretended one.
+    """The call works on the device of its inputs and leaves its results there: a pretended device.
 
     Only what the pretence itself refuses counts. An operation that it does not know, and anything
     else that fails there, counts as untried, and passes: other aspects judge the rest.

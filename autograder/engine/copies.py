@@ -182,7 +182,7 @@ def _function(part: Any) -> Any:
 
 
 def _code(function: Any) -> Iterator[CodeType]:
-    if isinstance(function, FunctionType):  # it may wrap something else
+    if isinstance(function, FunctionType):  # what it wraps may be something else
         yield function.__code__
 
 

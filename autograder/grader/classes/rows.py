@@ -131,7 +131,7 @@ def read_absent(root: Path, db: str | None = None) -> dict[str, list[str]]:
 
 
 def read_class(root: Path, db: str | None = None) -> list[Row]:
-    """The submissions in a course's gradebook, by assignment and student, but for the withdrawn."""
+    """The submissions in a course's gradebook, by assignment and student, without the withdrawn."""
     course = read_course(root)
     book = Book(database(root, db))
     try:

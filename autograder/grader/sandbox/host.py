@@ -235,7 +235,7 @@ class Sandbox:
                     raise
 
     def _told(self, waiting: Waiting) -> tuple[int, int]:
-        """The child's process id, as seen from here, and a pidfd, both as the warm process says."""
+        """The child's process id, as seen from here, and the pidfd that the warm process sends."""
         while True:
             self._report.settimeout(waiting.left())
             try:
