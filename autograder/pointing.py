@@ -2,8 +2,8 @@
 
 TRUST BOUNDARY. Runs the answer once more where the answer runs: in the student's own process, or in
 the sandbox, after it was found to be wrong. What comes out is text that the answer may have forged.
-It is a hint: no mark hangs on it, and whoever shows it escapes it and limits its length. Where it
-is not sure, and whenever anything fails, there is no hint.
+It is a hint: no mark depends on it, and code that shows it escapes it and limits its length. If the
+place is not sure, or anything fails, there is no hint.
 """
 
 import ast
