@@ -1,4 +1,4 @@
-# `make` sets everything up and makes it; `make test` checks everything; `make help` lists the rest.
+# `make` sets up and makes everything; `make test` checks everything; `make help` lists the rest.
 
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
@@ -9,7 +9,7 @@ MAKEFLAGS += --no-print-directory --no-builtin-rules
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-# Twice as many as two cores: a good part of a test's time is waiting for what it has started.
+# Twice as many as two cores: tests spend much of their time waiting for what they have started.
 PYTEST := $(BIN)/python -m pytest -q -n 4 --dist loadfile --no-loadscope-reorder
 BUILD := build
 STAMPS := $(BUILD)/stamps
@@ -17,12 +17,12 @@ CLASS := $(BUILD)/sample_class
 HTML := $(BUILD)/book/_build/html
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PIP_QUIET := 2
-# Every process that imports torch compiles a second's worth of modules, unless one may keep them.
+# Every process that imports torch would spend a second compiling its modules if none were kept.
 unexport PYTHONDONTWRITEBYTECODE
 
 CODE := $(shell find autograder solutions -name '*.py' 2>/dev/null)
 TEXT := $(shell find book -type f ! -path '*/__pycache__/*' 2>/dev/null) _config.yml _toc.yml
-# What pages show, hand out or link to besides: measurements, notebooks, what `check` compares with.
+# What else pages show, hand out or link to: measurements, notebooks, what `check` compares with.
 DATA := $(wildcard benchmarks/*.json course.toml) $(shell find notebooks autograder -type f \
   ! -name '*.py' ! -path '*/__pycache__/*' ! -path '*/.ipynb_checkpoints/*' 2>/dev/null)
 
@@ -95,7 +95,7 @@ $(STAMPS)/class: $(STAMPS)/notebooks
 	@touch $@
 
 .PHONY: chapters
-chapters: env  # run their notebooks: what takes longest of the book
+chapters: env  # run their notebooks: the slowest part of the book
 	@echo "running the chapters' notebooks (chapter 7 trains for some minutes)"
 	@$(BIN)/python -m autograder.publishing.executed
 
@@ -137,7 +137,7 @@ matrix: test-tools env  ## judge all known answers, and store what the About pag
 	  < $(BUILD)/matrix.json > benchmarks/matrix.json
 
 .PHONY: format
-format: env  ## put the code into the house's format
+format: env  ## put the code into the project's format
 	@$(BIN)/ruff check --fix --quiet . ; $(BIN)/ruff format --quiet .
 
 .PHONY: serve

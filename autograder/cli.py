@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 ROOT = course.root()  # with chapters, notebooks, nbgrader_config.py
 
-# What goes wrong outside: its own words are the message.
+# Errors from outside, whose own words are the message.
 _TOLD = (FileExistsError, FileNotFoundError, NotADirectoryError, BlockingIOError)
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False)
@@ -52,7 +52,7 @@ def judge(
     isolation: Annotated[str, typer.Option(help=" or ".join(ISOLATIONS))] = "bwrap",
     jobs: Annotated[int | None, typer.Option(min=1, help="how many files at a time")] = None,
 ) -> None:
-    """Judge files without a gradebook. Exit status: 0 full marks, 1 not, 2 unusable."""
+    """Judge files without a gradebook. Exit status: 0 for full marks, 1 for less, 2 if unusable."""
     known = [e.name for slug in chapters() for e in exercises_of(slug)]
     unknown = [name for name in exercise or () if name not in known]
     if unknown:
@@ -87,7 +87,7 @@ def release(
         list[str] | None, typer.Argument(help="slugs; default: course.toml's chapters, or all")
     ] = None,
     draft: Annotated[
-        bool, typer.Option(help="release, though the book's address is nobody's")
+        bool, typer.Option(help="release, though the book's address is a placeholder")
     ] = False,
 ) -> None:
     """Make the students' notebooks from the chapters, and what `check` compares with."""
@@ -152,7 +152,7 @@ def grade(
     device: Annotated[str, typer.Option(help="cpu or cuda")] = "cpu",
     db: Annotated[str | None, commands.DATABASE] = None,
     isolation: Annotated[str, typer.Option(help=" or ".join(ISOLATIONS))] = "bwrap",
-    force: Annotated[bool, typer.Option(help="grade again what has been graded")] = False,
+    force: Annotated[bool, typer.Option(help="grade again what is already graded")] = False,
     student: Annotated[list[str] | None, typer.Option(help="only this one; repeatable")] = None,
     assignment: Annotated[list[str] | None, typer.Option(help="only this; repeatable")] = None,
     as_json: Annotated[
@@ -161,8 +161,8 @@ def grade(
 ) -> None:
     """Grade DIR/<student>/<assignment>/<assignment>.ipynb into the gradebook, with feedback.
 
-    Can be stopped and run again: what is done stays done. Exit status: 0, or 1 if some submission
-    could not be graded, or 2 if grading had to stop.
+    It can be stopped and run again: what is graded stays graded. Exit status: 0, or 1 if some
+    submission could not be graded, or 2 if grading had to stop.
     """
     if scheduler is None:
         jobs = _one_at_a_time(device, jobs)
@@ -195,7 +195,7 @@ def report(
         Path | None, typer.Option(metavar="FILE.csv", help="a table of the exercises, too")
     ] = None,
     formgrader: Annotated[
-        str, typer.Option(metavar="URL", help="where the links to formgrader lead")
+        str, typer.Option(metavar="URL", help="the address of formgrader, for links")
     ] = "http://localhost:8888/formgrader",
     db: Annotated[str | None, commands.DATABASE] = None,
 ) -> None:
@@ -211,7 +211,7 @@ def marking(
     course: Annotated[Path, typer.Option(metavar="DIR", help="the course's folder")] = Path("."),
     out: Annotated[Path | None, typer.Option(help="the page; default: marking.html")] = None,
     formgrader: Annotated[
-        str, typer.Option(metavar="URL", help="where the links to formgrader lead")
+        str, typer.Option(metavar="URL", help="the address of formgrader, for links")
     ] = "http://localhost:8888/formgrader",
     db: Annotated[str | None, commands.DATABASE] = None,
 ) -> None:
@@ -258,7 +258,7 @@ def bundle(
         ),
     ] = None,
 ) -> None:
-    """Pack what a student downloads: the notebooks and the student's side, no reference."""
+    """Pack what a student downloads: the notebooks and the student's side, not the reference."""
     from autograder.grader.classes.course_file import read_course
     from autograder.publishing.bundle import KINDS
     from autograder.publishing.bundle import bundle as pack
@@ -293,11 +293,11 @@ def _print_class(result: "ClassResult") -> None:
         table.add_row(*map(Text, cells))
     Console().print(table)
     for name in result.ignored:
-        _complain(f"left alone: {name}")
+        _complain(f"skipped: {name}")
 
 
 def _one_at_a_time(device: str, jobs: int | None) -> int | None:
-    """How many jobs at a time: on a GPU, whose memory nothing shares out, one unless told.
+    """How many jobs at a time: on a GPU, whose memory is not divided, one unless told otherwise.
 
     Raises `IsolationError` if there is no such device here.
     """
@@ -310,7 +310,7 @@ def _one_at_a_time(device: str, jobs: int | None) -> int | None:
 
 
 def _in_order(one: Any, files: Sequence[str], jobs: int | None) -> Iterator[Any]:
-    """`one` of each file, several at a time, in the order of the files."""
+    """The results of `one` for the files, in their order; several are made at a time."""
     with ThreadPoolExecutor(min(jobs or os.cpu_count() or 1, len(files))) as pool:
         yield from pool.map(one, files)
 
@@ -336,7 +336,7 @@ def _print_table(result: dict[str, Any], pointers: dict[str, str]) -> None:
     Console().print(title, soft_wrap=True)  # a path stays in one piece, to be copied
     Console().print(table)
     for name, told in pointers.items():
-        print(f"{name}: a hint, made where the answer ran\n{told}")
+        print(f"{name}: a hint, from the sandbox in which the answer ran\n{told}")
 
 
 def _complain(text: str) -> None:
@@ -344,7 +344,7 @@ def _complain(text: str) -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run the command line. What cannot be done ends in one line on stderr and status 2."""
+    """Run the command line. An error ends it with one line on stderr and exit status 2."""
     try:
         status = app(args=arguments, standalone_mode=False)
     except IsolationError as error:

@@ -2,8 +2,8 @@
 
 TRUST BOUNDARY. Runs the answer once more where the answer runs: in the student's own process, or in
 the sandbox, after it was found to be wrong. What comes out is text that the answer may have forged.
-It is a hint: no mark hangs on it, and whoever shows it escapes it and limits its length. Where it
-is not sure, and whenever anything fails, there is no hint.
+It is a hint: no mark depends on it, and code that shows it escapes it and limits its length. If the
+place is not sure, or anything fails, there is no hint.
 """
 
 import ast
@@ -162,6 +162,8 @@ def pointer_on(answer: Any, name: str, device: str = "cpu") -> str | None:
     from autograder.engine.verdict import decide
 
     slug, exercise = find_exercise(name)
+    if not exercise.recorded:  # its answer is an input, which nothing leads astray
+        return None
     runs, entry = fixed_runs(exercise), expected_of(slug)[name]
     records = [[probe(answer, run, device) for run in row] for row in runs]
     expected = [[on_device(record, device) for record in row] for row in entry.reference]

@@ -23,7 +23,7 @@ import numpy as np
 import torch
 
 PAGE = Path(__file__).parents[1] / "book" / "10_bert.md"
-# cells that define what is used here, by what they begin a line with
+# the cells that define what is used here, found by how one of their lines begins
 NEEDED = (
     "import math",
     "from solutions.bert import BertEmbeddings",

@@ -1,7 +1,7 @@
 """Does this bug hurt? The model of chapter 7, trained with mistakes of the bank built into it.
 
-Run: python benchmarks/bugs.py [--jobs 2] [--only NAME …]. Each mistake is the known wrong answer of
-some exercise, put in the place of the part that it answers for; nothing else changes. The right
+Run: python benchmarks/bugs.py [--jobs 2] [--only NAME …]. Each mistake is a known wrong answer to
+some exercise, put in place of the part that the exercise asks for; nothing else changes. The right
 model is trained with three seeds, so that a difference can be told from luck. Losses and the exact
 match over time go to benchmarks/transformer_bugs.json, with how they were made; the chapter's page
 draws them from there.
@@ -32,7 +32,7 @@ from solutions.transformer import (
 
 RESULT = Path(__file__).with_name("transformer_bugs.json")
 SIZES = {"d_model": 64, "num_heads": 4, "num_layers": 2, "d_ff": 256, "dropout": 0.0}
-EVERY = 20  # steps of which a loss is the mean
+EVERY = 20  # a loss is the mean over so many steps
 
 
 def mistake(slug: str, exercise: str, name: str):

@@ -142,7 +142,7 @@ def parsed(name: str) -> tuple[str, str]:
 
 
 def marks_of(written: list[str], names: list[str], known: set[tuple[str, str]]) -> dict:
-    """How much is right, and of what is wrong, how much is a name that the training has."""
+    """The share that is right and, of what is wrong, the share of names known from training."""
     pairs = [(parsed(w), parsed(n)) for w, n in zip(written, names, strict=True)]
     wrong = [w for w, n in pairs if w != n]
     words = [
@@ -196,7 +196,7 @@ def retrieval(model: Captioner, seed: int) -> dict:
 
 @torch.no_grad()
 def matching(model: Captioner, seed: int) -> float:
-    """How often its own name is held for likelier than the same letter with another mark."""
+    """How often its own name is judged likelier than the same letter with another mark."""
     every, images, ids = collection()
     chosen, luck = one_each(parts_of(seed)["new"], seed), np.random.RandomState(seed)
     others = []
@@ -262,7 +262,7 @@ CLASSIFIERS = {
 def captioner(
     seed, watch, *, kinds="c", patches=False, batch_norm=True, steps=STEPS, hide=0.0
 ) -> tuple:
-    """Train a captioner: what is written down, and the model."""
+    """Train a captioner; return what is stored, and the model."""
     torch.manual_seed(seed)
     model = Captioner(not patches, batch_norm, num_blocks=2 if patches else 1)
     found = {"retrieval, untrained": retrieval(model, seed)} if kinds == "cvm" else {}
@@ -282,7 +282,7 @@ def captioner(
 
 
 class Heads(nn.Module):
-    """An encoder as a captioner has it, and linear layers on its vectors, side by side."""
+    """A captioner's encoder, and linear layers on its vectors, side by side."""
 
     def __init__(self, patches: bool, sizes: list[int]):
         super().__init__()
@@ -344,7 +344,7 @@ def nearest(seed: int) -> dict:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seeds", type=int, nargs="+", default=(0, 1, 2))
-    parser.add_argument("--only", nargs="+", default=(), help="runs to make anew")
+    parser.add_argument("--only", nargs="+", default=(), help="runs to make again")
     args = parser.parse_args()
     torch.set_num_threads(1)
     every = [*CAPTIONERS, *CLASSIFIERS, "nearest"]

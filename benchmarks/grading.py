@@ -4,7 +4,7 @@ Run: python benchmarks/grading.py [--count 64] [--sizes 16,64,256,512] [--jobs 2
 
 Both grade the same submissions of chapter 4: of every 16, seven right, five wrong, two crashing (a
 syntax error, an `os._exit`), one half written and one untouched, as in the sample class; endless
-loops are left out, for stock nbgrader would wait for them. Stock nbgrader is as it comes: its own
+loops are left out, since stock nbgrader would wait for them. Stock nbgrader is as it comes: its own
 `Execute`, one kernel per submission, no sandbox, no feedback. `autograder grade` has its isolation
 on and writes feedback, too.
 
@@ -66,7 +66,7 @@ KINDS = [
 
 
 def submission(release: NotebookNode, wrong: dict[str, str | None]) -> NotebookNode:
-    """The released notebook, filled in: right but for `wrong`, whose None is an untouched stub."""
+    """The released notebook, filled in: right except for `wrong`; None is an untouched stub."""
     notebook = nbformat.reads(nbformat.writes(release), as_version=4)
     for cell in notebook.cells:
         name = cell.metadata.get("nbgrader", {}).get("grade_id")
@@ -180,7 +180,7 @@ def timed(command: list[str], count: int, folder: Path, pattern: str, told: str)
 
 
 def busy() -> float:
-    """CPU seconds that this machine has spent: a sandbox's processes tell theirs to nobody."""
+    """CPU seconds that this machine has spent: a sandbox's processes report theirs to nobody."""
     user, nice, system = Path("/proc/stat").read_text().split()[1:4]
     return (int(user) + int(nice) + int(system)) / os.sysconf("SC_CLK_TCK")
 
@@ -194,7 +194,7 @@ def reap() -> None:
                 time.sleep(0.05)
         except ChildProcessError:
             return
-    raise RuntimeError("something runs on after the command has ended")
+    raise RuntimeError("something still runs after the command has ended")
 
 
 def ours(count: int, jobs: int) -> Cost:
@@ -286,7 +286,7 @@ def main() -> None:
     ]  # fmt: skip
     told = [json.loads(process.communicate()[0].splitlines()[-1]) for process in floors]
     cells, checked = (sum(times) / len(times) for times in zip(*told, strict=True))
-    # Whoever loses its parent becomes our child, so that the time of all processes is counted.
+    # Orphans become our children, so that the time of all processes is counted.
     ctypes.CDLL(None).prctl(36, 1, 0, 0, 0)  # PR_SET_CHILD_SUBREAPER
     print(f"one warm interpreter: {1000 * cells:.0f} ms a submission for its cells, "
           f"{1000 * checked:.0f} ms with the checks")  # fmt: skip

@@ -77,7 +77,7 @@ def heads(number: int) -> str:
 
 
 def overfitted(page: dict, steps: int) -> dict[str, dict[str, list[float]]]:
-    """Trained on a few windows only: the share guessed right of those, and of the kept ones."""
+    """Trained on a few windows only: the share guessed right of those, and of those kept back."""
     everything, kept = page["learnt_from"], page["kept_back"]
     few = everything[:: len(everything) // FEW][:FEW]
     found = {}

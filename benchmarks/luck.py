@@ -1,13 +1,13 @@
 """Whether right answers depend on luck: every one in the bank, judged on many sets of fresh inputs.
 
 Run: python -m benchmarks.luck [SLUG …] [--only EXERCISE …] [--times 200] [--again]. What has been
-judged is kept in `luck.json` after every few sets, and a second run goes on from there; `--again`
-begins anew.
+judged is kept in `luck.json` after every few sets, and a second run continues from there; `--again`
+starts afresh.
 
-An answer that loses no mark may have come near to it. So each is judged once more with a tenth of
-the tolerances: where that costs marks, rounding is amplified, or the answer is not quite right.
-What a GPU would refuse (`elsewhere`) is the same for all inputs of a shape, and tried on the first
-set alone.
+An answer that loses no mark may have come close to it. So each is judged once more with a tenth of
+the tolerances: if that costs marks, rounding is amplified, or the answer is not quite right. What a
+GPU would refuse (`elsewhere`) is the same for all inputs of a shape, so it is only tried on the
+first set.
 """
 
 import argparse
@@ -32,7 +32,7 @@ from autograder.exercises import chapters, exercises_of, find_exercise
 from autograder.grader.reference import reference
 
 TIMES = 200
-CHUNK = 20  # sets between two savings
+CHUNK = 20  # sets after which the results are saved
 TIGHTER = 10.0
 CLOSE = "with a tenth of the tolerances"
 RESULT = Path(__file__).with_suffix(".json")
@@ -119,12 +119,12 @@ def judged(slug: str, name: str, times: range, found: dict[str, Any]) -> None:
 
 
 def main() -> int:
-    """Exit status 1 where a right answer loses marks."""
+    """Exit status 1 if a right answer loses marks."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.luck", description=__doc__)
     parser.add_argument("slugs", nargs="*", help="chapters; all, if none is named")
     parser.add_argument("--only", nargs="*", help="judge the answers to these exercises only")
     parser.add_argument("--times", type=int, default=TIMES, help="sets of inputs for each")
-    parser.add_argument("--again", action="store_true", help="begin anew")
+    parser.add_argument("--again", action="store_true", help="start afresh")
     given = parser.parse_args()
     torch.set_num_threads(1)
     warnings.simplefilter("ignore")
@@ -140,7 +140,7 @@ def main() -> int:
         many = len(answers(slug, name))
         if given.again or name not in result or result[name]["answers"] != many:
             result[name] = {"answers": many, "times": 0, "lost": {}, CLOSE: {}}
-    for first in range(0, given.times, CHUNK):  # all exercises come equally far
+    for first in range(0, given.times, CHUNK):  # all exercises get equally far
         for slug, name in asked:
             if result[name]["times"] == first:
                 judged(slug, name, range(first, min(first + CHUNK, given.times)), result[name])

@@ -1,9 +1,9 @@
-"""How often a known mistake is named although something else is wrong with the answer, too.
+"""How often a known mistake is named although something else is also wrong with the answer.
 
 Each known mistake is composed with a second slip: a result in float64, a result cut down to whole
 numbers where the input has them, a generator seeded or a mode left changed, an argument changed in
 place, a result detached, another class of exception; and with a second change of the same
-reference, where both can be made. Counted is what `check` names.
+reference, where both can be made. What `check` names is counted.
 
 Run: python -m benchmarks.names [--only NAME] [--slips 30] [--pairs 20]. Writes names.json.
 """
@@ -102,7 +102,7 @@ def in_float64(call: Callable[[], Any], arguments: list) -> Any:
 
 
 def whole_numbers(call: Callable[[], Any], arguments: list) -> Any:
-    """As where the result is written into an array of an integer argument's dtype."""
+    """As if the result were written into an array of an integer argument's dtype."""
     result = call()
     kinds = [a.dtype for a in arrays_in(arguments) if isinstance(a, np.ndarray)]
     if not kinds or any(dtype.kind != "i" for dtype in kinds):
@@ -164,9 +164,9 @@ def with_slip(answer: Answer, slip: Callable[[Callable[[], Any], list], Any]) ->
 
 
 def both(bank: Bank, one: str, other: str) -> tuple[Answer, set[str]] | None:
-    """The reference with the changes of two mistakes; None where they do not fit together.
+    """The reference with the changes of two mistakes; None if they do not fit together.
 
-    With it come the names that are true of it: the two, and that of any mistake with the same code.
+    With it come the names that fit it: the two, and that of any mistake with the same code.
     """
     first, second = CHANGES.get((bank.exercise, one)), CHANGES.get((bank.exercise, other))
     if first is None or second is None or first.of is not None or second.of is not None:
@@ -189,7 +189,7 @@ def both(bank: Bank, one: str, other: str) -> tuple[Answer, set[str]] | None:
 
 
 class Scene:
-    """An exercise as `check` has it: its inputs, what reference and mistakes give on them."""
+    """An exercise as `check` sees it: its inputs, and what reference and mistakes give on them."""
 
     def __init__(self, slug: str, exercise: Exercise):
         self.exercise, self.bank = exercise, banks(slug)[exercise.name]
@@ -209,7 +209,7 @@ class Scene:
         return verdict
 
     def alone(self, slip: Callable[..., Any], right: Answer) -> list[str]:
-        """The known mistakes that a slip alone makes of the reference, certain or likely."""
+        """The known mistakes, certain or likely, that a slip alone makes of the reference."""
         found = self.verdict(self.records(with_slip(right, slip)))
         return [found.mistake] if found.mistake else [*found.likely]
 
@@ -225,7 +225,7 @@ class Scene:
 
 
 def outcome(names: Sequence[str], truth: set[str], causes: Mapping[str, str], how: str) -> str:
-    """Names are right if they are, or if their causes are parts of the true ones."""
+    """Names are right if they are the true ones, or if their causes are part of the true causes."""
     true = " ".join(causes[name] for name in truth)
     if not names:
         return "unnamed"

@@ -1,4 +1,4 @@
-"""What an honest submission's time is beside a submission that keeps sixty processes busy.
+"""How long an honest submission takes beside one that keeps sixty processes busy.
 
 Run: python benchmarks/neighbours.py [--rounds 5] [--no-groups] [--busy 60] [--chapter masking]
 
@@ -7,8 +7,8 @@ sandbox. The honest one (all of a chapter's reference answers) is judged alone a
 one by turns, in one run; what counts is the ratio of the two medians. `--no-groups` does without
 control groups, as on a machine where none can be made.
 
-The ratio can be no smaller than the machine allows: with a single core, two that want all of it
-have half each. Run this on an idle machine.
+The ratio can be no smaller than the machine allows: with a single core, two that both want all of
+it get half each. Run this on an idle machine.
 """
 
 import argparse

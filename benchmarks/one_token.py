@@ -3,7 +3,7 @@
 Run: python benchmarks/one_token.py. It trains one layer (d_model 4, two heads, a few seconds) to
 say of each word in a short sentence what kind of word it is, on all sentences that its small
 grammar makes except the two that the book follows. In these, *well* is two different things. Of ten
-seeds, the one is shown whose second head is the easiest to read; in all ten both were named right.
+seeds, it shows the one whose second head is easiest to read; with all ten, both were named right.
 What happens to *well* on the way goes to autograder/one_token.py, which is made here, never edited.
 """
 
@@ -78,7 +78,7 @@ class Model(nn.Module):
 
 
 def batch(texts: list[list[str]]) -> tuple[Tensor, Tensor]:
-    """The ids `(B, n)` of texts, filled up, and their padding mask `(B, 1, 1, n)`."""
+    """The ids `(B, n)` of texts, padded, and their padding mask `(B, 1, 1, n)`."""
     longest = max(map(len, texts))
     filled = [[*text, *[PAD] * (longest - len(text))] for text in texts]
     ids = torch.tensor([[WORDS.index(word) for word in text] for text in filled])
@@ -107,7 +107,7 @@ def train(seed: int = SEED) -> Model:
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
-    with torch.no_grad():  # as they are written down, so that they give what is written down
+    with torch.no_grad():  # rounded as they are stored, so that they give the steps stored
         for parameter in model.parameters():
             parameter.copy_(torch.tensor(rounded(parameter)))
     return model.eval()

@@ -5,11 +5,11 @@ Run: python -m benchmarks.pointing [SLUG …] [--verbose]. Renews these chapters
 
 What is known of right answers comes from the reference and the bank's right answers alone, so a
 mistake need not be taken out of anything but the list of names. Where the text of a right answer
-was changed is known, so whether a pointer is right is no matter of opinion. It is
+was changed is known, so whether a pointer is right is not a matter of opinion. It is
 
 * right, if a line that it shows was changed; where lines are gone, those beside the gap count;
-* right, too, where all that fails is that the answer leaves its inputs' device, and the aspect's
-  own message shows a changed line: there it points by itself;
+* right, too, if all that fails is that the answer leaves its inputs' device, and the aspect's own
+  message shows a changed line: that message is a pointer itself;
 * near, if it is on the line before or after;
 * wrong otherwise; nothing, if there is no pointer.
 
@@ -57,7 +57,7 @@ def is_right(answer: Any, exercise: str) -> bool:
 
 
 def base_of(bank: Bank, name: str) -> str | None:
-    """The text of the right answer that a mistake was made of; None if it was made of another."""
+    """The text of the right answer that a mistake was made from; None if it was a wrong one."""
     base = bank.bases[name]
     while base in bank.bases:
         base = bank.bases[base]
@@ -141,7 +141,7 @@ def of_exercise(slug: str, exercise: Exercise, verbose: bool) -> tuple[Counter, 
 
 def main() -> None:
     warnings.simplefilter("ignore")
-    trace.WAITING = 1000.0  # the processor's time alone decides: a busy machine finds as much
+    trace.WAITING = 1000.0  # only CPU time counts, so that a busy machine finds as much
     asked = [a for a in sys.argv[1:] if not a.startswith("-")]
     verbose, result = "--verbose" in sys.argv, json.loads(RESULT.read_text(encoding="utf-8"))
     for slug in asked or chapters():

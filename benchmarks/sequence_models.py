@@ -2,10 +2,10 @@
 
 Run: python benchmarks/sequence_models.py. Two tasks: chapter 7's dates, and to copy digits. The
 three models have the same number of parameters, to about one percent, and get the same processor
-time: they take turns in one process, and each time the one that has used least goes on, so whatever
-else the machine does hits all three. What they write of unseen sources, by length, goes to
-benchmarks/recurrence_convolution_models.json, which the chapter's page draws; what `--task` and
-`--seed` leave out stays there as it was.
+time: they take turns in one process, and each time the one that has used least continues, so
+whatever else the machine does slows all three. What they write for unseen sources, by length, goes
+to benchmarks/recurrence_convolution_models.json, which the chapter's page draws; what `--task` and
+`--seed` leave out is left unchanged there.
 """
 
 import argparse
@@ -31,8 +31,8 @@ D_EMBED, SIZES = 64, {"d_model": 64, "num_heads": 4, "num_layers": 2, "d_ff": 25
 SECONDS = {"copying": 40, "dates": 40}  # of processor time for each model
 LONGEST, DIGITS = 20, 10  # of the training's sequences to copy, and how many symbols there are
 COPIED = (*range(2, LONGEST + 1, 2), 24, 28)  # the lengths that are tested
-# each one's highest rate: of 0.003 and 0.006 (of 0.0015, too, for the Transformer), what copied as
-# well as any other with a seed that is not used here
+# each one's highest rate, of 0.003 and 0.006 (and 0.0015 for the Transformer), that copied as well
+# as any other, with a seed that is not used here
 RATES = {"GRU": 0.006, "GRU with attention": 0.006, "Transformer": 0.003}
 Batch = tuple[Tensor, Tensor]
 
@@ -122,7 +122,7 @@ def right(model: nn.Module, source: Tensor, target: Tensor) -> list[bool]:
     """Which targets, up to their `EOS`, greedy decoding would write without an error.
 
     It does so if and only if each token is the likeliest after the right ones before it, so one
-    pass tells.
+    pass suffices.
     """
     logits = model(source, F.pad(target[:, :-1], (1, 0), value=dates.BOS))
     return ((logits.argmax(-1) == target) | (target == dates.PAD)).all(1).tolist()

@@ -1,11 +1,11 @@
-"""A whole term: a class of many, all chapters of Part I, graded, stored and drawn.
+"""A whole term: a large class, all chapters of Part I, graded, stored and drawn.
 
 Run: python benchmarks/term.py [--students 500] [--chapters 7] [--jobs 2] [--keep DIR]
 
 Every student has an ability, drawn evenly from 0.3 to 1: the share of exercises that are right. Of
-the others, a fifth are left as they were, and the rest are known mistakes, drawn evenly; written
-questions get between 20 and 120 words. So no two notebooks are alike. A chapter is handed in and
-graded after the other, as in a term. Printed for each: seconds of wall clock, CPU seconds of the
+the others, a fifth are left unwritten, and the rest are known mistakes, drawn evenly; written
+questions get between 20 and 120 words. So no two notebooks are alike. Chapters are handed in and
+graded one by one, as in a term. Printed for each: seconds of wall clock, CPU seconds of the
 whole machine (so run this alone), and how large the gradebook is; at the end the report: how long
 drawing it takes, its size, and how soon it can be used in Chromium (median of five loads: until the
 page is laid out, and until a search has hidden the rows that do not match).
@@ -55,7 +55,7 @@ def wrong(slug: str, name: str) -> list[str]:
     for answer in banks(slug)[name].mistakes.values():
         try:
             source = inspect.getsource(answer)
-        except OSError:  # put together in another way
+        except OSError:  # made in another way
             continue
         if source.startswith((f"def {name}(", f"class {name}(")):
             found.append(source)
@@ -141,7 +141,7 @@ def main() -> None:
     parser.add_argument("--students", type=int, default=500)
     parser.add_argument("--chapters", type=int, default=7)
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
-    parser.add_argument("--keep", type=Path, help="a folder for all of it, which stays")
+    parser.add_argument("--keep", type=Path, help="a folder for all of it, which is kept")
     chosen = parser.parse_args()
     chapters = sorted(path.name for path in NOTEBOOKS.iterdir() if path.is_dir())[: chosen.chapters]
     with tempfile.TemporaryDirectory() as name:

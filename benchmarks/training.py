@@ -3,7 +3,7 @@
 Run: python benchmarks/training.py [--threads 2] [--rounds 7]. Both models have the same sizes, the
 same weights and get the same padded batch; first it is checked that their losses and gradients
 agree. Then they take turns, a few steps each, and the ratio of the medians is reported: what else
-the machine does hits both. Peak memory is of a process of its own (CPU) or torch's count (GPU).
+the machine does slows both. Peak memory is of a process of its own (CPU) or torch's count (GPU).
 torch's layers also drop attention weights where dropout is on, so both are timed without, too.
 """
 

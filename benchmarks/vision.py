@@ -24,7 +24,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.neighbors import KNeighborsClassifier
 
 PAGE = Path(__file__).parents[1] / "book" / "11_vision_transformer.md"
-# cells that define what is used here, by what they begin a line with
+# the cells that define what is used here, found by how one of their lines begins
 NEEDED = (
     "import math",
     "from solutions.vision_transformer import VisionTransformer",
@@ -78,7 +78,7 @@ class Fitted(torch.nn.Module):
 
 
 def run_of(page, seed, name, size, *, shifts, steps=SHORT, order="as they are") -> tuple:
-    """One model, taught and tried: what is written down, and the model."""
+    """One model, trained and tested: what is stored, and the model."""
     images, labels = reordered(page, page["pictures"], order), page["labels"]
     rest, held_out = page["fold"](seed)
     torch.manual_seed(seed)
@@ -105,7 +105,7 @@ def run_of(page, seed, name, size, *, shifts, steps=SHORT, order="as they are") 
 
 
 def looked_at(page: dict, seed: int, model: torch.nn.Module) -> dict:
-    """What the page asks of a trained ViT, here of one more."""
+    """What the page measures on a trained ViT, here on one more."""
     rest, held_out = page["fold"](seed)
     images = page["pictures"][held_out][:LOOKED_AT]
     cover = page["pictures"][rest].mean(0)

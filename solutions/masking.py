@@ -5,6 +5,7 @@ mask and its −∞; N. Shazeer, "Fast Transformer Decoding" (2019) for decoding
 """
 
 import math
+from collections.abc import Callable
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -115,6 +116,29 @@ def masked_attention(
     scores = query @ key.transpose(-2, -1) / math.sqrt(query.shape[-1])  # (..., n_q, n_k)
     weights = masked_softmax(scores, mask)
     return weights @ value, weights  # (..., n_q, d_v), (..., n_q, n_k)
+    ### END SOLUTION
+
+
+def influence(
+    function: Callable[[Float[Tensor, "n d"]], Float[Tensor, "m p"]],
+    x: Float[Tensor, "n d"],
+    other: Float[Tensor, "n d"],
+) -> Float[Tensor, "m n"]:
+    """Measure how far each row of a function's output moves when one row of its input is replaced.
+
+    Shapes: x, other `(n, d)` → `(m, n)`. `function` turns `(n, d)` into `(m, p)`, and gives the
+    same for the same input. Entry (i, j) is the length, over the p features, of the change of
+    output i when row j of x is replaced by row j of other and all other rows of x stay as they
+    are. x and other are left unchanged; the dtype is that of x.
+    """
+    ### BEGIN SOLUTION
+    before = function(x)  # (m, p)
+    columns = []
+    for j in range(len(x)):
+        changed = x.clone()
+        changed[j] = other[j]
+        columns.append((function(changed) - before).norm(dim=-1))  # (m,)
+    return torch.stack(columns, dim=-1)
     ### END SOLUTION
 
 

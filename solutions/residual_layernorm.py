@@ -95,6 +95,30 @@ def layer_norm_backward(
     ### END SOLUTION
 
 
+def rms_norm_backward(
+    grad_output: Float[Tensor, "*batch d_model"],
+    x: Float[Tensor, "*batch d_model"],
+    weight: Float[Tensor, "d_model"],
+    eps: float = 1e-6,
+) -> tuple[Float[Tensor, "*batch d_model"], Float[Tensor, "d_model"]]:
+    """The backward pass of RMSNorm, weight · x / √(mean(x²) + eps), not by autograd.
+
+    The mean runs over the features of a token; there is no bias. `grad_output` is the
+    gradient of a loss with respect to the layer's output.
+    Shapes: grad_output and x `(..., d_model)`, weight `(d_model,)` → `(grad_x,
+    grad_weight)`, with the shapes and dtypes of x and weight. Works on any tensors, even
+    those created under `torch.inference_mode()`. Source: Zhang and Sennrich (2019).
+    """
+    ### BEGIN SOLUTION
+    per_size = torch.rsqrt(x.square().mean(dim=-1, keepdim=True) + eps)  # (..., 1)
+    sized = x * per_size  # (..., d_model), x with root mean square 1
+    slope = weight * grad_output  # (..., d_model), the gradient of `sized`
+    radial = (sized * slope).mean(dim=-1, keepdim=True)  # (..., 1)
+    grad_x = per_size * (slope - radial * sized)
+    return grad_x, (grad_output * sized).reshape(-1, len(weight)).sum(dim=0)
+    ### END SOLUTION
+
+
 def gelu(x: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
     """The exact Gaussian error linear unit: x Φ(x).
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from autograder.grader.sandbox.host import Sandbox
 
 MATRIX = Path("build") / "matrix.json"
-# What takes longest, as one piece: it must not be what everybody waits for in the end.
+# What takes longest as one piece: it must not be what all workers wait for at the end.
 LONG = (
     "test_attacks.py",
     "test_honest.py",
@@ -35,7 +35,7 @@ LONG = (
     "test_restart_parts.py",
     "test_check.py",
 )
-# Of the tests of these, those of one chapter, or class, run together; or each runs by itself.
+# In some of these, tests of one chapter or class run together, in others each runs by itself.
 TOGETHER = re.compile(r"test_(attacks|honest)\.py::\w+\[(endless|ending|first|second)-")
 OF_MATRIX = re.compile(r"test_matrix\.py::\w+\[([a-z_]+(?:-\w+)?)")  # chapter and exercise
 ALONE = re.compile(
@@ -43,13 +43,12 @@ ALONE = re.compile(
     r"|check\.py::test_nonsense_|expected_values\.py::test_what_check_|luck\.py::test_a_right_|mutants\.py::test_a_sample_)\w+"
 )
 PIECES = 3
-# Many cases of one kind: of each so many, `make test` tries one, and `make rest` the others. None
-# is tried where the number is 0. A group in the pattern says what is drawn, where it is not the
-# case itself: all mistakes of an exercise are tried, or none, since to name one is to know them
-# all. Each reference, each right answer and each attack, as a class hands it in, is tried by
-# `make test`.
+# Many cases of one kind: `make test` tries one of so many, and `make rest` the others; if that is
+# 0, `make test` tries none. A group in the pattern says what is drawn if it is not the case itself:
+# all mistakes of an exercise are tried, or none, since naming one takes the records of all.
+# `make test` tries every reference, every right answer, and every attack as a class hands it in.
 CASES = {
-    r"test_matrix\.py::test_a_known_answer_\w+\[\w+(-\w+)-mistakes-": 6,  # of each chapter some
+    r"test_matrix\.py::test_a_known_answer_\w+\[\w+(-\w+)-mistakes-": 6,  # some of each chapter
     r"test_matrix\.py::test_every_aspect_": 0,  # judges all mistakes
     r"test_attacks\.py::test_an_attack_ends_": 3,  # alone
     r"test_honest\.py::test_judge_": 4,  # alone
@@ -71,7 +70,7 @@ CASES = {
     r"test_print\.py::": 0,
 }
 
-# Tensors of a few numbers gain nothing from threads, and threads that wait for a core cost a lot.
+# Tensors of a few numbers gain nothing from threads, and threads that wait for a core are costly.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 # Whether an example is right does not depend on how busy the machine is.
@@ -81,9 +80,9 @@ hypothesis.settings.load_profile("course")
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> object:
-    """A file's tests run in one process and share its fixtures; of the matrix, an exercise's do.
+    """A file's tests run in one process and share its fixtures; in the matrix, an exercise's do.
 
-    Those that look at one page each, for long, go wherever there is room, and so do pieces of other
+    Those that look at a single page for long go wherever there is room, and so do pieces of other
     long files.
     """
     from xdist.scheduler import LoadFileScheduling
@@ -96,7 +95,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> object:
 
 
 def _piece(nodeid: str) -> str | None:
-    """What a test of a long file runs together with, where that is not the whole file."""
+    """What a test of a long file runs together with, if that is not the whole file."""
     if "test_sound.py::" in nodeid:
         return nodeid
     if one := OF_MATRIX.search(nodeid):  # whichever the test, the verdicts are the same
@@ -119,11 +118,11 @@ def pytest_itemcollected(item: pytest.Item) -> None:
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Have one worker build the book at once, and nobody wait for it: who looks at it comes last.
+    """Have one worker build the book at once while no other waits for it: its readers come last.
 
-    One file that needs the pages goes first, then what takes longest, and the other pages last, of
-    them those that are looked at one by one. It takes `--no-loadscope-reorder` for workers to get
-    the files in this order.
+    One file that needs the pages goes first, then what takes longest; the other files that need
+    them go last, and at the very end the one that looks at page after page. It takes
+    `--no-loadscope-reorder` for workers to get the files in this order.
     """
     import torch
 
@@ -195,7 +194,7 @@ def _line(title: str, counts: list[int]) -> str:
 def grade_the_sample(request: pytest.FixtureRequest) -> Callable[[], "ClassResult"]:
     """Grades the sample class in build/sample_class, or reads what is graded there already.
 
-    Another process of the same test run may be at it: that is waited for, 15 minutes at most.
+    If another process of the same test run is grading it, this waits, for 15 minutes at most.
     """
     from autograder.grader.classes.sample_class import grade_sample
 
@@ -224,7 +223,7 @@ def sample_class(grade_the_sample: Callable[[], "ClassResult"]) -> "ClassResult"
 def html(request: pytest.FixtureRequest) -> Path:
     """The pages, built once a test run with `-W -n --keep-going`; parallel workers wait in line.
 
-    Those that `make book` has built, in the same way, of what is there now, are not built again.
+    If `make book` has built them in the same way from the same sources, they are not built again.
     """
     from autograder.publishing.publish import OUTPUT, build_book
 
@@ -247,7 +246,7 @@ def html(request: pytest.FixtureRequest) -> Path:
 
 
 def _nothing_to_make(root: Path, target: str) -> bool:
-    """Whether Make holds a target to be newer than all that it is made of."""
+    """Whether Make considers a target newer than everything it is made from."""
     alone = {name: value for name, value in os.environ.items() if not name.startswith("MAKE")}
     asked = ["make", "--question", target]
     done = subprocess.run(asked, cwd=root, env=alone, capture_output=True, check=False)
@@ -304,12 +303,12 @@ def template(tmp_path_factory: pytest.TempPathFactory, release: Path) -> Path:
 def undisturbed(
     tmp_path_factory: pytest.TempPathFactory, template: Path, release: Path
 ) -> tuple[dict, int]:
-    """What comes of an undisturbed run, and of how many calls it consists."""
+    """The outcome of an undisturbed run, and the number of its calls."""
     from faults import SCORES, Bomb, grade_quickly, outcome_of
 
     course = tmp_path_factory.mktemp("undisturbed") / "course"
     shutil.copytree(template, course)
-    grade_quickly(course, release)  # what is made once is made
+    grade_quickly(course, release)  # first, so that what is made only once is there
     shutil.rmtree(course)
     shutil.copytree(template, course)
     with Bomb() as counted:

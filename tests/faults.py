@@ -37,7 +37,7 @@ SCORES = {"ann": 3.0, "bob": 0.5, "cid": 1.25}  # what `quick` gives, of 3
 
 
 def cut_down(notebook: NotebookNode, kept: Collection[str]) -> NotebookNode:
-    """The notebook, left with its imports and the cells of these ids."""
+    """The notebook, reduced to its imports and the cells with these ids."""
     first = next(cell for cell in notebook.cells if "\nimport numpy as np\n" in cell.source)
     notebook.cells = [cell for cell in notebook.cells if cell is first or cell.id in kept]
     return notebook
@@ -64,7 +64,7 @@ def hand_in(course: Path, release: Path, student: str, source: str) -> Path:
 
 
 def new_course(folder: Path, release: Path, scores: dict[str, float]) -> Path:
-    """A course whose students hand in what `quick` gives these scores to."""
+    """A course whose students hand in answers to which `quick` gives these scores."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / ".autograder-secret").write_text(SECRET)
     for student, score in scores.items():
@@ -86,7 +86,7 @@ def quick(job: Job) -> Outcome:
 
 
 def stuck(job: str) -> str:
-    """Stands in for a judge that hangs itself at some jobs: busy, asleep, stopped."""
+    """Stands in for a judge that hangs on some jobs: busy, asleep, or stopped."""
     while job == "busy":
         pass
     if job == "stopped":
@@ -115,7 +115,7 @@ class Child:
     said: BinaryIO
 
     def end(self) -> int:
-        """Wait for its end; the number of the signal that ended it, or 0.
+        """Wait for its end; return the number of the signal that ended it, or 0.
 
         Raises `AssertionError` with its traceback if it failed otherwise.
         """
@@ -260,7 +260,7 @@ def family(pid: int) -> dict[int, bytes]:
 
 
 def alive(pids: dict[int, bytes]) -> list[int]:
-    """Which of these are still the processes that they were."""
+    """Which of these processes are still running."""
     found = []
     for pid, command in pids.items():
         try:

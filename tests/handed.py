@@ -1,4 +1,4 @@
-"""Cells of a file, put into a chapter's notebook as whoever wrote them would have put them there.
+"""Cells of a file, put into a chapter's notebook as their author would have put them there.
 
 In such a file `# %%` begins a new cell. An `.ipy` holds what only IPython understands.
 """
@@ -19,7 +19,7 @@ def cells_of(text: str) -> list[str]:
 
 
 def fill_in(notebook: NotebookNode, answers: Collection[str], text: str) -> NotebookNode:
-    """The notebook with a file's cells in it, in the file's order, the answers at their places."""
+    """The notebook with a file's cells in it, in the file's order, with answers in their places."""
     sources = cells_of(text)
     ids = [cell.id for cell in notebook.cells]
     owner = {_at(sources, name): name for name in answers}

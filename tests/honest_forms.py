@@ -82,8 +82,8 @@ def noam_rate(step, d_model, warmup=4000):
 
 @dataclass(frozen=True)
 class Form:
-    """A notebook in the making: the exercises it answers, what of each note that `grade` takes of
-    it must be said, and words that must reach whoever marks it.
+    """A notebook in the making: the exercises it answers, words that each of `grade`'s notes on it
+    must contain, and words that must reach the person who marks it.
     """
 
     make: Callable[[Notebook], Notebook | bytes]

@@ -57,7 +57,7 @@ class Handed:
     def write(self) -> None:
         self.folder.mkdir(parents=True, exist_ok=True)
         path = self.folder / f"{NAME}.ipynb"
-        path.write_text(json.dumps(self.notebook), encoding="utf-8")  # nothing mended
+        path.write_text(json.dumps(self.notebook), encoding="utf-8")  # as it is, unrepaired
 
 
 def bytes_below(folder: Path) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""What of references and model answers must not leave the house, and what of it a text has."""
+"""What must not get out of references and model answers, and how much of it a text has."""
 
 import functools
 import re
@@ -34,7 +34,7 @@ def stems(text: str) -> set[str]:
     return {stem.stemWord(word) for word in known} | known
 
 
-# Lines of a solution that say nothing of it: any module, any measurement has them.
+# Lines of a solution that give nothing away: any module, any measurement has them.
 IDIOMS = {
     "super().__init__()",
     "with torch.no_grad():",
@@ -46,7 +46,7 @@ IDIOMS = {
 
 
 def secret_lines(slug: str) -> list[str]:
-    """A chapter's solution lines, less those so short that anybody writes them (`return x`)."""
+    """A chapter's solution lines, without those so short that anybody writes them (`return x`)."""
     source = (ROOT / "solutions" / f"{slug}.py").read_text(encoding="utf-8")
     lines = [line for line in stubs.solution_lines(source) if len(squeezed(line)) >= 15]
     known = IDIOMS | given_lines()
@@ -80,7 +80,7 @@ def model_answers(chapter: Path) -> list[str]:
 
 
 def without_answers(chapter: Path) -> str:
-    """A chapter's source less its model answers: the index also knows the TeX of the formulas."""
+    """A chapter's source without model answers: the index also knows the TeX of the formulas."""
     source = chapter.read_text(encoding="utf-8")
     for answer in model_answers(chapter):
         assert answer in source
@@ -109,6 +109,6 @@ def leaked_phrases(text: str, secret: Collection[str]) -> set[str]:
 
 
 def leaked_terms(index: dict, secret: str, published: str) -> set[str]:
-    """The words of a secret that lead to a page in the search index and stand in sight on none."""
+    """The words of a secret that lead to a page in the search index and are visible on none."""
     known = [*index["terms"].items(), *index["titleterms"].items()]
     return (stems(secret) - stems(published)) & {term for term, found in known if found != []}

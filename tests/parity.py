@@ -70,7 +70,7 @@ def assert_parity(
 ) -> None:
     """Outputs, and gradients of all inputs and all parameters, agree to `within`.
 
-    `call` and `their_call` take the inputs and give the output where the module alone does not do,
+    `call` and `their_call` take the inputs and give the output if calling the module is not enough,
     with masks for example.
     """
     found, probe = [], None
@@ -91,7 +91,7 @@ def assert_parity(
 
 
 def our_names(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """What torch keeps by its names, by ours: `in_proj` is cut into `W_q`, `W_k` and `W_v`."""
+    """What torch keeps, under our names: `in_proj` is cut into `W_q`, `W_k` and `W_v`."""
     named = {}
     for name, tensor in tensors.items():
         ours = name.replace("multihead_attn", "cross_attn").replace("out_proj", "W_o")

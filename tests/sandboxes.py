@@ -33,7 +33,7 @@ def how_it_dies(source: str, limits: Limits = SMALL, seconds: float | None = Non
 
 
 def who_forks(job: str) -> int:
-    """Stands in for a judge: the warm process that its sandbox comes from; kills one, if told."""
+    """Stands in for a judge: returns its warm process, having killed an earlier one if told to."""
     if job == "killed":
         warm = warm_process("bwrap")
         os.kill(warm.pid, signal.SIGKILL)

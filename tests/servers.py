@@ -25,7 +25,7 @@ def postgres() -> Iterator[str]:
         (pytest.fail if os.environ.get("CI") else pytest.skip)(told)
     bin, folder = programs[-1].parent, Path(tempfile.mkdtemp(prefix="pg", dir="/tmp"))
     user: list[str] = ["setpriv", "--pdeathsig=QUIT"]
-    if os.getuid() == 0:  # as which it refuses to run
+    if os.getuid() == 0:  # as root, it refuses to run
         name = next(n for n in ("postgres", "nobody") if _exists(n))
         group = pwd.getpwnam(name).pw_gid
         user += [f"--reuid={name}", f"--regid={group}", "--clear-groups"]

@@ -1,4 +1,4 @@
-"""A course in small, for terms: one chapter with two exercises and two questions.
+"""A small course, for terms: one chapter with two exercises and two questions.
 
 The judge is a stand-in that gives every written answer full marks: what is tested is what becomes
 of its judgements.
@@ -77,7 +77,7 @@ def stand_in(job: Job) -> Outcome:
 
 
 def with_stand_in(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Let the stand-in judge, and pages be plain ones; the students whose notebooks it judges."""
+    """Let the stand-in judge, and make pages plain; return the students that it judges."""
     seen: list[str] = []
 
     def local(source, *_, **__):
@@ -101,7 +101,7 @@ def release(course: Path, text: str = RELEASED) -> None:
 
 
 def answered(**answers: str) -> bytes:
-    """A notebook; `answers` maps grade ids to what stands in the place of the stub."""
+    """A notebook; `answers` maps grade ids to what replaces the stub."""
     notebook = nbformat.reads(RELEASED, as_version=4)
     for cell in notebook.cells:
         mark = cell.metadata.get("nbgrader", {})

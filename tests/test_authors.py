@@ -158,9 +158,9 @@ print(*(cell.source for cell in cells if cell.id in ("{NAME}", "check_{NAME}")))
         (("masking", "2x", "x"), "'2x' cannot be the name of a function"),
         (("masking", "twice"), "does not define twice: write it first, or give its signature"),
         (("masking", "twice", "(x: Whole[Tensor, 'n'])"), "does not import Whole"),
-        (("masking", "twice", "(x:"), "is no signature"),
+        (("masking", "twice", "(x:"), "is not a signature"),
         (("masking", "twice", "*x"), "expected parameters with names"),
-        (("masking", "twice", "x", "", "softmax"), "softmax is no exercise of masking; there are"),
+        (("masking", "twice", "x", "", "softmax"), "softmax is not an exercise of masking; there"),
     ],
     ids=lambda value: "" if isinstance(value, str) else " ".join(value),
 )

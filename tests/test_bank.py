@@ -158,7 +158,7 @@ def test_tracebacks_and_inspect_show_the_changed_code():
         ("a\n    - if x < low:\n    - return low\n    …", r"occurs 0 times"),  # not indented
         ("a: low → low ×3\n    …", r"limit, a: nothing is changed"),
         ("a\n    …", r"limit, a: nothing is changed"),
-        ("a: x < low\n    …", r"limit, a: 'x < low' is no change"),
+        ("a: x < low\n    …", r"limit, a: 'x < low' is not a change"),
         ("two words: x → y\n    …", r"limit: an entry begins with a name, not with 'two words"),
         ("a of nobody: x → y\n    …", r"limit, a: there is no nobody to change"),
         ("a: x < low → False\n", r"limit: the mistake a does not say what went wrong"),
@@ -204,7 +204,7 @@ def test_what_has_no_code_of_its_own_cannot_be_changed():
 
     for answer in (Inner, len, type("Empty", (Holder,), {})):
         made = Bank("limit", here, {"it": answer})
-        with pytest.raises(ValueError, match="no function or class with code to change"):
+        with pytest.raises(ValueError, match="not a function or class with code to change"):
             made.changes("a of it: 1 → 2\n    …")
 
 

@@ -11,6 +11,7 @@ from parity import PRECISION, close, double, our_names, shaken, some_mask, token
 from torch import nn
 
 from autograder import blocks
+from autograder.exercises.bert import blanks
 from solutions import bert as ref
 
 OURS = pytest.mark.parametrize("ours", [ref, blocks], ids=["reference", "block"])
@@ -316,6 +317,27 @@ def test_heads_that_are_cut_twice_are_gone():
 def test_heads_that_do_not_exist_and_none_left_are_refused(heads):
     with pytest.raises(ValueError, match="heads"):
         ref.prune_heads(blocks.MultiHeadAttention(8, 4), heads)
+
+
+# --- how long a check takes ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seconds, tokens_drawn", [(0.0, 500_000), (1e-3, 3_000)])
+def test_an_answer_that_takes_long_over_a_token_is_not_summed_up(
+    monkeypatch, seconds, tokens_drawn
+):
+    """A summary of many draws only serves to tell known mistakes apart; it can take a minute."""
+    now, drawn = [0.0], [0]
+
+    def slow(ids, *others):
+        now[0] += seconds * ids.numel()
+        drawn[0] += ids.numel()
+        return ref.mask_tokens(ids, *others)
+
+    monkeypatch.setattr(blanks.time, "perf_counter", lambda: now[0])
+    told = blanks.summed_up(slow, 1)
+    assert bool(told) == (not seconds)
+    assert drawn[0] == pytest.approx(tokens_drawn, rel=0.1)
 
 
 # --- signatures ---------------------------------------------------------------------------------

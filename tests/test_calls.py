@@ -179,7 +179,7 @@ def test_the_address_in_course_toml_counts_before_that_of_the_book(tmp_path, add
     assert published_at(tmp_path, {"html": {"baseurl": "https://a.example/"}}) == address
     told = nobodys_address(tmp_path)
     if address.endswith(".example"):
-        assert told.startswith(f"course.toml: {address} is nobody's address")
+        assert told.startswith(f"course.toml: {address} is a placeholder")
     else:
         assert told is None
 

@@ -246,7 +246,7 @@ def test_the_reason_stands_on_the_feedback_page_and_in_the_gradebook(bad):
 def test_what_is_no_student_is_left_alone_and_told(bad):
     course, _, result = bad
     told = " ".join(result.ignored)
-    assert "readme.txt" in told and "nothing: handed nothing in" in told and "bold" in told
+    assert "readme.txt" in told and "nothing: handed in nothing" in told and "bold" in told
     assert len(result.ignored) == 6
     assert not any("<" in path.name for path in (course / "autograded").iterdir())
 

@@ -92,7 +92,7 @@ def test_canvas_names_find_their_students(course, form):
     done = sort(course, files)
     assert done.aside == [] and set(done.placed.values()) == {NEW}
     assert {student for student, _ in done.placed} == {"ada", "muellerj", "ob"}
-    assert any("LATE, but not when, of müllerlüdenscheidtjürgen" in line for line in done.told)
+    assert any("LATE, without a time, for müllerlüdenscheidtjürgen" in line for line in done.told)
 
 
 def test_an_archive_that_says_nothing_of_utf8_is_read_as_such(course):
@@ -138,7 +138,7 @@ def test_a_stranger_is_told_and_kept(course):
     done = sort(course, {moodle("Eve Nobody", 9): notebook("x"), moodle(ADAS, 1): notebook()})
     assert [*handed_in(course)] == [ADA]
     (line,) = done.aside
-    assert "Eve Nobody (9) is none of the course's students" in line
+    assert "Eve Nobody (9) is not one of the course's students" in line
     kept = course / line.rpartition("kept in ")[2]
     assert kept.read_bytes() == notebook("x")
 
@@ -224,9 +224,9 @@ def test_other_files_texts_and_noise_are_told_or_passed_over(course):
     }
     done = sort(course, files)
     assert done.placed == {("ada", NAME): NEW}
-    assert any("plot.png is no notebook" in line for line in done.told)
+    assert any("plot.png is not a notebook" in line for line in done.told)
     assert done.aside == [
-        "readme.txt: not named as Moodle or Canvas do",
+        "readme.txt: not named as by Moodle or Canvas",
         "Aoife OBrien (2): no notebook, but onlinetext in onlinetext.html",
     ]
 
@@ -353,4 +353,4 @@ def test_the_command_says_what_became_of_everybody(course):
         env=os.environ | {"PYTHONPATH": str(ROOT)}, capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert run.returncode == 1 and run.stdout == f"{NAME}: 1 students (1 new)\n"
-    assert "look at this: Eve Nobody (9) is none of the course's students" in run.stderr
+    assert "look at this: Eve Nobody (9) is not one of the course's students" in run.stderr

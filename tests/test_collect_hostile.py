@@ -171,4 +171,4 @@ def test_the_ids_of_the_course_make_no_path_either(course):
     text = '[students."../evil"]\nfirst_name = "Ada"\nlast_name = "King"\n'
     (course / "course.toml").write_text(text, encoding="utf-8")
     done = collect(archive(course / "a.zip", {GOOD: notebook()}), course)
-    assert handed_in(course) == {} and "../evil is no safe name for a folder" in done.aside[0]
+    assert handed_in(course) == {} and "../evil is not a safe name for a folder" in done.aside[0]

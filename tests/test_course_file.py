@@ -74,7 +74,7 @@ def test_without_a_file_nothing_is_said(tmp_path):
         ("book.title = 'x'", "book.title is not known here; there are address"),
         ("[due]\nkernels = 2030-01-01T00:00:00", f"due: no assignment kernels; there are {NAME}"),
         ("[due]\nkernel_regression = 2030-01-01", "due.kernel_regression: expected a date and a"),
-        ('timezone = "Berlin"', "timezone: 'Berlin' is none"),
+        ('timezone = "Berlin"', "timezone: 'Berlin' is not a time zone"),
         ("[late]\nper_day = 10", "late.per_day: expected a number from 0 to 1, got 10"),
         ("[late]\ngrace_minutes = 10", "late.per_day is missing"),
         ("[students]\nann = 3", "students.ann: expected a table"),

@@ -44,6 +44,12 @@ def test_the_committed_files_are_known_to_hold_with_this_code(slug):
     assert known.get(slug) == made_of(slug, files(slug).values())
 
 
+def test_a_digest_is_read_without_the_rest_of_its_file(monkeypatch):
+    kept = {e.name: store.entry_of(SLUG, e).digest for e in recorded(SLUG)}
+    monkeypatch.setattr(store, "entry_of", None)
+    assert {e.name: store.digest_kept(SLUG, e) for e in recorded(SLUG)} == kept
+
+
 def held() -> dict[str, bytes]:
     return {file.name: file.read_bytes() for file in FOLDER.glob("*.bin")}
 

@@ -62,7 +62,7 @@ def test_answers_stand_without_the_question_those_that_wait_first(page):
     answers = part(page, "w of zero").find_all("li")
     assert [li["data-who"] for li in answers] == ["Ann <b>Lee ann", "bob", "zoe"]
     states = [li.find(class_="label").find_all("b")[-1].text for li in answers]
-    assert states == ["waits for a mark", "1.5 of 2", "left as it was"]
+    assert states == ["waits for a mark", "1.5 of 2", "left unchanged"]
     texts = [" ".join(li.find(class_="answer").text.split()) for li in answers]
     assert texts[1:] == ["The mean.", "–"] and texts[0].startswith("Mine")
     assert [li["data-flags"] for li in answers] == ["waits", "", ""]

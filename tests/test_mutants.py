@@ -191,7 +191,7 @@ def test_an_unlisted_survivor_and_a_listed_mutant_that_is_caught_are_problems():
     for known, words in (
         ({}, "keeps full marks"),
         ({first: "…", second: "…"}, "loses marks"),
-        ({first: "…", "x → y": "…"}, "is no mutant"),
+        ({first: "…", "x → y": "…"}, "is not a mutant"),
     ):
         (problem,) = listed.problems(mutants, found, known)
         assert words in problem

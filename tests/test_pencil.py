@@ -208,7 +208,7 @@ def test_a_hard_problems_answer_is_for_instructors_only(tmp_path):
         (":::{predict} p\nWhat?\n\n- [[1]]\n- 2\n:::", "has no {explanation}"),
         ("::::{predict} p\nWhat?\n\n:::{explanation}\nx\n:::\n::::", "nothing is in [[ ]]"),
         (":::{hard-problem} p\nWhat?\n:::", "no {model-answer}"),
-        (OUTCOME, "an outcome that no {predict} stands before"),
+        (OUTCOME, "an outcome without a {predict} before it"),
     ],
 )
 def test_what_is_no_pencil_stops_with_file_and_line(tmp_path, text, reason):

@@ -44,6 +44,11 @@ def test_right_answers_and_named_mistakes_are_not(monkeypatch):
     assert named.pointer is None
 
 
+def test_an_input_that_shows_no_difference_is_pointed_at_nowhere():
+    """Such an answer is no code that is followed step by step."""
+    assert pointing.pointer_on(lambda: [[1.0, 2.0]], "bug_in_softmax") is None
+
+
 FORGED = """
 import autograder.pointing
 autograder.pointing.pointer_on = lambda *_: {said}

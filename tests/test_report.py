@@ -191,8 +191,8 @@ def test_what_was_not_attempted_is_told_from_what_is_wrong_and_what_a_person_gav
     assert told["tried"] == "0" and told["left"] == "–" and told["open"] == "?"
     assert told["changed"] == "1.5?" and told["marked"] == "2"
     assert told["Total"] == "2.8late −0.7"  # as the export has it
-    assert bob == ["bob", "handed nothing in"] and zoe == ["zoe", "handed nothing in"]
-    assert "<dt>handed nothing in</dt><dd>2</dd>" in text
+    assert bob == ["bob", "handed in nothing"] and zoe == ["zoe", "handed in nothing"]
+    assert "<dt>handed in nothing</dt><dd>2</dd>" in text
 
 
 def test_one_exercise_does_not_fill_the_list_of_what_fails():

@@ -119,7 +119,7 @@ def test_where_moodle_has_no_folders_the_names_have_none(course):
     collect(archive(course / "flat.zip", {flat(ANN, 11): answered(rest="return 1")}), course)
     done = back(course)
     assert list(pages(course)) == [f"Ann Lee_11_assignsubmission_file_{NAME}.html"]
-    assert "bob: not collected from Moodle; a --worksheet may know them" in done.left_out
+    assert "bob: not collected from Moodle; a --worksheet may list them" in done.left_out
 
 
 @pytest.mark.parametrize("head", [MOODLE_HEAD, GERMAN_HEAD])
@@ -145,7 +145,7 @@ def test_a_worksheet_of_moodles_is_filled_in_and_otherwise_left(course, head):
 def test_a_maximum_of_another_size_is_told_and_scaled_only_if_that_is_said(course):
     rows = [moodle_row(11, ANN, "ann@x.org", maximum="100.00")]
     sheet = table(course / "sheet.csv", [MOODLE_HEAD, *rows])
-    with pytest.raises(ValueError, match="gives 100 points .* which has 9: .* say --scale"):
+    with pytest.raises(ValueError, match="gives 100 points .* which has 9: .* use --scale"):
         back(course, worksheet=sheet)
     done = back(course, worksheet=sheet, scale=True)
     assert float(grades(course)[1][4]) == pytest.approx(done.totals["ann"] * 100 / 9, abs=1e-3)

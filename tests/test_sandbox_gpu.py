@@ -252,7 +252,7 @@ def test_without_a_gpu_there_is_an_error_and_status_2(monkeypatch, capsys, tmp_p
 def test_a_torch_for_the_cpu_alone_is_told(monkeypatch, machine):
     monkeypatch.setattr(gpu, "found", lambda: gpu.Gpu({}, {}, {}))
     monkeypatch.setattr(torch.version, "cuda", None)
-    with pytest.raises(IsolationError, match="built for the CPU alone"):
+    with pytest.raises(IsolationError, match="built for the CPU only"):
         gpu.require("cuda")
 
 

@@ -1,4 +1,4 @@
-"""Makes a wrong answer of a right one by changing its text."""
+"""Makes a wrong answer out of a right one by changing its text."""
 
 import ast
 import itertools
@@ -40,7 +40,7 @@ def plain_source(answer: Callable[..., Any]) -> str:
     methods = vars(answer).values() if isinstance(answer, type) else [answer]
     codes = [method.__code__ for method in methods if hasattr(method, "__code__")]
     if not codes or answer.__qualname__ != answer.__name__:
-        raise ValueError(f"{answer.__qualname__} is no function or class with code to change")
+        raise ValueError(f"{answer.__qualname__} is not a function or class with code to change")
     lines = linecache.getlines(codes[0].co_filename)
     start = codes[0].co_firstlineno - 1  # a decorator's line, or that of the first method
     head, step = ("class ", -1) if isinstance(answer, type) else ("def ", 1)
@@ -254,7 +254,7 @@ def _changes(marked: Sequence[str], what: str) -> tuple[list[Edit], str, str]:
         else:
             old, arrow, new = line.removeprefix("~ ").partition(" → ")
             if not arrow:
-                raise ValueError(f"{what}: {line!r} is no change")
+                raise ValueError(f"{what}: {line!r} is not a change")
             new, times = TIMES.fullmatch(new).groups()
             hunks.append(([f"{old} ×{times}" if times else old], [new]))
     return [_edit(*hunk) for hunk in hunks], "\n".join(before), "\n".join(after)

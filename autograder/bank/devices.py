@@ -1,7 +1,7 @@
 """Mistakes that only a GPU shows: right numbers, and something that stays on the CPU.
 
-An answer that has nothing else wrong fails there in one of three ways, whatever it computes, so
-these are three mistakes of each exercise, with the same causes.
+An answer that is otherwise right fails there in one of three ways, whatever it computes, so each
+exercise has these three mistakes, with the same causes.
 """
 
 from autograder.bank import Bank

@@ -3,6 +3,8 @@
 Shapes and errors are those of the exercises of these names.
 """
 
+from collections.abc import Callable
+
 import numpy as np
 import torch
 import torch.nn.functional as F
@@ -103,6 +105,13 @@ def masked_softmax(scores: Tensor, mask: Tensor | None = None) -> Tensor:
     kept = torch.where(may, scores, low)
     above = kept - kept.amax(dim=-1, keepdim=True).detach()
     return torch.where(may & ~nothing, F.softmax(above, dim=-1), 0.0)
+
+
+def influence(function: Callable[[Tensor], Tensor], x: Tensor, other: Tensor) -> Tensor:
+    """Rows chosen from x and other by a table of booleans, and distances from torch."""
+    one = torch.eye(x.shape[0], dtype=torch.bool, device=x.device)[:, :, None]
+    now = torch.stack([function(torch.where(row, other, x)) for row in one], dim=1)  # (m, n, p)
+    return torch.linalg.vector_norm(now - function(x).unsqueeze(1), dim=2)
 
 
 def additive_mask(mask: Tensor, dtype: torch.dtype = torch.float32) -> Tensor:

@@ -1,1 +1,1 @@
-"""One engine for checking and grading: makes runs of an answer, judges what comes back."""
+"""One engine for checking and grading: makes runs of an answer and judges what comes back."""

@@ -38,7 +38,7 @@ def each(judge: Callable[[Trial], Finding]) -> Callable[[Sequence[Trial]], Findi
         if not trials:
             return wrong("nothing was run")
         found = [_judge_one(trial, judge) for trial in trials]
-        # A hint is about all of an aspect's runs: not about dropout, where only training fails.
+        # A hint is about all of an aspect's runs: none if only those in training mode fail.
         other = {trial.run.training for trial, f in zip(trials, found, strict=True) if not f.passed}
         fits = other != {True} or all(trial.run.training for trial in trials)
         finding = worst(found)
@@ -200,10 +200,10 @@ def _same_dtype(value: Any, expected: Any, what: str = "the result", parts: Name
 
 
 def on_the_inputs_device(points: float, runs: Runs) -> Aspect:
-    """The call works where its inputs live, and so do its results: on a device that pretends.
+    """The call works on the device of its inputs and leaves its results there: a pretended device.
 
     Only what the pretence itself refuses counts. An operation that it does not know, and anything
-    else that fails there, could not be tried, and passes: other aspects judge the rest.
+    else that fails there, counts as untried, and passes: other aspects judge the rest.
     """
 
     def there(draw: Draw) -> list[Run]:

@@ -1,6 +1,6 @@
 """Where wrong numbers come from.
 
-TRUST BOUNDARY. As `locate`.
+TRUST BOUNDARY. As in `locate`.
 """
 
 import ast
@@ -41,8 +41,8 @@ class Place:
 
 
 class Numbers(Passage):
-    """Looks for the place at which numbers went wrong. `unsure` says that there is one, and that
-    it might be any of several."""
+    """Looks for the place at which numbers went wrong. `unsure` says that there is such a place,
+    but that it might be any of several."""
 
     unsure = False
 
@@ -62,12 +62,12 @@ class Numbers(Passage):
             return
 
     def nearly(self, i: int, wanted: Any) -> bool:
-        """Whether a result is right but for its last digits."""
+        """Whether a result is right except for its last digits."""
         ours, theirs = self.events[i].signature, signature(wanted)
         return ours is not None and theirs is not None and ours.same(theirs)
 
     def astray(self, leaves: Sequence[int]) -> Place | None:
-        """Where what leads to some events leaves the known values."""
+        """Where the values that lead to some events cease to be known ones."""
         whole = {i for i in leaves if self.statuses[i] not in SETTLED}
         numbers = (i for i in leaves if self.events[i].signature is None)
         whole |= {i for i in numbers if self.statuses[i] == GIVEN}
@@ -79,7 +79,7 @@ class Numbers(Passage):
             turned = more[0]
         event, call = self.events[turned], self.call_around(turned, whole)
         if event.dtype.startswith("int") and any(map(self.again, (turned, *event.sources))):
-            self.unsure = True  # tokens that a loop collects: when it ends may be what is wrong
+            self.unsure = True  # tokens that a loop collects: perhaps only its end is wrong
             return None
         filled = self.filled(sorted(self.before(turned)), unusual=True)
         if filled is not None:
@@ -115,7 +115,7 @@ class Numbers(Passage):
         role = self.unusual_before(turned)
         if role is not None:
             return Place(role, "unusual")
-        if not self.known.same:  # of a run that draws random numbers: right answers' may be others
+        if not self.known.same:  # a run that draws random numbers: right answers may have others
             self.unsure = True
             return None
         up_to = self.right_before(turned)
@@ -127,7 +127,7 @@ class Numbers(Passage):
         return Place(event.site, "multiple" if self.odd(turned) else "astray", up_to)
 
     def already_right(self, wrong: Sequence[Any]) -> Place | None:
-        """Of a result that was right before: what was done with it after that."""
+        """For a result that was right before: what was done with it after that."""
         for i, expected in wrong:
             wanted, way = signature(expected), self.before(i)
             if wanted is None or wanted.even or not wanted.rich or self.statuses[i] in SETTLED:
@@ -157,7 +157,7 @@ class Numbers(Passage):
         return None
 
     def one_array_many_times(self, i: int) -> Place | None:
-        """Of a list that holds one array several times: where it is written to."""
+        """For a list that holds one array several times: where that is written to."""
         for j in self.events[i].sources:
             event = self.events[j]
             if j in self.recorder.repeated and event.wrote and event.site.owner == self.owner:
@@ -165,7 +165,7 @@ class Numbers(Passage):
         return None
 
     def zeros(self, i: int) -> Place | None:
-        """Zeros that no right answer has: what is made of them was added, and changed nothing."""
+        """Zeros that no right answer has, if adding what is made of them changed nothing."""
         for j in sorted(self.before(i)):
             if self.statuses[j] != KNOWN or not self.idle(j):
                 continue
@@ -183,7 +183,7 @@ class Numbers(Passage):
         return None
 
     def part_that_is_idle(self, i: int) -> Place | None:
-        """A call of a module's part, such as its dropout, that gives what goes in."""
+        """A call of a module's part, such as its dropout, that returns what goes in."""
         sources = set(self.events[i].sources)
         for site, found in self.recorder.calls:
             if call_of_self(site) and not sources.isdisjoint(found):
@@ -194,7 +194,7 @@ class Numbers(Passage):
         return None
 
     def loop_variable(self, i: int) -> Site | None:
-        """Of a call, with the right numbers, of what a loop goes over: the loop."""
+        """For a call, with the right numbers, of a loop's variable: the loop."""
         event = self.events[i]
         call = event.site.node
         if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name):
@@ -207,12 +207,12 @@ class Numbers(Passage):
         return None
 
     def doubtful(self, i: int) -> bool:
-        """Whether an array that changed nothing in another may be to blame for that."""
+        """Whether an array that did not change another one may itself be wrong."""
         arrays = (j for j in self.events[i].sources if self.events[j].signature is not None)
         return self.idle(i) and any(self.statuses[j] != KNOWN for j in arrays)
 
     def number_before(self, i: int) -> Site | None:
-        """A number that no right answer computes, used in the way that right answers have."""
+        """A number that no right answer computes, used as right answers use theirs."""
         sources = self.events[i].sources
         if any(self.unusual(j, i) for j in sources):
             return None
@@ -237,7 +237,7 @@ class Numbers(Passage):
         return constant and elsewhere and number not in COMMON and not self.known.number(number)
 
     def unusual_before(self, i: int) -> Site | None:
-        """Where right numbers, of which right answers make something else, came from two sides."""
+        """Where two right arrays met in an operation that right answers do not apply to them."""
         arrays = [j for j in self.events[i].sources if self.events[j].signature is not None]
         if len(arrays) < 2 or any(self.unusual(j, i) for j in arrays):
             return None
@@ -251,7 +251,7 @@ class Numbers(Passage):
         return None
 
     def of_a_test(self, leaves: Sequence[int]) -> Place | None:
-        """Where the result is a number, or none came: the first wrong numbers that a test saw."""
+        """If the result is a number, or missing: the first wrong numbers that a test saw."""
         if any(self.events[i].signature is not None for i in leaves):
             return None
         tested = {i for found in self.recorder.tested.values() for i in found}
@@ -262,18 +262,18 @@ class Numbers(Passage):
         turned = min(self.back(set(seen), (UNKNOWN,)))
         before = (i for i in range(turned) if self.events[i].site is self.events[turned].site)
         if any(self.statuses[i] in SETTLED for i in before):
-            return None  # a loop that goes on for too long comes to numbers that nobody has
+            return None  # a loop that goes on for too long reaches numbers that nobody has
         return self.astray(seen)
 
     def written(self, wrong: Sequence[Any]) -> Place | None:
-        """Where no result can be compared: the first wrong numbers that were written anywhere."""
+        """If no result can be compared: the first wrong numbers that were written anywhere."""
         for i, event in enumerate(self.events):
             if not wrong and event.wrote and self.statuses[i] not in SETTLED:
                 return Place(event.site, "astray")
         return None
 
     def made_in_init(self, i: int) -> Site | None:
-        """Of a call of a module's part with the right numbers: the statement that made the part."""
+        """For a call of a module's part with right numbers: the statement that made the part."""
         event = self.events[i]
         call = event.site.node
         if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Attribute):
@@ -286,7 +286,7 @@ class Numbers(Passage):
         return site if site is not None and isinstance(site.node.value, ast.Call) else None
 
     def drawn_in_init(self, i: int) -> Site | None:
-        """Of new parameters of which no right answer has those numbers: where they are made."""
+        """For new parameters with numbers that no right answer has: where they are made."""
         for j in self.events[i].sources if self.recorder.new else ():
             site = self.events[j].site
             if self.statuses[j] == GIVEN and site.kind == "attribute" and self.telling(j):
@@ -294,8 +294,8 @@ class Numbers(Passage):
         return None
 
     def anyones(self, i: int) -> bool:
-        """Whether a function that is an argument, or one of several that a loop gives, is called
-        with right values: whether one of them is wrong here, or the function, cannot be told."""
+        """Whether a function that is an argument, or that a loop supplies, is called with values
+        that are right: then it is not clear whether one of them is wrong here, or the function."""
         event = self.events[i]
         call = event.site.node
         if not event.site.given or not isinstance(call, ast.Call):
@@ -307,7 +307,7 @@ class Numbers(Passage):
         return settled and not any(self.unusual(j, i) and self.telling(j) for j in event.sources)
 
     def missing_before(self, i: int) -> Site | None:
-        """The known value to which right answers do something else before they do this."""
+        """The known value with which right answers do something else before they do this."""
         event = self.events[i]
         if event.signature is None:
             return None
@@ -328,7 +328,7 @@ class Numbers(Passage):
         return site if site.kind in ("expression", "store") else None
 
     def same_on_both_sides(self, i: int) -> Place | None:
-        """Of an operation on an array and itself: the `a = b` that made them one."""
+        """For an operation on an array and itself: the `a = b` that made them the same."""
         site = self.events[i].site
         arrays = [j for j in self.events[i].sources if self.events[j].signature is not None]
         if len(arrays) != 1 or len(site.children) != 2 or not self.telling(arrays[0]):
@@ -337,7 +337,7 @@ class Numbers(Passage):
         return Place(named_by_then[-1], "itself", site) if named_by_then else None
 
     def computed_twice(self, i: int) -> Place | None:
-        """Of numbers that no right answer uses like this, computed at two places: the second."""
+        """For numbers computed twice, which no right answer uses like this: the second place."""
         at = next((j for j in self.events[i].sources if self.unusual(j, i) and self.telling(j)), -1)
         found = None
         while at >= 0:
@@ -359,12 +359,12 @@ class Numbers(Passage):
         return None
 
     def overwritten(self) -> Place | None:
-        """An assignment to an argument that nothing has read."""
+        """An assignment to an argument that had not been read."""
         found = self.recorder.overwriting
         return Place(found[0], "overwritten") if found else None
 
     def filled(self, way: Sequence[int], unusual: bool = False) -> Place | None:
-        """Where a large number is put in the place of an infinite one."""
+        """Where a large number is used in place of an infinite one."""
         for i in way:
             found, sources = self.events[i].signature, self.events[i].sources
             made = self.events[i].site.function == "__init__"  # by torch.empty, perhaps

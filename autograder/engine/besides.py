@@ -1,6 +1,6 @@
-"""What an answer looks like, in words: what stands beside a known mistake, and a guess as a guess.
+"""What an answer looks like, in words: what is wrong besides a known mistake; guesses as guesses.
 
-TRUST BOUNDARY. What is told comes from likenesses, whose sides may hold what a student's process
+TRUST BOUNDARY. The words are made from likenesses, whose sides may hold what a student's process
 has made up: only names that are known here are repeated.
 """
 

@@ -124,7 +124,7 @@ def _compare_numbers(given: Array, wanted: Array, what: str, slack: float) -> Fi
 
 
 def agrees(value: Any, expected: Any, *, slack: float = 1.0) -> bool:
-    """Whether `compare` passes, without the words where it does not: several times as fast."""
+    """Whether `compare` passes, without saying why not: several times as fast."""
     if isinstance(expected, (tuple, list)):
         alike = isinstance(value, (tuple, list)) and len(value) == len(expected)
         return alike and all(
@@ -154,8 +154,8 @@ def agrees(value: Any, expected: Any, *, slack: float = 1.0) -> bool:
 def _allowed(wanted: Array, numbers: np.ndarray, slack: float) -> np.ndarray:
     """How far each number may be off.
 
-    A small one among large ones in its row (the last axis) is what sums of large terms left over,
-    and is off by as much as they are.
+    A small one among large ones in its row (the last axis) is what is left over of sums of large
+    terms, and is off by as much as they are.
     """
     relative, absolute = (slack * t for t in tolerance(wanted))
     size = np.where(np.isfinite(numbers), np.abs(numbers), 0.0)

@@ -1,11 +1,11 @@
 """Makes a copy of an answer in which every value is seen (`taps`, `trace`).
 
-What an answer calls of its author's own is copied with it: functions and classes that it names, and
-those that these name. The copies live in namespaces of their own, so that the answer, its globals
-and its files stay as they are.
+Its author's own functions and classes are copied with it: those that it names, and those that these
+name. The copies live in namespaces of their own, so that the answer, its globals and its files are
+left unchanged.
 
-TRUST BOUNDARY. The source is looked up as a traceback does it, and may lie. Where it does not
-compile to the very code that ran, there is no copy.
+TRUST BOUNDARY. The source is looked up as a traceback does it, and may lie. If it does not compile
+to the very code that ran, there is no copy.
 """
 
 import ast
@@ -38,7 +38,7 @@ class NoCopy(Exception):
 
 
 def copied(answer: Any, budget: Budget) -> tuple[Callable[..., Any], Recorder]:
-    """A copy of an answer and what watches it, switched off. Raises `NoCopy`."""
+    """A copy of an answer and its recorder, switched off. Raises `NoCopy`."""
     try:
         return _Copying().copy(answer, budget)
     except NoCopy:
@@ -93,7 +93,7 @@ class _Copying:
                 raise
             return  # something that the answer calls: it runs as it is
         file = next(filter(is_own, codes_of(thing))).co_filename
-        if not _wraps(thing):  # what else a decorator does, such as registering, is done already
+        if not _wraps(thing):  # a decorator that only registers, say, has done so already
             node.decorator_list = []
         self.tapping.lines, self.tapping.owner = lines, node.name
         if is_answer:
@@ -145,7 +145,7 @@ class _Copying:
 
 
 def overwriting(definition: Any) -> Iterator[ast.stmt]:
-    """The assignments to arguments that nothing has read before, in a function or in methods."""
+    """The assignments to arguments that have not been read before, in a function or in methods."""
     if isinstance(definition, ast.ClassDef):
         for part in definition.body:
             if isinstance(part, ast.FunctionDef):
@@ -175,14 +175,14 @@ def codes_of(thing: Any) -> Iterator[CodeType]:
 
 
 def _function(part: Any) -> Any:
-    """What a static method, a class method or a property is made of."""
+    """The function behind a static method, a class method or a property."""
     if isinstance(part, staticmethod | classmethod):
         return part.__func__
     return part.fget if isinstance(part, property) else part
 
 
 def _code(function: Any) -> Iterator[CodeType]:
-    if isinstance(function, FunctionType):  # what it wraps may be none
+    if isinstance(function, FunctionType):  # what it wraps may be something else
         yield function.__code__
 
 
@@ -202,7 +202,7 @@ def is_own(code: CodeType) -> bool:
 
 
 def _wraps(thing: Any) -> bool:
-    """Whether decorators have made a function or class into what it is."""
+    """Whether decorators have made a function or class what it is."""
     return hasattr(thing, "__wrapped__") or hasattr(thing, "__dataclass_fields__")
 
 
@@ -216,8 +216,8 @@ def _names(code: CodeType) -> Iterator[str]:
 def _compiled(tree: ast.Module) -> dict[tuple[str, int], list[CodeType]]:
     """All code in a source, by name and first line.
 
-    A notebook compiles the statements of a cell one by one, a file's together: what has been
-    imported above may make a difference in the code.
+    A notebook compiles the statements of a cell one by one, Python those of a file together: the
+    code may depend on what has been imported above.
     """
     flags = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
     modules = [tree, *(ast.Module([statement], []) for statement in tree.body)]

@@ -1,4 +1,4 @@
-"""A device that only pretends: tensors that compute on the CPU and say that they are elsewhere.
+"""A pretended device: tensors that compute on the CPU and say that they are elsewhere.
 
 What a GPU would refuse is refused here, too, on any machine: an operation on a tensor that is
 elsewhere and one that was made on the CPU, or NumPy asking for numbers that are not on the CPU.
@@ -7,13 +7,13 @@ wrong under the pretence may be the pretence's own fault, and is not held agains
 operation passes through here, so does every tensor's size: one that holds more numbers than a run
 allows ends the call, with `TooMany`.
 
-How: a wrapper subclass whose device is "meta", the only one besides the CPU's for which every build
-of torch has autograd, holds a tensor of the CPU. Each operation is unwrapped, computed, and wrapped
-again; a mode sends factories with `device=` the same way.
+How: a wrapper subclass whose device is "meta", the only one besides the CPU for which every build
+of torch has autograd, holds a CPU tensor. Each operation is unwrapped, computed, and wrapped again;
+a mode sends factories with `device=` the same way.
 
 TRUST BOUNDARY. This runs in the same process as the answer, which can reach the numbers behind the
-pretence (`_numbers`), remove the mode, or return what only seems to be elsewhere. It gains nothing
-by that but the points of the one aspect that asks where the results live. Nothing secret is here.
+pretence (`_numbers`), remove the mode, or return what only seems to be elsewhere. All it can gain
+by that are the points of the one aspect that asks where the results live. Nothing secret is here.
 """
 
 import sys
@@ -24,7 +24,7 @@ from typing import Any
 
 from autograder.engine.state import parts_of
 
-ELSEWHERE = "elsewhere"  # what a probe calls the device, and a record a tensor that lives there
+ELSEWHERE = "elsewhere"  # a probe's name for the device, and a record's for a tensor on it
 PRETENDED = "meta"  # what torch calls it
 TWO_DEVICES, NOT_ON_THE_CPU, TOO_MANY = "OnTwoDevices", "NotOnTheCpu", "TooMany"
 
@@ -51,14 +51,14 @@ class Untried(Exception):
 
 
 class _Limit:
-    """How many numbers a tensor may hold in the current call; 0 is any number."""
+    """How many numbers a tensor may hold in the current call; 0 means any number."""
 
     most = 0
 
 
 @cache
 def _pretence() -> tuple[type, Any, Any]:
-    """The class of the tensors, and the two modes for what has no tensor as its argument."""
+    """The class of the tensors, and the two modes for calls without a tensor argument."""
     import torch
     from torch.autograd import forward_ad
     from torch.overrides import TorchFunctionMode
@@ -146,7 +146,7 @@ def _pretence() -> tuple[type, Any, Any]:
     makers = {torch.tensor, torch.as_tensor, torch.asarray, tensor.new_tensor}
 
     class Makers(TorchFunctionMode):
-        """Makes tensors of numbers, which torch does without asking a dispatch mode."""
+        """Makes tensors from numbers, which torch does without asking a dispatch mode."""
 
         def __torch_function__(self, func, types, args=(), kwargs=None):
             if func not in makers:
@@ -164,7 +164,7 @@ def _pretence() -> tuple[type, Any, Any]:
             return moved(made) if far else made
 
     def numbers_in(value: Any) -> Any:
-        """Tensors in lists as the numbers that torch reads from them one by one."""
+        """Tensors in lists, replaced by the numbers that torch would read from them one by one."""
         if isinstance(value, Elsewhere):
             return value.tolist()
         return type(value)(map(numbers_in, value)) if type(value) in (list, tuple) else value
@@ -256,14 +256,14 @@ def _refuse_large(made: Iterator[Any]) -> None:
 
 
 def moved(tensor: Any) -> Any:
-    """A tensor of the CPU as one that says it is elsewhere."""
+    """A CPU tensor as one that says it is elsewhere."""
     numbers = tensor.detach()
     return _pretence()[0](numbers).requires_grad_(tensor.requires_grad)
 
 
 def moved_module(module: Any) -> Any:
-    """A module whose parameters and buffers are elsewhere from now on, as `.to(device)` does it:
-    what it keeps otherwise stays where it is."""
+    """A module whose parameters and buffers are elsewhere from now on, as after `.to(device)`:
+    whatever else it keeps stays where it is."""
     import torch
 
     kind, known = _pretence()[0], {}
@@ -285,7 +285,7 @@ def moved_module(module: Any) -> Any:
 
 
 def whereabouts(value: Any) -> Any:
-    """A result with the place of each tensor in its stead."""
+    """A result in which each tensor is replaced by where it is."""
     torch = sys.modules["torch"]
     if isinstance(value, torch.Tensor):
         return ELSEWHERE if isinstance(value, _pretence()[0]) else "cpu"
@@ -297,8 +297,8 @@ def whereabouts(value: Any) -> Any:
 
 @contextmanager
 def pretending(most: int = 0) -> Iterator[None]:
-    """While this lasts, `device=` of a tensor that is elsewhere makes another one there, and a
-    tensor that holds more than `most` numbers cannot be made, if that is not 0."""
+    """Meanwhile, `device=` with the device of a tensor that is elsewhere makes another one there;
+    and unless `most` is 0, no tensor with more than `most` numbers can be made."""
     from torch import _C
 
     _, makers, factories = _pretence()
@@ -308,7 +308,7 @@ def pretending(most: int = 0) -> Iterator[None]:
     _Limit.most = most
     try:
         yield
-    finally:  # also what an answer has left there
+    finally:  # also removes what an answer has left there
         while _C._len_torch_function_stack() > heights[0]:
             _C._pop_torch_function_stack()
         while _C._len_torch_dispatch_stack() > heights[1]:

@@ -1,8 +1,8 @@
-"""What is known of the values that right answers pass through on one run: keys, no values.
+"""What is known about the values that right answers pass through on one run: keys, no values.
 
-TRUST BOUNDARY. Public. A key can be met again, and nothing computed from it (see `signatures`). Of
-each value it is known besides which dtypes it had, whether a gradient could reach it, and, in a
-small set of buckets, which operations came next; neither names nor the order of values.
+TRUST BOUNDARY. Public. A key can be met again, but nothing can be computed from it (see
+`signatures`). Of each value it is also known which dtypes it had, whether a gradient could reach
+it, and, in a small set of buckets, which operations came next; neither names nor order.
 """
 
 import hashlib
@@ -46,7 +46,7 @@ def bucket(operation: str, key: int) -> int:
 
 
 def made_bucket(operation: str, found: Signature) -> int:
-    """One bit for an operation and the shape that it gives."""
+    """One bit for an operation and the shape of its result."""
     kind = _kinds().get(operation, operation)
     digest = hashlib.blake2b(f"{kind} {found.shape}".encode(), digest_size=2).digest()
     return 1 << int.from_bytes(digest, "little") % MADE
@@ -54,7 +54,7 @@ def made_bucket(operation: str, found: Signature) -> int:
 
 @dataclass(frozen=True)
 class Mark:
-    """What is known of one value: dtypes and next operations as sets of bits."""
+    """What is known about one value: dtypes and next operations as sets of bits."""
 
     dtypes: int = 0
     followed: int = 0
@@ -76,7 +76,7 @@ class Known:
     made: int = 0  # by which operations, into which shapes: a set of bits
 
     def mark(self, found: Signature) -> Mark | None:
-        """What is known of a value; None if no right answer has it."""
+        """What is known about a value; None if no right answer has it."""
         marks = [self.same[key] for key in found.all_keys() if key in self.same]
         return marks[0] if marks else None
 
@@ -111,7 +111,7 @@ def known_from(traces: Iterable[list[Event]]) -> Known:
                 made |= made_bucket(event.site.operation, found)
             key = keys[-1]
             before = marks.get(key, Mark(cut=True))
-            cut = before.cut and not event.grad  # nowhere in this answer
+            cut = before.cut and not event.grad  # at no place in this answer
             marks[key] = Mark(before.dtypes | _bit(event.dtype), before.followed, cut)
             if not found.plain and math.prod(found.shape) > 1 and not found.even:
                 loose.add(found.loose_key)

@@ -1,9 +1,9 @@
 """Which known mistakes a wrong answer looks like, even if a second slip hides them.
 
-An answer is compared with each known mistake run by run, its values apart from what stands beside
-them: dtypes, arguments changed in place, global state, gradients that are cut, the class of an
-exception. A name is certain where all values agree; where they agree on most of the runs that tell
-the mistake from a right answer, and nothing contradicts it, it is likely.
+An answer is compared with each known mistake run by run, its values separately from its sides:
+dtypes, arguments changed in place, global state, gradients that are cut, the class of an exception.
+A name is certain if all values agree; it is likely if they agree on most of the runs that tell the
+mistake from a right answer, and nothing contradicts it.
 
 TRUST BOUNDARY. When grading, this runs in the judge's process, where no student's code ever runs.
 The records come from outside and are only data; every function here takes them as hostile.
@@ -101,15 +101,15 @@ class _Scene:
         self.mine = self.flat(records)
         self.right = self.flat(expected)
         pairs = [*zip(self.mine, self.right, strict=True)]
-        # Where autograd refused to go on, nothing is known but what `sides` tells.
+        # Where autograd refused to go on, only what `sides` says is known.
         self.known = [n for n, (a, b) in enumerate(pairs) if b.raised is not None or not refused(a)]
         self.failing = [n for n in self.known if not alike(*pairs[n])]
         self.sides = frozenset().union(*(sides(*pair) for pair in pairs))
         self.dtypes = self.dtypes_of(records)
 
     def likeness(self, *found: "_Suspect", certain: bool = True) -> Likeness:
-        """That the answer is like such mistakes; not certain if one has a dtype on some run that
-        the answer does not have there."""
+        """The likeness to these mistakes; not certain if, on some run, one has a dtype that the
+        answer does not have there."""
         theirs = frozenset[Side]().union(*(suspect.sides for suspect in found))
         besides = self.sides - theirs
         for mine, *others in zip(self.dtypes, *(s.dtypes for s in found), strict=True):
@@ -119,7 +119,7 @@ class _Scene:
         return Likeness(tuple(suspect.mistake for suspect in found), sure, besides)
 
     def dtypes_of(self, rows: Sequence[Sequence[Record]]) -> list[frozenset[Side]]:
-        """On each run, random ones as well, the dtypes that the reference does not have."""
+        """On each run, including random ones, the dtypes that the reference does not have."""
         pairs = zip(chain(*rows), chain(*self.by_row[2]), strict=True)
         return [frozenset(s for s in sides(*pair) if s[0] == "dtype") for pair in pairs]
 
@@ -136,7 +136,7 @@ class _Scene:
 
 
 class _Suspect:
-    """A known mistake, with the runs on which the answer does as it does."""
+    """A known mistake, and the runs on which the answer does the same."""
 
     def __init__(self, scene: _Scene, mistake: Mistake):
         self.scene, self.mistake = scene, mistake
@@ -155,7 +155,7 @@ class _Suspect:
 
     @cached_property
     def hits(self) -> frozenset[int]:
-        """The failing runs on which the answer does as the mistake does."""
+        """The failing runs on which the answer does the same as the mistake."""
         failing = self.scene.failing if self.possible else ()
         return frozenset(n for n in failing if self.like_mine(n))
 
@@ -167,7 +167,7 @@ class _Suspect:
 
     @cached_property
     def is_beside(self) -> bool:
-        """Whether all its values are right, and something beside them is not."""
+        """Whether all its values are right, and only its sides are not."""
         right = self.scene.right
         same = all(alike(self.record(n), right[n]) for n in self.scene.known)
         return same and bool(self.sides)
@@ -177,7 +177,7 @@ class _Suspect:
 
     @cached_property
     def sides(self) -> frozenset[Side]:
-        """What it has beside its values; where autograd refused mine to go on, only if its, too."""
+        """Its sides; from runs on which autograd stopped the answer, only if it was stopped too."""
         known = {*self.scene.known}
         runs = [n for n in range(len(self.scene.mine)) if n in known or refused(self.record(n))]
         return frozenset().union(*map(self.sides_of, runs))
@@ -195,7 +195,7 @@ class _Suspect:
 
     @cached_property
     def strangeness(self) -> int:
-        """The number of runs on which the answer has not what the mistake has beside its values."""
+        """The number of runs on which the answer's sides of such kinds are not the mistake's."""
         mine = (sides(*pair) for pair in zip(self.scene.mine, self.scene.right, strict=True))
         kinds = {kind for kind, _ in self.sides}
         told = [frozenset(side for side in found if side[0] in kinds) for found in mine]
@@ -203,7 +203,7 @@ class _Suspect:
 
     @cached_property
     def fits_everywhere(self) -> bool:
-        """Whether all values agree, and the answer has whatever the mistake has beside them."""
+        """Whether all values agree, and the answer has all sides that the mistake has."""
         failing = self.scene.failing
         if not failing or not self.possible or len(self.hits) < len(failing):
             return False
@@ -216,9 +216,9 @@ class _Suspect:
 
 
 def _of_sides(scene: _Scene, suspects: Sequence[_Suspect]) -> Likeness | None:
-    """Mistakes beside right values: one, or two that together are all there is.
+    """Mistakes that show in the sides alone: one, or two that together explain all sides.
 
-    Of the kinds of side that a mistake has, the answer has neither more nor less.
+    Of the kinds of side that a single mistake has, the answer must have exactly the same sides.
     """
     if scene.failing or not scene.sides:
         return None
@@ -249,14 +249,14 @@ def _likely(scene: _Scene, suspects: Sequence[_Suspect], failed: Failed) -> Like
     best = min(found, key=oddity)
     rivals = [s for s in found if oddity(s)[0] == oddity(best)[0]]
     if any(s.hits != best.hits for s in rivals):
-        return None  # several explain as much, each something else
+        return None  # several explain equally much, each something different
     return scene.likeness(best, certain=False)
 
 
 def _not_compared(scene: _Scene, suspects: Sequence[_Suspect], failed: Failed) -> Likeness | None:
-    """The one mistake that shows only where values are not compared, beside what shows elsewhere.
+    """The one mistake that shows only where values are not compared, when sides are wrong, too.
 
-    These are aspects judged by draws, and those on a device that pretends.
+    These are aspects judged by random draws, and those on a pretended device.
     """
     runs, records, expected = scene.by_row
     there = frozenset(i for i, row in enumerate(runs) if any(run.random for run in row))
@@ -265,7 +265,7 @@ def _not_compared(scene: _Scene, suspects: Sequence[_Suspect], failed: Failed) -
         return None
     silent = (s for s in suspects if not s.telling and not s.sides)
     found = [s for s in silent if failed(s.mistake.records) == mine]
-    if len(found) > 1:  # a device that pretends says in its own words what it refuses
+    if len(found) > 1:  # a pretended device says in its own words what it refuses
         places = [(i, j) for i in mine for j, run in enumerate(runs[i]) if run.elsewhere]
         found = [
             s
@@ -286,7 +286,7 @@ def _is_likely(scene: _Scene, suspect: _Suspect) -> bool:
 
 
 def _two(scene: _Scene, suspects: Sequence[_Suspect]) -> Likeness | None:
-    """Two mistakes that show in different runs, and together in all that fail and in no others."""
+    """Two mistakes that show in different runs, and together in exactly those that fail."""
     failing = frozenset(scene.failing)
     parts = [s for s in suspects if s.strong and s.telling <= failing and s.sides <= scene.sides]
     found = []
@@ -312,8 +312,8 @@ def _two(scene: _Scene, suspects: Sequence[_Suspect]) -> Likeness | None:
 def alike(a: Record, b: Record, right: Record | None = None) -> bool:
     """Whether two records hold the same values, whatever else they hold.
 
-    A gradient that only one of them has says nothing here; nor does the class of an exception where
-    the reference, which `b` is if there is no `right`, raises one.
+    A gradient that only one of them has does not count here; nor does the class of an exception if
+    the reference raises one, too. Without `right`, `b` is the reference.
     """
     if a.raised is not None and b.raised is not None:
         return (right or b).raised is not None or _same_failure(a.raised, b.raised)
@@ -349,7 +349,7 @@ def _as_rough_as(value: Any, known: Any) -> Any:
 
 
 def _says_much(record: Record) -> bool:
-    """Whether a record's numbers are such that no other answer has them by chance."""
+    """Whether another answer would hardly have a record's numbers by chance."""
     numbers = [*_numbers(record.values)] if record.raised is None else []
     finite = [n[np.isfinite(n)] for n in numbers]
     return any(n.size and np.ptp(n) > 0 for n in finite) or any(

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from typing import Any
 
-# what a class, or an object, may do in its own way
+# what a class or an object may override
 _METHODS = (
     *("load_state_dict", "_load_from_state_dict", "set_extra_state", "get_extra_state"),
     *("state_dict", "_save_to_state_dict", "named_buffers", "named_modules", "modules"),
@@ -26,7 +26,7 @@ class _Unusual(Exception):
 
 
 def load(module: Any, tensors: Mapping[str, Any]) -> None:
-    """Load a state dict, in which buffers may be missing: those stay as they are.
+    """Load a state dict, in which buffers may be missing: those are left unchanged.
 
     Raises what `load_state_dict` raises.
     """

@@ -1,11 +1,11 @@
 """Where a wrong answer leaves the values of right answers.
 
 Every value seen while it ran is given, known (some right answer passes through it), reordered or a
-multiple of a known one, or unknown. Going back from a wrong result over what is not known, the
-first value that is made of known ones alone is where the answer goes astray.
+multiple of a known one, or unknown. Tracing a wrong result back through values that are not known,
+the first one that is computed from known ones alone is where the answer goes astray.
 
 TRUST BOUNDARY. Runs in the student's own process, or in the sandbox. What comes out is a hint that
-may be forged: no mark hangs on it, and whoever shows it treats it as the student's text.
+may be forged: no mark depends on it, and code that shows it treats it as the student's text.
 """
 
 import ast
@@ -30,7 +30,7 @@ VALUES, DTYPE, RAISED, SILENT, CHANGED, EFFECT, CUT = (
 
 
 def problem_of(record: Record, expected: Record) -> str | None:
-    """What is wrong with a run, in one word; None if nothing that has a place."""
+    """What is wrong with a run, in one word; None if nothing that could be located."""
     if record.raised is not None:
         return RAISED
     if expected.raised is not None:
@@ -97,7 +97,7 @@ class _Search(Numbers):
         return found or self.filled(self.way()) or self.of_a_role(leaves) or self.written(wrong)
 
     def of_a_kind(self, kinds: Any) -> Place | None:
-        """Where something of another kind is returned, such as a tuple for a list."""
+        """Where something of the wrong kind is returned, such as a tuple instead of a list."""
         for value, wanted in zip(self.record.values, self.expected.values, strict=False):
             either = isinstance(value, kinds) or isinstance(wanted, kinds)
             if type(value) is type(wanted) or not either:
@@ -108,7 +108,7 @@ class _Search(Numbers):
         return None
 
     def made(self, site: Site) -> Site:
-        """Of a name that is returned: the statement before it that gave a value to the name."""
+        """For a name that is returned: the statement before it that gave the name its value."""
         if not isinstance(site.node, ast.Name):
             return site
         given = [
@@ -145,7 +145,7 @@ class _Search(Numbers):
         site = self.site_around(places[-1])
         if site is None:
             return None
-        if self.expected.raised is not None:  # right answers came no further, either
+        if self.expected.raised is not None:  # right answers got no further, either
             deliberate = isinstance(site.node, ast.Raise | ast.Assert)
             return Place(site, RAISED, None, raised.types[0]) if deliberate else None
         inputs = self.recorder.taken(site)
@@ -160,7 +160,7 @@ class _Search(Numbers):
         return Place(site, RAISED, None, raised.types[0])
 
     def of_a_refusal(self, site: Site, raised: str) -> Place | None:
-        """Of a `raise` that right answers do not come to: the test that led to it."""
+        """For a `raise` that right answers do not reach: the test that led to it."""
         for number, outcomes in self.recorder.tests.items():
             test = self.recorder.sites[number]
             if any(span(guard) == span(site.node) for guard in test.guards) and any(outcomes):
@@ -185,7 +185,7 @@ class _Search(Numbers):
         return min(around, key=lambda s: (_extent(s.node), s.kind in order), default=None)
 
     def of_a_missing_exception(self) -> Place | None:
-        """A test that guards the exception which right answers raise, and did not hold."""
+        """A test that guards the exception which right answers raise, and that was false."""
         wanted = self.expected.raised.types[0]
         found = []
         for number, outcomes in self.recorder.tests.items():
@@ -202,8 +202,8 @@ class _Search(Numbers):
         return None if found else self.of_a_test(()) or self.of_a_constant(wanted)
 
     def named_numbers(self, test: int) -> tuple[int, int] | None:
-        """How many of the numbers that the expected error names a test depended on: those that
-        are not met everywhere, and all. None if it depended on numbers, but on none of these."""
+        """On how many of the numbers that the expected error names a test depended: the uncommon
+        ones, and all of them. None if it depended on numbers, but on none of these."""
         named = {float(n) for n in re.findall(r"-?\d+(?:\.\d+)?", self.expected.raised.message)}
         seen = (self.events[i] for i in self.recorder.tested.get(test, ()))
         numbers = {e.number for e in seen if not isinstance(e.site.node, ast.Constant)} - {None}
@@ -211,7 +211,7 @@ class _Search(Numbers):
         return (len(both - {*COMMON}), len(both)) if both or not (named and numbers) else None
 
     def of_a_constant(self, wanted: str) -> Place | None:
-        """The one `return` that was come to, if what it returns is written there."""
+        """The only `return` that was reached, if it returns a constant."""
         found = [site for site, _ in self.recorder.returned if site.owner == self.owner]
         if len(found) != 1:
             return None
@@ -256,7 +256,7 @@ def _dtypes(value: Any) -> list[str]:
 
 
 def _form(value: Any) -> Any:
-    """Which lists and tuples a value consists of."""
+    """The structure of lists and tuples in a value."""
     return (type(value), *map(_form, value)) if isinstance(value, tuple | list) else None
 
 

@@ -44,7 +44,7 @@ class _Whose(Enum):
 
 
 class Observer:
-    """Collects the operations that match some patterns, each with the first place that ran it.
+    """Collects the operations that match some patterns, each with the place that first ran it.
 
     The patterns are dotted names with `*` as a wildcard; one that begins with `!` excludes what the
     others match: `("torch.*layer_norm*", "autograder.blocks.*", "!autograder.blocks.softmax")`.
@@ -145,7 +145,7 @@ class _Hook:
         return self.depth()
 
     def take_off(self, height: int) -> bool:
-        """Remove the mode and all above it; whether it was still where it had been put."""
+        """Remove the mode and all above it; return whether it was still where it had been put."""
         there = self.depth() == height and self.at(height - 1) is self.mode
         if there:
             self.mode.__exit__(None, None, None)
@@ -282,7 +282,7 @@ def _name_once(func: Any) -> str:
 # By identity, which cannot be forged. The code is kept alive, so that its id is not reused.
 _KNOWN: dict[int, tuple[_Whose, str | None, CodeType]] = {}
 _COLLECTED: set[str] = set()
-# The modules there are, told before an answer runs: one that it makes up is not among them.
+# The modules there are, listed before an answer runs: one that it makes up is not among them.
 _ROOT = Path(__file__).resolve().parents[2]
 _EXERCISES = frozenset(
     ".".join(path.relative_to(_ROOT).with_suffix("").parts)

@@ -1,6 +1,6 @@
 """The values that an answer passed through, each compared with those of right answers.
 
-TRUST BOUNDARY. As `locate`.
+TRUST BOUNDARY. As in `locate`.
 """
 
 import ast
@@ -81,7 +81,7 @@ class Passage:
         return None
 
     def way(self) -> list[int]:
-        """The events that lead to the results, in the order of time."""
+        """The events that lead to the results, in chronological order."""
         whole = set[int]()
         for i in self.results():
             whole |= self.before(i)
@@ -92,7 +92,7 @@ class Passage:
         return self.back({i}, (GIVEN, KNOWN, REORDERED, MULTIPLE, UNKNOWN))
 
     def back(self, wrong: set[int], through: tuple[str, ...]) -> set[int]:
-        """The events with those of such statuses that they were computed from."""
+        """The events, and those they were computed from, back through events of these statuses."""
         for i in range(len(self.events) - 1, -1, -1):
             if i in wrong:
                 wrong |= {j for j in self.events[i].sources if self.statuses[j] in through}
@@ -104,7 +104,7 @@ class Passage:
         return self.statuses[i] in (REORDERED, MULTIPLE)
 
     def unusual(self, j: int, i: int) -> bool:
-        """Whether no right answer does to a known value what is done to it here."""
+        """Whether no right answer does with a known value what is done with it here."""
         mark = self.marks[j]
         if mark is None or not mark.followed:
             return False
@@ -112,17 +112,17 @@ class Passage:
         return not mark.followed >> bucket(self.events[i].site.operation, key) & 1
 
     def telling(self, i: int) -> bool:
-        """Whether a value is an array of more than a few possible numbers, as tokens are."""
+        """Whether a value is an array of floats; tokens and the like take too few values."""
         found = self.events[i].signature
         return found is not None and not found.plain
 
     def again(self, i: int) -> bool:
-        """Whether a place was passed more than once, as in a loop."""
+        """Whether a place was reached more than once, as in a loop."""
         here = (event for event in self.events if event.site is self.events[i].site)
         return len(list(here)) > 1
 
     def idle(self, i: int, arrays: int = 2) -> bool:
-        """Whether something was done with so many arrays, and changed nothing in one of them."""
+        """Whether something was done with so many arrays, and one of them came out unchanged."""
         event = self.events[i]
         found = [self.events[j].signature for j in event.sources]
         given = [s for s in found if s is not None]
@@ -130,7 +130,7 @@ class Passage:
         return len(given) >= arrays and any(same)
 
     def right_before(self, i: int) -> Site | None:
-        """The largest of the known expressions that a value was computed from."""
+        """The last of the known expressions that a value was computed from."""
         arrays = self.events[i].signature is not None
         computed = [
             self.events[j].site
@@ -141,7 +141,7 @@ class Passage:
         return computed[-1] if computed else None
 
     def call_around(self, i: int, whole: set[int]) -> Site | None:
-        """Of an event in a function that the answer calls: the call, in the answer's own text."""
+        """For an event in a function that the answer calls: the call, in the answer's own text."""
         if self.events[i].site.owner == self.owner:
             return None
         after = {i}
@@ -154,7 +154,7 @@ class Passage:
         return None
 
     def assigned(self, text: str) -> Site | None:
-        """The statement that gives a module the part that a text names first."""
+        """The statement that gives a module the part named first in a text."""
         words = [w for word in re.findall(r"[A-Za-z_][\w.]*", text) for w in word.split(".")]
         for word in words:
             for site in reversed(self.recorder.sites):  # the last one counts

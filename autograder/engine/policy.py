@@ -1,7 +1,7 @@
 """What only the source can show: code that reaches for the grader's parts in its process.
 
-Whoever lists all classes there are reaches the grader's; whoever keeps, at once, only those of
-their own file looks up what they wrote themselves.
+Code that lists all existing classes reaches the grader's; code that at once keeps only those of its
+own file looks up what its author has written.
 
 Ready-made answers are seen when they run (`observe`). Here, dotted names are read from the syntax
 tree and resolved through imports and aliases, in time linear in the code. What cannot be resolved
@@ -34,7 +34,7 @@ ATTRIBUTES = (
 )
 _IMPORTERS = ("importlib.import_module", "importlib.__import__", "__import__")
 _OUTSIDE = frozenset(("object", "__import__"))  # names that need no import
-_MEANINGS = 4  # of one name, the last ones
+_MEANINGS = 4  # of one name: so many of the latest are kept
 _SHORT = 20  # nodes of a condition
 _LONGEST = 100  # characters of a dotted name
 
@@ -108,8 +108,8 @@ class Code:
         return ".".join([self.aliases[node.id][-1], *reversed(parts)])
 
     def _own(self, nodes: Iterable[ast.AST]) -> set[int]:
-        """Nodes that stand for nothing outside: an argument that is called `object`, and a list of
-        all classes of which only the file's own are kept."""
+        """Nodes that refer to nothing outside: an argument called `object`, and a list of all
+        classes of which only the file's own are kept."""
         own: set[int] = set()
         for node in nodes:
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
@@ -122,7 +122,7 @@ class Code:
         return own
 
     def _keeps_its_own(self, part: ast.comprehension) -> bool:
-        """Whether it is `for c in ….__subclasses__() if`, first of all, c is the file's own."""
+        """Whether it is `for c in ….__subclasses__() if`, first of all, c is one of the file's."""
         if not (isinstance(part.iter, ast.Call) and isinstance(part.iter.func, ast.Attribute)):
             return False
         if not (isinstance(part.target, ast.Name) and part.ifs):

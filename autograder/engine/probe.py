@@ -36,17 +36,17 @@ def probe(answer: Any, run: Run, device: str = "cpu", watch: Sequence[str] = ())
     """Make the run's calls on `answer` and record the results, or the exception that ended them.
 
     Operations that match the patterns in `watch` (see `Observer`) are recorded, too. Never raises
-    what the answer raises, except `KeyboardInterrupt`, by which the student stops an endless loop.
+    what the answer raises, except `KeyboardInterrupt`, which is how students stop endless loops.
     """
     with undisturbed():
         return probe_within(answer, run, device, watch)
 
 
 def probe_within(answer: Any, run: Run, device: str = "cpu", watch: Sequence[str] = ()) -> Record:
-    """As `probe`, but leaves the global generators changed: for many runs `with undisturbed()`.
+    """Like `probe`, but leaves the global generators changed: for many runs `with undisturbed()`.
 
-    A run `elsewhere` is made on a device that only pretends, whatever `device` is: its record holds
-    in the place of each tensor where it is.
+    A run `elsewhere` is made on a pretended device, whatever `device` is: instead of each tensor,
+    its record says where it is.
     """
     device = ELSEWHERE if run.elsewhere else device
     observer = Observer(() if run.elsewhere else watch)
@@ -121,7 +121,7 @@ def _build(answer: Any, run: Run, device: str, state: GlobalState, observer: Obs
     state.watch_modules(*given)
     with observer.watching():
         built = answer(*args, **kwargs)
-    state.note_modules()  # what follows changes modules that have become its parts
+    state.note_modules()  # what follows changes modules that are now its parts
     if run.state is not None:
         _load(built, run.state, first)
     if device != "cpu" and hasattr(built, "to"):
@@ -214,7 +214,7 @@ def _cook(recipe: Recipe, device: str) -> Any:
 
     args = [materialise(arg, device) for arg in recipe.args]
     kwargs = {k: materialise(v, device) for k, v in (recipe.kwargs or {}).items()}
-    # What is done to a tensor that is elsewhere outside the pretence imports half of torch.
+    # Outside the pretence, anything done to a tensor that is elsewhere imports half of torch.
     pretence = elsewhere.pretending() if device == ELSEWHERE else nullcontext()
     with torch.random.fork_rng(devices=[]), pretence:  # our draws are no side effect of the answer
         built = found(*args, **kwargs)

@@ -22,7 +22,7 @@ def run_tree(run: Run) -> dict[str, Any]:
 
 
 def run_from(tree: Mapping[str, Any]) -> Run:
-    """The run that a tree describes. Raises `WireError` where it describes none."""
+    """The run that a tree describes. Raises `WireError` if it describes none."""
     try:
         training, gradients, seed, random, *elsewhere = tree["flags"]
         init = tree["init"] and _step_from(tree["init"])
@@ -73,7 +73,7 @@ def on_device(record: Record, device: str) -> Record:
 
 
 def record_from(tree: Any) -> Record:
-    """The record that a tree describes; hostile trees give a `WireError`, never another type."""
+    """The record that a tree describes; hostile trees raise a `WireError`, never another type."""
     try:
         raised = tree["raised"]
         if raised is not None:

@@ -30,7 +30,7 @@ class Step:
     """One call: positional and keyword arguments, and the method ("" calls the object itself).
 
     With the method `APPLY`, the first argument is called with the others instead: a `Previous`
-    module to see what has become of it, or a `Recipe` that looks at one.
+    module, to see what has become of it, or a `Recipe` that looks at one.
     """
 
     args: tuple = ()
@@ -47,8 +47,8 @@ class Run:
     contracted with fixed numbers and differentiated with respect to every floating-point argument
     and every parameter. `seed` fixes torch's and NumPy's global generators before the first call.
     `random` marks a run whose results are random: no two answers need to agree on it. `elsewhere`
-    marks one whose tensors say that they are not on the CPU; only where its results are is judged,
-    or whether a tensor made on the way holds more than `most` numbers (0: as many as it likes).
+    marks one whose tensors say that they are not on the CPU; it is only judged by where its results
+    are, or by whether a tensor made on the way holds more than `most` numbers (0: no limit).
     """
 
     steps: tuple[Step, ...]
@@ -80,22 +80,22 @@ class Run:
         return replace(self, training=True)
 
     def at_random(self, draw: "Draw") -> "Run":
-        """The same run, whose results are random, from a seed of its own."""
+        """The same run with random results, from a seed of its own."""
         return replace(self, random=True, seed=draw.integer(0, 10**6))
 
     def as_views(self) -> "Run":
-        """The same run with arrays that are no contiguous ones."""
+        """The same run with arrays that are not contiguous."""
         steps = (
             replace(s, args=_strided(s.args), kwargs=_strided(dict(s.kwargs))) for s in self.steps
         )
         return replace(self, steps=tuple(steps))
 
     def in_float32(self) -> "Run | None":
-        """The same run with float32 in the place of every float64 tensor; None without any."""
+        """The same run with float32 instead of every float64 tensor; None if there is none."""
         return self._recast("float64", "float32")
 
     def in_float64(self) -> "Run | None":
-        """The same run with float64 in the place of every float32 tensor; None without any."""
+        """The same run with float64 instead of every float32 tensor; None if there is none."""
         return self._recast("float32", "float64")
 
     def _recast(self, old: str, new: str) -> "Run | None":
@@ -120,7 +120,7 @@ def _strided(value: Any) -> Any:
 
 
 def _recast(value: Any, old: str, new: str, found: list[Array]) -> Any:
-    """A value with its tensors of one dtype in another; those are added to `found`."""
+    """A value with its tensors of one dtype cast to another; these are added to `found`."""
     cast = partial(_recast, old=old, new=new, found=found)
     if isinstance(value, Array) and (value.kind, value.dtype) == ("torch", old):
         found.append(tensor(value.data, new))
@@ -148,7 +148,7 @@ def as_argument(function: Callable) -> Recipe:
 def made_by(
     function: Callable, *args: Any, state: Mapping[str, Any] | None = None, **kwargs: Any
 ) -> Recipe:
-    """What a function of the course returns as an argument; `state` is loaded as its parameters."""
+    """What a function of the course returns, as an argument; `state` holds its parameters."""
     return Recipe(f"{function.__module__}:{function.__name__}", args, kwargs, state)
 
 
@@ -199,8 +199,8 @@ class Finding:
     `instructive` says whether the aspect's hint applies: after an exception, or for a result of
     the wrong kind, it would only mislead. `kind` says how it fails (see `AspectVerdict`), `step`
     at which of the run's steps, if at one of them. `relative` is the largest error relative to the
-    largest of the expected numbers; `call` tells the call that fails, as the message does at its
-    end.
+    largest of the expected numbers; `call` describes the call that fails, as the end of the message
+    does.
     """
 
     passed: bool
@@ -237,8 +237,8 @@ class Aspect:
     they count only where the exercise's first aspect passes. `looks` says that the judge relies on
     what the probe saw besides the returned values: that can be forged, so no exercise gives more
     than a tenth of its points for it. `hints` has other hints for some kinds of failure. `step`
-    names the method that it is about, in a class that is written method by method, each with a
-    check of its own.
+    names the method that the aspect is about, in a class that is written method by method, each
+    with a check of its own.
     """
 
     title: str

@@ -1,4 +1,4 @@
-"""What stands beside an answer's values: dtypes, changed arguments, gradients, errors.
+"""An answer's sides: what is wrong besides its values, in dtypes, arguments, gradients, errors.
 
 TRUST BOUNDARY. When grading, this runs in the judge's process, where no student's code ever runs.
 The records come from outside and are only data; every function here takes them as hostile.
@@ -13,11 +13,11 @@ from autograder.engine.values import Array
 
 _IN_PLACE = ("in-place operation", "inplace operation")
 
-Side = tuple[str, str]  # what stands beside the values: its kind, and what or whose it is
+Side = tuple[str, str]  # what differs besides the values: its kind, and what or whose it is
 
 
 def sides(record: Record, right: Record) -> frozenset[Side]:
-    """What a record has beside its values that the reference's does not have."""
+    """What a record shows besides its values that the reference's does not show."""
     if record.raised is not None:
         if right.raised is not None:
             same = record.raised.types[0] == right.raised.types[0]
@@ -56,7 +56,7 @@ def same_sides(
     others: Sequence[Sequence[Record]],
     expected: Sequence[Sequence[Record]],
 ) -> bool:
-    """Whether two answers have the same beside their values; on random runs, the same dtypes."""
+    """Whether two answers have the same sides; on random runs, the same dtypes."""
 
     def same(run: Run, a: Record, b: Record, right: Record) -> bool:
         one, other = sides(a, right), sides(b, right)

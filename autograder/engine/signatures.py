@@ -2,12 +2,12 @@
 
 A signature is a few numbers computed from an array: its shape and scale, two fixed random
 projections (equal only for the same numbers in the same order), three moments (equal for the same
-numbers in any order). What is stored of it are `keys`: hashes of these numbers, rounded. From a key
-nothing can be computed, it can only be met again by whoever has the value already.
+numbers in any order). What is stored of it are `keys`: hashes of these numbers, rounded. Nothing
+can be computed from a key; it can only be met again, by computing the same value.
 
-TRUST BOUNDARY. Runs in the student's own process, or in the sandbox; nothing is trusted that comes
-of it. The stored keys are public: they let one test a value that one has computed, as `check` does
-with a result, and tell how many values right answers pass through.
+TRUST BOUNDARY. Runs in the student's own process, or in the sandbox; nothing that comes of it is
+trusted. The stored keys are public: with them one can test a value that one has computed, as
+`check` does with a result, and see how many values right answers pass through.
 """
 
 import hashlib
@@ -23,9 +23,9 @@ import numpy as np
 
 from autograder.engine.values import as_array
 
-LARGEST = 1 << 14  # entries of an array that is looked at
+LARGEST = 1 << 14  # the most entries of an array that is looked at
 _FILLED = 1e8  # beyond this, a number stands for infinity: masks are filled with −1e9 or −∞
-RICH = 8  # whole numbers are seldom equal by chance, if there are so many
+RICH = 8  # so many whole numbers are seldom equal by chance
 _CELL = 2e-3  # numbers are rounded to multiples of this
 _NEAR = 3e-4  # and this close to the next multiple, both are tried
 KEY_BYTES = 3  # two values in 16 million have the same key by chance
@@ -33,10 +33,10 @@ KEY_BYTES = 3  # two values in 16 million have the same key by chance
 
 @dataclass(frozen=True)
 class Signature:
-    """What an array is recognised by. `plain` is for booleans and integers."""
+    """What an array is recognised by. `plain` marks booleans and integers."""
 
     shape: tuple[int, ...]
-    scale: float  # the largest size; what follows is of the array divided by it
+    scale: float  # the largest absolute value; the rest is of the array divided by it
     ordered: tuple[float, ...]
     loose: tuple[float, ...]
     plain: bool
@@ -49,7 +49,7 @@ class Signature:
 
     @property
     def rich(self) -> bool:
-        """Whether equal ones are hardly met by chance: not so for masks and a few tokens."""
+        """Whether an equal one is unlikely by chance, unlike for masks and a few tokens."""
         return not self.plain or (self.scale > 1 and math.prod(self.shape) >= RICH)
 
     def same(self, other: "Signature") -> bool:

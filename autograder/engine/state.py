@@ -50,7 +50,7 @@ def _plain(part: Any) -> Any:
 
 
 def _numpys_generator() -> Reader:
-    """Reads the state of NumPy's global generator: its own memory, where that is known.
+    """Reads the state of NumPy's global generator, from its own memory if that is known.
 
     `np.random.get_state` does the same element by element and takes thirty times as long.
     """
@@ -164,14 +164,14 @@ class GlobalState:
         return state
 
     def watch_modules(self, *objects: Any) -> None:
-        """Remember what the modules among the objects hold, which are the caller's."""
+        """Remember what the modules among the objects, which are the caller's, hold."""
         torch = _torchs()
         if torch is not None:
             ours = [thing for thing in objects if isinstance(thing, torch.module)]
             self.modules += [(part, held(part)) for thing in ours for part in parts_of(thing)]
 
     def note_modules(self) -> None:
-        """Keep in mind what has changed in the modules watched, and watch them no longer."""
+        """Note what has changed in the modules watched, and stop watching them."""
         self.noted |= self._changed_in_modules()
         self.modules = []
 
@@ -220,12 +220,12 @@ class GlobalState:
 
 
 def _training(module: Any) -> Any:
-    """A module's mode, whatever its class makes of the name."""
+    """A module's mode, whatever its class has done with the name."""
     return _ATTRIBUTES(module, "__dict__").get("training")
 
 
 def parts_of(module: Any) -> Iterator[Any]:
-    """A module and all its submodules, each once, whatever its class makes of `modules`."""
+    """A module and all its submodules, each once, whatever its class has done with `modules`."""
     left, seen = [module], set()
     while left:
         part = left.pop()
@@ -251,7 +251,7 @@ def held(module: Any) -> dict[str, Any]:
 
 
 def parameters_of(module: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:
-    """Names and parameters of a module and all its parts, whatever their classes make of
+    """Names and parameters of a module and all its parts, whatever their classes have done with
     `named_parameters`."""
     held = _ATTRIBUTES(module, "__dict__")
     yield from ((prefix + name, p) for name, p in held["_parameters"].items() if p is not None)

@@ -1,10 +1,10 @@
 """Puts a tap around every expression of a source, so that its value is seen when it runs.
 
 `x / n` becomes `__tap__(3, __tap__(1, x) / __tap__(2, n))`, where `__tap__` returns its second
-argument. Positions in the source are kept, so that an exception's traceback still tells them.
+argument. Positions in the source are kept, so that an exception's traceback still shows them.
 
-TRUST BOUNDARY. Student's source is read here as a syntax tree, and not run. What comes out does the
-same as before to whoever does not look for the taps; the answer itself is left alone.
+TRUST BOUNDARY. Students' source is read here as a syntax tree, and not run. What comes out behaves
+as before, unless code looks for the taps; the answer itself is left unchanged.
 """
 
 import ast
@@ -36,8 +36,8 @@ class Site:
     owner: str = ""  # the function or class at the top that it is in
     guards: list[Any] = field(default_factory=list)  # the `raise` statements that a test leads to
     targets: frozenset[str] = frozenset()  # the names that a loop gives its items
-    loop: bool = False  # of a test: whether it is that of a `while`
-    given: bool = False  # of a call: whether what is called is an argument or a variable
+    loop: bool = False  # for a test: whether it is that of a `while`
+    given: bool = False  # for a call: whether what is called is an argument or a variable
 
     @property
     def operation(self) -> str:
@@ -87,7 +87,7 @@ class Tapping(ast.NodeTransformer):
         return self.tap(node, kind, children)
 
     def visit_Call(self, node: ast.Call) -> ast.Call:
-        """The function called is no value, but the object of a method is."""
+        """The function called is not a value, but the object of a method is."""
         if isinstance(node.func, ast.Attribute):
             node.func.value = self.visit(node.func.value)
         elif not isinstance(node.func, ast.Name):
@@ -117,9 +117,9 @@ class Tapping(ast.NodeTransformer):
     # --- statements ---
 
     def visit_FunctionDef(self, node: Any) -> Any:
-        """A function: its body is watched; decorators and defaults are left alone.
+        """A function: its body is watched; decorators and defaults are left unchanged.
 
-        Annotations go: what they name may be missing, as `from __future__` allows.
+        Annotations are dropped: what they name may be missing, as `from __future__` allows.
         """
         node.returns = None
         for argument in ast.walk(node.args):
@@ -158,7 +158,7 @@ class Tapping(ast.NodeTransformer):
         return node
 
     def _block(self, statements: list[ast.stmt]) -> list[ast.stmt]:
-        """The statements, each preceded by word of where the run is."""
+        """The statements, each preceded by a note of where the run is."""
         made: list[ast.stmt] = []
         for statement in statements:
             self.open = []

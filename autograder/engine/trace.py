@@ -1,8 +1,8 @@
-"""Runs a copy of an answer in which every value is seen, and notes what came of what.
+"""Runs a copy of an answer in which every value is seen, and notes what was computed from what.
 
 TRUST BOUNDARY. Runs in the student's own process, or in the sandbox, after an answer was found to
 be wrong. A copy of its source is run; the source may not be that of the answer, and may do anything
-that the answer may. What is noted here may be forged, and nothing is trusted that comes of it.
+that the answer may. What is noted here may be forged, and nothing that comes of it is trusted.
 """
 
 import ast
@@ -21,7 +21,7 @@ from autograder.engine.taps import AT, ITEMS, RAISED, TAP, Site
 from autograder.engine.values import as_array
 
 MOST_EVENTS = 3000
-WAITING = 3.0  # times the processor's time, by the clock, less the time in line for a processor
+WAITING = 3.0  # the clock may take so many times the CPU time, not counting the time in line
 MOST_BYTES = 64 << 20  # of the values that a trace keeps alive
 _ITEMS_SEEN = 256  # of a tuple or a list
 _UNINITIALISED = ("empty", "empty_like", "new_empty", "empty_strided")
@@ -29,11 +29,11 @@ _LAST = 64  # events of one place that are passed on
 
 
 class Spent(BaseException):
-    """The time for looking, or the room, is used up."""
+    """The time or the memory for looking is used up."""
 
 
 class Budget:
-    """The time for looking: of the processor, and, for an answer that waits, of the clock."""
+    """The time for looking: CPU time and, for an answer that waits, time by the clock."""
 
     def __init__(self, seconds: float):
         self.ends = time.process_time() + seconds
@@ -54,7 +54,7 @@ class Budget:
 
 def _in_line() -> float:
     """For how many seconds this thread has been ready to run while others had the processor; 0
-    where the system does not say."""
+    if the system does not say."""
     try:
         with open(
             f"/proc/self/task/{threading.get_native_id()}/schedstat", encoding="ascii"
@@ -84,8 +84,8 @@ class Event:
 
 @dataclass
 class Recorder:
-    """What the taps call while `on`. `effect` names global state, or the arguments' memory, the
-    change of which is looked for after every statement."""
+    """What the taps call while `on`. `effect` names the global state, or the arguments' memory,
+    whose change is looked for after every statement."""
 
     sites: Sequence[Site] = ()
     budget: Budget = field(default_factory=lambda: Budget(1.0))
@@ -107,7 +107,7 @@ class Recorder:
 
     def start(self) -> None:
         self.made_by: dict[int, int] = {}  # events by identity of the value
-        self.kept: list[Any] = []  # so that no identity is given to another value
+        self.kept: list[Any] = []  # so that no other value gets their identity
         self.room = MOST_BYTES
         self.last: dict[int, list[int]] = {}  # events by site, until they are used
         self.touched: dict[int, int] = {}  # the last statement that read an event
@@ -120,7 +120,7 @@ class Recorder:
 
     @property
     def names(self) -> dict[str, Callable]:
-        """What instrumented code has to find."""
+        """The names that instrumented code needs."""
         return {TAP: self.tap, ITEMS: self.items, AT: self.at, RAISED: self.caught}
 
     # --- what the taps call ---
@@ -165,7 +165,7 @@ class Recorder:
             self.state.watch(value)
 
     def follow(self, site: Site, found: list[int]) -> None:
-        """Note what becomes of values: what calls return them, what names they get."""
+        """Note what becomes of values: which calls return them, which names they get."""
         if isinstance(site.node, ast.Call):
             self.calls.append((site, found))
         for event in found:
@@ -184,7 +184,7 @@ class Recorder:
             yield item
 
     def caught(self, error: BaseException) -> None:
-        """An exception leaves a function: note the places in the code that it came through."""
+        """An exception leaves a function: note the places in the code that it passed."""
         if (
             self.on
             and not isinstance(error, Spent)
@@ -200,7 +200,7 @@ class Recorder:
             return
         modes = self.state.modes_now() if self.effect == MODES else []
         if self.effect not in self.state.differences():
-            self.culprit = None  # it was for a while, as in `with torch.no_grad()`
+            self.culprit = None  # it only lasted for a while, as in `with torch.no_grad()`
         elif self.culprit is None:
             self.culprit, self.retouched = self.sites[self.statement], None
         elif modes != self.modes:
@@ -287,7 +287,7 @@ class Recorder:
 
 
 def _clear(value: Any) -> None:
-    """Make zeros of memory that nothing was written to, so that every run sees the same."""
+    """Zero memory that nothing was written to, so that every run sees the same."""
     if isinstance(value, np.ndarray) and value.dtype.kind in "biuf":
         value[...] = 0
     elif as_array(value) is not None and hasattr(value, "detach"):

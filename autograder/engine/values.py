@@ -30,12 +30,12 @@ _HEADER = struct.Struct("<Q")
 
 
 class WireError(ValueError):
-    """The bytes are not a message, or one that says more than it carries."""
+    """The bytes are not a message, or are one that declares more than it carries."""
 
 
 @dataclass(frozen=True)
 class Array:
-    """An array or a tensor, as data. `kind` is numpy, scalar or torch; the rest is its own."""
+    """An array or a tensor, as data. `kind` is numpy, scalar or torch."""
 
     data: np.ndarray
     kind: str = "numpy"
@@ -54,8 +54,8 @@ class Opaque:
 class Recipe:
     """A module or function to be built where the answer runs.
 
-    `name` is `package.module:attribute` within `autograder`. With `args` None the attribute itself
-    is meant; otherwise it is called with `args` and `kwargs`, and `state` is loaded into it.
+    `name` is `package.module:attribute` within `autograder`. With `args` None it stands for the
+    attribute itself; otherwise that is called with `args` and `kwargs`, and `state` is loaded.
     """
 
     name: str
@@ -150,7 +150,7 @@ def as_array(value: Any) -> Array | None:
 def bytes_of(value: Any) -> bytes | None:
     """The numbers of an ndarray or a tensor as bytes, row by row; None where `as_array` gives None.
 
-    It says whether they are the same as before, without a copy in between.
+    They show whether the numbers are the same as before, without a copy in between.
     """
     if isinstance(value, np.ndarray):
         return _BYTES(value) if _DTYPE(value).kind in _PLAIN_KINDS else None

@@ -50,7 +50,7 @@ class Verdict:
     """What an answer is worth and why. `mistake` names the known mistake that it is.
 
     `besides` is what else is wrong with it. `likely` names mistakes that it only looks like, one or
-    two at once, with their causes in `guess`. `note` replaces the aspects where none was judged;
+    two at once, with their causes in `guess`. `note` replaces the aspects if none was judged;
     `remark` adds something to know. `ran` holds the forbidden operations that it ran, each with its
     place in the answer. `pointer` says where it goes astray: a hint that the answer may have
     forged, several lines, indented where it is code.
@@ -131,8 +131,8 @@ def decide(
 def _to_compare(
     runs: Sequence[Sequence[Run]], verdicts: Sequence[AspectVerdict]
 ) -> Sequence[Sequence[Run]]:
-    """The runs by which an answer is compared with known mistakes: those on a device that pretends
-    only where nothing else is wrong. Whatever the mistake, it may be made there or here."""
+    """The runs by which an answer is compared with known mistakes: those on a pretended device
+    only if nothing else is wrong, since an answer with any mistake may or may not work there."""
     rows = [*zip(runs, verdicts, strict=True)]
     if all(v.passed or any(run.elsewhere for run in row) for row, v in rows):
         return runs
@@ -140,7 +140,7 @@ def _to_compare(
 
 
 def _digits_told(aspects: Sequence[AspectVerdict]) -> str | None:
-    """That everything which fails is nearly right, if it is; perhaps the precision is at fault."""
+    """A remark that everything that fails is nearly right, if so: perhaps it lacks precision."""
     failed = [aspect for aspect in aspects if not aspect.passed and aspect.judged]
     sizes = [a.relative for a in failed if a.kind in ("value", "gradient")]
     others = any(a.kind not in ("value", "gradient", "dtype") for a in failed)
@@ -215,12 +215,12 @@ def _found(aspect: Aspect, trials: Sequence[Trial]) -> Finding:
 
 
 def passes(aspect: Aspect, trial: Trial) -> bool:
-    """Whether an aspect has nothing against one of its runs, seen by itself."""
+    """Whether one of an aspect's runs passes, judged by itself."""
     return _found(aspect, [trial]).passed
 
 
 def _story(raised: Raised) -> str:
-    """What every call ends in, as a sentence."""
+    """How every call ends, as a sentence."""
     told = raised_told(raised).rstrip(".")
     return f"Every call {told}." if told.startswith("raised") else f"{told[0].upper()}{told[1:]}."
 
@@ -251,7 +251,7 @@ def equal(
 ) -> bool:
     """Whether two answers did the same on every run that is not random, `others` the known one.
 
-    Which of its runs a device refuses depends on where an answer needs what it made on the CPU.
+    Which runs a pretended device refuses depends on where an answer needs what it made on the CPU.
     """
     return all(
         _refused(row, left) == _refused(row, right)
@@ -264,7 +264,7 @@ def equal(
 
 
 def _refused(row: Sequence[Run], records: Sequence[Record]) -> set[str]:
-    """How a device that pretends refused some of an aspect's runs."""
+    """How a pretended device refused some of an aspect's runs."""
     if not any(run.elsewhere and not run.random for run in row):
         return set()
     return {record.raised.types[0] for record in records if record.raised}

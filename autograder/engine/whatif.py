@@ -1,11 +1,11 @@
-"""What if one value had been another? Finds a place at which a single change makes a run right.
+"""What if one value had been different? Finds a place at which a single change makes a run right.
 
-Where values are too few to tell where they come from (tokens, one number, the end of a loop), the
+Where values are too few to show where they come from (tokens, one number, the end of a loop), the
 run is made again with another value at one place: a test that comes out the other way, a loop that
 ends sooner or later, an operation that is left out, one more or one less, another of the answer's
-own values. If what comes back is then right, the mistake is there, or at a place that undoes it.
+own values. If the result is then right, the mistake is there, or at a place that undoes it.
 
-TRUST BOUNDARY. As `trace`: runs a copy of the answer, in the student's own process or in the
+TRUST BOUNDARY. As in `trace`: runs a copy of the answer, in the student's own process or in the
 sandbox. What comes out is a hint that the answer may have forged.
 """
 
@@ -30,14 +30,14 @@ from autograder.engine.verdict import equal
 MOST_TRIALS = 150
 MOST_CASES = 3  # runs that are looked at
 SEARCHING = 0.7  # of the time; what is left is for a second run
-LONGER = 5.0  # than the run as it is: how long a trial may take
+LONGER = 5.0  # times as long as the unchanged run: how long a trial may take
 Case = tuple[Run, Record, Record]
 BRANCH, LOOP, IDLE, NUMBER, ROLE = "branch", "loop", "left out", "number", "exchanged"
 KINDS = (BRANCH, IDLE, NUMBER, LOOP, ROLE)
 _VALUES = {NUMBER: ("name", "attribute", "expression"), ROLE: ("name", "attribute")}
 _MOST_SEEN = 12  # values of a place that are kept
-_MOST_OTHERS = 6  # values that are tried in the place of one
-_LONGER = 6  # times that a loop may go on for
+_MOST_OTHERS = 6  # values that are tried in place of one
+_LONGER = 6  # rounds more that a loop may run for
 
 
 class Watch:
@@ -57,11 +57,11 @@ class Watch:
 
 @dataclass
 class Change:
-    """Puts another value in the place of the one that passes a place."""
+    """Replaces the value that passes a place by another one."""
 
     number: int
     kind: str
-    how: Callable[[int, Any], Any]  # of how many came before, and the value
+    how: Callable[[int, Any], Any]  # from how many came before, and the value
     budget: Budget
     count: int = 0
 
@@ -119,8 +119,8 @@ def mending(
     """The places at which some change of these kinds makes a failing run right, and one more.
 
     The cases are failing runs, with their records and what is expected; `fine` are some that are
-    right. Each line is listed once. A test that leads all failing runs one way and all right ones
-    the other is not listed: it is what the one way leads to that is wrong. Raises `NoCopy`.
+    right. Each line is listed once. A test that sends all failing runs one way and all right ones
+    the other is not listed: what is wrong is on that way, not in the test. Raises `NoCopy`.
     """
     copy, recorder = copied(answer, Budget(seconds))
     mended = _Mended(copy, recorder, device, Budget(SEARCHING * seconds))
@@ -160,7 +160,7 @@ class _Mended:
     budget: Budget
 
     def in_order(self, cases: Sequence[Case]) -> list[Case]:
-        """Some of the cases in which the copy is seen to do as the answer, the shortest first."""
+        """Some of the cases in which the copy does the same as the answer, the shortest first."""
         found = []
         for run, record, expected in cases[:MOST_CASES]:
             start = time.process_time()
@@ -310,12 +310,12 @@ def _is_number(value: Any) -> bool:
 
 
 def _is_thing(value: Any) -> bool:
-    """An array, a tensor, a module, or nothing in the place of one."""
+    """Whether it is an array, a tensor, a module, or None in place of one."""
     return value is None or hasattr(value, "named_parameters") or as_array(value) is not None
 
 
 def _alike(one: Any, other: Any) -> bool:
-    """Whether a value may stand in the place of another."""
+    """Whether a value may replace another."""
     if other is None or one is None:
         return as_array(one if other is None else other) is not None
     if type(one) is not type(other) or isinstance(one, bool | str):

@@ -1,7 +1,7 @@
-"""Values, calls and exceptions in the words in which a message tells them.
+"""Values, calls and exceptions in words, for messages.
 
 TRUST BOUNDARY. When grading, what is described comes from a student's process. It is only data, of
-the kinds that `values.decode` builds, and is never told to describe itself.
+the kinds that `values.decode` builds, and is never asked to describe itself.
 """
 
 import itertools
@@ -93,7 +93,7 @@ def _brief(value: Any) -> str:
 
 
 def _list_of(parts: Iterable[str], number: int) -> str:
-    """So many parts, or the first few of them."""
+    """The parts of a list of `number`, or the first few of them."""
     shown = ", ".join(itertools.islice(parts, _FEW))
     return shown + (f", … ({number} in all)" if number > _FEW else "")
 
@@ -148,9 +148,9 @@ def raised_told(raised: Raised) -> str:
 
 
 def misfit_told(message: str) -> str | None:
-    """How a module's parameters differ from the expected ones, out of torch's own words.
+    """How a module's parameters differ from the expected ones, taken from torch's own words.
 
-    torch is told to load what is expected: to it, "missing" are names that the module has.
+    torch is told to load what is expected: by "missing" it means names that the module has.
     """
     theirs, expected = (
         _NAMES_OF_KEYS.findall(line)

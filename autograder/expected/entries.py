@@ -27,6 +27,10 @@ class Entries(Mapping[str, Entry], Generic[Entry]):
             self._known[name] = unzipped(self._files[name].read_bytes(), self._read)
         return self._known[name]
 
+    def beginning(self, name: str, size: int = 400) -> bytes:
+        """The first bytes of an entry, uncompressed; the others are not read."""
+        return lzma.LZMADecompressor().decompress(self._files[name].read_bytes(), size)
+
     def __contains__(self, name: object) -> bool:
         return name in self._files
 

@@ -35,8 +35,8 @@ def judge_file(
 ) -> dict[str, Any]:
     """Judge a `.py` or `.ipynb` on every exercise that it defines, or on the named ones.
 
-    `seed` fixes the inputs; without it they are fresh. Returns what `judge --json` prints; where
-    wrong answers go astray, which is the sandbox's word alone, is added to `pointers`. Raises
+    `seed` fixes the inputs; without it they are fresh. Returns what `judge --json` prints. Hints on
+    where wrong answers go astray are added to `pointers`; only the sandbox vouches for them. Raises
     `Unusable` for a file that cannot be judged, `IsolationError` for a machine that cannot isolate
     it.
     """

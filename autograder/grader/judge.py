@@ -46,8 +46,8 @@ _POINTER_LINES, _POINTER_WIDTH = 8, 120  # of what is shown of a pointer
 class Cell:
     """A code cell. `check` names the exercise of a check cell.
 
-    Not run are check cells, those to `skip` (they only draw), and those of the course as released
-    (`ours`) that no other cell needs.
+    Check cells are not run, nor are those to `skip` (they only draw), nor those of the course as
+    released (`ours`) that no other cell needs.
     """
 
     source: str
@@ -79,11 +79,11 @@ def judge_cells(
     """Run the cells in order and judge each exercise at its check cell, or else at the end.
 
     `exercises` holds pairs of a chapter's slug and one of its exercises; `seeds` the seed of each
-    by name. A cell or a probe that ends the process costs its own exercise: the rest goes on in a
-    fresh process, in which the cells that succeeded have been run again. A wrong answer whose code
-    names wrong answers to other exercises of its chapter is judged once more, with the course's
-    own (`autograder.blocks`) in their place where there are any.
-    Marks that a forbidden operation may have earned are withheld. Raises `IsolationError`.
+    by name. A cell or a probe that ends the process costs only its own exercise: the rest goes on
+    in a fresh process, in which the cells that succeeded have been run again. A wrong answer whose
+    code names wrong answers to other exercises of its chapter is judged once more, with the
+    course's own (`autograder.blocks`) in their place where there are any. Marks that a forbidden
+    operation may have earned are withheld. Raises `IsolationError`.
     """
     started = time.monotonic()
     asked = {exercise.name: (slug, exercise) for slug, exercise in exercises}
@@ -263,7 +263,7 @@ def _fit_to_show(verdict: Verdict) -> Verdict:
 
 
 def _shown(pointer: str | None) -> str | None:
-    """What the sandbox says of where an answer goes astray, cut to size and cleaned."""
+    """What the sandbox says about where an answer goes astray, cut to size and cleaned."""
     if not pointer or not pointer.strip():
         return None
     lines = (clean(line[:_POINTER_WIDTH]) for line in pointer.splitlines()[:_POINTER_LINES])

@@ -4,7 +4,7 @@ The JSON is what the gradebook keeps (`tables`); marks, comments, report and fee
 from it, and nothing is read back from a notebook.
 
 TRUST BOUNDARY. A judgement is made by trusted code alone, and no student's process sees one. Its
-messages and notes may quote what students wrote: whoever shows them makes them inert.
+messages and notes may quote what students wrote: code that shows them must make them inert.
 """
 
 import json
@@ -44,7 +44,7 @@ class Judgement:
 
 
 def _stored(value: Any) -> Any:
-    """A tree as JSON has it; what is no finite number there becomes its name."""
+    """A tree in JSON's form; a number that is not finite becomes its name."""
     if isinstance(value, Mapping):
         return {str(key): _stored(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
@@ -67,7 +67,7 @@ def _with_numbers(aspect: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def finite(value: Any) -> Any:
-    """A tree for scripts to read, which has no infinite numbers: null in their place."""
+    """A tree for scripts to read, with null in place of numbers that are not finite."""
     if isinstance(value, Mapping):
         return {key: finite(item) for key, item in value.items()}
     if isinstance(value, list | tuple):

@@ -1,7 +1,7 @@
 """Which names a cell defines, imports, uses and may change, read from its text.
 
 TRUST BOUNDARY. Students' code is hostile text here: it is parsed, within limits, and never run.
-Code can hide any name from a reader, so whoever asks must be safe with an answer that lacks some.
+Code can hide any name from a reader, so callers must be safe with an answer that lacks some.
 
 What a name in the code stands for, through imports and aliases, is another question: see `policy`.
 """
@@ -79,7 +79,7 @@ _DEFINITION = re.compile(
 class Names:
     """The notebook's names that a cell defines, imports, uses, and may change in place.
 
-    All are empty for a cell that cannot be parsed, and so does not run (`parsed`). `reaches` tells
+    All are empty for a cell that cannot be parsed, and so does not run (`parsed`). `reaches` means
     that it may use any name at all, in ways that cannot be read.
     """
 
@@ -94,7 +94,7 @@ class Names:
 def defined_names(source: str) -> frozenset[str]:
     """The names that a cell defines: by def, class or assignment; not by an import.
 
-    Of a cell that cannot be parsed, and so defines nothing, the names that it meant to define.
+    For a cell that cannot be parsed, and so defines nothing, the names that it meant to define.
     """
     names = names_in(source)
     if names.parsed:

@@ -22,7 +22,7 @@ from autograder.engine.verdict import Mistake
 
 Rows = Sequence[Sequence[Run]]
 _SHARED = frozenset(("Python's random state", "NumPy's random state"))  # by a process's threads
-_AGAIN = 4  # times at most that a run is repeated to see whose doing a change of these is
+_AGAIN = 4  # how often, at most, a run is repeated to see whether it is what changed these
 
 
 def reference(slug: str, name: str) -> Callable[..., Any]:
@@ -33,7 +33,7 @@ def reference(slug: str, name: str) -> Callable[..., Any]:
 def records(answer: Callable[..., Any], runs: Rows, device: str = "cpu") -> list[list[Record]]:
     """What a trusted answer gives on each run of each aspect, on the CPU.
 
-    For another device, it is given as what is expected there (see `_made`).
+    For another device, what is expected there (see `_made`).
     """
     with undisturbed(), silently():
         return [[_made(answer, run, device) for run in row] for row in runs]
@@ -55,7 +55,7 @@ def expected(slug: str, name: str, runs: Rows, device: str = "cpu") -> list[list
 def on_demand(
     answer: Callable[..., Any], runs: Rows, device: str = "cpu"
 ) -> list[Sequence[Record]]:
-    """As `records`, each made on first access: for use `with undisturbed()`."""
+    """Like `records`, but each made on first access: for use `with undisturbed()`."""
     return [_Lazily(answer, row, device) for row in runs]
 
 
@@ -73,8 +73,8 @@ def _made(answer: Callable[..., Any], run: Run, device: str) -> Record:
     """What a trusted answer gives on a run: on the CPU, whatever the device, so that nothing of
     ours touches a driver that hostile code uses, too.
 
-    For another device, which adds in another order, numbers in float32 are computed in float64
-    where that makes no other difference than the digits.
+    Another device adds in another order, so numbers in float32 are then computed in float64, if
+    that changes nothing but the digits.
     """
     record = _of_its_own(answer, run, probe_within(answer, run, "cpu"))
     if device == "cpu" or run.elsewhere:

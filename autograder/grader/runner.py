@@ -94,7 +94,7 @@ class Runner:
     def point(self, name: str) -> str | None:
         """Where an answer goes astray: a hint from the sandbox, which ends if this goes wrong.
 
-        To be asked when all marks are made, so that it can cost none.
+        Call it once all marks are made, so that it can cost none.
         """
         if self.sandbox is None:
             return None

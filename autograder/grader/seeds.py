@@ -1,4 +1,4 @@
-"""The secret of a course, and the seeds that it gives: what makes a student's inputs fresh.
+"""The secret of a course, and the seeds derived from it, which make a student's inputs fresh.
 
 TRUST BOUNDARY. The secret stays with the grader, in a file that its owner alone can read. A judging
 process gets seeds, each for one exercise of one submission; the sandbox gets neither.

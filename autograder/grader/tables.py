@@ -3,7 +3,7 @@
 `autograder_judgement` keeps each submission's judgement, once, as JSON; `autograder_graded` says
 which submission, in which version, `autograder grade` has recorded (see `gradebook`);
 `autograder_seen` what a person saw of its answers and verdicts (see `notebook.marked`);
-`autograder_attempt` when which notebook was graded, and its marks then.
+`autograder_attempt` each notebook that was graded, when, and its marks then.
 
 TRUST BOUNDARY. Names and texts come from outside; they go to the database as bound parameters.
 """
@@ -77,7 +77,7 @@ def remove(session: Session, table: Table, assignment: str, student: str) -> Non
 
 
 def keep(session: Session, assignment: str, student: str, judgement: Judgement) -> None:
-    """Keep a judgement, in a transaction of the caller's."""
+    """Keep a judgement, in the caller's transaction."""
     put(session, JUDGEMENTS, assignment, student, judgement=judgement.to_json())
 
 
@@ -93,12 +93,12 @@ def kept(session: Session, assignment: str, student: str) -> Judgement | None:
 
 
 def remember(session: Session, assignment: str, student: str, seen: Mapping[str, list]) -> None:
-    """Keep what there is to see of a submission, in a transaction of the caller's."""
+    """Keep what a person sees of a submission, in the caller's transaction."""
     put(session, SEEN, assignment, student, seen=json.dumps(dict(seen)))
 
 
 def remembered(session: Session, assignment: str, student: str) -> dict[str, list]:
-    """What there was to see of a submission when it was recorded last; nothing if it was not."""
+    """What a person saw of a submission when it was last recorded; empty if it was not."""
     if not inspect(session.connection()).has_table(SEEN.name):
         return {}
     row = session.execute(select(SEEN).where(of(SEEN, assignment, student))).first()
@@ -108,7 +108,7 @@ def remembered(session: Session, assignment: str, student: str) -> dict[str, lis
 def attempted(
     session: Session, assignment: str, student: str, notebook: str, when: str | None, marked: Any
 ) -> None:
-    """Note an attempt, or its marks anew, in a transaction of the caller's.
+    """Note an attempt, or its new marks, in the caller's transaction.
 
     `notebook` is the digest of what was handed in; `when` its time, in nbgrader's form, if that is
     known; `marked` nbgrader's record of it.

@@ -71,7 +71,7 @@ class Job:
 
 @dataclass(frozen=True)
 class Outcome:
-    """The judgement, the autograded notebook, which shows it, and where they were made."""
+    """The judgement, the autograded notebook that shows it, and the machine that made them."""
 
     judgement: Judgement
     notebook: bytes

@@ -1,6 +1,6 @@
-"""What is looked at before a release writes anything: the gradebook, and the book's address.
+"""What is checked before a release writes anything: the gradebook, and the book's address.
 
-Once a chapter has been handed in, nbgrader lets its cells change, but not come or go.
+Once a chapter has been handed in, nbgrader lets its cells change, but not be added or removed.
 """
 
 import os
@@ -23,7 +23,7 @@ _ADDRESS = re.compile(r"\s+baseurl:\s*[\"']?([^\s\"'#]+)")
 def check_handed_in(root: Path, wanted: Sequence[str] | None = None) -> None:
     """Make sure that no chapter that was handed in gets other graded cells than it had.
 
-    Raises `ValueError`, which says which and what to do.
+    Raises `ValueError`, which names the cells and says what to do.
     """
     url = database(root, os.environ.get("AUTOGRADER_DB"))
     if url.startswith("sqlite") and not Path(url.removeprefix("sqlite:///")).is_file():
@@ -42,7 +42,7 @@ def check_handed_in(root: Path, wanted: Sequence[str] | None = None) -> None:
 
 
 def nobodys_address(root: Path) -> str | None:
-    """What to change where the notebooks would link to an address that is nobody's."""
+    """What to change if the notebooks would link to an address that is only a placeholder."""
     if address := read_course(root).address:
         wrong = _is_nobodys(urlsplit(address).hostname or "")
         return _told_of(f"{COURSE}: {address}", "there") if wrong else None
@@ -60,7 +60,7 @@ def _is_nobodys(host: str) -> bool:
 
 def _told_of(place: str, where: str) -> str:
     return (
-        f"{place} is nobody's address, and the notebooks' links would go there. Put the one where "
+        f"{place} is a placeholder, and the notebooks' links would go there. Put the address where "
         f'you publish the book {where}: [book] address = "https://…" (or release a draft: --draft)'
     )
 
@@ -78,7 +78,7 @@ def _told(assignment: str, new: list[str], gone: list[str]) -> str:
     kinds = ((new, "would be new"), (gone, "would go"))
     changes = [f"{', '.join(names)} {verb}" for names, verb in kinds if names]
     return (
-        f"{assignment} has been handed in, and nbgrader cannot change its cells any more "
+        f"{assignment} has been handed in, and nbgrader can no longer add or remove its cells "
         f"({'; '.join(changes)}). Nothing was written. Keep the exercise for the next term, with a "
         "new gradebook, or for a chapter that nobody has handed in"
     )

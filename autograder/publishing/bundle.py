@@ -17,14 +17,14 @@ from pathlib import Path
 
 from autograder import course
 from autograder.exercises import CONTENTS, chapters, exercises_of
-from autograder.expected import entry_of, fixed_digest
+from autograder.expected import digest_kept, fixed_digest
 from autograder.grader.student_side import student_side
 from autograder.publishing.needed import needed
 
 NAME = CONTENTS.NAME
 DOWNLOAD = f"_downloads/{NAME}.zip"  # relative to the book's pages
 _PACKAGES: tuple[str, ...] = CONTENTS.PACKAGES
-# What the checks were tried with; grading uses the pins. NumPy 1 makes other inputs.
+# What the checks were tried with; grading uses the pins. NumPy 1 draws other inputs.
 _TRIED = {"numpy": ">=2.0,<2.5"}
 _DATE = re.compile(r"^date-released: (\d{4})-(\d\d)-(\d\d)$", re.MULTILINE)
 
@@ -32,7 +32,7 @@ _WITH_TORCH = """\
 # {title}: the notebooks
 
 You need Python 3.11, 3.12, 3.13 or 3.14, on Linux, on Windows, or on a Mac with Apple silicon:
-torch {torch} is not to be had for other Pythons, nor for Macs with Intel. In this folder:
+torch {torch} is not available for other versions of Python, nor for Intel Macs. In this folder:
 
     python3 -m venv .venv
     .venv/bin/pip install torch=={torch} --index-url https://download.pytorch.org/whl/cpu
@@ -103,7 +103,7 @@ def bundle(root: Path, archive: Path | None = None, wanted: Sequence[str] | None
 
     The archive is of the kind that its name says. `wanted` are chapters, by slug or by the name of
     the notebook; None means all. Raises `FileNotFoundError` if nothing has been released yet,
-    `ValueError` for a name of another kind, for a chapter that is none, and if the exercises have
+    `ValueError` for a name of another kind, for an unknown chapter, and if the exercises have
     changed since the expected values were computed.
     """
     archive = archive or root / "build" / f"{NAME}.zip"
@@ -112,7 +112,7 @@ def bundle(root: Path, archive: Path | None = None, wanted: Sequence[str] | None
     slugs = _slugs(root, wanted)
     for slug in slugs:
         for exercise in exercises_of(slug):
-            if fixed_digest(exercise) != entry_of(slug, exercise).digest:
+            if fixed_digest(exercise) != digest_kept(slug, exercise):
                 raise ValueError(f"{exercise.name} has changed: run `autograder release` first")
     notebooks = [p for p in _released_notebooks(root) if wanted is None or _slug(p) in slugs]
     if not notebooks:
@@ -146,7 +146,7 @@ def _tar(archive: Path, contents: dict[str, bytes], date: tuple[int, ...]) -> No
 
 
 def _slugs(root: Path, wanted: Sequence[str] | None) -> list[str]:
-    """The slugs of the chapters to pack. Raises `ValueError` for one that is none."""
+    """The slugs of the chapters to pack. Raises `ValueError` for an unknown one."""
     if wanted is None:
         return list(chapters())
     stems = {path.stem: _slug(path) for path in _released_notebooks(root)}

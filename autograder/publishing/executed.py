@@ -1,12 +1,12 @@
-"""Runs the chapters' notebooks side by side, and keeps what they give where Sphinx looks for it.
+"""Runs the chapters' notebooks side by side, and keeps the results where Sphinx looks for them.
 
 Sphinx would run one notebook after the other while it reads the pages. Run beforehand, the longest
-first, they take little longer than the longest; myst-nb finds what they gave in its cache. A
-chapter that fails here is not kept: Sphinx runs it again, and says what is wrong and where.
+first, they take little longer than the longest; myst-nb finds the results in its cache. A chapter
+that fails here is not kept: Sphinx runs it again, and says what is wrong and where.
 
     python -m autograder.publishing.executed [DIR]
 
-TRUST BOUNDARY. Runs the book's own cells, with the rights of whoever builds the book.
+TRUST BOUNDARY. Runs the book's own cells, with the rights of the person who builds the book.
 """
 
 import hashlib
@@ -35,10 +35,10 @@ MOST = 4  # at once; each takes about half a gigabyte
 
 
 def code_of(root: Path, slug: str, text: str) -> list[Path]:
-    """The files whose change could change what the cells of a chapter's page give.
+    """The files whose change could change the results of the cells on a chapter's page.
 
-    What `check` compares with is not among them: the references give it, so that it is new only
-    where they are, and it may be written while the chapters run.
+    What `check` compares with is not among them: it comes from the references, so it changes only
+    if they do, and it may be written while the chapters run.
     """
     home = root / "autograder"
     package = home if home.is_dir() else course.HOME / "autograder"
@@ -59,8 +59,8 @@ def exercised(text: str) -> set[str]:
 def marked(root: Path, text: str) -> str:
     """A page on which each exercise's cell bears a digest of all the code that the cells run.
 
-    The cache looks at the cells alone, and must not take the run of an earlier reference for that
-    of this one.
+    The cache looks at the cells alone, and must not mistake the run of an earlier reference for
+    that of this one.
     """
     marks = {}
     for slug in exercised(text):
@@ -102,7 +102,7 @@ def run_chapters(root: Path, told: Callable[[str], object] = print) -> None:
             str(page.parent),
             config["execute"]["timeout"],
             allow_errors=False,
-            extra_arguments=["--log-level=ERROR"],  # it warns of something else each time
+            extra_arguments=["--log-level=ERROR"],  # its warnings differ each time
         )
 
     with ThreadPoolExecutor(min(MOST, len(os.sched_getaffinity(0)))) as pool:

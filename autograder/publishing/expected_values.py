@@ -22,7 +22,7 @@ from autograder.exercises import exercises_of
 from autograder.grader.reference import expected, known_mistakes
 from autograder.grader.work import version_of
 
-HELD = "held.json"  # in the same room: by which code each chapter's files were found to hold
+HELD = "held.json"  # beside them: the code by which each chapter's files were found to hold
 
 
 def make_expected(slug: str, exercise: Exercise) -> store.Expected:
@@ -42,11 +42,11 @@ def recorded(slug: str) -> list[Exercise]:
 
 
 def write_expected(slug: str, held: Path | None = None) -> list[Path]:
-    """Bring a chapter's files up to date; return those that had to be written or taken away.
+    """Bring a chapter's files up to date; return those that had to be written or removed.
 
     A file whose numbers still agree within the tolerances is left unchanged, so that rounding on
     another processor changes no byte. What the same code has found to agree, here or on the
-    author's machine, is not computed again: `held` is the file that says what is known of that.
+    author's machine, is not computed again: `held` is the file that records this.
     """
     held = held or store.file_of(HELD)
     paths = files(slug)
@@ -84,7 +84,7 @@ def holds(path: Path, exercise: Exercise, made: store.Expected) -> bool:
 
 
 def drop_others(slug: str, suffix: str) -> list[Path]:
-    """Take away a chapter's files of exercises that it no longer has; return them."""
+    """Remove a chapter's files of exercises that it no longer has; return them."""
     names = {exercise.name for exercise in recorded(slug)}
     others = [f for f in sorted(store.file_of(slug).glob(f"*{suffix}")) if f.stem not in names]
     for file in others:
@@ -93,7 +93,7 @@ def drop_others(slug: str, suffix: str) -> list[Path]:
 
 
 def made_of(slug: str, paths: Iterable[Path]) -> str:
-    """A fingerprint of a chapter's files and of all that decides about what they should hold."""
+    """A fingerprint of a chapter's files and of all that decides what they should hold."""
     whole = hashlib.sha256(f"{version_of([slug])} {_version_of_torch()} {np.__version__}".encode())
     for each in (*paths, Path(store.__file__), Path(__file__)):
         whole.update((each.read_bytes() if each.is_file() else b"none") + b"\0")

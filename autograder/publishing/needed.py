@@ -1,7 +1,7 @@
 """Which of our modules a set of files needs, followed from import to import.
 
 The book that comes with this package has pictures, models and data of its own beside the engine.
-What students of another course download leaves out whatever nothing of theirs imports.
+What students of another course download leaves out whatever none of its code imports.
 
 TRUST BOUNDARY. Reads our own files and the course's, and runs none of them.
 """
@@ -18,7 +18,7 @@ PACKAGE = "autograder"
 def imports_of(source: str) -> set[str]:
     """The modules, or names in modules, that a text in Python imports, wherever in it.
 
-    Raises `SyntaxError` if it is none; IPython's own lines count as empty.
+    Raises `SyntaxError` if it is not Python; IPython's own lines count as empty.
     """
     found = set()
     for node in ast.walk(parse(source)):

@@ -31,7 +31,7 @@ def right_answers(slug: str, name: str) -> list[Callable[..., Any]]:
 
 
 def make_paths(slug: str, exercise: Exercise) -> store.Paths:
-    """What is known of the right answers' values on the fixed runs of one exercise."""
+    """What is known about the right answers' values on the fixed runs of one exercise."""
     runs = fixed_runs(exercise)
     answers = right_answers(slug, exercise.name)
     with undisturbed(), silently():
@@ -61,10 +61,10 @@ def _traces(run: Run, answers: list[Callable[..., Any]]) -> Iterator[list[Event]
 
 
 def write_paths(slug: str) -> list[Path]:
-    """Bring a chapter's files up to date; return those that had to be written or taken away.
+    """Bring a chapter's files up to date; return those that had to be written or removed.
 
-    A file is made anew only where runs, right answers or the way of looking at them have changed,
-    so that rounding on another processor changes no byte.
+    A file is made anew only if its runs, the right answers or the code that traces them have
+    changed, so that rounding on another processor changes no byte.
     """
     changed, old = drop_others(slug, ".paths"), store.paths_of(slug)
     for exercise in recorded(slug):  # the others compare no values
@@ -78,7 +78,7 @@ def write_paths(slug: str) -> list[Path]:
 
 
 def is_current(old: Mapping[str, store.Paths], slug: str, exercise: Exercise) -> bool:
-    """Whether an exercise has an entry, made of today's runs and right answers in today's way."""
+    """Whether an exercise has an entry made from the present runs, right answers and code."""
     try:
         entry = old.get(exercise.name)
     except (KeyError, ValueError):  # none, or one in an older form

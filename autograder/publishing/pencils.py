@@ -1,7 +1,8 @@
-"""Tables that the reader fills in: what an author wrote, blank and filled in, page and notebook.
+"""Tables that the reader fills in: read as the author wrote them, for page and notebook.
 
-An author writes the whole table and puts `[[ ]]` around what the reader finds out. `[[2 // 1 + 1]]`
-shows "1 + 1" among the answers. The directives `pencil`, `predict` and `hard-problem` share this.
+An author writes the whole table and puts `[[ ]]` around what the reader is to find out.
+`[[2 // 1 + 1]]` shows "1 + 1" among the answers. The directives `pencil`, `predict` and
+`hard-problem` share this.
 """
 
 import ast
@@ -23,7 +24,7 @@ from autograder.publishing.plain import Page
 
 BLANK = re.compile(r"\[\[(.+?)\]\]")
 CHOICE = re.compile(r"(\s*[-*+] +)\[\[(.+)\]\]\s*")
-EXPLAINS = "explains"  # marks the cell that goes behind the outcome, until it is there
+EXPLAINS = "explains"  # marks the cell that goes after the outcome, until it is there
 MADE = "autograder/expected/pencils.bin"
 
 
@@ -38,7 +39,7 @@ class Parts:
 
 
 def parts(parser: MarkdownIt, found: Directive, inner: str, path: Path) -> Parts:
-    """Split what stands in a directive from the directive `inner` at its end."""
+    """Split a directive's text from the directive `inner` at its end."""
     lines = found.body.split("\n")
     for token in parser.parse(found.body):
         here = found.body_line + (token.map[0] if token.map else 0)
@@ -52,13 +53,13 @@ def parts(parser: MarkdownIt, found: Directive, inner: str, path: Path) -> Parts
 
 
 def answer(mark: str) -> tuple[str, str]:
-    """What counts as right, and what is shown as the answer, of the text in `[[ ]]`."""
+    """What counts as right, and what is shown as the answer, from the text in `[[ ]]`."""
     right, _, shown = (part.strip() for part in mark.partition("//"))
     return right, shown or re.sub(r"\s*±.*", "", right.split(" or ")[0])
 
 
 def chosen(text: str) -> tuple[str, int | None]:
-    """The text without the mark on the right one of a list of choices, and which that is."""
+    """The text without the mark on the right choice in a list, and the number of that choice."""
     lines, right = text.split("\n"), None
     items = [i for i, row in enumerate(lines) if re.match(r"[-*+] ", row)]
     for count, i in enumerate(items):
@@ -69,7 +70,7 @@ def chosen(text: str) -> tuple[str, int | None]:
 
 
 def label(text: str) -> str:
-    """A head of a table as plain text: `$d^2$` → d²."""
+    """A table's heading as plain text: `$d^2$` → d²."""
     text = re.sub(r"\{[\w:-]+\}`([^`<]+)(?:<[^>]*>)?`", r"\1", text)
     powers = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
     text = re.sub(r"\^\{?(\d+)\}?", lambda m: m[1].translate(powers), text)
@@ -80,7 +81,7 @@ def label(text: str) -> str:
 
 
 def blocks(parser: MarkdownIt, text: str) -> list[tuple[bool, list[str]]]:
-    """The blocks of some Markdown that have blanks: is it a table?, and its lines."""
+    """The blocks of some Markdown that have blanks: whether each is a table, and its lines."""
     lines = text.split("\n")
     found = []
     for token in parser.parse(text):
@@ -120,7 +121,7 @@ def _cells(line: str) -> list[str]:
 
 
 def cells(page: Page, source: str, line: int) -> list[NotebookNode]:
-    """A chapter's Markdown cell as cells of a notebook: the directives of this module apart."""
+    """A chapter's Markdown cell as cells of a notebook, split at the directives of this module."""
     made: list[NotebookNode] = []
     done = 0
     lines = source.split("\n")
@@ -138,13 +139,13 @@ def cells(page: Page, source: str, line: int) -> list[NotebookNode]:
 
 
 def in_order(page: Page, made: list[NotebookNode]) -> list[NotebookNode]:
-    """The cells with each prediction's explanation behind the cell that shows what comes out."""
+    """The cells with each prediction's explanation after the cell that shows the outcome."""
     ordered = list(made)
     for i, cell in enumerate(made):
         explains = cell.metadata.pop(EXPLAINS, False)
         outcome = i + 1 < len(made) and "outcome" in made[i + 1].metadata.get("tags", ())
         if outcome and not explains:
-            raise BookError(page.name, 1, "an outcome that no {predict} stands before")
+            raise BookError(page.name, 1, "an outcome without a {predict} before it")
         if outcome:
             ordered[i : i + 2] = [made[i + 1], cell]
     return ordered
@@ -173,7 +174,7 @@ def _pencil(page: Page, found: Directive, line: int) -> list[NotebookNode]:
 
 
 def read(page: Page, found: Directive, line: int) -> pencil.Answers:
-    """A pencil's answers. Raises `BookError` where nothing in it is to be filled in."""
+    """A pencil's answers. Raises `BookError` if nothing in it is to be filled in."""
     got = parts(page.book.parser, found, "explanation", page.name)
     table = list(rows(page.book.parser, got.text))
     if not table:
@@ -278,7 +279,7 @@ def _stored(source: str) -> set[str]:
 
 
 def write_pencils(root: Path) -> bool:
-    """Bring `autograder/expected/pencils.bin` up to date; say whether it had to be written."""
+    """Bring `autograder/expected/pencils.bin` up to date; return whether it had to be written."""
     path = file_of(Path(MADE).name)
     made = tables(root)
     if path.is_file() and pencil.parse(path.read_bytes()) == made:

@@ -47,7 +47,7 @@ def print_book(
 ) -> Path:
     """Print the book whose built pages are in `pages`, or the named ones; return the PDF's path.
 
-    Raises `FileNotFoundError` where there is no Chromium or a page is missing.
+    Raises `FileNotFoundError` if there is no Chromium or a page is missing.
     """
     chromium = shutil.which("chromium") or shutil.which("chromium-browser")
     if chromium is None:

@@ -19,7 +19,7 @@ COLUMNS = (CAUGHT, KEPT, APART_)
 
 
 def main() -> int:
-    """Exit status 1 where a wrong answer keeps full marks, or loses some and is set apart."""
+    """Exit status 1 if a wrong answer keeps full marks, or loses some and is set apart."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.holes", description=__doc__)
     parser.add_argument("--only", nargs="*", help="judge the answers to these exercises only")
     only = parser.parse_args().only

@@ -48,11 +48,11 @@ def outcomes(slug: str, exercise: Exercise) -> dict[str, str]:
 
 
 def problems(name: str, found: Mapping[str, str]) -> list[str]:
-    """What is wrong between what came of the answers and what is set apart."""
+    """Where the outcomes of the answers disagree with what is set apart."""
     kept = [f"{name} keeps full marks: {title}" for title, came in found.items() if came == KEPT]
     apart = APART.get(name, {})
     return kept + [
-        f"{name} is set apart, and loses marks or is none: {title}"
+        f"{name} is set apart, and loses marks or does not exist: {title}"
         for title in apart
         if found.get(title) != APART_
     ]

@@ -1,4 +1,4 @@
-"""The kinds of wrong answer, and what each makes of a reference."""
+"""The kinds of wrong answer, and how each spoils a reference."""
 
 import functools
 import inspect
@@ -110,7 +110,7 @@ def off(value: Any) -> Any:
 
 
 def off_where(condition: Condition) -> Change:
-    """Wrong where a condition on the arguments holds."""
+    """Wrong if a condition on the arguments holds."""
     return lambda bound, result: mapped(result, off) if condition(bound) else result
 
 
@@ -244,7 +244,7 @@ def _arrays(bound: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
 
 
 def _dense(array: Any) -> Any:
-    """What somebody sees who takes the memory to be in order."""
+    """What code sees that takes the memory to be in order."""
     if isinstance(array, torch.Tensor):
         return torch.as_strided(array, array.shape, torch.empty(array.shape).stride())
     flat = np.lib.stride_tricks.as_strided(array, (1,), (array.itemsize,))

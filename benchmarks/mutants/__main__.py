@@ -38,7 +38,7 @@ def judge_all(
 
 
 def main() -> int:
-    """Exit status 1 where a mutant keeps full marks that is not listed, or none that is."""
+    """Exit status 1 if a mutant that is not listed keeps full marks, or one that is loses some."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.mutants", description=__doc__)
     parser.add_argument("--only", nargs="*", help="judge the mutants of these exercises only")
     only = parser.parse_args().only
@@ -51,7 +51,7 @@ def main() -> int:
         if not only or name in only
     }
     listed, rows, details, wrong = equivalents(), {}, {}, []
-    wrong += [f"{name}: is no exercise, and has equivalents" for name in listed.keys() - every]
+    wrong += [f"{name}: is not an exercise, and has equivalents" for name in listed.keys() - every]
     start = time.monotonic()
     for name, found in judge_all(made):
         mutants, known = made[name][1], listed.get(name, {})

@@ -66,7 +66,7 @@ NEIGHBOURS: Mapping[str, tuple[str, ...]] = {
 
 
 def call_dropped(place: Place) -> Iterator[ast.expr]:
-    """What a function is called with, or whose method is called, as it is; `.T` dropped."""
+    """A function's argument, or a method's object, without the call; `.T` dropped."""
     node = place.node
     if isinstance(node, ast.Attribute) and node.attr == "T":
         yield node.value
@@ -81,7 +81,7 @@ def call_dropped(place: Place) -> Iterator[ast.expr]:
 
 
 def argument_dropped(place: Place) -> Iterator[ast.expr]:
-    """A call with one argument less: a keyword, or the last positional one."""
+    """A call with one argument fewer: a keyword, or the last positional one."""
     node = place.node
     if not isinstance(node, ast.Call):
         return
@@ -92,7 +92,7 @@ def argument_dropped(place: Place) -> Iterator[ast.expr]:
 
 
 def exchanged(place: Place) -> Iterator[ast.expr]:
-    """Two neighbours of an argument list, an index or a tuple, each in the other's place."""
+    """Two neighbours in an argument list, an index or a tuple, exchanged."""
     node = place.node
     if isinstance(node, ast.Call) and getattr(node.func, "attr", "") in SYMMETRIC:
         return

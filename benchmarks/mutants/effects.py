@@ -46,7 +46,7 @@ def detached(place: Place) -> Iterator[ast.expr]:
 
 
 def dtype(place: Place) -> Iterator[ast.expr]:
-    """A dtype of its own in the place of the input's; a value of another precision."""
+    """A fixed dtype instead of the input's; a value of another precision."""
     node = place.node
     if isinstance(node, ast.Attribute):
         if node.attr == "dtype" and isinstance(node.ctx, ast.Load):
@@ -59,7 +59,7 @@ def dtype(place: Place) -> Iterator[ast.expr]:
 
 
 def device(place: Place) -> Iterator[ast.expr]:
-    """The CPU in the place of the input's device."""
+    """The CPU instead of the input's device."""
     node = place.node
     handed_on = getattr(place.parent, "arg", "") == "device" and isinstance(node, ast.Name)
     if handed_on or getattr(node, "attr", "") == "device":
@@ -92,7 +92,7 @@ def in_place(place: Place) -> Iterator[ast.expr | list[ast.stmt]]:
 
 
 def statement_deleted(place: Place) -> Iterator[list[ast.stmt]]:
-    """Nothing in the place of a statement; for a `with`, what is inside alone."""
+    """A statement deleted; a `with` replaced by what is inside it."""
     node = place.node
     if isinstance(node, ast.With):
         yield node.body

@@ -1,6 +1,6 @@
-"""Judges mutants by the grader's own engine, in a process that may not take for ever.
+"""Judges mutants by the grader's own engine, in a process that must not take forever.
 
-A mutant is our own code, so it needs no sandbox; but a changed loop may not end, and a changed
+A mutant is our own code, so it needs no sandbox; but a changed loop may never end, and a changed
 shape may ask for more memory than there is.
 """
 
@@ -29,7 +29,7 @@ from autograder.grader.reference import expected, known_mistakes, on_demand
 from benchmarks.mutants.making import Mutant, normal
 
 CPU_SECONDS = 3.0  # for one mutant; the slowest reference takes a fifth of one
-WALL_SECONDS = 300.0  # without an answer, the process is given up
+WALL_SECONDS = 300.0  # without an answer, the process is killed
 MEMORY = 3 << 30  # bytes, beyond what the process has at first
 FRESH = b"the mutants"
 
@@ -103,7 +103,7 @@ def loses_marks(exercise: Exercise, inputs: Inputs, given: Sequence[Sequence[Rec
 
 
 def answer_of(slug: str, name: str, mutant: Mutant) -> Callable[..., Any]:
-    """The function or class that a mutant is. Raises `ValueError` where it does not compile."""
+    """The function or class that a mutant is. Raises `ValueError` if it does not compile."""
     bank = banks(slug)[name]
     source = normal(plain_source(getattr(bank.references, name)))
     names = vars(bank.references)
@@ -131,7 +131,7 @@ def judged(slug: str, name: str, mutants: Sequence[Mutant]) -> Iterator[Judged]:
                 outcome = Judged(*ours.recv())
                 done += 1
                 yield outcome
-        except EOFError:  # it was killed, or does not listen
+        except EOFError:  # it was killed, or does not respond
             done += 1
             yield Judged(Outcome.ENDLESS)
         finally:

@@ -35,12 +35,12 @@ def equivalents(path: Path = EQUIVALENT) -> dict[str, dict[str, str]]:
 
 
 def reason(mutant: Mutant, listed: Listed) -> str | None:
-    """Why a mutant is still right; None where it is not listed."""
+    """Why a mutant is still right; None if it is not listed."""
     return listed.get(mutant.name) or listed.get(EVERY + mutant.operator)
 
 
 def problems(mutants: Sequence[Mutant], found: Sequence[Judged], listed: Listed) -> Iterator[str]:
-    """What is wrong between what came of an exercise's mutants and the list of equivalents."""
+    """Where the outcomes of an exercise's mutants disagree with the list of equivalents."""
     pairs = [*zip(mutants, found, strict=True)]
     survived = [m for m, j in pairs if j.outcome is Outcome.SURVIVED]
     for m in survived:
@@ -50,7 +50,7 @@ def problems(mutants: Sequence[Mutant], found: Sequence[Judged], listed: Listed)
     made = {m.name for m in mutants}
     for name in listed:
         if name not in kept:
-            what = "loses marks" if name in made else "is no mutant"
+            what = "loses marks" if name in made else "is not a mutant"
             yield f"is listed as equivalent, and {what}: {name}"
 
 
@@ -70,7 +70,7 @@ def counts(mutants: Sequence[Mutant], found: Sequence[Judged], listed: Listed) -
 
 
 def row(mutants: Sequence[Mutant], found: Sequence[Judged], listed: Listed) -> dict[str, Any]:
-    """An exercise's line of the result: the counts, and as which mistakes mutants were known."""
+    """An exercise's line of the result: the counts, and the mistakes mutants were taken for."""
     mistakes = Counter(j.mistake for j in found if j.mistake is not None)
     return {
         "digest": digest(mutants),
@@ -86,7 +86,7 @@ def digest(mutants: Sequence[Mutant]) -> str:
 
 
 def read(path: Path = RESULT) -> dict[str, dict[str, Any]]:
-    """The stored result, by the exercise; empty where there is none."""
+    """The stored result, by exercise; empty if there is none."""
     return json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
 
 

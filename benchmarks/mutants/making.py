@@ -25,7 +25,7 @@ class Mutant(NamedTuple):
 
     @property
     def name(self) -> str:
-        """By which it is listed: `old line → new line`."""
+        """The name by which it is listed: `old line → new line`."""
         more = f" ({self.number})" if self.number > 1 else ""
         return f"{self.before or 'nothing'} → {self.after or 'nothing'}{more}"
 
@@ -96,7 +96,7 @@ def _groups(function: ast.FunctionDef) -> Iterator[list[str]]:
 
 
 def _with(tree: ast.AST, place: Place, new: ast.AST | list[ast.stmt]) -> str | None:
-    """The text of a tree with something else in a place; None where that makes no sense."""
+    """The text of a tree with something else in a place; None if that makes no sense."""
     value = getattr(place.parent, place.field)
     if isinstance(new, list):
         if not isinstance(value, list):

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from benchmarks.mutants.places import Place, code, number
 
 AXES = {"dim", "axis"}
-ONCE_MORE = (-2, -1, 0, 1)  # the axes to try in the place of an axis
+ONCE_MORE = (-2, -1, 0, 1)  # the axes to try in place of an axis
 COMPARISONS: Mapping[type[ast.cmpop], tuple[type[ast.cmpop], ...]] = {
     ast.Lt: (ast.LtE, ast.Gt, ast.NotEq),
     ast.LtE: (ast.Lt, ast.GtE, ast.Eq),

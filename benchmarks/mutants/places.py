@@ -27,7 +27,7 @@ Operator = Callable[[Place], Iterator[ast.AST | list[ast.stmt]]]
 
 
 def code(text: str, **parts: ast.expr) -> ast.expr:
-    """An expression from text, with other expressions in the place of some of its names."""
+    """An expression from text, with other expressions in place of some of its names."""
 
     class Fill(ast.NodeTransformer):
         def visit_Name(self, node: ast.Name) -> ast.expr:

@@ -1,8 +1,8 @@
 """What the About page draws: the way of an answer, the bank of known answers, how to cite.
 
-The bank is drawn from `solutions/mistakes/`. What the last test run made of it comes from
-`build/matrix.json`; on a fresh clone there is none yet, and `benchmarks/matrix.json` has that of
-the run which `make matrix` stored. What came of the mutants is what `make mutants` stored in
+The bank is drawn from `solutions/mistakes/`. The results of the last test run come from
+`build/matrix.json`; a fresh clone has none yet, so they come from `benchmarks/matrix.json`, where
+`make matrix` stored them. The results of the mutants are those that `make mutants` stored in
 `benchmarks/mutants/result.json`; how often right answers were judged on fresh inputs is in
 `benchmarks/luck.json`.
 """
@@ -40,7 +40,7 @@ Run = Mapping[tuple[str, str], Mapping[str, Mapping[str, Mapping[str, bool]]]]
 
 
 def last_run(*paths: Path) -> Run:
-    """What the last test run made of each known answer: of the first file that is there, or {}."""
+    """The last test run's result for each known answer, from the first file that exists, or {}."""
     path = next((path for path in paths or (MATRIX, STORED) if path.is_file()), None)
     if path is None:
         return {}
@@ -110,7 +110,7 @@ def matrix(run: Run, titles: Mapping[str, str]) -> str:
 
 
 def caption(everything: Mapping[str, list[str]]) -> str:
-    """What there is, what the last run made of it, and how to read the picture."""
+    """What there is, how it fared in the last run, and how to read the picture."""
     wrong, right = everything["mistakes"], everything["rights"]
     text = f"{len(wrong)} known mistakes (squares), {len(right)} right answers (circles). "
     if set(wrong + right) == {"unknown"}:
@@ -154,7 +154,7 @@ def marks(kind: str, found: list[str]) -> str:
 
 
 class MutationMatrix(SphinxDirective):
-    """The bank of known answers and what the last test run made of it."""
+    """The bank of known answers and how it fared in the last test run."""
 
     def run(self) -> list[nodes.Node]:
         for path in [MATRIX, STORED, *sorted((ROOT / "solutions" / "mistakes").rglob("*.py"))]:

@@ -1,4 +1,4 @@
-"""An answer to an exercise, as it stands on a page, and under it what `check` says of it.
+"""An answer to an exercise, shown on a page, and below it what `check` says about it.
 
     ```{checked} softmax
     def softmax(scores, axis=-1):

@@ -1,8 +1,8 @@
 """The front page: something to try at the top, three doors, one table of the chapters.
 
 The explorable is that of chapter 7, taken from its page as it was run, with only what needs
-no explanation. The table is that of `intro.md`; to each chapter's line come the hours that it takes
-and the place for what the reader has done.
+no explanation. The table is that of `intro.md`; each chapter's line also gets the hours that it
+takes and a place for what the reader has done.
 """
 
 import json
@@ -18,7 +18,7 @@ from sphinx.util.docutils import SphinxDirective
 from autograder.exercises import exercises_of
 
 SHOWN, SOURCE = "translator", "book/07_transformer"
-MINUTES_A_POINT = 6  # what is estimated for the exercises
+MINUTES_A_POINT = 6  # the estimate for the exercises
 DATES = 12
 CAPTION = (
     "<strong>Where a Transformer looks.</strong> This one, small enough to be trained in minutes, "
@@ -70,7 +70,7 @@ def _explorable(app: Sphinx) -> str:
 
 
 def hours(reading: int, points: float) -> str:
-    """How long a chapter takes, pencils and exercises and all, in half hours: an estimate."""
+    """An estimate, in half hours, of how long a chapter takes with its pencils and exercises."""
     halves = max(1, round((reading + MINUTES_A_POINT * points) / 30))
     return f"{halves // 2 or ''}{'½' if halves % 2 else ''} h"
 

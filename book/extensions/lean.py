@@ -27,13 +27,13 @@ SEARCH = re.compile(
     r'[ \t]*<script src="[^"]*(?:searchtools|language_data|searchindex)\.js"></script>\n?'
 )
 OPTIONS = "documentation_options.js"
-# The theme sets its colours when all is painted, and so all is painted twice; this sets them first.
+# The theme sets its colours after all is painted, so all is painted twice; this sets them first.
 COLOURS_FIRST = (
     "{const root = document.documentElement.dataset; if (!['light', 'dark'].includes(root.mode))"
     " root.theme = matchMedia('(prefers-color-scheme: dark)').matches ? 'dark' : 'light'}"
 )
-# book.css leaves out far sections; who goes to a certain place needs all of them to be as high as
-# they are, before the browser looks where it is
+# book.css leaves out far sections; before the browser looks for the target of a link, all of them
+# must have their true height
 WHOLE = (
     "{const whole = () => {document.documentElement.dataset.whole = ''};"
     " if (location.hash) whole();"
@@ -42,17 +42,17 @@ WHOLE = (
 VIEWPORT = re.compile(r'<meta name="viewport"[^>]*>')
 EMPTY_META = re.compile(r'[ \t]*<meta name="docsearch:version" content=""\s*/?>\n?')
 IMAGE = re.compile(r'<img\b([^>]*?)src="([^"]+\.svg)"([^>]*?)/?>')
-WIDE = 624  # CSS pixels: a wider picture scrolls on a phone, for the sake of its letters
+WIDE = 624  # CSS pixels: a wider picture scrolls on a phone, so that its letters stay legible
 SIZE = re.compile(r'<svg\b[^>]*?\bwidth="([\d.]+)pt"[^>]*?', re.DOTALL)
 HEIGHT = re.compile(r'<svg\b[^>]*?\bheight="([\d.]+)pt"', re.DOTALL)
 REFUSED_ROLES = re.compile(r' role="(?:doc-biblioentry|doc-backlink)"|(?<=<div) role="list"')
-# an accessible name must hold what the eye reads there
+# an accessible name must contain the visible text
 MISNAMED = re.compile(
     r"(<summary|<button(?=[^>]*search-button-field)[^>]*?)"
     r' aria-label="(?:Toggle hidden content|Search)"'
 )
-# Whatever may scroll can be reached with Tab. The theme's script removes that from what does not
-# scroll, and to find out it lays out the whole page. Here it looks at what is laid out anyway.
+# Whatever may scroll can be reached with Tab. The theme's script undoes that for what does not
+# scroll, and lays out the whole page to find out. Here it looks only at what is laid out anyway.
 STOP = 'tabindex="0"'
 THEME = "scripts/pydata-sphinx-theme.js"
 ALL_STOPS = ".forEach(e=>{e.tabIndex=e.scrollWidth>"
@@ -91,7 +91,7 @@ def purged(css: str, used: frozenset[str], tags: frozenset[str], folder: Path, r
     """The rules of a style sheet that could match something, addresses made relative to `root`.
 
     `used` holds every class, id and word of a script; a selector that names another can match
-    nothing. Sheets that are imported are put in place.
+    nothing. Imported sheets are put in their places.
     """
     rules = tinycss2.parse_stylesheet(css, skip_comments=True, skip_whitespace=True)
     return "\n".join(filter(None, (_rule(rule, used, tags, folder, root) for rule in rules)))
@@ -325,8 +325,8 @@ def finish(app: Sphinx, error: Exception | None) -> None:
 def _spare(script: Path) -> None:
     """Let the theme's script look only at what is near.
 
-    Raises `ExtensionError` where the script is not the one for which these replacements were
-    written: after a new release of the theme, somebody has to look at what it does now.
+    Raises `ExtensionError` if the script is not the one for which these replacements were written:
+    after a new release of the theme, somebody has to look at what it does now.
     """
     text = script.read_text(encoding="utf-8")
     if NEAR_STOPS in text:

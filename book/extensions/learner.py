@@ -1,7 +1,7 @@
 """What helps a learner along: the head of each chapter, downloads, hints, a list of what is done.
 
-Under a chapter's title stand its length, its exercises and their points, the notebook and the
-student's archive to download, and, where `_config.yml` names a repository, buttons that open the
+Below a chapter's title are its length, its exercises and their points, the notebook and the
+student's archive to download, and, if `_config.yml` names a repository, buttons that open the
 notebook elsewhere. `static/progress.js` keeps what a reader has done, in the reader's browser.
 """
 
@@ -68,7 +68,7 @@ def _formula(match: re.Match) -> str:
 
 
 def minutes(parts: Iterable[nodes.Node], *, code: bool = True, least: int = 5) -> int:
-    """How long it takes to read parts of a chapter, in steps of `least` minutes, exercises apart.
+    """How long it takes to read parts of a chapter without exercises, in steps of `least` minutes.
 
     Without `code`, only text and formulas are read.
     """
@@ -89,7 +89,7 @@ def minutes(parts: Iterable[nodes.Node], *, code: bool = True, least: int = 5) -
 def pencil_minutes(doctree: nodes.Node, least: int = 5) -> int:
     """How long a chapter's tables by hand and its predictions take, in steps of `least` minutes.
 
-    An estimate that no reader has been timed for; hard problems are apart.
+    An estimate for which no reader has been timed; hard problems are not included.
     """
     boxes = [box for box in doctree.findall(nodes.admonition) if "reader" in box["classes"]]
     blanks = sum(1 for box in boxes for _ in box.findall(blank))
@@ -122,7 +122,7 @@ def head(
     launch: dict,
     pencil: int = 0,
 ) -> str:
-    """What stands under a chapter's title; `time` and `pencil` are minutes."""
+    """What is shown below a chapter's title; `time` and `pencil` are minutes."""
     facts = [f"About {time} minutes to read" + (f", {pencil} more with a pencil" if pencil else "")]
     if asked:
         worth = sum(exercise.points for exercise in asked)
@@ -163,7 +163,7 @@ def _notebook(name: str) -> Path:
 def launches(name: str, launch: dict) -> Iterator[tuple[str, str]]:
     """Where a notebook opens in one click; nothing unless `launch` names a repository.
 
-    `launch` has the `repository`'s address, its `branch` (main without) and, for nbgitpuller, the
+    `launch` has the `repository`'s address, its `branch` (default: main) and, for nbgitpuller, the
     address of a `jupyterhub`.
     """
     repository = launch.get("repository", "").removesuffix("/").removesuffix(".git")
@@ -192,7 +192,7 @@ def launches(name: str, launch: dict) -> Iterator[tuple[str, str]]:
 
 
 def add_head(app: Sphinx, doctree: nodes.document) -> None:
-    """Put the head under a chapter's title."""
+    """Put the head below a chapter's title."""
     docname = app.env.docname
     chapter = CHAPTER.match(docname)
     if chapter is None:
@@ -216,7 +216,7 @@ def things_to_do(app: Sphinx) -> dict[str, list[str]]:
 
 
 def copy_downloads(app: Sphinx, error: Exception | None) -> None:
-    """Lay what can be downloaded beside the pages. What is in it, `bundle` answers for."""
+    """Copy what can be downloaded beside the pages; `bundle` decides what is in the archive."""
     if error is not None or app.builder.format != "html":
         return
     folder = Path(app.outdir) / "_downloads"

@@ -3,8 +3,8 @@
 Temml (vendor/temml.min.js, MIT licence) translates TeX; it runs in QuickJS, inside this process.
 The font is STIX Two Math (static/stix-two-math.woff2, Open Font Licence), cut down by fontTools'
 `pyftsubset --layout-features='*' --no-hinting --flavor=woff2` to the characters that a course on
-attention uses: ASCII, Greek, both in italics, and some signs. A test looks every character of the
-built pages up.
+attention uses: ASCII, Greek, both in italics, and some signs. A test looks up every character of
+the built pages.
 """
 
 import re
@@ -46,7 +46,7 @@ def mathml(tex: str, display: bool = False) -> str:
 
 
 def mended(formula: str) -> str:
-    """A formula with what browsers do badly done for them.
+    """A formula in which what browsers draw badly is drawn for them.
 
     A root reaches as high over ε as over d, and so does not sink below the line; the brace under a
     term is drawn by temml.css, where Chromium leaves out parts of the glyph.

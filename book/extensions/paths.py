@@ -1,9 +1,9 @@
 """A short path through each chapter: what is essential stays open, the rest folds to a line.
 
-Essential are the opening, the first sections, as many as can be read in a quarter of an hour, the
-mistakes and the summary, less their code and exercises. The rest stands in `details` that are open
+Essential are the opening, as many of the first sections as can be read in a quarter of an hour, the
+mistakes and the summary, without their code and exercises. The rest is in `details` that are open
 and whose lines do not show until `static/path.js` offers the choice and the reader takes it;
-without the script, everything is there. What `check` says of a right answer is one line for
+without the script, everything is there. What `check` says about a right answer is one line for
 everybody, and unfolds.
 """
 
@@ -21,7 +21,7 @@ MOST = 15  # minutes
 ALWAYS = re.compile(r"Mistakes\b|Summary$")
 SLOT = '<div class="progress-slot"></div>'
 CLOSE = "</details>"
-# what check(…) says where all holds, and nothing else is to be said
+# what check(…) says if all aspects hold and there is nothing else to say
 VERDICT = re.compile(
     r'<div class="abh-check" style="([^"]*)"><p><strong>([^<]*)</strong></p>'
     r"(<table>(?:(?!</table>).)*</table>)</div>",
@@ -50,7 +50,7 @@ def parts(chapter: nodes.section) -> Iterator[tuple[nodes.section, bool]]:
 
 
 def opening(chapter: nodes.section) -> list[nodes.Node]:
-    """What stands before the first section."""
+    """What comes before the first section."""
     return [child for child in chapter.children if not isinstance(child, nodes.section)]
 
 
@@ -118,7 +118,7 @@ def _wrap(parent: nodes.Element, first: int, end: int, line: str) -> None:
 
 
 def folded(page: str) -> str:
-    """A page with the verdicts in which all holds folded to a line each."""
+    """A page in which each verdict whose aspects all hold is folded to a line."""
     return VERDICT.sub(_line, page)
 
 

@@ -6,7 +6,7 @@
     | 0 | [[0]] | [[16/25]] |
     :::
 
-On the page a blank is an input that `static/pencil.js` judges; the answers stand behind a fold.
+On the page a blank is an input that `static/pencil.js` judges; the answers are behind a fold.
 Without the script, and on paper, the blanks stay blanks. `publishing/pencils.py` has the syntax.
 """
 
@@ -29,15 +29,15 @@ from autograder.publishing.bookindex import Directive, parser  # noqa: E402
 
 
 class blank(nodes.Inline, nodes.Element):
-    """A place to write an answer on."""
+    """A place to write an answer."""
 
 
 class choice(nodes.Inline, nodes.Element):
-    """The button in front of one of several answers, and what stands behind them."""
+    """The button in front of one of several answers, and what comes after them."""
 
 
 class fold(nodes.General, nodes.Element):
-    """What is not to be read before one has tried."""
+    """What is not to be read before trying."""
 
 
 def visit_blank(self: HTML5Translator, node: blank) -> None:
@@ -205,7 +205,7 @@ def fold_outcomes(app: Sphinx, doctree: nodes.document) -> None:
         place = cell.parent.index(cell)
         box = cell.parent[place - 1] if place else None
         if not isinstance(box, nodes.admonition) or "predict" not in box["classes"]:
-            raise ExtensionError(f"{app.env.docname}: an outcome that no predict stands before")
+            raise ExtensionError(f"{app.env.docname}: an outcome without a predict before it")
         cell.parent.remove(cell)
         next(box.findall(fold)).insert(0, cell)
 

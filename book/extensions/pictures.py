@@ -9,7 +9,7 @@
 The name is that of a function in `autograder`, which draws when the page is built.
 
 A notebook shows its figures on a paper of their own. In the book the paper is taken away, and a
-dark page turns the colours round (book.css): black becomes white, and a hue stays what it is.
+dark page inverts the colours (book.css): black becomes white, and hues stay what they are.
 """
 
 import importlib
@@ -30,7 +30,7 @@ from sphinx.util.docutils import SphinxDirective
 from autograder import plots
 
 GROUND = re.compile(rf'(?<=style="fill: ){plots.PAPER}(?=")', re.IGNORECASE)  # it has no edge
-# It hides what is below, or parts what touches.
+# It hides what is below, or separates what touches.
 COVER = re.compile(rf"(?<=fill: ){plots.PAPER}|(?<=stroke: ){plots.PAPER}", re.IGNORECASE)
 
 

@@ -1,25 +1,27 @@
 """Finished pages polished: what the theme leaves to chance, on paper, on phones, without a script.
 
 A section that is far away is laid out only when it comes near (book.css); until then the browser
-takes it to be as high as is estimated here, so that the scrollbar does not jump.
+uses the height estimated here, so that the scrollbar does not jump.
 """
 
 import html
 import re
 from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
 from pathlib import Path
 
 from bs4 import BeautifulSoup, Tag
 from sphinx.application import Sphinx
 
-# No line may begin with the full stop behind a formula, nor end with the bracket before it.
+# No line may begin with the full stop after a formula, nor end with the bracket before it.
 FORMULA = re.compile(
     r'([(\[“‘]*)(<span class="math"[^>]*>(?:(?!</math>).)*</math></span>)([^\s<(\[—]*)', re.DOTALL
 )
 TITLE = re.compile(r"<title>(.+?) &#8212; \1</title>")
-# A script sets the theme; where there is none, the page must be readable.
+# A script sets the theme; without scripts, the page must be readable.
 NO_SCRIPT = re.compile(r'(<html\b[^>]*\bdata-theme=)"auto"')
-# On paper every page is light, and pictures are there that nobody has scrolled to.
+# On paper every page is light, and pictures are loaded that nobody has scrolled to.
 PAPER = """<script>
 {const root = document.documentElement.dataset; let theme;
 addEventListener("beforeprint", () => {theme = root.theme; root.theme = "light";
@@ -34,19 +36,19 @@ STUB = re.compile(
     r'(<div class="stub [^"]*"><div class="highlight"><pre[^>]*>)((?:(?!</pre>).)*)(?=</pre>)',
     re.DOTALL,
 )
-# A line of a docstring in which the next line's first word had no room goes on there
+# a line of a docstring continues on the next one if that one's first word would not have fitted
 FULL = 79
 WORD = re.compile(r"`[^`]*`\S*|\S+")
 PIECE = re.compile(r'(?:<span class="(\w+)">)?([^<]+)(?:</span>)?')
-# The face of the text, upright and italic, before the style sheet asks for it. A face that comes
-# too late is not shown at all, and with only one of the two a page would have two faces.
+# The font of the text, upright and italic, before the style sheet asks for it. A font that comes
+# too late is not used at all, and with only one of the two a page would mix two typefaces.
 FACES = "".join(
     f'<link rel="preload" href="{{0}}_static/{file}.woff2" as="font" type="font/woff2" '
     "crossorigin />\n"
     for file in ("source-sans-3", "source-sans-3-italic")
 )
 SHEET = re.compile(r'<link rel="stylesheet" href="((?:\.\./)*)_static/')
-# A bar that is short of its end on a page, where nothing moves: the run was over before
+# on a page, where nothing moves, a bar that is short of its end: the run was over before
 STOPPED = re.compile(
     r'(<p class="progress-bar">)<progress max="(\d+)" value="(\d+)"[^>]*></progress> '
     r"(\w+) \3 of \2"
@@ -101,7 +103,7 @@ def in_lines(code: str) -> str:
 
 
 def _paragraphs(lines: list[str]) -> Iterator[list[str]]:
-    """Lines of code one by one; those of a docstring that were wrapped there together."""
+    """Lines of code one by one, but lines of a docstring that were wrapped as one group."""
     group: list[str] = []
     for line in lines:
         if group and not (
@@ -181,15 +183,19 @@ def _height(node: Tag, kind: str) -> float:
 
 
 def finish(app: Sphinx, error: Exception | None) -> None:
-    """Polish all pages; runs after their pictures have got their sizes."""
+    """Polish all pages, side by side; runs after their pictures have got their sizes."""
     if error is not None or app.builder.format != "html":
         return
-    output = Path(app.outdir)
-    for path in output.rglob("*.html"):
-        if "_static" not in path.parts:
-            page = path.read_text(encoding="utf-8")
-            if (better := polished(page)) != page:
-                path.write_text(better, encoding="utf-8")
+    found = [path for path in Path(app.outdir).rglob("*.html") if "_static" not in path.parts]
+    with ProcessPoolExecutor(mp_context=get_context("fork")) as pool:
+        for _ in pool.map(_polish, sorted(found, key=lambda path: -path.stat().st_size)):
+            pass
+
+
+def _polish(path: Path) -> None:
+    page = path.read_text(encoding="utf-8")
+    if (better := polished(page)) != page:
+        path.write_text(better, encoding="utf-8")
 
 
 def setup(app: Sphinx) -> dict:

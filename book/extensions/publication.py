@@ -1,16 +1,15 @@
-"""What the book's address, repository and authors add to its pages; nothing where they are not set.
+"""What the book's address, repository and authors add to its pages; nothing if they are not set.
 
-* `[book] address` in `course.toml`, or else `html: baseurl` in `_config.yml`: the address of each
-  page as the one to be found and quoted, what a link to it shows elsewhere (title, description,
-  picture), `sitemap.xml`, `robots.txt`. An address that ends in `.example` is nobody's, and counts
-  as none.
+* `[book] address` in `course.toml`, or else `html: baseurl` in `_config.yml`: each page's canonical
+  address, what a link to it shows elsewhere (title, description, picture), `sitemap.xml`,
+  `robots.txt`. An address that ends in `.example` is a placeholder, and counts as none.
 * `launch: {repository: …}`: "Edit this page" and "Report a mistake" at the foot of each page.
 * `author`, and `date-released` in `CITATION.cff`: who made the book, and when.
 
-The page for addresses that lead nowhere, `404.html`, stands by itself, since nobody knows in which
-folder it will be shown. So does `index.html`, which leads to the front page; left to Sphinx, it
-would be no more than that instruction, without an icon, and browsers would ask the host for one.
-The PDF is linked where it has been printed.
+The page for addresses that lead nowhere, `404.html`, is self-contained, since it may be shown in
+any folder. So is `index.html`, which redirects to the front page; Sphinx's own would be no more
+than the redirect, without an icon, and browsers would ask the host for one. The PDF is linked if it
+has been printed.
 """
 
 import html
@@ -39,14 +38,14 @@ OURS = re.compile(
 
 
 def address(baseurl: str | None) -> str:
-    """Where the book is published, with a slash at the end; "" where nobody has said so."""
+    """Where the book is published, with a slash at the end; "" if that is not set."""
     host = urlsplit(baseurl or "").hostname or ""
     if not host or host == "example" or host.endswith(".example"):
         return ""
     return baseurl.rstrip("/") + "/"
 
 
-# --- what a page says of itself ------------------------------------------------------------------
+# --- what a page says about itself ---------------------------------------------------------------
 
 
 def identified(page: str, name: str, base: str) -> str:
@@ -106,7 +105,7 @@ def card(title: str, path: Path) -> None:
 
 
 def credits(config, path: Path = CITATION) -> str:
-    """Who made the book, and when it was released; "" where neither has been said."""
+    """Who made the book, and when it was released; "" if neither is set."""
     facts = []
     author = (config.author or "").strip()
     if author and not author.lower().startswith("the authors of"):
@@ -189,7 +188,7 @@ def finish(app: Sphinx, error: Exception | None) -> None:
 
 
 def set_address(app: Sphinx, config) -> None:
-    """Take the book's address from `course.toml`, where that has one."""
+    """Take the book's address from `course.toml`, if that has one."""
     config.html_baseurl = read_course(ROOT).address or config.html_baseurl
 
 

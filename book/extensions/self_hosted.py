@@ -1,9 +1,9 @@
 """What a page needs at view time comes from the book itself: our assets in, other hosts out.
 
-The theme writes a few things into its template that no setting takes out: the address of Thebe on
-another host (twice, though it is off), 1.5 MB of script that draws a dozen icons which the icon
-font draws as well, Bootstrap's for tooltips that a title shows too, and the date of the build. They
-are taken out of the finished pages.
+The theme's template contains a few things that no setting removes: the address of Thebe on another
+host (twice, though it is off), 1.5 MB of script that draws a dozen icons which the icon font draws
+as well, Bootstrap's script for tooltips, for which a title would do, and the date of the build.
+They are removed from the finished pages.
 """
 
 import re
@@ -48,7 +48,7 @@ def keep_ours(page: str) -> str:
 def finish(app: Sphinx, error: Exception | None) -> None:
     """Copy our own assets, and clean every page.
 
-    The assets are in no `html_static_path`, since that would put each script on every page.
+    The assets are not in `html_static_path`, since that would put each script on every page.
     """
     if error is not None or app.builder.format != "html":
         return

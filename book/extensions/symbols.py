@@ -135,7 +135,7 @@ def _plain(parts: Parts) -> str:
 
 
 def find(parts: Parts, before_bracket: bool, chapter: int) -> Symbol | None:
-    """The symbol that some parts of a formula are, in a chapter; the closest match wins."""
+    """The symbol that parts of a formula stand for in a chapter; the closest match wins."""
     here = [s for s in symbols() if chapter in s.chapters]
     here.sort(key=lambda s: len(s.chapters))  # what holds in one chapter goes before the rest
     base, sub, sup = parts

@@ -23,9 +23,9 @@ SHOW_ALL = """async () => {
   await Promise.all(images.map((image) => image.decode().catch(() => {})));
 }"""
 # Marks the elements of the article whose contrast has to be measured: all, unless each has the same
-# colours as it had in this scheme at another width; then those that have come into sight, and those
-# whose letters have become large, or no longer are, which is all that their size decides. Large
-# are, as axe has it, 18 points, or 14 if bold.
+# colours as it had in this scheme at another width; then only those that have come into sight, and
+# those whose letters have become large or ceased to be, which is all that their size decides. For
+# axe, letters are large from 18 points on, or from 14 if bold.
 MARK = """(scheme) => {
   const before = (window.looks ??= {})[scheme], now = new Map();
   let same = Boolean(before);
@@ -91,8 +91,8 @@ def wrong_with(name: str, open_tab: Callable, style: str = "") -> list[str]:
 
 
 def violations(page: Page) -> list[str]:
-    """What axe finds; in the article, it measures the contrast, which takes longest, where `MARK`
-    says so."""
+    """What axe finds; in the article, it measures the contrast, which takes longest, only where
+    `MARK` says so."""
     options = {"runOnly": TAGS, "resultTypes": ["violations"]}
     return told(Axe(f"{AXE_SCRIPT};\n{MARKED}").run(page, options=options))
 

@@ -10,5 +10,6 @@ EXERCISES = exercises(
     "bug_in_masking",
     "additive_mask",
     "masked_attention",
+    "influence",
     "attend_with_cache",
 )

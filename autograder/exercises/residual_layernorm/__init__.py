@@ -1,5 +1,5 @@
-"""Chapter 6: layer normalisation and its backward pass, GELU, the feed-forward layer, the
-residual connection, stochastic depth, and the feed-forward layer in chunks."""
+"""Chapter 6: layer normalisation, RMSNorm and their backward passes, GELU, the feed-forward layer,
+the residual connection, stochastic depth, and the feed-forward layer in chunks."""
 
 from autograder.exercises.declaration import exercises
 
@@ -8,6 +8,7 @@ EXERCISES = exercises(
     "layer_norm",
     "bug_in_layer_norm",
     "layer_norm_backward",
+    "rms_norm_backward",
     "gelu",
     "feed_forward",
     "residual",

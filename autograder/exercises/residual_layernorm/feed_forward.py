@@ -103,9 +103,10 @@ def _shapes(draw: Draw) -> list[Run]:
 @EXERCISE.holds("position-wise", 0.15, token_by_token(1e-4), only_if_right=True)
 def _alone(draw: Draw) -> list[Run]:
     """Every token goes through the same network, independently of all others."""
+    # So many hidden features that some of them are above 0, where a changed token shows.
     before = draw.tensor(2, 5, 6)
     after = one_changed(draw, before, (1, 3), 1.0)
-    return [_ff(draw, 6, 8).then(before).then(after)]
+    return [_ff(draw, 6, 40).then(before).then(after)]
 
 
 EXERCISE.gradients(

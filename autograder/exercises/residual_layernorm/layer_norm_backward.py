@@ -1,10 +1,12 @@
 """`layer_norm_backward`: layer normalisation, backwards."""
 
-from typing import Any
-
-from autograder.engine.runs import Array, Draw, Run, Strided, call, made_by, tensor
+from autograder.engine.runs import Draw, Run, Strided, call, made_by, tensor
 from autograder.exercises.declaration import Declaration
-from autograder.exercises.residual_layernorm.shared import READY_MADE_NORMS, tokens
+from autograder.exercises.residual_layernorm.shared import (
+    READY_MADE_NORMS,
+    inference_tensor,
+    slopes,
+)
 
 EXERCISE = Declaration(
     "layer_norm_backward",
@@ -15,23 +17,17 @@ EXERCISE = Declaration(
 )
 
 
-def _slopes(draw: Draw, *shape: int, dtype: str = "float64") -> tuple[Array, Array, Array]:
-    """grad_output, x and weight."""
-    weight = tensor(draw.uniform(0.5, 2.0, shape[-1]), dtype)
-    return draw.tensor(*shape, dtype=dtype), tokens(draw, *shape, dtype=dtype), weight
-
-
 @EXERCISE.equals("grad_x", 1.5, part=0)
 def _runs(draw: Draw, dtype: str = "float64") -> list[Run]:
     """Let g be grad_output times weight, and x̂ the normalised x. Two things are subtracted from g
     before it is divided by √(σ² + ε): its mean over the features, since the mean of x depends on
     every feature; and x̂ times the mean of g · x̂, since the variance does, too."""
-    grad, x, weight = _slopes(draw, 1, 3, 8, dtype=dtype)
+    grad, x, weight = slopes(draw, 1, 3, 8, dtype=dtype)
     return [
-        call(*_slopes(draw, 2, 3, 5, dtype=dtype)),
+        call(*slopes(draw, 2, 3, 5, dtype=dtype)),
         call(weight=weight, x=x, grad_output=grad),
-        call(*_slopes(draw, 3, 3, 3, dtype=dtype)),
-        call(*_slopes(draw, 4, 6, dtype=dtype)),
+        call(*slopes(draw, 3, 3, 3, dtype=dtype)),
+        call(*slopes(draw, 4, 6, dtype=dtype)),
     ]
 
 
@@ -56,11 +52,11 @@ EXERCISE.equals(
 def _shapes(draw: Draw) -> list[Run]:
     """Any number of axes may come before the last: flatten them into a single axis of tokens before
     you sum over it."""
-    grad, x, weight = _slopes(draw, 3, 2, 4)
+    grad, x, weight = slopes(draw, 3, 2, 4)
     return [
-        call(*_slopes(draw, 5)),
-        call(*_slopes(draw, 2, 3, 1, 6)),
-        call(*_slopes(draw, 3, 1)),
+        call(*slopes(draw, 5)),
+        call(*slopes(draw, 2, 3, 1, 6)),
+        call(*slopes(draw, 3, 1)),
         call(Strided(grad), Strided(x), Strided(weight)),
     ]
 
@@ -68,30 +64,22 @@ def _shapes(draw: Draw) -> list[Run]:
 @EXERCISE.equals("eps", 0.25)
 def _eps(draw: Draw) -> list[Run]:
     """The same ε as in the forward pass, added to the variance under the root."""
-    grad, x, weight = _slopes(draw, 2, 3, 6)
+    grad, x, weight = slopes(draw, 2, 3, 6)
     small = tensor(x.data * 4e-3)
     return [
         call(grad, small, weight),
         call(grad, x, weight, 0.5),
-        call(*_slopes(draw, 4, 5), eps=0.04),
+        call(*slopes(draw, 4, 5), eps=0.04),
     ]
 
 
 @EXERCISE.equals("a token whose features are all equal", 0.15)
 def _constant(draw: Draw) -> list[Run]:
     """x̂ is 0 there, and dividing by √(0 + ε) is no problem. Do not divide by x̂ or by σ."""
-    grad, x, weight = _slopes(draw, 2, 4, 6)
+    grad, x, weight = slopes(draw, 2, 4, 6)
     data = x.data.copy()
     data[0, 1], data[1, 3] = 0.0, 2.0
     return [call(grad, tensor(data), weight)]
-
-
-def inference_tensor(tensor: Any) -> Any:
-    """A copy of the tensor made in inference mode, which formulas can use and autograd cannot."""
-    import torch
-
-    with torch.inference_mode():
-        return tensor.clone()
 
 
 @EXERCISE.equals("by the formula, without autograd", 0.3)
@@ -99,7 +87,7 @@ def _inference(draw: Draw) -> list[Run]:
     """These tensors were made in inference mode, where autograd records nothing. A formula works on
     them as on any others."""
     return [
-        call(*(made_by(inference_tensor, a) for a in _slopes(draw, *shape)))
+        call(*(made_by(inference_tensor, a) for a in slopes(draw, *shape)))
         for shape in ((2, 3, 5), (4, 6))
     ]
 
@@ -107,7 +95,7 @@ def _inference(draw: Draw) -> list[Run]:
 @EXERCISE.equals("x and gradients of 10,000 and more", 0.1)
 def _large(draw: Draw) -> list[Run]:
     """Square the deviations from the mean; the difference of two large squares loses digits."""
-    grad, x, weight = _slopes(draw, 2, 3, 6)
+    grad, x, weight = slopes(draw, 2, 3, 6)
     return [
         call(grad, tensor(x.data * 1e4), weight),
         call(tensor(grad.data * 1e4), x, weight),

@@ -94,9 +94,10 @@ def attention(d_model: int, num_heads: int) -> Any:
 def _around_attention(
     draw: Draw, d: int, heads: int, *, norm_first: bool = False, dtype: str = "float32"
 ) -> Run:
+    # Scores of about ±10: a softmax of larger ones makes rounding large where two are nearly equal.
     state = _state(draw, d, dtype)
-    for name in ("W_q", "W_k", "W_v", "W_o"):
-        state |= linear_state(draw, f"sublayer.heads.{name}", d, d, dtype)
+    for name, scale in {"W_q": 0.05, "W_k": 0.05, "W_v": 1.0, "W_o": 1.0}.items():
+        state |= linear_state(draw, f"sublayer.heads.{name}", d, d, dtype, scale=scale)
     return module(made_by(attention, d, heads), d, norm_first=norm_first, state=state)
 
 

@@ -22,6 +22,20 @@ def tokens(draw: Draw, *shape: int, dtype: str = "float32") -> Array:
     return tensor(data if dtype == "float64" else 25 * data, dtype)
 
 
+def slopes(draw: Draw, *shape: int, dtype: str = "float64") -> tuple[Array, Array, Array]:
+    """grad_output, x and weight."""
+    weight = tensor(draw.uniform(0.5, 2.0, shape[-1]), dtype)
+    return draw.tensor(*shape, dtype=dtype), tokens(draw, *shape, dtype=dtype), weight
+
+
+def inference_tensor(tensor: Any) -> Any:
+    """A copy of the tensor made in inference mode, which formulas can use and autograd cannot."""
+    import torch
+
+    with torch.inference_mode():
+        return tensor.clone()
+
+
 READY_MADE_NORMS = tuple(
     f"torch.*{kind}_norm*" for kind in ("layer", "group", "instance", "batch", "rms")
 )

@@ -1,12 +1,12 @@
 """Pairs of submissions whose answers are alike in a way that the rest of the class is not.
 
-Each answer is read as tokens: names are all one token, numbers another, texts another; comments,
-docstrings and layout are left out. Of the hashes of all runs of `RUN` tokens, winnowing keeps the
-smallest in each window of `WINDOW`, so that two answers which share a passage of
+Each answer is read as tokens: all names become one token, all numbers another, all texts a third;
+comments, docstrings and layout are left out. Of the hashes of all runs of `RUN` tokens, winnowing
+keeps the smallest in each window of `WINDOW`, so that two answers which share a passage of
 `RUN + WINDOW - 1` tokens share a fingerprint, wherever it stands: S. Schleimer, D. S. Wilkerson and
 A. Aiken, *Winnowing: Local algorithms for document fingerprinting*, SIGMOD 2003, the method of
-MOSS. As there, what the course handed out does not count, nor what many have: a short exercise has
-one usual answer.
+MOSS. As there, passages that the course handed out do not count, nor those that many have: a short
+exercise has one usual answer.
 
 What it does not see: an answer rewritten statement by statement, and answers too short to be
 anybody's own. What it sees is no proof: two who worked on the problem together, or from the same
@@ -31,8 +31,8 @@ from zlib import crc32
 
 RUN, WINDOW = 12, 5  # tokens; hashes
 MOST = 20_000  # characters of an answer that are read
-USUAL = 0.2  # the share of the class from which on a passage is usual
-LEAST = 3  # or this many students, in a small class
+USUAL = 0.2  # a passage that a larger share of the class has is usual
+LEAST = 3  # in a small class, one that this many students have
 SHARED, ALIKE = 8, 0.5  # fingerprints that a pair shares, at least; their share of the smaller side
 _SKIPPED = {
     tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.ENCODING, tokenize.ENDMARKER,
@@ -52,7 +52,7 @@ class Pair:
 
 
 def tokens_in(source: str) -> list[str]:
-    """An answer's tokens; of one that cannot be read to its end, those before."""
+    """An answer's tokens; if it cannot be read to its end, those before that point."""
     found: list[str] = []
     lines = io.StringIO(source[:MOST]).readline
     with suppress(tokenize.TokenError, SyntaxError, ValueError, RecursionError):

@@ -1,4 +1,4 @@
-"""What `grade` is called on: the folder of all submissions, or else a sentence with the right call.
+"""Checks what `grade` is called on: unless it is the right folder, an error names the right call.
 
 TRUST BOUNDARY. Names of folders come from outside; they are compared and quoted, never opened.
 """
@@ -15,7 +15,7 @@ EXPECTED = "<student>/<assignment>/<assignment>.ipynb"
 def check_folder(given: Path, release: Path, assignments: Sequence[str]) -> None:
     """Make sure that `given` can be the folder of all submissions.
 
-    Raises `ValueError`, which says the call that was probably meant.
+    Raises `ValueError` with the call that was probably meant.
     """
     here = given.absolute()
     if not given.is_dir():
@@ -56,14 +56,14 @@ def _instead_of_a_folder(given: Path, assignments: Sequence[str]) -> str:
 
 
 def assignment_named(name: str, assignments: Sequence[str]) -> str | None:
-    """The assignment of a name or a slug."""
+    """The assignment with this name or slug."""
     return next((a for a in assignments if name in (a, a.partition("_")[2])), None)
 
 
 def chosen(
     asked: Sequence[str] | None, there: Sequence[str], what: str, aliases: bool = False
 ) -> set[str] | None:
-    """Those of what is there that were asked for; None means all of it.
+    """Those that were asked for, out of those that are there; None means all.
 
     Raises `ValueError` for one that is not there.
     """

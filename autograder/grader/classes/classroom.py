@@ -88,7 +88,7 @@ def grade(
     except that `db` may name another database. `release` holds the released notebooks (default:
     those of the course, else the project's). `jobs` is the number of processes (default: one per
     core); `scheduler` the address of a Dask cluster that judges in their place. `progress` is
-    called after each submission with its row, how many are done, and of how many.
+    called after each submission with its row, how many are done, and how many there are.
     Raises `ValueError` if there is nothing to grade with, `BlockingIOError` if another run is in
     progress, `IsolationError` if students' code cannot be isolated, `Stopped` when nothing more can
     be recorded: what has been graded stays graded.
@@ -106,7 +106,7 @@ def grade(
     tasks = [task for task in tasks if not course.withdrawn(task.student)]
     if not tasks and not ignored:
         raise ValueError(f"nothing to grade: expected {submissions}/{EXPECTED}")
-    if not tasks and db is None:  # make no gradebook for what may be another folder
+    if not tasks and db is None:  # make no gradebook in what may be the wrong folder
         return ClassResult(root, [], ignored)
     for assignment in sorted({task.assignment for task in tasks}):
         check_release(release, assignment)
@@ -183,7 +183,7 @@ class _Run:
             self.progress(row, len(self.rows), len(self.tasks))
 
     def jobs(self) -> Iterator[tuple[Task, Job] | None]:
-        """What is not graded yet, each claimed for us; None while other graders hold the rest."""
+        """The jobs not yet done, each claimed for us; None while other graders hold the rest."""
         graded, todo = self.writer.book.graded(), list[Task]()
         for task in self.tasks:
             if self.force or not self._skipped(task, graded.get(task.key)):
@@ -223,7 +223,7 @@ def _judged(
     scheduler: str | None,
     options: Options,
 ) -> Iterator[tuple[Task, Outcome | Exception]]:
-    """Each task with its outcome, as they come."""
+    """Each task with its outcome, in order of completion."""
     if scheduler is not None:
         yield from schedulers.cluster(source, judge_job, scheduler)
     else:

@@ -24,7 +24,7 @@
     withdrawn = true
 
 TRUST BOUNDARY. The file is the instructor's own. What it says is checked, so that a slip of the pen
-is told with its place and never changes a mark silently.
+is reported with its place and never changes a mark silently.
 """
 
 import tomllib
@@ -61,7 +61,7 @@ class Late:
 
 @dataclass(frozen=True)
 class Person:
-    """A student: what the gradebook is to say of them, and how much longer they have."""
+    """A student: what the gradebook should say about them, and how much extra time they have."""
 
     told: Mapping[str, str] = field(default_factory=dict)
     extension: Mapping[str, timedelta] = field(default_factory=dict)
@@ -70,7 +70,7 @@ class Person:
 
 @dataclass(frozen=True)
 class CourseFile:
-    """What course.toml says; empty if there is none. Students go by their ids in form NFC.
+    """What course.toml says; empty if there is none. Students are keyed by their ids in form NFC.
 
     `chapters` are those of this term, as they were named; none means all. `address` is where the
     book is published, without a slash at its end.
@@ -93,7 +93,7 @@ class CourseFile:
 def read_course(root: Path, assignments: Sequence[str] | None = None) -> CourseFile:
     """Read the file of a course; `assignments` are those that it may name.
 
-    Raises `ValueError`, which names the file and the key, for whatever cannot be meant.
+    Raises `ValueError`, which names the file and the key, for anything that cannot be meant.
     """
     path = root / FILE
     if not path.is_file():
@@ -114,7 +114,7 @@ def _course(tree: dict[str, Any], assignments: Sequence[str] | None) -> CourseFi
     try:
         zone = ZoneInfo(tree["timezone"]) if "timezone" in tree else UTC
     except (ZoneInfoNotFoundError, ValueError, TypeError):
-        raise _Slip(f"timezone: {tree['timezone']!r} is none") from None
+        raise _Slip(f"timezone: {tree['timezone']!r} is not a time zone") from None
     due = {
         _assignment(name, assignments, "due"): _moment(when, zone, f"due.{name}")
         for name, when in _table(tree, "due").items()

@@ -1,7 +1,7 @@
 """How the report draws: its page and style, a histogram, bars behind a list, columns by day.
 
-TRUST BOUNDARY. Labels come as HTML that whoever calls has escaped; all other text is escaped here.
-The page holds one script, our own, by its hash, loads nothing, and says so to the browser.
+TRUST BOUNDARY. Labels come as HTML that the caller has escaped; all other text is escaped here. The
+page holds one script, our own, allowed by its hash; it loads nothing, and tells the browser so.
 """
 
 from collections.abc import Sequence
@@ -13,14 +13,14 @@ from autograder.table import number
 
 
 def whole(body: str, title: str = "Class report") -> str:
-    """The page around what it shows."""
+    """The page around its contents."""
     page = _PAGE.replace("<!-- title -->", escape(title)).replace("HASH", HASH)
     before, after = page.split("<!-- body -->")
     return before + body + after.replace("<!-- script -->", f"<script>{SCRIPT}</script>")
 
 
 def tabs(parts: Sequence[tuple[str, str]]) -> str:
-    """Parts of the page (title, content), one at a time where there is a script, else all."""
+    """Parts of the page (title, content), shown one at a time where scripts run, else all."""
     listed = "".join(
         f'<button type="button" role="tab" id="tab-{n}" aria-controls="part-{n}" '
         f'aria-selected="{str(not n).lower()}">{escape(title)}</button>'
@@ -41,7 +41,7 @@ def controls() -> str:
         ("waits", "waits for a mark by hand"),
         ("low", "less than half of the points"),
         ("late", "late"),
-        ("absent", "handed nothing in"),
+        ("absent", "handed in nothing"),
     )
     options = "".join(f'<option value="{value}">{text}</option>' for value, text in kinds)
     return (

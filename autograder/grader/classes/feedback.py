@@ -1,8 +1,8 @@
 """Feedback pages, made in a process that can be killed, and a plain page if that fails.
 
 TRUST BOUNDARY. What students wrote is turned into pages by large libraries, which some input may
-keep busy for minutes or cost gigabytes. So that is done in another process (`pages`), with limits
-of CPU time, memory and wall clock. It runs only our own code; what it sends is text that `inert`
+keep busy for minutes or cost gigabytes. So this is done in another process (`pages`), with limits
+on CPU time, memory and wall clock. It runs only our own code; what it sends is text that `inert`
 has cleaned. A page that cannot be made affects neither marks nor the class: a plain one replaces
 it.
 """
@@ -124,6 +124,6 @@ def plain_page(assignment: str, student: str, marked: Marked) -> str:
         f"<title>{escape(assignment)}</title></head><body>\n"
         f"<h1>{escape(assignment)} (Score: {total})</h1>\n<p>{escape(student)}</p>\n"
         "<p><strong>The rest of this page could not be shown: the notebook holds something that "
-        "takes too long or too much to display. The marks are not affected.</strong></p>\n"
+        "takes too long or too much memory to display. The marks are not affected.</strong></p>\n"
         f"{penalty}<table>{rows}</table>\n<dl>{comments}</dl>\n</body></html>\n"
     )

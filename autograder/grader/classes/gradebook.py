@@ -1,7 +1,7 @@
 """nbgrader's gradebook: one transaction per submission, and a record of which are graded.
 
 A submission is graded when one commit says so: its marks, its comments, its judgement, and the row
-that tells what was handed in and which notebook was made of it, are written together or not at all.
+that says what was handed in and which notebook was made of it are written together or not at all.
 The database is SQLite, for one grader at a time, or PostgreSQL, for several: each claims a
 submission with an advisory lock, which the server releases when a grader dies.
 
@@ -51,7 +51,7 @@ from sqlalchemy.orm import Session
 from autograder.grader import tables
 from autograder.grader.judgement import Judgement
 
-Penalty = Callable[[SubmittedNotebook, float], float | None]  # of being so many seconds late
+Penalty = Callable[[SubmittedNotebook, float], float | None]  # for being so many seconds late
 
 PATIENCE = 60  # seconds to wait for a database that another program has locked
 
@@ -207,7 +207,7 @@ class Book(Gradebook):
     def graded(self) -> dict[tuple[str, str], Graded]:
         """All graded submissions, by assignment and student.
 
-        Ours say nothing about a student whom nbgrader has removed: its marks are gone.
+        Our rows on a student whom nbgrader has removed do not count: nbgrader's marks are gone.
         """
         submitted = select(Assignment.name, SubmittedAssignment.student_id).join(
             Assignment, SubmittedAssignment.assignment_id == Assignment.id
@@ -258,8 +258,8 @@ class Book(Gradebook):
         """Record a submission's judgement and marks; return how often it has been recorded.
 
         `graded` holds the digests of what was handed in and of the autograded notebook. What a
-        person wrote into the gradebook stays; a mark by hand waits for another look, except that of
-        a cell in `same`, which is as it was then. `handed_in` is the digest of what came.
+        person wrote into the gradebook stays; a mark by hand waits for review, unless its cell is
+        in `same`, and so unchanged. `handed_in` is the digest of the notebook handed in, alone.
         """
         digest, notebook = graded
         with self.transaction():
@@ -286,7 +286,7 @@ class Book(Gradebook):
         return times
 
     def penalise(self, assignment: str, student: str, penalty: Penalty) -> bool:
-        """Bring a late penalty up to date with due date, policy and marks; whether it changed."""
+        """Update a late penalty to due date, policy and marks; return whether it changed."""
         where = (assignment, assignment, student)
         with self.look():
             marked = self.find_submission_notebook(*where)
@@ -307,7 +307,7 @@ class Book(Gradebook):
                 tables.remove(self.db, table, assignment, student)
 
     def judgement(self, assignment: str, student: str) -> Judgement | None:
-        """What is kept of a submission's judgement; None if nothing is that we can read."""
+        """The judgement kept on a submission; None if there is none that we can read."""
         return tables.kept(self.db, assignment, student)
 
     def _submission(self, assignment: str, student: str, timestamp: str | None) -> Any:

@@ -3,9 +3,9 @@
 The discrimination of an item is its corrected item-total correlation: Pearson's correlation, over
 the students, of its mark with the sum of the others. The item is left out of the sum, since it
 would correlate with itself: S. Henrysson, *Correction of item-total correlations in item
-analysis*, Psychometrika 28 (1963), 211–218. Below 0.2 an item is usually looked at again, a
-negative one first: who did well elsewhere failed here. With few students the number says little,
-so that it is not given for fewer than ten.
+analysis*, Psychometrika 28 (1963), 211–218. Items below 0.2 are usually looked at again, negative
+ones first: there, those who did well elsewhere failed. With few students the number says little, so
+it is not given for fewer than ten.
 
 TRUST BOUNDARY. Names of items come from the gradebook; in the table, formulas are defused.
 """
@@ -31,7 +31,7 @@ HEAD = (
 
 @dataclass(frozen=True)
 class Item:
-    """A graded cell: how many of the submissions did it how; the mean of the known marks.
+    """A graded cell: how many submissions did it in which way; the mean of the known marks.
 
     `waiting` were written and wait for a mark by hand. `discrimination` lies between -1 and 1.
     """

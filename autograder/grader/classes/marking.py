@@ -68,7 +68,7 @@ def marking_page(
 
 
 def questions_in(path: Path) -> dict[str, Answer]:
-    """The written questions in one of our notebooks, with what stands in their cells."""
+    """The written questions in one of our notebooks, with the contents of their cells."""
     try:
         cells = json.loads(path.read_bytes())["cells"]
     except (OSError, ValueError, KeyError, TypeError):
@@ -139,7 +139,7 @@ def _answer(
     mark = row.marks[name]
     of = f"of {number(mark.points)}"
     if mark.blank:
-        state = "left as it was"
+        state = "left unchanged"
     elif not mark.known:
         state = "waits for a mark"
     else:
@@ -150,7 +150,7 @@ def _answer(
         address = f"{formgrader.rstrip('/')}/submissions/{quote(known, safe='')}/#{quote(name)}"
         link = f' · <a href="{escape(address)}">mark {escape(roll.name(row.student))}</a>'
     text = own_words(answer[0], question) if answer else ""
-    new_page()  # nobody's answer costs another one's time
+    new_page()  # no answer takes another one's time
     shown = clean_markdown(text, answer[1] if answer else {}) if text else "<p>–</p>"
     flags = "waits" if mark.by_hand else ""
     return (

@@ -24,7 +24,7 @@ def marks_table(
 ) -> str:
     """A table of students and exercises; each score is also a shade.
 
-    The `absent` have handed nothing in; `roll` has the names and the attempts.
+    The `absent` have handed in nothing; `roll` has the names and the attempts.
     """
     roll = roll or Roll()
     columns = items.columns(rows)
@@ -107,7 +107,7 @@ def _mark_row(
 
 
 def _absent_row(student: str, columns: int, roll: Roll) -> str:
-    cells = f'<td class="none" colspan="{columns + 1}">handed nothing in</td>'
+    cells = f'<td class="none" colspan="{columns + 1}">handed in nothing</td>'
     return _row(student, None, roll, ["absent"], cells)
 
 

@@ -1,4 +1,4 @@
-"""How far grading is, and how fast: a bar for people, lines of JSON for scripts."""
+"""How far grading has come, and how fast: a bar for people, lines of JSON for scripts."""
 
 import json
 import sys

@@ -2,7 +2,7 @@
 
 TRUST BOUNDARY. Ids, names, reasons, notes and messages come from outside and are escaped
 everywhere. The page holds one script, our own, which the browser knows by its hash
-(`report_script`), loads nothing, and says so to the browser.
+(`report_script`); it loads nothing, and tells the browser so.
 """
 
 import os
@@ -67,8 +67,8 @@ def report(
 ) -> Path:
     """Draw the class whose gradebook lies in `root`; write the page to `out` and return its path.
 
-    `items` is where the exercises' numbers go as a table, if anywhere; `formgrader` the address
-    that links lead to. Raises `FileNotFoundError` if there is no gradebook.
+    `items` is a file for the exercises' numbers as a table, if wanted; `formgrader` the address to
+    which links lead. Raises `FileNotFoundError` if there is no gradebook.
     """
     if db is None and not (root / "gradebook.db").is_file():
         raise FileNotFoundError(f"no gradebook in {root}: run `autograder grade` first")
@@ -177,7 +177,7 @@ def _assignment(
         section("What waits for you", waiting_list(name, rows, roll, extra.formgrader)),
         section("Marks", marks_table(rows, links, absent, roll), _MARKS_SAY),
         section("Exercises and questions", items_table(items_of(name, rows)), _ITEMS_SAY),
-        section("How the totals spread", _spread(scored)),
+        section("How the totals are spread", _spread(scored)),
         section("What fails most often", _aspects(scored), _ASPECTS_SAY),
         section("Mistakes made most often", _mistakes(scored, roll)),
         section("Answers that are alike", alike_list(extra.alike.get(name, ()), roll), _ALIKE_SAYS),
@@ -189,17 +189,17 @@ def _assignment(
 
 
 _HELP_SAYS = (
-    "Not handed in what half of the class has, less than half of the points, or a quarter of them "
-    "less than before. Reasons to ask, not verdicts."
+    "Something missing that half of the class has handed in, less than half of the points, or a "
+    "quarter of them less than before. These are reasons to ask, not verdicts."
 )
 _CLASS_SAYS = "Shares of the points; – was not handed in, ? still waits for a mark by hand."
 _ITEMS_SAY = (
-    "How many did it how. Discrimination is the correlation of an item's marks with the sum of the "
-    "others, from ten students on; below 0.2 the item tells little about who can do the rest."
+    "How many did each in which way. Discrimination is the correlation of an item's marks with the "
+    "sum of the others, from ten students on; below 0.2 it says little about who can do the rest."
 )
 _ALIKE_SAYS = (
-    "They share passages, whatever the names in them, that few others have. No proof of anything: "
-    "read both. Rewritten answers are not seen, nor those too short to be anybody's own."
+    "They share passages that few others have, whatever the names in them. That proves nothing: "
+    "read both. Rewritten answers are not found, nor those too short to be anybody's own."
 )
 _MARKS_SAY = (
     "The stronger the colour, the more points were lost; full marks stand on plain ground. "
@@ -219,7 +219,7 @@ def _tiles(rows: list[Row], absent: int) -> str:
         tiles += [("mean", number(mean(scores)) + of), ("median", number(median(scores)) + of)]
     tiles.append(("could not be graded", str(sum(row.status != GRADED for row in rows))))
     if absent:
-        tiles.append(("handed nothing in", str(absent)))
+        tiles.append(("handed in nothing", str(absent)))
     if waiting:
         tiles.append(("wait for marks by hand", str(waiting)))
     items = "".join(f"<div><dt>{label}</dt><dd>{value}</dd></div>" for label, value in tiles)
@@ -227,7 +227,7 @@ def _tiles(rows: list[Row], absent: int) -> str:
 
 
 def _old(rows: list[Row]) -> str:
-    """That some verdicts are not known, if so."""
+    """A note that some verdicts are not known, if so."""
     count = sum(OLD in row.notes for row in rows)
     if not count:
         return ""

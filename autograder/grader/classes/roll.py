@@ -1,6 +1,6 @@
 """What the report knows of a class besides its marks: names, dates, attempts, and who needs help.
 
-TRUST BOUNDARY. Names and addresses come from outside; whoever shows them makes them inert.
+TRUST BOUNDARY. Names and addresses come from outside; code that shows them must make them inert.
 """
 
 from collections.abc import Mapping, Sequence
@@ -80,9 +80,9 @@ def who_needs_help(
 ) -> list[tuple[str, list[str]]]:
     """Students with the reasons to ask how they are, those with the most reasons first.
 
-    A reason is an assignment not handed in which half of the class has handed in, less than half of
-    its points, or a share of the points that has fallen by a quarter of them since the ones before.
-    Marks that still wait for a person are left out of the points.
+    A reason is a missing assignment that half of the class has handed in, less than half of its
+    points, or a share of the points that is a quarter of them lower than in the ones before. Marks
+    that still wait for a person are left out of the points.
     """
     shares: dict[str, dict[str, float]] = {}
     for row in rows:

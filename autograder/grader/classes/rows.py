@@ -1,7 +1,7 @@
 """The class as it was graded, a row per submission, read from the gradebook.
 
-TRUST BOUNDARY. Names, messages and notes may quote what students wrote: whoever shows a row makes
-them inert. Nothing is read from a notebook, which is for people to look at.
+TRUST BOUNDARY. Names, messages and notes may quote what students wrote: code that shows a row must
+make them inert. Nothing is read from a notebook, which is for people to look at.
 """
 
 from collections.abc import Mapping
@@ -44,7 +44,7 @@ class Mark:
 class Row:
     """One submission in the class: `status` is graded, unusable (a clear zero) or failed (none).
 
-    `score` is the sum of the marks, of which being late costs `penalty`.
+    `score` is the sum of the marks, from which being late takes off `penalty`.
     """
 
     student: str
@@ -104,7 +104,7 @@ def _mark(given: Grade, verdicts: Mapping[str, Verdict]) -> Mark:
     verdict = verdicts.get(given.name.removeprefix(CHECK))
     if verdict is not None:
         blank = verdict.verdict == MISSING and not (verdict.note or "").startswith(DEFINING)
-    else:  # a question gets points without a person only for being left as it was
+    else:  # a question is marked without a person only if it was left unchanged
         blank = bool(verdicts) and given.auto_score == 0 and not given.name.startswith(CHECK)
     return Mark(
         float(given.score or 0.0),
@@ -116,7 +116,7 @@ def _mark(given: Grade, verdicts: Mapping[str, Verdict]) -> Mark:
 
 
 def read_absent(root: Path, db: str | None = None) -> dict[str, list[str]]:
-    """Who has handed nothing in, by assignment, of the students whom the gradebook knows."""
+    """The students in the gradebook who have handed in nothing, by assignment."""
     book = Book(database(root, db))
     try:
         with book.look():
@@ -131,7 +131,7 @@ def read_absent(root: Path, db: str | None = None) -> dict[str, list[str]]:
 
 
 def read_class(root: Path, db: str | None = None) -> list[Row]:
-    """Every submission in a course's gradebook, by assignment and student; not of the withdrawn."""
+    """The submissions in a course's gradebook, by assignment and student, without the withdrawn."""
     course = read_course(root)
     book = Book(database(root, db))
     try:

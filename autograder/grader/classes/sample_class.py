@@ -93,7 +93,7 @@ EXPECTED: dict[str, Deserved] = {
 def make_sample_class(release_dir: Path, dest: Path) -> list[Path]:
     """Write the sample class under `dest`/submitted; return the students' folders.
 
-    Files that are already up to date are left alone. Raises `FileNotFoundError` if the
+    Files that are already up to date are left unchanged. Raises `FileNotFoundError` if the
     chapter is not released.
     """
     found = sorted(Path(release_dir).glob(f"*_{SLUG}/*_{SLUG}.ipynb"))
@@ -132,8 +132,8 @@ def grade_sample(
 ) -> ClassResult:
     """Make the sample class in `dest` and grade it there.
 
-    It begins anew where cells have been added or taken away since it was made: nbgrader's gradebook
-    keeps to those that submissions have.
+    It starts afresh if graded cells have been added or removed since it was made: nbgrader's
+    gradebook keeps the cells that its submissions have.
     """
     note, cells = dest / "cells.txt", _graded_cells(release_dir)
     if dest.is_dir() and not (note.is_file() and note.read_text(encoding="utf-8") == cells):

@@ -1,9 +1,8 @@
 """Runs the judging: in processes of this machine, or on a Dask cluster.
 
 Both take jobs from an iterator as processes become free, and yield each with its outcome, or the
-exception raised instead, in order of completion. An iterator with nothing at the moment yields
-None. A judging process that dies costs one retry: only a submission whose process died twice
-fails.
+exception raised instead, in order of completion. An iterator that has nothing at the moment yields
+None. A judging process that dies costs one retry: only a submission whose process died twice fails.
 
 TRUST BOUNDARY. See `work`: the processes here run our own code. Those on this machine die with the
 grader, however it ends.
@@ -76,7 +75,7 @@ class _Supply:
     def settle(self, task: tuple[Any, Job, int], answer: Any) -> bool:
         """Whether a task is settled with this answer; if not, it is tried again.
 
-        Raises what every other submission would meet, too: a machine that cannot isolate.
+        Raises an error that every other submission would meet, too: a machine cannot isolate.
         """
         key, job, tries = task
         if isinstance(answer, FATAL):
@@ -116,8 +115,8 @@ def local(
 ) -> Results:
     """Judge with `jobs` processes on this machine.
 
-    One that has not answered after `patience` seconds is killed, and counts as dead. Those that
-    isolate in the same way, if it is named, share warm processes.
+    One that has not answered after `patience` seconds is killed, and counts as dead. If `isolation`
+    is named, they share warm processes of that kind.
     """
     context = forks.get_ready()
     supply, hands = _Supply(source), list[_Hand]()
@@ -154,7 +153,7 @@ def local(
                     answer = JudgeDied(f"the judging process died twice ({code})")
                 if supply.settle(task, answer):
                     settled.append((task[0], answer))
-            # Before the writer takes its time:
+            # First, since the writer takes its time:
             _hand_out(supply, hands, jobs, patience, start)
             yield from settled
     finally:
@@ -188,10 +187,10 @@ def _hand_out(
 
 
 def _start(judge: Judge, isolation: str | None, context: Any, number: int) -> _Hand:
-    """Start a judging process, and lend it a warm process that some others have, too."""
+    """Start a judging process, and lend it a warm process that it shares with some others."""
     lent = None
     if isolation is not None:
-        with suppress(IsolationError):  # it will say so itself
+        with suppress(IsolationError):  # the process will report that itself
             lent = warm_process(isolation, number=number // SHARING)
     ours, theirs = context.Pipe()
     process = context.Process(target=_serve, args=(theirs, judge, lent), daemon=False)
@@ -232,7 +231,8 @@ def _serve(pipe: Connection, judge: Judge, lent: LentProcess | None) -> None:
 
 
 def _die_with_parent() -> None:
-    """Have the kernel kill this process when its parent dies: the fork server, with the grader."""
+    """Have the kernel kill this process when its parent dies, the fork server; that one dies with
+    the grader."""
     ctypes.CDLL(None).prctl(_PARENT_DEATH, signal.SIGKILL)
     grader = parent_process()
     if grader is not None and wait([grader.sentinel], 0):  # it has died already
@@ -267,7 +267,7 @@ def cluster(
 
 
 def _in_time(judge: Judge, patience: float, job: Job) -> Outcome:
-    """Judge, on a Dask worker; if that takes for ever, end it, and others take over its work."""
+    """Judge, on a Dask worker; if that takes forever, end the worker: others take over its work."""
     watch = threading.Timer(patience, os.kill, (os.getpid(), signal.SIGKILL))
     watch.daemon = True
     watch.start()

@@ -20,8 +20,8 @@ from autograder.grader.judgement import FAILED
 from autograder.table import number
 
 FORMGRADER = "http://localhost:8888/formgrader"
-FIRST = 12  # of those who need help, before one asks for more
-LONG = 60  # days of a timeline; beyond, what came later is counted together
+FIRST = 12  # of those who need help; the others are folded away
+LONG = 60  # days of a timeline; what came later is counted together
 
 
 def who(roll: Roll, student: str) -> str:

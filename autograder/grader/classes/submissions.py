@@ -57,7 +57,7 @@ def released(root: Path) -> Path:
 def check_release(release: Path, assignment: str) -> None:
     """Make sure that a released notebook gives the points that the exercises give now.
 
-    Raises `ValueError`: judged by the one, submissions would be marked by the other.
+    Raises `ValueError` if not: submissions would be judged by one and marked by the other.
     """
     _, notebook = read_release(release / assignment / f"{assignment}.ipynb")
     for cell in notebook.cells:
@@ -87,8 +87,8 @@ def find_tasks(
 ) -> tuple[list[Task], list[str]]:
     """The submissions, and the other entries, each with the reason why it is skipped.
 
-    `students` and `only` (assignments) narrow it down. A student is a name, whatever the Unicode
-    form in which a folder has it. Raises `ValueError` for a student or assignment that is not
+    `students` and `only` (assignments) narrow it down. A student is found by name, in whatever
+    Unicode form the folder has it. Raises `ValueError` for a student or assignment that is not
     there.
     """
     assignments = assignments_in(release)
@@ -105,7 +105,7 @@ def find_tasks(
         if place.is_symlink() or not place.is_dir():
             ignored.append(f"{_shown(name)}: not a student's folder")
         elif not STUDENT.fullmatch(name) or name != name.strip() or not _printable(name):
-            ignored.append(f"{_shown(name)}: rename the folder; this is no safe name for a student")
+            ignored.append(f"{_shown(name)}: rename the folder; not a safe name for a student")
         else:
             here = [a for a in assignments if os.path.lexists(place / a)]
             ignored += [
@@ -114,7 +114,7 @@ def find_tasks(
                 if p.name not in assignments and not p.name.startswith(".")
             ]
             if not here and not any(place.iterdir()):
-                ignored.append(f"{name}: handed nothing in")
+                ignored.append(f"{name}: handed in nothing")
             for assignment in wanted.intersection(here):
                 found.setdefault((normalize("NFC", name), assignment), []).append(
                     place / assignment
@@ -152,7 +152,7 @@ def _shown(name: str) -> str:
 
 
 def _course_digest(release: Path, assignment: str, options: Options) -> str:
-    """Changes when an unchanged submission has to be judged again."""
+    """A digest that changes when an unchanged submission has to be judged again."""
     path = release / assignment / f"{assignment}.ipynb"
     version = version_of(slug for slug, _ in exercises_in(nbformat.read(path, as_version=4)))
     whole = hashlib.sha256(repr((options, version)).encode())
@@ -239,7 +239,7 @@ def read_release(path: Path) -> tuple[bytes, NotebookNode]:
 
 
 def secret_in(path: Path) -> str | None:
-    """What nbgrader's exchange has noted of a submission, by which it releases the feedback."""
+    """The secret that nbgrader's exchange noted for a submission, by which it releases feedback."""
     if path.is_symlink() or not path.is_file() or path.stat().st_size > 1000:
         return None
     text = path.read_bytes().decode("ascii", "replace")

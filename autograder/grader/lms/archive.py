@@ -1,9 +1,9 @@
 """The files in an archive that a learning management system has handed out.
 
 TRUST BOUNDARY. An archive, and every name and size in it, comes from outside. Nothing is unpacked:
-members are read one by one, into memory, up to a limit that does not believe the size which the
+members are read one by one, into memory, up to a limit that does not rely on the size which the
 archive states, and the caller chooses where they go. A member's name is a text to look at, never a
-path to write to. What is refused is told with its reason and stays in the archive.
+path to write to. What is refused is reported with its reason and stays in the archive.
 
 Source: PKWARE, *.ZIP File Format Specification* (APPNOTE), 6.3.10: 4.4.4 for the flags, 4.5.3 for
 extra fields; Info-ZIP's field 0x5455 for times in UTC.
@@ -52,11 +52,11 @@ class Refused(ValueError):
 class Archive:
     """A ZIP archive, open for reading. A context manager.
 
-    Raises `ValueError` for what is no such archive, and for one of too many or too large files.
+    Raises `ValueError` for what is not such an archive, or has too many files or too large ones.
     """
 
     def __init__(self, path: Path, zone: tzinfo = UTC):
-        """`zone` is the one of times that the archive does not give in UTC."""
+        """`zone` is that of the times that the archive does not give in UTC."""
         self.path, self.zone, self._left = path, zone, MAX_IN_ALL
         if not path.is_file():
             raise ValueError(f"no archive {path}: expected the .zip that the system hands out")
@@ -107,13 +107,13 @@ class Archive:
 
 
 def shown(text: str) -> str:
-    """A name from outside, as it may stand in a message: one line of bounded length."""
+    """A name from outside, in a form fit for a message: one line of bounded length."""
     plain = text if text.isprintable() else ascii(text)[1:-1]
     return plain if len(plain) <= 120 else plain[:117] + "…"
 
 
 def _name(info: zipfile.ZipInfo) -> str:
-    """A member's name: UTF-8 also where the archive does not say so, as some writers leave it."""
+    """A member's name, as UTF-8 even if the archive does not say so, since some writers omit it."""
     name = info.filename
     if not info.flag_bits & _UTF8:
         with suppress(UnicodeError):
@@ -151,7 +151,7 @@ def _moment(info: zipfile.ZipInfo, zone: tzinfo) -> datetime | None:
         if kind == 0x5455 and size >= 5 and len(extra) >= 9 and extra[4] & 1:
             return datetime.fromtimestamp(struct.unpack_from("<I", extra, 5)[0], UTC)
         extra = extra[4 + size :]
-    if info.date_time[:3] == (1980, 1, 1):  # the beginning of time, where a writer knows none
+    if info.date_time[:3] == (1980, 1, 1):  # the earliest time there is: its writer knew none
         return None
     try:
         return datetime(*info.date_time, tzinfo=zone).astimezone(UTC)

@@ -2,7 +2,7 @@
 
 The newest notebook of a student counts; the one before goes to collected/<assignment>/earlier/.
 What cannot be matched, to a student or to an assignment, goes to collected/<assignment>/aside/, and
-is told, each in a line. The archive itself is left as it is. Collecting the same archive again
+is reported, a line each. The archive itself is left unchanged. Collecting the same archive again
 changes nothing.
 
 TRUST BOUNDARY. Archives, names and worksheets come from outside (`archive`, `formats`,
@@ -72,7 +72,7 @@ def collect(
 
     `assignment` is the one that the archive is for (default: what the notebooks say they are).
     `worksheet` is a table of the system's, which knows people and times. `archive_times` takes the
-    times that the archive gives its files for those of handing in; Moodle and Canvas write there
+    times of the archive's files as times of submission; in those from Moodle and Canvas, they are
     when the archive was made. Raises `ValueError` for a file or a call that makes no sense.
     """
     release = released(root)
@@ -113,7 +113,7 @@ class _Run:
     # --- reading ---
 
     def read(self) -> None:
-        """Take the notebooks out of the archive; tell what else there is."""
+        """Take the notebooks out of the archive; report what else there is."""
         known, entry_times = 0, set[datetime | None]()
         for member in self.archive.members():
             if not isinstance(member, Member):
@@ -122,7 +122,7 @@ class _Run:
                 continue
             found = handed(member)
             if found is None:
-                self.result.aside.append(f"{shown(member.name)}: not named as Moodle or Canvas do")
+                self.result.aside.append(f"{shown(member.name)}: not named as by Moodle or Canvas")
                 continue
             known += 1
             entry_times.add(member.moment)
@@ -148,7 +148,7 @@ class _Run:
             return
         if not found.filename.casefold().endswith(".ipynb"):
             self.empty.setdefault(who, name)
-            self.result.told.append(f"{shown(found.label)}: {name} is no notebook, and stays there")
+            self.result.told.append(f"{shown(found.label)}: {name} is not a notebook; left there")
             return
         try:
             data = self.archive.read(member)
@@ -178,12 +178,12 @@ class _Run:
                 text += (
                     f"; its files bear times from {times[0]:%Y-%m-%d %H:%M} to "
                     f"{times[-1]:%Y-%m-%d %H:%M} UTC: if that is when they were handed in, "
-                    "say --archive-times"
+                    "use --archive-times"
                 )
             self.result.told.append(text)
         late = sorted({shown(h.label) for h in self.everybody.values() if h.late})
         if late and not any(found.moment for found in self.found):
-            self.result.told.append(f"Canvas says LATE, but not when, of {', '.join(late)}")
+            self.result.told.append(f"Canvas says LATE, without a time, for {', '.join(late)}")
 
     # --- placing ---
 
@@ -198,7 +198,7 @@ class _Run:
                 self._put_aside(found, problems[who])
             elif found.assignment == UNKNOWN:
                 why = f"{student}: cannot tell which chapter {shown(found.handed.filename)} is"
-                self._put_aside(found, f"{why}; say --assignment, or rename it")
+                self._put_aside(found, f"{why}; use --assignment, or rename it")
             elif self.only and found.assignment != self.only:
                 what = f"{shown(found.handed.filename)} is a notebook of {found.assignment}"
                 self._put_aside(found, f"{student}: {what}, not of {self.only}")
@@ -220,7 +220,7 @@ class _Run:
             write_record(self.root, assignment, places)
 
     def _students(self) -> tuple[dict[tuple[str, str], str], dict[tuple[str, str], str]]:
-        """The student of each name, and of the others why they are nobody, or two at once."""
+        """The students that names match; for other names, why they match none, or one twice."""
         namesakes = same_names(self.everybody.values())
         students, problems = dict[tuple[str, str], str](), dict[tuple[str, str], str]()
         for who, one in self.everybody.items():
@@ -232,7 +232,7 @@ class _Run:
             several = [who for who, theirs in students.items() if theirs == student]
             names = ", ".join(f"{shown(self.everybody[w].label)} ({w[1]})" for w in several)
             for who in several:
-                problems[who] = f"{names}: each would be {student}, so nobody is"
+                problems[who] = f"{names}: each would be {student}, so none is"
                 del students[who]
         return students, problems
 
@@ -251,7 +251,7 @@ class _Run:
         self.result.told.append(f"{student}: {name} is in {kept}, since {why}")
 
     def _place(self, student: str, found: Found, before: Place | None) -> str:
-        """Put a notebook in its place, unless a newer one is there; say which it was."""
+        """Put a notebook in its place, unless a newer one is there; return what was done."""
         folder = _home(self.root / "submitted", student) / found.assignment
         for path in (folder.parent.parent, folder.parent, folder):
             if path.is_symlink():
@@ -292,7 +292,7 @@ class _Run:
 
 
 def _home(submitted: Path, student: str) -> Path:
-    """A student's folder, in whatever Unicode form it is there."""
+    """A student's folder, in whatever Unicode form its name is there."""
     there = submitted.iterdir() if submitted.is_dir() else ()
     plain = normalize("NFC", student)
     same = [path for path in there if normalize("NFC", path.name) == plain]
@@ -300,7 +300,7 @@ def _home(submitted: Path, student: str) -> Path:
 
 
 def _newness(found: Found) -> tuple[float, int, bool, tuple[int, str]]:
-    """Sorts a student's notebooks: by time, by Canvas's number, by being called as it should be."""
+    """Sorts a student's notebooks: by time, by Canvas's number, by having the expected name."""
     one = found.handed
     copies = re.findall(r"(?:-|\((?=\d+\)))(\d{1,4})\)?\.ipynb$", one.filename)
     moment = found.moment.timestamp() if found.moment else 0.0
@@ -320,7 +320,7 @@ def _there(path: Path) -> bytes | None:
     if not os.path.lexists(path):
         return None
     if path.is_symlink() or not path.is_file():
-        raise ValueError(f"{path} is no ordinary file: move it away, and collect again")
+        raise ValueError(f"{path} is not an ordinary file: move it away, and collect again")
     return path.read_bytes()
 
 
@@ -330,7 +330,7 @@ def _write(target: Path, stamp: Path, data: bytes, moment: datetime | None) -> N
 
 
 def _write_time(stamp: Path, moment: datetime | None, keep: bool = False) -> None:
-    """Say when a notebook came, as nbgrader reads it; of a new one without a time, nothing."""
+    """Write when a notebook came, for nbgrader; without a time, remove an old one unless `keep`."""
     if moment is not None:
         text = f"{moment:%Y-%m-%d %H:%M:%S} UTC"
         if timestamp_in(stamp) != text:

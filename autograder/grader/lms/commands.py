@@ -32,7 +32,7 @@ def collect(
     worksheet: Annotated[Path | None, _WORKSHEET] = None,
     archive_times: Annotated[
         bool,
-        typer.Option("--archive-times", help="take the archive's times for those of handing in"),
+        typer.Option("--archive-times", help="take the archive's file times as submission times"),
     ] = False,
     course: Annotated[Path, _COURSE] = Path("."),
     db: Annotated[str | None, DATABASE] = None,
@@ -84,7 +84,7 @@ def give_back(
 ) -> None:
     """Write feedback.zip and grades.csv for Moodle or Canvas to returned/<assignment>/.
 
-    Totals to which marks by hand are missing are left out. Exit status: 0, or 1 if somebody was.
+    Totals that still lack marks by hand are left out. Exit status: 0, or 1 if anybody was left out.
     """
     from autograder.grader.lms.give_back import give_back as back
 

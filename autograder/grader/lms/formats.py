@@ -1,18 +1,18 @@
 """How Moodle and Canvas name the files in an archive of submissions.
 
 Moodle gives each student a folder, `Ada King_12345_assignsubmission_file_/`, since version 4.1
-without the last underscore; with *Download submissions in folders* switched off, the same stands
-before the file's own name. The number is the participant's in this one assignment, the one that
-the grading worksheet calls *Participant 12345*; a name's underscores have become spaces, and what
-file systems do not like is gone. A text typed into the page comes as
+without the last underscore; with *Download submissions in folders* switched off, the same text
+comes before the file's own name. The number is the participant's in this one assignment, the one
+that the grading worksheet calls *Participant 12345*; a name's underscores have become spaces, and
+characters that file systems reject are gone. A text typed into the page comes as
 `…_assignsubmission_onlinetext…`.
 
-Canvas puts all into one folder: `kingada_4711_99001_notebook.ipynb`, the sortable name *King, Ada*
-in small letters and without anything but letters and digits, the user's id, which is the same in
-all assignments, the id of the file, which grows, and its name; `_LATE` stands before the user's id
-where Canvas thinks so. A file that was handed in again under the same name ends in `-1.ipynb`.
-Texts and links have no file's id: `kingada_4711_text.html`. Anonymous submissions are called
-`anon_` and a code.
+Canvas puts all files into one folder: `kingada_4711_99001_notebook.ipynb` has the sortable name
+*King, Ada* in lower case, of which only letters and digits are left, the user's id, which is the
+same in all assignments, the id of the file, which grows, and its name; `_LATE` stands before the
+user's id if Canvas counts the file as late. One that was handed in again under the same name ends
+in `-1.ipynb`. Texts and links have no file id: `kingada_4711_text.html`. Anonymous submissions are
+called `anon_` and a code.
 
 Sources: Moodle's `mod/assign/classes/downloader.php` (`get_student_prefix`,
 `load_submissionplugin_filelist`) and `mod/assign/feedback/file/importziplib.php`
@@ -21,7 +21,7 @@ Sources: Moodle's `mod/assign/classes/downloader.php` (`get_student_prefix`,
 `app/models/abstract_assignment.rb` (`infer_comment_context_from_filename`), and the Canvas
 instructor guide, *How do I download all student submissions for an assignment?*
 
-TRUST BOUNDARY. Names come from outside. They are taken apart here, and lead to no file.
+TRUST BOUNDARY. Names come from outside. They are taken apart here, and no file is opened by them.
 """
 
 import re
@@ -41,8 +41,8 @@ class Handed:
     """A file in an archive: whose it is by its name there, and what the student called it.
 
     `number` is the participant's in Moodle, the user's in Canvas. `kind` is FILE, or what else the
-    system lets people hand in. `prefix` is what stands before the student's own name of the file,
-    or is the folder that it lies in; by it the system knows the student when feedback comes back.
+    system lets people hand in. `prefix` is what comes before the student's own file name, or the
+    folder of the file; by it, the system recognises the student when feedback comes back.
     """
 
     system: str

@@ -1,7 +1,7 @@
-"""Marks and feedback, as Moodle and Canvas take them back.
+"""Marks and feedback, in the form in which Moodle and Canvas take them back.
 
 For each assignment there are two files in returned/<assignment>/: `feedback.zip`, in which each
-student's page lies under the name by which the system knows the student again, and `grades.csv`.
+student's page lies under the name by which the system recognises the student, and `grades.csv`.
 Moodle takes them in *Upload multiple feedback files in a zip* and *Upload grading worksheet*;
 Canvas in *Upload submissions* of the assignment and *Import* of the gradebook, where the page is
 shown under the name of the file that was handed in. The totals are those of console, report and
@@ -78,7 +78,7 @@ def give_back(
 
     `worksheet` is the system's own table, which is filled in; without it, one is made of what was
     collected. `column` names the assignment in Canvas's gradebook. `open_too` also returns totals
-    to which marks by hand are still missing; `scale` converts the points to the system's maximum.
+    that still lack marks by hand; `scale` converts the points to the system's maximum.
     Raises `ValueError` for a call that makes no sense.
     """
     if system not in SYSTEMS:
@@ -127,7 +127,7 @@ def _wanted(asked: Sequence[str] | None, there: Sequence[str], rows: Sequence[Ro
 
 
 class _Way:
-    """The way back of one assignment."""
+    """Returns the marks and feedback of one assignment."""
 
     def __init__(
         self,
@@ -209,7 +209,7 @@ class _Way:
     def _is_collected(self, row: Row) -> bool:
         there = row.student in self.places
         if not there:
-            text = f"not collected from {self.system.title()}; a --worksheet may know them"
+            text = f"not collected from {self.system.title()}; a --worksheet may list them"
             self.result.left_out.append(f"{row.student}: {text}")
         return there
 
@@ -218,7 +218,7 @@ class _Way:
     def _limits(self, final: Sequence[Row]) -> None:
         """Compare the points with the system's. Raises `ValueError` if they differ.
 
-        Moodle would pass over what is above its maximum, and Canvas would show the wrong share.
+        Moodle would ignore marks above its maximum, and Canvas would show the wrong share.
         """
         self.factor, points = 1.0, max((row.points for row in final), default=0.0)
         sheet = self.roster.sheet
@@ -238,7 +238,7 @@ class _Way:
         if not self.scale:
             raise ValueError(
                 f"{sheet.name} gives {number(maximum)} points for {self.assignment}, which has "
-                f"{number(points)}: change that in {self.system.title()}, or say --scale"
+                f"{number(points)}: change that in {self.system.title()}, or use --scale"
             )
         self.factor = maximum / points
 

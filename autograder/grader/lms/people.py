@@ -1,8 +1,8 @@
 """Which student of the course a name in a learning management system stands for.
 
 The course knows its people by `course.toml` and the gradebook; a worksheet of the system adds
-addresses and logins. Whoever cannot be told from others is nobody: a mark on a namesake's account
-would be worse than a line that asks.
+addresses and logins. A person who cannot be told apart from others is not matched: a mark in a
+namesake's account would be worse than a line that asks.
 
 TRUST BOUNDARY. Names and addresses come from outside. They are compared, after Unicode's form
 NFKC, without case, spaces and punctuation, as systems write them differently; a student's id is
@@ -25,7 +25,7 @@ from autograder.grader.lms.worksheet import Listed, Worksheet
 
 @dataclass(frozen=True)
 class Known:
-    """A student of the course, by the id that the gradebook or the course's file spells."""
+    """A student of the course, with the id as the gradebook or the course's file spells it."""
 
     student: str
     first: str = ""
@@ -42,7 +42,7 @@ class Known:
 
 
 class Unmatched(ValueError):
-    """A name that stands for nobody, or for several; the message says what to do about it."""
+    """A name that stands for no student, or for several; the message says what to do about it."""
 
 
 def known_people(root: Path, course: CourseFile, db: str | None = None) -> list[Known]:
@@ -77,7 +77,7 @@ def key(text: str) -> str:
 
 @dataclass
 class Roster:
-    """The course's people, and what a worksheet says of the system's.
+    """The course's people, and what a worksheet says about those of the system.
 
     Where the course has no list of people, a worksheet's logins and addresses, or else the names in
     the archive, become the students' ids.
@@ -108,17 +108,17 @@ class Roster:
         return any(person.is_named for person in self.people)
 
     def row_of(self, found: Handed) -> Listed | None:
-        """What the worksheet says of whoever handed a file in: by number, else by the only name."""
+        """The worksheet's row of the person who handed in a file: by number, else by name."""
         if found.number in self._rows:
             return self._rows[found.number]
-        if self.sheet is None or self._rows:  # a table with numbers knows all of its people
+        if self.sheet is None or self._rows:  # a table with numbers lists everybody
             return None
         form = key(found.label)
         same = [row for row in self.sheet.people if form in _forms(row)]
         return same[0] if len(same) == 1 else None
 
     def student(self, found: Handed, namesakes: Mapping[str, set[str]]) -> str:
-        """The id of whoever handed a file in; `namesakes` has the numbers for each name's key.
+        """The id of the person who handed in a file; `namesakes` has the numbers by name key.
 
         Raises `Unmatched`.
         """
@@ -128,13 +128,13 @@ class Roster:
             person = self._named(found.label, namesakes)
         if person is not None:
             if not safe_id(person.student) == normalize("NFC", person.student):
-                raise Unmatched(f"{shown(person.student)} is no safe name for a folder")
+                raise Unmatched(f"{shown(person.student)} is not a safe name for a folder")
             return person.student
         whose = f"{shown(found.label)} ({found.number})"
         if self.is_list:
             raise Unmatched(
-                f"{whose} is none of the course's students: add them to course.toml or the "
-                "gradebook, or say by --worksheet who that is, and collect again"
+                f"{whose} is not one of the course's students: add them to course.toml or the "
+                "gradebook, or give a --worksheet that says who this is, and collect again"
             )
         return self._new(found, row, namesakes, whose)
 
@@ -180,7 +180,7 @@ class Roster:
                     return login
         if len(namesakes.get(key(found.label), ())) > 1:
             raise Unmatched(f"{whose} has a namesake: a --worksheet tells them apart")
-        number = f"-{found.number}" if found.system == CANVAS else ""  # Moodle's is another's soon
+        number = f"-{found.number}" if found.system == CANVAS else ""  # Moodle's is per assignment
         student = safe_id(found.label + number)
         if not key(student):
             raise Unmatched(f"{whose} has no name that could be an id: give a --worksheet")
@@ -188,7 +188,7 @@ class Roster:
 
 
 def safe_id(name: str) -> str:
-    """A name as the id of a student: what no folder may be called is left out."""
+    """A name as the id of a student, without characters that a folder's name must not have."""
     plain = normalize("NFC", " ".join(name.split()))
     kept = "".join(c for c in plain if c.isprintable() and c not in '<>&"\\*?[]{}|/')
     kept = kept.lstrip("./~ ")[:100].strip()

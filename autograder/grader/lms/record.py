@@ -1,7 +1,7 @@
 """What was collected, kept for the way back: collected/<assignment>/record.json.
 
 TRUST BOUNDARY. The file is ours; what it quotes comes from outside and is made inert where it is
-shown or written. A damaged file is told, not guessed at.
+shown or written. A damaged file is reported, not guessed at.
 """
 
 import json
@@ -16,7 +16,7 @@ COLLECTED = "collected"
 
 @dataclass(frozen=True)
 class Place:
-    """Where a student's notebook came from: what the system needs to know the student again."""
+    """Where a student's notebook came from: what the system needs to recognise the student."""
 
     system: str
     number: str

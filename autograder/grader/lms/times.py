@@ -55,5 +55,5 @@ def _months() -> dict[str, int]:
                 for number, name in names[use][width].items():
                     word = normalize("NFKC", name).casefold().rstrip(".")
                     if _WORDS.fullmatch(word) and found.setdefault(word, number) != number:
-                        found[word] = 0  # two months in two languages
+                        found[word] = 0  # different months in two languages
     return {word: number for word, number in found.items() if number}

@@ -1,10 +1,10 @@
-"""Tables that a learning management system gives away and takes back: who there is, and marks.
+"""Tables that a learning management system exports and imports: people and marks.
 
 Moodle's *grading worksheet* has a row for each participant: Identifier (*Participant 12345*), Full
 name, further columns such as Email address, Status, Grade, Maximum Grade, Grade can be changed,
 Last modified (submission), Last modified (grade), Feedback comments. Its headings are in the
-site's language; their order is the same everywhere. Moodle takes back what has its own headings of
-the identifier, the grade and the grade's last change, and passes over a grade above the maximum.
+site's language; their order is the same everywhere. Moodle imports a table with its own headings
+for the identifier, the grade and the grade's last change, and ignores a grade above the maximum.
 Canvas's *gradebook* has Student, ID, SIS User ID, SIS Login ID, Section and a column for each
 assignment, whose heading ends in its id, *Chapter 1 (815)*; the row *Points Possible* comes first.
 Any other list, such as Moodle's of participants or nbgrader's own, is read by its headings.
@@ -45,7 +45,7 @@ _CANVAS_ID = re.compile(r"(.*)\((\d+)\)\s*", re.DOTALL)
 
 @dataclass(frozen=True)
 class Listed:
-    """A row: what the system knows of a student. `number` is that in the names of files."""
+    """A row: what the system knows about a student. `number` is the one in file names."""
 
     row: int
     number: str = ""
@@ -76,7 +76,7 @@ class Worksheet:
 
 
 def read_worksheet(path: Path, zone: tzinfo) -> Worksheet:
-    """Read a table; times without a zone are `zone`'s. Raises `ValueError`, which says what it is.
+    """Read a table; times without a zone are `zone`'s. Raises `ValueError` if it is unusable.
 
     The delimiter is a comma, a semicolon or a tab; the text UTF-8, or else Windows-1252.
     """
@@ -94,7 +94,7 @@ def read_worksheet(path: Path, zone: tzinfo) -> Worksheet:
     try:
         table = [r for r in csv.reader(io.StringIO(text, newline=""), delimiter=delimiter) if r]
     except csv.Error as error:
-        raise ValueError(f"{path.name} is no table in CSV ({error})") from None
+        raise ValueError(f"{path.name} is not a table in CSV ({error})") from None
     if not table or len(table[0]) < 2:
         raise ValueError(f"{path.name}: expected a table with a row of headings")
     head = [normalize("NFC", heading).strip() for heading in table[0]]
@@ -155,7 +155,7 @@ def _canvas(sheet: Worksheet) -> None:
     )
     for row in range(len(sheet.rows)):
         number = sheet.cell(row, "user")
-        if number.isdecimal():  # not the rows that tell points, or that marks are hidden
+        if number.isdecimal():  # not the rows that give points, or say that marks are hidden
             sheet.people.append(_listed(sheet, row, number))
 
 
@@ -271,5 +271,5 @@ def write_table(path: Path, rows: Iterable[Sequence[str]], delimiter: str = ",")
 
 
 def _defused(cell: str) -> str:
-    """A field without formulas; numbers, and the lone dash that says none, stay as they are."""
+    """A field without formulas; numbers, and the lone dash for none, are left unchanged."""
     return cell if cell.strip() in NONE or number_in(cell) is not None else guarded(cell)

@@ -1,4 +1,4 @@
-"""Judges a rebuilt notebook, and shows in it what its cells put out.
+"""Judges a rebuilt notebook, and puts its cells' outputs into it.
 
 TRUST BOUNDARY. The notebook is ours, rebuilt from a submission's text. Its cells go to the judge;
 what comes back from the sandbox has been rebuilt, and is cut to size here (`outputs`).

@@ -1,6 +1,6 @@
-"""What a person saw who gave a mark: each graded cell's answer and verdict, as a short record.
+"""What the person who gave a mark saw: each graded cell's answer and verdict, as a short record.
 
-Where neither has changed, judging again does not put the mark before the person again.
+Where neither has changed, judging again does not ask the person to review the mark.
 
 TRUST BOUNDARY. Answers are hashed, not kept; verdicts are ours.
 """
@@ -19,7 +19,7 @@ Seen = Mapping[str, list]  # by grade id: the answer's digest, its score, verdic
 
 
 def seen_in(notebook: NotebookNode, judgement: Judgement) -> dict[str, list]:
-    """What there is to see of each graded cell of a judged notebook, by grade id."""
+    """What a person sees of each graded cell of a judged notebook, by grade id."""
     answers = {
         cell.metadata["nbgrader"]["grade_id"]: hashlib.sha256(
             cell.source.encode("utf-8", "surrogatepass")
@@ -37,5 +37,5 @@ def seen_in(notebook: NotebookNode, judgement: Judgement) -> dict[str, list]:
 
 
 def unchanged(before: Seen, after: Seen) -> set[str]:
-    """The cells of which there is the same to see as before."""
+    """The cells that look the same as before."""
     return {name for name, seen in after.items() if before.get(name) == seen}

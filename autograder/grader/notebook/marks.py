@@ -1,4 +1,4 @@
-"""A judgement as nbgrader has it: a table and a score per check cell, a comment per answer.
+"""A judgement in nbgrader's form: a table and a score per check cell, a comment per answer.
 
 TRUST BOUNDARY. Tables and scores come from our own verdicts alone. The table escapes what it
 quotes; text in a comment that a student can influence is put in a code span, where it is inert.
@@ -68,7 +68,7 @@ def auto_scores(notebook: NotebookNode, judgement: Judgement) -> dict[str, float
         if is_grade(cell):
             mark = cell.metadata["nbgrader"]
             verdict = judgement.verdicts.get(exercise_of(cell))
-            if verdict is None:  # a question: marked by hand, unless it was left as it was
+            if verdict is None:  # a question: marked by hand, unless it was left unchanged
                 score = determine_grade(cell)[0]
             elif verdict.verdict == POLICY:
                 score = None
@@ -85,7 +85,7 @@ def auto_comments(notebook: NotebookNode, judgement: Judgement) -> dict[str, str
         if is_solution(cell):
             mark = cell.metadata["nbgrader"]
             unanswered = mark.get("checksum") == compute_checksum(cell)
-            said = "No response." if unanswered else None  # as nbgrader says it
+            said = "No response." if unanswered else None  # nbgrader's own words
             comments[mark["grade_id"]] = judgement.reason or said
     for name, verdict in judgement.verdicts.items():
         if name in comments and comments[name] is None:

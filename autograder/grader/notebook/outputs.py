@@ -25,7 +25,7 @@ class Room:
         self.outputs, self.text, self.pictures = MAX_OUTPUTS, MAX_SHOWN, MAX_PICTURES
 
     def fill(self, outputs: Iterable[NotebookNode]) -> Iterator[NotebookNode]:
-        """A cell's outputs, as far as there is room; the last one says that more are missing."""
+        """A cell's outputs, as far as there is room; the last one says if more are missing."""
         for output in outputs:
             pictures, text = 0, 0
             for key, value in {**output, **output.get("data", {})}.items():
@@ -44,7 +44,7 @@ class Room:
 
 
 def fitted(outputs: Iterable[Mapping[str, Any]]) -> Iterator[NotebookNode]:
-    """A cell's outputs as nbformat has them, each cut to size, or left out if it cannot be cut."""
+    """A cell's outputs in nbformat's form, each cut to size, or left out if it cannot be cut."""
     for output in outputs:
         kind = output["output_type"]
         if kind == "stream":

@@ -37,7 +37,7 @@ class Album:
     notes: list[str] = field(default_factory=list)
 
     def attached(self, attachments: Any) -> dict[str, dict[str, str]]:
-        """The pictures among a cell's attachments, as nbformat has them."""
+        """The pictures among a cell's attachments, in nbformat's form."""
         kept = {}
         for name, bundle in attachments.items() if isinstance(attachments, Mapping) else ():
             if not isinstance(name, str) or not 0 < len(name) <= MAX_NAME:
@@ -87,7 +87,7 @@ class Album:
 
 
 def picture(data: str) -> tuple[str, str] | None:
-    """The kind of a picture in Base64, and the Base64 without white space; None if it is none."""
+    """The kind of a picture in Base64, and that without white space; None if it is no picture."""
     try:
         content = base64.b64decode("".join(data.split()), validate=True)
     except (binascii.Error, ValueError):

@@ -79,8 +79,8 @@ class Judge(NbGraderPreprocessor):
 class SaveAutoGrades(nbgrader.preprocessors.SaveAutoGrades):
     """nbgrader's own, but in one transaction instead of one per cell.
 
-    It puts each mark by hand before the person again; `SaveJudgement` takes back those of which
-    there is nothing new to see. Which were settled, it notes before.
+    nbgrader's asks for every mark by hand to be reviewed, so this first notes which were settled;
+    `SaveJudgement` spares those whose cell looks the same as before.
     """
 
     def preprocess(self, nb: NotebookNode, resources: dict) -> tuple[NotebookNode, dict]:
@@ -104,7 +104,7 @@ class SaveAutoGrades(nbgrader.preprocessors.SaveAutoGrades):
 
 
 class SaveJudgement(NbGraderPreprocessor):
-    """Write into the gradebook, after `SaveAutoGrades`, the judgement, and why an answer failed."""
+    """After `SaveAutoGrades`, write the judgement, and why answers failed, into the gradebook."""
 
     def preprocess(self, nb: NotebookNode, resources: dict) -> tuple[NotebookNode, dict]:
         ours, judgement = resources["nbgrader"], resources["autograder"]
@@ -130,7 +130,7 @@ class SaveJudgement(NbGraderPreprocessor):
 class ShowVerdicts(NbGraderPreprocessor):
     """Show on a feedback page the verdicts that the gradebook keeps.
 
-    A submission that was graded before the gradebook kept any is shown as its notebook has it.
+    A submission that was graded before the gradebook kept any is shown as it is in its notebook.
     """
 
     def preprocess(self, nb: NotebookNode, resources: dict) -> tuple[NotebookNode, dict]:

@@ -19,7 +19,7 @@ from nbformat import NotebookNode
 from autograder.grader.notebook.pictures import Album
 
 CHECK = "check_"  # how the id of a check cell begins
-ADDED = "added-"  # how the id of a cell begins that is not the release's
+ADDED = "added-"  # how the id of a cell that is not the release's begins
 MAX_BYTES = 20_000_000  # of a file
 MAX_CELLS = 2_000
 MAX_SOURCE = 200_000
@@ -42,7 +42,7 @@ class Found:
     cell_id: str | None = None
     tags: frozenset[str] = frozenset()
     pictures: dict[str, dict[str, str]] = field(default_factory=dict)
-    names: set[str] | None = None  # that it defines, once computed
+    names: set[str] | None = None  # those that it defines, once computed
 
 
 def read_file(path: Path, *, links: bool = False) -> bytes:
@@ -109,7 +109,7 @@ def parse_notebook(data: bytes) -> dict[str, Any]:
 
 
 def cells_of(submitted: Any, notes: list[str]) -> Iterator[Found]:
-    """The usable cells of a submission, in its order; `notes` tell what was left out.
+    """The usable cells of a submission, in its order; `notes` say what was left out.
 
     Pictures in a Markdown cell, attached or embedded, become its attachments.
     """

@@ -1,9 +1,9 @@
 """Rebuilds a student's notebook from the released one and what the student wrote.
 
-TRUST BOUNDARY. The release is ours; the submission is hostile JSON of any shape. Only three
-things of it pass: the source text of its cells, their order, and pictures in written text
-(`pictures` says which). Cell metadata, outputs and ids always come from the release or are
-made here. No student's code is run.
+TRUST BOUNDARY. The release is ours; the submission is hostile JSON of any shape. Only three things
+in it are used: the source text of its cells, their order, and pictures in written text (`pictures`
+says which). Cell metadata, outputs and ids always come from the release or are made here. No
+student's code is run.
 """
 
 from collections import Counter
@@ -160,8 +160,8 @@ def _written_elsewhere(slots: list[Slot], notes: list[str]) -> set[int]:
     """Find the answers to questions whose own cells are missing or untouched.
 
     An added text takes the place of a missing question if it repeats the question, or if it stands
-    alone where the question stood. Returns the other questions (ids of slots) for which some added
-    text may be the answer: those to their side, and, for a missing one, any.
+    alone where the question stood. Returns the other questions (ids of slots) that some added text
+    may answer: for an untouched question, text next to it; for a missing one, any text.
     """
     asked = [slot for slot in slots if slot.answer and slot.cell.cell_type != "code"]
     for slot in asked:
@@ -191,7 +191,8 @@ def _written_elsewhere(slots: list[Slot], notes: list[str]) -> set[int]:
 def _beside(slot: Slot, slots: list[Slot]) -> list[Slot]:
     """The slots whose added cells stand next to a question: its own and the one before it.
 
-    What follows another question that is answered goes with that one, unless this one is missing.
+    Text that follows another question, if that is answered, belongs to it, unless this one is
+    missing.
     """
     here = next(number for number, other in enumerate(slots) if other is slot)
     before = here - 1

@@ -1,7 +1,7 @@
-"""How nbgrader is to work: what a course's `nbgrader_config.py` calls.
+"""nbgrader's configuration: what a course's `nbgrader_config.py` calls.
 
 TRUST BOUNDARY. What a student handed in is rebuilt, judged in the sandbox and shown without active
-content only because the preprocessors and filters named here stand where they stand.
+content only because the preprocessors and filters named here are in these places.
 """
 
 import os

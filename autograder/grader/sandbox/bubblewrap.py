@@ -1,8 +1,8 @@
 """What bubblewrap lets a sandbox see: the options for its namespaces, mounts and environment.
 
-TRUST BOUNDARY. Trusted code of the judging process, which decides what exists inside at all: the
-system's libraries, the interpreter, its packages and the student's side of `autograder`, all
-read-only, and a /tmp. What is not mounted here cannot be read, whatever else fails.
+TRUST BOUNDARY. Trusted code of the judging process. It decides what exists inside: the system's
+libraries, the interpreter, its packages and the student's side of `autograder`, all read-only, and
+a /tmp. What is not mounted here cannot be read, even if everything else fails.
 """
 
 import importlib.util
@@ -20,7 +20,7 @@ from autograder.grader.student_side import student_side
 
 ISOLATIONS = ("bwrap", "none")
 COURSE = "/course"  # where the student's side is mounted
-ANOTHER = f"{COURSE}/another"  # where the rooms of a course are that is not this package's
+ANOTHER = f"{COURSE}/another"  # where the rooms of another course than this package's are
 _MASKED = ("autograder", "solutions")  # packages that a site-packages folder may hold
 ENVIRONMENT = {
     "HOME": "/tmp", "USER": "student", "LOGNAME": "student", "LANG": "C.UTF-8", "TZ": "UTC",
@@ -68,7 +68,7 @@ def mounts(more: Mounts = ()) -> tuple[tuple[str, ...], tuple[str, ...]]:
     options = ["--proc", "/proc", "--dev", "/dev"]
     options += [part for mount in more if mount[2].startswith("/dev/") for part in mount]
     options += ["--remount-ro", "/dev"]
-    options += ["--size", str(16 << 20), "--tmpfs", "/tmp"]  # first: this may all lie in /tmp
+    options += ["--size", str(16 << 20), "--tmpfs", "/tmp"]  # first: the rest may lie in /tmp
     readable: list[str] = [COURSE]
 
     def show(path: str | Path, at: str | None = None) -> None:
@@ -88,7 +88,7 @@ def mounts(more: Mounts = ()) -> tuple[tuple[str, ...], tuple[str, ...]]:
     for prefix in dict.fromkeys(_prefixes()):
         if prefix.is_relative_to("/usr"):
             continue
-        for name in ("bin", "lib", "lib64", "pyvenv.cfg"):  # nothing else beside them
+        for name in ("bin", "lib", "lib64", "pyvenv.cfg"):  # nothing else that lies there
             if (prefix / name).exists():
                 show(prefix / name)
     for site in map(Path, sys.path):

@@ -1,10 +1,10 @@
 """What a GPU needs inside the sandbox, found on this machine by name, and nothing else.
 
-TRUST BOUNDARY. Trusted code of the judging process, which decides what of the driver exists inside:
-one GPU's device file with the two that every use of it needs, the driver's libraries where the
-sandbox does not show them anyway, some entries of /proc and /sys that the libraries read. The
-driver behind the device files is a large part of the kernel that hostile code then reaches;
-`seccomp` lets through the requests that computing needs. SECURITY.md says what is left.
+TRUST BOUNDARY. Trusted code of the judging process. It decides what of the driver exists inside:
+one GPU's device file and the two that every use of it needs, the driver's libraries unless the
+sandbox shows them anyway, and some entries of /proc and /sys that the libraries read. The driver
+behind the device files is a large piece of kernel code, which hostile code can then reach;
+`seccomp` lets through only the requests that computing needs. SECURITY.md says what risk remains.
 
 Written from the driver's and torch's documentation; never run on a GPU.
 """
@@ -30,14 +30,14 @@ SYS = ("devices/system/node/online", "devices/system/cpu/online")
 SYS_OF_A_GPU = ("class", "device", "vendor", "numa_node", "local_cpulist")
 ENVIRONMENT = {
     "ATTENTION_DEVICE": "cuda",
-    "PYTORCH_NVML_BASED_CUDA_CHECK": "1",  # asking whether there is a GPU makes no context
+    "PYTORCH_NVML_BASED_CUDA_CHECK": "1",  # then looking for a GPU creates no context
     "CUDA_CACHE_DISABLE": "1",
 }
 
 
 @dataclass(frozen=True)
 class Gpu:
-    """The files of one GPU and its driver: where they are here, by their place inside."""
+    """The files of one GPU and its driver: paths on this machine, keyed by path in the sandbox."""
 
     devices: Mapping[str, Path]
     libraries: Mapping[str, Path]
@@ -45,18 +45,18 @@ class Gpu:
 
     @property
     def environment(self) -> dict[str, str]:
-        """What a sandbox with this GPU has in its environment besides the rest."""
+        """The environment variables that a sandbox with this GPU has in addition."""
         folders = dict.fromkeys(os.path.dirname(place) for place in self.libraries)
         path = {"LD_LIBRARY_PATH": ":".join(folders)} if folders else {}
         return ENVIRONMENT | path
 
     @property
     def order(self) -> dict[str, Any]:
-        """What the sandbox's own walls have to know."""
+        """What the walls inside the sandbox need to know."""
         return {"devices": list(self.devices), "proc": list(PROC)}
 
     def mounts(self) -> Mounts:
-        """What bubblewrap has to show of it, as (how, what, where)."""
+        """What bubblewrap has to mount for it, as (how, what, where)."""
         read = {**self.libraries, **self.sys}
         return (
             *(("--dev-bind", str(path), place) for place, path in self.devices.items()),
@@ -65,7 +65,7 @@ class Gpu:
 
 
 def found(root: Path = Path("/"), folders: Iterable[str] | None = None) -> Gpu:
-    """The first GPU of this machine. Raises `IsolationError` where there is none to use.
+    """The first GPU of this machine. Raises `IsolationError` if none can be used.
 
     `folders` are searched for the driver's libraries (default: those of LD_LIBRARY_PATH).
     """
@@ -77,7 +77,7 @@ def found(root: Path = Path("/"), folders: Iterable[str] | None = None) -> Gpu:
     missing = [f"/dev/{path.name}" for path in devices if not path.exists()]
     if missing:
         raise IsolationError(
-            f"the GPU cannot be used: {missing[0]} is missing (sudo nvidia-modprobe -u makes it)"
+            f"the GPU cannot be used: {missing[0]} is missing (sudo nvidia-modprobe -u creates it)"
         )
     return Gpu(
         {f"/dev/{path.name}": path for path in devices},
@@ -87,7 +87,7 @@ def found(root: Path = Path("/"), folders: Iterable[str] | None = None) -> Gpu:
 
 
 def _libraries(root: Path, folders: Iterable[str] | None) -> dict[str, Path]:
-    """The driver's libraries that lie where a sandbox sees nothing."""
+    """The driver's libraries outside the folders that every sandbox sees."""
     if folders is None:
         folders = os.environ.get("LD_LIBRARY_PATH", "").split(":")
     places = dict.fromkeys(name.strip("/") for name in (*FOLDERS, *folders) if name.strip("/"))
@@ -102,7 +102,7 @@ def _libraries(root: Path, folders: Iterable[str] | None) -> dict[str, Path]:
 
 
 def _of_sys(root: Path, minor: int) -> dict[str, Path]:
-    """What the libraries read of the machine and of the GPU that has this number."""
+    """What the libraries read in /sys about the machine and the GPU with this number."""
     shown = [f"sys/{name}" for name in SYS]
     for told in sorted((root / "proc/driver/nvidia/gpus").glob("*/information")):
         lines = told.read_text(encoding="utf-8", errors="replace").splitlines()
@@ -112,7 +112,7 @@ def _of_sys(root: Path, minor: int) -> dict[str, Path]:
 
 
 def require(device: str) -> Gpu | None:
-    """The GPU for a `--device`; None for the CPU. Raises `IsolationError` if it cannot be had."""
+    """The GPU for a `--device`; None for the CPU. Raises `IsolationError` if it cannot be used."""
     if device not in KINDS:
         raise IsolationError(f"--device is one of {', '.join(KINDS)}, not {device!r}")
     if device == "cpu":
@@ -122,7 +122,7 @@ def require(device: str) -> Gpu | None:
 
     if torch.version.cuda is None:  # asks nothing of the driver
         raise IsolationError(
-            f"torch {torch.__version__} is built for the CPU alone: install its CUDA build, "
+            f"torch {torch.__version__} is built for the CPU only: install its CUDA build, "
             "or use --device cpu"
         )
     return gpu

@@ -32,11 +32,11 @@ class Place:
 
 
 class Group:
-    """The control groups of a submission, by controller; none where none can be created."""
+    """The control groups of a submission, by controller; empty where none can be created."""
 
     def __init__(self, pids: Sequence[int], memory_mb: int, processes: int):
         self.folders: dict[str, Path] = {}
-        name = f"{_NAME}-{os.getpid()}-{time.monotonic_ns()}"  # new, so all that it counts is ours
+        name = f"{_NAME}-{os.getpid()}-{time.monotonic_ns()}"  # new, so it counts only what is ours
         for controller, place in places_here().items():
             folder = place.folder / name
             try:
@@ -108,7 +108,7 @@ def places_here() -> dict[str, Place]:
 
 
 def places(own: str, mounts: str) -> dict[str, Place]:
-    """The places, from what the kernel reports of this process's own groups and of the mounts.
+    """The places, from what the kernel reports about this process's own groups and the mounts.
 
     In version 1, inside our own group; in version 2, where a group with processes cannot have
     limited subgroups, beside our own.

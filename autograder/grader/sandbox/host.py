@@ -1,12 +1,12 @@
-"""Runs student code in bubblewrap and lets out values, nothing else.
+"""Runs student code in bubblewrap and lets nothing out but values.
 
 TRUST BOUNDARY. This side is trusted; the process behind the two pipes is hostile. Whatever it sends
 is bounded in size and time, decoded by `values.decode` (no pickle, no import), rebuilt field by
 field, and may still be forged: it decides nothing. A process that breaks the protocol is killed.
 
 What runs inside sees the system's libraries, the interpreter, its packages and the student's side
-of `autograder`, all read-only, and a /tmp of its own. It has no network, no capabilities, its own
-process ids, and dies as a whole: killing the namespace's first process kills all that it started.
+of `autograder`, all read-only, and a /tmp of its own. It has no network and no capabilities, only
+its own process ids, and it dies as a whole: killing the namespace's first process kills all others.
 A warm process, itself in bubblewrap, forks one such child per submission; `warm` says how.
 """
 
@@ -77,7 +77,7 @@ class Sandbox:
     ):
         if isolation not in ISOLATIONS:
             raise ValueError(f"isolation is one of {', '.join(ISOLATIONS)}, not {isolation!r}")
-        self.gpu = require(device)  # a verdict of "crash" would be a lie
+        self.gpu = require(device)  # or else verdicts of "crash" would be false
         self.limits = limits or Limits()
         self.isolation, self.device = isolation, device
         self.landlock = False
@@ -177,7 +177,7 @@ class Sandbox:
     def point(self, name: str, budget: float, seconds: float) -> str | None:
         """Where the object called `name` goes astray, in words that it may have forged.
 
-        `budget` is the time for looking. Raises `ProcessDied`.
+        `budget` is how long this may take. Raises `ProcessDied`.
         """
         request = {"op": "point", "name": name, "device": self.device, "budget": budget}
         reply = self._ask(request, seconds)
@@ -185,11 +185,11 @@ class Sandbox:
         return told if isinstance(told, str) else None
 
     def wait_until_up(self) -> None:
-        """Wait until the process can take a request, as long as what starts it makes progress.
+        """Wait until the process can take a request, as long as its start makes progress.
 
         Raises `IsolationError`; or `SandboxLost`, to try again with another warm process, if this
-        one has started others before: then the machine can isolate, and only this start failed. Of
-        one that is lent, nobody here knows.
+        one has started others before: then the machine can isolate, and only this start failed. A
+        lent one is assumed to have started others.
         """
         if self._up:
             return
@@ -202,7 +202,7 @@ class Sandbox:
             problem = hello.get("error")
         except TimeoutError:
             took = time.monotonic() - started
-            problem, lost = f"it took {took:.0f} s, and made no progress any more", True
+            problem, lost = f"it took {took:.0f} s, and made no more progress", True
         except (ProcessDied, SandboxLost, OSError) as death:
             problem = getattr(death, "detail", str(death))
             lost = not isinstance(death, ProcessDied)
@@ -221,8 +221,8 @@ class Sandbox:
         self.landlock, self._up = hello.get("landlock") is True, True
 
     def _starting(self) -> list[int]:
-        """The processes whose work is the start: the sandbox's, before that the warm one and the
-        two of bubblewrap that it is in; its descendants, later in the list, are other sandboxes."""
+        """The processes whose work shows progress: the sandbox's; before it exists, the warm one's
+        and bubblewrap's two. The warm one's descendants, later in the list, are other sandboxes."""
         started = self._first.pid
         return family(started) if started else family(self._warm.pid)[:3]
 
@@ -235,7 +235,7 @@ class Sandbox:
                     raise
 
     def _told(self, waiting: Waiting) -> tuple[int, int]:
-        """The child's process id, as seen from here, and a pidfd, from the warm process."""
+        """The child's process id, as seen from here, and the pidfd that the warm process sends."""
         while True:
             self._report.settimeout(waiting.left())
             try:

@@ -1,8 +1,8 @@
-"""The warm process, as its owner sees it: started on first use, told what to fork, ended in time.
+"""The warm process, as its owner sees it: started on first use, told what to fork, and ended.
 
 TRUST BOUNDARY. Trusted code on both ends: the grader here, `warm` behind the socket. No student's
-process inherits the socket, so orders come from the grader alone, and from the processes of its own
-to which it lends the warm process.
+process inherits the socket, so orders come only from the grader, and from those of its own
+processes to which it lends the warm process.
 """
 
 import atexit
@@ -34,7 +34,7 @@ from autograder.grader.sandbox.gpu import Gpu
 
 
 class WarmProcess:
-    """The process that forks this one's sandboxes; it ends when this one does, in any case.
+    """The process that forks this one's sandboxes; it always ends when this one does.
 
     The pipe whose closing makes the kernel kill it belongs to this process alone, and so does its
     control socket, unless it is lent.
@@ -103,13 +103,13 @@ class WarmProcess:
         return self.process.pid
 
     def gone(self, within: float | None = 0) -> bool:
-        """Whether it has ended, or does so within some seconds; None waits until it has."""
+        """Whether it has ended, or ends within some seconds; None waits until it has."""
         with suppress(subprocess.TimeoutExpired):
             self.process.wait(within)
         return self.process.poll() is not None
 
     def __reduce__(self) -> tuple:
-        """Passed to a process of ours that is about to start, it arrives as one that is lent."""
+        """Passed to a process of ours that is about to start, it arrives as a `LentProcess`."""
         ends = reduction.DupFd(self.control.fileno()), reduction.DupFd(self.pidfd)
         return LentProcess, (self.isolation, self.pid, *ends)
 
@@ -132,13 +132,13 @@ class LentProcess:
     def __init__(self, isolation: str, pid: int, control: Any, pidfd: Any):
         self.isolation, self.pid = isolation, pid
         self.control = socket.socket(fileno=control.detach())
-        self.pidfd = pidfd.detach()  # of no other process, whatever becomes of this one
+        self.pidfd = pidfd.detach()  # a pidfd never refers to another process
         self.lock = threading.Lock()
 
     order = WarmProcess.order
 
     def words(self) -> str:
-        return ""  # for its owner to read
+        return ""  # only its owner can read them
 
     def gone(self, within: float | None = 0) -> bool:
         if self.pidfd < 0:  # given back
@@ -163,7 +163,7 @@ _WARM_LOCK = threading.Lock()
 def warm_process(isolation: str, gpu: Gpu | None = None, number: int = 0) -> AnyWarm:
     """This process's warm process, started if there is none. Raises `IsolationError`.
 
-    One whose children may use a GPU is another one, and so is one of another number.
+    There is a separate one for children that may use a GPU, and one for each number.
     """
     key = _key(isolation, gpu.mounts() if gpu else (), number)
     with _WARM_LOCK:
@@ -180,7 +180,7 @@ def _key(isolation: str, mounted: tuple, number: int) -> tuple:
 
 
 def borrow(lent: LentProcess) -> None:
-    """Have this process's sandboxes forked by a warm process of another one, while it lives."""
+    """Have another process's warm process fork this one's sandboxes, as long as it lives."""
     with _WARM_LOCK:
         _WARM[_key(lent.isolation, (), 0)] = lent
 

@@ -5,10 +5,11 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Limits:
-    """What a submission may use. `*_seconds` are wall clock except `cpu_seconds`, by process.
+    """What a submission may use. `*_seconds` are wall-clock times, except `cpu_seconds` (CPU time).
 
-    `cell_seconds` is for a cell, `probe_seconds` for all calls of an exercise, `total_seconds` for
-    a submission; `output_bytes` for a cell; `restarts` is how often a process may die.
+    `cell_seconds` is per cell, `probe_seconds` for all calls of an exercise, `total_seconds` per
+    submission, `cpu_seconds` per process; `output_bytes` per cell; `restarts` is how often a
+    process may die.
     """
 
     memory_mb: int = 4096

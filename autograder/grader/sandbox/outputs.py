@@ -3,7 +3,7 @@
 TRUST BOUNDARY. Everything that comes in may be forged. What goes out is made here: it has the types
 and keys that it should have, the kinds in `MIMES`, and text that is fit for a file or a terminal.
 What cannot be rebuilt raises some exception, and the process that sent it is killed (`host`).
-Whoever shows it makes it inert (`inert`).
+What shows it must make it inert (`inert`).
 """
 
 import json
@@ -19,7 +19,7 @@ from autograder.engine.values import Array
 _CONTROL = re.compile(
     r"\x1b\[[0-9;]*[A-Za-z]|[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]"
 )
-_OUTPUTS = 400  # a cell's outputs
+_OUTPUTS = 400  # per cell
 MIMES = (
     "text/plain", "text/html", "text/markdown", "text/latex",
     "image/png", "image/jpeg", "image/svg+xml",
@@ -31,7 +31,7 @@ def records_from(trees: Any, count: int) -> list[Record] | None:
     if trees is None:
         return None
     if not isinstance(trees, list) or len(trees) != count:
-        raise ValueError("not as many records as runs")
+        raise ValueError("the number of records is not that of the runs")
     return [record_from(tree) for tree in trees]
 
 

@@ -1,10 +1,10 @@
 """The system calls that a student's process may not make: a seccomp filter, assembled here.
 
 TRUST BOUNDARY. Installed by trusted code before any student's code runs, and permanent: the process
-and all that it starts keep it. What is refused is either a way out of the other walls (new
-namespaces, mounts, other processes' memory, the kernel's rarely used parts) or a way around the
-memory limit (memory that no process is charged for), or uses up what all programs of the grader's
-user share. A call that is newer than this table is answered as one that the kernel does not have.
+and all that it starts keep it. What is refused is a way out of the other walls (new namespaces,
+mounts, other processes' memory, the kernel's rarely used parts), or a way around the memory limit
+(memory that no process is charged for), or uses up what all programs of the grader's user share. A
+call newer than this table fails like one that the kernel does not have.
 """
 
 import ctypes
@@ -47,8 +47,8 @@ REFUSED = {
     "clock_settime": (227, 112), "adjtimex": (159, 171), "clock_adjtime": (305, 266),
     "sethostname": (170, 161), "setdomainname": (171, 162),
 }  # fmt: skip
-# Reported as done, but not done: programs go on without. Larger socket buffers would be charged to
-# no process, and the kernel may give each session its own share of the processors.
+# Reported as done, but not done; programs work without them. Larger socket buffers would be charged
+# to no process, and the kernel may give each session its own share of the processors.
 PRETENDED = {"setsockopt": (54, 208), "setsid": (112, 157)}
 _SOCKET, _SOCKETPAIR, _FCNTL = (41, 198), (53, 199), (72, 25)
 _CLONE, _CLONE3, _MMAP, _IOCTL = (56, 220), (435, 435), (9, 222), (16, 29)
@@ -63,9 +63,9 @@ _LOCKS = (6, 7, 37, 38)  # F_SETLK and so on: unlimited locks, charged to no pro
 _LEASE, _NOTIFY, _PIPE_SIZE = 1024, 1026, 1031  # F_SETLEASE: even on read-only files
 _TERMINAL = (0x5412, 0x541C)  # TIOCSTI, TIOCLINUX: typing on another's terminal
 
-# What a process with a GPU may ask of devices, from the headers of the kernel and of NVIDIA's open
-# kernel modules. Left out are other programs' memory, tools, displays, and memory shared with other
-# devices.
+# The requests to devices (ioctl) that a process with a GPU may make, from the headers of the kernel
+# and of NVIDIA's open kernel modules. Left out are those for other programs' memory, tools,
+# displays, and memory shared with other devices.
 PLAIN_REQUESTS = {
     "TCGETS": 0x5401, "TIOCGWINSZ": 0x5413, "FIONREAD": 0x541B, "FIONBIO": 0x5421,
     "FIONCLEX": 0x5450, "FIOCLEX": 0x5451,
@@ -105,7 +105,7 @@ class Unsupported(OSError):
 def program(machine: str, gpu: bool = False) -> list[tuple[int, int, int, int]]:
     """The filter's instructions: code, steps to skip if true, if false, operand.
 
-    With a `gpu`, of all requests to devices only those named above are let through.
+    With a `gpu`, the only requests to devices that are let through are those named above.
     """
     if machine not in _ARCHITECTURES:
         raise Unsupported(errno.ENOSYS, f"no seccomp filter for {machine}: x86-64 and aarch64 only")
@@ -134,7 +134,7 @@ def program(machine: str, gpu: bool = False) -> list[tuple[int, int, int, int]]:
     for numbers in REFUSED.values():
         if numbers[column] >= 0:
             made += [(_IF_EQUAL, 0, 1, numbers[column]), refuse(errno.EPERM)]
-    made += [(_IF_EQUAL, 0, 1, _CLONE3[column]), refuse(errno.ENOSYS)]  # then clone is called
+    made += [(_IF_EQUAL, 0, 1, _CLONE3[column]), refuse(errno.ENOSYS)]  # programs then call clone
     made += [(_IF_EQUAL, 0, 1, _SOCKET[column]), refuse(errno.EAFNOSUPPORT)]
     made += when(
         _SOCKETPAIR, argument(0), (_IF_EQUAL, 1, 0, 1), refuse(errno.EAFNOSUPPORT)
@@ -172,12 +172,12 @@ def program(machine: str, gpu: bool = False) -> list[tuple[int, int, int, int]]:
 
 
 def _requests() -> list[tuple[int, int, int, int]]:
-    """Let the named requests through, the number of one being loaded."""
+    """Let the named requests through; the number of the one being made is loaded already."""
     allow = (_RETURN, 0, 0, _ALLOW)
     steps = []
     for number in (*PLAIN_REQUESTS.values(), *UVM_REQUESTS.values()):
         steps += [(_IF_EQUAL, 0, 1, number), allow]
-    steps.append((_AND, 0, 0, 0xFFFF))  # without the size and the direction of what is passed
+    steps.append((_AND, 0, 0, 0xFFFF))  # without size and direction of what is passed
     for number in GPU_REQUESTS.values():
         steps += [(_IF_EQUAL, 0, 1, ord("F") << 8 | number), allow]
     return steps

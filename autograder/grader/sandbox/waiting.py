@@ -1,6 +1,6 @@
-"""Waits for a process to start: on a busy machine that may take long, and it is no failure.
+"""Waits for a process to start: on a busy machine that may take long without being a failure.
 
-TRUST BOUNDARY. Only processes that have not run any student's code yet are waited for in this way:
+TRUST BOUNDARY. Only processes that have not yet run any student's code are waited for in this way:
 one that has could pretend to make progress.
 """
 
@@ -8,11 +8,11 @@ import time
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 
-MOST = 10  # times the patience with a process that does nothing, in all
+MOST = 10  # the longest wait, as a multiple of that for a process that does nothing
 
 
 class Waiting:
-    """Patience with some processes: `seconds`, and again as long as they have worked meanwhile."""
+    """Patience with some processes: `seconds`, and as many again whenever they have worked."""
 
     def __init__(self, seconds: float, processes: Callable[[], Iterable[int]]):
         self.seconds, self.processes = seconds, processes
@@ -24,7 +24,7 @@ class Waiting:
         return max(0.01, self.deadline - time.monotonic())
 
     def again(self) -> bool:
-        """Whether to wait on: they have worked, and the whole has not taken too long."""
+        """Whether to keep waiting: they have worked, and the whole has not taken too long."""
         now, work = time.monotonic(), work_of(self.processes())
         if work == self.work or now - self.started >= MOST * self.seconds:
             return False

@@ -2,8 +2,9 @@
 
 TRUST BOUNDARY. Trusted code that runs before any of the student's does, and in this order: close
 what the child must not hold, enter its own namespaces, give up every capability, set the limits,
-add Landlock and the seccomp filter. None of it can be undone from inside. What cannot be put up is
-an error, and then no student's code runs; only Landlock may be missing, where the kernel lacks it.
+add Landlock and the seccomp filter. None of it can be undone from inside. If a wall cannot be put
+up, that is an error, and no student's code runs; only Landlock may be missing, where the kernel
+lacks it.
 """
 
 import ctypes
@@ -34,7 +35,7 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 def call(what: str, name: str, *arguments: Any) -> None:
-    """Call the C library. Raises `OSError` that says what could not be done."""
+    """Call a function of the C library. Raises an `OSError` that says `what` went wrong."""
     if getattr(_libc, name)(*arguments) != 0:
         error = ctypes.get_errno()
         raise OSError(error, f"{what}: {os.strerror(error)}")
@@ -65,7 +66,7 @@ def put_up(order: Mapping[str, Any], readable: list[str], isolated: bool) -> boo
 
 
 def hide_memory() -> None:
-    """Make this process's memory unreadable, though other walls prevent that already."""
+    """Make this process's memory unreadable to others, though other walls do so already."""
     _prctl(_DUMPABLE, 0)
 
 
@@ -90,7 +91,7 @@ def _leave(limits: dict[str, Any], shown_of_proc: list[str]) -> None:
     proc = os.open("/proc", os.O_PATH | os.O_DIRECTORY)  # a /proc that can be written to
     _write("self/oom_score_adj", "500", proc)  # a student's process is killed before the grader
     kinds = _NEW_MOUNTS | _NEW_IPC | _NEW_HOST_NAME | _NEW_NETWORK | _NEW_CGROUPS
-    call("no own namespaces", "unshare", kinds)
+    call("cannot make its own namespaces", "unshare", kinds)
     _mount(None, "/", None, _PRIVATE | _RECURSIVE)
     options = f"size={int(limits['tmp_mb']) << 20},nr_inodes=20000,mode=0755"
     shown = {place: os.open(place, os.O_PATH | os.O_CLOEXEC) for place in _mounted_below("/tmp")}
@@ -118,9 +119,9 @@ def _leave(limits: dict[str, Any], shown_of_proc: list[str]) -> None:
         os.mkdir("/tmp/.shm", 0o700)
         _mount("/tmp/.shm", "/dev/shm", None, _BIND)
     if os.path.ismount("/dev/pts"):
-        call("no way to hide terminals", "umount2", b"/dev/pts", _DETACH)
+        call("cannot hide the terminals", "umount2", b"/dev/pts", _DETACH)
     os.chdir("/tmp")
-    call("no own user namespace", "unshare", _NEW_USERS)
+    call("cannot make its own user namespace", "unshare", _NEW_USERS)
     _write("self/setgroups", "deny", proc)
     _write("self/uid_map", "1000 0 1", proc)
     _write("self/gid_map", "1000 0 1", proc)
@@ -147,8 +148,8 @@ def hide_all_but(shown: list[str], folder: str = "/proc") -> None:
 def _count_numbers() -> None:
     """Limit the namespace to the fewest process numbers that the kernel allows.
 
-    Where the grader runs as root, the kernel does not enforce the limit on processes; before Linux
-    6.14 this setting is missing, too, and a fork bomb ends when the judge sees it.
+    Where the grader runs as root, the kernel does not enforce the limit on processes. Before Linux
+    6.14, this setting is missing, too, and a fork bomb lasts until the watch sees it.
     """
     _mount("proc", "/proc", "proc", _NO_SUID | _NO_DEVICES | _NO_PROGRAMS)
     with suppress(OSError):
@@ -157,7 +158,7 @@ def _count_numbers() -> None:
             os.write(fd, str(_FEWEST_NUMBERS).encode())
         finally:
             os.close(fd)
-    call("no way to hide the kernel's settings", "umount2", b"/proc", _DETACH)
+    call("cannot hide the kernel's settings", "umount2", b"/proc", _DETACH)
 
 
 def _mounted_below(folder: str) -> list[str]:
@@ -176,7 +177,7 @@ def _mounted_below(folder: str) -> list[str]:
 def _mount(source: str | None, place: str, kind: str | None, flags: int, options: str = "") -> None:
     texts = [text and text.encode() for text in (source, place, kind)]
     number = ctypes.c_ulong(flags)
-    call(f"no mount on {place}", "mount", *texts, number, options.encode() or None)
+    call(f"cannot mount on {place}", "mount", *texts, number, options.encode() or None)
 
 
 def _write(path: str, text: str, folder: int) -> None:
@@ -201,8 +202,8 @@ def _give_up_capabilities() -> None:
 def limit_resources(limits: Mapping[str, float], addresses: bool = True) -> None:
     """Set what the kernel enforces on this process and all that it starts. Cannot be undone.
 
-    `addresses` is false for what reserves far more of them than any limit, as a GPU's driver does:
-    then memory is limited by what is written to (RLIMIT_DATA), by the control group and the watch.
+    `addresses` is false where far more of them are reserved than any limit allows, as a GPU's
+    driver does. Then RLIMIT_DATA, the control group and the watch alone limit memory.
     """
     memory, file = int(limits["memory_mb"]) << 20, int(limits["file_mb"]) << 20
     settings = [
@@ -227,8 +228,8 @@ def limit_resources(limits: Mapping[str, float], addresses: bool = True) -> None
 
 
 def confine(readable: list[str], gpu: Sequence[str] = ()) -> bool:
-    """Add Landlock: read the system, write /tmp and a GPU's device files. Return whether the kernel
-    has it."""
+    """Add Landlock: the system can be read, /tmp and a GPU's device files written. Return whether
+    the kernel has it."""
     try:
         import sandlock
     except ImportError:

@@ -11,14 +11,14 @@ A child is set up in this order, by trusted code (`walls`), before it reads its 
 
 1. fork into a new process namespace, of which it is the first process;
 2. close every descriptor but its two pipes;
-3. own mount, network, IPC, host name and cgroup namespaces: an empty /tmp of limited size, part of
-   which is /dev/shm, a read-only /proc that shows its own processes only, no terminals, no
-   /dev/zero (a shared mapping of it is memory that no process is charged for);
-4. own user namespace, a child of the one that owns the others: even with all capabilities in it,
-   which it then gives up, it could not change them;
-5. resource limits, Landlock, the seccomp filter;
-6. fork again: the second process runs the student's code (`worker.serve`), the first one only reaps
-   orphans; it ends when the second one does, and with it all that is left in the namespace.
+3. enter its own mount, network, IPC, host name and cgroup namespaces: an empty /tmp of limited
+   size, part of which is /dev/shm, a read-only /proc that shows its own processes only, no
+   terminals, no /dev/zero (a shared mapping of it is memory that no process is charged for);
+4. enter its own user namespace, a child of the one that owns the others: even with all capabilities
+   in it, which it then gives up, it could not change them;
+5. set resource limits, Landlock and the seccomp filter;
+6. fork again: the second process runs the student's code (`worker.serve`), and the first one only
+   reaps orphans; it ends when the second one does, and with it all that is left in the namespace.
 
 A turn ends when the grader kills the first process, or closes its end of the turn's socket, or when
 a limit is exceeded, or at the turn's deadline, by this process's own clock. When the grader
@@ -43,7 +43,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 
-MESSAGE = 1 << 16  # bytes of an order
+MESSAGE = 1 << 16  # the most bytes of an order
 PRELOADED = (
     "numpy", "matplotlib.pyplot", "matplotlib_inline.backend_inline", "autograder.check",
     "autograder.plots", "autograder.engine.probe", "autograder.engine.records", "autograder.table",
@@ -58,8 +58,8 @@ class _Turn:
     """A child: its first process, the socket to its requester, and its deadline.
 
     One that is `killed` may take a while to end, with all that it started. Its first process
-    reports through the pipe `ended` how the second one ended: a student's code can choose an exit
-    status.
+    reports through the pipe `ended` how the second one ended, since a student's code can choose its
+    exit status.
     """
 
     pid: int
@@ -144,14 +144,14 @@ class Warm:
         if len(os.listdir("/proc/self/task")) != 1:
             raise RuntimeError("the warm process has threads: it cannot fork safely")
         if alone:  # the next child is the first process of its own namespace
-            self.walls.call("no own processes", "unshare", self.walls.NEW_PROCESSES)
+            self.walls.call("cannot make a process namespace", "unshare", self.walls.NEW_PROCESSES)
         ended, tell = os.pipe()
         pid = os.fork()
         if pid == 0:
             self._child(order, requests, replies, tell)
         if alone:
             back = (self.own_processes, self.walls.NEW_PROCESSES)
-            self.walls.call("no way back", "setns", *back)
+            self.walls.call("cannot return to its own process namespace", "setns", *back)
         for fd in (requests, replies, tell):
             os.close(fd)
         pidfd, deadline = os.pidfd_open(pid), time.monotonic() + order["seconds"]
@@ -233,7 +233,7 @@ def main() -> None:
         os.set_inheritable(fd, False)
     torch = sys.modules.get("torch")
     if torch is not None and torch.cuda.is_initialized():
-        raise RuntimeError("a CUDA context before the fork: no child could use the GPU")
+        raise RuntimeError("there is a CUDA context before the fork: no child could use the GPU")
     gc.collect()
     gc.freeze()  # so that a collection in a child does not copy all these pages
     Warm(config, session).run()

@@ -72,7 +72,9 @@ class Watch:
         return None
 
     def _weigh(self, pids: list[int], tasks: int) -> None:
-        """Give many processes together the weight of one of a neighbour's; children inherit it.
+        """Give many processes together the weight of one process of another submission.
+
+        Children inherit it.
 
         This matters where there is no control group. Niceness cannot be lowered again.
         """

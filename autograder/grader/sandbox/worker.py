@@ -268,7 +268,7 @@ class Session:
         sys.modules[name] = shell.user_module
         result = shell.run_cell(request["source"].data.tobytes().decode(), store_history=True)
         error = result.error_before_exec or result.error_in_exec
-        if error is not None and not self.recorder.has_error():  # it could not even be shown
+        if error is not None and not self.recorder.has_error():  # it could not be shown
             self.recorder.error(type(error).__name__, "", [type(error).__name__])
         return np.frombuffer(self.recorder.finished(), np.uint8)
 
@@ -297,7 +297,7 @@ class Session:
         return trees
 
     def point(self, request: Mapping[str, Any]) -> str | None:
-        """Where an answer goes astray: a hint, by the student's side of the course alone."""
+        """Where an answer goes astray: a hint, made by the student's side of the course alone."""
         from autograder import pointing
 
         answer = self.probed.get(request["name"], self.shell.user_ns.get(request["name"]))
@@ -369,7 +369,7 @@ def serve(session: Session, requests: int, replies: int, hello: Mapping[str, Any
     say(replies, {"id": 0, **hello})
     while True:
         request = decode(read(FRAME.unpack(read(FRAME.size))[0]))
-        # While there is memory for it:
+        # Encoded now, while there is memory for it:
         last_words = encode({"id": request["id"], "out_of_memory": True})
         try:
             reply = session.answer(request)

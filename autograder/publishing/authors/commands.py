@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 ROOT = course.root()
 
-new = typer.Typer(no_args_is_help=True, help="Write the beginning of something new.")
+new = typer.Typer(no_args_is_help=True, help="Begin something new: a course, or an exercise.")
 
 
 @new.command()
@@ -49,7 +49,7 @@ def course_(
     folder: Annotated[Path, typer.Argument(help="a new or empty folder")],
     title: Annotated[str, typer.Option(help="the book's title")] = "",
 ) -> None:
-    """Make a course of one small chapter, to be changed into yours."""
+    """Make a course of one small chapter, for you to turn into your own."""
     from autograder.publishing.authors.new_course import new_course
 
     for path in new_course(folder, title):
@@ -62,7 +62,7 @@ def course_(
 def try_exercise(
     name: Annotated[str, typer.Argument(help="the exercise")],
 ) -> None:
-    """Judge an exercise's reference, mistakes and right answers. Exit status: 0 all is well, 1 not.
+    """Judge an exercise's reference, mistakes and right answers. Exit status: 0 if all is well.
 
     It shows what each answer earns with three sets of inputs, which mistake it is taken for, which
     aspects no mistake fails, and what is still to be written.
@@ -98,7 +98,7 @@ def try_exercise(
 
 
 def _in_the_course(error: Exception) -> str:
-    """An error in one line, with the last place of the course's own files on the way to it."""
+    """An error in one line, with the last place in the course's own files that led to it."""
     frames = traceback.extract_tb(error.__traceback__)
     ours = [f for f in frames if "/exercises/" in f.filename or "/solutions/" in f.filename]
     place = f"{Path(ours[-1].filename)}:{ours[-1].lineno}, in {ours[-1].name}: " if ours else ""

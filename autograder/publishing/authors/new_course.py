@@ -14,8 +14,8 @@ _RENAMED = {"gitignore": ".gitignore"}  # packages carry no hidden files
 def new_course(folder: Path, title: str = "") -> list[Path]:
     """Make a course in an empty or new folder, and return its files.
 
-    Raises `FileExistsError` where there is something in the folder, `ValueError` for a title that
-    has no letters.
+    Raises `FileExistsError` if the folder is not empty, `ValueError` for a title that has no
+    letters.
     """
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise FileExistsError(f"{folder} is not empty: a new course needs a folder of its own")

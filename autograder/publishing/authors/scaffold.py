@@ -1,8 +1,8 @@
-"""`autograder new exercise`: writes the beginning of an exercise into all the places it lives in.
+"""`autograder new exercise`: writes the beginning of an exercise in all the places it belongs to.
 
 What it writes runs as it stands: the reference raises `NotImplementedError`, the declaration draws
-inputs that fit the signature, the bank holds what can be known without knowing the exercise. What
-is left to be written says TODO, and `autograder try` says where.
+inputs that fit the signature, the bank holds mistakes that any exercise may have. What is left to
+be written says TODO, and `autograder try` says where.
 """
 
 import ast
@@ -22,7 +22,7 @@ _SUCH_AS = '(x: Float[Tensor, "n d"]) -> Float[Tensor, "n"]'
 
 @dataclass(frozen=True)
 class Plan:
-    """What is to be written: texts by path, and where the reference will stand."""
+    """What is to be written: texts by path, and where the reference will be."""
 
     files: Mapping[Path, str]
     reference: tuple[Path, int]
@@ -38,15 +38,15 @@ def new_exercise(
     """Plan a new exercise of a chapter, given by slug or file name; nothing is written yet.
 
     `signature` is that of the reference, unless the chapter's module defines it already. `after`
-    names the exercise behind which it comes; default: the chapter's last. Raises `ValueError` for
-    a name or a signature that cannot be meant, and for one that is taken.
+    names the exercise after which it comes; default: the chapter's last. Raises `ValueError` for a
+    name or a signature that is not valid, and for a name that is taken.
     """
     page = chapter_files(root, [chapter])[0]
     slug = page.stem.partition("_")[2]
     _free(name)
     order = [exercise.name for exercise in exercises_of(slug)]
     if after and after not in order:
-        raise ValueError(f"{after} is no exercise of {slug}; there are {', '.join(order)}")
+        raise ValueError(f"{after} is not an exercise of {slug}; there are {', '.join(order)}")
     after = after or order[-1]
     module = root / "solutions" / f"{slug}.py"
     source = module.read_text(encoding="utf-8")
@@ -95,7 +95,7 @@ def _free(name: str) -> None:
 
 
 def _defined(source: str, name: str) -> Signature | None:
-    """The signature of a function that a module defines; None where it defines none."""
+    """The signature of a function that a module defines; None if it does not define it."""
     for node in ast.parse(source).body:
         if getattr(node, "name", None) == name:
             if not isinstance(node, ast.FunctionDef):
@@ -105,7 +105,7 @@ def _defined(source: str, name: str) -> Signature | None:
 
 
 def _known(signature: Signature, source: str, slug: str) -> None:
-    """Raise `ValueError` where the annotations use a name that the module does not have."""
+    """Raise `ValueError` if the annotations use a name that the module does not have."""
     names = {"int", "float", "bool", "str", "tuple", "list", "dict", "None"}
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Import | ast.ImportFrom):
@@ -128,9 +128,9 @@ def _end_of(source: str, name: str) -> int:
 
 
 def _inserted(text: str, line: int, block: str) -> str:
-    """The text with a block behind one of its lines."""
+    """The text with a block after one of its lines."""
     lines = text.split("\n")
-    # what closes the solution is a comment, which belongs to the definition all the same
+    # the solution ends in a comment, which belongs to the definition all the same
     while line < len(lines) and lines[line].startswith(" "):
         line += 1
     return "\n".join([*lines[:line], block, *lines[line:]])
@@ -219,7 +219,7 @@ def _list_of(*calls: str) -> str:
 
 
 def _wrapped(code: str) -> str:
-    """The code of a call, with an argument on each line where it is long."""
+    """The code of a call, with an argument on each line if it is long."""
     if len(code) <= 90:
         return code
     tail = ".with_gradients()" if code.endswith(".with_gradients()") else ""
@@ -229,7 +229,7 @@ def _wrapped(code: str) -> str:
 
 
 def _listed(text: str, after: str, name: str) -> str:
-    """The list of a chapter's exercises with one more; modules bear the exercises' names in
+    """The list of a chapter's exercises with one more; modules are named after the exercises, in
     lower case, with underscores."""
     module = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", after).lower()
     lines = text.split("\n")
@@ -276,7 +276,7 @@ def _bank(plan: Signature, slug: str) -> str:
 
 
 def _on_the_page(page: Path, after: str, slug: str, name: str) -> str:
-    """The chapter with the new exercise behind another one's check."""
+    """The chapter with the new exercise after another one's check."""
     text = page.read_text(encoding="utf-8")
     found = re.search(rf"^check\({after}\)\n```\n", text, re.MULTILINE)
     if found is None:

@@ -25,7 +25,7 @@ class Parameter:
 
     @property
     def array(self) -> tuple[str, str, list[str]] | None:
-        """Of an array, what it holds ("Float"), what it is ("Tensor"), and its axes."""
+        """For an array: what it holds ("Float"), its type ("Tensor"), and its axes."""
         found = _SUBSCRIPT.fullmatch(self.annotation)
         if found:
             return found[1], found[2], found[3].split()
@@ -78,7 +78,7 @@ class Signature:
         return tuple(p for p in self.parameters if p.default is None)
 
     def call(self, *, other: bool = False, dtype: str = "") -> str:
-        """The code of a call with random arguments; `other` shapes are as unusual as may be."""
+        """The code of a call with random arguments; `other` shapes are as unusual as possible."""
         sizes = self._sizes(_OTHER if other else _SIZES)
         return f"call({', '.join(p.drawn(sizes, dtype) for p in self.needed())})"
 
@@ -99,14 +99,14 @@ def _shape(axes: list[str], sizes: dict[str, int]) -> Iterator[int]:
 def parse(name: str, text: str) -> Signature:
     """Read `(x: Float[Tensor, "n d"], axis: int = -1) -> Tensor`, or the names alone.
 
-    Raises `ValueError` for what is no signature.
+    Raises `ValueError` for anything that is not a signature.
     """
     text = text.strip()
     whole = text if text.startswith("(") else f"({text})"
     try:
         function = ast.parse(f"def {name}{whole}: ...").body[0]
     except SyntaxError as error:
-        raise ValueError(f"{name}{whole} is no signature: {error.msg}") from None
+        raise ValueError(f"{name}{whole} is not a signature: {error.msg}") from None
     return of_function(function)
 
 

@@ -100,7 +100,7 @@ class Trial:
 
     @cached_property
     def bank(self) -> Mapping[str, Mapping]:
-        """The known answers by kind; empty where there is no bank yet."""
+        """The known answers by kind; empty if there is no bank yet."""
         bank = banks(self.slug).get(self.name)
         return {kind: getattr(bank, kind, {}) for kind in ENOUGH}
 
@@ -118,7 +118,7 @@ class Trial:
     def tried(self, kind: str, answer: str) -> Tried:
         """A known answer, judged.
 
-        A mistake runs twice with the first set of inputs; with the others, its records do.
+        A mistake runs a second time with the first set of inputs; otherwise its records suffice.
         """
         if (kind, answer) not in self._tried:
             answers = {REFERENCE: {self.name: reference(self.slug, self.name)}, **self.bank}
@@ -136,19 +136,19 @@ class Trial:
         yield from ((kind, answer) for kind, bank in self.bank.items() for answer in bank)
 
     def unfailed(self) -> list[str]:
-        """The aspects that no mistake fails, so that nobody knows them to work."""
+        """The aspects that no mistake fails, so that nobody knows whether they work."""
         failed = {title for a in self.bank[MISTAKES] for title in self.tried(MISTAKES, a).failed()}
         return [aspect.title for aspect in self.exercise.aspects if aspect.title not in failed]
 
     def problems(self) -> Iterator[str]:
-        """Everything that has to be mended before the exercise is released, a line each."""
+        """Everything that has to be fixed before the exercise is released, a line each."""
         for kind, answer in self.answers():
             yield from self.tried(kind, answer).problems()
         for kind, enough in ENOUGH.items():
             if (has := len(self.bank[kind])) < enough:
                 yield f"{has} {kind.replace('rights', 'right answers')}: expected {enough} or more"
         for title in self.unfailed():
-            yield f"no mistake fails “{title}”, so nobody knows that it works"
+            yield f"no mistake fails “{title}”, so nobody knows whether it works"
 
 
 def still_open(root: Path, slug: str, name: str) -> list[str]:

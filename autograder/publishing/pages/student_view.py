@@ -34,7 +34,7 @@ def as_html(text: str) -> str:
 
 
 class Hints:
-    """How hints are shown; the book's other extensions may put another `text` in its place."""
+    """How hints are shown; the book's other extensions may replace `text`."""
 
     text: Callable[[str], str] = staticmethod(as_html)
 

@@ -1,6 +1,6 @@
 """nbgrader's configuration: `nbgrader generate_assignment`, `autograde`, `formgrader` … read it.
 
-What is yours to change goes below the last line; nbgrader's documentation says what there is.
+Your own settings go below the last line; nbgrader's documentation lists what there is.
 """
 
 from pathlib import Path
