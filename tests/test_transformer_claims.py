@@ -2,6 +2,7 @@
 
 import importlib.util
 import json
+import re
 import sys
 from pathlib import Path
 
@@ -71,6 +72,26 @@ def test_days_above_12_become_rare_with_every_seed_and_numbers_used_twice_do_not
     assert all(5 * few < many for few, many in zip(kept, left_out, strict=True))
     kept, left_out = counts("one number twice")
     assert sum(10 * a >= 9 * b for a, b in zip(kept, left_out, strict=True)) == 2
+
+
+def test_the_page_tells_every_kind_of_answer_as_it_is_stored(stored):
+    (page,) = (PATH.parents[1] / "book").glob("??_transformer.md")
+    text = page.read_text(encoding="utf-8")
+
+    def counts(training, *kinds):
+        runs = [run for run in stored["runs"] if run["two readings"] == training]
+        return [sum(run["kinds"].get(kind, 0) for kind in kinds) for run in runs]
+
+    told = {
+        "one of the two readings": ("month first", "day first"),
+        "days above 12": ("a day above 12",),
+        "one number twice": ("one number twice",),
+        "another wrong date": ("another date",),
+    }
+    for name, kinds in told.items():
+        (line,) = re.findall(rf"^\* {name}: (.*)$", text, re.M)
+        found = [int(n) for n in re.findall(r"\d+", re.sub(r"\(.*?\)", "", line))]
+        assert found == counts("left out", *kinds) + counts("kept", *kinds)
 
 
 def test_the_two_bugs_that_hide_are_ahead_at_step_500_and_write_no_date():

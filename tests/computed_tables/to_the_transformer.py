@@ -55,7 +55,7 @@ def back_through_a_norm() -> list:
 @computes
 def exactly_one() -> list:
     """By the network as torch computes it, from the average of two votes."""
-    votes = torch.tensor([(0.0, 0.0), (0.0, 1.0), (1.0, 0.0), (1.0, 1.0)])
+    votes = torch.tensor([(0.0, 0.0), (0.0, 1.0), (1.0, 1.0)])
     average = votes.mean(1, keepdim=True)
     bends = torch.relu(torch.nn.functional.linear(average, torch.ones(2, 1), torch.tensor([0, -0.5])))
     answer = bends @ torch.tensor([2.0, -4.0])
@@ -80,6 +80,17 @@ def chance(text: str) -> float:
     """The probability of a text of one or two letters, as a product along its letters."""
     p = math.prod(NEXT[text[:i]][letter] for i, letter in enumerate(text))
     return p * NEXT[text][""] if len(text) == 1 else p
+
+
+@computes
+def across_the_bridge() -> list:
+    """One query of two against four keys; the table of weights is `(2, 4)`."""
+    grown, value = torch.tensor([1.0, 5, 1, 1]), torch.tensor([8.0, 16, 0, 0])
+    weights = torch.softmax(grown.log(), 0)
+    table = torch.ones(2, 1) @ torch.ones(1, 4)
+    parts = weights * value
+    total = [grown.sum().item()]
+    return [total, weights.tolist(), [*parts.tolist(), parts.sum().item()], [*table.shape]]
 
 
 @computes
