@@ -259,6 +259,16 @@ def four_calls() -> list:
 
 
 @computes
+def who_moves_whom() -> list:
+    start, moved = np.cumsum([1, 2, 3]), []
+    for j, other in enumerate((5, 6, 3)):
+        inputs = [1, 2, 3]
+        inputs[j] = other
+        moved.append(abs(np.cumsum(inputs) - start).tolist())
+    return [list(row) for row in zip(*moved, strict=True)]
+
+
+@computes
 def reads_per_product() -> list:
     """One step of one layer: its weights, and the cached numbers of each sequence."""
     d_model, past, rows = 4, 2, []
