@@ -13,7 +13,7 @@ import typer
 from autograder import course
 from autograder.engine.verdict import POLICY
 from autograder.exercises import chapters, exercises_of
-from autograder.grader.classes import forks
+from autograder.grader.classes import calls, forks
 from autograder.grader.files import judge_file
 from autograder.grader.lms import commands
 from autograder.grader.notebook.reading import Unusable
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from autograder.grader.classes.classroom import ClassResult
 
 ROOT = course.root()  # with chapters, notebooks, nbgrader_config.py
+
+PACKAGE = "attention-by-hand"  # as pip knows it
 
 # Errors from outside, whose own words are the message.
 _TOLD = (FileExistsError, FileNotFoundError, NotADirectoryError, BlockingIOError)
@@ -134,7 +136,10 @@ def pdf(
     """Build the book, and print it as one PDF."""
     from rich.console import Console
 
-    from autograder.publishing.printed import print_book
+    try:
+        from autograder.publishing.printed import print_book
+    except ModuleNotFoundError as missing:
+        raise RuntimeError(f"{missing}: `pip install '{PACKAGE}[paper]'`") from missing
     from autograder.publishing.publish import build_book
 
     with Console(stderr=True).status("building the book, then printing it"):
@@ -142,8 +147,9 @@ def pdf(
     print(printed)
 
 
-@app.command()
+@app.command(context_settings={"allow_extra_args": True})
 def grade(
+    context: typer.Context,
     submissions: Annotated[Path, typer.Argument(metavar="[DIR]")] = Path("submitted"),
     jobs: Annotated[int | None, typer.Option(min=1, help="processes; default: all cores")] = None,
     scheduler: Annotated[
@@ -164,6 +170,8 @@ def grade(
     It can be stopped and run again: what is graded stays graded. Exit status: 0, or 1 if some
     submission could not be graded, or 2 if grading had to stop.
     """
+    if context.args:
+        raise ValueError(calls.instead_of_many(submissions, context.args, chapters()))
     if scheduler is None:
         jobs = _one_at_a_time(device, jobs)
         forks.get_ready()

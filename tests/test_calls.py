@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import sys
 import tarfile
+import tomllib
 import zipfile
 from pathlib import Path
 
@@ -13,7 +14,7 @@ import nbformat
 import pytest
 from nbgrader.api import Gradebook
 
-from autograder.cli import main
+from autograder.cli import PACKAGE, main
 from autograder.exercises import chapters, exercises_of
 from autograder.grader.classes.classroom import grade
 from autograder.grader.classes.submissions import check_release
@@ -56,6 +57,7 @@ WRONG_CALLS = {
     "loose": "holds notebooks, but no students: expected loose/<student>",
     "loose/hana.ipynb": "a file on its own: `autograder judge loose/hana.ipynb`",
     "empty": "nothing to grade: expected",
+    "submited": "no folder submited; did you mean `autograder grade submitted`?",
     "nowhere": "no folder nowhere: expected the one that holds <student>",
 }
 
@@ -92,6 +94,47 @@ def test_who_or_what_is_not_there_is_told(course, how, words):
     with pytest.raises(ValueError, match=re.escape(words)):
         grade(Path("submitted"), release=NOTEBOOKS, **how)
     assert everything(course) == before
+
+
+@pytest.mark.parametrize(
+    "words, call",
+    [
+        (["submitted", "hana"], ONE),
+        (["submitted", "hanna"], "autograder grade submitted --student hanna"),
+        (["hana", "kernel_regression"], f"{ONE} --assignment kernel_regression"),
+        (["submitted", NAME], f"autograder grade submitted --assignment {NAME}"),
+        (["submitted/hana", "submitted/ivo"], f"{ONE} --student ivo"),
+        ([f"submitted/{name}" for name in ("hana", "ivo", "a", "b", "c")], "grade submitted"),
+    ],
+)
+def test_a_call_with_several_folders_is_told_the_right_one(course, words, call, capsys):
+    (course / "submitted" / "ivo").mkdir()
+    before = everything(course)
+    with pytest.raises(SystemExit) as ended:
+        main(["grade", *words])
+    told = capsys.readouterr().err
+    assert ended.value.code == 2 and told.count("\n") == 1 and f"{call}`\n" in told
+    assert everything(course) == before
+
+
+def test_what_was_not_handed_in_and_who_has_withdrawn_is_told(course):
+    shutil.copytree(NOTEBOOKS, course / "notebooks")
+    for how in ({"assignments": ["masking"]}, {"assignments": ["masking"], "students": ["hana"]}):
+        with pytest.raises(ValueError, match="nothing to grade: no masking(?: of hana)? in "):
+            grade(Path("submitted"), **how)
+    (course / "course.toml").write_text("[students.hana]\nwithdrawn = true\n")
+    with pytest.raises(ValueError, match="hana withdrawn, as course.toml says"):
+        grade(Path("submitted"), students=["hana"])
+
+
+def test_a_package_that_the_paper_needs_is_named(monkeypatch, capsys):
+    monkeypatch.setitem(sys.modules, "pypdf", None)
+    monkeypatch.delitem(sys.modules, "autograder.publishing.printed", raising=False)
+    with pytest.raises(SystemExit) as ended:
+        main(["pdf"])
+    assert ended.value.code == 2
+    assert "`pip install 'attention-by-hand[paper]'`" in capsys.readouterr().err
+    assert tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["name"] == PACKAGE
 
 
 def test_the_command_line_says_it_in_one_line(course):

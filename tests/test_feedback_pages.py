@@ -15,8 +15,10 @@ from hostile import NAME
 from nbformat.v4 import new_markdown_cell
 
 from autograder import cli
+from autograder.engine.verdict import WRONG, AspectVerdict, Verdict
 from autograder.grader.classes.classroom import ClassResult
 from autograder.grader.classes.feedback import Marked, PageFailed, PageMaker, plain_page
+from autograder.grader.classes.pages import named
 from autograder.grader.classes.rows import Row
 
 
@@ -172,3 +174,16 @@ def test_no_name_is_cut_in_the_table_of_a_class(monkeypatch, capsys):
     table = [line.split("│")[1:3] for line in capsys.readouterr().out.splitlines() if "│" in line]
     assert "".join(cells[0].strip() for cells in table) == long
     assert "".join(cells[1].strip() for cells in table) == NAME
+
+
+def test_a_page_begins_with_names_of_exercises_and_mistakes():
+    aspect = AspectVerdict("the values", 2.0, False, None, "x")
+    wrong = Verdict("softmax", 2.0, 0.0, WRONG, (aspect,), "in_bits", "A base < e.")
+    entry = '<a href="#{}">{}</a> (Score: 0.0 / 2.0)'
+    asked, test = entry.format("question_why", "Written response"), "Test cell"
+    body = f"<p>{entry.format('check_softmax', test)}</p>"
+    page = f'<div id="toc"><ol>{entry.format("check_softmax", test)}{asked}</ol></div>{body}'
+    found = named(page, {"softmax": wrong})
+    assert entry.format("check_softmax", "softmax") + ": A base &lt; e." in found
+    assert entry.format("question_why", "question why") in found
+    assert found.endswith(body) and found.count(test) == 1  # what a student wrote stays

@@ -4,12 +4,13 @@ TRUST BOUNDARY. Names of folders come from outside; they are compared and quoted
 """
 
 import shlex
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 from pathlib import Path
 from unicodedata import normalize
 
 EXPECTED = "<student>/<assignment>/<assignment>.ipynb"
+MANY = 4  # more names than these are not repeated in a sentence
 
 
 def check_folder(given: Path, release: Path, assignments: Sequence[str]) -> None:
@@ -52,7 +53,26 @@ def _instead_of_a_folder(given: Path, assignments: Sequence[str]) -> str:
     found = assignment_named(name, assignments) if len(given.parts) == 1 else None
     if found:
         return f"no folder {given}; for one chapter: `autograder grade --assignment {found}`"
+    there = sorted(p.name for p in given.parent.glob("*/")) if given.parent.is_dir() else []
+    close = get_close_matches(name, there, 1)
+    if close:
+        return f"no folder {given}; did you mean {_call(given.with_name(close[0]))}?"
     return f"no folder {given}: expected the one that holds {EXPECTED}"
+
+
+def instead_of_many(given: Path, more: Sequence[str], chapters: Sequence[str]) -> str:
+    """What a call with more than one folder should have been."""
+    names = [Path(word).name for word in more]
+    folder = given if given.is_dir() else Path("submitted")
+    if given.is_dir() and given.absolute().with_name(names[0]).is_dir():  # `submitted/*`
+        folder = given.parent
+    if folder != given:
+        names = [given.name, *names]
+    words: list[object] = [folder]
+    for name in names if len(names) <= MANY else ():
+        slug = name.partition("_")[2] if name[:1].isdigit() else name
+        words += ["--assignment" if slug in chapters else "--student", name]
+    return f"`grade` takes one folder, that of all submissions: {_call(*words)}"
 
 
 def assignment_named(name: str, assignments: Sequence[str]) -> str | None:
@@ -80,6 +100,22 @@ def chosen(
             raise ValueError(f"no {what} {name}{hint or listed}")
         found.add(match)
     return found
+
+
+def nothing_there(
+    folder: Path,
+    students: Sequence[str] | None,
+    assignments: Sequence[str] | None,
+    withdrawn: Iterable[str],
+) -> str:
+    """Why there is nothing to grade. `withdrawn` are those who were left out for that."""
+    left = sorted(set(withdrawn))
+    if left:
+        return f"nothing to grade: {', '.join(left)} withdrawn, as course.toml says"
+    if assignments:
+        of_whom = f" of {', '.join(students)}" if students else ""
+        return f"nothing to grade: no {', '.join(assignments)}{of_whom} in {folder}"
+    return f"nothing to grade: expected {folder}/{EXPECTED}"
 
 
 def _up(path: Path) -> Path:

@@ -18,7 +18,7 @@ from pathlib import Path
 from sqlalchemy.exc import SAWarning
 
 from autograder.grader.classes import schedulers
-from autograder.grader.classes.calls import EXPECTED, check_folder
+from autograder.grader.classes.calls import check_folder, nothing_there
 from autograder.grader.classes.course_file import enter, read_course
 from autograder.grader.classes.gradebook import GradebookLost, Graded
 from autograder.grader.classes.rows import Row
@@ -102,10 +102,11 @@ def grade(
     submissions = submissions.absolute()
     options = Options(device, isolation, cell_seconds, probe_seconds)
     course = read_course(root, assignments_in(release))
-    tasks, ignored = find_tasks(submissions, release, options, students, assignments)
-    tasks = [task for task in tasks if not course.withdrawn(task.student)]
+    found, ignored = find_tasks(submissions, release, options, students, assignments)
+    tasks = [task for task in found if not course.withdrawn(task.student)]
     if not tasks and not ignored:
-        raise ValueError(f"nothing to grade: expected {submissions}/{EXPECTED}")
+        left = {task.student for task in found}
+        raise ValueError(nothing_there(submissions, students, assignments, left))
     if not tasks and db is None:  # make no gradebook in what may be the wrong folder
         return ClassResult(root, [], ignored)
     for assignment in sorted({task.assignment for task in tasks}):

@@ -66,7 +66,7 @@ def histogram(shares: Sequence[float], points: float) -> str:
     for share in shares:
         counts[min(9, max(0, int(share * 10 + 1e-9)))] += 1
     edges = [points * i / 10 for i in range(11)]
-    width, height, base, step = 640, 200, 160, 62
+    width, height, base, step = 660, 200, 160, 62  # with room for the last number
     tall = max(counts)
     drawn = []
     for i, count in enumerate(counts):

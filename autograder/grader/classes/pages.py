@@ -12,6 +12,8 @@ import re
 import resource
 import sys
 import time
+from collections.abc import Mapping
+from html import escape
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
@@ -27,8 +29,10 @@ from nbgrader.converters import GenerateFeedback
 from nbgrader.coursedir import CourseDirectory
 from traitlets.config import Config
 
+from autograder.engine.verdict import Verdict
 from autograder.grader.classes.feedback import CPU_SECONDS, MEMORY_MB, Marked
 from autograder.grader.notebook.marks import show_verdicts
+from autograder.grader.notebook.reading import CHECK
 from autograder.grader.notebook.settings import configure
 
 
@@ -58,7 +62,28 @@ class Pages:
             "nbgrader": whose | total | {"late_penalty": marked.penalty},
         }
         page, _ = self.exporter.from_notebook_node(notebook, resources)
-        return page
+        return named(page, marked.verdicts)
+
+
+def named(page: str, verdicts: Mapping[str, Verdict]) -> str:
+    """The page whose list of marks names exercises, their known mistakes, and questions."""
+
+    def entry(found: re.Match) -> str:
+        grade_id, rest = found.groups()
+        name = grade_id.removeprefix(CHECK)
+        verdict = verdicts.get(name)
+        told = f": {escape(verdict.cause)}" if verdict and verdict.mistake and verdict.cause else ""
+        label = name if verdict else name.replace("_", " ")
+        return f'<a href="#{grade_id}">{label}</a>{rest}{told}'
+
+    head, mark, after = page.partition('<div id="toc">')
+    entries, end, body = after.partition("</ol>")
+    return head + mark + _ENTRY.sub(entry, entries) + end + body
+
+
+_ENTRY = re.compile(
+    r'<a href="#(\w+)">(?:Test cell|Coding free-response|Written response)</a>( \(Score: [^)]*\))'
+)
 
 
 class _Compiled(BytecodeCache):
