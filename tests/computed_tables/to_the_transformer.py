@@ -57,7 +57,8 @@ def exactly_one() -> list:
     """By the network as torch computes it, from the average of two votes."""
     votes = torch.tensor([(0.0, 0.0), (0.0, 1.0), (1.0, 1.0)])
     average = votes.mean(1, keepdim=True)
-    bends = torch.relu(torch.nn.functional.linear(average, torch.ones(2, 1), torch.tensor([0, -0.5])))
+    shifts = torch.tensor([0, -0.5])
+    bends = torch.relu(torch.nn.functional.linear(average, torch.ones(2, 1), shifts))
     answer = bends @ torch.tensor([2.0, -4.0])
     return [average[:, 0].tolist(), *bends.T.tolist(), answer.tolist()]
 
