@@ -214,14 +214,16 @@ def _evaluated(draw: Draw) -> list[Run]:
 
 
 def counting(numbers: Any) -> Any:
-    """A sublayer that adds a different number at each call."""
+    """A sublayer that adds another slope over the features at each call."""
+    import torch
     from torch import nn
 
     calls = itertools.count()
 
     class Counting(nn.Module):
         def forward(self, x):
-            return 0.5 * x.flip(-1) + numbers[next(calls) % len(numbers)]
+            slope = torch.arange(x.shape[-1], dtype=x.dtype, device=x.device)
+            return 0.5 * x.flip(-1) + numbers[next(calls) % len(numbers)] * slope
 
     return Counting()
 
@@ -233,10 +235,10 @@ def _counted(draw: Draw) -> list[Run]:
     # Each further call of the sublayer gives a different output.
     runs, shapes = [], ((2, 3), (1, 2))
     for first in (False, True):
-        numbers = tensor(draw.permutation(8) + 0.5 * draw.uniform(0.0, 1.0, 8), "float32")
+        numbers = tensor(draw.permutation(8) + draw.uniform(1.0, 1.5, 8), "float32")
         layer = module(made_by(counting, numbers), 4, norm_first=first)
         # What is normalised has features far apart, so that rounding stays small.
-        x = [tokens(draw, *n, 4) if first else draw.tensor(*n, 4, scale=0.1) for n in shapes]
+        x = [tokens(draw, *n, 4) if first else draw.tensor(*n, 4, scale=0.3) for n in shapes]
         runs.append(layer.then(x[0]).then(x[1]))
     return runs
 
