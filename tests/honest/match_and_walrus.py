@@ -16,6 +16,17 @@ class Result:
 
 
 # %%
+def attention_pool(query, key, value, score):
+    match score(query, key):
+        case np.ndarray(ndim=2) as s if s.size > 0:
+            weights = np.exp(s - s.max(axis=1)[:, None])
+            weights /= weights.sum(axis=1)[:, None]
+        case other:
+            raise TypeError(type(other))
+    output, weights = Result(np.tensordot(weights, value, axes=(1, 0)), weights)
+    return output, weights
+
+# %%
 def kernel_weights(query, key, kernel, w=1.0):
     u = np.subtract.outer(query, key) * float(w)
     match kernel.split():
@@ -30,15 +41,3 @@ def kernel_weights(query, key, kernel, w=1.0):
     if not (total := g.sum(axis=-1, keepdims=True)).all():
         total = np.where(total, total, 1)
     return g / total
-
-
-# %%
-def attention_pool(query, key, value, score):
-    match score(query, key):
-        case np.ndarray(ndim=2) as s if s.size > 0:
-            weights = np.exp(s - s.max(axis=1)[:, None])
-            weights /= weights.sum(axis=1)[:, None]
-        case other:
-            raise TypeError(type(other))
-    output, weights = Result(np.tensordot(weights, value, axes=(1, 0)), weights)
-    return output, weights

@@ -26,29 +26,6 @@ rng = np.random.default_rng(1)
 
 
 # %%
-def kernel_weights(query, key, kernel, w=1.0):
-    u = np.abs(query[:, None] - key) * float(w)
-    funcs = dict(
-        gaussian=lambda u: np.exp(-0.5 * (u**2 - (u**2).min(axis=1, keepdims=True))),
-        boxcar=lambda u: (u <= 1).astype(u.dtype),
-        epanechnikov=lambda u: (1 - u**2) * (u < 1),
-    )
-    if kernel not in funcs:
-        raise ValueError("kernel must be one of " + ", ".join(funcs) + ", not " + repr(kernel))
-    k = funcs[kernel](u)
-    s = k.sum(axis=1, keepdims=True)
-    return np.divide(k, s, out=np.zeros_like(k), where=s != 0)
-
-
-# %%
-for kernel in ("gaussian", "boxcar", "epanechnikov"):
-    fig, ax = plt.subplots()
-    ax.imshow(kernel_weights(np.linspace(0, 5, 20), np.linspace(0, 5, 15), kernel), cmap="Reds")
-    ax.set_title(f"{kernel} kernel")
-    plt.show()
-
-
-# %%
 def attention_pool(query, key, value, score):
     raw = score(query, key)
     shifted = raw - raw.max(axis=1, keepdims=True)
@@ -78,3 +55,25 @@ plt.semilogx(ws, [leave_one_out_mse(x, y, w) for w in ws], "o-", label="LOO")
 plt.legend()
 plt.savefig("/tmp/loo.png", dpi=50)
 plt.close("all")
+
+# %%
+def kernel_weights(query, key, kernel, w=1.0):
+    u = np.abs(query[:, None] - key) * float(w)
+    funcs = dict(
+        gaussian=lambda u: np.exp(-0.5 * (u**2 - (u**2).min(axis=1, keepdims=True))),
+        boxcar=lambda u: (u <= 1).astype(u.dtype),
+        epanechnikov=lambda u: (1 - u**2) * (u < 1),
+    )
+    if kernel not in funcs:
+        raise ValueError("kernel must be one of " + ", ".join(funcs) + ", not " + repr(kernel))
+    k = funcs[kernel](u)
+    s = k.sum(axis=1, keepdims=True)
+    return np.divide(k, s, out=np.zeros_like(k), where=s != 0)
+
+
+# %%
+for kernel in ("gaussian", "boxcar", "epanechnikov"):
+    fig, ax = plt.subplots()
+    ax.imshow(kernel_weights(np.linspace(0, 5, 20), np.linspace(0, 5, 15), kernel), cmap="Reds")
+    ax.set_title(f"{kernel} kernel")
+    plt.show()

@@ -41,6 +41,14 @@ def _epa(u):
 
 
 # %%
+def attention_pool(query, key, value, score):
+    s = score(query, key)
+    s = np.asarray(s)
+    p = np.exp(s - s.max(-1, keepdims=True))
+    p = p / p.sum(-1, keepdims=True)
+    return p @ value, p
+
+# %%
 def kernel_weights(query, key, kernel, w=1.0):
     calls[kernel] += 1
     try:
@@ -52,12 +60,3 @@ def kernel_weights(query, key, kernel, w=1.0):
     total = weights.sum(axis=1, keepdims=True)
     with np.errstate(invalid="ignore", divide="ignore"):
         return np.where(total == 0, 0.0, weights / total)
-
-
-# %%
-def attention_pool(query, key, value, score):
-    s = score(query, key)
-    s = np.asarray(s)
-    p = np.exp(s - s.max(-1, keepdims=True))
-    p = p / p.sum(-1, keepdims=True)
-    return p @ value, p
