@@ -24,7 +24,8 @@ ROOM = """() => [...document.querySelectorAll("math")].filter(
 })"""
 SINKS = """() => [...document.querySelectorAll("p math mrow > mn + mi + msqrt")].map((root) => {
   const size = parseFloat(getComputedStyle(root).fontSize);
-  const line = root.parentElement.querySelector("mn").getBoundingClientRect().bottom;
+  const number = root.previousElementSibling.previousElementSibling;
+  const line = number.getBoundingClientRect().bottom;
   return (root.getBoundingClientRect().bottom - line) / size;
 })"""
 WORDS_IN_PIECES = """() => [...document.querySelectorAll("article th, article td code")].flatMap(
@@ -61,8 +62,8 @@ def test_braces_have_both_their_halves(open_tab, scale):
     page = open_tab(device_scale_factor=scale).open(PAGES["05"])
     page.evaluate("document.documentElement.dataset.whole = ''")
     braced = page.locator("munder:has(> mo.brace) > :first-child")
-    assert braced.count() == 4
-    for i in range(4):
+    assert braced.count() == 5
+    for i in range(5):
         shot = Image.open(io.BytesIO(braced.nth(i).screenshot())).convert("L")
         ink = np.asarray(shot) < 160
         low = ink[-round(0.4 * 17 * scale) :]
