@@ -318,12 +318,18 @@ def test_the_pages_map_overflows_where_it_says(printed):
     assert f"{share:.0f}% of this map would be `nan`" in PAGE
 
 
-def test_the_pages_promises_are_those_of_its_two_hundred_walks(printed):
-    for given, drawn in (("for a fixed", "the learnt w *"), ("If you choose", "w chosen anew")):
-        told = numbers(given + r".*?promised ([\d.]+) m, found ([\d.]+) m", PAGE)
-        assert told == numbers(drawn + r": promised ([\d.]+) m, found ([\d.]+) m", printed)
+def test_the_pages_promises_are_those_of_its_thousand_walks(printed):
     for spread in re.findall(r"spread of their ratio (\d+) %", printed):
-        assert 18 <= int(spread) <= 22  # "a standard deviation of about a fifth"
+        assert 20 < int(spread) < 25  # "a standard deviation of more than a fifth"
+    kept = r": promised ([\d.]+) m, found ([\d.]+) m"
+    for drawn in ("the learnt w *", "w chosen anew"):
+        promised, found = numbers(drawn + kept, printed)
+        assert abs(promised - found) < 1  # "kept to within a metre"
+    (fixed, margin), (anew, its) = (
+        map(int, pair) for pair in re.findall(r"found²: (-?\d+) ± (\d+) m²", printed)
+    )
+    assert abs(fixed) < margin  # "not clear of 0"
+    assert anew < -its  # "its interval lies below 0"
     promise, finding = numbers(
         r"promises an error of ([\d.]+) m\nthe 323 places held out: ([\d.]+) m", printed
     )
