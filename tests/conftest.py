@@ -46,9 +46,10 @@ PIECES = 3
 # Many cases of one kind: `make test` tries one of so many, and `make rest` the others; if that is
 # 0, `make test` tries none. A group in the pattern says what is drawn if it is not the case itself:
 # all mistakes of an exercise are tried, or none, since naming one takes the records of all.
-# `make test` tries every reference, every right answer, and every attack as a class hands it in.
+# `make test` tries every reference, and every attack as a class hands it in.
 CASES = {
-    r"test_matrix\.py::test_a_known_answer_\w+\[\w+(-\w+)-mistakes-": 6,  # some of each chapter
+    r"test_matrix\.py::test_a_known_answer_\w+\[\w+(-\w+)-mistakes-": 12,
+    r"test_matrix\.py::test_a_known_answer_\w+\[\w+(-\w+)-rights-": 2,
     r"test_matrix\.py::test_every_aspect_": 0,  # judges all mistakes
     r"test_attacks\.py::test_an_attack_ends_": 3,  # alone
     r"test_honest\.py::test_judge_": 4,  # alone
@@ -57,8 +58,8 @@ CASES = {
     r"test_observe\.py::test_a_right_answer_": 6,
     r"test_mutants\.py::test_a_sample_": 4,
     r"test_luck\.py::test_a_right_answer_needs_": 4,
-    r"test_check\.py::test_nonsense_": 6,
-    r"test_expected_values\.py::test_what_check_compares_with_": 12,
+    r"test_check\.py::test_nonsense_": 12,
+    r"test_expected_values\.py::test_what_check_compares_with_": 24,
     r"test_restart_parts\.py::test_random_": 0,
     r"test_same_marks\.py::test_a_cluster_": 0,
     r"test_same_marks\.py::test_one_process_": 0,
