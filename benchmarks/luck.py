@@ -1,8 +1,8 @@
 """Whether right answers depend on luck: every one in the bank, judged on many sets of fresh inputs.
 
-Run: python -m benchmarks.luck [SLUG …] [--only EXERCISE …] [--times 200] [--again]. What has been
-judged is kept in `luck.json` after every few sets, and a second run continues from there; `--again`
-starts afresh.
+Run: python -m benchmarks.luck [SLUG …] [--only EXERCISE …] [--times 200] [--jobs 2] [--again]. What
+has been judged is kept in `luck.json` after every few sets, and a second run continues from there;
+`--again` starts afresh.
 
 An answer that loses no mark may have come close to it. So each is judged once more with a tenth of
 the tolerances: if that costs marks, rounding is amplified, or the answer is not quite right. What a
@@ -12,10 +12,12 @@ first set.
 
 import argparse
 import json
+import os
 import sys
 import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -108,14 +110,29 @@ def _tighter() -> Iterator[None]:
         TOLERANCE.update(before)
 
 
-def judged(slug: str, name: str, times: range, found: dict[str, Any]) -> None:
-    """Add to an exercise's results what more sets of inputs show."""
+def judged(slug: str, name: str, times: range) -> tuple[dict[str, Any], float]:
+    """What some sets of inputs show of an exercise's right answers, and the seconds of CPU it took.
+
+    Called in a process of its own.
+    """
+    torch.set_num_threads(1)
+    warnings.simplefilter("ignore")
+    start = time.process_time()
+    found: dict[str, Any] = {"lost": {}, CLOSE: {}}
     for one in unlucky(slug, name, times, tighter=True):
         row = found[CLOSE if one.tighter else "lost"]
         for title, message in one.lost:
             entry = row.setdefault(f"{one.answer}: {title}", {"times": 0, "first": message})
             entry["times"] += 1
-    found["times"] = times.stop
+    return found, time.process_time() - start
+
+
+def _add(result: dict[str, Any], found: dict[str, Any]) -> None:
+    """Add to an exercise's results what more sets of inputs have shown."""
+    for kind in ("lost", CLOSE):
+        for title, more in found[kind].items():
+            entry = result[kind].setdefault(title, {"times": 0, "first": more["first"]})
+            entry["times"] += more["times"]
 
 
 def main() -> int:
@@ -124,12 +141,11 @@ def main() -> int:
     parser.add_argument("slugs", nargs="*", help="chapters; all, if none is named")
     parser.add_argument("--only", nargs="*", help="judge the answers to these exercises only")
     parser.add_argument("--times", type=int, default=TIMES, help="sets of inputs for each")
+    cores = len(os.sched_getaffinity(0))
+    parser.add_argument("--jobs", type=int, default=cores, help="processes side by side")
     parser.add_argument("--again", action="store_true", help="start afresh")
     given = parser.parse_args()
-    torch.set_num_threads(1)
-    warnings.simplefilter("ignore")
     result = json.loads(RESULT.read_text(encoding="utf-8")) if RESULT.exists() else {}
-    start = time.process_time()
     asked = [
         (slug, exercise.name)
         for slug in given.slugs or chapters()
@@ -140,16 +156,22 @@ def main() -> int:
         many = len(answers(slug, name))
         if given.again or name not in result or result[name]["answers"] != many:
             result[name] = {"answers": many, "times": 0, "lost": {}, CLOSE: {}}
-    for first in range(0, given.times, CHUNK):  # all exercises get equally far
-        for slug, name in asked:
-            if result[name]["times"] == first:
-                judged(slug, name, range(first, min(first + CHUNK, given.times)), result[name])
+    seconds = 0.0
+    with ProcessPoolExecutor(given.jobs) as pool:
+        for first in range(0, given.times, CHUNK):  # all exercises get equally far
+            times = range(first, min(first + CHUNK, given.times))
+            waiting = [(slug, name) for slug, name in asked if result[name]["times"] == first]
+            runs = {pool.submit(judged, slug, name, times): name for slug, name in waiting}
+            for done in as_completed(runs):
+                found, took = done.result()
+                _add(result[runs[done]], found)
+                result[runs[done]]["times"] = times.stop
+                seconds += took
                 _save(result)
-        print(f"{first + CHUNK} sets, {time.process_time() - start:.0f} s of CPU", flush=True)
-    found = [result[name] for _, name in asked]
-    count = sum(one["answers"] * one["times"] for one in found)
-    failed = sum(len(one["lost"]) for one in found)
-    seconds = time.process_time() - start
+            print(f"{times.stop} sets, {seconds:.0f} s of CPU", flush=True)
+    rows = [result[name] for _, name in asked]
+    count = sum(one["answers"] * one["times"] for one in rows)
+    failed = sum(len(one["lost"]) for one in rows)
     print(
         f"{count} judgements of right answers; {failed} answers lost marks; {seconds:.0f} s of CPU"
     )
