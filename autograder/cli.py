@@ -117,6 +117,7 @@ def release(
 @app.command()
 def book(
     strict: Annotated[bool, typer.Option(help="treat warnings as errors")] = True,
+    run: Annotated[bool, typer.Option(help="first run chapters that have changed")] = True,
 ) -> None:
     """Build the book's pages."""
     from rich.console import Console
@@ -125,7 +126,7 @@ def book(
 
     console = Console(stderr=True)
     with console.status("building the book (the first time, every cell is run)"):
-        html = build_book(ROOT, strict=strict, told=console.print)
+        html = build_book(ROOT, strict=strict, run=run, told=console.print)
     print(html / "index.html")
 
 
