@@ -5,6 +5,7 @@ On a page that lists its sources, `static/citations.js` shows them on hover and 
 
 from dataclasses import dataclass, field
 
+import pybtex.plugin
 import sphinxcontrib.bibtex.plugin
 from sphinx.application import Sphinx
 from sphinxcontrib.bibtex.style.referencing import BracketStyle
@@ -32,7 +33,15 @@ def add_script(app: Sphinx, pagename: str, templatename: str, context: dict, doc
         app.add_js_file("citations.js", type="module")
 
 
+def _looked_up_once() -> None:
+    """Register pybtex's backends: it would search all packages for one at every citation."""
+    for name in ("docutils", "plaintext"):
+        backend = pybtex.plugin.find_plugin("pybtex.backends", name)
+        pybtex.plugin.register_plugin("pybtex.backends", name, backend, force=True)
+
+
 def setup(app: Sphinx) -> dict:
+    _looked_up_once()
     sphinxcontrib.bibtex.plugin.register_plugin(
         "sphinxcontrib.bibtex.style.referencing", "author_year_round", RoundAuthorYear
     )
