@@ -72,6 +72,7 @@ env: tools $(STAMPS)/env  ## .venv with everything in it
 $(STAMPS)/env: requirements.txt constraints.txt pyproject.toml
 	@echo "making $(VENV) (a few minutes)"
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install --upgrade pip==26.3 || true  # Python's own takes twice as long
 	@$(BIN)/python -m pip install --no-compile -r requirements.txt -c constraints.txt
 	@$(BIN)/python -m pip install --no-compile --no-deps -e .
 	@mkdir -p $(STAMPS) && touch $@
