@@ -7,6 +7,7 @@ import nbformat
 import pytest
 from faults import SCORES, TINY, grade_quickly
 from nbgrader.api import Gradebook
+from sqlalchemy import Engine, event
 
 from autograder.engine.verdict import WRONG, AspectVerdict, Verdict
 from autograder.grader import tables
@@ -79,6 +80,25 @@ def test_the_report_needs_the_gradebook_alone(course, release):
         path.chmod(0o600)
         path.write_text("{}")
     assert report(course, course / "report.html").read_bytes() == page
+
+
+def test_a_larger_class_is_read_with_as_many_queries(course, release):
+    """One by one, a class of hundreds would take tens of thousands."""
+    grade_quickly(course, release)
+
+    def read() -> tuple[int, int]:
+        said: list[str] = []
+        listen = ("before_cursor_execute", lambda *given: said.append(given[2]))
+        event.listen(Engine, *listen)
+        try:
+            return len(read_class(course)), len(said)
+        finally:
+            event.remove(Engine, *listen)
+
+    students, queries = read()
+    with Gradebook(f"sqlite:///{course / 'gradebook.db'}") as gradebook:
+        gradebook.remove_submission(TINY, "bob")
+    assert read() == (students - 1, queries)
 
 
 # --- gradebooks of other versions -----------------------------------------------------------------

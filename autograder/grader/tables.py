@@ -9,7 +9,7 @@ TRUST BOUNDARY. Names and texts come from outside; they go to the database as bo
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
@@ -86,8 +86,19 @@ def kept(session: Session, assignment: str, student: str) -> Judgement | None:
     if not inspect(session.connection()).has_table(JUDGEMENTS.name):
         return None
     row = session.execute(select(JUDGEMENTS).where(of(JUDGEMENTS, assignment, student))).first()
+    return row and _read(row.judgement)
+
+
+def all_kept(session: Session) -> Iterator[tuple[str, str, Judgement | None]]:
+    """Assignment, student and judgement of all submissions on which a judgement is kept."""
+    if inspect(session.connection()).has_table(JUDGEMENTS.name):
+        for row in session.execute(select(JUDGEMENTS)):
+            yield row.assignment, row.student, _read(row.judgement)
+
+
+def _read(judgement: str) -> Judgement | None:
     try:
-        return row and Judgement.from_json(row.judgement)
+        return Judgement.from_json(judgement)
     except ValueError:  # another version of the grader has written it
         return None
 

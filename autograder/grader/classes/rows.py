@@ -8,7 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from nbgrader.api import Grade, SubmittedNotebook
+from nbgrader.api import Assignment, Grade, Notebook, SubmittedAssignment, SubmittedNotebook
+from sqlalchemy.orm import Session, selectinload
 
 from autograder.engine.verdict import MISSING, Verdict
 from autograder.grader.classes.course_file import read_course
@@ -16,6 +17,7 @@ from autograder.grader.classes.gradebook import Book, database
 from autograder.grader.judgement import FAILED, GRADED, Judgement
 from autograder.grader.notebook.reading import CHECK
 from autograder.grader.runner import DEFINING
+from autograder.grader.tables import all_kept
 
 OLD = "It was graded by another version of the grader; its verdicts are not known here."
 
@@ -131,17 +133,45 @@ def read_absent(root: Path, db: str | None = None) -> dict[str, list[str]]:
 
 
 def read_class(root: Path, db: str | None = None) -> list[Row]:
-    """The submissions in a course's gradebook, by assignment and student, without the withdrawn."""
+    """The submissions in a course's gradebook, by assignment and student, without the withdrawn.
+
+    Raises `MissingEntry` if one of them lacks its notebook.
+    """
     course = read_course(root)
     book = Book(database(root, db))
     try:
         with book.look():
-            pairs = sorted(
-                (assignment.name, submission.student.id)
-                for assignment in book.assignments
-                for submission in assignment.submissions
-                if not course.withdrawn(submission.student.id)
-            )
-            return [read_row(book, student, name) for name, student in pairs]
+            judgements = {(name, student): kept for name, student, kept in all_kept(book.db)}
+            notebooks = _notebooks(book.db)
+            pairs = sorted(pair for pair in _submitted(book.db) if not course.withdrawn(pair[1]))
+            return [
+                row_of(notebooks[pair], pair[1], pair[0], judgements.get(pair))
+                if pair in notebooks
+                else read_row(book, pair[1], pair[0])
+                for pair in pairs
+            ]
     finally:
         book.close()
+
+
+def _submitted(session: Session) -> list[tuple[str, str]]:
+    """Assignment and student of every submission."""
+    found = session.query(Assignment.name, SubmittedAssignment.student_id)
+    return [(name, student) for name, student in found.join(SubmittedAssignment.assignment)]
+
+
+def _notebooks(session: Session) -> dict[tuple[str, str], SubmittedNotebook]:
+    """The notebook of every submission, by assignment and student, with its grades.
+
+    All are read at once: one by one, a class of hundreds takes tens of thousands of queries.
+    """
+    grades = selectinload(SubmittedNotebook.grades)
+    found = (
+        session.query(SubmittedNotebook, Assignment.name, SubmittedAssignment.student_id)
+        .join(SubmittedNotebook.assignment)
+        .join(SubmittedAssignment.assignment)
+        .join(SubmittedNotebook.notebook)
+        .filter(Notebook.name == Assignment.name)
+        .options(grades.joinedload(Grade.cell), grades.undefer(Grade.max_score))
+    )
+    return {(name, student): notebook for notebook, name, student in found}
