@@ -92,7 +92,10 @@ def _pre(draw: Draw) -> list[Run]:
 
 
 def _right_where_real(trial: Trial) -> Finding:
-    """The results equal the reference's wherever there is a token; padding may hold anything."""
+    """The results equal the reference's wherever there is a token; padding may hold anything.
+
+    Positions may be computed in float32, whose rounding grows from layer to layer.
+    """
     pad_id = trial.run.init.kwargs.get("pad_id", 0)
     findings = []
     for step, value, expected in zip(
@@ -103,7 +106,7 @@ def _right_where_real(trial: Trial) -> Finding:
         if isinstance(value, Array) and value.data.shape == expected.data.shape:
             real = (ids.data != pad_id)[..., None]
             shown = replace(value, data=np.where(real, value.data, expected.data))
-        findings.append(compare(shown, expected))
+        findings.append(compare(shown, expected, slack=3.0))
     return worst(findings)
 
 
