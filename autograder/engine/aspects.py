@@ -65,10 +65,11 @@ def _with_call(finding: Finding, trial: Trial, step: int | None) -> Finding:
     return replace(finding, message=told, call=call)
 
 
-def same_results(trial: Trial) -> Finding:
-    """Each step's result equals the reference's."""
+def same_results(trial: Trial, slack: float = 1.0) -> Finding:
+    """Each step's result equals the reference's, within `slack` times the tolerance."""
     pairs = enumerate(zip(trial.record.values, trial.expected.values, strict=True))
-    return worst([replace(compare(v, e, parts=trial.returns), step=i) for i, (v, e) in pairs])
+    found = [(i, compare(v, e, parts=trial.returns, slack=slack)) for i, (v, e) in pairs]
+    return worst([replace(finding, step=i) for i, finding in found])
 
 
 # --- the kinds of aspect ------------------------------------------------------------------------
