@@ -86,9 +86,10 @@ def _apart(run: Run, record: Record) -> str | None:
 def _batch(draw: Draw) -> list[Run]:
     """Every position sees all positions of its own sequence, and none of another."""
     # Two calls: with the original x, and with position 2 of sequence 1 changed.
-    x = draw.tensor(3, 4, 5)
+    # Small vectors, so that no weight is so small that a change does not show.
+    x = draw.tensor(3, 4, 5, scale=0.5)
     other = x.data.copy()
-    other[1, 2] += draw.uniform(1.0, 2.0, 5)
+    other[1, 2] += draw.uniform(0.5, 1.0, 5)
     return [_self(draw, 5, 3, 2).then(x).then(tensor(other, "float32"))]
 
 
