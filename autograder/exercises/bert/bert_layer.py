@@ -255,7 +255,7 @@ def _added(run: Run, record: Record) -> str | None:
 @EXERCISE.holds("each number of it is dropped on its own", 0.2, _added, only_if_right=True)
 def _drawn(draw: Draw) -> list[Run]:
     """nn.Dropout(p) drops every number with probability p, and divides the others by 1 − p."""
-    state, x = steps(draw, 20.0, ATTENTION), draw.tensor(2, 16, WIDTH)
+    state, x = steps(draw, 20.0, ATTENTION), draw.tensor(4, 32, WIDTH)
     run = module(WIDTH, 2, 1, dropout=0.4, chunk_size=7, state=state).in_training()
     over = made_by(over_column, state["linear2.weight"], state["linear1.bias"])
     runs = [run.then(x).then(x).at_random(draw), named(run, draw, over, x)]

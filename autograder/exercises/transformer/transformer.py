@@ -312,8 +312,9 @@ def _evaluated(draw: Draw) -> list[Run]:
 @EXERCISE.gradients("gradients reach every parameter", 0.4)
 def _gradients(draw: Draw) -> list[Run]:
     """The encoder learns through the memory, and the target's embedding from both of its uses."""
-    post = _model(draw, 5, 4, 4, 2, 2, 2)
-    pre = _model(draw, 4, 5, 4, 2, 1, 2, norm_first=True)
+    # Wide enough that no norm divides by next to nothing.
+    post = _model(draw, 5, 4, 8, 2, 2, 2)
+    pre = _model(draw, 4, 5, 8, 2, 1, 2, norm_first=True)
     return [
         post.then(padded(draw, (4, 3), 5), token_ids(draw, 2, 4, 4)),
         pre.then(token_ids(draw, 2, 3, 4), token_ids(draw, 2, 3, 5)),
