@@ -1,6 +1,7 @@
 """What all tests share: a sandbox, small courses, the built book, the known answers as JSON."""
 
 import fcntl
+import gc
 import json
 import os
 import re
@@ -8,7 +9,8 @@ import shutil
 import subprocess
 import time
 import zlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -35,6 +37,10 @@ LONG = (
     "test_restart_parts.py",
     "test_check.py",
 )
+LONG_READERS = (  # of the built pages
+    "test_book.py", "test_learner.py", "test_explorables.py", "test_pencil.py", "test_around.py",
+    "test_sound.py",
+)  # fmt: skip
 # In some of these, tests of one chapter or class run together, in others each runs by itself.
 TOGETHER = re.compile(r"test_(attacks|honest)\.py::\w+\[(endless|ending|first|second)-")
 OF_MATRIX = re.compile(r"test_matrix\.py::\w+\[([a-z_]+(?:-\w+)?)")  # chapter and exercise
@@ -126,10 +132,31 @@ def _piece(nodeid: str) -> str | None:
     return None
 
 
+@cache
+def _cases_of(file: str) -> list[tuple[re.Pattern, int]]:
+    """What `CASES` says of a file's tests."""
+    return [
+        (re.compile(kind), one_of)
+        for kind, one_of in CASES.items()
+        if re.search(kind.partition("::")[0], file)
+    ]
+
+
+def pytest_collection() -> None:
+    """Until all tests are collected, nothing is worth looking for garbage."""
+    gc.disable()
+
+
+def pytest_collection_finish() -> None:
+    """What is there now stays: no search for garbage need go through it again."""
+    gc.freeze()
+    gc.enable()
+
+
 def pytest_itemcollected(item: pytest.Item) -> None:
     """Mark what `make test` leaves to `make rest`."""
-    for kind, one_of in CASES.items():
-        if found := re.search(kind, item.nodeid):
+    for kind, one_of in _cases_of(item.path.name):
+        if found := kind.search(item.nodeid):
             drawn = found[1] if found.re.groups else item.nodeid
             if not one_of or zlib.crc32(drawn.encode()) % one_of:
                 item.add_marker(pytest.mark.rest)
@@ -140,8 +167,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Have one worker build the book at once while no other waits for it: its readers come last.
 
     One file that needs the pages goes first, then what takes longest; the other files that need
-    them go last, and at the very end the one that looks at page after page. It takes
-    `--no-loadscope-reorder` for workers to get the files in this order.
+    them go last, those that take longest first among them. It takes `--no-loadscope-reorder` for
+    workers to get the files in this order.
     """
     import torch
 
@@ -150,10 +177,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             if item.get_closest_marker("gpu"):
                 item.add_marker(pytest.mark.skip(reason="there is no CUDA device"))
     need = dict.fromkeys(item.path for item in items if "html" in getattr(item, "fixturenames", ()))
-    place = {path: len(LONG) + 2 + (path.name == "test_sound.py") for path in need}
+    order = {name: number for number, name in enumerate((*LONG, None, *LONG_READERS), 1)}
+    place = {path: order.get(path.name, len(order) + 1) for path in need}
     place |= dict.fromkeys(list(need)[:1], 0)
-    long = {name: number for number, name in enumerate(LONG, 1)}
-    items.sort(key=lambda item: place.get(item.path, long.get(item.path.name, len(LONG) + 1)))
+    items.sort(key=lambda item: place.get(item.path, order.get(item.path.name, order[None])))
 
 
 def pytest_terminal_summary(
@@ -272,16 +299,35 @@ def _nothing_to_make(root: Path, target: str) -> bool:
     return done.returncode == 0
 
 
-@pytest.fixture(scope="session")
-def pages(html: Path) -> dict[str, "BeautifulSoup"]:
-    """Every page, parsed, by its path."""
-    from bs4 import BeautifulSoup
+class Pages(Mapping):
+    """Pages by their paths, each parsed when somebody asks for it."""
 
-    return {
-        path.relative_to(html).as_posix(): BeautifulSoup(path.read_bytes(), "html.parser")
-        for path in sorted(html.rglob("*.html"))
-        if "_static" not in path.parts
-    }
+    def __init__(self, html: Path):
+        self.files = {
+            path.relative_to(html).as_posix(): path
+            for path in sorted(html.rglob("*.html"))
+            if "_static" not in path.parts
+        }
+        self.parsed: dict[str, BeautifulSoup] = {}
+
+    def __getitem__(self, name: str) -> "BeautifulSoup":
+        from bs4 import BeautifulSoup
+
+        if name not in self.parsed:
+            self.parsed[name] = BeautifulSoup(self.files[name].read_bytes(), "html.parser")
+        return self.parsed[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.files)
+
+    def __len__(self) -> int:
+        return len(self.files)
+
+
+@pytest.fixture(scope="session")
+def pages(html: Path) -> Mapping[str, "BeautifulSoup"]:
+    """Every page, parsed, by its path."""
+    return Pages(html)
 
 
 @pytest.fixture(scope="module")

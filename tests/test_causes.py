@@ -19,12 +19,17 @@ from autograder.expected import digest, expected_of, fixed_runs
 from autograder.grader.reference import records, reference
 
 Trio = tuple[Run, Record, Record]  # a run, what the mistake gives and what the reference gives
-CAUSES = [
-    (slug, exercise.name, name, cause(wrong))
-    for slug in chapters()
-    for exercise in exercises_of(slug)
-    for name, wrong in banks(slug)[exercise.name].mistakes.items()
-]
+
+
+@cache
+def causes() -> list[tuple[str, str, str, str]]:
+    """Of every mistake: chapter, exercise, name, cause."""
+    return [
+        (slug, exercise.name, name, cause(wrong))
+        for slug in chapters()
+        for exercise in exercises_of(slug)
+        for name, wrong in banks(slug)[exercise.name].mistakes.items()
+    ]
 
 
 @cache
@@ -142,7 +147,7 @@ ELSEWHERE = {
 
 @pytest.mark.parametrize("phrase", PHRASES)
 def test_what_many_causes_claim_is_so(phrase):
-    claimed = [c for c in CAUSES if re.search(phrase, c[3]) and c[1:3] not in ELSEWHERE]
+    claimed = [c for c in causes() if re.search(phrase, c[3]) and c[1:3] not in ELSEWHERE]
     assert claimed, "no cause says so"
     wrong = [c[1:3] for c in claimed if not PHRASES[phrase](rows(*c[:3]))]
     assert not wrong
