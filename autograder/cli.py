@@ -94,6 +94,7 @@ def release(
 ) -> None:
     """Make the students' notebooks from the chapters, and what `check` compares with."""
     from autograder.grader.classes.course_file import read_course
+    from autograder.publishing import collect_garbage_seldom
     from autograder.publishing.before_release import check_handed_in, nobodys_address
     from autograder.publishing.expected_values import write_expected
     from autograder.publishing.path_values import write_paths
@@ -102,6 +103,7 @@ def release(
 
     if not draft and (told := nobodys_address(ROOT)):
         raise ValueError(told)
+    collect_garbage_seldom()
     chapter = chapter or [*read_course(ROOT).chapters]
     check_handed_in(ROOT, chapter or None)
     asked = {name.partition("_")[2] if name[:1].isdigit() else name for name in chapter or ()}

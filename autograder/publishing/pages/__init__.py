@@ -6,9 +6,11 @@ sphinx:
 
 from sphinx.application import Sphinx
 
+from autograder.publishing import collect_garbage_seldom
 from autograder.publishing.pages import question, student_view
 
 
 def setup(app: Sphinx) -> dict:
+    collect_garbage_seldom()
     student_view.setup(app)
     return question.setup(app)
