@@ -56,7 +56,7 @@ PIECES = 3
 CASES = {
     r"test_matrix\.py::test_a_known_answer_\w+\[\w+(-\w+)-mistakes-": 24,
     r"test_matrix\.py::test_a_known_answer_\w+\[\w+(-\w+)-rights-": 8,
-    r"test_matrix\.py::test_a_reference_earns_": 2,
+    r"test_matrix\.py::test_a_reference_earns_": 3,
     r"test_matrix\.py::test_every_aspect_": 0,  # judges all mistakes
     r"test_attacks\.py::test_an_attack_ends_": 8,  # alone
     r"test_honest\.py::test_judge_": 8,  # alone
@@ -67,7 +67,7 @@ CASES = {
     r"test_luck\.py::test_a_right_answer_needs_": 16,
     r"test_check\.py::test_the_reference_passes_": 2,
     r"test_check\.py::test_nonsense_": 24,
-    r"test_expected_values\.py::test_what_check_compares_with_": 48,
+    r"test_expected_values\.py::test_what_check_compares_with_": 40,
     r"test_restart\.py::test_killed_at_random_": 0,
     r"test_restart_parts\.py::test_random_": 0,
     r"test_postgres\.py::test_killed_and_run_again_": 0,  # with a file, it is tried
@@ -76,7 +76,9 @@ CASES = {
     r"test_policy\.py::test_twice_the_code_": 0,
     r"test_distances\.py::test_a_trained_head_": 0,
     r"test_multi_head_page\.py::test_two_learnt_heads_": 0,
+    r"test_multi_head_page\.py::test_one_head_makes_a_name_": 0,
     r"test_kernel_regression\.py::test_the_pages_best_kernels_": 0,
+    r"test_kernel_regression\.py::test_the_pages_map_overflows_": 0,
     r"test_transformer_claims\.py::test_only_the_control_": 0,
     r"test_prose\.py::test_a_measured_number_": 3,
     r"test_dataflow\.py::test_(?:no_words_stand|nothing_is_cut)_": 3,
@@ -84,7 +86,7 @@ CASES = {
     r"test_same_marks\.py::test_one_process_": 0,
     r"test_same_marks\.py::test_the_answers_are_not_": 0,
     r"test_same_marks\.py::\w+\[others-": 0,
-    r"test_sound\.py::test_a_page_is_sound_": 6,
+    r"test_sound\.py::test_a_page_is_sound_": 7,
     r"test_sound\.py::test_a_text_too_faint_in_one_look_alone_is_found\[(?!390 dark)": 0,
     r"test_links\.py::test_a_page_is_valid_html": 3,
     r"test_pages\.py::test_a_chapter_is_light_": 8,
@@ -148,8 +150,9 @@ def pytest_collection() -> None:
 
 
 def pytest_collection_finish() -> None:
-    """What is there now stays: no search for garbage need go through it again."""
+    """What is there now stays: no search for garbage need go through it again, nor come often."""
     gc.freeze()
+    gc.set_threshold(100_000, 20, 50)
     gc.enable()
 
 
