@@ -316,11 +316,12 @@ def _by_its_file(code: CodeType) -> tuple[_Whose, str | None]:
 def _know_the_course() -> None:
     """Register the code of the course's modules imported since the last call."""
     global _LATEST  # noqa: PLW0603
-    latest = (len(sys.modules), next(reversed(sys.modules), ""))
+    there = [*sys.modules]  # copied at once: other threads may be importing
+    latest = (len(there), there[-1])
     if latest == _LATEST:  # nothing was imported: comparing all names costs a millisecond
         return
     _LATEST = latest
-    for name in sys.modules.keys() - _COLLECTED:
+    for name in {*there} - _COLLECTED:
         _COLLECTED.add(name)
         whose = _whose_module(name) if name.startswith("autograder.") else None
         module = sys.modules.get(name)
@@ -341,7 +342,7 @@ def _whose_module(name: str) -> _Whose:
 
 def _codes_of(module: ModuleType) -> Iterator[CodeType]:
     """The code of a module's functions and methods, nested ones included."""
-    todo: list[Any] = [v for v in vars(module).values() if _is_own(v, module)]
+    todo: list[Any] = [v for v in [*vars(module).values()] if _is_own(v, module)]
     while todo:
         thing = todo.pop()
         if isinstance(thing, type):
