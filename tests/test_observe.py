@@ -1,11 +1,13 @@
 """The observer: whatever an answer runs is seen, by whatever way; what it may run is not."""
 
+import concurrent.futures
 import functools
+import importlib
 import sys
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -14,8 +16,10 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
+import autograder
 from autograder import blocks
 from autograder.bank import banks
+from autograder.engine import observe
 from autograder.engine.observe import TAKEN_OFF, Observer, forbidden
 from autograder.engine.probe import probe, probe_within, undisturbed
 from autograder.engine.runs import Recipe, call, tensor
@@ -142,6 +146,38 @@ def test_a_module_that_an_answer_makes_up_hides_nothing(monkeypatch):
     exec("def run(action):\n    action()", made_up.__dict__)  # noqa: S102
     monkeypatch.setitem(sys.modules, made_up.__name__, made_up)
     assert seen(lambda: made_up.run(norm), "torch.*layer_norm*")
+
+
+def test_a_module_that_another_thread_is_importing_is_waited_for(monkeypatch, tmp_path):
+    """Else it would be listed half, or while it changes, and a right answer judged as a crash."""
+    reached, go = threading.Event(), threading.Event()
+    monkeypatch.setitem(sys.modules, "gate", SimpleNamespace(reached=reached, go=go))
+    (tmp_path / "half_there.py").write_text(
+        "import gate\ngate.reached.set()\ngate.go.wait(60)\ndef last(): pass\n"
+    )
+    monkeypatch.setattr(autograder, "__path__", [*autograder.__path__, str(tmp_path)])
+    name = "autograder.half_there"
+    with ThreadPoolExecutor(2) as threads:
+        imported = threads.submit(importlib.import_module, name)
+        assert reached.wait(60)
+        looked = threads.submit(observe._know_the_course)
+        concurrent.futures.wait([looked], timeout=0.5)  # if it does not wait, it is done by now
+        go.set()
+        looked.result()
+        known = observe._KNOWN.get(id(imported.result().last.__code__))
+    monkeypatch.delitem(sys.modules, name)
+    assert known is not None
+
+
+def test_a_module_that_changes_while_it_is_listed_is_listed(monkeypatch):
+    module = ModuleType("autograder.changing")
+
+    def meanwhile(_: object, where: ModuleType) -> bool:
+        setattr(where, f"new_{len(vars(where))}", None)
+        return False
+
+    monkeypatch.setattr(observe, "_is_own", meanwhile)
+    assert list(observe._codes_of(module)) == [] and hasattr(module, "new_5")
 
 
 def test_the_place_is_the_answers_line():

@@ -2,12 +2,17 @@
 
 import random
 import warnings
+from pathlib import Path
 from threading import Thread
 
 import numpy as np
+import pytest
 import torch
 
 from autograder.engine.runs import call
+from autograder.engine.verdict import CourseFault
+from autograder.grader import reference
+from autograder.grader.files import judge_file
 from autograder.grader.reference import on_demand, records
 
 PYTHONS, NUMPYS = "Python's random state", "NumPy's random state"
@@ -64,3 +69,17 @@ def test_what_a_known_answer_warns_of_reaches_nobody():
         ((first, _),) = records(warns, RUNS)
         (lazy,) = on_demand(warns, RUNS)
         assert first.raised is None and lazy[1].raised is None
+
+
+def test_a_fault_of_the_course_is_nobodys_wrong_answer(monkeypatch):
+    """Neither a verdict nor a mark comes of it; in a class, the submission is not graded yet."""
+
+    def broken(*_: object) -> None:
+        raise RuntimeError("dictionary changed size during iteration")
+
+    right = Path(__file__).parents[1] / "solutions" / "kernel_regression.py"
+    monkeypatch.setattr(reference, "probe_within", broken)
+    with pytest.raises(CourseFault, match=r"of the course .* \(RuntimeError: dictionary changed"):
+        judge_file(right, ["softmax"], seed=b"a fault")
+    monkeypatch.undo()
+    assert judge_file(right, ["softmax"], seed=b"a fault")["score"] == 3

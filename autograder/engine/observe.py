@@ -22,6 +22,7 @@ from dataclasses import dataclass
 from enum import Enum
 from fnmatch import translate
 from functools import lru_cache, partial
+from importlib import import_module
 from pathlib import Path
 from types import CodeType, FrameType, ModuleType
 from typing import Any
@@ -316,7 +317,7 @@ def _by_its_file(code: CodeType) -> tuple[_Whose, str | None]:
 def _know_the_course() -> None:
     """Register the code of the course's modules imported since the last call."""
     global _LATEST  # noqa: PLW0603
-    there = [*sys.modules]  # copied at once: other threads may be importing
+    there = [*sys.modules]  # copied at once: other threads may be importing, here as below
     latest = (len(there), there[-1])
     if latest == _LATEST:  # nothing was imported: comparing all names costs a millisecond
         return
@@ -326,7 +327,7 @@ def _know_the_course() -> None:
         whose = _whose_module(name) if name.startswith("autograder.") else None
         module = sys.modules.get(name)
         if whose is not None and isinstance(module, ModuleType):
-            for code in _codes_of(module):
+            for code in _codes_of(import_module(name)):  # waits while another thread imports it
                 counts = whose is _Whose.BLOCK and not _PLUMBING.fullmatch(code.co_qualname)
                 label = f"{_BLOCKS}.{code.co_qualname}" if counts else None
                 _KNOWN.setdefault(id(code), (whose, label, code))

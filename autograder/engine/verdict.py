@@ -72,6 +72,10 @@ class Verdict:
     pointer: str | None = None
 
 
+class CourseFault(RuntimeError):
+    """Our own code failed while it made what is expected: no answer is to blame for that."""
+
+
 def decide(
     exercise: Exercise,
     runs: Sequence[Sequence[Run]],

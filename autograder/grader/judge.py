@@ -24,6 +24,7 @@ from autograder.engine.verdict import (
     MISSING,
     POLICY,
     WRONG,
+    CourseFault,
     Mistake,
     Verdict,
     decide,
@@ -242,6 +243,8 @@ def _judge(
         task = _task(slug, exercise.name, seed, runner.options[2])
         try:
             verdict = decide(exercise, task.runs, records, task.expected, task.mistakes, looks=1)
+        except CourseFault:  # ours: there is no verdict, and a submission in a class no mark yet
+            raise
         except Exception as error:  # noqa: BLE001  (no record may bring the judge down)
             note = f"What came back is not an answer ({type(error).__name__})."
             return withheld(exercise, CRASH, note)

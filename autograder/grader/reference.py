@@ -18,7 +18,7 @@ from autograder.engine.compare import GPU_FACTOR, compare
 from autograder.engine.probe import probe_within, undisturbed
 from autograder.engine.records import on_device
 from autograder.engine.runs import Array, Record, Run
-from autograder.engine.verdict import Mistake
+from autograder.engine.verdict import CourseFault, Mistake
 
 Rows = Sequence[Sequence[Run]]
 _SHARED = frozenset(("Python's random state", "NumPy's random state"))  # by a process's threads
@@ -120,7 +120,10 @@ def _finer(value: Any, wide: Any) -> Any:
 
 
 class _Lazily(Sequence[Record]):
-    """A trusted answer's records on some runs, each made on first access."""
+    """A trusted answer's records on some runs, each made on first access.
+
+    Raises `CourseFault` where one cannot be made.
+    """
 
     def __init__(self, answer: Callable[..., Any], runs: Sequence[Run], device: str):
         self.answer, self.runs, self.device = answer, runs, device
@@ -133,6 +136,10 @@ class _Lazily(Sequence[Record]):
         if index >= len(self.runs):
             raise IndexError(index)
         if index not in self.made:
-            with silently():
-                self.made[index] = _made(self.answer, self.runs[index], self.device)
+            try:
+                with silently():
+                    self.made[index] = _made(self.answer, self.runs[index], self.device)
+            except Exception as error:
+                told = f"an answer of the course could not be run ({type(error).__name__}: {error})"
+                raise CourseFault(told) from error
         return self.made[index]
