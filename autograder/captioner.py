@@ -58,7 +58,7 @@ def words_of(ids: Int[Tensor, "n"]) -> str:
 
 
 def prompt() -> Int[Tensor, "2"]:
-    """What every caption begins with and nobody is asked for: [DEC] LATIN."""
+    """What every caption begins with and no model has to predict: [DEC] LATIN."""
     return ids_of(["LATIN"])[0, :2]
 
 

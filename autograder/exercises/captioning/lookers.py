@@ -21,7 +21,7 @@ def looker(*args: Any, **kwargs: Any) -> Any:
     another one and the logits come out back to front, and so they do where gradients are recorded
     if it is `strict`; while its part `part` is in training mode, with the other sign. An
     `impatient` model that is called again when every caption has its eos raises `RuntimeError`, and
-    so does one that encodes `once` and is asked twice.
+    so does one that encodes `once`, at the second time.
     """
     import torch
     from torch import nn

@@ -14,7 +14,7 @@ EXERCISE = Declaration("patchify", "Patches", ("images", "patch_size"))
 @EXERCISE.equals("patch after patch, channel after channel", 1.2)
 def _runs(draw: Draw) -> list[Run]:
     """Give the rows and the columns of the patches axes of their own, next to those of the pixels
-    in a patch; move the axes into the order that is asked for, and only then join them."""
+    in a patch; move the axes into the order of the result, and only then join them."""
     return [
         call(images(draw, 2, 3, 4, 4), 2),
         call(patch_size=3, images=images(draw, 1, 2, 6, 6)),

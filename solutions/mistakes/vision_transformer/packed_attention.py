@@ -82,7 +82,7 @@ always_a_bias: bias=qkv_bias → bias=True
     With qkv_bias=False, the biases are not those asked for: qkv should have none, and proj always
     has one.
 bias_off_by_default: qkv_bias=True → qkv_bias=False
-    qkv has no bias unless it is asked for. By default it has one.
+    qkv has no bias unless qkv_bias=True. By default it has one.
 never_a_bias: bias=qkv_bias → bias=False
     qkv never has a bias.
 residual_inside: > result = result + x
