@@ -18,6 +18,7 @@ import hypothesis
 import pytest
 
 import autograder.grader  # noqa: F401  (before nbgrader: see there)
+from autograder.publishing import collect_garbage_seldom
 
 if TYPE_CHECKING:
     from bs4 import BeautifulSoup
@@ -152,7 +153,7 @@ def pytest_collection() -> None:
 def pytest_collection_finish() -> None:
     """What is there now stays: no search for garbage need go through it again, nor come often."""
     gc.freeze()
-    gc.set_threshold(100_000, 20, 50)
+    collect_garbage_seldom()
     gc.enable()
 
 
