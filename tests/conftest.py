@@ -157,6 +157,11 @@ def pytest_collection_finish() -> None:
     gc.enable()
 
 
+def pytest_sessionfinish() -> None:
+    """What is left is not searched for garbage once more before the process ends."""
+    gc.freeze()
+
+
 def pytest_itemcollected(item: pytest.Item) -> None:
     """Mark what `make test` leaves to `make rest`."""
     for kind, one_of in _cases_of(item.path.name):

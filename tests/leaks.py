@@ -68,6 +68,7 @@ def stub_of(slug: str, name: str) -> str:
     return stubs.stub(getattr(import_module(f"solutions.{slug}"), name))
 
 
+@functools.cache
 def model_answers(chapter: Path) -> list[str]:
     book = Book(ROOT)
     found = []
@@ -79,6 +80,7 @@ def model_answers(chapter: Path) -> list[str]:
     return found
 
 
+@functools.cache
 def without_answers(chapter: Path) -> str:
     """A chapter's source without model answers: the index also knows the TeX of the formulas."""
     source = chapter.read_text(encoding="utf-8")

@@ -317,11 +317,14 @@ def _by_its_file(code: CodeType) -> tuple[_Whose, str | None]:
 def _know_the_course() -> None:
     """Register the code of the course's modules imported since the last call."""
     global _LATEST  # noqa: PLW0603
-    there = [*sys.modules]  # copied at once: other threads may be importing, here as below
-    latest = (len(there), there[-1])
-    if latest == _LATEST:  # nothing was imported: comparing all names costs a millisecond
+    try:
+        latest = (len(sys.modules), next(reversed(sys.modules)))
+    except RuntimeError:  # another thread is importing
+        latest = None
+    if latest is not None and latest == _LATEST:  # nothing was imported: the usual case
         return
     _LATEST = latest
+    there = [*sys.modules]  # copied at once: other threads may be importing, here as below
     for name in {*there} - _COLLECTED:
         _COLLECTED.add(name)
         whose = _whose_module(name) if name.startswith("autograder.") else None
