@@ -95,8 +95,9 @@ def _ends(draw: Draw) -> list[Run]:
 
 @EXERCISE.equals("under a mask", 0.6)
 def _masked(draw: Draw) -> list[Run]:
-    """True = may attend. The mask broadcasts to (B, 1, n_q, n_k): its last axis are the keys, and
-    all heads share it. What is forbidden gets weight 0, and the others share all of it."""
+    """True = may attend. The mask broadcasts to (B, 1, n_q, n_k): its last axis is that of the
+    keys, and all heads share it. What is forbidden gets weight 0, and the others share all of it.
+    """
     run, other = _attention(draw, 8, 6, 4), _attention(draw, 6, 7, 3)
     return [
         run.then(*_two(draw, 2, 3, 4, 8, 6), tensor(random_mask(draw, 2, 1, 1, 4))),

@@ -78,7 +78,7 @@ def _ends(draw: Draw) -> list[Run]:
 
 @EXERCISE.equals("numbers below 0, large ones, and ones that hardly differ", 0.25)
 def _sizes(draw: Draw) -> list[Run]:
-    """Compare the numbers as they are: neither their sizes without the sign, nor in less digits."""
+    """Compare the similarities as they are: neither rounded nor by their absolute values."""
     near = draw.permutation(36).reshape(6, 6) + 100 * np.eye(6)
     return [
         call(tensor(_told_apart(draw, 6, 2).data - 9.0, "float32"), 2),

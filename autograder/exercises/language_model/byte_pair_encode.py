@@ -31,8 +31,9 @@ def _runs(draw: Draw) -> list[Run]:
 @EXERCISE.equals("the order of the merges, not of the places", 0.5)
 def _ranked(draw: Draw) -> list[Run]:
     """In "abc" with the merges (b, c), (a, b) the b goes to the c, although (a, b) comes first in
-    the word. Neither does the longest piece win. A pair that stands there twice counts where it
-    stands first."""
+    the word. Neither does the longest piece win. A pair that is listed twice counts where it comes
+    first.
+    """
     a, b, c, d = draw_letters(draw, 4)
     return [
         call(a + b + c, [(b, c), (a, b)]),

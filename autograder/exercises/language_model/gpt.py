@@ -132,7 +132,9 @@ def _too_long(draw: Draw) -> list[Run]:
 
 @EXERCISE.equals("the attribute context_size", 0.1, only_if_right=True)
 def _attribute(draw: Draw) -> list[Run]:
-    """Who writes with a model asks it how much it can read: keep context_size as an attribute."""
+    """Whoever generates text with a model has to know how much it can read: keep context_size as an
+    attribute.
+    """
     return [_model(draw, 4, 6, 4, 2, 1).then_method("__getattribute__", "context_size")]
 
 

@@ -146,7 +146,8 @@ def _named(run: Run) -> Sequence[Any]:
 @EXERCISE.raises("numbers that make no sense", 0.4, ValueError, naming=_named)
 def _refused(draw: Draw) -> list[Run]:
     """A temperature below 0, a top_k below 1, a top_p of 0 or less or above 1: raise a ValueError
-    that says the number."""
+    that names the number.
+    """
     return [
         call(_logits(draw, 2, 5), -0.5),
         call(_logits(draw, 2, 5), 1.0, 0),

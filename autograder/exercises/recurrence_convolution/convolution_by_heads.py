@@ -83,7 +83,7 @@ def _backward(draw: Draw) -> list[Run]:
     "an even kernel", 0.25, ValueError, naming=lambda run: run.steps[0].args[1].data.shape[2:]
 )
 def _even(draw: Draw) -> list[Run]:
-    """No head of an even number stands in the middle: raise a ValueError that names k."""
+    """With an even number of heads, none stands in the middle: raise a ValueError that names k."""
     return [
         call(*_given(draw, 2, 5, 3, 3, 4)),
         call(*_given(draw, 1, 3, 5, 7, 2), draw.tensor(7)),

@@ -62,8 +62,9 @@ def _uneven(draw: Draw) -> list[Run]:
 
 @EXERCISE.equals("outputs that do not read their own input", 0.5)
 def _without_themselves(draw: Draw) -> list[Run]:
-    """What an output depends on after one layer, it need not depend on after two: count layers that
-    are all alike and nothing beside them, and look at the result of the last one alone."""
+    """An output may depend on an input after one layer, and no longer after two. Count layers that
+    are all alike, with no residual path around them, and look at the result of the last one alone.
+    """
     n = draw.integer(4, 6)
     hub = np.zeros((5, 5), bool)  # 10 pairs after one layer, then 20, 19, 25
     hub[:, 3], hub[3], hub[[0, 2], 0] = True, [True, True, True, False, True], True

@@ -75,8 +75,9 @@ def _backward(draw: Draw) -> list[Run]:
     naming=lambda run: [a.data.shape[-2] for a in run.steps[0].args[:2]],
 )
 def _uneven(draw: Draw) -> list[Run]:
-    """Which key belongs to which query is then not said: raise a ValueError that names both
-    numbers. Without `causal`, any two numbers will do."""
+    """Nothing then says up to which key a query may see: raise a ValueError that names both
+    numbers. Without `causal`, any two numbers will do.
+    """
     return [
         call(*qkv(draw, 6, 9, 2, 3), True),
         call(*qkv(draw, 7, 4, 5, 2, 3), causal=True),

@@ -53,7 +53,7 @@ def _same(draw: Draw) -> list[Run]:
 
 @EXERCISE.equals("one patch, one feature, many patches", 0.3)
 def _ends(draw: Draw) -> list[Run]:
-    """g is the square root of the number of patches: the number of rows less one."""
+    """g is the square root of the number of patches, which is one less than the number of rows."""
     return [
         call(_positions(draw, 1, 3), (2, 3)),
         call(_positions(draw, 3, 1), (4, 2)),

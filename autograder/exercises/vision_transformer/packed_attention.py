@@ -78,8 +78,9 @@ def _refused(draw: Draw) -> list[Run]:
 
 @EXERCISE.equals("two dropouts: on the weights, and behind proj", 0.45)
 def _dropped(draw: Draw) -> list[Run]:
-    """With attention_dropout = 1 in training, nothing is gathered, and proj's bias is left; with
-    dropout = 1, nothing at all. They come in this order, behind qkv_bias."""
+    """With attention_dropout = 1 in training, no value gets through, and only proj's bias is left;
+    with dropout = 1, nothing at all. The two arguments come in this order, after qkv_bias.
+    """
     positional = (
         module(6, 3, True, on_weights, behind, state=packed_state(draw, 6))
         for on_weights, behind in ((1.0, 0.0), (0.0, 1.0), (1.0, 1.0))

@@ -88,7 +88,7 @@ EXERCISE.gradients(
 
 @EXERCISE.keeps_dtypes(0.15)
 def _double(draw: Draw) -> list[Run]:
-    """Numbers are moved and not computed with: pixels of any dtype keep it, whole numbers too."""
+    """Numbers are moved, nothing is computed: pixels keep their dtype, whichever it is."""
     bytes_ = draw.integers(0, 255, 2, 3, 4, 4)
     return [
         call(images(draw, 2, 2, 4, 4, dtype="float64"), 2),

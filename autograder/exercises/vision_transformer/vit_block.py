@@ -185,8 +185,9 @@ def _once_each(run: Run, record: Record) -> str | None:
 
 @EXERCISE.holds("what a sublayer gives is dropped once", 0.25, _once_each, only_if_right=True)
 def _drawn(draw: Draw) -> list[Run]:
-    """attn has dropped its output already when it gives it back; behind linear2 it is for you to
-    do. Every number is drawn on its own."""
+    """attn has already applied dropout to what it returns; after linear2 you have to. Every number
+    is drawn independently.
+    """
     state, x = _branches(draw), draw.tensor(4, 24, _D)
     run = module(_D, 2, 3, dropout=0.3, state=state).in_training()
     over = made_by(over_branches, x, state["attn.proj.bias"], state["linear2.bias"])
