@@ -12,6 +12,7 @@ from parity import PRECISION, close, double, our_names, shaken, some_mask
 from torch import nn
 
 from autograder import blocks
+from autograder.check import verdict_on
 from autograder.exercises import bugs
 from solutions import captioning as ref
 
@@ -272,6 +273,22 @@ def test_recall_worked_by_hand():
 @pytest.mark.parametrize(("n", "k"), [(5, 1), (5, 2), (7, 4), (3, 9)])
 def test_where_all_are_alike_the_first_k_are_found(n, k):
     assert ref.recall_at(torch.zeros(n, n), k) == pytest.approx((min(k / n, 1),) * 2)
+
+
+def test_shares_that_are_means_in_single_precision_earn_full_marks():
+    def recall_at(similarity, k):
+        if k < 1:
+            raise ValueError(f"k is {k}")
+
+        def share(rows):
+            order = rows.argsort(dim=1, descending=True, stable=True)[:, :k]
+            own = torch.arange(len(rows), device=rows.device)[:, None]
+            return (order == own).any(1).float().mean().item()
+
+        return share(similarity), share(similarity.T)
+
+    verdict = verdict_on(recall_at, "recall_at")
+    assert (verdict.verdict, verdict.score) == ("correct", verdict.points)
 
 
 @pytest.mark.parametrize("k", [0, -3])

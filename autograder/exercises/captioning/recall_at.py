@@ -1,19 +1,26 @@
 """`recall_at`: how often the right partner is among the best."""
 
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from autograder.engine.runs import Array, Draw, Previous, Run, call, tensor
+from autograder.engine.aspects import describe, part, same_results
+from autograder.engine.runs import Array, Draw, Previous, Record, Run, call, tensor
 from autograder.exercises.declaration import Declaration
 from autograder.exercises.shared import applied
+
+NAMES = ("image → text", "text → image")
+FLOAT64 = ("scalar", "float64")
 
 EXERCISE = Declaration(
     "recall_at",
     "How often the partner is found",
     ("similarity", "k"),
-    returns=("image → text", "text → image"),
+    returns=NAMES,
 )
+# A share may be a mean in float32, which has 7 digits; a float otherwise has to have 8.
+SHARES = partial(same_results, slack=20.0)
 
 
 def _table(draw: Draw, n: int, ease: float = 0.7, dtype: str = "float32") -> Array:
@@ -33,7 +40,7 @@ def _told_apart(draw: Draw, n: int, k: int, ease: float = 0.7) -> Array:
             return table
 
 
-@EXERCISE.equals("the share of rows, and that of columns", 1.0)
+@EXERCISE.judged("the share of rows, and that of columns", 1.0, SHARES)
 def _runs(draw: Draw) -> list[Run]:
     """Row i's partner is in column i. Count the rows where it is among the k highest, and divide by
     n; then do the same with the columns. The first number is that of the rows."""
@@ -46,7 +53,7 @@ def _runs(draw: Draw) -> list[Run]:
     ]
 
 
-@EXERCISE.equals("equal numbers", 0.6)
+@EXERCISE.judged("equal numbers", 0.6, SHARES)
 def _ties(draw: Draw) -> list[Run]:
     """Of equal numbers, the one with the lower index comes first: a partner is passed by those that
     are higher, and by those that are as high and stand before it. torch.topk promises no order;
@@ -62,7 +69,7 @@ def _ties(draw: Draw) -> list[Run]:
     ]
 
 
-@EXERCISE.equals("one pair, as many as there are, and more", 0.4)
+@EXERCISE.judged("one pair, as many as there are, and more", 0.4, SHARES)
 def _ends(draw: Draw) -> list[Run]:
     """With k of n or more, every partner is among the best: both shares are 1."""
     return [
@@ -76,7 +83,7 @@ def _ends(draw: Draw) -> list[Run]:
     ]
 
 
-@EXERCISE.equals("numbers below 0, large ones, and ones that hardly differ", 0.25)
+@EXERCISE.judged("numbers below 0, large ones, and ones that hardly differ", 0.25, SHARES)
 def _sizes(draw: Draw) -> list[Run]:
     """Compare the similarities as they are: neither rounded nor by their absolute values."""
     near = draw.permutation(36).reshape(6, 6) + 100 * np.eye(6)
@@ -108,18 +115,36 @@ def in_a_graph(similarity: Any) -> Any:
     return similarity.requires_grad_() * 1.0
 
 
-@EXERCISE.equals("similarities that still belong to a graph", 0.1, only_if_right=True)
+@EXERCISE.judged("similarities that still belong to a graph", 0.1, SHARES, only_if_right=True)
 def _live(draw: Draw) -> list[Run]:
     """Similarities of a model in training know how they were made: .numpy() refuses such tensors,
     and so does any writing into them."""
     return [applied(in_a_graph, _told_apart(draw, 5, 2, 0.0)).then(Previous(0), 2)]
 
 
-EXERCISE.keeps_dtypes(0.05, "Both shares are numbers of Python, floats.", _runs)
+def _no_float(run: Run, record: Record) -> str | None:
+    """A share that is no float, whatever its digits."""
+    for value in record.values:
+        for i, name in enumerate(NAMES):
+            share = part(value, i)
+            of_numpy = isinstance(share, Array) and (share.kind, share.dtype) == FLOAT64
+            if not (isinstance(share, float) or of_numpy):
+                return f"{name}: expected a float, got {describe(share)}"
+    return None
+
+
+EXERCISE.holds(
+    "dtype",
+    0.05,
+    _no_float,
+    "Both shares are numbers of Python, floats.",
+    _runs,
+    only_if_right=True,
+)
 EXERCISE.leaves_inputs_alone(0.1, _runs, _ties)
 
 
-@EXERCISE.equals("non-contiguous views", 0.05)
+@EXERCISE.judged("non-contiguous views", 0.05, SHARES)
 def _strided(draw: Draw) -> list[Run]:
     """A view counts like any other tensor."""
     return [call(_told_apart(draw, 6, 2, 0.0), 2).as_views()]
