@@ -169,6 +169,25 @@ def test_a_module_that_another_thread_is_importing_is_waited_for(monkeypatch, tm
     assert known is not None
 
 
+class Importing(dict):
+    """The modules, while another thread imports one."""
+
+    def __reversed__(self):
+        raise RuntimeError("dictionary changed size during iteration")
+
+
+def test_modules_that_cannot_be_compared_now_are_listed(monkeypatch):
+    module = ModuleType("autograder.engine.made_up")
+    exec("def inside(): pass", vars(module))
+    name = module.__name__
+    monkeypatch.setitem(sys.modules, name, module)
+    monkeypatch.setattr(observe, "_LATEST", observe._LATEST)
+    monkeypatch.setattr(observe, "sys", SimpleNamespace(modules=Importing(sys.modules)))
+    observe._know_the_course()
+    assert id(module.inside.__code__) in observe._KNOWN
+    del observe._KNOWN[id(module.inside.__code__)]
+
+
 def test_a_module_that_changes_while_it_is_listed_is_listed(monkeypatch):
     module = ModuleType("autograder.changing")
 

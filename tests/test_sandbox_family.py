@@ -23,10 +23,7 @@ def skip_without_groups(*needed: str) -> None:
     found = set(groups.places_here())
     if not found or not found.issuperset(needed):
         missing = ", ".join(sorted(set(groups.CONTROLLERS) - found))
-        pytest.skip(
-            f"this process may not create control groups for {missing}: that takes root, or a "
-            "delegated hierarchy that is mounted writable; the watch alone is tested instead"
-        )
+        pytest.skip(f"no control groups for {missing}: they take root or a delegated hierarchy")
 
 
 @pytest.fixture(params=["control groups", "none"])
