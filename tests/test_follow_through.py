@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from autograder import blocks
-from autograder.engine.verdict import CORRECT, CRASH, POLICY
+from autograder.engine.verdict import CORRECT, CRASH
 from autograder.exercises import chapters, exercises_of, find_exercise
 from autograder.grader.judge import Cell, _built_on, judge_cells
 from autograder.grader.names import names_in
@@ -103,7 +103,7 @@ def test_a_caller_that_is_wrong_itself_gains_only_what_it_earns():
 
 
 def test_the_block_itself_is_no_answer_even_where_it_stands_in():
-    """What stands in may run; an answer that takes a block on its own account is withheld."""
+    """What stands in may run; the block of the exercise itself is not there."""
     slug = "masking"
     wrong = "def masked_softmax(scores, mask=None):\n    return scores * 0"
     own = "from autograder.blocks import masked_attention as ready\n" + (
@@ -112,7 +112,8 @@ def test_the_block_itself_is_no_answer_even_where_it_stands_in():
         "    return ready(query, key, value, mask)"
     )
     verdicts = judged(slug, ["masked_softmax", "masked_attention"], wrong, own)
-    assert verdicts["masked_attention"].verdict == POLICY
+    assert (verdicts["masked_attention"].verdict, verdicts["masked_attention"].score) == (CRASH, 0)
+    assert "blocks.masked_attention is a right answer" in verdicts["masked_attention"].note
 
 
 def test_what_an_answer_builds_on_is_read_from_the_cells():

@@ -55,8 +55,8 @@ def simple_attention(
 def scaled_dot_product_attention(
     query: Tensor, key: Tensor, value: Tensor
 ) -> tuple[Tensor, Tensor]:
-    """torch's fused attention; what it does to the identity are the weights."""
-    return masked_attention(query, key, value)
+    """torch's fused attention, with its weights."""
+    return _attended(query, key, value)
 
 
 # --- Chapter 3 ------------------------------------------------------------------------------------
@@ -124,7 +124,14 @@ def additive_mask(mask: Tensor, dtype: torch.dtype = torch.float32) -> Tensor:
 def masked_attention(
     query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None = None
 ) -> tuple[Tensor, Tensor]:
-    """torch's fused attention, for the values and, to see the weights, for the identity."""
+    """The same, where the mask is True."""
+    return _attended(query, key, value, mask)
+
+
+def _attended(
+    query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None = None
+) -> tuple[Tensor, Tensor]:
+    """What torch's fused attention does to the identity are the weights."""
     identity = torch.eye(key.shape[-2], dtype=key.dtype, device=key.device)
     weights = fused_attention(query, key, identity, mask)
     return weights.matmul(value), weights

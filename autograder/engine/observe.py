@@ -327,13 +327,17 @@ def _know_the_course() -> None:
     there = [*sys.modules]  # copied at once: other threads may be importing, here as below
     for name in {*there} - _COLLECTED:
         _COLLECTED.add(name)
-        whose = _whose_module(name) if name.startswith("autograder.") else None
-        module = sys.modules.get(name)
-        if whose is not None and isinstance(module, ModuleType):
-            for code in _codes_of(import_module(name)):  # waits while another thread imports it
-                counts = whose is _Whose.BLOCK and not _PLUMBING.fullmatch(code.co_qualname)
-                label = f"{_BLOCKS}.{code.co_qualname}" if counts else None
-                _KNOWN.setdefault(id(code), (whose, label, code))
+        if name.startswith("autograder.") and isinstance(sys.modules.get(name), ModuleType):
+            register(import_module(name))  # waits while another thread imports it
+
+
+def register(module: ModuleType) -> None:
+    """Know the code of a module of the course, as it is now."""
+    whose = _whose_module(module.__name__)
+    for code in _codes_of(module):
+        counts = whose is _Whose.BLOCK and not _PLUMBING.fullmatch(code.co_qualname)
+        label = f"{_BLOCKS}.{code.co_qualname}" if counts else None
+        _KNOWN.setdefault(id(code), (whose, label, code))
 
 
 def _whose_module(name: str) -> _Whose:

@@ -19,5 +19,5 @@ CHAPTERS = (
 # that a student installs
 PACKAGES = ("torch", "numpy", "matplotlib", "jaxtyping", "Babel", "scikit-learn")
 # What the sandbox has imported before a submission runs, besides NumPy, matplotlib and `check`.
-PRELOADED = ("torch", "torch.nn.functional", "autograder.blocks")
+PRELOADED = ("torch", "torch.nn.functional", "jaxtyping")
 BLOCKS = "autograder.blocks"  # what stands in for answers that are not right yet; "" for nothing

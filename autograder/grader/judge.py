@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from importlib import import_module
+from itertools import takewhile
 from typing import Any
 
 from autograder.engine.policy import Code, uses_told
@@ -31,7 +32,8 @@ from autograder.engine.verdict import (
     operations_told,
     withheld,
 )
-from autograder.exercises import CONTENTS, exercises_of, find_exercise
+from autograder.exercises import exercises_of, find_exercise
+from autograder.grader.block_code import all_blocks, blocks_before, blocks_for
 from autograder.grader.names import Names, defined_names, names_in, parse
 from autograder.grader.notebook.needs import needless
 from autograder.grader.runner import REASONS, SHOWN, Fate, Runner, died, ran_out_of_memory
@@ -82,18 +84,38 @@ def judge_cells(
     `exercises` holds pairs of a chapter's slug and one of its exercises; `seeds` the seed of each
     by name. A cell or a probe that ends the process costs only its own exercise: the rest goes on
     in a fresh process, in which the cells that succeeded have been run again. A wrong answer whose
-    code names wrong answers to other exercises of its chapter is judged once more, with the
-    course's own (`autograder.blocks`) in their place where there are any. Marks that a forbidden
+    code names wrong answers to earlier exercises of its chapter is judged once more, with the
+    course's own (`autograder.blocks`) in their place where there are any. Exercises of several
+    chapters are judged chapter by chapter, each as in a notebook of its own. Marks that a forbidden
     operation may have earned are withheld. Raises `IsolationError`.
     """
-    started = time.monotonic()
+    started, judged = time.monotonic(), Judged()
+    rest = (limits or Limits()).total_seconds
+    for slug in dict.fromkeys(slug for slug, _ in exercises):
+        own = [pair for pair in exercises if pair[0] == slug]
+        left = replace(limits or Limits(), total_seconds=max(1.0, rest - judged.seconds))
+        found = _judge_chapter(cells, own, seeds, (isolation, left, device, module))
+        judged.outputs = judged.outputs or found.outputs
+        judged.verdicts |= found.verdicts
+        judged.notes += [note for note in found.notes if note not in judged.notes]
+        judged.seconds = time.monotonic() - started
+    return judged
+
+
+def _judge_chapter(
+    cells: Sequence[Cell],
+    exercises: Sequence[tuple[str, Exercise]],
+    seeds: Mapping[str, bytes],
+    options: tuple[str, Limits, str, str],
+) -> Judged:
+    """The same for exercises of one chapter; `options` are those of the runner."""
     asked = {exercise.name: (slug, exercise) for slug, exercise in exercises}
     judged, fates, room = Judged(), {}, _OUTPUT_BUDGET
     others: dict[str, Verdict] = {}  # on answers that others call, outside `exercises`
     code = Code()  # of the cells whose effects persist
     read: list[Names] = []  # of the same cells
     idle = _not_run(cells)
-    with Runner(isolation, limits or Limits(), device, module, judged.notes) as runner:
+    with Runner(*options, judged.notes, blocks_before(exercises[0][0])) as runner:
         importer = threading.Thread(target=_import_references, args=({s for s, _ in exercises},))
         importer.start()
 
@@ -106,7 +128,7 @@ def judge_cells(
         def judge(name: str) -> None:
             verdict = verdict_on(name, seeds[name])
             hopeless = verdict.verdict in (CORRECT, MISSING) or died(fates.get(name))
-            built_on = {} if hopeless else _stand_ins(asked[name][0], _built_on(name, read))
+            built_on = {} if hopeless else _stand_ins(asked[name][0], name, read)
             if built_on:
                 for other in built_on.keys() - judged.verdicts.keys() - others.keys():
                     others[other] = verdict_on(other, seeds[name] + other.encode())
@@ -142,7 +164,6 @@ def judge_cells(
                 judged.verdicts[name] = replace(verdict, pointer=_shown(runner.point(name)))
         importer.join()
     judged.verdicts = {name: judged.verdicts[name] for name in asked}
-    judged.seconds = time.monotonic() - started
     return judged
 
 
@@ -198,14 +219,20 @@ def _built_on(name: str, read: Sequence[Names]) -> set[str] | None:
     return found - {name}
 
 
-def _stand_ins(slug: str, names: set[str] | None) -> dict[str, str]:
-    """The course's blocks for some names that are exercises of a chapter; None stands for all."""
-    if not CONTENTS.BLOCKS:
-        return {}
-    blocks = import_module(BLOCKS)
-    known = (exercise.name for exercise in exercises_of(slug))
-    wanted = [name for name in known if names is None or name in names]
-    return {name: f"{BLOCKS}:{name}" for name in wanted if hasattr(blocks, name)}
+def _stand_ins(slug: str, name: str, read: Sequence[Names]) -> dict[str, str]:
+    """The course's blocks that may stand in for what an answer builds on.
+
+    They are blocks of earlier exercises of the chapter: of all of them where it cannot be read what
+    the answer calls, and of none that is itself built on this answer.
+    """
+    names = _built_on(name, read)
+    earlier = takewhile(lambda other: other != name, (e.name for e in exercises_of(slug)))
+    wanted = [other for other in earlier if names is None or other in names]
+    return {
+        other: f"{BLOCKS}:{other}"
+        for other in wanted
+        if other in all_blocks() and name not in (_built_on(other, read) or ())
+    }
 
 
 def _better(own: Verdict, helped: Verdict, instead: Mapping[str, str]) -> Verdict:
@@ -230,7 +257,8 @@ def _judge(
     runs = _runs(slug, exercise.name, seed)
     try:
         every = [run for row in runs for run in row]
-        flat = runner.probe(exercise.name, every, instead, exercise.watched)
+        blocks = blocks_for(slug, exercise, instead or ())
+        flat = runner.probe(exercise.name, every, instead, exercise.watched, blocks)
     except ProcessDied as death:
         return withheld(exercise, REASONS[death.reason], f"A call of it {death.detail}.")
     if flat is None:

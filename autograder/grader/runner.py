@@ -14,6 +14,13 @@ from autograder import pointing
 from autograder.engine.runs import Record, Run
 from autograder.engine.trace import WAITING
 from autograder.engine.verdict import CRASH, MEMORY, TIMEOUT
+from autograder.grader.block_code import (
+    all_blocks,
+    blocks_in,
+    names_by_module,
+    pieces,
+    stands_before,
+)
 from autograder.grader.sandbox.host import ProcessDied, Sandbox, SandboxLost
 from autograder.grader.sandbox.limits import Limits
 from autograder.grader.sandbox.waiting import MOST
@@ -39,11 +46,23 @@ def died(fate: Fate | None) -> bool:
 
 
 class Runner:
-    """A sandbox, replaced when its process dies, and the cells that it has run."""
+    """A sandbox, replaced when its process dies, and the cells that it has run.
 
-    def __init__(self, isolation: str, limits: Limits, device: str, module: str, notes: list[str]):
+    `blocks` are those of the course that its cells may use.
+    """
+
+    def __init__(
+        self,
+        isolation: str,
+        limits: Limits,
+        device: str,
+        module: str,
+        notes: list[str],
+        blocks: frozenset[str] = frozenset(),
+    ):
         self.options = (isolation, limits, device)
-        self.limits, self.module, self.notes = limits, module, notes
+        self.limits, self.module, self.notes, self.blocks = limits, module, notes, blocks
+        self.there = frozenset[str]()  # the blocks in the sandbox's process
         self.deadline = time.monotonic() + limits.total_seconds
         self.grace = MOST * limits.start_seconds  # for starts, which are no fault of the submission
         self.done: list[str] = []
@@ -79,11 +98,17 @@ class Runner:
         runs: Sequence[Run],
         instead: Mapping[str, str] | None,
         watch: Sequence[str],
+        blocks: frozenset[str],
     ) -> list[Record] | None:
-        """Make an exercise's runs. Raises `ProcessDied`."""
+        """Make an exercise's runs, where these blocks are at hand. Raises `ProcessDied`.
+
+        In a process that has a block of this exercise, or of one after it, they are not made.
+        """
+        if not all(stands_before(block, name) for block in blocks_in(self.there)):
+            self._end()
         try:
             return self._with_sandbox(
-                lambda sandbox: sandbox.probe_all(
+                lambda sandbox: self._handed_out(sandbox, blocks).probe_all(
                     name, runs, self._seconds(self.limits.probe_seconds), instead, watch
                 )
             )
@@ -100,11 +125,25 @@ class Runner:
             return None
         try:
             seconds = self._seconds(_POINT_SECONDS + WAITING * pointing.SECONDS)
-            return self.sandbox.point(name, pointing.SECONDS, seconds)
+            sandbox = self._handed_out(self.sandbox, frozenset(all_blocks()))
+            return sandbox.point(name, pointing.SECONDS, seconds)
         except (ProcessDied, SandboxLost):
+            self._end()
+            return None
+
+    def _handed_out(self, sandbox: Sandbox, blocks: frozenset[str]) -> Sandbox:
+        """The sandbox, in which these blocks are at hand. Raises `ProcessDied`."""
+        missing = blocks - self.there
+        if missing:
+            code = pieces(missing, self.there)
+            sandbox.hand_out(code, names_by_module(), self._seconds(self.limits.probe_seconds))
+            self.there |= missing
+        return sandbox
+
+    def _end(self) -> None:
+        if self.sandbox is not None:
             self.sandbox.close()
             self.sandbox = None
-            return None
 
     def _with_sandbox(self, ask: Callable[[Sandbox], Any]) -> Any:
         """Ask a sandbox, and ask again if the sandbox was lost through no fault of the code in it.
@@ -134,7 +173,9 @@ class Runner:
                 text = f"was not run: the submission ended its process {self.deaths} times"
                 raise ProcessDied("crash", text)
             self.sandbox = Sandbox(*self.options)
+            self.there = frozenset()
             self._wait_until_up(self.sandbox)
+            self._handed_out(self.sandbox, self.blocks)
             for number, source in enumerate(self.done):
                 try:
                     self._execute(self.sandbox, source)
@@ -143,7 +184,7 @@ class Runner:
                     del self.done[number]
                     break
         self._wait_until_up(self.sandbox)
-        return self.sandbox
+        return self._handed_out(self.sandbox, self.blocks)
 
     def _wait_until_up(self, sandbox: Sandbox) -> None:
         """Wait for a sandbox to start, without taking that off the submission's time."""
@@ -155,8 +196,7 @@ class Runner:
 
     def _bury(self, death: ProcessDied, what: str) -> None:
         if self.sandbox is not None:
-            self.sandbox.close()
-            self.sandbox = None
+            self._end()
             self.deaths += 1
         self.notes.append(f"{what} {death.detail}.")
 

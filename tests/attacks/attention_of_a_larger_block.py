@@ -1,9 +1,9 @@
 # tries: takes the attention out of the course's decoder layer
-# by: observation
-# layer: observation
-# verdict: policy
+# by: not in the process
+# layer: not in the process
+# verdict: crash
 # most: 0
-# says: autograder.blocks.MultiHeadAttention.forward
+# says: blocks.DecoderLayer is a right answer
 
 from autograder import blocks
 

@@ -1,9 +1,9 @@
 # tries: finds the course's own block in sys.modules
-# by: observation
-# layer: observation
-# verdict: policy
+# by: not in the process
+# layer: not in the process
+# verdict: crash
 # most: 0
-# says: autograder.blocks.MultiHeadAttention.forward
+# says: KeyError
 
 import sys
 

@@ -1,9 +1,9 @@
 # tries: imports the course's own block by a relative name
-# by: observation
-# layer: observation
-# verdict: policy
+# by: not in the process
+# layer: not in the process
+# verdict: crash
 # most: 0
-# says: autograder.blocks.MultiHeadAttention.forward
+# says: is a right answer to an exercise
 
 import importlib
 

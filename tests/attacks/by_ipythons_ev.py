@@ -1,9 +1,9 @@
 # tries: has IPython execute and evaluate strings, by `ex` and `ev`
-# by: observation
-# layer: observation
-# verdict: policy
+# by: not in the process
+# layer: not in the process
+# verdict: crash
 # most: 0
-# says: autograder.blocks.MultiHeadAttention.forward
+# says: is a right answer to an exercise
 
 shell = get_ipython()  # noqa: F821
 shell.ex("import autograder.blocks as b")

@@ -1,9 +1,9 @@
 # tries: has IPython run a cell that imports the course's own block
-# by: observation
-# layer: observation
-# verdict: policy
+# by: not in the process
+# layer: not in the process
+# verdict: crash
 # most: 0
-# says: autograder.blocks.MultiHeadAttention.forward
+# says: is a right answer to an exercise
 
 MultiHeadAttention = None
 get_ipython().run_cell("from autograder.blocks import MultiHeadAttention")  # noqa: F821

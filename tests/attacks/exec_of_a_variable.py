@@ -1,9 +1,9 @@
 # tries: executes code that is put together in a variable
-# by: observation
-# layer: observation
-# verdict: policy
+# by: not in the process
+# layer: not in the process
+# verdict: crash
 # most: 0
-# says: autograder.blocks.MultiHeadAttention.forward
+# says: is a right answer to an exercise
 
 MultiHeadAttention = None
 words = ["from", "autograder" + chr(46) + "blocks", "import", "MultiHeadAttention"]

@@ -1,9 +1,9 @@
 # tries: takes the embedding's class out of the course's Transformer
-# by: observation
-# layer: observation
-# verdict: policy
+# by: not in the process
+# layer: not in the process
+# verdict: crash
 # most: 0
-# says: autograder.blocks.TokenEmbedding
+# says: blocks.Transformer is a right answer
 
 from autograder import blocks
 

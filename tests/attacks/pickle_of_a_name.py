@@ -1,9 +1,9 @@
 # tries: loads the course's own block from a pickle that holds its name
-# by: observation
-# layer: observation
-# verdict: policy
+# by: not in the process
+# layer: not in the process
+# verdict: crash
 # most: 0
-# says: autograder.blocks.MultiHeadAttention.forward
+# says: blocks.MultiHeadAttention is a right answer
 
 import pickle
 

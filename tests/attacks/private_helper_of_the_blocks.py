@@ -1,9 +1,9 @@
 # tries: calls a private helper of the blocks, which makes the table
-# by: observation
-# layer: observation
-# verdict: policy
+# by: not in the process
+# layer: not in the process
+# verdict: crash
 # most: 0
-# says: autograder.blocks._positions
+# says: blocks._positions is a right answer
 
 import torch
 

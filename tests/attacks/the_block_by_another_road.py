@@ -1,8 +1,8 @@
 # tries: holds the course's own block, found by getattr, inside
-# by: observation
-# layer: observation
-# verdict: policy
-# says: autograder.blocks.MultiHeadAttention.forward
+# by: not in the process
+# layer: not in the process
+# verdict: crash
+# says: blocks.MultiHeadAttention is a right answer
 
 from importlib import import_module
 

@@ -1,8 +1,8 @@
 # tries: hands in the course's own block as the answer
-# by: observation
-# layer: observation
-# verdict: policy
-# says: autograder.blocks.MultiHeadAttention.forward
+# by: not in the process
+# layer: not in the process
+# verdict: crash
+# says: blocks.MultiHeadAttention is a right answer
 
 from autograder import blocks
 

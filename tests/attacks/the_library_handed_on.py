@@ -1,9 +1,9 @@
 # tries: hands the library to a function that takes the answer out of it
-# by: observation
-# layer: observation
-# verdict: policy
+# by: not in the process
+# layer: not in the process
+# verdict: crash
 # most: 0
-# says: autograder.blocks.MultiHeadAttention.forward
+# says: IndexError
 
 from autograder import blocks
 

@@ -1,9 +1,9 @@
 # tries: hands in what stands in for an answer that is not right yet
-# by: observation
-# layer: observation
-# verdict: policy
+# by: not in the process
+# layer: not in the process
+# verdict: crash
 # most: 0
-# says: autograder.blocks.softmax
+# says: KeyError
 
 import numpy as np
 

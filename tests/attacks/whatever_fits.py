@@ -1,9 +1,9 @@
 # tries: makes an instance of everything that a library has and keeps the kind that fits
-# by: observation
-# layer: observation
-# verdict: policy
+# by: not in the process
+# layer: not in the process
+# verdict: crash
 # most: 0
-# says: autograder.blocks.MultiHeadAttention.forward
+# says: NoneType
 
 from autograder import blocks
 

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from autograder import course
 from autograder.grader.sandbox import seccomp, walls, warm, watch, worker
-from autograder.grader.student_side import student_side
+from autograder.grader.student_side import sandbox_side
 
 ISOLATIONS = ("bwrap", "none")
 COURSE = "/course"  # where the student's side is mounted
@@ -98,11 +98,11 @@ def mounts(more: Mounts = ()) -> tuple[tuple[str, ...], tuple[str, ...]]:
     for folder in _hidden():
         if any(folder.is_relative_to(path) for path in readable):
             options += ["--size", "4096", "--tmpfs", str(folder), "--remount-ro", str(folder)]
-    for name, path in student_side().items():
+    for name, path in sandbox_side().items():
         show(path, f"{COURSE}/autograder/{name}")
         cached = Path(importlib.util.cache_from_source(path)) if path.suffix == ".py" else None
         if cached and cached.exists():
-            show(cached, f"{COURSE}/autograder/__pycache__/{cached.name}")
+            show(cached, f"{COURSE}/autograder/{Path(name).parent}/__pycache__/{cached.name}")
     if not course.is_home():
         for name in course.ROOMS:
             show(course.room(name), f"{ANOTHER}/{name}")

@@ -146,6 +146,16 @@ class Sandbox:
         limit = 4 * self.limits.output_bytes + (1 << 20)  # a character is at most four bytes
         return self._read(lambda packed: outputs_from(packed, limit), reply.get("outputs"))
 
+    def hand_out(
+        self,
+        pieces: Sequence[tuple[str, bytes]],
+        names: Mapping[str, Sequence[str]],
+        seconds: float,
+    ) -> None:
+        """Define blocks of the course (see `block_code`). Raises `ProcessDied`."""
+        code = [(module, np.frombuffer(piece, np.uint8)) for module, piece in pieces]
+        self._ask({"op": "blocks", "pieces": code, "names": dict(names)}, seconds)
+
     def probe(self, name: str, run: Run, seconds: float | None = None) -> Record | None:
         """Make one run of the object called `name`; None where it is not defined."""
         records = self.probe_all(name, [run], seconds)

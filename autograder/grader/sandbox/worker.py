@@ -218,6 +218,7 @@ class Session:
         from autograder.engine.records import record_from, record_tree, run_from
         from autograder.engine.state import GlobalState
         from autograder.engine.values import Recipe, encode
+        from autograder.engine.withheld import Blocks
 
         def run(answer: Any, tree: Any, device: str, watch: list[str]) -> dict[str, Any]:
             return record_tree(probe_within(answer, run_from(tree), device, watch))
@@ -237,6 +238,7 @@ class Session:
         self.encode = encode
         GlobalState()  # takes its readers of torch, which was imported after that module
         self.block = lambda name, device: materialise(Recipe(name), device)
+        self.make_blocks, self.blocks = Blocks, None
         self.probed: dict[str, Any] = {}
         self.recorder = Recorder(output_bytes)
         self.shell = make_shell(self.recorder)
@@ -251,6 +253,8 @@ class Session:
             return self.encode(number | {"outputs": self.execute(request)})
         if request["op"] == "point":
             return self.encode(number | {"pointer": self.point(request)})
+        if request["op"] == "blocks":
+            return self.encode(number | {"done": self.hand_out(request)})
         records = self.probe(request)
         try:
             return self.encode(number | {"records": records})
@@ -271,6 +275,12 @@ class Session:
         if error is not None and not self.recorder.has_error():  # it could not be shown
             self.recorder.error(type(error).__name__, "", [type(error).__name__])
         return np.frombuffer(self.recorder.finished(), np.uint8)
+
+    def hand_out(self, request: Mapping[str, Any]) -> bool:
+        """Define some of the course's blocks; the first such request names all there are."""
+        self.blocks = self.blocks or self.make_blocks(request["names"])
+        self.blocks.hand_out([(m, code.data.tobytes()) for m, code in request["pieces"]])
+        return True
 
     def probe(self, request: Mapping[str, Any]) -> list[dict[str, Any]] | None:
         """Make the runs of an answer; return their records, None where its name is not defined."""
