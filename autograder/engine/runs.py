@@ -23,6 +23,7 @@ __all__ = [
 
 BLOCKS = "autograder.blocks"
 LOST = "lost"
+SECONDS = 20.0  # that all calls of an exercise have together when it is graded
 APPLY = "()"  # as a step's method: call its first argument with the others
 
 
