@@ -14,12 +14,14 @@ from collections.abc import Callable, Iterator
 from contextlib import redirect_stdout
 from dataclasses import replace
 from difflib import get_close_matches
+from time import perf_counter
 from types import CodeType
 from typing import Any
 
 from autograder.device import device
 from autograder.engine.probe import probe
 from autograder.engine.records import on_device
+from autograder.engine.runs import SECONDS
 from autograder.engine.verdict import CORRECT, MISSING, Verdict, decide, operations_told, withheld
 from autograder.exercises import chapters, exercises_of, find_exercise
 from autograder.expected import entry_of, fixed_digest, fixed_runs
@@ -59,6 +61,10 @@ def check(answer: Any, exercise: str | None = None) -> None:
         raise _short(AssertionError(f"{headline(verdict)} (see above)"))
 
 
+_SLOW = (
+    "The calls took {:.3g} s. When it is graded, they have {:g} s together, and what is not "
+    "reached by then earns nothing."
+)
 _FIX_FIRST = "It calls your {}, which does not pass its own check: fix that first."
 
 
@@ -96,9 +102,14 @@ def verdict_on(answer: Any, name: str, step: str = "", *, pointing: bool = False
         runs, reference = [runs[i] for i in rows], [reference[i] for i in rows]
         known = [replace(m, records=[m.records[i] for i in rows]) for m in known]
     where = _where()
+    started = perf_counter()
     records = [[probe(answer, run, where, exercise.watched) for run in row] for row in runs]
+    seconds = perf_counter() - started
     expected = [[on_device(record, where) for record in row] for row in reference]
     verdict = decide(exercise, runs, records, expected, lambda: known)
+    if seconds > SECONDS:
+        remarks = filter(None, (verdict.remark, _SLOW.format(seconds, SECONDS)))
+        verdict = replace(verdict, remark=" ".join(remarks))
     if pointing and verdict.verdict != CORRECT:
         from autograder.pointing import pointer
 

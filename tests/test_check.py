@@ -18,6 +18,7 @@ from autograder.check import check, verdict_on
 from autograder.engine.verdict import CORRECT, CRASH, MISSING, WRONG
 from autograder.exercises import chapters, exercises_of
 from autograder.grader.reference import reference as reference_of
+from autograder.grader.sandbox.limits import Limits
 from autograder.table import table_html, table_text
 
 CHECKING = import_module("autograder.check")  # `autograder.check` is the function
@@ -116,6 +117,17 @@ def test_an_unknown_name_lists_the_known_ones():
 
     with pytest.raises(ValueError, match="check\\(softmax\\)"):
         check(soft_max)
+
+
+def test_a_slow_answer_is_told_what_time_it_has_when_it_is_graded(monkeypatch, capsys):
+    assert verdict_on(reference.softmax, "softmax").remark is None
+    monkeypatch.setattr(sys.modules["autograder.check"], "SECONDS", 0.0)
+    check(reference.softmax)  # it is right all the same
+    assert "When it is graded, they have 0 s together" in " ".join(capsys.readouterr().out.split())
+
+
+def test_the_time_that_check_tells_is_the_judges():
+    assert Limits().probe_seconds == sys.modules["autograder.check"].SECONDS
 
 
 def test_interrupting_an_endless_loop_is_left_to_the_student():

@@ -156,6 +156,32 @@ def test_a_submission_that_always_dies_comes_to_an_end():
     assert "ended its process 3 times" in judged.outputs[5][0]["evalue"]
 
 
+@pytest.mark.parametrize("source, verdict", DEATHS.values(), ids=DEATHS.keys())
+def test_what_came_back_before_an_end_counts(source, verdict):
+    softmax = find_exercise("softmax")[1]
+    first = sum(len(run.steps) for row in softmax.runs(b"seedsoftmax")[:2] for run in row)
+    end = f"    if counted() > {first}:\n        {source}\n    ### BEGIN"
+    ends = SOFTMAX.replace("    ### BEGIN", end)
+    counting = "calls = []\ndef counted():\n    calls.append(1)\n    return len(calls)"
+    made = verdicts(counting, ends, limits=HASTY)["softmax"]
+    assert [aspect.passed for aspect in made.aspects[:3]] == [True, True, False]
+    assert made.score == sum(aspect.points for aspect in softmax.aspects[:2])
+    assert (made.verdict, made.mistake, made.note) == (verdict, None, None)
+    reason = made.remark.partition(". ")[0]
+    assert reason.startswith("A call of it ")
+    assert all(f"since a{reason[1:]}" in a.message for a in made.aspects if not a.passed)
+
+
+def test_who_is_not_right_before_the_end_earns_no_more_than_without_it():
+    counting = "calls = []\n"
+    ends = WRONG.replace(
+        "    return", "    calls.append(1)\n    while len(calls) > 9: pass\n    return"
+    )
+    assert ends != WRONG
+    made = verdicts(counting, ends, limits=HASTY)["softmax"]
+    assert made.verdict == "timeout" and made.score <= verdicts(WRONG)["softmax"].score
+
+
 def test_a_submission_has_so_much_time_in_all():
     limits = dataclasses.replace(QUICK, total_seconds=2.0)
     made = verdicts("while True: pass", SOFTMAX, limits=limits)["softmax"]

@@ -10,6 +10,7 @@ import pytest
 from sandboxes import SMALL, errors, how_it_dies, value_of
 
 from autograder.engine.runs import call
+from autograder.grader.sandbox import host
 from autograder.grader.sandbox.host import ProcessDied, Sandbox
 from autograder.grader.sandbox.limits import Limits
 
@@ -214,19 +215,19 @@ def test_a_message_that_drips_ends_in_time():
 
 
 RECORDS = {
-    "no records": "None",
-    "too few": "[]",
-    "too many": "['x'] * 9",
-    "texts": "['x']",
-    "a record of nothing": "[{'t': 'dict', 'items': []}]",
-    "values that are a text": "[record(values='x')]",
-    "an exception of numbers": "[record(raised=[1, 2])]",
-    "changes that are a list": "[record(changed={'t': 'list', 'items': []})]",
+    "no record": "{'record': None}",
+    "another word": "{'records': None}",
+    "a list of nothing": "{'record': {'t': 'list', 'items': []}}",
+    "a text": "{'record': 'x'}",
+    "a record of nothing": "{'record': {'t': 'dict', 'items': []}}",
+    "values that are a text": "{'record': record(values='x')}",
+    "an exception of numbers": "{'record': record(raised=[1, 2])}",
+    "changes that are a list": "{'record': record(changed={'t': 'list', 'items': []})}",
 }
 
 
-@pytest.mark.parametrize("records", RECORDS.values(), ids=RECORDS.keys())
-def test_a_forged_record_is_refused_or_only_a_record(records):
+@pytest.mark.parametrize("items", RECORDS.values(), ids=RECORDS.keys())
+def test_a_forged_record_is_refused_or_only_a_record(items):
     with Sandbox(limits=SMALL) as own:
         own.execute(
             PIPES + "def record(**more):\n"
@@ -234,14 +235,21 @@ def test_a_forged_record_is_refused_or_only_a_record(records):
             "    items = dict(values={'t': 'tuple', 'items': []}, raised=None, gradients=empty,\n"
             "                 changed=empty, side_effects={'t': 'list', 'items': []}) | more\n"
             "    return {'t': 'dict', 'items': [[k, v] for k, v in items.items()]}\n"
-            "def f():\n"
-            f"    records = {records}\n"
-            "    records = records and {'t': 'list', 'items': records}\n"
-            "    send(reply(id=2, records=records)); os._exit(0)"
+            f"def f(): send(reply(id=2, **{items})); os._exit(0)"
         )
-        if records == "None":
+        if items == RECORDS["no record"]:
             assert own.probe("f", call()) is None
         else:
             with pytest.raises(ProcessDied) as death:
                 own.probe("f", call())
             assert death.value.reason == "crash"
+
+
+def test_records_run_by_run_are_bounded_like_one_message(monkeypatch):
+    monkeypatch.setattr(host, "_FRAME_LIMIT", 1 << 20)
+    with Sandbox(limits=SMALL) as own:
+        own.execute("import numpy as np\ndef f(n): return np.zeros(n, 'u1')")
+        assert len(own.probe_all("f", [call(1 << 18)] * 3)) == 3
+        with pytest.raises(ProcessDied, match="more than it may") as death:
+            own.probe_all("f", [call(1 << 18)] * 5)
+        assert len(death.value.records) == 3

@@ -22,6 +22,8 @@ __all__ = [
 
 
 BLOCKS = "autograder.blocks"
+LOST = "lost"
+SECONDS = 20.0  # that all calls of an exercise have together when it is graded
 APPLY = "()"  # as a step's method: call its first argument with the others
 
 
@@ -164,7 +166,7 @@ class Raised:
     types: tuple[str, ...]
     message: str
     traceback: str = ""
-    during: str = "call"  # or "build", "load", "backward"
+    during: str = "call"  # or "build", "load", "backward"; LOST where there is no record
 
     def __str__(self) -> str:
         return f"{self.types[0]}: {self.message}" if self.message else self.types[0]
@@ -190,6 +192,11 @@ class Record:
     def value(self) -> Any:
         """The last step's result."""
         return self.values[-1] if self.values else None
+
+
+def lost(why: str) -> Record:
+    """Stands for the record of a run that never came back."""
+    return Record(raised=Raised(("Lost",), why, during=LOST))
 
 
 @dataclass(frozen=True)

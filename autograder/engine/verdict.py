@@ -12,9 +12,9 @@ from autograder.engine.besides import besides_told, guess_told
 from autograder.engine.compare import GRADIENT_FACTOR, NEARLY, agrees, as_if_rounded
 from autograder.engine.likeness import Mistake, likeness
 from autograder.engine.observe import MOST, forbidden
-from autograder.engine.runs import Aspect, Exercise, Finding, Raised, Record, Run, Trial
+from autograder.engine.runs import LOST, Aspect, Exercise, Finding, Raised, Record, Run, Trial
 from autograder.engine.sides import same_sides
-from autograder.engine.words import raised_told
+from autograder.engine.words import describe_call, raised_told
 from autograder.exercises import is_exercise
 
 CORRECT, WRONG, CRASH, MISSING = "correct", "wrong", "crash", "missing"
@@ -210,7 +210,12 @@ def _judge(
 
 
 def _found(aspect: Aspect, trials: Sequence[Trial]) -> Finding:
-    """What an aspect finds; a result that makes its judge raise is wrong."""
+    """What an aspect finds; a result that makes its judge raise is wrong, and one that is lost."""
+    for trial in trials:
+        if trial.record.raised and trial.record.raised.during == LOST:
+            call = describe_call(trial.run, trial.arguments)
+            told = f"{trial.record.raised.message}{call and f' ({call})'}"
+            return Finding(False, told, instructive=False, kind="raised", call=call)
     try:
         return aspect.judge(trials)
     except Exception as error:  # noqa: BLE001  (no result may bring the judge down)

@@ -17,7 +17,7 @@ from typing import Any
 
 from autograder.engine.policy import Code, uses_told
 from autograder.engine.probe import undisturbed
-from autograder.engine.runs import BLOCKS, Exercise, Run
+from autograder.engine.runs import BLOCKS, Exercise, Run, lost
 from autograder.engine.verdict import (
     CORRECT,
     CRASH,
@@ -254,13 +254,17 @@ def _judge(
 ) -> Verdict:
     if fate is not None and fate.died:
         return withheld(exercise, fate.verdict, fate.note)
-    runs = _runs(slug, exercise.name, seed)
+    runs, end, told = _runs(slug, exercise.name, seed), None, ""
     try:
         every = [run for row in runs for run in row]
         blocks = blocks_for(slug, exercise, instead or ())
         flat = runner.probe(exercise.name, every, instead, exercise.watched, blocks)
     except ProcessDied as death:
-        return withheld(exercise, REASONS[death.reason], f"A call of it {death.detail}.")
+        end, told = REASONS[death.reason], f"a call of it {death.detail}"
+        if all(record.raised for record in death.records):  # there is nothing to judge
+            return withheld(exercise, end, f"A{told[1:]}.")
+        missing = len(every) - len(death.records)
+        flat = [*death.records, *[lost(f"not reached, since {told}")] * missing]
     if flat is None:
         if fate is not None:
             return withheld(exercise, fate.verdict, fate.note)
@@ -270,12 +274,18 @@ def _judge(
     with _TRUSTED, undisturbed():  # the runs seed the process's generators: one at a time
         task = _task(slug, exercise.name, seed, runner.options[2])
         try:
-            verdict = decide(exercise, task.runs, records, task.expected, task.mistakes, looks=1)
+            known = tuple if end else task.mistakes  # each is like an answer that is seen in part
+            verdict = decide(exercise, task.runs, records, task.expected, known, looks=1)
         except CourseFault:  # ours: there is no verdict, and a submission in a class no mark yet
             raise
         except Exception as error:  # noqa: BLE001  (no record may bring the judge down)
             note = f"What came back is not an answer ({type(error).__name__})."
             return withheld(exercise, CRASH, note)
+    if end:
+        verdict = replace(
+            verdict, verdict=end, remark=f"A{told[1:]}. What came back before counts."
+        )
+        return _fit_to_show(verdict)
     raised = [record.raised for record in flat if record.raised]
     if verdict.verdict != CORRECT and any(ran_out_of_memory(r.types, r.message) for r in raised):
         verdict = replace(verdict, verdict=MEMORY)

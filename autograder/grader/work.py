@@ -23,6 +23,7 @@ from nbgrader.preprocessors import CheckCellMetadata, LimitOutput
 
 import autograder
 from autograder import course
+from autograder.engine.runs import SECONDS
 from autograder.engine.verdict import MISSING, withheld
 from autograder.exercises import CHAPTERS
 from autograder.grader.judgement import GRADED, UNUSABLE, Judgement
@@ -48,7 +49,7 @@ class Options:
     device: str = "cpu"
     isolation: str = "bwrap"
     cell_seconds: float = 60.0
-    probe_seconds: float = 20.0
+    probe_seconds: float = SECONDS
     memory_mb: int = 4096
 
 

@@ -18,14 +18,15 @@ import signal
 import socket
 import tempfile
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from autograder.engine.records import run_tree
+from autograder.engine.records import record_from, run_tree
 from autograder.engine.runs import Record, Run
 from autograder.engine.values import MAX_BYTES, decode, encode
 from autograder.grader.sandbox import groups, walls, warm, worker
@@ -33,7 +34,7 @@ from autograder.grader.sandbox.bubblewrap import ISOLATIONS, IsolationError, why
 from autograder.grader.sandbox.gpu import require
 from autograder.grader.sandbox.launcher import AnyWarm, end, warm_process
 from autograder.grader.sandbox.limits import Limits
-from autograder.grader.sandbox.outputs import outputs_from, records_from
+from autograder.grader.sandbox.outputs import outputs_from
 from autograder.grader.sandbox.waiting import Waiting
 from autograder.grader.sandbox.watch import family
 
@@ -41,11 +42,14 @@ _FRAME_LIMIT = MAX_BYTES + (16 << 20)
 
 
 class ProcessDied(Exception):
-    """The process has ended. `reason` is timeout, memory or crash; `detail` completes “it …”."""
+    """The process has ended. `reason` is timeout, memory or crash; `detail` completes “it …”.
 
-    def __init__(self, reason: str, detail: str):
+    `records` holds those of the runs that came back before.
+    """
+
+    def __init__(self, reason: str, detail: str, records: Sequence[Record] = ()):
         super().__init__(f"{reason}: it {detail}")
-        self.reason, self.detail = reason, detail
+        self.reason, self.detail, self.records = reason, detail, records
 
 
 class SandboxLost(RuntimeError):
@@ -81,7 +85,7 @@ class Sandbox:
         self.limits = limits or Limits()
         self.isolation, self.device = isolation, device
         self.landlock = False
-        self._count, self._up, self._first = 0, False, _First()
+        self._count, self._room, self._up, self._first = 0, _FRAME_LIMIT, False, _First()
         self._group: groups.Group | None = None
         self._limited = isolation != "none" and walls.LIMITS in layers
         self._folder: tempfile.TemporaryDirectory | None = None
@@ -139,10 +143,8 @@ class Sandbox:
         `module` is the value of `__name__` inside. Raises `ProcessDied`.
         """
         code = np.frombuffer(source.encode("utf-8", "replace"), np.uint8)
-        reply = self._ask(
-            {"op": "execute", "source": code, "module": module},
-            self.limits.cell_seconds if seconds is None else seconds,
-        )
+        request = {"op": "execute", "source": code, "module": module}
+        reply = next(self._ask(request, self.limits.cell_seconds if seconds is None else seconds))
         limit = 4 * self.limits.output_bytes + (1 << 20)  # a character is at most four bytes
         return self._read(lambda packed: outputs_from(packed, limit), reply.get("outputs"))
 
@@ -154,7 +156,7 @@ class Sandbox:
     ) -> None:
         """Define blocks of the course (see `block_code`). Raises `ProcessDied`."""
         code = [(module, np.frombuffer(piece, np.uint8)) for module, piece in pieces]
-        self._ask({"op": "blocks", "pieces": code, "names": dict(names)}, seconds)
+        next(self._ask({"op": "blocks", "pieces": code, "names": dict(names)}, seconds))
 
     def probe(self, name: str, run: Run, seconds: float | None = None) -> Record | None:
         """Make one run of the object called `name`; None where it is not defined."""
@@ -169,20 +171,23 @@ class Sandbox:
         instead: Mapping[str, str] | None = None,
         watch: Sequence[str] = (),
     ) -> list[Record] | None:
-        """Make some runs in one message, all within `seconds`. Raises `ProcessDied`.
+        """Make some runs, all within `seconds`. Raises `ProcessDied`, with the records so far.
 
-        Operations that match the patterns in `watch` are recorded (see `Observer`).
-
-        `instead` names blocks of the course ("autograder.blocks:…") that replace, for these runs,
-        the student's objects of those names.
+        Operations that match the patterns in `watch` are recorded (see `Observer`). `instead` names
+        blocks ("autograder.blocks:…") that replace the student's objects of those names meanwhile.
         """
-        trees = [run_tree(run) for run in runs]
-        reply = self._ask(
-            {"op": "probe", "name": name, "runs": trees, "device": self.device}
-            | {"instead": dict(instead or {}), "watch": list(watch)},
-            self.limits.probe_seconds if seconds is None else seconds,
-        )
-        return self._read(lambda trees: records_from(trees, len(runs)), reply.get("records"))
+        request = {"op": "probe", "name": name, "device": self.device, "watch": list(watch)}
+        request |= {"runs": [run_tree(run) for run in runs], "instead": dict(instead or {})}
+        replies = self._ask(request, self.limits.probe_seconds if seconds is None else seconds)
+        records: list[Record] = []
+        try:
+            for reply in islice(replies, len(runs)):
+                if reply.get("record", 0) is None and not records:
+                    return None
+                records.append(self._read(record_from, reply.get("record")))
+        except ProcessDied as death:
+            raise ProcessDied(death.reason, death.detail, records) from None
+        return records
 
     def point(self, name: str, budget: float, seconds: float) -> str | None:
         """Where the object called `name` goes astray, in words that it may have forged.
@@ -190,7 +195,7 @@ class Sandbox:
         `budget` is how long this may take. Raises `ProcessDied`.
         """
         request = {"op": "point", "name": name, "device": self.device, "budget": budget}
-        reply = self._ask(request, seconds)
+        reply = next(self._ask(request, seconds))
         told = reply.get("pointer")
         return told if isinstance(told, str) else None
 
@@ -261,13 +266,15 @@ class Sandbox:
         known = Path(f"/proc/self/fdinfo/{fds[0]}").read_text()
         return int(known.partition("\nPid:")[2].split()[0]), fds[0]
 
-    def _ask(self, request: dict[str, Any], seconds: float) -> dict[str, Any]:
+    def _ask(self, request: dict[str, Any], seconds: float) -> Iterator[dict[str, Any]]:
+        """Send a request; the replies to it, all within `seconds` and together of limited size."""
         self.wait_until_up()
-        self._count += 1
+        self._count, self._room = self._count + 1, _FRAME_LIMIT
         deadline = time.monotonic() + seconds
         try:
             self._send(encode(request | {"id": self._count}), deadline)
-            return self._receive(deadline)
+            while True:
+                yield self._receive(deadline)
         except TimeoutError:
             if self._out_of_memory():  # it waits for a process that was killed
                 self._die("memory", self._too_much_memory())
@@ -294,7 +301,8 @@ class Sandbox:
 
     def _receive(self, deadline: float) -> dict[str, Any]:
         (size,) = worker.FRAME.unpack(self._take(worker.FRAME.size, deadline))
-        if size > _FRAME_LIMIT:
+        self._room -= size
+        if self._room < 0:
             self._die("crash", "sent back more than it may")
         message = self._take(size, deadline)
         try:

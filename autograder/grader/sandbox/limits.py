@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+from autograder.engine.runs import SECONDS
+
 
 @dataclass(frozen=True)
 class Limits:
@@ -14,7 +16,7 @@ class Limits:
 
     memory_mb: int = 4096
     cell_seconds: float = 60.0
-    probe_seconds: float = 20.0
+    probe_seconds: float = SECONDS
     total_seconds: float = 900.0
     start_seconds: float = 60.0
     cpu_seconds: int = 600

@@ -1,4 +1,4 @@
-"""What comes out of a sandbox, rebuilt field by field: records, a cell's outputs, clean text.
+"""What comes out of a sandbox, rebuilt field by field: a cell's outputs, clean text.
 
 TRUST BOUNDARY. Everything that comes in may be forged. What goes out is made here: it has the types
 and keys that it should have, the kinds in `MIMES`, and text that is fit for a file or a terminal.
@@ -12,8 +12,6 @@ from typing import Any
 
 import numpy as np
 
-from autograder.engine.records import record_from
-from autograder.engine.runs import Record
 from autograder.engine.values import Array
 
 _CONTROL = re.compile(
@@ -24,15 +22,6 @@ MIMES = (
     "text/plain", "text/html", "text/markdown", "text/latex",
     "image/png", "image/jpeg", "image/svg+xml",
 )  # fmt: skip
-
-
-def records_from(trees: Any, count: int) -> list[Record] | None:
-    """The records of some runs; None if the name was not defined."""
-    if trees is None:
-        return None
-    if not isinstance(trees, list) or len(trees) != count:
-        raise ValueError("the number of records is not that of the runs")
-    return [record_from(tree) for tree in trees]
 
 
 def outputs_from(packed: Any, limit: int) -> list[dict[str, Any]]:

@@ -6,7 +6,8 @@ cells and arguments; it returns outputs and values. It imports only the student'
 `autograder`.
 
 It speaks over two pipes: a message is its length in 8 bytes and then the bytes of `values.encode`;
-each request gets one reply with the request's number. All `walls` stand before `serve` is called.
+each request gets one reply with the request's number, a probe one for each of its runs. All `walls`
+stand before `serve` is called.
 """
 
 import base64
@@ -244,24 +245,25 @@ class Session:
         self.shell = make_shell(self.recorder)
         self.streams = Stream(self.recorder, "stdout"), Stream(self.recorder, "stderr")
 
-    def answer(self, request: Mapping[str, Any]) -> bytes:
-        """Carry out a request; return the reply. Lets `MemoryError` and worse through."""
+    def answers(self, request: Mapping[str, Any]) -> Iterator[bytes]:
+        """Carry out a request; yield its replies. Lets `MemoryError` and worse through."""
         self.recorder.begin()
         sys.stdout, sys.stderr = self.streams
         number = {"id": request["id"]}
         if request["op"] == "execute":
-            return self.encode(number | {"outputs": self.execute(request)})
-        if request["op"] == "point":
-            return self.encode(number | {"pointer": self.point(request)})
-        if request["op"] == "blocks":
-            return self.encode(number | {"done": self.hand_out(request)})
-        records = self.probe(request)
-        try:
-            return self.encode(number | {"records": records})
-        except MemoryError:
-            raise
-        except BaseException:  # noqa: BLE001  (one of them cannot be sent)
-            return self.encode(number | {"records": [self.readable(tree) for tree in records]})
+            yield self.encode(number | {"outputs": self.execute(request)})
+        elif request["op"] == "point":
+            yield self.encode(number | {"pointer": self.point(request)})
+        elif request["op"] == "blocks":
+            yield self.encode(number | {"done": self.hand_out(request)})
+        else:
+            for record in self.probe(request):
+                try:
+                    yield self.encode(number | {"record": record})
+                except MemoryError:
+                    raise
+                except BaseException as error:  # noqa: BLE001  (its values cannot be sent)
+                    yield self.encode(number | {"record": self.unreadable(error)})
 
     def execute(self, request: Mapping[str, Any]) -> Any:
         """Run a cell; return its outputs, packed."""
@@ -282,29 +284,30 @@ class Session:
         self.blocks.hand_out([(m, code.data.tobytes()) for m, code in request["pieces"]])
         return True
 
-    def probe(self, request: Mapping[str, Any]) -> list[dict[str, Any]] | None:
-        """Make the runs of an answer; return their records, None where its name is not defined."""
+    def probe(self, request: Mapping[str, Any]) -> Iterator[dict[str, Any] | None]:
+        """Make the runs of an answer, one for each record that is asked for; a single None where
+        its name is not defined."""
         if request["name"] not in self.shell.user_ns:
-            return None
-        answer, device, trees = self.shell.user_ns[request["name"]], request["device"], []
+            yield None
+            return
+        answer, device = self.shell.user_ns[request["name"]], request["device"]
         self.probed[request["name"]] = answer
-        own = os.getpid()
+        left = list(request["runs"])
         try:
             with self.undisturbed(), self.standing_in(request["instead"], device):
-                for tree in request["runs"]:
+                while left:
                     try:
-                        trees.append(self.run(answer, tree, device, request["watch"]))
+                        record = self.run(answer, left[0], device, request["watch"])
                     except MemoryError:
                         raise
                     except BaseException as error:  # noqa: BLE001  (its result cannot be read)
-                        trees.append(self.unreadable(error))
-                    if os.getpid() != own:
-                        os._exit(0)  # a child that the call forked; it would repeat all later runs
+                        record = self.unreadable(error)
+                    del left[0]
+                    yield record
         except MemoryError:
             raise
         except BaseException as error:  # noqa: BLE001  (the generators cannot be restored)
-            return [self.unreadable(error) for _ in request["runs"]]
-        return trees
+            yield from [self.unreadable(error) for _ in left]
 
     def point(self, request: Mapping[str, Any]) -> str | None:
         """Where an answer goes astray: a hint, made by the student's side of the course alone."""
@@ -316,16 +319,6 @@ class Session:
             return pointing.pointer_on(answer, request["name"], request["device"])
         except Exception:  # noqa: BLE001  (whatever the answer has done to what is used here)
             return None
-
-    def readable(self, tree: dict[str, Any]) -> dict[str, Any]:
-        """A record that can be sent: this one, or one that says why it cannot be."""
-        try:
-            self.encode(tree)
-        except MemoryError:
-            raise
-        except BaseException as error:  # noqa: BLE001  (its values cannot be sent)
-            return self.unreadable(error)
-        return tree
 
     @contextmanager
     def standing_in(self, instead: Mapping[str, str], device: str) -> Iterator[None]:
@@ -382,10 +375,10 @@ def serve(session: Session, requests: int, replies: int, hello: Mapping[str, Any
         # Encoded now, while there is memory for it:
         last_words = encode({"id": request["id"], "out_of_memory": True})
         try:
-            reply = session.answer(request)
-            if os.getpid() != own:
-                os._exit(0)  # a child that the student's code forked and did not end
-            write(replies, reply)
+            for reply in session.answers(request):
+                if os.getpid() != own:
+                    os._exit(0)  # a child that the student's code forked and did not end
+                write(replies, reply)
         except MemoryError:
             write(replies, last_words)
             os._exit(1)
