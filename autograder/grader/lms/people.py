@@ -191,8 +191,13 @@ def safe_id(name: str) -> str:
     """A name as the id of a student, without characters that a folder's name must not have."""
     plain = normalize("NFC", " ".join(name.split()))
     kept = "".join(c for c in plain if c.isprintable() and c not in '<>&"\\*?[]{}|/')
-    kept = kept.lstrip("./~ ")[:100].strip()
+    kept = short(kept.lstrip("./~ ")[:100]).strip()
     return kept if STUDENT.fullmatch(kept) else ""
+
+
+def short(name: str) -> str:
+    """A name that a file system takes, with some letters to spare."""
+    return name.encode()[:200].decode(errors="ignore")
 
 
 def same_names(everybody: Iterable[Handed]) -> dict[str, set[str]]:
