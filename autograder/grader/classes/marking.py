@@ -70,17 +70,17 @@ def marking_page(
 
 def questions_in(path: Path) -> dict[str, Answer]:
     """The written questions in one of our notebooks, with the contents of their cells."""
+    found = {}
     try:
         cells = json.loads(path.read_bytes() if os.path.isfile(path) else b"")["cells"]
-    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        for cell in cells:
+            mark = cell.get("metadata", {}).get("nbgrader", {})
+            if cell.get("cell_type") == "markdown" and mark.get("solution"):
+                source = cell.get("source", "")
+                text = "".join(source) if isinstance(source, list) else source
+                found[mark["grade_id"]] = text, cell.get("attachments") or {}
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return {}
-    found = {}
-    for cell in cells:
-        mark = cell.get("metadata", {}).get("nbgrader", {})
-        if cell.get("cell_type") == "markdown" and mark.get("solution"):
-            source = cell.get("source", "")
-            text = "".join(source) if isinstance(source, list) else source
-            found[mark["grade_id"]] = text, cell.get("attachments") or {}
     return found
 
 

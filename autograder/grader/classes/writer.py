@@ -82,7 +82,7 @@ class Writer:
             if self.book.judgement(*task.key) is None:  # it was another version that graded it
                 return False
         try:
-            data = self._autograded(task).read_bytes()
+            data = self._made(task)
         except OSError:
             return False
         if _digest(data) != graded.notebook:
@@ -130,7 +130,7 @@ class Writer:
         with self.book.look():
             known, before = self.book.is_graded(*task.key), self.book.judgement(*task.key)
         try:
-            data = self._autograded(task).read_bytes()
+            data = self._made(task)
             earlier = nbformat.v4.reads(data.decode()) if known and before else None
         except (OSError, ValueError):
             earlier = None
@@ -150,7 +150,7 @@ class Writer:
         task = _of(student, assignment)
         self.book.penalise(*task.key, self._penalty)
         with suppress(OSError):
-            self._feedback(task, self._autograded(task).read_bytes())
+            self._feedback(task, self._made(task))
 
     def note(self, row: Row, what: str) -> None:
         """Say in a submission's log what has become of its marks."""
@@ -211,6 +211,13 @@ class Writer:
     def _autograded(self, task: Task) -> Path:
         folder = self.root / "autograded" / task.student / task.assignment
         return folder / f"{task.assignment}.ipynb"
+
+    def _made(self, task: Task) -> bytes:
+        """The contents of an autograded notebook. Raises `OSError`, and waits for nothing."""
+        path = self._autograded(task)
+        if not os.path.isfile(path):
+            raise FileNotFoundError(f"{path} is not there, or no file")
+        return path.read_bytes()
 
     def _page(self, task: Task) -> Path:
         return self.root / "feedback" / task.student / task.assignment / f"{task.assignment}.html"
