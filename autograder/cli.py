@@ -18,7 +18,7 @@ from autograder.grader.files import judge_file
 from autograder.grader.lms import commands
 from autograder.grader.notebook.reading import Unusable
 from autograder.grader.sandbox.bubblewrap import ISOLATIONS, IsolationError
-from autograder.grader.sandbox.outputs import clean
+from autograder.grader.sandbox.outputs import one_line
 from autograder.publishing.authors.commands import new, try_exercise
 
 if TYPE_CHECKING:
@@ -299,7 +299,7 @@ def _print_class(result: "ClassResult") -> None:
         marks += f" (late: −{row.penalty:g})" if row.penalty else ""
         seconds = "" if row.seconds is None else f"{row.seconds:.1f}"
         status = "unchanged" if row.unchanged else row.status
-        status += f": {row.reason}" if row.reason else ""
+        status += f": {one_line(row.reason)}" if row.reason else ""
         cells = (row.student, row.assignment, marks, seconds, status)
         table.add_row(*map(Text, cells))
     Console().print(table)
@@ -332,7 +332,7 @@ def _print_table(result: dict[str, Any], pointers: dict[str, str]) -> None:
     from rich.text import Text
 
     score, points = (f"{result[key]:g}" for key in ("score", "points"))
-    title = Text(f"{clean(result['file'])}: {score} of {points}", "table.title")
+    title = Text(f"{one_line(result['file'])}: {score} of {points}", "table.title")
     table = Table()
     for column in ("exercise", "verdict", "points", "what fails"):
         table.add_column(column, justify="right" if column == "points" else "left", overflow="fold")
@@ -343,15 +343,18 @@ def _print_table(result: dict[str, Any], pointers: dict[str, str]) -> None:
         lines = [f"known mistake: {verdict['mistake']}"] * bool(verdict["mistake"]) + lines
         marks = f"{verdict['score']:g}/{verdict['points']:g}"
         marks = "withheld" if verdict["verdict"] == POLICY else marks
-        table.add_row(name, verdict["verdict"], marks, Text("\n".join(map(str, lines))))
+        table.add_row(
+            name, verdict["verdict"], marks, Text("\n".join(one_line(str(line)) for line in lines))
+        )
     Console().print(title, soft_wrap=True)  # a path stays in one piece, to be copied
     Console().print(table)
     for name, told in pointers.items():
-        print(f"{name}: a hint, from the sandbox in which the answer ran\n{told}")
+        print(f"{name}: a hint, from the sandbox in which the answer ran")
+        print("\n".join(f"    {line}" for line in told.splitlines()))
 
 
 def _complain(text: str) -> None:
-    print("autograder: " + clean(" ".join(text.split())), file=sys.stderr, flush=True)
+    print("autograder: " + one_line(text), file=sys.stderr, flush=True)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

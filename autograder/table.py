@@ -9,6 +9,8 @@ from autograder.engine.verdict import CORRECT, POLICY, AspectVerdict, Verdict
 
 _GREEN, _RED = "#1a7f37", "#c4311b"  # white on them, or they on white: at least 4.5 : 1
 _CELL = "text-align:left;vertical-align:top;padding:.15em .8em .15em 0"
+# What an answer says is not typeset as a formula, by MathJax 2 (nbconvert) or 3 (JupyterLab).
+_CLASSES = "abh-check tex2jax_ignore mathjax_ignore"
 _BAR = "border-left:.3em solid {};padding:.1em 0 .1em .8em"
 
 
@@ -55,7 +57,7 @@ def table_text(verdict: Verdict, advice: str | None = None) -> str:
         lines += _indented(text, "  ")
     if verdict.pointer:
         lines += ["  Where to look (a hint):"]
-        lines += ["  " + line for line in verdict.pointer.splitlines()]
+        lines += ["      " + line for line in verdict.pointer.splitlines()]
     if verdict.note:
         return "\n".join([*lines, *_indented(verdict.note, "  ")])
     width = max(len(a.title) for a in verdict.aspects)
@@ -139,7 +141,7 @@ def table_html(verdict: Verdict, advice: str | None = None) -> str:
         head = "".join(f'<th scope="col" style="{_CELL}">{t}</th>' for t in _COLUMNS)
         parts.append(f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>")
     style = _BAR.format(colour)
-    return f'<div class="abh-check" style="{style}">{"".join(parts)}</div>'
+    return f'<div class="{_CLASSES}" style="{style}">{"".join(parts)}</div>'
 
 
 def _pointer_html(pointer: str) -> str:

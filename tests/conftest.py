@@ -96,6 +96,8 @@ CASES = {
     r"test_learner\.py::(?!test_most)\w+\[book/": 6,  # a page each
     r"test_learner\.py::test_most_\w+\[book/": 3,
     r"test_(?:learner|pencil|around)\.py::\w+accessible\w*\[(?!dark-390)": 0,  # a look each
+    r"test_odd_folders\.py::test_one_odd_": 8,  # by itself; all at once, they are tried
+    r"test_odd_folders\.py::test_what_happens_": 8,
     r"test_print\.py::": 0,
 }
 

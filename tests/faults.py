@@ -1,6 +1,5 @@
 """What the tests of faults share: a small class, a judge that costs nothing, a grader to kill."""
 
-import json
 import os
 import re
 import signal
@@ -26,8 +25,9 @@ from autograder.grader.judge import Judged
 from autograder.grader.judgement import GRADED, Judgement
 from autograder.grader.notebook.judging import exercises_in
 from autograder.grader.notebook.marks import show_verdicts
+from autograder.grader.notebook.reading import Unusable
 from autograder.grader.notebook.rebuild import rebuild
-from autograder.grader.work import Job, Outcome
+from autograder.grader.work import Job, Outcome, _read, judge_job
 
 ROOT = Path(__file__).resolve().parents[1]
 NOTEBOOKS = ROOT / "notebooks"
@@ -75,7 +75,11 @@ def new_course(folder: Path, release: Path, scores: dict[str, float]) -> Path:
 def quick(job: Job) -> Outcome:
     """Stands in for `judge_job`: gives the score that the answer returns."""
     release = nbformat.v4.reads(job.release.decode())
-    notebook, _ = rebuild(release, json.loads(job.submission))
+    try:
+        submitted, _ = _read(job, release)
+        notebook, _ = rebuild(release, submitted)
+    except Unusable:
+        return judge_job(job)  # of which nothing runs
     judged = Judged()
     for _, exercise in exercises_in(notebook):
         score = float(re.search(r"return ([\d.]+)", job.submission.decode())[1])

@@ -138,4 +138,4 @@ class Frames(HTMLParser):
 
     def handle_data(self, data: str) -> None:
         if self.open and self.open[-1][0] == "strong":
-            self.strong.append((data, [name for _, name in self.open]))
+            self.strong.append((data, [name for _, names in self.open for name in names.split()]))

@@ -83,8 +83,13 @@ def test_links_in_the_course_are_not_followed(course):
     (course / "elsewhere").mkdir()
     (course / "submitted").mkdir()
     (course / "submitted" / "Ada King").symlink_to(course / "elsewhere")
+    done = collect(archive(course / "a.zip", {GOOD: notebook()}), course)
+    assert done.placed == {} and "Ada King is a link" in done.aside[0]
+    assert not [*(course / "elsewhere").iterdir()]
+    (course / "submitted").rename(course / "moved")
+    (course / "submitted").symlink_to(course / "elsewhere")
     with pytest.raises(ValueError, match="is a link"):
-        collect(archive(course / "a.zip", {GOOD: notebook()}), course)
+        collect(course / "a.zip", course)
     assert not [*(course / "elsewhere").iterdir()]
 
 

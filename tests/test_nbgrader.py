@@ -321,7 +321,7 @@ def submission_id(course: Path, student: str) -> str:
 
 def test_formgrader_shows_a_submission_with_our_tables(course, server):
     page = server(f"/formgrader/submissions/{submission_id(course, 'ben')}/")
-    assert page.count('class="abh-check"') == 8
+    assert page.count('class="abh-check ') == 8
     assert "scores of ±10,000" in page and "&lt;table" not in page
     comments = json.loads(
         server(f"/formgrader/api/comments?submission_id={submission_id(course, 'ben')}")

@@ -249,6 +249,7 @@ def _unwritten(exercise: Exercise, raised: Raised) -> Verdict:
 
 def withheld(exercise: Exercise, verdict: str, note: str) -> Verdict:
     """No marks and no aspects judged: the answer is missing, or its process failed."""
+    note = " ".join(note.split())  # a line of the answer's must not look like one of ours
     aspects = tuple(AspectVerdict(a.title, a.points, False, None, note) for a in exercise.aspects)
     return Verdict(exercise.name, exercise.points, 0.0, verdict, aspects, note=note)
 

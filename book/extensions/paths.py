@@ -23,7 +23,7 @@ SLOT = '<div class="progress-slot"></div>'
 CLOSE = "</details>"
 # what check(…) says if all aspects hold and there is nothing else to say
 VERDICT = re.compile(
-    r'<div class="abh-check" style="([^"]*)"><p><strong>([^<]*)</strong></p>'
+    r'<div class="abh-check[^"]*" style="([^"]*)"><p><strong>([^<]*)</strong></p>'
     r"(<table>(?:(?!</table>).)*</table>)</div>",
     re.DOTALL,
 )

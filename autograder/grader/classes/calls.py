@@ -3,6 +3,7 @@
 TRUST BOUNDARY. Names of folders come from outside; they are compared and quoted, never opened.
 """
 
+import os
 import shlex
 from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
@@ -28,6 +29,9 @@ def check_folder(given: Path, release: Path, assignments: Sequence[str]) -> None
         call = _call(_up(_up(given)), "--student", here.parent.name, "--assignment", here.name)
         raise ValueError(f"{given} is one submission: {call}")
     inside = {path.name for path in given.iterdir()}
+    others = inside - {"submitted", release.name}  # than those of a course's folder
+    if any(os.path.lexists(given / name / a) for name in others for a in assignments):
+        return  # whatever else is there, it holds students
     if not inside.isdisjoint(assignments):
         call = _call(_up(given), "--student", here.name)
         raise ValueError(f"{given} is the folder of one student: {call}")

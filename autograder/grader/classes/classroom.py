@@ -205,7 +205,12 @@ class _Run:
                     ours = True
                     with suppress(OSError):  # then pages are plain
                         self.writer.pages.start()
-                    yield task, job_for(task, *self.how)
+                    try:
+                        job = job_for(task, *self.how)
+                    except Exception as error:  # noqa: BLE001  (it costs this submission alone)
+                        self.done(recorded(self.writer, task, error), task)
+                    else:
+                        yield task, job
             todo = others
             if todo and not ours:
                 yield None

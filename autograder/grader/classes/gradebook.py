@@ -257,9 +257,9 @@ class Book(Gradebook):
     ) -> int:
         """Record a submission's judgement and marks; return how often it has been recorded.
 
-        `graded` holds the digests of what was handed in and of the autograded notebook. What a
-        person wrote into the gradebook stays; a mark by hand waits for review, unless its cell is
-        in `same`, and so unchanged. `handed_in` is the digest of the notebook handed in, alone.
+        `graded` holds the digests of what was handed in, of which `handed_in` is the notebook's
+        alone, and of the autograded notebook. What a person wrote into the gradebook stays; a mark
+        by hand waits for review, unless its cell is in `same`. An empty `timestamp` is unreadable.
         """
         digest, notebook = graded
         with self.transaction():
@@ -318,7 +318,7 @@ class Book(Gradebook):
             with self.db.no_autoflush:
                 found = self.add_submission(assignment, student)
         if timestamp is not None:
-            found.timestamp = parse_utc(timestamp)
+            found.timestamp = parse_utc(timestamp) if timestamp else None
         return self.find_submission_notebook(assignment, assignment, student)
 
     # --- claims ---

@@ -9,6 +9,7 @@ Names come from outside and are escaped. The page is an instructor's: it holds t
 """
 
 import json
+import os
 import re
 from collections.abc import Mapping, Sequence
 from html import escape
@@ -63,23 +64,23 @@ def marking_page(
         for question, text in questions.items()
     ]
     out.parent.mkdir(parents=True, exist_ok=True)
-    out.write_text(whole(controls() + tabs(parts), f"Marking {name}"), encoding="utf-8")
+    out.write_text(whole(controls() + tabs(parts), f"Marking {name}"), "utf-8", "replace")
     return out
 
 
 def questions_in(path: Path) -> dict[str, Answer]:
     """The written questions in one of our notebooks, with the contents of their cells."""
-    try:
-        cells = json.loads(path.read_bytes())["cells"]
-    except (OSError, ValueError, KeyError, TypeError):
-        return {}
     found = {}
-    for cell in cells:
-        mark = cell.get("metadata", {}).get("nbgrader", {})
-        if cell.get("cell_type") == "markdown" and mark.get("solution"):
-            source = cell.get("source", "")
-            text = "".join(source) if isinstance(source, list) else source
-            found[mark["grade_id"]] = text, cell.get("attachments") or {}
+    try:
+        cells = json.loads(path.read_bytes() if os.path.isfile(path) else b"")["cells"]
+        for cell in cells:
+            mark = cell.get("metadata", {}).get("nbgrader", {})
+            if cell.get("cell_type") == "markdown" and mark.get("solution"):
+                source = cell.get("source", "")
+                text = "".join(source) if isinstance(source, list) else source
+                found[mark["grade_id"]] = text, cell.get("attachments") or {}
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        return {}
     return found
 
 

@@ -21,7 +21,7 @@ from autograder.grader.classes.drawing import bars, controls, histogram, section
 from autograder.grader.classes.items import items_of, write_items
 from autograder.grader.classes.marks_table import marks_table
 from autograder.grader.classes.roll import Roll, read_roll, who_needs_help
-from autograder.grader.classes.rows import OLD, Row, read_absent, read_class
+from autograder.grader.classes.rows import OLD, UNDATED, Row, read_absent, read_class
 from autograder.grader.classes.sections import (
     FORMGRADER,
     alike_list,
@@ -36,6 +36,7 @@ from autograder.grader.classes.sections import (
 from autograder.grader.classes.submissions import released
 from autograder.grader.judgement import FAILED, GRADED
 from autograder.grader.runner import DEFINING
+from autograder.grader.sandbox.outputs import one_line
 from autograder.table import number
 
 MOST = 12  # lines in a list of what is most frequent
@@ -81,7 +82,7 @@ def report(
         write_items(items, (i for name, theirs in by_assignment for i in items_of(name, theirs)))
     out.parent.mkdir(parents=True, exist_ok=True)
     text = page(rows, feedback_links(rows, root, out), absent, extra)
-    out.write_text(text, encoding="utf-8")
+    out.write_text(text, encoding="utf-8", errors="replace")
     return out
 
 
@@ -115,7 +116,7 @@ def feedback_links(rows: Iterable[Row], root: Path, out: Path) -> dict[tuple[str
     links = {}
     for row in rows:
         path = root / "feedback" / row.student / row.assignment / f"{row.assignment}.html"
-        if path.is_file():
+        if os.path.isfile(path):
             way = os.path.relpath(path.resolve(), out.resolve().parent)
             links[row.student, row.assignment] = quote(way)
     return links
@@ -327,9 +328,14 @@ def _troubled(rows: list[Row], roll: Roll) -> str:
     """The submissions that could not be graded, and the answers that did not finish."""
     items = [
         f"<li {searched(roll, row.student)}>{who(roll, row.student)}: "
-        f"{escape(row.reason or row.status)}</li>"
+        f"{escape(one_line(row.reason or row.status))}</li>"
         for row in rows
         if row.status != GRADED
+    ]
+    items += [
+        f"<li {searched(roll, row.student)}>{who(roll, row.student)}: {escape(UNDATED)}</li>"
+        for row in rows
+        if UNDATED in row.notes
     ]
     items += [
         f"<li {searched(roll, row.student)}>{who(roll, row.student)}: "
@@ -350,7 +356,7 @@ def _accidents(row: Row) -> Iterator[tuple[str, Verdict, str]]:
 
 
 def _because(verdict: Verdict) -> str:
-    note = (verdict.note or "").strip()
+    note = one_line(verdict.note or "")
     note = note if len(note) <= 200 else note[:200] + "…"
     return f"<small>{escape(note)}</small>" if note else ""
 
@@ -375,7 +381,7 @@ def _grouped(row: Row) -> list[tuple[str, int]]:
 
 
 def _counted(note: tuple[str, int]) -> str:
-    text, times = note
+    text, times = one_line(note[0]), note[1]
     return escape(text if len(text) <= 300 else text[:300] + "…") + (
         f" (×{times})" if times > 1 else ""
     )

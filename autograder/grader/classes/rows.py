@@ -19,6 +19,7 @@ from autograder.grader.notebook.reading import CHECK
 from autograder.grader.runner import DEFINING
 from autograder.grader.tables import all_kept
 
+UNDATED = "Its timestamp.txt says no time that can be read: whether it came late is not known."
 OLD = "It was graded by another version of the grader; its verdicts are not known here."
 
 

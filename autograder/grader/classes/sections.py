@@ -188,15 +188,22 @@ def timeline(attempts: Mapping[str, Sequence[Attempt]], due: datetime | None) ->
             days[attempt.moment.date(), n == 0] += 1
     if not days:
         return ""
-    first = min(day for day, _ in days)
-    last = min(max(day for day, _ in days), first + timedelta(days=LONG - 1))
+    there = sorted({day for day, _ in days})
+
+    def shown(start: date) -> int:
+        return sum(n for (day, _), n in days.items() if 0 <= (day - start).days < LONG)
+
+    first = max(there, key=shown)  # one time that is far off hides no others
+    last = max(day for day in there if (day - first).days < LONG)
     counts = []
     for n in range((last - first).days + 1):
         day = first + timedelta(days=n)
         counts.append((day, days[day, True], days[day, False]))
     later = sum(count for (day, _), count in days.items() if day > last)
+    sooner = sum(count for (day, _), count in days.items() if day < first)
     drawn = columns_by_day(counts, due.date() if due else None)
-    more = f" {later} came later." if later else ""
+    more = f" {sooner} came sooner." if sooner else ""
+    more += f" {later} came later." if later else ""
     again = [theirs for theirs in attempts.values() if len(theirs) > 1]
     if again:
         before, after = (

@@ -10,11 +10,13 @@ import os
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime, tzinfo
 from functools import lru_cache
 from pathlib import Path
 from unicodedata import normalize
 
 import nbformat
+from dateutil import parser, tz
 from nbformat import NotebookNode
 from nbgrader.utils import parse_utc
 
@@ -22,9 +24,13 @@ from autograder import course
 from autograder.exercises import find_exercise
 from autograder.grader.classes.calls import chosen
 from autograder.grader.notebook.judging import exercises_in, seeds_of
-from autograder.grader.notebook.reading import MAX_BYTES, Unusable, exercise_of, read_file
+from autograder.grader.notebook.reading import MAX_BYTES, Unusable, exercise_of, read_file, text_in
 from autograder.grader.work import Job, Options, version_of
 
+TIME, EXCHANGE_SECRET = "timestamp.txt", "submission_secret.txt"
+MOST_TOLD = 10  # entries of one folder that are told one by one
+_YEARS = range(2000, 2100)  # in which a notebook can have come
+_ZONE = re.compile(r"[A-Za-z][\w+-]*(/[\w+-]+)*")
 STUDENT = re.compile(r"[^\x00-\x1f\x7f<>&\"\\*?\[\]{}|./~ ][^\x00-\x1f\x7f<>&\"\\*?\[\]{}|/]{0,99}")
 
 
@@ -99,30 +105,22 @@ def find_tasks(
     found: dict[tuple[str, str], list[Path]] = {}
     ignored: list[str] = []
     for place in places:
-        name = place.name
-        if asked is not None and normalize("NFC", name) not in asked:
+        if asked is not None and normalize("NFC", place.name) not in asked:
             continue
-        if place.is_symlink() or not place.is_dir():
-            ignored.append(f"{_shown(name)}: not a student's folder")
-        elif not STUDENT.fullmatch(name) or name != name.strip() or not _printable(name):
-            ignored.append(f"{_shown(name)}: rename the folder; not a safe name for a student")
-        else:
-            here = [a for a in assignments if os.path.lexists(place / a)]
-            ignored += [
-                f"{name}/{_shown(p.name)}: no assignment of that name"
-                for p in sorted(place.iterdir())
-                if p.name not in assignments and not p.name.startswith(".")
-            ]
-            if not here and not any(place.iterdir()):
-                ignored.append(f"{name}: handed in nothing")
-            for assignment in wanted.intersection(here):
-                found.setdefault((normalize("NFC", name), assignment), []).append(
-                    place / assignment
-                )
+        try:
+            here, told = _looked_into(place, assignments)
+        except OSError as error:
+            here, told = [], [f"{_shown(place.name)}: cannot be read ({error.strerror})"]
+        ignored += told
+        for assignment in wanted.intersection(here):
+            key = normalize("NFC", place.name), assignment
+            found.setdefault(key, []).append(place / assignment)
     digests = {name: _course_digest(release, name, options) for name in wanted}
     tasks = []
     for (student, assignment), folders in sorted(found.items()):
-        *others, folder = sorted(folders, key=_when)
+        *others, folder = sorted(folders, key=_when) if len(folders) > 1 else folders
+        if has_odd_time(folder):
+            ignored.append(f"{student}/{assignment}/{TIME}: {ODD_TIME}")
         ignored += [
             f"{other.parent.name}/{assignment}: the same student has a newer one, in a folder "
             "whose name looks the same and is written in another Unicode form"
@@ -134,12 +132,31 @@ def find_tasks(
     return tasks, ignored
 
 
+def _looked_into(place: Path, assignments: Sequence[str]) -> tuple[list[str], list[str]]:
+    """The assignments in a student's folder, and the other entries with the reasons."""
+    name = place.name
+    if place.is_symlink() or not place.is_dir():
+        return [], [f"{_shown(name)}: not a student's folder"]
+    if not STUDENT.fullmatch(name) or name != name.strip() or not _printable(name):
+        return [], [f"{_shown(name)}: rename the folder; not a safe name for a student"]
+    there = sorted(os.listdir(place))
+    here = [name for name in assignments if name in there]
+    others = [n for n in there if n not in assignments and not n.startswith(".")]
+    told = [f"{name}/{_shown(n)}: no assignment of that name" for n in others[:MOST_TOLD]]
+    if len(others) > MOST_TOLD:
+        told.append(f"{name}: {len(others) - MOST_TOLD} more entries that are no assignments")
+    return here, told if there else [f"{name}: handed in nothing"]
+
+
 def _when(folder: Path) -> tuple[float, float]:
     """When a submission came: by its timestamp, else by its files."""
-    stamp = timestamp_in(folder / "timestamp.txt")
-    paths = [folder, *folder.glob("*.ipynb")] if folder.is_dir() else [folder]
-    changed = max(path.lstat().st_mtime for path in paths)
-    return (parse_utc(stamp).timestamp() if stamp else 0.0, changed)
+    stamp = timestamp_in(folder / TIME)
+    try:
+        paths = [folder, *folder.glob("*.ipynb")]
+        changed = max(path.lstat().st_mtime for path in paths)
+    except OSError:
+        changed = 0.0
+    return (parse_utc(stamp).replace(tzinfo=UTC).timestamp() if stamp else 0.0, changed)
 
 
 def _printable(name: str) -> bool:
@@ -172,11 +189,21 @@ def _contents(folder: Path) -> str:
     if folder.is_symlink() or not folder.is_dir():
         return f"mode {folder.lstat().st_mode}"
     parts = []
-    for path in sorted(folder.iterdir()):
-        if path.suffix != ".ipynb" and path.name != "timestamp.txt":
-            continue
-        parts += [f"{path.name!r} {path.lstat().st_mode}", _contents_of(path)]
+    for path in [*_notebooks(folder), folder / TIME]:
+        if os.path.lexists(path):
+            parts += [f"{path.name!r} {path.lstat().st_mode}", _contents_of(path)]
     return "\n".join(parts)
+
+
+def _notebooks(folder: Path) -> list[Path]:
+    """The notebooks in a submission's folder: the one that is graded, or else all that there are.
+
+    Of many, of which none is graded, two stand for all.
+    """
+    expected = folder / f"{folder.name}.ipynb"
+    if os.path.lexists(expected):
+        return [expected]
+    return sorted(folder / name for name in os.listdir(folder) if name.endswith(".ipynb"))[:2]
 
 
 def _contents_of(path: Path) -> str:
@@ -189,8 +216,7 @@ def _contents_of(path: Path) -> str:
 def handed_in_as(folder: Path) -> str:
     """The digest of what a student handed in, whatever the time and the grader's version."""
     try:
-        names = sorted(path for path in folder.iterdir() if path.suffix == ".ipynb")
-        parts = [_contents_of(path) for path in names]
+        parts = [_contents_of(path) for path in _notebooks(folder)]
     except OSError as error:
         parts = [f"unreadable: {error.errno}"]
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()
@@ -203,16 +229,14 @@ def find_file(folder: Path, assignment: str) -> tuple[bytes, str | None]:
     """
     if folder.is_symlink() or not folder.is_dir():
         raise Unusable(f"{assignment} is not a folder.")
-    path = folder / f"{assignment}.ipynb"
-    if os.path.lexists(path):
-        return read_file(path), None
-    others = [p for p in sorted(folder.iterdir()) if p.suffix == ".ipynb"]
+    there = _notebooks(folder)
     missing = f"There is no notebook {assignment}.ipynb"
-    if not others:
+    if not there:
         raise Unusable(f"{missing}.")
-    if len(others) > 1:
-        raise Unusable(f"{missing}, and it is not clear which of {len(others)} others to take.")
-    return read_file(others[0]), _shown(others[0].name)
+    if len(there) > 1:
+        raise Unusable(f"{missing}, and it is not clear which of the others to take.")
+    name = there[0].name
+    return read_file(there[0]), None if name == f"{assignment}.ipynb" else _shown(name)
 
 
 def job_for(task: Task, secret: bytes, options: Options, elsewhere: bool) -> Job:
@@ -238,20 +262,61 @@ def read_release(path: Path) -> tuple[bytes, NotebookNode]:
     return text, nbformat.v4.reads(text.decode())
 
 
+ODD_TIME = "holds no date and time that can be read: whether it came late is not known"
+
+
 def secret_in(path: Path) -> str | None:
     """The secret that nbgrader's exchange noted for a submission, by which it releases feedback."""
-    if path.is_symlink() or not path.is_file() or path.stat().st_size > 1000:
-        return None
-    text = path.read_bytes().decode("ascii", "replace")
-    return text if re.fullmatch(r"[0-9a-f]{32,}\s*", text) else None
+    text = _line_in(path)
+    return text if text and re.fullmatch(r"[0-9a-f]{32,}\s*", text) else None
 
 
 def timestamp_in(path: Path) -> str | None:
-    """The time of submission that a file gives, if it is one that nbgrader can read."""
-    if path.is_symlink() or not path.is_file() or path.stat().st_size > 100:
-        return None
+    """The time of submission that a file gives, if it says all of it, in a form nbgrader reads."""
+    text = (_line_in(path) or "").strip()
+    return text if text.isprintable() and _is_time(text) else None
+
+
+def has_odd_time(folder: Path) -> bool:
+    """Whether a submission has a timestamp that says no time."""
+    path = folder / TIME
+    there = not folder.is_symlink() and os.path.lexists(path)
+    return there and timestamp_in(path) is None
+
+
+def _line_in(path: Path) -> str | None:
+    """The text of a small file in a submission's folder; None if there is no such file."""
     try:
-        text = path.read_text(encoding="utf-8").strip()
-        return text if text and parse_utc(text) else None
-    except (ValueError, OverflowError):
+        data = b"" if path.parent.is_symlink() else read_file(path)
+        return text_in(data) if len(data) <= 1000 else None
+    except (Unusable, OSError):
         return None
+
+
+def _is_time(text: str) -> bool:
+    """Whether a text says a date, down to the minute, that nbgrader reads as it is meant.
+
+    What a text leaves open, nbgrader fills in from the present day; a zone that it does not know
+    it takes for UTC, and a number for seconds.
+    """
+    *_, zone = parts = text.split(" ")
+    if len(parts) == 3:  # nbgrader's own form: date, time, zone
+        text = " ".join(parts[:2])
+        if not _ZONE.fullmatch(zone) or tz.gettz(zone) is None:
+            return False
+    try:
+        is_iso = re.match(r"\d{4}-", text)
+        one, other = (
+            parser.parse(text, None, default=at, dayfirst=at.day == 2 and not is_iso, tzinfos=_zone)
+            for at in (datetime(2000, 1, 1, 1, 1), datetime(2001, 2, 2, 2, 2))
+        )
+        return one == other and parse_utc(" ".join(parts)).year in _YEARS
+    except (ValueError, ArithmeticError, TypeError):
+        return False
+
+
+def _zone(name: str | None, seconds: int | None) -> tzinfo | None:
+    """The zone of an offset, if there is one; raises `ValueError` for a name without."""
+    if seconds is None and name is not None:
+        raise ValueError(name)
+    return None if seconds is None else tz.tzoffset(name, seconds)

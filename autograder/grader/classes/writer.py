@@ -10,11 +10,13 @@ TRUST BOUNDARY. What is written here comes from our own judges. Names of student
 
 import errno
 import hashlib
+import os
 import sys
 import time
 import traceback
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 import nbformat
@@ -29,10 +31,13 @@ from autograder import course as course_folder
 from autograder.grader.classes.course_file import CourseFile
 from autograder.grader.classes.feedback import Marked, PageMaker, plain_page
 from autograder.grader.classes.gradebook import Book, GradebookLost, Graded, database
-from autograder.grader.classes.rows import Row, read_row, row_of
+from autograder.grader.classes.rows import UNDATED, Row, read_row, row_of
 from autograder.grader.classes.submissions import (
+    EXCHANGE_SECRET,
+    TIME,
     Task,
     handed_in_as,
+    has_odd_time,
     read_release,
     secret_in,
     timestamp_in,
@@ -40,11 +45,11 @@ from autograder.grader.classes.submissions import (
 from autograder.grader.judgement import FAILED, Judgement
 from autograder.grader.notebook.marked import Seen, seen_in, unchanged
 from autograder.grader.notebook.marks import auto_comments, auto_scores
-from autograder.grader.sandbox.outputs import clean
+from autograder.grader.sandbox.outputs import one_line
 from autograder.grader.work import Outcome
 
 LOGS = "logs"  # logs/<student>/<assignment>.log
-CARRIED = {"timestamp.txt": timestamp_in, "submission_secret.txt": secret_in}
+CARRIED = {TIME: timestamp_in, EXCHANGE_SECRET: secret_in}
 FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS}
 
 
@@ -77,13 +82,13 @@ class Writer:
             if self.book.judgement(*task.key) is None:  # it was another version that graded it
                 return False
         try:
-            data = self._autograded(task).read_bytes()
+            data = self._made(task)
         except OSError:
             return False
         if _digest(data) != graded.notebook:
             return False
         page, changed = self._page(task), self.book.penalise(*task.key, self._penalty)
-        if changed or not page.is_file() or not page.stat().st_size:
+        if changed or not os.path.isfile(page) or not os.path.getsize(page):
             row = self._feedback(task, data)
             if changed:
                 _log(self.root, task, f"has another late penalty: {_total(row)}")
@@ -91,26 +96,26 @@ class Writer:
 
     def write(self, task: Task, outcome: Outcome) -> Row:
         """Record a judgement: the notebook, then the gradebook, then the feedback page."""
-        notebook = nbformat.v4.reads(outcome.notebook.decode())
-        scores = auto_scores(notebook, outcome.judgement)
-        seen = seen_in(notebook, outcome.judgement)
-        same = self._same(task, outcome.judgement, seen)
-        self._page(task).unlink(missing_ok=True)  # it may show an earlier judgement
+        notebook, judgement = nbformat.v4.reads(outcome.notebook.decode()), outcome.judgement
+        if undated := has_odd_time(task.folder):
+            judgement = replace(judgement, notes=(*judgement.notes, UNDATED))
+        scores = auto_scores(notebook, judgement)
+        seen = seen_in(notebook, judgement)
+        same = self._same(task, judgement, seen)
+        with suppress(OSError):  # where a page cannot be, `_feedback` says so
+            self._page(task).unlink()  # it may show an earlier judgement
         carried = {name: read(task.folder / name) for name, read in CARRIED.items()}
-        for name, text in carried.items():  # nbgrader's exchange releases feedback by them
-            for path in (self._autograded(task), self._page(task)):
-                if text is None:
-                    path.with_name(name).unlink(missing_ok=True)
-                else:
-                    put(path.with_name(name), text.encode(), 0o444)
+        _carry(self._autograded(task), carried)
+        with suppress(OSError):
+            _carry(self._page(task), carried)
         put(self._autograded(task), outcome.notebook, 0o444)
         times = self.book.record(
             *task.key,
             (task.digest, _digest(outcome.notebook)),
-            outcome.judgement,
+            judgement,
             scores,
-            auto_comments(notebook, outcome.judgement),
-            carried["timestamp.txt"],
+            auto_comments(notebook, judgement),
+            "" if undated else carried[TIME],
             self._penalty,
             same,
             seen,
@@ -125,7 +130,7 @@ class Writer:
         with self.book.look():
             known, before = self.book.is_graded(*task.key), self.book.judgement(*task.key)
         try:
-            data = self._autograded(task).read_bytes()
+            data = self._made(task)
             earlier = nbformat.v4.reads(data.decode()) if known and before else None
         except (OSError, ValueError):
             earlier = None
@@ -135,8 +140,9 @@ class Writer:
 
     def withdraw(self, task: Task) -> None:
         """Leave a submission whose grading failed without marks, for a person to look at."""
-        self._page(task).unlink(missing_ok=True)
-        self._autograded(task).unlink(missing_ok=True)
+        for path in (self._page(task), self._autograded(task)):
+            with suppress(OSError):  # where nothing could be written, nothing is shown
+                path.unlink()
         self.book.withdraw(*task.key)
 
     def renew(self, student: str, assignment: str) -> None:
@@ -144,7 +150,7 @@ class Writer:
         task = _of(student, assignment)
         self.book.penalise(*task.key, self._penalty)
         with suppress(OSError):
-            self._feedback(task, self._autograded(task).read_bytes())
+            self._feedback(task, self._made(task))
 
     def note(self, row: Row, what: str) -> None:
         """Say in a submission's log what has become of its marks."""
@@ -206,6 +212,13 @@ class Writer:
         folder = self.root / "autograded" / task.student / task.assignment
         return folder / f"{task.assignment}.ipynb"
 
+    def _made(self, task: Task) -> bytes:
+        """The contents of an autograded notebook. Raises `OSError`, and waits for nothing."""
+        path = self._autograded(task)
+        if not os.path.isfile(path):
+            raise FileNotFoundError(f"{path} is not there, or no file")
+        return path.read_bytes()
+
     def _page(self, task: Task) -> Path:
         return self.root / "feedback" / task.student / task.assignment / f"{task.assignment}.html"
 
@@ -237,6 +250,15 @@ def _of(student: str, assignment: str) -> Task:
     return Task(student, assignment, Path(), Path(), "")
 
 
+def _carry(beside: Path, texts: Mapping[str, str | None]) -> None:
+    """Put texts beside a file, by name: nbgrader's exchange releases feedback by them."""
+    for name, text in texts.items():
+        if text is None:
+            beside.with_name(name).unlink(missing_ok=True)
+        else:
+            put(beside.with_name(name), text.encode(), 0o444)
+
+
 def put(path: Path, data: bytes, mode: int) -> None:
     """Write a file atomically: it holds either the new contents or the old ones."""
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -260,8 +282,7 @@ def _log(root: Path, task: Task, what: str, *lines: str) -> None:
     """Append to a submission's log. A full disk is reported elsewhere."""
     path = root / LOGS / task.student / f"{task.assignment}.log"
     now = time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime())
-    inner = [part for line in lines for part in clean(line).splitlines()]
-    text = "\n".join([f"{now} {what}", *(f"    {line}" for line in inner)])
+    text = "\n".join([f"{now} {what}", *(f"    {one_line(line)}" for line in lines)])
     with suppress(OSError):
         path.parent.mkdir(parents=True, exist_ok=True)
         with path.open("a", encoding="utf-8") as stream:
@@ -299,6 +320,7 @@ def recorded(writer: Writer, task: Task, outcome: Outcome | Exception) -> Row:
         if isinstance(error, OSError) and error.errno in FULL:
             raise
         reason = f"{type(error).__name__}: {error}"[:2000]
-        _log(writer.root, task, "failed", "".join(traceback.format_exception(error)))
+        lines = "".join(traceback.format_exception(error)).splitlines()
+        _log(writer.root, task, "failed", *(f"| {line}" for line in lines))
         writer.withdraw(task)
         return Row(task.student, task.assignment, FAILED, reason=reason)

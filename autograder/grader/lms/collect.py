@@ -12,6 +12,7 @@ under the course's folders are not followed; notebooks are copied as bytes and n
 
 import os
 import re
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -22,15 +23,17 @@ from nbgrader.utils import parse_utc
 
 from autograder.grader.classes.calls import assignment_named
 from autograder.grader.classes.course_file import CourseFile, read_course
-from autograder.grader.classes.submissions import assignments_in, released, timestamp_in
-from autograder.grader.classes.writer import put
+from autograder.grader.classes.submissions import TIME, assignments_in, released, timestamp_in
+from autograder.grader.classes.writer import FULL, put
 from autograder.grader.lms.archive import Archive, Member, Refused, shown
 from autograder.grader.lms.chapters import assignment_of
 from autograder.grader.lms.formats import FILE, Handed, handed
 from autograder.grader.lms.people import Roster, Unmatched, known_people, same_names, shared_ids
+from autograder.grader.lms.people import short as short_name
 from autograder.grader.lms.record import Place, folder_of, read_record, write_record
 from autograder.grader.lms.worksheet import read_worksheet
 
+MAX_FILES, MAX_SIZE = 100, 100_000_000  # of one participant: files, bytes of the notebooks
 UNKNOWN = "unknown"  # collected/unknown/: of no known assignment
 NEW, NEWER, OLDER, SAME = "new", "newer", "older", "same"
 
@@ -109,6 +112,8 @@ class _Run:
         self.found: list[Found] = []
         self.everybody: dict[tuple[str, str], Handed] = {}  # by system and number
         self.empty: dict[tuple[str, str], str] = {}  # who handed in no notebook, and what instead
+        self.counts = Counter[tuple[str, str]]()  # of their files
+        self.sizes = Counter[tuple[str, str]]()  # of their notebooks, in bytes
 
     # --- reading ---
 
@@ -135,6 +140,11 @@ class _Run:
                 "(Canvas), got none"
             )
         self._tell_of_times(entry_times)
+        for who in self.counts:
+            if self._has_too_much(who):
+                label = shown(self.everybody[who].label)
+                text = f"{self.counts[who]} files, too many or too large to look at all of them"
+                self.result.aside.append(f"{label} ({who[1]}): {text}")
         with_one = {(found.handed.system, found.handed.number) for found in self.found}
         for who, what in self.empty.items():
             if who not in with_one:
@@ -143,6 +153,9 @@ class _Run:
 
     def _take(self, member: Member, found: Handed) -> None:
         who, name = (found.system, found.number), shown(found.filename)
+        self.counts[who] += 1
+        if self._has_too_much(who):
+            return
         if found.kind != FILE:
             self.empty.setdefault(who, f"{found.kind} in {name}")
             return
@@ -156,7 +169,11 @@ class _Run:
             self.empty.setdefault(who, f"{name}, which was refused")
             self.result.aside.append(f"{shown(member.name)}: refused, {why}")
             return
+        self.sizes[who] += len(data)
         self.found.append(self._found(found, data, member))
+
+    def _has_too_much(self, who: tuple[str, str]) -> bool:
+        return self.counts[who] > MAX_FILES or self.sizes[who] > MAX_SIZE
 
     def _found(self, found: Handed, data: bytes, member: Member) -> Found:
         row = self.roster.row_of(found)
@@ -210,7 +227,13 @@ class _Run:
             for other in others:
                 data = self.archive.read(other.member)
                 self._keep_earlier(student, other, data, "the archive has a newer one")
-            outcome = self._place(student, best, records[assignment].get(student))
+            try:
+                outcome = self._place(student, best, records[assignment].get(student))
+            except (OSError, _InTheWay) as error:
+                if isinstance(error, OSError) and error.errno in FULL:
+                    raise
+                self._put_aside(best, f"{student}: {getattr(error, 'strerror', None) or error}")
+                continue
             self.result.placed[student, assignment] = outcome
             if outcome != OLDER:
                 records[assignment][student] = self._where_from(best)
@@ -253,11 +276,17 @@ class _Run:
     def _place(self, student: str, found: Found, before: Place | None) -> str:
         """Put a notebook in its place, unless a newer one is there; return what was done."""
         folder = _home(self.root / "submitted", student) / found.assignment
-        for path in (folder.parent.parent, folder.parent, folder):
+        if folder.parent.parent.is_symlink():
+            raise ValueError(f"{folder.parent.parent} is a link: expected the course's own folder")
+        for path in (folder.parent, folder):
             if path.is_symlink():
-                raise ValueError(f"{path} is a link: expected a folder of the course's own")
+                raise _InTheWay(f"{path} is a link: expected a folder of the course's own")
+            if os.path.lexists(path) and not path.is_dir():
+                raise _InTheWay(f"{path} is not a folder: move it away, and collect again")
         target = folder / f"{found.assignment}.ipynb"
-        stamp = folder / "timestamp.txt"
+        stamp = folder / TIME
+        if os.path.isdir(stamp):
+            raise _InTheWay(f"{stamp} is a folder: move it away, and collect again")
         there, data = _there(target), self.archive.read(found.member)
         if there == data:
             _write_time(stamp, found.moment, keep=True)
@@ -291,6 +320,10 @@ class _Run:
         )
 
 
+class _InTheWay(Exception):
+    """Something where a student's notebook should be placed."""
+
+
 def _home(submitted: Path, student: str) -> Path:
     """A student's folder, in whatever Unicode form its name is there."""
     there = submitted.iterdir() if submitted.is_dir() else ()
@@ -320,7 +353,7 @@ def _there(path: Path) -> bytes | None:
     if not os.path.lexists(path):
         return None
     if path.is_symlink() or not path.is_file():
-        raise ValueError(f"{path} is not an ordinary file: move it away, and collect again")
+        raise _InTheWay(f"{path} is not an ordinary file: move it away, and collect again")
     return path.read_bytes()
 
 
@@ -342,7 +375,7 @@ def _write_time(stamp: Path, moment: datetime | None, keep: bool = False) -> Non
 def _safe_file(name: str) -> str:
     """A name from outside as a file's name: letters, digits, spaces, dots, dashes."""
     plain = re.sub(r"[^\w .()-]+", "_", name).strip(" .")
-    return plain[-100:].strip(" .") or "file"
+    return short_name(plain[-100:]).strip(" .") or "file"
 
 
 def _keep(folder: Path, name: str, data: bytes) -> Path:

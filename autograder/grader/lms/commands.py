@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from autograder.grader.lms.formats import CANVAS, MOODLE
-from autograder.grader.sandbox.outputs import clean
+from autograder.grader.sandbox.outputs import one_line
 
 DATABASE = typer.Option(
     envvar="AUTOGRADER_DB", metavar="URL", help="the gradebook's database, if not gradebook.db"
@@ -110,4 +110,4 @@ def give_back(
 
 
 def _tell(line: str) -> None:
-    print("autograder: " + clean(" ".join(line.split())), file=sys.stderr, flush=True)
+    print("autograder: " + one_line(line), file=sys.stderr, flush=True)

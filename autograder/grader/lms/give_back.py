@@ -16,6 +16,7 @@ worksheet. They are written into an archive, whose names are checked, and into a
 formulas are defused; no file here is called by them.
 """
 
+import os
 import zipfile
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -260,12 +261,16 @@ class _Way:
             for row in final:
                 name = self._page_name(row)
                 page = self._page(row.student)
-                if name is None or not page.is_file():
+                try:
+                    data = page.read_bytes() if name and os.path.isfile(page) else None
+                except OSError:
+                    data = None
+                if data is None:
                     missing.append(row.student)
                     continue
                 info = zipfile.ZipInfo(name)  # the same bytes every time
                 info.compress_type = zipfile.ZIP_DEFLATED
-                packed.writestr(info, page.read_bytes())
+                packed.writestr(info, data)
                 count += 1
         if missing:
             self.result.told.append(f"no feedback page goes back to {', '.join(missing)}")

@@ -85,14 +85,16 @@ class Roster:
 
     people: Sequence[Known]
     sheet: Worksheet | None = None
-    _by_id: dict[str, Known] = field(init=False)
+    _by_id: dict[str, list[Known]] = field(init=False)  # without case, and as it is written
     _by_name: dict[str, list[Known]] = field(init=False)
     _by_email: dict[str, list[Known]] = field(init=False)
     _rows: Mapping[str, Listed] = field(init=False)
 
     def __post_init__(self) -> None:
-        self._by_id = {_plain(p.student): p for p in self.people}
-        self._by_name, self._by_email = {}, {}
+        self._by_id, self._by_name, self._by_email = {}, {}, {}
+        for person in self.people:
+            for form in {_plain(person.student), f"={normalize('NFC', person.student)}"}:
+                self._by_id.setdefault(form, []).append(person)
         for person in self.people:
             forms = {key(person.first + person.last), key(person.last + person.first)}
             for form in forms | {key(person.student)} - {""}:
@@ -142,8 +144,9 @@ class Roster:
         """The student of the course that a row of the worksheet is about, if that is clear."""
         local = row.email.partition("@")[0]
         for login in (*row.logins, row.email, local):
-            if login and _plain(login) in self._by_id:
-                return self._by_id[_plain(login)]
+            for form in (f"={normalize('NFC', login).strip()}", _plain(login)) if login else ():
+                if len(same := self._by_id.get(form, ())) == 1:
+                    return same[0]
         same = self._by_email.get(_plain(row.email), []) if row.email else []
         if len(same) == 1:
             return same[0]
@@ -191,8 +194,13 @@ def safe_id(name: str) -> str:
     """A name as the id of a student, without characters that a folder's name must not have."""
     plain = normalize("NFC", " ".join(name.split()))
     kept = "".join(c for c in plain if c.isprintable() and c not in '<>&"\\*?[]{}|/')
-    kept = kept.lstrip("./~ ")[:100].strip()
+    kept = short(kept.lstrip("./~ ")[:100]).strip()
     return kept if STUDENT.fullmatch(kept) else ""
+
+
+def short(name: str) -> str:
+    """A name that a file system takes, with some letters to spare."""
+    return name.encode()[:200].decode(errors="ignore")
 
 
 def same_names(everybody: Iterable[Handed]) -> dict[str, set[str]]:

@@ -21,7 +21,13 @@ _WORDS = re.compile(r"[^\W\d_]+")
 
 def moment_in(text: str, zone: tzinfo) -> datetime | None:
     """The moment that a text names, by the clock of `zone` unless it says another; else None."""
-    text = normalize("NFKC", text).strip()
+    try:
+        return _moment_in(normalize("NFKC", text).strip(), zone)
+    except (ValueError, OverflowError):  # a day or a year that there is not
+        return None
+
+
+def _moment_in(text: str, zone: tzinfo) -> datetime | None:
     if found := _ISO.fullmatch(text):
         stamp = datetime.fromisoformat(text.replace(" UTC", "+00:00").replace("UTC", "+00:00"))
         return (stamp if found[3] else stamp.replace(tzinfo=zone)).astimezone(UTC)
@@ -35,10 +41,7 @@ def moment_in(text: str, zone: tzinfo) -> datetime | None:
     hour, minute, half = int(clock[0][0]), int(clock[0][1]), clock[0][2].casefold()[:1]
     if half:
         hour = hour % 12 + 12 * (half == "p")
-    try:
-        local = datetime(int(year[0]), months.pop(), int(day[0]), hour, minute, tzinfo=zone)
-    except ValueError:
-        return None
+    local = datetime(int(year[0]), months.pop(), int(day[0]), hour, minute, tzinfo=zone)
     return local.astimezone(UTC)
 
 

@@ -265,7 +265,7 @@ def maximum_in(sheet: Worksheet) -> float | None:
 def write_table(path: Path, rows: Iterable[Sequence[str]], delimiter: str = ",") -> None:
     """Write a table that the system reads and a spreadsheet can open without harm."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("w", encoding="utf-8", newline="") as stream:
+    with path.open("w", encoding="utf-8", errors="replace", newline="") as stream:
         writer = csv.writer(stream, delimiter=delimiter)
         writer.writerows([_defused(cell) for cell in row] for row in rows)
 

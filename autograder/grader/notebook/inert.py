@@ -227,7 +227,7 @@ ATTRIBUTES = {
     "td": {"colspan", "rowspan"},
     "th": {"colspan", "rowspan"},
 }
-OURS = "abh-check"  # the class of a verdict's table
+OURS = {"abh-check", "tex2jax_ignore", "mathjax_ignore"}  # the classes of a verdict's table
 _CLASSES = re.compile(r"highlight|[a-z]{1,2}[0-9a-z]?")  # those of Pygments
 _LENGTH = (
     r"(?:\d{0,2}(?:\.\d{1,3})?(?:px|pt)|\d?(?:\.\d{1,3})?r?em|0)"  # no content far from its frame
@@ -293,7 +293,7 @@ def _cleaned_once(text: str, ours: bool) -> str | None:
 def _attribute(name: str, value: str, attachments: Attachments, ours: bool) -> str | None:
     """The value that an attribute may have; None to drop it."""
     if name == "class":
-        known = [w for w in value.split() if _CLASSES.fullmatch(w) or (ours and w == OURS)]
+        known = [w for w in value.split() if _CLASSES.fullmatch(w) or (ours and w in OURS)]
         return " ".join(known) or None
     if name == "style":
         parts = (part.strip() for part in value.split(";")[:20])

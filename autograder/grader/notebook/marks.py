@@ -16,6 +16,7 @@ from autograder.engine.verdict import CRASH, MEMORY, MISSING, POLICY, TIMEOUT, V
 from autograder.grader.judgement import Judgement
 from autograder.grader.notebook.outputs import cut
 from autograder.grader.notebook.reading import exercise_of
+from autograder.grader.sandbox.outputs import one_line
 from autograder.table import table_html, table_text
 
 REASONS = {
@@ -57,7 +58,7 @@ def comment_on(verdict: Verdict) -> str | None:
     reason = REASONS.get(verdict.verdict)
     if reason is None:
         return None
-    note = re.sub(r"[\s`$\\]+", " ", verdict.note or "").strip()[:400]
+    note = re.sub(r"[\s`$\\]+", " ", one_line(verdict.note or ""))[:400].strip()
     return f"{reason} `{note}`" if note else reason
 
 

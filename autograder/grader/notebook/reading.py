@@ -72,7 +72,10 @@ def read_file(path: Path, *, links: bool = False) -> bytes:
             size, most = (f"{number / 1e6:.0f} MB" for number in (info.st_size, MAX_BYTES))
             advice = " Clear its outputs and hand it in again." if what == "notebook" else ""
             raise Unusable(f"The {what} has {size}; at most {most} are accepted.{advice}")
-        return stream.read(MAX_BYTES + 1)
+        try:
+            return stream.read(MAX_BYTES + 1)
+        except OSError as error:
+            raise Unusable(f"The {what} cannot be read ({error.strerror}).") from None
 
 
 def text_in(data: bytes, what: str = "notebook") -> str:
