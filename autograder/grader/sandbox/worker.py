@@ -17,6 +17,7 @@ import struct
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from importlib import import_module
 from typing import Any
 
@@ -217,7 +218,7 @@ class Session:
         from autograder.engine.probe import materialise, probe_within, undisturbed
         from autograder.engine.records import record_from, record_tree, run_from
         from autograder.engine.state import GlobalState
-        from autograder.engine.values import Recipe, encode
+        from autograder.engine.values import MANY, Recipe, encode
 
         def run(answer: Any, tree: Any, device: str, watch: list[str]) -> dict[str, Any]:
             return record_tree(probe_within(answer, run_from(tree), device, watch))
@@ -234,7 +235,7 @@ class Session:
         accompany_threads()
         # Taken now, before an answer can replace their modules.
         self.run, self.unreadable, self.undisturbed = run, unreadable, undisturbed
-        self.encode = encode
+        self.encode, self.encode_results = encode, partial(encode, many=MANY)
         GlobalState()  # takes its readers of torch, which was imported after that module
         self.block = lambda name, device: materialise(Recipe(name), device)
         self.probed: dict[str, Any] = {}
@@ -253,11 +254,12 @@ class Session:
             return self.encode(number | {"pointer": self.point(request)})
         records = self.probe(request)
         try:
-            return self.encode(number | {"records": records})
+            return self.encode_results(number | {"records": records})
         except MemoryError:
             raise
         except BaseException:  # noqa: BLE001  (one of them cannot be sent)
-            return self.encode(number | {"records": [self.readable(tree) for tree in records]})
+            made = [self.readable(tree) for tree in records]
+            return self.encode_results(number | {"records": made})
 
     def execute(self, request: Mapping[str, Any]) -> Any:
         """Run a cell; return its outputs, packed."""
@@ -310,7 +312,7 @@ class Session:
     def readable(self, tree: dict[str, Any]) -> dict[str, Any]:
         """A record that can be sent: this one, or one that says why it cannot be."""
         try:
-            self.encode(tree)
+            self.encode_results(tree)
         except MemoryError:
             raise
         except BaseException as error:  # noqa: BLE001  (its values cannot be sent)
