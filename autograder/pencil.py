@@ -150,7 +150,7 @@ def parse(data: bytes) -> dict[str, Answers]:
     """The tables in the bytes of their file."""
     return {
         name: Answers([Row(*row) for row in rows], explanation)
-        for name, (rows, explanation) in decode(lzma.decompress(data)).items()
+        for name, (rows, explanation) in decode(lzma.decompress(data), math.inf).items()
     }
 
 

@@ -24,7 +24,7 @@ from autograder.engine.observe import Observer
 from autograder.engine.runs import APPLY, Raised, Record, Run, Step
 from autograder.engine.state import GlobalState
 from autograder.engine.state import torch_if_imported as _torch
-from autograder.engine.values import Array, Opaque, Previous, Recipe, Strided, as_array
+from autograder.engine.values import Array, Opaque, Previous, Recipe, Strided, as_array, text_of
 
 _RECIPES = ("autograder.blocks", "autograder.exercises.")
 _FAR = 1_618_033_988
@@ -326,10 +326,10 @@ def _quarantine(seed: int) -> Iterator[GlobalState]:
 def _describe(error: BaseException, during: str) -> Raised:
     types = tuple(t.__name__ for t in type(error).__mro__ if t not in (object, BaseException))
     try:
-        message = str(error)
+        message = text_of(str(error), 2000)
     except Exception:  # noqa: BLE001  (an exception whose own __str__ fails)
         message = "(its message cannot be shown)"
-    return Raised(types or (type(error).__name__,), message[:2000], _own_lines(error), during)
+    return Raised(types or (type(error).__name__,), message, _own_lines(error), during)
 
 
 def _own_lines(error: BaseException) -> str:

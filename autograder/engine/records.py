@@ -78,15 +78,22 @@ def record_from(tree: Any) -> Record:
         raised = tree["raised"]
         if raised is not None:
             types, message, traceback, during = raised
-            types = tuple(str(t) for t in types) or ("Exception",)
-            raised = Raised(types, str(message), str(traceback), str(during))
+            types = tuple(map(_text, types)) or ("Exception",)
+            raised = Raised(types, *map(_text, (message, traceback, during)))
         values, gradients, changed = tree["values"], tree["gradients"], tree["changed"]
         fits = (isinstance(values, tuple), isinstance(gradients, dict), isinstance(changed, dict))
         if not all(fits):
             raise WireError("not a record")
-        effects = tuple(str(effect) for effect in tree["side_effects"])
+        effects = tuple(map(_text, tree["side_effects"]))
         ran = tree.get("operations", {})  # records on file have none
-        operations = {str(name): str(place) for name, place in ran.items()}
+        operations = {name: _text(place) for name, place in ran.items()}
         return Record(values, raised, gradients, changed, effects, operations)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise WireError(f"not a record ({error})") from None
+
+
+def _text(value: Any) -> str:
+    """A text, which nothing else is made into: it might take long."""
+    if type(value) is not str:
+        raise WireError("not a text")
+    return value

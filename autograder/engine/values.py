@@ -2,7 +2,8 @@
 
 TRUST BOUNDARY. `decode` reads bytes that hostile code may have written. It builds numbers, strings,
 tuples, mappings and NumPy arrays, and nothing else: no pickle, no import, no attribute look-up.
-Every size is checked against the bytes received before anything is allocated.
+Every size is checked against the bytes received before anything is allocated, and the number of
+values is limited. But many of them may refer to one array: see `gate`.
 
 A message is a JSON tree and the arrays it refers to, each as the bytes of a `.npy` file:
 `<length of JSON: 8 bytes><JSON><array 0><array 1>…`, the arrays' lengths given in the JSON.
@@ -14,17 +15,21 @@ import math
 import re
 import struct
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import islice
 from typing import Any, NamedTuple
 
 import numpy as np
 
-MAX_BYTES = 64 << 20  # one message; an answer's arrays are thousands of times smaller
-MAX_HEAD = 16 << 20  # the JSON of a message
-MAX_DEPTH = 12
-MAX_TEXT = 4000
+MAX_BYTES = 32 << 20  # one message; an answer's arrays are hundreds of times smaller
+MAX_HEAD = 6 << 20  # the JSON of a message; of an answer's results, it has 50 KB
+MAX_ITEMS = 100_000  # values in a hostile message
+MANY = 40_000  # values after which what an answer gave is not taken apart any more
+MAX_DEPTH, MAX_TEXT = 12, 4000
+_NUMBERS = 200  # in an array, they count as one value more, each time that it is referred to
+_FORM = 4  # levels of a message that have a form of their own: the record of a call
 _PLAIN_KINDS = "biuf"  # bool, integers, floats: the dtypes that an answer may have
 _HEADER = struct.Struct("<Q")
 
@@ -48,6 +53,10 @@ class Opaque:
     """Something that is not a value: only the name of its type is sent."""
 
     type_name: str
+
+
+class TooLarge(Opaque):
+    """Something that is more than can be compared: the name says in words what it is."""
 
 
 @dataclass(frozen=True)
@@ -120,6 +129,7 @@ def _torchs() -> _Torchs | None:
 
 # Taken now: in the sandbox, before any answer can replace them.
 _ARRAY, _BYTES, _DTYPE = np.array, np.ndarray.tobytes, np.ndarray.dtype.__get__
+_PART, _JOINED = str.__getitem__, str.join
 _TORCH = _torchs()
 
 
@@ -170,23 +180,47 @@ def _npy_head(dtype: str, shape: tuple[int, ...]) -> bytes:
     return buffer.getvalue()
 
 
+def text_of(value: str, most: int = MAX_TEXT) -> str:
+    """The beginning of a text as a plain string, whatever its own class makes of it."""
+    return _JOINED("", [_PART(value, slice(most))])
+
+
+def told(value: Any) -> str:
+    """An array, a list, a mapping or a text in words: of what kind it is, and how large."""
+    if isinstance(value, Array):
+        name = "a tensor" if value.kind == "torch" else "an array"
+        return f"{name} of shape {tuple(map(int, value.data.shape))} ({value.dtype})"
+    return f"a {type(value).__name__} of {len(value)}"
+
+
+def _named(name: str, kind: str = "opaque") -> dict[str, str]:
+    return {"t": kind, "name": text_of(name, 200)}
+
+
 class _Encoder:
-    def __init__(self) -> None:
+    """Makes a value's tree and blobs; what would be too much for a message becomes `TooLarge`."""
+
+    def __init__(self, many: float):
+        self.many, self.items, self.size = many, 0, 0
         self.blobs: list[bytes] = []
         self.known: dict[bytes, int] = {}
-        self.size = 0
 
     def tree(self, value: Any, depth: int = 0) -> Any:
+        self.items += 1
         if depth > MAX_DEPTH:
-            return {"t": "opaque", "name": "a structure nested too deeply"}
-        if value is None or isinstance(value, (bool, str)):
-            return value[:MAX_TEXT] if isinstance(value, str) else value
+            return _named("a structure nested too deeply")
+        if isinstance(value, str):
+            text = text_of(value, MAX_TEXT if self.items < self.many else 100)
+            self.items += len(text) // 20
+            return text
+        if value is None or isinstance(value, bool):
+            return value
         if type(value) is int:
-            return value if abs(value) < 2**63 else {"t": "opaque", "name": "a huge integer"}
+            return value if abs(value) < 2**63 else _named("a huge integer")
         if type(value) is float:
             return {"t": "float", "v": repr(value)}
         if isinstance(value, Opaque):
-            return {"t": "opaque", "name": value.type_name[:200]}
+            return _named(value.type_name, "large" if isinstance(value, TooLarge) else "opaque")
         if isinstance(value, Strided):
             return {"t": "strided", "of": self.tree(value.array, depth + 1)}
         if isinstance(value, Previous):
@@ -197,20 +231,26 @@ class _Encoder:
         array = as_array(value)
         if array is not None:
             return self._array(array)
-        if isinstance(value, (tuple, list)):
-            name = "tuple" if isinstance(value, tuple) else "list"
-            items = [self.tree(item, depth + 1) for item in value[:1000]]
-            return {"t": name, "items": items}
+        if isinstance(value, (tuple, list, Mapping)):
+            return self._parts(value, depth)
+        return _named(type(value).__name__)
+
+    def _parts(self, value: tuple | list | Mapping, depth: int) -> Any:
+        if self.items > self.many and depth >= _FORM:
+            return _named(told(value), "large")
         if isinstance(value, Mapping):
-            items = [[str(k)[:200], self.tree(v, depth + 1)] for k, v in list(value.items())[:1000]]
-            return {"t": "dict", "items": items}
-        return {"t": "opaque", "name": type(value).__name__[:200]}
+            pairs = [(text_of(str(k), 200), v) for k, v in islice(value.items(), 1000)]
+            self.items += sum(len(name) for name, _ in pairs) // 20
+            return {"t": "dict", "items": [[k, self.tree(v, depth + 1)] for k, v in pairs]}
+        name = "tuple" if isinstance(value, tuple) else "list"
+        return {"t": name, "items": [self.tree(item, depth + 1) for item in value[:1000]]}
 
     def _array(self, array: Array) -> Any:
-        extent = math.prod(max(1, n) for n in array.data.shape)
-        if max(self.size + array.data.nbytes, extent) > MAX_BYTES:
-            shape = tuple(array.data.shape)
-            return {"t": "opaque", "name": f"an array of shape {shape}, too large to judge"}
+        numbers = extent(array.data.shape)
+        items = self.items + numbers // _NUMBERS
+        if max(self.size + array.data.nbytes, numbers) > MAX_BYTES or items > self.many:
+            return _named(told(array), "large")
+        self.items = items
         data = np.ascontiguousarray(array.data)
         blob = _npy_head(data.dtype.str, data.shape) + data.tobytes()
         index = self.known.setdefault(blob, len(self.blobs))
@@ -222,37 +262,46 @@ class _Encoder:
         return {"t": "array", "i": index, **of}
 
 
-def encode(value: Any) -> bytes:
-    """The bytes of a message. Anything that is not a value becomes the name of its type."""
-    encoder = _Encoder()
+def extent(shape: Sequence[int]) -> int:
+    """How many numbers a shape holds, an empty axis counted as 1: there may be endless rows."""
+    return math.prod(max(1, n) for n in shape)
+
+
+def encode(value: Any, many: float = math.inf) -> bytes:
+    """The bytes of a message. Anything that is not a value becomes the name of its type.
+
+    After `many` values, or past the size of a message, what comes becomes `TooLarge`.
+    """
+    encoder = _Encoder(many)
     tree = encoder.tree(value)
     head = json.dumps({"tree": tree, "sizes": [len(b) for b in encoder.blobs]}).encode()
     return b"".join([_HEADER.pack(len(head)), head, *encoder.blobs])
 
 
-def decode(message: bytes) -> Any:
+def decode(message: bytes, most: float = MAX_ITEMS) -> Any:
     """The value in a message: scalars, strings, tuples, lists, dicts, `Array`, `Opaque`, recipes.
 
-    Raises `WireError` for anything that `encode` would not have written.
+    Raises `WireError` for what `encode` would not have written, and for more than `most` values.
     """
     try:
-        return _untree(*_opened(message), 0)
+        tree, arrays = _opened(message, most)
+        return _Decoder(arrays, most).value(tree, 0)
     except WireError:
         raise
     except Exception as error:  # hostile bytes: any failure is the sender's
         raise WireError(f"not a message ({type(error).__name__})") from None
 
 
-def _opened(message: bytes) -> tuple[Any, list[np.ndarray]]:
+def _opened(message: bytes, most: float) -> tuple[Any, list[np.ndarray]]:
     """The JSON tree of a message, and the arrays it refers to."""
-    if len(message) > 2 * MAX_BYTES:
-        raise WireError("the message is too large")
     (length,) = _HEADER.unpack_from(message)
-    if length > MAX_HEAD:
-        raise WireError("the message's description is too large")
+    if len(message) > 2 * MAX_BYTES or length > MAX_HEAD:
+        raise WireError("the message, or its description, is too large")
     start = _HEADER.size + length
     head = json.loads(message[_HEADER.size : start])
     sizes = head["sizes"]
+    if len(sizes) > most:
+        raise WireError("the message holds too many arrays")
     if not all(type(n) is int and n >= 0 for n in sizes) or start + sum(sizes) != len(message):
         raise WireError("the message's length is not the declared one")
     arrays = []
@@ -267,7 +316,7 @@ def _opened(message: bytes) -> tuple[Any, list[np.ndarray]]:
 _NPY = b"\x93NUMPY\x01\x00"
 _NPY_HEAD = re.compile(
     rb"\{'descr': '([^']{1,20})', 'fortran_order': False, "
-    rb"'shape': \(((?:\d{1,18}, ?)*(?:\d{1,18})?)\), \} *\n"
+    rb"'shape': \(((?:\d{1,18}, ?){0,64}(?:\d{1,18})?)\), \} {0,200}\n"
 )
 
 
@@ -288,37 +337,56 @@ def _read_array(blob: bytes) -> np.ndarray:
     return np.frombuffer(blob, dtype, offset=end).reshape(shape)
 
 
-def _untree(tree: Any, arrays: list[np.ndarray], depth: int) -> Any:
-    if depth > MAX_DEPTH + 4:
-        raise WireError("nested too deeply")
-    if isinstance(tree, str):
-        return tree[:MAX_TEXT]
-    if tree is None or (isinstance(tree, (bool, int)) and abs(tree) < 2**63):
-        return tree
-    kind = tree["t"]
-    if kind == "float":
-        return float(tree["v"])
-    if kind == "opaque":
-        return Opaque(str(tree["name"])[:200])
-    if kind == "array":
+def _name(tree: Any) -> str:
+    if type(tree) is str:
+        return tree[:200]
+    raise WireError("not a text")
+
+
+class _Decoder:
+    """Makes values of a tree, so many at most."""
+
+    def __init__(self, arrays: Sequence[np.ndarray], most: float):
+        self.arrays, self.left = arrays, most
+
+    def value(self, tree: Any, depth: int) -> Any:
+        self.left -= 1
+        if depth > MAX_DEPTH + 4 or self.left < 0:
+            raise WireError("nested too deeply, or too many values")
+        if isinstance(tree, str):
+            return tree[:MAX_TEXT]
+        if tree is None or (isinstance(tree, (bool, int)) and abs(tree) < 2**63):
+            return tree
+        kind = tree["t"]
+        if kind == "float":
+            return float(tree["v"][:40])
+        if kind in ("opaque", "large"):
+            return (TooLarge if kind == "large" else Opaque)(_name(tree["name"]))
+        if kind == "array":
+            return self._array(tree)
+        if kind == "strided":
+            return Strided(self.value(tree["of"], depth + 1))
+        if kind == "previous":
+            return Previous(int(tree["step"]), tuple(int(i) for i in tree["path"]))
+        if kind == "recipe":
+            return Recipe(*(self.value(part, depth + 1) for part in tree["of"]))
+        if kind in ("tuple", "list"):
+            items = [self.value(item, depth + 1) for item in tree["items"]]
+            return tuple(items) if kind == "tuple" else items
+        if kind == "dict":
+            return {_name(k): self.value(v, depth + 1) for k, v in tree["items"]}
+        raise WireError("an unknown kind of value")
+
+    def _array(self, tree: Any) -> Array:
         shape = tuple(tree["shape"])
-        if math.prod(max(1, n) for n in shape) > MAX_BYTES:  # no bytes, but endless rows
+        if len(shape) > 64 or not all(type(n) is int and 0 <= n <= MAX_BYTES for n in shape):
+            raise WireError("an array of a strange shape")
+        self.left -= extent(shape) // _NUMBERS
+        if extent(shape) > MAX_BYTES or self.left < 0:
             raise WireError("an array of a huge shape")
-        data = arrays[tree["i"]].reshape(shape)
-        array = Array(data, str(tree["kind"]), str(tree["dtype"]), str(tree["device"])[:20])
-        return _consistent(array)
-    if kind == "strided":
-        return Strided(_untree(tree["of"], arrays, depth + 1))
-    if kind == "previous":
-        return Previous(int(tree["step"]), tuple(int(i) for i in tree["path"]))
-    if kind == "recipe":
-        return Recipe(*(_untree(part, arrays, depth + 1) for part in tree["of"]))
-    if kind in ("tuple", "list"):
-        items = [_untree(item, arrays, depth + 1) for item in tree["items"]]
-        return tuple(items) if kind == "tuple" else items
-    if kind == "dict":
-        return {str(k)[:200]: _untree(v, arrays, depth + 1) for k, v in tree["items"]}
-    raise WireError("an unknown kind of value")
+        data = self.arrays[tree["i"]].reshape(shape)
+        names = (_name(tree[part]) for part in ("kind", "dtype", "device"))
+        return _consistent(Array(data, *names))
 
 
 def _consistent(array: Array) -> Array:

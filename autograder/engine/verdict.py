@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 
 from autograder.engine.besides import besides_told, guess_told
 from autograder.engine.compare import GRADIENT_FACTOR, NEARLY, agrees, as_if_rounded
+from autograder.engine.gate import admit
 from autograder.engine.likeness import Mistake, likeness
 from autograder.engine.observe import MOST, forbidden
 from autograder.engine.runs import LOST, Aspect, Exercise, Finding, Raised, Record, Run, Trial
@@ -94,6 +95,8 @@ def decide(
     raised = [record.raised for row in records for record in row]
     if all(raised) and raised[0].types[0] == "NotImplementedError":
         return _unwritten(exercise, raised[0])
+    rows = zip(records, runs, expected, strict=True)
+    records = [[admit(*trial) for trial in zip(*row, strict=True)] for row in rows]
     verdicts = _judge(exercise, runs, records, expected)
     score = round(sum(v.points for v in verdicts if v.passed), 6)
     if all(v.passed for v in verdicts):

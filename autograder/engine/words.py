@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from autograder.engine.runs import APPLY, Raised, Run, Step
-from autograder.engine.values import Array, Opaque, Previous, Recipe, Strided
+from autograder.engine.values import Array, Opaque, Previous, Recipe, Strided, TooLarge, told
 
 _FEW = 8  # strings of a list or tuple, or parts of an argument, that a message shows
 
@@ -20,15 +20,15 @@ _FEW = 8  # strings of a list or tuple, or parts of an argument, that a message 
 def describe(value: Any) -> str:
     """A value in a few words, for a message: `None`, `an array of shape (3, 4)`, `['a', 'b']`."""
     if isinstance(value, Array):
-        name = {"torch": "a tensor", "scalar": "a NumPy number"}.get(value.kind, "an array")
-        shape = "" if value.kind == "scalar" else f" of shape {shape_told(value.data.shape)}"
-        return f"{name}{shape} ({value.dtype})"
+        return f"a NumPy number ({value.dtype})" if value.kind == "scalar" else told(value)
+    if isinstance(value, TooLarge):
+        return f"{value.type_name}, too large to compare"
     if isinstance(value, Opaque):
         return f"an object of type {value.type_name}"
     if isinstance(value, (tuple, list)):
         if 0 < len(value) <= _FEW and all(type(item) is str for item in value):
             return repr(type(value)(item[:20] for item in value))
-        return f"a {type(value).__name__} of {len(value)}"
+        return told(value)
     if isinstance(value, int) and value.bit_length() > 64:
         return "a huge integer"
     if value is None or isinstance(value, (bool, int, float, str)):

@@ -2,6 +2,7 @@
 
 import gc
 import lzma
+import math
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -49,7 +50,7 @@ def zipped(tree: Any) -> bytes:
 def unzipped(data: bytes, read: Callable[[Any], Entry]) -> Entry:
     """The entry in the bytes of a file."""
     with _without_collections():
-        return read(decode(lzma.decompress(data)))
+        return read(decode(lzma.decompress(data), math.inf))
 
 
 @contextmanager

@@ -18,6 +18,7 @@ import struct
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from importlib import import_module
 from typing import Any
 
@@ -218,7 +219,7 @@ class Session:
         from autograder.engine.probe import materialise, probe_within, undisturbed
         from autograder.engine.records import record_from, record_tree, run_from
         from autograder.engine.state import GlobalState
-        from autograder.engine.values import Recipe, encode
+        from autograder.engine.values import MANY, Recipe, encode
         from autograder.engine.withheld import Blocks
 
         def run(answer: Any, tree: Any, device: str, watch: list[str]) -> dict[str, Any]:
@@ -236,7 +237,7 @@ class Session:
         accompany_threads()
         # Taken now, before an answer can replace their modules.
         self.run, self.unreadable, self.undisturbed = run, unreadable, undisturbed
-        self.encode = encode
+        self.encode, self.encode_results = encode, partial(encode, many=MANY)
         GlobalState()  # takes its readers of torch, which was imported after that module
         self.block = lambda name, device: materialise(Recipe(name), device)
         self.make_blocks, self.blocks = Blocks, None
@@ -259,11 +260,11 @@ class Session:
         else:
             for record in self.probe(request):
                 try:
-                    yield self.encode(number | {"record": record})
+                    yield self.encode_results(number | {"record": record})
                 except MemoryError:
                     raise
                 except BaseException as error:  # noqa: BLE001  (its values cannot be sent)
-                    yield self.encode(number | {"record": self.unreadable(error)})
+                    yield self.encode_results(number | {"record": self.unreadable(error)})
 
     def execute(self, request: Mapping[str, Any]) -> Any:
         """Run a cell; return its outputs, packed."""
