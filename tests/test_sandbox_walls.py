@@ -16,7 +16,7 @@ import autograder
 import solutions
 from autograder.grader.sandbox import walls
 from autograder.grader.sandbox.host import Sandbox
-from autograder.grader.student_side import student_side
+from autograder.grader.student_side import sandbox_side, student_side
 
 REPOSITORY = Path(autograder.__file__).resolve().parents[1]
 
@@ -79,7 +79,8 @@ def test_no_solution_line_lies_anywhere_inside(worker):
 
 def test_inside_is_the_students_side_and_nothing_else(worker):
     seen = value_of(worker, "sorted(__import__('os').listdir('/course/autograder'))")
-    assert set(ast.literal_eval(seen)) - {"__pycache__"} == set(student_side())
+    there = {name.partition("/")[0] for name in sandbox_side()}
+    assert set(ast.literal_eval(seen)) - {"__pycache__"} == there == {*student_side()} - {"blocks"}
     assert value_of(worker, "sorted(__import__('os').listdir('/course'))") == str(
         ["autograder", "seccomp.py", "walls.py", "warm.py", "watch.py", "worker.py"]
     )

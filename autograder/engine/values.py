@@ -278,6 +278,11 @@ def encode(value: Any, many: float = math.inf) -> bytes:
     return b"".join([_HEADER.pack(len(head)), head, *encoder.blobs])
 
 
+def head_of(message: bytes) -> int:
+    """The size of a message's description, in bytes, as it says itself."""
+    return _HEADER.unpack_from(message)[0]
+
+
 def decode(message: bytes, most: float = MAX_ITEMS) -> Any:
     """The value in a message: scalars, strings, tuples, lists, dicts, `Array`, `Opaque`, recipes.
 
@@ -294,7 +299,7 @@ def decode(message: bytes, most: float = MAX_ITEMS) -> Any:
 
 def _opened(message: bytes, most: float) -> tuple[Any, list[np.ndarray]]:
     """The JSON tree of a message, and the arrays it refers to."""
-    (length,) = _HEADER.unpack_from(message)
+    length = head_of(message)
     if len(message) > 2 * MAX_BYTES or length > MAX_HEAD:
         raise WireError("the message, or its description, is too large")
     start = _HEADER.size + length

@@ -91,7 +91,7 @@ def judge_cells(
     """
     started, judged = time.monotonic(), Judged()
     rest = (limits or Limits()).total_seconds
-    for slug in dict.fromkeys(slug for slug, _ in exercises):
+    for slug in dict.fromkeys(slug for slug, _ in exercises) or [""]:
         own = [pair for pair in exercises if pair[0] == slug]
         left = replace(limits or Limits(), total_seconds=max(1.0, rest - judged.seconds))
         found = _judge_chapter(cells, own, seeds, (isolation, left, device, module))
@@ -115,7 +115,8 @@ def _judge_chapter(
     code = Code()  # of the cells whose effects persist
     read: list[Names] = []  # of the same cells
     idle = _not_run(cells)
-    with Runner(*options, judged.notes, blocks_before(exercises[0][0])) as runner:
+    blocks = blocks_before(exercises[0][0]) if exercises else frozenset()
+    with Runner(*options, judged.notes, blocks) as runner:
         importer = threading.Thread(target=_import_references, args=({s for s, _ in exercises},))
         importer.start()
 

@@ -28,9 +28,10 @@ import numpy as np
 
 from autograder.engine.records import record_from, run_tree
 from autograder.engine.runs import Record, Run
-from autograder.engine.values import MAX_BYTES, decode, encode
+from autograder.engine.values import MAX_BYTES, MAX_HEAD, decode, encode, head_of
 from autograder.grader.sandbox import groups, walls, warm, worker
 from autograder.grader.sandbox.bubblewrap import ISOLATIONS, IsolationError, why_not_up
+from autograder.grader.sandbox.ends import ProcessDied, SandboxLost, read_status
 from autograder.grader.sandbox.gpu import require
 from autograder.grader.sandbox.launcher import AnyWarm, end, warm_process
 from autograder.grader.sandbox.limits import Limits
@@ -39,21 +40,6 @@ from autograder.grader.sandbox.waiting import Waiting
 from autograder.grader.sandbox.watch import family
 
 _FRAME_LIMIT = MAX_BYTES + (16 << 20)
-
-
-class ProcessDied(Exception):
-    """The process has ended. `reason` is timeout, memory or crash; `detail` completes “it …”.
-
-    `records` holds those of the runs that came back before.
-    """
-
-    def __init__(self, reason: str, detail: str, records: Sequence[Record] = ()):
-        super().__init__(f"{reason}: it {detail}")
-        self.reason, self.detail, self.records = reason, detail, records
-
-
-class SandboxLost(RuntimeError):
-    """The warm process ended through no fault of the code in the sandbox. Try again."""
 
 
 @dataclass(frozen=True)
@@ -85,7 +71,8 @@ class Sandbox:
         self.limits = limits or Limits()
         self.isolation, self.device = isolation, device
         self.landlock = False
-        self._count, self._room, self._up, self._first = 0, _FRAME_LIMIT, False, _First()
+        self._count, self._up, self._first = 0, False, _First()
+        self._room, self._heads = _FRAME_LIMIT, MAX_HEAD  # bytes left for a request's replies
         self._group: groups.Group | None = None
         self._limited = isolation != "none" and walls.LIMITS in layers
         self._folder: tempfile.TemporaryDirectory | None = None
@@ -269,7 +256,7 @@ class Sandbox:
     def _ask(self, request: dict[str, Any], seconds: float) -> Iterator[dict[str, Any]]:
         """Send a request; the replies to it, all within `seconds` and together of limited size."""
         self.wait_until_up()
-        self._count, self._room = self._count + 1, _FRAME_LIMIT
+        self._count, self._room, self._heads = self._count + 1, _FRAME_LIMIT, MAX_HEAD
         deadline = time.monotonic() + seconds
         try:
             self._send(encode(request | {"id": self._count}), deadline)
@@ -306,7 +293,8 @@ class Sandbox:
             self._die("crash", "sent back more than it may")
         message = self._take(size, deadline)
         try:
-            reply = decode(message)
+            self._heads -= head_of(message)
+            reply = decode(message) if self._heads >= 0 else None
             fits = isinstance(reply, dict) and reply.get("id") == self._count
         except Exception:  # noqa: BLE001  (hostile data: any failure is the sender's)
             fits = False
@@ -377,15 +365,7 @@ class Sandbox:
         if status is None:  # no process inside can kill the first one
             self.close()
             raise SandboxLost("the sandbox was killed from outside")
-        number = max(0, -status)
-        if number == signal.SIGKILL:
-            return "memory", "was killed, most likely because memory ran out"
-        if number == signal.SIGXCPU:
-            return "timeout", f"used more than {self.limits.cpu_seconds} s of computing time"
-        try:
-            return "crash", f"ended its process ({signal.Signals(number).name})"
-        except ValueError:
-            return "crash", f"ended its process (exit status {status})"
+        return read_status(status, self.limits.cpu_seconds)
 
     def close(self) -> None:
         """Kill the process with all that it started, and wait until all of it has ended."""
