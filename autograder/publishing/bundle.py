@@ -50,9 +50,9 @@ The browser opens on the chapters. Begin with `{first}`: run its cells from the 
 with Shift+Enter, replace each `raise NotImplementedError` with your own code, and run the
 `check(...)` cell below it. The check tells you what is right, what is wrong, and why.
 
-Write the answers yourself. A ready-made one, from torch or from the course's own
-`autograder.blocks`, is good to compare with, but earns no marks until a person has looked at it;
-`check` tells you so.
+Write the answers yourself. A ready-made one from torch is good to compare with, but earns no marks
+until a person has looked at it; `check` tells you so. So are the course's own `autograder.blocks`;
+where your answers are graded, those of the chapter and of later ones are not there.
 
 In VS Code, open this folder and choose `.venv` as the notebook's kernel.
 """
