@@ -35,6 +35,7 @@ from autograder.engine.verdict import CRASH, WRONG, Verdict, equal, passes
 from autograder.engine.whatif import BRANCH, IDLE, KINDS, LOOP, NUMBER, ROLE, Mend, mending
 from autograder.exercises import find_exercise
 from autograder.expected import expected_of, fixed_digest, fixed_runs
+from autograder.expected.fingerprints import same_runs
 from autograder.expected.paths import paths_of
 
 SECONDS = 0.9  # of the processor, for all that is done to find a place
@@ -94,7 +95,7 @@ def place_of(
     """The place at which a wrong answer goes astray; None where that is not sure."""
     slug, exercise = find_exercise(verdict.exercise.partition(".")[0])  # or a step of it
     paths = paths_of(slug).get(exercise.name)
-    if paths is None or paths.digest != fixed_digest(exercise):
+    if paths is None or not same_runs(paths.digest, fixed_digest(exercise)):
         return None
     known = {a.title: (a, row) for a, row in zip(exercise.aspects, paths.runs, strict=True)}
     rows = zip(verdict.aspects, runs, records, expected, strict=True)

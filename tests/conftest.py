@@ -60,6 +60,7 @@ CASES = {
     r"test_matrix\.py::test_a_reference_earns_": 3,
     r"test_matrix\.py::test_every_aspect_": 0,  # judges all mistakes
     r"test_attacks\.py::test_an_attack_ends_": 8,  # alone
+    r"test_other_machines\.py::test_all_references_": 0,
     r"test_withheld\.py::test_(?:an_answer|a_block_is_found|two_answers)_": 6,
     r"test_honest\.py::test_judge_": 8,  # alone
     r"test_honest\.py::\w+\[second-": 0,  # in class, chapters 5 to 7; 1 to 4 stay

@@ -15,7 +15,8 @@ from autograder.engine.likeness import alike
 from autograder.engine.runs import Record, Run
 from autograder.engine.values import Array
 from autograder.exercises import chapters, exercises_of, find_exercise
-from autograder.expected import digest, expected_of, fixed_runs
+from autograder.expected import expected_of, fixed_runs
+from autograder.expected.fingerprints import fingerprint, same_runs
 from autograder.grader.reference import records, reference
 
 Trio = tuple[Run, Record, Record]  # a run, what the mistake gives and what the reference gives
@@ -37,7 +38,9 @@ def rows(slug: str, exercise: str, name: str) -> list[list[Trio]]:
     """What a mistake gives on the inputs of `check`, aspect by aspect, without random runs."""
     runs = fixed_runs(find_exercise(exercise)[1])
     entry = expected_of(slug).get(exercise)
-    fresh = entry is None or entry.digest != digest(runs)  # changed since the last release
+    fresh = entry is None or not same_runs(
+        entry.digest, fingerprint(runs)
+    )  # changed since the last release
     stored = {} if fresh else {mistake.name: mistake.records for mistake in entry.mistakes}
     given = stored.get(name) or records(banks(slug)[exercise].mistakes[name], runs)
     right = records(reference(slug, exercise), runs) if fresh else entry.reference

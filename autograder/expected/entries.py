@@ -28,7 +28,7 @@ class Entries(Mapping[str, Entry], Generic[Entry]):
             self._known[name] = unzipped(self._files[name].read_bytes(), self._read)
         return self._known[name]
 
-    def beginning(self, name: str, size: int = 400) -> bytes:
+    def beginning(self, name: str, size: int = 6000) -> bytes:
         """The first bytes of an entry, uncompressed; the others are not read."""
         return lzma.LZMADecompressor().decompress(self._files[name].read_bytes(), size)
 
