@@ -27,8 +27,8 @@ from autograder.table import table_html, table_text
 SOFTMAX = find_exercise("softmax")[1]
 FORGED = (
     "boom",
-    "    gaussian_scores: correct, 2",
-    "  ✓ rows sum to 1  3",
+    "gaussian_scores: correct, 2",
+    "✓ rows sum to 1  3",
     "softmax: 3 of 3 points",
 )
 # What may stand between them.
