@@ -12,13 +12,13 @@ import typer
 
 from autograder import course
 from autograder.engine.verdict import POLICY
+from autograder.engine.words import one_line
 from autograder.exercises import chapters, exercises_of
 from autograder.grader.classes import calls, forks
 from autograder.grader.files import judge_file
 from autograder.grader.lms import commands
 from autograder.grader.notebook.reading import Unusable
 from autograder.grader.sandbox.bubblewrap import ISOLATIONS, IsolationError
-from autograder.grader.sandbox.outputs import one_line
 from autograder.publishing.authors.commands import new, try_exercise
 
 if TYPE_CHECKING:

@@ -99,6 +99,7 @@ CASES = {
     r"test_(?:learner|pencil|around)\.py::\w+accessible\w*\[(?!dark-390)": 0,  # a look each
     r"test_odd_folders\.py::test_one_odd_": 8,  # by itself; all at once, they are tried
     r"test_odd_folders\.py::test_what_happens_": 8,
+    r"test_odd_archives\.py::test_one_odd_": 8,
     r"test_print\.py::": 0,
 }
 

@@ -304,7 +304,7 @@ def secret(course: Path, student: str) -> Path:
 
 FINE |= {f"secret_{name}": in_place_of(secret, make) for name, make in PLACED.items()}
 # A course's folder has such names, too; and so have files.
-NAMES = {
+NAMES = (
     "submitted",
     TINY,
     "notebooks",
@@ -315,7 +315,7 @@ NAMES = {
     "None",
     "0",
     "e\u0301" * 20,
-}
+)
 FINE |= {f"called {name}": renamed(name) for name in NAMES}
 
 # --- what the grader has made ---------------------------------------------------------------------

@@ -15,7 +15,7 @@ from autograder.engine.likeness import Mistake, likeness
 from autograder.engine.observe import MOST, forbidden
 from autograder.engine.runs import LOST, Aspect, Exercise, Finding, Raised, Record, Run, Trial
 from autograder.engine.sides import same_sides
-from autograder.engine.words import describe_call, raised_told
+from autograder.engine.words import describe_call, one_line, raised_told
 from autograder.exercises import is_exercise
 
 CORRECT, WRONG, CRASH, MISSING = "correct", "wrong", "crash", "missing"
@@ -191,7 +191,7 @@ def _judge(
         finding = _found(aspect, trials)
         counts = not aspect.only_if_right or not verdicts or verdicts[0].passed
         passed = finding.passed and counts
-        message = finding.message and " ".join(finding.message.split())
+        message = finding.message and one_line(finding.message)
         waits = f"checked once “{exercise.aspects[0].title}” passes"
         fits = not passed and counts and finding.instructive
         verdicts.append(
@@ -252,7 +252,7 @@ def _unwritten(exercise: Exercise, raised: Raised) -> Verdict:
 
 def withheld(exercise: Exercise, verdict: str, note: str) -> Verdict:
     """No marks and no aspects judged: the answer is missing, or its process failed."""
-    note = " ".join(note.split())  # a line of the answer's must not look like one of ours
+    note = one_line(note)
     aspects = tuple(AspectVerdict(a.title, a.points, False, None, note) for a in exercise.aspects)
     return Verdict(exercise.name, exercise.points, 0.0, verdict, aspects, note=note)
 

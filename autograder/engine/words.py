@@ -177,3 +177,11 @@ def _after(message: str, words: str) -> str:
 def _codes(names: Sequence[str]) -> str:
     shown = ", ".join(f"`{name}`" for name in names[:6])
     return shown + (f" and {len(names) - 6} more" if len(names) > 6 else "")
+
+
+def one_line(text: str) -> str:
+    """A text that may be a student's as one line in which nothing is invisible.
+
+    So none of its lines looks like one of ours, in a table, a list, a log or on a console.
+    """
+    return "".join(c for c in " ".join(text.split()) if c.isprintable())

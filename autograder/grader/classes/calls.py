@@ -29,7 +29,7 @@ def check_folder(given: Path, release: Path, assignments: Sequence[str]) -> None
         call = _call(_up(_up(given)), "--student", here.parent.name, "--assignment", here.name)
         raise ValueError(f"{given} is one submission: {call}")
     inside = {path.name for path in given.iterdir()}
-    others = inside - {"submitted", release.name}  # than those of a course's folder
+    others = inside - {"submitted", "collected", "returned", release.name}  # as a course has
     if any(os.path.lexists(given / name / a) for name in others for a in assignments):
         return  # whatever else is there, it holds students
     if not inside.isdisjoint(assignments):

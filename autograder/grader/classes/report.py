@@ -16,6 +16,7 @@ from statistics import mean, median
 from urllib.parse import quote
 
 from autograder.engine.verdict import CRASH, MEMORY, MISSING, POLICY, TIMEOUT, Verdict
+from autograder.engine.words import one_line
 from autograder.grader.classes.alike import Pair, answers_in, pairs_alike
 from autograder.grader.classes.drawing import bars, controls, histogram, section, tabs, whole
 from autograder.grader.classes.items import items_of, write_items
@@ -36,7 +37,6 @@ from autograder.grader.classes.sections import (
 from autograder.grader.classes.submissions import released
 from autograder.grader.judgement import FAILED, GRADED
 from autograder.grader.runner import DEFINING
-from autograder.grader.sandbox.outputs import one_line
 from autograder.table import number
 
 MOST = 12  # lines in a list of what is most frequent

@@ -203,7 +203,7 @@ def _notebooks(folder: Path) -> list[Path]:
     expected = folder / f"{folder.name}.ipynb"
     if os.path.lexists(expected):
         return [expected]
-    return sorted(folder / name for name in os.listdir(folder) if name.endswith(".ipynb"))[:2]
+    return sorted(path for path in folder.iterdir() if path.suffix == ".ipynb")[:2]
 
 
 def _contents_of(path: Path) -> str:

@@ -28,6 +28,7 @@ from traitlets.config import Config
 from traitlets.config.loader import PyFileConfigLoader
 
 from autograder import course as course_folder
+from autograder.engine.words import one_line
 from autograder.grader.classes.course_file import CourseFile
 from autograder.grader.classes.feedback import Marked, PageMaker, plain_page
 from autograder.grader.classes.gradebook import Book, GradebookLost, Graded, database
@@ -45,7 +46,6 @@ from autograder.grader.classes.submissions import (
 from autograder.grader.judgement import FAILED, Judgement
 from autograder.grader.notebook.marked import Seen, seen_in, unchanged
 from autograder.grader.notebook.marks import auto_comments, auto_scores
-from autograder.grader.sandbox.outputs import one_line
 from autograder.grader.work import Outcome
 
 LOGS = "logs"  # logs/<student>/<assignment>.log

@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
+from autograder.engine.words import one_line
 from autograder.grader.lms.formats import CANVAS, MOODLE
-from autograder.grader.sandbox.outputs import one_line
 
 DATABASE = typer.Option(
     envvar="AUTOGRADER_DB", metavar="URL", help="the gradebook's database, if not gradebook.db"

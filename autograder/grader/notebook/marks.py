@@ -13,10 +13,10 @@ from nbformat.v4 import new_output
 from nbgrader.utils import compute_checksum, determine_grade, is_grade, is_solution
 
 from autograder.engine.verdict import CRASH, MEMORY, MISSING, POLICY, TIMEOUT, Verdict
+from autograder.engine.words import one_line
 from autograder.grader.judgement import Judgement
 from autograder.grader.notebook.outputs import cut
 from autograder.grader.notebook.reading import exercise_of
-from autograder.grader.sandbox.outputs import one_line
 from autograder.table import table_html, table_text
 
 REASONS = {

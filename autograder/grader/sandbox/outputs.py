@@ -56,8 +56,3 @@ def clean(text: Any) -> str:
         raise ValueError("not a text")
     text = text.encode("utf-8", "replace").decode()
     return _CONTROL.sub("", text)
-
-
-def one_line(text: str) -> str:
-    """Text from inside as one line in which nothing is invisible, fit for a list or a log."""
-    return "".join(letter for letter in " ".join(clean(text).split()) if letter.isprintable())
