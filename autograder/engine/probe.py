@@ -22,6 +22,7 @@ from autograder.engine.elsewhere import ELSEWHERE
 from autograder.engine.loading import load
 from autograder.engine.observe import Observer
 from autograder.engine.runs import APPLY, Raised, Record, Run, Step
+from autograder.engine.settings import as_fresh
 from autograder.engine.state import GlobalState
 from autograder.engine.state import torch_if_imported as _torch
 from autograder.engine.values import Array, Opaque, Previous, Recipe, Strided, as_array
@@ -304,7 +305,7 @@ def undisturbed() -> Iterator[None]:
 
 @contextmanager
 def _quarantine(seed: int) -> Iterator[GlobalState]:
-    """Seed the global generators for the calls; restore torch's modes at the end."""
+    """Seed the global generators for the calls, under the settings of a fresh process."""
     seed += _FAR  # so that an answer that itself seeds with 0 or 42 is noticed
     np.random.seed(seed)
     random.seed(seed)
@@ -312,15 +313,8 @@ def _quarantine(seed: int) -> Iterator[GlobalState]:
     if torch is not None:  # torch.manual_seed formats a stack trace even without a GPU
         seeded = torch if torch.cuda.is_available() else torch.default_generator
         seeded.manual_seed(seed)
-    state = GlobalState()
-    try:
-        with np.errstate():
-            yield state
-    finally:
-        torch = _torch()
-        if torch is not None:
-            torch.set_default_dtype(state.before.get("torch's default dtype", torch.float32))
-            torch.set_grad_enabled(state.before.get("torch's grad mode", True))
+    with as_fresh():
+        yield GlobalState()
 
 
 def _describe(error: BaseException, during: str) -> Raised:

@@ -217,6 +217,7 @@ class Session:
         from autograder.engine.observe import Observer, accompany_threads
         from autograder.engine.probe import materialise, probe_within, undisturbed
         from autograder.engine.records import record_from, record_tree, run_from
+        from autograder.engine.settings import as_fresh
         from autograder.engine.state import GlobalState
         from autograder.engine.values import Recipe, encode
 
@@ -236,7 +237,8 @@ class Session:
         # Taken now, before an answer can replace their modules.
         self.run, self.unreadable, self.undisturbed = run, unreadable, undisturbed
         self.encode = encode
-        GlobalState()  # takes its readers of torch, which was imported after that module
+        with as_fresh():  # both take their readers of torch, which was imported after them
+            GlobalState()
         self.block = lambda name, device: materialise(Recipe(name), device)
         self.probed: dict[str, Any] = {}
         self.recorder = Recorder(output_bytes)
