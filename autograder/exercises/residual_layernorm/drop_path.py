@@ -123,6 +123,7 @@ EXERCISE.judged(
     _dropped_paths,
     only_if_right=True,
 )
+EXERCISE.draws_anew()
 
 
 def _all(trial: Trial, x: np.ndarray, outputs: list[np.ndarray]) -> str | None:
