@@ -257,7 +257,8 @@ def _gradients(target: Any, values: list, sent: list[tuple[list, dict]]) -> dict
     total = 0.0
     for result in _tensors(values[-1]):
         if result.requires_grad:
-            weights = torch.cos(torch.arange(result.numel(), device=result.device) * 0.7 + 0.3)
+            places = torch.arange(result.numel(), dtype=torch.float32, device=result.device)
+            weights = torch.cos(places * 0.7 + 0.3)
             total = total + (result * weights.to(result.dtype).reshape(result.shape)).sum()
     leaves = {}
     for i, (args, kwargs) in enumerate(sent):
