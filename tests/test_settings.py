@@ -130,7 +130,7 @@ def as_it_is() -> tuple:
         torch.are_deterministic_algorithms_enabled(),
         torch.is_anomaly_enabled(),
         torch.is_autocast_enabled("cpu"),
-        torch.get_float32_matmul_precision(),
+        torch.backends.mkldnn.matmul.fp32_precision == "bf16",
         5e-324 * 1.0 > 0,
         np.geterr(),
         [each[0] for each in warnings.filters if each[0] == "error"],

@@ -9,6 +9,7 @@ import sys
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -57,10 +58,13 @@ def _settings(torch: Any) -> list[_Setting]:
                     lambda on: core.set_autocast_enabled("cpu", on),
                     False,
                 ),
-                _Setting(
-                    core._get_float32_matmul_precision,
-                    core._set_float32_matmul_precision,
-                    "highest",
+                *(
+                    _Setting(
+                        partial(core._get_fp32_precision_getter, "mkldnn", what),
+                        partial(core._set_fp32_precision_setter, "mkldnn", what),
+                        "ieee",
+                    )
+                    for what in ("matmul", "conv", "rnn")
                 ),
                 _Setting(lambda: sys.float_info.min / 2 == 0, torch.set_flush_denormal, False),
                 _Setting(
