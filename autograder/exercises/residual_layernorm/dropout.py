@@ -49,6 +49,13 @@ def numbers_vary(factors: np.ndarray) -> bool:
     return bool(np.ptp(dropped.sum(axis=1)) > 0)
 
 
+def next_numbers() -> Any:
+    """What torch's generator draws next."""
+    import torch
+
+    return torch.rand(4)
+
+
 def quarters(share: float) -> float:
     return round(4 * share) / 4
 
