@@ -22,6 +22,7 @@ from autograder.device import device
 from autograder.engine.probe import probe
 from autograder.engine.records import on_device
 from autograder.engine.runs import SECONDS
+from autograder.engine.settings import as_fresh
 from autograder.engine.verdict import CORRECT, MISSING, Verdict, decide, operations_told, withheld
 from autograder.exercises import chapters, exercises_of, find_exercise
 from autograder.expected import entry_of, fixed_digest, fixed_runs
@@ -69,6 +70,7 @@ _SLOW = (
 _FIX_FIRST = "It calls your {}, which does not pass its own check: fix that first."
 
 
+@as_fresh()
 def verdict_on(answer: Any, name: str, step: str = "", *, pointing: bool = False) -> Verdict:
     """The verdict on an answer for the fixed inputs, or on one step of it.
 

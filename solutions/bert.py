@@ -124,8 +124,8 @@ def mask_tokens(
     `mask_id`, 10 % an id drawn evenly from 0 … vocab_size − 1, and 10 % stay as they
     are. Shapes: ids `(B, n)` → inputs and labels `(B, n)`, both new and on the device
     of `ids`; labels hold the true id where a token was chosen, and −100 elsewhere. All
-    draws are made with `generator`, if there is one: the same state of it gives the
-    same result. Source: Devlin et al. (2019), section 3.1 and appendix A.1.
+    draws are made with `generator`, or else with torch's own: the same state of it gives
+    the same result. Source: Devlin et al. (2019), section 3.1 and appendix A.1.
     """
     ### BEGIN SOLUTION
     special = torch.isin(ids, torch.tensor([*special_ids], dtype=ids.dtype, device=ids.device))

@@ -166,9 +166,9 @@ def hard_negatives(
     a picture is drawn from the softmax of its row without its partner, and the picture for
     a text from the softmax of its column without its partner. The temperature is in the
     similarities already. Shapes: similarity `(B, B)` → `(text_of_image, image_of_text)`,
-    both `(B,)`, long. All draws are made with `generator`, if there is one. Raises a
-    `ValueError` if B = 1: nobody is left. Source: Li et al. (2022), section 3.2, after Li
-    et al. (2021).
+    both `(B,)`, long. All draws are made with `generator`, or else with torch's own.
+    Raises a `ValueError` if B = 1: nobody is left. Source: Li et al. (2022), section 3.2,
+    after Li et al. (2021).
     """
     ### BEGIN SOLUTION
     B = len(similarity)

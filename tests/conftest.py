@@ -64,6 +64,7 @@ CASES = {
     r"test_withheld\.py::test_(?:an_answer|a_block_is_found|two_answers)_": 6,
     r"test_honest\.py::test_judge_": 8,  # alone
     r"test_honest\.py::\w+\[second-": 0,  # in class, chapters 5 to 7; 1 to 4 stay
+    r"test_settings\.py::test_a_setting_costs_no": 8,  # in `check`, and when graded
     r"test_pointing\.py::test_nothing_is_run_": 32,
     r"test_observe\.py::test_a_right_answer_": 24,
     r"test_mutants\.py::test_a_sample_": 8,

@@ -52,9 +52,9 @@ def test_what_another_thread_draws_is_no_side_effect_of_an_answer():
     assert effects(Beside(2)) == [set(), set()]
 
 
-def test_what_an_answer_draws_is_one_beside_another_threads():
-    assert effects(Beside(0, random.random)) == [{PYTHONS}, {PYTHONS}]
-    assert effects(Beside(1, np.random.random)) == [{NUMPYS}, {NUMPYS}]
+def test_what_an_answer_seeds_is_one_beside_what_another_thread_draws():
+    assert effects(Beside(0, random.seed)) == [{PYTHONS}, {PYTHONS}]
+    assert effects(Beside(1, np.random.seed)) == [{NUMPYS}, {NUMPYS}]
 
 
 def test_what_a_known_answer_warns_of_reaches_nobody():

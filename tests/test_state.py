@@ -1,12 +1,16 @@
 """What the probe sees beside the values, where an answer has put something in its way."""
 
+import random
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
 from torch import nn
 
+from autograder.engine.aspects import no_side_effects_of_a_module
 from autograder.engine.probe import probe
-from autograder.engine.runs import call, made_by, module, tensor
+from autograder.engine.runs import Trial, call, made_by, module, tensor
 from autograder.engine.state import (
     FORM,
     FROZEN,
@@ -116,7 +120,7 @@ def test_of_an_array_written_into_both_are_told():
         (
             "torch.Tensor.numpy",
             lambda *args: np.zeros(3),
-            lambda: torch.rand(1),
+            lambda: torch.manual_seed(3),
             lambda: None,
             "torch's random state",
         ),
@@ -129,6 +133,83 @@ def test_what_is_patched_afterwards_hides_nothing(name, said, change, back, told
     found = state.differences()
     back()
     assert found == (told,)
+
+
+DRAWS = {
+    "a number of NumPy's": np.random.rand,
+    "a normal number of NumPy's": lambda: np.random.randn(3),
+    "many of NumPy's": lambda: np.random.rand(2000),
+    "a sample of Python's, as a type checker takes it": lambda: random.sample(range(10**6), 9),
+    "many of Python's": lambda: [random.random() for _ in range(2000)],
+    "numbers of torch's": lambda: torch.rand(2000),
+    "a permutation of torch's": lambda: torch.randperm(50),
+    "from all of them": lambda: (np.random.rand(), random.random(), nn.Linear(2, 2)),
+    "under another seed, put back": lambda: _forked(lambda: torch.manual_seed(0)),
+}
+NUMPYS, PYTHONS, TORCHS = (f"{whose} random state" for whose in ("NumPy's", "Python's", "torch's"))
+SEEDS = {
+    "NumPy's": (lambda: np.random.seed(0), {NUMPYS}),
+    "NumPy's, before drawing": (lambda: (np.random.seed(0), np.random.rand(2000)), {NUMPYS}),
+    "NumPy's, by chance": (np.random.seed, {NUMPYS}),
+    "NumPy's by a state": (
+        lambda: np.random.set_state(np.random.RandomState(3).get_state()),
+        {NUMPYS},
+    ),
+    "NumPy's to where it was": (
+        lambda: (state := np.random.get_state(), np.random.rand(5), np.random.set_state(state)),
+        set(),
+    ),
+    "Python's": (lambda: random.seed(0), {PYTHONS}),
+    "Python's, before drawing": (lambda: (random.seed(0), random.random()), {PYTHONS}),
+    "Python's by a state": (lambda: random.setstate(random.Random(5).getstate()), {PYTHONS}),
+    "torch's": (lambda: torch.manual_seed(0), {TORCHS}),
+    "torch's, before drawing": (lambda: (torch.manual_seed(0), torch.rand(2000)), {TORCHS}),
+    "torch's, by chance": (torch.seed, {TORCHS}),
+    "torch's by a state": (
+        lambda: torch.set_rng_state(torch.Generator().manual_seed(3).get_state()),
+        {TORCHS},
+    ),
+}
+
+
+def _forked(change):
+    with torch.random.fork_rng(devices=[]):
+        change()
+
+
+@pytest.mark.parametrize("draw", DRAWS.values(), ids=DRAWS.keys())
+@pytest.mark.parametrize("seed", range(3))
+def test_drawing_is_no_side_effect(draw, seed):
+    answer = lambda x: (draw(), x)[1]  # noqa: E731
+    assert probe(answer, replace(call(1.0).then(2.0), seed=seed)).side_effects == ()
+
+
+@pytest.mark.parametrize(("change", "told"), SEEDS.values(), ids=SEEDS.keys())
+@pytest.mark.parametrize("seed", range(3))
+def test_seeding_is_told_from_drawing(change, told, seed):
+    answer = lambda x: (np.random.rand(seed), change(), x)[2]  # noqa: E731
+    assert set(probe(answer, replace(call(1.0), seed=seed)).side_effects) == told
+
+
+def test_a_module_may_draw_its_parameters_and_not_seed():
+    class Draws(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.part = nn.Linear(2, 2)
+
+        def forward(self, x):
+            return x
+
+    class Seeds(Draws):
+        def __init__(self):
+            torch.manual_seed(0)
+            super().__init__()
+
+    runs = [module().then(1.0)]
+    aspect = no_side_effects_of_a_module(1.0, lambda draw: runs)
+    for answer, fine in ((Draws, True), (Seeds, False)):
+        trials = [Trial(run, probe(answer, run), None) for run in runs]
+        assert aspect.judge(trials).passed == fine
 
 
 def around(at_construction=lambda part: None, in_a_call=lambda part: None):

@@ -141,12 +141,12 @@ def no_side_effects(points: float, runs: Runs, writes: bool = False) -> Aspect:
 
 
 def no_side_effects_of_a_module(points: float, runs: Runs) -> Aspect:
-    """The same for a class, which may draw its initial parameters from torch's generator."""
+    """The same for a class, whose hint is another one."""
     hint = (
         "A module must not seed generators or switch global settings, nor its own mode, and it "
         "leaves a module that it is given as it is."
     )
-    return _state_left_alone(points, runs, hint, {MEMORY, "torch's random state"})
+    return _state_left_alone(points, runs, hint, {MEMORY})
 
 
 def _state_left_alone(points: float, runs: Runs, hint: str, allowed: Container[str]) -> Aspect:

@@ -22,6 +22,7 @@ from autograder.engine.elsewhere import ELSEWHERE
 from autograder.engine.loading import load
 from autograder.engine.observe import Observer
 from autograder.engine.runs import APPLY, Raised, Record, Run, Step
+from autograder.engine.settings import as_fresh
 from autograder.engine.state import GlobalState
 from autograder.engine.state import torch_if_imported as _torch
 from autograder.engine.values import Array, Opaque, Previous, Recipe, Strided, as_array, text_of
@@ -256,7 +257,8 @@ def _gradients(target: Any, values: list, sent: list[tuple[list, dict]]) -> dict
     total = 0.0
     for result in _tensors(values[-1]):
         if result.requires_grad:
-            weights = torch.cos(torch.arange(result.numel(), device=result.device) * 0.7 + 0.3)
+            places = torch.arange(result.numel(), dtype=torch.float32, device=result.device)
+            weights = torch.cos(places * 0.7 + 0.3)
             total = total + (result * weights.to(result.dtype).reshape(result.shape)).sum()
     leaves = {}
     for i, (args, kwargs) in enumerate(sent):
@@ -304,7 +306,7 @@ def undisturbed() -> Iterator[None]:
 
 @contextmanager
 def _quarantine(seed: int) -> Iterator[GlobalState]:
-    """Seed the global generators for the calls; restore torch's modes at the end."""
+    """Seed the global generators for the calls, under the settings of a fresh process."""
     seed += _FAR  # so that an answer that itself seeds with 0 or 42 is noticed
     np.random.seed(seed)
     random.seed(seed)
@@ -312,15 +314,8 @@ def _quarantine(seed: int) -> Iterator[GlobalState]:
     if torch is not None:  # torch.manual_seed formats a stack trace even without a GPU
         seeded = torch if torch.cuda.is_available() else torch.default_generator
         seeded.manual_seed(seed)
-    state = GlobalState()
-    try:
-        with np.errstate():
-            yield state
-    finally:
-        torch = _torch()
-        if torch is not None:
-            torch.set_default_dtype(state.before.get("torch's default dtype", torch.float32))
-            torch.set_grad_enabled(state.before.get("torch's grad mode", True))
+    with as_fresh():
+        yield GlobalState()
 
 
 def _describe(error: BaseException, during: str) -> Raised:

@@ -67,6 +67,54 @@ def _pythons_generator() -> Reader:
     return lambda: read(generator)
 
 
+# --- drawing from a generator leaves it where its stream goes on; seeding puts it elsewhere ------
+
+_WORDS = 624  # of a Mersenne Twister, which makes as many numbers before it needs new ones
+_TURNS = 500  # how often it may have made new ones: 300,000 draws
+_TWISTER, _READ = np.random.MT19937, ctypes.string_at
+
+
+def _numpy_drew(before: Any, now: Any) -> bool:
+    same = isinstance(before, tuple) and before[0] is now[0] is True
+    return same and _goes_on(before[1], now[1])
+
+
+def _python_drew(before: Any, now: Any) -> bool:
+    return _goes_on(*(np.array(state, np.uint32).tobytes() for state in (before, now)))
+
+
+def _goes_on(before: bytes, now: bytes) -> bool:
+    """Whether draws alone lead from one state to the other: the words, and the place in them."""
+    words = [np.frombuffer(state, np.uint32) for state in (before, now)]
+    (own, place), (wanted, later) = ((w[:_WORDS], int(w[_WORDS])) for w in words)
+    if (own == wanted).all():
+        return later >= place
+    twister, wanted = _TWISTER(0), wanted.tobytes()
+    twister.state = {"bit_generator": "MT19937", "state": {"key": own, "pos": _WORDS}}
+    address = twister.ctypes.state_address
+    for _ in range(_TURNS):
+        twister.random_raw(_WORDS, output=False)
+        if _READ(address, 4 * _WORDS) == wanted:
+            return True
+    return False
+
+
+def _torch_drew(before: bytes, now: bytes) -> bool:
+    return before[:8] == now[:8]  # its seed
+
+
+_DREW: dict[str, Callable[[Any, Any], bool]] = {
+    "NumPy's random state": _numpy_drew,
+    "Python's random state": _python_drew,
+    "torch's random state": _torch_drew,
+}
+
+
+def _left_alone(name: str, before: Any, now: Any) -> bool:
+    """Whether a part of the global state is as before, or a generator has only been drawn from."""
+    return now == before or (name in _DREW and _DREW[name](before, now))
+
+
 def _numpys_errors() -> Reader:
     try:
         from numpy._core._multiarray_umath import _get_extobj_dict as read
@@ -209,7 +257,7 @@ class GlobalState:
     def differences(self) -> tuple[str, ...]:
         """The names of what has changed."""
         now = self.look()
-        changed = [name for name, was in self.before.items() if now[name] != was]
+        changed = [n for n, was in self.before.items() if not _left_alone(n, was, now[n])]
         in_modules = self.noted | self._changed_in_modules()
         if any(_training(part) != was for part, was in self.modes):
             in_modules.add(MODES)

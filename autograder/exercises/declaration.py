@@ -8,6 +8,7 @@ from typing import Any
 
 from autograder.engine import aspects
 from autograder.engine.aspects import Runs, each
+from autograder.engine.chance import drawn_anew
 from autograder.engine.runs import Aspect, Exercise, Finding, Names, Record, Run, Trial
 
 _DEVICE_POINTS = 0.05
@@ -169,6 +170,11 @@ class Declaration:
         less = replace(source, points=round(source.points - points, 6))
         self._aspects[self._aspects.index(source)] = less
         self.add(aspects.on_the_inputs_device(points, chosen))
+
+    def draws_anew(self, with_torchs: bool = False) -> None:
+        """The last aspect also wants other draws under other seeds of the global generators, in
+        fresh objects; and the same under the same, if it is `with_torchs` that is to be drawn."""
+        self._aspects[-1] = drawn_anew(self._aspects[-1], with_torchs)
 
     def add(self, aspect: Aspect) -> None:
         self._aspects.append(replace(aspect, step=self._step))

@@ -21,8 +21,6 @@ from autograder.engine.runs import Array, Record, Run
 from autograder.engine.verdict import CourseFault, Mistake
 
 Rows = Sequence[Sequence[Run]]
-_SHARED = frozenset(("Python's random state", "NumPy's random state"))  # by a process's threads
-_AGAIN = 4  # how often, at most, a run is repeated to see whether it is what changed these
 
 
 def reference(slug: str, name: str) -> Callable[..., Any]:
@@ -76,7 +74,7 @@ def _made(answer: Callable[..., Any], run: Run, device: str) -> Record:
     Another device adds in another order, so numbers in float32 are then computed in float64, if
     that changes nothing but the digits.
     """
-    record = _of_its_own(answer, run, probe_within(answer, run, "cpu"))
+    record = probe_within(answer, run, "cpu")
     if device == "cpu" or run.elsewhere:
         return record
     wide = None if record.raised or run.random else run.in_float64()
@@ -87,21 +85,6 @@ def _made(answer: Callable[..., Any], run: Run, device: str) -> Record:
             gradients = _finer(record.gradients, finer.gradients)
             record = replace(record, values=values, gradients=gradients)
     return on_device(record, device)
-
-
-def _of_its_own(answer: Callable[..., Any], run: Run, record: Record) -> Record:
-    """The record without what another thread of this process has done meanwhile.
-
-    The event loop of a Dask worker draws from Python's generator twice a second. What a trusted
-    answer does itself, it does each time.
-    """
-    for _ in range(_AGAIN):
-        effects = record.side_effects
-        if _SHARED.isdisjoint(effects):
-            break
-        again = probe_within(answer, run, "cpu").side_effects
-        record = replace(record, side_effects=tuple(e for e in effects if e in again))
-    return record
 
 
 def _finer(value: Any, wide: Any) -> Any:

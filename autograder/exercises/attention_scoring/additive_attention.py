@@ -142,6 +142,9 @@ def _dropout(draw: Draw) -> list[Run]:
     ]
 
 
+EXERCISE.draws_anew()
+
+
 def _makes_up_for_them(trial: Trial) -> Finding:
     if not trial.run.random:
         return same_results(trial)

@@ -267,6 +267,9 @@ def _drawn(draw: Draw) -> list[Run]:
     return runs
 
 
+EXERCISE.draws_anew()
+
+
 @EXERCISE.equals("dropout on the attention weights", 0.3)
 def _weights_dropped(draw: Draw) -> list[Run]:
     """BERT drops attention weights as well: build attention with the same dropout. With p = 1 in

@@ -129,6 +129,11 @@ def _summary(mask_tokens: Any, seed: int) -> dict[str, Any]:
     told["again"] = [bool((a == b).all()) for a, b in zip(first, again, strict=True)]
     told["the same"] = [bool((a == b).all()) for a, b in zip(first, second, strict=True)]
     told["alone"] = bool((before == torch.random.get_rng_state()).all())
+    drew = []
+    for own in (seed, seed + 1, seed):
+        torch.manual_seed(own)
+        drew.append(drawn(many, 5, 1000, (), 0.5)[2])
+    told["of the seed"] = [bool((drew[0] == other).all()) for other in drew[1:]]
     return told
 
 

@@ -121,6 +121,9 @@ def _independent(draw: Draw) -> list[Run]:
     return [call(*one).then(*one).at_random(draw)]
 
 
+EXERCISE.draws_anew(with_torchs=True)
+
+
 def _fates(given: dict[str, Any], pairs: Sequence[Pair]) -> str | None:
     mask_id, vocab = given["mask_id"], given["vocab_size"]
     for ids, inputs, labels in pairs:

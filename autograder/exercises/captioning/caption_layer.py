@@ -195,6 +195,9 @@ def _drawn(draw: Draw) -> list[Run]:
     return [run.then(x).then(x).at_random(draw), named(run, draw, over, x)]
 
 
+EXERCISE.draws_anew()
+
+
 @EXERCISE.equals("no dropout in eval mode", 0.2)
 def _evaluated(draw: Draw) -> list[Run]:
     """nn.Dropout follows model.eval(); F.dropout has to be told which mode it is in. Unless

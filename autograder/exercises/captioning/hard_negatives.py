@@ -67,6 +67,9 @@ def _drawn(draw: Draw) -> list[Run]:
     ]
 
 
+EXERCISE.draws_anew(with_torchs=True)
+
+
 @EXERCISE.holds("never the partner", 0.5, own_partner, only_if_right=True)
 def _others(draw: Draw) -> list[Run]:
     """The partners stand on the diagonal. They are most alike, and the softmax would draw them

@@ -93,6 +93,7 @@ EXERCISE.holds(
     lambda draw: inner_dropout(draw, ATTENTION, inside=20.0),
     only_if_right=True,
 )
+EXERCISE.draws_anew()
 
 
 @EXERCISE.equals("no dropout on the attention weights", 0.15, only_if_right=True)

@@ -131,6 +131,9 @@ def _drawn(draw: Draw) -> list[Run]:
     ]
 
 
+EXERCISE.draws_anew(with_torchs=True)
+
+
 def _drawn_with_it(run: Run, record: Record) -> str | None:
     results = [plain(value) for value in record.values[2:]]
     rows, n = run.steps[2].args[1].data.shape

@@ -3,13 +3,23 @@
 import numpy as np
 
 from autograder.engine.aspects import plain
-from autograder.engine.runs import Array, Draw, Run, Strided, Trial, module, tensor
+from autograder.engine.runs import (
+    Array,
+    Draw,
+    Run,
+    Strided,
+    Trial,
+    as_argument,
+    module,
+    tensor,
+)
 from autograder.exercises.declaration import Declaration
 from autograder.exercises.residual_layernorm.dropout import (
     P,
     drawn_calls,
     for_the_name,
     in_draws,
+    next_numbers,
     numbers_vary,
     pattern,
     wrong_scale,
@@ -123,6 +133,7 @@ EXERCISE.judged(
     _dropped_paths,
     only_if_right=True,
 )
+EXERCISE.draws_anew()
 
 
 def _all(trial: Trial, x: np.ndarray, outputs: list[np.ndarray]) -> str | None:
@@ -140,7 +151,7 @@ def _shapes(draw: Draw) -> list[Run]:
     ]
 
 
-@EXERCISE.equals("unchanged in eval mode", 0.3, only_if_right=True)
+@EXERCISE.equals("unchanged in eval mode", 0.25, only_if_right=True)
 def _evaluated(draw: Draw) -> list[Run]:
     """Look at self.training: in eval mode x is returned as it is, without any scaling."""
     return [
@@ -150,6 +161,13 @@ def _evaluated(draw: Draw) -> list[Run]:
         module(1.0).then(x=draw.tensor(4, 3)),
         module(0.5).then(Strided(draw.tensor(2, 3))),
     ]
+
+
+@EXERCISE.equals("nothing is drawn in eval mode", 0.05, only_if_right=True)
+def _undrawn(draw: Draw) -> list[Run]:
+    """In eval mode, return x before anything is drawn: whoever has seeded torch's generator counts
+    on its next numbers."""
+    return [module(P).then(draw.tensor(3, 2, 4)).then_apply(as_argument(next_numbers))]
 
 
 @EXERCISE.equals("unchanged for p = 0", 0.1, only_if_right=True)

@@ -2,6 +2,7 @@
 
 import itertools
 from collections.abc import Callable, Sequence
+from copy import deepcopy
 from dataclasses import replace
 from typing import Any
 
@@ -48,6 +49,13 @@ def numbers_vary(factors: np.ndarray) -> bool:
     return bool(np.ptp(dropped.sum(axis=1)) > 0)
 
 
+def next_numbers() -> Any:
+    """What torch's generator draws next."""
+    import torch
+
+    return torch.rand(4)
+
+
 def quarters(share: float) -> float:
     return round(4 * share) / 4
 
@@ -56,7 +64,24 @@ def summed_up(module: Any, summary: str, x: Any, calls: int) -> Any:
     """A summary of many calls that does not depend on chance, so that known mistakes can be told
     apart. It carries no marks, since it is made where the answer runs."""
     outputs = [plain(module(x)) for _ in range(calls)]
-    return _SUMMARIES[summary](plain(x), outputs) if _fit(outputs, plain(x)) else _NO_SHAPE
+    if not _fit(outputs, plain(x)):
+        return _NO_SHAPE
+    return _SUMMARIES[summary](plain(x), outputs), _heeds_the_seed(module, x, calls)
+
+
+def _heeds_the_seed(module: Any, x: Any, calls: int) -> bool | None:
+    """Whether copies of a module give something else under another seed; None if it has none."""
+    import torch
+
+    try:
+        drew = []
+        for seed in range(2):
+            torch.manual_seed(seed)
+            copy = deepcopy(module)
+            drew.append(np.stack([plain(copy(x)) for _ in range(calls)]))
+        return bool((drew[0] != drew[1]).any())
+    except Exception:  # noqa: BLE001  (a module that cannot be copied)
+        return None
 
 
 _NO_SHAPE = "the result does not have the shape of x"

@@ -165,6 +165,9 @@ def _dropout(draw: Draw) -> list[Run]:
     return [*runs, *named]
 
 
+EXERCISE.draws_anew()
+
+
 @EXERCISE.equals("no dropout in eval mode", 0.15)
 def _evaluated(draw: Draw) -> list[Run]:
     """nn.Dropout follows model.eval(); F.dropout has to be told which mode it is in. Unless

@@ -103,6 +103,7 @@ EXERCISE.holds(
     lambda draw: inner_dropout(draw, DECODER, draw.tensor(2, 3, 4), norm_first=True),
     only_if_right=True,
 )
+EXERCISE.draws_anew()
 
 
 @EXERCISE.equals("no dropout in eval mode", 0.2)

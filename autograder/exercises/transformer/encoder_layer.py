@@ -91,6 +91,7 @@ EXERCISE.holds(
     lambda draw: inner_dropout(draw, ENCODER, norm_first=True),
     only_if_right=True,
 )
+EXERCISE.draws_anew()
 
 
 @EXERCISE.equals("no dropout in eval mode", 0.2)

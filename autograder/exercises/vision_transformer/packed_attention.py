@@ -159,6 +159,9 @@ def _drawn(draw: Draw) -> list[Run]:
     return runs
 
 
+EXERCISE.draws_anew()
+
+
 @EXERCISE.equals("no dropout in eval mode", 0.15)
 def _evaluated(draw: Draw) -> list[Run]:
     """nn.Dropout follows model.eval(); F.dropout has to be told which mode it is in. Unless they

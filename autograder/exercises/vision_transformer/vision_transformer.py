@@ -194,6 +194,9 @@ def _drawn(draw: Draw) -> list[Run]:
     return [whole, block.then_apply(Previous(0), x).at_random(draw), told]
 
 
+EXERCISE.draws_anew()
+
+
 @EXERCISE.equals("no dropout in eval mode", 0.25)
 def _evaluated(draw: Draw) -> list[Run]:
     """nn.Dropout follows model.eval(); F.dropout has to be told which mode it is in. Unless

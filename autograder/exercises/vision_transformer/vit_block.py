@@ -130,6 +130,7 @@ EXERCISE.holds(
     _inside,
     only_if_right=True,
 )
+EXERCISE.draws_anew()
 
 
 def _branches(draw: Draw) -> State:
@@ -194,6 +195,9 @@ def _drawn(draw: Draw) -> list[Run]:
     return [run.then(x).then(x).at_random(draw), named(run, draw, over, x)]
 
 
+EXERCISE.draws_anew()
+
+
 @EXERCISE.equals("drop_path = 1 leaves x alone", 0.3)
 def _no_path(draw: Draw) -> list[Run]:
     """Stochastic depth acts on what is added to x, in both places. With p = 1 in training, nothing
@@ -237,6 +241,9 @@ def _paths(draw: Draw) -> list[Run]:
     run = module(_D, 2, 3, drop_path=0.4, state=state).in_training()
     over = made_by(paths_dropped, x, state["attn.proj.bias"], state["linear2.bias"])
     return [run.then(x).then(x).at_random(draw), named(run, draw, over, x)]
+
+
+EXERCISE.draws_anew()
 
 
 @EXERCISE.equals("nothing is dropped in eval mode", 0.15)

@@ -218,6 +218,7 @@ class Session:
         from autograder.engine.observe import Observer, accompany_threads
         from autograder.engine.probe import materialise, probe_within, undisturbed
         from autograder.engine.records import record_from, record_tree, run_from
+        from autograder.engine.settings import as_fresh
         from autograder.engine.state import GlobalState
         from autograder.engine.values import MANY, Recipe, encode
         from autograder.engine.withheld import Blocks
@@ -238,7 +239,8 @@ class Session:
         # Taken now, before an answer can replace their modules.
         self.run, self.unreadable, self.undisturbed = run, unreadable, undisturbed
         self.encode, self.encode_results = encode, partial(encode, many=MANY)
-        GlobalState()  # takes its readers of torch, which was imported after that module
+        with as_fresh():  # both take their readers of torch, which was imported after them
+            GlobalState()
         self.block = lambda name, device: materialise(Recipe(name), device)
         self.make_blocks, self.blocks = Blocks, None
         self.probed: dict[str, Any] = {}

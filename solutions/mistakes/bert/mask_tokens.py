@@ -294,3 +294,16 @@ def a_seed_for_everything(
             elif fate < 0.9:
                 inputs[i, j] = draw.randrange(vocab_size)
     return inputs, labels
+
+
+_OWN = torch.Generator().manual_seed(0)
+
+
+@BANK.mistake
+def generator_of_its_own(
+    ids, mask_id, vocab_size, special_ids=(), probability=0.15, generator=None
+):
+    """Without a generator, all is drawn from one that lies beside the function, so that torch's
+    seed changes nothing. Draw from torch's own: pass on generator, which may be None."""
+    given = ids, mask_id, vocab_size, special_ids, probability
+    return right.mask_tokens(*given, generator=generator or _OWN)

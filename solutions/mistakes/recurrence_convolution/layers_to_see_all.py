@@ -71,6 +71,13 @@ paths_counted_in_bytes
     ~ one_layer @ depends.double() > 0 → one_layer @ depends
     The products count the ways from input to output, in bytes: 256 ways are 0 again. Ask after each
     layer whether there is a way, and forget how many.
+paths_counted_in_whole_numbers
+    ~ one_layer = reads.double() → one_layer = reads.long()
+    ~ depends = reads → depends = one_layer
+    ~ if depends.all(): → if (depends > 0).all():
+    ~ one_layer @ depends.double() > 0 → one_layer @ depends
+    The products count the ways from input to output, in whole numbers of 64 bits: from 2^63 on they
+    are negative. Ask after each layer whether there is a way, and forget how many.
 exact_number_of_ways: one_layer @ depends.double() > 0 → one_layer @ depends.double() == 1
     Only pairs that are joined in exactly one way count. More ways than one join them, too.
 error_forgotten

@@ -163,4 +163,21 @@ class by_feature_dropout(right.DropPath):
         return F.dropout1d(rows, self.p, self.training).reshape(x.shape)
 
 
+@BANK.mistake
+class seeded_of_its_own(right.DropPath):
+    """Every new module drops the same samples, whatever seed torch has: its generator is made
+    with a fixed one. Draw from torch's own generator."""
+
+    def __init__(self, p=0.0):
+        super().__init__(p)
+        self.generator = torch.Generator().manual_seed(0)
+
+    def forward(self, x):
+        if not self.training or not self.p:
+            return x
+        shape = x.shape[0], *[1] * (x.dim() - 1)
+        kept = (torch.rand(shape, generator=self.generator) >= self.p).to(x.device)
+        return torch.where(kept, x / (1 - self.p), torch.zeros_like(x))
+
+
 forgotten(BANK, "x")
