@@ -216,6 +216,8 @@ def _found(aspect: Aspect, trials: Sequence[Trial]) -> Finding:
     """What an aspect finds; a result that makes its judge raise is wrong."""
     try:
         return aspect.judge(trials)
+    except MemoryError:
+        raise
     except Exception as error:  # noqa: BLE001  (no result may bring the judge down)
         message = f"what came back cannot be judged ({type(error).__name__})"
         return Finding(False, message, instructive=False)

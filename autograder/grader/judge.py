@@ -32,6 +32,7 @@ from autograder.engine.verdict import (
     withheld,
 )
 from autograder.exercises import CONTENTS, exercises_of, find_exercise
+from autograder.grader.allowance import Overdrawn, within
 from autograder.grader.names import Names, defined_names, names_in, parse
 from autograder.grader.notebook.needs import needless
 from autograder.grader.runner import REASONS, SHOWN, Fate, Runner, died, ran_out_of_memory
@@ -242,7 +243,11 @@ def _judge(
     with _TRUSTED, undisturbed():  # the runs seed the process's generators: one at a time
         task = _task(slug, exercise.name, seed, runner.options[2])
         try:
-            verdict = decide(exercise, task.runs, records, task.expected, task.mistakes, looks=1)
+            with within():
+                told = (task.runs, records, task.expected, task.mistakes)
+                verdict = decide(exercise, *told, looks=1)
+        except Overdrawn as error:
+            return withheld(exercise, error.reason, f"Judging what came back {error}.")
         except CourseFault:  # ours: there is no verdict, and a submission in a class no mark yet
             raise
         except Exception as error:  # noqa: BLE001  (no record may bring the judge down)
