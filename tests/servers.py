@@ -92,7 +92,8 @@ class Cluster:
     def add_worker(self, threads: int = 1, nanny: bool = False) -> subprocess.Popen:
         worker = self._start(
             "dask_worker", self.address, "--nanny" if nanny else "--no-nanny",
-            "--no-dashboard", "--nthreads", str(threads), "--host", "127.0.0.1", "--local-directory", str(self.folder),
+            "--no-dashboard", "--nthreads", str(threads), "--host", "127.0.0.1",
+            "--local-directory", str(self.folder),
         )  # fmt: skip
         self.workers.append(worker)
         return worker

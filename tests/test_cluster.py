@@ -132,12 +132,11 @@ def test_a_judge_that_never_comes_back_costs_neither_a_dask_worker_nor_the_other
     monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parent))  # where `stuck` is
     with Cluster(tmp_path) as dask:
         dask.add_worker(nanny=nanny)
-        jobs = iter([(name, name) for name in ("right", "asleep", "stopped", "busy", "left")])
-        told = dict(cluster(jobs, stuck, dask.address, patience=4.0))
+        jobs = iter([(name, name) for name in ("right", "asleep", "left")])
+        told = dict(cluster(jobs, stuck, dask.address, patience=15.0))  # a process starts in it
         assert dask.workers[0].poll() is None
     assert (told.pop("right"), told.pop("left")) == ("RIGHT", "LEFT")
-    assert told.keys() == {"asleep", "stopped", "busy"}
-    assert all(isinstance(death, JudgeDied) for death in told.values())
+    assert isinstance(told.pop("asleep"), JudgeDied) and not told
 
 
 def test_a_judge_has_more_time_than_its_submission():
