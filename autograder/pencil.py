@@ -20,7 +20,7 @@ MARKS = {RIGHT: "✓", ROUGH: "≈", WRONG: "✗", EMPTY: "…"}
 YES, NO = {"✓", "✔", "yes", "y", "true"}, {"✗", "✘", "no", "n", "false"}
 FRACTIONS = {"½": "1/2", "⅓": "1/3", "⅔": "2/3", "¼": "1/4", "¾": "3/4", "⅛": "1/8", "⅜": "3/8"}
 NUMBER = r"[+-]?(?:\d+(?:[.,]\d*)?|[.,]\d+)(?:e[+-]?\d+)?"
-QUOTIENT = re.compile(rf"({NUMBER})\s*(?:/\s*({NUMBER}))?\s*(%?)", re.IGNORECASE)
+QUOTIENT = re.compile(rf"({NUMBER})\s*+(?:/\s*+({NUMBER})\s*+)?(%?)", re.IGNORECASE)
 INFINITY = re.compile(r"([+-]?)\s*(?:∞|inf|infinity|oo)", re.IGNORECASE)
 
 
@@ -45,7 +45,7 @@ def judge(answer: str, given: str) -> str:
     """
     if _plain(given) in ("", "...", "…"):
         return EMPTY
-    found = {_against(one, given) for one in re.split(r"\s+or\s+", answer)}
+    found = {_against(one, given) for one in re.split(r"(?<!\s)\s+or\s+", answer)}
     return next(verdict for verdict in (RIGHT, ROUGH, WRONG) if verdict in found)
 
 

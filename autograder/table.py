@@ -165,7 +165,7 @@ _CODE = (
     "margin:.2em 0 .6em 1em;line-height:1.2;overflow-x:auto;background:none;border:0;padding:0;"
     "font-family:ui-monospace,Menlo,Consolas,'DejaVu Sans Mono',monospace;white-space:pre"
 )
-_WITH_HYPHEN = re.compile(r"\d[\d.]*e-\d+")  # a browser would break the line there
+_WITH_HYPHEN = re.compile(r"(?<![\d.])\d[\d.]*+e-\d+")  # a browser would break the line there
 _COLUMNS = ("", "What is checked", "Points", "What came out")
 
 

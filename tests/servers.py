@@ -89,10 +89,11 @@ class Cluster:
         with (self.folder / "dask.log").open("ab") as log:
             return subprocess.Popen(command, stdout=log, stderr=log, cwd=self.folder)
 
-    def add_worker(self, threads: int = 1) -> subprocess.Popen:
+    def add_worker(self, threads: int = 1, nanny: bool = False) -> subprocess.Popen:
         worker = self._start(
-            "dask_worker", self.address, "--no-nanny", "--no-dashboard", "--nthreads",
-            str(threads), "--host", "127.0.0.1", "--local-directory", str(self.folder),
+            "dask_worker", self.address, "--nanny" if nanny else "--no-nanny",
+            "--no-dashboard", "--nthreads", str(threads), "--host", "127.0.0.1",
+            "--local-directory", str(self.folder),
         )  # fmt: skip
         self.workers.append(worker)
         return worker

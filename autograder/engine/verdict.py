@@ -221,6 +221,8 @@ def _found(aspect: Aspect, trials: Sequence[Trial]) -> Finding:
             return Finding(False, told, instructive=False, kind="raised", call=call)
     try:
         return aspect.judge(trials)
+    except MemoryError:
+        raise
     except Exception as error:  # noqa: BLE001  (no result may bring the judge down)
         message = f"what came back cannot be judged ({type(error).__name__})"
         return Finding(False, message, instructive=False)

@@ -33,6 +33,7 @@ from autograder.engine.verdict import (
     withheld,
 )
 from autograder.exercises import exercises_of, find_exercise
+from autograder.grader.allowance import Overdrawn, within
 from autograder.grader.block_code import all_blocks, blocks_before, blocks_for
 from autograder.grader.names import Names, defined_names, names_in, parse
 from autograder.grader.notebook.needs import needless
@@ -276,7 +277,10 @@ def _judge(
         task = _task(slug, exercise.name, seed, runner.options[2])
         try:
             known = tuple if end else task.mistakes  # each is like an answer that is seen in part
-            verdict = decide(exercise, task.runs, records, task.expected, known, looks=1)
+            with within():
+                verdict = decide(exercise, task.runs, records, task.expected, known, looks=1)
+        except Overdrawn as error:
+            return withheld(exercise, error.reason, f"Judging what came back {error}.")
         except CourseFault:  # ours: there is no verdict, and a submission in a class no mark yet
             raise
         except Exception as error:  # noqa: BLE001  (no record may bring the judge down)

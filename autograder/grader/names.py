@@ -9,12 +9,13 @@ What a name in the code stands for, through imports and aliases, is another ques
 import ast
 import re
 import symtable
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from functools import lru_cache
+from threading import Lock
+from typing import TypeVar
 
 MAX_SOURCE = 500_000  # characters of code: parsing takes a thousand times as much memory
-_SMALL = 20_000
+_KEPT_TREES, _KEPT_NAMES = 200_000, 8_000_000  # characters whose results are kept
 _REACHES = frozenset(  # names by which code may find any name of the notebook
     ("globals", "locals", "vars", "dir", "exec", "eval", "compile", "get_ipython", "__import__")
 )
@@ -22,6 +23,38 @@ _MODULES = frozenset(
     ("__main__", "builtins", "ctypes", "gc", "importlib", "inspect", "IPython", "pickle", "sys")
 )
 _ATTRIBUTES = frozenset(("__globals__", "__builtins__", "f_globals", "f_locals", "user_ns"))
+
+
+Result = TypeVar("Result")
+
+
+def _kept(most: int) -> Callable[[Callable[[str], Result]], Callable[[str], Result]]:
+    """Keep a function's latest results, for `most` characters of texts in all. A decorator."""
+
+    def decorate(function: Callable[[str], Result]) -> Callable[[str], Result]:
+        results, lock = dict[str, Result](), Lock()
+        room = most
+
+        def once(text: str) -> Result:
+            nonlocal room
+            with lock:
+                if text in results:
+                    results[text] = result = results.pop(text)  # the latest
+                    return result
+            result = function(text)
+            with lock:
+                if text not in results and len(text) <= most:
+                    results[text] = result
+                    room -= len(text)
+                while room < 0:
+                    oldest = next(iter(results))
+                    del results[oldest]
+                    room += len(oldest)
+            return result
+
+        return once
+
+    return decorate
 
 
 # --- Parsing --------------------------------------------------------------------------------------
@@ -42,9 +75,10 @@ def parse(source: str) -> ast.Module:
 
     Raises `SyntaxError`, also for code too deep for the parser.
     """
-    return (_parse_once if len(source) <= _SMALL else _parse)(source)[0]
+    return _parse(source)[0]
 
 
+@_kept(_KEPT_TREES)  # most cells of a class are those of the release
 def _parse(source: str) -> tuple[ast.Module, str]:
     """The tree, and the text that it was made from."""
     if len(source) > MAX_SOURCE:
@@ -57,9 +91,6 @@ def _parse(source: str) -> tuple[ast.Module, str]:
             return ast.parse(plain), plain
     except (ValueError, RecursionError, MemoryError) as error:
         raise TooMuch(f"too deeply nested or not a text ({type(error).__name__})") from None
-
-
-_parse_once = lru_cache(maxsize=512)(_parse)  # most cells of a class are those of the release
 
 
 def _without_magics(source: str) -> str:
@@ -102,14 +133,11 @@ def defined_names(source: str) -> frozenset[str]:
     return frozenset(a or b for a, b in _DEFINITION.findall(source))
 
 
+@_kept(_KEPT_NAMES)  # as many as several submissions may hold
 def names_in(source: str) -> Names:
     """The names in a cell."""
-    return (_names_once if len(source) <= _SMALL else _names)(source)
-
-
-def _names(source: str) -> Names:
     try:
-        tree, text = (_parse_once if len(source) <= _SMALL else _parse)(source)
+        tree, text = _parse(source)
         tables = [*_all_tables(symtable.symtable(text, "cell", "exec"))]
     except (TooMuch, ValueError, RecursionError, MemoryError):
         return Names(reaches=True, parsed=False)
@@ -136,9 +164,6 @@ def _names(source: str) -> Names:
         frozenset(_changed(tree.body)),
         reaches or text != source,  # a magic may run anything
     )
-
-
-_names_once = lru_cache(maxsize=2048)(_names)
 
 
 def _all_tables(table: symtable.SymbolTable) -> Iterator[symtable.SymbolTable]:

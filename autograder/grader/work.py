@@ -11,7 +11,7 @@ are made here, in trusted code, after a check that it is the grader's version of
 import hashlib
 import socket
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -26,6 +26,7 @@ from autograder import course
 from autograder.engine.runs import SECONDS
 from autograder.engine.verdict import MISSING, withheld
 from autograder.exercises import CHAPTERS
+from autograder.grader.allowance import Overdrawn, within
 from autograder.grader.judgement import GRADED, UNUSABLE, Judgement
 from autograder.grader.notebook.judging import exercises_in, judge_notebook, show_outputs
 from autograder.grader.notebook.marks import show_verdicts
@@ -114,15 +115,41 @@ def judge_job(job: Job) -> Outcome:
     if job.version not in (None, version_of(slug for slug, _ in exercises_in(release))):
         raise OtherVersion(f"{socket.gethostname()} has another version of the course")
     try:
-        submitted, notes = _read(job, release)
-        notebook, more = rebuild(release, submitted)
+        with within():
+            submitted, notes = _read(job, release)
+            notebook, more = rebuild(release, submitted)
     except Unusable as error:
-        notebook, judgement = _unusable(release, str(error))
-    else:
-        judgement = _judge(notebook, job, (*notes, *more))
+        return unusable(job, str(error))
+    except Overdrawn as error:
+        return unusable(job, f"Reading the notebook {error}.")
+    judgement, outputs = _judge(notebook, job, (*notes, *more))
+    try:
+        with within():
+            show_outputs(notebook, outputs)
+            return _shown(notebook, judgement)
+    except Overdrawn as error:
+        note = f"Showing its outputs {error}: they are left out."
+        judgement = replace(judgement, notes=(*judgement.notes, note))
+        return _shown(_without_outputs(notebook), judgement)
+
+
+def unusable(job: Job, reason: str) -> Outcome:
+    """What comes of a submission that cannot be judged: the release, headed by the reason."""
+    return _shown(*_unusable(_release(job.release), reason))
+
+
+def _shown(notebook: NotebookNode, judgement: Judgement) -> Outcome:
+    """A judgement, and the notebook that shows it."""
     show_verdicts(notebook, judgement.verdicts)
     notebook, _ = LimitOutput().preprocess(notebook, {})
     return Outcome(judgement, (nbformat.writes(notebook) + "\n").encode(), socket.gethostname())
+
+
+def _without_outputs(notebook: NotebookNode) -> NotebookNode:
+    for cell in notebook.cells:
+        if cell.cell_type == "code":
+            cell.outputs = []
+    return notebook
 
 
 @lru_cache(maxsize=8)
@@ -131,7 +158,9 @@ def _release(data: bytes) -> NotebookNode:
     return CheckCellMetadata().preprocess(nbformat.v4.reads(data.decode()), {})[0]
 
 
-def _judge(notebook: NotebookNode, job: Job, notes: tuple[str, ...]) -> Judgement:
+def _judge(
+    notebook: NotebookNode, job: Job, notes: tuple[str, ...]
+) -> tuple[Judgement, Mapping[int, list[dict[str, Any]]]]:
     options = job.options
     limits = Limits(
         memory_mb=options.memory_mb,
@@ -141,9 +170,9 @@ def _judge(notebook: NotebookNode, job: Job, notes: tuple[str, ...]) -> Judgemen
     judged = judge_notebook(
         notebook, job.seeds, device=options.device, isolation=options.isolation, limits=limits
     )
-    show_outputs(notebook, judged.outputs)
     notes = (*notes, *judged.notes)
-    return Judgement(GRADED, judged.verdicts, round(judged.seconds, 3), None, notes)
+    judgement = Judgement(GRADED, judged.verdicts, round(judged.seconds, 3), None, notes)
+    return judgement, judged.outputs
 
 
 def _read(job: Job, release: NotebookNode) -> tuple[dict[str, Any], list[str]]:

@@ -230,9 +230,9 @@ def _judged(
     options: Options,
 ) -> Iterator[tuple[Task, Outcome | Exception]]:
     """Each task with its outcome, in order of completion."""
+    shared = options.isolation if options.device == "cpu" else None
     if scheduler is not None:
-        yield from schedulers.cluster(source, judge_job, scheduler)
+        yield from schedulers.cluster(source, judge_job, scheduler, isolation=shared)
     else:
         jobs = max(1, jobs or len(os.sched_getaffinity(0)))
-        shared = options.isolation if options.device == "cpu" else None
         yield from schedulers.local(source, judge_job, jobs, isolation=shared)

@@ -87,7 +87,7 @@ def questions_in(path: Path) -> dict[str, Answer]:
 def model_answer(cell: str) -> tuple[str, str]:
     """The model answer in the instructor's cell, and the sentences of it that give points."""
     text = cell.partition(BEGIN)[2].partition(END)[0].strip().lstrip("#").strip()
-    text = re.sub(r"#+\s*$", "", text).strip()
+    text = text.rstrip("#").strip()
     rubric = [part for part in _SENTENCE.split(text) if _POINTS.search(part)]
     plain = text
     for part in rubric:

@@ -82,7 +82,8 @@ def named(page: str, verdicts: Mapping[str, Verdict]) -> str:
 
 
 _ENTRY = re.compile(
-    r'<a href="#(\w+)">(?:Test cell|Coding free-response|Written response)</a>( \(Score: [^)]*\))'
+    r'<a href="#(\w+)">(?:Test cell|Coding free-response|Written response)</a>'
+    r"( \(Score: [^)]{0,60}\))"
 )
 
 
@@ -120,7 +121,7 @@ class _Page(HTMLExporter):
         return _PICTURE.sub(rf'<img alt="{_NO_ALT}"', page), resources
 
 
-_PICTURE = re.compile(r"<img(?=[\s/>])(?![^>]*\salt\s*=)", re.IGNORECASE)
+_PICTURE = re.compile(r"<img(?=[\s/>])(?![^<>]*\salt\s*=)", re.IGNORECASE)
 _NO_ALT = "No description has been provided for this image"
 
 

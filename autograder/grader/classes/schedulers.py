@@ -12,23 +12,24 @@ import ctypes
 import os
 import queue
 import signal
-import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
-from multiprocessing import parent_process
+from multiprocessing import current_process, parent_process
 from multiprocessing.connection import Connection, wait
 from typing import Any, TypeVar
 
+from autograder.engine.verdict import TIMEOUT
+from autograder.grader.allowance import SECONDS, Overdrawn
 from autograder.grader.classes import forks
 from autograder.grader.sandbox.bubblewrap import IsolationError
 from autograder.grader.sandbox.launcher import LentProcess, borrow, warm_process
 from autograder.grader.sandbox.limits import Limits
 from autograder.grader.sandbox.waiting import MOST
-from autograder.grader.work import Job, OtherVersion, Outcome
+from autograder.grader.work import Job, OtherVersion, Outcome, unusable
 
 Key = TypeVar("Key")
 Source = Iterator[tuple[Key, Job] | None]
@@ -139,18 +140,9 @@ def local(
             for pipe in dict.fromkeys([*ready, *late]):
                 hand = busy[pipe]
                 task, hand.at = hand.at, None
-                try:
-                    if pipe not in ready:
-                        hand.process.kill()
-                        raise TimeoutError
-                    answer = pipe.recv()
-                except (EOFError, OSError) as error:
+                answer = _answer(hand, pipe in ready, task[1], patience)
+                if hand.pipe.closed:
                     hands.remove(hand)
-                    _dismiss(hand)
-                    code = f"status {hand.process.exitcode}"
-                    if isinstance(error, TimeoutError):
-                        code = f"killed after {patience:g} s without an answer"
-                    answer = JudgeDied(f"the judging process died twice ({code})")
                 if supply.settle(task, answer):
                     settled.append((task[0], answer))
             # First, since the writer takes its time:
@@ -199,6 +191,24 @@ def _start(judge: Judge, isolation: str | None, context: Any, number: int) -> _H
     return _Hand(process, ours)
 
 
+def _answer(hand: _Hand, ready: bool, job: Job, patience: float) -> Outcome | Exception:
+    """What a judging process answers to a job; one that has died, or is killed, is dismissed."""
+    try:
+        if not ready:
+            hand.process.kill()
+            raise TimeoutError
+        return hand.pipe.recv()
+    except (EOFError, OSError) as error:
+        _dismiss(hand)
+        if hand.process.exitcode == -signal.SIGXCPU:  # of its own limit: it would die of it again
+            limit = Overdrawn(TIMEOUT, f"{SECONDS:g} s of computing time")
+            return unusable(job, f"Judging it {limit}.")
+        code = f"status {hand.process.exitcode}"
+        if isinstance(error, TimeoutError):
+            code = f"killed after {patience:g} s without an answer"
+        return JudgeDied(f"the judging process died twice ({code})")
+
+
 def _dismiss(hand: _Hand) -> None:
     hand.pipe.close()
     hand.process.join(5)
@@ -243,11 +253,17 @@ def _die_with_parent() -> None:
 
 
 def cluster(
-    source: Source, judge: Judge, address: str, within: float = 60.0, patience: float = PATIENCE
+    source: Source,
+    judge: Judge,
+    address: str,
+    within: float = 60.0,
+    patience: float = PATIENCE,
+    isolation: str | None = None,
 ) -> Results:
     """Judge on the Dask cluster whose scheduler is at `address`, as many at once as it has threads.
 
-    Workers may come and go; one that is still judging after `patience` seconds ends itself.
+    Workers may come and go. Each judges in processes of its own; one that has not answered after
+    `patience` seconds is killed, and counts as dead.
     Raises `ClusterLost` if there is no worker after `within` seconds.
     """
     import distributed
@@ -261,20 +277,31 @@ def cluster(
             client.wait_for_workers(1, timeout=within)
         except TimeoutError:
             raise ClusterLost(f"the scheduler at {address} has no workers") from None
-        yield from _on_cluster(client, _Supply(source), partial(_in_time, judge, patience))
+        yield from _on_cluster(client, _Supply(source), partial(_apart, judge, patience, isolation))
     finally:
         client.close()
 
 
-def _in_time(judge: Judge, patience: float, job: Job) -> Outcome:
-    """Judge, on a Dask worker; if that takes forever, end the worker: others take over its work."""
-    watch = threading.Timer(patience, os.kill, (os.getpid(), signal.SIGKILL))
-    watch.daemon = True
-    watch.start()
-    try:
-        return judge(job)
-    finally:
-        watch.cancel()
+_FREE: list[_Hand] = []  # the judging processes of a Dask worker that have no job
+
+
+def _apart(judge: Judge, patience: float, isolation: str | None, job: Job) -> Outcome:
+    """Judge on a Dask worker, in a process: the worker's threads cannot be interrupted."""
+    current_process().daemon = False  # or else a nanny's worker may start no process
+    while _FREE:
+        hand = _FREE.pop()
+        if hand.process.is_alive():
+            break
+        _dismiss(hand)
+    else:
+        hand = _start(judge, isolation, forks.get_ready(), 0)
+    hand.pipe.send(job)
+    answer = _answer(hand, hand.pipe.poll(patience), job, patience)
+    if not hand.pipe.closed:
+        _FREE.append(hand)
+    if isinstance(answer, Exception):
+        raise answer
+    return answer
 
 
 def _on_cluster(client: Any, supply: _Supply, judge: Judge) -> Results:

@@ -233,7 +233,7 @@ def _moodle(sheet: Worksheet, zone: tzinfo) -> None:
         comments=heading("Feedback comments"),
     )
     for row in range(len(sheet.rows)):
-        number = re.search(r"(\d+)\s*$", sheet.rows[row][0])[1]
+        number = re.search(r"(?<!\d)(\d+)\s*$", sheet.rows[row][0])[1]
         said = sheet.cell(row, "submitted")
         moment = moment_in(said, zone)
         if moment is None and said not in NONE:

@@ -241,7 +241,7 @@ _STYLE = re.compile(
 )
 _BRACKETS = str.maketrans("<>", "‹›")  # what begins with < in clean HTML is a tag
 _LINK = re.compile(r"(?:https?://|mailto:|#)", re.IGNORECASE)
-_IMAGE = re.compile(r'<img((?:[^>"]|"[^"]*")*)>')  # as the cleaner writes it
+_IMAGE = re.compile(r'<img((?:[^<>"]|"[^"]*")*+)>')  # as the cleaner writes it
 _FORMATTING = re.compile(
     r"<(?:a|b|big|code|em|font|i|nobr|s|small|strike|strong|tt|u)\b", re.IGNORECASE
 )

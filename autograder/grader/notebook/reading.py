@@ -23,7 +23,8 @@ ADDED = "added-"  # how the id of a cell that is not the release's begins
 MAX_BYTES = 20_000_000  # of a file
 MAX_CELLS = 2_000
 MAX_SOURCE = 200_000
-MAX_FOREIGN = 2_000_000  # characters of all cells together
+MAX_FOREIGN = 2_000_000  # characters of all cells with text together
+MAX_CODE = 600_000  # of all with code, which is parsed; a released notebook has 60,000
 MAX_CONTAINERS = 2_000_000  # lists and objects: an empty one takes 60 times its text in memory
 KINDS = ("code", "markdown", "raw")
 
@@ -120,7 +121,8 @@ def cells_of(submitted: Any, notes: list[str]) -> Iterator[Found]:
     listed = listed if isinstance(listed, list) else []
     if len(listed) > MAX_CELLS:
         notes.append(f"It has {len(listed)} cells; only the first {MAX_CELLS} were looked at.")
-    total, album = 0, Album(notes=notes)
+    left = {True: MAX_CODE, False: MAX_FOREIGN}
+    album = Album(notes=notes)
     for item in listed[:MAX_CELLS]:
         kind = item.get("cell_type") if isinstance(item, Mapping) else None
         if kind not in KINDS:
@@ -133,8 +135,8 @@ def cells_of(submitted: Any, notes: list[str]) -> Iterator[Found]:
         if kind == "markdown":
             source, pictures = album.lifted(source)
             pictures = album.attached(item.get("attachments")) | pictures
-        total += len(source)
-        if len(source) > MAX_SOURCE or total > MAX_FOREIGN:
+        left[kind == "code"] -= len(source)
+        if len(source) > MAX_SOURCE or left[kind == "code"] < 0:
             notes.append(f"A cell of {len(source)} characters was left out: the notebook is huge.")
             continue
         metadata = item.get("metadata")
