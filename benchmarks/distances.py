@@ -1,10 +1,11 @@
-"""Who finds an answer farther away than training has shown? Chapter 5's test, with three seeds.
+"""Who finds an answer farther away than training has shown? Chapter 5's test, with five seeds.
 
 Run: python benchmarks/distances.py [--steps 1500]. The models, the task and the training loop are
 those of the chapter's page, read from its cells; the page trains one model, here each way to put
-the distance into the scores is trained with each seed. The shares of right answers go to
-benchmarks/positional_encoding_distances.json, with how they were made; the page draws them, and a
-test compares its words with them.
+the distance into the scores is trained with each seed, and the rotary heads are tested with their
+positions divided, too. The shares of right answers go to
+benchmarks/positional_encoding_distances.json, with how they were made; the page has a table of
+them, and a test compares the two.
 """
 
 import argparse
@@ -27,7 +28,8 @@ from solutions.positional_encoding import (
 
 PAGE = Path(__file__).parents[1] / "book" / "05_positional_encoding.md"
 RESULT = Path(__file__).with_name("positional_encoding_distances.json")
-WAYS, SEEDS = ("relative", "rotary", "ALiBi"), (0, 1, 2)
+WAYS, SEEDS = ("relative", "rotary", "ALiBi"), range(5)
+DIVISORS = (4, 6)
 DEFINED = ("class Finder", "def two_marks", "def squeezed")
 
 
@@ -52,17 +54,23 @@ def main() -> None:
     page, began = page_definitions(), time.process_time()
     runs: dict[str, list[list[float]]] = {}
     for way in WAYS:
-        runs[way] = []
         for seed in SEEDS:
-            shares = [round(share, 4) for share in page["find_nearer"](way, seed, steps)]
-            runs[way].append(shares)
-            print(f"{way:10} seed {seed}:", *(f"{share:5.0%}" for share in shares), flush=True)
+            head = page["trained"](way, seed, steps)
+            answers = {way: head}
+            if way == "rotary":
+                divided = page["with_squeezed_positions"]
+                answers |= {f"rotary ÷ {s}": divided(head, s) for s in DIVISORS}
+            for name, answer in answers.items():
+                torch.manual_seed(seed)
+                shares = [round(share, 4) for share in page["tested"](answer)]
+                runs.setdefault(name, []).append(shares)
+                print(f"{name:10} seed {seed}:", *(f"{x:5.0%}" for x in shares), flush=True)
     made = {
         "script": f"python benchmarks/distances.py --steps {steps}",
         "machine": f"{platform.machine()}, CPU, one thread",
         "torch": torch.__version__,
         "steps": steps,
-        "seeds": SEEDS,
+        "seeds": list(SEEDS),
         "date": time.strftime("%Y-%m-%d"),
         "cpu_seconds": round(time.process_time() - began),
     }

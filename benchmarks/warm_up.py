@@ -2,8 +2,8 @@
 
 Run: python benchmarks/warm_up.py [--jobs 2]. Stacks of twelve layers learn to name the digit
 before, as in the chapter: post-norm at the full rate, with a warm-up and at three smaller rates,
-and pre-norm at the full rate. The losses go to benchmarks/warm_up.json; a test compares the
-page's table with them.
+pre-norm at the full rate, and residual connections without a norm. The losses go to
+benchmarks/warm_up.json; a test compares the page's table with them.
 """
 
 import argparse
@@ -28,6 +28,8 @@ RUNS = {
     "post-norm, rate ÷ 10": {"kind": "post", "rate": 3e-4},
     "post-norm, rate ÷ 30": {"kind": "post", "rate": 1e-4},
     "pre-norm": {"kind": "pre"},
+    "no norm": {"kind": "none"},
+    "no norm, rate ÷ 10": {"kind": "none", "rate": 3e-4},
 }
 
 
@@ -42,6 +44,17 @@ class SelfAttention(nn.Module):
         return self.heads(x, x, x, need_weights=False)[0]
 
 
+class Plain(nn.Module):
+    """x + F(x), without a norm."""
+
+    def __init__(self, sublayer: nn.Module):
+        super().__init__()
+        self.sublayer = sublayer
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x + self.sublayer(x)
+
+
 class Stack(nn.Module):
     """Layers of attention and feed-forward, and ten classes on top; as in the chapter."""
 
@@ -49,6 +62,8 @@ class Stack(nn.Module):
         super().__init__()
 
         def wrap(sublayer: nn.Module) -> nn.Module:
+            if kind == "none":
+                return Plain(sublayer)
             return Residual(sublayer, d, norm_first=kind == "pre")
 
         self.gather = nn.ModuleList(wrap(SelfAttention(d, 2)) for _ in range(layers))
@@ -98,9 +113,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--steps", type=int, default=400)
     parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--only", nargs="+", help="train these again and keep the rest")
     args = parser.parse_args()
-    jobs = [(name, seed, args.steps) for name in RUNS for seed in SEEDS]
-    runs: dict[str, list[list[float]]] = {name: [] for name in RUNS}
+    wanted = args.only or [*RUNS]
+    jobs = [(name, seed, args.steps) for name in wanted for seed in SEEDS]
+    runs: dict[str, list[list[float]]] = {}
+    if args.only:
+        runs = json.loads(RESULT.read_text(encoding="utf-8"))["runs"]
+    runs |= {name: [] for name in wanted}
     with get_context("spawn").Pool(args.jobs) as pool:
         for name, seed, found in pool.imap(train, jobs):
             runs[name].append(found)

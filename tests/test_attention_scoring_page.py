@@ -94,3 +94,21 @@ def test_the_gaussians_number_matters_as_told():
     projections = torch.randn(2, 64, 64) / 8
     _, moved = code["without_the_number"](tokens, *projections)
     assert 0.1 < moved < 0.4
+
+
+def test_a_typical_querys_weights_move_a_fifth_to_a_twentieth_as_far_by_the_keys():
+    """At 256 features without the scale: the middle eight of ten sets of keys, and the median."""
+    assert "only a fifth to a twentieth as far as with the scale" in PAGE
+    torch.manual_seed(4)
+    shares = []
+    for _ in range(40):
+        queries, keys = torch.randn(500, 256), torch.randn(256, 10)
+        moves = []
+        for divisor in (1.0, 16.0):
+            weights = (queries @ keys / divisor).softmax(-1)
+            slopes = torch.diag_embed(weights) - weights[:, :, None] * weights[:, None]
+            moves.append((slopes @ keys.T / divisor).flatten(1).norm(dim=1).median())
+        shares.append(moves[0] / moves[1])
+    low, middle, high = torch.stack(shares).quantile(torch.tensor([0.1, 0.5, 0.9]))
+    assert 1 / 30 < low < middle < high < 1 / 4
+    assert 1 / 20 < middle < 1 / 5

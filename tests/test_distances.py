@@ -1,4 +1,4 @@
-"""Chapter 5's longest experiment: what the page says of it is what the script found."""
+"""Chapter 5's longest experiment: what the page says of it holds for the stored trainings."""
 
 import importlib.util
 import json
@@ -32,38 +32,50 @@ def text():
     return distances.PAGE.read_text(encoding="utf-8")
 
 
-def test_the_stored_result_is_of_every_way_and_of_three_seeds(page, stored):
-    assert stored["made"]["seeds"] == list(distances.SEEDS) == [0, 1, 2]
-    assert list(stored["runs"]) == list(distances.WAYS)
+def test_the_stored_result_is_of_every_way_and_of_all_seeds(page, stored):
+    assert stored["made"]["seeds"] == list(distances.SEEDS)
+    divided = [f"rotary ÷ {s}" for s in distances.DIVISORS]
+    assert sorted(stored["runs"]) == sorted([*distances.WAYS, *divided])
     assert stored["trials"] == [list(trial) for trial in page["trials"]]
     for runs in stored["runs"].values():
-        assert [len(shares) for shares in runs] == [len(stored["trials"])] * 3
+        assert [len(shares) for shares in runs] == [len(stored["trials"])] * len(distances.SEEDS)
 
 
-def test_the_pages_table_is_what_is_stored(stored, text):
+def test_the_pages_tables_are_what_is_stored(stored, text):
+    names = {"rotary": ("rotary", "positions ÷ 1")}
     for way, runs in stored["runs"].items():
-        (row,) = re.findall(rf"^\| {way} \|(.*)\|$", text, re.M)
         ranges = [(min(column), max(column)) for column in zip(*runs, strict=True)]
-        assert [cell.strip() for cell in row.split("|")] == [
-            f"{100 * low:.0f}–{100 * high:.0f}%" for low, high in ranges
-        ]
+        for name in names.get(way, (way.replace("rotary ÷", "positions ÷"),)):
+            (row,) = re.findall(rf"^\| {name} \|(.*)\|$", text, re.M)
+            assert [cell.strip() for cell in row.split("|")] == [
+                f"{100 * low:.0f}–{100 * high:.0f}%" for low, high in ranges
+            ]
 
 
-def test_what_the_page_says_of_far_answers_holds_with_every_seed(stored):
-    """Learnt at first; a coin toss, a loss by longer texts alone, and a while of grace."""
-    found = {way: list(zip(*runs, strict=True)) for way, runs in stored["runs"].items()}
+def test_what_the_page_says_of_far_answers_holds(stored, text):
+    """Learnt at first; a loss by longer texts alone; a while of grace."""
+    found = {way: list(zip(*stored["runs"][way], strict=True)) for way in distances.WAYS}
     for learnt, *_ in found.values():
         assert min(learnt) > 0.95
-    for way in ("relative", "ALiBi"):
-        assert min(found[way][1]) > 0.95
-    assert max(found["rotary"][1]) < min(found["rotary"][0]) - 0.1, "loses in the control"
-    for shares in found["relative"][2:]:
-        assert min(shares) > 0.4 and max(shares) < 0.6, "finds a mark, and tosses a coin"
-    for shares in found["rotary"][2:4]:
-        assert max(shares) < 0.15, "names any digit"
-    assert max(found["rotary"][4]) - min(found["rotary"][4]) > 0.3, "depends on the seed"
-    assert min(found["ALiBi"][2]) > 0.55, "goes on for a while"
-    assert max(found["ALiBi"][4]) < 0.15, "guesses any digit"
+    for first, control in zip(*found["rotary"][:2], strict=True):
+        assert control < first - 0.1, "loses in the control"
+    tosses = [min(shares[2:]) > 1 / 3 for shares in stored["runs"]["relative"]]
+    assert sum(tosses) == 4 and "with four seeds of the five" in text, "the fifth loses the marks"
+    assert max(map(max, found["relative"][2:])) < 0.65, "a coin toss, or below"
+    for near, far in zip(found["ALiBi"][2], found["ALiBi"][4], strict=True):
+        assert near > 0.5, "goes on for a while"
+        assert far < 0.2, "guesses any digit"
+
+
+def test_a_stretched_head_finds_what_it_did_not_with_every_seed(stored):
+    """Without further training: so it was the angles."""
+    ways = ("rotary", "rotary ÷ 4", "rotary ÷ 6")
+    for plain, by_four, by_six in zip(*(stored["runs"][way] for way in ways), strict=True):
+        for column in (2, 3):
+            assert by_four[column] > max(0.5, plain[column]), "more than naming either mark"
+        assert by_four[4] < 0.5, "less often than naming either mark"
+        assert by_six[4] > 0.5
+        assert by_six[0] < plain[0], "near places are harder to compare"
 
 
 def test_the_nearer_of_two_marks_is_the_answer(page):
@@ -82,13 +94,21 @@ def test_a_step_costs_what_the_prediction_says(text):
     assert "by more than 250,000" in text and math.exp(100 / 8) > 250_000
 
 
-def test_a_trained_head_is_stretched_as_the_page_says(page):
-    """Its positions divided by 4, and by 6, without further training."""
+def test_dividing_by_one_changes_nothing(page):
+    torch.manual_seed(1)
+    for batch in (1, 3):
+        head, (texts, _) = (
+            page["Finder"]("rotary", n=32, d=64, tokens=21),
+            page["two_marks"](32, 1, 23, batch),
+        )
+        same = page["with_squeezed_positions"](head, 1)(texts)
+        torch.testing.assert_close(same, head(texts), atol=1e-4, rtol=1e-4)
+
+
+def test_the_stored_shares_are_those_of_the_pages_training(page, stored):
+    """One head again: the shares of right answers, up to the rounding of another machine."""
     torch.set_num_threads(1)
-    head = page["trained"]("rotary", seed=1)
-    told = {s: page["tested"](page["with_squeezed_positions"](head, s)) for s in (1, 4, 6)}
-    assert max(told[1][2:]) < 0.55
-    assert min(told[4][:4]) > 0.95 and told[1][1] < 0.85, "it was the angles"
-    assert told[4][4] < 0.45, "less often than naming either mark"
-    assert min(told[6][2:]) > told[6][0] - 0.03, "every range does as well as the first"
-    assert told[6][0] < told[1][0], "near places are harder to compare"
+    head = page["trained"]("rotary", seed=0)
+    torch.manual_seed(0)
+    found = page["tested"](page["with_squeezed_positions"](head, 4))
+    assert found == pytest.approx(stored["runs"]["rotary ÷ 4"][0], abs=0.1)

@@ -95,14 +95,14 @@ def listening():
 def test_two_learnt_heads_separate_the_questions_that_one_head_mixes(listening):
     hits = listening["scored"]
     assert min(hits[300, 2]) > 95
-    assert min(listening["apart"]) > 80 and "in at least four sentences of five" in PAGE
-    assert sum(hit > 95 for hit in hits[300, 1]) == 8 and "eight of the ten models have" in PAGE
+    assert min(listening["apart"]) > 50 and "in each of these models, and in most sentences" in PAGE
+    assert sum(hit > 95 for hit in hits[300, 1]) > 5 and "most of the ten models have" in PAGE
     assert listening["gaps"].mean() > listening["half"]
 
 
 def test_one_head_makes_a_name_louder_and_reads_its_side_from_the_place(listening):
     told = np.array(listening["told"], float)
-    assert len(told) == 8
+    assert len(told) > 5
     assert (told[:, 0] == 15).all()
     assert told[:, 1].mean() > 0.9 and (told[:, 2] == 0).all()
 

@@ -44,16 +44,18 @@ NO_MEASUREMENT = {
 
 def known_otherwise() -> dict[str, dict[str, float]]:
     """Numbers that no cell shows, and what they must be."""
-    few = json.loads(HEADS.read_text(encoding="utf-8"))["on few windows"]
+    stored = json.loads(HEADS.read_text(encoding="utf-8"))
     gaps = {
         name: 100 * (mean(shares["learnt"]) - mean(shares["kept back"]))
-        for name, shares in few.items()
+        for name, shares in stored["on few windows"].items()
     }
+    guides, both = stored["guides"], 100 * mean(stored["counted"]["both neighbours"])
     betas = inspect.signature(torch.optim.Adam).parameters["betas"].default
     return {
         "03_multi_head": {
-            "6.5": gaps["1 head"],
-            "39.2": gaps["32 heads"],
+            **{f"{gap:.1f}": gap for gap in gaps.values()},
+            **{f"{abs(r):.2f}": abs(r) for each in guides.values() for r in spread(each)},
+            f"{both:.1f}": both,
             "1056": useful_directions(32, 1),
             "3040": useful_directions(32, 32),
         },
@@ -62,6 +64,10 @@ def known_otherwise() -> dict[str, dict[str, float]]:
         "08_recurrence_convolution": {"0.95": 1 / (1 + math.exp(-3))},
         "09_language_model": {"7.14": math.log(1257), "1.44": 1 / math.log(2)},
     }
+
+
+def spread(found: list[float]) -> tuple[float, float, float]:
+    return mean(found), min(found), max(found)
 
 
 def useful_directions(d: int, heads: int) -> int:

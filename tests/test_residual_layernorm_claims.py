@@ -2,6 +2,7 @@
 
 import importlib.util
 import json
+import math
 import re
 import sys
 from pathlib import Path
@@ -36,8 +37,9 @@ def test_post_norm_needs_a_warm_up_and_pre_norm_does_not(stored):
     """All three seeds: nothing learnt, something learnt, done."""
     last = {name: [losses[-1] for losses in trained] for name, trained in stored["runs"].items()}
     assert min(last["post-norm"]) > 2.25, "chance is ln 10 = 2.30"
-    for name in set(last) - {"post-norm", "pre-norm"}:
+    for name in set(last) - {"post-norm", "pre-norm", "no norm", "no norm, rate ÷ 10"}:
         assert 1.5 < min(last[name]) < max(last[name]) < 2.1
+    assert min(last["no norm"] + last["no norm, rate ÷ 10"]) > 2 * math.log(10), "far above chance"
     assert max(last["pre-norm"]) < 0.02
 
 

@@ -1,5 +1,6 @@
 """What chapter 7 says of two readings and of six bugs: the stored trainings, and their numbers."""
 
+import datetime
 import importlib.util
 import json
 import re
@@ -7,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from babel.dates import get_month_names
 
 from autograder import dates
 
@@ -105,3 +107,19 @@ def test_the_two_bugs_that_hide_are_ahead_at_step_500_and_write_no_date():
     assert {round(early[name], 2) for name in right} == {0.62, 0.71}
     ends = [runs[name]["loss"][-1] for name in right]
     assert all(runs[name]["loss"][-1] - max(ends) < 0.005 for name in hidden)
+
+
+def test_the_letters_hidden_as_a_control_are_the_name_of_the_month():
+    page = (PATH.parents[1] / "book" / "07_transformer.md").read_text("utf-8")
+    (code,) = re.findall(r"^def letters_of_month.*?(?=^\S)", page, re.M | re.S)
+    scope = {"datetime": datetime, "dates": dates}
+    exec(code, scope)
+    named = 0
+    for example in dates.examples("test", 2000, seed=2):
+        if example.format not in ("long", "full") or example.locale[:2] in ("zh", "ja", "ko"):
+            continue
+        name = get_month_names("wide", "format", example.locale)[int(example.iso[5:7])]
+        letters = scope["letters_of_month"](example)
+        assert "".join(example.text[at] for at in letters) == name
+        named += 1
+    assert named > 200
