@@ -11,53 +11,50 @@ them if it tries. What is seen withholds marks until a person has reviewed the a
 seen proves nothing. No mark is earned here.
 """
 
-import os
-import re
 import sys
-import sysconfig
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from enum import Enum
-from fnmatch import translate
 from functools import lru_cache, partial
-from importlib import import_module
-from pathlib import Path
-from types import CodeType, FrameType, ModuleType
+from types import FrameType
 from typing import Any
+
+from autograder.engine.ready_made import is_backward_of, wanted
+from autograder.engine.whose import (
+    BLOCKS,
+    Origin,
+    Whose,
+    know_the_course,
+    origin,
+    own_codes,
+    place,
+    vouches,
+)
 
 MOST = 20  # names that one call of an answer may add to its record
 TAKEN_OFF = "torch.overrides"  # the name noted when an answer has removed the hooks
 BACKWARD = "torch.autograd.backward"  # whatever starts the autograd engine
-_BLOCKS = "autograder.blocks"
-_PLUMBING = re.compile(r"Module\._\w*call_impl|.*\.(?:__init__|_*reset_parameters)(?:\..*)?")
-
-
-class _Whose(Enum):
-    """Whose code a frame runs."""
-
-    ANSWER = 1
-    LIBRARY = 2  # Python's, torch's, other packages', and this module's
-    BLOCK = 3
-    COURSE = 4  # what an exercise passes to an answer
-    PROBE = 5
 
 
 class Observer:
     """Collects the operations that match some patterns, each with the place that first ran it.
 
-    The patterns are dotted names with `*` as a wildcard; one that begins with `!` excludes what the
-    others match: `("torch.*layer_norm*", "autograder.blocks.*", "!autograder.blocks.softmax")`.
+    A pattern is a concept of `ready_made`, or a dotted name with `*` as a wildcard; one that begins
+    with `!` excludes what the others match: `("normalisation", "autograder.blocks.*",
+    "!autograder.blocks.softmax")`.
     """
 
     def __init__(self, patterns: Sequence[str]):
         self.patterns = tuple(patterns)
         self.seen: dict[str, str] = {}
-        below = any(pattern.startswith("torch") for pattern in self.patterns)
+        self.differentiates = False  # the probe takes gradients
+        self.handed: list[Any] = []
+        ours = (f"{BLOCKS}.", f"!{BLOCKS}.")
+        below = not all(pattern.startswith(ours) for pattern in self.patterns)
         there = self.patterns and "torch" in sys.modules  # without torch, nothing of it runs
         self.hooks = _hooks(below) if there else ()
-        _know_the_course()
+        know_the_course()
 
     @contextmanager
     def watching(self) -> Iterator[None]:
@@ -81,26 +78,66 @@ class Observer:
     def note(self, name: str, frame: FrameType | None) -> None:
         """Record a name, with the place where it was first seen."""
         if name not in self.seen and len(self.seen) < MOST:
-            self.seen[name] = _place(frame) if frame is not None else ""
+            self.seen[name] = place(frame) if frame is not None else ""
 
-    def saw(self, name: str) -> None:
-        """Note an operation and, from the stack, who called it."""
+    def saw(self, name: str, node: Any = None) -> None:
+        """Note an operation and, from the stack, who called it.
+
+        `node` is the one of the graph of gradients that it belongs to, if any.
+        """
         frame: FrameType | None = sys._getframe(2)
-        inner, theirs, block = [name], False, None
+        labels, block, theirs = [name], None, False
         while frame is not None:
-            whose, label = _whose(frame.f_code)
-            if whose is _Whose.BLOCK:
-                theirs, block = True, label or block
-            elif whose is _Whose.COURSE:
-                return
-            elif whose is not _Whose.LIBRARY:
+            known = origin(frame)
+            if known.whose is Whose.BLOCK or known.whose is Whose.COURSE:
+                theirs = True
+                labels = [one for one in labels if not self._vouched(one, frame, known)]
+                if block and known.whose is Whose.COURSE and self._vouched(block, frame, known):
+                    block = None
+                block = known.label or block
+            elif known.whose is not Whose.LIBRARY:
                 break
-            elif label and not theirs:
-                inner.append(label)
+            elif known.label and not theirs:
+                labels.append(known.label)
             frame = frame.f_back
-        for label in [block] if theirs else inner:
+        if frame is None or origin(frame).whose is Whose.PROBE:
+            if frame is not None and frame.f_code.co_name == "_cook":  # it makes what it hands out
+                return
+            if self.differentiates and (name == "torch.autograd.grad" or is_backward_of(node)):
+                return
+        for label in [*labels, block]:
             if label and wanted(label, self.patterns):
                 self.note(label, frame)
+
+    def _vouched(self, label: str, frame: FrameType, known: Origin) -> bool:
+        """Whether what ran below some code of the course is its own doing, or is not forbidden."""
+        if not wanted(label, self.patterns):
+            return True
+        given = known.whose is Whose.BLOCK or any(
+            known.code is code for thing in self.handed for code in own_codes(thing)
+        )
+        return given and vouches(frame, known, label)
+
+
+def hand_out(thing: Any) -> None:
+    """Tell the observer what a run hands to an answer: a function, a module or another object."""
+    observer = _Current.observer
+    if observer is not None:
+        observer.handed += thing.modules() if hasattr(type(thing), "modules") else [thing]
+
+
+@contextmanager
+def differentiating() -> Iterator[None]:
+    """While the probe itself takes gradients, the backward pass of what has run is no answer's."""
+    observer = _Current.observer
+    if observer is None:
+        yield
+        return
+    observer.differentiates = True
+    try:
+        yield
+    finally:
+        observer.differentiates = False
 
 
 class _Current:
@@ -112,20 +149,6 @@ class _Current:
 def forbidden(name: str, patterns: tuple[str, ...]) -> bool:
     """Whether an operation is forbidden; removing the hooks always is."""
     return name == TAKEN_OFF or wanted(name, patterns)
-
-
-@lru_cache(maxsize=4096)
-def wanted(name: str, patterns: tuple[str, ...]) -> bool:
-    """Whether a name matches a pattern and no exception."""
-    yes, no = _compiled(patterns)
-    return bool(yes.fullmatch(name)) and not no.fullmatch(name)
-
-
-@lru_cache(maxsize=256)
-def _compiled(patterns: tuple[str, ...]) -> tuple[re.Pattern, re.Pattern]:
-    yes = [translate(pattern) for pattern in patterns if pattern[0] != "!"]
-    no = [translate(pattern[1:]) for pattern in patterns if pattern[0] == "!"]
-    return re.compile("|".join(yes) or r"(?!)"), re.compile("|".join(no) or r"(?!)")
 
 
 # --- torch's hooks ------------------------------------------------------------------------------
@@ -163,6 +186,7 @@ def _hooks(below: bool) -> tuple[_Hook, ...]:
     done only where torch's operations matter.
     """
     from torch import _C
+    from torch.library import _impls  # what has been implemented in Python, "aten/gelu/CPU"
     from torch.overrides import TorchFunctionMode
     from torch.utils._python_dispatch import TorchDispatchMode
 
@@ -171,6 +195,8 @@ def _hooks(below: bool) -> tuple[_Hook, ...]:
             name = _name(func)
             if name and _Current.observer is not None:
                 _Current.observer.saw(name)
+                if types and any(_is_its_own(kind.__torch_function__) for kind in types):
+                    return NotImplemented  # so that it runs with this hook on
             return func(*args, **(kwargs or {}))
 
     class Kernels(TorchDispatchMode):
@@ -181,11 +207,16 @@ def _hooks(below: bool) -> tuple[_Hook, ...]:
         def __torch_dispatch__(self, func, types, args=(), kwargs=None):
             observer = _Current.observer
             if observer is not None:
-                name = _name(func)
+                name, within = _name(func), node()
                 if wanted(name, observer.patterns):
-                    observer.saw(name)
-                if node() is not None and wanted(BACKWARD, observer.patterns):
+                    observer.saw(name, within)
+                differentiated = within is not None and not observer.differentiates
+                if differentiated and wanted(BACKWARD, observer.patterns):
                     observer.saw(BACKWARD)
+                if types and any(_is_its_own(kind.__torch_dispatch__) for kind in types):
+                    return NotImplemented
+                if not _keys(func).isdisjoint(_impls):
+                    return _run_in_view(func, args, kwargs or {})
             try:
                 return func(*args, **(kwargs or {}))
             except RuntimeError:
@@ -215,6 +246,57 @@ def _hooks(below: bool) -> tuple[_Hook, ...]:
             )
         )
     return tuple(hooks)
+
+
+def _is_its_own(method: Any) -> bool:
+    """Whether a class of tensors has such a method of its own, not torch's."""
+    import torch
+
+    tensor = torch.Tensor
+    usual = (tensor.__torch_function__, tensor.__torch_dispatch__)
+    own = getattr(method, "__func__", method)
+    return own is not torch._C._disabled_torch_function_impl and all(
+        own is not getattr(one, "__func__", one) for one in usual
+    )
+
+
+@lru_cache(maxsize=4096)
+def _keys(func: Any) -> frozenset[str]:
+    """Under which keys an operator would be implemented in Python."""
+    if not hasattr(func, "_schema"):  # an operator of a higher order
+        return frozenset()
+    whole = func._schema.name.replace("::", "/", 1)
+    overload = func._schema.overload_name
+    names = {whole, f"{whole}.{overload}" if overload else f"{whole}.default"}
+    return frozenset(f"{name}/{kind}" for name in names for kind in _KINDS)
+
+
+_KINDS = (
+    *("CPU", "CUDA", "CompositeExplicitAutograd", "CompositeExplicitAutogradNonFunctional"),
+    *("CompositeImplicitAutograd", "BackendSelect"),
+)
+
+
+def _run_in_view(func: Any, args: tuple, kwargs: dict) -> Any:
+    """Run an operator that is implemented in Python with the hooks on again inside."""
+    import torch
+    from torch.utils._pytree import tree_leaves
+
+    tensors = (leaf for leaf in tree_leaves((args, kwargs)) if isinstance(leaf, torch.Tensor))
+    kinds = (tensor.device.type for tensor in tensors)
+    key = getattr(torch._C.DispatchKey, next(kinds, "cpu").upper(), torch._C.DispatchKey.CPU)
+    try:
+        kernel = torch.library.get_kernel(func, key)
+    except RuntimeError:  # it has none
+        return func(*args, **kwargs)
+    hooks = _hooks(True)
+    heights = [hook.put_on() for hook in hooks]
+    try:
+        return kernel.call_boxed(torch._C.DispatchKeySet(key), *args, **kwargs)
+    finally:
+        for hook, height in zip(hooks[::-1], heights[::-1], strict=True):
+            if not hook.take_off(height) and _Current.observer is not None:
+                _Current.observer.note(TAKEN_OFF, None)
 
 
 def _with_tensors(func: Any, args: tuple) -> tuple | None:
@@ -276,105 +358,3 @@ def _name_once(func: Any) -> str:
         return known
     module = getattr(func, "__module__", None) or "torch"
     return f"{module}.{getattr(func, '__qualname__', getattr(func, '__name__', 'unnamed'))}"
-
-
-# --- whose code it is ---------------------------------------------------------------------------
-
-# By identity, which cannot be forged. The code is kept alive, so that its id is not reused.
-_KNOWN: dict[int, tuple[_Whose, str | None, CodeType]] = {}
-_COLLECTED: set[str] = set()
-# The modules there are, listed before an answer runs: one that it makes up is not among them.
-_ROOT = Path(__file__).resolve().parents[2]
-_EXERCISES = frozenset(
-    ".".join(path.relative_to(_ROOT).with_suffix("").parts)
-    for path in (_ROOT / "autograder" / "exercises").rglob("*.py")
-)
-_LATEST = (0, "")  # how many modules there were at the last call, and the last one imported
-_READY_MADE = re.compile(r"(torch/(?:nn|_refs|_decomp|onnx/ops)/.{0,200})\.py$")
-_FOLDERS = tuple(
-    {os.path.join(sysconfig.get_path(name), "") for name in ("stdlib", "platstdlib", "purelib")}
-)
-
-
-def _whose(code: CodeType) -> tuple[_Whose, str | None]:
-    """Whose code this is, and the name under which it counts, if any."""
-    found = _KNOWN.get(id(code))
-    if found is None:
-        found = _KNOWN[id(code)] = (*_by_its_file(code), code)
-    return found[0], found[1]
-
-
-def _by_its_file(code: CodeType) -> tuple[_Whose, str | None]:
-    path = code.co_filename
-    if path.startswith(("<frozen", "<string_") if path.startswith("<") else _FOLDERS):
-        found = _READY_MADE.search(path)
-        if found is None or _PLUMBING.fullmatch(code.co_qualname) or path.startswith("<"):
-            return _Whose.LIBRARY, None
-        return _Whose.LIBRARY, f"{found[1].replace(os.sep, '.')}.{code.co_qualname}"
-    return _Whose.ANSWER, None
-
-
-def _know_the_course() -> None:
-    """Register the code of the course's modules imported since the last call."""
-    global _LATEST  # noqa: PLW0603
-    try:
-        latest = (len(sys.modules), next(reversed(sys.modules)))
-    except RuntimeError:  # another thread is importing
-        latest = None
-    if latest is not None and latest == _LATEST:  # nothing was imported: the usual case
-        return
-    _LATEST = latest
-    there = [*sys.modules]  # copied at once: other threads may be importing, here as below
-    for name in {*there} - _COLLECTED:
-        _COLLECTED.add(name)
-        if name.startswith("autograder.") and isinstance(sys.modules.get(name), ModuleType):
-            register(import_module(name))  # waits while another thread imports it
-
-
-def register(module: ModuleType) -> None:
-    """Know the code of a module of the course, as it is now."""
-    whose = _whose_module(module.__name__)
-    for code in _codes_of(module):
-        counts = whose is _Whose.BLOCK and not _PLUMBING.fullmatch(code.co_qualname)
-        label = f"{_BLOCKS}.{code.co_qualname}" if counts else None
-        _KNOWN.setdefault(id(code), (whose, label, code))
-
-
-def _whose_module(name: str) -> _Whose:
-    if name == _BLOCKS or name.startswith(f"{_BLOCKS}."):
-        return _Whose.BLOCK
-    if name == "autograder.engine.probe":
-        return _Whose.PROBE
-    return _Whose.COURSE if name in _EXERCISES else _Whose.LIBRARY
-
-
-def _codes_of(module: ModuleType) -> Iterator[CodeType]:
-    """The code of a module's functions and methods, nested ones included."""
-    todo: list[Any] = [v for v in [*vars(module).values()] if _is_own(v, module)]
-    while todo:
-        thing = todo.pop()
-        if isinstance(thing, type):
-            todo += list(vars(thing).values())
-        elif isinstance(thing, (staticmethod, classmethod)):
-            todo.append(thing.__func__)
-        elif isinstance(thing, property):
-            todo += [thing.fget, thing.fset]
-        elif isinstance(thing, CodeType):
-            yield thing
-            todo += thing.co_consts
-        elif thing is not None:  # a function, possibly decorated
-            todo += [getattr(thing, "__code__", None), getattr(thing, "__wrapped__", None)]
-
-
-def _is_own(thing: Any, module: ModuleType) -> bool:
-    return getattr(thing, "__module__", None) == module.__name__
-
-
-def _place(frame: FrameType) -> str:
-    """Where in the answer's code a frame is; empty if it is not in the answer's code."""
-    import linecache
-
-    if _whose(frame.f_code)[0] is not _Whose.ANSWER:
-        return ""
-    line = linecache.getline(frame.f_code.co_filename, frame.f_lineno).strip()[:80]
-    return f"line {frame.f_lineno}, in {frame.f_code.co_name}" + (f": {line}" if line else "")

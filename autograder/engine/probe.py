@@ -20,7 +20,7 @@ import numpy as np
 from autograder.engine import elsewhere
 from autograder.engine.elsewhere import ELSEWHERE
 from autograder.engine.loading import load
-from autograder.engine.observe import Observer
+from autograder.engine.observe import Observer, differentiating, hand_out
 from autograder.engine.runs import APPLY, Raised, Record, Run, Step
 from autograder.engine.settings import as_fresh
 from autograder.engine.state import GlobalState
@@ -51,17 +51,17 @@ def probe_within(answer: Any, run: Run, device: str = "cpu", watch: Sequence[str
     """
     device = ELSEWHERE if run.elsewhere else device
     observer = Observer(() if run.elsewhere else watch)
-    with _quarantine(run.seed) as state:
-        record = _probe(answer, run, device, state, observer)
+    with _quarantine(run.seed) as state, observer.watching():  # whatever is done to what it gives
+        record = _probe(answer, run, device, state)
     return replace(record, operations=dict(observer.seen)) if observer.seen else record
 
 
-def _probe(answer: Any, run: Run, device: str, state: GlobalState, observer: Observer) -> Record:
+def _probe(answer: Any, run: Run, device: str, state: GlobalState) -> Record:
     values: list[Any] = []
     sent: list[tuple[list, dict]] = []
     stage = "build"
     try:
-        target = _build(answer, run, device, state, observer) if run.init is not None else answer
+        target = _build(answer, run, device, state) if run.init is not None else answer
         stage = "call"
         state.watch(target)
         for step in run.steps:
@@ -73,7 +73,7 @@ def _probe(answer: Any, run: Run, device: str, state: GlobalState, observer: Obs
                 called, *args = args
             else:
                 called = getattr(target, step.method) if step.method else target
-            with elsewhere.pretending(run.most) if run.elsewhere else observer.watching():
+            with elsewhere.pretending(run.most) if run.elsewhere else nullcontext():
                 values.append(called(*args, **kwargs))
         stage = "backward"
         gradients = _gradients(target, values, sent) if run.gradients else {}
@@ -105,23 +105,29 @@ def snapshot(value: Any) -> Any:
         return tuple(items) if isinstance(value, tuple) else items
     if isinstance(value, Mapping):
         return {str(k): snapshot(v) for k, v in list(value.items())[:1000]}
-    plain = value is None or isinstance(value, (bool, int, float, str, Opaque))
     if isinstance(value, np.ndarray):
         return Opaque(f"ndarray, of dtype {value.dtype}")
-    return value if plain else Opaque(type(value).__name__)
+    if value is None or isinstance(value, (bool, Opaque)):
+        return value
+    for kind, read in _PLAIN.items():  # of a subclass, what it holds, not what it says later
+        if isinstance(value, kind):
+            return read(value)
+    return Opaque(type(value).__name__)
+
+
+_PLAIN = {int: int.__int__, float: float.__float__, str: str.__str__}
 
 
 class _LoadError(Exception):
     """The state dict does not fit the module."""
 
 
-def _build(answer: Any, run: Run, device: str, state: GlobalState, observer: Observer) -> Any:
+def _build(answer: Any, run: Run, device: str, state: GlobalState) -> Any:
     first = "cpu" if run.elsewhere else device  # where a student would build it, too
     args, kwargs = _arguments(run.init, [], first, False)
     given = [*args, *kwargs.values()]
     state.watch_modules(*given)
-    with observer.watching():
-        built = answer(*args, **kwargs)
+    built = answer(*args, **kwargs)
     state.note_modules()  # what follows changes modules that are now its parts
     if run.state is not None:
         _load(built, run.state, first)
@@ -209,6 +215,7 @@ def _cook(recipe: Recipe, device: str) -> Any:
     if not module_name.startswith(_RECIPES):
         raise ValueError(f"{recipe.name} is not a recipe")
     found = getattr(importlib.import_module(module_name), attribute)
+    hand_out(found)
     if recipe.args is None:
         return found
     import torch
@@ -219,6 +226,7 @@ def _cook(recipe: Recipe, device: str) -> Any:
     pretence = elsewhere.pretending() if device == ELSEWHERE else nullcontext()
     with torch.random.fork_rng(devices=[]), pretence:  # our draws are no side effect of the answer
         built = found(*args, **kwargs)
+    hand_out(built)
     if recipe.state is not None:
         _load(built, recipe.state, "cpu" if device == ELSEWHERE else device)
     if not hasattr(built, "eval"):
@@ -274,7 +282,8 @@ def _gradients(target: Any, values: list, sent: list[tuple[list, dict]]) -> dict
     if isinstance(total, float):
         return dict.fromkeys(leaves)
     wanted = {name: leaf for name, leaf in leaves.items() if leaf.requires_grad}
-    grads = torch.autograd.grad(total, list(wanted.values()), allow_unused=True)
+    with differentiating():
+        grads = torch.autograd.grad(total, list(wanted.values()), allow_unused=True)
     found = zip(wanted, grads, strict=True)
     return dict.fromkeys(leaves) | {k: None if g is None else as_array(g) for k, g in found}
 

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from types import ModuleType
 from typing import Any
 
-from autograder.engine.observe import register
+from autograder.engine.whose import forget
 
 
 class Withheld:
@@ -58,7 +58,7 @@ class Blocks:
         for place, code in pieces:
             exec(marshal.loads(code), vars(self.modules[place]))
         for place in {place for place, _ in pieces}:
-            register(self.modules[place])
+            forget(place)
 
 
 def _looked_up_in(module: ModuleType, known: frozenset[str]) -> Any:

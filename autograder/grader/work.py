@@ -36,7 +36,16 @@ from autograder.grader.sandbox.limits import Limits
 
 PROJECT = Path(autograder.__file__).resolve().parents[1]
 # What decides about marks, besides a chapter's own files: whole rooms, and the files beside them.
-DECIDING = ("bank", "engine", "blocks", "grader/sandbox", "grader/notebook", "grader/*.py", "*.py")
+DECIDING = (
+    "bank",
+    "engine",
+    "blocks",
+    "grader/sandbox",
+    "grader/notebook",
+    "grader/*.py",
+    "engine/*.json",
+    "*.py",
+)
 
 
 class OtherVersion(RuntimeError):

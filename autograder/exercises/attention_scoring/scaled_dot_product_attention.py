@@ -19,15 +19,7 @@ EXERCISE = Declaration(
     "Scaled dot-product attention",
     ("query", "key", "value"),
     returns=OUTPUT_AND_WEIGHTS,
-    forbids=(
-        "torch.*scaled_dot_product*",
-        "torch.*multi_head_attention*",
-        "torch.*MultiheadAttention*",
-        "torch.*flex_attention*",
-        "torch.onnx.*",
-        "torch.ops.onnx.*",
-        "torch.ops.aten._safe_softmax",  # only the fused attention is built on it
-    ),
+    forbids=("attention",),
 )
 
 

@@ -28,7 +28,7 @@ EXERCISE = Declaration(
     "BertLayer",
     "A layer of BERT",
     ("x", "mask"),
-    forbids=("torch.*TransformerEncoder*", "torch.*TransformerDecoder*"),
+    forbids=("transformer",),
     uses=("MultiHeadAttention",),
 )
 

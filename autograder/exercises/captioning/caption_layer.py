@@ -15,7 +15,7 @@ EXERCISE = Declaration(
     "CaptionLayer",
     "A layer that reads and looks",
     ("x", "memory", "self_mask", "memory_mask"),
-    forbids=("torch.*TransformerEncoder*", "torch.*TransformerDecoder*"),
+    forbids=("transformer",),
     given=("CrossAttention",),
     uses=("MultiHeadAttention",),
 )

@@ -14,7 +14,7 @@ EXERCISE = Declaration(
     "DecoderBlock",
     "A layer of GPT-2",
     ("x", "mask"),
-    forbids=("torch.*TransformerEncoder*", "torch.*TransformerDecoder*"),
+    forbids=("transformer",),
     uses=("MultiHeadAttention",),
 )
 

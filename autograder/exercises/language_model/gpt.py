@@ -15,7 +15,7 @@ EXERCISE = Declaration(
     "GPT",
     "The decoder alone",
     ("ids",),
-    forbids=("torch.nn.*Transformer*",),
+    forbids=("transformer",),
     given=("DecoderBlock",),
     uses=("MultiHeadAttention",),
 )

@@ -15,11 +15,7 @@ EXERCISE = Declaration(
     "Heads that share keys and values",
     ("x", "mask"),
     returns=OUTPUT_AND_WEIGHTS,
-    forbids=(
-        "torch.*MultiheadAttention*",
-        "torch.*multi_head_attention*",
-        "torch.*scaled_dot_product_attention*",
-    ),
+    forbids=("attention",),
 )
 
 

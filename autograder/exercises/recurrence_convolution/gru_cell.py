@@ -23,7 +23,7 @@ EXERCISE = Declaration(
     "GRUCell",
     "A gated recurrent unit",
     ("x", "h"),
-    forbids=("torch.*GRU*", "torch.*gru*"),
+    forbids=("recurrence",),
 )
 
 

@@ -36,11 +36,6 @@ def inference_tensor(tensor: Any) -> Any:
         return tensor.clone()
 
 
-READY_MADE_NORMS = tuple(
-    f"torch.*{kind}_norm*" for kind in ("layer", "group", "instance", "batch", "rms")
-)
-
-
 def feed_forward_state(draw: Draw, d: int, d_ff: int, dtype: str = "float32") -> State:
     return linear_state(draw, "linear1", d_ff, d, dtype) | linear_state(
         draw, "linear2", d, d_ff, dtype

@@ -14,7 +14,7 @@ EXERCISE = Declaration(
     "DecoderLayer",
     "A layer of the decoder",
     ("x", "memory", "self_mask", "cross_mask"),
-    forbids=("torch.*TransformerDecoder*",),
+    forbids=("transformer",),
     uses=("MultiHeadAttention",),
 )
 

@@ -16,7 +16,7 @@ EXERCISE = Declaration(
     "EncoderLayer",
     "A layer of the encoder",
     ("x", "mask"),
-    forbids=("torch.*TransformerEncoder*",),
+    forbids=("transformer",),
     uses=("MultiHeadAttention",),
 )
 

@@ -26,7 +26,7 @@ EXERCISE = Declaration(
     "Transformer",
     "The Transformer",
     ("source", "target"),
-    forbids=("torch.nn.*Transformer*",),
+    forbids=("transformer",),
     given=("EncoderLayer", "DecoderLayer", "TokenEmbedding"),
     uses=("MultiHeadAttention", "sinusoidal_encoding"),
 )

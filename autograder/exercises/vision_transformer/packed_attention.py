@@ -16,7 +16,7 @@ EXERCISE = Declaration(
     "PackedAttention",
     "One projection for three",
     ("x",),
-    forbids=("torch.*MultiheadAttention*", "torch.*multi_head_attention*"),
+    forbids=("multi_head_attention",),
 )
 
 

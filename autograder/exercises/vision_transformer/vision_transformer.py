@@ -30,7 +30,7 @@ EXERCISE = Declaration(
     "VisionTransformer",
     "The whole of ViT",
     ("images",),
-    forbids=("torch.nn.*Transformer*", "torchvision.*"),
+    forbids=("transformer",),
     given=("PatchEmbedding", "ViTBlock"),
     uses=("PackedAttention", "DropPath"),
 )

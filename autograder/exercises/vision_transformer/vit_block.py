@@ -16,7 +16,7 @@ EXERCISE = Declaration(
     "ViTBlock",
     "A layer of ViT",
     ("x",),
-    forbids=("torch.*TransformerEncoder*", "torch.*TransformerDecoder*"),
+    forbids=("transformer",),
     given=("PackedAttention",),
     uses=("DropPath",),
 )
