@@ -201,7 +201,8 @@ def _contents(root: Path, notebooks: list[Path], others: set[str]) -> Iterator[t
 def _files(name: str, path: Path, others: set[str]) -> Iterator[tuple[str, Path]]:
     """A file or folder of the student's side: what is in it, by path inside the package."""
     for file in [path] if path.is_file() else sorted(path.rglob("*")):
-        if file.suffix in (".py", ".bin", ".paths") and file.parent.name not in others:
+        ours = file.suffix in (".py", ".bin", ".paths") or file.name == "ready_made.json"
+        if ours and file.parent.name not in others:
             yield (f"{name}/{file.relative_to(path).as_posix()}" if path.is_dir() else name), file
 
 
