@@ -34,6 +34,7 @@ LONG = (
     "test_same_marks.py",
     "test_running_a_course.py",
     "test_matrix.py",
+    "test_withheld.py",
     "test_luck.py",
     "test_restart_parts.py",
     "test_check.py",
@@ -47,13 +48,12 @@ TOGETHER = re.compile(r"test_(attacks|honest)\.py::\w+\[(endless|ending|first|se
 OF_MATRIX = re.compile(r"test_matrix\.py::\w+\[([a-z_]+(?:-\w+)?)")  # chapter and exercise
 ALONE = re.compile(
     r"test_(attacks\.py::test_an_attack_ends_|honest\.py::test_judge_|restart_parts\.py::test_"
-    r"|check\.py::test_nonsense_|expected_values\.py::test_what_check_|luck\.py::test_a_right_|mutants\.py::test_a_sample_)\w+"
+    r"|withheld\.py::test_|other_machines\.py::test_|check\.py::test_nonsense_|expected_values\.py::test_what_check_|luck\.py::test_a_right_|mutants\.py::test_a_sample_)\w+"
 )
 PIECES = 3
 # Many cases of one kind: `make test` tries one of so many, and `make rest` the others; if that is
 # 0, `make test` tries none. A group in the pattern says what is drawn if it is not the case itself:
 # all mistakes of an exercise are tried, or none, since naming one takes the records of all.
-# `make test` tries every attack as a class hands it in.
 CASES = {
     r"test_matrix\.py::test_a_known_answer_\w+\[\w+(-\w+)-mistakes-": 24,
     r"test_matrix\.py::test_a_known_answer_\w+\[\w+(-\w+)-rights-": 8,
@@ -79,17 +79,12 @@ CASES = {
     r"test_recordings\.py::test_recordings_earn_": 4,
     r"test_policy\.py::test_twice_the_code_": 0,
     r"test_distances\.py::test_a_trained_head_": 0,
-    r"test_multi_head_page\.py::test_two_learnt_heads_": 0,
-    r"test_multi_head_page\.py::test_one_head_makes_a_name_": 0,
-    r"test_kernel_regression\.py::test_the_pages_best_kernels_": 0,
-    r"test_kernel_regression\.py::test_the_pages_map_overflows_": 0,
+    r"test_multi_head_page\.py::test_(?:two_learnt_heads|one_head_makes_a_name)_": 0,
+    r"test_kernel_regression\.py::test_the_pages_(?:best_kernels|map_overflows)_": 0,
     r"test_transformer_claims\.py::test_only_the_control_": 0,
     r"test_prose\.py::test_a_measured_number_": 3,
     r"test_dataflow\.py::test_(?:no_words_stand|nothing_is_cut)_": 3,
-    r"test_same_marks\.py::test_a_cluster_": 0,
-    r"test_same_marks\.py::test_one_process_": 0,
-    r"test_same_marks\.py::test_the_answers_are_not_": 0,
-    r"test_same_marks\.py::\w+\[others-": 0,
+    r"test_same_marks\.py::(?:test_(?:a_cluster|one_process|the_answers_are_not)_|\w+\[others-)": 0,
     r"test_sound\.py::test_a_page_is_sound_": 7,
     r"test_sound\.py::test_a_text_too_faint_in_one_look_alone_is_found\[(?!390 dark)": 0,
     r"test_links\.py::test_a_page_is_valid_html": 3,

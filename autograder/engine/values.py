@@ -28,8 +28,7 @@ MAX_HEAD = 6 << 20  # the JSON of a message; of an answer's results, it has 50 K
 MAX_ITEMS = 100_000  # values in a hostile message
 MANY = 40_000  # values after which what an answer gave is not taken apart any more
 MAX_DEPTH, MAX_TEXT = 12, 4000
-_NUMBERS = 200  # in an array, they count as one value more, each time that it is referred to
-_FORM = 4  # levels of a message that have a form of their own: the record of a call
+_NUMBERS, _FORM = 200, 4  # in an array, so many count as one value; levels of a call's record
 _PLAIN_KINDS = "biuf"  # bool, integers, floats: the dtypes that an answer may have
 _HEADER = struct.Struct("<Q")
 
@@ -104,9 +103,8 @@ def _torchs() -> _Torchs | None:
     try:
         core, tensor, strided = torch._C, torch.Tensor, torch.strided
         base, alone = core.TensorBase, core.DisableTorchFunction
-        dtype_of, layout_of, device_of = (
-            getattr(base, name).__get__ for name in ("dtype", "layout", "device")
-        )
+        dtype_of, layout_of = base.dtype.__get__, base.layout.__get__
+        device_of = base.device.__get__
         is_meta, is_quantized = base.is_meta.__get__, base.is_quantized.__get__
         is_complex, detach, cpu, numbers = base.is_complex, base.detach, base.cpu, base.numpy
         resolve_neg, in_float32 = base.resolve_neg, base.float
@@ -129,8 +127,7 @@ def _torchs() -> _Torchs | None:
 
 # Taken now: in the sandbox, before any answer can replace them.
 _ARRAY, _BYTES, _DTYPE = np.array, np.ndarray.tobytes, np.ndarray.dtype.__get__
-_PART, _JOINED = str.__getitem__, str.join
-_TORCH = _torchs()
+_PART, _JOINED, _TORCH = str.__getitem__, str.join, _torchs()
 
 
 def _found_since() -> _Torchs | None:
@@ -279,7 +276,7 @@ def encode(value: Any, many: float = math.inf) -> bytes:
 
 
 def head_of(message: bytes) -> int:
-    """The size of a message's description, in bytes, as it says itself."""
+    """How many bytes a message says that its description has."""
     return _HEADER.unpack_from(message)[0]
 
 
