@@ -5,9 +5,9 @@ import functools
 import importlib
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from types import ModuleType, SimpleNamespace
+from types import FunctionType, ModuleType, SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -20,9 +20,9 @@ import autograder
 from autograder import blocks
 from autograder.bank import banks
 from autograder.engine import whose
-from autograder.engine.observe import TAKEN_OFF, Observer, forbidden
+from autograder.engine.observe import TAKEN_OFF, Observer, forbidden, hand_out
 from autograder.engine.probe import probe, probe_within, undisturbed
-from autograder.engine.runs import Recipe, call, tensor
+from autograder.engine.runs import Recipe, call, module, tensor
 from autograder.engine.verdict import decide
 from autograder.exercises import chapters, exercises_of
 from autograder.expected import fixed_runs
@@ -139,6 +139,160 @@ def test_what_is_handed_to_an_answer_may_run_what_it_likes():
     record = probe(lambda layer, x: layer(x), run, "cpu", (NORM, FUSED))
     assert record.raised is None and not record.operations
     assert probe(lambda layer, x: layer.norm1(x), run, "cpu", (NORM, FUSED)).operations
+
+
+class Given(nn.Module):
+    """A layer of an exercise, once `handing_out` has registered it."""
+
+    def __init__(self):
+        super().__init__()
+        self.norm = nn.LayerNorm(8)
+
+    def forward(self, x):
+        return self.norm(x)
+
+    def through(self, function, x):
+        return function(x)
+
+
+@pytest.fixture
+def handing_out(monkeypatch) -> Iterator[Observer]:
+    """An observer of a run in which `Given` is a class of the course."""
+    module = sys.modules[__name__]
+    monkeypatch.setattr(whose, "_is_own", lambda thing, where: thing is Given)
+    before = dict(whose._KNOWN)
+    whose._register(module, whose.Whose.COURSE)
+    yield Observer((NORM,))
+    whose._KNOWN.clear()
+    whose._KNOWN.update(before)
+
+
+def test_what_the_course_computes_itself_is_its_own_where_it_was_handed_out(handing_out):
+    layer = Given()
+    with handing_out.watching():
+        layer(X)
+        assert handing_out.seen
+        handing_out.seen.clear()
+        hand_out(layer)
+        layer(X)
+    assert not handing_out.seen
+
+
+@pytest.mark.parametrize("function", [lambda x: F.layer_norm(x, [8]), nn.LayerNorm(8)])
+def test_what_is_handed_to_the_course_is_the_answers(handing_out, function):
+    layer = Given()
+    with handing_out.watching():
+        hand_out(layer)
+        layer.through(function, X)
+    assert "torch.nn.functional.layer_norm" in handing_out.seen
+
+
+def test_the_courses_code_with_other_globals_is_the_answers(handing_out):
+    layer = Given()
+    own = FunctionType(Given.forward.__code__, dict(globals()))
+    with handing_out.watching():
+        hand_out(layer)
+        own(layer, X)
+    assert "torch.nn.functional.layer_norm" in handing_out.seen
+
+
+def test_a_module_that_is_filled_later_is_looked_at_again(monkeypatch):
+    module = ModuleType("autograder.blocks.filled_later")
+    monkeypatch.setitem(sys.modules, module.__name__, module)
+    whose.know_the_course()
+    exec("def later(f, x):\n    return f(x)", vars(module))
+    whose.forget(module.__name__)
+    found = seen(lambda: module.later(F.gelu, X), ANY_BLOCK)
+    del whose._KNOWN[id(module.later.__code__)]
+    assert found == {"autograder.blocks.later"}
+
+
+def test_gradients_that_the_probe_takes_through_what_was_handed_out_are_no_answers():
+    recipe = Recipe("autograder.blocks:EncoderLayer", (8, 2, 8), {}, None)
+    run = call(recipe, tensor(X.numpy())).with_gradients()
+    record = probe(lambda layer, x: layer(x), run, "cpu", (NORM, FUSED, "autograd"))
+    assert record.gradients["1"] is not None and not record.operations
+
+
+class Late(tuple):
+    def __getitem__(self, which):
+        return (norm(),)[which]
+
+
+class LateText(Exception):
+    def __str__(self):
+        return str(norm().sum())
+
+
+class LateGradient(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return x * 1
+
+    @staticmethod
+    def backward(ctx, grad):
+        return grad * norm().sum()
+
+
+class LateKey(dict):
+    def items(self):
+        return [("a", norm())]
+
+
+def hooked(x: torch.Tensor) -> torch.Tensor:
+    made = x * 1
+    if made.requires_grad:
+        made.register_hook(lambda grad: grad * norm().sum())
+    return made
+
+
+def unpacked(x: torch.Tensor) -> torch.Tensor:
+    with torch.autograd.graph.saved_tensors_hooks(lambda t: t, lambda t: t * norm().sum()):
+        return x * x
+
+
+class LateLoad(nn.Module):
+    def load_state_dict(self, state):
+        norm()
+
+
+def failing(x: torch.Tensor) -> None:
+    raise LateText
+
+
+LATE = {
+    "when it is read": lambda x: Late((None,)),
+    "when its keys are read": lambda x: LateKey(),
+    "when its error is read": failing,
+    "in its backward pass": LateGradient.apply,
+    "in a hook": hooked,
+    "where a tensor that was kept is needed": unpacked,
+}
+
+
+@pytest.mark.parametrize("answer", LATE.values(), ids=LATE.keys())
+def test_what_runs_after_the_call_is_seen(answer):
+    run = call(tensor(X.numpy())).with_gradients()
+    record = probe(answer, run, "cpu", (NORM,))
+    assert "torch.nn.functional.layer_norm" in record.operations
+
+
+def test_what_runs_while_parameters_are_loaded_is_seen():
+    record = probe(LateLoad, module(state={}).then_method("train"), "cpu", (NORM,))
+    assert "torch.nn.functional.layer_norm" in record.operations
+
+
+def test_texts_and_numbers_of_classes_of_ones_own_are_what_they_hold():
+    class Text(str):
+        def __str__(self):
+            return "another"
+
+    class Number(float):
+        def __float__(self):
+            return 2.0
+
+    record = probe(lambda: (Text("a"), Number(1.0)), call())
+    assert record.value == ("a", 1.0) and [*map(type, record.value)] == [str, float]
 
 
 def test_a_module_that_an_answer_makes_up_hides_nothing(monkeypatch):

@@ -31,6 +31,8 @@ TAMPERING = {
     "object.__subclasses__": "object.__subclasses__()",
     "torch._C._pop_torch_function_stack": "import torch as t\nt._C._pop_torch_function_stack()",
     "f_locals": "import sys\ndef f(): return getattr(sys._getframe(1), 'f_locals')",
+    "torch.library.get_kernel": "from torch.library import get_kernel as k\nk('aten::gelu', 'CPU')",
+    "redispatch": "import torch\ntorch.ops.aten.gelu.default.redispatch(None)",
     "gc.get_objects": "from gc import get_objects as g\ng()",
     "ctypes": "import ctypes",
     "f_globals": "try: 1 / 0\nexcept Exception as e: e.__traceback__.tb_frame.f_globals",

@@ -3,8 +3,9 @@
 What counts is what runs, not how it is written: whatever name, string, pickle or file a call came
 from, it passes through torch's own hooks. A function mode sees calls of torch's public and private
 functions by name; a dispatch mode sees the operations underneath, even where compiled code or the
-autograd engine calls them. The stack shows whose call it is: an operation that torch's own modules
-or the course's blocks run counts as theirs, under the name that the answer called.
+autograd engine calls them; both are on again inside what an answer implements itself, as an
+operator or a class of tensors. The stack shows whose call it is: an operation that torch's own
+modules or the course's blocks run counts as theirs, under the name that the answer called.
 
 TRUST BOUNDARY. This runs in the same process as the answer, which can remove the hooks or hide from
 them if it tries. What is seen withholds marks until a person has reviewed the answer; what is not

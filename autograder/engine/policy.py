@@ -27,10 +27,12 @@ TAMPERING = (
     *("threading.settrace", "threading.setprofile", "torch.utils._python_dispatch"),
     *("torch._C.DisableTorchFunction", "torch._C._DisableTorchDispatch"),
     *("torch._C._pop_torch_function_stack", "torch._C._pop_torch_dispatch_stack"),
+    *("torch._C._ExcludeDispatchKeyGuard", "torch._C._dispatch_tls_set_dispatch_key_excluded"),
+    *("torch._C._dispatch_library", "torch.library._impls", "torch.library.get_kernel"),
 )
 ATTRIBUTES = (
     *("f_globals", "f_locals", "f_builtins", "tb_frame", "gi_frame", "cr_frame"),
-    "__globals__",
+    *("__globals__", "redispatch", "redispatch_boxed", "call_boxed"),  # kernels below the hooks
 )
 _IMPORTERS = ("importlib.import_module", "importlib.__import__", "__import__")
 _OUTSIDE = frozenset(("object", "__import__"))  # names that need no import

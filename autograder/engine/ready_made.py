@@ -13,9 +13,11 @@ from pathlib import Path
 from typing import Any
 
 FILE = Path(__file__).with_name("ready_made.json")
+_LISTED = json.loads(FILE.read_text("utf-8"))
 CONCEPTS: Mapping[str, frozenset[str]] = {
-    concept: frozenset(names) for concept, names in json.loads(FILE.read_text("utf-8")).items()
+    concept: frozenset(names) for concept, names in _LISTED["concepts"].items()
 }
+_NAMESPACES = frozenset([*_LISTED["namespaces"], "higher_order"])
 # As the graph of gradients names them: NativeLayerNormBackward0.
 _SQUASHED = frozenset(n.replace("_", "") for names in CONCEPTS.values() for n in names)
 
@@ -36,8 +38,8 @@ def wanted(name: str, patterns: tuple[str, ...]) -> bool:
 def computes(name: str, concept: str) -> bool:
     """Whether what torch calls by a dotted name in lower case computes a concept."""
     names, parts = CONCEPTS[concept], name.split(".")
-    if parts[0] != "torch":
-        return False
+    if parts[0] != "torch" or (parts[1:2] == ["ops"] and parts[2] not in _NAMESPACES):
+        return False  # an operator of somebody's own: what counts is what runs inside
     wholes = (".".join(parts[:end]) for end in range(2, len(parts) + 1))
     return not names.isdisjoint(parts) or not names.isdisjoint(wholes)
 

@@ -265,10 +265,10 @@ class Exercise:
     `returns` the parts of a result that is a tuple.
 
     `given` maps the names of other exercises, whose blocks the answer may run, to these blocks.
-    `forbids` names the operations that would be a ready-made answer, dotted, with `*` as a
-    wildcard ("torch.*layer_norm*"). The course's own blocks are always forbidden, except those in
-    `given` or `uses`. An exercise that is not `recorded` compares nothing with the reference, whose
-    results are then kept from students: they would be answers.
+    `forbids` names what would be a ready-made answer: concepts of `ready_made` ("normalisation"),
+    or dotted names with `*` as a wildcard ("torch.*softmax*"). The course's own blocks are always
+    forbidden, except those in `given` or `uses`. An exercise that is not `recorded` compares
+    nothing with the reference, whose results are then kept from students: they would be answers.
     """
 
     name: str

@@ -77,14 +77,14 @@ CONCEPTS = {
     "transformer": Concept("transformer"),
     "recurrence": Concept("rnn|lstm|gru"),
     "convolution": Concept("conv(?!ert|ersion|ention|enien)"),
-    "autograd": Concept("make_dual", known=("torch.autograd",)),
+    "autograd": Concept("make_dual", known=("make_dual", "torch.autograd")),
 }
 
 
 def names_of_torch() -> dict[str, list[str]]:
     """The names of each concept, in lower case: components of names, or prefixes with dots."""
     operators, defined = _operators(), _definitions()
-    written = [*defined, *(("", name) for name in _callables())]
+    written = [*defined, *_callables()]
     written = [(module, name) for module, name in written if not APART.search(name.lower())]
     modules = {part for module, _ in defined for part in module.split(".")}
     listed = {}
@@ -94,10 +94,8 @@ def names_of_torch() -> dict[str, list[str]]:
         for where, name in [*operators, *written]:
             own = not rule.arguments.isdisjoint(operators.get((where, name), ()))
             if own or fits(name.lower()):
-                if name.lower() not in modules:
-                    found.append(name)
-                elif where:  # a module has that name, too
-                    found.append(f"{where}.{name}")
+                ambiguous = name.lower() in modules  # a module has that name, too
+                found.append(f"{where}.{name}" if ambiguous else name)
         listed[concept] = sorted({name.lower() for name in found})
     return listed
 
@@ -119,12 +117,16 @@ def _operators() -> dict[tuple[str, str], set[str]]:
     return found
 
 
-def _callables() -> set[str]:
-    """The names in torch's namespaces of what can be called."""
+def _callables() -> list[tuple[str, str]]:
+    """What can be called in torch's namespaces: the namespace and the name."""
     import torch
 
-    spaces = [attrgetter(space)(torch) for space in SPACES]
-    return {n for space in spaces for n in dir(space) if callable(getattr(space, n, None))}
+    return [
+        (f"torch.{space}", name)
+        for space in SPACES
+        for name in dir(attrgetter(space)(torch))
+        if callable(getattr(attrgetter(space)(torch), name, None))
+    ]
 
 
 def _definitions() -> list[tuple[str, str]]:
@@ -142,8 +144,14 @@ def _definitions() -> list[tuple[str, str]]:
     return defined
 
 
+def text() -> str:
+    """What the file holds: the namespaces of torch's operators, and the names of each concept."""
+    spaces = sorted({space.removeprefix("torch.ops.") for space, _ in _operators()})
+    return json.dumps({"namespaces": spaces, "concepts": names_of_torch()}, indent=1) + "\n"
+
+
 def main() -> None:
-    FILE.write_text(json.dumps(names_of_torch(), indent=1) + "\n", encoding="utf-8")
+    FILE.write_text(text(), encoding="utf-8")
 
 
 if __name__ == "__main__":
