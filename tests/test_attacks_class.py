@@ -202,10 +202,12 @@ def shows_html(handed: Handed) -> None:
     handed.notebook.cells.append(new_code_cell(f"# {text}\nprint({text!r})"))
 
 
-@attack(softmax=None)
-def takes_the_block(handed: Handed) -> None:
-    """The course's own block as the answer: to be seen by a person."""
-    handed.cell("softmax").source = "from autograder.blocks import softmax"
+@attack(softmax=None, scores=None)
+def reaches_into_it_in_the_answer(handed: Handed) -> None:
+    """A right answer that looks at the grader in its own cell: to be seen by a person."""
+    handed.cell("softmax").source = (
+        "import autograder.engine.probe\n" + handed.cell("softmax").source
+    )
 
 
 @attack(softmax=None, scores=None)
@@ -333,7 +335,7 @@ def test_nobody_sees_what_another_has_handed_in(graded):
 def test_withheld_marks_wait_for_a_person_with_their_reason(graded):
     with Gradebook(f"sqlite:///{graded.course / 'gradebook.db'}") as gradebook:
         for student, names in (
-            ("takes_the_block", ["softmax"]),
+            ("reaches_into_it_in_the_answer", ["softmax", "gaussian_scores"]),
             ("reaches_into_the_grader", ["softmax", "gaussian_scores"]),
         ):
             for name in names:
@@ -342,7 +344,8 @@ def test_withheld_marks_wait_for_a_person_with_their_reason(graded):
             page = graded.feedback(student)
             assert "softmax: withheld of 3 points" in page and "For a person to look at" in page
             assert student in graded.report.read_text(encoding="utf-8")
-    assert "The answer runs autograder.blocks.softmax" in graded.feedback("takes_the_block")
+    told = graded.feedback("reaches_into_it_in_the_answer")
+    assert "The file reaches into the grader: autograder.engine.probe" in told
     page = graded.report.read_text(encoding="utf-8")
     assert "autograder.engine.probe in line 1 of code cell" in page
 

@@ -21,7 +21,7 @@ from re import _parser as parser
 
 import pytest
 
-from autograder.engine.observe import _compiled
+from autograder.engine.ready_made import _compiled
 from autograder.exercises import chapters, exercises_of
 
 PACKAGE = Path(importlib.import_module("autograder").__file__).parent
@@ -88,7 +88,7 @@ def watched() -> Iterator[tuple[str, str, int, str]]:
     """The patterns of operations that exercises forbid."""
     for slug in chapters():
         for exercise in exercises_of(slug):
-            for pattern in _compiled(exercise.watched):
+            for pattern in _compiled(exercise.watched)[1:]:
                 yield exercise.name, pattern.pattern, pattern.flags & ~re.UNICODE, "fullmatch"
 
 

@@ -226,6 +226,10 @@ def _hooks(below: bool) -> tuple[_Hook, ...]:
                     raise
                 return func(*tensors, **(kwargs or {}))
 
+    # Else torch's compiler, where an answer uses it, would compile this as well.
+    frames, skip = _C._dynamo.eval_frame, _C._dynamo.eval_frame._FrameAction.SKIP
+    for hook in (Functions.__torch_function__, Kernels.__torch_dispatch__):
+        frames.set_code_exec_strategy(hook.__code__, frames._FrameExecStrategy(skip, skip))
     node = _C._current_autograd_node
     hooks = [
         _Hook(

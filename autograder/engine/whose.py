@@ -58,7 +58,7 @@ _EXERCISES = frozenset(
     for path in (_ROOT / "autograder" / "exercises").rglob("*.py")
 )
 _LATEST = (0, "")  # how many modules there were at the last call, and the last one imported
-_READY_MADE = re.compile(r"(torch/(?!autograd/).{0,200})\.py$")
+_LABELLED = re.compile(r"(torch/(?!autograd/).{0,200})\.py$")
 # What makes a module, fills or moves it, or makes a mask for it, computes nothing.
 _PLUMBING = re.compile(
     r"Module\._\w*call_impl|.*\.(?:__init__|_*reset_parameters|flatten_parameters|_apply"
@@ -83,10 +83,12 @@ def origin(frame: FrameType) -> Origin:
 def _by_its_file(code: CodeType) -> tuple[Whose, str | None]:
     path = code.co_filename
     if path.startswith(("<frozen", "<string_") if path.startswith("<") else _FOLDERS):
-        found = _READY_MADE.search(path)
+        found = _LABELLED.search(path)
         if found is None or _PLUMBING.fullmatch(code.co_qualname) or path.startswith("<"):
             return Whose.LIBRARY, None
-        return Whose.LIBRARY, f"{found[1].replace(os.sep, '.')}.{code.co_qualname}"
+        label = f"{found[1].replace(os.sep, '.')}.{code.co_qualname}"
+        counts = label.startswith("torch.nn.") or any(computes(label.lower(), c) for c in CONCEPTS)
+        return Whose.LIBRARY, label if counts else None
     return Whose.ANSWER, None
 
 

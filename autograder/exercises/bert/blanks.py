@@ -132,7 +132,7 @@ def _summary(mask_tokens: Any, seed: int) -> dict[str, Any]:
     drew = []
     for own in (seed, seed + 1, seed):
         torch.manual_seed(own)
-        drew.append(drawn(many, 5, 1000, (), 0.5)[2])
+        drew.append(drawn(many[:12], 5, 1000, (), 0.5)[2])
     told["of the seed"] = [bool((drew[0] == other).all()) for other in drew[1:]]
     return told
 
