@@ -3,7 +3,7 @@
 import pytest
 from judging import HEAD, SOFTMAX, verdicts
 
-from autograder.engine.verdict import POLICY
+from autograder.engine.verdict import CRASH
 from autograder.exercises import find_exercise
 from autograder.grader.judge import Cell, judge_cells
 from autograder.grader.names import MAX_SOURCE
@@ -31,11 +31,11 @@ WAYS = {
 
 
 @pytest.mark.parametrize("source", WAYS.values(), ids=WAYS.keys())
-def test_a_block_that_runs_is_one_for_a_person_however_it_is_written(source):
+def test_a_block_is_not_there_however_its_call_is_written(source):
     cells = "import sys\nsys.setrecursionlimit(10**6)", source, TAKEN.replace("def ", "deffen ", 1)
     verdict = verdicts(*cells)["softmax"]
-    assert (verdict.verdict, verdict.score) == (POLICY, 0)
-    assert "The answer runs autograder.blocks.softmax" in verdict.note
+    assert (verdict.verdict, verdict.score) == (CRASH, 0)
+    assert "autograder.blocks.softmax is a right answer" in verdict.note
 
 
 @pytest.mark.parametrize("source", WAYS.values(), ids=WAYS.keys())

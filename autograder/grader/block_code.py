@@ -8,7 +8,6 @@ TRUST BOUNDARY. Trusted code of the judging process, which reads the course's ow
 """
 
 import ast
-import marshal
 from collections.abc import Iterable, Iterator
 from functools import cache, lru_cache
 from importlib.util import find_spec
@@ -97,12 +96,11 @@ class _Package:
         folder = Path(find_spec(name).origin).parent
         files = sorted(folder.glob("*.py"), key=lambda path: path.stem != "__init__")
         self.name = name
-        self.files = {self._module(path): path for path in files}
-        self.modules = list(self.files)
+        self.modules = list(map(self._module, files))
         self.imports: dict[str, list[ast.stmt]] = {}  # of other packages
         self.defined: dict[Place, ast.stmt] = {}
         self.links: dict[Place, Place] = {}  # where a name is defined: here, or what it is there
-        for module, path in self.files.items():
+        for module, path in zip(self.modules, files, strict=True):
             self._read(module, ast.parse(path.read_text(encoding="utf-8")))
 
     def _module(self, path: Path) -> str:
@@ -143,10 +141,10 @@ class _Package:
             nodes = sorted(made.values(), key=lambda node: node.lineno)
             links = [] if module == self.name else self._imported(own)
             if nodes or links:
-                yield module, self._compiled(module, [*self.imports[module], *links, *nodes])
+                yield module, _text([*self.imports[module], *links, *nodes])
         exported = self._imported([p for p in places if p[0] == self.name])
         if exported:
-            yield self.name, self._compiled(self.name, exported)
+            yield self.name, _text(exported)
 
     def _imported(self, places: list[Place]) -> list[ast.stmt]:
         links = [(self.links[place], place[1]) for place in places if self.links[place] != place]
@@ -154,14 +152,14 @@ class _Package:
             ast.ImportFrom(module, [ast.alias(name, at)], 0) for (module, name), at in sorted(links)
         ]
 
-    def _compiled(self, module: str, nodes: list[ast.stmt]) -> bytes:
-        tree = ast.fix_missing_locations(ast.Module(nodes, []))
-        return marshal.dumps(compile(tree, str(self.files[module]), "exec", dont_inherit=True))
-
 
 @cache
 def _package() -> _Package:
     return _Package(CONTENTS.BLOCKS)
+
+
+def _text(nodes: list[ast.stmt]) -> bytes:
+    return ast.unparse(ast.Module(nodes, [])).encode()
 
 
 def _bound(node: ast.stmt) -> list[str]:
