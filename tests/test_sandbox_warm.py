@@ -17,6 +17,7 @@ from sandboxes import SMALL, errors, how_it_dies, printed, value_of, who_forks
 
 from autograder.engine.runs import call
 from autograder.exercises import find_exercise
+from autograder.grader.block_code import blocks_for, names_by_module, pieces
 from autograder.grader.classes import schedulers
 from autograder.grader.judge import Cell, judge_cells
 from autograder.grader.sandbox import seccomp, watch
@@ -202,6 +203,7 @@ def test_what_the_probe_uses_was_taken_before_the_student_came():
             "def twice(x): return double(x)"
         )
         assert own.probe("double", call(21)).values == (42,)
+        own.hand_out(pieces(frozenset({"softmax"})), names_by_module(), 20)
         blocks = {"double": "autograder.blocks:softmax"}
         (record,) = own.probe_all("twice", [call(np.zeros(2))], 20, blocks)
         assert list(record.values[0].data) == [0.5, 0.5]
@@ -239,6 +241,7 @@ def test_a_probe_imports_nothing_that_the_warm_process_has_not_imported(name):
     """Each submission would pay for it: half of torch and sympy take more than half a second."""
     slug, exercise = find_exercise(name)
     with Sandbox() as worker:
+        worker.hand_out(pieces(blocks_for(slug, exercise)), names_by_module(), 20)
         worker.execute((PROJECT / "solutions" / f"{slug}.py").read_text(encoding="utf-8"))
         worker.execute("import sys\nbefore = {*sys.modules}")
         records = worker.probe_all(name, [r for row in exercise.runs(b"any") for r in row], 60.0)
