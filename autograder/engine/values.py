@@ -197,8 +197,8 @@ def _named(name: str, kind: str = "opaque") -> dict[str, str]:
 class _Encoder:
     """Makes a value's tree and blobs; what would be too much for a message becomes `TooLarge`."""
 
-    def __init__(self, many: float):
-        self.many, self.items, self.size = many, 0, 0
+    def __init__(self, many: float, room: int):
+        self.many, self.room, self.items, self.size = many, room, 0, 0
         self.blobs: list[bytes] = []
         self.known: dict[bytes, int] = {}
 
@@ -245,7 +245,7 @@ class _Encoder:
     def _array(self, array: Array) -> Any:
         numbers = extent(array.data.shape)
         items = self.items + numbers // _NUMBERS
-        if max(self.size + array.data.nbytes, numbers) > MAX_BYTES or items > self.many:
+        if max(self.size + array.data.nbytes, numbers) > self.room or items > self.many:
             return _named(told(array), "large")
         self.items = items
         data = np.ascontiguousarray(array.data)
@@ -264,12 +264,12 @@ def extent(shape: Sequence[int]) -> int:
     return math.prod(max(1, n) for n in shape)
 
 
-def encode(value: Any, many: float = math.inf) -> bytes:
+def encode(value: Any, many: float = math.inf, room: int = MAX_BYTES) -> bytes:
     """The bytes of a message. Anything that is not a value becomes the name of its type.
 
-    After `many` values, or past the size of a message, what comes becomes `TooLarge`.
+    After `many` values, or where an array leaves no `room`, what comes becomes `TooLarge`.
     """
-    encoder = _Encoder(many)
+    encoder = _Encoder(many, room)
     tree = encoder.tree(value)
     head = json.dumps({"tree": tree, "sizes": [len(b) for b in encoder.blobs]}).encode()
     return b"".join([_HEADER.pack(len(head)), head, *encoder.blobs])

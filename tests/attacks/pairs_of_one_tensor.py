@@ -1,7 +1,7 @@
 # tries: keeps the judge busy with pairs that share one tensor of millions of numbers
 # by: the gate: what came back is measured, as often as it is referred to, before it is walked
 # layer: values
-# verdict: wrong crash
+# verdict: wrong
 
 import torch
 

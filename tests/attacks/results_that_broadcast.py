@@ -1,7 +1,7 @@
 # tries: returns columns and rows that would fill the judge's memory if one met the other
 # by: shapes are compared before numbers are
 # layer: values
-# verdict: wrong crash
+# verdict: wrong
 
 import torch
 

@@ -220,7 +220,7 @@ class Session:
         from autograder.engine.records import record_from, record_tree, run_from
         from autograder.engine.settings import as_fresh
         from autograder.engine.state import GlobalState
-        from autograder.engine.values import MANY, Recipe, encode
+        from autograder.engine.values import MANY, MAX_BYTES, Recipe, encode
         from autograder.engine.withheld import Blocks
 
         def run(answer: Any, tree: Any, device: str, watch: list[str]) -> dict[str, Any]:
@@ -239,6 +239,7 @@ class Session:
         # Taken now, before an answer can replace their modules.
         self.run, self.unreadable, self.undisturbed = run, unreadable, undisturbed
         self.encode, self.encode_results = encode, partial(encode, many=MANY)
+        self.room = MAX_BYTES
         with as_fresh():  # both take their readers of torch, which was imported after them
             GlobalState()
         self.block = lambda name, device: materialise(Recipe(name), device)
@@ -260,13 +261,16 @@ class Session:
         elif request["op"] == "blocks":
             yield self.encode(number | {"done": self.hand_out(request)})
         else:
+            room = self.room  # of all records together
             for record in self.probe(request):
                 try:
-                    yield self.encode_results(number | {"record": record})
+                    reply = self.encode_results(number | {"record": record}, room=room)
                 except MemoryError:
                     raise
                 except BaseException as error:  # noqa: BLE001  (its values cannot be sent)
-                    yield self.encode_results(number | {"record": self.unreadable(error)})
+                    reply = self.encode_results(number | {"record": self.unreadable(error)})
+                room -= len(reply)
+                yield reply
 
     def execute(self, request: Mapping[str, Any]) -> Any:
         """Run a cell; return its outputs, packed."""
@@ -288,7 +292,7 @@ class Session:
         return True
 
     def probe(self, request: Mapping[str, Any]) -> Iterator[dict[str, Any] | None]:
-        """Make the runs of an answer, one for each record that is asked for; a single None where
+        """Make the runs of an answer, one for each record that is read; a single None where
         its name is not defined."""
         if request["name"] not in self.shell.user_ns:
             yield None
