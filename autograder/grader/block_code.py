@@ -82,6 +82,8 @@ def blocks_in(names: frozenset[str]) -> set[str]:
 
 @lru_cache(maxsize=256)
 def _needed_once(names: frozenset[str]) -> frozenset[Place]:
+    if not names:  # as in a course without blocks
+        return names
     return frozenset(_package().closure((CONTENTS.BLOCKS, name) for name in names))
 
 
