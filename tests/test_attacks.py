@@ -277,9 +277,11 @@ def test_neighbours_are_kept_apart_by_namespaces_and_by_landlock(warm):
 
 
 def test_without_bubblewrap_everything_is_found():
-    outputs = {}
+    outputs, own = {}, f"autograder-attack-{os.getpid()}"
     for isolation in ISOLATIONS:
-        with Sandbox(isolation) as worker:
+        with socket.socket(socket.AF_UNIX) as server, Sandbox(isolation) as worker:
+            server.bind(f"\0{own}")
+            server.listen()
             found = worker.execute(
                 "import os, socket\n"
                 f"print('the reference', os.path.exists({str(RIGHT)!r}))\n"
@@ -287,7 +289,7 @@ def test_without_bubblewrap_everything_is_found():
                 "    try: return b'ATTACK_SECRET' in open(f'/proc/{n}/environ', 'rb').read()\n"
                 "    except OSError: return False\n"
                 f"print('environment', env({os.getpid()}))\n"
-                "try: socket.socket(socket.AF_UNIX).connect('\\0autograder-attack')\n"
+                f"try: socket.socket(socket.AF_UNIX).connect('\\0{own}')\n"
                 "except OSError: print('socket False')\n"
                 "else: print('socket True')\n"
             )

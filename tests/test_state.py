@@ -127,6 +127,7 @@ def test_of_an_array_written_into_both_are_told():
     ],
 )
 def test_what_is_patched_afterwards_hides_nothing(name, said, change, back, told, monkeypatch):
+    torch.manual_seed(17)  # whoever seeded last, it was not with 3
     state = GlobalState()
     monkeypatch.setattr(name, said)
     change()

@@ -4,8 +4,11 @@ TRUST BOUNDARY. The files are hostile, though their paths are the caller's, who 
 They are read by `reading`; what they hold is run in the sandbox alone, by `judge_cells`.
 """
 
+import ast
+import io
 import os
 from collections.abc import Iterator, Mapping, Sequence, Set
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +25,8 @@ from autograder.grader.notebook.reading import (
     text_in,
 )
 from autograder.grader.sandbox.limits import Limits
+
+_STATEMENTS = 300  # of a file that are run one by one
 
 
 def judge_file(
@@ -101,11 +106,27 @@ def _script(data: bytes) -> tuple[list[Cell], Set[str]]:
     if "\0" in text:
         raise Unusable("The file is not a text file.")
     try:
-        parse(text)
+        tree = parse(text)
     except SyntaxError as error:
         where = f" in line {error.lineno}" if error.lineno else ""
         raise Unusable(f"It has a syntax error{where}: {error.msg}.") from None
-    return [Cell(text)], defined_names(text)
+    return [*map(Cell, _statements(text, tree))], defined_names(text)
+
+
+def _statements(text: str, tree: ast.Module) -> Iterator[str]:
+    """The statements of a file, each on the lines where it stands: what one raises costs no other.
+
+    The last of very many come together.
+    """
+    lines = io.StringIO(text, newline=None).readlines()  # as Python counts them
+    starts, end = [0], 0
+    for node in tree.body[:_STATEMENTS]:
+        first = min([node.lineno, *(d.lineno for d in getattr(node, "decorator_list", ()))])
+        if first > end > 0:
+            starts.append(first - 1)
+        end = node.end_lineno
+    for start, stop in pairwise([*starts, len(lines)]):
+        yield "\n" * start + "".join(lines[start:stop])
 
 
 def _notebook(data: bytes) -> tuple[list[Cell], Set[str]]:

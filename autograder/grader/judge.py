@@ -155,6 +155,7 @@ def _judge_chapter(
                 room -= sum(len(json.dumps(output)) for output in outputs)
                 judged.outputs[number] = outputs if room > 0 else [_LEFT_OUT]
                 _read_into(code, "" if died(fate) else cell.source)
+                code.cells = code.cells if options[3] == "__main__" else 0  # a file is one
                 read.append(names_in(cell.source))
                 for name in defined_names(cell.source) & asked.keys():
                     fates[name] = fate
