@@ -219,7 +219,7 @@ def test_one_failure_is_told_once_and_the_others_are_counted():
     assert table_text(failed).splitlines() == [
         "softmax: 0 of 5 points",
         "  ✗ row 1  0.5",
-        "      1 (of 1)",
+        "      1 (for 1)",
         "  ✗ 2 fail as well: row 2 (0.5), row 3 (0.5)",
         "  – 1 is checked later: row 5 (1)",
         "  ✓ 1 passes: row 0 (1)",
