@@ -42,9 +42,9 @@ def misfit_told(module: Any, tensors: Mapping[str, Any]) -> str:
         shapes = ", ".join(f"`{name}` {shape_told(own[name])}" for name in surplus[:_SHOWN])
         told.append(f"expected no parameter called {shapes}")
     told += [f"there is no parameter called {codes_told(missing)}"] if missing else []
-    for name in wanted.keys() & own.keys():
-        if wanted[name] != own[name]:
-            shapes = f"expected shape {shape_told(wanted[name])}, got {shape_told(own[name])}"
+    for name, shape in wanted.items():
+        if own.get(name, shape) != shape:
+            shapes = f"expected shape {shape_told(shape)}, got {shape_told(own[name])}"
             told.append(f"the parameter `{name}`: {shapes}")
     more = f"; and {len(told) - _SHOWN} more" if len(told) > _SHOWN else ""
     return "; ".join(told[:_SHOWN]) + more
