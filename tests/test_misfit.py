@@ -57,11 +57,6 @@ def changed(answer: type, *changes: tuple[str | re.Pattern, str]) -> type:
             "`cls_token` is a plain tensor: expected an `nn.Parameter`",
         ),
         (PackedAttention, [("self.proj", "self.out")], "called `out`; expected `proj`"),
-        (
-            PackedAttention,
-            [(r"nn\.Linear\(d_model, d_model\)", "nn.Linear(d_model, d_model, bias=False)")],
-            "there is no parameter called `proj.bias`",
-        ),
         (PatchEmbedding, [("self.projection", "self.conv")], "`conv`; expected `projection`"),
         (
             VisionTransformer,
@@ -97,6 +92,13 @@ def test_two_parameters_are_not_one():
     changes = [("self.norm = ", TIED + "self.norm = "), USED]
     verdict = verdict_on(changed(GPT, *changes), "GPT")
     assert verdict.mistake == "output_layer_of_its_own"
+
+
+def test_a_bias_that_is_missing_has_its_name():
+    plain = (r"nn\.Linear\(d_model, d_model\)", "nn.Linear(d_model, d_model, bias=False)")
+    verdict = verdict_on(changed(PackedAttention, plain), "PackedAttention")
+    assert verdict.mistake == "proj_never_has_a_bias"
+    assert "There is no parameter called `proj.bias`" in verdict.aspects[0].message
 
 
 def test_names_are_paired_by_shape_and_likeness():
