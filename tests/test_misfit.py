@@ -98,7 +98,7 @@ def test_a_bias_that_is_missing_has_its_name():
     plain = (r"nn\.Linear\(d_model, d_model\)", "nn.Linear(d_model, d_model, bias=False)")
     verdict = verdict_on(changed(PackedAttention, plain), "PackedAttention")
     assert verdict.mistake == "proj_never_has_a_bias"
-    assert "There is no parameter called `proj.bias`" in verdict.aspects[0].message
+    assert "there is no parameter called `proj.bias`" in verdict.aspects[0].message
 
 
 def test_names_are_paired_by_shape_and_likeness():
