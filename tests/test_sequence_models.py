@@ -97,7 +97,7 @@ def test_what_the_page_says_of_copying_is_what_is_stored(runs):
         assert share(run, 16, 16) < 0.05, "sixteen hardly ever"
     assert "nearly all sequences are copied, up to the longest of the training" in PAGE
     for run in runs["copying", "GRU with attention"]:
-        assert min(share(run, n, n) for n in range(2, 21, 2)) > 0.98
+        assert min(share(run, n, n) for n in range(2, 21, 2)) > 0.95
     assert "None of the three copes with sequences much longer" in PAGE
     assert all(
         share(run, 28, 28) < 0.1 for task, m in runs if task == "copying" for run in runs[task, m]
@@ -143,7 +143,7 @@ def test_heads_narrower_than_the_output_make_no_kernel_of_full_rank():
     torch.manual_seed(0)
     d, heads = 8, 4
     into, out = torch.randn(heads, d, d // heads), torch.randn(heads, d // heads, d)
-    assert all(torch.linalg.matrix_rank(a @ b) == d // heads for a, b in zip(into, out, strict=True))
+    assert all(rank == d // heads for rank in torch.linalg.matrix_rank(into @ out))
     kernel = torch.randn(d, d)
     u, s, v = torch.linalg.svd(kernel)
     parts = [(u[:, i : i + 2] * s[i : i + 2]) @ v[i : i + 2] for i in range(0, d, d // heads)]
