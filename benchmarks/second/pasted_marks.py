@@ -1,0 +1,60 @@
+"""Chapter 12's pasted marks and looks once more, letter and mark drawn from one pen position."""
+
+import json
+import sys
+from pathlib import Path
+
+import numpy as np
+from matplotlib.ft2font import FT2Font, LoadFlags
+
+from autograder import glyphs as drawn
+
+
+def from_the_pen(glyph: drawn.Glyph, letter: str) -> np.ndarray:
+    """A letter in a glyph's font, as far from the left edge as the glyph's own picture is."""
+    font: FT2Font = drawn._font(glyph.font)
+    font.set_size(drawn.EM, 72)
+    places = []
+    for text in (glyph.letter, letter):
+        font.set_text(text, 0.0, flags=LoadFlags.NO_HINTING)
+        font.draw_glyphs_to_bitmap(antialiased=True)
+        ink = np.asarray(font.get_image(), dtype=np.float32) / 255
+        places.append((font.get_bitmap_offset()[0] / 64, ink, round(font.get_descent() / 64)))
+    (pen, whole, _), (left, ink, below) = places
+    column = (drawn.SIZE - whole.shape[1]) // 2 + round(left - pen)
+    page = np.zeros((96, 96), np.float32)
+    bottom = 32 + drawn.BASELINE + below
+    page[bottom - ink.shape[0] : bottom, 32 + column : 32 + column + ink.shape[1]] = ink
+    return page[32:64, 32:64]
+
+
+def exact(seed: int, unseen_font: str = "DejaVuSerif-BoldItalic") -> float:
+    """The share of unseen pairs that the nearest pasted picture names."""
+    out, by_kind, made = drawn.held_out(seed), {}, []
+    every = [g for g in drawn.glyphs() if g.pair not in out and g.font != unseen_font]
+    for glyph in every:
+        kind = by_kind.setdefault((glyph.font, glyph.name.split()[1]), ([], []))
+        kind[bool(glyph.mark)].append(glyph)
+    for letters, marked in by_kind.values():
+        plain = np.stack([drawn.picture(g) for g in letters])
+        made += [(g.name, picture) for g, picture in zip(letters, plain, strict=True)]
+        for glyph in marked:
+            mark = drawn.picture(glyph) - from_the_pen(glyph, drawn.bare(glyph).letter)
+            names = [f"{g.name} WITH {glyph.mark}" for g in letters]
+            made += zip(names, np.clip(plain + mark, 0, 1), strict=True)
+    names, known = zip(*made, strict=True)
+    known = np.stack(known).reshape(len(known), -1)
+    tests = [g for g in drawn.glyphs() if g.pair in out]
+    squares, right = (known**2).sum(1), 0
+    for glyph in tests:
+        far = squares - 2 * known @ drawn.picture(glyph).ravel()
+        right += names[far.argmin()] == glyph.name
+    return right / len(tests)
+
+
+if __name__ == "__main__":
+    path = Path(__file__).parents[1] / "captions.json"
+    runs = json.loads(path.read_text(encoding="utf-8"))["runs"]
+    first = {run["seed"]: run["new"]["exact"] for run in runs if run["run"] == "pasted"}
+    for seed in map(int, sys.argv[1:] or ("0", "1", "2", "3")):
+        print(f"seed {seed}: first {first.get(seed, float('nan')):.4f}, second {exact(seed):.4f}")
