@@ -5,8 +5,10 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import torch
 from matplotlib.ft2font import FT2Font, LoadFlags
 
+from autograder import captioner
 from autograder import glyphs as drawn
 
 
@@ -52,7 +54,26 @@ def exact(seed: int, unseen_font: str = "DejaVuSerif-BoldItalic") -> float:
     return right / len(tests)
 
 
+def looked_at(seed: int = 0) -> dict[str, float]:
+    """The share of the last layer's weights on the mark, over all unseen pictures of the page."""
+    model, out = captioner.trained(), drawn.held_out(seed)
+    tests = [g for g in drawn.glyphs() if g.pair in out and " " not in g.mark]
+    shares = []
+    for glyph in tests:
+        mark = abs(drawn.picture(glyph) - from_the_pen(glyph, drawn.bare(glyph).letter)) > 0.2
+        places = np.zeros((8, 8), bool)
+        for row, column in zip(*mark.nonzero(), strict=True):
+            places[row // 4, column // 4] = True
+        with torch.no_grad():
+            memory = model.encode(torch.from_numpy(drawn.picture(glyph))[None])
+            looks = model.looks(captioner.ids_of([glyph.name]), memory)[0, -1].mean(0).numpy()
+        # [DEC] LATIN SMALL LETTER E WITH ACUTE: the word at t is chosen at t - 1
+        shares.append([looks[4 - 1][places].sum(), looks[6 - 1][places].sum(), places.mean()])
+    return dict(zip(("letter", "mark", "evenly"), np.mean(shares, axis=0), strict=True))
+
+
 if __name__ == "__main__":
+    print("looks at the mark:", {word: f"{share:.3f}" for word, share in looked_at().items()})
     path = Path(__file__).parents[1] / "captions.json"
     runs = json.loads(path.read_text(encoding="utf-8"))["runs"]
     first = {run["seed"]: run["new"]["exact"] for run in runs if run["run"] == "pasted"}
