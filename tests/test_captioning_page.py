@@ -107,9 +107,11 @@ def test_without_the_mark_it_writes_the_bare_letter_and_without_the_letter_mostl
         for part in zip(*(cut_in_two(glyph) for glyph in tried), strict=True)
     )
     plain = [w == bare(g).name for w, g in zip(written(model, letters), tried, strict=True)]
-    assert np.mean(plain) > 0.95
+    assert "Cover the mark, and hardly anything but the bare letter is left" in PAGE
+    assert np.mean(plain) > 0.9
     names = {glyph.name for glyph in glyphs()}
-    assert np.mean([w in names for w in written(model, marks)]) < 0.25
+    assert "most are no name at all" in PAGE
+    assert np.mean([w in names for w in written(model, marks)]) < 0.5
 
 
 def test_what_the_page_says_of_looks_is_what_is_stored():
