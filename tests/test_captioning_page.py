@@ -143,6 +143,7 @@ def test_what_the_page_says_of_finding_names_is_what_is_stored(model, unseen):
     assert "for 74 to 87 in a hundred in our three seeds" in PAGE
     assert span(at_1(one["mean"] for one in afterwards)) == (74, 87)
     assert "it is 97 and more, as many as with the loss in the whole model" in PAGE
+    assert f"{64 * 64 * model.to_image.out_features:,} numbers, nearly as many as the model" in PAGE
     places = at_1(one["all places"] for one in afterwards)
     assert round(min(places)) == 97
     assert np.mean(places) > np.mean(at_1(run["retrieval"] for run in whole_loss))
