@@ -47,11 +47,9 @@ def exact(seed: int, unseen_font: str = "DejaVuSerif-BoldItalic") -> float:
     names, known = zip(*made, strict=True)
     known = np.stack(known).reshape(len(known), -1)
     tests = [g for g in drawn.glyphs() if g.pair in out]
-    squares, right = (known**2).sum(1), 0
-    for glyph in tests:
-        far = squares - 2 * known @ drawn.picture(glyph).ravel()
-        right += names[far.argmin()] == glyph.name
-    return right / len(tests)
+    asked = np.stack([drawn.picture(glyph) for glyph in tests]).reshape(len(tests), -1)
+    nearest = ((known**2).sum(1) - 2 * asked @ known.T).argmin(1)
+    return float(np.mean([names[i] == g.name for i, g in zip(nearest, tests, strict=True)]))
 
 
 def looked_at(seed: int = 0) -> dict[str, float]:
