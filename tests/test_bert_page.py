@@ -61,7 +61,7 @@ def test_the_letters_around_are_those_around(page):
 @pytest.mark.parametrize("reach", [1, 2, 3])
 def test_a_table_of_neighbours_fills_as_many_gaps_as_the_page_says(page, reach):
     """Counted again: the commonest letter between the same neighbours, else between fewer."""
-    stood = defaultdict(Counter)
+    stood, never_seen = defaultdict(Counter), Counter([page["id_of"][" "]])
 
     def around(row, i, size):
         row = [0] * size + row + [0] * size
@@ -75,8 +75,8 @@ def test_a_table_of_neighbours_fills_as_many_gaps_as_the_page_says(page, reach):
     for row in page["test"].tolist():
         for i in range(1, len(row) - 1):
             keys = (around(row, i, size) for size in range(reach, 0, -1))
-            counts = next((stood[key] for key in keys if key in stood), Counter())
-            most = max(counts.values(), default=0)
+            counts = next((stood[key] for key in keys if key in stood), never_seen)
+            most = max(counts.values())
             first = [x for x, n in counts.items() if n == most]
             sure += first == [row[i]]
             best += row[i] in first  # of several that are first, the page takes any
