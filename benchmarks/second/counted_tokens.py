@@ -6,6 +6,7 @@ Run: OMP_NUM_THREADS=1 python -m benchmarks.second.counted_tokens [SEED ...]
 import math
 import sys
 from collections import defaultdict
+from itertools import product
 
 import numpy as np
 import torch
@@ -55,10 +56,10 @@ def main(seeds):
     learnt, known, new = (ids[part].tolist() for part in ("train", "valid", "test"))
     size = np.array([lengths[i].item() for i in new[1:]])
     topic = np.cumsum([i == 0 for i in new])[1:] - 1
-    after, trusts, found = counts(learnt, 5), [], {}
-    for name in ("pairs", "triples", "fours", "fives"):  # one trust after the other, on `valid`
-        tries = {t: cost(after, known, [*trusts, t], len(lengths)).sum() for t in range(1, 80, 3)}
-        trusts.append(min(tries, key=tries.get))
+    after, found = counts(learnt, 4), {}
+    for k, name in enumerate(("pairs", "triples", "fours"), 1):
+        tries = product((1, 2, 4, 8, 16, 32, 64), repeat=k)
+        trusts = min(tries, key=lambda t: cost(after, known, t, len(lengths)).sum())
         found[name] = cost(after, new, trusts, len(lengths))
         print(name, trusts, f"{found[name].sum() / size.sum():.3f}", flush=True)
     for seed in seeds:
