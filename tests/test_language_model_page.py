@@ -1,9 +1,11 @@
 """What chapter 9's page says of its sizes, its rivals and its caches, held to data."""
 
+import ast
 import bz2
 import gzip
 import json
 import lzma
+import math
 import re
 import sys
 from collections import Counter
@@ -19,6 +21,7 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
 from autograder import blocks, manual  # noqa: E402
+from benchmarks import language_models  # noqa: E402
 from benchmarks.language_models import streams  # noqa: E402
 from solutions.language_model import GPT  # noqa: E402
 
@@ -79,6 +82,40 @@ def bits_by_runs(seen: list[int], new: list[int], trusts: tuple[int, ...]) -> np
             chance = (runs[*before, new[i]] + trust * chance) / (past[before] + trust)
         bits.append(-np.log2(chance))
     return np.array(bits)
+
+
+def page_functions(*names: str, **scope) -> list:
+    """Functions that cells of the page define."""
+    text = (ROOT / "book" / "09_language_model.md").read_text(encoding="utf-8")
+    for cell in re.findall(r"^```\{code-cell\}[^\n]*\n(.*?)^```", text, re.M | re.S):
+        code = re.sub(r"\A(---\n.*?^---\n|:tags:[^\n]*\n)", "", cell, flags=re.M | re.S)
+        nodes = ast.parse(code).body
+        wanted = [n for n in nodes if isinstance(n, ast.FunctionDef) and n.name in names]
+        exec(compile(ast.Module(wanted, []), "page", "exec"), scope)
+    return [scope[name] for name in names]
+
+
+def test_the_page_counts_as_is_counted_here():
+    by_counting, _ = page_functions("by_counting", "stood", np=np, Counter=Counter)
+    draw = np.random.default_rng(0)
+    seen, new = (draw.integers(6, size=n).tolist() for n in (300, 80))
+    for trusts in ((), (3,), (3, 20), (1, 2, 50)):
+        found = by_counting(seen, new, len(trusts) + 1)(trusts)
+        assert np.allclose(found, bits_by_runs(seen, new, trusts))
+
+
+@pytest.mark.parametrize("length", [9, 16, 17, 45])
+def test_page_and_benchmark_read_each_token_after_half_a_window_or_more(length, monkeypatch):
+    torch.manual_seed(length)
+    (bits_of,) = page_functions("bits_of", torch=torch, math=math)
+    model, ids = GPT(20, 16, 8, 2, 1).eval(), torch.randint(20, (length,))
+    right = []
+    for i in range(1, length):
+        past = ids[max(0, i // 8 - 1) * 8 : i]
+        right.append(-math.log2(model(past[None])[0, -1].softmax(-1)[ids[i]].item()))
+    assert np.allclose(bits_of(model, ids), right, atol=1e-5)
+    monkeypatch.setattr(language_models, "CONTEXT", 16)
+    assert np.allclose(language_models.token_bits(model, ids), right, atol=1e-5)
 
 
 @pytest.fixture(scope="module")
