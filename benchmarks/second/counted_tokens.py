@@ -58,7 +58,7 @@ def main(seeds):
     topic = np.cumsum([i == 0 for i in new])[1:] - 1
     after, found = counts(learnt, 4), {}
     for k, name in enumerate(("pairs", "triples", "fours"), 1):
-        tries = product((1, 2, 4, 8, 16, 32, 64), repeat=k)
+        tries = product((8, 16, 32, 64, 128), repeat=k)
         trusts = min(tries, key=lambda t: cost(after, known, t, len(lengths)).sum())
         found[name] = cost(after, new, trusts, len(lengths))
         print(name, trusts, f"{found[name].sum() / size.sum():.3f}", flush=True)
@@ -70,10 +70,12 @@ def main(seeds):
             bytes_of = np.bincount(topic, size)
             drawn = np.random.default_rng(seed).integers(len(leads), size=(20_000, len(leads)))
             spread = np.percentile(leads[drawn].sum(1) / bytes_of[drawn].sum(1), (2.5, 97.5))
-            print(
-                f"   ahead of {name} by {leads.sum() / size.sum():+.3f}, in {(leads > 0).sum()} of"
+            ahead = (
+                f"{leads.sum() / size.sum():+.3f}, in {(leads > 0).sum()} of {len(leads)} topics"
             )
-            print(f"   {len(leads)} topics; over topics {spread[0]:+.2f} to {spread[1]:+.2f}")
+            print(
+                f"   ahead of {name} by {ahead}; over topics {spread[0]:+.2f} to {spread[1]:+.2f}"
+            )
 
 
 if __name__ == "__main__":
