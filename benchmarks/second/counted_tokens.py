@@ -69,10 +69,8 @@ def main(seeds):
             leads = np.bincount(topic, found[name] - ours)
             bytes_of = np.bincount(topic, size)
             drawn = np.random.default_rng(seed).integers(len(leads), size=(20_000, len(leads)))
-            spread = np.percentile(leads[drawn].sum(1) / bytes_of[drawn].sum(1), (2.5, 97.5))
-            ahead = (
-                f"{leads.sum() / size.sum():+.3f}, in {(leads > 0).sum()} of {len(leads)} topics"
-            )
+            low, high = np.percentile(leads[drawn].sum(1) / bytes_of[drawn].sum(1), (2.5, 97.5))
+            ahead = f"{leads.sum() / size.sum():+.3f}, in {(leads > 0).sum()} of {len(leads)}"
             print(
                 f"   ahead of {name} by {ahead}; over topics {spread[0]:+.2f} to {spread[1]:+.2f}"
             )
