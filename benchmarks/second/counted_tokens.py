@@ -71,9 +71,7 @@ def main(seeds):
             drawn = np.random.default_rng(seed).integers(len(leads), size=(20_000, len(leads)))
             low, high = np.percentile(leads[drawn].sum(1) / bytes_of[drawn].sum(1), (2.5, 97.5))
             ahead = f"{leads.sum() / size.sum():+.3f}, in {(leads > 0).sum()} of {len(leads)}"
-            print(
-                f"   ahead of {name} by {ahead}; over topics {spread[0]:+.2f} to {spread[1]:+.2f}"
-            )
+            print(f"   ahead of {name} by {ahead} topics; over topics {low:+.2f} to {high:+.2f}")
 
 
 if __name__ == "__main__":
