@@ -26,6 +26,7 @@ from autograder.engine.settings import as_fresh
 from autograder.engine.state import GlobalState
 from autograder.engine.state import torch_if_imported as _torch
 from autograder.engine.values import Array, Opaque, Previous, Recipe, Strided, as_array, text_of
+from autograder.engine.whose import is_library
 
 _RECIPES = ("autograder.blocks", "autograder.exercises.")
 _FAR = 1_618_033_988
@@ -333,10 +334,10 @@ def _describe(error: BaseException, during: str) -> Raised:
         message = text_of(str(error), 2000)
     except Exception:  # noqa: BLE001  (an exception whose own __str__ fails)
         message = "(its message cannot be shown)"
-    return Raised(types or (type(error).__name__,), message, _own_lines(error), during)
+    return Raised(types or (type(error).__name__,), message, own_lines(error), during)
 
 
-def _own_lines(error: BaseException) -> str:
+def own_lines(error: BaseException) -> str:
     """The lines of the answer that led to the exception, innermost last."""
     try:
         frames = traceback.extract_tb(error.__traceback__)
@@ -347,6 +348,8 @@ def _own_lines(error: BaseException) -> str:
         if frame.filename.startswith((_COURSE, "<frozen")) or frame.filename in _OWN:
             continue
         if "site-packages" in frame.filename or "/lib/python" in frame.filename:
+            continue
+        if is_library(frame.filename):
             continue
         line = frame.line or linecache.getline(frame.filename, frame.lineno or 0).strip()
         if line:
