@@ -39,9 +39,9 @@ def seconds_allowed() -> float:
 class Limit:
     """Raises `KeyboardInterrupt` inside a `with` block that takes longer than so many seconds.
 
-    `reached` tells it from an interrupt of the student's. Code in C that never looks for
-    interrupts, such as `list(itertools.count())`, cannot be ended so, and where there are no
-    threads, as in a browser, there is no limit.
+    `reached` tells it from an interrupt of the student's. Code in C that lets no other thread run,
+    such as `list(itertools.count())`, cannot be ended so, and where there are no threads, as in a
+    browser, there is no limit.
     """
 
     def __init__(self, seconds: float):

@@ -1,4 +1,4 @@
-"""An answer that does not end is ended by `check`, on one line that says where and in which call."""
+"""`check` ends an answer that does not end, on one line that says where and in which call."""
 
 import signal
 import threading
@@ -25,7 +25,6 @@ ENDLESS = {
     "a loop": "while True:\n        scores = scores + 1",
     "one that swallows": "while True:\n        try: scores = scores + 1\n        except: pass",
     "sleep": "import time; time.sleep(10**6)",
-    "a huge power": "return 7 ** 10 ** 10",
 }
 
 
