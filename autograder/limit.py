@@ -17,6 +17,7 @@ from typing import Any
 from autograder.engine.runs import SECONDS
 
 VARIABLE = "ATTENTION_SECONDS"
+ALLOWED = 3 * SECONDS
 _AGAIN = 1.0  # an answer may swallow the interrupt: it gets one each second
 _DEBUGGERS = ("bdb.py", "pdb.py", "pydevd.py")
 
@@ -28,7 +29,7 @@ def seconds_allowed() -> float:
     """
     told = os.environ.get(VARIABLE, "").strip()
     try:
-        seconds = float(told or 3 * SECONDS)
+        seconds = float(told or ALLOWED)
     except ValueError:
         seconds = -1.0
     if not seconds >= 0:
