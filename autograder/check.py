@@ -67,7 +67,8 @@ def check(answer: Any, exercise: str | None = None) -> None:
     try:
         with said.instead():
             name = own if step else str(exercise or name or own)
-            verdict = _broken(own, name) or verdict_on(answer, name, step, pointing=True, said=said)
+            broken = _broken(own, name)
+            verdict = broken or verdict_on(answer, name, step, pointing=True, said=said)
             helper = _wrong_helper(answer, verdict)
     except KeyboardInterrupt as stopped:
         raise on_one_line(KeyboardInterrupt(str(stopped) or "check was stopped")) from None
@@ -79,24 +80,20 @@ def check(answer: Any, exercise: str | None = None) -> None:
             verdict, mistake=None, cause=None, besides=None, guess=None
         )  # which lies there, not in this answer
     if verdict.verdict == TIMEOUT:
-        raise on_one_line(AssertionError(f"{verdict.exercise}: {advice or verdict.note}"))
+        if said.lines():
+            show(said.as_text().strip("\n"), said.as_html)
+        raise on_one_line(AssertionError(f"{verdict.exercise}: {verdict.note}"))
     _show(verdict, _ready_made(verdict) or advice, said)
-    if verdict.verdict != CORRECT and not (_is_unwritten(answer, verdict) and _goes_on()):
+    is_there = broken is not None or not isinstance(answer, FunctionType | type)
+    unwritten = verdict.verdict == MISSING and not is_there
+    if verdict.verdict != CORRECT and not (unwritten and _goes_on()):
         raise on_one_line(AssertionError(f"{headline(verdict)} (see above)"))
-
-
-def _is_unwritten(answer: Any, verdict: Verdict) -> bool:
-    written = verdict.verdict != MISSING or not isinstance(answer, FunctionType | type)
-    return not written and not verdict.note.startswith(_BROKEN)
 
 
 def _goes_on() -> bool:
     """Whether what runs goes on where an exercise is not written yet: a notebook does, unless
     nbgrader runs it, which takes a cell that raises nothing for one that passes."""
     return notebook() is not None and "NBGRADER_EXECUTION" not in os.environ
-
-
-_BROKEN = "The newest cell"
 
 
 _SLOW = (
@@ -212,13 +209,11 @@ def _brief(answer: Any) -> str:
 def _unknown(name: str) -> str:
     known = [e.name for slug in chapters() for e in exercises_of(slug)]
     close = " or ".join(f"check({n})" for n in get_close_matches(name, known, 3, 0.6))
-    told = f"Pass the function or class itself: {close}" if close else _OF_ANOTHER_NAME.format(name)
-    return f"no exercise is called {name!r}. {told}"
+    whole = f"Pass the function or class itself: {close}" if close else _SAY_WHICH
+    return f"no exercise is called {name!r}. {whole}"
 
 
-_OF_ANOTHER_NAME = (
-    "If it answers an exercise under another name, say which: check({0}, 'name of the exercise')"
-)
+_SAY_WHICH = "Say which one it answers: check(answer, 'name of the exercise')"
 
 
 def _broken(own: str, name: str) -> Verdict | None:
@@ -264,7 +259,6 @@ def _named_in(caller: FrameType) -> tuple[str | None, bool]:
     return (name, called) if is_exercise(name) else (None, False)
 
 
-def _show(verdict: Verdict, advice: str | None = None, said: Said | None = None) -> None:
-    said = said or Said()
+def _show(verdict: Verdict, advice: str | None, said: Said) -> None:
     text = table_text(verdict, advice) + said.as_text()
     show(text, lambda: table_html(verdict, advice) + said.as_html())
