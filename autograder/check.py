@@ -84,8 +84,8 @@ def check(answer: Any, exercise: str | None = None) -> None:
             show(said.as_text().strip("\n"), said.as_html)
         raise on_one_line(AssertionError(f"{verdict.exercise}: {verdict.note}"))
     _show(verdict, _ready_made(verdict) or advice, said)
-    is_there = broken is not None or not isinstance(answer, FunctionType | type)
-    unwritten = verdict.verdict == MISSING and not is_there
+    defined = isinstance(answer, FunctionType | type)
+    unwritten = verdict.verdict == MISSING and defined and broken is None
     if verdict.verdict != CORRECT and not (unwritten and _goes_on()):
         raise on_one_line(AssertionError(f"{headline(verdict)} (see above)"))
 
