@@ -70,7 +70,7 @@ class Said(io.TextIOBase):
 
     def _warn(self, message: Any, category: type[Warning], *_: Any) -> None:
         """Keep a warning if a line of the answer led to it."""
-        frame = sys._getframe(1) if self._listens else None
+        frame = sys._getframe(1) if self._listens and len(self._warned) < 99 else None
         while frame is not None and (known := origin(frame).whose) is not Whose.PROBE:
             if known is Whose.ANSWER:
                 told = shorten(str(message), 2 * _WIDTH, placeholder=" …")
@@ -80,7 +80,8 @@ class Said(io.TextIOBase):
 
     def lines(self) -> list[str]:
         """What there is to show, shortened; empty if the answer said nothing."""
-        printed = [line.rstrip() for line in self._kept.splitlines()]
+        kept = self._kept.encode(errors="backslashreplace").decode()
+        printed = [line.rstrip() for line in kept.splitlines()]
         shown = [line if len(line) <= _WIDTH else line[:_WIDTH] + " …" for line in printed[:_LINES]]
         shown = [f"    {line}" for line in shown]
         if more := len(printed) - len(shown) + self._cut:
