@@ -7,9 +7,10 @@ if sys.version_info < (3, 11):  # noqa: UP036  (a notebook's kernel may be older
 
 from autograder.check import check
 from autograder.device import device
-from autograder.overview import check_all, hint
+from autograder.overview import check_all, hint, tell_unwritten_briefly
 from autograder.pencil import check_pencil, show_pencil
 
 check.all, check.hint = check_all, hint
+tell_unwritten_briefly()
 
 __all__ = ["check", "check_pencil", "device", "show_pencil"]

@@ -8,12 +8,13 @@ import inspect
 from collections.abc import Mapping
 from html import escape
 from textwrap import shorten
+from traceback import walk_tb
 from typing import Any
 
 from autograder.check import verdict_on
-from autograder.console import on_one_line, show
+from autograder.console import notebook, on_one_line, show
 from autograder.engine.verdict import CORRECT, WRONG, Verdict
-from autograder.exercises import chapters, exercises_of, find_exercise
+from autograder.exercises import chapters, exercises_of, find_exercise, is_exercise
 from autograder.said import STYLE, Said
 from autograder.table import headline, number
 
@@ -41,6 +42,20 @@ def check_all() -> None:
     wrong = [e.name for e, row in zip(exercises, rows, strict=False) if row[0] == "✗"]
     rows.append(f"Next: {wrong[0]}." if wrong else "All of it is right.")
     _tell("\n".join(rows))
+
+
+def tell_unwritten_briefly() -> None:
+    """From now on, a notebook's call of an exercise that is not written yet fails on one line."""
+    shell = notebook()
+    if shell is not None and not shell.custom_exceptions:
+        shell.set_custom_exc((NotImplementedError,), _unwritten)
+
+
+def _unwritten(shell: Any, kind: type, error: Exception, trace: Any, tb_offset: Any = None) -> None:
+    name = [frame.f_code.co_qualname for frame, _ in walk_tb(trace)][-1].partition(".")[0]
+    if is_exercise(name) and not error.args:
+        error = on_one_line(NotImplementedError(f"{name} is not written yet"))
+    shell.showtraceback((kind, error, trace), tb_offset=tb_offset)
 
 
 def _answers(scope: Mapping[str, Any]) -> dict[str, Any]:

@@ -52,6 +52,25 @@ def test_run_all_goes_through_and_unwritten_exercises_are_told(half_solved):
     assert all("Not written yet" in other for other in others)
 
 
+def test_a_call_of_an_unwritten_exercise_is_one_line_in_a_notebook_and_other_errors_are_whole():
+    sources = (
+        "from autograder import check",
+        "def softmax(scores):\n    raise NotImplementedError",
+        "def own():\n    raise NotImplementedError",
+        "class KernelRegression:\n    def forward(self):\n        raise NotImplementedError",
+        "softmax(1)",
+        "own()",
+        "KernelRegression().forward()",
+    )
+    cells = [nbformat.v4.new_code_cell(source) for source in sources]
+    notebook = nbformat.v4.new_notebook(cells=cells)
+    NotebookClient(notebook, kernel_name="python3", allow_errors=True).execute()
+    first, other, last = ("\n".join(c.outputs[0]["traceback"]) for c in notebook.cells[4:])
+    assert first == "NotImplementedError: softmax is not written yet"
+    assert last == "NotImplementedError: KernelRegression is not written yet"
+    assert "own()" in other and len(other.splitlines()) > 1
+
+
 def test_the_last_cell_has_points_what_is_next_and_what_is_unwritten(half_solved):
     told = shown(half_solved.cells[-1])
     points = sum(exercise.points for exercise in exercises_of(SLUG))
