@@ -1,6 +1,7 @@
 """*Run All* in a notebook that is not solved, or half; `check.all()` and `check.hint`."""
 
 import sys
+from importlib import import_module
 from pathlib import Path
 
 import nbformat
@@ -10,7 +11,10 @@ from nbclient import NotebookClient
 import autograder
 import solutions.kernel_regression as reference
 from autograder import check, overview
+from autograder.check import verdict_on
+from autograder.engine.verdict import MISSING
 from autograder.exercises import exercises_of
+from autograder.grader.stubs import stub
 
 ROOT = Path(__file__).resolve().parents[1]
 STEMS = sorted(path.stem for path in (ROOT / "notebooks").glob("*/*.ipynb"))
@@ -88,6 +92,15 @@ def test_a_cell_that_may_fail_needs_what_an_exercise_gives(stem):
         written = written or mark.get("solution", False) and cell.cell_type == "code"
         may_fail = "raises-exception" in cell.metadata.get("tags", ())
         assert not may_fail or (written and not mark)
+
+
+@pytest.mark.parametrize("stem", STEMS)
+def test_every_stub_is_taken_for_unwritten(stem):
+    module = vars(import_module(f"solutions.{stem.partition('_')[2]}"))
+    for exercise in exercises_of(stem.partition("_")[2]):
+        scope = dict(module)
+        exec(stub(module[exercise.name]), scope)
+        assert verdict_on(scope[exercise.name], exercise.name).verdict == MISSING
 
 
 def test_while_nbgrader_validates_an_unwritten_exercise_raises(monkeypatch):
