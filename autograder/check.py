@@ -18,7 +18,7 @@ from typing import Any
 
 from autograder.console import notebook, on_one_line, show
 from autograder.device import device_to_check_on
-from autograder.engine.probe import own_lines, probe
+from autograder.engine.probe import make_calls, own_lines, probe
 from autograder.engine.records import on_device
 from autograder.engine.runs import SECONDS, Exercise, Record, Run
 from autograder.engine.settings import as_fresh
@@ -172,7 +172,7 @@ def _records(
     except ValueError as error:
         raise on_one_line(error) from None
     records: list[list[Record]] = []
-    limit, run = Limit(seconds), None
+    limit, run = Limit(seconds, make_calls.__code__), None
     try:
         with limit, said.listening() if said else nullcontext():
             for row in runs:
@@ -180,13 +180,15 @@ def _records(
                 for run in row:  # noqa: B007  (told below)
                     records[-1].append(probe(answer, run, where, exercise.watched))
     except KeyboardInterrupt as stopped:
-        done = (f.f_locals.get("values", ()) for f, _ in walk_tb(stopped.__traceback__))
-        call = run and describe_call(run, exercise.arguments, max(map(len, done)))
+        limit.stop()
+        frames = [f for f, _ in walk_tb(stopped.__traceback__) if f.f_code is make_calls.__code__]
+        step = len(frames[0].f_locals["values"]) if frames else None
+        call = run and describe_call(run, exercise.arguments, step)
         line = own_lines(stopped).rpartition("\n")[2]
         place = (f" in {line}" if line else "") + (f" (called {call})" if call else "")
         if not limit.reached:
             raise KeyboardInterrupt(one_line(f"{exercise.name} was stopped{place}")) from None
-        told = f"no end after {seconds:g} s{place}. To let it run longer, set {VARIABLE}."
+        told = f"stopped after {seconds:g} s{place}. To let it run longer, set {VARIABLE}."
         raise TimeoutError(told) from None
     return records
 

@@ -12,6 +12,7 @@ import sys
 import threading
 import time
 from contextlib import suppress
+from types import CodeType
 from typing import Any
 
 from autograder.engine.runs import SECONDS
@@ -38,16 +39,17 @@ def seconds_allowed() -> float:
 
 
 class Limit:
-    """Raises `KeyboardInterrupt` inside a `with` block that takes longer than so many seconds.
+    """Raises `KeyboardInterrupt` in a call, somewhere inside a `with` block, that does not end.
 
-    `reached` tells it from an interrupt of the student's. Code in C that lets no other thread run,
-    such as `list(itertools.count())`, cannot be ended so, and where there are no threads, as in a
-    browser, there is no limit.
+    `code` is that of the function that makes the call: outside it, nothing is interrupted. By
+    `reached` it is told from an interrupt of the student's. Code in C that lets no other thread
+    run, such as `list(itertools.count())`, cannot be ended so, and where there are no threads, as
+    in a browser, there is no limit.
     """
 
-    def __init__(self, seconds: float):
+    def __init__(self, seconds: float, code: CodeType):
         self.reached = False
-        self._seconds = min(seconds, threading.TIMEOUT_MAX)
+        self._seconds, self._code = min(seconds, threading.TIMEOUT_MAX), code
         self._thread = threading.get_ident()
         self._over, self._lock = threading.Event(), threading.Lock()
 
@@ -57,29 +59,33 @@ class Limit:
         return self
 
     def __exit__(self, kind: Any, error: Any, traceback: Any) -> None:
-        with self._lock:
-            self._over.set()
+        self.stop()
         if self.reached and kind is None:
             time.sleep(_AGAIN)  # in which the interrupt arrives
+
+    def stop(self) -> None:
+        """Interrupt nothing more. One may arrive in here: whoever catches it stops again."""
+        with self._lock:
+            self._over.set()
 
     def _watch(self) -> None:
         wait = self._seconds
         while not self._over.wait(wait):
             wait = _AGAIN
             with self._lock:
-                if not self._over.is_set() and not _debugged(self._thread):
+                if not self._over.is_set() and self._is_in_the_call():
                     self.reached = True
                     _interrupt(self._thread)
 
-
-def _debugged(thread: int) -> bool:
-    """Whether a thread waits in a debugger."""
-    frame = sys._current_frames().get(thread)
-    while frame is not None:
-        if frame.f_code.co_filename.endswith(_DEBUGGERS):
-            return True
-        frame = frame.f_back
-    return False
+    def _is_in_the_call(self) -> bool:
+        """Whether the call runs, and does not wait in a debugger."""
+        frame, found = sys._current_frames().get(self._thread), False
+        while frame is not None:
+            if frame.f_code.co_filename.endswith(_DEBUGGERS):
+                return False
+            found = found or frame.f_code is self._code
+            frame = frame.f_back
+        return found
 
 
 def _interrupt(thread: int) -> None:

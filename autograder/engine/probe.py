@@ -53,11 +53,12 @@ def probe_within(answer: Any, run: Run, device: str = "cpu", watch: Sequence[str
     device = ELSEWHERE if run.elsewhere else device
     observer = Observer(() if run.elsewhere else watch)
     with _quarantine(run.seed) as state, observer.watching():  # whatever is done to what it gives
-        record = _probe(answer, run, device, state)
+        record = make_calls(answer, run, device, state)
     return replace(record, operations=dict(observer.seen)) if observer.seen else record
 
 
-def _probe(answer: Any, run: Run, device: str, state: GlobalState) -> Record:
+def make_calls(answer: Any, run: Run, device: str, state: GlobalState) -> Record:
+    """The calls alone: what `probe` puts back afterwards is not put back."""
     values: list[Any] = []
     sent: list[tuple[list, dict]] = []
     stage = "build"
