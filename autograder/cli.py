@@ -3,7 +3,7 @@
 import json
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -11,15 +11,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from autograder import course
-from autograder.engine.verdict import POLICY
+from autograder.engine.verdict import CORRECT, Verdict
 from autograder.engine.words import one_line
 from autograder.exercises import chapters, exercises_of
 from autograder.grader.classes import calls, forks
-from autograder.grader.files import judge_file
+from autograder.grader.files import as_json, verdicts_on
 from autograder.grader.lms import commands
 from autograder.grader.notebook.reading import Unusable
 from autograder.grader.sandbox.bubblewrap import ISOLATIONS, IsolationError
 from autograder.publishing.authors.commands import new, try_exercise
+from autograder.table import number, table_text
 
 if TYPE_CHECKING:
     from autograder.grader.classes.classroom import ClassResult
@@ -50,7 +51,7 @@ def judge(
     exercise: Annotated[list[str] | None, typer.Option(help="judge only this; repeatable")] = None,
     device: Annotated[str, typer.Option(help="cpu or cuda")] = "cpu",
     seed: Annotated[int | None, typer.Option(help="repeat the inputs of an earlier call")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="one JSON object per file")] = False,
+    in_json: Annotated[bool, typer.Option("--json", help="one JSON object per file")] = False,
     isolation: Annotated[str, typer.Option(help=" or ".join(ISOLATIONS))] = "bwrap",
     jobs: Annotated[int | None, typer.Option(min=1, help="how many files at a time")] = None,
 ) -> None:
@@ -64,21 +65,20 @@ def judge(
     jobs = _one_at_a_time(device, jobs)
     base = os.urandom(32) if seed is None else f"seed {seed}".encode()
 
-    pointers: dict[str, dict[str, str]] = {file: {} for file in files}
-
-    def one(file: str) -> dict[str, Any] | Unusable:
+    def one(file: str) -> dict[str, Verdict] | Unusable:
         try:
-            return judge_file(file, exercise, base, device, isolation, pointers=pointers[file])
+            return verdicts_on(file, exercise, base, device, isolation)
         except Unusable as reason:
             return reason
 
     status = 0
-    for file, result in zip(files, _in_order(one, files, jobs), strict=True):
-        if isinstance(result, Unusable):
-            _complain(f"{file}: {result}")
+    for file, found in zip(files, _in_order(one, files, jobs), strict=True):
+        if isinstance(found, Unusable):
+            _complain(f"{file}: {found}")
             status = 2
             continue
-        print(json.dumps(result), flush=True) if as_json else _print_table(result, pointers[file])
+        result = as_json(file, device, found)
+        print(json.dumps(result) if in_json else _told(file, found), flush=True)
         status = max(status, int(result["score"] < result["points"]))
     raise typer.Exit(status)
 
@@ -338,31 +338,16 @@ def _in_order(one: Any, files: Sequence[str], jobs: int | None) -> Iterator[Any]
         yield from pool.map(one, files)
 
 
-def _print_table(result: dict[str, Any], pointers: dict[str, str]) -> None:
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
-
-    score, points = (f"{result[key]:g}" for key in ("score", "points"))
-    title = Text(f"{one_line(result['file'])}: {score} of {points}", "table.title")
-    table = Table()
-    for column in ("exercise", "verdict", "points", "what fails"):
-        table.add_column(column, justify="right" if column == "points" else "left", overflow="fold")
-    for name, verdict in result["exercises"].items():
-        failed = [a for a in verdict["aspects"] if not a["passed"]]
-        lines = [f"{a['title']}: {a['error']}" for a in failed]
-        lines = lines if len({a["error"] for a in failed}) > 1 else [a["error"] for a in failed[:1]]
-        lines = [f"known mistake: {verdict['mistake']}"] * bool(verdict["mistake"]) + lines
-        marks = f"{verdict['score']:g}/{verdict['points']:g}"
-        marks = "withheld" if verdict["verdict"] == POLICY else marks
-        table.add_row(
-            name, verdict["verdict"], marks, Text("\n".join(one_line(str(line)) for line in lines))
-        )
-    Console().print(title, soft_wrap=True)  # a path stays in one piece, to be copied
-    Console().print(table)
-    for name, told in pointers.items():
-        print(f"{name}: a hint, from the sandbox in which the answer ran")
-        print("\n".join(f"    {line}" for line in told.splitlines()))
+def _told(file: str, verdicts: Mapping[str, Verdict]) -> str:
+    """What `check` says of each answer, below the points; what is all right takes a line."""
+    score, points = (sum(getattr(v, of) for v in verdicts.values()) for of in ("score", "points"))
+    lines = [f"{one_line(file)}: {number(score)} of {number(points)} points"]
+    for verdict in verdicts.values():
+        first, *rest = table_text(verdict).splitlines()
+        right = verdict.verdict == CORRECT
+        kind = ": ".join(filter(None, (verdict.verdict, verdict.mistake)))
+        lines += [first] if right else [f"{first} ({kind})", *rest]
+    return "\n".join("".join(filter(str.isprintable, line)) for line in lines)
 
 
 def _complain(text: str) -> None:

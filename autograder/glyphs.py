@@ -96,9 +96,19 @@ def bare(glyph: Glyph) -> Glyph:
     return Glyph(letter, glyph.font, name, glyph.base, "")
 
 
+def bare_in_place(glyph: Glyph) -> np.ndarray:
+    """`(SIZE, SIZE)`: the bare letter's picture where it stands in that of a glyph.
+
+    `picture` centres the ink, so a mark that is wide, or stands to one side, moves its letter.
+    """
+    whole, letter = picture(glyph), picture(bare(glyph))
+    moved = (np.roll(letter, columns, axis=1) for columns in range(-4, 5))
+    return min(moved, key=lambda there: (abs(whole - there) > 0.2).sum())
+
+
 def mark_pixels(glyph: Glyph) -> np.ndarray:
     """`(SIZE, SIZE)`, boolean: where a glyph's ink differs from that of its bare letter."""
-    return abs(picture(glyph) - picture(bare(glyph))) > 0.2
+    return abs(picture(glyph) - bare_in_place(glyph)) > 0.2
 
 
 def held_out(seed: int = 0, share: float = 0.2, keep: int = 4) -> frozenset[tuple[str, str]]:

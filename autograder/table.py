@@ -60,58 +60,92 @@ def table_text(verdict: Verdict, advice: str | None = None) -> str:
         lines += ["      " + line for line in verdict.pointer.splitlines()]
     if verdict.note:
         return "\n".join([*lines, *_indented(verdict.note, "  ")])
-    width = max(len(a.title) for a in verdict.aspects)
-    for aspect, reasons in zip(verdict.aspects, _all_reasons(verdict), strict=True):
-        mark = "✓" if aspect.passed else "✗" if aspect.judged else "–"
-        row = f"  {mark} {aspect.title:<{width}}  {number(aspect.points):>4}  {_precision(aspect)}"
+    for aspect, reasons in _shown(verdict):
+        row = f"  {_mark(aspect)} {aspect.title}  {number(aspect.points)}  {_precision(aspect)}"
         lines.append(row.rstrip())
         for text in reasons:
             lines += _indented(text, "      ")
+    for mark, told, aspects in _others(verdict):
+        lines += _indented(f"{mark} {told}: {_titles(aspects)}", "  ", "    ")
     return "\n".join(lines)
 
 
-_OF_ITS_OWN = ("nan", "missing", "dtype", "shape")  # kinds of failure with causes of their own
-_HINTS = 3  # rows whose hints are shown while the first one fails
+_OF_ITS_OWN = ("raised", "missing", "dtype", "shape", "kind")  # failures that say what is wrong
+_NUMBER = re.compile(r"\d")
+_MOST = 2  # failures that are told at once
+_TITLES = 3
 
 
-def _all_reasons(verdict: Verdict) -> list[list[str]]:
-    """For each aspect what is wrong and the hint, each told once: then it points to that row."""
-    told: dict[str, str] = {}
-    return [_reasons(aspect, _fits(verdict, i), told) for i, aspect in enumerate(verdict.aspects)]
+def _mark(aspect: AspectVerdict) -> str:
+    return "✓" if aspect.passed else "✗" if aspect.judged else "–"
 
 
-def _fits(verdict: Verdict, row: int) -> bool:
-    """Whether the hint of a row is likely to help.
+def _told(verdict: Verdict) -> list[AspectVerdict]:
+    """The aspects whose failure is told, the one that says most first.
 
-    The cause of a known mistake says more than the hints and replaces them. If the first aspect
-    fails, most others fail for the same reason: then it is the hints of the first rows that help,
-    and of those that fail in another way than all before them.
+    One failure is enough for a known mistake. If the first aspect fails, most others fail for the
+    same reason: then those are told that fail in another way.
     """
-    if verdict.cause is not None:
-        return False
-    aspect, before = verdict.aspects[row], verdict.aspects[:row]
-    if row == 0 or before[0].passed:
-        return True
-    if aspect.kind in _OF_ITS_OWN:
-        return all(other.passed or other.kind != aspect.kind for other in before)
-    return aspect.kind == "value" and row < _HINTS
+    failed = [aspect for aspect in verdict.aspects if aspect.judged and not aspect.passed]
+    failed.sort(key=lambda aspect: aspect.kind not in _OF_ITS_OWN)
+    first_passes = verdict.aspects[0].passed
+    told: dict[str, AspectVerdict] = {}
+    for aspect in failed:
+        by_text = first_passes or aspect.kind == "raised"
+        told.setdefault(_reason(aspect) if by_text else aspect.kind, aspect)
+    return [*told.values()][: 1 if verdict.cause else _MOST]
 
 
-def _reasons(aspect: AspectVerdict, with_hint: bool, told: dict[str, str]) -> list[str]:
-    if aspect.passed:
-        return []
-    wrong = aspect.message or ""
-    raised = wrong.removesuffix(f" ({aspect.call})") if aspect.kind == "raised" else wrong
-    texts = {raised: wrong, aspect.hint if with_hint and aspect.hint else "": aspect.hint}
-    new = [text for key, text in texts.items() if key and key not in told]
-    known = told.get(raised)
-    told |= {key: aspect.title for key in texts if key not in told}
-    return new or ([f"as under “{known}”"] if aspect.judged else [])
+def _reason(aspect: AspectVerdict) -> str:
+    """What is wrong, whatever the sizes."""
+    return _NUMBER.sub("", (aspect.message or "").removesuffix(f" ({aspect.call})"))
 
 
-def _indented(text: str, by: str) -> list[str]:
+def _shown(verdict: Verdict) -> list[tuple[AspectVerdict, list[str]]]:
+    """The aspects that have a row of their own, each with what is wrong and the hint.
+
+    A hint is shown where it is likely to help: if the first aspect fails, others have theirs for
+    nothing. The cause of a known mistake says more than any hint.
+    """
+    if verdict.verdict == CORRECT:
+        return [(aspect, []) for aspect in verdict.aspects]
+    first = verdict.aspects[0]
     return [
-        fill(line, 88, initial_indent=by, subsequent_indent=by, break_long_words=False)
+        (
+            aspect,
+            [aspect.message or ""]
+            + [aspect.hint or ""] * (not verdict.cause and (first.passed or aspect is first)),
+        )
+        for aspect in _told(verdict)
+    ]
+
+
+def _others(verdict: Verdict) -> list[tuple[str, str, list[AspectVerdict]]]:
+    """The other aspects in groups: a mark, what it says, and the aspects."""
+    if verdict.verdict == CORRECT:
+        return []
+    shown = [aspect for aspect, _ in _shown(verdict)]
+    rest = [aspect for aspect in verdict.aspects if aspect not in shown]
+    as_well = " as well" if shown else ""
+    words = {"✗": ("fails", "fail", as_well), "–": ("is", "are", " checked later")}
+    words["✓"] = ("passes", "pass", "")
+    groups = []
+    for mark, (one, many, then) in words.items():
+        group = [aspect for aspect in rest if _mark(aspect) == mark]
+        if group:
+            groups.append((mark, f"{len(group)} {many if group[1:] else one}{then}", group))
+    return groups
+
+
+def _titles(aspects: Sequence[AspectVerdict]) -> str:
+    """What some aspects check, with their points."""
+    titles = [f"{aspect.title} ({number(aspect.points)})" for aspect in aspects[:_TITLES]]
+    return ", ".join(titles) + (f" and {len(aspects) - _TITLES} more" * (len(aspects) > _TITLES))
+
+
+def _indented(text: str, by: str, then: str = "") -> list[str]:
+    return [
+        fill(line, 88, initial_indent=by, subsequent_indent=then or by, break_long_words=False)
         for line in text.splitlines()
     ]
 
@@ -136,8 +170,11 @@ def table_html(verdict: Verdict, advice: str | None = None) -> str:
     if verdict.note:
         parts.append(f"<p>{_html(verdict.note)}</p>")
     else:
-        pairs = zip(verdict.aspects, _all_reasons(verdict), strict=True)
-        rows = "".join(_row(aspect, reasons) for aspect, reasons in pairs)
+        rows = "".join(_row(aspect, reasons) for aspect, reasons in _shown(verdict))
+        rows += "".join(
+            _cells(aspects[0], f"{told}: {_titles(aspects)}", sum(a.points for a in aspects), "")
+            for _, told, aspects in _others(verdict)
+        )
         head = "".join(f'<th scope="col" style="{_CELL}">{t}</th>' for t in _COLUMNS)
         parts.append(f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>")
     style = _BAR.format(colour)
@@ -174,19 +211,19 @@ _BADGE = "color:#fff;background-color:{};padding:0 .25em"
 
 
 def _row(aspect: AspectVerdict, reasons: Sequence[str]) -> str:
-    mark, word = ("✓", "passes") if aspect.passed else ("✗", "fails")
-    style = _BADGE.format(_GREEN if aspect.passed else _RED)
-    if not aspect.passed and not aspect.judged:
-        mark, style, word = "–", "color:inherit", "not checked yet"
-    texts = [_html(text) for text in reasons]
+    texts = [*map(_html, filter(None, reasons))]
     if texts and aspect.hint == reasons[-1]:
         texts[-1] = f"<em>Hint.</em> {texts[-1]}"
     precision = _precision(aspect)
     texts += [_WITH_HYPHEN.sub(r'<span style="white-space:nowrap">\g<0></span>', precision)]
-    cells = (
-        f'<b role="img" aria-label="{word}" style="{style}">{mark}</b>',
-        _html(aspect.title),
-        number(aspect.points),
-        "<br>".join(filter(None, texts)),
-    )
+    return _cells(aspect, aspect.title, aspect.points, "<br>".join(filter(None, texts)))
+
+
+def _cells(aspect: AspectVerdict, title: str, points: float, told: str) -> str:
+    """A row of the table, with the mark of an aspect."""
+    word = {"✓": "passes", "✗": "fails", "–": "not checked yet"}[mark := _mark(aspect)]
+    colour = {"✓": _GREEN, "✗": _RED}.get(mark)
+    style = _BADGE.format(colour) if colour else "color:inherit"
+    badge = f'<b role="img" aria-label="{word}" style="{style}">{mark}</b>'
+    cells = (badge, _html(title), number(points), told)
     return "<tr>" + "".join(f'<td style="{_CELL}">{cell}</td>' for cell in cells) + "</tr>"

@@ -1,12 +1,13 @@
 """Chapter 10's small BERT with several seeds: gaps, baselines, relevance, probes.
 
-Run: OMP_NUM_THREADS=1 python benchmarks/bert.py [--seeds 0 1 2] [--hidden 0.3] [--rows 200]
+Run: OMP_NUM_THREADS=1 python -m benchmarks.bert [--seeds 0 1 2] [--hidden 0.3] [--rows 200]
 [--result bert.json]. Letters, model, training, the ways to explain an answer and the probes are
 those of the chapter's page, read from its cells. For each seed it measures the share of letters
 filled in right (`test`, `train`), the rank correlation of each way with occlusion over so many rows
 of the test (mean and half of a 95% interval; `signed` with the fall of the log-probability,
-`agreement` with how far it moves, up or down), and what a probe reads (topic of a row, length of a
-word). It goes to benchmarks/bert_models.json, which the page draws.
+`agreement` with how far it moves, up or down, `with the bug` the latter for the page's wrong
+rollout), and what a probe reads (topic of a row, length of a word). `longer` is one model that was
+trained for four times as many steps. It goes to benchmarks/bert_models.json, which the page draws.
 """
 
 import argparse
@@ -37,6 +38,7 @@ NEEDED = (
     "def looked_into",
     "def rollout",
     "def agreement",
+    "def wrong_rollout",
     "def probed",
 )
 
@@ -65,7 +67,11 @@ def measured(page: dict, seed: int, hidden: float, rows: int) -> dict:
     model = page["trained"](seed, probability=hidden)
     took = time.process_time() - began
     test = page["test"]
-    ways = page["agreement"](model, test[:: len(test) // rows][:rows])
+    sample = test[:: len(test) // rows][:rows]
+    ways = page["agreement"](model, sample)
+    mended, page["rollout"] = page["rollout"], page["wrong_rollout"]
+    wrong = page["agreement"](model, sample)["rollout"]
+    page["rollout"] = mended
     torch.manual_seed(100 + seed)
     fresh = page["Bert"](len(page["letters"]), 64, 4, 2).eval()
     return {
@@ -77,10 +83,28 @@ def measured(page: dict, seed: int, hidden: float, rows: int) -> dict:
         "cpu_seconds": round(took),
         "agreement": {name: interval(moved) for name, (moved, _) in ways.items()},
         "signed": {name: interval(fall) for name, (_, fall) in ways.items()},
+        "with the bug": interval(wrong[0]),
         "probe": [round(share, 4) for share in page["probed"](model.encode)],
         "probe, its table": [round(s, 4) for s in page["probed"](model.embeddings.tokens)],
         "probe, never trained": [round(share, 4) for share in page["probed"](fresh.encode)],
     }
+
+
+def longer(page: dict, seed: int) -> dict:
+    """One model with four times as many steps."""
+    steps = 4 * page["STEPS"]
+    model = page["trained"](seed, steps)
+    return {"seed": seed, "steps": steps} | {
+        part: round(page["filled"](model, page[part][:1062])[0], 4) for part in ("test", "train")
+    }
+
+
+def baselines(page: dict) -> dict:
+    """The shares filled in right by counting."""
+    found = page["by_counting"](page["test"]) | {
+        f"table, {reach} on each side": page["by_table"](page["test"], reach) for reach in (1, 2, 3)
+    }
+    return {name: round(float(share), 4) for name, share in found.items()}
 
 
 def main() -> None:
@@ -100,22 +124,22 @@ def main() -> None:
         "torch": torch.__version__,
         "rows": args.rows,
         "steps": page["STEPS"],
-        "baselines": {n: round(share, 4) for n, share in page["by_counting"](page["test"]).items()},
-        "letters": [
-            round(share, 4)
-            for share in page["probed"](
-                lambda ids: torch.nn.functional.one_hot(ids, len(page["letters"])).float()
-            )
-        ],
+        "baselines": baselines(page),
+        "letters": {
+            f"letters up to {reach} away" if reach else "letters themselves": [
+                round(share, 4) for share in page["probed"](page["window"](reach))
+            ]
+            for reach in (0, 1, 2, 3)
+        },
     }
     runs = []
     for hidden in args.hidden:
         for seed in args.seeds:
             runs.append(measured(page, seed, hidden, args.rows))
             print(runs[-1], flush=True)
-            text = json.dumps({"made": made, "runs": runs}, ensure_ascii=False)
-            text = text.replace('{"hidden', '\n{"hidden') + "\n"
-            Path(__file__).with_name(args.result).write_text(text, encoding="utf-8")
+    found = {"made": made, "runs": runs, "longer": longer(page, args.seeds[0])}
+    text = json.dumps(found, ensure_ascii=False).replace('{"hidden', '\n{"hidden') + "\n"
+    Path(__file__).with_name(args.result).write_text(text, encoding="utf-8")
 
 
 if __name__ == "__main__":

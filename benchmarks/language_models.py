@@ -1,12 +1,13 @@
 """Bits per byte against parameters: chapter 9's language model in three sizes, three seeds each.
 
-Run: OMP_NUM_THREADS=1 python benchmarks/language_models.py [--seeds 0 1 2] [--steps 800]
+Run: OMP_NUM_THREADS=1 python -m benchmarks.language_models [--seeds 0 1 2] [--steps 800]
 [--widths 32 64 128] [--result language_model_sizes.json]. All sizes see the same text, cut by the
 same 1,000 merges, for the same number of steps, with the chapter's optimiser and learning rate;
 only the width differs. What comes out is in benchmarks/language_model_sizes.json, which the
-chapter's page draws: bits per byte of the topics held out (`test`), and of a piece of the training
-text of the same length (`train`). Models of the page's own size and steps are --steps 1080
---widths 128 --result language_model_page.json, which the page reads, too.
+chapter's page draws: bits per byte of the topics held out (`test`), of a piece of the training text
+of the same length (`train`), and the bits of each held-out topic (`topics`). Models of the page's
+own size and steps are --steps 1080 --widths 128 --result language_model_page.json, which the page
+reads, too.
 """
 
 import argparse
@@ -26,7 +27,6 @@ from torch import Tensor
 from autograder import manual
 from solutions.language_model import (
     GPT,
-    bits_per_byte,
     byte_pair_encode,
     byte_pair_merges,
     next_token_loss,
@@ -82,16 +82,19 @@ def train(ids: Tensor, tokens: int, d_model: int, num_layers: int, steps: int, s
 
 
 @torch.no_grad()
-def bits(model: GPT, ids: Tensor, byte_lengths: Tensor) -> float:
-    """Bits per byte of a text; each token has at least half a window before it, if there is one."""
-    half, total, size = CONTEXT // 2, 0.0, 0
+def token_bits(model: GPT, ids: Tensor) -> Tensor:
+    """The bits of each token but the first; each has half a window before it, if there is one."""
+    half, found = CONTEXT // 2, []
     for start in range(0, len(ids) - half, half):
         window, known = ids[None, start : start + CONTEXT], half if start else 1
-        logits, window = model(window)[:, known - 1 :], window[:, known - 1 :]
-        length = int(byte_lengths[window[:, 1:]].sum())
-        total += bits_per_byte(logits, window, byte_lengths) * length
-        size += length
-    return total / size
+        log_p = model(window)[:, known - 1 : -1].log_softmax(-1)
+        found.append(-log_p.gather(-1, window[:, known:, None])[0, :, 0] / math.log(2))
+    return torch.cat(found).double()
+
+
+def topic_bits(bits: Tensor, ids: Tensor) -> Tensor:
+    """The sum over each topic; the end token before a topic belongs to it."""
+    return (ids[1:] == 0).long().cumsum(0).bincount(bits)
 
 
 def main() -> None:
@@ -120,13 +123,19 @@ def main() -> None:
             began = time.process_time()
             model = train(ids["train"], len(byte_lengths), d_model, num_layers, args.steps, seed)
             took = time.process_time() - began
+            parts = {"test": ids["test"], "train": ids["train"][: len(ids["test"])]}
+            bits = {part: token_bits(model, stream) for part, stream in parts.items()}
+            per_byte = {
+                part: bits[part].sum().item() / byte_lengths[stream[1:]].sum().item()
+                for part, stream in parts.items()
+            }
             run = {
                 "d_model": d_model,
                 "layers": num_layers,
                 "parameters": sum(p.numel() for p in model.parameters()),
                 "seed": seed,
-                "test": round(bits(model, ids["test"], byte_lengths), 4),
-                "train": round(bits(model, ids["train"][: len(ids["test"])], byte_lengths), 4),
+                **{part: round(share, 4) for part, share in per_byte.items()},
+                "topics": [round(x, 1) for x in topic_bits(bits["test"], ids["test"]).tolist()],
                 "cpu_seconds": round(took),
             }
             runs.append(run)

@@ -117,11 +117,20 @@ def looked_at(page: dict, seed: int, model: torch.nn.Module) -> dict:
         alike = page["likeness"](of)[np.triu_indices(25, 1)].numpy()
         return round(float(np.corrcoef(alike, -apart)[0, 1]), 4)
 
-    ways = {}
-    for name, (size, sign) in page["agreement"](model, images, cover).items():
-        ways[name] = [mean_and_half(size), mean_and_half(sign)]
-    return {
-        "agreement": ways,
+    found = {
+        "agreement": page["agreement"](model, images, cover),
+        "agreement, changed": page["agreement"](model, images, cover, page["LEAST"]),
+    }
+    agreements = {
+        key: {name: [*map(mean_and_half, both)] for name, both in ways.items()}
+        for key, ways in found.items()
+    }
+    ahead = {
+        key: mean_and_half(ways["rollout"][0] - ways["change of the picture"][0])
+        for key, ways in found.items()
+    }
+    return agreements | {
+        "rollout ahead of the change": ahead,
         "distance": rounded(page["distances"](model, images)),
         "distance, never trained": rounded(page["distances"](fresh, images)),
         "positions": two_dimensional(model),
@@ -180,6 +189,7 @@ def main() -> None:
         "steps": SHORT,
         "steps of the page": page["STEPS"],
         "images looked at": LOOKED_AT,
+        "changed by at least": page["LEAST"],
         "parameters": {n: sum(p.numel() for p in page[n]().parameters()) for n in ("vit", "cnn")},
     }
     for seed in args.seeds:

@@ -75,7 +75,7 @@ class PatchEmbedding(nn.Module):
 
 
 class PackedAttention(nn.Module):
-    """Self-attention with one projection for queries, keys and values, as ViT's code has it.
+    """Self-attention with one projection for queries, keys and values, as ViT's paper writes it.
 
     Parts: `qkv` (`nn.Linear` from d_model to 3·d_model, whose outputs are all queries, then
     all keys, then all values, and in each of the three head after head), `proj` (`nn.Linear`

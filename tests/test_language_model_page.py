@@ -1,15 +1,17 @@
 """What chapter 9's page says of its sizes, its rivals and its caches, held to data."""
 
+import ast
 import bz2
 import gzip
 import json
 import lzma
+import math
 import re
 import sys
 from collections import Counter
 from itertools import pairwise
 from pathlib import Path
-from statistics import mean, stdev
+from statistics import mean
 
 import numpy as np
 import pytest
@@ -19,6 +21,7 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
 from autograder import blocks, manual  # noqa: E402
+from benchmarks import language_models  # noqa: E402
 from benchmarks.language_models import streams  # noqa: E402
 from solutions.language_model import GPT  # noqa: E402
 
@@ -59,45 +62,132 @@ def test_a_larger_model_is_better_with_every_seed_and_the_gap_grows():
     assert max(largest) - min(largest) == pytest.approx(0.03, abs=0.005)
 
 
-def bits_by_pairs(seen: list[int], new: list[int], trust: int) -> float:
-    """Bits for `new`, each token after the one before it, from the counts in `seen`."""
+@pytest.fixture(scope="module")
+def stream():
+    ids, lengths = streams()
+    return {part: found.tolist() for part, found in ids.items()} | {"lengths": lengths.tolist()}
+
+
+def bits_by_runs(seen: list[int], new: list[int], trusts: tuple[int, ...]) -> np.ndarray:
+    """Bits of each token but the first, after those before it, from the counts in `seen`."""
     size = max(*seen, *new) + 1
     single = np.bincount(seen, minlength=size) + 1  # each token once more
-    pairs, firsts = Counter(pairwise(seen)), np.bincount(seen, minlength=size)
-    share = single / single.sum()
-    chances = [(pairs[a, b] + trust * share[b]) / (firsts[a] + trust) for a, b in pairwise(new)]
-    return float(-np.log2(chances).sum())
+    runs = Counter(tuple(seen[i - k : i + 1]) for i in range(len(seen)) for k in range(i + 1)[:4])
+    past = Counter(tuple(seen[i - k : i]) for i in range(len(seen)) for k in range(i + 1)[:4])
+    bits = []
+    for i in range(1, len(new)):
+        chance = single[new[i]] / single.sum()
+        for k, trust in enumerate(trusts[:i], 1):
+            before = tuple(new[i - k : i])
+            chance = (runs[*before, new[i]] + trust * chance) / (past[before] + trust)
+        bits.append(-np.log2(chance))
+    return np.array(bits)
 
 
-def test_three_models_like_the_page_s_are_ahead_of_pairs_and_behind_every_compressor():
+def page_functions(*names: str, **scope) -> list:
+    """Functions that cells of the page define."""
+    text = (ROOT / "book" / "09_language_model.md").read_text(encoding="utf-8")
+    for cell in re.findall(r"^```\{code-cell\}[^\n]*\n(.*?)^```", text, re.M | re.S):
+        code = re.sub(r"\A(---\n.*?^---\n|:tags:[^\n]*\n)", "", cell, flags=re.M | re.S)
+        nodes = ast.parse(code).body
+        wanted = [n for n in nodes if isinstance(n, ast.FunctionDef) and n.name in names]
+        exec(compile(ast.Module(wanted, []), "page", "exec"), scope)
+    return [scope[name] for name in names]
+
+
+def test_the_page_counts_as_is_counted_here():
+    by_counting, _ = page_functions("by_counting", "stood", np=np, Counter=Counter)
+    draw = np.random.default_rng(0)
+    seen, new = (draw.integers(6, size=n).tolist() for n in (300, 80))
+    for trusts in ((), (3,), (3, 20), (1, 2, 50)):
+        found = by_counting(seen, new, len(trusts) + 1)(trusts)
+        assert np.allclose(found, bits_by_runs(seen, new, trusts))
+
+
+@pytest.mark.parametrize("length", [9, 16, 17, 45])
+def test_page_and_benchmark_read_each_token_after_half_a_window_or_more(length, monkeypatch):
+    torch.manual_seed(length)
+    (bits_of,) = page_functions("bits_of", torch=torch, math=math)
+    model, ids = GPT(20, 16, 8, 2, 1).eval(), torch.randint(20, (length,))
+    right = []
+    for i in range(1, length):
+        past = ids[max(0, i // 8 - 1) * 8 : i]
+        right.append(-math.log2(model(past[None])[0, -1].softmax(-1)[ids[i]].item()))
+    assert np.allclose(bits_of(model, ids), right, atol=1e-5)
+    monkeypatch.setattr(language_models, "CONTEXT", 16)
+    assert np.allclose(language_models.token_bits(model, ids), right, atol=1e-5)
+
+
+@pytest.fixture(scope="module")
+def counted(stream):
+    """For each topic of the test, the bits by pairs and by triples, and its bytes."""
+    train, valid, test = (stream[part] for part in ("train", "valid", "test"))
+    topic = np.cumsum(np.array(test[1:]) == 0)
+    trusts, found = (), {}
+    for name in ("pairs", "triples"):
+        tried = {t: bits_by_runs(train, valid, (*trusts, t)).sum() for t in (2, 5, 10, 50, 100)}
+        trusts = (*trusts, min(tried, key=tried.get))
+        found[name] = np.bincount(topic, bits_by_runs(train, test, trusts))
+    return found | {"bytes": np.bincount(topic, [stream["lengths"][i] for i in test[1:]])}
+
+
+def test_the_three_models_are_the_page_s_and_their_topics_make_up_the_test(counted):
     text = (ROOT / "book" / "09_language_model.md").read_text(encoding="utf-8")
     steps = int(re.search(r"STEPS, MOST = \d+, \d+, (\d+)", text)[1])
     assert PAGE["steps"] == steps and {run["parameters"] for run in TRAINED} == {574_080}
-    held_out = {run["seed"]: run["test"] for run in TRAINED}
-    assert sorted(held_out) == [0, 1, 2]
-    ids, _ = streams()
-    train, valid, test = (ids[part].tolist() for part in ("train", "valid", "test"))
+    assert sorted(run["seed"] for run in TRAINED) == [0, 1, 2]
     kept = "".join(manual.documents("test").values()).encode()
-    trust = min((1, 3, 10, 30, 100, 300), key=lambda t: bits_by_pairs(train, valid, t))
-    leads = [bits_by_pairs(train, test, trust) / len(kept) - bits for bits in held_out.values()]
-    off = 4.303 * stdev(leads) / 3**0.5
-    assert mean(leads) - off > 0 and mean(leads) + off < 0.1
-    packed = 8 * len(gzip.compress(kept, 9, mtime=0)) / len(kept)  # the worst of the compressors
-    assert packed < min(held_out.values())
+    assert counted["bytes"].sum() == len(kept)
+    for run in TRAINED:
+        assert len(run["topics"]) == len(counted["bytes"]) == len(manual.documents("test"))
+        assert sum(run["topics"]) / len(kept) == pytest.approx(run["test"], abs=1e-4)
+
+
+@pytest.mark.parametrize("run", TRAINED, ids=lambda run: f"seed {run['seed']}")
+def test_the_lead_over_pairs_is_that_of_two_topics_and_triples_are_ahead(run, counted):
+    ours, size = np.array(run["topics"]), counted["bytes"]
+    leads = counted["pairs"] - ours
+    large = np.argsort(size)[-2:]
+    assert leads.sum() > 0 and (leads[large] > 0).all()
+    assert np.delete(leads, large).sum() < 0 and (leads < 0).sum() > len(leads) / 2
+    assert counted["triples"].sum() < ours.sum()
+    packed = 8 * len(gzip.compress("".join(manual.documents("test").values()).encode(), 9, mtime=0))
+    assert packed < ours.sum(), "the worst of the compressors"
+
+
+def test_with_other_topics_held_out_the_models_may_be_ahead_of_pairs_or_behind(counted):
+    for run in TRAINED:
+        leads, size = counted["pairs"] - np.array(run["topics"]), counted["bytes"]
+        without = [np.delete(leads, i).sum() / np.delete(size, i).sum() for i in range(len(size))]
+        assert min(without) < leads.sum() / size.sum() < max(without)
+        drawn = np.random.default_rng(1).integers(len(size), size=(5000, len(size)))
+        low, high = np.percentile(leads[drawn].sum(1) / size[drawn].sum(1), (2.5, 97.5))
+        assert low < 0 < high
+
+
+def pieces_packed(pack, learnt: bytes, kept: bytes) -> tuple[float, float]:
+    """Bits per byte of every sixth piece of 600, after the training text, and after all so far.
+
+    The length of a packed text is noisy, so each piece has a training text with another end.
+    """
+    alone = informed = size = 0
+    for number, start in enumerate(range(0, len(kept), 3600)):
+        piece, old = kept[start : start + 600], learnt[: len(learnt) - 700 * number]
+        alone += len(pack(old + piece)) - len(pack(old))
+        informed += len(pack(old + kept[: start + 600])) - len(pack(old + kept[:start]))
+        size += len(piece)
+    return 8 * alone / size, 8 * informed / size
 
 
 @pytest.mark.parametrize("pack", [bz2.compress, lzma.compress], ids=["bz2", "xz"])
-def test_a_compressor_gains_from_the_training_text_and_from_the_test(pack):
+def test_a_compressor_gains_from_the_training_text_and_more_from_the_test(pack):
     learnt, kept = ("".join(manual.documents(part).values()).encode() for part in ("train", "test"))
-    before = len(pack(learnt))
-
-    def primed(text: bytes) -> int:
-        return len(pack(learnt + text)) - before
-
-    assert primed(kept) < 0.9 * len(pack(kept))
-    pieces = [kept[i : i + 600] for i in range(0, len(kept), 600)][::12]
-    share = sum(map(primed, pieces)) / sum(map(len, pieces))
-    assert share > 1.15 * primed(kept) / len(kept), "packed piece by piece, it costs more"
+    primed = len(pack(learnt + kept)) - len(pack(learnt))
+    assert primed < 0.9 * len(pack(kept))
+    alone, informed = pieces_packed(pack, learnt, kept)
+    model = min(run["test"] for run in TRAINED)
+    assert informed < alone < model, "the training text alone leaves it a lead, but a smaller one"
+    assert model - alone < (model - informed) / 2, "most of the lead is what it learns of the test"
 
 
 def test_a_cache_gives_the_same_logits_as_the_whole_text():

@@ -141,17 +141,17 @@ def test_a_class_and_what_its_init_makes():
             def __init__(self, d, eps=1e-5):
                 super().__init__()
                 self.eps = eps
-                self.gamma = nn.Parameter(torch.ones(d + 1))
-                self.beta = nn.Parameter(torch.zeros(d))
+                self.weight = nn.Parameter(torch.ones(d + 1))
+                self.bias = nn.Parameter(torch.zeros(d))
 
             def forward(self, x):
                 mean = x.mean(-1, keepdim=True)
                 var = x.var(-1, keepdim=True, unbiased=False)
-                return (x - mean) / torch.sqrt(var + self.eps) * self.gamma + self.beta
+                return (x - mean) / torch.sqrt(var + self.eps) * self.weight + self.bias
         """,
         "LayerNorm",
     )
-    assert "self.gamma" in found
+    assert "self.weight" in found
 
 
 STATES = """

@@ -11,12 +11,17 @@ import warnings
 import numpy as np
 import pytest
 import torch
+from torch.utils._python_dispatch import TorchDispatchMode
 
+from autograder.check import verdict_on
+from autograder.engine import settings
 from autograder.engine.probe import probe
 from autograder.engine.runs import call
 from autograder.engine.settings import as_fresh
 from autograder.exercises import find_exercise
 from autograder.grader.judge import Cell, judge_cells
+from solutions.multi_head import MultiHeadAttention
+from solutions.vision_transformer import PatchEmbedding
 
 SETTINGS = {
     "float64": "torch.set_default_dtype(torch.float64)",
@@ -67,7 +72,6 @@ HEAD = (
     "import numpy as np\nimport torch\n"
 )
 ON_ALL = """
-from importlib import import_module
 from autograder.check import verdict_on
 from autograder.exercises import chapters, exercises_of
 exercises = [(slug, each.name) for slug in chapters() for each in exercises_of(slug)]
@@ -183,6 +187,41 @@ def test_what_an_answer_sets_is_told_and_put_back():
     record = probe(answer, call(1.0))
     assert {*record.side_effects} == {"torch's default dtype", "torch's grad mode"}
     assert as_it_is() == before
+
+
+class TenBits(TorchDispatchMode):
+    """A GPU that computes products in TF32 where torch's settings allow it: ten bits of each."""
+
+    KINDS = {"convolution": "conv", "mm": "matmul", "bmm": "matmul", "addmm": "matmul"}
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        kind = self.KINDS.get(func.overloadpacket.__name__)
+        if kind and torch._C._get_fp32_precision_getter("cuda", kind) == "tf32":
+            args = [self.cut(a) if isinstance(a, torch.Tensor) else a for a in args]
+        return func(*args, **kwargs or {})
+
+    @staticmethod
+    def cut(x):
+        if x.dtype != torch.float32:
+            return x
+        return ((x.view(torch.int32) + 0x1000) & ~0x1FFF).view(torch.float32)
+
+
+@pytest.mark.parametrize("answer", [PatchEmbedding, MultiHeadAttention])
+@pytest.mark.parametrize("off", [True, False])
+def test_no_product_is_computed_in_tf32(answer, off, monkeypatch):
+    before = torch.backends.cuda.matmul.fp32_precision
+    torch.backends.cuda.matmul.fp32_precision = "tf32"  # convolutions have it anyway
+    try:
+        if not off:
+            others = [each for each in settings._settings(torch) if "tf32" not in str(each.read())]
+            monkeypatch.setattr(settings, "_OF_TORCH", others)
+        with TenBits():
+            assert (verdict_on(answer, answer.__name__).verdict == "correct") == off
+        assert torch.backends.cuda.matmul.fp32_precision == "tf32"
+        assert torch.backends.cudnn.allow_tf32  # can be read: its two flags agree
+    finally:
+        torch.backends.cuda.matmul.fp32_precision = before
 
 
 def test_what_is_hidden_stays_hidden():

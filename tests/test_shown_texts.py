@@ -65,12 +65,7 @@ def shown(text: str, folder: Path, capsys: pytest.CaptureFixture) -> dict[str, s
     log = folder / "logs" / "ann" / "x.log"
     failed = Row("bob", "x", FAILED, reason=f"RuntimeError: {text}")
     cli._print_class(ClassResult(folder, [row(text), failed], [text]))
-    aspects = [{"title": "rows", "passed": False, "error": text}, {"title": "b", "passed": False,
-               "error": "no"}]  # fmt: skip
-    found = {"aspects": aspects, "mistake": None, "score": 0.0, "points": 3.0, "verdict": WRONG}
-    cli._print_table(
-        {"file": text, "score": 0.0, "points": 3.0, "exercises": {"softmax": found}}, {}
-    )
+    print(cli._told(text, {"softmax": crashed(text)}))
     printed = capsys.readouterr()
     made = {
         "log": log.read_text(encoding="utf-8").partition(" graded")[2],

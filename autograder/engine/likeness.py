@@ -9,6 +9,7 @@ TRUST BOUNDARY. When grading, this runs in the judge's process, where no student
 The records come from outside and are only data; every function here takes them as hostile.
 """
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -21,8 +22,8 @@ from autograder.engine.compare import GRADIENT_FACTOR, TOLERANCE, agrees, as_if_
 from autograder.engine.runs import Raised, Record, Run
 from autograder.engine.sides import Side, refused, sides
 from autograder.engine.values import Array
-from autograder.engine.words import misfit_told
 
+_NAME = re.compile(r"`[^`]*`")
 _ENOUGH = 0.5  # the share of the telling runs on which a likely mistake has to agree
 _STRAYS = 0.4  # the share of all runs that may be like neither the mistake nor a right answer
 _FINEST_FIRST = (*TOLERANCE,)
@@ -316,7 +317,7 @@ def alike(a: Record, b: Record, right: Record | None = None) -> bool:
     the reference raises one, too. Without `right`, `b` is the reference.
     """
     if a.raised is not None and b.raised is not None:
-        return (right or b).raised is not None or _same_failure(a.raised, b.raised)
+        return (right or b).raised is not None or same_failure(a.raised, b.raised)
     if a.raised is not None or b.raised is not None:
         return False
     if len(a.values) != len(b.values):
@@ -331,10 +332,18 @@ def alike(a: Record, b: Record, right: Record | None = None) -> bool:
     return all(agrees(x, _as_rough_as(x, y), slack=GRADIENT_FACTOR) for x, y in both)
 
 
-def _same_failure(one: Raised, other: Raised) -> bool:
+def same_failure(one: Raised, other: Raised) -> bool:
+    """Whether two exceptions are alike; where parameters do not fit, apart from the answer's own
+    names for them."""
     if (one.types[0], one.during) != (other.types[0], other.during):
         return False
-    return one.during != "load" or misfit_told(one.message) == misfit_told(other.message)
+    return one.during != "load" or _misfit(one.message) == _misfit(other.message)
+
+
+def _misfit(message: str) -> list[str]:
+    parts = message.split("; ")
+    own = ("your ", "expected no ")
+    return [_NAME.sub("", part) if part.startswith(own) else part for part in parts]
 
 
 def _as_rough_as(value: Any, known: Any) -> Any:

@@ -26,13 +26,17 @@ class _Unusual(Exception):
 
 
 def load(module: Any, tensors: Mapping[str, Any]) -> None:
-    """Load a state dict, in which buffers may be missing: those are left unchanged.
+    """Load a state dict, in which buffers may be missing: those are left unchanged. So may other
+    names of what it loads.
 
     Raises what `load_state_dict` raises.
     """
     if not _copied(module, tensors):
         whole = module.state_dict()
         kept = {name: whole[name] for name, _ in module.named_buffers() if name in whole}
+        known = dict(module.named_parameters(remove_duplicate=False))
+        loaded = {id(known[name]): given for name, given in tensors.items() if name in known}
+        kept |= {name: loaded[id(own)] for name, own in known.items() if id(own) in loaded}
         module.load_state_dict(kept | dict(tensors))
 
 

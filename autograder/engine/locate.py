@@ -127,7 +127,7 @@ class _Search(Numbers):
     def of_an_exception(self) -> Place | None:
         raised = self.record.raised
         if raised is not None and raised.during == "load":
-            site = self.assigned(raised.message.partition(":")[2])
+            site = self.assigned(" ".join(raised.message.split("`")[1::2]))
             return site and Place(site, "loaded", None, raised.message)
         if raised is not None and raised.during == "backward":
             return self.of_a_write()

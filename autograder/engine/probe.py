@@ -10,8 +10,8 @@ import linecache
 import os
 import random
 import traceback
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from collections.abc import Container, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import replace
 from typing import Any
 
@@ -20,6 +20,7 @@ import numpy as np
 from autograder.engine import elsewhere
 from autograder.engine.elsewhere import ELSEWHERE
 from autograder.engine.loading import load
+from autograder.engine.misfit import Misfit, misfit_told
 from autograder.engine.observe import Observer, differentiating, hand_out
 from autograder.engine.runs import APPLY, Raised, Record, Run, Step
 from autograder.engine.settings import as_fresh
@@ -78,7 +79,7 @@ def make_calls(answer: Any, run: Run, device: str, state: GlobalState) -> Record
             with elsewhere.pretending(run.most) if run.elsewhere else nullcontext():
                 values.append(called(*args, **kwargs))
         stage = "backward"
-        gradients = _gradients(target, values, sent) if run.gradients else {}
+        gradients = _gradients(target, values, sent, run.state or {}) if run.gradients else {}
     except KeyboardInterrupt:
         raise
     except BaseException as error:  # noqa: BLE001  (SystemExit counts like any other)
@@ -158,7 +159,10 @@ def _load(built: Any, state: Mapping[str, Any], device: str) -> None:
             built.to(*wide)
         load(built, tensors)  # how an answer stores its tables is up to it
     except Exception as error:
-        raise _LoadError from error
+        told = ""
+        with suppress(Exception):
+            told = misfit_told(built, tensors)
+        raise _LoadError from Misfit(told) if told else error
 
 
 def _arguments(step: Step, values: list, device: str, gradients: bool) -> tuple[list, dict]:
@@ -261,7 +265,9 @@ def _differs(before: Any, after: Any) -> bool:
     return one.shape != other.shape or one.dtype != other.dtype or one.tobytes() != other.tobytes()
 
 
-def _gradients(target: Any, values: list, sent: list[tuple[list, dict]]) -> dict[str, Any]:
+def _gradients(
+    target: Any, values: list, sent: list[tuple[list, dict]], expected: Container[str]
+) -> dict[str, Any]:
     import torch
 
     total = 0.0
@@ -280,7 +286,12 @@ def _gradients(target: Any, values: list, sent: list[tuple[list, dict]]) -> dict
             if isinstance(arg, torch.Tensor) and arg.requires_grad and arg.is_leaf
         }
     if isinstance(target, torch.nn.Module):
-        leaves |= {f"parameter {name}": p for name, p in target.named_parameters()}
+        names: dict[int, str] = {}  # one for each; of several, the expected one
+        parameters = dict(target.named_parameters(remove_duplicate=False))
+        for name, own in parameters.items():
+            if id(own) not in names or (name in expected and names[id(own)] not in expected):
+                names[id(own)] = name
+        leaves |= {f"parameter {name}": parameters[name] for name in names.values()}
     if isinstance(total, float):
         return dict.fromkeys(leaves)
     wanted = {name: leaf for name, leaf in leaves.items() if leaf.requires_grad}

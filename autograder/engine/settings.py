@@ -18,6 +18,7 @@ from autograder.engine.state import torch_if_imported
 
 _ERRORS = {"divide": "warn", "over": "warn", "under": "ignore", "invalid": "warn"}
 _DEPTH = 1000  # Python's own recursion limit
+_PRODUCTS = ("matmul", "conv", "rnn")  # what a processor may compute in fewer bits
 
 
 class _Setting(NamedTuple):
@@ -26,6 +27,13 @@ class _Setting(NamedTuple):
     read: Callable[[], Any]
     write: Callable[[Any], None]
     fresh: Any
+
+
+def _set_precision(core: Any, precision: tuple[str, ...]) -> None:
+    """Set the precisions of products on a GPU, and cuDNN's older flag, which has to agree."""
+    core._set_cudnn_allow_tf32(precision[1:] == ("tf32", "tf32"))
+    for how, bits in zip(_PRODUCTS, precision, strict=True):
+        core._set_fp32_precision_setter("cuda", how, bits)
 
 
 _OF_TORCH: list[_Setting] = []
@@ -64,7 +72,14 @@ def _settings(torch: Any) -> list[_Setting]:
                         partial(core._set_fp32_precision_setter, "mkldnn", what),
                         "ieee",
                     )
-                    for what in ("matmul", "conv", "rnn")
+                    for what in _PRODUCTS
+                ),
+                _Setting(
+                    lambda: tuple(
+                        core._get_fp32_precision_getter("cuda", how) for how in _PRODUCTS
+                    ),
+                    partial(_set_precision, core),
+                    ("ieee",) * len(_PRODUCTS),  # though torch itself allows TF32 in convolutions
                 ),
                 _Setting(lambda: sys.float_info.min / 2 == 0, torch.set_flush_denormal, False),
                 _Setting(
@@ -79,7 +94,7 @@ def _settings(torch: Any) -> list[_Setting]:
 
 @contextmanager
 def as_fresh() -> Iterator[None]:
-    """Set what could make a right answer fail as in a fresh process; restore it at the end.
+    """Set what could make a right answer fail as in a fresh process, without TF32; then restore it.
 
     What is harmless stays: numbers that NumPy ignores, warnings that are hidden, threads, printing.
     """

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from autograder.engine.besides import besides_told, guess_told
 from autograder.engine.compare import GRADIENT_FACTOR, NEARLY, agrees, as_if_rounded
 from autograder.engine.gate import admit
-from autograder.engine.likeness import Mistake, likeness
+from autograder.engine.likeness import Mistake, likeness, same_failure
 from autograder.engine.observe import MOST, forbidden
 from autograder.engine.runs import (
     APPLY,
@@ -307,7 +307,7 @@ def _same(a: Record, b: Record) -> bool:
     if (a.raised is None) != (b.raised is None):
         return False
     if a.raised is not None:
-        return a.raised.types[0] == b.raised.types[0]
+        return same_failure(a.raised, b.raised)
     if len(a.values) != len(b.values) or a.changed.keys() != b.changed.keys():
         return False
     if a.gradients.keys() != b.gradients.keys():  # a parameter without a gradient, or none at all

@@ -117,10 +117,10 @@ def numbers_told(*values: Any) -> list[str]:
 
 # --- exceptions ---------------------------------------------------------------------------------
 
-_NAMES_OF_KEYS = re.compile(r'"([^"\n]{1,200})"')
-_OTHER_SHAPE = re.compile(
-    r"size mismatch for (\S{1,200}): copying a param with shape torch\.Size\((\[[\d, ]*\])\) from "
-    r"checkpoint, the shape in current model is torch\.Size\((\[[\d, ]*\])\)"
+MISFIT = "Misfit"  # its message says how parameters differ from those that are expected
+_HELP = (
+    ("before Module.__init__() call", "`__init__` has to begin with `super().__init__()`"),
+    ("on Tensor that requires grad", "NumPy knows no gradients: use torch's own functions"),
 )
 _ARGUMENTS = re.compile(
     r"unexpected keyword argument|missing \d+ required|positional arguments? but"
@@ -130,51 +130,23 @@ _ARGUMENTS = re.compile(
 
 def raised_told(raised: Raised) -> str:
     """An exception where a result was expected: what was going on, its text, the answer's line."""
-    if raised.during == "load":
-        told = misfit_told(raised.message)
-        if told:
-            return told
+    if raised.types[0] == MISFIT:
+        return raised.message
     doing = {
         "build": "building it ",
         "load": "loading its parameters ",
         "backward": "the backward pass ",
     }
     where = f" ({raised.traceback.splitlines()[-1]})" if raised.traceback else ""
-    text = f"{doing.get(raised.during, '')}raised {raised}{where}"
+    words = str(raised).partition(" Hint: enable anomaly detection")[0]  # torch's, for others
+    text = f"{doing.get(raised.during, '')}raised {words}{where}"
     own = raised.traceback  # with lines of the answer, the mismatch is between two calls of its own
     if raised.types[0] == "TypeError" and not own and _ARGUMENTS.search(raised.message):
         text += "; keep the names and the order of the stub's arguments"
-    return text
+    return text + next((f"; {told}" for words, told in _HELP if words in raised.message), "")
 
 
-def misfit_told(message: str) -> str | None:
-    """How a module's parameters differ from the expected ones, taken from torch's own words.
-
-    torch is told to load what is expected: by "missing" it means names that the module has.
-    """
-    theirs, expected = (
-        _NAMES_OF_KEYS.findall(line)
-        for line in (_after(message, "Missing key(s)"), _after(message, "Unexpected key(s)"))
-    )
-    told = []
-    if theirs and len(theirs) == len(expected):
-        pairs = zip(theirs, expected, strict=True)
-        told += [f"your parameter is called `{a}`; expected `{b}`" for a, b in pairs]
-    else:
-        told += [f"expected no parameter called {_codes(theirs)}"] if theirs else []
-        told += [f"there is no parameter called {_codes(expected)}"] if expected else []
-    for name, wanted, given in _OTHER_SHAPE.findall(message):
-        shapes = (shape_told(tuple(map(int, re.findall(r"\d+", s)))) for s in (wanted, given))
-        told.append("the parameter `{}`: expected shape {}, got {}".format(name, *shapes))
-    return "; ".join(told[:4]) + (f"; and {len(told) - 4} more" if len(told) > 4 else "") or None
-
-
-def _after(message: str, words: str) -> str:
-    """The rest of the line of a message in which some words occur."""
-    return message.partition(words)[2].partition("\n")[0].partition("size mismatch")[0]
-
-
-def _codes(names: Sequence[str]) -> str:
+def codes_told(names: Sequence[str]) -> str:
     shown = ", ".join(f"`{name}`" for name in names[:6])
     return shown + (f" and {len(names) - 6} more" if len(names) > 6 else "")
 

@@ -36,14 +36,24 @@ def judge_file(
     device: str = "cpu",
     isolation: str = "bwrap",
     limits: Limits | None = None,
-    pointers: dict[str, str] | None = None,
 ) -> dict[str, Any]:
+    """What `judge --json` prints of a file: see `verdicts_on`."""
+    found = verdicts_on(path, exercises, seed, device, isolation, limits)
+    return as_json(str(path), device, found)
+
+
+def verdicts_on(
+    path: str | os.PathLike[str],
+    exercises: Sequence[str] | None = None,
+    seed: bytes | None = None,
+    device: str = "cpu",
+    isolation: str = "bwrap",
+    limits: Limits | None = None,
+) -> dict[str, Verdict]:
     """Judge a `.py` or `.ipynb` on every exercise that it defines, or on the named ones.
 
-    `seed` fixes the inputs; without it they are fresh. Returns what `judge --json` prints. Hints on
-    where wrong answers go astray are added to `pointers`; only the sandbox vouches for them. Raises
-    `Unusable` for a file that cannot be judged, `IsolationError` for a machine that cannot isolate
-    it.
+    `seed` fixes the inputs; without it they are fresh. Raises `Unusable` for a file that cannot be
+    judged, `IsolationError` for a machine that cannot isolate it.
     """
     path = Path(path)
     if path.suffix not in (".py", ".ipynb"):
@@ -67,9 +77,7 @@ def judge_file(
         limits=limits,
         module="__main__" if is_notebook else "answer",
     )
-    if pointers is not None:
-        pointers |= {name: v.pointer for name, v in judged.verdicts.items() if v.pointer}
-    return as_json(str(path), device, judged.verdicts)
+    return judged.verdicts
 
 
 def as_json(file: str, device: str, verdicts: Mapping[str, Verdict]) -> dict[str, Any]:
@@ -85,6 +93,11 @@ def as_json(file: str, device: str, verdicts: Mapping[str, Verdict]) -> dict[str
                 "score": verdict.score,
                 "verdict": verdict.verdict,
                 "mistake": verdict.mistake,
+                "cause": verdict.cause,
+                "likely": [*verdict.likely],
+                "guess": " ".join(filter(None, (verdict.besides, verdict.guess))) or None,
+                "remark": verdict.remark,
+                "pointer": verdict.pointer,  # which only the sandbox vouches for
                 "aspects": [
                     {
                         "title": aspect.title,

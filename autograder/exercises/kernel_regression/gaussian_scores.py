@@ -36,7 +36,7 @@ def _square(draw: Draw) -> list[Run]:
 def _integers(draw: Draw) -> list[Run]:
     """Integers give floating-point scores: −½ times an odd number is not an integer."""
     query, key = draw.permutation(9)[:3] - 4, draw.permutation(9)[:5] - 4
-    return [call(query, key, 3), call(query, key + 1)]
+    return [call(query, key, 3.0), call(query, key + 1)]
 
 
 @EXERCISE.keeps_dtypes(0.1)

@@ -22,7 +22,7 @@ def _runs(draw: Draw) -> list[Run]:
         call(draw.uniform(0.0, 3.0, 6), draw.normal(6), draw.number(1.5, 3.0)),
         call(draw.uniform(0.0, 3.0, 9), draw.normal(9), draw.number(0.3, 0.7)),
         call(w=1.0, y=draw.normal(4), x=draw.uniform(0.0, 3.0, 4)),
-        call(draw.permutation(5), draw.integers(-5, 5, 5), 1),
+        call(draw.permutation(5), draw.integers(-5, 5, 5), 1.0),
         call(draw.uniform(0.0, 3.0, 5), draw.normal(5), 0.8).as_views(),
         call(draw.uniform(0.0, 3.0, 70), draw.normal(70), 2.0),
         call(draw.uniform(0.0, 3.0, 5), draw.normal(5, scale=1e-2), 1.0),

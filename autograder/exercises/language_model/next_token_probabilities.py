@@ -70,7 +70,7 @@ def _top_p(draw: Draw) -> list[Run]:
         call(five, 0.5, None, _cut(draw, five, 0.5)),
         call(sharp, top_p=0.05),
         call(wide, 1.5, top_p=_cut(draw, wide, 1.5)),
-        call(by_hand, 1, None, 0.7),
+        call(by_hand, 1.0, None, 0.7),
     ]
 
 
@@ -93,7 +93,7 @@ def _greedy(draw: Draw) -> list[Run]:
     likely."""
     return [
         call(_logits(draw, 3, 7), 0.0),
-        call(tensor([[1.0, 3.0, 3.0, 0.0], [2.0, 2.0, 2.0, 2.0]], "float32"), 0),
+        call(tensor([[1.0, 3.0, 3.0, 0.0], [2.0, 2.0, 2.0, 2.0]], "float32"), 0.0),
         call(_logits(draw, 2, 3, 5), temperature=0.0, top_k=3, top_p=0.9),
         call(draw.tensor(2, 6, scale=1e4), 0.0),
         call(tensor([[1.0, 1.0005, 0.5, 1.0]], "float32"), 0.0),
@@ -127,7 +127,7 @@ def _all_stay(draw: Draw) -> list[Run]:
         call(_logits(draw, 3, 5), 1.3, 5),
         call(_logits(draw, 3, 5), top_p=1.0),
         call(_logits(draw, 2, 1), 0.5, 1, 0.3),
-        call(_logits(draw, 2, 6), 1.0, 9, 1),
+        call(_logits(draw, 2, 6), 1.0, 9, 1.0),
     ]
 
 

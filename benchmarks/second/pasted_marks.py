@@ -1,0 +1,79 @@
+"""Chapter 12's pasted marks and looks once more, letter and mark drawn from one pen position."""
+
+import json
+import sys
+from pathlib import Path
+
+import numpy as np
+import torch
+from matplotlib.ft2font import FT2Font, LoadFlags
+
+from autograder import captioner
+from autograder import glyphs as drawn
+
+
+def from_the_pen(glyph: drawn.Glyph, letter: str) -> np.ndarray:
+    """A letter in a glyph's font, as far from the left edge as the glyph's own picture is."""
+    font: FT2Font = drawn._font(glyph.font)
+    font.set_size(drawn.EM, 72)
+    places = []
+    for text in (glyph.letter, letter):
+        font.set_text(text, 0.0, flags=LoadFlags.NO_HINTING)
+        font.draw_glyphs_to_bitmap(antialiased=True)
+        ink = np.asarray(font.get_image(), dtype=np.float32) / 255
+        places.append((font.get_bitmap_offset()[0] / 64, ink, round(font.get_descent() / 64)))
+    (pen, whole, _), (left, ink, below) = places
+    column = (drawn.SIZE - whole.shape[1]) // 2 + round(left - pen)
+    page = np.zeros((96, 96), np.float32)
+    bottom = 32 + drawn.BASELINE + below
+    page[bottom - ink.shape[0] : bottom, 32 + column : 32 + column + ink.shape[1]] = ink
+    return page[32:64, 32:64]
+
+
+def exact(seed: int, unseen_font: str = "DejaVuSerif-BoldItalic") -> float:
+    """The share of unseen pairs that the nearest pasted picture names."""
+    out, by_kind, made = drawn.held_out(seed), {}, []
+    every = [g for g in drawn.glyphs() if g.pair not in out and g.font != unseen_font]
+    for glyph in every:
+        kind = by_kind.setdefault((glyph.font, glyph.name.split()[1]), ([], []))
+        kind[bool(glyph.mark)].append(glyph)
+    for letters, marked in by_kind.values():
+        plain = np.stack([drawn.picture(g) for g in letters])
+        made += [(g.name, picture) for g, picture in zip(letters, plain, strict=True)]
+        for glyph in marked:
+            mark = drawn.picture(glyph) - from_the_pen(glyph, drawn.bare(glyph).letter)
+            names = [f"{g.name} WITH {glyph.mark}" for g in letters]
+            made += zip(names, np.clip(plain + mark, 0, 1), strict=True)
+    names, known = zip(*made, strict=True)
+    known = np.stack(known).reshape(len(known), -1)
+    tests = [g for g in drawn.glyphs() if g.pair in out]
+    asked = np.stack([drawn.picture(glyph) for glyph in tests]).reshape(len(tests), -1)
+    nearest = ((known**2).sum(1) - 2 * asked @ known.T).argmin(1)
+    return float(np.mean([names[i] == g.name for i, g in zip(nearest, tests, strict=True)]))
+
+
+def looked_at(seed: int = 0) -> dict[str, float]:
+    """The share of the last layer's weights on the mark, over all unseen pictures of the page."""
+    model, out = captioner.trained(), drawn.held_out(seed)
+    tests = [g for g in drawn.glyphs() if g.pair in out and " " not in g.mark]
+    shares = []
+    for glyph in tests:
+        mark = abs(drawn.picture(glyph) - from_the_pen(glyph, drawn.bare(glyph).letter)) > 0.2
+        places = np.zeros((8, 8), bool)
+        for row, column in zip(*mark.nonzero(), strict=True):
+            places[row // 4, column // 4] = True
+        with torch.no_grad():
+            memory = model.encode(torch.from_numpy(drawn.picture(glyph))[None])
+            looks = model.looks(captioner.ids_of([glyph.name]), memory)[0, -1].mean(0).numpy()
+        # [DEC] LATIN SMALL LETTER E WITH ACUTE: the word at t is chosen at t - 1
+        shares.append([looks[4 - 1][places].sum(), looks[6 - 1][places].sum(), places.mean()])
+    return dict(zip(("letter", "mark", "evenly"), np.mean(shares, axis=0), strict=True))
+
+
+if __name__ == "__main__":
+    print("looks at the mark:", {word: f"{share:.3f}" for word, share in looked_at().items()})
+    path = Path(__file__).parents[1] / "captions.json"
+    runs = json.loads(path.read_text(encoding="utf-8"))["runs"]
+    first = {run["seed"]: run["new"]["exact"] for run in runs if run["run"] == "pasted"}
+    for seed in map(int, sys.argv[1:] or ("0", "1", "2", "3")):
+        print(f"seed {seed}: first {first.get(seed, float('nan')):.4f}, second {exact(seed):.4f}")
