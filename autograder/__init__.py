@@ -1,7 +1,16 @@
 """What a student imports: `check`, `check_pencil`, the `device` to run on, `plots` to draw."""
 
+import sys
+
+if sys.version_info < (3, 11):  # noqa: UP036  (a notebook's kernel may be older than what pip saw)
+    raise ImportError("this course needs Python 3.11 or later; this is " + sys.version.split()[0])
+
 from autograder.check import check
 from autograder.device import device
+from autograder.overview import check_all, hint, tell_unwritten_briefly
 from autograder.pencil import check_pencil, show_pencil
+
+check.all, check.hint = check_all, hint
+tell_unwritten_briefly()
 
 __all__ = ["check", "check_pencil", "device", "show_pencil"]

@@ -5,28 +5,39 @@ not count when grading, where the judge repeats the runs with fresh inputs, from
 """
 
 import ast
-import dis
 import inspect
-import io
-import re
-import sys
-from collections.abc import Callable, Iterator
-from contextlib import redirect_stdout
+import os
+from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from difflib import get_close_matches
 from time import perf_counter
-from types import CodeType
+from traceback import walk_tb
+from types import FrameType, FunctionType
 from typing import Any
 
-from autograder.device import device
-from autograder.engine.probe import probe
+from autograder.console import notebook, on_one_line, show
+from autograder.device import device_to_check_on
+from autograder.engine.probe import make_calls, own_lines, probe
 from autograder.engine.records import on_device
-from autograder.engine.runs import SECONDS
+from autograder.engine.runs import SECONDS, Exercise, Record, Run
 from autograder.engine.settings import as_fresh
-from autograder.engine.verdict import CORRECT, MISSING, Verdict, decide, operations_told, withheld
-from autograder.exercises import chapters, exercises_of, find_exercise
+from autograder.engine.verdict import (
+    CORRECT,
+    MISSING,
+    TIMEOUT,
+    Verdict,
+    decide,
+    operations_told,
+    withheld,
+)
+from autograder.engine.words import describe_call, one_line
+from autograder.exercises import chapters, exercises_of, find_exercise, is_exercise
 from autograder.expected import entry_of, fixed_digest, fixed_runs
 from autograder.expected.fingerprints import same_runs
+from autograder.limit import VARIABLE, Limit, seconds_allowed
+from autograder.said import Said
+from autograder.source import broken_definition, call_in, named_by
 from autograder.table import headline, table_html, table_text
 
 
@@ -35,22 +46,32 @@ def check(answer: Any, exercise: str | None = None) -> None:
 
     `answer` is the function or class itself, not its result: `check(softmax)`. `exercise` names
     the exercise if neither the call nor the answer's own name does. A class that is written in
-    steps can be checked step by step: `check(Transformer.embed)`. Raises `AssertionError` unless
-    the answer earns full marks, `ValueError` if no exercise has that name.
+    steps can be checked step by step: `check(Transformer.embed)`. `check.all()` checks all answers
+    of a notebook; `check.hint(softmax)` tells one hint more.
+
+    Raises `AssertionError` unless the answer earns full marks, or is still to be written in a
+    notebook that nbgrader does not validate; `ValueError` if no exercise has that name;
+    `RuntimeError` if torch cannot use the device.
     """
     if isinstance(answer, str) and exercise is None:
-        raise _short(ValueError(f"pass the answer itself, without quotes: check({answer[:40]})"))
-    name, called = _name_in_call()
+        told = f"pass the answer itself, without quotes: check({answer[:40]})"
+        raise on_one_line(ValueError(told))
+    name, called = _named_in(inspect.currentframe().f_back)
     if called and exercise is None and not callable(answer):
-        raise _short(ValueError(f"pass the answer itself, without the parentheses: check({name})"))
-    named = getattr(answer, "__name__", None) or type(answer).__name__
-    owner, step = _step_of(answer)
-    if step and exercise is None:
-        answer = owner
-        verdict = verdict_on(owner, owner.__name__, step, pointing=True)
-    else:
-        verdict = verdict_on(answer, str(exercise or name or named), pointing=True)
-    helper = _wrong_helper(answer, verdict)
+        told = f"pass the answer itself, without the parentheses: check({name})"
+        raise on_one_line(ValueError(told))
+    owner, step = _step_of(answer) if exercise is None else (None, "")
+    answer = owner if step else answer
+    own = getattr(answer, "__name__", None) or type(answer).__name__
+    said = Said()
+    try:
+        with said.instead():
+            name = own if step else str(exercise or name or own)
+            broken = _broken(own, name)
+            verdict = broken or verdict_on(answer, name, step, pointing=True, said=said)
+            helper = _wrong_helper(answer, verdict)
+    except KeyboardInterrupt as stopped:
+        raise on_one_line(KeyboardInterrupt(str(stopped) or "check was stopped")) from None
     advice = helper and _FIX_FIRST.format(helper.exercise)
     if helper:
         verdict = replace(verdict, pointer=None)
@@ -58,9 +79,21 @@ def check(answer: Any, exercise: str | None = None) -> None:
         verdict = replace(
             verdict, mistake=None, cause=None, besides=None, guess=None
         )  # which lies there, not in this answer
-    _show(verdict, _ready_made(verdict) or advice)
-    if verdict.verdict != CORRECT:
-        raise _short(AssertionError(f"{headline(verdict)} (see above)"))
+    if verdict.verdict == TIMEOUT:
+        if said.lines():
+            show(said.as_text().strip("\n"), said.as_html)
+        raise on_one_line(AssertionError(f"{verdict.exercise}: {verdict.note}"))
+    _show(verdict, _ready_made(verdict) or advice, said)
+    defined = isinstance(answer, FunctionType | type)
+    unwritten = verdict.verdict == MISSING and defined and broken is None
+    if verdict.verdict != CORRECT and not (unwritten and _goes_on()):
+        raise on_one_line(AssertionError(f"{headline(verdict)} (see above)"))
+
+
+def _goes_on() -> bool:
+    """Whether what runs goes on where an exercise is not written yet: a notebook does, unless
+    nbgrader runs it, which takes a cell that raises nothing for one that passes."""
+    return notebook() is not None and "NBGRADER_EXECUTION" not in os.environ
 
 
 _SLOW = (
@@ -71,16 +104,19 @@ _FIX_FIRST = "It calls your {}, which does not pass its own check: fix that firs
 
 
 @as_fresh()
-def verdict_on(answer: Any, name: str, step: str = "", *, pointing: bool = False) -> Verdict:
+def verdict_on(
+    answer: Any, name: str, step: str = "", *, pointing: bool = False, said: Said | None = None
+) -> Verdict:
     """The verdict on an answer for the fixed inputs, or on one step of it.
 
-    With `pointing`, it says where a wrong answer goes astray, if that can be told. Raises
-    `ValueError` for an unknown name.
+    With `pointing`, it says where a wrong answer goes astray, if that can be told; `said` gets what
+    the answer prints. Raises `ValueError` for an unknown name, `RuntimeError` for a device that
+    torch cannot use, `KeyboardInterrupt`, with the place, when the student interrupts it.
     """
     try:
         slug, exercise = find_exercise(name)
     except KeyError:
-        raise _short(ValueError(_unknown(name))) from None
+        raise on_one_line(ValueError(_unknown(name))) from None
     runs = fixed_runs(exercise)
     entry = entry_of(slug, exercise)
     if not same_runs(fixed_digest(exercise), entry.digest):
@@ -104,9 +140,15 @@ def verdict_on(answer: Any, name: str, step: str = "", *, pointing: bool = False
         )
         runs, reference = [runs[i] for i in rows], [reference[i] for i in rows]
         known = [replace(m, records=[m.records[i] for i in rows]) for m in known]
-    where = _where()
+    try:
+        where = device_to_check_on()
+    except RuntimeError as error:
+        raise on_one_line(error) from None
     started = perf_counter()
-    records = [[probe(answer, run, where, exercise.watched) for run in row] for row in runs]
+    try:
+        records = _records(answer, exercise, runs, where, said)
+    except TimeoutError as late:
+        return withheld(exercise, TIMEOUT, str(late))
     seconds = perf_counter() - started
     expected = [[on_device(record, where) for record in row] for row in reference]
     verdict = decide(exercise, runs, records, expected, lambda: known)
@@ -121,11 +163,34 @@ def verdict_on(answer: Any, name: str, step: str = "", *, pointing: bool = False
     return verdict
 
 
-def _where() -> str:
+def _records(
+    answer: Any, exercise: Exercise, runs: Sequence[Sequence[Run]], where: str, said: Said | None
+) -> list[list[Record]]:
+    """What an answer does. Raises `TimeoutError` or `KeyboardInterrupt`, with place and call."""
     try:
-        return str(device())
-    except ModuleNotFoundError:  # a course may do without torch
-        return "cpu"
+        seconds = seconds_allowed()
+    except ValueError as error:
+        raise on_one_line(error) from None
+    records: list[list[Record]] = []
+    limit, run = Limit(seconds, make_calls.__code__), None
+    try:
+        with limit, said.listening() if said else nullcontext():
+            for row in runs:
+                records.append([])
+                for run in row:  # noqa: B007  (told below)
+                    records[-1].append(probe(answer, run, where, exercise.watched))
+    except KeyboardInterrupt as stopped:
+        limit.stop()
+        frames = [f for f, _ in walk_tb(stopped.__traceback__) if f.f_code is make_calls.__code__]
+        step = len(frames[0].f_locals["values"]) if frames else None
+        call = run and describe_call(run, exercise.arguments, step)
+        line = own_lines(stopped).rpartition("\n")[2]
+        place = (f" in {line}" if line else "") + (f" (called {call})" if call else "")
+        if not limit.reached:
+            raise KeyboardInterrupt(one_line(f"{exercise.name} was stopped{place}")) from None
+        told = f"stopped after {seconds:g} s{place}. To let it run longer, set {VARIABLE}."
+        raise TimeoutError(told) from None
+    return records
 
 
 def _step_of(answer: Any) -> tuple[Any, str]:
@@ -145,22 +210,31 @@ def _brief(answer: Any) -> str:
 
 def _unknown(name: str) -> str:
     known = [e.name for slug in chapters() for e in exercises_of(slug)]
-    close = get_close_matches(name, known, 3, 0.6)
-    calls = " or ".join(f"check({n})" for n in close) or "one of " + ", ".join(known)
-    return f"no exercise is called {name!r}. Pass the function or class itself: {calls}"
+    close = " or ".join(f"check({n})" for n in get_close_matches(name, known, 3, 0.6))
+    whole = f"Pass the function or class itself: {close}" if close else _SAY_WHICH
+    return f"no exercise is called {name!r}. {whole}"
+
+
+_SAY_WHICH = "Say which one it answers: check(answer, 'name of the exercise')"
+
+
+def _broken(own: str, name: str) -> Verdict | None:
+    """The verdict where the newest definition of an answer to an exercise does not compile."""
+    told = is_exercise(name) and broken_definition(own)
+    return withheld(find_exercise(name)[1], MISSING, told) if told else None
 
 
 def _wrong_helper(answer: Any, verdict: Verdict) -> Verdict | None:
     """The verdict on the first wrong answer to another exercise that a wrong answer calls."""
-    if verdict.verdict in (CORRECT, MISSING):
+    if verdict.verdict in (CORRECT, MISSING, TIMEOUT):
         return None
     name = verdict.exercise.partition(".")[0]
     slug, _ = find_exercise(name)
     others = {e.name for e in exercises_of(slug)} - {name}
-    for name, helper in _called(answer):
-        if name in others and callable(helper):
-            with redirect_stdout(io.StringIO()):
-                found = verdict_on(helper, name)
+    for name, helper in named_by(answer):
+        if name in others:
+            others.remove(name)
+            found = verdict_on(helper, name)
             if found.verdict != CORRECT:
                 return found
     return None
@@ -176,118 +250,17 @@ def _ready_made(verdict: Verdict) -> str | None:
     )
 
 
-def _called(answer: Any) -> Iterator[tuple[str, Any]]:
-    """The global names that a function or a class's methods use, and what they refer to."""
-    methods = vars(answer).values() if isinstance(answer, type) else [answer]
-    for method in methods:
-        code, scope = getattr(method, "__code__", None), getattr(method, "__globals__", {})
-        for name in dict.fromkeys(_globals_used(code)) if code else ():
-            if name in scope:
-                yield name, scope[name]
-
-
-def _globals_used(code: CodeType) -> Iterator[str]:
-    """The global names that code looks up: not `GRUCell` where it says `nn.GRUCell`."""
-    looks_up = ("LOAD_GLOBAL", "LOAD_NAME")
-    return (step.argval for step in dis.get_instructions(code) if step.opname in looks_up)
-
-
-def _name_in_call() -> tuple[str | None, bool]:
+def _named_in(caller: FrameType) -> tuple[str | None, bool]:
     """The name in the parentheses of the call, as in `check(softmax)`, if it is an exercise; and
     whether that is called itself, as in `check(softmax(x))`."""
-    frame = inspect.currentframe()
-    caller = frame.f_back.f_back if frame and frame.f_back else None
-    try:
-        info = inspect.getframeinfo(caller, context=1)
-        line = "".join(info.code_context or [])
-    except (OSError, TypeError, IndexError):
-        return None, False
-    finally:
-        del frame, caller
-    found = re.search(r"\bcheck\(\s*([A-Za-z_]\w*)\s*([,()])", line)
-    if found is None:
-        return None, False
-    try:
-        ast.parse(found[1], mode="eval")
-        find_exercise(found[1])
-    except (SyntaxError, KeyError):
-        return None, False
-    return found[1], found[2] == "("
+    call = call_in(caller)
+    given = call.args[0] if call and call.args else None
+    called = isinstance(given, ast.Call)
+    given = given.func if isinstance(given, ast.Call) else given
+    name = given.id if isinstance(given, ast.Name) else ""
+    return (name, called) if is_exercise(name) else (None, False)
 
 
-def _show(verdict: Verdict, advice: str | None = None) -> None:
-    text = table_text(verdict, advice)
-    display = _notebook_display()
-    if display is None:
-        _print(text)
-    else:
-        display({"text/html": table_html(verdict, advice), "text/plain": text}, raw=True)
-
-
-# What a console that cannot show a character gets instead.
-_PLAIN = {
-    "✓": "+",
-    "✗": "X",
-    "–": "-",
-    "−": "-",
-    "…": "...",
-    "“": '"',
-    "”": '"',
-    "·": "*",
-    "×": "x",
-    "√": "sqrt ",
-    "∞": "inf",
-    "≤": "<=",
-    "≥": ">=",
-    "≠": "!=",
-    "½": "1/2",
-    "¼": "1/4",
-    "ᵀ": "^T",
-    "²": "^2",
-    "³": "^3",
-    "±": "+-",
-    "→": "->",
-    "α": "alpha",
-    "ε": "eps",
-    "σ": "sigma",
-    "μ": "mu",
-    "θ": "theta",
-    "Φ": "Phi",
-    "ℓ": "l",
-}
-
-
-def _print(text: str) -> None:
-    """Print a table, even where the console has no UTF-8."""
-    encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
-    try:
-        text.encode(encoding)
-    except UnicodeEncodeError:
-        text = "".join(_fitting(c, encoding) for c in text)
-    print(text)
-
-
-def _fitting(character: str, encoding: str) -> str:
-    try:
-        character.encode(encoding)
-    except UnicodeEncodeError:
-        return _PLAIN.get(character, "?")
-    return character
-
-
-def _notebook_display() -> Callable[..., Any] | None:
-    """IPython's `display` where there is a front end that shows HTML."""
-    ipython = sys.modules.get("IPython")
-    shell = ipython.get_ipython() if ipython else None
-    if shell is None or type(shell).__name__ == "TerminalInteractiveShell":
-        return None
-    from IPython.display import display
-
-    return display
-
-
-def _short(error: Exception) -> Exception:
-    """The error, which IPython shows on one line, without the frames of this file."""
-    text = f"{type(error).__name__}: {error}"
-    error._render_traceback_ = lambda: [text]  # IPython looks for this name
-    return error
+def _show(verdict: Verdict, advice: str | None, said: Said) -> None:
+    text = table_text(verdict, advice) + said.as_text()
+    show(text, lambda: table_html(verdict, advice) + said.as_html())

@@ -91,6 +91,9 @@ def release(
     draft: Annotated[
         bool, typer.Option(help="release, though the book's address is a placeholder")
     ] = False,
+    solutions: Annotated[
+        bool, typer.Option(help="with solutions, once a chapter's deadline in course.toml is over")
+    ] = False,
 ) -> None:
     """Make the students' notebooks from the chapters, and what `check` compares with."""
     from autograder.grader.classes.course_file import read_course
@@ -105,6 +108,12 @@ def release(
         raise ValueError(told)
     collect_garbage_seldom()
     chapter = chapter or [*read_course(ROOT).chapters]
+    if solutions:
+        from autograder.publishing.solved import release_solved
+
+        for path in release_solved(ROOT, chapter or None):
+            print(path.relative_to(ROOT))
+        return
     check_handed_in(ROOT, chapter or None)
     asked = {name.partition("_")[2] if name[:1].isdigit() else name for name in chapter or ()}
     for slug in chapters():
@@ -271,6 +280,7 @@ def bundle(
 ) -> None:
     """Pack what a student downloads: the notebooks and the student's side, not the reference."""
     from autograder.grader.classes.course_file import read_course
+    from autograder.publishing.before_release import nobodys_address
     from autograder.publishing.bundle import KINDS
     from autograder.publishing.bundle import bundle as pack
 
@@ -283,6 +293,8 @@ def bundle(
         raise ValueError(f"one archive at a time, not {files[0]} and {files[1]}")
     wanted = wanted or [*read_course(ROOT).chapters]
     print(pack(ROOT, *files or (None,), wanted=wanted or None))
+    if told := nobodys_address(ROOT):
+        _complain(f"this archive is a draft, and says so: {told.partition(' (or ')[0]}")
 
 
 def _print_class(result: "ClassResult") -> None:

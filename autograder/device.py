@@ -1,6 +1,10 @@
 """The device that a notebook runs on."""
 
 import os
+from functools import cache
+from textwrap import shorten
+
+VARIABLE = "ATTENTION_DEVICE"
 
 
 def device() -> "torch.device":  # noqa: F821  (torch is imported only when needed)
@@ -11,5 +15,36 @@ def device() -> "torch.device":  # noqa: F821  (torch is imported only when need
     """
     import torch
 
-    wanted = os.environ.get("ATTENTION_DEVICE")
+    wanted = os.environ.get(VARIABLE)
     return torch.device(wanted or ("cuda" if torch.cuda.is_available() else "cpu"))
+
+
+def device_to_check_on() -> str:
+    """The same device, for `check`; "cpu" without torch, which a course may do without.
+
+    Raises `RuntimeError`, which says what to do, if torch cannot compute there.
+    """
+    try:
+        import torch  # noqa: F401
+    except ModuleNotFoundError:
+        return "cpu"
+    try:
+        name = str(device())
+        _try(name)
+    except Exception as error:  # RuntimeError, AssertionError, NotImplementedError, TypeError …
+        reason = shorten(str(error).rstrip("."), 150, placeholder=" …") or type(error).__name__
+        wanted = os.environ.get(VARIABLE) or "cuda"
+        raise RuntimeError(
+            f"torch cannot compute on the device {wanted!r} in float64, as `check` does: {reason}. "
+            f"To use the CPU, set {VARIABLE}=cpu; in a notebook, `%env {VARIABLE}=cpu` does it."
+        ) from None
+    return name
+
+
+@cache  # of what has worked: an exception is not kept
+def _try(name: str) -> None:
+    import torch
+
+    ones = torch.ones(2, 2, dtype=torch.float64, device=name)
+    if (ones @ ones).sum().item() != 8:
+        raise RuntimeError("its results are wrong")

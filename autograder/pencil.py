@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
+from autograder.console import notebook, say
 from autograder.engine.values import decode, encode
 from autograder.expected import file_of
 
@@ -173,13 +174,13 @@ def check_pencil(name: str, cells: Any) -> None:
 
     Raises `ValueError` if no table has that name.
     """
-    print(report(name, _answers(name), cells))
+    say(report(name, _answers(name), cells))
 
 
 def show_pencil(name: str) -> None:
     """Show the answers of the table `name`. Raises `ValueError` if no table has that name."""
     table = _answers(name)
-    print(_grid([(r, r.answers) for r in table.rows]))
+    say(_grid([(r, r.answers) for r in table.rows]))
     if table.explanation:
         _show_markdown(table.explanation)
 
@@ -254,9 +255,9 @@ def _grid(rows: Sequence[tuple[Row, Sequence[str]]]) -> str:
 
 
 def _show_markdown(text: str) -> None:
-    try:
-        from IPython.display import Markdown, display
-    except ImportError:
-        print(text)
-    else:
-        display(Markdown(text))
+    if notebook() is None:
+        say(text)
+        return
+    from IPython.display import Markdown, display
+
+    display(Markdown(text))

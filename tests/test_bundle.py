@@ -13,6 +13,9 @@ import pytest
 from packaging.requirements import Requirement
 
 from autograder.exercises import chapters, exercises_of
+from autograder.grader.classes.course_file import CourseFile
+from autograder.limit import VARIABLE, seconds_allowed
+from autograder.publishing import before_release
 from autograder.publishing.bundle import bundle
 
 ROOT = Path(__file__).parent.parent
@@ -155,3 +158,23 @@ def test_files_bear_the_date_of_the_release(tmp_path):
     with zipfile.ZipFile(bundle(ROOT, tmp_path / "1.zip")) as packed:
         for entry in packed.infolist():
             assert "date-released: {}-{:02}-{:02}".format(*entry.date_time) in cited
+
+
+def test_a_draft_says_that_it_is_one(tmp_path, monkeypatch):
+    def read() -> str:
+        with zipfile.ZipFile(bundle(ROOT, tmp_path / "bundle.zip")) as packed:
+            return packed.read("attention-by-hand/README.md").decode()
+
+    assert "This is a draft" in read(), "the address in _config.yml is nobody's"
+    published = CourseFile(address="https://x.org")
+    monkeypatch.setattr(before_release, "read_course", lambda root: published)
+    assert "draft" not in read()
+
+
+def test_its_readme_tells_what_can_be_set(unpacked):
+    text = (unpacked / "README.md").read_text(encoding="utf-8")
+    read = " ".join(text.split())
+    assert f"stopped after {seconds_allowed():g} seconds: `%env {VARIABLE}=" in read
+    assert "`%env ATTENTION_DEVICE=cpu`" in read
+    first, second = re.findall(r"bin/pip install (.*)", text)[:2]
+    assert first == "--no-deps -e ." and "torch" in second, "a Python that is too old is told first"

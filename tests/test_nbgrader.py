@@ -11,6 +11,7 @@ import sys
 import time
 import urllib.error
 import urllib.request
+from copy import deepcopy
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -257,6 +258,13 @@ def test_validate_tells_a_student_what_check_tells(tmp_path, student, words):
     nbformat.write(short(student), tmp_path / f"{NAME}.ipynb")
     said = nbgrader(tmp_path, "validate", f"{NAME}.ipynb")
     assert words in said
+
+
+def test_validate_fails_an_exercise_that_is_not_written(tmp_path):
+    unsolved = cut_down(deepcopy(RELEASE), ("softmax", "check_softmax"))
+    nbformat.write(unsolved, tmp_path / f"{NAME}.ipynb")
+    said = nbgrader(tmp_path, "validate", f"{NAME}.ipynb")
+    assert "VALIDATION FAILED ON 1 CELL(S)" in said and "softmax: 0 of 3 points" in said
 
 
 # --- formgrader -----------------------------------------------------------------------------------

@@ -27,6 +27,7 @@ from autograder.engine.settings import as_fresh
 from autograder.engine.state import GlobalState
 from autograder.engine.state import torch_if_imported as _torch
 from autograder.engine.values import Array, Opaque, Previous, Recipe, Strided, as_array, text_of
+from autograder.engine.whose import is_library
 
 _RECIPES = ("autograder.blocks", "autograder.exercises.")
 _FAR = 1_618_033_988
@@ -53,11 +54,12 @@ def probe_within(answer: Any, run: Run, device: str = "cpu", watch: Sequence[str
     device = ELSEWHERE if run.elsewhere else device
     observer = Observer(() if run.elsewhere else watch)
     with _quarantine(run.seed) as state, observer.watching():  # whatever is done to what it gives
-        record = _probe(answer, run, device, state)
+        record = make_calls(answer, run, device, state)
     return replace(record, operations=dict(observer.seen)) if observer.seen else record
 
 
-def _probe(answer: Any, run: Run, device: str, state: GlobalState) -> Record:
+def make_calls(answer: Any, run: Run, device: str, state: GlobalState) -> Record:
+    """The calls alone: what `probe` puts back afterwards is not put back."""
     values: list[Any] = []
     sent: list[tuple[list, dict]] = []
     stage = "build"
@@ -344,10 +346,10 @@ def _describe(error: BaseException, during: str) -> Raised:
         message = text_of(str(error), 2000)
     except Exception:  # noqa: BLE001  (an exception whose own __str__ fails)
         message = "(its message cannot be shown)"
-    return Raised(types or (type(error).__name__,), message, _own_lines(error), during)
+    return Raised(types or (type(error).__name__,), message, own_lines(error), during)
 
 
-def _own_lines(error: BaseException) -> str:
+def own_lines(error: BaseException) -> str:
     """The lines of the answer that led to the exception, innermost last."""
     try:
         frames = traceback.extract_tb(error.__traceback__)
@@ -358,6 +360,8 @@ def _own_lines(error: BaseException) -> str:
         if frame.filename.startswith((_COURSE, "<frozen")) or frame.filename in _OWN:
             continue
         if "site-packages" in frame.filename or "/lib/python" in frame.filename:
+            continue
+        if is_library(frame.filename):
             continue
         line = frame.line or linecache.getline(frame.filename, frame.lineno or 0).strip()
         if line:

@@ -13,7 +13,18 @@ from autograder.engine.compare import GRADIENT_FACTOR, NEARLY, agrees, as_if_rou
 from autograder.engine.gate import admit
 from autograder.engine.likeness import Mistake, likeness, same_failure
 from autograder.engine.observe import MOST, forbidden
-from autograder.engine.runs import LOST, Aspect, Exercise, Finding, Raised, Record, Run, Trial
+from autograder.engine.runs import (
+    APPLY,
+    LOST,
+    Aspect,
+    Exercise,
+    Finding,
+    Raised,
+    Record,
+    Run,
+    Step,
+    Trial,
+)
 from autograder.engine.sides import same_sides
 from autograder.engine.words import describe_call, one_line, raised_told
 from autograder.exercises import is_exercise
@@ -93,8 +104,10 @@ def decide(
     sequence per aspect, with one item per run.
     """
     raised = [record.raised for row in records for record in row]
-    if all(raised) and raised[0].types[0] == "NotImplementedError":
-        return _unwritten(exercise, raised[0])
+    pairs = zip(raised, (run for row in runs for run in row), strict=True)
+    called = [error for error, run in pairs if any(map(_calls, run.steps))]
+    if called and all(called) and called[0].types[0] == "NotImplementedError":
+        return _unwritten(exercise, called[0])
     rows = zip(records, runs, expected, strict=True)
     records = [[admit(*trial) for trial in zip(*row, strict=True)] for row in rows]
     verdicts = _judge(exercise, runs, records, expected)
@@ -133,6 +146,11 @@ def decide(
         likely=() if not like or like.certain else tuple(m.name for m in like.mistakes),
         guess=None if not like or like.certain else guess_told(like, exercise.arguments),
     )
+
+
+def _calls(step: Step) -> bool:
+    """Whether a step calls the answer, rather than to look at it or to call something else."""
+    return step.method not in (APPLY, "__getattribute__", "named_parameters", "train")
 
 
 def _to_compare(

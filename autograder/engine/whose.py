@@ -64,9 +64,24 @@ _PLUMBING = re.compile(
     r"Module\._\w*call_impl|.*\.(?:__init__|_*reset_parameters|flatten_parameters|_apply"
     r"|_load_from_state_dict|__setstate__|generate_square_subsequent_mask)(?:\..*)?"
 )
+
+
+def _with_slashes(path: str) -> str:
+    """A path as it is told and compared: Windows has backslashes and does not tell cases apart."""
+    return path.replace("\\", "/").casefold() if "\\" in path else path
+
+
 _FOLDERS = tuple(
-    {os.path.join(sysconfig.get_path(name), "") for name in ("stdlib", "platstdlib", "purelib")}
+    {
+        _with_slashes(os.path.join(sysconfig.get_path(name), ""))
+        for name in ("stdlib", "platstdlib", "purelib")
+    }
 )
+
+
+def is_library(path: str) -> bool:
+    """Whether a source file is one of Python's or of an installed package."""
+    return _with_slashes(path).startswith(_FOLDERS)
 
 
 def origin(frame: FrameType) -> Origin:
@@ -82,11 +97,11 @@ def origin(frame: FrameType) -> Origin:
 
 def _by_its_file(code: CodeType) -> tuple[Whose, str | None]:
     path = code.co_filename
-    if path.startswith(("<frozen", "<string_") if path.startswith("<") else _FOLDERS):
-        found = _LABELLED.search(path)
+    if path.startswith(("<frozen", "<string_")) or is_library(path):
+        found = _LABELLED.search(_with_slashes(path))
         if found is None or _PLUMBING.fullmatch(code.co_qualname) or path.startswith("<"):
             return Whose.LIBRARY, None
-        label = f"{found[1].replace(os.sep, '.')}.{code.co_qualname}"
+        label = f"{found[1].replace('/', '.')}.{code.co_qualname}"
         counts = label.startswith("torch.nn.") or any(computes(label.lower(), c) for c in CONCEPTS)
         return Whose.LIBRARY, label if counts else None
     return Whose.ANSWER, None

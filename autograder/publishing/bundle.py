@@ -20,6 +20,7 @@ from autograder.exercises import CONTENTS, chapters, exercises_of
 from autograder.expected import digest_kept, fixed_digest
 from autograder.expected.fingerprints import same_runs
 from autograder.grader.student_side import student_side
+from autograder.limit import ALLOWED
 from autograder.publishing.needed import needed
 
 NAME = CONTENTS.NAME
@@ -32,17 +33,22 @@ _DATE = re.compile(r"^date-released: (\d{4})-(\d\d)-(\d\d)$", re.MULTILINE)
 _WITH_TORCH = """\
 # {title}: the notebooks
 
+{draft}\
 You need Python 3.11, 3.12, 3.13 or 3.14, on Linux, on Windows, or on a Mac with Apple silicon:
 torch {torch} is not available for other versions of Python, nor for Intel Macs. In this folder:
 
     python3 -m venv .venv
+    .venv/bin/pip install --no-deps -e .
     .venv/bin/pip install torch=={torch} --index-url https://download.pytorch.org/whl/cpu
     .venv/bin/pip install -r requirements.txt
     .venv/bin/jupyter lab notebooks/
 
-On Windows, use `py -m venv .venv` and `.venv\\Scripts\\` for `.venv/bin/`. The second line fetches
-torch for the CPU alone, which is all that the course needs; leave it out if you want to use an
-NVIDIA GPU: on Linux, torch then comes with gigabytes for it.
+On Windows, use `py -m venv .venv` and `.venv\\Scripts\\` for `.venv/bin/`. The second line refuses
+a Python that is too old. The third one fetches torch for the CPU alone, which is all that the
+course needs; leave it out if you want to use an NVIDIA GPU: on Linux, torch then comes with
+gigabytes for it. If the third line fails, your network blocks download.pytorch.org. On Windows and
+on a Mac, go on: torch is small there. On Linux, stop there and try another network, since the
+fourth line would fetch these gigabytes.
 
 The checks were tried with Python 3.11, torch {torch}, NumPy 2.0.2 and NumPy {numpy}. Other versions
 of torch, such as Colab's, may do; answers are graded with torch {torch} and NumPy {numpy}.
@@ -55,12 +61,17 @@ Write the answers yourself. A ready-made one from torch is good to compare with,
 until a person has looked at it; `check` tells you so. So are the course's own `autograder.blocks`;
 where your answers are graded, those of the chapter and of later ones are not there.
 
+`check.all()`, in the last cell, tells how many points you have so far and what is next, and
+`check.hint(softmax)` one hint more each time. An answer that does not end is stopped after {limit}
+seconds: `%env ATTENTION_SECONDS=300` in a cell gives it more time. If `check` says that torch
+cannot compute on your GPU, `%env ATTENTION_DEVICE=cpu` makes it use the CPU.
+
 In VS Code, open this folder and choose `.venv` as the notebook's kernel.
 """
 _WITHOUT_TORCH = """\
 # {title}: the notebooks
 
-You need Python 3.11 or later. In this folder:
+{draft}You need Python 3.11 or later. In this folder:
 
     python3 -m venv .venv
     .venv/bin/pip install -r requirements.txt
@@ -71,9 +82,16 @@ NumPy {numpy}.
 
 The browser opens on the chapters. Begin with `{first}`: run its cells from the top with
 Shift+Enter, replace each `raise NotImplementedError` with your own code, and run the `check(...)`
-cell below it. The check tells you what is right, what is wrong, and why.
+cell below it. The check tells you what is right, what is wrong, and why. `check.all()` tells how
+many points you have so far, and `check.hint(…)` one hint more each time. An answer that does not
+end is stopped after {limit} seconds: `%env ATTENTION_SECONDS=300` in a cell gives it more time.
 
 In VS Code, open this folder and choose `.venv` as the notebook's kernel.
+"""
+_DRAFT = """\
+**This is a draft.** The book is not published yet: links in the notebooks lead nowhere, and
+exercises may still change.
+
 """
 
 PYPROJECT = """\
@@ -172,8 +190,15 @@ def _slug(notebook: Path) -> str:
 def _contents(root: Path, notebooks: list[Path], others: set[str]) -> Iterator[tuple[str, bytes]]:
     """The files of the archive, without the exercises of the `others` among the chapters."""
     text = _WITH_TORCH if "torch" in _PACKAGES else _WITHOUT_TORCH
-    first = notebooks[0].stem
-    yield "README.md", text.format(title=CONTENTS.TITLE, first=first, **_pins(root)).encode()
+    from autograder.publishing.before_release import nobodys_address  # it imports this module
+
+    told = {
+        "title": CONTENTS.TITLE,
+        "first": notebooks[0].stem,
+        "draft": _DRAFT if nobodys_address(root) else "",
+        "limit": f"{ALLOWED:g}",
+    }
+    yield "README.md", text.format(**told, **_pins(root)).encode()
     # without torch's version: in Colab, its pin would fetch gigabytes that are there already
     packages = [name + _TRIED.get(name, "") for name in _PACKAGES]
     yield "pyproject.toml", PYPROJECT.format(name=NAME, dependencies=str(packages)[1:-1]).encode()
@@ -224,7 +249,7 @@ def _needed_of(
 def _requirements(root: Path) -> str:
     """The packages that a student needs, in ranges that were tried, and the package itself."""
     packages = [name + _TRIED.get(name, f"=={pin}") for name, pin in _pins(root).items()]
-    return "\n".join([*packages, "jupyterlab>=4", "-e .", ""])
+    return "\n".join(["-e .", *packages, "jupyterlab>=4", ""])  # it refuses a wrong Python first
 
 
 def _pins(root: Path) -> dict[str, str]:

@@ -100,6 +100,7 @@ def instructor_notebook(path: Path, book: Book | None = None) -> NotebookNode:
     declared = {exercise.name: exercise for exercise in exercises_of(slug)}
     cells: list[NotebookNode] = []
     bound: set[str] = set()
+    unsolved = set(declared)  # names that are not there while an exercise is not written
     posed: list[str] = []
     checked: list[str] = []
     for number, source in enumerate(_sources(path, page)):
@@ -132,7 +133,7 @@ def instructor_notebook(path: Path, book: Book | None = None) -> NotebookNode:
                 r"\b(solutions|autograder\.(?:bank|grader|publishing|cli))\b", cell.source
             ):
                 raise BookError(page.name, line, "students do not have what this cell imports")
-            cells += _code(page, source)
+            cells += _code(page, source, unsolved)
         else:
             raise BookError(page.name, line, f"a {cell.cell_type} cell cannot be translated")
         bound |= _bound(cell.source) if cell.cell_type == "code" else set()
@@ -141,6 +142,7 @@ def instructor_notebook(path: Path, book: Book | None = None) -> NotebookNode:
         raise BookError(page.name, 1, f"no exercise and check for {', '.join(missing)}")
     first = next((i for i, cell in enumerate(cells) if cell.cell_type == "code"), len(cells))
     cells.insert(first, _guard(page.book))
+    cells += _overview() if posed else []
     return _finish(pencils.in_order(page, cells))
 
 
@@ -232,10 +234,29 @@ def _check(name: str, value: float) -> NotebookNode:
     return _graded(cell, f"check_{name}", grade=True, locked=True, points=value)
 
 
-def _code(page: Page, source: Source) -> list[NotebookNode]:
-    """An ordinary code cell and the caption of the figure it draws."""
+def _overview() -> list[NotebookNode]:
+    """The last cells: how far the notebook is."""
+    text = (
+        "**How far are you?** Points so far, what is next, and what is not written yet. "
+        "`check.hint(…)` tells one hint more for the answer in its parentheses."
+    )
+    code = "from autograder import check\n\ncheck.all()"
+    return [new_markdown_cell(text), new_code_cell(code, metadata={"tags": ["draw"]})]
+
+
+def _code(page: Page, source: Source, unsolved: set[str]) -> list[NotebookNode]:
+    """An ordinary code cell and the caption of the figure it draws.
+
+    One that needs `unsolved` names, to which its own are added, may fail before these are there:
+    *Run All* goes on behind it.
+    """
     cell = new_code_cell(source.cell.source)
     tags = [tag for tag in ("draw", "hide-input", "outcome") if tag in source.tags]
+    if unsolved & _needed(_python(cell.source)):
+        unsolved |= _bound(cell.source)
+        tags.append("raises-exception")
+    else:
+        unsolved -= _bound(cell.source)
     if tags:
         cell.metadata["tags"] = tags
     if "hide-input" in tags:
@@ -309,11 +330,16 @@ def points(value: float) -> str:
     return f"{value:g} point" + ("" if value == 1 else "s")
 
 
+def _python(code: str) -> str:
+    """A cell without IPython's own lines."""
+    lines = code.split("\n")
+    return "\n".join(line for line in lines if not line.lstrip().startswith(("%", "!")))
+
+
 def _bound(code: str) -> set[str]:
     """The names that a cell binds at its top level."""
     names: set[str] = set()
-    lines = [line for line in code.split("\n") if not line.lstrip().startswith(("%", "!"))]
-    for node in ast.parse("\n".join(lines)).body:
+    for node in ast.parse(_python(code)).body:
         if isinstance(node, ast.Import | ast.ImportFrom):
             names |= {(alias.asname or alias.name).split(".")[0] for alias in node.names}
         elif isinstance(node, ast.FunctionDef | ast.ClassDef):
