@@ -40,7 +40,9 @@ def test_the_object_is_the_one_that_is_documented(reference_result):
     names = [exercise.name for exercise in exercises_of("kernel_regression")]
     assert list(reference_result["exercises"]) == names
     for exercise in reference_result["exercises"].values():
-        assert list(exercise) == ["points", "score", "verdict", "mistake", "aspects"]
+        told = ("cause", "likely", "guess", "remark", "pointer")
+        assert list(exercise) == ["points", "score", "verdict", "mistake", *told, "aspects"]
+        assert not any(exercise[key] for key in told)
         for aspect in exercise["aspects"]:
             assert list(aspect) == ["title", "passed", "points", "hint", "error"]
             assert (aspect["passed"], aspect["hint"], aspect["error"]) == (True, None, None)

@@ -16,6 +16,8 @@ from autograder.engine.whose import forget
 
 _ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
+ABSENT = "it is not there while yours is judged"
+
 
 class Withheld:
     """Stands for a block that is not in this process."""
@@ -28,7 +30,7 @@ class Withheld:
             return vars(self._module)[self._name]
         except KeyError:
             told = f"{self._module.__name__}.{self._name} is a right answer to an exercise"
-            raise RuntimeError(f"{told}: it is not there while yours is judged") from None
+            raise RuntimeError(f"{told}: {ABSENT}") from None
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return self._block()(*args, **kwargs)

@@ -127,10 +127,7 @@ def _script(data: bytes) -> tuple[list[Cell], Set[str]]:
 
 
 def _statements(text: str, tree: ast.Module) -> Iterator[str]:
-    """The statements of a file, each on the lines where it stands: what one raises costs no other.
-
-    The last of very many come together.
-    """
+    """The statements of a file, each on its own lines; the last of very many come together."""
     lines = io.StringIO(text, newline=None).readlines()  # as Python counts them
     starts, end = [0], 0
     for node in tree.body[:_STATEMENTS]:
@@ -139,7 +136,7 @@ def _statements(text: str, tree: ast.Module) -> Iterator[str]:
             starts.append(first - 1)
         end = node.end_lineno
     for start, stop in pairwise([*starts, len(lines)]):
-        yield "\n" * start + "".join(lines[start:stop])
+        yield "#\n" * start + "".join(lines[start:stop])  # IPython drops empty lines
 
 
 def _notebook(data: bytes) -> tuple[list[Cell], Set[str]]:

@@ -32,12 +32,13 @@ from autograder.engine.verdict import (
     operations_told,
     withheld,
 )
+from autograder.engine.withheld import ABSENT
 from autograder.exercises import exercises_of, find_exercise
 from autograder.grader.allowance import Overdrawn, within
 from autograder.grader.block_code import all_blocks, blocks_before, blocks_for
 from autograder.grader.names import Names, defined_names, names_in, parse
 from autograder.grader.notebook.needs import needless
-from autograder.grader.runner import DEFINING, REASONS, SHOWN, Fate, Runner, died, ran_out_of_memory
+from autograder.grader.runner import REASONS, SHOWN, Fate, Runner, died, ran_out_of_memory
 from autograder.grader.sandbox.host import ProcessDied
 from autograder.grader.sandbox.limits import Limits
 from autograder.grader.sandbox.outputs import clean
@@ -115,7 +116,7 @@ def _judge_chapter(
     others: dict[str, Verdict] = {}  # on answers that others call, outside `exercises`
     code = Code()  # of the cells whose effects persist
     read: list[Names] = []  # of the same cells
-    idle, is_file, raised = _not_run(cells), options[3] != "__main__", list[str]()
+    idle, is_file = _not_run(cells), options[3] != "__main__"
     blocks = blocks_before(exercises[0][0]) if exercises else frozenset()
     with Runner(*options, judged.notes, blocks) as runner:
         importer = threading.Thread(target=_import_references, args=({s for s, _ in exercises},))
@@ -157,28 +158,20 @@ def _judge_chapter(
                 _read_into(code, "" if died(fate) else cell.source)
                 code.cells = 0 if is_file else code.cells  # its statements are one
                 read.append(names_in(cell.source))
-                ended = is_file and died(fate)  # whatever it defines
-                for name in asked if ended else defined_names(cell.source) & asked.keys():
+                ends = is_file and fate is not None and ABSENT not in fate.note
+                for name in asked if ends else defined_names(cell.source) & asked.keys():
                     fates[name] = fate
-                if ended:
+                if ends:  # as if it was imported; what we withhold ends nothing
                     break
-                if is_file and fate:
-                    raised.append(fate.note.replace(DEFINING, "A statement of the file"))
         for name in asked:
             if name not in judged.verdicts:
                 judge(name)
-        _explain(judged.verdicts, runner, " ".join(raised[:1]))
+        for name, verdict in judged.verdicts.items():  # no mark can change any more
+            if verdict.verdict in (WRONG, CRASH) and verdict.mistake is None:
+                judged.verdicts[name] = replace(verdict, pointer=_shown(runner.point(name)))
         importer.join()
     judged.verdicts = {name: judged.verdicts[name] for name in asked}
     return judged
-
-
-def _explain(verdicts: dict[str, Verdict], runner: Runner, raised: str) -> None:
-    """Add what may help where an answer is wrong; no mark can change any more."""
-    for name, verdict in verdicts.items():
-        if verdict.verdict in (WRONG, CRASH) and verdict.mistake is None:
-            remark, pointer = verdict.remark or clean(raised) or None, _shown(runner.point(name))
-            verdicts[name] = replace(verdict, remark=remark, pointer=pointer)
 
 
 _LEFT_OUT = {

@@ -1,7 +1,7 @@
 # tries: rewrites the source of later cells by IPython's input transformers
 # by: the judge compares outside
 # layer: judged outside
-# verdict: missing
+# verdict: wrong missing
 
 
 def rewrite(lines):

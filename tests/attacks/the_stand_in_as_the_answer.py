@@ -3,7 +3,7 @@
 # layer: not in the process
 # verdict: crash
 # most: 0
-# says: A statement of the file raised KeyError
+# says: KeyError
 
 import numpy as np
 
