@@ -344,9 +344,8 @@ def _told(file: str, verdicts: Mapping[str, Verdict]) -> str:
     lines = [f"{one_line(file)}: {number(score)} of {number(points)} points"]
     for verdict in verdicts.values():
         first, *rest = table_text(verdict).splitlines()
-        right = verdict.verdict == CORRECT
         kind = ": ".join(filter(None, (verdict.verdict, verdict.mistake)))
-        lines += [first] if right else [f"{first} ({kind})", *rest]
+        lines += [f"{first} ({kind})", *(rest if verdict.verdict != CORRECT else ())]
     return "\n".join("".join(filter(str.isprintable, line)) for line in lines)
 
 

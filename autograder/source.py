@@ -14,6 +14,8 @@ from typing import Any
 from autograder.console import notebook
 from autograder.engine.whose import codes_of
 
+_DEFINED = re.compile(r"^[ \t]*(?:async[ \t]+def|def|class)[ \t]+(\w+)", re.MULTILINE)
+
 
 def call_in(frame: FrameType) -> ast.Call | None:
     """The call that a frame is making, as it is written; None where that cannot be read."""
@@ -82,10 +84,9 @@ def broken_definition(name: str) -> str | None:
     """What is wrong if the newest cell of the notebook that defines a name does not compile."""
     shell = notebook()
     cells = shell.history_manager.input_hist_raw if shell is not None else []
-    defines = re.compile(
-        rf"^[ \t]*(?:async[ \t]+def|def|class)[ \t]+{re.escape(name)}\b", re.MULTILINE
+    newest = max(
+        (n for n, cell in enumerate(cells) if name in _DEFINED.findall(cell)), default=None
     )
-    newest = max((n for n, cell in enumerate(cells) if defines.search(cell)), default=None)
     if newest is None:
         return None
     try:

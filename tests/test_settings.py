@@ -72,6 +72,7 @@ HEAD = (
     "import numpy as np\nimport torch\n"
 )
 ON_ALL = """
+from importlib import import_module
 from autograder.check import verdict_on
 from autograder.exercises import chapters, exercises_of
 exercises = [(slug, each.name) for slug in chapters() for each in exercises_of(slug)]
