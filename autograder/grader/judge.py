@@ -5,7 +5,6 @@ run; what comes back from the sandbox is data that may be forged. The reference,
 known mistakes and the verdict exist on this side only.
 """
 
-import json
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -43,7 +42,6 @@ from autograder.grader.sandbox.host import ProcessDied
 from autograder.grader.sandbox.limits import Limits
 from autograder.grader.sandbox.outputs import clean
 
-_OUTPUT_BUDGET = 32 << 20  # a submission's outputs
 _POINTER_LINES, _POINTER_WIDTH = 8, 120  # of what is shown of a pointer
 
 
@@ -112,7 +110,7 @@ def _judge_chapter(
 ) -> Judged:
     """The same for exercises of one chapter; `options` are those of the runner."""
     asked = {exercise.name: (slug, exercise) for slug, exercise in exercises}
-    judged, fates, room = Judged(), {}, _OUTPUT_BUDGET
+    judged, fates = Judged(), {}
     others: dict[str, Verdict] = {}  # on answers that others call, outside `exercises`
     code = Code()  # of the cells whose effects persist
     read: list[Names] = []  # of the same cells
@@ -152,9 +150,7 @@ def _judge_chapter(
             elif number in idle:
                 _read_into(code, "")
             else:
-                outputs, fate = runner.execute(cell.source)
-                room -= sum(len(json.dumps(output)) for output in outputs)
-                judged.outputs[number] = outputs if room > 0 else [_LEFT_OUT]
+                judged.outputs[number], fate = runner.execute(cell.source)
                 _read_into(code, "" if died(fate) else cell.source)
                 code.cells = 0 if is_file else code.cells  # its statements are one
                 read.append(names_in(cell.source))
@@ -172,13 +168,6 @@ def _judge_chapter(
         importer.join()
     judged.verdicts = {name: judged.verdicts[name] for name in asked}
     return judged
-
-
-_LEFT_OUT = {
-    "output_type": "stream",
-    "name": "stderr",
-    "text": "[the submission's outputs are too large; this one was left out]\n",
-}
 
 
 def _not_run(cells: Sequence[Cell]) -> set[int]:

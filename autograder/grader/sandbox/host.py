@@ -28,17 +28,18 @@ import numpy as np
 
 from autograder.engine.records import record_from, run_tree
 from autograder.engine.runs import Record, Run
-from autograder.engine.values import MAX_BYTES, MAX_HEAD, decode, encode, head_of
+from autograder.engine.values import MAX_BYTES, MAX_HEAD, Array, decode, encode, head_of
 from autograder.grader.sandbox import groups, walls, warm, worker
 from autograder.grader.sandbox.bubblewrap import ISOLATIONS, IsolationError, why_not_up
 from autograder.grader.sandbox.ends import ProcessDied, SandboxLost, read_status
 from autograder.grader.sandbox.gpu import require
 from autograder.grader.sandbox.launcher import AnyWarm, end, warm_process
 from autograder.grader.sandbox.limits import Limits
-from autograder.grader.sandbox.outputs import outputs_from
+from autograder.grader.sandbox.outputs import TOO_LARGE, outputs_from
 from autograder.grader.sandbox.waiting import Waiting
 from autograder.grader.sandbox.watch import family
 
+_OUTPUTS = 32 << 20
 _FRAME_LIMIT = MAX_BYTES + (16 << 20)
 
 
@@ -73,6 +74,7 @@ class Sandbox:
         self.landlock = False
         self._count, self._up, self._first = 0, False, _First()
         self._room, self._heads = _FRAME_LIMIT, MAX_HEAD  # bytes left for a request's replies
+        self._left = _OUTPUTS  # bytes left for the outputs of all cells
         self._group: groups.Group | None = None
         self._limited = isolation != "none" and walls.LIMITS in layers
         self._folder: tempfile.TemporaryDirectory | None = None
@@ -125,7 +127,8 @@ class Sandbox:
     def execute(
         self, source: str, seconds: float | None = None, module: str = "__main__"
     ) -> list[dict[str, Any]]:
-        """Run a cell; return its outputs in nbformat's form, an exception being one of them.
+        """Run a cell; return its outputs in nbformat's form, an exception being one of them. Once
+        all outputs together are too large, an output says so instead.
 
         `module` is the value of `__name__` inside. Raises `ProcessDied`.
         """
@@ -133,7 +136,11 @@ class Sandbox:
         request = {"op": "execute", "source": code, "module": module}
         reply = next(self._ask(request, self.limits.cell_seconds if seconds is None else seconds))
         limit = 4 * self.limits.output_bytes + (1 << 20)  # a character is at most four bytes
-        return self._read(lambda packed: outputs_from(packed, limit), reply.get("outputs"))
+        packed = reply.get("outputs")
+        self._left -= packed.data.size if isinstance(packed, Array) else 0
+        if self._left < 0:
+            return [TOO_LARGE]
+        return self._read(lambda packed: outputs_from(packed, limit), packed)
 
     def hand_out(
         self,

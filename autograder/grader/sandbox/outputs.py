@@ -18,6 +18,12 @@ _CONTROL = re.compile(
     r"\x1b\[[0-9;]*[A-Za-z]|[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]"
 )
 _OUTPUTS = 400  # per cell
+_LINES = 1000  # per traceback
+TOO_LARGE = {
+    "output_type": "stream",
+    "name": "stderr",
+    "text": "[the submission's outputs are too large; this one was left out]\n",
+}
 MIMES = (
     "text/plain", "text/html", "text/markdown", "text/latex",
     "image/png", "image/jpeg", "image/svg+xml",
@@ -37,7 +43,7 @@ def _output(output: dict[str, Any]) -> dict[str, Any]:
         name = "stderr" if output["name"] == "stderr" else "stdout"
         return {"output_type": kind, "name": name, "text": clean(output["text"])}
     if kind == "error":
-        lines = [clean(line) for line in output["traceback"]]
+        lines = [clean(line) for line in output["traceback"][:_LINES]]
         name, value = clean(output["ename"]), clean(output["evalue"])
         return {"output_type": kind, "ename": name, "evalue": value, "traceback": lines}
     if kind not in ("display_data", "execute_result"):
