@@ -5,11 +5,13 @@ import itertools
 import json
 import signal
 from collections import Counter
+from pathlib import Path
 
 import numpy as np
 import pytest
 from nbformat.v4 import new_code_cell, new_notebook
 
+import solutions
 from autograder.engine.gate import ITEMS, NUMBERS, admit
 from autograder.engine.records import record_from, record_tree
 from autograder.engine.runs import Array, Raised, Record, Strided, call, tensor
@@ -17,9 +19,10 @@ from autograder.engine.state import STATE
 from autograder.engine.values import MANY, MAX_ITEMS, TooLarge, WireError, decode, encode
 from autograder.engine.verdict import MEMORY, TIMEOUT
 from autograder.engine.words import describe
-from autograder.grader import names
+from autograder.grader import judge, names
 from autograder.grader.allowance import Overdrawn, within
 from autograder.grader.classes import schedulers
+from autograder.grader.files import verdicts_on
 from autograder.grader.judgement import UNUSABLE
 from autograder.grader.notebook.rebuild import rebuild
 from autograder.grader.work import Job, Options
@@ -180,3 +183,11 @@ def test_a_judge_that_dies_of_its_limit_ends_in_a_judgement_and_not_in_a_retry()
     ((_, outcome),) = schedulers.local(iter([("ann", job)]), stubborn, 1)
     assert outcome.judgement.status == UNUSABLE
     assert "s of computing time outside the sandbox" in outcome.judgement.reason
+
+
+def test_the_verdicts_on_a_submission_have_a_limit_together(monkeypatch):
+    path = Path(solutions.__file__).parent / "kernel_regression.py"
+    monkeypatch.setattr(judge, "TOTAL", 0.0)
+    verdicts = verdicts_on(path, ["softmax", "gaussian_scores"])
+    assert {each.verdict for each in verdicts.values()} == {TIMEOUT}
+    assert "s of computing time outside the sandbox" in verdicts["softmax"].aspects[0].message

@@ -17,6 +17,7 @@ from pathlib import Path
 from autograder.engine.verdict import MEMORY, TIMEOUT
 
 SECONDS = 120.0  # of computing time; the dearest honest verdict takes a tenth
+TOTAL = 600.0  # for all verdicts on a submission
 MEGABYTES = 2048
 _GRACE = 30  # seconds until a process that was told to stop, and did not, is killed
 _AGAIN = 1.0  # it is told so each second: what is interrupted may swallow it
@@ -42,7 +43,7 @@ def within(seconds: float = SECONDS, megabytes: int = MEGABYTES) -> Iterator[Non
         return
 
     def stop(*_: object) -> None:
-        raise Overdrawn(TIMEOUT, f"{seconds:g} s of computing time")
+        raise Overdrawn(TIMEOUT, f"{seconds:.3g} s of computing time")
 
     handler = signal.signal(signal.SIGPROF, stop)
     cpu, data = (resource.getrlimit(kind) for kind in (resource.RLIMIT_CPU, resource.RLIMIT_DATA))

@@ -23,6 +23,7 @@ from autograder.engine.verdict import (
     MEMORY,
     MISSING,
     POLICY,
+    TIMEOUT,
     WRONG,
     CourseFault,
     Mistake,
@@ -33,7 +34,7 @@ from autograder.engine.verdict import (
 )
 from autograder.engine.withheld import ABSENT
 from autograder.exercises import exercises_of, find_exercise
-from autograder.grader.allowance import Overdrawn, within
+from autograder.grader.allowance import SECONDS, TOTAL, Overdrawn, within
 from autograder.grader.block_code import all_blocks, blocks_before, blocks_for
 from autograder.grader.names import Names, defined_names, names_in, parse
 from autograder.grader.notebook.needs import needless
@@ -271,7 +272,10 @@ def _judge(
         task = _task(slug, exercise.name, seed, runner.options[2])
         try:
             known = tuple if end else task.mistakes  # each is like an answer that is seen in part
-            with within():
+            left = TOTAL - (time.process_time() - runner.began)
+            if left <= 0:
+                raise Overdrawn(TIMEOUT, f"{TOTAL:.3g} s of computing time")
+            with within(min(SECONDS, left)):
                 verdict = decide(exercise, task.runs, records, task.expected, known, looks=1)
         except Overdrawn as error:
             return withheld(exercise, error.reason, f"Judging what came back {error}.")

@@ -62,6 +62,7 @@ class Runner:
     ):
         self.options = (isolation, limits, device)
         self.limits, self.module, self.notes, self.blocks = limits, module, notes, blocks
+        self.began = time.process_time()  # of the judge's process
         self.there = frozenset[str]()  # the blocks in the sandbox's process
         self.deadline = time.monotonic() + limits.total_seconds
         self.grace = MOST * limits.start_seconds  # for starts, which are no fault of the submission
