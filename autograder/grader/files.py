@@ -32,14 +32,12 @@ _STATEMENTS = 300  # of a file that are run one by one
 def judge_file(
     path: str | os.PathLike[str],
     exercises: Sequence[str] | None = None,
-    seed: bytes | None = None,
+    *,
     device: str = "cpu",
-    isolation: str = "bwrap",
-    limits: Limits | None = None,
+    **options: Any,
 ) -> dict[str, Any]:
-    """What `judge --json` prints of a file: see `verdicts_on`."""
-    found = verdicts_on(path, exercises, seed, device, isolation, limits)
-    return as_json(str(path), device, found)
+    """What `judge --json` prints of a file; the options are those of `verdicts_on`."""
+    return as_json(str(path), device, verdicts_on(path, exercises, device=device, **options))
 
 
 def verdicts_on(
