@@ -185,8 +185,8 @@ def cosine_scores(
     """Score every pair by the cosine of the angle between the two: q·k / (‖q‖ ‖k‖).
 
     Shapes: query `(..., n_q, d)`, key `(..., n_k, d)` → `(..., n_q, n_k)`, in
-    [−1, 1]. The length of a vector counts as at least `eps`, so a zero vector
-    scores 0 with every other.
+    [−1, 1]. Each length counts as max(length, eps), so a zero vector scores 0 with
+    every other.
     """
     ### BEGIN SOLUTION
     query = query / query.norm(dim=-1, keepdim=True).clamp_min(eps)

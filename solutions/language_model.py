@@ -175,8 +175,9 @@ def next_token_loss(
 
     Shapes: logits `(B, n, V)`, made of ids `(B, n)` → a scalar. The logits at position
     t are for the token at t + 1, so a text of n tokens has n − 1 predictions. Tokens
-    that are `pad_id` are not predicted; where nothing is, the loss is 0, and so is its
-    gradient. Source: Radford et al. (2019), equation 1.
+    that are `pad_id` are not predicted; it need not be the id of a token, such as −100.
+    Where nothing is predicted, the loss is 0, and so is its gradient. Source: Radford
+    et al. (2019), equation 1.
     """
     ### BEGIN SOLUTION
     target = ids[:, 1:]  # (B, n − 1)

@@ -225,8 +225,8 @@ class DropPath(nn.Module):
         """Zero each sample with probability p; divide the others by 1 − p.
 
         Shapes: x `(B, ...)` → the same; a sample is x[b], and each is drawn
-        independently. In eval mode or with p = 0, x is returned unchanged; in eval
-        mode, nothing is drawn.
+        independently. In eval mode or with p = 0, x is returned unchanged, with p = 1
+        all is zero; in eval mode, nothing is drawn.
         """
         ### BEGIN SOLUTION
         one_each = x.new_ones(x.shape[0], *[1] * (x.dim() - 1))  # (B, 1, ...)

@@ -265,12 +265,12 @@ class Transformer(nn.Module):
 def shift_right(target: Int[Tensor, "*batch n"], bos_id: int) -> Int[Tensor, "*batch n"]:
     """What the decoder reads in training: the target one step late, bos in front.
 
-    Shapes: target ids `(B, n)`, n ≥ 1 → the same; the last token drops out. Source:
+    Shapes: target ids `(..., n)`, n ≥ 1 → the same; the last token drops out. Source:
     Vaswani et al. (2017), 3.1: "the output embeddings are offset by one position".
     """
     ### BEGIN SOLUTION
-    bos = target.new_full((*target.shape[:-1], 1), bos_id)  # (B, 1)
-    return torch.cat([bos, target[..., :-1]], dim=-1)  # (B, n)
+    bos = target.new_full((*target.shape[:-1], 1), bos_id)  # (..., 1)
+    return torch.cat([bos, target[..., :-1]], dim=-1)  # (..., n)
     ### END SOLUTION
 
 

@@ -20,7 +20,9 @@ from autograder.blocks import DropPath
 def patchify(
     images: Num[Tensor, "B C height width"], patch_size: int
 ) -> Num[Tensor, "B patches numbers"]:
-    """Cut images into square patches, each of them a row of numbers.
+    """Cut images into square patches, each of them a row of the images' own numbers.
+
+    Integers stay integers, and booleans booleans.
 
     Shapes: images `(B, C, height, width)` → `(B, height/p · width/p, C·p·p)`, with
     p = patch_size. The patches come row by row, from the upper left. Within a patch, the

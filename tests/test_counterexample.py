@@ -283,3 +283,13 @@ def test_half_an_answer_earns_its_part():
         }
         assert score == {"shown_twice": 1.0, "hidden_twice": 0.5}
     assert find_exercise(name)[1].points == 1.5
+
+
+@pytest.mark.parametrize(("steps", "hides"), [(1, True), (400, False)])
+def test_rounding_of_large_inputs_tells_nothing_apart(steps, hides):
+    numbers = np.float32([300.1, 300.7, 301.6])
+    scores = np.stack([np.roll(numbers, i) for i in range(3)])
+    scores[1, 0] += steps * np.spacing(scores[1, 0])
+    pair = np.float32([[1.0, 2.0], [4.0, 3.0]]), scores
+    record = Record((tuple(Array(table, "numpy", "float32") for table in pair),))
+    assert BUG.hidden(Trial(call(), record, None)).passed == hides

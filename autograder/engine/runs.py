@@ -24,6 +24,14 @@ __all__ = [
 BLOCKS = "autograder.blocks"
 LOST = "lost"
 SECONDS = 20.0  # that all calls of an exercise have together when it is graded
+_CONCEPTS = {  # what is forbidden, for a sentence
+    "normalisation": "normalisation layer",
+    "multi_head_attention": "multi-head attention",
+    "transformer": "layer of a Transformer",
+    "recurrence": "recurrent layer",
+    "gelu": "GELU",
+    "autograd": "derivative",
+}
 APPLY = "()"  # as a step's method: call its first argument with the others
 
 
@@ -287,6 +295,16 @@ class Exercise:
         free = {*self.uses, *(block.rpartition(":")[2] for block in self.given.values())}
         excepted = [f"!{BLOCKS}.{name}{end}" for name in sorted(free) for end in ("", ".*")]
         return (*self.forbids, f"{BLOCKS}.*", *excepted)
+
+    @property
+    def allowance(self) -> str:
+        """A sentence on which library calls an answer may make."""
+        free = "Anything in NumPy and torch may be used"
+        if not self.forbids:
+            return f"{free}."
+        *others, last = (_CONCEPTS.get(what, what) for what in self.forbids)
+        ready = f"{', '.join(others)} or {last}" if others else last
+        return f"{free}, except a ready-made {ready}: its points wait for a person."
 
     @cached_property
     def points(self) -> float:

@@ -18,6 +18,7 @@ student's own process, for the student's own use.
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from importlib import import_module
 from typing import Any
 
@@ -32,7 +33,7 @@ LONGEST = 64  # of an axis whose length the answer chooses
 MOST = 1 << 16  # numbers in one input
 SHOWN = 0.01  # right and wrong have to differ by this much to be told apart by any sensible test
 SAME = 1e-12  # what float64 leaves of two ways to compute the same number
-HIDDEN = 1e-6  # and may differ by this much where they count as the same
+HIDDEN = 1e-6  # as much as the largest number: they may differ by this where they count as the same
 
 _BUGS = "autograder.exercises.bugs"
 
@@ -77,7 +78,8 @@ class Bug:
         boring = self.dull(arrays)
         if boring:
             return wrong(f"hides: {boring}")
-        return self._told(trial, arrays, self._judge_hidden)
+        judge = partial(self._judge_hidden, max(1.0, *(np.abs(a).max(initial=0) for a in arrays)))
+        return self._told(trial, arrays, judge)
 
     def _judge_shown(self, right: np.ndarray, mistaken: np.ndarray) -> Finding:
         apart, _ = _largest_difference(right, mistaken)
@@ -90,13 +92,13 @@ class Bug:
             f"shows: right and wrong differ by {apart:.1g} at most; {how}: expected {SHOWN:g}"
         )
 
-    def _judge_hidden(self, right: np.ndarray, mistaken: np.ndarray) -> Finding:
+    def _judge_hidden(self, scale: float, right: np.ndarray, mistaken: np.ndarray) -> Finding:
         apart, where = _largest_difference(right, mistaken)
-        if apart <= HIDDEN:
+        if apart <= HIDDEN * scale:
             return Finding(True)
         place = f" at [{', '.join(map(str, where))}]" if where else ""
         return wrong(
-            f"hides: right and wrong differ{place}: "
+            f"hides: right and wrong differ by {apart:.1g}{place}: "
             f"right gives {right[where]:.6g}, wrong {mistaken[where]:.6g}"
         )
 

@@ -10,8 +10,10 @@ from autograder.engine import aspects
 from autograder.engine.aspects import Runs, each
 from autograder.engine.chance import drawn_anew
 from autograder.engine.runs import Aspect, Exercise, Finding, Names, Record, Run, Trial
+from autograder.exercises.again import follows_from_each_call
 
 _DEVICE_POINTS = 0.05
+_FURTHER = 0.05  # of the points, for further calls
 
 Make = Callable[[str, Runs], Aspect]  # of the hint and the runs
 
@@ -46,10 +48,20 @@ class Declaration:
             name, title, arguments, (), blocks, forbids, uses, returns, recorded
         )
         self._aspects: list[Aspect] = []
+        self._compared: list[Runs] = []
         self._step = ""
 
     def exercise(self) -> Exercise:
-        return replace(self._exercise, aspects=tuple(self._aspects))
+        """The exercise, with one aspect more for what is kept from one call to the next: its
+        points are taken off the dearest."""
+        found = [*self._aspects]
+        if self._exercise.recorded:
+            points = max(round(_FURTHER * sum(aspect.points for aspect in found), 1), _FURTHER)
+            dearest = max(found, key=lambda aspect: aspect.points)
+            less = replace(dearest, points=round(dearest.points - points, 6))
+            found[found.index(dearest)] = less
+            found.append(follows_from_each_call(found[0], points, self._compared))
+        return replace(self._exercise, aspects=tuple(found))
 
     def equals(
         self,
@@ -63,6 +75,7 @@ class Declaration:
         """The results equal those of the reference. `part` selects one part of a tuple."""
 
         def make(hint: str, runs: Runs) -> Aspect:
+            self._compared.append(runs)
             aspect = aspects.equals_reference(title, points, hint, runs, part=part)
             return replace(aspect, only_if_right=only_if_right)
 

@@ -224,7 +224,7 @@ def _exercise(page: Page, slug: str, exercise, bound: set[str], line: int) -> li
     absent = sorted(needed - bound - {exercise.name})
     if absent:
         raise BookError(page.name, line, f"{exercise.name} needs {', '.join(absent)} imported")
-    heading = f"**{exercise.title}** ({points(exercise.points)})"
+    heading = f"**{exercise.title}** ({points(exercise.points)})  \n{exercise.allowance}"
     cell = _graded(new_code_cell(text), exercise.name, solution=True)
     return [new_markdown_cell(heading), cell]
 

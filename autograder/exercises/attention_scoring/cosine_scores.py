@@ -15,8 +15,7 @@ SHORTEST = 0.1  # of the scale
 def _vectors(
     draw: Draw, n_q: int, n_k: int, d: int, *batch: int, scale: float = 1.0, dtype: str = "float32"
 ) -> tuple:
-    """Queries and keys, none so short that it shows whether eps is added to a length or bounds it:
-    the two differ by eps / length, relatively."""
+    """Queries and keys of which none is near the usual eps in length."""
     both = []
     for n in (n_q, n_k):
         vectors = draw.normal(*batch, n, d, scale=scale)
@@ -62,7 +61,7 @@ def _batches(draw: Draw) -> list[Run]:
     ]
 
 
-@EXERCISE.equals("a zero vector", 0.5)
+@EXERCISE.equals("a zero vector", 0.35)
 def _zero(draw: Draw) -> list[Run]:
     """0/0 is NaN. Do not let a length fall below eps: 0/eps is 0."""
     query, key = (x.data.copy() for x in _vectors(draw, 3, 4, 5, 2))
@@ -74,6 +73,16 @@ def _zero(draw: Draw) -> list[Run]:
         call(draw.tensor(4, 3, scale=100.0), some, eps=1e-6),
         call(some, some),
     ]
+
+
+@EXERCISE.equals("vectors shorter than eps", 0.15, only_if_right=True)
+def _short(draw: Draw) -> list[Run]:
+    """Each length by itself counts as max(length, eps): eps is neither added to a longer one nor a
+    bound for the product of two."""
+    query, key = (x.data for x in _vectors(draw, 3, 4, 5))
+    short = 0.4 * query / np.linalg.norm(query, axis=-1, keepdims=True)
+    short, key = tensor(short, "float32"), tensor(key + np.sign(key), "float32")
+    return [call(short, key, 0.5), call(key, short, eps=0.7)]
 
 
 def _bounds(run: Run, record: Record) -> str | None:

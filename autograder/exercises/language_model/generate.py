@@ -30,6 +30,7 @@ EXERCISE = Declaration(
 )
 
 
+_CHANCES = np.array([0.45, 0.3, 0.15, 0.1])
 _SEEDED = as_argument(with_generator)
 
 
@@ -74,6 +75,8 @@ def _passed_on(draw: Draw) -> list[Run]:
         call(torn_model(draw), _ids(draw, 2, 2), 5, top_k=1),
         call(torn_model(draw), _ids(draw, 3, 2), 4, 1.0, None, 0.01),
         call(torn_model(draw), _ids(draw, 2, 3), 4, temperature=0.0, top_k=3, top_p=0.9),
+        # Of the two that top_k leaves, one has 60 %. Before top_k, it has 45 %.
+        call(same_chances(draw, _CHANCES), _ids(draw, 2, 2), 3, top_k=2, top_p=0.5),
     ]
 
 
@@ -102,6 +105,10 @@ def _as_likely_as_it_should(run: Run, record: Record) -> str | None:
     if k is not None:
         chances[np.argsort(-chances)[k:]] = 0.0
     chances /= chances.sum()
+    if "top_p" in step.kwargs:
+        falling = np.argsort(-chances)
+        chances[falling[1 + int((chances[falling].cumsum() < step.kwargs["top_p"]).sum()) :]] = 0.0
+        chances /= chances.sum()
     for place in range(1, 1 + new):
         shares = np.array([(ids[:, place] == token).mean() for token in range(len(chances))])
         off = int(np.abs(shares - chances).argmax())
@@ -122,12 +129,12 @@ def _drawn(draw: Draw) -> list[Run]:
     """torch.multinomial draws a token for each row, with the probabilities that you give it. Rows
     and steps are drawn independently of each other."""
     start = tensor(np.zeros((_ROWS, 1), dtype=np.int64))
-    chances = np.array([0.45, 0.3, 0.15, 0.1])[draw.permutation(4)]
-    model = same_chances(draw, chances)
+    model = same_chances(draw, _CHANCES[draw.permutation(4)])
     return [
         call(model, start, 2).at_random(draw),
         call(model, start, 1, temperature=0.5).at_random(draw),
         call(model, start, 1, temperature=2.0, top_k=3).at_random(draw),
+        call(model, start, 1, top_p=0.7).at_random(draw),
     ]
 
 

@@ -33,7 +33,7 @@ def _cut(draw: Draw, logits: Array, temperature: float = 1.0, top_k: int | None 
     return max(tried[:20], key=lambda p: np.abs(sums - p).min())
 
 
-@EXERCISE.equals("the temperature", 0.9)
+@EXERCISE.equals("the temperature", 0.6)
 def _runs(draw: Draw) -> list[Run]:
     """Divide the logits by the temperature, then take the softmax over the last axis. Below 1 the
     likely tokens gain, above 1 all become more alike."""
@@ -46,7 +46,7 @@ def _runs(draw: Draw) -> list[Run]:
     ]
 
 
-@EXERCISE.equals("top-k", 0.6)
+@EXERCISE.equals("top-k", 0.5)
 def _top_k(draw: Draw) -> list[Run]:
     """Keep the k largest of each row, give all others exactly 0, and divide by what is left: the
     rest sums to 1 again. Every token stays at its own place."""
@@ -58,7 +58,7 @@ def _top_k(draw: Draw) -> list[Run]:
     ]
 
 
-@EXERCISE.equals("top-p", 0.9)
+@EXERCISE.equals("top-p", 0.6)
 def _top_p(draw: Draw) -> list[Run]:
     """Sort, likeliest first, and add up: a token stays if the tokens before it have not reached
     top_p yet. So the one that crosses the line stays, and at least one does."""
@@ -74,7 +74,7 @@ def _top_p(draw: Draw) -> list[Run]:
     ]
 
 
-@EXERCISE.equals("temperature, then top-k, then top-p", 0.5)
+@EXERCISE.equals("temperature, then top-k, then top-p", 1.2)
 def _all_three(draw: Draw) -> list[Run]:
     """The shares that top-p adds up are those of what top-k has left, renormalised, at the given
     temperature."""

@@ -112,13 +112,14 @@ def _filled(model: Run, numbers: np.ndarray) -> Run:
     "the buffer pe", 0.25, lambda trial: compare(trial.record.value, trial.expected.value)
 )
 def _buffer(draw: Draw) -> list[Run]:
-    """register_buffer stores a tensor under a name. The table is (max_len, d_model), without a
-    batch axis."""
+    """register_buffer stores a tensor under a name, and state_dict saves it unless it is told not
+    to. The table is (max_len, d_model), without a batch axis."""
     # The table as it was made; then another in its place.
     table = replace(module(d_model=4, max_len=3), steps=(Step(("pe",), {}, "get_buffer"),))
     other = replace(module(6, 8), steps=(Step(("pe",), {}, "get_buffer"),))
     filled = _filled(module(d_model=4, max_len=5), draw.normal(5, 4))
-    return [other, table, filled.then(draw.tensor(2, 3, 4), offset=1)]
+    saved = replace(module(4, 6), steps=(Step((), {}, "state_dict"),))
+    return [other, table, filled.then(draw.tensor(2, 3, 4), offset=1), saved]
 
 
 def _has_moved(trial: Trial) -> Finding:

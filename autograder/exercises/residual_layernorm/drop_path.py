@@ -170,13 +170,14 @@ def _undrawn(draw: Draw) -> list[Run]:
     return [module(P).then(draw.tensor(3, 2, 4)).then_apply(as_argument(next_numbers))]
 
 
-@EXERCISE.equals("unchanged for p = 0", 0.1, only_if_right=True)
+@EXERCISE.equals("unchanged for p = 0, and zero for p = 1", 0.1, only_if_right=True)
 def _idle(draw: Draw) -> list[Run]:
-    """With p = 0 nothing is ever dropped."""
+    """With p = 0 nothing is ever dropped, with p = 1 everything: there, 1 − p divides nothing."""
     runs = [
         module().then(draw.tensor(3, 2, 4)),
         module(0.0).then(draw.tensor(2, 5)),
         module(p=0.0).then(draw.tensor(4)),
+        module(1.0).then(draw.tensor(3, 2)),
     ]
     return [run.in_training() for run in runs]
 

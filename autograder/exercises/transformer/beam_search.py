@@ -89,11 +89,14 @@ def _some_source(draw: Draw) -> Array:
 Odds = Mapping[tuple[int, int], Mapping[int, float]]
 
 
-def _table(draw: Draw, vocab: int, length: int, odds: Odds, end: float = 1e-4) -> Recipe:
+def _table(
+    draw: Draw, vocab: int, length: int, odds: Odds, end: float = 1e-4, eos: int = _EOS
+) -> Recipe:
     """A model of the next token with about the given `odds[position, previous][token]`.
 
     Other words share what is left of a row; eos has the share `end` where the odds do not say
-    otherwise. The previous token −1 stands for all that have no entry of their own.
+    otherwise. The previous token −1 stands for all that have no entry of their own. In the model,
+    `_EOS` and `eos` have changed places.
     """
     share = np.ones((length, vocab, vocab))
     share[..., :_EOS] = 1e-4
@@ -107,7 +110,9 @@ def _table(draw: Draw, vocab: int, length: int, odds: Odds, end: float = 1e-4) -
             row *= (1 - sum(fixed.values())) / row.sum()
             row[[*fixed]] = [*fixed.values()]
     shift = draw.normal(length, vocab, 1)  # logits are log p up to a constant per row
-    return table_model(np.log(share) + shift, pad_id=_PAD)
+    logits, ids = np.log(share) + shift, np.arange(vocab)
+    ids[[_EOS, eos]] = eos, _EOS
+    return table_model(logits[:, ids][..., ids], pad_id=_PAD)
 
 
 def _words(draw: Draw, vocab: int) -> list[int]:
@@ -222,8 +227,9 @@ def _penalised(draw: Draw) -> list[Run]:
             (2, b): {c: 0.985},
             (3, -1): {_EOS: 0.985},
         }
-        model = _table(draw, 7, 4, odds)
-        runs.append(call(model, _some_source(draw), _BOS, _EOS, 6, 3, **alpha))
+        eos = _EOS if alpha else 5
+        model = _table(draw, 7, 4, odds, eos=eos)
+        runs.append(call(model, _some_source(draw), _BOS, eos, 6, 3, **alpha))
     return runs
 
 
@@ -243,7 +249,7 @@ def _of_one(draw: Draw) -> list[Run]:
         call(_garden(draw, 4), _some_source(draw), _BOS, _EOS, 6, 1, 0.0),
         call(_mixed(draw), _some_source(draw), _BOS, _EOS, 4, beam_size=1, **_PLAIN),
         call(*real, 1, 2, 4, beam_size=1, **_PLAIN),
-        call(real[0], Strided(real[1]), 1, 2, 3, 1, 0.0),
+        call(real[0], Strided(real[1]), 3, 2, 3, 1, 0.0),
         call(real[0], tensor([[3]]), 1, 2, 3, 1, 0.0),
         call(_garden(draw, 4), tensor(draw.integers(1, 5, 1, 70)), _BOS, _EOS, 70, 1, 0.0),
         _nearly_sure(draw),

@@ -149,11 +149,13 @@ def _embed(draw: Draw) -> list[Run]:
     """The embedding has multiplied its vectors by √d_model already. Add the rows of
     self.positions from `offset` on, one for each token."""
     # Far out, the table that the model begins with is too short.
+    further, ids = _embedded(draw, 6, "target", offset=3), token_ids(draw, 2, 4, 6)
     return [
         _embedded(draw, 8, "source"),
         _embedded(draw, 5, "target"),
         _embedded(draw, 6, "target", offset=draw.integer(2, 9)),
         _embedded(draw, 6, "target", offset=510),
+        further.then_method("embed", Previous(0), ids, offset=7),
     ]
 
 
@@ -194,7 +196,9 @@ def _decode(draw: Draw) -> list[Run]:
     other = padded(draw, (2, 4), 7, 3)
     one = token_ids(draw, 2, 1, 6)
     return [
-        post.then_method("decode", one, draw.tensor(2, 4, 6), source),
+        post.then_method("decode", one, draw.tensor(2, 4, 6), source).then_method(
+            "decode", one, draw.tensor(2, 4, 6), padded(draw, (2, 4), 7)
+        ),
         post.then_method("decode", token_ids(draw, 2, 3, 6), draw.tensor(2, 4, 6), source),
         post.then_method("decode", padded(draw, (3, 2), 6), Strided(draw.tensor(2, 4, 6)), source),
         pre.then_method(
@@ -246,14 +250,18 @@ def _longer(draw: Draw) -> list[Run]:
 
 @EXERCISE.judged("padding in the target", 0.25, _right_where_real)
 def _target_padded(draw: Draw) -> list[Run]:
-    """A target's padding lies in the future or is masked, so its real positions never see it."""
+    """Behind a target, padding lies in the future of what is real. Before it or inside, only the
+    mask hides it: attend to no padding, wherever it stands."""
     first = _model(draw, 7, 6, 6, 2, 2, 5).then(
         padded(draw, (3, 4, 2), 7), padded(draw, (2, 4, 3), 6)
     )
     second = _model(draw, 7, 6, 6, 3, 1, 4, pad_id=3, norm_first=True).then(
         padded(draw, (5, 2), 7, 3), padded(draw, (2, 3), 6, 3)
     )
-    return [first, second]
+    target = token_ids(draw, 2, 5, 6)
+    target.data[:] = target.data % 5 + 1
+    target.data[0, 0] = target.data[1, 2] = 0
+    return [first, second, _model(draw, 7, 6, 6, 2, 1, 5).then(token_ids(draw, 2, 3, 7), target)]
 
 
 def _no_peeking(run: Run, record: Record) -> str | None:

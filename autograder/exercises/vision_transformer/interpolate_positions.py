@@ -58,6 +58,7 @@ def _ends(draw: Draw) -> list[Run]:
         call(_positions(draw, 1, 3), (2, 3)),
         call(_positions(draw, 3, 1), (4, 2)),
         call(_positions(draw, 9, 1), (10, 8)),
+        call(_positions(draw, 11, 1), (15, 14)),  # 11 · (15 / 11) is a little less than 15
         call(_positions(draw, 4, 4), (4, 3)),
         call(Strided(_positions(draw, 3, 4)), (2, 4)),
         call(tensor(1e-3 * draw.normal(1, 10, 2), "float32"), (4, 4)),

@@ -78,6 +78,8 @@ def show_stubs(app: Sphinx, doctree: nodes.document) -> None:
         stub = nodes.literal_block(code, code, language="python", classes=["stub"])
         block.replace_self(stub)
         cell.insert(0, _heading(name, exercise.title, exercise.points))
+        if exercise.forbids:
+            cell.insert(1, nodes.paragraph("", exercise.allowance))
         cell.append(nodes.raw("", hints(exercise), format="html"))
 
 

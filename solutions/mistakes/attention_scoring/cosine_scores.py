@@ -128,16 +128,20 @@ def by_normalize(query, key, eps=1e-8):
     return F.normalize(query, dim=-1, eps=eps) @ F.normalize(key, dim=-1, eps=eps).mT
 
 
-@BANK.right
-def divided_afterwards(query, key, eps=1e-8):
+@BANK.mistake
+def eps_bounds_the_product(query, key, eps=1e-8):
+    """eps bounds the product of the two lengths. It is the least that each length counts as: beside
+    a long vector, a short one would go unnoticed."""
     lengths = (
         torch.linalg.norm(query, dim=-1)[..., None] * torch.linalg.norm(key, dim=-1)[..., None, :]
     )
     return torch.einsum("...id,...jd->...ij", query, key) / torch.clamp(lengths, min=eps)
 
 
-@BANK.right
-def eps_added(query, key, eps=1e-8):
+@BANK.mistake
+def eps_added_to_lengths(query, key, eps=1e-8):
+    """eps is added to every length. It is the least that a length counts as, and changes no longer
+    one."""
     q, k = (x / (x.norm(dim=-1, keepdim=True) + eps) for x in (query, key))
     return torch.matmul(q, k.transpose(-1, -2))
 
@@ -158,8 +162,9 @@ def query_by_query(query, key, eps=1e-8):
     return torch.stack(rows, dim=-2).clamp(-1, 1)
 
 
-@BANK.right
-def zero_vectors_apart(query, key, eps=1e-8):
+@BANK.mistake
+def short_lengths_count_as_one(query, key, eps=1e-8):
+    """A length below eps counts as 1. It counts as eps."""
     lengths = [x.norm(dim=-1, keepdim=True) for x in (query, key)]
     q, k = (
         x / torch.where(n < eps, torch.ones_like(n), n)

@@ -16,6 +16,9 @@ position_from_batch_axis: self.pe[offset:end] → self.pe[offset : offset + x.sh
     The rows of the table are assigned to the sequences of the batch instead of their tokens: all
     tokens of a sequence get the same encoding, depending on the sequence's place in the batch. The
     positions are axis 1 of x.
+not_saved
+    ~ (max_len, d_model)) → (max_len, d_model), persistent=False)
+    The buffer is registered with persistent=False: it moves with the module, but is not saved.
 one_row_for_all: self.pe[offset:end] → self.pe[offset : offset + 1]
     Every token gets the same row. Token p should get row p of the table.
 trainable
@@ -127,7 +130,7 @@ class with_functional_dropout(nn.Module):
     def __init__(self, d_model, max_len=512, dropout=0.0):
         super().__init__()
         self.p = dropout
-        self.register_buffer("pe", tables.with_exp_and_log(max_len, d_model), persistent=False)
+        self.register_buffer("pe", tables.with_exp_and_log(max_len, d_model))
 
     def forward(self, x, offset=0):
         n, limit = x.size(1), self.pe.size(0)

@@ -142,6 +142,8 @@ class by_floor(right.DropPath):
     def forward(self, x):
         if not (self.training and self.p):
             return x
+        if self.p == 1:
+            return 0 * x
         keep, shape = 1 - self.p, x.shape[:1] + (1,) * (x.dim() - 1)
         draws = torch.floor(keep + torch.rand(shape, dtype=x.dtype, device=x.device))
         return x.div(keep) * draws
@@ -152,8 +154,19 @@ class sample_by_sample(right.DropPath):
     def forward(self, x):
         if self.p == 0 or not self.training:
             return x
-        one = [sample / (1 - self.p) for sample in x]
+        one = [sample / max(1 - self.p, 1e-9) for sample in x]
         return torch.stack([s * 0 if torch.rand(()) < self.p else s for s in one])
+
+
+@BANK.mistake
+class zero_over_zero(right.DropPath):
+    """With p = 1 everything is dropped, and dividing by 1 − p makes NaN of it: 0/0."""
+
+    def forward(self, x):
+        if not self.training:
+            return x
+        keep, shape = 1 - self.p, (len(x), *[1] * (x.dim() - 1))
+        return x * (torch.rand(shape, device=x.device) < keep).to(x.dtype) / keep
 
 
 @BANK.right

@@ -184,9 +184,10 @@ class model_in_parts(_Model):
     pass
 
 
-@BANK.right
+@BANK.mistake
 class model_with_a_causal_mask_only(_Model):
-    """Padding is at the target's end, in the future of every real position."""
+    """The decoder's self-attention has no mask for padding. Behind a target, the causal mask hides
+    it from what is real; before a target or inside, nothing does."""
 
     def self_mask(self, target):
         return self.past(target.shape[1], target.device)

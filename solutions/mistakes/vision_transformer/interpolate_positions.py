@@ -11,6 +11,10 @@ from solutions import vision_transformer as right
 BANK = Bank("interpolate_positions", right, globals())
 
 BANK.changes("""
+by_scale_factors
+    ~ size=tuple(new_grid) → scale_factor=(new_grid[0] / g, new_grid[1] / g)
+    The new size is given as a factor. Rounding can make such a product a little less than the
+    whole number, as with 11 · (15 / 11), and then a row is missing: give `size`.
 bilinear: mode="bicubic" → mode="bilinear"
     The interpolation is bilinear. It should be bicubic.
 nearest: mode="bicubic", align_corners=False → mode="nearest"
