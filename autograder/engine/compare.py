@@ -115,10 +115,25 @@ def _compare_numbers(given: Array, wanted: Array, what: str, slack: float) -> Fi
         return Finding(True, error=error_there, tolerance=allowed_there)
     place = f" at {index_told(where)}" if error.shape else ""
     shown = numbers_told(wanted.data[where], given.data[where])
-    message = f"{what}{place}: expected {shown[0]}, got {shown[1]}"
+    message = f"{what}{place}: expected {shown[0]}, got {shown[1]}{_extent(excess > 0)}"
     kind = "nan" if np.isinf(error[where]) and np.isfinite(b[where]) else "value"
     far = _relative(error, b)
     return Finding(False, message, error_there, allowed_there, kind=kind, relative=far)
+
+
+def _extent(bad: np.ndarray) -> str:
+    """How far numbers are right, if all before some index of an axis are, and none after it has
+    everything right; or that one index alone has wrong ones. Positions are asked before features.
+    """
+    axes = [*reversed(range(bad.ndim))]
+    for axis in axes[1:] + axes[:1]:
+        wrong = bad.any(axis=tuple(other for other in axes if other != axis))
+        first, n = int(wrong.argmax()), len(wrong)
+        if n > 2 and wrong.sum() == 1:
+            return f"; index {first} of axis {axis} alone is wrong"
+        if first and wrong[first:].all():
+            return f"; right up to index {first - 1} of axis {axis}"
+    return ""
 
 
 def agrees(value: Any, expected: Any, *, slack: float = 1.0) -> bool:
