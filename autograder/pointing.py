@@ -105,6 +105,7 @@ def place_of(
         if not aspect.passed and aspect.judged
         for case in zip(*columns, known[aspect.title][1], strict=True)
         if not case[0].elsewhere  # the aspect itself names the line
+        and (not case[0].random or case[1].raised)  # no numbers to compare with
         and problem_of(*case[1:3]) is not None
     ]
     fine = [
@@ -267,7 +268,8 @@ def told(place: Place) -> str:
         return "\n".join(
             [*lines, *snippet(up_to), "Look at what is called, too:", *snippet(place.site)]
         )
-    said = _SAID[place.kind].format(detail=place.detail[:80])
+    from_here = place.kind == "before the exception" and isinstance(node, ast.Constant | ast.Name)
+    said = _SAID[RAISED if from_here else place.kind].format(detail=place.detail[:80])
     lines = [said, *snippet(place.site)]
     if up_to is not None and place.kind == "twice":
         lines += ["They are those of this line:", *snippet(up_to)]
@@ -288,6 +290,8 @@ def operation(node: Any) -> str:
     if isinstance(node, ast.Call):
         from autograder.engine.taps import named
 
+        if not isinstance(node.func, ast.Name | ast.Attribute):
+            return "call"
         return f"call of `{named(node.func)[:40]}`"
     if isinstance(node, ast.BinOp | ast.UnaryOp | ast.AugAssign):
         return _OPERATIONS.get(type(node.op), "operation")

@@ -5,6 +5,7 @@ The records come from outside and are only data; every function here takes them 
 """
 
 import math
+import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
@@ -124,7 +125,9 @@ def decide(
             return False
         theirs = _judge(exercise, runs, mistake.records, expected)  # dtypes and side effects, too
         return all(
-            mine.passed == other.passed or any(run.random for run in row)
+            _told_alike(mine, other)
+            if any(run.random for run in row)
+            else mine.passed == other.passed
             for mine, other, row in zip(verdicts, theirs, runs, strict=True)
         ) and same_sides(runs, records, mistake.records, expected)
 
@@ -146,6 +149,22 @@ def decide(
         likely=() if not like or like.certain else tuple(m.name for m in like.mistakes),
         guess=None if not like or like.certain else guess_told(like, exercise.arguments),
     )
+
+
+def _told_alike(mine: AspectVerdict, other: AspectVerdict) -> bool:
+    """Whether two answers that fail in the same words are off by about as much."""
+    words, numbers = zip(*(_parted(each.message or "") for each in (mine, other)), strict=True)
+    near = (abs(a - b) <= max(a, b) / 3 for a, b in zip(*numbers, strict=False))
+    return words[0] != words[1] or all(near)
+
+
+def _parted(message: str) -> tuple[str, list[float]]:
+    """The words of a message and the numbers in it."""
+    return _NUMBER.sub("", message), [*map(float, _NUMBER.findall(message))]
+
+
+_SIDE = 0.1  # of the points: the hint of a lesser aspect waits until the first one passes
+_NUMBER = re.compile(r"\d+(?:\.\d+)?(?:e[-+]?\d+)?")
 
 
 def _calls(step: Step) -> bool:
@@ -211,7 +230,8 @@ def _judge(
         passed = finding.passed and counts
         message = finding.message and one_line(finding.message)
         waits = f"checked once “{exercise.aspects[0].title}” passes"
-        fits = not passed and counts and finding.instructive
+        beside = verdicts and not verdicts[0].passed and aspect.points < _SIDE * exercise.points
+        fits = not passed and counts and finding.instructive and not beside
         verdicts.append(
             AspectVerdict(
                 aspect.title,

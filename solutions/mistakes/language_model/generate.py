@@ -80,10 +80,10 @@ seeded_at_every_step: drawn = → generator is None or generator.manual_seed(0);
 writes_in_train_mode: - model.eval()
     The model writes in whatever mode it is: in training mode, dropout blurs every step.
 left_in_eval_mode: module.training = training → pass
-    model.eval() is called and never undone: whoever writes between two epochs goes on training
-    without dropout.
+    The model is left in eval mode: whoever writes between two epochs goes on training without
+    dropout.
 left_in_training_mode: > model.train()
-    model.train() is called at the end, whatever mode the model was in.
+    The model is left in training mode, whatever mode it was in.
 one_mode_for_all_parts
     - for module, training in modes.items():
     -     module.training = training

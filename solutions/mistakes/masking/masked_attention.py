@@ -74,8 +74,8 @@ renormalised_too_late: masked_softmax → softmaxes.BANK.mistakes["renormalised_
     The mask acts after the softmax, and the rest is divided by its sum. Where a forbidden score is
     far above the others, that leaves 0/0.
 masked_fill_result_dropped: masked_softmax → softmaxes.BANK.mistakes["masked_fill_result_dropped"]
-    The mask has no effect. masked_fill returns a new tensor; without an assignment, its result is
-    lost.
+    The mask has no effect. If you call masked_fill: it returns a new tensor, and without an
+    assignment its result is lost.
 minus_hundred_leaks: masked_softmax → softmaxes.BANK.mistakes["minus_hundred_leaks"]
     A forbidden score of −100 is not low enough: next to allowed scores that are even lower, the
     forbidden key wins.

@@ -148,8 +148,8 @@ minus_ten_thousand_added
     forbidden key wins. Only −∞ (or the least number of the dtype) never leaks. And adding it does
     not even replace the score.
 masked_fill_result_dropped: scores = scores.masked_fill → scores.masked_fill
-    The mask has no effect. scores.masked_fill(…) returns a new tensor: without an assignment its
-    result is lost, and the old scores go into the softmax.
+    The mask has no effect: the scores go into the softmax as they came. If you call masked_fill: it
+    returns a new tensor, and without an assignment its result is lost.
 masked_after_softmax
     - scores = scores.masked_fill(~mask, float("-inf"))
     + return torch.softmax(scores, dim=-1) * mask

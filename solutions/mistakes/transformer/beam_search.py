@@ -84,12 +84,12 @@ beam_in_train_mode: - model.eval()
 only_the_best: [:beam_size] → [:1]
     Only the best text comes back. The others are worth having, too: up to beam_size pairs.
 beam_left_in_eval_mode: module.training = training → pass
-    model.eval() is called and never undone: training goes on without dropout.
+    The model is left in eval mode: training goes on without dropout.
 beam_leaves_parts_in_eval_mode: module.training = training → model.training = modes[model]
     Only the model's own mode is restored. model.eval() reaches all of its parts, and they are still
     in eval mode: their dropout is off from then on.
 beam_turns_gradients_off: > torch.set_grad_enabled(False)
-    torch.set_grad_enabled(False) is called and never undone: the next training step fails.
+    Gradients are turned off and stay so: the next training step fails.
 beam_writes_into_the_source: > source.add_(1)
     The caller's source is changed.
 """)

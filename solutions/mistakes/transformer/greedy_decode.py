@@ -43,10 +43,10 @@ predicts_in_train_mode: - model.eval()
     The model decodes in whatever mode it is: in training mode, dropout blurs every step, and two
     calls give two different texts.
 left_in_eval_mode: module.training = training → pass
-    model.eval() is called and never undone: whoever decodes between two epochs goes on training
-    without dropout.
+    The model is left in eval mode: whoever decodes between two epochs goes on training without
+    dropout.
 left_in_training_mode: > model.train()
-    model.train() is called at the end, whatever mode the model was in.
+    The model is left in training mode, whatever mode it was in.
 one_mode_for_all_parts
     - for module, training in modes.items():
     -     module.training = training
@@ -75,7 +75,7 @@ row_by_row_of_the_first: + source = source[:1].expand_as(source)
 ids_are_narrow: > result = result.int()
     The ids are returned as int32; token ids should be long.
 gradients_left_off: > torch.set_grad_enabled(False)
-    torch.set_grad_enabled(False) is called and never undone: the next training step fails.
+    Gradients are turned off and stay so: the next training step fails.
 source_padded_in_place: > source[(result == eos_id).any(1)] = model.pad_id
     The caller's source is changed: rows that are done are turned into padding.
 padded_once_and_written_on
