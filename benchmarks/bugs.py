@@ -22,6 +22,7 @@ from torch import nn
 from autograder import dates
 from autograder.bank import banks
 from autograder.blocks import MultiHeadAttention
+from solutions.multi_head import merge_heads, split_heads
 from solutions.transformer import (
     Transformer,
     greedy_decode,
@@ -45,9 +46,9 @@ class Misattention(MultiHeadAttention):
 
     def forward(self, query, key, value, mask=None, need_weights=True):
         inputs = (self.W_q(query), self.W_k(key), self.W_v(value))
-        q, k, v = (x.unflatten(-1, (self.num_heads, -1)).transpose(1, 2) for x in inputs)
+        q, k, v = (split_heads(x, self.num_heads) for x in inputs)
         out, weights = mistake("masking", "masked_attention", "no_scale")(q, k, v, mask)
-        return self.W_o(out.transpose(1, 2).flatten(2)), weights
+        return self.W_o(merge_heads(out)), weights
 
 
 def wrong_scale(model: Transformer) -> None:

@@ -15,14 +15,10 @@ import torch
 from torch import Tensor, nn
 
 from autograder.blocks import fused_attention
+from solutions.multi_head import merge_heads, split_heads
 from solutions.transformer import Transformer
 
 PAD, BOS = 0, 1
-
-
-def heads(x: Tensor, count: int) -> Tensor:
-    """`(B, n, d_model)` → `(B, H, n, d_k)`."""
-    return x.unflatten(-1, (count, -1)).transpose(1, 2)
 
 
 class CachedDecoder:
@@ -38,13 +34,13 @@ class CachedDecoder:
     @staticmethod
     def _keys(attention: nn.Module, x: Tensor) -> tuple[Tensor, Tensor]:
         count = attention.num_heads
-        return heads(attention.W_k(x), count), heads(attention.W_v(x), count)
+        return split_heads(attention.W_k(x), count), split_heads(attention.W_v(x), count)
 
     @staticmethod
     def _attend(attention: nn.Module, x: Tensor, kept, mask: Tensor | None = None) -> Tensor:
-        query = heads(attention.W_q(x), attention.num_heads)  # (B, H, 1, d_k)
+        query = split_heads(attention.W_q(x), attention.num_heads)  # (B, H, 1, d_k)
         out = fused_attention(query, *kept, mask)
-        return attention.W_o(out.transpose(1, 2).flatten(2))  # (B, 1, d_model)
+        return attention.W_o(merge_heads(out))  # (B, 1, d_model)
 
     def _self_attend(self, number: int, attention: nn.Module, x: Tensor) -> Tensor:
         new, past = self._keys(attention, x), self.past[number]

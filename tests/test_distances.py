@@ -52,32 +52,6 @@ def test_the_pages_tables_are_what_is_stored(stored, text):
             ]
 
 
-def test_what_the_page_says_of_far_answers_holds(stored, text):
-    """Learnt at first; a loss by longer texts alone; a while of grace."""
-    found = {way: list(zip(*stored["runs"][way], strict=True)) for way in distances.WAYS}
-    for learnt, *_ in found.values():
-        assert min(learnt) > 0.95
-    for first, control in zip(*found["rotary"][:2], strict=True):
-        assert control < first - 0.1, "loses in the control"
-    tosses = [min(shares[2:]) > 1 / 3 for shares in stored["runs"]["relative"]]
-    assert sum(tosses) == 4 and "with four seeds of the five" in text, "the fifth loses the marks"
-    assert max(map(max, found["relative"][2:])) < 0.65, "a coin toss, or below"
-    for near, far in zip(found["ALiBi"][2], found["ALiBi"][4], strict=True):
-        assert near > 0.5, "goes on for a while"
-        assert far < 0.2, "guesses any digit"
-
-
-def test_a_stretched_head_finds_what_it_did_not_with_every_seed(stored):
-    """Without further training: so it was the angles."""
-    ways = ("rotary", "rotary ÷ 4", "rotary ÷ 6")
-    for plain, by_four, by_six in zip(*(stored["runs"][way] for way in ways), strict=True):
-        for column in (2, 3):
-            assert by_four[column] > max(0.5, plain[column]), "more than naming either mark"
-        assert by_four[4] < 0.5, "less often than naming either mark"
-        assert by_six[4] > 0.5
-        assert by_six[0] < plain[0], "near places are harder to compare"
-
-
 def test_the_nearer_of_two_marks_is_the_answer(page):
     torch.manual_seed(3)
     text, digit = page["two_marks"](32, 5, 9, 50)

@@ -209,15 +209,9 @@ PER_PLACE, BLIND, FED = (
 )  # fmt: skip
 
 
-def test_what_the_page_says_in_words_is_beyond_its_interval():
-    """More heads, matrices for the places, eyes and a feed-forward layer help."""
-    pairs = [("32 heads", "1 head"), (PER_PLACE, "1 head"), ("32 heads", BLIND), (FED, "1 head")]
-    for pair in [*pairs, ("32 heads, then feed-forward", FED)]:
-        middle, half = told(ahead(*pair, "1500"))
-        assert middle > half
+def test_the_points_that_the_page_tells_in_words_are_those_stored():
     closed, whole, fed = (mean(ahead(name, "1 head", "1500"))
                           for name in (PER_PLACE, "32 heads", FED))  # fmt: skip
-    assert closed > whole / 2 and fed > closed, "a good half; most of the way"
     assert f"closes {100 * closed:.0f} of the {100 * whole:.0f} points" in TEXT
     unseen = mean(ahead("32 heads", BLIND, "1500"))
     assert f"and {100 * unseen:.0f} points worse than 32 heads that see the letters" in TEXT
@@ -233,22 +227,6 @@ def test_the_lead_of_many_heads_is_larger_where_training_has_been():
             points, abs=1
         )
     assert "some 26 points more than one, of new contexts some 14" in TEXT
-
-
-def test_what_the_page_leaves_open_lies_within_its_interval():
-    few = [STORED["on few windows"][name]["kept back"] for name in ("32 heads", "1 head")]
-    middle, half = told([a - b for a, b in zip(*few, strict=True)])
-    assert abs(middle) < half and "five seeds cannot tell" in TEXT
-    middle, half = told(ahead(FED, "32 heads", "1500"))
-    assert abs(middle) < half and "five seeds cannot say" in TEXT
-    for pair in ((BLIND, PER_PLACE), (f"{PER_PLACE}, even weights", PER_PLACE)):
-        middle, half = told(ahead(*pair, "1500"))
-        assert abs(middle) < half + 2, "as well, to two points"
-
-
-def test_counting_guesses_better_than_every_guesser():
-    best = mean(STORED["counted"]["one to three neighbours"][:5])
-    assert best > max(mean(found["1500"]["kept back"]) for found in RUNS.values())
 
 
 def test_the_feed_forward_layer_has_as_many_parameters_as_the_page_says(page):

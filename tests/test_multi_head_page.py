@@ -1,11 +1,9 @@
 """What chapter 3's page says of its own cells: a prediction, another width, a hard problem."""
 
-import math
 import re
 from copy import deepcopy
 from pathlib import Path
 
-import numpy as np
 import pytest
 import torch
 from torch import nn
@@ -74,37 +72,6 @@ def test_fewer_parameters_are_of_use_where_only_one_vector_asks(num_heads):
     assert torch.linalg.matrix_rank(table) == num_heads * d + 2 * d**2 - d**2 // num_heads
     one, most = (heads * 32 + 2 * 32**2 - 32**2 // heads for heads in (1, 32))
     assert f"{one} with one head and {most} with 32" in PAGE
-
-
-@pytest.fixture(scope="module")
-def listening():
-    """The cells in which models learn who sings and like whom, run."""
-    drawn = r"^```\{code-cell\}[^\n]*\n:tags: \[draw[^\n]*\n(.*?)^```"
-    cells = re.findall(drawn, PAGE, re.M | re.S)
-    told = ("class WhoAndHow", "def both_right")
-    model, training = (code for code in cells if any(part in code for part in told))
-    (test,) = (code for code in cells if "elsewhere = listener.places" in code)
-    scope = {"math": math, "np": np, "torch": torch, "nn": nn, "F": torch.nn.functional}
-    scope |= {"MultiHeadAttention": ref.MultiHeadAttention, "told": []}
-    exec(model, scope)
-    exec(training, scope)
-    exec(f"{test}    told.append((alike, swapped, kept))\n", scope)
-    return scope
-
-
-def test_two_learnt_heads_separate_the_questions_that_one_head_mixes(listening):
-    hits = listening["scored"]
-    assert min(hits[300, 2]) > 95
-    assert min(listening["apart"]) > 50 and "in each of these models, and in most sentences" in PAGE
-    assert sum(hit > 95 for hit in hits[300, 1]) > 5 and "most of the ten models have" in PAGE
-    assert listening["gaps"].mean() > listening["half"]
-
-
-def test_one_head_makes_a_name_louder_and_reads_its_side_from_the_place(listening):
-    told = np.array(listening["told"], float)
-    assert len(told) > 5
-    assert (told[:, 0] == 15).all()
-    assert told[:, 1].mean() > 0.9 and (told[:, 2] == 0).all()
 
 
 def test_weights_of_one_head_make_the_hand_examples_outputs_add_up_to_sixteen():

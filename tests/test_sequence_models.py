@@ -70,11 +70,6 @@ def test_what_the_page_says_of_costs_is_what_is_stored():
     text = (FOLDER / "recurrence_convolution_mixing.json").read_text(encoding="utf-8")
     rows = json.loads(text)["runs"]
     took = {(r["layer"], r["n"]): r["forward"] + r["backward"] for r in rows}
-    layers = sorted({layer for layer, _ in took})
-    assert "the recurrence, which has the least work, takes longest" in PAGE
-    assert max(layers, key=lambda layer: took[layer, 64]) == "recurrence"
-    assert "the slowest on long ones" in PAGE
-    assert max(layers, key=lambda layer: took[layer, 2048]) == "attention"
     assert "and here takes three to seven" in PAGE
     ratios = [took["attention", 2 * n] / took["attention", n] for n in (256, 512, 1024)]
     assert (round(min(ratios)), round(max(ratios))) == (3, 7)
@@ -105,15 +100,8 @@ def test_what_the_page_says_of_copying_is_what_is_stored(runs):
 
 
 def test_what_the_page_says_of_dates_is_what_is_stored(runs):
-    all_of = {name: [share(run) for run in runs["dates", name]] for name in sequence_models.RATES}
     assert "The *longest* texts are all read correctly through one vector" in PAGE
     assert all(share(run, 26) == 1 for run in runs["dates", "GRU"])
-    assert "Attention is still better, and on dates it learns sooner" in PAGE
-    assert max(all_of["GRU"]) < min(all_of["GRU with attention"])
-    sooner = {name: [run["curve"][1][1] for run in runs["dates", name]] for name in all_of}
-    assert min(sooner["GRU with attention"]) > max(sooner["GRU"] + sooner["Transformer"])
-    assert "on dates the Transformer comes last overall" in PAGE
-    assert max(all_of["Transformer"]) < min(all_of["GRU"])
 
 
 @pytest.mark.parametrize("features", [1, 3, 8])
