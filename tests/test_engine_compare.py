@@ -111,13 +111,35 @@ def test_agreeing_is_passing_the_comparison(pairs, one, other, device, slack):
         assert agrees(a, b, slack=slack) == compare(a, b, slack=slack).passed
 
 
+@pytest.mark.parametrize(
+    ("wrong", "told"),
+    [
+        (np.s_[:, 2:], "; right up to index 1 of axis 1"),
+        (np.s_[:, 0], "; index 0 of axis 1 alone is wrong"),
+        (np.s_[1, 1:], "; right up to index 0 of axis 1"),
+        (np.s_[[0, 1], [1, 3], [0, 2]], ""),
+        (np.s_[..., 3:], "; right up to index 2 of axis 2"),
+        (np.s_[...], ""),
+    ],
+)
+def test_compare_says_how_far_numbers_are_right(wrong, told):
+    expected = np.arange(40.0).reshape(2, 4, 5)
+    value = expected.copy()
+    value[wrong] += 1.0
+    assert compare(given(value), given(expected)).message.partition(";")[1:] == (
+        told[:1],
+        told[1:],
+    )
+
+
 def test_compare_says_where_how_far_off_and_what_was_allowed():
     expected = np.arange(6.0).reshape(2, 3)
     value = expected.copy()
     value[1, 2] += 0.25
     value[0, 0] += 1e-12
     finding = compare(given(value), given(expected))
-    assert finding.message == "the result at [1, 2]: expected 5, got 5.25"
+    where = "; index 2 of axis 1 alone is wrong"
+    assert finding.message == "the result at [1, 2]: expected 5, got 5.25" + where
     assert finding.error == pytest.approx(0.25)
     assert 0 < finding.tolerance < 1e-6
 

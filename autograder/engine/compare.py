@@ -129,7 +129,9 @@ def _extent(bad: np.ndarray) -> str:
     for axis in axes[1:] + axes[:1]:
         wrong = bad.any(axis=tuple(other for other in axes if other != axis))
         first, n = int(wrong.argmax()), len(wrong)
-        if n > 2 and wrong.sum() == 1:
+        if n < 3:
+            continue
+        if wrong.sum() == 1:
             return f"; index {first} of axis {axis} alone is wrong"
         if first and wrong[first:].all():
             return f"; right up to index {first - 1} of axis {axis}"
