@@ -35,6 +35,7 @@ from autograder.grader.lms.worksheet import read_worksheet
 
 MAX_FILES, MAX_SIZE = 100, 100_000_000  # of one participant: files, bytes of the notebooks
 UNKNOWN = "unknown"  # collected/unknown/: of no known assignment
+_NOTEBOOK = re.compile(r"\.ipynb(\.txt|\.json)?$", re.IGNORECASE)  # browsers add the second
 NEW, NEWER, OLDER, SAME = "new", "newer", "older", "same"
 
 
@@ -159,7 +160,10 @@ class _Run:
         if found.kind != FILE:
             self.empty.setdefault(who, f"{found.kind} in {name}")
             return
-        if not found.filename.casefold().endswith(".ipynb"):
+        if member.inner is None and found.filename.casefold().endswith(".zip"):
+            self._open(member, found)
+            return
+        if not _NOTEBOOK.search(found.filename):
             self.empty.setdefault(who, name)
             self.result.told.append(f"{shown(found.label)}: {name} is not a notebook; left there")
             return
@@ -171,6 +175,20 @@ class _Run:
             return
         self.sizes[who] += len(data)
         self.found.append(self._found(found, data, member))
+
+    def _open(self, member: Member, found: Handed) -> None:
+        """Look into an archive that a student has handed in."""
+        who = found.system, found.number
+        try:
+            for inner in self.archive.within(member):
+                if isinstance(inner, Member):
+                    name = inner.parts[-1]
+                    self._take(inner, replace(found, filename=name))
+                else:
+                    self.result.aside.append(f"{inner[0]}: refused, {inner[1]}")
+        except Refused as why:
+            self.result.aside.append(f"{shown(member.name)}: refused, {why}")
+        self.empty.setdefault(who, shown(found.filename))
 
     def _has_too_much(self, who: tuple[str, str]) -> bool:
         return self.counts[who] > MAX_FILES or self.sizes[who] > MAX_SIZE
