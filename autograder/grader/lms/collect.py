@@ -203,9 +203,7 @@ class _Run:
 
     def _tell_of_times(self, entries: set[datetime | None]) -> None:
         sheet = self.roster.sheet
-        for said in sorted(set(sheet.unread)) if sheet else ():
-            text = f"{sheet.name}: expected a time such as Monday, 3 March 2025, 10:15 AM, got"
-            self.result.aside.append(f"{text} {shown(said)!r}")
+        self.result.aside += sheet.problems if sheet else ()
         if self.found and not any(found.moment for found in self.found):
             times = sorted(moment for moment in entries if moment)
             text = "no times are known, so nobody is late by this archive"
