@@ -156,7 +156,7 @@ class _Way:
     def _listed(self, course: CourseFile) -> dict[str, Listed]:
         """The worksheet's row of each student."""
         found: dict[str, Listed] = {}
-        numbers = {place.number: student for student, place in self.places.items()}
+        numbers = {place.number: student for student, place in self.places.items() if place.number}
         for row in self.roster.sheet.people if self.roster.sheet else ():
             person = self.roster.person(row)
             student = numbers.get(row.number) or (person.student if person else "")
