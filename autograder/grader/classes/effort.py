@@ -4,6 +4,7 @@ TRUST BOUNDARY. The notebook is hostile JSON, of which `notebook.reading` bounds
 is parsed, never run.
 """
 
+from collections.abc import Set
 from functools import lru_cache
 from pathlib import Path
 
@@ -35,6 +36,21 @@ def effort_in(data: bytes, release: Path) -> int:
             return ANSWERED
         beside = BESIDE
     return beside
+
+
+def answers_named(names: Set[str], release: Path) -> int:
+    """How many of some names are those of a release's answers."""
+    return len(names & _given(release)[2])
+
+
+def is_notebook_of(data: bytes, release: Path) -> bool:
+    """Whether a notebook has at least half of a release's answers, by their grade ids."""
+    try:
+        ids = {cell.grade_id for cell in cells_of(parse_notebook(data), [])}
+    except Unusable:
+        return False
+    answers = _given(release)[0]
+    return 2 * len(ids & answers) >= len(answers)
 
 
 @lru_cache(maxsize=32)

@@ -23,12 +23,16 @@ from nbgrader.utils import parse_utc
 from autograder import course
 from autograder.exercises import find_exercise
 from autograder.grader.classes.calls import chosen
+from autograder.grader.classes.effort import ANSWERED, effort_in, is_notebook_of
+from autograder.grader.classes.scripts import SUFFIX, notebook_of
+from autograder.grader.lms.times import moment_in
 from autograder.grader.notebook.judging import exercises_in, seeds_of
 from autograder.grader.notebook.reading import MAX_BYTES, Unusable, exercise_of, read_file, text_in
 from autograder.grader.work import Job, Options, version_of
 
 TIME, EXCHANGE_SECRET = "timestamp.txt", "submission_secret.txt"
 MOST_TOLD = 10  # entries of one folder that are told one by one
+_OTHER = re.compile(r"\.(py|ipynb\.(txt|json))$", re.IGNORECASE)  # where there is no notebook
 _YEARS = range(2000, 2100)  # in which a notebook can have come
 _ZONE = re.compile(r"[A-Za-z][\w+-]*(/[\w+-]+)*")
 STUDENT = re.compile(r"[^\x00-\x1f\x7f<>&\"\\*?\[\]{}|./~ ][^\x00-\x1f\x7f<>&\"\\*?\[\]{}|/]{0,99}")
@@ -126,8 +130,9 @@ def find_tasks(
             "whose name looks the same and is written in another Unicode form"
             for other in others
         ]
-        digest = hashlib.sha256(f"{digests[assignment]} {_fingerprint(folder)}".encode())
         path = release / assignment / f"{assignment}.ipynb"
+        ignored += _passed_over(folder, path)
+        digest = hashlib.sha256(f"{digests[assignment]} {_fingerprint(folder, path)}".encode())
         tasks.append(Task(student, assignment, folder, path, digest.hexdigest()))
     return tasks, ignored
 
@@ -146,6 +151,22 @@ def _looked_into(place: Path, assignments: Sequence[str]) -> tuple[list[str], li
     if len(others) > MOST_TOLD:
         told.append(f"{name}: {len(others) - MOST_TOLD} more entries that are no assignments")
     return here, told if there else [f"{name}: handed in nothing"]
+
+
+def _passed_over(folder: Path, release: Path) -> list[str]:
+    """Which of several notebooks counts, and which do not."""
+    try:
+        if folder.is_symlink() or not folder.is_dir():
+            return []
+        taken = _notebooks(folder, release)
+        rest = sorted(p.name for p in folder.iterdir() if p.suffix == ".ipynb" and p not in taken)
+    except OSError:
+        return []
+    if len(taken) != 1 or not rest:
+        return []
+    names = ", ".join(map(_shown, rest[:MOST_TOLD]))
+    where = f"{_shown(folder.parent.name)}/{folder.name}"
+    return [f"{where}/{names}: {_shown(taken[0].name)} was taken instead"]
 
 
 def _when(folder: Path) -> tuple[float, float]:
@@ -177,33 +198,74 @@ def _course_digest(release: Path, assignment: str, options: Options) -> str:
     return whole.hexdigest()
 
 
-def _fingerprint(folder: Path) -> str:
+def _fingerprint(folder: Path, release: Path) -> str:
     """The relevant contents of a submission; the same text for the same submission."""
     try:
-        return _contents(folder)
+        return _contents(folder, release)
     except OSError as error:  # what cannot be read must not hold up the others
         return f"unreadable: {error.errno}"
 
 
-def _contents(folder: Path) -> str:
+def _contents(folder: Path, release: Path) -> str:
     if folder.is_symlink() or not folder.is_dir():
         return f"mode {folder.lstat().st_mode}"
     parts = []
-    for path in [*_notebooks(folder), folder / TIME]:
+    for path in [*_notebooks(folder, release), folder / TIME]:
         if os.path.lexists(path):
             parts += [f"{path.name!r} {path.lstat().st_mode}", _contents_of(path)]
     return "\n".join(parts)
 
 
-def _notebooks(folder: Path) -> list[Path]:
-    """The notebooks in a submission's folder: the one that is graded, or else all that there are.
+def _notebooks(folder: Path, release: Path) -> list[Path]:
+    """The notebook in a submission's folder that is graded, or else those that it could be.
 
-    Of many, of which none is graded, two stand for all.
+    It has the expected name, unless it is an untouched copy of the release and another one is not;
+    a script counts where there is no notebook. Of many, of which none is graded, two stand for all.
     """
     expected = folder / f"{folder.name}.ipynb"
-    if os.path.lexists(expected):
+    there = sorted(path for path in folder.iterdir() if path.suffix == ".ipynb")
+    if there == [expected] or (not there and os.path.lexists(expected)):
         return [expected]
-    return sorted(path for path in folder.iterdir() if path.suffix == ".ipynb")[:2]
+    others = [path for path in there if path != expected][:MOST_TOLD]
+    if not others:
+        others = sorted(path for path in folder.iterdir() if _OTHER.search(path.name))[:MOST_TOLD]
+    if os.path.lexists(expected) and _effort(expected, release) == ANSWERED:
+        return [expected]
+    answered = [path for path in others if _is_work(path, release)]
+    if os.path.lexists(expected) and not answered:
+        return [expected]
+    if expected in there or len(answered) == 1:
+        return sorted(answered, key=_copy)[-1:]
+    return others[:2]
+
+
+def _copy(path: Path) -> tuple[int, str]:
+    """Sorts copies by their numbers."""
+    found = re.findall(r"\d{1,4}", path.stem.rpartition("-Copy")[2] or "")
+    return (int(found[-1]) if "-Copy" in path.stem and found else 0), path.name
+
+
+def _effort(path: Path, release: Path) -> int:
+    try:
+        return effort_in(_data_in(path), release)
+    except (Unusable, OSError):
+        return ANSWERED  # it may have held some
+
+
+def _is_work(path: Path, release: Path) -> bool:
+    """Whether a file other than the expected one holds answers to this assignment."""
+    try:
+        data = _data_in(path)
+    except (Unusable, OSError):
+        return False
+    is_this = path.suffix == SUFFIX or is_notebook_of(data, release)
+    return is_this and effort_in(data, release) == ANSWERED
+
+
+def _data_in(path: Path) -> bytes:
+    """A notebook's contents, or a script's as a notebook's. Raises `Unusable`, `OSError`."""
+    data = read_file(path)
+    return notebook_of(data) if path.suffix == SUFFIX else data
 
 
 def _contents_of(path: Path) -> str:
@@ -213,30 +275,31 @@ def _contents_of(path: Path) -> str:
     return f"{info.st_size} {info.st_mtime_ns}"
 
 
-def handed_in_as(folder: Path) -> str:
+def handed_in_as(folder: Path, release: Path) -> str:
     """The digest of what a student handed in, whatever the time and the grader's version."""
     try:
-        parts = [_contents_of(path) for path in _notebooks(folder)]
+        parts = [_contents_of(path) for path in _notebooks(folder, release)]
     except OSError as error:
         parts = [f"unreadable: {error.errno}"]
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()
 
 
-def find_file(folder: Path, assignment: str) -> tuple[bytes, str | None]:
+def find_file(folder: Path, assignment: str, release: Path) -> tuple[bytes, str | None]:
     """The notebook handed in, and its name if it is not the expected one.
 
     Raises `Unusable` if there is none to grade.
     """
     if folder.is_symlink() or not folder.is_dir():
         raise Unusable(f"{assignment} is not a folder.")
-    there = _notebooks(folder)
+    there = _notebooks(folder, release)
     missing = f"There is no notebook {assignment}.ipynb"
     if not there:
         raise Unusable(f"{missing}.")
     if len(there) > 1:
         raise Unusable(f"{missing}, and it is not clear which of the others to take.")
-    name = there[0].name
-    return read_file(there[0]), None if name == f"{assignment}.ipynb" else _shown(name)
+    name, data = there[0].name, _data_in(there[0])
+    is_named = name in (f"{assignment}.ipynb", f"{assignment}{SUFFIX}") or there[0].suffix == SUFFIX
+    return data, None if is_named else _shown(name)
 
 
 def job_for(task: Task, secret: bytes, options: Options, elsewhere: bool) -> Job:
@@ -246,7 +309,7 @@ def job_for(task: Task, secret: bytes, options: Options, elsewhere: bool) -> Job
     version = version_of(slugs) if elsewhere else None
     problem, data, renamed = None, b"", None
     try:
-        data, renamed = find_file(task.folder, task.assignment)
+        data, renamed = find_file(task.folder, task.assignment, task.release)
     except Unusable as error:
         problem = str(error)
     except OSError as error:
@@ -271,10 +334,29 @@ def secret_in(path: Path) -> str | None:
     return text if text and re.fullmatch(r"[0-9a-f]{32,}\s*", text) else None
 
 
-def timestamp_in(path: Path) -> str | None:
-    """The time of submission that a file gives, if it says all of it, in a form nbgrader reads."""
-    text = (_line_in(path) or "").strip()
-    return text if text.isprintable() and _is_time(text) else None
+def timestamp_in(path: Path, zone: tzinfo = UTC) -> str | None:
+    """The time of submission that a file gives, if it says all of it, in a form nbgrader reads.
+
+    One without a zone is by the clock of `zone`; nbgrader takes it for UTC.
+    """
+    text = (_line_in(path) or "").strip("\ufeff \t\r\n")
+    if not text.isprintable():
+        return None
+    if not _is_time(text):
+        moment = None if re.match(r"\d{4}-", text) else moment_in(text, zone)
+    elif zone is UTC or _names_zone(text):
+        return text
+    else:
+        moment = parse_utc(text).replace(tzinfo=zone).astimezone(UTC)
+    return f"{moment:%Y-%m-%d %H:%M:%S} UTC" if moment and moment.year in _YEARS else None
+
+
+def _names_zone(text: str) -> bool:
+    return (
+        len(text.split(" ")) == 3
+        and bool(_ZONE.fullmatch(text.split(" ")[2]))
+        or (parser.parse(text, tzinfos=_zone).tzinfo is not None)
+    )
 
 
 def has_odd_time(folder: Path) -> bool:

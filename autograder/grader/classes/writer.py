@@ -49,7 +49,6 @@ from autograder.grader.notebook.marks import auto_comments, auto_scores
 from autograder.grader.work import Outcome
 
 LOGS = "logs"  # logs/<student>/<assignment>.log
-CARRIED = {TIME: timestamp_in, EXCHANGE_SECRET: secret_in}
 FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS}
 
 
@@ -104,7 +103,10 @@ class Writer:
         same = self._same(task, judgement, seen)
         with suppress(OSError):  # where a page cannot be, `_feedback` says so
             self._page(task).unlink()  # it may show an earlier judgement
-        carried = {name: read(task.folder / name) for name, read in CARRIED.items()}
+        carried = {
+            TIME: timestamp_in(task.folder / TIME, self.course.zone),
+            EXCHANGE_SECRET: secret_in(task.folder / EXCHANGE_SECRET),
+        }
         _carry(self._autograded(task), carried)
         with suppress(OSError):
             _carry(self._page(task), carried)
@@ -119,7 +121,7 @@ class Writer:
             self._penalty,
             same,
             seen,
-            handed_in_as(task.folder),
+            handed_in_as(task.folder, task.release),
         )
         row = self._feedback(task, outcome.notebook)
         _log(self.root, task, f"graded on {outcome.where}", *_told(row, times))

@@ -314,7 +314,7 @@ class _Run:
         if there is None:
             _write(target, stamp, data, found)
             return NEW
-        said = timestamp_in(stamp)
+        said = timestamp_in(stamp, self.course.zone)
         at = parse_utc(said).replace(tzinfo=UTC) if said else None
         effort = effort_in(there, self.release / found.assignment / target.name)
         if min(effort, found.effort) < ANSWERED and effort != found.effort:

@@ -15,8 +15,8 @@ Canvas puts all files into one folder: `kingada_4711_99001_notebook.ipynb` has t
 *King, Ada* in lower case, of which only letters and digits are left, the user's id, which is the
 same in all assignments, the id of the file, which grows, and its name; `_LATE` stands before the
 user's id if Canvas counts the file as late. One that was handed in again under the same name ends
-in `-1.ipynb`. A group's file has the group's name and the id of one of its members. Texts and links have no
-file id: `kingada_4711_text.html`. Anonymous submissions are called `anon_` and a code.
+in `-1.ipynb`. A group's file has the group's name and the id of one of its members. Texts and links
+have no file id: `kingada_4711_text.html`. Anonymous submissions are called `anon_` and a code.
 
 Sources: Moodle's `mod/assign/classes/downloader.php` (`get_student_prefix`,
 `load_submissionplugin_filelist`) and `mod/assign/feedback/file/importziplib.php`

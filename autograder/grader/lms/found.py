@@ -27,7 +27,7 @@ class Found:
 
 
 def newness(found: Found) -> tuple[int, float, int, bool, tuple[int, str]]:
-    """Sort a student's notebooks: by what was done in them, by time, by Canvas's number, by its name."""
+    """Sort a student's notebooks: by effort, by time, by Canvas's number, by name."""
     one = found.handed
     copies = re.findall(r"(?:-|\((?=\d+\)))(\d{1,4})\)?\.ipynb$", one.filename)
     moment = found.moment.timestamp() if found.moment else 0.0
