@@ -223,3 +223,28 @@ def test_a_later_archive_of_the_untouched_release_leaves_the_work(course):
     sort(course, {moodle("Ben Day", 2): RELEASED})
     assert sort(course, {moodle("Ben Day", 2): WORK}).placed[("ben", NAME)] != NEW
     assert placed(course)["ben"] == WORK
+
+
+# --- Scripts --------------------------------------------------------------------------------------
+
+SCRIPT = b"import numpy as np\n\ndef softmax(x):\n    return x\n"
+
+
+@pytest.mark.parametrize("name", [f"{NAME}.py", "work.py", "WORK.PY"])
+def test_a_script_is_placed_as_a_notebook(course, name):
+    files = {moodle("Ada King", 1, name): SCRIPT, moodle("Ada King", 1, "helper.py"): b"x = 1"}
+    done = sort(course, files)
+    assert done.placed == {("ada", NAME): NEW} and done.aside == []
+    book = nbformat.reads(placed(course)["ada"].decode(), as_version=4)
+    nbformat.validate(book)
+    assert "def softmax(x):\n    return x" in [cell.source.strip() for cell in book.cells]
+    assert any("helper.py is a script that answers no exercise" in line for line in done.told)
+    assert sort(course, files).placed == {("ada", NAME): "same"}
+
+
+def test_a_script_beside_a_notebook_with_answers_does_not_replace_it(course):
+    files = {moodle("Ada King", 1): WORK, moodle("Ada King", 1, "z.py"): SCRIPT}
+    sort(course, files)
+    assert placed(course) == {"ada": WORK}
+    sort(course, {moodle("Ben Day", 2): RELEASED, moodle("Ben Day", 2, "z.py"): SCRIPT})
+    assert b"softmax" in placed(course)["ben"] and placed(course)["ben"] != RELEASED

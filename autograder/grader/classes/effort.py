@@ -38,6 +38,15 @@ def effort_in(data: bytes, release: Path) -> int:
     return beside
 
 
+def names_answered(data: bytes) -> Set[str]:
+    """All names that the code of a notebook defines."""
+    try:
+        cells = [*cells_of(parse_notebook(data), [])]
+    except Unusable:
+        return frozenset()
+    return {name for cell in cells if cell.kind == "code" for name in defined_names(cell.source)}
+
+
 def answers_named(names: Set[str], release: Path) -> int:
     """How many of some names are those of a release's answers."""
     return len(names & _given(release)[2])

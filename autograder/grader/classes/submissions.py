@@ -23,16 +23,21 @@ from nbgrader.utils import parse_utc
 from autograder import course
 from autograder.exercises import find_exercise
 from autograder.grader.classes.calls import chosen
-from autograder.grader.classes.effort import ANSWERED, effort_in, is_notebook_of
-from autograder.grader.classes.scripts import SUFFIX, notebook_of
+from autograder.grader.classes.choosing import (
+    MOST_TOLD,
+    data_in,
+    is_printable,
+    notebooks_in,
+    passed_over,
+    shown_name,
+)
+from autograder.grader.classes.scripts import SUFFIX
 from autograder.grader.lms.times import moment_in
 from autograder.grader.notebook.judging import exercises_in, seeds_of
 from autograder.grader.notebook.reading import MAX_BYTES, Unusable, exercise_of, read_file, text_in
 from autograder.grader.work import Job, Options, version_of
 
 TIME, EXCHANGE_SECRET = "timestamp.txt", "submission_secret.txt"
-MOST_TOLD = 10  # entries of one folder that are told one by one
-_OTHER = re.compile(r"\.(py|ipynb\.(txt|json))$", re.IGNORECASE)  # where there is no notebook
 _YEARS = range(2000, 2100)  # in which a notebook can have come
 _ZONE = re.compile(r"[A-Za-z][\w+-]*(/[\w+-]+)*")
 STUDENT = re.compile(r"[^\x00-\x1f\x7f<>&\"\\*?\[\]{}|./~ ][^\x00-\x1f\x7f<>&\"\\*?\[\]{}|/]{0,99}")
@@ -114,7 +119,7 @@ def find_tasks(
         try:
             here, told = _looked_into(place, assignments)
         except OSError as error:
-            here, told = [], [f"{_shown(place.name)}: cannot be read ({error.strerror})"]
+            here, told = [], [f"{shown_name(place.name)}: cannot be read ({error.strerror})"]
         ignored += told
         for assignment in wanted.intersection(here):
             key = normalize("NFC", place.name), assignment
@@ -131,7 +136,7 @@ def find_tasks(
             for other in others
         ]
         path = release / assignment / f"{assignment}.ipynb"
-        ignored += _passed_over(folder, path)
+        ignored += passed_over(folder, path)
         digest = hashlib.sha256(f"{digests[assignment]} {_fingerprint(folder, path)}".encode())
         tasks.append(Task(student, assignment, folder, path, digest.hexdigest()))
     return tasks, ignored
@@ -141,32 +146,16 @@ def _looked_into(place: Path, assignments: Sequence[str]) -> tuple[list[str], li
     """The assignments in a student's folder, and the other entries with the reasons."""
     name = place.name
     if place.is_symlink() or not place.is_dir():
-        return [], [f"{_shown(name)}: not a student's folder"]
-    if not STUDENT.fullmatch(name) or name != name.strip() or not _printable(name):
-        return [], [f"{_shown(name)}: rename the folder; not a safe name for a student"]
+        return [], [f"{shown_name(name)}: not a student's folder"]
+    if not STUDENT.fullmatch(name) or name != name.strip() or not is_printable(name):
+        return [], [f"{shown_name(name)}: rename the folder; not a safe name for a student"]
     there = sorted(os.listdir(place))
     here = [name for name in assignments if name in there]
     others = [n for n in there if n not in assignments and not n.startswith(".")]
-    told = [f"{name}/{_shown(n)}: no assignment of that name" for n in others[:MOST_TOLD]]
+    told = [f"{name}/{shown_name(n)}: no assignment of that name" for n in others[:MOST_TOLD]]
     if len(others) > MOST_TOLD:
         told.append(f"{name}: {len(others) - MOST_TOLD} more entries that are no assignments")
     return here, told if there else [f"{name}: handed in nothing"]
-
-
-def _passed_over(folder: Path, release: Path) -> list[str]:
-    """Which of several notebooks counts, and which do not."""
-    try:
-        if folder.is_symlink() or not folder.is_dir():
-            return []
-        taken = _notebooks(folder, release)
-        rest = sorted(p.name for p in folder.iterdir() if p.suffix == ".ipynb" and p not in taken)
-    except OSError:
-        return []
-    if len(taken) != 1 or not rest:
-        return []
-    names = ", ".join(map(_shown, rest[:MOST_TOLD]))
-    where = f"{_shown(folder.parent.name)}/{folder.name}"
-    return [f"{where}/{names}: {_shown(taken[0].name)} was taken instead"]
 
 
 def _when(folder: Path) -> tuple[float, float]:
@@ -178,15 +167,6 @@ def _when(folder: Path) -> tuple[float, float]:
     except OSError:
         changed = 0.0
     return (parse_utc(stamp).replace(tzinfo=UTC).timestamp() if stamp else 0.0, changed)
-
-
-def _printable(name: str) -> bool:
-    """Whether a name is encodable text on one line."""
-    return name.isprintable() and name.encode("utf-8", "replace").decode() == name
-
-
-def _shown(name: str) -> str:
-    return ascii(name)[1:-1][:80] if not _printable(name) else name[:80]
 
 
 def _course_digest(release: Path, assignment: str, options: Options) -> str:
@@ -210,62 +190,10 @@ def _contents(folder: Path, release: Path) -> str:
     if folder.is_symlink() or not folder.is_dir():
         return f"mode {folder.lstat().st_mode}"
     parts = []
-    for path in [*_notebooks(folder, release), folder / TIME]:
+    for path in [*notebooks_in(folder, release), folder / TIME]:
         if os.path.lexists(path):
             parts += [f"{path.name!r} {path.lstat().st_mode}", _contents_of(path)]
     return "\n".join(parts)
-
-
-def _notebooks(folder: Path, release: Path) -> list[Path]:
-    """The notebook in a submission's folder that is graded, or else those that it could be.
-
-    It has the expected name, unless it is an untouched copy of the release and another one is not;
-    a script counts where there is no notebook. Of many, of which none is graded, two stand for all.
-    """
-    expected = folder / f"{folder.name}.ipynb"
-    there = sorted(path for path in folder.iterdir() if path.suffix == ".ipynb")
-    if there == [expected] or (not there and os.path.lexists(expected)):
-        return [expected]
-    others = [path for path in there if path != expected][:MOST_TOLD]
-    if not others:
-        others = sorted(path for path in folder.iterdir() if _OTHER.search(path.name))[:MOST_TOLD]
-    if os.path.lexists(expected) and _effort(expected, release) == ANSWERED:
-        return [expected]
-    answered = [path for path in others if _is_work(path, release)]
-    if os.path.lexists(expected) and not answered:
-        return [expected]
-    if expected in there or len(answered) == 1:
-        return sorted(answered, key=_copy)[-1:]
-    return others[:2]
-
-
-def _copy(path: Path) -> tuple[int, str]:
-    """Sorts copies by their numbers."""
-    found = re.findall(r"\d{1,4}", path.stem.rpartition("-Copy")[2] or "")
-    return (int(found[-1]) if "-Copy" in path.stem and found else 0), path.name
-
-
-def _effort(path: Path, release: Path) -> int:
-    try:
-        return effort_in(_data_in(path), release)
-    except (Unusable, OSError):
-        return ANSWERED  # it may have held some
-
-
-def _is_work(path: Path, release: Path) -> bool:
-    """Whether a file other than the expected one holds answers to this assignment."""
-    try:
-        data = _data_in(path)
-    except (Unusable, OSError):
-        return False
-    is_this = path.suffix == SUFFIX or is_notebook_of(data, release)
-    return is_this and effort_in(data, release) == ANSWERED
-
-
-def _data_in(path: Path) -> bytes:
-    """A notebook's contents, or a script's as a notebook's. Raises `Unusable`, `OSError`."""
-    data = read_file(path)
-    return notebook_of(data) if path.suffix == SUFFIX else data
 
 
 def _contents_of(path: Path) -> str:
@@ -278,7 +206,7 @@ def _contents_of(path: Path) -> str:
 def handed_in_as(folder: Path, release: Path) -> str:
     """The digest of what a student handed in, whatever the time and the grader's version."""
     try:
-        parts = [_contents_of(path) for path in _notebooks(folder, release)]
+        parts = [_contents_of(path) for path in notebooks_in(folder, release)]
     except OSError as error:
         parts = [f"unreadable: {error.errno}"]
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()
@@ -291,15 +219,15 @@ def find_file(folder: Path, assignment: str, release: Path) -> tuple[bytes, str 
     """
     if folder.is_symlink() or not folder.is_dir():
         raise Unusable(f"{assignment} is not a folder.")
-    there = _notebooks(folder, release)
+    there = notebooks_in(folder, release)
     missing = f"There is no notebook {assignment}.ipynb"
     if not there:
         raise Unusable(f"{missing}.")
     if len(there) > 1:
         raise Unusable(f"{missing}, and it is not clear which of the others to take.")
-    name, data = there[0].name, _data_in(there[0])
+    name, data = there[0].name, data_in(there[0])
     is_named = name in (f"{assignment}.ipynb", f"{assignment}{SUFFIX}") or there[0].suffix == SUFFIX
-    return data, None if is_named else _shown(name)
+    return data, None if is_named else shown_name(name)
 
 
 def job_for(task: Task, secret: bytes, options: Options, elsewhere: bool) -> Job:

@@ -22,7 +22,13 @@ from nbgrader.utils import parse_utc
 
 from autograder.grader.classes.calls import assignment_named
 from autograder.grader.classes.course_file import CourseFile, read_course
-from autograder.grader.classes.effort import ANSWERED, effort_in
+from autograder.grader.classes.effort import (
+    ANSWERED,
+    answers_named,
+    effort_in,
+    names_answered,
+)
+from autograder.grader.classes.scripts import SUFFIX, notebook_of
 from autograder.grader.classes.submissions import TIME, assignments_in, released, timestamp_in
 from autograder.grader.classes.writer import FULL, put
 from autograder.grader.lms.archive import Archive, Member, Refused, shown
@@ -158,18 +164,37 @@ class _Run:
         if member.inner is None and found.filename.casefold().endswith(".zip"):
             self._open(member, found)
             return
-        if not _NOTEBOOK.search(found.filename):
+        is_script = found.filename.casefold().endswith(SUFFIX)
+        if not is_script and not _NOTEBOOK.search(found.filename):
             self.empty.setdefault(who, name)
             self.result.told.append(f"{shown(found.label)}: {name} is not a notebook; left there")
             return
         try:
-            data = self.archive.read(member)
+            data = self._data(member)
         except Refused as why:
             self.empty.setdefault(who, f"{name}, which was refused")
             self.result.aside.append(f"{shown(member.name)}: refused, {why}")
             return
         self.sizes[who] += len(data)
+        if is_script and not self._answering(data):
+            self.empty.setdefault(who, name)
+            text = f"{name} is a script that answers no exercise; left there"
+            self.result.told.append(f"{shown(found.label)}: {text}")
+            return
         self.found.append(self._found(found, data, member))
+
+    def _data(self, member: Member) -> bytes:
+        """A notebook, or a script as one. Raises `Refused`."""
+        data = self.archive.read(member)
+        return notebook_of(data) if member.name.casefold().endswith(SUFFIX) else data
+
+    def _answering(self, data: bytes) -> str | None:
+        """The assignment of which a script answers the most exercises, if that is one."""
+        names = names_answered(data)
+        there = self.assignments if self.only is None else [self.only]
+        count = {a: answers_named(names, self.release / a / f"{a}.ipynb") for a in there}
+        best = [a for a in there if count[a] and count[a] == max(count.values())]
+        return best[0] if len(best) == 1 else None
 
     def _open(self, member: Member, found: Handed) -> None:
         """Look into an archive that a student has handed in."""
@@ -190,6 +215,8 @@ class _Run:
 
     def _found(self, found: Handed, data: bytes, member: Member) -> Found:
         seems = assignment_of(data, found.filename, self.release, self.assignments)
+        if seems is None and found.filename.casefold().endswith(SUFFIX):
+            seems = self._answering(data)
         assignment = seems or self.only or UNKNOWN
         released = self.release / assignment / f"{assignment}.ipynb"
         effort = effort_in(data, released) if assignment != UNKNOWN else ANSWERED
@@ -238,7 +265,7 @@ class _Run:
         for (assignment, student), candidates in sorted(groups.items()):
             *others, best = sorted(candidates, key=newness)
             for other in others:
-                data = self.archive.read(other.member)
+                data = self._data(other.member)
                 self._keep_earlier(student, other, data, why_other(other, best))
             try:
                 outcome = self._place(student, best, records[assignment].get(student))
@@ -282,7 +309,7 @@ class _Run:
     def _put_aside(self, found: Found, why: str) -> None:
         folder = folder_of(self.root, self.only or found.assignment) / "aside"
         whose = safe_file(f"{found.handed.label}_{found.handed.number}")
-        kept = keep(folder / whose, found.handed.filename, self.archive.read(found.member))
+        kept = keep(folder / whose, found.handed.filename, self._data(found.member))
         self.result.aside.append(f"{why}; kept in {kept.relative_to(self.root)}")
 
     def _keep_earlier(self, student: str, found: Found, data: bytes, why: str) -> None:
@@ -307,7 +334,7 @@ class _Run:
         stamp = folder / TIME
         if os.path.isdir(stamp):
             raise InTheWay(f"{stamp} is a folder: move it away, and collect again")
-        there, data = read_there(target), self.archive.read(found.member)
+        there, data = read_there(target), self._data(found.member)
         if there == data:
             _write_time(stamp, found, keep=True)
             return SAME

@@ -26,7 +26,7 @@ class Found:
     said: str = ""  # a time that cannot be read
 
 
-def newness(found: Found) -> tuple[int, float, int, bool, tuple[int, str]]:
+def newness(found: Found) -> tuple[int, bool, float, int, bool, tuple[int, str]]:
     """Sort a student's notebooks: by effort, by time, by Canvas's number, by name."""
     one = found.handed
     copies = re.findall(r"(?:-|\((?=\d+\)))(\d{1,4})\)?\.ipynb$", one.filename)
@@ -34,6 +34,7 @@ def newness(found: Found) -> tuple[int, float, int, bool, tuple[int, str]]:
     exact = one.filename == f"{found.assignment}.ipynb" or bool(copies)
     return (
         found.effort,
+        not one.filename.casefold().endswith(".py"),
         moment,
         one.file_number,
         exact,
