@@ -246,6 +246,7 @@ def marking(
 
 
 app.command("collect")(commands.collect)
+app.command("merge")(commands.merge)
 app.command("return")(commands.give_back)
 
 

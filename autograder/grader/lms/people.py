@@ -9,6 +9,7 @@ NFKC, without case, spaces and punctuation, as systems write them differently; a
 checked before a folder gets its name.
 """
 
+import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -207,7 +208,11 @@ class Roster:
         same = {person.student: person for person in self._by_name.get(form, ())}
         if len(same) > 1:
             who = ", ".join(sorted(same))
-            raise Unmatched(f"{shown(label)} can be {who}: a --worksheet tells them apart")
+            merged = " ".join(shlex.quote(s) for s in sorted(same, key=lambda s: same[s].is_named))
+            raise Unmatched(
+                f"{shown(label)} can be {who}: a --worksheet tells them apart; if they are one "
+                f"person, `autograder merge {merged}`"
+            )
         if same and len(namesakes.get(form, ())) > 1:
             raise Unmatched(
                 f"{shown(label)} is the name of several participants "
