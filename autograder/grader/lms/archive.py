@@ -30,6 +30,7 @@ MAX_IN_ALL = 4_000_000_000  # bytes that are read from one archive; each noteboo
 _UTF8, _ENCRYPTED = 0x800, 0x1
 _ENTRY, _END = struct.Struct("<4s24xHHH12x"), struct.Struct("<4s4xHHIIH")  # of the directory
 _MAX_DIRECTORY = 100_000_000  # bytes of a damaged one that are looked at
+_NAMELESS = "a file without a name"
 _METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA)
 _NOISE = ("__MACOSX", ".DS_Store", "Thumbs.db", "desktop.ini")
 
@@ -98,17 +99,21 @@ class Archive:
         yield from self._damaged
         for info in self._zip.infolist():
             name = _name(info)
-            if info.is_dir() or _is_noise(name):
+            if name.endswith("/") or _is_noise(name):
                 continue
             why = _refused(info, name)
-            yield (shown(name), why) if why else Member(name, _moment(info, self.zone), info)
+            yield (
+                (shown(name) or _NAMELESS, why)
+                if why
+                else Member(name, _moment(info, self.zone), info)
+            )
 
     def within(self, member: Member) -> Iterator[Member | tuple[str, str]]:
         """The files in an archive in this one, as `members` gives them. Raises `Refused`."""
         with self._inner(self._read(self._zip, member.info)) as packed:
             for info in packed.infolist():
                 name = _name(info)
-                if info.is_dir() or _is_noise(name):
+                if name.endswith("/") or _is_noise(name):
                     continue
                 why = _refused(info, name)
                 name = f"{member.name}/{name}"
@@ -167,19 +172,17 @@ def _mended(path: Path, damaged: list[tuple[str, str]]) -> zipfile.ZipFile | Non
     """
     with path.open("rb") as stream:
         size = stream.seek(0, io.SEEK_END)
-        stream.seek(max(0, size - 66_000))
+        before = max(0, size - _MAX_DIRECTORY)
+        stream.seek(before)
         tail = stream.read()
         at = tail.rfind(b"PK\5\6")
-        if at < 0 or len(tail) < at + _END.size:
+        at = at if 0 <= at <= len(tail) - _END.size else len(tail)
+        length, said, _ = _END.unpack_from(tail[at:].ljust(_END.size))[3:]
+        places = (said - before, at - length, tail.find(b"PK\1\2"))
+        there = [n for n in places if n >= 0 and tail.startswith(b"PK\1\2", n)]
+        if not there:
             return None
-        *_, length, start, _ = _END.unpack_from(tail, at)
-        end = size - len(tail) + at
-        if length > min(end, _MAX_DIRECTORY):
-            return None
-        stream.seek(end - length)
-        directory, before = stream.read(length), end - length - start
-        if before:  # its places are counted from elsewhere, or are wrong
-            return None
+        directory, start = tail[there[0] : at], before + there[0]
         good: list[bytes] = []
         while directory:
             _, name, extra, comment = _ENTRY.unpack_from(directory.ljust(_ENTRY.size))
@@ -223,6 +226,8 @@ def _is_noise(name: str) -> bool:
 
 def _refused(info: zipfile.ZipInfo, name: str) -> str | None:
     """Why a member is not to be read, if so."""
+    if not name:
+        return "it has no name"
     parts = name.split("/")
     mode = info.external_attr >> 16
     if stat.S_IFMT(mode) not in (0, stat.S_IFREG):
