@@ -23,6 +23,7 @@ import nbformat
 from jupyter_core.paths import jupyter_config_path
 from nbgrader.api import SubmittedNotebook
 from nbgrader.preprocessors import AssignLatePenalties
+from nbgrader.utils import parse_utc
 from traitlets import TraitError
 from traitlets.config import Config
 from traitlets.config.loader import PyFileConfigLoader
@@ -86,12 +87,22 @@ class Writer:
             return False
         if _digest(data) != graded.notebook:
             return False
+        self._date(task)
         page, changed = self._page(task), self.book.penalise(*task.key, self._penalty)
         if changed or not os.path.isfile(page) or not os.path.getsize(page):
             row = self._feedback(task, data)
             if changed:
                 _log(self.root, task, f"has another late penalty: {_total(row)}")
         return True
+
+    def _date(self, task: Task) -> None:
+        """Bring the time of a graded submission up to date: the course's zone may be a new one."""
+        said = timestamp_in(task.folder / TIME, self.course.zone)
+        with self.book.look():
+            before = self.book.find_submission(*task.key).timestamp
+        if said and parse_utc(said) != before:
+            with self.book.transaction():
+                self.book.find_submission(*task.key).timestamp = parse_utc(said)
 
     def write(self, task: Task, outcome: Outcome) -> Row:
         """Record a judgement: the notebook, then the gradebook, then the feedback page."""

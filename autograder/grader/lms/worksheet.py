@@ -24,6 +24,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, tzinfo
+from math import isfinite
 from pathlib import Path
 from typing import Any
 from unicodedata import normalize
@@ -307,15 +308,17 @@ def _column(sheet: Worksheet, at: int) -> set[str]:
 def number_in(text: str) -> float | None:
     """A number as Moodle writes it, with a decimal point or comma."""
     try:
-        return float(text.strip().replace(",", "."))
+        found = float(text.strip().replace(",", "."))
     except ValueError:
         return None
+    return found if isfinite(found) else None
 
 
 def maximum_in(sheet: Worksheet) -> float | None:
     """The most points that the system gives for the assignment, if its worksheet says so."""
-    found = {number_in(sheet.cell(person.row, "maximum")) for person in sheet.people}
-    return found.pop() if len(found) == 1 else None
+    found = Counter(number_in(sheet.cell(person.row, "maximum")) for person in sheet.people)
+    most = max(found, key=found.__getitem__, default=None)  # one row may be damaged
+    return most if most and most > 0 else None
 
 
 # --- Writing --------------------------------------------------------------------------------------
