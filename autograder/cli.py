@@ -214,6 +214,9 @@ def report(
     items: Annotated[
         Path | None, typer.Option(metavar="FILE.csv", help="a table of the exercises, too")
     ] = None,
+    marks: Annotated[
+        Path | None, typer.Option(metavar="FILE.csv", help="a table of all marks, too")
+    ] = None,
     formgrader: Annotated[
         str, typer.Option(metavar="URL", help="the address of formgrader, for links")
     ] = "http://localhost:8888/formgrader",
@@ -222,7 +225,8 @@ def report(
     """Draw the class: marks, exercises, mistakes, who needs help and what waits; one HTML page."""
     from autograder.grader.classes.report import report as draw
 
-    print(draw(course, out or course / "report.html", db=db, items=items, formgrader=formgrader))
+    page = out or course / "report.html"
+    print(draw(course, page, db=db, items=items, marks=marks, formgrader=formgrader))
 
 
 @app.command()
@@ -242,6 +246,7 @@ def marking(
 
 
 app.command("collect")(commands.collect)
+app.command("merge")(commands.merge)
 app.command("return")(commands.give_back)
 
 

@@ -257,7 +257,9 @@ def test_of_several_notebooks_the_newest_counts(course, first, second, turned):
     items = [(first, notebook("old")), (second, notebook("new"))]
     done = sort(course, items[::-1] if turned else items)
     assert handed_in(course) == {ADA: notebook("new")}
-    assert any("the archive has a newer one" in line for line in done.told)
+    said = "has a newer one, " if "kingada" in first else "not known which is newer"
+    taken = second.partition("/")[2] or second.partition("_101_")[2]
+    assert any(said in line and taken in line for line in done.told)
     (kept,) = (course / "collected" / NAME / "earlier" / "ada").iterdir()
     assert kept.read_bytes() == notebook("old")
 
@@ -323,11 +325,20 @@ def test_a_worksheet_in_another_language_is_understood_by_its_order(course):
 
 
 def test_a_time_that_cannot_be_read_is_told(course):
-    sheet = [MOODLE_HEAD, moodle_row(1, ADAS, "ada@example.org", "03/04/2030")]
-    done = sort(course, {moodle(ADAS, 1): notebook()},
-                worksheet=table(course / "sheet.csv", sheet))  # fmt: skip
-    assert done.placed == {("ada", NAME): NEW} and stamp(course, "ada") is None
-    assert any("expected a time such as" in line and "03/04/2030" in line for line in done.aside)
+    """By file and line, and again by whoever grades: a time not known is never "on time"."""
+    for said in ("03/04/2030", "01.03.2030 12:30", "2030-02-30 12:00", "Friday", "9" * 5000):
+        other = moodle_row(2, "Aoife O'Brien", "", "Friday, 1 March 2030, 11:59 AM")
+        rows = [MOODLE_HEAD, other, moodle_row(1, ADAS, "ada@example.org", said)]
+        done = sort(course, {moodle(ADAS, 1): notebook()},
+                    worksheet=table(course / "sheet.csv", rows))  # fmt: skip
+        assert ("ada", NAME) in done.placed and stamp(course, "ada") is None
+        (line,) = done.aside
+        assert line.startswith("sheet.csv, line 3: expected a time such as")
+        assert (
+            said[:100] in line and "whether Participant 1 Ada King came late is not known" in line
+        )
+        _, ignored = find_tasks(course / "submitted", ROOT / "notebooks", Options())
+        assert [line.partition(":")[0] for line in ignored] == [f"ada/{NAME}/timestamp.txt"]
 
 
 def test_the_archives_own_times_count_only_if_that_is_said(course):

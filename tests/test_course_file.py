@@ -165,6 +165,39 @@ def test_an_extension_counts_for_what_is_handed_in_later(course):
         assert gradebook.find_submission(NAME, "bob").total_seconds_late == 0
 
 
+def extensions(course: Path) -> dict[str, float | None]:
+    """The days that students have more, by the gradebook."""
+    with Gradebook(f"sqlite:///{course / 'gradebook.db'}") as gradebook:
+        found = gradebook.find_assignment(NAME).submissions
+        return {s.student.id: s.extension and s.extension.total_seconds() / 86400 for s in found}
+
+
+def test_an_extension_granted_in_nbgrader_stays(course):
+    (course / "course.toml").write_text(WHOLE, encoding="utf-8")
+    run(course)
+    with Gradebook(f"sqlite:///{course / 'gradebook.db'}") as gradebook:
+        gradebook.grant_extension(NAME, "ann", days=3)
+    run(course)
+    assert extensions(course) == {"ann": 3, "bob": 2.5}
+    (course / "course.toml").write_text(WHOLE.replace("extension", "#"), encoding="utf-8")
+    run(course)
+    assert extensions(course) == {"ann": 3, "bob": None}
+
+
+def test_a_time_without_a_zone_follows_the_courses_clock(course):
+    for student in ("ann", "bob", "ivo"):
+        path = course / "submitted" / student / NAME / "timestamp.txt"
+        path.write_text("2030-03-01 12:30")
+    due = "[due]\nkernel_regression = 2030-03-01T12:00:00Z\n"
+    for zone, moment in (("UTC", "12:30"), ("Europe/Berlin", "11:30"), ("Asia/Tokyo", "03:30")):
+        (course / "course.toml").write_text(f'timezone = "{zone}"\n{due}', encoding="utf-8")
+        run(course)
+        with Gradebook(f"sqlite:///{course / 'gradebook.db'}") as gradebook:
+            found = gradebook.find_submission(NAME, "ann")
+            assert found.timestamp == datetime.fromisoformat(f"2030-03-01T{moment}:00")
+            assert found.total_seconds_late == (1800 if zone == "UTC" else 0)
+
+
 def test_a_slip_stops_grading_before_anything(course):
     (course / "course.toml").write_text("[late]\nper_day = 10", encoding="utf-8")
     with pytest.raises(ValueError, match="late.per_day"):

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from unicodedata import normalize
+from zoneinfo import ZoneInfo
 
 import pytest
 from faults import TINY, PagesHere, grade_quickly, hand_in, outcome_of
@@ -210,3 +211,30 @@ def test_what_says_a_time_in_full_is_one(tmp_path, said):
     path.write_text(said)
     assert timestamp_in(path) == said
     assert said not in SAID.values()
+
+
+@pytest.mark.parametrize(
+    "said, at",
+    [("2030-03-01 12:30", "11:30"), ("Friday, 1 March 2030, 12:30 PM", "11:30"),
+     ("Freitag, 1. März 2030, 12:30", "11:30"), ("\ufeff\ufeff2030-03-01 12:30", "11:30"),
+     ("2030-03-01T12:30", "11:30")],
+)  # fmt: skip
+def test_a_time_without_a_zone_is_by_the_courses_clock(tmp_path, said, at):
+    path = tmp_path / "timestamp.txt"
+    path.write_text(said, encoding="utf-8")
+    assert timestamp_in(path, ZoneInfo("Europe/Berlin")) == f"2030-03-01 {at}:00 UTC"
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "2030-03-01 12:30 UTC",
+        "2030-03-01T12:30Z",
+        "2030-03-01T12:30:00+09:00",
+        "2030-03-01 12:30 Asia/Tokyo",
+    ],
+)
+def test_a_time_with_a_zone_is_by_that(tmp_path, said):
+    path = tmp_path / "timestamp.txt"
+    path.write_text(said)
+    assert timestamp_in(path, ZoneInfo("Europe/Berlin")) == said

@@ -151,6 +151,17 @@ def test_a_maximum_of_another_size_is_told_and_scaled_only_if_that_is_said(cours
     assert float(grades(course)[1][4]) == pytest.approx(done.totals["ann"] * 100 / 9, abs=1e-3)
 
 
+@pytest.mark.parametrize("with_sheet", [True, False])
+def test_a_mark_above_the_maximum_is_told_by_name(course, with_sheet):
+    mark(course, "ann", QUESTION, 4.5)  # of 2: 11 of 9 in all
+    rows = [moodle_row(11, ANN, "ann@x.org", maximum="9.00"),
+            moodle_row(12, BOB, "bob@x.org", maximum="9.00")]  # fmt: skip
+    sheet = table(course / "sheet.csv", [MOODLE_HEAD, *rows])
+    done = back(course, worksheet=sheet if with_sheet else None)
+    (line,) = [line for line in done.told if "maximum" in line]
+    assert line.startswith(f"ann: {done.totals['ann']:g} is more than the maximum of 9, and Moodle")
+
+
 # --- Canvas ---------------------------------------------------------------------------------------
 
 

@@ -99,6 +99,8 @@ def put_under_git(course: Path, origin: Path) -> None:
     git("commit", "--message=this version")
     with (course / "CHANGELOG.md").open("a", encoding="utf-8") as changelog:
         changelog.write(NEWS + "\n")
+    with (course / "notebooks" / NAME / f"{NAME}.ipynb").open("a", encoding="utf-8") as released:
+        released.write("\n")  # where the instructor's own release has another address
     git("commit", "--all", "--message=the next version")
     git("clone", "--bare", str(course), str(origin))
     git("reset", "--hard", "HEAD~1")
@@ -220,6 +222,8 @@ def test_an_upgrade_brings_the_later_version_and_leaves_the_class_out_of_git(cou
     ).stdout
     new = [line for line in status.splitlines() if line.startswith("??")]
     assert new == []
+    released = (course / "notebooks" / NAME / f"{NAME}.ipynb").read_text(encoding="utf-8")
+    assert "https://attention.university.edu" in released
 
 
 def test_the_marks_arrive_where_the_page_says(course, said):

@@ -1,5 +1,6 @@
 """A term: due dates, marks by hand, a student who leaves, feedback that is released."""
 
+import csv
 import json
 import shutil
 from pathlib import Path
@@ -27,6 +28,7 @@ from terms import (
 )
 
 from autograder.grader.classes.classroom import grade
+from autograder.grader.classes.report import report
 from autograder.grader.classes.writer import Writer
 from autograder.grader.notebook.preprocessors import SaveAutoGrades, SaveJudgement
 from autograder.grader.work import Job, Options
@@ -263,3 +265,23 @@ def test_a_policy_that_cannot_be_loaded_is_told_in_a_line(course):
     hand_in(course, "ann", rest="return 1")
     with pytest.raises(ValueError, match="late policy cannot be loaded"):
         run(course)
+
+
+def test_marks_by_student_and_question_are_a_table(tmp_path, judged):
+    course = tmp_path
+    release(course)
+    hand_in(course, "ann", rest="return 1")
+    hand_in(course, "=bob", softmax="return 'wrong'", rest="return 1")
+    run(course)
+    mark(course, "ann", QUESTION, 1.5)
+    report(course, course / "report.html", marks=course / "marks.csv")
+    with (course / "marks.csv").open(encoding="utf-8", newline="") as stream:
+        rows = {row["student_id"]: row for row in csv.DictReader(stream)}
+    assert rows.keys() == {"ann", "'=bob"}
+    of = {
+        s: {k.partition("/")[2]: v for k, v in row.items() if "/" in k} for s, row in rows.items()
+    }
+    assert of["ann"] == {
+        "softmax": "3", "gaussian_scores": "2", QUESTION: "1.5", OTHER: "?", "total": "6.5"
+    }  # fmt: skip
+    assert of["'=bob"]["softmax"] == "0.5" and of["'=bob"][QUESTION] == "?"

@@ -3,6 +3,7 @@
 `autograder_judgement` keeps each submission's judgement, once, as JSON; `autograder_graded` says
 which submission, in which version, `autograder grade` has recorded (see `gradebook`);
 `autograder_seen` what a person saw of its answers and verdicts (see `notebook.marked`);
+`autograder_extension` says who has more time by course.toml;
 `autograder_attempt` each notebook that was graded, when, and its marks then.
 
 TRUST BOUNDARY. Names and texts come from outside; they go to the database as bound parameters.
@@ -42,6 +43,12 @@ SEEN = Table(
     Column("assignment", String(128), primary_key=True),
     Column("student", String(128), primary_key=True),
     Column("seen", Text, nullable=False),  # JSON
+)
+EXTENSIONS = Table(  # those that come from course.toml, not from nbgrader
+    "autograder_extension",
+    OURS,
+    Column("assignment", String(128), primary_key=True),
+    Column("student", String(128), primary_key=True),
 )
 ATTEMPTS = Table(
     "autograder_attempt",

@@ -29,6 +29,7 @@ is reported with its place and never changes a mark silently.
 
 import tomllib
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta, tzinfo
 from math import ceil, isfinite
@@ -38,7 +39,11 @@ from unicodedata import normalize
 from urllib.parse import urlsplit
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
+from nbgrader.api import MissingEntry
+from sqlalchemy import select
+
 from autograder.grader.classes.calls import assignment_named
+from autograder.grader.tables import EXTENSIONS, put, remove
 
 FILE = "course.toml"
 _NAMES = ("first_name", "last_name", "email")
@@ -212,7 +217,8 @@ def _number(value: Any, place: str, most: float | None = None) -> float:
 def enter(book: Any, course: CourseFile) -> None:
     """Enter dates, people and extensions into nbgrader's gradebook (a `gradebook.Book`).
 
-    What the file does not mention stays as it is.
+    What the file does not mention stays as it is; an extension that it mentioned before, and does
+    no longer, is taken back.
     """
     ids = book.spelled()
     with book.transaction():
@@ -220,8 +226,18 @@ def enter(book: Any, course: CourseFile) -> None:
             when = course.due.get(assignment.name)
             if when is not None:
                 assignment.duedate = when.replace(tzinfo=None)  # as nbgrader keeps it, in UTC
+        before = {(row.student, row.assignment) for row in book.db.execute(select(EXTENSIONS))}
         for name, person in course.people.items():
             if not person.withdrawn:
                 student = book.update_or_create_student(ids.get(name, name), **person.told)
                 for submission in student.submissions:
-                    submission.extension = person.extension.get(submission.assignment.name)
+                    longer = person.extension.get(submission.assignment.name)
+                    if longer is not None:
+                        submission.extension = longer
+        given = {(ids.get(s, s), a) for s, p in course.people.items() for a in p.extension}
+        for student, assignment in given - before:
+            put(book.db, EXTENSIONS, assignment, student)
+        for student, assignment in before - given:
+            remove(book.db, EXTENSIONS, assignment, student)
+            with suppress(MissingEntry):
+                book.find_submission(assignment, student).extension = None

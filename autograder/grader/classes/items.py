@@ -11,14 +11,14 @@ TRUST BOUNDARY. Names of items come from the gradebook; in the table, formulas a
 """
 
 import csv
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import sqrt
 from pathlib import Path
 from statistics import fmean
 
 from autograder.grader.classes.rows import Row
-from autograder.grader.judgement import GRADED
+from autograder.grader.judgement import FAILED, GRADED
 from autograder.grader.notebook.export import guarded
 from autograder.grader.notebook.reading import CHECK
 
@@ -144,3 +144,35 @@ def write_items(path: Path, items: Iterable[Item]) -> None:
                     *("" if n is None else f"{n:.6g}" for n in numbers),
                 ]
             )
+
+
+def write_marks(
+    path: Path, rows: Sequence[Row], absent: Iterable[str], names: Mapping[str, str]
+) -> None:
+    """Write the marks as a table: a row for each student, a column for each item of a chapter.
+
+    A mark that waits for a person is `?`; what was not handed in, or has no marks, is empty.
+    `absent` are in it, too; `names` maps students to what they are called.
+    """
+    assignments = sorted({row.assignment for row in rows})
+    by_name = {a: columns([row for row in rows if row.assignment == a]) for a in assignments}
+    there = {(row.student, row.assignment): row for row in rows if row.status != FAILED}
+    heads = [f"{a}/{n.removeprefix(CHECK)}" for a in assignments for n in [*by_name[a], "total"]]
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("w", encoding="utf-8", newline="", errors="replace") as stream:
+        writer = csv.writer(stream)
+        writer.writerow(["student_id", "name", *map(guarded, heads)])
+        for student in sorted({*(row.student for row in rows), *absent}):
+            cells = [guarded(student), guarded(names.get(student, ""))]
+            for assignment in assignments:
+                row = there.get((student, assignment))
+                cells += [_mark_of(row, name) for name in by_name[assignment]]
+                cells.append(f"{row.total:.6g}" if row else "")
+            writer.writerow(cells)
+
+
+def _mark_of(row: Row | None, name: str) -> str:
+    mark = row.marks.get(name) if row else None
+    if mark is None:
+        return ""
+    return "?" if mark.by_hand else f"{mark.score:.6g}"

@@ -19,7 +19,7 @@ from autograder.engine.verdict import CRASH, MEMORY, MISSING, POLICY, TIMEOUT, V
 from autograder.engine.words import one_line
 from autograder.grader.classes.alike import Pair, answers_in, pairs_alike
 from autograder.grader.classes.drawing import bars, controls, histogram, section, tabs, whole
-from autograder.grader.classes.items import items_of, write_items
+from autograder.grader.classes.items import items_of, write_items, write_marks
 from autograder.grader.classes.marks_table import marks_table
 from autograder.grader.classes.roll import Roll, read_roll, who_needs_help
 from autograder.grader.classes.rows import OLD, UNDATED, Row, read_absent, read_class
@@ -64,12 +64,13 @@ def report(
     db: str | None = None,
     *,
     items: Path | None = None,
+    marks: Path | None = None,
     formgrader: str = FORMGRADER,
 ) -> Path:
     """Draw the class whose gradebook lies in `root`; write the page to `out` and return its path.
 
-    `items` is a file for the exercises' numbers as a table, if wanted; `formgrader` the address to
-    which links lead. Raises `FileNotFoundError` if there is no gradebook.
+    `items` and `marks` are files for the exercises' numbers and the marks as tables; `formgrader`
+    is the address to which links lead. Raises `FileNotFoundError` if there is no gradebook.
     """
     if db is None and not (root / "gradebook.db").is_file():
         raise FileNotFoundError(f"no gradebook in {root}: run `autograder grade` first")
@@ -80,6 +81,8 @@ def report(
     if items is not None:
         by_assignment = _by_assignment(rows).items()
         write_items(items, (i for name, theirs in by_assignment for i in items_of(name, theirs)))
+    if marks is not None:
+        write_marks(marks, rows, {s for some in absent.values() for s in some}, extra.roll.names)
     out.parent.mkdir(parents=True, exist_ok=True)
     text = page(rows, feedback_links(rows, root, out), absent, extra)
     out.write_text(text, encoding="utf-8", errors="replace")

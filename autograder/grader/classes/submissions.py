@@ -23,12 +23,21 @@ from nbgrader.utils import parse_utc
 from autograder import course
 from autograder.exercises import find_exercise
 from autograder.grader.classes.calls import chosen
+from autograder.grader.classes.choosing import (
+    MOST_TOLD,
+    data_in,
+    is_printable,
+    notebooks_in,
+    passed_over,
+    shown_name,
+)
+from autograder.grader.classes.scripts import SUFFIX
+from autograder.grader.lms.times import moment_in
 from autograder.grader.notebook.judging import exercises_in, seeds_of
 from autograder.grader.notebook.reading import MAX_BYTES, Unusable, exercise_of, read_file, text_in
 from autograder.grader.work import Job, Options, version_of
 
 TIME, EXCHANGE_SECRET = "timestamp.txt", "submission_secret.txt"
-MOST_TOLD = 10  # entries of one folder that are told one by one
 _YEARS = range(2000, 2100)  # in which a notebook can have come
 _ZONE = re.compile(r"[A-Za-z][\w+-]*(/[\w+-]+)*")
 STUDENT = re.compile(r"[^\x00-\x1f\x7f<>&\"\\*?\[\]{}|./~ ][^\x00-\x1f\x7f<>&\"\\*?\[\]{}|/]{0,99}")
@@ -110,7 +119,7 @@ def find_tasks(
         try:
             here, told = _looked_into(place, assignments)
         except OSError as error:
-            here, told = [], [f"{_shown(place.name)}: cannot be read ({error.strerror})"]
+            here, told = [], [f"{shown_name(place.name)}: cannot be read ({error.strerror})"]
         ignored += told
         for assignment in wanted.intersection(here):
             key = normalize("NFC", place.name), assignment
@@ -126,8 +135,9 @@ def find_tasks(
             "whose name looks the same and is written in another Unicode form"
             for other in others
         ]
-        digest = hashlib.sha256(f"{digests[assignment]} {_fingerprint(folder)}".encode())
         path = release / assignment / f"{assignment}.ipynb"
+        ignored += passed_over(folder, path)
+        digest = hashlib.sha256(f"{digests[assignment]} {_fingerprint(folder, path)}".encode())
         tasks.append(Task(student, assignment, folder, path, digest.hexdigest()))
     return tasks, ignored
 
@@ -136,13 +146,13 @@ def _looked_into(place: Path, assignments: Sequence[str]) -> tuple[list[str], li
     """The assignments in a student's folder, and the other entries with the reasons."""
     name = place.name
     if place.is_symlink() or not place.is_dir():
-        return [], [f"{_shown(name)}: not a student's folder"]
-    if not STUDENT.fullmatch(name) or name != name.strip() or not _printable(name):
-        return [], [f"{_shown(name)}: rename the folder; not a safe name for a student"]
+        return [], [f"{shown_name(name)}: not a student's folder"]
+    if not STUDENT.fullmatch(name) or name != name.strip() or not is_printable(name):
+        return [], [f"{shown_name(name)}: rename the folder; not a safe name for a student"]
     there = sorted(os.listdir(place))
     here = [name for name in assignments if name in there]
     others = [n for n in there if n not in assignments and not n.startswith(".")]
-    told = [f"{name}/{_shown(n)}: no assignment of that name" for n in others[:MOST_TOLD]]
+    told = [f"{name}/{shown_name(n)}: no assignment of that name" for n in others[:MOST_TOLD]]
     if len(others) > MOST_TOLD:
         told.append(f"{name}: {len(others) - MOST_TOLD} more entries that are no assignments")
     return here, told if there else [f"{name}: handed in nothing"]
@@ -159,15 +169,6 @@ def _when(folder: Path) -> tuple[float, float]:
     return (parse_utc(stamp).replace(tzinfo=UTC).timestamp() if stamp else 0.0, changed)
 
 
-def _printable(name: str) -> bool:
-    """Whether a name is encodable text on one line."""
-    return name.isprintable() and name.encode("utf-8", "replace").decode() == name
-
-
-def _shown(name: str) -> str:
-    return ascii(name)[1:-1][:80] if not _printable(name) else name[:80]
-
-
 def _course_digest(release: Path, assignment: str, options: Options) -> str:
     """A digest that changes when an unchanged submission has to be judged again."""
     path = release / assignment / f"{assignment}.ipynb"
@@ -177,33 +178,22 @@ def _course_digest(release: Path, assignment: str, options: Options) -> str:
     return whole.hexdigest()
 
 
-def _fingerprint(folder: Path) -> str:
+def _fingerprint(folder: Path, release: Path) -> str:
     """The relevant contents of a submission; the same text for the same submission."""
     try:
-        return _contents(folder)
+        return _contents(folder, release)
     except OSError as error:  # what cannot be read must not hold up the others
         return f"unreadable: {error.errno}"
 
 
-def _contents(folder: Path) -> str:
+def _contents(folder: Path, release: Path) -> str:
     if folder.is_symlink() or not folder.is_dir():
         return f"mode {folder.lstat().st_mode}"
     parts = []
-    for path in [*_notebooks(folder), folder / TIME]:
+    for path in [*notebooks_in(folder, release), folder / TIME]:
         if os.path.lexists(path):
             parts += [f"{path.name!r} {path.lstat().st_mode}", _contents_of(path)]
     return "\n".join(parts)
-
-
-def _notebooks(folder: Path) -> list[Path]:
-    """The notebooks in a submission's folder: the one that is graded, or else all that there are.
-
-    Of many, of which none is graded, two stand for all.
-    """
-    expected = folder / f"{folder.name}.ipynb"
-    if os.path.lexists(expected):
-        return [expected]
-    return sorted(path for path in folder.iterdir() if path.suffix == ".ipynb")[:2]
 
 
 def _contents_of(path: Path) -> str:
@@ -213,30 +203,31 @@ def _contents_of(path: Path) -> str:
     return f"{info.st_size} {info.st_mtime_ns}"
 
 
-def handed_in_as(folder: Path) -> str:
+def handed_in_as(folder: Path, release: Path) -> str:
     """The digest of what a student handed in, whatever the time and the grader's version."""
     try:
-        parts = [_contents_of(path) for path in _notebooks(folder)]
+        parts = [_contents_of(path) for path in notebooks_in(folder, release)]
     except OSError as error:
         parts = [f"unreadable: {error.errno}"]
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()
 
 
-def find_file(folder: Path, assignment: str) -> tuple[bytes, str | None]:
+def find_file(folder: Path, assignment: str, release: Path) -> tuple[bytes, str | None]:
     """The notebook handed in, and its name if it is not the expected one.
 
     Raises `Unusable` if there is none to grade.
     """
     if folder.is_symlink() or not folder.is_dir():
         raise Unusable(f"{assignment} is not a folder.")
-    there = _notebooks(folder)
+    there = notebooks_in(folder, release)
     missing = f"There is no notebook {assignment}.ipynb"
     if not there:
         raise Unusable(f"{missing}.")
     if len(there) > 1:
         raise Unusable(f"{missing}, and it is not clear which of the others to take.")
-    name = there[0].name
-    return read_file(there[0]), None if name == f"{assignment}.ipynb" else _shown(name)
+    name, data = there[0].name, data_in(there[0])
+    is_named = name in (f"{assignment}.ipynb", f"{assignment}{SUFFIX}") or there[0].suffix == SUFFIX
+    return data, None if is_named else shown_name(name)
 
 
 def job_for(task: Task, secret: bytes, options: Options, elsewhere: bool) -> Job:
@@ -246,7 +237,7 @@ def job_for(task: Task, secret: bytes, options: Options, elsewhere: bool) -> Job
     version = version_of(slugs) if elsewhere else None
     problem, data, renamed = None, b"", None
     try:
-        data, renamed = find_file(task.folder, task.assignment)
+        data, renamed = find_file(task.folder, task.assignment, task.release)
     except Unusable as error:
         problem = str(error)
     except OSError as error:
@@ -271,10 +262,29 @@ def secret_in(path: Path) -> str | None:
     return text if text and re.fullmatch(r"[0-9a-f]{32,}\s*", text) else None
 
 
-def timestamp_in(path: Path) -> str | None:
-    """The time of submission that a file gives, if it says all of it, in a form nbgrader reads."""
-    text = (_line_in(path) or "").strip()
-    return text if text.isprintable() and _is_time(text) else None
+def timestamp_in(path: Path, zone: tzinfo = UTC) -> str | None:
+    """The time of submission that a file gives, if it says all of it, in a form nbgrader reads.
+
+    One without a zone is by the clock of `zone`; nbgrader takes it for UTC.
+    """
+    text = (_line_in(path) or "").strip("\ufeff \t\r\n")
+    if not text.isprintable():
+        return None
+    if not _is_time(text):
+        moment = None if re.match(r"\d{4}-", text) else moment_in(text, zone)
+    elif zone is UTC or _names_zone(text):
+        return text
+    else:
+        moment = parse_utc(text).replace(tzinfo=zone).astimezone(UTC)
+    return f"{moment:%Y-%m-%d %H:%M:%S} UTC" if moment and moment.year in _YEARS else None
+
+
+def _names_zone(text: str) -> bool:
+    return (
+        len(text.split(" ")) == 3
+        and bool(_ZONE.fullmatch(text.split(" ")[2]))
+        or (parser.parse(text, tzinfos=_zone).tzinfo is not None)
+    )
 
 
 def has_odd_time(folder: Path) -> bool:

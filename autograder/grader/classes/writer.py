@@ -23,6 +23,7 @@ import nbformat
 from jupyter_core.paths import jupyter_config_path
 from nbgrader.api import SubmittedNotebook
 from nbgrader.preprocessors import AssignLatePenalties
+from nbgrader.utils import parse_utc
 from traitlets import TraitError
 from traitlets.config import Config
 from traitlets.config.loader import PyFileConfigLoader
@@ -49,7 +50,6 @@ from autograder.grader.notebook.marks import auto_comments, auto_scores
 from autograder.grader.work import Outcome
 
 LOGS = "logs"  # logs/<student>/<assignment>.log
-CARRIED = {TIME: timestamp_in, EXCHANGE_SECRET: secret_in}
 FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS}
 
 
@@ -87,12 +87,22 @@ class Writer:
             return False
         if _digest(data) != graded.notebook:
             return False
+        self._date(task)
         page, changed = self._page(task), self.book.penalise(*task.key, self._penalty)
         if changed or not os.path.isfile(page) or not os.path.getsize(page):
             row = self._feedback(task, data)
             if changed:
                 _log(self.root, task, f"has another late penalty: {_total(row)}")
         return True
+
+    def _date(self, task: Task) -> None:
+        """Bring the time of a graded submission up to date: the course's zone may be a new one."""
+        said = timestamp_in(task.folder / TIME, self.course.zone)
+        with self.book.look():
+            before = self.book.find_submission(*task.key).timestamp
+        if said and parse_utc(said) != before:
+            with self.book.transaction():
+                self.book.find_submission(*task.key).timestamp = parse_utc(said)
 
     def write(self, task: Task, outcome: Outcome) -> Row:
         """Record a judgement: the notebook, then the gradebook, then the feedback page."""
@@ -104,7 +114,10 @@ class Writer:
         same = self._same(task, judgement, seen)
         with suppress(OSError):  # where a page cannot be, `_feedback` says so
             self._page(task).unlink()  # it may show an earlier judgement
-        carried = {name: read(task.folder / name) for name, read in CARRIED.items()}
+        carried = {
+            TIME: timestamp_in(task.folder / TIME, self.course.zone),
+            EXCHANGE_SECRET: secret_in(task.folder / EXCHANGE_SECRET),
+        }
         _carry(self._autograded(task), carried)
         with suppress(OSError):
             _carry(self._page(task), carried)
@@ -119,7 +132,7 @@ class Writer:
             self._penalty,
             same,
             seen,
-            handed_in_as(task.folder),
+            handed_in_as(task.folder, task.release),
         )
         row = self._feedback(task, outcome.notebook)
         _log(self.root, task, f"graded on {outcome.where}", *_told(row, times))

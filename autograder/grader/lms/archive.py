@@ -9,12 +9,14 @@ Source: PKWARE, *.ZIP File Format Specification* (APPNOTE), 6.3.10: 4.4.4 for th
 extra fields; Info-ZIP's field 0x5455 for times in UTC.
 """
 
+import io
 import stat
 import struct
+import tempfile
 import zipfile
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, tzinfo
 from pathlib import Path, PurePosixPath
 from unicodedata import normalize
@@ -23,8 +25,13 @@ from autograder.grader.notebook.reading import MAX_BYTES
 
 MAX_ARCHIVE = 4_000_000_000  # bytes of the file
 MAX_MEMBERS = 200_000
+MAX_INNER = 1000  # files of an archive in the archive
 MAX_IN_ALL = 4_000_000_000  # bytes that are read from one archive; each notebook is read twice
 _UTF8, _ENCRYPTED = 0x800, 0x1
+_ENTRY, _END = struct.Struct("<4s24xHHH12x"), struct.Struct("<4s4xHHIIH")  # of the directory
+_MAX_DIRECTORY = 100_000_000  # bytes of a damaged one that are looked at
+_NAMELESS = "a file without a name"
+_METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA)
 _NOISE = ("__MACOSX", ".DS_Store", "Thumbs.db", "desktop.ini")
 
 
@@ -32,12 +39,14 @@ _NOISE = ("__MACOSX", ".DS_Store", "Thumbs.db", "desktop.ini")
 class Member:
     """A file in an archive: its name there, in Unicode's form NFC, and when it was last changed.
 
-    `moment` is None where the archive has no time for it.
+    `moment` is None where the archive has no time for it. A file in an archive in the archive has
+    `inner`, its entry there.
     """
 
     name: str
     moment: datetime | None
     info: zipfile.ZipInfo
+    inner: zipfile.ZipInfo | None = None
 
     @property
     def parts(self) -> tuple[str, ...]:
@@ -61,10 +70,17 @@ class Archive:
             raise ValueError(f"no archive {path}: expected the .zip that the system hands out")
         if path.stat().st_size > MAX_ARCHIVE:
             raise ValueError(f"{path.name} has more than {MAX_ARCHIVE // 10**9} GB")
+        self._damaged: list[tuple[str, str]] = []
         try:
             self._zip = zipfile.ZipFile(path)
-        except (zipfile.BadZipFile, NotImplementedError, OSError, ValueError) as error:
-            raise ValueError(f"{path.name} cannot be read as a .zip ({error})") from None
+            if any(_swallows(info) for info in self._zip.infolist()):
+                self._zip.close()
+                raise ValueError("its directory is damaged")
+        except Exception as error:  # noqa: BLE001  (a damaged directory has many)
+            whole = _mended(path, self._damaged)
+            if whole is None:
+                raise ValueError(f"{path.name} cannot be read as a .zip ({error})") from None
+            self._zip = whole
         if len(self._zip.infolist()) > MAX_MEMBERS:
             self._zip.close()
             raise ValueError(f"{path.name} has more than {MAX_MEMBERS} files")
@@ -80,21 +96,50 @@ class Archive:
 
         Folders, and what operating systems leave behind, are passed over.
         """
+        yield from self._damaged
         for info in self._zip.infolist():
             name = _name(info)
-            if info.is_dir() or _is_noise(name):
+            if name.endswith("/") or _is_noise(name):
                 continue
             why = _refused(info, name)
-            yield (shown(name), why) if why else Member(name, _moment(info, self.zone), info)
+            yield (
+                (shown(name) or _NAMELESS, why)
+                if why
+                else Member(name, _moment(info, self.zone), info)
+            )
+
+    def within(self, member: Member) -> Iterator[Member | tuple[str, str]]:
+        """The files in an archive in this one, as `members` gives them. Raises `Refused`."""
+        with self._inner(self._read(self._zip, member.info)) as packed:
+            for info in packed.infolist():
+                name = _name(info)
+                if name.endswith("/") or _is_noise(name):
+                    continue
+                why = _refused(info, name)
+                name = f"{member.name}/{name}"
+                yield (shown(name), why) if why else replace(member, name=name, inner=info)
+
+    def _inner(self, data: bytes) -> zipfile.ZipFile:
+        if data.count(b"PK\1\2") > MAX_INNER:
+            raise Refused(f"an archive of more than {MAX_INNER} files")
+        try:
+            return zipfile.ZipFile(io.BytesIO(data))
+        except Exception as error:  # noqa: BLE001
+            raise Refused(f"an archive that cannot be read ({error})") from None
 
     def read(self, member: Member) -> bytes:
         """A file's contents. Raises `Refused`."""
+        data = self._read(self._zip, member.info)
+        if member.inner is None:
+            return data
+        with self._inner(data) as packed:
+            return self._read(packed, member.inner)
+
+    def _read(self, packed: zipfile.ZipFile, info: zipfile.ZipInfo) -> bytes:
         most = min(MAX_BYTES, self._left)
         try:
-            with self._zip.open(member.info) as stream:
+            with packed.open(info) as stream:
                 data = stream.read(most + 1)
-        except NotImplementedError as error:
-            raise Refused(str(error)) from None
         except Exception as error:  # noqa: BLE001  (each way to compress has errors of its own)
             raise Refused(f"damaged ({error})") from None
         self._left -= len(data)
@@ -120,6 +165,60 @@ def _name(info: zipfile.ZipInfo) -> str:
     return normalize("NFC", name)
 
 
+def _mended(path: Path, damaged: list[tuple[str, str]]) -> zipfile.ZipFile | None:
+    """An archive with what can be read of its directory; None if that is nothing.
+
+    `damaged` gets the names of the entries that cannot be read, and the reasons.
+    """
+    with path.open("rb") as stream:
+        size = stream.seek(0, io.SEEK_END)
+        before = max(0, size - _MAX_DIRECTORY)
+        stream.seek(before)
+        tail = stream.read()
+        at = tail.rfind(b"PK\5\6")
+        at = at if 0 <= at <= len(tail) - _END.size else len(tail)
+        length, said, _ = _END.unpack_from(tail[at:].ljust(_END.size))[3:]
+        places = (said - before, at - length, tail.find(b"PK\1\2"))
+        there = [n for n in places if n >= 0 and tail.startswith(b"PK\1\2", n)]
+        if not there:
+            return None
+        directory, start = tail[there[0] : at], before + there[0]
+        good: list[bytes] = []
+        while directory:
+            _, name, extra, comment = _ENTRY.unpack_from(directory.ljust(_ENTRY.size))
+            entry = directory[: _ENTRY.size + name + extra + comment]
+            if not directory.startswith(b"PK\1\2") or b"PK\1\2" in entry[1:]:  # to the next one
+                entry = directory[: directory.find(b"PK\1\2", 1) % (len(directory) + 1)]
+            directory = directory[len(entry) :]
+            try:
+                if len(entry) != _ENTRY.size + name + extra + comment:
+                    raise ValueError("its length is wrong")
+                zipfile.ZipFile(io.BytesIO(entry + _end_of(1, entry, 0))).close()
+                good.append(entry)
+            except Exception as error:  # noqa: BLE001
+                title = entry[_ENTRY.size :][:name].decode("utf-8", "replace") or path.name
+                damaged.append((shown(title), f"its entry in the directory is damaged ({error})"))
+        whole = tempfile.TemporaryFile()  # noqa: SIM115  (the archive closes it)
+        stream.seek(0)
+        while (left := start - stream.tell()) > 0 and (piece := stream.read(min(left, 2**20))):
+            whole.write(piece)
+    entries = b"".join(good)
+    whole.write(entries + _end_of(len(good), entries, start))
+    return zipfile.ZipFile(whole) if good else None
+
+
+def _swallows(info: zipfile.ZipInfo) -> bool:
+    """Whether an entry's name or fields hold the beginning of another entry."""
+    name = info.orig_filename.encode("utf-8", "replace")
+    return any(b"PK\1\2" in part for part in (name, info.extra, info.comment))
+
+
+def _end_of(count: int, entries: bytes, start: int) -> bytes:
+    """The record that ends a directory."""
+    count = min(count, 0xFFFF)  # it is not what readers go by
+    return _END.pack(b"PK\5\6", count, count, len(entries), start, 0)
+
+
 def _is_noise(name: str) -> bool:
     parts = name.split("/")
     return any(part in _NOISE for part in parts) or parts[-1].startswith(("._", ".~"))
@@ -127,6 +226,8 @@ def _is_noise(name: str) -> bool:
 
 def _refused(info: zipfile.ZipInfo, name: str) -> str | None:
     """Why a member is not to be read, if so."""
+    if not name:
+        return "it has no name"
     parts = name.split("/")
     mode = info.external_attr >> 16
     if stat.S_IFMT(mode) not in (0, stat.S_IFREG):
@@ -137,6 +238,9 @@ def _refused(info: zipfile.ZipInfo, name: str) -> str | None:
         return "its name is no text"
     if info.flag_bits & _ENCRYPTED:
         return "encrypted"
+    if info.compress_type not in _METHODS:
+        method = zipfile.compressor_names.get(info.compress_type, str(info.compress_type))
+        return f"compressed by {method}, which is not read here; pack it again as an ordinary .zip"
     if info.file_size > MAX_BYTES:
         return f"more than {MAX_BYTES // 10**6} MB"
     return None

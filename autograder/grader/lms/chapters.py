@@ -27,7 +27,11 @@ def assignment_of(data: bytes, name: str, release: Path, assignments: Sequence[s
 
 def _named(name: str, assignments: Sequence[str]) -> str | None:
     """The assignment whose name or slug is part of a file's name: the longest, if only one is."""
-    stem = "_" + re.sub(r"[^a-z0-9]+", "_", name.casefold().removesuffix(".ipynb")) + "_"
+    stem = (
+        "_"
+        + re.sub(r"[^a-z0-9]+", "_", name.casefold().partition(".ipynb")[0].removesuffix(".py"))
+        + "_"
+    )
     hits = {}
     for assignment in assignments:
         for form in (assignment, assignment.partition("_")[2]):

@@ -6,7 +6,7 @@ is reported, a line each. The archive itself is left unchanged. Collecting the s
 changes nothing.
 
 TRUST BOUNDARY. Archives, names and worksheets come from outside (`archive`, `formats`,
-`worksheet`). No name of theirs becomes a path before `safe_id` or `_safe_file` has seen it; links
+`worksheet`). No name of theirs becomes a path before `safe_id` or `safe_file` has seen it; links
 under the course's folders are not followed; notebooks are copied as bytes and never run here.
 """
 
@@ -17,35 +17,33 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from unicodedata import normalize
 
 from nbgrader.utils import parse_utc
 
 from autograder.grader.classes.calls import assignment_named
 from autograder.grader.classes.course_file import CourseFile, read_course
+from autograder.grader.classes.effort import (
+    ANSWERED,
+    answers_named,
+    effort_in,
+    names_answered,
+)
+from autograder.grader.classes.scripts import SUFFIX, notebook_of
 from autograder.grader.classes.submissions import TIME, assignments_in, released, timestamp_in
 from autograder.grader.classes.writer import FULL, put
 from autograder.grader.lms.archive import Archive, Member, Refused, shown
 from autograder.grader.lms.chapters import assignment_of
 from autograder.grader.lms.formats import FILE, Handed, handed
-from autograder.grader.lms.people import Roster, Unmatched, known_people, same_names, shared_ids
-from autograder.grader.lms.people import short as short_name
+from autograder.grader.lms.found import LESS, Found, is_older, newness, why_other
+from autograder.grader.lms.keeping import InTheWay, home, keep, read_there, safe_file
+from autograder.grader.lms.people import Roster, known_people, of_member, same_names
 from autograder.grader.lms.record import Place, folder_of, read_record, write_record
 from autograder.grader.lms.worksheet import read_worksheet
 
 MAX_FILES, MAX_SIZE = 100, 100_000_000  # of one participant: files, bytes of the notebooks
 UNKNOWN = "unknown"  # collected/unknown/: of no known assignment
+_NOTEBOOK = re.compile(r"\.ipynb(\.txt|\.json)?$", re.IGNORECASE)  # browsers add the second
 NEW, NEWER, OLDER, SAME = "new", "newer", "older", "same"
-
-
-@dataclass(frozen=True)
-class Found:
-    """A notebook in an archive: whose, which, and when it came, if that is known."""
-
-    handed: Handed
-    assignment: str
-    member: Member
-    moment: datetime | None
 
 
 @dataclass
@@ -110,10 +108,13 @@ class _Run:
         self.course, self.roster, self.archive_times = course, roster, archive_times
         self.result = Collected()
         self.found: list[Found] = []
-        self.everybody: dict[tuple[str, str], Handed] = {}  # by system and number
-        self.empty: dict[tuple[str, str], str] = {}  # who handed in no notebook, and what instead
-        self.counts = Counter[tuple[str, str]]()  # of their files
-        self.sizes = Counter[tuple[str, str]]()  # of their notebooks, in bytes
+        self.theirs: list[tuple[str, Found]] = []  # by student: a group's is each member's
+        self.everybody: dict[tuple[str, str, str], Handed] = {}  # by system, number and name
+        self.empty: dict[
+            tuple[str, str, str], str
+        ] = {}  # who handed in no notebook, and what instead
+        self.counts = Counter[tuple[str, str, str]]()  # of their files
+        self.sizes = Counter[tuple[str, str, str]]()  # of their notebooks, in bytes
 
     # --- reading ---
 
@@ -131,7 +132,7 @@ class _Run:
                 continue
             known += 1
             entry_times.add(member.moment)
-            self.everybody.setdefault((found.system, found.number), found)
+            self.everybody.setdefault(found.who, found)
             self._take(member, found)
         if not known:
             raise ValueError(
@@ -139,56 +140,100 @@ class _Run:
                 "Ada King_12345_assignsubmission_file_/… (Moodle) or kingada_4711_99001_… "
                 "(Canvas), got none"
             )
+        self._match()
         self._tell_of_times(entry_times)
         for who in self.counts:
             if self._has_too_much(who):
                 label = shown(self.everybody[who].label)
                 text = f"{self.counts[who]} files, too many or too large to look at all of them"
                 self.result.aside.append(f"{label} ({who[1]}): {text}")
-        with_one = {(found.handed.system, found.handed.number) for found in self.found}
+        with_one = {found.handed.who for found in self.found}
         for who, what in self.empty.items():
             if who not in with_one:
                 label = shown(self.everybody[who].label)
                 self.result.aside.append(f"{label} ({who[1]}): no notebook, but {what}")
 
     def _take(self, member: Member, found: Handed) -> None:
-        who, name = (found.system, found.number), shown(found.filename)
+        who, name = found.who, shown(found.filename)
         self.counts[who] += 1
         if self._has_too_much(who):
             return
         if found.kind != FILE:
             self.empty.setdefault(who, f"{found.kind} in {name}")
             return
-        if not found.filename.casefold().endswith(".ipynb"):
+        if member.inner is None and found.filename.casefold().endswith(".zip"):
+            self._open(member, found)
+            return
+        is_script = found.filename.casefold().endswith(SUFFIX)
+        if not is_script and not _NOTEBOOK.search(found.filename):
             self.empty.setdefault(who, name)
             self.result.told.append(f"{shown(found.label)}: {name} is not a notebook; left there")
             return
         try:
-            data = self.archive.read(member)
+            data = self._data(member)
         except Refused as why:
             self.empty.setdefault(who, f"{name}, which was refused")
             self.result.aside.append(f"{shown(member.name)}: refused, {why}")
             return
         self.sizes[who] += len(data)
+        if is_script and not self._answering(data):
+            self.empty.setdefault(who, name)
+            text = f"{name} is a script that answers no exercise; left there"
+            self.result.told.append(f"{shown(found.label)}: {text}")
+            return
         self.found.append(self._found(found, data, member))
 
-    def _has_too_much(self, who: tuple[str, str]) -> bool:
+    def _data(self, member: Member) -> bytes:
+        """A notebook, or a script as one. Raises `Refused`."""
+        data = self.archive.read(member)
+        return notebook_of(data) if member.name.casefold().endswith(SUFFIX) else data
+
+    def _answering(self, data: bytes) -> str | None:
+        """The assignment of which a script answers the most exercises, if that is one."""
+        names = names_answered(data)
+        there = self.assignments if self.only is None else [self.only]
+        count = {a: answers_named(names, self.release / a / f"{a}.ipynb") for a in there}
+        best = [a for a in there if count[a] and count[a] == max(count.values())]
+        return best[0] if len(best) == 1 else None
+
+    def _open(self, member: Member, found: Handed) -> None:
+        """Look into an archive that a student has handed in."""
+        who = found.who
+        try:
+            for inner in self.archive.within(member):
+                if isinstance(inner, Member):
+                    name = inner.parts[-1]
+                    self._take(inner, replace(found, filename=name))
+                else:
+                    self.result.aside.append(f"{inner[0]}: refused, {inner[1]}")
+        except Refused as why:
+            self.result.aside.append(f"{shown(member.name)}: refused, {why}")
+        self.empty.setdefault(who, shown(found.filename))
+
+    def _has_too_much(self, who: tuple[str, str, str]) -> bool:
         return self.counts[who] > MAX_FILES or self.sizes[who] > MAX_SIZE
 
     def _found(self, found: Handed, data: bytes, member: Member) -> Found:
-        row = self.roster.row_of(found)
+        seems = assignment_of(data, found.filename, self.release, self.assignments)
+        if seems is None and found.filename.casefold().endswith(SUFFIX):
+            seems = self._answering(data)
+        assignment = seems or self.only or UNKNOWN
+        released = self.release / assignment / f"{assignment}.ipynb"
+        effort = effort_in(data, released) if assignment != UNKNOWN else ANSWERED
+        return Found(found, assignment, member, effort)
+
+    def _timed(self, found: Found, one: Handed) -> Found:
+        """A notebook as a student's, with what is known of its time."""
+        row = self.roster.row_of(one)
         moment = row.moment if row else None
         if moment is None and self.archive_times:
-            moment = member.moment
-        seems = assignment_of(data, found.filename, self.release, self.assignments)
-        return Found(found, seems or self.only or UNKNOWN, member, moment)
+            moment = found.member.moment
+        return replace(found, handed=one, moment=moment, said=row.said if row else "")
 
     def _tell_of_times(self, entries: set[datetime | None]) -> None:
         sheet = self.roster.sheet
-        for said in sorted(set(sheet.unread)) if sheet else ():
-            text = f"{sheet.name}: expected a time such as Monday, 3 March 2025, 10:15 AM, got"
-            self.result.aside.append(f"{text} {shown(said)!r}")
-        if self.found and not any(found.moment for found in self.found):
+        self.result.aside += sheet.problems if sheet else ()
+        if self.theirs and not any(found.moment or found.said for _, found in self.theirs):
             times = sorted(moment for moment in entries if moment)
             text = "no times are known, so nobody is late by this archive"
             if times and (times[-1] - times[0]).total_seconds() > 3600:
@@ -199,21 +244,16 @@ class _Run:
                 )
             self.result.told.append(text)
         late = sorted({shown(h.label) for h in self.everybody.values() if h.late})
-        if late and not any(found.moment for found in self.found):
+        if late and not any(found.moment for _, found in self.theirs):
             self.result.told.append(f"Canvas says LATE, without a time, for {', '.join(late)}")
 
     # --- placing ---
 
     def place(self) -> None:
         """Put each student's newest notebook in its place, and the others beside."""
-        students, problems = self._students()
         groups: dict[tuple[str, str], list[Found]] = {}
-        for found in self.found:
-            who = found.handed.system, found.handed.number
-            student = students.get(who, "")
-            if not student:
-                self._put_aside(found, problems[who])
-            elif found.assignment == UNKNOWN:
+        for student, found in self.theirs:
+            if found.assignment == UNKNOWN:
                 why = f"{student}: cannot tell which chapter {shown(found.handed.filename)} is"
                 self._put_aside(found, f"{why}; use --assignment, or rename it")
             elif self.only and found.assignment != self.only:
@@ -223,13 +263,13 @@ class _Run:
                 groups.setdefault((found.assignment, student), []).append(found)
         records = {name: read_record(self.root, name) for name in {key[0] for key in groups}}
         for (assignment, student), candidates in sorted(groups.items()):
-            *others, best = sorted(candidates, key=_newness)
+            *others, best = sorted(candidates, key=newness)
             for other in others:
-                data = self.archive.read(other.member)
-                self._keep_earlier(student, other, data, "the archive has a newer one")
+                data = self._data(other.member)
+                self._keep_earlier(student, other, data, why_other(other, best))
             try:
                 outcome = self._place(student, best, records[assignment].get(student))
-            except (OSError, _InTheWay) as error:
+            except (OSError, InTheWay) as error:
                 if isinstance(error, OSError) and error.errno in FULL:
                     raise
                 self._put_aside(best, f"{student}: {getattr(error, 'strerror', None) or error}")
@@ -242,65 +282,80 @@ class _Run:
         for assignment, places in records.items():
             write_record(self.root, assignment, places)
 
-    def _students(self) -> tuple[dict[tuple[str, str], str], dict[tuple[str, str], str]]:
-        """The students that names match; for other names, why they match none, or one twice."""
+    def _match(self) -> None:
+        """Find the students of each notebook; put aside what is nobody's, or might be another's."""
         namesakes = same_names(self.everybody.values())
-        students, problems = dict[tuple[str, str], str](), dict[tuple[str, str], str]()
-        for who, one in self.everybody.items():
-            try:
-                students[who] = self.roster.student(one, namesakes)
-            except Unmatched as why:
-                problems[who] = str(why)
-        for student in shared_ids(students):
-            several = [who for who, theirs in students.items() if theirs == student]
-            names = ", ".join(f"{shown(self.everybody[w].label)} ({w[1]})" for w in several)
-            for who in several:
-                problems[who] = f"{names}: each would be {student}, so none is"
-                del students[who]
-        return students, problems
+        members = {w: self.roster.members(one, namesakes) for w, one in self.everybody.items()}
+        whose: dict[str, set[tuple[str, str, str]]] = {}
+        for who, listed in members.items():
+            for student in (one[0] for one in listed if not isinstance(one, str)):
+                whose.setdefault(student, set()).add(who)
+        for found in self.found:
+            for one in members[found.handed.who]:
+                if isinstance(one, str):
+                    self._put_aside(found, one)
+                    continue
+                student, row = one
+                several = sorted(whose[student])
+                if len(several) > 1:
+                    labels = ", ".join(
+                        f"{shown(self.everybody[w].label)} ({w[1]})" for w in several
+                    )
+                    self._put_aside(found, f"{labels}: each would be {student}, so none is")
+                else:
+                    handed = of_member(found.handed, row) if row else found.handed
+                    self.theirs.append((student, self._timed(found, handed)))
 
     def _put_aside(self, found: Found, why: str) -> None:
         folder = folder_of(self.root, self.only or found.assignment) / "aside"
-        whose = _safe_file(f"{found.handed.label}_{found.handed.number}")
-        kept = _keep(folder / whose, found.handed.filename, self.archive.read(found.member))
+        whose = safe_file(f"{found.handed.label}_{found.handed.number}")
+        kept = keep(folder / whose, found.handed.filename, self._data(found.member))
         self.result.aside.append(f"{why}; kept in {kept.relative_to(self.root)}")
 
     def _keep_earlier(self, student: str, found: Found, data: bytes, why: str) -> None:
         folder = folder_of(self.root, found.assignment) / "earlier" / student
         stamp = f"{found.moment:%Y-%m-%d %H%M%S} " if found.moment else ""
-        kept = _keep(folder, stamp + found.handed.filename, data)
+        kept = keep(folder, stamp + found.handed.filename, data)
         name = shown(found.handed.filename)
         kept = kept.relative_to(self.root)
         self.result.told.append(f"{student}: {name} is in {kept}, since {why}")
 
     def _place(self, student: str, found: Found, before: Place | None) -> str:
         """Put a notebook in its place, unless a newer one is there; return what was done."""
-        folder = _home(self.root / "submitted", student) / found.assignment
+        folder = home(self.root / "submitted", student) / found.assignment
         if folder.parent.parent.is_symlink():
             raise ValueError(f"{folder.parent.parent} is a link: expected the course's own folder")
         for path in (folder.parent, folder):
             if path.is_symlink():
-                raise _InTheWay(f"{path} is a link: expected a folder of the course's own")
+                raise InTheWay(f"{path} is a link: expected a folder of the course's own")
             if os.path.lexists(path) and not path.is_dir():
-                raise _InTheWay(f"{path} is not a folder: move it away, and collect again")
+                raise InTheWay(f"{path} is not a folder: move it away, and collect again")
         target = folder / f"{found.assignment}.ipynb"
         stamp = folder / TIME
         if os.path.isdir(stamp):
-            raise _InTheWay(f"{stamp} is a folder: move it away, and collect again")
-        there, data = _there(target), self.archive.read(found.member)
+            raise InTheWay(f"{stamp} is a folder: move it away, and collect again")
+        there, data = read_there(target), self._data(found.member)
         if there == data:
-            _write_time(stamp, found.moment, keep=True)
+            _write_time(stamp, found, keep=True)
             return SAME
         if there is None:
-            _write(target, stamp, data, found.moment)
+            _write(target, stamp, data, found)
             return NEW
-        said = timestamp_in(stamp)
+        said = timestamp_in(stamp, self.course.zone)
         at = parse_utc(said).replace(tzinfo=UTC) if said else None
-        if _is_older(found, at, before):
+        effort = effort_in(there, self.release / found.assignment / target.name)
+        if min(effort, found.effort) < ANSWERED and effort != found.effort:
+            if found.effort < effort:
+                self._keep_earlier(student, found, data, LESS)
+                return OLDER
+            self._keep_earlier(student, replace(found, moment=at), there, LESS)
+            _write(target, stamp, data, found)
+            return NEWER
+        if is_older(found, at, before):
             self._keep_earlier(student, found, data, "a newer one is in its place")
             return OLDER
         self._keep_earlier(student, replace(found, moment=at), there, "a newer one is in its place")
-        _write(target, stamp, data, found.moment)
+        _write(target, stamp, data, found)
         return NEWER
 
     def _where_from(self, found: Found) -> Place:
@@ -320,74 +375,19 @@ class _Run:
         )
 
 
-class _InTheWay(Exception):
-    """Something where a student's notebook should be placed."""
-
-
-def _home(submitted: Path, student: str) -> Path:
-    """A student's folder, in whatever Unicode form its name is there."""
-    there = submitted.iterdir() if submitted.is_dir() else ()
-    plain = normalize("NFC", student)
-    same = [path for path in there if normalize("NFC", path.name) == plain]
-    return same[0] if len(same) == 1 else submitted / student
-
-
-def _newness(found: Found) -> tuple[float, int, bool, tuple[int, str]]:
-    """Sorts a student's notebooks: by time, by Canvas's number, by having the expected name."""
-    one = found.handed
-    copies = re.findall(r"(?:-|\((?=\d+\)))(\d{1,4})\)?\.ipynb$", one.filename)
-    moment = found.moment.timestamp() if found.moment else 0.0
-    exact = one.filename == f"{found.assignment}.ipynb" or bool(copies)
-    return moment, one.file_number, exact, (int(copies[0]) if copies else 0, one.filename)
-
-
-def _is_older(found: Found, at: datetime | None, before: Place | None) -> bool:
-    """Whether a notebook was handed in before the one that is there, as far as that is known."""
-    if found.moment and at:
-        return found.moment < at
-    numbers = (found.handed.file_number, before.file_number if before else 0)
-    return all(numbers) and numbers[0] < numbers[1]
-
-
-def _there(path: Path) -> bytes | None:
-    if not os.path.lexists(path):
-        return None
-    if path.is_symlink() or not path.is_file():
-        raise _InTheWay(f"{path} is not an ordinary file: move it away, and collect again")
-    return path.read_bytes()
-
-
-def _write(target: Path, stamp: Path, data: bytes, moment: datetime | None) -> None:
+def _write(target: Path, stamp: Path, data: bytes, found: Found) -> None:
     put(target, data, 0o644)
-    _write_time(stamp, moment)
+    _write_time(stamp, found)
 
 
-def _write_time(stamp: Path, moment: datetime | None, keep: bool = False) -> None:
-    """Write when a notebook came, for nbgrader; without a time, remove an old one unless `keep`."""
-    if moment is not None:
-        text = f"{moment:%Y-%m-%d %H:%M:%S} UTC"
+def _write_time(stamp: Path, found: Found, keep: bool = False) -> None:
+    """Write when a notebook came, for nbgrader; without a time, remove an old one unless `keep`.
+
+    A time that cannot be read is written as it is: whoever grades is told of it.
+    """
+    text = f"{found.moment:%Y-%m-%d %H:%M:%S} UTC" if found.moment else shown(found.said)
+    if text:
         if timestamp_in(stamp) != text:
             put(stamp, text.encode(), 0o644)
     elif not keep:
         stamp.unlink(missing_ok=True)
-
-
-def _safe_file(name: str) -> str:
-    """A name from outside as a file's name: letters, digits, spaces, dots, dashes."""
-    plain = re.sub(r"[^\w .()-]+", "_", name).strip(" .")
-    return short_name(plain[-100:]).strip(" .") or "file"
-
-
-def _keep(folder: Path, name: str, data: bytes) -> Path:
-    """Keep a file beside others; the same contents once, others under another name."""
-    name = _safe_file(name)
-    stem, dot, kind = name.rpartition(".")
-    number = 1
-    while True:
-        path = folder / (name if number == 1 else f"{stem or kind}-{number}{dot and '.' + kind}")
-        if not os.path.lexists(path):
-            put(path, data, 0o644)
-            return path
-        if path.is_file() and not path.is_symlink() and path.read_bytes() == data:
-            return path
-        number += 1

@@ -1,4 +1,4 @@
-"""The commands `autograder collect` and `autograder return`."""
+"""The commands `autograder collect`, `autograder merge` and `autograder return`."""
 
 import sys
 from enum import StrEnum
@@ -64,6 +64,19 @@ def collect(
     for line in done.aside:
         _tell(f"look at this: {line}")
     raise typer.Exit(done.exit_status)
+
+
+def merge(
+    first: Annotated[str, typer.Argument(metavar="FROM", help="the id that goes")],
+    second: Annotated[str, typer.Argument(metavar="INTO", help="the id that stays")],
+    course: Annotated[Path, _COURSE] = Path("."),
+    db: Annotated[str | None, DATABASE] = None,
+) -> None:
+    """Make one student of two ids of the same person; marks given by hand are kept."""
+    from autograder.grader.classes.merging import merge as merge_ids
+
+    for line in merge_ids(course.absolute(), first, second, db):
+        print(one_line(line))
 
 
 def give_back(

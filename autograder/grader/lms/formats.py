@@ -5,14 +5,18 @@ without the last underscore; with *Download submissions in folders* switched off
 comes before the file's own name. The number is the participant's in this one assignment, the one
 that the grading worksheet calls *Participant 12345*; a name's underscores have become spaces, and
 characters that file systems reject are gone. A text typed into the page comes as
-`…_assignsubmission_onlinetext…`.
+`…_assignsubmission_onlinetext…`. With anonymous marking, *Participant* stands in place of the name.
+
+Where groups hand in, the folder has the group's name and id, `Team A_17_assignsubmission_file`; the
+default group, of all who are in none, has no id. Before version 4.1, there is a copy for each
+member, `Team A-Ada King_12345_…`, with the participant's number.
 
 Canvas puts all files into one folder: `kingada_4711_99001_notebook.ipynb` has the sortable name
 *King, Ada* in lower case, of which only letters and digits are left, the user's id, which is the
 same in all assignments, the id of the file, which grows, and its name; `_LATE` stands before the
 user's id if Canvas counts the file as late. One that was handed in again under the same name ends
-in `-1.ipynb`. Texts and links have no file id: `kingada_4711_text.html`. Anonymous submissions are
-called `anon_` and a code.
+in `-1.ipynb`. A group's file has the group's name and the id of one of its members. Texts and links
+have no file id: `kingada_4711_text.html`. Anonymous submissions are called `anon_` and a code.
 
 Sources: Moodle's `mod/assign/classes/downloader.php` (`get_student_prefix`,
 `load_submissionplugin_filelist`) and `mod/assign/feedback/file/importziplib.php`
@@ -32,7 +36,7 @@ from autograder.grader.lms.archive import Member
 MOODLE, CANVAS = "moodle", "canvas"
 SYSTEMS = (MOODLE, CANVAS)
 FILE = "file"  # the kind of a file that was handed in
-_MOODLE = re.compile(r"([^_]*)_(\d{1,18})_assignsubmission_([a-z]+)(?:_(.*))?", re.DOTALL)
+_MOODLE = re.compile(r"([^_]*)(?:_(\d{1,18}))?_assignsubmission_([a-z]+)(?:_(.*))?", re.DOTALL)
 _NUMBER = re.compile(r"[0-9]{1,18}")
 
 
@@ -55,16 +59,21 @@ class Handed:
     file_number: int = 0
     late: bool = False
 
+    @property
+    def who(self) -> tuple[str, str, str]:
+        """Whose it is: a number alone can be one person's and another's, or a group's."""
+        return self.system, self.number, self.label.casefold()
+
 
 def handed(member: Member) -> Handed | None:
     """What an archive's member is by its name; None if neither system names files so."""
     for place, part in enumerate(member.parts):
         found = _MOODLE.fullmatch(part)
         if found:
-            label, number, kind, rest = found.groups()
+            label, number, kind, rest = found.groups(default="")
             inside = member.parts[place + 1 :]
-            filename = inside[-1] if inside else rest or ""
-            prefix = part if inside else part[: len(part) - len(rest or "")]
+            filename = inside[-1] if inside else rest
+            prefix = part if inside else part[: len(part) - len(rest)]
             return Handed(MOODLE, label, number, kind, filename, prefix, bool(inside))
     return _of_canvas(member.parts[-1]) if member.parts else None
 

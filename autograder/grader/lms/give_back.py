@@ -156,7 +156,7 @@ class _Way:
     def _listed(self, course: CourseFile) -> dict[str, Listed]:
         """The worksheet's row of each student."""
         found: dict[str, Listed] = {}
-        numbers = {place.number: student for student, place in self.places.items()}
+        numbers = {place.number: student for student, place in self.places.items() if place.number}
         for row in self.roster.sheet.people if self.roster.sheet else ():
             person = self.roster.person(row)
             student = numbers.get(row.number) or (person.student if person else "")
@@ -173,6 +173,7 @@ class _Way:
         else:
             final = [row for row in final if self._is_collected(row)]
         self.result.totals = {row.student: row.total for row in final}
+        self._tell_of_too_much(final)
         self.out.mkdir(parents=True, exist_ok=True)
         self._pages(final)
         grades = self.out / "grades.csv"
@@ -223,7 +224,7 @@ class _Way:
         """
         self.factor, points = 1.0, max((row.points for row in final), default=0.0)
         sheet = self.roster.sheet
-        self.at = None
+        self.at, self.maximum = None, points
         if sheet is None:
             return
         if self.system == CANVAS:
@@ -234,7 +235,10 @@ class _Way:
             if "grade" not in sheet.columns:
                 raise ValueError(f"{sheet.name}: expected a column Grade beside Maximum Grade")
             maximum = maximum_in(sheet)
-        if maximum is None or not points or abs(maximum - points) < 1e-6:
+        if maximum is None or not points:
+            return
+        self.maximum = maximum
+        if abs(maximum - points) < 1e-6:
             return
         if not self.scale:
             raise ValueError(
@@ -242,6 +246,14 @@ class _Way:
                 f"{number(points)}: change that in {self.system.title()}, or use --scale"
             )
         self.factor = maximum / points
+
+    def _tell_of_too_much(self, final: Sequence[Row]) -> None:
+        for row in final:
+            if row.total * self.factor > self.maximum + 1e-6:
+                what = f"{self._grade(row)} is more than the maximum of {number(self.maximum)}"
+                if self.system == MOODLE:
+                    what += ", and Moodle passes over it: raise the maximum there"
+                self.result.told.append(f"{row.student}: {what}")
 
     def _grade(self, row: Row) -> str:
         return f"{row.total * self.factor:.6g}"

@@ -9,9 +9,9 @@ NFKC, without case, spaces and punctuation, as systems write them differently; a
 checked before a folder gets its name.
 """
 
-from collections import Counter
+import shlex
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from unicodedata import normalize
 
@@ -19,7 +19,7 @@ from autograder.grader.classes.course_file import CourseFile
 from autograder.grader.classes.gradebook import Book, database
 from autograder.grader.classes.submissions import STUDENT
 from autograder.grader.lms.archive import shown
-from autograder.grader.lms.formats import CANVAS, Handed
+from autograder.grader.lms.formats import CANVAS, MOODLE, Handed
 from autograder.grader.lms.worksheet import Listed, Worksheet
 
 
@@ -39,6 +39,12 @@ class Known:
     @property
     def name(self) -> str:
         return f"{self.first} {self.last}".strip()
+
+
+_PARTICIPANT = {
+    "participant", "teilnehmer", "teilnehmerin", "participante", "partecipante", "deelnemer",
+    "deltagare", "deltager", "uczestnik", "katılımcı", "participanta", "osallistuja",
+}  # fmt: skip
 
 
 class Unmatched(ValueError):
@@ -119,12 +125,50 @@ class Roster:
         same = [row for row in self.sheet.people if form in _forms(row)]
         return same[0] if len(same) == 1 else None
 
+    def members(
+        self, found: Handed, namesakes: Mapping[str, set[str]]
+    ) -> list[tuple[str, Listed | None] | str]:
+        """The students whose work a file is; for others, why it is not theirs.
+
+        A group's members are those whose rows in the worksheet name it, and come with their rows.
+        """
+        listed: list[tuple[str, Listed | None] | str] = []
+        group = self._group(found)
+        for row in group or [None]:
+            one = of_member(found, row) if row else found
+            try:
+                listed.append((self.student(one, namesakes), row))
+            except Unmatched as why:
+                listed.append(f"{shown(found.label)}, a group: {why}" if group else str(why))
+        return listed
+
+    def _group(self, found: Handed) -> list[Listed]:
+        """The rows of a group's members; none if it is no group's file."""
+        row, form = self.row_of(found), key(found.label)
+        if row is not None and _agree(row, found):
+            return []
+        rows = self.sheet.people if self.sheet and form else ()
+        return [row for row in rows if key(row.group) == form]
+
     def student(self, found: Handed, namesakes: Mapping[str, set[str]]) -> str:
         """The id of the person who handed in a file; `namesakes` has the numbers by name key.
 
         Raises `Unmatched`.
         """
+        whose = f"{shown(found.label)} ({found.number or 'without number'})"
         row = self.row_of(found)
+        if found.system == MOODLE and _is_anonymous(found, self.sheet):
+            return f"{safe_id(found.label.rpartition('-')[2])} {found.number}"
+        if row is not None and not _agree(row, found):
+            name = shown(row.name) or "a participant without a name"
+            raise Unmatched(
+                f"{whose} is {name} by the worksheet, so it is nobody's: if it is a group's, "
+                "expected its name in a column Group of the --worksheet"
+            )
+        if not found.number and found.system == MOODLE:
+            raise Unmatched(
+                f"{shown(found.label)} is a group's: a --worksheet with a column Group says whose"
+            )
         person = self.person(row) if row else None
         if person is None and not (row and self._is_shared(row)):
             person = self._named(found.label, namesakes)
@@ -132,7 +176,6 @@ class Roster:
             if not safe_id(person.student) == normalize("NFC", person.student):
                 raise Unmatched(f"{shown(person.student)} is not a safe name for a folder")
             return person.student
-        whose = f"{shown(found.label)} ({found.number})"
         if self.is_list:
             raise Unmatched(
                 f"{whose} is not one of the course's students: add them to course.toml or the "
@@ -165,7 +208,11 @@ class Roster:
         same = {person.student: person for person in self._by_name.get(form, ())}
         if len(same) > 1:
             who = ", ".join(sorted(same))
-            raise Unmatched(f"{shown(label)} can be {who}: a --worksheet tells them apart")
+            merged = " ".join(shlex.quote(s) for s in sorted(same, key=lambda s: same[s].is_named))
+            raise Unmatched(
+                f"{shown(label)} can be {who}: a --worksheet tells them apart; if they are one "
+                f"person, `autograder merge {merged}`"
+            )
         if same and len(namesakes.get(form, ())) > 1:
             raise Unmatched(
                 f"{shown(label)} is the name of several participants "
@@ -190,6 +237,41 @@ class Roster:
         return student
 
 
+def _agree(row: Listed, found: Handed) -> bool:
+    """Whether a row can be about the person in a file's name, where the numbers are the same."""
+    names = [found.label]
+    if found.system == MOODLE:  # `Team A-Ada King`
+        names += [found.label.split("-", n)[n] for n in range(1, found.label.count("-") + 1)]
+    forms = _forms(row)
+    if not forms:
+        return found.system == CANVAS or bool(row.email or row.logins)
+    whole = {form + form for form in forms}  # in any order of the names
+    sizes = {len(form) for form in forms}
+    keys = {key(name) for name in names}
+    return any(len(one) in sizes and any(one in form for form in whole) for one in keys)
+
+
+def of_member(found: Handed, row: Listed) -> Handed:
+    """A group's file as a member's, with the name by which the system knows that person again."""
+    label = row.name or f"{row.first} {row.last}".strip()
+    if not row.number:
+        prefix = ""
+    elif found.system == CANVAS:
+        prefix = f"{found.label}_{row.number}_{found.file_number}_"
+    else:
+        name = "".join(c for c in label if c.isalnum() or c in " .-")
+        prefix = f"{name}_{row.number}_assignsubmission_file_"
+    folder = found.system == MOODLE
+    return replace(found, label=label, number=row.number, prefix=prefix, in_folder=folder)
+
+
+def _is_anonymous(found: Handed, sheet: Worksheet | None) -> bool:
+    """Whether a file's name has Moodle's word for a participant where a person's name would be."""
+    words = {key(sheet.participant)} - {""} if sheet else set[str]()
+    form = key(found.label.rpartition("-")[2])
+    return bool(found.number) and form in (words or _PARTICIPANT)
+
+
 def safe_id(name: str) -> str:
     """A name as the id of a student, without characters that a folder's name must not have."""
     plain = normalize("NFC", " ".join(name.split()))
@@ -209,11 +291,6 @@ def same_names(everybody: Iterable[Handed]) -> dict[str, set[str]]:
     for found in everybody:
         numbers.setdefault(key(found.label), set()).add(found.number)
     return numbers
-
-
-def shared_ids(ids: Mapping[str, str]) -> set[str]:
-    """The students' ids that several numbers would get."""
-    return {student for student, count in Counter(ids.values()).items() if count > 1}
 
 
 def _plain(text: str) -> str:

@@ -2,7 +2,8 @@
 
 *Monday, 3 March 2025, 10:15 AM*, *Montag, 3. März 2025, 10:15*: a day, a month's name, a year, a
 time to the minute. The names come from Unicode's CLDR data as shipped with Babel, of the languages
-below. A month that is a number is not understood, since 3/4 is two days.
+below. A month that is a number is not understood, since 3/4 is two days, nor is a
+zone that stands behind.
 """
 
 import re
@@ -32,6 +33,9 @@ def _moment_in(text: str, zone: tzinfo) -> datetime | None:
         stamp = datetime.fromisoformat(text.replace(" UTC", "+00:00").replace("UTC", "+00:00"))
         return (stamp if found[3] else stamp.replace(tzinfo=zone)).astimezone(UTC)
     months = {_months()[w] for w in _WORDS.findall(text.casefold()) if w in _months()}
+    named = [w for w in re.findall(r"\b[A-Z]{3,5}\b", text) if w.casefold() not in _months()]
+    if named or re.search(r"[+-]\d\d:?\d\d$", text):  # a zone, perhaps
+        return None
     year = re.findall(r"(?<!\d)\d{4}(?!\d)", text)
     clock = re.findall(r"(?<!\d)(\d{1,2})[:.](\d\d)(?::\d\d)?(?!\d)\s*([AaPp]\.?[Mm])?", text)
     rest = re.sub(r"\d{4}|\d{1,2}[:.]\d\d(?::\d\d)?", " ", text)

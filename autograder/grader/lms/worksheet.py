@@ -20,32 +20,41 @@ TRUST BOUNDARY. Names and addresses come from outside. What is written is guarde
 import csv
 import io
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, tzinfo
+from math import isfinite
 from pathlib import Path
+from typing import Any
 from unicodedata import normalize
 
+from autograder.grader.lms.archive import shown
 from autograder.grader.lms.formats import CANVAS, MOODLE
 from autograder.grader.lms.times import NONE, moment_in
 from autograder.grader.notebook.export import guarded
 
 MAX_BYTES = 20_000_000
 _HEADINGS = {
-    "number": ("participant", "user id", "lms_user_id"),
-    "login": ("username", "login", "sis login id", "student_id", "id", "login id"),
-    "code": ("id number", "idnumber", "sis user id", "matriculation number"),
+    "number": ("participant", "canvas_user_id", "lms_user_id", "user id"),
+    "login": ("username", "login", "sis login id", "student_id", "id", "login id", "login_id"),
+    "code": ("id number", "idnumber", "sis user id", "matriculation number", "user_id"),
     "first": ("first name", "first_name", "firstname", "given name", "vorname"),
     "last": ("last name", "last_name", "lastname", "surname", "family name", "nachname"),
     "name": ("full name", "name", "student", "vollständiger name"),
     "email": ("email address", "email", "e-mail", "e-mail-adresse", "mail"),
+    "group": ("group", "group_name", "gruppe", "groupe", "grupo", "gruppo", "groep"),
 }
+_STATUS = ("Status", "Statut", "Estado", "Stato", "Estatus")  # Moodle's heading
 _CANVAS_ID = re.compile(r"(.*)\((\d+)\)\s*", re.DOTALL)
 
 
 @dataclass(frozen=True)
 class Listed:
-    """A row: what the system knows about a student. `number` is the one in file names."""
+    """A row: what the system knows about a student. `number` is the one in file names.
+
+    `said` is a time that cannot be read.
+    """
 
     row: int
     number: str = ""
@@ -54,12 +63,18 @@ class Listed:
     last: str = ""
     email: str = ""
     logins: tuple[str, ...] = ()
+    group: str = ""
     moment: datetime | None = None
+    said: str = ""
 
 
 @dataclass
 class Worksheet:
-    """A table as it was read, with the columns that matter; a column that is missing is None."""
+    """A table as it was read, with the columns that matter; a column that is missing is None.
+
+    `problems` has a line for each row that is not, or not wholly, understood. `participant` is the
+    word in front of a participant's number, where the table gives no names.
+    """
 
     name: str
     system: str | None
@@ -68,7 +83,12 @@ class Worksheet:
     delimiter: str = ","
     columns: Mapping[str, int] = field(default_factory=dict)
     people: list[Listed] = field(default_factory=list)
-    unread: list[str] = field(default_factory=list)  # times that could not be read
+    lines: list[int] = field(default_factory=list)  # of the rows, in the file
+    problems: list[str] = field(default_factory=list)
+    participant: str = ""
+
+    def tell(self, row: int, what: str) -> None:
+        self.problems.append(f"{self.name}, line {self.lines[row]}: {what}")
 
     def cell(self, row: int, what: str) -> str:
         at = self.columns.get(what)
@@ -86,20 +106,29 @@ def read_worksheet(path: Path, zone: tzinfo) -> Worksheet:
         raise ValueError(f"{path.name} has more than {MAX_BYTES // 10**6} MB")
     data = path.read_bytes()
     try:
-        text = data.decode("utf-8-sig")
+        text = data.decode("utf-16" if data[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig")
     except UnicodeDecodeError:
         text = data.decode("cp1252", "replace")
-    first = text.split("\n", 1)[0]
-    delimiter = max(",;\t", key=first.count)
+    text = text.replace("\0", "")
+    first, _, rest = text.partition("\n")
+    before = re.fullmatch(r"sep=([,;\t])\s*", first)  # a line that Excel writes
+    if before:
+        text = rest
+    delimiter = before[1] if before else max(",;\t", key=first.count)
+    csv.field_size_limit(MAX_BYTES)
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter)
+    table: list[tuple[int, list[str]]] = []
     try:
-        table = [r for r in csv.reader(io.StringIO(text, newline=""), delimiter=delimiter) if r]
+        table.extend((reader.line_num + bool(before), row) for row in reader if any(row))
     except csv.Error as error:
-        raise ValueError(f"{path.name} is not a table in CSV ({error})") from None
-    if not table or len(table[0]) < 2:
+        line = reader.line_num + bool(before)
+        raise ValueError(f"{path.name}, line {line}: not a table in CSV ({error})") from None
+    if not table or len(table[0][1]) < 2:
         raise ValueError(f"{path.name}: expected a table with a row of headings")
-    head = [normalize("NFC", heading).strip() for heading in table[0]]
-    rows = [[*row, *[""] * (len(head) - len(row))][: len(head)] for row in table[1:]]
+    head = [normalize("NFC", heading).strip() for heading in table[0][1]]
+    rows = [[*row, *[""] * (len(head) - len(row))][: len(head)] for _, row in table[1:]]
     sheet = Worksheet(path.name, None, head, rows, delimiter)
+    sheet.lines = [line for line, _ in table[1:]]
     if _is_canvas(head):
         _canvas(sheet)
     elif _is_moodle(sheet):
@@ -110,7 +139,20 @@ def read_worksheet(path: Path, zone: tzinfo) -> Worksheet:
         raise ValueError(
             f"{path.name}: expected a column of names, addresses or ids, got {', '.join(head[:8])}"
         )
+    _refuse_doubles(sheet)
     return sheet
+
+
+def _refuse_doubles(sheet: Worksheet) -> None:
+    """Take away the number of rows that share one and are not the same person's."""
+    by_number: dict[str, list[Listed]] = {}
+    for one in sheet.people:
+        by_number.setdefault(one.number, []).append(one)
+    for number, several in by_number.items():
+        if number and len({(one.name, one.first, one.last, one.email) for one in several}) > 1:
+            for one in several:
+                sheet.tell(one.row, f"the number {number} belongs to others, too; passed over")
+                sheet.people.remove(one)
 
 
 def _named(head: Sequence[str], what: str) -> int | None:
@@ -127,14 +169,14 @@ def _list(sheet: Worksheet) -> None:
     sheet.people = [_listed(sheet, row) for row in range(len(sheet.rows))] * bool(sheet.columns)
 
 
-def _listed(sheet: Worksheet, row: int, number: str = "", moment: datetime | None = None) -> Listed:
+def _listed(sheet: Worksheet, row: int, number: str = "", **time: Any) -> Listed:
     told = {what: normalize("NFC", sheet.cell(row, what)) for what in _HEADINGS}
     name, first, last = told["name"], told["first"], told["last"]
     if not first and not last and ", " in name:  # Canvas: King, Ada
         last, _, first = name.partition(", ")
     logins = tuple(filter(None, (told["login"], told["code"])))
     number = number or told["number"]
-    return Listed(row, number, name, first, last, told["email"], logins, moment)
+    return Listed(row, number, name, first, last, told["email"], logins, told["group"], **time)
 
 
 # --- Canvas ---------------------------------------------------------------------------------------
@@ -150,7 +192,7 @@ def _canvas(sheet: Worksheet) -> None:
     sheet.columns = _found(
         user=head.index("ID"),
         section=head.index("Section"),
-        **{what: _named(head, what) for what in ("name", "first", "last", "code")},
+        **{what: _named(head, what) for what in ("name", "first", "last", "code", "group")},
         login=head.index("SIS Login ID") if "SIS Login ID" in head else None,
     )
     for row in range(len(sheet.rows)):
@@ -188,20 +230,25 @@ def _plain(name: str) -> str:
 # --- Moodle ---------------------------------------------------------------------------------------
 
 
+_IDENTIFIER = re.compile(r"(\D*[^\W\d]\D*)\s(\d{1,18})\s*")
+
+
 def _is_moodle(sheet: Worksheet) -> bool:
-    """Whether the first column holds identifiers: the same words and a number in each row."""
-    found = [re.fullmatch(r"(\D+)\s\d+\s*", row[0]) for row in sheet.rows]
-    return len(sheet.head) > 4 and all(found) and len({match[1] for match in found}) == 1
+    """Whether the first column holds identifiers: the same words and a number in most rows."""
+    found = [_IDENTIFIER.fullmatch(row[0]) for row in sheet.rows]
+    words = Counter(match[1] for match in found if match)
+    return len(sheet.head) > 4 and 2 * max(words.values(), default=0) > len(found)
 
 
 def _moodle(sheet: Worksheet, zone: tzinfo) -> None:
     sheet.system = MOODLE
-    head, columns = sheet.head, range(2, len(sheet.head))
+    head, columns = sheet.head, range(1, len(sheet.head))
+    found = [_IDENTIFIER.fullmatch(row[0]) for row in sheet.rows]
+    ((word, _),) = Counter(match[1] for match in found if match).most_common(1)
+    right = [n for n, match in enumerate(found) if match and match[1] == word]
 
     def all_of(test: Callable[[str], bool]) -> list[int]:
-        return [
-            n for n in columns if sheet.rows and all(test(row[n].strip()) for row in sheet.rows)
-        ]
+        return [n for n in columns[1:] if all(test(sheet.rows[row][n].strip()) for row in right)]
 
     def heading(name: str) -> int | None:
         return head.index(name) if name in head else None
@@ -217,13 +264,15 @@ def _moodle(sheet: Worksheet, zone: tzinfo) -> None:
         grade = maximum - 1
     times = [n for n in all_of(lambda c: c in NONE or moment_in(c, zone) is not None)
              if n > (maximum or 0) and _column(sheet, n) != {""}]  # fmt: skip
+    is_blind = maximum == 3 or (head[1] in _STATUS and not _named(head, "email"))
     submitted = heading("Last modified (submission)")
     if submitted is None and len(times) == 2:
         submitted = times[0]
     address = next((n for n in columns if any("@" in row[n] for row in sheet.rows)), None)
     sheet.columns = _found(
         identifier=0,
-        name=1,
+        name=None if is_blind else 1,
+        group=_named(head, "group"),
         email=_named(head, "email") or address,
         login=_named(head, "login"),
         code=_named(head, "code"),
@@ -232,13 +281,24 @@ def _moodle(sheet: Worksheet, zone: tzinfo) -> None:
         submitted=submitted,
         comments=heading("Feedback comments"),
     )
+    sheet.participant = word if is_blind else ""
     for row in range(len(sheet.rows)):
-        number = re.search(r"(?<!\d)(\d+)\s*$", sheet.rows[row][0])[1]
+        if row not in right:
+            got = shown(sheet.rows[row][0])
+            sheet.tell(row, f"expected an identifier such as {shown(word)} 12345, got {got!r}")
+            continue
+        number = found[row][2]
         said = sheet.cell(row, "submitted")
         moment = moment_in(said, zone)
-        if moment is None and said not in NONE:
-            sheet.unread.append(said)
-        sheet.people.append(_listed(sheet, row, number, moment))
+        unread = said if moment is None and said not in NONE else ""
+        if unread:
+            whose = shown(f"{word} {number} {sheet.cell(row, 'name')}".strip())
+            sheet.tell(
+                row,
+                "expected a time such as Monday, 3 March 2025, 10:15 AM, or 2025-03-03 10:15, got "
+                f"{shown(said)!r}: whether {whose} came late is not known",
+            )
+        sheet.people.append(_listed(sheet, row, number, moment=moment, said=unread))
 
 
 def _column(sheet: Worksheet, at: int) -> set[str]:
@@ -248,15 +308,17 @@ def _column(sheet: Worksheet, at: int) -> set[str]:
 def number_in(text: str) -> float | None:
     """A number as Moodle writes it, with a decimal point or comma."""
     try:
-        return float(text.strip().replace(",", "."))
+        found = float(text.strip().replace(",", "."))
     except ValueError:
         return None
+    return found if isfinite(found) else None
 
 
 def maximum_in(sheet: Worksheet) -> float | None:
     """The most points that the system gives for the assignment, if its worksheet says so."""
-    found = {number_in(sheet.cell(person.row, "maximum")) for person in sheet.people}
-    return found.pop() if len(found) == 1 else None
+    found = Counter(number_in(sheet.cell(person.row, "maximum")) for person in sheet.people)
+    most = max(found, key=found.__getitem__, default=None)  # one row may be damaged
+    return most if most and most > 0 else None
 
 
 # --- Writing --------------------------------------------------------------------------------------

@@ -1,0 +1,90 @@
+"""Of several files in a submission's folder, work is graded and not its untouched copy."""
+
+import nbformat
+import pytest
+from terms import NAME, RELEASED, answered, run, with_stand_in
+from terms import release as put_release
+
+from autograder.grader.classes.classroom import grade
+
+WORK = answered(softmax="return x", rest="return 1")
+PARTS = [
+    cell.source
+    for cell in nbformat.reads(WORK.decode(), as_version=4).cells
+    if cell.cell_type == "code" and cell.metadata.get("nbgrader", {}).get("solution")
+]
+SCRIPT = "\n\n\n".join(PARTS)
+MARKED = "\n".join(f"# %%\n{part}" for part in PARTS)
+
+
+@pytest.fixture
+def course(tmp_path, monkeypatch):
+    put_release(tmp_path)
+    with_stand_in(monkeypatch)
+    return tmp_path
+
+
+def hand_in(course, **files: bytes) -> None:
+    folder = course / "submitted" / "ann" / NAME
+    folder.mkdir(parents=True)
+    for name, data in files.items():
+        (folder / name).write_bytes(data)
+
+
+@pytest.mark.parametrize("other", [f"{NAME}-Copy1.ipynb", "work.ipynb", f"{NAME} (1).ipynb"])
+def test_an_untouched_copy_never_beats_work(course, other):
+    hand_in(course, **{f"{NAME}.ipynb": RELEASED.encode(), other: WORK})
+    result = grade(course / "submitted")
+    (row,) = result.rows
+    assert row.score == 5
+    assert any(f"{NAME}.ipynb: {other} was taken instead" in line for line in result.ignored)
+
+
+def test_of_two_copies_with_work_the_last_counts(course):
+    half = answered(softmax="return x")
+    hand_in(course, **{f"{NAME}.ipynb": RELEASED.encode(), f"{NAME}-Copy9.ipynb": half,
+                       f"{NAME}-Copy10.ipynb": WORK})  # fmt: skip
+    assert run(course)["ann"].score == 5
+
+
+def test_work_under_the_expected_name_counts_whatever_is_beside(course):
+    wrong = answered(rest="return 'wrong'")
+    hand_in(course, **{f"{NAME}.ipynb": WORK, f"{NAME}-Copy1.ipynb": wrong,
+                       "notes.ipynb": b"{}"})  # fmt: skip
+    result = grade(course / "submitted")
+    assert result.rows[0].score == 5
+    assert any(f"{NAME}.ipynb was taken instead" in line for line in result.ignored)
+
+
+def test_nothing_but_untouched_copies_is_not_attempted(course):
+    hand_in(course, **{f"{NAME}.ipynb": RELEASED.encode(), f"{NAME}-Copy1.ipynb": RELEASED.encode(),
+                       "else.ipynb": b"{}"})  # fmt: skip
+    assert run(course)["ann"].score == 0
+
+
+def test_without_the_expected_name_the_only_work_counts(course):
+    hand_in(course, **{"a.ipynb": RELEASED.encode(), "b.ipynb": WORK})
+    assert run(course)["ann"].score == 5
+
+
+@pytest.mark.parametrize("script", [SCRIPT, MARKED, "import numpy as np\r\n" + SCRIPT])
+@pytest.mark.parametrize("name", [f"{NAME}.py", "work.py"])
+def test_a_script_is_graded_where_there_is_no_notebook(course, script, name):
+    hand_in(course, **{name: script.encode(), "helper.py": b"x = 1"})
+    assert run(course)["ann"].score == 5
+
+
+@pytest.mark.parametrize("data", [b"def f(:", b"x = 1", b"x = 1\0", b"# %%\n" * 9000])
+def test_a_script_of_nothing_costs_itself_alone(course, data):
+    hand_in(course, **{f"{NAME}.py": data})
+    other = course / "submitted" / "bob" / NAME
+    other.mkdir(parents=True)
+    (other / f"{NAME}.ipynb").write_bytes(WORK)
+    rows = run(course)
+    assert rows["bob"].score == 5 and rows["ann"].score == 0
+
+
+@pytest.mark.parametrize("name", [f"{NAME}.ipynb.txt", f"{NAME}.ipynb.json"])
+def test_a_notebook_that_a_browser_renamed_is_graded(course, name):
+    hand_in(course, **{name: WORK})
+    assert run(course)["ann"].score == 5
