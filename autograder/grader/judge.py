@@ -67,6 +67,7 @@ class Judged:
     outputs: dict[int, list[dict[str, Any]]] = field(default_factory=dict)
     verdicts: dict[str, Verdict] = field(default_factory=dict)
     seconds: float = 0.0
+    used: float = 0.0  # seconds of its own time, which is limited
     notes: list[str] = field(default_factory=list)
 
 
@@ -94,11 +95,12 @@ def judge_cells(
     rest = (limits or Limits()).total_seconds
     for slug in dict.fromkeys(slug for slug, _ in exercises) or [""]:
         own = [pair for pair in exercises if pair[0] == slug]
-        left = replace(limits or Limits(), total_seconds=max(1.0, rest - judged.seconds))
+        left = replace(limits or Limits(), total_seconds=max(1.0, rest - judged.used))
         found = _judge_chapter(cells, own, seeds, (isolation, left, device, module))
         judged.outputs = judged.outputs or found.outputs
         judged.verdicts |= found.verdicts
         judged.notes += [note for note in found.notes if note not in judged.notes]
+        judged.used += found.used
         judged.seconds = time.monotonic() - started
     return judged
 
@@ -167,6 +169,7 @@ def _judge_chapter(
             if verdict.verdict in (WRONG, CRASH) and verdict.mistake is None:
                 judged.verdicts[name] = replace(verdict, pointer=_shown(runner.point(name)))
         importer.join()
+        judged.used = runner.used
     judged.verdicts = {name: judged.verdicts[name] for name in asked}
     return judged
 
