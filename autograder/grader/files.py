@@ -4,18 +4,15 @@ TRUST BOUNDARY. The files are hostile, though their paths are the caller's, who 
 They are read by `reading`; what they hold is run in the sandbox alone, by `judge_cells`.
 """
 
-import ast
-import io
 import os
 from collections.abc import Iterator, Mapping, Sequence, Set
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 from autograder.engine.verdict import Verdict
 from autograder.exercises import chapters, exercises_of
 from autograder.grader.judge import Cell, judge_cells
-from autograder.grader.names import defined_names, parse
+from autograder.grader.names import defined_names, statements_of
 from autograder.grader.notebook.reading import (
     CHECK,
     Unusable,
@@ -25,8 +22,6 @@ from autograder.grader.notebook.reading import (
     text_in,
 )
 from autograder.grader.sandbox.limits import Limits
-
-_STATEMENTS = 300  # of a file that are run one by one
 
 
 def judge_file(
@@ -117,24 +112,11 @@ def _script(data: bytes) -> tuple[list[Cell], Set[str]]:
     if "\0" in text:
         raise Unusable("The file is not a text file.")
     try:
-        tree = parse(text)
+        statements = statements_of(text)
     except SyntaxError as error:
         where = f" in line {error.lineno}" if error.lineno else ""
         raise Unusable(f"It has a syntax error{where}: {error.msg}.") from None
-    return [*map(Cell, _statements(text, tree))], defined_names(text)
-
-
-def _statements(text: str, tree: ast.Module) -> Iterator[str]:
-    """The statements of a file, each on its own lines; the last of very many come together."""
-    lines = io.StringIO(text, newline=None).readlines()  # as Python counts them
-    starts, end = [0], 0
-    for node in tree.body[:_STATEMENTS]:
-        first = min([node.lineno, *(d.lineno for d in getattr(node, "decorator_list", ()))])
-        if first > end > 0:
-            starts.append(first - 1)
-        end = node.end_lineno
-    for start, stop in pairwise([*starts, len(lines)]):
-        yield "#\n" * start + "".join(lines[start:stop])  # IPython drops empty lines
+    return [*map(Cell, statements)], defined_names(text)
 
 
 def _notebook(data: bytes) -> tuple[list[Cell], Set[str]]:

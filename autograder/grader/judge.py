@@ -36,7 +36,7 @@ from autograder.engine.withheld import ABSENT
 from autograder.exercises import exercises_of, find_exercise
 from autograder.grader.allowance import SECONDS, TOTAL, Overdrawn, within
 from autograder.grader.block_code import all_blocks, blocks_before, blocks_for
-from autograder.grader.names import Names, defined_names, names_in, parse
+from autograder.grader.names import Names, defined_names, names_in, parse, statements_of
 from autograder.grader.notebook.needs import needless
 from autograder.grader.runner import REASONS, SHOWN, Fate, Runner, died, ran_out_of_memory
 from autograder.grader.sandbox.host import ProcessDied
@@ -117,6 +117,7 @@ def _judge_chapter(
     others: dict[str, Verdict] = {}  # on answers that others call, outside `exercises`
     code = Code()  # of the cells whose effects persist
     read: list[Names] = []  # of the same cells
+    defined = set[str]()  # by the cells so far
     idle, is_file = _not_run(cells), options[3] != "__main__"
     blocks = blocks_before(exercises[0][0]) if exercises else frozenset()
     with Runner(*options, judged.notes, blocks) as runner:
@@ -154,12 +155,18 @@ def _judge_chapter(
                 _read_into(code, "")
             else:
                 judged.outputs[number], fate = runner.execute(cell.source)
-                _read_into(code, "" if died(fate) else cell.source)
+                ran = _defining(runner, cell.source) if died(fate) and not is_file else ""
+                _read_into(code, ran if died(fate) else cell.source)
                 code.cells = 0 if is_file else code.cells  # its statements are one
                 read.append(names_in(cell.source))
                 ends = is_file and fate is not None and ABSENT not in fate.note
-                for name in asked if ends else defined_names(cell.source) & asked.keys():
-                    fates[name] = fate
+                for name in (asked.keys() if ends else defined_names(cell.source)) & asked.keys():
+                    fates[name] = (
+                        None
+                        if died(fate) and name in (defined if ends else defined_names(ran))
+                        else fate
+                    )
+                defined |= defined_names(cell.source)
                 if ends:  # as if it was imported; what we withhold ends nothing
                     break
         for name in asked:
@@ -172,6 +179,23 @@ def _judge_chapter(
         judged.used = runner.used
     judged.verdicts = {name: judged.verdicts[name] for name in asked}
     return judged
+
+
+def _defining(runner: Runner, source: str) -> str:
+    """Run a cell that died once more, up to its last definition or to what it died of; return what
+    has run. So an answer counts whatever comes below it."""
+    try:
+        statements = statements_of(source)
+    except SyntaxError:
+        return ""
+    while statements and not defined_names(statements[-1]):
+        statements.pop()
+    ran = []
+    for statement in statements:
+        if runner.execute(statement)[1] is not None:
+            break
+        ran.append(statement)
+    return "\n".join(ran)
 
 
 def _not_run(cells: Sequence[Cell]) -> set[int]:
