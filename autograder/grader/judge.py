@@ -34,6 +34,7 @@ from autograder.engine.verdict import (
 )
 from autograder.engine.withheld import ABSENT
 from autograder.exercises import exercises_of, find_exercise
+from autograder.grader.absent import Absent
 from autograder.grader.allowance import SECONDS, TOTAL, Overdrawn, within
 from autograder.grader.block_code import all_blocks, blocks_before, blocks_for
 from autograder.grader.names import Names, defined_names, names_in, parse, statements_of
@@ -117,7 +118,7 @@ def _judge_chapter(
     others: dict[str, Verdict] = {}  # on answers that others call, outside `exercises`
     code = Code()  # of the cells whose effects persist
     read: list[Names] = []  # of the same cells
-    defined = set[str]()  # by the cells so far
+    defined, absent = set[str](), Absent(judged.notes)  # by the cells so far
     idle, is_file = _not_run(cells), options[3] != "__main__"
     blocks = blocks_before(exercises[0][0]) if exercises else frozenset()
     with Runner(*options, judged.notes, blocks) as runner:
@@ -144,7 +145,7 @@ def _judge_chapter(
                 }
                 if wrong:
                     verdict = _better(verdict, verdict_on(name, seeds[name], wrong), wrong)
-            judged.verdicts[name] = _held_back(verdict, asked[name][1], code)
+            judged.verdicts[name] = absent.told(_held_back(verdict, asked[name][1], code))
 
         for number, cell in enumerate(cells):
             if cell.check is not None:
@@ -154,7 +155,7 @@ def _judge_chapter(
             elif number in idle:
                 _read_into(code, "")
             else:
-                judged.outputs[number], fate = runner.execute(cell.source)
+                judged.outputs[number], fate = absent.execute(runner, cell.source)
                 ran = _defining(runner, cell.source) if died(fate) and not is_file else ""
                 _read_into(code, ran if died(fate) else cell.source)
                 code.cells = 0 if is_file else code.cells  # its statements are one
