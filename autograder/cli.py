@@ -15,10 +15,12 @@ from autograder.engine.verdict import CORRECT, Verdict
 from autograder.engine.words import one_line
 from autograder.exercises import chapters, exercises_of
 from autograder.grader.classes import calls, forks
+from autograder.grader.classes.course_file import read_course
 from autograder.grader.files import as_json, verdicts_on
 from autograder.grader.lms import commands
 from autograder.grader.notebook.reading import Unusable
 from autograder.grader.sandbox.bubblewrap import ISOLATIONS, IsolationError
+from autograder.grader.sandbox.limits import Limits
 from autograder.publishing.authors.commands import new, try_exercise
 from autograder.table import number, table_text
 
@@ -31,6 +33,13 @@ PACKAGE = "attention-by-hand"  # as pip knows it
 
 # Errors from outside, whose own words are the message.
 _TOLD = (FileExistsError, FileNotFoundError, NotADirectoryError, BlockingIOError)
+
+_CELL_SECONDS = Annotated[
+    float | None,
+    typer.Option(
+        min=1, help="how long a cell may compute; default: course.toml's cell_seconds, or 60"
+    ),
+]
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False)
 app.add_typer(new, name="new")
@@ -54,6 +63,7 @@ def judge(
     in_json: Annotated[bool, typer.Option("--json", help="one JSON object per file")] = False,
     isolation: Annotated[str, typer.Option(help=" or ".join(ISOLATIONS))] = "bwrap",
     jobs: Annotated[int | None, typer.Option(min=1, help="how many files at a time")] = None,
+    cell_seconds: _CELL_SECONDS = None,
 ) -> None:
     """Judge files without a gradebook. Exit status: 0 for full marks, 1 for less, 2 if unusable."""
     known = [e.name for slug in chapters() for e in exercises_of(slug)]
@@ -64,10 +74,11 @@ def judge(
         raise typer.BadParameter(f"--isolation is one of {', '.join(ISOLATIONS)}")
     jobs = _one_at_a_time(device, jobs)
     base = os.urandom(32) if seed is None else f"seed {seed}".encode()
+    limits = Limits(cell_seconds=cell_seconds or read_course(ROOT).cell_seconds)
 
     def one(file: str) -> dict[str, Verdict] | Unusable:
         try:
-            return verdicts_on(file, exercise, base, device, isolation)
+            return verdicts_on(file, exercise, base, device, isolation, limits)
         except Unusable as reason:
             return reason
 
@@ -96,7 +107,6 @@ def release(
     ] = False,
 ) -> None:
     """Make the students' notebooks from the chapters, and what `check` compares with."""
-    from autograder.grader.classes.course_file import read_course
     from autograder.publishing import collect_garbage_seldom
     from autograder.publishing.before_release import check_handed_in, nobodys_address
     from autograder.publishing.expected_values import write_expected
@@ -173,6 +183,7 @@ def grade(
     force: Annotated[bool, typer.Option(help="grade again what is already graded")] = False,
     student: Annotated[list[str] | None, typer.Option(help="only this one; repeatable")] = None,
     assignment: Annotated[list[str] | None, typer.Option(help="only this; repeatable")] = None,
+    cell_seconds: _CELL_SECONDS = None,
     as_json: Annotated[
         bool, typer.Option("--json", help="a line of JSON per submission, then one with the result")
     ] = False,
@@ -202,6 +213,7 @@ def grade(
             progress=step,
             students=student,
             assignments=assignment,
+            cell_seconds=cell_seconds,
         )
     print(result.to_json()) if as_json else _print_class(result)
     raise typer.Exit(result.exit_status)
@@ -284,7 +296,6 @@ def bundle(
     ] = None,
 ) -> None:
     """Pack what a student downloads: the notebooks and the student's side, not the reference."""
-    from autograder.grader.classes.course_file import read_course
     from autograder.publishing.before_release import nobodys_address
     from autograder.publishing.bundle import KINDS
     from autograder.publishing.bundle import bundle as pack

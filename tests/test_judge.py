@@ -139,6 +139,32 @@ def test_a_demonstration_that_hangs_costs_nothing():
     assert judged.notes == ["A cell did not end within 1 s."]
 
 
+@pytest.mark.parametrize(
+    "cell",
+    [
+        f"{SOFTMAX}\nwhile True: pass",
+        f"def helper(): pass\n\n{SOFTMAX}\nimport os\nos._exit(1)",
+        f"{SOFTMAX}\nwhile True: pass\ndef later(): pass",
+        f"%matplotlib inline\n{SOFTMAX}\nwhile True: pass",
+    ],
+)
+def test_an_answer_counts_whatever_its_cell_does_below_it(cell):
+    assert verdicts(cell, limits=HASTY)["softmax"].verdict == "correct"
+
+
+def test_an_answer_that_its_cell_never_reaches_does_not_count():
+    made = verdicts(f"while True: pass\n{SOFTMAX}", limits=HASTY)["softmax"]
+    assert made.verdict == "timeout" and made.score == 0
+
+
+def test_what_a_file_does_below_an_answer_costs_only_what_stands_below_it(tmp_path):
+    path = tmp_path / "a.py"
+    path.write_text(f"{HEAD}{SOFTMAX}\nwhile True: pass\n{SCORES}")
+    found = judge_file(path, seed=b"1", limits=HASTY)["exercises"]
+    assert found["softmax"]["verdict"] == "correct"
+    assert found["gaussian_scores"]["verdict"] == "timeout"
+
+
 def test_cells_run_in_order_and_once_but_for_a_restart():
     counting = "import os\nopen('/tmp/count', 'a').write('x')\nn = len(open('/tmp/count').read())"
     cells = [Cell(counting), Cell("import os; os._exit(1)"), Cell("n"), Cell("n", skip=True)]

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 from pathlib import Path
+from zipfile import ZipFile
 
 import pytest
 from judging import (
@@ -231,3 +232,28 @@ def test_no_student_code_runs_on_the_trusted_side(tmp_path):
     before = threading.active_count()
     verdicts("import threading, time\nthreading.Thread(target=time.sleep, args=(60,)).start()")
     assert threading.active_count() == before
+
+
+# --- other names ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["a.ipynb.txt", "a.ipynb.json", "a.IPYNB.txt"])
+def test_a_notebook_that_a_browser_named_is_judged(tmp_path, name):
+    path = tmp_path / name
+    path.write_text(notebook(code(HEAD), code(SOFTMAX)))
+    assert judge_file(path, seed=b"1")["exercises"]["softmax"]["verdict"] == "correct"
+
+
+def test_the_one_file_in_a_zip_is_judged(tmp_path):
+    path = tmp_path / "a.zip"
+    with ZipFile(path, "w") as archive:
+        archive.writestr("work/a.ipynb", notebook(code(HEAD), code(SOFTMAX)))
+        archive.writestr("__MACOSX/work/._a.ipynb", b"x")
+    assert judge_file(path, seed=b"1")["exercises"]["softmax"]["verdict"] == "correct"
+    with ZipFile(path, "a") as archive:
+        archive.writestr("b.py", SOFTMAX)
+    with pytest.raises(Unusable, match="holds 2"):
+        judge_file(path)
+    path.write_bytes(b"PK")
+    with pytest.raises(Unusable, match="cannot be read"):
+        judge_file(path)

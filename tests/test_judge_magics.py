@@ -1,7 +1,7 @@
 """The judge: what only IPython understands, and what nobody can read."""
 
 import pytest
-from judging import HEAD, SOFTMAX, verdicts
+from judging import HEAD, QUICK, SOFTMAX, verdicts
 
 from autograder.engine.verdict import CRASH
 from autograder.exercises import find_exercise
@@ -92,3 +92,47 @@ def test_an_error_of_what_a_magic_runs_is_an_error():
     cells = [Cell("%time 1 / 0"), Cell(SOFTMAX)]
     judged = judge_cells(cells, [find_exercise("softmax")], {"softmax": b"s"})
     assert judged.outputs[0][-1]["ename"] == "ZeroDivisionError"
+
+
+# --- what is missing -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "above",
+    [
+        "import no_such_package\nimport math",
+        "import no_such_package as other, sys\nother.set(1)\nimport math",
+        "from no_such_package.deep import thing\nthing.mount('/x')\nimport math",
+        "from google.colab import drive\ndrive.mount('/content/drive')\nimport math",
+        "import matplotlib\nmatplotlib.use('TkAgg')\nimport math",
+        "import matplotlib.pyplot as plt\nplt.switch_backend('QtAgg')\nimport math",
+    ],
+)
+def test_what_is_not_here_hides_nothing_behind_it(above):
+    assert verdicts(above, f"math.pi\n{SOFTMAX}")["softmax"].verdict == "correct"
+
+
+def test_a_missing_package_is_one_line():
+    judged = judge_cells(
+        [Cell("import no_such_package\nno_such_package.go()"), Cell("import no_such_package")],
+        [find_exercise("softmax")],
+        {"softmax": b""},
+        limits=QUICK,
+    )
+    assert judged.notes == ["no_such_package is not here: what needs it was passed over."]
+
+
+def test_the_first_cell_that_failed_is_named():
+    answer = "def softmax(scores, axis=-1):\n    return math.exp(scores)"
+    made = verdicts("1 / 0\nimport math", answer)["softmax"]
+    assert "failed first. It raised ZeroDivisionError" in made.remark
+
+
+def test_a_module_that_a_cell_writes_can_be_imported():
+    module = f"%%writefile own.py\n{HEAD}{SOFTMAX}"
+    assert verdicts(module, "from own import softmax")["softmax"].verdict == "correct"
+
+
+def test_input_says_that_nobody_types():
+    made = verdicts("def softmax(scores, axis=-1):\n    return input()")["softmax"]
+    assert any("nobody types" in (aspect.message or "") for aspect in made.aspects)

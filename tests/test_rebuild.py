@@ -305,13 +305,14 @@ NOT_NOTEBOOKS = {
     "empty": (b"", "empty"),
     "blank": (b" \n", "empty"),
     "binary": (bytes(range(256)), "UTF-8"),
-    "utf-16": ('{"nbformat": 4}'.encode("utf-16"), "UTF-8"),
+    "utf-16 by halves": ('{"nbformat": 4}'.encode("utf-16")[:-1], "UTF-8"),
+    "a conflict": (b'{"nbformat": 4,\n<<<<<<< HEAD\n"cells": []\n', "conflict in git.*line 2"),
     "half": (b'{"nbformat": 4, "cells": [', "JSON"),
     "deep": (b"[" * 200_000, "JSON"),
     "long number": (b'{"nbformat": ' + b"9" * 5000 + b"}", "JSON"),
     "list": (b"[]", "no notebook"),
     "no format": (b'{"cells": []}', "no notebook"),
-    "format 3": (b'{"nbformat": 3, "worksheets": []}', "format 3"),
+    "format 3": (b'{"nbformat": 2, "worksheets": []}', "format 2"),
     "no cells": (b'{"nbformat": 4}', "no list of cells"),
 }
 
@@ -325,6 +326,29 @@ def test_what_is_no_notebook_is_refused_with_its_reason(data, reason):
 
 def test_a_byte_order_mark_does_no_harm():
     assert parse_notebook(b"\xef\xbb\xbf" + PATH.read_bytes())["nbformat"] == 4
+
+
+@pytest.mark.parametrize("coding", ["utf-16", "utf-8-sig"])
+def test_other_codings_with_a_mark_are_read(coding):
+    assert parse_notebook(PATH.read_text("utf-8").encode(coding)) == json.loads(PATH.read_text())
+
+
+def test_format_3_is_read():
+    old = nbformat.convert(nbformat.read(PATH, 4), 3)
+    read = parse_notebook(nbformat.writes(old, version=3).encode())
+    text = [cell.source for cell in RELEASE.cells if cell.cell_type == "code"]
+    assert ["".join(c["source"]) for c in read["cells"] if c["cell_type"] == "code"] == text
+
+
+def test_outputs_are_dropped_while_reading(tmp_path):
+    inside = 'print("\\"outputs\\": [1, 2]")  # "outputs": [\n' + "]" * 9
+    cell = {"cell_type": "code", "metadata": {}, "source": [inside], "outputs": []}
+    large = {"output_type": "stream", "name": "stdout", "text": ['["]]\\' * 15_000_000]}
+    path = tmp_path / "a.ipynb"
+    notebook = {"nbformat": 4, "nbformat_minor": 5, "metadata": {}}
+    path.write_text(json.dumps(notebook | {"cells": [cell | {"outputs": [large, [[]]]}, cell]}))
+    assert path.stat().st_size > 100_000_000
+    assert parse_notebook(read_file(path)) == notebook | {"cells": [cell, cell]}
 
 
 def test_a_link_is_not_followed(tmp_path):

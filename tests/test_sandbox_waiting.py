@@ -11,8 +11,8 @@ import pytest
 from sandboxes import SMALL, value_of
 
 from autograder.grader.sandbox import launcher, waiting
+from autograder.grader.sandbox.clock import BEHIND, Clock, usage_of
 from autograder.grader.sandbox.host import Sandbox
-from autograder.grader.sandbox.limits import Limits
 from autograder.grader.sandbox.waiting import Waiting, work_of
 
 
@@ -62,26 +62,59 @@ def test_a_sandbox_that_starts_late_runs_all_the_same(monkeypatch):
         assert value_of(own, "1 + 1") == "2"
 
 
-def test_a_late_start_does_not_shorten_a_submissions_time(monkeypatch):
-    from autograder.grader import runner
+def test_a_late_start_is_no_time_of_the_submission(monkeypatch):
+    monkeypatch.setattr(waiting, "MOST", 10_000)
+    launcher.close_warm_processes()
+    with Sandbox(limits=SMALL) as own:
+        own.wait_until_up()
+        assert own.used == 0
 
-    clock = [0.0]
-    monkeypatch.setattr(runner.time, "monotonic", lambda: clock[0])
 
-    class Late:
-        def __init__(self, *_):
-            self.waits = [40.0, 0.0]
+class Told:
+    """A process whose usage is made up: seconds by the clock, of computing, and of waiting."""
 
-        def wait_until_up(self):
-            clock[0] += self.waits.pop(0)
+    def __init__(self):
+        self.usage = (0.0, 0.0, 0.0)
 
-        def execute(self, source, seconds, module):
-            return [{"output_type": "stream", "name": "stdout", "text": str(seconds)}]
+    def __call__(self):
+        return self.usage
 
-        def close(self): ...
 
-    monkeypatch.setattr(runner, "Sandbox", Late)
-    limits = Limits(total_seconds=30.0, cell_seconds=60.0)
-    with runner.Runner("bwrap", limits, "cpu", "__main__", []) as one:
-        (output,), fate = one.execute("1")
-    assert fate is None and output["text"] == "30.0"
+def test_time_that_neighbours_take_is_not_charged():
+    told = Told()
+    patience = Clock(60.0, told)
+    told.usage = (1000.0, 25.0, 975.0)  # 25 s of computing, among forty others
+    assert patience.again() and patience.used == 25.0
+
+
+def test_computing_and_sleeping_are_charged():
+    for usage in ((61.0, 61.0, 0.0), (61.0, 0.0, 0.0), (40.0, 61.0, 300.0)):
+        told = Told()
+        patience = Clock(60.0, told)
+        told.usage = usage  # of which the last is that of threads that wait for each other
+        assert not patience.again() and patience.used == 61.0
+
+
+def test_an_end_stands_behind_even_where_all_time_is_the_neighbours():
+    told = Told()
+    patience = Clock(60.0, told)
+    told.usage = (60.0 * BEHIND, 1.0, 60.0 * BEHIND)
+    assert patience.used == 0 and not patience.again()
+
+
+def test_what_has_ended_gives_no_time_back():
+    told = Told()
+    patience = Clock(60.0, told)
+    for told.usage in ((10.0, 10.0, 5.0), (20.0, 2.0, 0.0)):
+        patience.again()
+    assert patience.used == 20.0
+
+
+def test_waiting_for_a_core_is_told_from_sleeping(busy):
+    """Of two that want the same core, each waits while the other computes."""
+    os.sched_setaffinity(busy, {min(os.sched_getaffinity(0))})
+    with subprocess.Popen([sys.executable, "-c", "while True: pass"]) as other:
+        os.sched_setaffinity(other.pid, {min(os.sched_getaffinity(0))})
+        while min(usage_of([busy])[1:]) < 0.2:
+            pass
+        other.kill()

@@ -20,7 +20,7 @@ from autograder.exercises import find_exercise
 from autograder.grader.block_code import blocks_for, names_by_module, pieces
 from autograder.grader.classes import schedulers
 from autograder.grader.judge import Cell, judge_cells
-from autograder.grader.sandbox import seccomp, watch
+from autograder.grader.sandbox import host, seccomp, watch
 from autograder.grader.sandbox.host import ProcessDied, Sandbox, SandboxLost
 from autograder.grader.sandbox.launcher import warm_process
 from autograder.grader.work import PROJECT
@@ -86,7 +86,8 @@ def test_the_first_process_cannot_be_killed(worker):
     assert value_of(worker, "1 + 1") == "2"
 
 
-def test_a_turn_ends_at_its_deadline_without_the_judge():
+def test_a_turn_ends_at_its_deadline_without_the_judge(monkeypatch):
+    monkeypatch.setattr(host, "BEHIND", 1)
     limits = dataclasses.replace(SMALL, total_seconds=1.0, start_seconds=1.0)
     with Sandbox(limits=SMALL):  # so that the warm process is up
         pass

@@ -4,20 +4,21 @@ TRUST BOUNDARY. The files are hostile, though their paths are the caller's, who 
 They are read by `reading`; what they hold is run in the sandbox alone, by `judge_cells`.
 """
 
-import ast
 import io
 import os
+import re
 from collections.abc import Iterator, Mapping, Sequence, Set
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
+from zipfile import ZipFile
 
 from autograder.engine.verdict import Verdict
 from autograder.exercises import chapters, exercises_of
 from autograder.grader.judge import Cell, judge_cells
-from autograder.grader.names import defined_names, parse
+from autograder.grader.names import defined_names, statements_of
 from autograder.grader.notebook.reading import (
     CHECK,
+    MAX_BYTES,
     Unusable,
     cells_of,
     parse_notebook,
@@ -25,8 +26,6 @@ from autograder.grader.notebook.reading import (
     text_in,
 )
 from autograder.grader.sandbox.limits import Limits
-
-_STATEMENTS = 300  # of a file that are run one by one
 
 
 def judge_file(
@@ -54,9 +53,8 @@ def verdicts_on(
     judged, `IsolationError` for a machine that cannot isolate it.
     """
     path = Path(path)
-    if path.suffix not in (".py", ".ipynb"):
-        raise Unusable("It is neither a .py nor an .ipynb file.")
-    is_notebook, data = path.suffix == ".ipynb", read_file(path, links=True)
+    name, data = _contents(path)
+    is_notebook = name.endswith(".ipynb")
     cells, names = _notebook(data) if is_notebook else _script(data)
     known = {e.name: (slug, e) for slug in chapters() for e in exercises_of(slug)}
     wanted = known.keys() if exercises is None else set(exercises)
@@ -76,6 +74,42 @@ def verdicts_on(
         module="__main__" if is_notebook else "answer",
     )
     return judged.verdicts
+
+
+def _contents(path: Path) -> tuple[str, bytes]:
+    """The name and the contents of a file, or of the only one in a zip that can be judged.
+
+    A notebook may have the further suffix that a browser gave it. Raises `Unusable`.
+    """
+    name = re.sub(r"\.ipynb\.(txt|json)$", ".ipynb", path.name, flags=re.IGNORECASE)
+    if path.suffix == ".zip":
+        name, data = _zipped(read_file(path, links=True))
+    elif name.endswith((".py", ".ipynb")):
+        data = read_file(path, links=True, notebook=name.endswith(".ipynb"))
+    else:
+        raise Unusable("It is neither a .py nor an .ipynb file.")
+    return name, data
+
+
+def _zipped(data: bytes) -> tuple[str, bytes]:
+    try:
+        with ZipFile(io.BytesIO(data)) as archive:
+            inside = [
+                info
+                for info in archive.infolist()
+                if info.filename.endswith((".py", ".ipynb")) and "__MACOSX" not in info.filename
+            ]
+            if len(inside) != 1:
+                raise Unusable(f"The zip holds {len(inside)} .py and .ipynb files, not one.")
+            with archive.open(inside[0]) as stream:
+                data = stream.read(MAX_BYTES + 1)
+    except Unusable:
+        raise
+    except Exception as error:  # noqa: BLE001  (each way to compress has errors of its own)
+        raise Unusable(f"The zip cannot be read ({type(error).__name__}).") from None
+    if len(data) > MAX_BYTES:
+        raise Unusable(f"The file in the zip has more than {MAX_BYTES // 10**6} MB.")
+    return inside[0].filename, data
 
 
 def as_json(file: str, device: str, verdicts: Mapping[str, Verdict]) -> dict[str, Any]:
@@ -117,24 +151,11 @@ def _script(data: bytes) -> tuple[list[Cell], Set[str]]:
     if "\0" in text:
         raise Unusable("The file is not a text file.")
     try:
-        tree = parse(text)
+        statements = statements_of(text)
     except SyntaxError as error:
         where = f" in line {error.lineno}" if error.lineno else ""
         raise Unusable(f"It has a syntax error{where}: {error.msg}.") from None
-    return [*map(Cell, _statements(text, tree))], defined_names(text)
-
-
-def _statements(text: str, tree: ast.Module) -> Iterator[str]:
-    """The statements of a file, each on its own lines; the last of very many come together."""
-    lines = io.StringIO(text, newline=None).readlines()  # as Python counts them
-    starts, end = [0], 0
-    for node in tree.body[:_STATEMENTS]:
-        first = min([node.lineno, *(d.lineno for d in getattr(node, "decorator_list", ()))])
-        if first > end > 0:
-            starts.append(first - 1)
-        end = node.end_lineno
-    for start, stop in pairwise([*starts, len(lines)]):
-        yield "#\n" * start + "".join(lines[start:stop])  # IPython drops empty lines
+    return [*map(Cell, statements)], defined_names(text)
 
 
 def _notebook(data: bytes) -> tuple[list[Cell], Set[str]]:

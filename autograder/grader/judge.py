@@ -34,9 +34,10 @@ from autograder.engine.verdict import (
 )
 from autograder.engine.withheld import ABSENT
 from autograder.exercises import exercises_of, find_exercise
+from autograder.grader.absent import Absent
 from autograder.grader.allowance import SECONDS, TOTAL, Overdrawn, within
 from autograder.grader.block_code import all_blocks, blocks_before, blocks_for
-from autograder.grader.names import Names, defined_names, names_in, parse
+from autograder.grader.names import Names, defined_names, names_in, parse, statements_of
 from autograder.grader.notebook.needs import needless
 from autograder.grader.runner import REASONS, SHOWN, Fate, Runner, died, ran_out_of_memory
 from autograder.grader.sandbox.host import ProcessDied
@@ -67,6 +68,7 @@ class Judged:
     outputs: dict[int, list[dict[str, Any]]] = field(default_factory=dict)
     verdicts: dict[str, Verdict] = field(default_factory=dict)
     seconds: float = 0.0
+    used: float = 0.0  # seconds of its own time, which is limited
     notes: list[str] = field(default_factory=list)
 
 
@@ -94,11 +96,12 @@ def judge_cells(
     rest = (limits or Limits()).total_seconds
     for slug in dict.fromkeys(slug for slug, _ in exercises) or [""]:
         own = [pair for pair in exercises if pair[0] == slug]
-        left = replace(limits or Limits(), total_seconds=max(1.0, rest - judged.seconds))
+        left = replace(limits or Limits(), total_seconds=max(1.0, rest - judged.used))
         found = _judge_chapter(cells, own, seeds, (isolation, left, device, module))
         judged.outputs = judged.outputs or found.outputs
         judged.verdicts |= found.verdicts
         judged.notes += [note for note in found.notes if note not in judged.notes]
+        judged.used += found.used
         judged.seconds = time.monotonic() - started
     return judged
 
@@ -115,6 +118,7 @@ def _judge_chapter(
     others: dict[str, Verdict] = {}  # on answers that others call, outside `exercises`
     code = Code()  # of the cells whose effects persist
     read: list[Names] = []  # of the same cells
+    defined, absent = set[str](), Absent(judged.notes)  # by the cells so far
     idle, is_file = _not_run(cells), options[3] != "__main__"
     blocks = blocks_before(exercises[0][0]) if exercises else frozenset()
     with Runner(*options, judged.notes, blocks) as runner:
@@ -141,7 +145,7 @@ def _judge_chapter(
                 }
                 if wrong:
                     verdict = _better(verdict, verdict_on(name, seeds[name], wrong), wrong)
-            judged.verdicts[name] = _held_back(verdict, asked[name][1], code)
+            judged.verdicts[name] = absent.told(_held_back(verdict, asked[name][1], code))
 
         for number, cell in enumerate(cells):
             if cell.check is not None:
@@ -151,13 +155,19 @@ def _judge_chapter(
             elif number in idle:
                 _read_into(code, "")
             else:
-                judged.outputs[number], fate = runner.execute(cell.source)
-                _read_into(code, "" if died(fate) else cell.source)
+                judged.outputs[number], fate = absent.execute(runner, cell.source)
+                ran = _defining(runner, cell.source) if died(fate) and not is_file else ""
+                _read_into(code, ran if died(fate) else cell.source)
                 code.cells = 0 if is_file else code.cells  # its statements are one
                 read.append(names_in(cell.source))
                 ends = is_file and fate is not None and ABSENT not in fate.note
-                for name in asked if ends else defined_names(cell.source) & asked.keys():
-                    fates[name] = fate
+                for name in (asked.keys() if ends else defined_names(cell.source)) & asked.keys():
+                    fates[name] = (
+                        None
+                        if died(fate) and name in (defined if ends else defined_names(ran))
+                        else fate
+                    )
+                defined |= defined_names(cell.source)
                 if ends:  # as if it was imported; what we withhold ends nothing
                     break
         for name in asked:
@@ -167,8 +177,26 @@ def _judge_chapter(
             if verdict.verdict in (WRONG, CRASH) and verdict.mistake is None:
                 judged.verdicts[name] = replace(verdict, pointer=_shown(runner.point(name)))
         importer.join()
+        judged.used = runner.used
     judged.verdicts = {name: judged.verdicts[name] for name in asked}
     return judged
+
+
+def _defining(runner: Runner, source: str) -> str:
+    """Run a cell that died once more, up to its last definition or to what it died of; return what
+    has run. So an answer counts whatever comes below it."""
+    try:
+        statements = statements_of(source)
+    except SyntaxError:
+        return ""
+    while statements and not defined_names(statements[-1]):
+        statements.pop()
+    ran = []
+    for statement in statements:
+        if runner.execute(statement)[1] is not None:
+            break
+        ran.append(statement)
+    return "\n".join(ran)
 
 
 def _not_run(cells: Sequence[Cell]) -> set[int]:

@@ -7,10 +7,12 @@ What a name in the code stands for, through imports and aliases, is another ques
 """
 
 import ast
+import io
 import re
 import symtable
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 from threading import Lock
 from typing import TypeVar
 
@@ -97,6 +99,23 @@ def _without_magics(source: str) -> str:
     """A cell with the lines that only IPython understands neutralised; what `%time` runs stays."""
     plain = _MAGIC.sub(lambda line: line[1] + (line[2] or "pass"), source)
     return _MAGIC_VALUE.sub(r"\1None", plain)
+
+
+def statements_of(source: str, most: int = 300) -> list[str]:
+    """The statements of a code, each on its own lines; the last of very many come together.
+
+    Raises `SyntaxError`.
+    """
+    lines = io.StringIO(source, newline=None).readlines()  # as Python counts them
+    starts, end = [0], 0
+    for node in parse(source).body[:most]:
+        first = min([node.lineno, *(d.lineno for d in getattr(node, "decorator_list", ()))])
+        if first > end > 0:
+            starts.append(first - 1)
+        end = node.end_lineno
+    pieces = pairwise([*starts, len(lines)])
+    # IPython drops empty lines:
+    return ["#\n" * start + "".join(lines[start:stop]) for start, stop in pieces]
 
 
 # --- Names ----------------------------------------------------------------------------------------

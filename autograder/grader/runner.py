@@ -23,7 +23,6 @@ from autograder.grader.block_code import (
 )
 from autograder.grader.sandbox.host import ProcessDied, Sandbox, SandboxLost
 from autograder.grader.sandbox.limits import Limits
-from autograder.grader.sandbox.waiting import MOST
 
 DEFINING = "The cell that defines it"
 _POINT_SECONDS = 10.0
@@ -64,11 +63,15 @@ class Runner:
         self.limits, self.module, self.notes, self.blocks = limits, module, notes, blocks
         self.began = time.process_time()  # of the judge's process
         self.there = frozenset[str]()  # the blocks in the sandbox's process
-        self.deadline = time.monotonic() + limits.total_seconds
-        self.grace = MOST * limits.start_seconds  # for starts, which are no fault of the submission
+        self.spent = 0.0  # seconds of their own time, in sandboxes that have ended
         self.done: list[str] = []
         self.deaths = 0
         self.sandbox: Sandbox | None = Sandbox(*self.options)
+
+    @property
+    def used(self) -> float:
+        """Seconds that the submission has taken in all, of its own time."""
+        return self.spent + (self.sandbox.used if self.sandbox is not None else 0.0)
 
     def __enter__(self) -> "Runner":
         return self
@@ -143,6 +146,7 @@ class Runner:
 
     def _end(self) -> None:
         if self.sandbox is not None:
+            self.spent = self.used
             self.sandbox.close()
             self.sandbox = None
 
@@ -155,19 +159,19 @@ class Runner:
             try:
                 return ask(self._alive())
             except SandboxLost:
-                self.sandbox = None
+                self._end()
         raise SandboxLost("the sandbox ended three times in a row without a reason")
 
     def _execute(self, sandbox: Sandbox, source: str) -> list[dict[str, Any]]:
         return sandbox.execute(source, self._seconds(self.limits.cell_seconds), self.module)
 
     def _seconds(self, wanted: float) -> float:
-        return max(0.0, min(wanted, self.deadline - time.monotonic()))
+        return max(0.0, min(wanted, self.limits.total_seconds - self.used))
 
     def _alive(self) -> Sandbox:
         """A sandbox that has run all the cells so far. Raises `ProcessDied` at a limit."""
         while self.sandbox is None:
-            if time.monotonic() > self.deadline:
+            if self.used >= self.limits.total_seconds:
                 text = f"was not run: the submission took {self.limits.total_seconds:g} s in all"
                 raise ProcessDied("timeout", text)
             if self.deaths > self.limits.restarts:
@@ -175,7 +179,6 @@ class Runner:
                 raise ProcessDied("crash", text)
             self.sandbox = Sandbox(*self.options)
             self.there = frozenset()
-            self._wait_until_up(self.sandbox)
             self._handed_out(self.sandbox, self.blocks)
             for number, source in enumerate(self.done):
                 try:
@@ -184,16 +187,7 @@ class Runner:
                     self._bury(death, "A cell that had succeeded before")
                     del self.done[number]
                     break
-        self._wait_until_up(self.sandbox)
         return self._handed_out(self.sandbox, self.blocks)
-
-    def _wait_until_up(self, sandbox: Sandbox) -> None:
-        """Wait for a sandbox to start, without taking that off the submission's time."""
-        started = time.monotonic()
-        sandbox.wait_until_up()
-        waited = min(time.monotonic() - started, self.grace)
-        self.grace -= waited
-        self.deadline += waited
 
     def _bury(self, death: ProcessDied, what: str) -> None:
         if self.sandbox is not None:

@@ -73,7 +73,7 @@ def grade(
     isolation: str = "bwrap",
     device: str = "cpu",
     release: Path | None = None,
-    cell_seconds: float = 60.0,
+    cell_seconds: float | None = None,
     probe_seconds: float = 20.0,
     force: bool = False,
     progress: Progress | None = None,
@@ -82,7 +82,8 @@ def grade(
 ) -> ClassResult:
     """Grade `submissions`/<student>/<assignment>/<assignment>.ipynb; resume where it left off.
 
-    `students` and `assignments` narrow it down to these.
+    `students` and `assignments` narrow it down to these. `cell_seconds` (default: course.toml's)
+    is how long a cell may compute.
 
     Gradebook, autograded/, feedback/, logs/ and the secret live in the parent of `submissions`,
     except that `db` may name another database. `release` holds the released notebooks (default:
@@ -100,8 +101,8 @@ def grade(
     release = (release or released(root)).absolute()
     check_folder(submissions, release, assignments_in(release))
     submissions = submissions.absolute()
-    options = Options(device, isolation, cell_seconds, probe_seconds)
     course = read_course(root, assignments_in(release))
+    options = Options(device, isolation, cell_seconds or course.cell_seconds, probe_seconds)
     found, ignored = find_tasks(submissions, release, options, students, assignments)
     tasks = [task for task in found if not course.withdrawn(task.student)]
     if not tasks and not ignored:

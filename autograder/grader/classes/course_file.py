@@ -2,6 +2,7 @@
 
     chapters = ["01_kernel_regression", "02_attention_scoring"]   # of this term; default: all
     timezone = "Europe/Berlin"
+    cell_seconds = 120       # how long a cell may compute; default: 60
 
     [book]
     address = "https://example.org/attention/"
@@ -43,6 +44,7 @@ from nbgrader.api import MissingEntry
 from sqlalchemy import select
 
 from autograder.grader.classes.calls import assignment_named
+from autograder.grader.sandbox.limits import Limits
 from autograder.grader.tables import EXTENSIONS, put, remove
 
 FILE = "course.toml"
@@ -87,6 +89,7 @@ class CourseFile:
     chapters: tuple[str, ...] = ()
     address: str = ""
     zone: tzinfo = UTC
+    cell_seconds: float = Limits.cell_seconds
 
     def withdrawn(self, student: str) -> bool:
         return self.person(student).withdrawn
@@ -115,7 +118,7 @@ class _Slip(ValueError):
 
 
 def _course(tree: dict[str, Any], assignments: Sequence[str] | None) -> CourseFile:
-    _only(tree, ("chapters", "timezone", "book", "due", "late", "students"), "")
+    _only(tree, ("chapters", "timezone", "cell_seconds", "book", "due", "late", "students"), "")
     try:
         zone = ZoneInfo(tree["timezone"]) if "timezone" in tree else UTC
     except (ZoneInfoNotFoundError, ValueError, TypeError):
@@ -137,7 +140,11 @@ def _course(tree: dict[str, Any], assignments: Sequence[str] | None) -> CourseFi
         normalize("NFC", student): _person(student, person, assignments)
         for student, person in _table(tree, "students").items()
     }
-    return CourseFile(due, late, people, _chapters(tree, assignments), _address(tree), zone)
+    seconds = _number(tree.get("cell_seconds", Limits.cell_seconds), "cell_seconds", 86_400)
+    if seconds < 1:
+        raise _Slip(f"cell_seconds: expected at least 1, got {seconds:g}")
+    chapters = _chapters(tree, assignments)
+    return CourseFile(due, late, people, chapters, _address(tree), zone, seconds)
 
 
 def _chapters(tree: dict[str, Any], assignments: Sequence[str] | None) -> tuple[str, ...]:

@@ -40,7 +40,7 @@ TRIES = 2
 SHARING = 4  # judging processes that share a warm process, which watches all their sandboxes
 FATAL = (IsolationError, OtherVersion)  # every other submission would fail the same way
 # A judge enforces its submission's limits; one that is busy long after they have passed is stuck.
-PATIENCE = Limits.total_seconds + MOST * Limits.start_seconds + 600.0
+PATIENCE = MOST * (Limits.total_seconds + Limits.start_seconds)  # seconds, on a busy machine
 _LOOK_AGAIN = 0.2  # seconds until an iterator that had nothing is tried again
 _PARENT_DEATH = 1  # PR_SET_PDEATHSIG
 _ENDED = object()

@@ -26,6 +26,7 @@ ENVIRONMENT = {
     "HOME": "/tmp", "USER": "student", "LOGNAME": "student", "LANG": "C.UTF-8", "TZ": "UTC",
     "PATH": "/usr/bin:/bin", "MPLBACKEND": "module://matplotlib_inline.backend_inline",
     "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1",
+    "PIP_NO_INDEX": "1",  # it ends at once, where it would look for a network
     "IPYTHONDIR": "/tmp/.ipython", "ATTENTION_DEVICE": "cpu",
 }  # fmt: skip
 

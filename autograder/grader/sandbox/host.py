@@ -31,6 +31,7 @@ from autograder.engine.runs import Record, Run
 from autograder.engine.values import MAX_BYTES, MAX_HEAD, Array, decode, encode, head_of
 from autograder.grader.sandbox import groups, walls, warm, worker
 from autograder.grader.sandbox.bubblewrap import ISOLATIONS, IsolationError, why_not_up
+from autograder.grader.sandbox.clock import BEHIND, Clock, usage_of
 from autograder.grader.sandbox.ends import ProcessDied, SandboxLost, read_status
 from autograder.grader.sandbox.gpu import require
 from autograder.grader.sandbox.launcher import AnyWarm, end, warm_process
@@ -41,6 +42,9 @@ from autograder.grader.sandbox.watch import family
 
 _OUTPUTS = 32 << 20
 _FRAME_LIMIT = MAX_BYTES + (16 << 20)
+
+
+Patience = Clock | Waiting
 
 
 @dataclass(frozen=True)
@@ -75,6 +79,7 @@ class Sandbox:
         self._count, self._up, self._first = 0, False, _First()
         self._room, self._heads = _FRAME_LIMIT, MAX_HEAD  # bytes left for a request's replies
         self._left = _OUTPUTS  # bytes left for the outputs of all cells
+        self.used = 0.0  # seconds of its own time, in all requests
         self._group: groups.Group | None = None
         self._limited = isolation != "none" and walls.LIMITS in layers
         self._folder: tempfile.TemporaryDirectory | None = None
@@ -85,7 +90,7 @@ class Sandbox:
             "layers": list(layers),
             "folder": self._folder and self._folder.name,
             "gpu": self.gpu and self.gpu.order,
-            "seconds": self.limits.total_seconds + self.limits.start_seconds,
+            "seconds": BEHIND * (self.limits.total_seconds + self.limits.start_seconds),
         }
         request_end, self._requests = os.pipe()
         self._replies, reply_end = os.pipe()
@@ -206,8 +211,7 @@ class Sandbox:
         started = time.monotonic()
         try:
             self._first = _First(*self._told(Waiting(seconds, self._starting)))
-            self._await_hello(Waiting(seconds, self._starting))
-            hello = self._receive(time.monotonic() + seconds)
+            hello = self._receive(Waiting(seconds, self._starting))
             problem = hello.get("error")
         except TimeoutError:
             took = time.monotonic() - started
@@ -235,18 +239,10 @@ class Sandbox:
         started = self._first.pid
         return family(started) if started else family(self._warm.pid)[:3]
 
-    def _await_hello(self, waiting: Waiting) -> None:
-        while True:
-            try:
-                return self._wait(self._replies, select.POLLIN, waiting.deadline)
-            except TimeoutError:
-                if not waiting.again():
-                    raise
-
     def _told(self, waiting: Waiting) -> tuple[int, int]:
         """The child's process id, as seen from here, and the pidfd that the warm process sends."""
         while True:
-            self._report.settimeout(waiting.left())
+            self._report.settimeout(max(0.01, waiting.left()))
             try:
                 _, fds, _, _ = socket.recv_fds(
                     self._report, warm.MESSAGE, 1, socket.MSG_CMSG_CLOEXEC
@@ -261,18 +257,21 @@ class Sandbox:
         return int(known.partition("\nPid:")[2].split()[0]), fds[0]
 
     def _ask(self, request: dict[str, Any], seconds: float) -> Iterator[dict[str, Any]]:
-        """Send a request; the replies to it, all within `seconds` and together of limited size."""
+        """Send a request; the replies to it, all within `seconds` of the sandbox's own time and
+        together of limited size."""
         self.wait_until_up()
         self._count, self._room, self._heads = self._count + 1, _FRAME_LIMIT, MAX_HEAD
-        deadline = time.monotonic() + seconds
+        clock = Clock(seconds, lambda: usage_of(family(self._first.pid) if self._first.pid else ()))
         try:
-            self._send(encode(request | {"id": self._count}), deadline)
+            self._send(encode(request | {"id": self._count}), clock)
             while True:
-                yield self._receive(deadline)
+                yield self._receive(clock)
         except TimeoutError:
             if self._out_of_memory():  # it waits for a process that was killed
                 self._die("memory", self._too_much_memory())
             self._die("timeout", f"did not end within {seconds:g} s")
+        finally:
+            self.used += clock.charge()
 
     def _read(self, reader: Any, value: Any) -> Any:
         try:
@@ -282,10 +281,10 @@ class Sandbox:
 
     # --- the pipes ---
 
-    def _send(self, message: bytes, deadline: float) -> None:
+    def _send(self, message: bytes, patience: Patience) -> None:
         view = memoryview(worker.FRAME.pack(len(message)) + message)
         while view:
-            self._wait(self._requests, select.POLLOUT, deadline)
+            self._wait(self._requests, select.POLLOUT, patience)
             try:
                 view = view[os.write(self._requests, view[: 1 << 20]) :]
             except BlockingIOError:
@@ -293,12 +292,12 @@ class Sandbox:
             except BrokenPipeError:
                 self._die(*self._post_mortem())
 
-    def _receive(self, deadline: float) -> dict[str, Any]:
-        (size,) = worker.FRAME.unpack(self._take(worker.FRAME.size, deadline))
+    def _receive(self, patience: Patience) -> dict[str, Any]:
+        (size,) = worker.FRAME.unpack(self._take(worker.FRAME.size, patience))
         self._room -= size
         if self._room < 0:
             self._die("crash", "sent back more than it may")
-        message = self._take(size, deadline)
+        message = self._take(size, patience)
         try:
             self._heads -= head_of(message)
             reply = decode(message) if self._heads >= 0 else None
@@ -311,10 +310,10 @@ class Sandbox:
             self._die("memory", self._too_much_memory())
         return reply
 
-    def _take(self, size: int, deadline: float) -> bytes:
+    def _take(self, size: int, patience: Patience) -> bytes:
         taken = bytearray()
         while len(taken) < size:
-            self._wait(self._replies, select.POLLIN, deadline)
+            self._wait(self._replies, select.POLLIN, patience)
             try:
                 part = os.read(self._replies, min(size - len(taken), 1 << 20))
             except BlockingIOError:
@@ -324,13 +323,13 @@ class Sandbox:
             taken += part
         return bytes(taken)
 
-    def _wait(self, fd: int, event: int, deadline: float) -> None:
+    def _wait(self, fd: int, event: int, patience: Patience) -> None:
         """Wait for a pipe. Raises `TimeoutError`."""
         poll = select.poll()
         poll.register(fd, event)
-        left = deadline - time.monotonic()
-        if left <= 0 or not poll.poll(1000 * left):
-            raise TimeoutError
+        while not (left := patience.left()) or not poll.poll(1000 * left):
+            if not patience.again():
+                raise TimeoutError
 
     # --- its end ---
 

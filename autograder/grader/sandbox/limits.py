@@ -7,7 +7,8 @@ from autograder.engine.runs import SECONDS
 
 @dataclass(frozen=True)
 class Limits:
-    """What a submission may use. `*_seconds` are wall-clock times, except `cpu_seconds` (CPU time).
+    """What a submission may use. `*_seconds` are its own time (see `clock`), which is that of an
+    idle machine, except `start_seconds` (see `waiting`) and `cpu_seconds` (CPU time).
 
     `cell_seconds` is per cell, `probe_seconds` for all calls of an exercise, `total_seconds` per
     submission, `cpu_seconds` per process; `output_bytes` per cell; `restarts` is how often a

@@ -21,7 +21,7 @@ class Waiting:
 
     def left(self) -> float:
         """Seconds until the deadline, which `again` may move."""
-        return max(0.01, self.deadline - time.monotonic())
+        return max(0.0, self.deadline - time.monotonic())
 
     def again(self) -> bool:
         """Whether to keep waiting: they have worked, and the whole has not taken too long."""

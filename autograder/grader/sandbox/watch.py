@@ -29,7 +29,7 @@ def family(pid: int) -> list[int]:
     """A process and all its descendants; orphans are children of the namespace's first process."""
     found = [pid]
     for parent in found:
-        for thread in _tasks(parent):
+        for thread in tasks_of(parent):
             with suppress(OSError), open(f"/proc/{parent}/task/{thread}/children") as children:
                 found += map(int, children.read().split())
         if len(found) > _MOST:
@@ -84,12 +84,13 @@ class Watch:
             return
         wanted = min(_NICEST, os.getpriority(os.PRIO_PROCESS, 0) + self.niceness)
         for pid in pids:
-            for thread in _tasks(pid):
+            for thread in tasks_of(pid):
                 with suppress(OSError):  # ended meanwhile, or already nicer
                     os.setpriority(os.PRIO_PROCESS, int(thread), wanted)
 
 
-def _tasks(pid: int) -> list[str]:
+def tasks_of(pid: int) -> list[str]:
+    """The numbers of a process's threads; none once it has ended."""
     try:
         return os.listdir(f"/proc/{pid}/task")
     except OSError:  # gone meanwhile
