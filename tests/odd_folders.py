@@ -137,9 +137,9 @@ TEXTS = {
     "deep": b"[" * 200_000,
     "zeros_inside": b'{"nbformat": 4, \0 "cells": []}',
     "format_of_digits": b'{"nbformat": ' + b"9" * 5000 + b', "cells": []}',
-    "format_three": b'{"nbformat": 3, "worksheets": []}',
+    "format_two": b'{"nbformat": 2, "worksheets": []}',
     "cells_are_none": b'{"nbformat": 4, "cells": null}',
-    "bom_of_utf16": '{"nbformat": 4, "cells": []}'.encode("utf-16"),
+    "half_of_utf16": '{"nbformat": 4, "cells": []}'.encode("utf-16")[:-1],
 }
 PLACES = {name: make for name, make in PLACED.items() if name != "link_to_itself"}
 BAD = {f"notebook_{name}": in_place_of(file, written(text)) for name, text in TEXTS.items()}

@@ -168,7 +168,7 @@ def bad_submissions(course: Path) -> dict[str, str]:
     hand_in(course, "binary", bytes(range(256)) * 50)
     hand_in(course, "latin", '{"nbformat": 4, "cells": ["é"]}'.encode("latin-1"))
     hand_in(course, "half", RELEASED[: len(RELEASED) // 2])
-    hand_in(course, "three", b'{"nbformat": 3, "nbformat_minor": 0, "worksheets": []}')
+    hand_in(course, "two", b'{"nbformat": 2, "nbformat_minor": 0, "worksheets": []}')
     hand_in(course, "deep", b"[" * 200_000)
     hand_in(course, "other", b'{"nbformat": 4, "cells": []}', "essay.ipynb")
     with hand_in(course, "big").open("r+b") as stream:
@@ -198,7 +198,7 @@ def bad_submissions(course: Path) -> dict[str, str]:
         "linked": "not a folder",
         "other": "under another name",
         "pipe": "not an ordinary file",
-        "three": "format 3",
+        "two": "format 2",
     }
 
 

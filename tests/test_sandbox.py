@@ -31,7 +31,7 @@ CELLS = {
     "a syntax error": ("def f(:", [("error", "SyntaxError")]),
     "sys.exit": ("import sys; sys.exit(3)", [("error", "SystemExit"), "stream"]),
     "exit()": ("exit()", [("error", "SystemExit")]),
-    "input": ("input('name? ')", ["stream", ("error", "EOFError")]),
+    "input": ("input('name? ')", [("error", "EOFError")]),
     "getpass": ("import getpass; getpass.getpass()", ["stream", ("error", "EOFError")]),
     "output in order": ("print(1)\nx=display(2)\nprint(3)", ["stream", "display_data", "stream"]),
     "an exception that cannot be shown": (

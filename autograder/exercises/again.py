@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from autograder.engine.aspects import Runs, each, same_results
-from autograder.engine.runs import Aspect, Draw, Finding, Previous, Run, Step, Trial
+from autograder.engine.runs import APPLY, Aspect, Draw, Finding, Previous, Run, Step, Trial
 from autograder.engine.values import encode
 from autograder.engine.words import describe_call
 
@@ -47,7 +47,10 @@ _all_equal = each(lambda trial: same_results(trial, _SLACK))
 
 
 def _plain(run: Run) -> bool:
-    return not (run.random or run.gradients or run.elsewhere)
+    """Whether a run is of calls alone, whose results are the same in every right answer."""
+    if run.random or run.gradients or run.elsewhere:
+        return False
+    return all(step.method not in (APPLY, "train") for step in run.steps)
 
 
 def _built(run: Run) -> tuple[bytes, bool]:

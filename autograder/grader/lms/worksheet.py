@@ -230,13 +230,13 @@ def _plain(name: str) -> str:
 # --- Moodle ---------------------------------------------------------------------------------------
 
 
-_IDENTIFIER = re.compile(r"(\D*[^\W\d]\D*)\s(\d{1,18})\s*")
+_IDENTIFIER = re.compile(r"(\D+)\s(\d{1,18})\s*")
 
 
 def _is_moodle(sheet: Worksheet) -> bool:
     """Whether the first column holds identifiers: the same words and a number in most rows."""
     found = [_IDENTIFIER.fullmatch(row[0]) for row in sheet.rows]
-    words = Counter(match[1] for match in found if match)
+    words = Counter(m[1] for m in found if m and any(map(str.isalpha, m[1])))
     return len(sheet.head) > 4 and 2 * max(words.values(), default=0) > len(found)
 
 
