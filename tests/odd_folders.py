@@ -58,7 +58,7 @@ PLACED: dict[str, Callable[[Path], object]] = {
     "empty": written(b""),
     "zeros": written(bytes(50)),
     "binary": written(bytes(range(256))),
-    "utf16": written("2030-03-01 12:00:00 UTC".encode("utf-16")),
+    "half_of_utf16": written("2030-03-01 12:00:00 UTC".encode("utf-16")[:-1]),
     "latin": written("März, 12 Uhr".encode("latin-1")),
     "large": large,
     "forbidden": forbidden,

@@ -45,7 +45,7 @@ EXPECTED: dict[str, Deserved] = {
         {"softmax": "max_not_subtracted"},
     ),
     "cleo": Deserved(
-        "wrong in ways that nobody foresaw: epanechnikov squared (0.75), and a boxcar that turns "
+        "wrong in ways that nobody foresaw: epanechnikov squared (0.55), and a boxcar that turns "
         "float32 into float64 (0.2); the median of the squares (all of 3: dtype and inputs count "
         "only if the first aspect holds); predictions shifted by 0.01, of which only the gradients "
         "(0.5, and 0.25 with exclude_self) are right.",
@@ -80,7 +80,8 @@ EXPECTED: dict[str, Deserved] = {
     "rosa": Deserved(
         "nadaraya_watson normalised over the queries (nothing: its rows and inputs count only with "
         "right predictions); the own point kept in leave_one_out_mse (nothing); exclude_self "
-        "ignored: 1.0, and with it its gradients (0.25) and the narrow kernels (0.25).",
+        "ignored: 1.0, and with it its gradients (0.25), the narrow kernels (0.25) and further "
+        "calls (0.2).",
         FULL | {"nadaraya_watson": 0.0, "leave_one_out_mse": 0.0, "KernelRegression": 2.3},
         {
             "nadaraya_watson": "normalised_over_queries",
