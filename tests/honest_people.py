@@ -101,7 +101,7 @@ def check_edited(notebook: Notebook) -> None:
     cell(notebook, "check_causal_mask")["source"] = "# check(causal_mask)\ncausal_mask(4, 6)"
 
 
-@form("shift_right")
+@form("shift_right", notes=("pandas is not here",))
 def imports_edited(notebook: Notebook) -> None:
     """The course's cell of imports has grown: more imports, a seed, a device, a version printed."""
     first = next(c for c in of_code(notebook) if "import numpy as np" in c["source"])

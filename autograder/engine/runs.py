@@ -298,13 +298,12 @@ class Exercise:
 
     @property
     def allowance(self) -> str:
-        """A sentence on which library calls an answer may make."""
-        free = "Anything in NumPy and torch may be used"
+        """A sentence on the library calls for which a person looks at an answer; empty if none."""
         if not self.forbids:
-            return f"{free}."
+            return ""
         *others, last = (_CONCEPTS.get(what, what) for what in self.forbids)
         ready = f"{', '.join(others)} or {last}" if others else last
-        return f"{free}, except a ready-made {ready}: its points wait for a person."
+        return f"Write it yourself: the points of a ready-made {ready} wait for a person."
 
     @cached_property
     def points(self) -> float:

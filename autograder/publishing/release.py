@@ -224,7 +224,8 @@ def _exercise(page: Page, slug: str, exercise, bound: set[str], line: int) -> li
     absent = sorted(needed - bound - {exercise.name})
     if absent:
         raise BookError(page.name, line, f"{exercise.name} needs {', '.join(absent)} imported")
-    heading = f"**{exercise.title}** ({points(exercise.points)})  \n{exercise.allowance}"
+    heading = f"**{exercise.title}** ({points(exercise.points)})"
+    heading += f"  \n{exercise.allowance}" if exercise.allowance else ""
     cell = _graded(new_code_cell(text), exercise.name, solution=True)
     return [new_markdown_cell(heading), cell]
 

@@ -77,18 +77,17 @@ def show_stubs(app: Sphinx, doctree: nodes.document) -> None:
         code = clear(source(slug, name)).rstrip()
         stub = nodes.literal_block(code, code, language="python", classes=["stub"])
         block.replace_self(stub)
-        cell.insert(0, _heading(name, exercise.title, exercise.points))
-        if exercise.forbids:
-            cell.insert(1, nodes.paragraph("", exercise.allowance))
+        cell.insert(0, _heading(exercise))
         cell.append(nodes.raw("", hints(exercise), format="html"))
 
 
-def _heading(name: str, title: str, points: float) -> nodes.container:
+def _heading(exercise: Exercise) -> nodes.container:
     line = nodes.paragraph()
-    line += nodes.strong("", title)
-    worth = f"{points:g} point{'' if points == 1 else 's'}"
+    line += nodes.strong("", exercise.title)
+    worth = f"{exercise.points:g} point{'' if exercise.points == 1 else 's'}"
     line += nodes.inline("", worth, classes=["exercise-points"])
-    return nodes.container("", line, classes=["exercise-head"], ids=[f"exercise-{name}"])
+    lines = [line, *([nodes.paragraph("", exercise.allowance)] if exercise.allowance else [])]
+    return nodes.container("", *lines, classes=["exercise-head"], ids=[f"exercise-{exercise.name}"])
 
 
 def prepare(app: Sphinx, config) -> None:
