@@ -66,32 +66,32 @@ def name_too_long(data: bytearray) -> None:
     "spoil", [no_signature, no_utf8, extra_of_zip64, no_name, bytes_lost, bytes_added]
 )
 def test_a_damaged_entry_of_the_directory_costs_that_file_alone(tmp_path, spoil):
-    path = archive(tmp_path / "class.zip", NOTEBOOKS)
-    data = bytearray(path.read_bytes())
-    spoil(data)
-    path.write_bytes(data)
-    done = collect(path, tmp_path)
+    done = collected(tmp_path, spoil)
     assert done.placed == {("Ada King", NAME): NEW, ("Eve Hill", NAME): NEW}
     (line,) = done.aside
     assert "ob Day" in line or "refused" in line
 
 
-def test_an_entry_that_swallows_the_next_ones_costs_itself_alone(tmp_path):
+def collected(tmp_path, spoil):
+    """What comes of the class's archive once its bytes are spoilt."""
     path = archive(tmp_path / "class.zip", NOTEBOOKS)
     data = bytearray(path.read_bytes())
-    name_too_long(data)
+    spoil(data)
     path.write_bytes(data)
-    done = collect(path, tmp_path)
+    return collect(path, tmp_path)
+
+
+def test_an_entry_that_swallows_the_next_ones_costs_itself_alone(tmp_path):
+    done = collected(tmp_path, name_too_long)
     assert done.placed == {("Ada King", NAME): NEW, ("Eve Hill", NAME): NEW}
     assert any("damaged" in line and "Bob Day" in line for line in done.aside)
 
 
 def test_an_unknown_way_to_compress_is_named(tmp_path):
-    path = archive(tmp_path / "class.zip", NOTEBOOKS)
-    data = bytearray(path.read_bytes())
-    struct.pack_into("<H", data, entry(data, BOB) + 10, 9)
-    path.write_bytes(data)
-    (line,) = collect(path, tmp_path).aside
+    def as_deflate64(data: bytearray) -> None:
+        struct.pack_into("<H", data, entry(data, BOB) + 10, 9)
+
+    (line,) = collected(tmp_path, as_deflate64).aside
     assert "compressed by deflate64, which is not read here" in line and "damaged" not in line
 
 

@@ -247,8 +247,8 @@ def test_a_notebook_that_a_browser_named_is_judged(tmp_path, name):
 def test_the_one_file_in_a_zip_is_judged(tmp_path):
     path = tmp_path / "a.zip"
     with ZipFile(path, "w") as archive:
-        archive.writestr("work/a.ipynb", notebook(code(HEAD), code(SOFTMAX)))
-        archive.writestr("__MACOSX/work/._a.ipynb", b"x")
+        archive.writestr("handed_in/a.ipynb", notebook(code(HEAD), code(SOFTMAX)))
+        archive.writestr("__MACOSX/handed_in/._a.ipynb", b"x")
     assert judge_file(path, seed=b"1")["exercises"]["softmax"]["verdict"] == "correct"
     with ZipFile(path, "a") as archive:
         archive.writestr("b.py", SOFTMAX)

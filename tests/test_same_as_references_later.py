@@ -192,7 +192,7 @@ def test_chapter_10s_counts_are_those_of_a_loop():
     def after(x, y):
         return (pairs[x][y] + 3 * single[y] / sum(single)) / (sum(pairs[x]) + 3)
 
-    def before(x, y):  # the same, where x is asked for: all of its letters count
+    def before(x, y):  # the same, where x is the letter looked for: all of its letters count
         return (pairs[x][y] + 3 * single[y] / sum(single)) / (single[x] + 3)
 
     for row in rows:
