@@ -202,7 +202,7 @@ def _die_with(pipe: int) -> None:
 
 @contextmanager
 def _forgiving() -> Iterator[None]:
-    """matplotlib stays with its backend where the one that a cell wants is not there."""
+    """matplotlib stays with its backend where there is none that is asked for."""
     with suppress(ImportError):
         yield
 
