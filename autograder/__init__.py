@@ -5,10 +5,10 @@ import sys
 if sys.version_info < (3, 11):  # noqa: UP036  (a notebook's kernel may be older than what pip saw)
     raise ImportError("this course needs Python 3.11 or later; this is " + sys.version.split()[0])
 
-from autograder.check import check
-from autograder.device import device
-from autograder.overview import check_all, hint, tell_unwritten_briefly
-from autograder.pencil import check_pencil, show_pencil
+from autograder.student.check import check
+from autograder.student.device import device
+from autograder.student.overview import check_all, hint, tell_unwritten_briefly
+from autograder.student.pencil import check_pencil, show_pencil
 
 check.all, check.hint = check_all, hint
 tell_unwritten_briefly()

@@ -10,22 +10,22 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from autograder import course
-from autograder.engine.verdict import CORRECT, Verdict
-from autograder.engine.words import one_line
-from autograder.exercises import chapters, exercises_of
-from autograder.grader.classes import calls, forks
-from autograder.grader.classes.course_file import read_course
-from autograder.grader.files import as_json, verdicts_on
-from autograder.grader.lms import commands
-from autograder.grader.notebook.reading import Unusable
-from autograder.grader.sandbox.bubblewrap import ISOLATIONS, IsolationError
-from autograder.grader.sandbox.limits import Limits
+from autograder.gradebook import command_suggestions, fork_server
+from autograder.gradebook.course_file import read_course
+from autograder.judge.judge_file import as_json, verdicts_on
+from autograder.lms import commands
+from autograder.notebook.reading import Unusable
 from autograder.publishing.authors.commands import new, try_exercise
-from autograder.table import number, table_text
+from autograder.sandbox.bubblewrap import ISOLATIONS, IsolationError
+from autograder.sandbox.limits import Limits
+from autograder.student import course
+from autograder.student.course import chapters, exercises_of
+from autograder.student.engine.verdict import CORRECT, Verdict
+from autograder.student.engine.words import one_line
+from autograder.student.table import number, table_text
 
 if TYPE_CHECKING:
-    from autograder.grader.classes.classroom import ClassResult
+    from autograder.gradebook.classroom import ClassResult
 
 ROOT = course.root()  # with chapters, notebooks, nbgrader_config.py
 
@@ -194,14 +194,14 @@ def grade(
     submission could not be graded, or 2 if grading had to stop.
     """
     if context.args:
-        raise ValueError(calls.instead_of_many(submissions, context.args, chapters()))
+        raise ValueError(command_suggestions.instead_of_many(submissions, context.args, chapters()))
     if scheduler is None:
         jobs = _one_at_a_time(device, jobs)
-        forks.get_ready()
-    from autograder.grader.classes import pace
-    from autograder.grader.classes.classroom import grade as grade_class
+        fork_server.get_ready()
+    from autograder.gradebook import progress
+    from autograder.gradebook.classroom import grade as grade_class
 
-    with pace.lines() if as_json else pace.bar("grading") as step:
+    with progress.lines() if as_json else progress.bar("grading") as step:
         result = grade_class(
             submissions,
             jobs=jobs,
@@ -235,7 +235,7 @@ def report(
     db: Annotated[str | None, commands.DATABASE] = None,
 ) -> None:
     """Draw the class: marks, exercises, mistakes, who needs help and what waits; one HTML page."""
-    from autograder.grader.classes.report import report as draw
+    from autograder.report.report import report as draw
 
     page = out or course / "report.html"
     print(draw(course, page, db=db, items=items, marks=marks, formgrader=formgrader))
@@ -252,7 +252,7 @@ def marking(
     db: Annotated[str | None, commands.DATABASE] = None,
 ) -> None:
     """Show all answers to a chapter's written questions, beside model answer and rubric."""
-    from autograder.grader.classes.marking import marking_page
+    from autograder.report.marking import marking_page
 
     print(marking_page(course, chapter, out or course / "marking.html", db, formgrader))
 
@@ -270,11 +270,11 @@ def sample(
     """Grade the sample class, draw its report, and compare the marks with those it deserves."""
     if not course.is_home():
         raise ValueError("only Attention by Hand has a sample class")
-    from autograder.grader.classes import pace
-    from autograder.grader.classes.report import report as draw
-    from autograder.grader.classes.sample_class import compare, grade_sample
+    from autograder.gradebook import progress
+    from autograder.gradebook.sample_class import compare, grade_sample
+    from autograder.report.report import report as draw
 
-    with pace.bar("grading the sample class") as step:
+    with progress.bar("grading the sample class") as step:
         result = grade_sample(ROOT / "notebooks", folder, jobs=jobs, progress=step)
     told = compare(result)
     for name, differences in told.items():
@@ -342,7 +342,7 @@ def _one_at_a_time(device: str, jobs: int | None) -> int | None:
     """
     if device == "cpu":
         return jobs
-    from autograder.grader.sandbox.gpu import require
+    from autograder.sandbox.gpu import require
 
     require(device)
     return jobs or 1

@@ -19,9 +19,9 @@ from pathlib import Path
 import torch
 from torch import nn
 
-from autograder import dates
+from attention_by_hand.blocks import MultiHeadAttention
+from attention_by_hand.data import dates
 from autograder.bank import banks
-from autograder.blocks import MultiHeadAttention
 from solutions.multi_head import merge_heads, split_heads
 from solutions.transformer import (
     Transformer,

@@ -9,8 +9,8 @@ from collections.abc import Callable, Sequence
 import torch
 from torch import Tensor, nn
 
-from autograder.captioner import Captioner
-from autograder.glyphs import Glyph, bare_in_place
+from attention_by_hand.data.glyphs import Glyph, bare_in_place
+from attention_by_hand.models.captioner import Captioner
 from solutions.captioning import contrastive_loss
 
 

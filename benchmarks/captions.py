@@ -42,9 +42,17 @@ import torch.nn.functional as F
 from rich.progress import Progress
 from torch import Tensor, nn
 
-from autograder import captioner as made
-from autograder.captioner import EOS, PAD, Captioner, ids_of, longest, pictures, words_of
-from autograder.glyphs import MARKS, Glyph, glyphs, held_out, mark_pixels
+from attention_by_hand.data.glyphs import MARKS, Glyph, glyphs, held_out, mark_pixels
+from attention_by_hand.models import captioner as made
+from attention_by_hand.models.captioner import (
+    EOS,
+    PAD,
+    Captioner,
+    ids_of,
+    longest,
+    pictures,
+    words_of,
+)
 from benchmarks.caption_rivals import Heads, closest, marks_on_letters, projections
 from solutions.captioning import (
     caption_loss,

@@ -8,10 +8,10 @@ import time
 from contextlib import redirect_stdout
 
 from autograder.bank import banks
-from autograder.check import verdict_on
-from autograder.exercises import chapters, exercises_of
-from autograder.grader.reference import reference
-from autograder.table import table_html
+from autograder.judge.reference import reference
+from autograder.student.check import verdict_on
+from autograder.student.course import chapters, exercises_of
+from autograder.student.table import table_html
 
 
 def seconds(answer, name: str, repeats: int = 5) -> float:

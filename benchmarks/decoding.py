@@ -14,7 +14,7 @@ import time
 import torch
 from torch import Tensor, nn
 
-from autograder.blocks import fused_attention
+from attention_by_hand.blocks import fused_attention
 from solutions.multi_head import merge_heads, split_heads
 from solutions.transformer import Transformer
 

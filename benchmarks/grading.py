@@ -36,9 +36,9 @@ from nbgrader.utils import is_solution
 from rich.console import Console
 from rich.progress import Progress
 
-from autograder.exercises import exercises_of
-from autograder.grader import stubs
-from autograder.grader.notebook.needs import needless
+from autograder.judge import stubs
+from autograder.notebook.cells_to_skip import needless
+from autograder.student.course import exercises_of
 
 ROOT = Path(__file__).resolve().parents[1]
 SLUG = "masking"
@@ -207,7 +207,7 @@ def ours(count: int, jobs: int) -> Cost:
 
 
 def stock(count: int) -> Cost:
-    from autograder.grader.classes.writer import Writer
+    from autograder.gradebook.writer import Writer
 
     with tempfile.TemporaryDirectory() as name:
         root = Path(name)
@@ -222,7 +222,7 @@ def floor() -> tuple[float, float]:
 
     The submission that ends its process is left out.
     """
-    from autograder.grader.sandbox import warm
+    from autograder.sandbox import warm
 
     sys.path.insert(0, str(Path(warm.__file__).parent))
     os.environ["MPLBACKEND"] = "module://matplotlib_inline.backend_inline"

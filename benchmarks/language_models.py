@@ -24,7 +24,7 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from autograder import manual
+from attention_by_hand.data import python_manual
 from solutions.language_model import (
     GPT,
     byte_pair_encode,
@@ -41,7 +41,7 @@ WORD = re.compile(r" ?\w+| ?[^\w\s]+|\s+")  # as on the page
 def streams() -> tuple[dict[str, Tensor], Tensor]:
     """The ids of each part, an end token before each topic, and how many bytes an id stands for."""
     parts = {
-        part: [text.encode().decode("latin-1") for text in manual.documents(part).values()]
+        part: [text.encode().decode("latin-1") for text in python_manual.documents(part).values()]
         for part in ("train", "valid", "test")
     }
     words = Counter(word for text in parts["train"] for word in WORD.findall(text))

@@ -26,12 +26,12 @@ import numpy as np
 import torch
 
 from autograder.bank import banks
-from autograder.engine.compare import TOLERANCE
-from autograder.engine.probe import probe_within, undisturbed
-from autograder.engine.runs import Exercise, Run
-from autograder.engine.verdict import CORRECT, decide
-from autograder.exercises import chapters, exercises_of, find_exercise
-from autograder.grader.reference import reference
+from autograder.judge.reference import reference
+from autograder.student.course import chapters, exercises_of, find_exercise
+from autograder.student.engine.compare import TOLERANCE
+from autograder.student.engine.probe import probe_within, undisturbed
+from autograder.student.engine.runs import Exercise, Run
+from autograder.student.engine.verdict import CORRECT, decide
 
 TIMES = 200
 CHUNK = 20  # sets after which the results are saved

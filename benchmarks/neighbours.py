@@ -19,9 +19,9 @@ import time
 from multiprocessing.connection import Connection
 from pathlib import Path
 
-from autograder.grader.files import judge_file
-from autograder.grader.sandbox import groups
-from autograder.grader.sandbox.limits import Limits
+from autograder.judge.judge_file import judge_file
+from autograder.sandbox import groups
+from autograder.sandbox.limits import Limits
 
 ROOT = Path(__file__).resolve().parents[1]
 BUSY = """

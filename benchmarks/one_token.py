@@ -4,7 +4,7 @@ Run: python benchmarks/one_token.py. It trains one layer (d_model 4, two heads, 
 say of each word in a short sentence what kind of word it is, on all sentences that its small
 grammar makes except the two that the book follows. In these, *well* is two different things. Of ten
 seeds, it shows the one whose second head is easiest to read; with all ten, both were named right.
-What happens to *well* on the way goes to autograder/one_token.py, which is made here, never edited.
+What happens to *well* on the way goes to attention_by_hand/figures/one_token.py, which is made here, never edited.
 """
 
 import json
@@ -15,7 +15,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from autograder.blocks import EncoderLayer, TokenEmbedding, sinusoidal_encoding
+from attention_by_hand.blocks import EncoderLayer, TokenEmbedding, sinusoidal_encoding
 
 RESULT = Path(__file__).parents[1] / "autograder" / "one_token.py"
 D_MODEL, HEADS, D_FF, SEED, STEPS, RATE, DECAY = 4, 2, 8, 3, 300, 0.02, 0.3

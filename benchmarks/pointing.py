@@ -31,19 +31,19 @@ from typing import Any
 
 import numpy as np
 
-from autograder import pointing
 from autograder.bank import Bank, banks
 from autograder.bank.change import plain_source, with_code
-from autograder.check import verdict_on
-from autograder.engine import trace
-from autograder.engine.locate import Place
-from autograder.engine.probe import probe_within, undisturbed
-from autograder.engine.runs import Exercise
-from autograder.engine.verdict import CORRECT, Verdict, decide
-from autograder.exercises import chapters, exercises_of
-from autograder.expected import fixed_runs
-from autograder.grader.reference import expected as expected_records
-from autograder.pointing import told
+from autograder.judge.reference import expected as expected_records
+from autograder.student import pointing
+from autograder.student.check import verdict_on
+from autograder.student.course import chapters, exercises_of
+from autograder.student.engine.locator import trace
+from autograder.student.engine.locator.locate import Place
+from autograder.student.engine.probe import probe_within, undisturbed
+from autograder.student.engine.runs import Exercise
+from autograder.student.engine.verdict import CORRECT, Verdict, decide
+from autograder.student.expected import fixed_runs
+from autograder.student.pointing import told
 
 RESULT = Path(__file__).with_suffix(".json")
 OUTCOMES = ("right", "near", "wrong", "nothing")

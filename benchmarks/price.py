@@ -11,10 +11,10 @@ import sys
 import time
 from pathlib import Path
 
-from autograder.grader.classes import schedulers
-from autograder.grader.notebook.reading import parse_notebook
-from autograder.grader.notebook.rebuild import rebuild
-from autograder.grader.sandbox.limits import Limits
+from autograder.gradebook import schedulers
+from autograder.notebook.reading import parse_notebook
+from autograder.notebook.rebuild import rebuild
+from autograder.sandbox.limits import Limits
 
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT / "tests"))
@@ -37,7 +37,7 @@ def priced(name: str) -> tuple[float, int, float, str]:
     import nbformat
     from test_attacks import FILES, attacked, chapter, declared, limits, released, text_of
 
-    from autograder.grader.files import judge_file
+    from autograder.judge.judge_file import judge_file
 
     if name in CELLS:
         release = nbformat.reads(chapter("kernel_regression"), as_version=4)

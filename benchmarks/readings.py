@@ -18,7 +18,7 @@ from unittest.mock import patch
 
 import torch
 
-from autograder import dates
+from attention_by_hand.data import dates
 from solutions.transformer import (
     Transformer,
     greedy_decode,

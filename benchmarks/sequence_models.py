@@ -21,8 +21,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from autograder import dates
-from autograder.blocks import Transformer
+from attention_by_hand.blocks import Transformer
+from attention_by_hand.data import dates
 from solutions.recurrence_convolution import AttentionDecoder
 
 RESULT = Path(__file__).with_name("recurrence_convolution_models.json")

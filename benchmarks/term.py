@@ -30,8 +30,8 @@ from nbformat.v4 import new_code_cell
 from rich.progress import track
 
 from autograder.bank import banks
-from autograder.exercises import exercises_of
-from autograder.grader import stubs
+from autograder.judge import stubs
+from autograder.student.course import exercises_of
 
 ROOT = Path(__file__).resolve().parents[1]
 NOTEBOOKS = ROOT / "notebooks"

@@ -16,7 +16,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from autograder.blocks import MultiHeadAttention
+from attention_by_hand.blocks import MultiHeadAttention
 from solutions.residual_layernorm import FeedForward, Residual
 
 RESULT = Path(__file__).with_name("warm_up.json")

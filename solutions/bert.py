@@ -13,7 +13,7 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
-from autograder.blocks import MultiHeadAttention
+from attention_by_hand.blocks import MultiHeadAttention
 
 
 class BertEmbeddings(nn.Module):

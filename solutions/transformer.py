@@ -13,7 +13,7 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
-from autograder.blocks import MultiHeadAttention, sinusoidal_encoding
+from attention_by_hand.blocks import MultiHeadAttention, sinusoidal_encoding
 
 
 class EncoderLayer(nn.Module):

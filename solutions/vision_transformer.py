@@ -14,7 +14,7 @@ import torch.nn.functional as F
 from jaxtyping import Float, Num
 from torch import Tensor, nn
 
-from autograder.blocks import DropPath
+from attention_by_hand.blocks import DropPath
 
 
 def patchify(

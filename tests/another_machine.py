@@ -12,12 +12,12 @@ from typing import Any
 
 import numpy as np
 
-from autograder import expected
-from autograder.check import verdict_on
-from autograder.engine.runs import Array, Recipe, Run, Step, Strided
-from autograder.engine.verdict import CORRECT
-from autograder.exercises import chapters, exercises_of
-from autograder.grader.reference import reference
+from autograder.judge.reference import reference
+from autograder.student import expected
+from autograder.student.check import verdict_on
+from autograder.student.course import chapters, exercises_of
+from autograder.student.engine.runs import Array, Recipe, Run, Step, Strided
+from autograder.student.engine.verdict import CORRECT
 
 
 def moved(value: Any) -> Any:

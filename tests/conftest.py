@@ -17,14 +17,14 @@ from typing import TYPE_CHECKING
 import hypothesis
 import pytest
 
-import autograder.grader  # noqa: F401  (before nbgrader: see there)
+import autograder.judge  # noqa: F401  (before nbgrader: see there)
 from autograder.publishing import collect_garbage_seldom
 
 if TYPE_CHECKING:
     from bs4 import BeautifulSoup
 
-    from autograder.grader.classes.classroom import ClassResult
-    from autograder.grader.sandbox.host import Sandbox
+    from autograder.gradebook.classroom import ClassResult
+    from autograder.sandbox.host import Sandbox
 
 MATRIX = Path("build") / "matrix.json"
 # What takes longest as one piece: it must not be what all workers wait for at the end.
@@ -252,7 +252,7 @@ def grade_the_sample(request: pytest.FixtureRequest) -> Callable[[], "ClassResul
 
     If another process of the same test run is grading it, this waits, for 15 minutes at most.
     """
-    from autograder.grader.classes.sample_class import grade_sample
+    from autograder.gradebook.sample_class import grade_sample
 
     root = request.config.rootpath
 
@@ -345,7 +345,7 @@ def worker() -> Iterator["Sandbox"]:
     """A sandbox that a file's tests share."""
     from sandboxes import SMALL
 
-    from autograder.grader.sandbox.host import Sandbox
+    from autograder.sandbox.host import Sandbox
 
     with Sandbox(limits=SMALL) as shared:
         yield shared
@@ -366,7 +366,7 @@ def template(tmp_path_factory: pytest.TempPathFactory, release: Path) -> Path:
     """A course in which nothing is graded, and whose gradebook is there: to copy."""
     from faults import SCORES, new_course
 
-    from autograder.grader.classes.writer import Writer
+    from autograder.gradebook.writer import Writer
 
     course = new_course(tmp_path_factory.mktemp("template"), release, SCORES)
     with Writer(course, None, release) as one:

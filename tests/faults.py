@@ -15,19 +15,19 @@ import nbformat
 from nbformat import NotebookNode
 from sqlalchemy import create_engine, text
 
-from autograder.engine.verdict import WRONG, withheld
-from autograder.grader.classes import classroom, schedulers, writer
-from autograder.grader.classes.feedback import PageMaker
-from autograder.grader.classes.gradebook import database
-from autograder.grader.classes.pages import Pages, config_of
-from autograder.grader.classes.schedulers import _Supply
-from autograder.grader.judge import Judged
-from autograder.grader.judgement import GRADED, Judgement
-from autograder.grader.notebook.judging import exercises_in
-from autograder.grader.notebook.marks import show_verdicts
-from autograder.grader.notebook.reading import Unusable
-from autograder.grader.notebook.rebuild import rebuild
-from autograder.grader.work import Job, Outcome, _read, judge_job
+from autograder.gradebook import classroom, schedulers, writer
+from autograder.gradebook.gradebook import database
+from autograder.gradebook.schedulers import _JobQueue
+from autograder.judge.job import Job, Outcome, _read, judge_job
+from autograder.judge.judgement import GRADED, Judgement
+from autograder.judge.verdicts import Judged
+from autograder.notebook.judging import exercises_in
+from autograder.notebook.marks import show_verdicts
+from autograder.notebook.reading import Unusable
+from autograder.notebook.rebuild import rebuild
+from autograder.report.feedback import PageMaker
+from autograder.report.pages import Pages, config_of
+from autograder.student.engine.verdict import WRONG, withheld
 
 ROOT = Path(__file__).resolve().parents[1]
 NOTEBOOKS = ROOT / "notebooks"
@@ -104,7 +104,7 @@ def inline(
     source: schedulers.Source, judge: schedulers.Judge, jobs: int, **_: object
 ) -> schedulers.Results:
     """Stands in for the processes that judge: judges in this one."""
-    supply = _Supply(source)
+    supply = _JobQueue(source)
     while not supply.over:
         task = supply.take()
         if task is not None:

@@ -13,7 +13,7 @@ from faults import cut_down
 from nbformat import NotebookNode
 from nbformat.v4 import new_code_cell
 
-from autograder.grader import stubs
+from autograder.judge import stubs
 
 ROOT = Path(__file__).resolve().parents[1]
 NAME = "01_kernel_regression"
@@ -35,7 +35,7 @@ RELEASE = cut_down(
 assert sum(cell.cell_type == "code" for cell in RELEASE.cells) == 5
 
 
-class Handed:
+class ArchiveEntry:
     """A submission in the making: a notebook, and the folder that it lies in."""
 
     def __init__(self, folder: Path):

@@ -5,13 +5,10 @@ import json
 from pathlib import Path
 
 import solutions.kernel_regression as right
-from autograder.engine.verdict import Verdict
-from autograder.exercises import find_exercise
-from autograder.grader.judge import (
-    Cell,
-    judge_cells,
-)
-from autograder.grader.sandbox.limits import Limits
+from autograder.judge.verdicts import Cell, judge_cells
+from autograder.sandbox.limits import Limits
+from autograder.student.course import find_exercise
+from autograder.student.engine.verdict import Verdict
 
 REFERENCE = Path(right.__file__)
 QUICK = Limits(cell_seconds=20.0, probe_seconds=10.0, memory_mb=1024)

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import snowballstemmer
 
-from autograder.exercises import exercises_of
-from autograder.grader import stubs
+from autograder.judge import stubs
 from autograder.publishing.bookindex import Book, directive
 from autograder.publishing.release import chapter_files
+from autograder.student.course import exercises_of
 
 ROOT = Path(__file__).resolve().parents[1]
 CHAPTERS = chapter_files(ROOT)

@@ -5,7 +5,7 @@ import linecache
 import textwrap
 from typing import Any
 
-from autograder import pointing
+from autograder.student import pointing
 
 HEAD = "import math\nimport numpy as np\nimport torch\nfrom torch import nn\n"
 _COUNT = itertools.count()

@@ -5,9 +5,9 @@ import signal
 
 import pytest
 
-from autograder.grader.sandbox.host import ProcessDied, Sandbox
-from autograder.grader.sandbox.launcher import warm_process
-from autograder.grader.sandbox.limits import Limits
+from autograder.sandbox.host import ProcessDied, Sandbox
+from autograder.sandbox.launcher import warm_process
+from autograder.sandbox.limits import Limits
 
 SMALL = Limits(cell_seconds=20.0, probe_seconds=2.0, memory_mb=1024, tmp_mb=64, file_mb=16)
 

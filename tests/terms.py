@@ -12,7 +12,18 @@ import nbformat
 import pytest
 from nbgrader.api import Gradebook
 
-from autograder.engine.verdict import (
+from autograder.gradebook import classroom
+from autograder.gradebook.classroom import grade
+from autograder.judge.job import Job, Outcome
+from autograder.judge.judgement import GRADED, Judgement
+from autograder.notebook.export import SafeCsv
+from autograder.notebook.judging import exercises_in
+from autograder.notebook.marks import show_verdicts
+from autograder.notebook.reading import parse_notebook
+from autograder.notebook.rebuild import rebuild
+from autograder.report.feedback import PageFailed, PageMaker
+from autograder.report.report import report
+from autograder.student.engine.verdict import (
     CORRECT,
     MISSING,
     POLICY,
@@ -21,17 +32,6 @@ from autograder.engine.verdict import (
     Verdict,
     withheld,
 )
-from autograder.grader.classes import classroom
-from autograder.grader.classes.classroom import grade
-from autograder.grader.classes.feedback import PageFailed, PageMaker
-from autograder.grader.classes.report import report
-from autograder.grader.judgement import GRADED, Judgement
-from autograder.grader.notebook.export import SafeCsv
-from autograder.grader.notebook.judging import exercises_in
-from autograder.grader.notebook.marks import show_verdicts
-from autograder.grader.notebook.reading import parse_notebook
-from autograder.grader.notebook.rebuild import rebuild
-from autograder.grader.work import Job, Outcome
 
 ROOT = Path(__file__).resolve().parents[1]
 NAME = next((ROOT / "notebooks").glob("*_kernel_regression")).name

@@ -10,7 +10,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "book" / "extension
 import about  # noqa: E402
 
 from autograder.bank import banks  # noqa: E402
-from autograder.exercises import chapters  # noqa: E402
+from autograder.student.course import chapters  # noqa: E402
 
 
 def run_of(tmp_path, spoil=()):

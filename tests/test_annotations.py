@@ -7,8 +7,8 @@ import pytest
 from beartype import beartype
 
 import solutions
-from autograder.check import verdict_on
-from autograder.exercises import chapters, exercises_of
+from autograder.student.check import verdict_on
+from autograder.student.course import chapters, exercises_of
 
 SOLUTIONS = Path(solutions.__file__).parent
 

@@ -27,19 +27,19 @@ from handed import fill_in
 from nbformat import NotebookNode
 
 from autograder import cli
-from autograder.exercises import chapters, exercises_of
-from autograder.expected import SEED
-from autograder.grader import judge, runner, stubs
-from autograder.grader.classes.classroom import grade
-from autograder.grader.classes.rows import Row
-from autograder.grader.files import judge_file
-from autograder.grader.names import defined_names
-from autograder.grader.sandbox.bubblewrap import ISOLATIONS
-from autograder.grader.sandbox.host import ProcessDied, Sandbox, SandboxLost
-from autograder.grader.sandbox.launcher import WarmProcess, warm_process
-from autograder.grader.sandbox.limits import Limits
-from autograder.grader.sandbox.walls import LANDLOCK, LAYERS, LIMITS, NAMESPACES, SECCOMP
-from autograder.grader.sandbox.watch import family
+from autograder.gradebook.classroom import grade
+from autograder.gradebook.rows import Row
+from autograder.judge import runner, stubs, verdicts
+from autograder.judge.judge_file import judge_file
+from autograder.judge.names import defined_names
+from autograder.sandbox.bubblewrap import ISOLATIONS
+from autograder.sandbox.host import ProcessDied, Sandbox, SandboxLost
+from autograder.sandbox.launcher import WarmProcess, warm_process
+from autograder.sandbox.limits import Limits
+from autograder.sandbox.walls import LANDLOCK, LAYERS, LIMITS, NAMESPACES, SECCOMP
+from autograder.sandbox.watch import family
+from autograder.student.course import chapters, exercises_of
+from autograder.student.expected import SEED
 
 HERE = Path(__file__).parent / "attacks"
 FILES = {path.stem: path for path in HERE.iterdir() if path.suffix in (".py", ".ipy")}
@@ -300,7 +300,7 @@ def test_without_bubblewrap_everything_is_found():
 
 def unread(monkeypatch: pytest.MonkeyPatch) -> None:
     """Turn the policy off."""
-    monkeypatch.setattr(judge, "_held_back", lambda verdict, exercise, code: verdict)
+    monkeypatch.setattr(verdicts, "_held_back", lambda verdict, exercise, code: verdict)
 
 
 POLICY_ALONE = {

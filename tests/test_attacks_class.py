@@ -14,18 +14,18 @@ from pathlib import Path
 
 import nbformat
 import pytest
-from hostile import EVIL, FULL, NAME, RELEASE, ROOT, Handed, bytes_below, dangers, mark
+from hostile import EVIL, FULL, NAME, RELEASE, ROOT, ArchiveEntry, bytes_below, dangers, mark
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_output
 from nbgrader.api import Gradebook
 
 import solutions.kernel_regression as right
-from autograder.grader import stubs
-from autograder.grader.classes.classroom import ClassResult, grade
-from autograder.grader.classes.course_file import CourseFile
-from autograder.grader.classes.report import report
-from autograder.grader.files import judge_file
-from autograder.grader.notebook import export
-from autograder.grader.sandbox.limits import Limits
+from autograder.gradebook.classroom import ClassResult, grade
+from autograder.gradebook.course_file import CourseFile
+from autograder.judge import stubs
+from autograder.judge.judge_file import judge_file
+from autograder.notebook import export
+from autograder.report.report import report
+from autograder.sandbox.limits import Limits
 
 WRONG = "def softmax(scores, axis=-1):\n    return scores * 0\n"
 
@@ -34,13 +34,13 @@ CANARY = "attack-canary"
 TOKEN = "a line that only zoe has handed in"
 
 
-ATTACKS: dict[str, tuple[Callable[[Handed], None], dict[str, float | None]]] = {}
+ATTACKS: dict[str, tuple[Callable[[ArchiveEntry], None], dict[str, float | None]]] = {}
 
 
 def attack(softmax: float | None = 0.0, scores: float | None = 2.0, name: str = "") -> Callable:
     """Register an attack by a student of its name, with the marks that it must earn."""
 
-    def register(made: Callable[[Handed], None]) -> Callable[[Handed], None]:
+    def register(made: Callable[[ArchiveEntry], None]) -> Callable[[ArchiveEntry], None]:
         marks = dict(zip(FULL, (softmax, scores), strict=True))
         ATTACKS[name or made.__name__] = made, marks
         return made
@@ -49,12 +49,12 @@ def attack(softmax: float | None = 0.0, scores: float | None = 2.0, name: str = 
 
 
 @attack(softmax=3.0)
-def ann(handed: Handed) -> None:
+def ann(handed: ArchiveEntry) -> None:
     """A neighbour: all right."""
 
 
 @attack()
-def outlives_its_turn(handed: Handed) -> None:
+def outlives_its_turn(handed: ArchiveEntry) -> None:
     """Leaves processes behind that write, signal and print while others are graded."""
     handed.cell("softmax").source = WRONG
     handed.before(
@@ -77,7 +77,7 @@ def outlives_its_turn(handed: Handed) -> None:
 
 
 @attack()
-def replaces_ipython(handed: Handed) -> None:
+def replaces_ipython(handed: ArchiveEntry) -> None:
     """IPython's own: AST and input transformers, hooks, formatters, the check's name."""
     handed.cell("softmax").source = WRONG
     handed.before(
@@ -91,12 +91,12 @@ def replaces_ipython(handed: Handed) -> None:
         "shell.display_formatter.formatters['text/plain'].for_type(object, lambda *a: None)\n"
         "shell.display_pub.publish = lambda *a, **k: None\n"
         "shell.showtraceback = lambda *a, **k: None\n"
-        "autograder.check = check = lambda *a, **k: None\n",
+        "autograder.student.check = check = lambda *a, **k: None\n",
     )
 
 
 @attack()
-def runs_the_shell(handed: Handed) -> None:
+def runs_the_shell(handed: ArchiveEntry) -> None:
     """Magics: kills, files, other notebooks."""
     handed.cell("softmax").source = WRONG
     handed.before("softmax", "!kill -9 -1\n!touch /tmp/attack-canary ../attack-canary")
@@ -105,7 +105,7 @@ def runs_the_shell(handed: Handed) -> None:
 
 
 @attack()
-def reads_the_others(handed: Handed) -> None:
+def reads_the_others(handed: ArchiveEntry) -> None:
     """Looks for what others have handed in, and says whether it was found."""
     handed.cell("softmax").source = WRONG
     handed.before(
@@ -123,7 +123,7 @@ def reads_the_others(handed: Handed) -> None:
 
 
 @attack()
-def forges_metadata(handed: Handed) -> None:
+def forges_metadata(handed: ArchiveEntry) -> None:
     """Points, verdicts and locks written into the metadata, and outputs that look like marks."""
     handed.cell("softmax").source = WRONG
     check = handed.cell("check_softmax")
@@ -136,7 +136,7 @@ def forges_metadata(handed: Handed) -> None:
 
 
 @attack()
-def edits_the_checks(handed: Handed) -> None:
+def edits_the_checks(handed: ArchiveEntry) -> None:
     """Its own text in the locked cells, and one of them as Markdown."""
     handed.cell("softmax").source = WRONG
     handed.cell("check_softmax").source = "3.0"
@@ -147,7 +147,7 @@ def edits_the_checks(handed: Handed) -> None:
 
 
 @attack()
-def doubles_everything(handed: Handed) -> None:
+def doubles_everything(handed: ArchiveEntry) -> None:
     """Every cell twice, the checks first, all ids the same, and a right answer to look at only."""
     handed.cell("softmax").source = WRONG
     cells = handed.notebook.cells
@@ -158,7 +158,7 @@ def doubles_everything(handed: Handed) -> None:
 
 
 @attack(softmax=3.0)
-def splits_the_answer(handed: Handed) -> None:
+def splits_the_answer(handed: ArchiveEntry) -> None:
     """A right answer in three pieces, the marked cell being the last."""
     whole = handed.cell("softmax").source
     handed.before("softmax", "axis = keepdims = 'not these'\nscores = None")
@@ -169,7 +169,7 @@ def splits_the_answer(handed: Handed) -> None:
 
 
 @attack()
-def shows_html(handed: Handed) -> None:
+def shows_html(handed: ArchiveEntry) -> None:
     """Scripts, frames, forms and styles in every kind of output, in names and in Markdown."""
     handed.cell("softmax").source = (
         "def softmax(scores, axis=-1):\n"
@@ -203,24 +203,24 @@ def shows_html(handed: Handed) -> None:
 
 
 @attack(softmax=None, scores=None)
-def reaches_into_it_in_the_answer(handed: Handed) -> None:
+def reaches_into_it_in_the_answer(handed: ArchiveEntry) -> None:
     """A right answer that looks at the grader in its own cell: to be seen by a person."""
     handed.cell("softmax").source = (
-        "import autograder.engine.probe\n" + handed.cell("softmax").source
+        "import autograder.student.engine.probe\n" + handed.cell("softmax").source
     )
 
 
 @attack(softmax=None, scores=None)
-def reaches_into_the_grader(handed: Handed) -> None:
+def reaches_into_the_grader(handed: ArchiveEntry) -> None:
     """Right answers in a file that patches the probe: to be seen by a person."""
     handed.before(
         "softmax",
-        "import autograder.engine.probe\nautograder.engine.probe._differs = lambda *a: False",
+        "import autograder.student.engine.probe\nautograder.student.engine.probe._differs = lambda *a: False",
     )
 
 
 @attack(softmax=3.0)
-def brings_modules(handed: Handed) -> None:
+def brings_modules(handed: ArchiveEntry) -> None:
     """Files beside the notebook that Python, IPython or nbgrader would load."""
     handed.folder.mkdir(parents=True)
     (handed.folder / "autograder").mkdir()
@@ -231,7 +231,7 @@ def brings_modules(handed: Handed) -> None:
 
 
 @attack(softmax=3.0)
-def brings_odd_files(handed: Handed) -> None:
+def brings_odd_files(handed: ArchiveEntry) -> None:
     """Links, pipes, archives and names that lead out of the folder."""
     handed.folder.mkdir(parents=True)
     (handed.folder / "gradebook.db").symlink_to("../../../gradebook.db")
@@ -251,17 +251,17 @@ def brings_odd_files(handed: Handed) -> None:
 
 
 @attack(softmax=3.0, name="=1+1")
-def is_called_a_formula(handed: Handed) -> None:
+def is_called_a_formula(handed: ArchiveEntry) -> None:
     """A student whose id is a formula."""
 
 
 @attack(softmax=3.0, name="-rf")
-def is_called_an_option(handed: Handed) -> None:
+def is_called_an_option(handed: ArchiveEntry) -> None:
     """A student whose id is an option of rm."""
 
 
 @attack(softmax=3.0)
-def zoe(handed: Handed) -> None:
+def zoe(handed: ArchiveEntry) -> None:
     """The other neighbour: all right."""
     handed.before("softmax", f"# {TOKEN}")
 
@@ -275,7 +275,7 @@ class Graded:
         (release / NAME).mkdir(parents=True)
         nbformat.write(RELEASE, release / NAME / f"{NAME}.ipynb")
         for student, (attack, _) in ATTACKS.items():
-            handed = Handed(self.submitted / student / NAME)
+            handed = ArchiveEntry(self.submitted / student / NAME)
             attack(handed)
             handed.write()
         self.before = bytes_below(self.submitted) | bytes_below(release)
@@ -345,9 +345,9 @@ def test_withheld_marks_wait_for_a_person_with_their_reason(graded):
             assert "softmax: withheld of 3 points" in page and "For a person to look at" in page
             assert student in graded.report.read_text(encoding="utf-8")
     told = graded.feedback("reaches_into_it_in_the_answer")
-    assert "The file reaches into the grader: autograder.engine.probe" in told
+    assert "The file reaches into the grader: autograder.student.engine.probe" in told
     page = graded.report.read_text(encoding="utf-8")
-    assert "autograder.engine.probe in line 1 of code cell" in page
+    assert "autograder.student.engine.probe in line 1 of code cell" in page
 
 
 def test_the_search_for_dangers_finds_them():

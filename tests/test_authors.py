@@ -15,12 +15,12 @@ from pathlib import Path
 
 import pytest
 
-from autograder.engine.verdict import Mistake
 from autograder.publishing.authors import commands
 from autograder.publishing.authors.commands import try_exercise
 from autograder.publishing.authors.scaffold import new_exercise
 from autograder.publishing.authors.signature import parse
 from autograder.publishing.authors.trial import MISTAKES, Trial, Tried
+from autograder.student.engine.verdict import Mistake
 
 ROOT = Path(__file__).resolve().parents[1]
 CONTRIBUTING = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
@@ -78,15 +78,16 @@ def begun(course) -> dict[str, str]:
 def test_the_call_writes_into_every_place_where_an_exercise_lives(begun):
     assert begun.keys() >= {
         f"solutions/{SLUG}.py",
-        f"autograder/exercises/{SLUG}/{NAME}.py",
-        f"autograder/exercises/{SLUG}/__init__.py",
+        f"attention_by_hand/exercises/{SLUG}/{NAME}.py",
+        f"attention_by_hand/exercises/{SLUG}/__init__.py",
         f"solutions/mistakes/{SLUG}/{NAME}.py",
         "book/01_kernel_regression.md",
         f"tests/test_{SLUG}_{NAME}.py",
         "CHANGELOG.md",
     }
     assert (
-        f'"kernel_weights",\n    "{NAME}",\n' in begun[f"autograder/exercises/{SLUG}/__init__.py"]
+        f'"kernel_weights",\n    "{NAME}",\n'
+        in begun[f"attention_by_hand/exercises/{SLUG}/__init__.py"]
     )
     page = begun["book/01_kernel_regression.md"]
     assert page.index("check(kernel_weights)") < page.index(f"check({NAME})")
@@ -200,7 +201,7 @@ def test_a_function_in_torch_is_also_called_elsewhere_and_differentiated():
     plan = new_exercise(
         ROOT, "masking", "twice", '(x: Float[Tensor, "n d"]) -> Float[Tensor, "n d"]'
     )
-    text = plan.files[ROOT / "autograder/exercises/masking/twice.py"]
+    text = plan.files[ROOT / "attention_by_hand/exercises/masking/twice.py"]
     assert "EXERCISE.follows_its_inputs(_random)" in text
     assert ".with_gradients()" in text
     names: dict = {}
@@ -272,7 +273,7 @@ def test_what_is_begun_passes_the_houses_own_lint(tmp_path):
         ', mask: Bool[Tensor, "B n m"]) -> Float[Tensor, "B n d"]'
     )
     plan = new_exercise(ROOT, "masking", "looked_at", signature)
-    for name in ("autograder/exercises/masking", "solutions/mistakes/masking"):
+    for name in ("attention_by_hand/exercises/masking", "solutions/mistakes/masking"):
         text = plan.files[ROOT / name / "looked_at.py"]
         assert max(map(len, text.splitlines())) <= 100
         file = tmp_path / f"{name.partition('/')[0]}.py"

@@ -14,7 +14,7 @@ import pytest
 import torch
 
 from autograder.bank import Bank, Edit, banks, cause
-from autograder.exercises import chapters
+from autograder.student.course import chapters
 from solutions import kernel_regression
 
 

@@ -10,8 +10,8 @@ from jaxtyping import TypeCheckError, jaxtyped
 from parity import PRECISION, close, double, our_names, shaken, some_mask, tokens
 from torch import nn
 
-from autograder import blocks
-from autograder.exercises.bert import blanks
+from attention_by_hand import blocks
+from attention_by_hand.exercises.bert import masking_inputs
 from solutions import bert as ref
 
 OURS = pytest.mark.parametrize("ours", [ref, blocks], ids=["reference", "block"])
@@ -334,8 +334,8 @@ def test_an_answer_that_takes_long_over_a_token_is_not_summed_up(
         drawn[0] += ids.numel()
         return ref.mask_tokens(ids, *others)
 
-    monkeypatch.setattr(blanks.time, "perf_counter", lambda: now[0])
-    told = blanks.summed_up(slow, 1)
+    monkeypatch.setattr(masking_inputs.time, "perf_counter", lambda: now[0])
+    told = masking_inputs.summed_up(slow, 1)
     assert bool(told) == (not seconds)
     assert drawn[0] == pytest.approx(tokens_drawn, rel=0.1)
 

@@ -1,4 +1,4 @@
-"""`autograder.blocks`: what later chapters rely on, against torch's own module and plain sums."""
+"""`attention_by_hand.blocks`: what later chapters rely on, against torch's own module and plain sums."""
 
 import math
 
@@ -7,8 +7,8 @@ import torch
 from parity import PRECISION, assert_parity, our_names
 from torch import nn
 
-from autograder import blocks
-from autograder.blocks import MultiHeadAttention
+from attention_by_hand import blocks
+from attention_by_hand.blocks import MultiHeadAttention
 
 D_MODEL, HEADS = 6, 3
 BOTH = pytest.mark.parametrize("need_weights", [True, False])

@@ -29,9 +29,9 @@ from leaks import (
     without_answers,
 )
 
-from autograder.exercises import exercises_of
-from autograder.grader import stubs
-from autograder.grader.student_side import student_side
+from autograder.judge import stubs
+from autograder.judge.student_package import student_side
+from autograder.student.course import exercises_of
 
 BASE = yaml.safe_load((ROOT / "_config.yml").read_text(encoding="utf-8"))["html"]["baseurl"]
 ELSEWHERE = re.compile(r"^\s*(?:[a-z][a-z0-9+.-]*:)?//", re.IGNORECASE)

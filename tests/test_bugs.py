@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from autograder import dates
+from attention_by_hand.data import dates
 from solutions.transformer import Transformer
 
 PATH = Path(__file__).resolve().parents[1] / "benchmarks" / "bugs.py"

@@ -12,17 +12,17 @@ from pathlib import Path
 import pytest
 from packaging.requirements import Requirement
 
-from autograder.exercises import chapters, exercises_of
-from autograder.grader.classes.course_file import CourseFile
-from autograder.limit import VARIABLE, seconds_allowed
+from autograder.gradebook.course_file import CourseFile
 from autograder.publishing import before_release
 from autograder.publishing.bundle import bundle
+from autograder.student.course import chapters, exercises_of
+from autograder.student.limit import VARIABLE, seconds_allowed
 
 ROOT = Path(__file__).parent.parent
 INSTRUCTORS = (
     "solutions",
     "autograder.bank",
-    "autograder.grader",
+    "autograder.judge",
     "autograder.publishing",
     "autograder.cli",
 )
@@ -64,7 +64,7 @@ def test_its_modules_import_nothing_that_it_does_not_hold(unpacked):
             names += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
             for name in names:
                 assert not name.startswith(
-                    ("solutions", "autograder.bank", "autograder.grader", "autograder.publishing")
+                    ("solutions", "autograder.bank", "autograder.judge", "autograder.publishing")
                 ), path
                 if name.startswith("autograder."):
                     inside = unpacked / name.replace(".", "/")
@@ -96,7 +96,7 @@ def test_a_chapter_alone_imports_nothing_of_the_others(tmp_path, slug):
     with zipfile.ZipFile(bundle(ROOT, tmp_path / "bundle.zip", [slug])) as packed:
         packed.extractall(tmp_path)
     code = (
-        "from autograder.exercises import chapters, exercises_of\n"
+        "from autograder.student.course import chapters, exercises_of\n"
         "print(*[exercise.name for slug in chapters() for exercise in exercises_of(slug)])\n"
     )
     script = tmp_path / "attention-by-hand" / "names.py"

@@ -15,14 +15,14 @@ import pytest
 from nbgrader.api import Gradebook
 
 from autograder.cli import PACKAGE, main
-from autograder.exercises import chapters, exercises_of
-from autograder.grader.classes.classroom import grade
-from autograder.grader.classes.submissions import check_release
+from autograder.gradebook.classroom import grade
+from autograder.gradebook.submissions import check_release
 from autograder.publishing.before_release import check_handed_in, nobodys_address
 from autograder.publishing.bookindex import published_at
 from autograder.publishing.bundle import NAME as FOLDER
 from autograder.publishing.bundle import bundle
 from autograder.publishing.release import release
+from autograder.student.course import chapters, exercises_of
 
 ROOT = Path(__file__).resolve().parents[1]
 NOTEBOOKS = ROOT / "notebooks"
@@ -276,8 +276,8 @@ def test_a_bundle_of_some_chapters_holds_these_alone_and_works(tmp_path):
     with tarfile.open(archive) as packed:
         packed.extractall(tmp_path, filter="data")
     program = (
-        "from autograder.exercises import chapters, find_exercise\n"
-        "from autograder.check import verdict_on\n"
+        "from autograder.student.course import chapters, find_exercise\n"
+        "from autograder.student.check import verdict_on\n"
         "print(chapters(), verdict_on(lambda *_, **__: None, 'causal_mask').verdict)"
     )
     run = subprocess.run(

@@ -10,7 +10,16 @@ import numpy as np
 import pytest
 import torch
 
-from autograder.captioner import (
+from attention_by_hand.data.glyphs import (
+    MARKS,
+    bare,
+    bare_in_place,
+    glyphs,
+    held_out,
+    mark_pixels,
+    picture,
+)
+from attention_by_hand.models.captioner import (
     EOS,
     PAD,
     WEIGHTS,
@@ -23,7 +32,6 @@ from autograder.captioner import (
     vocabulary,
     words_of,
 )
-from autograder.glyphs import MARKS, bare, bare_in_place, glyphs, held_out, mark_pixels, picture
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 

@@ -11,9 +11,9 @@ from jaxtyping import TypeCheckError, jaxtyped
 from parity import PRECISION, close, double, our_names, shaken, some_mask
 from torch import nn
 
-from autograder import blocks
-from autograder.check import verdict_on
-from autograder.exercises import bugs
+from attention_by_hand import blocks
+from attention_by_hand.exercises import bugs
+from autograder.student.check import verdict_on
 from solutions import captioning as ref
 
 OURS = pytest.mark.parametrize("ours", [ref, blocks], ids=["reference", "block"])

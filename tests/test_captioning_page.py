@@ -9,9 +9,9 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from autograder import captioner
-from autograder.blocks import CaptionLayer
-from autograder.glyphs import bare, glyphs, held_out, picture
+from attention_by_hand.blocks import CaptionLayer
+from attention_by_hand.data.glyphs import bare, glyphs, held_out, picture
+from attention_by_hand.models import captioner
 from solutions.captioning import recall_at, write_caption
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -11,13 +11,13 @@ import pytest
 import torch
 
 from autograder.bank import banks, cause
-from autograder.engine.likeness import alike
-from autograder.engine.runs import Record, Run
-from autograder.engine.values import Array
-from autograder.exercises import chapters, exercises_of, find_exercise
-from autograder.expected import expected_of, fixed_runs
-from autograder.expected.fingerprints import fingerprint, same_runs
-from autograder.grader.reference import records, reference
+from autograder.judge.reference import records, reference
+from autograder.student.course import chapters, exercises_of, find_exercise
+from autograder.student.engine.mistakes.match import alike
+from autograder.student.engine.runs import Record, Run
+from autograder.student.engine.values import Array
+from autograder.student.expected import expected_of, fixed_runs
+from autograder.student.expected.fingerprints import fingerprint, same_runs
 
 Trio = tuple[Run, Record, Record]  # a run, what the mistake gives and what the reference gives
 

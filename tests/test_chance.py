@@ -5,11 +5,11 @@ import pytest
 import torch
 from torch import nn
 
-from autograder.engine.chance import drawn_anew
-from autograder.engine.probe import probe
-from autograder.engine.runs import Aspect, Draw, Finding, Trial, module, tensor
-from autograder.exercises import chapters, exercises_of, find_exercise
-from autograder.grader.reference import expected, records
+from autograder.judge.reference import expected, records
+from autograder.student.course import chapters, exercises_of, find_exercise
+from autograder.student.engine.chance import drawn_anew
+from autograder.student.engine.probe import probe
+from autograder.student.engine.runs import Aspect, Draw, Finding, Trial, module, tensor
 from solutions import bert, captioning, language_model, residual_layernorm
 
 _BESIDE = torch.Generator().manual_seed(0)

@@ -14,14 +14,14 @@ import torch
 from nbclient import NotebookClient
 
 import solutions.kernel_regression as reference
-from autograder.check import check, verdict_on
-from autograder.engine.verdict import CORRECT, CRASH, MISSING, WRONG
-from autograder.exercises import chapters, exercises_of
-from autograder.grader.reference import reference as reference_of
-from autograder.grader.sandbox.limits import Limits
-from autograder.table import table_html, table_text
+from autograder.judge.reference import reference as reference_of
+from autograder.sandbox.limits import Limits
+from autograder.student.check import check, verdict_on
+from autograder.student.course import chapters, exercises_of
+from autograder.student.engine.verdict import CORRECT, CRASH, MISSING, WRONG
+from autograder.student.table import table_html, table_text
 
-CHECKING = import_module("autograder.check")  # `autograder.check` is the function
+CHECKING = import_module("autograder.student.check")  # `autograder.student.check` is the function
 EVERY = [(slug, e.name) for slug in chapters() for e in exercises_of(slug)]
 
 
@@ -121,13 +121,13 @@ def test_an_unknown_name_lists_the_known_ones():
 
 def test_a_slow_answer_is_told_what_time_it_has_when_it_is_graded(monkeypatch, capsys):
     assert verdict_on(reference.softmax, "softmax").remark is None
-    monkeypatch.setattr(sys.modules["autograder.check"], "SECONDS", 0.0)
+    monkeypatch.setattr(sys.modules["autograder.student.check"], "SECONDS", 0.0)
     check(reference.softmax)  # it is right all the same
     assert "When it is graded, they have 0 s together" in " ".join(capsys.readouterr().out.split())
 
 
 def test_the_time_that_check_tells_is_the_judges():
-    assert Limits().probe_seconds == sys.modules["autograder.check"].SECONDS
+    assert Limits().probe_seconds == sys.modules["autograder.student.check"].SECONDS
 
 
 def test_interrupting_an_endless_loop_is_left_to_the_student():
@@ -193,11 +193,11 @@ def test_what_a_student_typed_cannot_become_markup():
 
 def test_the_students_side_never_imports_the_references_or_the_judge():
     code = (
-        "import sys, autograder, autograder.check, autograder.plots\n"
-        "from autograder.exercises import chapters, exercises_of\n"
+        "import sys, autograder, autograder.student.check, attention_by_hand.plots\n"
+        "from autograder.student.course import chapters, exercises_of\n"
         "[exercises_of(slug) for slug in chapters()]\n"
         "bad = [m for m in sys.modules if m.split('.')[0] == 'solutions'"
-        " or m.startswith(('autograder.bank', 'autograder.grader', 'autograder.publishing'))]\n"
+        " or m.startswith(('autograder.bank', 'autograder.judge', 'autograder.publishing'))]\n"
         "sys.exit(', '.join(bad) or 0)"
     )
     root = Path(__file__).parent.parent
@@ -273,14 +273,17 @@ FORBIDDEN = "MultiHeadAttention"
 
 def test_a_ready_made_answer_is_told_that_its_points_would_be_withheld():
     book = _run(
-        "from autograder import check\nfrom autograder.blocks import MultiHeadAttention as Base",
+        "from autograder import check\nfrom attention_by_hand.blocks import MultiHeadAttention as Base",
         f"%matplotlib inline\nclass {FORBIDDEN}(Base): pass",
         f"check({FORBIDDEN})",
         "from solutions.kernel_regression import softmax\ncheck(softmax)",
     )
     shown = [o["data"]["text/html"] for cell in book.cells for o in cell.outputs if "data" in o]
     assert len(shown) == 2
-    assert f"It runs autograder.blocks.{FORBIDDEN}.forward" in shown[0] and "withheld" in shown[0]
+    assert (
+        f"It runs attention_by_hand.blocks.{FORBIDDEN}.forward" in shown[0]
+        and "withheld" in shown[0]
+    )
     assert "It runs" not in shown[1]
 
 

@@ -14,13 +14,13 @@ import pytest
 from nbclient import NotebookClient
 
 import solutions.kernel_regression as reference
-from autograder.check import check
-from autograder.console import say
-from autograder.engine.whose import Whose, is_library
-from autograder.pencil import check_pencil, show_pencil
-from autograder.said import Said
+from autograder.student.captured_output import Said
+from autograder.student.check import check
+from autograder.student.console import say
+from autograder.student.engine.whose import Whose, is_library
+from autograder.student.pencil import check_pencil, show_pencil
 
-CHECKING = import_module("autograder.check")  # `autograder.check` is the function
+CHECKING = import_module("autograder.student.check")  # `autograder.student.check` is the function
 ROOT = Path(__file__).resolve().parents[1]
 
 
@@ -145,7 +145,7 @@ def test_a_warning_that_no_line_of_the_answer_led_to_is_not_shown(monkeypatch, c
 
     probe = CHECKING.probe
     ours.__code__ = ours.__code__.replace(co_filename=CHECKING.__file__)
-    whose = sys.modules["autograder.engine.whose"]
+    whose = sys.modules["autograder.student.engine.whose"]
     monkeypatch.setitem(
         whose._KNOWN, id(ours.__code__), whose.Origin(Whose.PROBE, None, ours.__code__)
     )
@@ -193,7 +193,7 @@ def test_a_device_that_torch_cannot_use_is_told_before_the_answer_runs(monkeypat
 
 
 def test_windows_paths_of_libraries_are_known(monkeypatch):
-    whose = sys.modules["autograder.engine.whose"]
+    whose = sys.modules["autograder.student.engine.whose"]
     folder = whose._with_slashes("C:\\Users\\Ada\\.venv\\Lib\\site-packages\\")
     monkeypatch.setattr(whose, "_FOLDERS", (folder,))
     inside = "c:\\users\\Ada\\.venv\\lib\\site-packages\\torch\\nn\\functional.py"

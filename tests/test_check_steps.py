@@ -5,10 +5,10 @@ import inspect
 import pytest
 
 from autograder.bank import banks
-from autograder.check import check, verdict_on
-from autograder.engine.verdict import CORRECT, MISSING, WRONG
-from autograder.exercises import find_exercise
-from autograder.grader.stubs import clear
+from autograder.judge.stubs import clear
+from autograder.student.check import check, verdict_on
+from autograder.student.course import find_exercise
+from autograder.student.engine.verdict import CORRECT, MISSING, WRONG
 from solutions import transformer as right
 
 STEPS = ["embed", "encode", "decode"]

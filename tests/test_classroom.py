@@ -14,21 +14,16 @@ from pathlib import Path
 import pytest
 from nbgrader.api import Gradebook
 
-from autograder.grader.classes import classroom
-from autograder.grader.classes import sample_class as sample_class_module
-from autograder.grader.classes.classroom import grade
-from autograder.grader.classes.rows import read_class
-from autograder.grader.classes.sample_class import (
-    EXPECTED,
-    compare,
-    grade_sample,
-    make_sample_class,
-)
-from autograder.grader.classes.sample_notebooks import FULL
-from autograder.grader.classes.writer import Writer
-from autograder.grader.judgement import FAILED, GRADED, UNUSABLE
-from autograder.grader.seeds import secret_of
-from autograder.grader.work import Job, Outcome, judge_job
+from autograder.gradebook import classroom
+from autograder.gradebook import sample_class as sample_class_module
+from autograder.gradebook.classroom import grade
+from autograder.gradebook.rows import read_class
+from autograder.gradebook.sample_class import EXPECTED, compare, grade_sample, make_sample_class
+from autograder.gradebook.sample_notebooks import FULL
+from autograder.gradebook.writer import Writer
+from autograder.judge.job import Job, Outcome, judge_job
+from autograder.judge.judgement import FAILED, GRADED, UNUSABLE
+from autograder.judge.seeds import secret_of
 
 ROOT = Path(__file__).resolve().parents[1]
 NOTEBOOKS = ROOT / "notebooks"
@@ -318,7 +313,7 @@ def test_a_judge_that_dies_takes_nobody_with_it(course, monkeypatch):
 RUN = """
 import sys
 from pathlib import Path
-from autograder.grader.classes.classroom import grade
+from autograder.gradebook.classroom import grade
 
 if __name__ == "__main__":
     tell = lambda row, done, total: print(row.student, row.unchanged, flush=True)

@@ -13,12 +13,12 @@ import pytest
 from faults import DESERVED, LEAVES, RIGHT, SECRET, alive, family, hand_in, outcome_of, quick, stuck
 from servers import Cluster
 
-from autograder.grader.classes import pace, schedulers, submissions
-from autograder.grader.classes.rows import Row
-from autograder.grader.classes.schedulers import ClusterLost, JudgeDied, cluster
-from autograder.grader.judgement import GRADED
-from autograder.grader.sandbox.limits import Limits
-from autograder.grader.work import Job, Options, OtherVersion, judge_job
+from autograder.gradebook import progress, schedulers, submissions
+from autograder.gradebook.rows import Row
+from autograder.gradebook.schedulers import ClusterLost, JudgeDied, cluster
+from autograder.judge.job import Job, Options, OtherVersion, judge_job
+from autograder.judge.judgement import GRADED
+from autograder.sandbox.limits import Limits
 
 
 @pytest.fixture
@@ -89,7 +89,7 @@ def test_a_cluster_that_is_not_there_is_told(tmp_path):
 
 
 def test_a_job_whose_process_dies_is_tried_twice_and_the_others_first():
-    supply = schedulers._Supply(iter([("a", 1), ("b", 2)]))
+    supply = schedulers._JobQueue(iter([("a", 1), ("b", 2)]))
     first = supply.take()
     assert not supply.settle(first, JudgeDied())
     second = supply.take()
@@ -99,7 +99,7 @@ def test_a_job_whose_process_dies_is_tried_twice_and_the_others_first():
 
 
 def test_a_machine_that_cannot_isolate_stops_everything_at_the_second_try():
-    supply = schedulers._Supply(iter([("a", 1), ("b", 2)]))
+    supply = schedulers._JobQueue(iter([("a", 1), ("b", 2)]))
     assert not supply.settle(supply.take(), schedulers.IsolationError())
     again = supply.take()
     assert again == ("a", 1, 2)
@@ -108,7 +108,7 @@ def test_a_machine_that_cannot_isolate_stops_everything_at_the_second_try():
 
 
 def test_an_iterator_that_has_nothing_just_now_is_asked_again():
-    supply = schedulers._Supply(iter([None, ("a", 1), None]))
+    supply = schedulers._JobQueue(iter([None, ("a", 1), None]))
     assert supply.take() is None and not supply.over
     assert supply.take() == ("a", 1, 1)
     assert supply.take() is None and not supply.over
@@ -149,19 +149,19 @@ def test_a_judge_has_more_time_than_its_submission():
 
 def test_pace_and_time_left_count_what_was_judged_in_this_run():
     now = 0.0
-    counted = pace.Pace(lambda: now)
+    counted = progress.Pace(lambda: now)
     assert counted.step(Row("a", "x", GRADED, unchanged=True), 1, 10) == (None, None)
     now = 30.0
     assert counted.step(Row("b", "x", GRADED), 2, 10) == (2.0, 240.0)
     now = 40.0
     assert counted.step(Row("c", "x", GRADED), 3, 10) == (3.0, 140.0)
-    assert pace.in_words(3.0, 140.4) == "3 a minute, 2:20 left"
-    assert pace.in_words(37.5, 3725) == "37.5 a minute, 1:02:05 left"
+    assert progress.in_words(3.0, 140.4) == "3 a minute, 2:20 left"
+    assert progress.in_words(37.5, 3725) == "37.5 a minute, 1:02:05 left"
 
 
 def test_lines_are_json_one_a_submission():
     told = StringIO()
-    with pace.lines(told) as step:
+    with progress.lines(told) as step:
         step(Row("ann", "x", GRADED, score=1.5, points=3.0), 1, 2)
         step(Row('b"\n', "x", "failed"), 2, 2)
     first, second = map(json.loads, told.getvalue().splitlines())

@@ -25,10 +25,10 @@ from lms_archives import (
     table,
 )
 
-from autograder.grader.classes.gradebook import Book
-from autograder.grader.classes.submissions import find_tasks, timestamp_in
-from autograder.grader.lms.collect import NEW, NEWER, OLDER, SAME, Collected, collect
-from autograder.grader.work import Options
+from autograder.gradebook.gradebook import Book
+from autograder.gradebook.submissions import find_tasks, timestamp_in
+from autograder.judge.job import Options
+from autograder.lms.collect import NEW, NEWER, OLDER, SAME, Collected, collect
 
 PEOPLE = """
 timezone = "Europe/Berlin"

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from lms_archives import FILE, NAME, archive, handed_in, moodle, notebook
 
-from autograder.grader.lms.collect import NEW, collect
+from autograder.lms.collect import NEW, collect
 
 ADA, BOB, EVE = (moodle(name, n) for n, name in enumerate(("Ada King", "Bob Day", "Eve Hill"), 1))
 NOTEBOOKS = {ADA: notebook("1"), BOB: notebook("2"), EVE: notebook("3")}

@@ -19,7 +19,7 @@ from lms_archives import (
     table,
 )
 
-from autograder.grader.lms.collect import NEW, OLDER, Collected, collect
+from autograder.lms.collect import NEW, OLDER, Collected, collect
 
 PEOPLE = {"ada": "Ada King", "ben": "Ben Day", "eve": "Eve Hill"}
 TIME = "Friday, 1 March 2030, 11:59 AM"

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from lms_archives import FILE, MOODLE_HEAD, NAME, archive, handed_in, moodle, notebook, table
 
-from autograder.grader.lms import archive as archives
-from autograder.grader.lms.collect import NEW, collect
+from autograder.lms import archive as archives
+from autograder.lms.collect import NEW, collect
 
 GOOD = moodle("Ada King", 1)
 

@@ -9,15 +9,17 @@ import numpy as np
 import pytest
 import torch
 
+from attention_by_hand.course import CHAPTERS
+from attention_by_hand.exercises import bugs
+from attention_by_hand.exercises.kernel_regression.bug_in_softmax import BUG
 from autograder.bank import banks
-from autograder.check import verdict_on
-from autograder.engine.runs import Record, Trial, call
-from autograder.engine.values import Array, Opaque, decode, encode
-from autograder.engine.verdict import CORRECT, WRONG, decide
-from autograder.exercises import CHAPTERS, bugs, exercises_of, find_exercise
-from autograder.exercises.counterexample import LONGEST, Bug
-from autograder.exercises.kernel_regression.bug_in_softmax import BUG
-from autograder.grader.reference import reference
+from autograder.judge.reference import reference
+from autograder.student.authoring.counterexample import LONGEST, Bug
+from autograder.student.check import verdict_on
+from autograder.student.course import exercises_of, find_exercise
+from autograder.student.engine.runs import Record, Trial, call
+from autograder.student.engine.values import Array, Opaque, decode, encode
+from autograder.student.engine.verdict import CORRECT, WRONG, decide
 
 BOOK = Path(__file__).resolve().parents[1] / "book"
 BUGS = {
@@ -27,7 +29,7 @@ BUGS = {
 
 def function_of(slug: str) -> str:
     """The end of the names of a chapter's wrong and right function."""
-    return sys.modules[f"autograder.exercises.{slug}.{BUGS[slug].name}"].BUG.function
+    return sys.modules[f"attention_by_hand.exercises.{slug}.{BUGS[slug].name}"].BUG.function
 
 
 # --- what is shown ------------------------------------------------------------------------------
@@ -249,7 +251,9 @@ def test_hostile_inputs_reach_no_function(slug, thing, monkeypatch):
 
 def test_lengths_that_an_answer_chooses_have_to_fit_each_other():
     named = {e.name: s for s, e in BUGS.items()}
-    bug: Bug = sys.modules[f"autograder.exercises.{named['bug_in_scaling']}.bug_in_scaling"].BUG
+    bug: Bug = sys.modules[
+        f"attention_by_hand.exercises.{named['bug_in_scaling']}.bug_in_scaling"
+    ].BUG
     value = tuple(map(Array, (np.ones((2, 4)), np.ones((3, 4)), np.ones((5, 1)))))
     trial = Trial(call(4), Record(((value, value),)), None, ("d_k",))
     assert (
@@ -265,7 +269,7 @@ def test_check_judges_without_any_record_on_file(slug, monkeypatch):
     def unread(slug):
         raise FileNotFoundError(slug)
 
-    monkeypatch.setattr("autograder.expected.expected_of", unread)
+    monkeypatch.setattr("autograder.student.expected.expected_of", unread)
     name = BUGS[slug].name
     assert verdict_on(reference(slug, name), name).verdict == CORRECT
     wrong = banks(slug)[name].mistakes["exchanged"]

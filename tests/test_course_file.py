@@ -8,15 +8,15 @@ from pathlib import Path
 import pytest
 from nbgrader.api import Gradebook
 
-from autograder.grader.classes import classroom
-from autograder.grader.classes.classroom import grade
-from autograder.grader.classes.course_file import CourseFile, Late, read_course
-from autograder.grader.classes.feedback import PageFailed, PageMaker
-from autograder.grader.classes.report import report
-from autograder.grader.classes.rows import read_class
-from autograder.grader.classes.writer import Writer
-from autograder.grader.notebook.export import rows
-from autograder.grader.work import Outcome, judge_job
+from autograder.gradebook import classroom
+from autograder.gradebook.classroom import grade
+from autograder.gradebook.course_file import CourseFile, Late, read_course
+from autograder.gradebook.rows import read_class
+from autograder.gradebook.writer import Writer
+from autograder.judge.job import Outcome, judge_job
+from autograder.notebook.export import rows
+from autograder.report.feedback import PageFailed, PageMaker
+from autograder.report.report import report
 
 ROOT = Path(__file__).resolve().parents[1]
 NOTEBOOKS = ROOT / "notebooks"

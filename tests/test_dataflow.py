@@ -7,7 +7,7 @@ import matplotlib.pyplot as plt
 import pytest
 from matplotlib.text import Text
 
-from autograder import dataflow, dataflow_two, decoders, encoders, journey
+from attention_by_hand.figures import dataflow, decoders, encoders, journey, recurrent
 
 PICTURES: dict[str, Callable[[], object]] = {
     "average": lambda: dataflow.attention(dataflow.NUMBERS),
@@ -20,7 +20,7 @@ PICTURES: dict[str, Callable[[], object]] = {
     "positions": dataflow.positions,
     "sublayers": dataflow.sublayers,
     "transformer": dataflow.transformer,
-    "recurrent decoder": dataflow_two.recurrent_decoder,
+    "recurrent decoder": recurrent.recurrent_decoder,
     "decoder block": decoders.block,
     "gpt": decoders.gpt,
     "shared keys": decoders.shared_keys,

@@ -7,9 +7,9 @@ import re
 import pytest
 import torch
 
-from autograder import dates
-from autograder.dates import FORMATS, LOCALES, PARTS, one_reading, write
-from autograder.grader.sandbox.host import Sandbox
+from attention_by_hand.data import dates
+from attention_by_hand.data.dates import FORMATS, LOCALES, PARTS, one_reading, write
+from autograder.sandbox.host import Sandbox
 
 YEAR_OF_FOUR = re.compile(r"\d{4}")
 
@@ -155,7 +155,7 @@ def test_a_pass_of_batches_gives_each_example_once_with_its_target():
 
 
 def test_a_student_has_the_dates_in_the_sandbox():
-    code = "from autograder import dates\nprint(dates.examples('test', 2, seed=2)[0])"
+    code = "from attention_by_hand.data import dates\nprint(dates.examples('test', 2, seed=2)[0])"
     with Sandbox() as worker:
         (output,) = worker.execute(code)
     assert output["text"] == f"{dates.examples('test', 2, seed=2)[0]}\n"

@@ -11,27 +11,27 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from autograder.engine import elsewhere
-from autograder.engine.aspects import on_the_inputs_device
-from autograder.engine.elsewhere import ELSEWHERE, NotOnTheCpu, OnTwoDevices
-from autograder.engine.probe import probe
-from autograder.engine.records import record_from, record_tree, run_from, run_tree
-from autograder.engine.runs import Run, Trial, call, module, tensor
-from autograder.engine.verdict import WRONG, decide
-from autograder.exercises import chapters, exercises_of, find_exercise
-from autograder.grader.reference import known_mistakes, records, reference
+from autograder.judge.reference import known_mistakes, records, reference
+from autograder.student.course import chapters, exercises_of, find_exercise
+from autograder.student.engine import simulated_device
+from autograder.student.engine.aspects import on_the_inputs_device
+from autograder.student.engine.probe import probe
+from autograder.student.engine.records import record_from, record_tree, run_from, run_tree
+from autograder.student.engine.runs import Run, Trial, call, module, tensor
+from autograder.student.engine.simulated_device import ELSEWHERE, NotOnTheCpu, OnTwoDevices
+from autograder.student.engine.verdict import WRONG, decide
 
 TITLE = "runs on the device of its inputs"
 NUMBERS = torch.tensor([[1.0, -2.0, 0.5, 3.0], [0.0, 4.0, -1.0, 2.0], [5.0, 1.0, 1.0, -3.0]])
 
 
 def there() -> torch.Tensor:
-    return elsewhere.moved(NUMBERS.clone())
+    return simulated_device.moved(NUMBERS.clone())
 
 
 def on_the_cpu(value: Any) -> Any:
     """The numbers of a tensor, wherever it says it is."""
-    with elsewhere.pretending():
+    with simulated_device.pretending():
         return value.cpu() if isinstance(value, torch.Tensor) else value
 
 
@@ -59,7 +59,7 @@ REFUSED: dict[str, tuple[type, Callable[[torch.Tensor], Any]]] = {
 @pytest.mark.parametrize("what", REFUSED)
 def test_what_a_gpu_refuses_fails(what):
     error, function = REFUSED[what]
-    with elsewhere.pretending(), pytest.raises(error):
+    with simulated_device.pretending(), pytest.raises(error):
         function(there())
 
 
@@ -123,7 +123,7 @@ ACCEPTED: dict[str, Callable[[torch.Tensor], Any]] = {
 @pytest.mark.parametrize("what", ACCEPTED)
 def test_what_a_gpu_accepts_gives_the_numbers_of_the_cpu(what):
     expected = ACCEPTED[what](NUMBERS.clone())
-    with elsewhere.pretending():
+    with simulated_device.pretending():
         found = ACCEPTED[what](there())
     torch.testing.assert_close(on_the_cpu(found), expected)
 
@@ -257,7 +257,7 @@ def test_modules_that_are_shared_stay_shared():
     layer = nn.Linear(3, 3)
     both = nn.ModuleList([layer, nn.Linear(3, 3)])
     both[1].weight = layer.weight
-    elsewhere.moved_module(both)
+    simulated_device.moved_module(both)
     assert both[1].weight is layer.weight
     assert isinstance(layer.weight, nn.Parameter)
 
@@ -300,7 +300,7 @@ def test_a_tensor_that_holds_more_numbers_than_a_run_allows_ends_the_call(what):
         assert probe(make, sized(allowed)).raised is None
     if most:
         raised = probe(make, sized(most - 1)).raised
-        assert raised.types[0] == elsewhere.TOO_MANY
+        assert raised.types[0] == simulated_device.TOO_MANY
         assert f"of {most} numbers" in raised.message
 
 

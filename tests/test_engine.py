@@ -5,16 +5,16 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from autograder.engine.aspects import (
+from autograder.student.engine.aspects import (
     dtypes_kept,
     equals_reference,
     inputs_untouched,
     no_side_effects,
     raises,
 )
-from autograder.engine.probe import probe
-from autograder.engine.records import record_from, record_tree
-from autograder.engine.runs import (
+from autograder.student.engine.probe import probe
+from autograder.student.engine.records import record_from, record_tree
+from autograder.student.engine.runs import (
     Array,
     Draw,
     Exercise,
@@ -27,8 +27,16 @@ from autograder.engine.runs import (
     module,
     tensor,
 )
-from autograder.engine.values import Opaque, decode, encode
-from autograder.engine.verdict import CORRECT, CRASH, MISSING, WRONG, Mistake, Verdict, decide
+from autograder.student.engine.values import Opaque, decode, encode
+from autograder.student.engine.verdict import (
+    CORRECT,
+    CRASH,
+    MISSING,
+    WRONG,
+    Mistake,
+    Verdict,
+    decide,
+)
 
 NAN = float("nan")
 

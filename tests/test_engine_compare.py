@@ -6,11 +6,11 @@ import torch
 from hypothesis import given as drawn
 from hypothesis import strategies as st
 
-from autograder.engine.aspects import compare, not_rows_of_one
-from autograder.engine.compare import TOLERANCE, agrees
-from autograder.engine.probe import snapshot
-from autograder.engine.runs import Array
-from autograder.engine.values import decode, encode
+from autograder.student.engine.aspects import compare, not_rows_of_one
+from autograder.student.engine.compare import TOLERANCE, agrees
+from autograder.student.engine.probe import snapshot
+from autograder.student.engine.runs import Array
+from autograder.student.engine.values import decode, encode
 
 NAN, INF = float("nan"), float("inf")
 

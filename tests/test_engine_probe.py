@@ -10,13 +10,9 @@ import pytest
 import torch
 from torch import nn
 
-from autograder.engine.aspects import (
-    compare,
-    gradients_match,
-    raises,
-)
-from autograder.engine.probe import probe, snapshot
-from autograder.engine.runs import (
+from autograder.student.engine.aspects import compare, gradients_match, raises
+from autograder.student.engine.probe import probe, snapshot
+from autograder.student.engine.runs import (
     Exercise,
     Previous,
     Raised,
@@ -27,7 +23,7 @@ from autograder.engine.runs import (
     module,
     tensor,
 )
-from autograder.engine.verdict import CORRECT, WRONG, Mistake, Verdict, decide
+from autograder.student.engine.verdict import CORRECT, WRONG, Mistake, Verdict, decide
 
 
 def given(value: object) -> object:
@@ -254,7 +250,7 @@ def test_global_state_is_put_back_and_its_change_is_told(answer):
 
 IMPORTED_BESIDE = """
 import sys, threading
-from autograder.engine.probe import undisturbed
+from autograder.student.engine.probe import undisturbed
 beside = threading.Thread(target=__import__, args=("torch",))
 beside.start()
 while "torch" not in sys.modules:

@@ -7,7 +7,7 @@ import sys
 import pytest
 from terms import NAME, ROOT, answered, release, run, with_stand_in
 
-from autograder.grader.notebook.settings import configure
+from autograder.notebook.settings import configure
 
 COURSE = "attention"
 

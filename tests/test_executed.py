@@ -100,7 +100,9 @@ def test_a_chapter_runs_again_when_the_code_that_it_runs_has_changed(tmp_path):
     assert marked(tmp_path, text) != before
 
 
-@pytest.mark.parametrize("path", ["autograder/plots.py", "autograder/blocks/recurrent.py"])
+@pytest.mark.parametrize(
+    "path", ["attention_by_hand/plots.py", "attention_by_hand/blocks/recurrent.py"]
+)
 def test_a_chapter_runs_again_when_what_students_have_has_changed(tmp_path, path):
     text = "from solutions.masking import causal_mask\n"
     (tmp_path / "solutions").mkdir()

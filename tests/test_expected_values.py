@@ -8,9 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import autograder.expected as store
-from autograder.exercises import chapters
-from autograder.expected.entries import Entries
+import autograder.student.expected as store
 from autograder.publishing import expected_values
 from autograder.publishing.expected_values import (
     HELD,
@@ -22,6 +20,8 @@ from autograder.publishing.expected_values import (
     recorded,
     write_expected,
 )
+from autograder.student.course import chapters
+from autograder.student.expected.entries import Entries
 
 SLUG = "masking"
 FOLDER = Path(store.__file__).parent / SLUG

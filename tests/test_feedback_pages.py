@@ -15,11 +15,11 @@ from hostile import NAME
 from nbformat.v4 import new_markdown_cell
 
 from autograder import cli
-from autograder.engine.verdict import WRONG, AspectVerdict, Verdict
-from autograder.grader.classes.classroom import ClassResult
-from autograder.grader.classes.feedback import Marked, PageFailed, PageMaker, plain_page
-from autograder.grader.classes.pages import named
-from autograder.grader.classes.rows import Row
+from autograder.gradebook.classroom import ClassResult
+from autograder.gradebook.rows import Row
+from autograder.report.feedback import Marked, PageFailed, PageMaker, plain_page
+from autograder.report.pages import named
+from autograder.student.engine.verdict import WRONG, AspectVerdict, Verdict
 
 
 @pytest.fixture

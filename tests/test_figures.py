@@ -13,7 +13,7 @@ sys.path.insert(0, str(EXTENSIONS))
 import lean  # noqa: E402
 import pictures  # noqa: E402
 
-from autograder import plots  # noqa: E402
+from attention_by_hand import plots  # noqa: E402
 
 CSS = (EXTENSIONS / "static" / "book.css").read_text(encoding="utf-8")
 LETTERS = re.compile(r"scale\(([\d.]+) -[\d.]+\)")  # matplotlib's: hundredths of the size in points

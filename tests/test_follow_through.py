@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from autograder import blocks
-from autograder.engine.verdict import CORRECT, CRASH
-from autograder.exercises import chapters, exercises_of, find_exercise
-from autograder.grader.judge import Cell, _built_on, judge_cells
-from autograder.grader.names import names_in
+from attention_by_hand import blocks
+from autograder.judge.names import names_in
+from autograder.judge.verdicts import Cell, _built_on, judge_cells
+from autograder.student.course import chapters, exercises_of, find_exercise
+from autograder.student.engine.verdict import CORRECT, CRASH
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -106,7 +106,7 @@ def test_the_block_itself_is_no_answer_even_where_it_stands_in():
     """What stands in may run; the block of the exercise itself is not there."""
     slug = "masking"
     wrong = "def masked_softmax(scores, mask=None):\n    return scores * 0"
-    own = "from autograder.blocks import masked_attention as ready\n" + (
+    own = "from attention_by_hand.blocks import masked_attention as ready\n" + (
         "def masked_attention(query, key, value, mask=None):\n"
         "    masked_softmax\n"
         "    return ready(query, key, value, mask)"

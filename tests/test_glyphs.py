@@ -6,8 +6,8 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from autograder import glyphs as data
-from autograder.glyphs import FONTS, MARKS, SIZE, glyphs, held_out, picture
+from attention_by_hand.data import glyphs as data
+from attention_by_hand.data.glyphs import FONTS, MARKS, SIZE, glyphs, held_out, picture
 
 
 def test_every_name_is_unicodes_and_says_letter_and_mark():

@@ -8,12 +8,12 @@ import pytest
 import torch
 from test_elsewhere import ACCEPTED, NUMBERS, REFUSED
 
-from autograder.engine.elsewhere import ELSEWHERE
-from autograder.engine.runs import call, tensor
-from autograder.exercises import chapters
-from autograder.grader.files import judge_file
-from autograder.grader.reference import records
-from autograder.grader.sandbox.host import Sandbox
+from autograder.judge.judge_file import judge_file
+from autograder.judge.reference import records
+from autograder.sandbox.host import Sandbox
+from autograder.student.course import chapters
+from autograder.student.engine.runs import call, tensor
+from autograder.student.engine.simulated_device import ELSEWHERE
 
 ROOT = Path(__file__).resolve().parents[1]
 

@@ -10,8 +10,8 @@ from torch import nn
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from autograder.exercises import chapters, exercises_of, find_exercise  # noqa: E402
-from autograder.grader.reference import reference  # noqa: E402
+from autograder.judge.reference import reference  # noqa: E402
+from autograder.student.course import chapters, exercises_of, find_exercise  # noqa: E402
 from benchmarks.holes import kinds  # noqa: E402
 from benchmarks.holes.edges import APART, EDGES  # noqa: E402
 from benchmarks.holes.judging import all_wrong, caught, outcomes, problems  # noqa: E402

@@ -21,9 +21,9 @@ from handed import fill_in
 from honest_forms import FORMS
 from nbformat import NotebookNode
 
-from autograder.exercises import find_exercise
-from autograder.grader.classes.classroom import ClassResult, grade
-from autograder.grader.files import judge_file
+from autograder.gradebook.classroom import ClassResult, grade
+from autograder.judge.judge_file import judge_file
+from autograder.student.course import find_exercise
 
 HERE = Path(__file__).parent / "honest"
 FILES = {path.stem: path for path in sorted(HERE.iterdir()) if path.suffix in (".py", ".ipy")}

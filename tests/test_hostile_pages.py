@@ -10,34 +10,34 @@ from pathlib import Path
 
 import nbformat
 import pytest
-from hostile import FULL, NAME, RELEASE, Frames, Handed, dangers, png
+from hostile import FULL, NAME, RELEASE, ArchiveEntry, Frames, dangers, png
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_raw_cell
 
-from autograder.grader.classes.classroom import ClassResult, grade
-from autograder.grader.files import judge_file
-from autograder.grader.sandbox.limits import Limits
+from autograder.gradebook.classroom import ClassResult, grade
+from autograder.judge.judge_file import judge_file
+from autograder.sandbox.limits import Limits
 
 QUESTION = "question_w_of_zero"
 NOTE = "a picture that cannot be shown"
 
 
-HOSTILE: dict[str, Callable[[Handed], None]] = {}
+HOSTILE: dict[str, Callable[[ArchiveEntry], None]] = {}
 
 
-def hostile(made: Callable[[Handed], None]) -> Callable[[Handed], None]:
+def hostile(made: Callable[[ArchiveEntry], None]) -> Callable[[ArchiveEntry], None]:
     """Register a notebook by a student of its name."""
     HOSTILE[made.__name__] = made
     return made
 
 
-def shows(handed: Handed, code: str) -> None:
+def shows(handed: ArchiveEntry, code: str) -> None:
     """Add a cell that displays HTML, given as an expression."""
     source = f"from IPython.display import HTML, Markdown, display\ndisplay(HTML({code}))"
     handed.notebook.cells.append(new_code_cell(source))
 
 
 @hostile
-def ann(handed: Handed) -> None:
+def ann(handed: ArchiveEntry) -> None:
     """A neighbour."""
 
 
@@ -45,7 +45,7 @@ def ann(handed: Handed) -> None:
 
 
 @hostile
-def pastes_a_picture(handed: Handed) -> None:
+def pastes_a_picture(handed: ArchiveEntry) -> None:
     """As Jupyter writes it: an attachment of a cell of its own, and of an answer."""
     cell = new_markdown_cell("My sketch:\n\n![image.png](attachment:image.png)")
     cell["attachments"] = {"image.png": {"image/png": png(1)}}
@@ -56,7 +56,7 @@ def pastes_a_picture(handed: Handed) -> None:
 
 
 @hostile
-def writes_pictures_into_the_text(handed: Handed) -> None:
+def writes_pictures_into_the_text(handed: ArchiveEntry) -> None:
     """As Colab and VS Code do it: addresses of data, in Markdown and in HTML; a large one, too."""
     handed.cell(QUESTION).source = (
         f"![one](data:image/png;base64,{png(3)})\n\n<img src='data:image/png;base64,{png(4)}'>\n\n"
@@ -68,7 +68,7 @@ LARGE = base64.b64decode(png(5)) + bytes(300_000)  # browsers do not mind what f
 
 
 @hostile
-def names_pictures_oddly(handed: Handed) -> None:
+def names_pictures_oddly(handed: ArchiveEntry) -> None:
     """Names as macOS gives them to screenshots, with quotes and marks, half surrogates."""
     names = ["Bild\u202fvon 3.04\u202fPM.png", "a\"><script>PWNED</script>.png", "\u202egnp.x",
              "half\ud800.png"]  # fmt: skip
@@ -78,7 +78,7 @@ def names_pictures_oddly(handed: Handed) -> None:
 
 
 @hostile
-def lost_a_picture(handed: Handed) -> None:
+def lost_a_picture(handed: ArchiveEntry) -> None:
     """An attachment that is not there, and one in an output."""
     handed.cell(QUESTION).source = "![lost](attachment:lost.png) and <img src='attachment:x' alt=y>"
     source = "from IPython.display import Markdown\nMarkdown('![shown](attachment:shown.png)')"
@@ -86,7 +86,7 @@ def lost_a_picture(handed: Handed) -> None:
 
 
 @hostile
-def pastes_what_is_no_picture(handed: Handed) -> None:
+def pastes_what_is_no_picture(handed: ArchiveEntry) -> None:
     """Scripts called PNG, SVG, a picture of ten billion pixels, attachments that are lists."""
     script = base64.b64encode(b"<script>PWNED</script>" * 20).decode()
     svg = base64.b64encode(b"<svg xmlns='http://www.w3.org/2000/svg' onload='PWNED'/>").decode()
@@ -107,7 +107,7 @@ def pastes_what_is_no_picture(handed: Handed) -> None:
 
 
 @hostile
-def shows_one_picture_often(handed: Handed) -> None:
+def shows_one_picture_often(handed: ArchiveEntry) -> None:
     """A picture of some 400 kB, shown two thousand times."""
     cell = new_markdown_cell("![](attachment:a)" * 2000)
     cell["attachments"] = {"a": {"image/png": base64.b64encode(LARGE).decode()}}
@@ -118,7 +118,7 @@ def shows_one_picture_often(handed: Handed) -> None:
 
 
 @hostile
-def has_many_attributes(handed: Handed) -> None:
+def has_many_attributes(handed: ArchiveEntry) -> None:
     """Twenty thousand attributes in a tag: of an output, of a raw cell."""
     shows(handed, "'<b ' + ' '.join(f'a{n}' for n in range(14000)) + '>x</b>'")
     handed.notebook.cells.append(
@@ -127,7 +127,7 @@ def has_many_attributes(handed: Handed) -> None:
 
 
 @hostile
-def opens_and_never_closes(handed: Handed) -> None:
+def opens_and_never_closes(handed: ArchiveEntry) -> None:
     """Tags that are repeated in every paragraph that follows, and tags within tags."""
     shows(handed, "'<p>' + ''.join(f'<b id={n}>' for n in range(950)) + '<p>x' * 1000")
     shows(handed, "'<div>' * 19_000")
@@ -135,20 +135,20 @@ def opens_and_never_closes(handed: Handed) -> None:
 
 
 @hostile
-def nests_brackets_in_a_style(handed: Handed) -> None:
+def nests_brackets_in_a_style(handed: ArchiveEntry) -> None:
     """A value of a style that is five thousand brackets deep."""
     shows(handed, "'<p style=\"color:' + '(' * 5000 + '\">x</p>'")
 
 
 @hostile
-def is_hard_to_colour(handed: Handed) -> None:
+def is_hard_to_colour(handed: ArchiveEntry) -> None:
     """A string that Pygments reads with the square of its length."""
     handed.notebook.cells.append(new_code_cell("# '" + "\\N{" * 30_000))
     handed.notebook.cells.append(new_code_cell("'" + "\\N{" * 60_000))
 
 
 @hostile
-def is_hard_to_read_as_markdown(handed: Handed) -> None:
+def is_hard_to_read_as_markdown(handed: ArchiveEntry) -> None:
     """Brackets, mathematics and fences that are opened and never closed."""
     for text in ("\\\\[" * 6000, "\\begin{a}" * 2000, "[" * 19_000, "*a" * 9000, "|a" * 9000,
                  "```perl\n" + "s{" * 9000, "> " * 9000, "[a" * 9000):  # fmt: skip
@@ -156,7 +156,7 @@ def is_hard_to_read_as_markdown(handed: Handed) -> None:
 
 
 @hostile
-def displays_without_end(handed: Handed) -> None:
+def displays_without_end(handed: ArchiveEntry) -> None:
     """More outputs than anybody looks at."""
     source = "from IPython.display import HTML, display\nfor n in range(300): display(HTML('<b>x'))"
     handed.notebook.cells += [new_code_cell(source) for _ in range(20)]
@@ -166,7 +166,7 @@ def displays_without_end(handed: Handed) -> None:
 
 
 @hostile
-def has_half_surrogates(handed: Handed) -> None:
+def has_half_surrogates(handed: ArchiveEntry) -> None:
     """Half surrogates, nulls and marks of direction in sources, ids, names and metadata."""
     odd = "\ud800 \udfff \u202e \0"
     handed.before("softmax", f"text = '''{odd}'''  # {odd}")
@@ -179,7 +179,7 @@ def has_half_surrogates(handed: Handed) -> None:
 
 
 @hostile
-def has_cells_of_no_kind(handed: Handed) -> None:
+def has_cells_of_no_kind(handed: ArchiveEntry) -> None:
     """Cells that are none: of other kinds, without text, numbers, null, without metadata."""
     handed.notebook.cells += [
         {"cell_type": "heading", "source": "x"}, {"cell_type": "code"}, {"cell_type": ["code"]},
@@ -191,7 +191,7 @@ def has_cells_of_no_kind(handed: Handed) -> None:
 
 
 @hostile
-def is_deep(handed: Handed) -> None:
+def is_deep(handed: ArchiveEntry) -> None:
     """Metadata that is deep, wide and full of numbers that are none."""
     deep: list = []
     for _ in range(500):
@@ -204,7 +204,7 @@ def is_deep(handed: Handed) -> None:
 
 
 @hostile
-def looks_like_a_verdict(handed: Handed) -> None:
+def looks_like_a_verdict(handed: ArchiveEntry) -> None:
     """The grader's own table, to the letter, as an output and as Markdown."""
     table = (
         '<div class="abh-check" style="border-left:.3em solid #1a7f37;padding:.1em 0 .1em .8em">'
@@ -219,7 +219,7 @@ def looks_like_a_verdict(handed: Handed) -> None:
 
 
 @hostile
-def zoe(handed: Handed) -> None:
+def zoe(handed: ArchiveEntry) -> None:
     """The other neighbour."""
 
 
@@ -235,7 +235,7 @@ class Graded:
         (release / NAME).mkdir(parents=True)
         nbformat.write(RELEASE, release / NAME / f"{NAME}.ipynb")
         for student in students:
-            handed = Handed(course / "submitted" / student / NAME)
+            handed = ArchiveEntry(course / "submitted" / student / NAME)
             HOSTILE[student](handed)
             handed.write()
         self.result: ClassResult = grade(course / "submitted", release=release, jobs=1)

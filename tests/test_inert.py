@@ -9,16 +9,16 @@ from bs4 import BeautifulSoup
 from hostile import Frames, png
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_output
 
-from autograder.engine.verdict import WRONG, withheld
-from autograder.exercises import find_exercise
-from autograder.grader.classes.feedback import Marked
-from autograder.grader.classes.pages import Pages, config_of
-from autograder.grader.notebook import inert, pictures
-from autograder.grader.notebook import reading as notebooks
-from autograder.grader.notebook.inert import NO_PICTURE, clean_html, clean_markdown
-from autograder.grader.notebook.pictures import Album, picture
-from autograder.grader.notebook.reading import Unusable, cells_of, parse_notebook, text_of
-from autograder.table import table_html
+from autograder.notebook import inert, pictures
+from autograder.notebook import reading as notebooks
+from autograder.notebook.inert import NO_PICTURE, clean_html, clean_markdown
+from autograder.notebook.pictures import Album, picture
+from autograder.notebook.reading import Unusable, cells_of, parse_notebook, text_of
+from autograder.report.feedback import Marked
+from autograder.report.pages import Pages, config_of
+from autograder.student.course import find_exercise
+from autograder.student.engine.verdict import WRONG, withheld
+from autograder.student.table import table_html
 
 
 @pytest.fixture(autouse=True)

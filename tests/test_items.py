@@ -9,20 +9,13 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from autograder.engine.verdict import CORRECT, Verdict
-from autograder.grader.classes.alike import (
-    LEAST,
-    RUN,
-    WINDOW,
-    fingerprints,
-    pairs_alike,
-    tokens_in,
-)
-from autograder.grader.classes.items import Item, correlation, items_of, write_items
-from autograder.grader.classes.report import Extra, page
-from autograder.grader.classes.roll import Attempt, Roll, who_needs_help
-from autograder.grader.classes.rows import Mark, Row
-from autograder.grader.judgement import FAILED, GRADED
+from autograder.gradebook.roster import Attempt, Roll, who_needs_help
+from autograder.gradebook.rows import Mark, Row
+from autograder.judge.judgement import FAILED, GRADED
+from autograder.report.items import Item, correlation, items_of, write_items
+from autograder.report.report import Extra, page
+from autograder.report.similarity import LEAST, RUN, WINDOW, fingerprints, pairs_alike, tokens_in
+from autograder.student.engine.verdict import CORRECT, Verdict
 
 # --- Items ----------------------------------------------------------------------------------------
 

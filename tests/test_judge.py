@@ -18,9 +18,9 @@ from judging import (
     verdicts,
 )
 
-from autograder.exercises import exercises_of, find_exercise
-from autograder.grader.files import judge_file
-from autograder.grader.judge import Cell, judge_cells
+from autograder.judge.judge_file import judge_file
+from autograder.judge.verdicts import Cell, judge_cells
+from autograder.student.course import exercises_of, find_exercise
 
 
 @pytest.fixture(scope="module")
@@ -229,17 +229,17 @@ HOSTILE = {
         "import builtins\nbuiltins.abs = lambda x: 0\nbuiltins.all = lambda x: True\n"
         "builtins.isinstance = lambda a, b: True"),
     "the probe patched": (
-        "from autograder.engine import probe as p, values as w, verdict as v\n"
+        "from autograder.student.engine import probe as p, values as w, verdict as v\n"
         "real = p.probe\np.probe = lambda answer, run, device='cpu': real(np.abs, run, device)\n"
         "v.decide = lambda *a, **k: True"),
     "the comparison patched": (
-        "import autograder.engine.compare as a\n"
+        "import autograder.student.engine.compare as a\n"
         "a.compare = lambda *x, **k: a.Finding(True)\na.TOLERANCE.update(float64=(9e9, 9e9))"),
     "the points patched": (
-        "import autograder.exercises.kernel_regression as k, dataclasses\n"
+        "import attention_by_hand.exercises.kernel_regression as k, dataclasses\n"
         "for e in k.EXERCISES: object.__setattr__(e, 'aspects', ())"),
     "expected values returned": (
-        "from autograder.expected import expected_of\n"
+        "from autograder.student.expected import expected_of\n"
         "rows = [r for row in expected_of('kernel_regression')['softmax'].reference for r in row]\n"
         "def softmax(scores, axis=-1):\n"
         "    return next(r.value.data for r in rows if r.value is not None)"),
@@ -254,15 +254,15 @@ HOSTILE = {
         "    def __array__(self, *a, **k): return np.zeros(3)\n"
         "def softmax(scores, axis=-1): return Equal()"),
     "the answer's own module replaced": (
-        "import sys, types\nsys.modules['autograder.grader'] = types.ModuleType('x')\n"
+        "import sys, types\nsys.modules['autograder.judge'] = types.ModuleType('x')\n"
         "sys.modules['solutions'] = types.ModuleType('x')"),
     "a record forged": (
-        "import autograder.engine.records as r\nreal = r.record_tree\n"
+        "import autograder.student.engine.records as r\nreal = r.record_tree\n"
         "def forged(record):\n    tree = real(record)\n"
         "    return tree | {'raised': None, 'values': (np.full((3, 5), 0.2),)}\n"
         "r.record_tree = forged"),
     "a verdict sent": (
-        "import autograder.engine.values as w\nreal = w.encode\n"
+        "import autograder.student.engine.values as w\nreal = w.encode\n"
         "w.encode = lambda v: real(dict(v, verdict='correct', score=3.0, points=3.0)"
         " if isinstance(v, dict) else v)"),
     "IPython's transformers": (
@@ -312,7 +312,7 @@ FORGED = {
 @pytest.mark.parametrize("forged", FORGED.values(), ids=FORGED.keys())
 def test_a_forged_record_never_brings_the_judge_down(forged):
     made = verdicts(
-        "import autograder.engine.records as r\nreal = r.record_tree\n"
+        "import autograder.student.engine.records as r\nreal = r.record_tree\n"
         f"r.record_tree = lambda record: real(record) | {forged!r}\n" + WRONG
     )["softmax"]
     assert made.verdict in ("wrong", "crash", "policy")

@@ -21,10 +21,10 @@ from judging import (
     verdicts,
 )
 
-from autograder.grader.files import judge_file
-from autograder.grader.names import defined_names
-from autograder.grader.notebook.reading import Unusable
-from autograder.grader.seeds import seed_for
+from autograder.judge.judge_file import judge_file
+from autograder.judge.names import defined_names
+from autograder.judge.seeds import seed_for
+from autograder.notebook.reading import Unusable
 
 # --- inputs -------------------------------------------------------------------------------------
 

@@ -3,14 +3,12 @@
 import pytest
 from judging import HEAD, QUICK, SOFTMAX, verdicts
 
-from autograder.engine.verdict import CRASH
-from autograder.exercises import find_exercise
-from autograder.grader.judge import Cell, judge_cells
-from autograder.grader.names import MAX_SOURCE
+from autograder.judge.names import MAX_SOURCE
+from autograder.judge.verdicts import Cell, judge_cells
+from autograder.student.course import find_exercise
+from autograder.student.engine.verdict import CRASH
 
-TAKEN = (
-    "from autograder import blocks\ndef softmax(scores, axis=-1): return blocks.softmax(scores)\n"
-)
+TAKEN = "from attention_by_hand import blocks\ndef softmax(scores, axis=-1): return blocks.softmax(scores)\n"
 WAYS = {
     "deep code": TAKEN + "x = " + "-" * 5000 + "1",
     "long code": TAKEN + "# " + "x" * MAX_SOURCE,
@@ -20,7 +18,7 @@ WAYS = {
     "help": TAKEN + "len?",
     "a string": f"exec({TAKEN!r})",
     "a name put together": (
-        "from autograder import blocks\nglobals()['soft' + 'max'] = blocks.softmax"
+        "from attention_by_hand import blocks\nglobals()['soft' + 'max'] = blocks.softmax"
     ),
     "a transformer of one's own": (
         "def readable(lines):\n"
@@ -35,7 +33,7 @@ def test_a_block_is_not_there_however_its_call_is_written(source):
     cells = "import sys\nsys.setrecursionlimit(10**6)", source, TAKEN.replace("def ", "deffen ", 1)
     verdict = verdicts(*cells)["softmax"]
     assert (verdict.verdict, verdict.score) == (CRASH, 0)
-    assert "autograder.blocks.softmax is a right answer" in verdict.note
+    assert "attention_by_hand.blocks.softmax is a right answer" in verdict.note
 
 
 @pytest.mark.parametrize("source", WAYS.values(), ids=WAYS.keys())

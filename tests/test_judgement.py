@@ -9,12 +9,12 @@ from faults import SCORES, TINY, grade_quickly
 from nbgrader.api import Gradebook
 from sqlalchemy import Engine, event
 
-from autograder.engine.verdict import WRONG, AspectVerdict, Verdict
-from autograder.grader import tables
-from autograder.grader.classes.report import report
-from autograder.grader.classes.rows import OLD, read_class
-from autograder.grader.judgement import GRADED, UNUSABLE, Judgement, finite
-from autograder.grader.notebook.preprocessors import ShowVerdicts
+from autograder.gradebook import tables
+from autograder.gradebook.rows import OLD, read_class
+from autograder.judge.judgement import GRADED, UNUSABLE, Judgement, finite
+from autograder.notebook.preprocessors import ShowVerdicts
+from autograder.report.report import report
+from autograder.student.engine.verdict import WRONG, AspectVerdict, Verdict
 
 HOSTILE = 'a " quote, \0 a NUL, \ud800 half a pair, <b>, \u2028 and 𝄞'
 

@@ -15,7 +15,7 @@ from jaxtyping import TypeCheckError, jaxtyped
 from parity import PRECISION, close, our_names, some_mask, tokens
 from torch import nn
 
-from autograder import blocks
+from attention_by_hand import blocks
 from solutions import language_model as ref
 
 OURS = pytest.mark.parametrize("ours", [ref, blocks], ids=["reference", "block"])

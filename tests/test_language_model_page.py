@@ -16,7 +16,8 @@ import torch
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
-from autograder import blocks, manual  # noqa: E402
+from attention_by_hand import blocks
+from attention_by_hand.data import python_manual  # noqa: E402
 from benchmarks import language_models  # noqa: E402
 from benchmarks.language_models import streams  # noqa: E402
 from solutions.language_model import GPT  # noqa: E402
@@ -113,10 +114,10 @@ def test_the_three_models_are_the_page_s_and_their_topics_make_up_the_test(strea
     steps = int(re.search(r"STEPS, MOST = \d+, \d+, (\d+)", text)[1])
     assert PAGE["steps"] == steps and {run["parameters"] for run in TRAINED} == {574_080}
     assert sorted(run["seed"] for run in TRAINED) == [0, 1, 2]
-    kept = "".join(manual.documents("test").values()).encode()
+    kept = "".join(python_manual.documents("test").values()).encode()
     assert sum(stream["lengths"][i] for i in stream["test"]) == len(kept)
     for run in TRAINED:
-        assert len(run["topics"]) == stream["test"].count(0) == len(manual.documents("test"))
+        assert len(run["topics"]) == stream["test"].count(0) == len(python_manual.documents("test"))
         assert sum(run["topics"]) / len(kept) == pytest.approx(run["test"], abs=1e-4)
 
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from parity import PRECISION, assert_parity, close, some_mask
 from torch import nn
 
-from autograder import blocks
+from attention_by_hand import blocks
 from solutions import language_model as ref
 
 OURS = pytest.mark.parametrize("ours", [ref, blocks], ids=["reference", "block"])

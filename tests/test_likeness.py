@@ -5,22 +5,22 @@ import pytest
 import torch
 
 from autograder.bank import banks, cause
-from autograder.check import verdict_on
-from autograder.engine.aspects import (
+from autograder.judge.judgement import GRADED, Judgement
+from autograder.student.check import verdict_on
+from autograder.student.engine.aspects import (
     dtypes_kept,
     equals_reference,
     inputs_untouched,
     no_side_effects,
     raises,
 )
-from autograder.engine.likeness import alike
-from autograder.engine.probe import probe
-from autograder.engine.runs import Exercise, Raised, Record, call
-from autograder.engine.sides import sides
-from autograder.engine.values import Array
-from autograder.engine.verdict import Mistake, Verdict, decide, equal
-from autograder.grader.judgement import GRADED, Judgement
-from autograder.table import table_html, table_text
+from autograder.student.engine.mistakes.match import alike
+from autograder.student.engine.probe import probe
+from autograder.student.engine.runs import Exercise, Raised, Record, call
+from autograder.student.engine.side_effects import sides
+from autograder.student.engine.values import Array
+from autograder.student.engine.verdict import Mistake, Verdict, decide, equal
+from autograder.student.table import table_html, table_text
 from solutions import kernel_regression
 
 # Answers that round to float16, where large squares overflow.

@@ -8,11 +8,11 @@ import nbformat
 import pytest
 from nbclient import NotebookClient
 
-from autograder.check import check, verdict_on
-from autograder.engine.verdict import TIMEOUT
-from autograder.limit import VARIABLE, Limit, seconds_allowed
+from autograder.student.check import check, verdict_on
+from autograder.student.engine.verdict import TIMEOUT
+from autograder.student.limit import VARIABLE, Limit, seconds_allowed
 
-LIMIT = import_module("autograder.limit")
+LIMIT = import_module("autograder.student.limit")
 
 
 def run(*sources: str) -> nbformat.NotebookNode:

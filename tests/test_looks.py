@@ -13,8 +13,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from autograder.engine.elsewhere import TOO_MANY, TWO_DEVICES
-from autograder.engine.runs import (
+from autograder.publishing.expected_values import make_expected
+from autograder.student.course import chapters, exercises_of
+from autograder.student.engine.runs import (
     APPLY,
     Aspect,
     Exercise,
@@ -25,12 +26,11 @@ from autograder.engine.runs import (
     Run,
     Trial,
 )
-from autograder.engine.state import MEMORY, MODES
-from autograder.engine.values import Array
-from autograder.engine.verdict import decide
-from autograder.exercises import chapters, exercises_of
-from autograder.expected import Expected, expected_of, fixed_runs
-from autograder.publishing.expected_values import make_expected
+from autograder.student.engine.simulated_device import TOO_MANY, TWO_DEVICES
+from autograder.student.engine.state import MEMORY, MODES
+from autograder.student.engine.values import Array
+from autograder.student.engine.verdict import decide
+from autograder.student.expected import Expected, expected_of, fixed_runs
 
 EXERCISES = [
     pytest.param(slug, exercise, id=exercise.name)
@@ -86,18 +86,18 @@ def judged(aspect: Aspect, exercise: Exercise, *rows: Any) -> bool:
 
 @pytest.mark.parametrize(("slug", "exercise"), EXERCISES)
 def test_no_exercise_gives_more_than_a_tenth_for_looks(slug, exercise):
-    assert exercise.points_for_looks <= exercise.points / 10 + 1e-9
+    assert exercise.forgeable_points <= exercise.points / 10 + 1e-9
 
 
 def test_all_looks_together_are_less_than_a_twentieth():
     every = [exercise for slug in chapters() for exercise in exercises_of(slug)]
-    looks = sum(exercise.points_for_looks for exercise in every)
+    looks = sum(exercise.forgeable_points for exercise in every)
     assert 0 < looks < sum(exercise.points for exercise in every) / 20
 
 
 def test_these_aspects_are_looks():
     every = [a for slug in chapters() for e in exercises_of(slug) for a in e.aspects]
-    assert {aspect.title for aspect in every if aspect.looks} == {
+    assert {aspect.title for aspect in every if aspect.forgeable} == {
         "leaves its inputs untouched",
         "leaves global state alone",
         "runs on the device of its inputs",
@@ -128,7 +128,7 @@ def test_no_other_aspect_goes_by_what_the_probe_saw(slug, exercise):
             for run, record in zip(runs, records, strict=True)
         ]
         of_parameters = "parameter" in aspect.title or "projections" in aspect.title
-        holds = not aspect.looks or of_parameters
+        holds = not aspect.forgeable or of_parameters
         assert judged(aspect, exercise, runs, lied, records) == holds, aspect.title
 
 
@@ -150,4 +150,4 @@ def gains(exercise: Exercise, entry: Expected) -> Iterator[tuple[str, float]]:
 @pytest.mark.parametrize(("slug", "exercise"), EXERCISES)
 def test_no_known_mistake_gains_more_than_a_tenth_by_forging(slug, exercise):
     gained = dict(gains(exercise, entry(slug, exercise)))
-    assert max(gained.values()) <= exercise.points_for_looks + 1e-9, gained
+    assert max(gained.values()) <= exercise.forgeable_points + 1e-9, gained

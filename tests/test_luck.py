@@ -11,7 +11,7 @@ import pytest
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from autograder.bank import banks  # noqa: E402
-from autograder.exercises import chapters, exercises_of, find_exercise  # noqa: E402
+from autograder.student.course import chapters, exercises_of, find_exercise  # noqa: E402
 from benchmarks.luck import answers, unlucky  # noqa: E402
 
 EXERCISES = [(slug, exercise.name) for slug in chapters() for exercise in exercises_of(slug)]

@@ -8,8 +8,8 @@ import pytest
 from bs4 import BeautifulSoup
 from terms import NAME, QUESTION, RELEASED, hand_in, mark, release, run, with_stand_in
 
-from autograder.grader.classes.marking import marking_page, model_answer, own_words
-from autograder.grader.stubs import TEXT_STUB
+from autograder.judge.stubs import TEXT_STUB
+from autograder.report.marking import marking_page, model_answer, own_words
 
 MODEL = "It is the mean of the values. Two sentences. One point for the mean, one for the reason."
 EVIL = "**Mine** <script>alert(1)</script><img src=x onerror=alert(1)> http://spy.example/"

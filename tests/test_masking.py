@@ -9,7 +9,7 @@ import torch.nn.functional as F
 from parity import close, some_mask
 from torch import nn
 
-from autograder.blocks import MultiHeadAttention
+from attention_by_hand.blocks import MultiHeadAttention
 from solutions import masking as ref
 
 INF = float("inf")

@@ -11,7 +11,7 @@ from jaxtyping import TypeCheckError, jaxtyped
 from parity import PRECISION, close, some_mask
 from torch import nn
 
-from autograder.blocks import MultiHeadAttention
+from attention_by_hand.blocks import MultiHeadAttention
 from solutions import masking as ref
 
 INF = float("inf")

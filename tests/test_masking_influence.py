@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from autograder import blocks
+from attention_by_hand import blocks
 from solutions import masking
 from solutions.masking import causal_mask, masked_attention
 

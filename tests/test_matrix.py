@@ -11,9 +11,9 @@ from functools import cache
 import pytest
 
 from autograder.bank import banks
-from autograder.engine.verdict import CORRECT, WRONG, Verdict
-from autograder.exercises import chapters, exercises_of, find_exercise
 from autograder.publishing.authors.trial import Trial
+from autograder.student.course import chapters, exercises_of, find_exercise
+from autograder.student.engine.verdict import CORRECT, WRONG, Verdict
 
 EXERCISES = [(slug, exercise.name) for slug in chapters() for exercise in exercises_of(slug)]
 

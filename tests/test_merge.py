@@ -17,9 +17,9 @@ from terms import (
     with_stand_in,
 )
 
-from autograder.grader.classes.merging import merge
-from autograder.grader.lms.collect import SAME, collect
-from autograder.grader.lms.record import read_record
+from autograder.lms.collect import SAME, collect
+from autograder.lms.merging import merge
+from autograder.lms.record import read_record
 
 PEOPLE = '[students.ada]\nfirst_name = "Ada"\nlast_name = "King"\n'
 

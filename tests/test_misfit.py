@@ -8,11 +8,11 @@ import pytest
 import torch
 from torch import nn
 
-from autograder.check import verdict_on
-from autograder.engine.misfit import misfit_told
-from autograder.engine.probe import probe
-from autograder.engine.runs import Raised, call
-from autograder.engine.words import raised_told
+from autograder.student.check import verdict_on
+from autograder.student.engine.misfit import describe_misfit
+from autograder.student.engine.probe import probe
+from autograder.student.engine.runs import Raised, call
+from autograder.student.engine.words import describe_exception
 from solutions.language_model import GPT
 from solutions.vision_transformer import PackedAttention, PatchEmbedding, VisionTransformer
 
@@ -109,7 +109,7 @@ def test_names_are_paired_by_shape_and_likeness():
             self.query, self.extra = nn.Linear(2, 4, bias=False), nn.Parameter(torch.zeros(9))
 
     wanted = {"W_q.weight": (4, 2), "W_k.weight": (4, 2), "W_v.weight": (4, 3), "b": (8,)}
-    told = misfit_told(Answer(), {name: torch.zeros(shape) for name, shape in wanted.items()})
+    told = describe_misfit(Answer(), {name: torch.zeros(shape) for name, shape in wanted.items()})
     assert told.split("; ") == [
         *("your layer is called `values`", "expected `W_v`"),
         *("your layer is called `w_key`", "expected `W_k`"),
@@ -122,5 +122,5 @@ def test_names_are_paired_by_shape_and_likeness():
 def test_numpy_on_what_has_a_gradient_is_explained():
     leaf = torch.ones(2, requires_grad=True)
     record = probe(lambda: np.exp(leaf), call())
-    assert "NumPy knows no gradients" in raised_told(record.raised)
-    assert raised_told(Raised(("ValueError",), "else")).endswith("ValueError: else")
+    assert "NumPy knows no gradients" in describe_exception(record.raised)
+    assert describe_exception(Raised(("ValueError",), "else")).endswith("ValueError: else")

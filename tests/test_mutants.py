@@ -10,8 +10,8 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from autograder.exercises import chapters, exercises_of, find_exercise  # noqa: E402
-from autograder.grader.reference import on_demand, reference  # noqa: E402
+from autograder.judge.reference import on_demand, reference  # noqa: E402
+from autograder.student.course import chapters, exercises_of, find_exercise  # noqa: E402
 from benchmarks.mutants import judging, listed, making  # noqa: E402
 from benchmarks.mutants.judging import Judged, Outcome  # noqa: E402
 from benchmarks.mutants.making import Mutant  # noqa: E402

@@ -22,18 +22,18 @@ from nbconvert.filters import markdown2html
 from nbgrader.api import Gradebook
 from nbgrader.utils import determine_grade
 
-from autograder.engine.verdict import CRASH, WRONG, Verdict, withheld
-from autograder.exercises import find_exercise
-from autograder.grader import tables
-from autograder.grader.classes.sample_class import EXPECTED
-from autograder.grader.classes.sample_notebooks import submissions
-from autograder.grader.judgement import Judgement
-from autograder.grader.notebook.export import guarded
-from autograder.grader.notebook.inert import clean_html, clean_markdown
-from autograder.grader.notebook.marks import comment_on
-from autograder.grader.notebook.reading import exercise_of
+from autograder.gradebook import tables
+from autograder.gradebook.sample_class import EXPECTED
+from autograder.gradebook.sample_notebooks import submissions
+from autograder.judge.judgement import Judgement
+from autograder.notebook.export import guarded
+from autograder.notebook.inert import clean_html, clean_markdown
+from autograder.notebook.marks import comment_on
+from autograder.notebook.reading import exercise_of
 from autograder.publishing.release import instructor_notebook
-from autograder.table import table_html
+from autograder.student.course import find_exercise
+from autograder.student.engine.verdict import CRASH, WRONG, Verdict, withheld
+from autograder.student.table import table_html
 
 ROOT = Path(__file__).resolve().parents[1]
 NAME = next((ROOT / "notebooks").glob("*_kernel_regression")).name

@@ -6,13 +6,13 @@ from autograder.publishing.needed import imports_of, needed
 
 FILES = {
     "__init__.py": "",
-    "check.py": "from autograder import course\nimport numpy as np\n",
+    "check.py": "from autograder.student import course\nimport numpy as np\n",
     "course.py": "def room():\n    from autograder.rooms.inner import table\n",
     "rooms/__init__.py": "from autograder import colours\n",
     "rooms/inner.py": "import json\n",
     "rooms/other.py": "from autograder import pictures\n",
     "colours.py": "",
-    "pictures.py": "import autograder.check\n",
+    "pictures.py": "import autograder.student.check\n",
 }
 
 

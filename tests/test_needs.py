@@ -8,12 +8,12 @@ import nbformat
 import pytest
 from nbgrader.utils import is_solution
 
-from autograder.exercises import exercises_of
-from autograder.grader import stubs
-from autograder.grader.judge import Cell, judge_cells
-from autograder.grader.notebook.needs import needless
-from autograder.grader.notebook.reading import exercise_of
-from autograder.grader.work import PROJECT
+from autograder.judge import stubs
+from autograder.judge.job import PROJECT
+from autograder.judge.verdicts import Cell, judge_cells
+from autograder.notebook.cells_to_skip import needless
+from autograder.notebook.reading import exercise_of
+from autograder.student.course import exercises_of
 
 OURS, THEIRS = True, False
 SHOWN = ("print(1 / 0)", OURS)  # what nobody needs

@@ -17,16 +17,16 @@ import torch.nn.functional as F
 from torch import nn
 
 import autograder
-from autograder import blocks
+from attention_by_hand import blocks
 from autograder.bank import banks
-from autograder.engine import whose
-from autograder.engine.observe import TAKEN_OFF, Observer, forbidden, hand_out
-from autograder.engine.probe import probe, probe_within, undisturbed
-from autograder.engine.runs import Recipe, call, module, tensor
-from autograder.engine.verdict import decide
-from autograder.exercises import chapters, exercises_of
-from autograder.expected import fixed_runs
-from autograder.grader.reference import reference
+from autograder.judge.reference import reference
+from autograder.student.course import chapters, exercises_of
+from autograder.student.engine import whose
+from autograder.student.engine.observe import TAKEN_OFF, Observer, forbidden, hand_out
+from autograder.student.engine.probe import probe, probe_within, undisturbed
+from autograder.student.engine.runs import Recipe, call, module, tensor
+from autograder.student.engine.verdict import decide
+from autograder.student.expected import fixed_runs
 
 X = torch.linspace(-1, 1, 64).reshape(2, 4, 8)
 EXERCISES = [(slug, exercise) for slug in chapters() for exercise in exercises_of(slug)]
@@ -103,7 +103,7 @@ def test_automatic_differentiation_is_seen_by_whatever_way_it_is_called(way):
     assert not seen(lambda: x.exp() * x, "autograd")
 
 
-ANY_BLOCK = "autograder.blocks.*"
+ANY_BLOCK = "attention_by_hand.blocks.*"
 LAYER = blocks.EncoderLayer(8, 2, 8).eval()
 BLOCKS = {
     "EncoderLayer.forward": lambda: LAYER(X),
@@ -116,8 +116,8 @@ BLOCKS = {
 
 @pytest.mark.parametrize(("name", "use"), BLOCKS.items(), ids=BLOCKS.keys())
 def test_a_block_counts_under_the_name_that_was_called(name, use):
-    assert seen(use, ANY_BLOCK, NORM, FUSED) == {f"autograder.blocks.{name}"}
-    assert not seen(use, ANY_BLOCK, NORM, FUSED, f"!autograder.blocks.{name}")
+    assert seen(use, ANY_BLOCK, NORM, FUSED) == {f"attention_by_hand.blocks.{name}"}
+    assert not seen(use, ANY_BLOCK, NORM, FUSED, f"!attention_by_hand.blocks.{name}")
 
 
 def test_to_build_a_block_or_a_layer_is_to_run_nothing():
@@ -129,12 +129,12 @@ def test_what_a_block_calls_back_is_the_answers_own():
     assert "torch.nn.functional.layer_norm" in seen(
         lambda: LAYER._through(X, lambda x: F.layer_norm(x, [8]), nn.Identity()),
         NORM,
-        "!autograder.blocks.*",
+        "!attention_by_hand.blocks.*",
     )
 
 
 def test_what_is_handed_to_an_answer_may_run_what_it_likes():
-    recipe = Recipe("autograder.blocks:EncoderLayer", (8, 2, 8), {}, None)
+    recipe = Recipe("attention_by_hand.blocks:EncoderLayer", (8, 2, 8), {}, None)
     run = call(recipe, tensor(X.numpy()))
     record = probe(lambda layer, x: layer(x), run, "cpu", (NORM, FUSED))
     assert record.raised is None and not record.operations
@@ -197,18 +197,18 @@ def test_the_courses_code_with_other_globals_is_the_answers(handing_out):
 
 
 def test_a_module_that_is_filled_later_is_looked_at_again(monkeypatch):
-    module = ModuleType("autograder.blocks.filled_later")
+    module = ModuleType("attention_by_hand.blocks.filled_later")
     monkeypatch.setitem(sys.modules, module.__name__, module)
     whose.know_the_course()
     exec("def later(f, x):\n    return f(x)", vars(module))
     whose.forget(module.__name__)
     found = seen(lambda: module.later(F.gelu, X), ANY_BLOCK)
     del whose._KNOWN[id(module.later.__code__)]
-    assert found == {"autograder.blocks.later"}
+    assert found == {"attention_by_hand.blocks.later"}
 
 
 def test_gradients_that_the_probe_takes_through_what_was_handed_out_are_no_answers():
-    recipe = Recipe("autograder.blocks:EncoderLayer", (8, 2, 8), {}, None)
+    recipe = Recipe("attention_by_hand.blocks:EncoderLayer", (8, 2, 8), {}, None)
     run = call(recipe, tensor(X.numpy())).with_gradients()
     record = probe(lambda layer, x: layer(x), run, "cpu", (NORM, FUSED, "autograd"))
     assert record.gradients["1"] is not None and not record.operations
@@ -296,7 +296,7 @@ def test_texts_and_numbers_of_classes_of_ones_own_are_what_they_hold():
 
 
 def test_a_module_that_an_answer_makes_up_hides_nothing(monkeypatch):
-    made_up = ModuleType("autograder.exercises.masking.made_up")
+    made_up = ModuleType("attention_by_hand.exercises.masking.made_up")
     exec("def run(action):\n    action()", made_up.__dict__)  # noqa: S102
     monkeypatch.setitem(sys.modules, made_up.__name__, made_up)
     assert seen(lambda: made_up.run(norm), NORM)
@@ -331,7 +331,7 @@ class Importing(dict):
 
 
 def test_modules_that_cannot_be_compared_now_are_listed(monkeypatch):
-    module = ModuleType("autograder.engine.made_up")
+    module = ModuleType("autograder.student.engine.made_up")
     exec("def inside(): pass", vars(module))
     name = module.__name__
     monkeypatch.setitem(sys.modules, name, module)

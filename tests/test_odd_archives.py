@@ -11,7 +11,7 @@ from lms_archives import FILE, MOODLE_HEAD, NAME, handed_in, moodle, moodle_row,
 from odd_folders import PLACED, SAID, TEXTS, in_place_of
 from test_odd_folders import bound_by_modes
 
-from autograder.grader.lms.collect import NEW, Collected, collect
+from autograder.lms.collect import NEW, Collected, collect
 
 ORDINARY = {"Ada King": notebook("return 1"), "Bob Day": notebook("return 2")}
 Packer = Callable[[zipfile.ZipFile, str, int], None]
@@ -206,7 +206,7 @@ def test_all_odd_entries_at_once_cost_those_participants_alone(tmp_path):
 
 def test_collected_in_a_class_of_such_names_all_is_graded(tmp_path):
     """Names that a course's folder or files have make no other folder of the class's."""
-    from autograder.grader.classes.calls import check_folder
+    from autograder.gradebook.command_suggestions import check_folder
 
     names = ["submitted", NAME, "Ada.ipynb", "notebooks", "Ada King"]
     path = tmp_path / "a.zip"

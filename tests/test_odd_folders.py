@@ -26,14 +26,14 @@ from odd_folders import (
     Maker,
 )
 
-from autograder.grader.classes import writer
-from autograder.grader.classes.classroom import ClassResult
-from autograder.grader.classes.marking import marking_page
-from autograder.grader.classes.report import report
-from autograder.grader.classes.rows import UNDATED
-from autograder.grader.classes.submissions import timestamp_in
-from autograder.grader.judgement import GRADED, UNUSABLE
-from autograder.grader.lms.give_back import Returned, give_back
+from autograder.gradebook import writer
+from autograder.gradebook.classroom import ClassResult
+from autograder.gradebook.rows import UNDATED
+from autograder.gradebook.submissions import timestamp_in
+from autograder.judge.judgement import GRADED, UNUSABLE
+from autograder.lms.return_grades import Returned, give_back
+from autograder.report.marking import marking_page
+from autograder.report.report import report
 
 ORDINARY = {"ann": 3.0, "bob": 0.5}
 MAKERS = TIMES | BAD | SKIPPED | FINE

@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from autograder.engine.runs import Array, Run, call
-from autograder.expected.fingerprints import fingerprint, same_runs
+from autograder.student.engine.runs import Array, Run, call
+from autograder.student.expected.fingerprints import fingerprint, same_runs
 
 SCRIPT = Path(__file__).with_name("another_machine.py")
 OTHER = {

@@ -9,13 +9,13 @@ import pytest
 from nbformat.v4 import new_code_cell
 from nbgrader.utils import determine_grade
 
-from autograder.engine.values import Array
-from autograder.engine.verdict import WRONG, Verdict, withheld
-from autograder.exercises import find_exercise
-from autograder.grader.notebook.judging import show_outputs
-from autograder.grader.notebook.marks import score_of, show_verdicts
-from autograder.grader.notebook.outputs import Room, fitted
-from autograder.grader.sandbox.outputs import outputs_from
+from autograder.notebook.judging import show_outputs
+from autograder.notebook.marks import score_of, show_verdicts
+from autograder.notebook.outputs import Room, fitted
+from autograder.sandbox.outputs import outputs_from
+from autograder.student.course import find_exercise
+from autograder.student.engine.values import Array
+from autograder.student.engine.verdict import WRONG, Verdict, withheld
 
 ROOT = Path(__file__).resolve().parents[1]
 NAME = next((ROOT / "notebooks").glob("*_kernel_regression")).name

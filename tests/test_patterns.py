@@ -21,8 +21,8 @@ from re import _parser as parser
 
 import pytest
 
-from autograder.engine.ready_made import _compiled
-from autograder.exercises import chapters, exercises_of
+from autograder.student.course import chapters, exercises_of
+from autograder.student.engine.ready_made import _compiled
 
 PACKAGE = Path(importlib.import_module("autograder").__file__).parent
 SIZE, SECONDS = 1_000_000, 10  # characters; of CPU time, where a tenth of one is enough

@@ -11,10 +11,11 @@ import nbformat
 import numpy as np
 import pytest
 
-from autograder import check_pencil, pencil, show_pencil
+from autograder import check_pencil, show_pencil
 from autograder.publishing import pencils
 from autograder.publishing.bookindex import Book, BookError
 from autograder.publishing.release import instructor_notebook, release
+from autograder.student import pencil
 from tests.pencilled import CASES
 from tests.test_release import SAMPLE, course
 

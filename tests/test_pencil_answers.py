@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 from computed_tables import COMPUTED
 
-from autograder import pencil
 from autograder.publishing import pencils
+from autograder.student import pencil
 
 
 @pytest.fixture(scope="module")

@@ -8,16 +8,16 @@ from typing import Any
 import pytest
 from pointed import pointed, written
 
-from autograder import pointing
 from autograder.bank import banks
-from autograder.check import verdict_on
-from autograder.engine.copies import NoCopy, copied
-from autograder.engine.trace import Budget
-from autograder.engine.verdict import CORRECT
-from autograder.exercises import chapters, exercises_of
-from autograder.expected.paths import paths_of
 from autograder.publishing.path_values import is_current
-from autograder.table import table_html, table_text
+from autograder.student import pointing
+from autograder.student.check import verdict_on
+from autograder.student.course import chapters, exercises_of
+from autograder.student.engine.locator.instrumented_copy import NoCopy, copied
+from autograder.student.engine.locator.trace import Budget
+from autograder.student.engine.verdict import CORRECT
+from autograder.student.expected.paths import paths_of
+from autograder.student.table import table_html, table_text
 
 
 @pytest.fixture(autouse=True)
@@ -304,8 +304,8 @@ def pointing_verdict(verdict: Any, told: str) -> Any:
 def test_the_paths_tell_neither_names_nor_values():
     import lzma
 
-    from autograder.engine.values import decode
-    from autograder.expected import paths as store
+    from autograder.student.engine.values import decode
+    from autograder.student.expected import paths as store
 
     folder, whole = Path(store.__file__).parent, 0
     for slug in chapters():

@@ -4,10 +4,10 @@ from dataclasses import replace
 
 import pytest
 
-from autograder import pointing
-from autograder.engine.verdict import POLICY, WRONG
-from autograder.grader import judge as judging
-from autograder.grader.runner import Runner
+from autograder.judge import verdicts as judging
+from autograder.judge.runner import Runner
+from autograder.student import pointing
+from autograder.student.engine.verdict import POLICY, WRONG
 from tests.judging import SOFTMAX, verdicts
 
 ASTRAY = SOFTMAX.replace("np.exp(scores - largest)", "np.exp(0.3 * (scores - largest) - 0.1)")
@@ -50,8 +50,8 @@ def test_an_input_that_shows_no_difference_is_pointed_at_nowhere():
 
 
 FORGED = """
-import autograder.pointing
-autograder.pointing.pointer_on = lambda *_: {said}
+import autograder.student.pointing
+autograder.student.pointing.pointer_on = lambda *_: {said}
 """
 SAID = {
     "markup": "'<script>alert(1)</script>\\n    <img src=x onerror=y>'",

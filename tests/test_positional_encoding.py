@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from parity import close
 from torch import nn
 
-from autograder.blocks import MultiHeadAttention
+from attention_by_hand.blocks import MultiHeadAttention
 from solutions import positional_encoding as ref
 
 EVEN = st.integers(1, 12).map(lambda pairs: 2 * pairs)

@@ -13,11 +13,11 @@ from nbgrader.api import Gradebook
 from servers import postgres
 from sqlalchemy import create_engine, text
 
-from autograder.grader.classes import classroom
-from autograder.grader.classes.classroom import Stopped
-from autograder.grader.classes.gradebook import Book
-from autograder.grader.classes.report import report
-from autograder.grader.classes.rows import read_class
+from autograder.gradebook import classroom
+from autograder.gradebook.classroom import Stopped
+from autograder.gradebook.gradebook import Book
+from autograder.gradebook.rows import read_class
+from autograder.report.report import report
 
 ROOT = Path(__file__).resolve().parents[1]
 SCORES = {f"s{number:02}": number / 4 for number in range(12)}

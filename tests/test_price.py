@@ -12,20 +12,21 @@ import pytest
 from nbformat.v4 import new_code_cell, new_notebook
 
 import solutions
-from autograder.engine.gate import ITEMS, NUMBERS, admit
-from autograder.engine.records import record_from, record_tree
-from autograder.engine.runs import Array, Raised, Record, Strided, call, tensor
-from autograder.engine.state import STATE
-from autograder.engine.values import MANY, MAX_ITEMS, TooLarge, WireError, decode, encode
-from autograder.engine.verdict import MEMORY, TIMEOUT
-from autograder.engine.words import describe
-from autograder.grader import judge, names
-from autograder.grader.allowance import Overdrawn, within
-from autograder.grader.classes import schedulers
-from autograder.grader.files import verdicts_on
-from autograder.grader.judgement import UNUSABLE
-from autograder.grader.notebook.rebuild import rebuild
-from autograder.grader.work import Job, Options
+from autograder.gradebook import schedulers
+from autograder.judge import names
+from autograder.judge import verdicts as judge
+from autograder.judge.allowance import Overdrawn, within
+from autograder.judge.job import Job, Options
+from autograder.judge.judge_file import verdicts_on
+from autograder.judge.judgement import UNUSABLE
+from autograder.notebook.rebuild import rebuild
+from autograder.student.engine.gate import ITEMS, NUMBERS, admit
+from autograder.student.engine.records import record_from, record_tree
+from autograder.student.engine.runs import Array, Raised, Record, Strided, call, tensor
+from autograder.student.engine.state import STATE
+from autograder.student.engine.values import MANY, MAX_ITEMS, TooLarge, WireError, decode, encode
+from autograder.student.engine.verdict import MEMORY, TIMEOUT
+from autograder.student.engine.words import describe
 
 RUN = call(tensor(np.ones((2, 3))), scale=1.0)
 RIGHT = Record((tensor(np.ones((2, 3))),))
@@ -170,7 +171,7 @@ def test_memory_that_runs_out_is_told():
 
 def stubborn(_: Job) -> None:
     """Stands in for a judge that cannot be interrupted: it is busy in C."""
-    from autograder.grader import allowance
+    from autograder.judge import allowance
 
     allowance._GRACE = 0
     with within(0.5):

@@ -1,6 +1,6 @@
 """The progress bar of long cells says the same in a page and in a terminal."""
 
-from autograder.progress import Progress
+from autograder import Progress
 
 
 def test_a_terminal_gets_one_line_that_is_rewritten(capsys):

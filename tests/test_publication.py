@@ -14,8 +14,8 @@ import front  # noqa: E402
 import paths  # noqa: E402
 import publication  # noqa: E402
 
-from autograder.check import verdict_on  # noqa: E402
-from autograder.table import table_html  # noqa: E402
+from autograder.student.check import verdict_on  # noqa: E402
+from autograder.student.table import table_html  # noqa: E402
 from solutions.masking import causal_mask  # noqa: E402
 
 BASE = "https://attention.university.edu/course/"

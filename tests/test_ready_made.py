@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 import torch
 
-from autograder.engine.ready_made import CONCEPTS, FILE, computes, wanted
-from autograder.engine.whose import BLOCKS
-from autograder.exercises import chapters, exercises_of
 from autograder.publishing import ready_made
+from autograder.student.course import chapters, exercises_of
+from autograder.student.engine.ready_made import CONCEPTS, FILE, computes, wanted
+from autograder.student.engine.whose import BLOCKS
 
 ROOT = Path(__file__).resolve().parents[1]
 EXERCISES = [exercise for slug in chapters() for exercise in exercises_of(slug)]

@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from nbformat.v4 import new_code_cell, new_markdown_cell
 
-from autograder.grader.notebook.reading import MAX_SOURCE, Unusable, parse_notebook, read_file
-from autograder.grader.notebook.rebuild import rebuild
+from autograder.notebook.reading import MAX_SOURCE, Unusable, parse_notebook, read_file
+from autograder.notebook.rebuild import rebuild
 
 ROOT = Path(__file__).resolve().parents[1]
 PATH = next(ROOT.glob("notebooks/*_kernel_regression/*.ipynb"))

@@ -6,9 +6,9 @@ are raised, sizes that repeat.
 
 import pytest
 
-from autograder.engine.verdict import decide
-from autograder.exercises import chapters, exercises_of, find_exercise
-from autograder.grader.reference import expected
+from autograder.judge.reference import expected
+from autograder.student.course import chapters, exercises_of, find_exercise
+from autograder.student.engine.verdict import decide
 
 EXERCISES = [(slug, exercise.name) for slug in chapters() for exercise in exercises_of(slug)]
 MOST = 0.4  # of the points

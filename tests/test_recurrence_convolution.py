@@ -12,7 +12,7 @@ from parity import PRECISION
 from torch import nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from autograder import blocks
+from attention_by_hand import blocks
 from solutions import recurrence_convolution as ref
 from solutions.attention_scoring import AdditiveAttention
 

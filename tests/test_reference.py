@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 import torch
 
-from autograder.engine.runs import call
-from autograder.engine.verdict import CourseFault
-from autograder.grader import reference
-from autograder.grader.files import judge_file
-from autograder.grader.reference import on_demand, records
+from autograder.judge import reference
+from autograder.judge.judge_file import judge_file
+from autograder.judge.reference import on_demand, records
+from autograder.student.engine.runs import call
+from autograder.student.engine.verdict import CourseFault
 
 PYTHONS, NUMPYS = "Python's random state", "NumPy's random state"
 RUNS = [[call(1.0), call(2.0)]]

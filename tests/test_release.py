@@ -12,10 +12,10 @@ import nbformat
 import pytest
 from nbgrader.api import Gradebook
 
-from autograder.exercises import exercises_of
-from autograder.grader import stubs
+from autograder.judge import stubs
 from autograder.publishing.bookindex import Book, BookError
 from autograder.publishing.release import chapter_files, instructor_notebook, release
+from autograder.student.course import exercises_of
 
 ROOT = Path(__file__).resolve().parents[1]
 SAMPLE = ROOT / "tests" / "sample_book"

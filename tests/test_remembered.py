@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 import torch
 
-from autograder.engine.verdict import decide
-from autograder.exercises import chapters, exercises_of
-from autograder.grader.reference import expected, records, reference
+from autograder.judge.reference import expected, records, reference
+from autograder.student.course import chapters, exercises_of
+from autograder.student.engine.verdict import decide
 
 EXERCISES = [(slug, e) for slug in chapters() for e in exercises_of(slug) if e.recorded]
 

@@ -10,14 +10,14 @@ from urllib.parse import unquote
 import nbformat
 import pytest
 
-from autograder.engine.verdict import CRASH, MISSING, WRONG, AspectVerdict, Verdict
-from autograder.grader.classes.report import page, report
-from autograder.grader.classes.report_script import SCRIPT
-from autograder.grader.classes.rows import Mark, Row
-from autograder.grader.classes.sample_class import EXPECTED
-from autograder.grader.classes.sample_notebooks import FULL
-from autograder.grader.judgement import FAILED, GRADED, UNUSABLE
-from autograder.table import number
+from autograder.gradebook.rows import Mark, Row
+from autograder.gradebook.sample_class import EXPECTED
+from autograder.gradebook.sample_notebooks import FULL
+from autograder.judge.judgement import FAILED, GRADED, UNUSABLE
+from autograder.report.report import page, report
+from autograder.report.report_script import SCRIPT
+from autograder.student.engine.verdict import CRASH, MISSING, WRONG, AspectVerdict, Verdict
+from autograder.student.table import number
 
 ROOT = Path(__file__).resolve().parents[1]
 NOTEBOOK = ROOT / "notebooks" / "01_kernel_regression" / "01_kernel_regression.ipynb"

@@ -10,7 +10,7 @@ from jaxtyping import TypeCheckError, jaxtyped
 from parity import PRECISION, assert_parity, close, our_names, shaken
 from torch import nn
 
-from autograder.blocks import MultiHeadAttention
+from attention_by_hand.blocks import MultiHeadAttention
 from solutions import residual_layernorm as ref
 
 NORM_FIRST = pytest.mark.parametrize("norm_first", [False, True])

@@ -11,7 +11,7 @@ from faults import SCORES, Bomb, grade_quickly, hand_in, in_a_child, leftovers, 
 from hypothesis import given, seed, settings
 from hypothesis import strategies as st
 
-from autograder.grader.classes.gradebook import Book
+from autograder.gradebook.gradebook import Book
 
 
 def test_the_page_and_the_notebook_tell_of_these_marks(undisturbed):

@@ -19,9 +19,9 @@ from faults import (
     outcome_of,
 )
 
-from autograder.grader.classes import writer
-from autograder.grader.classes.classroom import Stopped
-from autograder.grader.classes.gradebook import Book, GradebookLost
+from autograder.gradebook import writer
+from autograder.gradebook.classroom import Stopped
+from autograder.gradebook.gradebook import Book, GradebookLost
 
 # --- a full disk ----------------------------------------------------------------------------------
 
@@ -30,7 +30,7 @@ import json, shutil, sys
 from pathlib import Path
 sys.path[:0] = [{tests!r}]
 from faults import grade_quickly, leftovers, outcome_of
-from autograder.grader.classes.classroom import Stopped
+from autograder.gradebook.classroom import Stopped
 
 told = []
 for room in {rooms}:

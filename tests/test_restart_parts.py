@@ -23,7 +23,7 @@ from faults import (
     start,
 )
 
-from autograder.grader.judgement import GRADED
+from autograder.judge.judgement import GRADED
 
 
 @pytest.fixture

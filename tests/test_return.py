@@ -21,8 +21,8 @@ from lms_archives import (
 )
 from terms import NAME, OTHER, QUESTION, answered, mark, release, run, totals, with_stand_in
 
-from autograder.grader.lms.collect import collect
-from autograder.grader.lms.give_back import Returned, give_back
+from autograder.lms.collect import collect
+from autograder.lms.return_grades import Returned, give_back
 
 ANN, BOB, EVE = "Ann Lee", "Bob Day", "Zoë Ångström"
 PEOPLE = "".join(

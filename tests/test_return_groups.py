@@ -15,8 +15,8 @@ from lms_archives import (
 )
 from terms import NAME, OTHER, QUESTION, answered, mark, release, run, with_stand_in
 
-from autograder.grader.lms.collect import collect
-from autograder.grader.lms.give_back import give_back
+from autograder.lms.collect import collect
+from autograder.lms.return_grades import give_back
 
 PEOPLE = {"ann": "Ann Lee", "bob": "Bob Day", "zoe": "Zoe Hill"}
 TIME = "Friday, 1 March 2030, 11:59 AM"

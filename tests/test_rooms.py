@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from autograder.exercises import CHAPTERS
-from autograder.grader import work
-from autograder.grader.student_side import INSTRUCTORS
+from attention_by_hand.course import CHAPTERS
+from autograder.judge import job
+from autograder.judge.student_package import INSTRUCTORS
 from autograder.publishing.needed import imports_of
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -63,7 +63,9 @@ def test_of_ours_a_reference_imports_the_blocks_alone(path):
     found = modules_imported(path)
     assert found, "every reference computes with something"
     ours = {name for name in found if name.partition(".")[0] in ("autograder", "solutions")}
-    assert {name for name in ours if not f"{name}.".startswith("autograder.blocks.")} == set()
+    assert {
+        name for name in ours if not f"{name}.".startswith("attention_by_hand.blocks.")
+    } == set()
 
 
 def test_the_rooms_are_those_that_are_told():
@@ -95,37 +97,42 @@ def copy(tmp_path, monkeypatch) -> Path:
     for name in ("autograder", "solutions"):
         unwanted = shutil.ignore_patterns("__pycache__", "*.bin")
         shutil.copytree(ROOT / name, tmp_path / name, ignore=unwanted)
-    monkeypatch.setattr(work, "PROJECT", tmp_path)
-    monkeypatch.setattr(work, "version_of", lambda slugs: work._version.__wrapped__(tuple(slugs)))
+    monkeypatch.setattr(job, "PROJECT", tmp_path)
+    monkeypatch.setattr(job, "version_of", lambda slugs: job._version.__wrapped__(tuple(slugs)))
     return tmp_path
 
 
 def test_a_change_to_whatever_decides_about_marks_is_noticed(copy):
     assert len(DECIDES) > 30
-    before = work.version_of([SLUG])
+    before = job.version_of([SLUG])
     for name in DECIDES:
         text = (copy / name).read_bytes()
         (copy / name).write_bytes(text + b"# changed\n")
-        assert work.version_of([SLUG]) != before, name
+        assert job.version_of([SLUG]) != before, name
         (copy / name).write_bytes(text)
-    assert work.version_of([SLUG]) == before
+    assert job.version_of([SLUG]) == before
 
 
 def test_a_new_file_in_such_a_room_is_noticed_and_a_page_is_not(copy):
-    before = work.version_of([SLUG])
-    rooms = ("autograder/engine", "autograder/blocks", "solutions", f"solutions/mistakes/{SLUG}")
+    before = job.version_of([SLUG])
+    rooms = (
+        "autograder/student/engine",
+        "attention_by_hand/blocks",
+        "solutions",
+        f"solutions/mistakes/{SLUG}",
+    )
     for room in rooms:
         (copy / room / "new.py").write_text("")
-        assert work.version_of([SLUG]) != before
+        assert job.version_of([SLUG]) != before
         (copy / room / "new.py").unlink()
     for name in (
         "autograder/publishing/plain.py",
-        "autograder/grader/classes/report.py",
-        "autograder/grader/lms/collect.py",
-        "autograder/exercises/transformer/noam_rate.py",
+        "autograder/report/report.py",
+        "autograder/lms/collect.py",
+        "attention_by_hand/exercises/transformer/noam_rate.py",
         "solutions/transformer.py",
         "solutions/mistakes/transformer/shift_right.py",
     ):
         assert (copy / name).is_file()
         (copy / name).write_text("# changed\n")
-    assert work.version_of([SLUG]) == before
+    assert job.version_of([SLUG]) == before

@@ -10,11 +10,12 @@ from nbclient import NotebookClient
 
 import autograder
 import solutions.kernel_regression as reference
-from autograder import check, overview
-from autograder.check import verdict_on
-from autograder.engine.verdict import MISSING
-from autograder.exercises import exercises_of
-from autograder.grader.stubs import stub
+from autograder import check
+from autograder.judge.stubs import stub
+from autograder.student import overview
+from autograder.student.check import verdict_on
+from autograder.student.course import exercises_of
+from autograder.student.engine.verdict import MISSING
 
 ROOT = Path(__file__).resolve().parents[1]
 STEMS = sorted(path.stem for path in (ROOT / "notebooks").glob("*/*.ipynb"))
@@ -107,7 +108,7 @@ def test_while_nbgrader_validates_an_unwritten_exercise_raises(monkeypatch):
     def softmax(scores, axis=-1):
         raise NotImplementedError
 
-    checking = sys.modules["autograder.check"]
+    checking = sys.modules["autograder.student.check"]
     monkeypatch.setattr(checking, "notebook", object)
     check(softmax)
     with pytest.raises(AssertionError):  # it is there, but wrong
@@ -133,4 +134,4 @@ def test_each_hint_is_told_in_turn_for_what_fails(capsys, monkeypatch):
         assert f"gaussian_scores, hint {number} of " in capsys.readouterr().out
     check.hint(reference.softmax)
     assert "no hint left" in capsys.readouterr().out
-    assert autograder.check is check
+    assert autograder.student.check is check

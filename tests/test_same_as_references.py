@@ -12,7 +12,7 @@ import torch
 from second_copies import BATCH, near, of_page
 from torch import nn
 
-from autograder import blocks
+from attention_by_hand import blocks
 from benchmarks import decoding, depth, one_token, readings, training
 from benchmarks import warm_up as stacks
 from solutions import (

@@ -16,7 +16,7 @@ from scipy.stats import spearmanr
 from second_copies import BATCH, near, of_page
 from torch import nn
 
-from autograder import dates
+from attention_by_hand.data import dates
 from benchmarks import mixing, sequence_models
 from benchmarks.bert import page_definitions
 from solutions import (

@@ -26,15 +26,15 @@ from nbformat.v4 import new_code_cell
 from servers import Cluster, postgres
 
 from autograder.bank import banks
-from autograder.engine.probe import probe_within, undisturbed
-from autograder.engine.runs import Exercise
-from autograder.engine.verdict import AspectVerdict
-from autograder.exercises import exercises_of, find_exercise
-from autograder.expected import fixed_runs
-from autograder.grader import stubs
-from autograder.grader.classes.classroom import ClassResult, grade
-from autograder.grader.classes.sample_class import compare, make_sample_class
-from autograder.grader.judgement import GRADED
+from autograder.gradebook.classroom import ClassResult, grade
+from autograder.gradebook.sample_class import compare, make_sample_class
+from autograder.judge import stubs
+from autograder.judge.judgement import GRADED
+from autograder.student.course import exercises_of, find_exercise
+from autograder.student.engine.probe import probe_within, undisturbed
+from autograder.student.engine.runs import Exercise
+from autograder.student.engine.verdict import AspectVerdict
+from autograder.student.expected import fixed_runs
 
 NOTEBOOKS = Path(__file__).resolve().parents[1] / "notebooks"
 CHAPTERS = [path.name for path in sorted(NOTEBOOKS.iterdir()) if path.is_dir()]

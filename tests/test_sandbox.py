@@ -12,10 +12,10 @@ from sandboxes import SMALL, errors, printed, value_of
 
 import autograder
 import solutions
-from autograder.engine.runs import call
-from autograder.engine.values import Array, Opaque
-from autograder.grader.sandbox.bubblewrap import IsolationError
-from autograder.grader.sandbox.host import ProcessDied, Sandbox
+from autograder.sandbox.bubblewrap import IsolationError
+from autograder.sandbox.host import ProcessDied, Sandbox
+from autograder.student.engine.runs import call
+from autograder.student.engine.values import Array, Opaque
 
 # --- cells are cells ----------------------------------------------------------------------------
 
@@ -182,11 +182,11 @@ def test_installed_packages_do_not_show_through(tmp_path):
     script = tmp_path / "script.py"
     script.write_text(
         "import solutions.kernel_regression as s\n"
-        "from autograder.grader.sandbox.host import Sandbox\n"
+        "from autograder.sandbox.host import Sandbox\n"
         f"assert s.__file__.startswith({str(site)!r}), s.__file__\n"
         "with Sandbox() as w:\n"
-        "    for source in ('import solutions.kernel_regression', 'import autograder.grader',\n"
-        "                   f'open({s.__file__!r})', 'import autograder.check'):\n"
+        "    for source in ('import solutions.kernel_regression', 'import autograder.judge',\n"
+        "                   f'open({s.__file__!r})', 'import autograder.student.check'):\n"
         "        print([o.get('ename') for o in w.execute(source)])\n"
     )
     environment = {"PATH": os.environ["PATH"], "HOME": str(tmp_path)}

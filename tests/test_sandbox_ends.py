@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 from sandboxes import SMALL, errors, how_it_dies, value_of
 
-from autograder.engine.runs import call
-from autograder.grader.sandbox import host
-from autograder.grader.sandbox.host import ProcessDied, Sandbox
-from autograder.grader.sandbox.limits import Limits
+from autograder.sandbox import host
+from autograder.sandbox.host import ProcessDied, Sandbox
+from autograder.sandbox.limits import Limits
+from autograder.student.engine.runs import call
 
 # --- an end in time -----------------------------------------------------------------------------
 
@@ -152,7 +152,7 @@ def test_nothing_outlives_the_judge(tmp_path):
         f"if os.fork() == 0: ctypes.CDLL(None).prctl(15, b'{token}', 0, 0, 0); time.sleep(600)"
     )
     script.write_text(
-        "import time\nfrom autograder.grader.sandbox.host import Sandbox\n"
+        "import time\nfrom autograder.sandbox.host import Sandbox\n"
         f"w = Sandbox()\nw.execute({source!r})\nprint('up', flush=True)\ntime.sleep(600)\n"
     )
     with subprocess.Popen([sys.executable, script], stdout=subprocess.PIPE) as judge:

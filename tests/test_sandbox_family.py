@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 from sandboxes import SMALL, errors, how_it_dies, printed, value_of
 
-from autograder.grader.sandbox import groups, watch
-from autograder.grader.sandbox.host import ProcessDied, Sandbox
+from autograder.sandbox import groups, watch
+from autograder.sandbox.host import ProcessDied, Sandbox
 
 
 def skip_without_groups(*needed: str) -> None:

@@ -13,10 +13,10 @@ import pytest
 import torch
 
 from autograder.cli import main
-from autograder.grader.sandbox import gpu, host, seccomp, walls
-from autograder.grader.sandbox.bubblewrap import ENVIRONMENT, IsolationError, mounts
-from autograder.grader.sandbox.host import Sandbox
-from autograder.grader.sandbox.launcher import close_warm_processes
+from autograder.sandbox import gpu, host, seccomp, walls
+from autograder.sandbox.bubblewrap import ENVIRONMENT, IsolationError, mounts
+from autograder.sandbox.host import Sandbox
+from autograder.sandbox.launcher import close_warm_processes
 
 DEVICES = ("nvidia0", "nvidia1", "nvidiactl", "nvidia-uvm", "nvidia-uvm-tools", "nvidia-modeset")
 BUS = "0000:81:00.0"

@@ -10,10 +10,10 @@ from collections.abc import Iterator
 import pytest
 from sandboxes import SMALL, value_of
 
-from autograder.grader.sandbox import launcher, waiting
-from autograder.grader.sandbox.clock import BEHIND, Clock, usage_of
-from autograder.grader.sandbox.host import Sandbox
-from autograder.grader.sandbox.waiting import Waiting, work_of
+from autograder.sandbox import launcher, waiting
+from autograder.sandbox.clock import BEHIND, Clock, usage_of
+from autograder.sandbox.host import Sandbox
+from autograder.sandbox.waiting import Waiting, work_of
 
 
 @pytest.fixture

@@ -14,9 +14,9 @@ from sandboxes import SMALL, errors, printed, value_of
 
 import autograder
 import solutions
-from autograder.grader.sandbox import walls
-from autograder.grader.sandbox.host import Sandbox
-from autograder.grader.student_side import sandbox_side, student_side
+from autograder.judge.student_package import sandbox_side, student_side
+from autograder.sandbox import walls
+from autograder.sandbox.host import Sandbox
 
 REPOSITORY = Path(autograder.__file__).resolve().parents[1]
 
@@ -53,9 +53,7 @@ def test_other_files_in_tmp_cannot_be_seen(worker, secret):
         assert errors(outputs) in (["FileNotFoundError"], ["PermissionError"])
 
 
-@pytest.mark.parametrize(
-    "module", ["solutions", "solutions.kernel_regression", "autograder.grader"]
-)
+@pytest.mark.parametrize("module", ["solutions", "solutions.kernel_regression", "autograder.judge"])
 def test_the_instructors_side_cannot_be_imported(worker, module):
     assert errors(worker.execute(f"import {module}")) == ["ModuleNotFoundError"]
 

@@ -15,15 +15,15 @@ import numpy as np
 import pytest
 from sandboxes import SMALL, errors, how_it_dies, printed, value_of, who_forks
 
-from autograder.engine.runs import call
-from autograder.exercises import find_exercise
-from autograder.grader.block_code import blocks_for, names_by_module, pieces
-from autograder.grader.classes import schedulers
-from autograder.grader.judge import Cell, judge_cells
-from autograder.grader.sandbox import host, seccomp, watch
-from autograder.grader.sandbox.host import ProcessDied, Sandbox, SandboxLost
-from autograder.grader.sandbox.launcher import warm_process
-from autograder.grader.work import PROJECT
+from autograder.gradebook import schedulers
+from autograder.judge.block_code import blocks_for, names_by_module, pieces
+from autograder.judge.job import PROJECT
+from autograder.judge.verdicts import Cell, judge_cells
+from autograder.sandbox import host, seccomp, watch
+from autograder.sandbox.host import ProcessDied, Sandbox, SandboxLost
+from autograder.sandbox.launcher import warm_process
+from autograder.student.course import find_exercise
+from autograder.student.engine.runs import call
 
 
 def the_warm_process(pids: list[int]) -> int:
@@ -199,13 +199,13 @@ def test_what_the_probe_uses_was_taken_before_the_student_came():
         own.execute(
             "import sys\n"
             "for name in ('observe', 'probe', 'records', 'state', 'values', 'new'):\n"
-            "    sys.modules['autograder.engine.' + name] = None\n"
+            "    sys.modules['autograder.student.engine.' + name] = None\n"
             "def double(x): return 2 * x\n"
             "def twice(x): return double(x)"
         )
         assert own.probe("double", call(21)).values == (42,)
         own.hand_out(pieces(frozenset({"softmax"})), names_by_module(), 20)
-        blocks = {"double": "autograder.blocks:softmax"}
+        blocks = {"double": "attention_by_hand.blocks:softmax"}
         (record,) = own.probe_all("twice", [call(np.zeros(2))], 20, blocks)
         assert list(record.values[0].data) == [0.5, 0.5]
 
@@ -213,8 +213,8 @@ def test_what_the_probe_uses_was_taken_before_the_student_came():
 def test_a_judge_that_is_killed_takes_a_stopped_warm_process_with_it(tmp_path):
     script = tmp_path / "judge.py"
     script.write_text(
-        "import time\nfrom autograder.grader.sandbox.host import Sandbox\n"
-        "from autograder.grader.sandbox.watch import family\n"
+        "import time\nfrom autograder.sandbox.host import Sandbox\n"
+        "from autograder.sandbox.watch import family\n"
         "w = Sandbox()\nw.execute('1')\nprint(*family(w._warm.process.pid), flush=True)\n"
         "time.sleep(600)\n"
     )

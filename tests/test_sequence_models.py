@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from autograder import dates
+from attention_by_hand.data import dates
 from benchmarks import mixing, sequence_models
 
 FOLDER = Path(sequence_models.__file__).parent

@@ -13,13 +13,13 @@ import pytest
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from autograder.check import verdict_on
-from autograder.engine import settings
-from autograder.engine.probe import probe
-from autograder.engine.runs import call
-from autograder.engine.settings import as_fresh
-from autograder.exercises import find_exercise
-from autograder.grader.judge import Cell, judge_cells
+from autograder.judge.verdicts import Cell, judge_cells
+from autograder.student.check import verdict_on
+from autograder.student.course import find_exercise
+from autograder.student.engine import settings
+from autograder.student.engine.probe import probe
+from autograder.student.engine.runs import call
+from autograder.student.engine.settings import as_fresh
 from solutions.multi_head import MultiHeadAttention
 from solutions.vision_transformer import PatchEmbedding
 
@@ -73,8 +73,8 @@ HEAD = (
 )
 ON_ALL = """
 from importlib import import_module
-from autograder.check import verdict_on
-from autograder.exercises import chapters, exercises_of
+from autograder.student.check import verdict_on
+from autograder.student.course import chapters, exercises_of
 exercises = [(slug, each.name) for slug in chapters() for each in exercises_of(slug)]
 for slug, name in exercises[{first}::{step}]:
     verdict = verdict_on(getattr(import_module("solutions." + slug), name), name)

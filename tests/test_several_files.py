@@ -5,7 +5,7 @@ import pytest
 from terms import NAME, RELEASED, answered, run, with_stand_in
 from terms import release as put_release
 
-from autograder.grader.classes.classroom import grade
+from autograder.gradebook.classroom import grade
 
 WORK = answered(softmax="return x", rest="return 1")
 PARTS = [

@@ -6,23 +6,23 @@ from pathlib import Path
 import nbformat
 import pytest
 from bs4 import BeautifulSoup
-from hostile import NAME, RELEASE, Handed
+from hostile import NAME, RELEASE, ArchiveEntry
 from nbformat.v4 import new_code_cell, new_markdown_cell
 
 from autograder import cli
-from autograder.engine.verdict import CRASH, WRONG, AspectVerdict, Verdict, withheld
-from autograder.exercises import find_exercise
-from autograder.grader.classes.classroom import ClassResult, grade
-from autograder.grader.classes.feedback import Marked
-from autograder.grader.classes.pages import Pages, config_of
-from autograder.grader.classes.report import page
-from autograder.grader.classes.rows import Row
-from autograder.grader.classes.submissions import Task
-from autograder.grader.classes.writer import _log, _told
-from autograder.grader.judgement import FAILED, GRADED
-from autograder.grader.notebook.inert import clean_html, clean_markdown
-from autograder.grader.notebook.marks import comment_on
-from autograder.table import table_html, table_text
+from autograder.gradebook.classroom import ClassResult, grade
+from autograder.gradebook.rows import Row
+from autograder.gradebook.submissions import Task
+from autograder.gradebook.writer import _log, _told
+from autograder.judge.judgement import FAILED, GRADED
+from autograder.notebook.inert import clean_html, clean_markdown
+from autograder.notebook.marks import comment_on
+from autograder.report.feedback import Marked
+from autograder.report.pages import Pages, config_of
+from autograder.report.report import page
+from autograder.student.course import find_exercise
+from autograder.student.engine.verdict import CRASH, WRONG, AspectVerdict, Verdict, withheld
+from autograder.student.table import table_html, table_text
 
 SOFTMAX = find_exercise("softmax")[1]
 FORGED = (
@@ -168,7 +168,7 @@ def logs(tmp_path_factory) -> dict[str, list[str]]:
     release.parent.mkdir(parents=True)
     nbformat.write(RELEASE, release)
     for student, source in (("calls", RAISES), ("cell", CELL)):
-        handed = Handed(course / "submitted" / student / NAME)
+        handed = ArchiveEntry(course / "submitted" / student / NAME)
         every = "\n".join(FORGED) + "\u2028" + "\r".join(FORGED) + "\x85    softmax: correct, 3"
         handed.cell("softmax").source = source.format(name=f"E\n{FORGED[1]}", text=every)
         handed.write()

@@ -8,10 +8,11 @@ import pytest
 import torch
 from torch import nn
 
-from autograder.engine.aspects import no_side_effects_of_a_module
-from autograder.engine.probe import probe
-from autograder.engine.runs import Trial, call, made_by, module, tensor
-from autograder.engine.state import (
+from attention_by_hand.exercises.residual_layernorm.residual import linear
+from autograder.student.engine.aspects import no_side_effects_of_a_module
+from autograder.student.engine.probe import probe
+from autograder.student.engine.runs import Trial, call, made_by, module, tensor
+from autograder.student.engine.state import (
     FORM,
     FROZEN,
     MEMORY,
@@ -20,7 +21,6 @@ from autograder.engine.state import (
     GlobalState,
     parameters_of,
 )
-from autograder.exercises.residual_layernorm.residual import linear
 
 
 class Shy(nn.Module):

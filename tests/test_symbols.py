@@ -16,9 +16,9 @@ import learner  # noqa: E402
 import symbols  # noqa: E402
 from mathml import mathml  # noqa: E402
 
-from autograder.exercises import find_exercise  # noqa: E402
 from autograder.publishing.pages import student_view  # noqa: E402
 from autograder.publishing.release import chapter_files  # noqa: E402
+from autograder.student.course import find_exercise  # noqa: E402
 
 NUMBERS = [int(path.name[:2]) for path in chapter_files(Path(__file__).resolve().parents[1])]
 

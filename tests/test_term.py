@@ -27,11 +27,11 @@ from terms import (
     with_stand_in,
 )
 
-from autograder.grader.classes.classroom import grade
-from autograder.grader.classes.report import report
-from autograder.grader.classes.writer import Writer
-from autograder.grader.notebook.preprocessors import SaveAutoGrades, SaveJudgement
-from autograder.grader.work import Job, Options
+from autograder.gradebook.classroom import grade
+from autograder.gradebook.writer import Writer
+from autograder.judge.job import Job, Options
+from autograder.notebook.preprocessors import SaveAutoGrades, SaveJudgement
+from autograder.report.report import report
 
 ZERO = 'c = get_config()\nc.LateSubmissionPlugin.penalty_method = "zero"\n'
 BY_DAY = """

@@ -24,9 +24,9 @@ from terms import (
     with_stand_in,
 )
 
-from autograder.grader.classes.rows import read_class
-from autograder.grader.lms.collect import NEW, NEWER, SAME, collect
-from autograder.grader.lms.give_back import give_back
+from autograder.gradebook.rows import read_class
+from autograder.lms.collect import NEW, NEWER, SAME, collect
+from autograder.lms.return_grades import give_back
 
 PEOPLE = {"ann": "Ann Lee", "bob": "Bob Day", "ivo": "Ivo Hill"}
 COURSE = """

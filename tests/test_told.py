@@ -11,13 +11,13 @@ import torch
 from torch import nn
 
 from autograder.bank import banks
-from autograder.check import check, verdict_on
-from autograder.engine.compare import compare
-from autograder.engine.runs import Previous, Raised, call, module
-from autograder.engine.values import Array
-from autograder.engine.verdict import AspectVerdict, Verdict
-from autograder.engine.words import describe_call, raised_told
-from autograder.table import table_html, table_text
+from autograder.student.check import check, verdict_on
+from autograder.student.engine.compare import compare
+from autograder.student.engine.runs import Previous, Raised, call, module
+from autograder.student.engine.values import Array
+from autograder.student.engine.verdict import AspectVerdict, Verdict
+from autograder.student.engine.words import describe_call, describe_exception
+from autograder.student.table import table_html, table_text
 from solutions import attention_scoring, kernel_regression, masking, multi_head, transformer
 
 
@@ -123,7 +123,7 @@ def test_parameters_too_many_too_few_and_of_another_shape():
         r"the parameter `W_k.weight`: expected shape \((\d), (\d)\), got \(\2, \1\)", shown
     )
     odd = Raised(("RuntimeError",), "something else", during="load")
-    assert raised_told(odd) == "loading its parameters raised RuntimeError: something else"
+    assert describe_exception(odd) == "loading its parameters raised RuntimeError: something else"
 
 
 def test_a_renamed_argument_is_told_to_keep_the_stubs_names():

@@ -12,7 +12,7 @@ from jaxtyping import TypeCheckError, jaxtyped
 from parity import PRECISION, assert_parity, close, our_names, some_mask, tokens
 from torch import nn
 
-from autograder import blocks
+from attention_by_hand import blocks
 from solutions import transformer as ref
 
 ORDER = pytest.mark.parametrize("norm_first", [False, True], ids=["post-norm", "pre-norm"])

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from babel.dates import get_month_names
 
-from autograder import dates
+from attention_by_hand.data import dates
 
 PATH = Path(__file__).resolve().parents[1] / "benchmarks" / "readings.py"
 BUGS = PATH.with_name("transformer_bugs.json")

@@ -12,7 +12,9 @@ PAGE = (ROOT / "book" / "running_a_course.md").read_text(encoding="utf-8")
 BLOCK = re.search(r"^## Upgrade$.*?^```bash\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)[1]
 LINES = [line for line in BLOCK.splitlines() if line.startswith("git ")]
 RELEASED = next((ROOT / "notebooks").glob("*_kernel_regression/*.ipynb")).relative_to(ROOT)
-EXPECTED = Path("autograder/expected/held.json")  # tracked, and written by `autograder release`
+EXPECTED = Path(
+    "attention_by_hand/expected/held.json"
+)  # tracked, and written by `autograder release`
 
 
 def git(folder: Path, *command: str) -> None:

@@ -12,10 +12,11 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from autograder.engine.records import record_from, run_from, run_tree
-from autograder.engine.runs import call, module
-from autograder.engine.runs import tensor as declared_tensor
-from autograder.engine.values import (
+from autograder.student.course import chapters, exercises_of
+from autograder.student.engine.records import record_from, run_from, run_tree
+from autograder.student.engine.runs import call, module
+from autograder.student.engine.runs import tensor as declared_tensor
+from autograder.student.engine.values import (
     MAX_TEXT,
     Array,
     Opaque,
@@ -26,7 +27,6 @@ from autograder.engine.values import (
     decode,
     encode,
 )
-from autograder.exercises import chapters, exercises_of
 
 DTYPES = ["bool", "int8", "uint8", "int32", "int64", "float16", "float32", "float64"]
 
@@ -148,7 +148,7 @@ def test_the_runs_of_every_exercise_survive(slug):
         module(4, bias=False, state={"w": declared_tensor(np.ones(2), "bfloat16")}).then(
             Previous(0, (1,))
         ),
-        call(Recipe("autograder.blocks:Attention", (1,), {"d": 2}, {"w": np.ones(2)})),
+        call(Recipe("attention_by_hand.blocks:Attention", (1,), {"d": 2}, {"w": np.ones(2)})),
     ],
     ids=["strided", "module", "recipe"],
 )

@@ -6,7 +6,7 @@ import torch.nn.functional as F
 from parity import PRECISION, close, double, shaken
 from torch import nn
 
-from autograder import blocks
+from attention_by_hand import blocks
 from solutions import vision_transformer as ref
 
 OURS = pytest.mark.parametrize("ours", [ref, blocks], ids=["reference", "block"])

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from autograder.blocks import VisionTransformer
+from attention_by_hand.blocks import VisionTransformer
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = (ROOT / "book" / "11_vision_transformer.md").read_text(encoding="utf-8")

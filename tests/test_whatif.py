@@ -3,12 +3,12 @@
 import pytest
 from pointed import pointed, written
 
-from autograder import pointing
-from autograder.engine.locate import problem_of
-from autograder.engine.probe import probe
-from autograder.engine.whatif import BRANCH, IDLE, NUMBER, ROLE, mending
-from autograder.exercises import find_exercise
-from autograder.expected import expected_of, fixed_runs
+from autograder.student import pointing
+from autograder.student.course import find_exercise
+from autograder.student.engine.locator.counterfactual import BRANCH, IDLE, NUMBER, ROLE, mending
+from autograder.student.engine.locator.locate import problem_of
+from autograder.student.engine.probe import probe
+from autograder.student.expected import expected_of, fixed_runs
 
 
 @pytest.fixture(autouse=True)
@@ -114,7 +114,7 @@ class BertLayer(nn.Module):
         h = self.linear2(nn.functional.gelu(self.linear1(x)))
         return self.norm2(x + self.dropout(h))
 """
-USING = "from autograder import blocks\n"
+USING = "from attention_by_hand import blocks\n"
 
 
 def test_a_test_that_parts_right_runs_from_wrong_ones_is_not_to_blame():

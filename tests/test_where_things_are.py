@@ -8,9 +8,10 @@ import torch
 from torch import nn
 from torch.overrides import TorchFunctionMode, resolve_name
 
-from autograder import blocks
-from autograder.architectures import PANELS, known_of
-from autograder.exercises import CHAPTERS, exercises_of
+from attention_by_hand import blocks
+from attention_by_hand.course import CHAPTERS
+from attention_by_hand.figures.architectures import PANELS, known_of
+from autograder.student.course import exercises_of
 from solutions.transformer import Transformer
 
 PAGE = (Path(__file__).parents[1] / "book/where_things_are.md").read_text(encoding="utf-8")

@@ -8,10 +8,8 @@ from itertools import combinations
 
 import pytest
 
-from autograder import blocks
-from autograder.engine.values import Recipe
-from autograder.exercises import chapters, exercises_of, find_exercise
-from autograder.grader.block_code import (
+from attention_by_hand import blocks
+from autograder.judge.block_code import (
     blocks_before,
     blocks_for,
     blocks_in,
@@ -19,8 +17,10 @@ from autograder.grader.block_code import (
     order,
     pieces,
 )
-from autograder.grader.judge import Cell, judge_cells
-from autograder.grader.sandbox.host import Sandbox
+from autograder.judge.verdicts import Cell, judge_cells
+from autograder.sandbox.host import Sandbox
+from autograder.student.course import chapters, exercises_of, find_exercise
+from autograder.student.engine.values import Recipe
 
 WITH_BLOCK = {
     slug: [e.name for e in exercises_of(slug) if hasattr(blocks, e.name)] for slug in chapters()
@@ -28,18 +28,18 @@ WITH_BLOCK = {
 CHAPTERS = [slug for slug in chapters() if WITH_BLOCK[slug]]
 ITSELF = "globals()['{}']"
 LOOKED_UP = {
-    "in the module": "getattr(sys.modules['autograder.blocks'], '{}')",
-    "by an import": "__import__('autograder.blocks', fromlist=['']).{}",
-    "in the module's dictionary": "vars(sys.modules['autograder.blocks'])['{}']",
+    "in the module": "getattr(sys.modules['attention_by_hand.blocks'], '{}')",
+    "by an import": "__import__('attention_by_hand.blocks', fromlist=['']).{}",
+    "in the module's dictionary": "vars(sys.modules['attention_by_hand.blocks'])['{}']",
     "among all objects": "next(thing for thing in gc.get_objects() if is_of_blocks(thing, '{}'))",
     "in frames": "next(names['{0}'] for names in names_above() if names.get('{0}') not in OWN)",
-    "in loaded files": "runpy.run_path(__import__('autograder.blocks').blocks.__file__)['{}']",
+    "in loaded files": "runpy.run_path(__import__('attention_by_hand.blocks').blocks.__file__)['{}']",
 }
 HELPERS = Cell(
     """import gc, runpy, sys
 OWN = [None]
 def is_of_blocks(thing, name):
-    of_blocks = str(getattr(thing, "__module__", "")).startswith("autograder.blocks")
+    of_blocks = str(getattr(thing, "__module__", "")).startswith("attention_by_hand.blocks")
     return of_blocks and getattr(thing, "__qualname__", "") == name
 def names_above():
     frame = sys._getframe(1)
@@ -108,7 +108,7 @@ def blocks_among(value: object) -> set[str]:
     """The blocks in a description of arguments."""
     if isinstance(value, Recipe):
         module, _, name = value.name.partition(":")
-        own = {name} if module == "autograder.blocks" else set()
+        own = {name} if module == "attention_by_hand.blocks" else set()
         return own | blocks_among([value.args, value.kwargs, value.state])
     parts = value.values() if isinstance(value, dict) else value
     if isinstance(parts, str | bytes) or not hasattr(parts, "__iter__"):
@@ -120,7 +120,7 @@ LOOK = """import gc, os, autograder
 from types import FunctionType
 found = {thing.__qualname__.partition(".")[0] for thing in gc.get_objects()
          if isinstance(thing, (type, FunctionType))
-         and str(thing.__module__).startswith("autograder.blocks")}
+         and str(thing.__module__).startswith("attention_by_hand.blocks")}
 folder = os.path.dirname(autograder.__file__)
 files = [os.path.join(folder, *path) for path in (("blocks",), ("exercises", "bugs.py"))]
 print(sorted(found), [path for path in files if os.path.exists(path)])"""
@@ -142,7 +142,7 @@ def test_a_process_holds_the_blocks_before_its_chapter_and_no_file_of_others(slu
 def test_what_an_exercise_was_handed_is_gone_when_its_own_is_judged_later():
     """The check of a later exercise stands before that of the one whose block it may call."""
     keeps = """import numpy as np
-from autograder import blocks
+from attention_by_hand import blocks
 KEPT = []
 def nadaraya_watson(query, key, value, w=1.0):
     KEPT.append(blocks.softmax)
@@ -159,7 +159,7 @@ def softmax(scores, axis=-1):
 def test_a_file_with_answers_to_two_chapters_is_judged_as_one_of_each():
     """The block of one answer is what the other is built with."""
     text = """import torch
-from autograder.blocks import MultiHeadAttention
+from attention_by_hand.blocks import MultiHeadAttention
 def split_heads(x, num_heads):
     if x.shape[-1] % num_heads:
         raise ValueError(f"{x.shape[-1]} features, {num_heads} heads")

@@ -7,9 +7,9 @@ import nbformat
 import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_raw_cell
 
-from autograder.grader.judgement import GRADED, Judgement
-from autograder.grader.notebook.marks import auto_comments, auto_scores
-from autograder.grader.notebook.rebuild import DOUBTFUL, rebuild
+from autograder.judge.judgement import GRADED, Judgement
+from autograder.notebook.marks import auto_comments, auto_scores
+from autograder.notebook.rebuild import DOUBTFUL, rebuild
 
 ROOT = Path(__file__).resolve().parents[1]
 PATH = next(ROOT.glob("notebooks/*_kernel_regression/*.ipynb"))

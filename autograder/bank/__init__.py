@@ -15,8 +15,8 @@ from pkgutil import iter_modules
 from types import ModuleType
 from typing import Any, TypeVar
 
-from autograder import course
 from autograder.bank.change import Edit, build, edited, entries, plain_source, with_code
+from autograder.student import course
 
 course.make_importable()
 

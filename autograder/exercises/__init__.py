@@ -1,19 +1,19 @@
 """The exercises: a package for each chapter, in it a module for each exercise; no answers.
 
-Those of another course (`autograder.course`) are found before those that come with this package.
+Those of another course (`autograder.student.course`) are found before those that come with this package.
 """
 
 from functools import cache
 from importlib import import_module
 from pathlib import Path
 
-from autograder import course
-from autograder.engine.runs import Exercise
+from autograder.student import course
+from autograder.student.engine.runs import Exercise
 
 if not course.is_home():
     __path__.insert(0, str(course.room("exercises")))
 
-CONTENTS = import_module("autograder.exercises.contents")
+CONTENTS = import_module("attention_by_hand.course")
 CHAPTERS: tuple[str, ...] = CONTENTS.CHAPTERS
 
 
@@ -28,7 +28,7 @@ def exercises_of(slug: str) -> tuple[Exercise, ...]:
     """The exercises of one chapter. Raises `ValueError` for a slug that is none."""
     if slug not in chapters():
         raise ValueError(f"no chapter {slug!r}; there are {', '.join(chapters())}")
-    return import_module(f"autograder.exercises.{slug}").EXERCISES
+    return import_module(f"attention_by_hand.exercises.{slug}").EXERCISES
 
 
 def is_exercise(name: str) -> bool:

@@ -11,9 +11,9 @@ from urllib.parse import urlsplit
 
 from nbgrader.api import Gradebook, MissingEntry
 
-from autograder.grader.classes.course_file import FILE as COURSE
-from autograder.grader.classes.course_file import read_course
-from autograder.grader.classes.gradebook import database
+from autograder.gradebook.course_file import FILE as COURSE
+from autograder.gradebook.course_file import read_course
+from autograder.gradebook.gradebook import database
 from autograder.publishing.bookindex import Book
 from autograder.publishing.release import chapter_files, instructor_notebook
 

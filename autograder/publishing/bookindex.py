@@ -26,7 +26,7 @@ from pybtex.database import BibliographyData, Entry, parse_file
 from pybtex.plugin import find_plugin
 from pybtex.richtext import Text
 
-from autograder.grader.classes.course_file import read_course
+from autograder.gradebook.course_file import read_course
 
 DIRECTIVE = re.compile(r"\{([^}\s]+)\}\s*(.*)")
 CHAPTER = re.compile(r"(\d\d)_(\w+)")

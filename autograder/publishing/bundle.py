@@ -15,13 +15,13 @@ from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
 
-from autograder import course
-from autograder.exercises import CONTENTS, chapters, exercises_of
-from autograder.expected import digest_kept, fixed_digest
-from autograder.expected.fingerprints import same_runs
-from autograder.grader.student_side import student_side
-from autograder.limit import ALLOWED
+from autograder.judge.student_package import student_side
 from autograder.publishing.needed import needed
+from autograder.student import course
+from autograder.student.course import CONTENTS, chapters, exercises_of
+from autograder.student.expected import digest_kept, fixed_digest
+from autograder.student.expected.fingerprints import same_runs
+from autograder.student.limit import ALLOWED
 
 NAME = CONTENTS.NAME
 DOWNLOAD = f"_downloads/{NAME}.zip"  # relative to the book's pages
@@ -58,7 +58,7 @@ with Shift+Enter, replace each `raise NotImplementedError` with your own code, a
 `check(...)` cell below it. The check tells you what is right, what is wrong, and why.
 
 Write the answers yourself. A ready-made one from torch is good to compare with, but earns no marks
-until a person has looked at it; `check` tells you so. So are the course's own `autograder.blocks`;
+until a person has looked at it; `check` tells you so. So are the course's own `attention_by_hand.blocks`;
 where your answers are graded, those of the chapter and of later ones are not there.
 
 `check.all()`, in the last cell, tells how many points you have so far and what is next, and
@@ -110,7 +110,7 @@ include = ["autograder*"]
 
 [tool.setuptools.package-data]
 "autograder" = ["*.bin"]
-"autograder.expected" = ["*.bin", "*/*.bin", "*/*.paths"]
+"autograder.student.expected" = ["*.bin", "*/*.bin", "*/*.paths"]
 """
 
 
@@ -241,7 +241,9 @@ def _needed_of(
     for notebook in notebooks:
         cells = json.loads(notebook.read_bytes())["cells"]
         texts += ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"]
-    imported = needed(["from autograder import check, table", *texts], ours)
+    imported = needed(
+        ["from autograder import check; from autograder.student import table", *texts], ours
+    )
     data = {name.removesuffix(".py") + ".bin" for name in imported} & ours.keys()
     return {**engine, **{name: ours[name] for name in imported | data}}
 

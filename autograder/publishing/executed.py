@@ -26,8 +26,8 @@ from myst_nb.core.read import read_myst_markdown_notebook
 from myst_parser.config.main import MdParserConfig
 from nbformat import NotebookNode
 
-from autograder import course
 from autograder.publishing.bookindex import CHAPTER
+from autograder.student import course
 
 EXERCISE = re.compile(r"^from solutions\.(\w+) import (\w+)$", re.MULTILINE)
 MEASURED = re.compile(r"[\w.-]+\.json\b")  # what scripts have measured, and a page's cells read

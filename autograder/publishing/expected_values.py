@@ -1,4 +1,4 @@
-"""Writes `autograder/expected/`: the results that `check` compares with, from the reference.
+"""Writes `attention_by_hand/expected/`: the results that `check` compares with, from the reference.
 
 TRUST BOUNDARY. Runs on the author's machine, on our own code only.
 """
@@ -14,15 +14,15 @@ from typing import Any
 
 import numpy as np
 
-import autograder.expected as store
-from autograder.engine.records import record_tree
-from autograder.engine.runs import Array, Exercise, Record
-from autograder.engine.values import decode, encode
-from autograder.engine.verdict import Mistake, equal, stripped
-from autograder.exercises import exercises_of
-from autograder.expected.fingerprints import same_runs
-from autograder.grader.reference import expected, known_mistakes
-from autograder.grader.work import version_of
+import autograder.student.expected as store
+from autograder.judge.job import version_of
+from autograder.judge.reference import expected, known_mistakes
+from autograder.student.course import exercises_of
+from autograder.student.engine.records import record_tree
+from autograder.student.engine.runs import Array, Exercise, Record
+from autograder.student.engine.values import decode, encode
+from autograder.student.engine.verdict import Mistake, equal, stripped
+from autograder.student.expected.fingerprints import same_runs
 
 HELD = "held.json"  # beside them: the code by which each chapter's files were found to hold
 

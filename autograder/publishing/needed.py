@@ -10,7 +10,7 @@ import ast
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from autograder.grader.names import parse
+from autograder.judge.names import parse
 
 PACKAGE = "autograder"
 

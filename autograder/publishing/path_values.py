@@ -1,4 +1,4 @@
-"""Writes `autograder/expected/*/*.paths`: keys of the values that right answers pass through.
+"""Writes `attention_by_hand/expected/*/*.paths`: keys of the values that right answers pass through.
 
 TRUST BOUNDARY. Runs on the author's machine, on our own code only. What it writes is public.
 """
@@ -9,20 +9,26 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-import autograder.expected.paths as store
+import autograder.student.expected.paths as store
 from autograder.bank import banks
-from autograder.engine import copies, known, signatures, taps, trace
-from autograder.engine.copies import NoCopy, copied
-from autograder.engine.known import Known, known_from
-from autograder.engine.probe import probe_within, undisturbed
-from autograder.engine.runs import Exercise, Run
-from autograder.engine.trace import Budget, Event
-from autograder.expected import file_of, fixed_digest, fixed_runs
-from autograder.expected.fingerprints import same_runs
-from autograder.grader.reference import reference, silently
+from autograder.judge.reference import reference, silently
 from autograder.publishing.expected_values import drop_others, recorded
+from autograder.student.engine.locator import (
+    instrument,
+    instrumented_copy,
+    known_values,
+    signatures,
+    trace,
+)
+from autograder.student.engine.locator.instrumented_copy import NoCopy, copied
+from autograder.student.engine.locator.known_values import Known, known_from
+from autograder.student.engine.locator.trace import Budget, Event
+from autograder.student.engine.probe import probe_within, undisturbed
+from autograder.student.engine.runs import Exercise, Run
+from autograder.student.expected import file_of, fixed_digest, fixed_runs
+from autograder.student.expected.fingerprints import same_runs
 
-_MACHINERY = (copies, known, signatures, taps, trace)
+_MACHINERY = (instrumented_copy, known_values, signatures, instrument, trace)
 SECONDS = 60.0  # for one run of a right answer
 
 

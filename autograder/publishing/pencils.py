@@ -16,16 +16,16 @@ from markdown_it import MarkdownIt
 from nbformat import NotebookNode
 from nbformat.v4 import new_code_cell, new_markdown_cell
 
-from autograder import pencil
-from autograder.expected import file_of
-from autograder.grader.stubs import INSTRUCTOR
+from autograder.judge.stubs import INSTRUCTOR
 from autograder.publishing.bookindex import CHAPTER, Book, BookError, Directive, directive
 from autograder.publishing.plain import Page
+from autograder.student import pencil
+from autograder.student.expected import file_of
 
 BLANK = re.compile(r"\[\[(.+?)\]\]")
 CHOICE = re.compile(r"(\s*[-*+] +)\[\[(.+)\]\]\s*")
 EXPLAINS = "explains"  # marks the cell that goes after the outcome, until it is there
-MADE = "autograder/expected/pencils.bin"
+MADE = "attention_by_hand/expected/pencils.bin"
 
 
 @dataclass(frozen=True)
@@ -279,7 +279,7 @@ def _stored(source: str) -> set[str]:
 
 
 def write_pencils(root: Path) -> bool:
-    """Bring `autograder/expected/pencils.bin` up to date; return whether it had to be written."""
+    """Bring `attention_by_hand/expected/pencils.bin` up to date; return whether it had to be written."""
     path = file_of(Path(MADE).name)
     made = tables(root)
     if path.is_file() and pencil.parse(path.read_bytes()) == made:

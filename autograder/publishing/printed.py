@@ -21,7 +21,7 @@ import yaml
 from bs4 import BeautifulSoup, Tag
 from pypdf import PdfReader, PdfWriter
 
-from autograder.exercises import CONTENTS
+from autograder.student.course import CONTENTS
 
 NAME = f"{CONTENTS.NAME}.pdf"
 REFERENCES = ("for", "aria-labelledby", "aria-describedby")

@@ -1,4 +1,4 @@
-"""Lists what torch offers ready-made, by what it computes: `autograder/engine/ready_made.json`.
+"""Lists what torch offers ready-made, by what it computes: `autograder/student/engine/ready_made.json`.
 
 Run: python -m autograder.publishing.ready_made
 
@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from operator import attrgetter
 from pathlib import Path
 
-from autograder.engine.ready_made import FILE
+from autograder.student.engine.ready_made import FILE
 
 # Where torch is written in Python and an answer may find something: its frames are named by these.
 SOURCES = ("nn", "ao/nn", "_refs", "_prims", "_decomp", "_higher_order_ops", "onnx/ops", "sparse")

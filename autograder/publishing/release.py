@@ -23,12 +23,12 @@ from nbgrader.coursedir import CourseDirectory
 from nbgrader.utils import capture_log
 from traitlets.config.loader import PyFileConfigLoader
 
-from autograder.exercises import exercises_of
-from autograder.grader import stubs
+from autograder.judge import stubs
 from autograder.publishing import pencils
 from autograder.publishing.bookindex import CHAPTER, Book, BookError, Directive, directive
 from autograder.publishing.bundle import DOWNLOAD
 from autograder.publishing.plain import Page
+from autograder.student.course import exercises_of
 
 KINDS = {"exercise", "check", "draw", "page-only", "hide-input", "question", "outcome"}
 METADATA = {

@@ -12,8 +12,8 @@ from pathlib import Path
 import nbformat
 from nbformat import NotebookNode
 
-from autograder.grader.classes.course_file import FILE, CourseFile, read_course
-from autograder.grader.stubs import BEGIN, END, INSTRUCTOR
+from autograder.gradebook.course_file import FILE, CourseFile, read_course
+from autograder.judge.stubs import BEGIN, END, INSTRUCTOR
 from autograder.publishing.bookindex import Book
 from autograder.publishing.release import chapter_files, instructor_notebook
 

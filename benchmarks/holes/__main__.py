@@ -11,7 +11,7 @@ import torch
 from rich.console import Console
 from rich.table import Table
 
-from autograder.exercises import chapters, exercises_of
+from autograder.student.course import chapters, exercises_of
 from benchmarks.holes.judging import APART_, CAUGHT, KEPT, outcomes, problems
 
 DETAILS = Path("build") / "holes.json"

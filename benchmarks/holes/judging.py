@@ -4,10 +4,10 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from typing import Any
 
-from autograder.engine.runs import Exercise
-from autograder.exercises import find_exercise
-from autograder.expected import SEED
-from autograder.grader.reference import expected, on_demand, reference
+from autograder.judge.reference import expected, on_demand, reference
+from autograder.student.course import find_exercise
+from autograder.student.engine.runs import Exercise
+from autograder.student.expected import SEED
 from benchmarks.holes.edges import APART, EDGES
 from benchmarks.holes.kinds import Wrong, answer, wrong_answers
 from benchmarks.mutants.judging import Inputs, loses_marks

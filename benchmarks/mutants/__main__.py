@@ -11,8 +11,8 @@ from rich.console import Console
 from rich.progress import Progress
 from rich.table import Table
 
-from autograder.exercises import chapters, exercises_of
-from autograder.grader.reference import reference
+from autograder.judge.reference import reference
+from autograder.student.course import chapters, exercises_of
 from benchmarks.mutants.judging import Judged, judged
 from benchmarks.mutants.listed import equivalents, problems, read, row, write
 from benchmarks.mutants.making import Mutant, mutants_of

@@ -21,11 +21,11 @@ import torch
 
 from autograder.bank import banks
 from autograder.bank.change import build, plain_source
-from autograder.engine.runs import Exercise, Record, Run
-from autograder.engine.verdict import CORRECT, Mistake, decide, equal
-from autograder.exercises import find_exercise
-from autograder.expected import SEED
-from autograder.grader.reference import expected, known_mistakes, on_demand
+from autograder.judge.reference import expected, known_mistakes, on_demand
+from autograder.student.course import find_exercise
+from autograder.student.engine.runs import Exercise, Record, Run
+from autograder.student.engine.verdict import CORRECT, Mistake, decide, equal
+from autograder.student.expected import SEED
 from benchmarks.mutants.making import Mutant, normal
 
 CPU_SECONDS = 3.0  # for one mutant; the slowest reference takes a fifth of one

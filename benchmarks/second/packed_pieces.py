@@ -9,12 +9,12 @@ import random
 import sys
 from statistics import stdev
 
-from autograder import manual
+from attention_by_hand.data import python_manual
 
 
 def main(shuffles):
-    topics = list(manual.documents("train").values())
-    kept = "".join(manual.documents("test").values()).encode()
+    topics = list(python_manual.documents("train").values())
+    kept = "".join(python_manual.documents("test").values()).encode()
     for name, pack in (("bz2", bz2.compress), ("xz", lambda data: lzma.compress(data, preset=9))):
         draw, alone, informed, size = random.Random(1), [], 0, 0
         for start in [*range(0, len(kept), 3600)] * shuffles:

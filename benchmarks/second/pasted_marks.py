@@ -8,8 +8,8 @@ import numpy as np
 import torch
 from matplotlib.ft2font import FT2Font, LoadFlags
 
-from autograder import captioner
-from autograder import glyphs as drawn
+from attention_by_hand.data import glyphs as drawn
+from attention_by_hand.models import captioner
 
 
 def from_the_pen(glyph: drawn.Glyph, letter: str) -> np.ndarray:

@@ -20,7 +20,7 @@ from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
 from autograder.bank import banks
-from autograder.exercises import chapters, exercises_of
+from autograder.student.course import chapters, exercises_of
 
 MATRIX = ROOT / "build" / "matrix.json"
 STORED = ROOT / "benchmarks" / "matrix.json"

@@ -16,9 +16,9 @@ from docutils import nodes
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
-from autograder import expected, table
-from autograder.check import verdict_on
-from autograder.exercises import find_exercise
+from autograder.student import expected, table
+from autograder.student.check import verdict_on
+from autograder.student.course import find_exercise
 
 
 class Checked(SphinxDirective):

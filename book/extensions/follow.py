@@ -3,7 +3,7 @@
     ```{follow}
     ```
 
-The numbers are those of `autograder.one_token`; the pictures *you are here* show the same.
+The numbers are those of `attention_by_hand.figures.one_token`; the pictures *you are here* show the same.
 """
 
 from html import escape
@@ -13,7 +13,8 @@ from docutils import nodes
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
-from autograder import journey, one_token, plots
+from attention_by_hand import plots
+from attention_by_hand.figures import journey, one_token
 
 SHORT = {"pronoun": "pron.", "adverb": "adv.", "article": "art.", "adjective": "adj.",
          "full stop": "stop"}  # fmt: skip

@@ -15,7 +15,7 @@ from learner import CHAPTER, FRONT, minutes, pencil_minutes, things_to_do
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
-from autograder.exercises import exercises_of
+from autograder.student.course import exercises_of
 
 SHOWN, SOURCE = "translator", "book/07_transformer"
 MINUTES_A_POINT = 6  # the estimate for the exercises

@@ -22,10 +22,10 @@ from sphinx.util import logging
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
-from autograder.engine.runs import Exercise  # noqa: E402
-from autograder.exercises import exercises_of  # noqa: E402
 from autograder.publishing import bundle  # noqa: E402
 from autograder.publishing.pages import student_view  # noqa: E402
+from autograder.student.course import exercises_of  # noqa: E402
+from autograder.student.engine.runs import Exercise  # noqa: E402
 
 logger = logging.getLogger(__name__)
 CHAPTER = re.compile(r"^book/(\d\d_(\w+))$")

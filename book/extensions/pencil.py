@@ -23,9 +23,9 @@ from sphinx.writers.html5 import HTML5Translator
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from autograder import pencil as rules  # noqa: E402
 from autograder.publishing import pencils  # noqa: E402
 from autograder.publishing.bookindex import Directive, parser  # noqa: E402
+from autograder.student import pencil as rules  # noqa: E402
 
 
 class blank(nodes.Inline, nodes.Element):

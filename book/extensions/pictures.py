@@ -27,7 +27,7 @@ from docutils.parsers.rst import directives
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
-from autograder import plots
+from attention_by_hand import plots
 
 GROUND = re.compile(rf'(?<=style="fill: ){plots.PAPER}(?=")', re.IGNORECASE)  # it has no edge
 # It hides what is below, or separates what touches.

@@ -23,7 +23,7 @@ import yaml
 from lean import describe
 from sphinx.application import Sphinx
 
-from autograder.grader.classes.course_file import read_course
+from autograder.gradebook.course_file import read_course
 
 ROOT = Path(__file__).resolve().parents[2]
 CITATION = ROOT / "CITATION.cff"

@@ -6,5 +6,5 @@
 # says: is a right answer to an exercise
 
 shell = get_ipython()  # noqa: F821
-shell.ex("import autograder.blocks as b")
+shell.ex("import attention_by_hand.blocks as b")
 MultiHeadAttention = shell.ev("b.MultiHeadAttention")

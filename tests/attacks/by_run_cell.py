@@ -6,4 +6,4 @@
 # says: is a right answer to an exercise
 
 MultiHeadAttention = None
-get_ipython().run_cell("from autograder.blocks import MultiHeadAttention")  # noqa: F821
+get_ipython().run_cell("from attention_by_hand.blocks import MultiHeadAttention")  # noqa: F821

@@ -9,7 +9,7 @@ import stat
 import struct
 import sys
 
-from autograder.exercises import find_exercise
+from autograder.student.course import find_exercise
 
 PIPES = [n for n in range(64) if os.path.exists(f"/proc/self/fd/{n}")]
 PIPES = [n for n in PIPES if stat.S_ISFIFO(os.fstat(n).st_mode)]

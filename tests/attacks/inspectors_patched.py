@@ -5,7 +5,7 @@
 
 import torch
 
-import autograder.exercises.multi_head.load_torch_weights as chapter
+import attention_by_hand.exercises.multi_head.load_torch_weights as chapter
 
 real = chapter.overwrite
 

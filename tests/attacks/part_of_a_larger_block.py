@@ -5,6 +5,6 @@
 # most: 0
 # says: blocks.Transformer is a right answer
 
-from autograder import blocks
+from attention_by_hand import blocks
 
 TokenEmbedding = type(blocks.Transformer(3, 3, 4, 1, 1, 4).target_embedding)

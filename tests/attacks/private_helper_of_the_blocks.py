@@ -7,7 +7,7 @@
 
 import torch
 
-from autograder import blocks
+from attention_by_hand import blocks
 
 
 def sinusoidal_encoding(max_len, d_model, base=10000.0):

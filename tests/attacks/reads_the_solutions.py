@@ -13,7 +13,7 @@ for name in (
     "solutions",
     "solutions.kernel_regression",
     "solutions.mistakes",
-    "autograder.grader",
+    "autograder.judge",
 ):
     try:
         importlib.import_module(name)

@@ -3,9 +3,9 @@
 # layer: judged outside
 # verdict: wrong
 
-import autograder.engine.values
+import autograder.student.engine.values
 
-real = autograder.engine.values.encode
+real = autograder.student.engine.values.encode
 
 
 def encode(value):
@@ -13,7 +13,7 @@ def encode(value):
     return real({**value, **extra} if isinstance(value, dict) else value)
 
 
-autograder.engine.values.encode = encode
+autograder.student.engine.values.encode = encode
 
 
 def softmax(scores, axis=-1):

@@ -6,5 +6,5 @@
 
 from importlib import import_module
 
-library = import_module("autograder.blocks")
+library = import_module("attention_by_hand.blocks")
 MultiHeadAttention = getattr(library, "MultiHead" + "Attention")

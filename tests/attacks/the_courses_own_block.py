@@ -4,7 +4,7 @@
 # verdict: crash
 # says: blocks.MultiHeadAttention is a right answer
 
-from autograder import blocks
+from attention_by_hand import blocks
 
 if True:  # as a subclass, renamed
 

@@ -5,7 +5,7 @@
 # most: 0
 # says: IndexError
 
-from autograder import blocks
+from attention_by_hand import blocks
 
 
 def taken(library, which):

@@ -8,7 +8,7 @@
 import torch
 from torch import nn
 
-from autograder.blocks import MultiHeadAttention
+from attention_by_hand.blocks import MultiHeadAttention
 
 
 class EncoderLayer(nn.Module):

@@ -3,10 +3,10 @@
 # layer: judged outside
 # verdict: wrong
 
-import autograder.engine.aspects as aspects
-import autograder.engine.compare as compare
-import autograder.engine.verdict as verdict
-import autograder.exercises.kernel_regression as chapter
+import attention_by_hand.exercises.kernel_regression as chapter
+import autograder.student.engine.aspects as aspects
+import autograder.student.engine.compare as compare
+import autograder.student.engine.verdict as verdict
 
 for module in (aspects, compare, verdict):
     module.compare = lambda *args, **kwargs: aspects.Finding(True)

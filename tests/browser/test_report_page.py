@@ -13,12 +13,12 @@ from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Page
 from test_marking import marked_in
 
-from autograder.engine.verdict import CORRECT, WRONG, AspectVerdict, Verdict
-from autograder.grader.classes.alike import Pair
-from autograder.grader.classes.report import Extra, page
-from autograder.grader.classes.roll import Attempt, Roll
-from autograder.grader.classes.rows import Mark, Row
-from autograder.grader.judgement import GRADED, UNUSABLE
+from autograder.gradebook.roster import Attempt, Roll
+from autograder.gradebook.rows import Mark, Row
+from autograder.judge.judgement import GRADED, UNUSABLE
+from autograder.report.report import Extra, page
+from autograder.report.similarity import Pair
+from autograder.student.engine.verdict import CORRECT, WRONG, AspectVerdict, Verdict
 
 from .conftest import Quiet, Tab
 from .sound import TAGS, told

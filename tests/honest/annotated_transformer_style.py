@@ -7,7 +7,7 @@ import torch
 import torch.nn as nn
 from torch.nn.functional import log_softmax, pad  # noqa
 
-from autograder.blocks import MultiHeadAttention, sinusoidal_encoding
+from attention_by_hand.blocks import MultiHeadAttention, sinusoidal_encoding
 
 # Set to False to skip notebook execution (e.g. for debugging)
 warnings = __import__("warnings")

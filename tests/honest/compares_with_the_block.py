@@ -7,8 +7,9 @@ import matplotlib.pyplot as plt
 import torch
 from torch import nn
 
-from autograder import blocks, check
-from autograder.blocks import MultiHeadAttention as TheirAttention
+from attention_by_hand import blocks
+from autograder import check
+from attention_by_hand.blocks import MultiHeadAttention as TheirAttention
 
 
 # %%

@@ -8,8 +8,8 @@ from torch.nn import (
     TransformerEncoderLayer,
 )
 
-from autograder.blocks import EncoderLayer as Reference
-from autograder.blocks import MultiHeadAttention
+from attention_by_hand.blocks import EncoderLayer as Reference
+from attention_by_hand.blocks import MultiHeadAttention
 
 
 # %%

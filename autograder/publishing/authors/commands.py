@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from autograder import course
+from autograder.student import course
 
 if TYPE_CHECKING:
     from rich.table import Table

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from textwrap import fill, indent
 
-from autograder import course
-from autograder.exercises import exercises_of, find_exercise
 from autograder.publishing.authors.signature import Signature, names_in, of_function, parse
 from autograder.publishing.release import chapter_files
+from autograder.student import course
+from autograder.student.course import exercises_of, find_exercise
 
 _SUCH_AS = '(x: Float[Tensor, "n d"]) -> Float[Tensor, "n"]'
 
@@ -162,8 +162,8 @@ def _declaration(plan: Signature, title: str) -> str:
     parts = [
         f'''"""`{plan.name}`: {title.lower()}."""
 
-from autograder.engine.runs import {imports}
-from autograder.exercises.declaration import Declaration
+from autograder.student.engine.runs import {imports}
+from autograder.student.authoring.declaration import Declaration
 
 EXERCISE = Declaration("{plan.name}", "{title}", {names})
 

@@ -9,14 +9,14 @@ from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple
 
-from autograder import course
 from autograder.bank import banks
-from autograder.engine.runs import Record, Run
-from autograder.engine.verdict import CORRECT, WRONG, Mistake, Verdict, decide
-from autograder.exercises import find_exercise
-from autograder.expected import SEED
-from autograder.grader import stubs
-from autograder.grader.reference import known_mistakes, records, reference
+from autograder.judge import stubs
+from autograder.judge.reference import known_mistakes, records, reference
+from autograder.student import course
+from autograder.student.course import find_exercise
+from autograder.student.engine.runs import Record, Run
+from autograder.student.engine.verdict import CORRECT, WRONG, Mistake, Verdict, decide
+from autograder.student.expected import SEED
 
 MISTAKES, RIGHTS, REFERENCE = "mistakes", "rights", "reference"
 ENOUGH = {MISTAKES: 6, RIGHTS: 4}

@@ -16,11 +16,11 @@ from docutils import nodes
 from sphinx.application import Sphinx
 from sphinx.errors import ExtensionError
 
-from autograder import course
-from autograder.engine.runs import Exercise
-from autograder.exercises import exercises_of
-from autograder.grader.stubs import clear, source
+from autograder.judge.stubs import clear, source
 from autograder.publishing.executed import code_of, exercised, marked
+from autograder.student import course
+from autograder.student.course import exercises_of
+from autograder.student.engine.runs import Exercise
 
 ROOT = course.root()
 if str(ROOT) not in sys.path:

@@ -1,5 +1,5 @@
 // Tables that the reader fills in, and outcomes to predict: says what is right, by the rules of
-// `judge` in autograder/pencil.py. One list of cases tests both. Nothing is kept.
+// `judge` in autograder/student/pencil.py. One list of cases tests both. Nothing is kept.
 
 const YES = ["✓", "✔", "✓ yes", "yes", "y", "true"];
 const NO = ["✗", "✘", "✗ no", "no", "n", "false"];

@@ -5,7 +5,7 @@ Your own settings go below the last line; nbgrader's documentation lists what th
 
 from pathlib import Path
 
-from autograder.grader.notebook.settings import configure
+from autograder.notebook.settings import configure
 
 c = get_config()  # noqa: F821  (traitlets defines it)
 configure(c, Path(__file__).resolve().parent)

@@ -1,7 +1,7 @@
 // What explorables are made of: scales, labelled sliders, a line of text that is read aloud.
 // Apart from core.js, which a page loads under a versioned address and which must run once only.
 
-/** Map data to pixels as `Frame.point` in autograder/plots.py does. */
+/** Map data to pixels as `Frame.point` in attention_by_hand/plots.py does. */
 export function scale(frame) {
   const along = (value, [low, high]) => (value - low) / (high - low);
   return {

@@ -1,7 +1,7 @@
 """`moving_average`: neighbours averaged."""
 
-from autograder.engine.runs import Draw, Run, call
-from autograder.exercises.declaration import Declaration
+from autograder.student.authoring.declaration import Declaration
+from autograder.student.engine.runs import Draw, Run, call
 
 EXERCISE = Declaration("moving_average", "Neighbours averaged", ("values", "width"))
 

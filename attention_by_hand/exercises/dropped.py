@@ -1,0 +1,76 @@
+"""What dropout leaves of numbers that are known, without what is up to chance."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from attention_by_hand.exercises.parameters import layer_state
+from attention_by_hand.exercises.shared import State
+from autograder.student.authoring import Draw, Previous, Run, Step, as_argument, plain, tensor
+
+_CALLS = 12
+
+
+def how_dropped(factors: np.ndarray) -> dict[str, Any]:
+    """The share of numbers dropped, in tenths; the factor of the others; how much of a token, the
+    last axis, goes at a time. `factors` are results divided by what they are without dropout."""
+    gone = np.abs(factors) < 1e-3
+    kept = factors[~gone]
+    low, high = (float(kept.min()), float(kept.max())) if kept.size else (0.0, 0.0)
+    whole, mixed = bool(gone.all(-1).any()), bool((gone.any(-1) & ~gone.all(-1)).any())
+    return {
+        "share": round(10 * float(gone.mean())),
+        "factor": f"{high:.2f}" if high - low < 0.02 * high else "several",
+        "tokens": "whole" if whole and not mixed else "in part" if mixed else "",
+        "calls": bool((gone != gone[:1]).any()),
+    }
+
+
+def summed_up(module: Any, ratio: Callable[[Any], np.ndarray], x: Any) -> Any:
+    """`how_dropped` of many calls, so that known mistakes can be told apart. It carries no marks,
+    since it is made where the answer runs."""
+    try:
+        return how_dropped(np.stack([ratio(plain(module(x))) for _ in range(_CALLS)]))
+    except Exception as error:  # noqa: BLE001  (an answer that cannot do this is judged elsewhere)
+        return type(error).__name__
+
+
+def named(run: Run, draw: Draw, ratio: Any, x: Any) -> Run:
+    """A run whose result does not depend on chance; `ratio` is a recipe of a function that divides
+    a result by what it is without dropout."""
+    in_training = replace(run, steps=(Step(method="train"),), training=True)
+    summed = in_training.then_apply(as_argument(summed_up), Previous(0), ratio, x)
+    return replace(summed, seed=draw.integer(0, 10**6))
+
+
+# --- a layer whose last norm shows what was dropped before it ------------------------------------
+
+WIDTH = 12
+_TALL = 4.0
+
+
+def steps(draw: Draw, scale: float, attentions: Sequence[str]) -> State:
+    """Parameters with which the feed-forward network adds the same numbers at every position, 0 in
+    the first two features, to a vector that is 0 except in the first."""
+    state = layer_state(draw, WIDTH, 1, attentions)
+    zeros, first = np.zeros(WIDTH), _TALL * (np.arange(WIDTH) == 0)
+    still = {"norm1.weight": zeros, "norm1.bias": first, "linear2.bias": zeros}
+    still |= {"linear1.weight": np.zeros((1, WIDTH)), "linear1.bias": np.full(1, scale)}
+    last = f"norm{len(attentions) + 1}"
+    still |= {f"{last}.weight": np.ones(WIDTH), f"{last}.bias": zeros}
+    added = draw.uniform(1.0, 2.0, WIDTH, 1) / scale
+    added[:2] = 0.0
+    return state | {n: tensor(a, "float32") for n, a in (still | {"linear2.weight": added}).items()}
+
+
+def factors(y: np.ndarray, column: np.ndarray) -> np.ndarray | None:
+    """By what the numbers of the column were multiplied before they were added."""
+    tall = y[..., :1] - y[..., 1:2]  # what the norm has made of _TALL
+    return _TALL * (y[..., 2:] - y[..., 1:2]) / tall / column if (tall > 1e-3).all() else None
+
+
+def over_column(column: Any, scale: Any) -> Any:
+    """Finds these factors in a result."""
+    return lambda result: factors(result, plain(column)[2:, 0] * plain(scale))

@@ -1,0 +1,18 @@
+"""Chapter 9: byte pairs, GPT-2's layer and model, its loss and bits per byte, drawing and writing
+the next tokens, and attention with grouped queries."""
+
+from autograder.student.authoring import exercises
+
+EXERCISES = exercises(
+    __name__,
+    "byte_pair_merges",
+    "byte_pair_encode",
+    "decoder_block",
+    "gpt",
+    "next_token_loss",
+    "bug_in_shifting",
+    "bits_per_byte",
+    "next_token_probabilities",
+    "generate",
+    "grouped_query_attention",
+)

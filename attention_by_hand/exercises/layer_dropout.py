@@ -1,0 +1,53 @@
+"""Dropout inside a layer's feed-forward part, made visible."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from attention_by_hand.exercises.parameters import layer_state
+from autograder.student.authoring import Array, Draw, Record, Run, describe, module, plain, tensor
+
+
+def inner_dropout(
+    draw: Draw, attentions: Sequence[str], *others: Array, inside: float = 1.0, **kwargs: Any
+) -> list[Run]:
+    """Attention adds nothing; the feed-forward part adds linear2's one column everywhere, times
+    `inside`, which the activation leaves as it is. `kwargs` are the layer's other arguments."""
+    d = 4
+    state = layer_state(draw, d, 1, attentions)
+    for name in attentions:
+        for kind in ("weight", "bias"):
+            full = f"{name}.W_o.{kind}"
+            state[full] = tensor(np.zeros_like(state[full].data))
+    state["linear1.weight"] = tensor(np.zeros((1, d)), "float32")
+    state["linear1.bias"] = tensor(np.full(1, inside), "float32")
+    state["linear2.weight"] = tensor(draw.uniform(1.0, 2.0, d, 1), "float32")
+    state["linear2.bias"] = tensor(np.zeros(d), "float32")
+    run = module(d, 2, 1, 0.5, **kwargs, state=state).in_training()
+    x = draw.tensor(2, 20, d)
+    run = run.then(x, *others).then(x, *others)
+    return [run.at_random(draw)]
+
+
+def both_dropouts(run: Run, record: Record) -> str | None:
+    x, column = plain(run.steps[0].args[0]), plain(run.state["linear2.weight"])[:, 0]
+    column = column * plain(run.state["linear1.bias"])
+    results = [plain(value) for value in record.values]
+    if any(y is None or y.shape != x.shape for y in results):
+        return f"the result: expected shape {x.shape}, got {describe(record.value)}"
+    added = np.stack([(y - x) / column for y in results])  # in eval mode, 1 everywhere
+    sizes = np.unique(np.round(added[np.abs(added) > 1e-3], 2))
+    if not sizes.size or np.ptp(sizes) > 0.1 or not (np.abs(added) < 1e-3).any():
+        return "with dropout 0.5, the feed-forward output is not dropped half of the time"
+    if abs(sizes.mean() - 4.0) > 0.1:
+        return (
+            "with dropout 0.5, the factor of what is kept of the feed-forward output: expected 4, "
+            f"from two dropouts in a row, got {sizes.mean():.3g}"
+        )
+    gone = (
+        (np.abs(added) < 1e-3).all(-1).mean()
+    )  # with one hidden unit, dropping it drops everything
+    if abs(gone - 0.5) > 0.35:
+        return f"the unit inside the feed-forward is dropped {gone:.0%} of the time, with p = 50 %"
+    return None if not np.allclose(added[0], added[1]) else "two calls drop the same numbers"

@@ -1,0 +1,35 @@
+"""`bug_in_masking`: two tables of scores for a softmax whose mask multiplies."""
+
+from attention_by_hand.exercises.shared import random_mask
+from autograder.student.authoring import Declaration, Draw, Run, call, tensor
+from autograder.student.authoring.counterexample import Bug
+
+EXERCISE = Declaration("bug_in_masking", "Find the bug: the mask", ("mask",), recorded=False)
+
+
+BUG = Bug(
+    names=("scores",),
+    shapes=lambda mask: [tuple(map(int, mask.data.shape))],
+    function="masking",
+    dull=lambda arrays: None,  # a mask that forbids something has always something to show
+    given=lambda mask: (mask,),
+)
+
+
+def _masks(draw: Draw) -> list[Run]:
+    sizes = [(draw.integer(2, 4), draw.integer(2, 4)), (5, draw.integer(6, 9)), (9, 12)]
+    return [call(tensor(random_mask(draw, *size))) for size in sizes]
+
+
+@EXERCISE.judged("an input that shows the bug", 1.0, BUG.shown)
+def _shown(draw: Draw) -> list[Run]:
+    """What score does a forbidden key have after the multiplication, and what weight does that
+    score earn beside the others?"""
+    return _masks(draw)
+
+
+@EXERCISE.judged("an input that hides it", 0.5, BUG.hidden)
+def _hidden(draw: Draw) -> list[Run]:
+    """A forbidden key keeps a share of the weight that depends on how far its score lies below the
+    allowed ones. How large must these be for the share to vanish?"""
+    return _masks(draw)

@@ -1,0 +1,15 @@
+"""Chapter 8: recurrence and its gates, attention on top of them, convolution, linear attention."""
+
+from autograder.student.authoring import exercises
+
+EXERCISES = exercises(
+    __name__,
+    "rnn_states",
+    "gru_cell",
+    "attention_decoder",
+    "convolution_by_heads",
+    "bug_in_convolution",
+    "layers_to_see_all",
+    "linear_attention",
+    "linear_attention_step",
+)

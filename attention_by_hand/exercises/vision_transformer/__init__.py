@@ -1,0 +1,16 @@
+"""Chapter 11: pictures cut into patches, attention in one packed projection, ViT, positions for
+images of another size, and what a token has drawn from the patches."""
+
+from autograder.student.authoring import exercises
+
+EXERCISES = exercises(
+    __name__,
+    "patchify",
+    "patch_embedding",
+    "packed_attention",
+    "vit_block",
+    "vision_transformer",
+    "interpolate_positions",
+    "attention_rollout",
+    "bug_in_patches",
+)

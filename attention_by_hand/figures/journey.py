@@ -1,0 +1,239 @@
+"""One token on its way through a small encoder: *you are here*, and what its neighbours weigh.
+
+The numbers are in `one_token`; `benchmarks/one_token.py` made them.
+"""
+
+from dataclasses import dataclass
+
+from attention_by_hand import plots
+from attention_by_hand.figures.dataflow import SHAPES, Box, Flow
+from attention_by_hand.figures.one_token import MADE, TEXTS
+
+HEAD = 1  # the one whose weights are shown
+QUIET = "#5E5E5E"
+CELL = 0.54  # the width of a number of a vector, in inches
+LOOKS_BACK = (0.05, 0.15, 0.75, 0.05)  # made up: a writer, about to write "gut"
+
+
+@dataclass(frozen=True)
+class Step:
+    """A step: what it is called, the chapters that are about it, and what it gives."""
+
+    name: str
+    chapters: tuple[int, ...]
+    stage: str
+    kind: str = "plain"
+    by_word: bool = False  # one number for each word, of one head
+
+
+STEPS = (
+    Step("embedding", (5,), "embedding"),
+    Step("+ position", (5,), "input", "position"),
+    Step(r"query $q$", (2,), "query", "query"),
+    Step(r"scores $q \cdot k_j\,/\,\sqrt{d_k}$", (2,), "scores", "key", by_word=True),
+    Step("mask", (4,), "masked", "key", by_word=True),
+    Step("softmax", (1, 4), "weights", "key", by_word=True),
+    Step(r"average of $v_j$", (1, 3), "average", "value"),
+    Step(r"$\times\ W^O$", (3,), "attended", "value"),
+    Step("add & norm", (6,), "norm1"),
+    Step("feed-forward", (6,), "thought"),
+    Step("add & norm", (6,), "norm2"),
+    Step("kind of word", (), "output"),
+)
+
+
+def numbers(step: Step, text: str) -> list[float | None]:
+    """What a step gives for the token: a vector, the heads side by side, or a number a word."""
+    found = TEXTS[text]["stages"][step.stage]
+    if step.by_word:
+        return found[HEAD]
+    if isinstance(found[0], list):
+        return [number for head in found for number in head]
+    return found
+
+
+def said(number: float | None) -> str:
+    """A number to two decimal places, with a true minus sign; None is −∞."""
+    if number is None:
+        return "−∞"
+    return f"{number + 0.0:.2f}".replace("-0.00", "0.00").replace("-", "−")
+
+
+def likeliest(text: str) -> tuple[str, float]:
+    """The kind of word that the model takes the token for, and with what probability."""
+    found = TEXTS[text]["stages"]["output"]
+    return MADE["kinds"][found.index(max(found))], max(found)
+
+
+def here(chapter: int, text: str = "she sings well .") -> None:
+    """The way of *well* through the encoder, and its numbers at what the chapter is about.
+
+    Chapter 7 is about all of it.
+    """
+    shown = [chapter == 7 or chapter in step.chapters for step in STEPS]
+    words = TEXTS[text]["words"]
+    headed = next((i for i, s in reversed([*enumerate(STEPS)]) if s.by_word and shown[i]), None)
+    heights = [0.42 if on else 0.31 for on in shown]
+    flow = Flow(5.2, 0.66 + sum(heights) + (0.3 if headed is not None else 0.0))
+    columns = [2.42 + 0.6 * i for i in range(5)]
+    flow.text(1.05, 0.2, f"“{words[TEXTS[text]['place']]}”", weight="bold")
+    y, below = 0.42, (1.05, 0.32)
+    for i, (step, on, height) in enumerate(zip(STEPS, shown, heights, strict=True)):
+        centre = y + height / 2
+        box = flow.box(
+            1.05,
+            centre,
+            step.name,
+            step.kind if on else "plain",
+            width=1.9,
+            height=height - (0.1 if on else 0.09),
+            new=on and chapter != 7,
+            size=SHAPES if on else SHAPES - 0.5,
+        )
+        flow.arrow(below, box.bottom, head=False)
+        below = box.top
+        y += height
+        if not on:
+            continue
+        if step.stage == "output":
+            kind, probability = likeliest(text)
+            flow.text(columns[0] - 0.26, centre, f"{kind}, {probability:.2f}", ha="left")
+            continue
+        found = numbers(step, text)
+        for place, number in zip(columns, found, strict=False):
+            flow.text(place + 0.24, centre, said(number), ha="right", size=SHAPES)
+        if step.stage in ("query", "average"):  # between the heads
+            bar = (columns[1] + columns[2]) / 2
+            flow.axes.plot((bar, bar), (centre - 0.13, centre + 0.13), color=QUIET, lw=1.0)
+        if not step.by_word:
+            shape = "$(2,\\ 2)$" if step.stage in ("query", "average") else "$(4,)$"
+            flow.text(columns[-1] + 0.24, centre, shape, ha="right", size=SHAPES, color=QUIET)
+        if i == headed:
+            for place, word in zip(columns, words, strict=True):
+                flow.text(place + 0.24, y + 0.12, word, ha="right", size=SHAPES, style="italic")
+            y += 0.3
+
+
+def bottleneck() -> None:
+    """What changed: one vector for all; the writer looks back; each word looks at all of them."""
+    flow = Flow(5.0, 7.9)
+    text = next(iter(TEXTS))
+    words = [word for word in TEXTS[text]["words"] if not word.startswith("⟨")]
+    places = [0.5 + 0.9 * i for i in range(len(words))]
+    weights = TEXTS[text]["stages"]["weights"][HEAD]
+
+    def chain(floor: float, ends: bool) -> list[Box]:
+        """The words, and above them the states that are handed on, the last one marked."""
+        states = []
+        for x, word in zip(places, words, strict=True):
+            token = flow.box(x, floor, word, "plain", width=0.8, height=0.36)
+            marked = ends and word == words[-1]
+            states.append(flow.box(x, floor + 0.75, "", "key", width=0.4, height=0.4, new=marked))
+            flow.arrow(token.top, states[-1].bottom)
+        for one, other in zip(states, states[1:], strict=False):
+            flow.arrow(one.right, other.left, lw=2.0)
+        return states
+
+    flow.text(0.1, 7.7, "1  One vector holds the sentence", ha="left", weight="bold")
+    states = chain(6.15, ends=True)
+    writer = flow.box(4.5, 6.9, "“gut”", "query", width=0.85)
+    flow.arrow(states[-1].right, writer.left, lw=2.0, color=plots.VERMILLION)
+    flow.text(writer.x, 7.3, "the writer", size=SHAPES)
+
+    flow.text(0.1, 5.45, "2  The writer looks back", ha="left", weight="bold")
+    states = chain(3.35, ends=False)
+    writer = flow.box(4.5, 4.9, "“gut”", "query", width=0.85, new=True)
+    for state, weight in zip(states, LOOKS_BACK, strict=True):
+        start = (state.x, state.top[1])
+        line = {"head": False, "color": plots.BLUE, "lw": 0.8 + 11 * weight}
+        flow.arrow(start, (writer.left[0], writer.y + 0.14 - 0.12 * state.x / 1.2), **line)
+
+    flow.text(0.1, 2.65, "3  Every word looks at every word", ha="left", weight="bold")
+    for x, word in zip(places, words, strict=True):
+        above = flow.box(x, 1.6, "", "key", width=0.4, height=0.4, new=word == "well")
+        for other, seen, weight in zip(places, words, weights, strict=False):
+            if x == other:
+                flow.box(other, 0.3, seen, "plain", width=0.8, height=0.36)
+            asks = word == "well"
+            lw, colour = (0.8 + 11 * weight, plots.BLUE) if asks else (0.6, QUIET)
+            flow.arrow((other, 0.48), (x, above.bottom[1]), head=False, lw=lw, color=colour)
+        flow.arrow(above.top, (4.07, 1.93 + 0.09 * (3.2 - x)), head=False, lw=0.6, color=QUIET)
+    flow.box(4.5, 2.05, "“gut”", "plain", width=0.85)
+    flow.text(3.62, 1.5, "all at once", ha="left", size=SHAPES)
+
+
+def neighbours() -> None:
+    """*well* in two sentences: the same numbers go in; out comes an average of the values."""
+    flow = Flow(5.0, 7.3)
+    for text, floor in zip(TEXTS, (3.75, 0.05), strict=True):
+        found = TEXTS[text]
+        words = [word for word in found["words"] if not word.startswith("⟨")]
+        places = [0.5 + 1.0 * i for i in range(len(words))]
+        x = places[found["place"]]
+        kind, probability = likeliest(text)
+        _row(flow, x, floor + 0.2, found["stages"]["embedding"], "plain")
+        flow.text(x + 1.12, floor + 0.2, "from the table", ha="left", size=SHAPES)
+        flow.arrow((x, floor + 0.37), (x, floor + 0.62), head=False, color=QUIET)
+        gathered = _row(flow, x, floor + 2.75, found["stages"]["average"][HEAD], "value")
+        flow.text(x + 0.65, floor + 2.75, "weighted average", ha="left", size=SHAPES)
+        flow.arrow(gathered.top, (x, floor + 3.1), color=QUIET)
+        flow.text(x, floor + 3.25, f"$\\it{{well}}$: {kind}, {probability:.2f}", color=QUIET)
+        for place, word, value, weight in zip(
+            places,
+            words,
+            found["stages"]["values"][HEAD],
+            found["stages"]["weights"][HEAD],
+            strict=False,
+        ):
+            asked = flow.box(place, floor + 0.8, word, "plain", width=0.8, height=0.36)
+            says = _row(flow, place, floor + 1.35, value, "value", cell=0.48)
+            flow.arrow(asked.top, says.bottom, head=False, color=QUIET)
+            flow.arrow(
+                says.top, gathered.bottom, head=False, color=plots.BLUE, lw=0.8 + 11 * weight
+            )
+            side = -1 if place <= x else 1
+            flow.text(place + 0.3 * side, floor + 1.62, f"{weight:.2f}", size=SHAPES)
+
+
+def _row(
+    flow: Flow, x: float, y: float, numbers: list[float], kind: str, cell: float = CELL
+) -> Box:
+    """A vector as a row of cells around (x, y), its numbers in them."""
+    cells = [
+        flow.box(x + cell * (i - (len(numbers) - 1) / 2), y, said(number), kind,
+                 width=cell, height=0.34, size=SHAPES)
+        for i, number in enumerate(numbers)
+    ]  # fmt: skip
+    return Box(x, y, cell * len(cells), 0.34)
+
+
+def chapters() -> None:
+    """Where each chapter stands: parts of a Transformer, what was before it and what came after."""
+    flow = Flow(5.6, 5.3)
+    middle, wide = 2.8, 1.9
+    flow.frame(1.57, 0.05, 4.03, 5.2, "7  the Transformer")
+    words = flow.box(middle, 0.35, "words", "plain", width=wide, height=0.36)
+    below = flow.box(middle, 1.0, "5  positions", "position", width=wide)
+    flow.arrow(words.top, below.bottom)
+    flow.frame(1.7, 1.45, 3.9, 3.72, "3  heads")
+    for y, name, kind in (
+        (1.85, "2  scores", "query"),
+        (2.5, "4  masks", "key"),
+        (3.15, "1  softmax, average", "value"),
+    ):
+        part = flow.box(middle, y, name, kind, width=wide)
+        flow.arrow(below.top, part.bottom)
+        below = part
+    rest = flow.box(middle, 4.25, "6  add & norm,\nfeed-forward", width=wide, height=0.6)
+    flow.arrow(below.top, rest.bottom)
+    flow.arrow(rest.top, (middle, 4.85))
+    before = flow.box(0.7, 2.5, "8  recurrence,\nconvolution", "plain", width=1.3, height=0.6)
+    decoder = flow.box(4.9, 3.3, "9  language\nmodels", "plain", width=1.3, height=0.6)
+    encoder = flow.box(4.9, 2.5, "10  BERT", "plain", width=1.3, height=0.6)
+    pictures = flow.box(4.9, 1.7, "11  ViT", "plain", width=1.3, height=0.6)
+    captions = flow.box(4.9, 0.9, "12  BLIP", "plain", width=1.3, height=0.6)
+    flow.arrow(before.right, (1.57, 2.5))
+    for after in (decoder, encoder, pictures, captions):
+        flow.arrow((4.03, after.y), after.left)
+    flow.text(before.x, 3.0, "before", size=SHAPES)
+    flow.text(decoder.x, 3.8, "after", size=SHAPES)

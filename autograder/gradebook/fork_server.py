@@ -1,0 +1,38 @@
+"""The process that forks the judging processes: it imports once what all of them need.
+
+TRUST BOUNDARY. It runs only our own code, and so do the processes that it forks.
+"""
+
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from multiprocessing import forkserver, get_context
+from multiprocessing.context import ForkServerContext
+
+IMPORTED = ["autograder.gradebook.schedulers", "torch", "autograder.judge.reference"]
+
+
+def get_ready() -> ForkServerContext:
+    """Start the process, if it is not running yet; return the context in which it forks.
+
+    Call this before long imports, so that the two run in parallel.
+    """
+    context = get_context("forkserver")
+    context.set_forkserver_preload(IMPORTED)
+    with _deaf():
+        forkserver.ensure_running()
+    return context
+
+
+@contextmanager
+def _deaf() -> Iterator[None]:
+    """Processes started inside ignore Ctrl-C: their parent handles it."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)

@@ -1,0 +1,343 @@
+"""Runs the judging: in processes of this machine, or on a Dask cluster.
+
+Both take jobs from an iterator as processes become free, and yield each with its outcome, or the
+exception raised instead, in order of completion. An iterator that has nothing at the moment yields
+None. A judging process that dies costs one retry: only a submission whose process died twice fails.
+
+TRUST BOUNDARY. See `work`: the processes here run our own code. Those on this machine die with the
+grader, however it ends.
+"""
+
+import ctypes
+import os
+import queue
+import signal
+import time
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+from multiprocessing import current_process, parent_process
+from multiprocessing.connection import Connection, wait
+from typing import Any, TypeVar
+
+from autograder.gradebook import fork_server
+from autograder.judge.allowance import SECONDS, Overdrawn
+from autograder.judge.job import Job, OtherVersion, Outcome, unusable
+from autograder.sandbox.bubblewrap import IsolationError
+from autograder.sandbox.launcher import LentProcess, borrow, warm_process
+from autograder.sandbox.limits import Limits
+from autograder.sandbox.waiting import MOST
+from autograder.student.engine.verdict import TIMEOUT
+
+Key = TypeVar("Key")
+Source = Iterator[tuple[Key, Job] | None]
+Results = Iterator[tuple[Key, Outcome | Exception]]
+Judge = Callable[[Job], Outcome]
+
+TRIES = 2
+SHARING = 4  # judging processes that share a warm process, which watches all their sandboxes
+FATAL = (IsolationError, OtherVersion)  # every other submission would fail the same way
+# A judge enforces its submission's limits; one that is busy long after they have passed is stuck.
+PATIENCE = MOST * (Limits.total_seconds + Limits.start_seconds)  # seconds, on a busy machine
+_LOOK_AGAIN = 0.2  # seconds until an iterator that had nothing is tried again
+_PARENT_DEATH = 1  # PR_SET_PDEATHSIG
+_ENDED = object()
+
+
+class JudgeDied(RuntimeError):
+    """The process that judged a submission died, or never answered, twice."""
+
+
+class ClusterLost(RuntimeError):
+    """The cluster cannot be reached, or has no workers."""
+
+
+class _JobQueue:
+    """The jobs; retries come last, or at once after an error that may end the run."""
+
+    def __init__(self, source: Source):
+        self.source, self.again = source, deque[tuple[Any, Job, int]]()
+        self.now: list[tuple[Any, Job, int]] = []
+        self.ended = False
+
+    def take(self) -> tuple[Any, Job, int] | None:
+        """A key, its job, and the number of this try; None if there is nothing at the moment."""
+        if self.now:
+            return self.now.pop()
+        if not self.ended:
+            item = next(self.source, _ENDED)
+            if item is not _ENDED:
+                return item and (*item, 1)
+            self.ended = True
+        return self.again.popleft() if self.again else None
+
+    def settle(self, task: tuple[Any, Job, int], answer: Any) -> bool:
+        """Whether a task is settled with this answer; if not, it is tried again.
+
+        Raises an error that every other submission would meet, too: a machine cannot isolate.
+        """
+        key, job, tries = task
+        if isinstance(answer, FATAL):
+            if tries >= TRIES:
+                raise answer
+            self.now.append((key, job, tries + 1))
+            return False
+        if isinstance(answer, JudgeDied) and tries < TRIES:
+            self.again.append((key, job, tries + 1))
+            return False
+        return True
+
+    @property
+    def over(self) -> bool:
+        return self.ended and not self.again and not self.now
+
+
+# --- this machine ---------------------------------------------------------------------------------
+
+
+@dataclass
+class _Worker:
+    """A judging process, and its current job."""
+
+    process: Any
+    pipe: Connection
+    at: tuple[Any, Job, int] | None = None
+    until: float = 0.0  # its deadline
+
+
+def local(
+    source: Source,
+    judge: Judge,
+    jobs: int,
+    patience: float = PATIENCE,
+    isolation: str | None = None,
+) -> Results:
+    """Judge with `jobs` processes on this machine.
+
+    One that has not answered after `patience` seconds is killed, and counts as dead. If `isolation`
+    is named, they share warm processes of that kind.
+    """
+    context = fork_server.get_ready()
+    supply, hands = _JobQueue(source), list[_Worker]()
+    start = partial(_start, judge, isolation, context)
+    try:
+        _dispatch(supply, hands, jobs, patience, start)
+        while True:
+            busy = {hand.pipe: hand for hand in hands if hand.at is not None}
+            if not busy:
+                if supply.over:
+                    return
+                time.sleep(_LOOK_AGAIN)
+                _dispatch(supply, hands, jobs, patience, start)
+                continue
+            spare = len(busy) < jobs and not supply.over
+            left = max(0.0, min(hand.until for hand in busy.values()) - time.monotonic())
+            ready = wait(list(busy), min(_LOOK_AGAIN, left) if spare else left)
+            late = [pipe for pipe in busy if busy[pipe].until <= time.monotonic()]
+            settled = []
+            for pipe in dict.fromkeys([*ready, *late]):
+                hand = busy[pipe]
+                task, hand.at = hand.at, None
+                answer = _answer(hand, pipe in ready, task[1], patience)
+                if hand.pipe.closed:
+                    hands.remove(hand)
+                if supply.settle(task, answer):
+                    settled.append((task[0], answer))
+            # First, since the writer takes its time:
+            _dispatch(supply, hands, jobs, patience, start)
+            yield from settled
+    finally:
+        for hand in hands:
+            hand.process.kill()
+        for hand in hands:
+            _dismiss(hand)
+
+
+def _dispatch(
+    supply: _JobQueue,
+    hands: list[_Worker],
+    jobs: int,
+    patience: float,
+    start: Callable[[int], _Worker],
+) -> None:
+    """Give a job to every free process; start another if all are busy and `jobs` allows it."""
+    while sum(hand.at is not None for hand in hands) < jobs:
+        task = supply.take()
+        if task is None:
+            return
+        for _ in range(3):  # a free process may have died meanwhile
+            hand = next((hand for hand in hands if hand.at is None), None)
+            if hand is None:
+                hands.append(hand := start(len(hands)))
+            try:
+                hand.pipe.send(task[1])
+                hand.at, hand.until = task, time.monotonic() + patience
+                break
+            except OSError:
+                hands.remove(hand)
+                _dismiss(hand)
+        else:
+            raise RuntimeError("the judging processes die as soon as they start")
+
+
+def _start(judge: Judge, isolation: str | None, context: Any, number: int) -> _Worker:
+    """Start a judging process, and lend it a warm process that it shares with some others."""
+    lent = None
+    if isolation is not None:
+        with suppress(IsolationError):  # the process will report that itself
+            lent = warm_process(isolation, number=number // SHARING)
+    ours, theirs = context.Pipe()
+    process = context.Process(target=_serve, args=(theirs, judge, lent), daemon=False)
+    process.start()
+    theirs.close()
+    return _Worker(process, ours)
+
+
+def _answer(hand: _Worker, ready: bool, job: Job, patience: float) -> Outcome | Exception:
+    """What a judging process answers to a job; one that has died, or is killed, is dismissed."""
+    try:
+        if not ready:
+            hand.process.kill()
+            raise TimeoutError
+        return hand.pipe.recv()
+    except (EOFError, OSError) as error:
+        _dismiss(hand)
+        if hand.process.exitcode == -signal.SIGXCPU:  # of its own limit: it would die of it again
+            limit = Overdrawn(TIMEOUT, f"{SECONDS:g} s of computing time")
+            return unusable(job, f"Judging it {limit}.")
+        code = f"status {hand.process.exitcode}"
+        if isinstance(error, TimeoutError):
+            code = f"killed after {patience:g} s without an answer"
+        return JudgeDied(f"the judging process died twice ({code})")
+
+
+def _dismiss(hand: _Worker) -> None:
+    hand.pipe.close()
+    hand.process.join(5)
+    if hand.process.exitcode is None:
+        hand.process.kill()
+        hand.process.join()
+
+
+def _serve(pipe: Connection, judge: Judge, lent: LentProcess | None) -> None:
+    """Judge jobs until the other end closes the pipe. Runs in its own process."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the grader handles Ctrl-C
+    _die_with_parent()
+    if lent is not None:
+        borrow(lent)
+    while True:
+        try:
+            job = pipe.recv()
+        except EOFError:
+            return
+        try:
+            answer: Outcome | Exception = judge(job)
+        except Exception as error:
+            answer = error
+        try:
+            pipe.send(answer)
+        except BrokenPipeError:
+            return
+        except Exception:  # noqa: BLE001  (an exception that cannot be pickled)
+            pipe.send(RuntimeError(f"{type(answer).__name__}: {answer}"[:2000]))
+
+
+def _die_with_parent() -> None:
+    """Have the kernel kill this process when its parent dies, the fork server; that one dies with
+    the grader."""
+    ctypes.CDLL(None).prctl(_PARENT_DEATH, signal.SIGKILL)
+    grader = parent_process()
+    if grader is not None and wait([grader.sentinel], 0):  # it has died already
+        os._exit(1)
+
+
+# --- a cluster ------------------------------------------------------------------------------------
+
+
+def cluster(
+    source: Source,
+    judge: Judge,
+    address: str,
+    within: float = 60.0,
+    patience: float = PATIENCE,
+    isolation: str | None = None,
+) -> Results:
+    """Judge on the Dask cluster whose scheduler is at `address`, as many at once as it has threads.
+
+    Workers may come and go. Each judges in processes of its own; one that has not answered after
+    `patience` seconds is killed, and counts as dead.
+    Raises `ClusterLost` if there is no worker after `within` seconds.
+    """
+    import distributed
+
+    try:
+        client = distributed.Client(address, timeout=within, set_as_default=False)
+    except (OSError, TimeoutError, ValueError) as error:
+        raise ClusterLost(f"no Dask scheduler answers at {address} ({error})") from None
+    try:
+        try:
+            client.wait_for_workers(1, timeout=within)
+        except TimeoutError:
+            raise ClusterLost(f"the scheduler at {address} has no workers") from None
+        yield from _on_cluster(
+            client, _JobQueue(source), partial(_apart, judge, patience, isolation)
+        )
+    finally:
+        client.close()
+
+
+_FREE: list[_Worker] = []  # the judging processes of a Dask worker that have no job
+
+
+def _apart(judge: Judge, patience: float, isolation: str | None, job: Job) -> Outcome:
+    """Judge on a Dask worker, in a process: the worker's threads cannot be interrupted."""
+    current_process().daemon = False  # or else a nanny's worker may start no process
+    while _FREE:
+        hand = _FREE.pop()
+        if hand.process.is_alive():
+            break
+        _dismiss(hand)
+    else:
+        hand = _start(judge, isolation, fork_server.get_ready(), 0)
+    hand.pipe.send(job)
+    answer = _answer(hand, hand.pipe.poll(patience), job, patience)
+    if not hand.pipe.closed:
+        _FREE.append(hand)
+    if isinstance(answer, Exception):
+        raise answer
+    return answer
+
+
+def _on_cluster(client: Any, supply: _JobQueue, judge: Judge) -> Results:
+    done: queue.SimpleQueue = queue.SimpleQueue()
+    running: dict[Any, tuple[Any, Job, int]] = {}
+    while True:
+        threads = max(1, sum(client.nthreads().values()))
+        while len(running) < 2 * threads:  # one running, one waiting
+            task = supply.take()
+            if task is None:
+                break
+            future = client.submit(judge, task[1], pure=False, retries=0)
+            running[future] = task
+            future.add_done_callback(done.put)
+        if not running and supply.over:
+            return
+        try:
+            future = done.get(timeout=_LOOK_AGAIN if not supply.over else 5.0)
+        except queue.Empty:
+            if client.status not in ("running", "connecting"):
+                raise ClusterLost("the connection to the cluster is lost") from None
+            continue
+        task = running.pop(future)
+        if future.status == "finished":
+            answer = future.result()
+        elif future.status == "error":
+            answer = future.exception()
+            if type(answer).__name__ == "KilledWorker":
+                answer = JudgeDied("the workers that judged it died")
+        else:
+            raise ClusterLost("the connection to the cluster is lost")
+        if supply.settle(task, answer):
+            yield task[0], answer

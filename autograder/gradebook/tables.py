@@ -1,0 +1,148 @@
+"""The tables that are ours in nbgrader's database, beside nbgrader's own, which are left alone.
+
+`autograder_judgement` keeps each submission's judgement, once, as JSON; `autograder_graded` says
+which submission, in which version, `autograder grade` has recorded (see `gradebook`);
+`autograder_seen` what a person saw of its answers and verdicts (see `notebook.marked`);
+`autograder_extension` says who has more time by course.toml;
+`autograder_attempt` each notebook that was graded, when, and its marks then.
+
+TRUST BOUNDARY. Names and texts come from outside; they go to the database as bound parameters.
+"""
+
+import json
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from nbgrader.utils import parse_utc
+from sqlalchemy import Column, Float, Integer, MetaData, String, Table, Text, inspect, select
+from sqlalchemy.orm import Session
+
+from autograder.judge.judgement import Judgement
+
+OURS = MetaData()
+GRADED = Table(
+    "autograder_graded",
+    OURS,
+    Column("assignment", String(128), primary_key=True),
+    Column("student", String(128), primary_key=True),
+    Column("digest", String(64), nullable=False),  # of what was handed in, and of the judge
+    Column("notebook", String(64), nullable=False),  # of the autograded notebook
+    Column("times", Integer, nullable=False),  # how often this exact submission was recorded
+)
+JUDGEMENTS = Table(
+    "autograder_judgement",
+    OURS,
+    Column("assignment", String(128), primary_key=True),
+    Column("student", String(128), primary_key=True),
+    Column("judgement", Text, nullable=False),  # JSON
+)
+SEEN = Table(
+    "autograder_seen",
+    OURS,
+    Column("assignment", String(128), primary_key=True),
+    Column("student", String(128), primary_key=True),
+    Column("seen", Text, nullable=False),  # JSON
+)
+EXTENSIONS = Table(  # those that come from course.toml, not from nbgrader
+    "autograder_extension",
+    OURS,
+    Column("assignment", String(128), primary_key=True),
+    Column("student", String(128), primary_key=True),
+)
+ATTEMPTS = Table(
+    "autograder_attempt",
+    OURS,
+    Column("assignment", String(128), primary_key=True),
+    Column("student", String(128), primary_key=True),
+    Column("notebook", String(64), primary_key=True),  # digest of what was handed in
+    Column("moment", String(32), nullable=False),  # ISO 8601, in UTC
+    Column("score", Float, nullable=False),
+    Column("points", Float, nullable=False),
+)
+
+
+def make(session: Session) -> None:
+    """Make those of the tables that are missing."""
+    OURS.create_all(session.connection())
+
+
+def of(table: Table, assignment: str, student: str) -> Any:
+    """The condition for the row of a submission."""
+    return (table.c.assignment == assignment) & (table.c.student == student)
+
+
+def put(session: Session, table: Table, assignment: str, student: str, **values: Any) -> None:
+    """Write a submission's row in place of an earlier one, if there is one."""
+    remove(session, table, assignment, student)
+    session.execute(table.insert().values(assignment=assignment, student=student, **values))
+
+
+def remove(session: Session, table: Table, assignment: str, student: str) -> None:
+    """Remove a submission's row, if there is one."""
+    session.execute(table.delete().where(of(table, assignment, student)))
+
+
+def keep(session: Session, assignment: str, student: str, judgement: Judgement) -> None:
+    """Keep a judgement, in the caller's transaction."""
+    put(session, JUDGEMENTS, assignment, student, judgement=judgement.to_json())
+
+
+def kept(session: Session, assignment: str, student: str) -> Judgement | None:
+    """The judgement on a submission; None if none is kept that this version can read."""
+    if not inspect(session.connection()).has_table(JUDGEMENTS.name):
+        return None
+    row = session.execute(select(JUDGEMENTS).where(of(JUDGEMENTS, assignment, student))).first()
+    return row and _read(row.judgement)
+
+
+def all_kept(session: Session) -> Iterator[tuple[str, str, Judgement | None]]:
+    """Assignment, student and judgement of all submissions on which a judgement is kept."""
+    if inspect(session.connection()).has_table(JUDGEMENTS.name):
+        for row in session.execute(select(JUDGEMENTS)):
+            yield row.assignment, row.student, _read(row.judgement)
+
+
+def _read(judgement: str) -> Judgement | None:
+    try:
+        return Judgement.from_json(judgement)
+    except ValueError:  # another version of the grader has written it
+        return None
+
+
+def remember(session: Session, assignment: str, student: str, seen: Mapping[str, list]) -> None:
+    """Keep what a person sees of a submission, in the caller's transaction."""
+    put(session, SEEN, assignment, student, seen=json.dumps(dict(seen)))
+
+
+def remembered(session: Session, assignment: str, student: str) -> dict[str, list]:
+    """What a person saw of a submission when it was last recorded; empty if it was not."""
+    if not inspect(session.connection()).has_table(SEEN.name):
+        return {}
+    row = session.execute(select(SEEN).where(of(SEEN, assignment, student))).first()
+    return json.loads(row.seen) if row else {}
+
+
+def attempted(
+    session: Session, assignment: str, student: str, notebook: str, when: str | None, marked: Any
+) -> None:
+    """Note an attempt, or its new marks, in the caller's transaction.
+
+    `notebook` is the digest of what was handed in; `when` its time, in nbgrader's form, if that is
+    known; `marked` nbgrader's record of it.
+    """
+    here = of(ATTEMPTS, assignment, student) & (ATTEMPTS.c.notebook == notebook)
+    before = session.execute(select(ATTEMPTS.c.moment).where(here)).first()
+    session.execute(ATTEMPTS.delete().where(here))
+    moment = parse_utc(when).replace(tzinfo=UTC) if when else datetime.now(UTC)
+    row = {"assignment": assignment, "student": student, "notebook": notebook}
+    row["moment"] = before.moment if before and not when else moment.isoformat()
+    row |= {"score": marked.score, "points": marked.max_score}
+    session.execute(ATTEMPTS.insert().values(**row))
+
+
+def attempts(session: Session) -> list[Any]:
+    """All attempts that were noted."""
+    if not inspect(session.connection()).has_table(ATTEMPTS.name):
+        return []
+    return list(session.execute(select(ATTEMPTS)))

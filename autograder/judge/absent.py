@@ -1,0 +1,94 @@
+"""Cells that fail: what they import and is not here costs them only that.
+
+TRUST BOUNDARY. Trusted code of the judging process. What a cell says it raised may be forged: it
+decides only which of the student's own statements run, and what the verdict says beside the marks.
+"""
+
+import ast
+import re
+from dataclasses import replace
+from typing import Any
+
+from autograder.judge.names import parse, statements_of
+from autograder.judge.runner import CellFailure, Runner, died
+from autograder.sandbox.outputs import clean
+from autograder.student.engine.verdict import CORRECT, Verdict
+
+_MISSING = re.compile(r"ModuleNotFoundError: No module named '(\w+)")
+_UNKNOWN = re.compile(r"name '(\w+)' is not defined")
+_LINE = 160  # characters of what a cell raised
+
+
+class Absent:
+    """What a submission's cells lack: the names they import from missing packages, and the first
+    cell that failed."""
+
+    def __init__(self, notes: list[str]):
+        self.notes, self.names, self.first = notes, set[str](), ""
+
+    def execute(
+        self, runner: Runner, source: str
+    ) -> tuple[list[dict[str, Any]], CellFailure | None]:
+        """Run a cell; what lacks a package in it is passed over, and the rest is run."""
+        outputs, fate = runner.execute(source)
+        try:
+            statements = statements_of(source) if fate is not None and not died(fate) else []
+        except SyntaxError:
+            statements = []
+        while statements and fate is not None and self._lacks(fate, statements):
+            del statements[0]
+            fate = None
+            while statements and fate is None:
+                more, fate = runner.execute(statements[0])
+                outputs = [*outputs, *more]
+                if fate is None:
+                    del statements[0]
+        if fate is not None and not self.first:
+            self.first = clean(fate.note.partition(" raised ")[2] or fate.note)[:_LINE]
+        return outputs, fate
+
+    def _lacks(self, fate: CellFailure, statements: list[str]) -> bool:
+        """Whether a cell failed for want of a package; `statements` then begin where it did."""
+        if found := _MISSING.search(fate.note):
+            package = found[1]
+            wanting = {n for n, text in enumerate(statements) if package in _imported(text)}
+            if wanting:
+                del statements[: min(wanting)]
+                self.names |= _imported(statements[0])[package]
+                note = f"{package} is not here: what needs it was passed over."
+                if note not in self.notes:
+                    self.notes.append(note)
+                return True
+        if (found := _UNKNOWN.search(fate.note)) and found[1] in self.names:
+            uses = {n for n, text in enumerate(statements) if found[1] in text}
+            del statements[: min(uses, default=0)]
+            return bool(uses)
+        return False
+
+    def told(self, verdict: Verdict) -> Verdict:
+        """The verdict on an answer that lacks a name; it says what failed before."""
+        texts = " ".join(filter(None, [verdict.note, *(a.message for a in verdict.aspects)]))
+        found = None if verdict.verdict == CORRECT else _UNKNOWN.search(texts)
+        if found is None:
+            return verdict
+        lost = found[1] in self.names
+        packages = [note.partition(" ")[0] for note in self.notes if " is not here: " in note]
+        if not lost and not self.first:
+            return verdict
+        why = f"{', '.join(packages)}: not here." if lost else f"It raised {self.first}"
+        text = f"Missing {why}" if lost else f"A cell above had failed first. {why}"
+        return replace(verdict, remark=" ".join(filter(None, (verdict.remark, text))))
+
+
+def _imported(source: str) -> dict[str, set[str]]:
+    """The packages that a statement imports, and the names that it gives to what is in them."""
+    found: dict[str, set[str]] = {}
+    for node in ast.walk(parse(source)):
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                root = alias.name.partition(".")[0]
+                found.setdefault(root, set()).add(alias.asname or root)
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            names = {alias.asname or alias.name for alias in node.names}
+            found.setdefault(node.module.partition(".")[0], set()).update(names)
+    return found

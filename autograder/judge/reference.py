@@ -1,0 +1,128 @@
+"""What the right answers and the known wrong ones give on a set of runs.
+
+TRUST BOUNDARY. Everything here is our own code, run in the judge's process; no student's code and
+none of its objects ever get here.
+"""
+
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+
+from autograder.bank import banks, cause
+from autograder.student.engine.compare import GPU_FACTOR, compare
+from autograder.student.engine.probe import probe_within, undisturbed
+from autograder.student.engine.records import on_device
+from autograder.student.engine.runs import Array, Record, Run
+from autograder.student.engine.verdict import CourseFault, Mistake
+
+Rows = Sequence[Sequence[Run]]
+
+
+def reference(slug: str, name: str) -> Callable[..., Any]:
+    """The reference implementation of an exercise."""
+    return getattr(import_module(f"solutions.{slug}"), name)
+
+
+def records(answer: Callable[..., Any], runs: Rows, device: str = "cpu") -> list[list[Record]]:
+    """What a trusted answer gives on each run of each aspect, on the CPU.
+
+    For another device, what is expected there (see `_made`).
+    """
+    with undisturbed(), silently():
+        return [[_made(answer, run, device) for run in row] for row in runs]
+
+
+@contextmanager
+def silently() -> Iterator[None]:
+    """Without warnings: known mistakes overflow and divide by zero on purpose."""
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        yield
+
+
+def expected(slug: str, name: str, runs: Rows, device: str = "cpu") -> list[list[Record]]:
+    """What the reference gives on each run of each aspect."""
+    return records(reference(slug, name), runs, device)
+
+
+def on_demand(
+    answer: Callable[..., Any], runs: Rows, device: str = "cpu"
+) -> list[Sequence[Record]]:
+    """Like `records`, but each made on first access: for use `with undisturbed()`."""
+    return [_Lazily(answer, row, device) for row in runs]
+
+
+def known_mistakes(slug: str, name: str, runs: Rows, device: str = "cpu") -> Iterator[Mistake]:
+    """The bank's mistakes for an exercise, each with its records, made on first access.
+
+    Most mistakes differ from an answer in the first run or two, so most records are never made.
+    Making them advances the global random generators: `with undisturbed()` restores them.
+    """
+    for title, answer in banks(slug)[name].mistakes.items():
+        yield Mistake(title, cause(answer), on_demand(answer, runs, device))
+
+
+def _made(answer: Callable[..., Any], run: Run, device: str) -> Record:
+    """What a trusted answer gives on a run: on the CPU, whatever the device, so that nothing of
+    ours touches a driver that hostile code uses, too.
+
+    Another device adds in another order, so numbers in float32 are then computed in float64, if
+    that changes nothing but the digits.
+    """
+    record = probe_within(answer, run, "cpu")
+    if device == "cpu" or run.elsewhere:
+        return record
+    wide = None if record.raised or run.random else run.in_float64()
+    if wide is not None:
+        finer = probe_within(answer, wide, "cpu")
+        if not finer.raised:
+            values = _finer(record.values, finer.values)
+            gradients = _finer(record.gradients, finer.gradients)
+            record = replace(record, values=values, gradients=gradients)
+    return on_device(record, device)
+
+
+def _finer(value: Any, wide: Any) -> Any:
+    """A result in float32, with the digits of the same result in float64 where both agree."""
+    if isinstance(value, Array) and isinstance(wide, Array):
+        if (value.dtype, wide.dtype) != ("float32", "float64"):
+            return value
+        digits = replace(value, data=wide.data.astype(np.float32))
+        return digits if compare(digits, value, slack=GPU_FACTOR).passed else value
+    if isinstance(value, tuple | list) and isinstance(wide, type(value)):
+        same = len(value) == len(wide)
+        return type(value)(map(_finer, value, wide)) if same else value
+    if isinstance(value, Mapping) and isinstance(wide, Mapping) and value.keys() == wide.keys():
+        return {name: _finer(value[name], wide[name]) for name in value}
+    return value
+
+
+class _Lazily(Sequence[Record]):
+    """A trusted answer's records on some runs, each made on first access.
+
+    Raises `CourseFault` where one cannot be made.
+    """
+
+    def __init__(self, answer: Callable[..., Any], runs: Sequence[Run], device: str):
+        self.answer, self.runs, self.device = answer, runs, device
+        self.made: dict[int, Record] = {}
+
+    def __len__(self) -> int:
+        return len(self.runs)
+
+    def __getitem__(self, index: int) -> Record:
+        if index >= len(self.runs):
+            raise IndexError(index)
+        if index not in self.made:
+            try:
+                with silently():
+                    self.made[index] = _made(self.answer, self.runs[index], self.device)
+            except Exception as error:
+                told = f"an answer of the course could not be run ({type(error).__name__}: {error})"
+                raise CourseFault(told) from error
+        return self.made[index]

@@ -1,0 +1,384 @@
+"""Judges what a student wrote: cells run in the sandbox, verdicts are made here.
+
+TRUST BOUNDARY. This is the trusted side. Student code is read here as text (its syntax tree), never
+run; what comes back from the sandbox is data that may be forged. The reference, its results, the
+known mistakes and the verdict exist on this side only.
+"""
+
+import threading
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from importlib import import_module
+from itertools import takewhile
+from typing import Any
+
+from autograder.judge.absent import Absent
+from autograder.judge.allowance import SECONDS, TOTAL, Overdrawn, within
+from autograder.judge.block_code import all_blocks, blocks_before, blocks_for
+from autograder.judge.names import Names, defined_names, names_in, parse, statements_of
+from autograder.judge.runner import REASONS, SHOWN, CellFailure, Runner, died, ran_out_of_memory
+from autograder.notebook.cells_to_skip import needless
+from autograder.sandbox.host import ProcessDied
+from autograder.sandbox.limits import Limits
+from autograder.sandbox.outputs import clean
+from autograder.student.course import exercises_of, find_exercise
+from autograder.student.engine.policy import Code, describe_uses
+from autograder.student.engine.probe import undisturbed
+from autograder.student.engine.runs import BLOCKS, Exercise, Run, lost
+from autograder.student.engine.verdict import (
+    CORRECT,
+    CRASH,
+    MEMORY,
+    MISSING,
+    POLICY,
+    TIMEOUT,
+    WRONG,
+    CourseFault,
+    Mistake,
+    Verdict,
+    decide,
+    describe_operations,
+    withheld,
+)
+from autograder.student.engine.withheld import ABSENT
+
+_POINTER_LINES, _POINTER_WIDTH = 8, 120  # of what is shown of a pointer
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A code cell. `check` names the exercise of a check cell.
+
+    Check cells are not run, nor are those to `skip` (they only draw), nor those of the course as
+    released (`ours`) that no other cell needs.
+    """
+
+    source: str
+    check: str | None = None
+    skip: bool = False
+    ours: bool = False
+
+
+@dataclass
+class Judged:
+    """Outputs by cell number, verdicts by exercise, and notes on what happened on the way."""
+
+    outputs: dict[int, list[dict[str, Any]]] = field(default_factory=dict)
+    verdicts: dict[str, Verdict] = field(default_factory=dict)
+    seconds: float = 0.0
+    used: float = 0.0  # seconds of its own time, which is limited
+    notes: list[str] = field(default_factory=list)
+
+
+def judge_cells(
+    cells: Sequence[Cell],
+    exercises: Sequence[tuple[str, Exercise]],
+    seeds: Mapping[str, bytes],
+    *,
+    device: str = "cpu",
+    isolation: str = "bwrap",
+    limits: Limits | None = None,
+    module: str = "__main__",
+) -> Judged:
+    """Run the cells in order and judge each exercise at its check cell, or else at the end.
+
+    `exercises` holds pairs of a chapter's slug and one of its exercises; `seeds` the seed of each
+    by name. A cell or a probe that ends the process costs only its own exercise: the rest goes on
+    in a fresh process, in which the cells that succeeded have been run again. A wrong answer whose
+    code names wrong answers to earlier exercises of its chapter is judged once more, with the
+    course's own (`attention_by_hand.blocks`) in their place where there are any. Exercises of several
+    chapters are judged chapter by chapter, each as in a notebook of its own. Marks that a forbidden
+    operation may have earned are withheld. Raises `IsolationError`.
+    """
+    started, judged = time.monotonic(), Judged()
+    rest = (limits or Limits()).total_seconds
+    for slug in dict.fromkeys(slug for slug, _ in exercises) or [""]:
+        own = [pair for pair in exercises if pair[0] == slug]
+        left = replace(limits or Limits(), total_seconds=max(1.0, rest - judged.used))
+        found = _judge_chapter(cells, own, seeds, (isolation, left, device, module))
+        judged.outputs = judged.outputs or found.outputs
+        judged.verdicts |= found.verdicts
+        judged.notes += [note for note in found.notes if note not in judged.notes]
+        judged.used += found.used
+        judged.seconds = time.monotonic() - started
+    return judged
+
+
+def _judge_chapter(
+    cells: Sequence[Cell],
+    exercises: Sequence[tuple[str, Exercise]],
+    seeds: Mapping[str, bytes],
+    options: tuple[str, Limits, str, str],
+) -> Judged:
+    """The same for exercises of one chapter; `options` are those of the runner."""
+    asked = {exercise.name: (slug, exercise) for slug, exercise in exercises}
+    judged, fates = Judged(), {}
+    others: dict[str, Verdict] = {}  # on answers that others call, outside `exercises`
+    code = Code()  # of the cells whose effects persist
+    read: list[Names] = []  # of the same cells
+    defined, absent = set[str](), Absent(judged.notes)  # by the cells so far
+    idle, is_file = _not_run(cells), options[3] != "__main__"
+    blocks = blocks_before(exercises[0][0]) if exercises else frozenset()
+    with Runner(*options, judged.notes, blocks) as runner:
+        importer = threading.Thread(target=_import_references, args=({s for s, _ in exercises},))
+        importer.start()
+
+        def verdict_on(name: str, seed: bytes, instead: Mapping[str, str] | None = None) -> Verdict:
+            slug, exercise = asked.get(name) or find_exercise(name)
+            if instead:  # whose blocks it may then run
+                exercise = replace(exercise, given={**exercise.given, **instead})
+            return _judge(runner, slug, exercise, seed, fates.get(name), instead)
+
+        def judge(name: str) -> None:
+            verdict = verdict_on(name, seeds[name])
+            hopeless = verdict.verdict in (CORRECT, MISSING) or died(fates.get(name))
+            built_on = {} if hopeless else _stand_ins(asked[name][0], name, read)
+            if built_on:
+                for other in built_on.keys() - judged.verdicts.keys() - others.keys():
+                    others[other] = verdict_on(other, seeds[name] + other.encode())
+                wrong = {
+                    other: block
+                    for other, block in built_on.items()
+                    if (judged.verdicts | others)[other].verdict != CORRECT
+                }
+                if wrong:
+                    verdict = _better(verdict, verdict_on(name, seeds[name], wrong), wrong)
+            judged.verdicts[name] = absent.told(_held_back(verdict, asked[name][1], code))
+
+        for number, cell in enumerate(cells):
+            if cell.check is not None:
+                _read_into(code, "")
+                if cell.check in asked and cell.check not in judged.verdicts:
+                    judge(cell.check)
+            elif number in idle:
+                _read_into(code, "")
+            else:
+                judged.outputs[number], fate = absent.execute(runner, cell.source)
+                ran = _defining(runner, cell.source) if died(fate) and not is_file else ""
+                _read_into(code, ran if died(fate) else cell.source)
+                code.cells = 0 if is_file else code.cells  # its statements are one
+                read.append(names_in(cell.source))
+                ends = is_file and fate is not None and ABSENT not in fate.note
+                for name in (asked.keys() if ends else defined_names(cell.source)) & asked.keys():
+                    fates[name] = (
+                        None
+                        if died(fate) and name in (defined if ends else defined_names(ran))
+                        else fate
+                    )
+                defined |= defined_names(cell.source)
+                if ends:  # as if it was imported; what we withhold ends nothing
+                    break
+        for name in asked:
+            if name not in judged.verdicts:
+                judge(name)
+        for name, verdict in judged.verdicts.items():  # no mark can change any more
+            if verdict.verdict in (WRONG, CRASH) and verdict.mistake is None:
+                judged.verdicts[name] = replace(verdict, pointer=_shown(runner.point(name)))
+        importer.join()
+        judged.used = runner.used
+    judged.verdicts = {name: judged.verdicts[name] for name in asked}
+    return judged
+
+
+def _defining(runner: Runner, source: str) -> str:
+    """Run a cell that died once more, up to its last definition or to what it died of; return what
+    has run. So an answer counts whatever comes below it."""
+    try:
+        statements = statements_of(source)
+    except SyntaxError:
+        return ""
+    while statements and not defined_names(statements[-1]):
+        statements.pop()
+    ran = []
+    for statement in statements:
+        if runner.execute(statement)[1] is not None:
+            break
+        ran.append(statement)
+    return "\n".join(ran)
+
+
+def _not_run(cells: Sequence[Cell]) -> set[int]:
+    """The numbers of the cells, besides the checks, that are not run."""
+    idle = {number for number, cell in enumerate(cells) if cell.skip or not cell.source.strip()}
+    rest = [n for n, cell in enumerate(cells) if n not in idle and cell.check is None]
+    return idle | {rest[n] for n in needless([(cells[n].source, cells[n].ours) for n in rest])}
+
+
+def _read_into(code: Code, source: str) -> None:
+    """Add a cell to the analysed code of a submission; one that cannot be parsed adds nothing."""
+    try:
+        tree = parse(source)
+    except SyntaxError:
+        tree = parse("")
+    code.add(tree)
+
+
+def _held_back(verdict: Verdict, exercise: Exercise, code: Code) -> Verdict:
+    """The verdict, its marks withheld if a person has to review how they were earned."""
+    if not verdict.score:
+        return verdict
+    reasons = [f"The answer runs {describe_operations(verdict.ran)}."] if verdict.ran else []
+    if code.tampering:
+        reasons.append(
+            f"The file reaches into the grader: {describe_uses(code.tampering, code.cells)}."
+        )
+    why = " ".join(reasons)
+    if not why:
+        return verdict
+    earned = f"{verdict.score:g} of {verdict.points:g} points"
+    note = f"For a person to look at. {why} Judged by its results it would earn {earned}."
+    return withheld(exercise, POLICY, clean(note))
+
+
+def _built_on(name: str, read: Sequence[Names]) -> set[str] | None:
+    """The names that an answer uses, itself or through the cells that define what it uses; None
+    for any name at all."""
+    found, todo = {name}, list(read)
+    while here := [names for names in todo if (names.defines | names.changes) & found]:
+        todo = [names for names in todo if names not in here]
+        if any(names.reaches for names in here):
+            return None
+        found |= {used for names in here for used in names.uses}
+    return found - {name}
+
+
+def _stand_ins(slug: str, name: str, read: Sequence[Names]) -> dict[str, str]:
+    """The course's blocks that may stand in for what an answer builds on.
+
+    They are blocks of earlier exercises of the chapter: of all of them where it cannot be read what
+    the answer calls, and of none that is itself built on this answer.
+    """
+    names = _built_on(name, read)
+    earlier = takewhile(lambda other: other != name, (e.name for e in exercises_of(slug)))
+    wanted = [other for other in earlier if names is None or other in names]
+    return {
+        other: f"{BLOCKS}:{other}"
+        for other in wanted
+        if other in all_blocks() and name not in (_built_on(other, read) or ())
+    }
+
+
+def _better(own: Verdict, helped: Verdict, instead: Mapping[str, str]) -> Verdict:
+    """The better of two verdicts on an answer: as it is, and with other answers replaced."""
+    if helped.score <= own.score:
+        return own
+    names = ", ".join(instead)
+    remark = f"Judged with the course's own {names}, because yours is not right yet."
+    return replace(helped, remark=remark)
+
+
+def _judge(
+    runner: Runner,
+    slug: str,
+    exercise: Exercise,
+    seed: bytes,
+    fate: CellFailure | None,
+    instead: Mapping[str, str] | None = None,
+) -> Verdict:
+    if fate is not None and fate.died:
+        return withheld(exercise, fate.verdict, fate.note)
+    runs, end, told = _runs(slug, exercise.name, seed), None, ""
+    try:
+        every = [run for row in runs for run in row]
+        blocks = blocks_for(slug, exercise, instead or ())
+        flat = runner.probe(exercise.name, every, instead, exercise.watched, blocks)
+    except ProcessDied as death:
+        end, told = REASONS[death.reason], f"a call of it {death.detail}"
+        if all(record.raised for record in death.records):  # there is nothing to judge
+            return withheld(exercise, end, f"A{told[1:]}.")
+        missing = len(every) - len(death.records)
+        flat = [*death.records, *[lost(f"not reached, since {told}")] * missing]
+    if flat is None:
+        if fate is not None:
+            return withheld(exercise, fate.verdict, fate.note)
+        return withheld(exercise, MISSING, f"{exercise.name} is not defined.")
+    rest = iter(flat)
+    records = [[next(rest) for _ in row] for row in runs]
+    with _TRUSTED, undisturbed():  # the runs seed the process's generators: one at a time
+        task = _task(slug, exercise.name, seed, runner.options[2])
+        try:
+            known = tuple if end else task.mistakes  # each is like an answer that is seen in part
+            left = TOTAL - (time.process_time() - runner.began)
+            if left <= 0:
+                raise Overdrawn(TIMEOUT, f"{TOTAL:.3g} s of computing time")
+            with within(min(SECONDS, left)):
+                verdict = decide(exercise, task.runs, records, task.expected, known, search_depth=1)
+        except Overdrawn as error:
+            return withheld(exercise, error.reason, f"Judging what came back {error}.")
+        except CourseFault:  # ours: there is no verdict, and a submission in a class no mark yet
+            raise
+        except Exception as error:  # noqa: BLE001  (no record may bring the judge down)
+            note = f"What came back is not an answer ({type(error).__name__})."
+            return withheld(exercise, CRASH, note)
+    if end:
+        verdict = replace(
+            verdict, verdict=end, remark=f"A{told[1:]}. What came back before counts."
+        )
+        return _fit_to_show(verdict)
+    raised = [record.raised for record in flat if record.raised]
+    if verdict.verdict != CORRECT and any(ran_out_of_memory(r.types, r.message) for r in raised):
+        verdict = replace(verdict, verdict=MEMORY)
+    return _fit_to_show(verdict)
+
+
+def _fit_to_show(verdict: Verdict) -> Verdict:
+    """The verdict, with every text that may come from a student shortened and cleaned."""
+
+    def text(value: str | None) -> str | None:
+        return value and clean(value[:SHOWN] + ("…" if len(value) > SHOWN else ""))
+
+    aspects = tuple(replace(aspect, message=text(aspect.message)) for aspect in verdict.aspects)
+    ran = tuple((text(name), text(place)) for name, place in verdict.ran)
+    return replace(verdict, aspects=aspects, note=text(verdict.note), ran=ran)
+
+
+def _shown(pointer: str | None) -> str | None:
+    """What the sandbox says about where an answer goes astray, cut to size and cleaned."""
+    if not pointer or not pointer.strip():
+        return None
+    lines = (clean(line[:_POINTER_WIDTH]) for line in pointer.splitlines()[:_POINTER_LINES])
+    return "\n".join(lines)
+
+
+# --- the trusted side's own runs ----------------------------------------------------------------
+
+_TRUSTED = threading.Lock()
+
+
+class _Task:
+    """An exercise's runs for one seed, with what the reference and the known mistakes give."""
+
+    def __init__(self, slug: str, name: str, seed: bytes, device: str):
+        from autograder.judge.reference import known_mistakes, on_demand, reference
+
+        self.runs = _runs(slug, name, seed)
+        self.expected = on_demand(reference(slug, name), self.runs, device)  # not for stubs
+        self._known: list[Mistake] = []
+        self._rest = known_mistakes(slug, name, self.runs, device)
+
+    def mistakes(self) -> Iterator[Mistake]:
+        """The known mistakes, each made when it is first needed."""
+        yield from self._known
+        for mistake in self._rest:
+            self._known.append(mistake)
+            yield mistake
+
+
+@lru_cache(maxsize=64)
+def _runs(slug: str, name: str, seed: bytes) -> list[list[Run]]:
+    exercise = next(e for e in exercises_of(slug) if e.name == name)
+    return exercise.runs(seed)
+
+
+@lru_cache(maxsize=64)
+def _task(slug: str, name: str, seed: bytes, device: str) -> _Task:
+    return _Task(slug, name, seed, device)
+
+
+def _import_references(slugs: set[str]) -> None:
+    """Import what is needed for a verdict while the sandbox starts and the cells run."""
+    import_module("autograder.judge.reference")
+    for slug in slugs:
+        import_module(f"solutions.{slug}")

@@ -1,0 +1,60 @@
+"""A notebook in an archive, and which of several counts.
+
+TRUST BOUNDARY. Names come from outside; they are compared here, and shown by `shown`.
+"""
+
+import re
+from dataclasses import dataclass
+from datetime import datetime
+
+from autograder.lms.archive import Member, shown
+from autograder.lms.formats import ArchiveEntry
+from autograder.lms.record import Origin
+
+LESS = "its answers are as they were released, and the archive has one with answers"
+
+
+@dataclass(frozen=True)
+class CollectedNotebook:
+    """A notebook in an archive: whose, which, and when it came, if that is known."""
+
+    handed: ArchiveEntry
+    assignment: str
+    member: Member
+    effort: int  # see `effort`
+    moment: datetime | None = None
+    said: str = ""  # a time that cannot be read
+
+
+def newness(found: CollectedNotebook) -> tuple[int, bool, float, int, bool, tuple[int, str]]:
+    """Sort a student's notebooks: by effort, by time, by Canvas's number, by name."""
+    one = found.handed
+    copies = re.findall(r"(?:-|\((?=\d+\)))(\d{1,4})\)?\.ipynb$", one.filename)
+    moment = found.moment.timestamp() if found.moment else 0.0
+    exact = one.filename == f"{found.assignment}.ipynb" or bool(copies)
+    return (
+        found.effort,
+        not one.filename.casefold().endswith(".py"),
+        moment,
+        one.file_number,
+        exact,
+        (int(copies[0]) if copies else 0, one.filename),
+    )
+
+
+def why_other(other: CollectedNotebook, best: CollectedNotebook) -> str:
+    """Why another notebook of the same student counts in place of this one."""
+    taken = shown(best.handed.filename)
+    if other.effort < best.effort:
+        return f"{LESS}, {taken}"
+    if (other.moment, other.handed.file_number) != (best.moment, best.handed.file_number):
+        return f"the archive has a newer one, {taken}"
+    return f"{taken} was taken, by its name: it is not known which is newer"
+
+
+def is_older(found: CollectedNotebook, at: datetime | None, before: Origin | None) -> bool:
+    """Whether a notebook was handed in before the one that is there, as far as that is known."""
+    if found.moment and at:
+        return found.moment < at
+    numbers = (found.handed.file_number, before.file_number if before else 0)
+    return all(numbers) and numbers[0] < numbers[1]

@@ -1,0 +1,369 @@
+"""Marks and feedback, in the form in which Moodle and Canvas take them back.
+
+For each assignment there are two files in returned/<assignment>/: `feedback.zip`, in which each
+student's page lies under the name by which the system recognises the student, and `grades.csv`.
+Moodle takes them in *Upload multiple feedback files in a zip* and *Upload grading worksheet*;
+Canvas in *Upload submissions* of the assignment and *Import* of the gradebook, where the page is
+shown under the name of the file that was handed in. The totals are those of console, report and
+export: late penalties are brought up to date first, and each page is made again, so that it holds
+the marks and comments given by hand.
+
+While a person's mark is still missing, a total is not final, and is left out unless the caller
+says otherwise. The formats and their sources: `formats`, `worksheet`.
+
+TRUST BOUNDARY. Names come from outside, by way of our own record of what was collected and of a
+worksheet. They are written into an archive, whose names are checked, and into a table, in which
+formulas are defused; no file here is called by them.
+"""
+
+import os
+import zipfile
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from unicodedata import normalize
+
+from autograder.gradebook.command_suggestions import assignment_named
+from autograder.gradebook.course_file import CourseFile, enter, read_course
+from autograder.gradebook.rows import Row, read_class
+from autograder.gradebook.submissions import assignments_in, released
+from autograder.gradebook.writer import Writer
+from autograder.judge.judgement import FAILED
+from autograder.lms.archive import shown
+from autograder.lms.formats import CANVAS, MOODLE, SYSTEMS
+from autograder.lms.people import Roster, known_people
+from autograder.lms.record import read_record
+from autograder.lms.worksheet import (
+    SheetRow,
+    Worksheet,
+    canvas_column,
+    maximum_in,
+    number_in,
+    read_worksheet,
+    write_table,
+)
+from autograder.student.table import number
+
+RETURNED = "returned"
+_CANVAS_HEAD = ["Student", "ID", "SIS User ID", "SIS Login ID", "Section"]
+_MOODLE_HEAD = [
+    "Identifier", "Full name", "Email address", "Status", "Grade", "Maximum Grade",
+    "Grade can be changed", "Last modified (submission)", "Last modified (grade)",
+    "Feedback comments",
+]  # fmt: skip
+
+
+@dataclass
+class Returned:
+    """What `give_back` wrote for an assignment, and whom it left out, each with the reason."""
+
+    assignment: str
+    files: list[Path] = field(default_factory=list)
+    totals: dict[str, float] = field(default_factory=dict)
+    left_out: list[str] = field(default_factory=list)
+    told: list[str] = field(default_factory=list)
+
+
+def give_back(
+    root: Path,
+    system: str,
+    *,
+    assignments: Sequence[str] | None = None,
+    worksheet: Path | None = None,
+    column: str | None = None,
+    open_too: bool = False,
+    scale: bool = False,
+    db: str | None = None,
+) -> list[Returned]:
+    """Write feedback and marks of a course for a learning management system.
+
+    `worksheet` is the system's own table, which is filled in; without it, one is made of what was
+    collected. `column` names the assignment in Canvas's gradebook. `open_too` also returns totals
+    that still lack marks by hand; `scale` converts the points to the system's maximum.
+    Raises `ValueError` for a call that makes no sense.
+    """
+    if system not in SYSTEMS:
+        raise ValueError(f"expected {' or '.join(SYSTEMS)}, got {system}")
+    if db is None and not (root / "gradebook.db").is_file():
+        raise FileNotFoundError(f"no gradebook in {root}: run `autograder grade` first")
+    release = released(root)
+    there = assignments_in(release)
+    course = read_course(root, there)
+    wanted = _wanted(assignments, there, read_class(root, db))
+    if (worksheet or column) and len(wanted) > 1:
+        raise ValueError(f"say which --assignment the worksheet is for: {', '.join(wanted)}")
+    sheet = read_worksheet(worksheet, course.zone) if worksheet else None
+    if sheet is not None and sheet.system != system:
+        kind = "grading worksheet" if system == MOODLE else "gradebook"
+        raise ValueError(f"{sheet.name}: expected a {kind} of {system.title()}'s")
+    roster = Roster(known_people(root, course, db), sheet)
+    with Writer(root, db, release, course) as writer:
+        enter(writer.book, course)
+        for row in read_class(root, db):
+            if row.assignment in wanted and row.status != FAILED:
+                writer.renew(row.student, row.assignment)
+        rows, done = read_class(root, db), []
+        for name in wanted:
+            way = _Way(root, system, name, roster, course, column, open_too, scale)
+            done.append(way.back([row for row in rows if row.assignment == name]))
+            for row in rows:
+                if row.assignment == name and row.student in done[-1].totals:
+                    writer.note(row, f"returned to {system.title()}")
+    return done
+
+
+def _wanted(asked: Sequence[str] | None, there: Sequence[str], rows: Sequence[Row]) -> list[str]:
+    graded = sorted({row.assignment for row in rows})
+    if not asked:
+        if not graded:
+            raise ValueError("nothing is graded: run `autograder grade` first")
+        return graded
+    found = []
+    for name in asked:
+        match = assignment_named(name, there)
+        if match not in graded:
+            raise ValueError(f"{name} is not graded; there are {', '.join(graded) or 'none'}")
+        found.append(match)
+    return sorted({*found})
+
+
+class _Way:
+    """Returns the marks and feedback of one assignment."""
+
+    def __init__(
+        self,
+        root: Path,
+        system: str,
+        assignment: str,
+        roster: Roster,
+        course: CourseFile,
+        column: str | None,
+        open_too: bool,
+        scale: bool,
+    ):
+        self.root, self.system, self.assignment = root, system, assignment
+        self.roster, self.column = roster, column
+        self.open_too, self.scale = open_too, scale
+        self.out = root / RETURNED / assignment
+        self.places = {
+            student: place
+            for student, place in read_record(root, assignment).items()
+            if place.system == system
+        }
+        self.listed = self._listed(course)
+        self.result = Returned(assignment)
+
+    def _listed(self, course: CourseFile) -> dict[str, SheetRow]:
+        """The worksheet's row of each student."""
+        found: dict[str, SheetRow] = {}
+        numbers = {place.number: student for student, place in self.places.items() if place.number}
+        for row in self.roster.sheet.people if self.roster.sheet else ():
+            person = self.roster.person(row)
+            student = numbers.get(row.number) or (person.student if person else "")
+            if student:
+                found[normalize("NFC", student)] = row
+        return found
+
+    def back(self, rows: Sequence[Row]) -> Returned:
+        """Write the assignment's two files."""
+        final = [row for row in rows if self._is_final(row)]
+        self._limits(final)
+        if self.roster.sheet is not None:
+            final = [row for row in final if self._is_listed(row)]
+        else:
+            final = [row for row in final if self._is_collected(row)]
+        self.result.totals = {row.student: row.total for row in final}
+        self._tell_of_too_much(final)
+        self.out.mkdir(parents=True, exist_ok=True)
+        self._pages(final)
+        grades = self.out / "grades.csv"
+        if self.roster.sheet is None:
+            write_table(grades, self._made(final))
+        else:
+            table = self._filled_moodle if self.system == MOODLE else self._filled_canvas
+            write_table(grades, table(final), self.roster.sheet.delimiter)
+        self.result.files.append(grades)
+        return self.result
+
+    # --- who ---
+
+    def _is_final(self, row: Row) -> bool:
+        if row.status == FAILED:
+            self.result.left_out.append(f"{row.student}: no marks, grading failed")
+            return False
+        waits = sorted(name for name, mark in row.marks.items() if mark.by_hand)
+        if waits and self.open_too:
+            self.result.told.append(
+                f"{row.student}: not final, {', '.join(waits)} waits for a mark by hand"
+            )
+        elif waits:
+            text = f"{', '.join(waits)} waits for a mark by hand"
+            self.result.left_out.append(f"{row.student}: {text}; --open-too returns it as it is")
+        return self.open_too or not waits
+
+    def _is_listed(self, row: Row) -> bool:
+        there = normalize("NFC", row.student) in self.listed
+        if not there:
+            name = self.roster.sheet.name if self.roster.sheet else ""
+            self.result.left_out.append(f"{row.student}: not found in {name}")
+        return there
+
+    def _is_collected(self, row: Row) -> bool:
+        there = row.student in self.places
+        if not there:
+            text = f"not collected from {self.system.title()}; a --worksheet may list them"
+            self.result.left_out.append(f"{row.student}: {text}")
+        return there
+
+    # --- marks ---
+
+    def _limits(self, final: Sequence[Row]) -> None:
+        """Compare the points with the system's. Raises `ValueError` if they differ.
+
+        Moodle would ignore marks above its maximum, and Canvas would show the wrong share.
+        """
+        self.factor, points = 1.0, max((row.points for row in final), default=0.0)
+        sheet = self.roster.sheet
+        self.at, self.maximum = None, points
+        if sheet is None:
+            return
+        if self.system == CANVAS:
+            self.at = canvas_column(sheet, (self.column or self.assignment,))
+            said = [row[self.at] for row in sheet.rows if row[0].strip() == "Points Possible"]
+            maximum = number_in(said[0]) if said else None
+        else:
+            if "grade" not in sheet.columns:
+                raise ValueError(f"{sheet.name}: expected a column Grade beside Maximum Grade")
+            maximum = maximum_in(sheet)
+        if maximum is None or not points:
+            return
+        self.maximum = maximum
+        if abs(maximum - points) < 1e-6:
+            return
+        if not self.scale:
+            raise ValueError(
+                f"{sheet.name} gives {number(maximum)} points for {self.assignment}, which has "
+                f"{number(points)}: change that in {self.system.title()}, or use --scale"
+            )
+        self.factor = maximum / points
+
+    def _tell_of_too_much(self, final: Sequence[Row]) -> None:
+        for row in final:
+            if row.total * self.factor > self.maximum + 1e-6:
+                what = f"{self._grade(row)} is more than the maximum of {number(self.maximum)}"
+                if self.system == MOODLE:
+                    what += ", and Moodle passes over it: raise the maximum there"
+                self.result.told.append(f"{row.student}: {what}")
+
+    def _grade(self, row: Row) -> str:
+        return f"{row.total * self.factor:.6g}"
+
+    def _comment(self, row: Row) -> str:
+        late = f", after {number(row.penalty)} off for being late" if row.penalty else ""
+        open_ = "" if not any(m.by_hand for m in row.marks.values()) else "; not final yet"
+        return f"{number(row.total)} of {number(row.points)} points{late}{open_}"
+
+    # --- files ---
+
+    def _pages(self, final: Sequence[Row]) -> None:
+        path = self.out / "feedback.zip"
+        fresh = path.with_name(".feedback.zip.new")
+        count, missing = 0, []
+        with zipfile.ZipFile(fresh, "w", zipfile.ZIP_DEFLATED) as packed:
+            for row in final:
+                name = self._page_name(row)
+                page = self._page(row.student)
+                try:
+                    data = page.read_bytes() if name and os.path.isfile(page) else None
+                except OSError:
+                    data = None
+                if data is None:
+                    missing.append(row.student)
+                    continue
+                info = zipfile.ZipInfo(name)  # the same bytes every time
+                info.compress_type = zipfile.ZIP_DEFLATED
+                packed.writestr(info, data)
+                count += 1
+        if missing:
+            self.result.told.append(f"no feedback page goes back to {', '.join(missing)}")
+        if count:
+            fresh.replace(path)
+            self.result.files.append(path)
+        else:
+            fresh.unlink()
+
+    def _page(self, student: str) -> Path:
+        return self.root / "feedback" / student / self.assignment / f"{self.assignment}.html"
+
+    def _page_name(self, row: Row) -> str | None:
+        """What a page is called in the archive, so that the system knows whose it is."""
+        place, page = self.places.get(row.student), f"{self.assignment}.html"
+        if place is not None and _is_plain(place.prefix):
+            if self.system == CANVAS:
+                return f"{place.prefix}{page}"
+            return f"{place.prefix}/{page}" if place.in_folder else f"{place.prefix}{page}"
+        listed = self.listed.get(normalize("NFC", row.student))
+        if self.system == MOODLE and listed is not None:
+            name = "".join(c for c in listed.name if c.isalnum() or c in " .-")
+            return f"{name}_{listed.number}_assignfeedback_file_/{page}"
+        return None
+
+    def _made(self, final: Sequence[Row]) -> list[list[str]]:
+        """A table of our own, with the headings that the system has in English."""
+        if self.system == MOODLE:
+            table = [_MOODLE_HEAD]
+            for row in final:
+                place = self.places[row.student]
+                told = [f"Participant {place.number}", place.name or place.label, place.email]
+                marks = ["", self._grade(row), number(row.points), "Yes", "-", "-"]
+                table.append([*told, *marks, self._comment(row)])
+            return table
+        title = self.column or self.assignment
+        if not title.rstrip().endswith(")"):
+            self.result.told.append(
+                f"Canvas will make a new assignment {title}, unless --column says what its "
+                "gradebook calls it, such as 'Chapter 1 (815)', or a --worksheet does"
+            )
+        points = number(max((row.points for row in final), default=0.0))
+        table = [[*_CANVAS_HEAD, title], ["    Points Possible", "", "", "", "", points]]
+        for row in final:
+            place = self.places[row.student]
+            who = [place.name or place.label, place.number, "", place.login, ""]
+            table.append([*who, self._grade(row)])
+        return table
+
+    def _filled_moodle(self, final: Sequence[Row]) -> list[list[str]]:
+        """Moodle's own worksheet, with our marks; comments only where there were none."""
+        sheet = self._sheet
+        graded = {self.listed[normalize("NFC", row.student)].row: row for row in final}
+        at, comments = sheet.columns["grade"], sheet.columns.get("comments")
+        table = [sheet.head]
+        for n, before in enumerate(sheet.rows):
+            cells, row = list(before), graded.get(n)
+            if row is not None:
+                cells[at] = self._grade(row)
+                if comments is not None and not cells[comments].strip():
+                    cells[comments] = self._comment(row)
+            table.append(cells)
+        return table
+
+    def _filled_canvas(self, final: Sequence[Row]) -> list[list[str]]:
+        """Canvas's own columns of people and this assignment's, so that no other mark changes."""
+        sheet = self._sheet
+        graded = {self.listed[normalize("NFC", row.student)].row: row for row in final}
+        people = range(sheet.columns["section"] + 1)
+        table = [[*(sheet.head[n] for n in people), sheet.head[self.at]]]
+        for n, cells in enumerate(sheet.rows):
+            grade = self._grade(graded[n]) if n in graded else cells[self.at]
+            table.append([*(cells[c] for c in people), grade])
+        return table
+
+    @property
+    def _sheet(self) -> Worksheet:
+        assert self.roster.sheet is not None
+        return self.roster.sheet
+
+
+def _is_plain(prefix: str) -> bool:
+    """Whether a name from an archive may be one in ours."""
+    return bool(prefix) and shown(prefix) == prefix and "/" not in prefix and "\\" not in prefix

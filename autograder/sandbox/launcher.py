@@ -1,0 +1,192 @@
+"""The warm process, as its owner sees it: started on first use, told what to fork, and ended.
+
+TRUST BOUNDARY. Trusted code on both ends: the grader here, `warm` behind the socket. No student's
+process inherits the socket, so orders come only from the grader, and from those of its own
+processes to which it lends the warm process.
+"""
+
+import atexit
+import json
+import os
+import select
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from multiprocessing import reduction
+from pathlib import Path
+from typing import Any
+
+from autograder.sandbox import warm
+from autograder.sandbox.bubblewrap import ANOTHER, COURSE, ENVIRONMENT, NAMESPACES, bwrap, mounts
+from autograder.sandbox.gpu import Gpu
+from autograder.student import course
+
+
+class WarmProcess:
+    """The process that forks this one's sandboxes; it always ends when this one does.
+
+    The pipe whose closing makes the kernel kill it belongs to this process alone, and so does its
+    control socket, unless it is lent.
+    """
+
+    lent = False  # by another process
+
+    def __init__(self, isolation: str, gpu: Gpu | None = None):
+        self.isolation, self.gpu = isolation, gpu
+        self.environment = ENVIRONMENT | (gpu.environment if gpu else {})
+        if not course.is_home():
+            place = str(course.root()) if isolation == "none" else ANOTHER
+            self.environment |= {course.VARIABLE: place}
+        self.proven = False  # whether one of its children has ever started
+        self.said = tempfile.TemporaryFile()  # noqa: SIM115  (closed in close())
+        self.lock = threading.Lock()
+        self.control, control_end = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        life_end, self.life = os.pipe()
+        try:
+            self.process = subprocess.Popen(
+                self._command(control_end.fileno(), life_end),
+                stdin=subprocess.DEVNULL,
+                stdout=self.said,
+                stderr=self.said,
+                pass_fds=(control_end.fileno(), life_end),
+                env=self.environment,  # the sandbox's first process keeps its initial environment
+                cwd="/",
+                start_new_session=True,
+            )
+            self.pidfd = os.pidfd_open(self.process.pid)
+        except BaseException:
+            self.control.close()
+            os.close(self.life)
+            raise
+        finally:
+            control_end.close()
+            os.close(life_end)
+
+    def _command(self, control: int, life: int) -> list[str]:
+        config: dict[str, Any] = {"control": control, "life": life}
+        if self.isolation == "none":
+            root = Path(warm.__file__).resolve().parents[3]
+            config |= {"course": str(root), "readable": [], "isolated": False}
+            return [sys.executable, "-I", "-B", warm.__file__, json.dumps(config)]
+        options, readable = mounts(self.gpu.mounts() if self.gpu else ())
+        config |= {"course": COURSE, "readable": readable, "isolated": True}
+        options = [*NAMESPACES, *options]
+        for name, value in self.environment.items():
+            options += ["--setenv", name, value]
+        program = [sys.executable, "-I", "-B", f"{COURSE}/warm.py", json.dumps(config)]
+        return [bwrap(), *options, "--", *program]
+
+    def order(self, order: Mapping[str, Any], fds: Sequence[int]) -> None:
+        """Request a child with these descriptors. Raises `OSError` if the process has ended."""
+        with self.lock:
+            socket.send_fds(self.control, [json.dumps(order).encode()], list(fds))
+
+    def words(self) -> str:
+        """What it and bubblewrap wrote to standard error."""
+        if self.said.closed:
+            return ""
+        return os.pread(self.said.fileno(), 20_000, 0).decode("utf-8", "replace")
+
+    @property
+    def pid(self) -> int:
+        return self.process.pid
+
+    def gone(self, within: float | None = 0) -> bool:
+        """Whether it has ended, or ends within some seconds; None waits until it has."""
+        with suppress(subprocess.TimeoutExpired):
+            self.process.wait(within)
+        return self.process.poll() is not None
+
+    def __reduce__(self) -> tuple:
+        """Passed to a process of ours that is about to start, it arrives as a `LentProcess`."""
+        ends = reduction.DupFd(self.control.fileno()), reduction.DupFd(self.pidfd)
+        return LentProcess, (self.isolation, self.pid, *ends)
+
+    def close(self) -> None:
+        """End it, and with it all its children."""
+        if self.life >= 0:
+            os.close(self.life)
+            self.life = -1
+            self.control.close()
+            self.process.wait()
+            os.close(self.pidfd)
+            self.said.close()
+
+
+class LentProcess:
+    """A warm process that another process of ours has started: it takes our orders, too."""
+
+    proven, lent = False, True
+
+    def __init__(self, isolation: str, pid: int, control: Any, pidfd: Any):
+        self.isolation, self.pid = isolation, pid
+        self.control = socket.socket(fileno=control.detach())
+        self.pidfd = pidfd.detach()  # a pidfd never refers to another process
+        self.lock = threading.Lock()
+
+    order = WarmProcess.order
+
+    def words(self) -> str:
+        return ""  # only its owner can read them
+
+    def gone(self, within: float | None = 0) -> bool:
+        if self.pidfd < 0:  # given back
+            return True
+        poll = select.poll()
+        poll.register(self.pidfd, select.POLLIN)
+        return bool(poll.poll(None if within is None else 1000 * within))
+
+    def close(self) -> None:
+        """Give it back."""
+        if self.pidfd >= 0:
+            os.close(self.pidfd)
+            self.pidfd = -1
+            self.control.close()
+
+
+AnyWarm = WarmProcess | LentProcess
+_WARM: dict[tuple, AnyWarm] = {}  # by process, isolation, bubblewrap's path, devices, and number
+_WARM_LOCK = threading.Lock()
+
+
+def warm_process(isolation: str, gpu: Gpu | None = None, number: int = 0) -> AnyWarm:
+    """This process's warm process, started if there is none. Raises `IsolationError`.
+
+    There is a separate one for children that may use a GPU, and one for each number.
+    """
+    key = _key(isolation, gpu.mounts() if gpu else (), number)
+    with _WARM_LOCK:
+        found = _WARM.get(key)
+        if found is None or found.gone():
+            if found is not None:
+                found.close()
+            found = _WARM[key] = WarmProcess(isolation, gpu)
+        return found
+
+
+def _key(isolation: str, mounted: tuple, number: int) -> tuple:
+    return os.getpid(), isolation, bwrap() if isolation != "none" else None, mounted, number
+
+
+def borrow(lent: LentProcess) -> None:
+    """Have another process's warm process fork this one's sandboxes, as long as it lives."""
+    with _WARM_LOCK:
+        _WARM[_key(lent.isolation, (), 0)] = lent
+
+
+def end(found: AnyWarm) -> None:
+    """End one of them; the next call of `warm_process` starts another."""
+    with _WARM_LOCK:
+        found.close()
+
+
+@atexit.register
+def close_warm_processes() -> None:
+    """End the warm processes that this process has started."""
+    with _WARM_LOCK:
+        for key in [key for key in _WARM if key[0] == os.getpid()]:
+            _WARM.pop(key).close()

@@ -1,0 +1,215 @@
+"""Declares an exercise, aspect by aspect, each below the inputs that it is judged on."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
+from importlib import import_module
+from typing import Any
+
+from autograder.student.authoring.repeated_calls import follows_from_each_call
+from autograder.student.engine import aspects
+from autograder.student.engine.aspects import Runs, each
+from autograder.student.engine.chance import drawn_anew
+from autograder.student.engine.runs import Aspect, Exercise, Finding, Names, Record, Run, Trial
+
+_DEVICE_POINTS = 0.05
+_FURTHER = 0.05  # of the points, for further calls
+
+Make = Callable[[str, Runs], Aspect]  # of the hint and the runs
+
+
+class Declaration:
+    """An exercise in the making: every method adds an aspect, in the order in which they are shown.
+
+    A method decorates the function that draws the aspect's runs, whose docstring is the hint. Where
+    other functions draw them, the method gets the hint and these functions instead, and makes their
+    runs one after the other.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        title: str,
+        arguments: tuple[str, ...],
+        *,
+        given: Sequence[str] = (),
+        forbids: tuple[str, ...] = (),
+        uses: tuple[str, ...] = (),
+        returns: Names = (),
+        recorded: bool = True,
+    ):
+        """`given` names exercises whose blocks an answer may call, `uses` other blocks that it may.
+
+        `returns` names the parts of a result that is a tuple, with their articles, for messages.
+        Not `recorded` is an exercise that compares nothing with the reference.
+        """
+        blocks = {block: f"attention_by_hand.blocks:{block}" for block in given}
+        self._exercise = Exercise(
+            name, title, arguments, (), blocks, forbids, uses, returns, recorded
+        )
+        self._aspects: list[Aspect] = []
+        self._compared: list[Runs] = []
+        self._step = ""
+
+    def exercise(self) -> Exercise:
+        """The exercise, with one aspect more for what is kept from one call to the next: its
+        points are taken off the dearest."""
+        found = [*self._aspects]
+        if self._exercise.recorded:
+            points = max(round(_FURTHER * sum(aspect.points for aspect in found), 1), _FURTHER)
+            dearest = max(found, key=lambda aspect: aspect.points)
+            less = replace(dearest, points=round(dearest.points - points, 6))
+            found[found.index(dearest)] = less
+            found.append(follows_from_each_call(found[0], points, self._compared))
+        return replace(self._exercise, aspects=tuple(found))
+
+    def equals(
+        self,
+        title: str,
+        points: float,
+        hint: str = "",
+        *runs: Runs,
+        part: int | None = None,
+        only_if_right: bool = False,
+    ) -> Any:
+        """The results equal those of the reference. `part` selects one part of a tuple."""
+
+        def make(hint: str, runs: Runs) -> Aspect:
+            self._compared.append(runs)
+            aspect = aspects.equals_reference(title, points, hint, runs, part=part)
+            return replace(aspect, only_if_right=only_if_right)
+
+        return self._add(make, hint, runs)
+
+    def holds(
+        self,
+        title: str,
+        points: float,
+        problem: Callable[[Run, Record], str | None],
+        hint: str = "",
+        *runs: Runs,
+        **flags: bool,
+    ) -> Any:
+        """A property of the result: `problem(run, record)` returns one line on what is wrong.
+
+        The flags are those of `Aspect`: `only_if_right` and `forgeable`.
+        """
+        make = partial(aspects.has_property, title, points, holds=problem, **flags)
+        return self._add(make, hint, runs)
+
+    def judged(
+        self,
+        title: str,
+        points: float,
+        judge: Callable[[Trial], Finding],
+        hint: str = "",
+        *runs: Runs,
+        only_if_right: bool = False,
+    ) -> Any:
+        """Each run is judged on its own by `judge`."""
+        make = partial(Aspect, title, points, judge=each(judge), only_if_right=only_if_right)
+        return self._add(make, hint, runs)
+
+    def judged_together(
+        self,
+        title: str,
+        points: float,
+        judge: Callable[[Sequence[Trial]], Finding],
+        hint: str = "",
+        *runs: Runs,
+    ) -> Any:
+        """All runs are judged at once by `judge`."""
+        return self._add(partial(Aspect, title, points, judge=judge), hint, runs)
+
+    def gradients(
+        self, title: str, points: float, hint: str = "", *runs: Runs, if_nan: str = ""
+    ) -> Any:
+        """The gradients with respect to every argument and parameter equal the reference's.
+
+        `if_nan` is the hint for a gradient that is not finite, the other hint for any other.
+        """
+        make = partial(aspects.gradients_match, title, points, if_nan=if_nan)
+        return self._add(make, hint, runs)
+
+    def raises(
+        self,
+        title: str,
+        points: float,
+        error: type[Exception],
+        hint: str = "",
+        *runs: Runs,
+        naming: Callable[[Run], Sequence[Any]] = lambda run: (),
+    ) -> Any:
+        """Each run ends in `error`, whose text holds everything that `naming(run)` lists."""
+        make = partial(aspects.raises, title, points, error=error, naming=naming)
+        return self._add(make, hint, runs)
+
+    def keeps_dtypes(self, points: float, hint: str = "", *runs: Runs) -> Any:
+        """Every array in the result has the reference's dtype and precision."""
+        return self._add(partial(aspects.dtypes_kept, points), hint, runs)
+
+    def leaves_inputs_alone(self, points: float, *runs: Runs) -> None:
+        """The call leaves its arguments unchanged."""
+        self.add(aspects.inputs_untouched(points, _together(runs)))
+
+    def leaves_state_alone(
+        self, points: float, *runs: Runs, of_a_module: bool = False, writes: bool = False
+    ) -> None:
+        """Global state and the modules passed in are left unchanged; a module may draw its
+        parameters at random, and a function that `writes` change those of its arguments."""
+        together = _together(runs)
+        if of_a_module:
+            return self.add(aspects.no_side_effects_of_a_module(points, together))
+        return self.add(aspects.no_side_effects(points, together, writes))
+
+    def step(self, method: str = "") -> None:
+        """The aspects that follow need this method alone, with those of the steps before."""
+        self._step = method
+
+    def follows_its_inputs(self, *runs: Runs) -> None:
+        """The call works on the device of its inputs. Of each function, the first run.
+
+        The points are taken off another aspect: of those about devices, or else of those that can
+        be forged as this one can, so that no exercise gives more for that, or else off the first.
+        """
+        chosen: Runs = lambda draw: [run for one in runs for run in one(draw)[:1]]  # noqa: E731
+        sources = (
+            [a for a in self._aspects if "device" in a.title],
+            [a for a in self._aspects if a.forgeable and a.points >= 2 * _DEVICE_POINTS],
+            self._aspects,
+        )
+        source = next(filter(None, sources))[0]
+        points = min(_DEVICE_POINTS, source.points / 2)
+        less = replace(source, points=round(source.points - points, 6))
+        self._aspects[self._aspects.index(source)] = less
+        self.add(aspects.on_the_inputs_device(points, chosen))
+
+    def draws_anew(self, with_torchs: bool = False) -> None:
+        """The last aspect also wants other draws under other seeds of the global generators, in
+        fresh objects; and the same under the same, if it is `with_torchs` that is to be drawn."""
+        self._aspects[-1] = drawn_anew(self._aspects[-1], with_torchs)
+
+    def add(self, aspect: Aspect) -> None:
+        self._aspects.append(replace(aspect, step=self._step))
+
+    def _add(self, make: Make, hint: str, runs: Sequence[Runs]) -> Callable[[Runs], Runs] | None:
+        if runs:
+            return self.add(make(hint, _together(runs)))
+
+        def decorate(function: Runs) -> Runs:
+            if not function.__doc__:
+                raise ValueError(f"{function.__name__} needs a docstring: the aspect's hint")
+            self.add(make(" ".join(function.__doc__.split()), function))
+            return function
+
+        return decorate
+
+
+def _together(functions: Sequence[Runs]) -> Runs:
+    """The runs of several functions, one after the other."""
+    return lambda draw: [run for function in functions for run in function(draw)]
+
+
+def exercises(chapter: str, *modules: str) -> tuple[Exercise, ...]:
+    """What the modules of a chapter's package declare, each under the name `EXERCISE`."""
+    return tuple(import_module(f"{chapter}.{module}").EXERCISE.exercise() for module in modules)

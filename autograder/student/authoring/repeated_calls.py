@@ -1,0 +1,83 @@
+"""Further calls of the same function or object: nothing may be kept from one for the next."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from autograder.student.engine.aspects import Runs, each, same_results
+from autograder.student.engine.runs import APPLY, Aspect, Draw, Finding, Previous, Run, Step, Trial
+from autograder.student.engine.values import encode
+from autograder.student.engine.words import describe_call
+
+_SLACK = 3.0  # times the tolerance: how near a result is has been judged by then
+_HINT = (
+    "A result, mask or table that is kept from one call is wrong for the next, whose numbers are "
+    "others even where its shapes are the same. Compute from the arguments of each call."
+)
+
+
+def follows_from_each_call(source: Aspect, points: float, compared: Sequence[Runs]) -> Aspect:
+    """Calls with other numbers of the same shapes as those of `source`, whose judge judges them.
+
+    Of a class, an object as the first of `source` and one as the first of each set of runs that are
+    `compared` with the reference's: each gets all calls of objects that are built alike, but for
+    their parameters, longer and shorter ones in turn, and that twice.
+    """
+    every = [source.runs, *(runs for runs in compared if runs is not source.runs)]
+
+    def drawn(draw: Draw) -> Sequence[Run]:
+        first = [*source.runs(draw)]
+        if first[0].init is None:  # the process has made calls of these shapes before
+            return first
+        ones, others = ([[*filter(_plain, runs(draw))] for runs in every] for _ in range(2))
+        objects = {_built(runs[0]): runs[0] for runs in ones if runs}
+        rounds = [
+            [*_of_each_shapes(run for runs in some for run in runs if _built(run) == built)]
+            for built in objects
+            for some in (ones, others)
+        ]
+        return [_in_a_row([*a, *b, a[0]]) for a, b in zip(rounds[::2], rounds[1::2], strict=True)]
+
+    def judge(trials: Sequence[Trial]) -> Finding:
+        return (source.judge if trials[0].run.init is None else _all_equal)(trials)
+
+    return Aspect("further calls", points, _HINT, drawn, judge, only_if_right=True)
+
+
+_all_equal = each(lambda trial: same_results(trial, _SLACK))
+
+
+def _plain(run: Run) -> bool:
+    """Whether a run is of calls alone, whose results are the same in every right answer."""
+    if run.random or run.gradients or run.elsewhere:
+        return False
+    return all(step.method not in (APPLY, "train") for step in run.steps)
+
+
+def _built(run: Run) -> tuple[bytes, bool]:
+    return encode([run.init.args, dict(run.init.kwargs)]), run.training
+
+
+def _of_each_shapes(runs: Iterable[Run]) -> list[Run]:
+    """The first run of those whose calls are alike but for the numbers."""
+    found: dict[str, Run] = {}
+    for run in runs:
+        found.setdefault(describe_call(replace(run, init=None), ()), run)
+    return [*found.values()]
+
+
+def _in_a_row(runs: Sequence[Run]) -> Run:
+    """The calls of all runs, one after the other, of the object of the first."""
+    steps: list[Step] = []
+    for run in runs:
+        steps += [_moved(step, len(steps)) for step in run.steps]
+    return replace(runs[0], steps=tuple(steps))
+
+
+def _moved(step: Step, by: int) -> Step:
+    """A step whose results of previous steps are those of `by` steps later."""
+
+    def moved(value: object) -> object:
+        return replace(value, step=value.step + by) if isinstance(value, Previous) else value
+
+    kwargs = {name: moved(value) for name, value in step.kwargs.items()}
+    return replace(step, args=tuple(map(moved, step.args)), kwargs=kwargs)

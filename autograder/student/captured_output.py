@@ -1,0 +1,101 @@
+"""What an answer prints, and the warnings that its lines cause, while it is checked.
+
+TRUST BOUNDARY. This runs in the student's own process. The text is the student's: `as_html` escapes
+it.
+"""
+
+import io
+import sys
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from html import escape
+from textwrap import shorten
+from typing import Any
+
+from autograder.student.engine.whose import Whose, origin, place
+
+_LINES, _WIDTH, _WARNINGS = 10, 100, 3  # that are shown
+STYLE = "margin:.2em 0;line-height:1.3;overflow-x:auto;background:none;border:0;padding:0"
+
+
+class Said(io.TextIOBase):
+    """Takes what is printed, of which it keeps the beginning; a stream in place of the usual ones.
+
+    While it is not `listening`, nothing is kept: what runs then is a copy of the answer, or ours.
+    """
+
+    encoding = "utf-8"
+
+    def __init__(self) -> None:
+        self._listens = False
+        self._kept, self._cut = "", 0  # the beginning, and the line ends behind it
+        self._warned: dict[str, None] = {}
+
+    def write(self, text: str) -> int:
+        if self._listens:
+            room = 2 * _LINES * _WIDTH - len(self._kept)
+            self._kept += text[:room]
+            self._cut += text[room:].count("\n")
+        return len(text)
+
+    def writable(self) -> bool:
+        return True
+
+    @contextmanager
+    def listening(self) -> Iterator[None]:
+        """The answer itself runs inside."""
+        self._listens = True
+        try:
+            yield
+        finally:
+            self._listens = False
+
+    @contextmanager
+    def instead(self) -> Iterator[None]:
+        """Nothing is printed, and no warning shown, except in a debugger."""
+        streams, hook = (sys.stdout, sys.stderr), sys.breakpointhook
+
+        def debug(*args: Any, **kwargs: Any) -> Any:
+            sys.stdout, sys.stderr = streams
+            return hook(*args, **kwargs)
+
+        with redirect_stdout(self), redirect_stderr(self), warnings.catch_warnings():
+            warnings.showwarning = self._warn
+            sys.breakpointhook = debug
+            try:
+                yield
+            finally:
+                sys.breakpointhook = hook
+
+    def _warn(self, message: Any, category: type[Warning], *_: Any) -> None:
+        """Keep a warning if a line of the answer led to it."""
+        frame = sys._getframe(1) if self._listens and len(self._warned) < 99 else None
+        while frame is not None and (known := origin(frame).whose) is not Whose.PROBE:
+            if known is Whose.ANSWER:
+                told = shorten(str(message), 2 * _WIDTH, placeholder=" …")
+                self._warned[f"{category.__name__} in {place(frame)}: {told}"] = None
+                return
+            frame = frame.f_back
+
+    def lines(self) -> list[str]:
+        """What there is to show, shortened; empty if the answer said nothing."""
+        kept = self._kept.encode(errors="backslashreplace").decode()
+        printed = [line.rstrip() for line in kept.splitlines()]
+        shown = [line if len(line) <= _WIDTH else line[:_WIDTH] + " …" for line in printed[:_LINES]]
+        shown = [f"    {line}" for line in shown]
+        if more := len(printed) - len(shown) + self._cut:
+            shown.append(f"    … and {more} more line{'s' * (more > 1)}")
+        warned = [*self._warned]
+        if len(warned) > _WARNINGS:
+            warned[_WARNINGS:] = [f"… and {len(warned) - _WARNINGS} more"]
+        told = ["Your code prints:", *shown] if shown else []
+        return told + (["It causes warnings:", *(f"    {line}" for line in warned)] * bool(warned))
+
+    def as_text(self) -> str:
+        return "".join(f"\n  {line}" for line in self.lines())
+
+    def as_html(self) -> str:
+        lines = escape("\n".join(self.lines()))
+        classes = "abh-said tex2jax_ignore mathjax_ignore"
+        return f'<pre class="{classes}" style="{STYLE}">{lines}</pre>' if lines else ""

@@ -1,0 +1,261 @@
+"""Compares results within tolerances, and says in words where they differ.
+
+TRUST BOUNDARY. When grading, the values come from a student's process. They are only data, of the
+kinds that `values.decode` builds, and are never asked to compare or describe themselves.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from autograder.student.engine.runs import Finding, Names
+from autograder.student.engine.values import Array, Opaque
+from autograder.student.engine.words import (
+    describe,
+    describe_index,
+    describe_numbers,
+    describe_shape,
+)
+
+# Relative and absolute tolerance by dtype: wide enough for another order of operations, too narrow
+# for a float64 answer rounded to float32 on the way. A GPU adds in yet another order.
+TOLERANCE = {
+    "float64": (1e-8, 1e-9),
+    "float32": (1e-4, 2e-6),
+    "float16": (2e-2, 2e-3),
+    "bfloat16": (5e-2, 2e-2),
+}
+LARGEST_ROW = 10.0  # the absolute tolerance is for rows of numbers around 1, and grows up to this
+GPU_FACTOR = 10.0
+NEARLY = 0.016  # relative to the largest number: four times what rounding to bfloat16 is off by
+GRADIENT_FACTOR = 10.0  # a gradient is a sum of terms that nearly cancel
+
+
+def tolerance(expected: Array) -> tuple[float, float]:
+    """Relative and absolute tolerance for the expected array's dtype and device.
+
+    The device that an answer claims does not count: a lie could widen them.
+    """
+    relative, absolute = TOLERANCE.get(expected.dtype, (0.0, 0.0))
+    factor = 1.0 if expected.device == "cpu" else GPU_FACTOR
+    return relative * factor, absolute * factor
+
+
+def compare(
+    value: Any,
+    expected: Any,
+    what: str = "the result",
+    *,
+    slack: float = 1.0,
+    parts: Names = (),
+) -> Finding:
+    """Whether `value` equals `expected` within `slack` times its dtype's tolerance; if not, why.
+
+    Structure, shape and kind (NumPy, torch) are compared; dtypes are left to another aspect.
+    `parts` names the parts of a tuple.
+    """
+    if isinstance(expected, tuple):
+        if not isinstance(value, (tuple, list)):
+            return wrong_kind(
+                f"{what}: expected {_tuple_of(expected, parts)}, got {describe(value)}"
+            )
+        if len(value) != len(expected):
+            return wrong_kind(
+                f"{what}: expected {_tuple_of(expected, parts)}, got {len(value)} items"
+            )
+        if expected and all(type(item) is str for item in expected):
+            same = all(type(v) is str and v == e for v, e in zip(value, expected, strict=True))
+            return Finding(True) if same else wrong(expected_got(what, expected, tuple(value)))
+        names = names_of(expected, what, parts)
+        pairs = zip(value, expected, names, strict=True)
+        found = [compare(v, e, n, slack=slack, parts=inner) for v, e, (n, inner) in pairs]
+        return _what_is_right(worst(found), [n for n, _ in names], found) if parts else worst(found)
+    if isinstance(expected, list):
+        if not isinstance(value, (list, tuple)) or len(value) != len(expected):
+            return wrong(expected_got(what, expected, value))
+        pairs = zip(value, expected, strict=True)
+        return worst([compare(v, e, f"{what}[{i}]", slack=slack) for i, (v, e) in enumerate(pairs)])
+    if isinstance(expected, dict):
+        if not isinstance(value, dict) or value.keys() != expected.keys():
+            keys = f"a dict with {', '.join(map(repr, sorted(expected)))}"
+            got = [*sorted(value)] if isinstance(value, dict) else value
+            return wrong_kind(f"{what}: expected {keys}, got {describe(got)}")
+        found = [compare(value[k], e, f"{what}[{k!r}]", slack=slack) for k, e in expected.items()]
+        return worst(found)
+    if expected is None or isinstance(expected, (str, bool)):
+        same = type(value) is type(expected) and value == expected
+        return Finding(True) if same else wrong(expected_got(what, expected, value))
+    wanted, given = numeric(expected), numeric(value)
+    if wanted is None:
+        return (
+            Finding(True) if type(value) is Opaque else wrong_kind(f"{what} is {describe(value)}")
+        )
+    if given is None:
+        advice = "; is `return` missing?" if value is None else ""
+        return wrong_kind(expected_got(what, expected, value) + advice)
+    both_arrays = isinstance(value, Array) and isinstance(expected, Array)
+    if both_arrays and "torch" in (given.kind, wanted.kind) and given.kind != wanted.kind:
+        return wrong_kind(expected_got(what, expected, value))
+    if given.data.shape != wanted.data.shape:
+        shapes = describe_shape(wanted.data.shape), describe_shape(given.data.shape)
+        return wrong(f"{what}: expected shape {shapes[0]}, got {shapes[1]}", "shape")
+    return _compare_numbers(given, wanted, what, slack)
+
+
+def _compare_numbers(given: Array, wanted: Array, what: str, slack: float) -> Finding:
+    a, b = given.data.astype(np.float64), wanted.data.astype(np.float64)
+    with np.errstate(invalid="ignore", over="ignore"):
+        error = np.where((a == b) | (np.isnan(a) & np.isnan(b)), 0.0, np.abs(a - b))
+        allowed = _allowed(wanted, b, slack)
+    if error.size == 0:
+        return Finding(True, error=0.0, tolerance=slack * tolerance(wanted)[1])
+    error = np.where(np.isnan(error), np.inf, error)
+    with np.errstate(invalid="ignore"):  # infinity less infinity, which `where` leaves out
+        excess = np.where(np.isinf(error), np.inf, error - allowed)
+    where = np.unravel_index(int(np.argmax(excess)), error.shape)
+    error_there, allowed_there = float(error[where]), float(allowed[where])
+    if excess[where] <= 0:
+        return Finding(True, error=error_there, tolerance=allowed_there)
+    place = f" at {describe_index(where)}" if error.shape else ""
+    shown = describe_numbers(wanted.data[where], given.data[where])
+    message = f"{what}{place}: expected {shown[0]}, got {shown[1]}{_extent(excess > 0)}"
+    kind = "nan" if np.isinf(error[where]) and np.isfinite(b[where]) else "value"
+    far = _relative(error, b)
+    return Finding(False, message, error_there, allowed_there, kind=kind, relative=far)
+
+
+def _extent(bad: np.ndarray) -> str:
+    """How far numbers are right, if all before some index of an axis are, and none after it has
+    everything right; or that one index alone has wrong ones. Positions are asked before features.
+    """
+    axes = [*reversed(range(bad.ndim))]
+    for axis in axes[1:] + axes[:1]:
+        wrong = bad.any(axis=tuple(other for other in axes if other != axis))
+        first, n = int(wrong.argmax()), len(wrong)
+        if n < 3:
+            continue
+        if wrong.sum() == 1:
+            return f"; index {first} of axis {axis} alone is wrong"
+        if first and wrong[first:].all():
+            return f"; right up to index {first - 1} of axis {axis}"
+    return ""
+
+
+def agrees(value: Any, expected: Any, *, slack: float = 1.0) -> bool:
+    """Whether `compare` passes, without saying why not: several times as fast."""
+    if isinstance(expected, (tuple, list)):
+        alike = isinstance(value, (tuple, list)) and len(value) == len(expected)
+        return alike and all(
+            agrees(v, e, slack=slack) for v, e in zip(value, expected, strict=True)
+        )
+    if isinstance(expected, dict):
+        alike = isinstance(value, dict) and value.keys() == expected.keys()
+        return alike and all(agrees(value[k], e, slack=slack) for k, e in expected.items())
+    if expected is None or isinstance(expected, (str, bool)):
+        return type(value) is type(expected) and value == expected
+    wanted, given = numeric(expected), numeric(value)
+    if wanted is None:
+        return type(value) is Opaque
+    if given is None or given.data.shape != wanted.data.shape:
+        return False
+    if isinstance(value, Array) and isinstance(expected, Array):
+        kinds = {given.kind, wanted.kind}
+        if "torch" in kinds and len(kinds) == 2:
+            return False
+    a, b = given.data.astype(np.float64), wanted.data.astype(np.float64)
+    with np.errstate(invalid="ignore", over="ignore"):
+        error = np.abs(a - b)
+        near = (error <= _allowed(wanted, b, slack)) & np.isfinite(error)
+        return bool(near.all() or (near | (a == b) | (np.isnan(a) & np.isnan(b))).all())
+
+
+def _allowed(wanted: Array, numbers: np.ndarray, slack: float) -> np.ndarray:
+    """How far each number may be off.
+
+    A small one among large ones in its row (the last axis) is what is left over of sums of large
+    terms, and is off by as much as they are.
+    """
+    relative, absolute = (slack * t for t in tolerance(wanted))
+    size = np.where(np.isfinite(numbers), np.abs(numbers), 0.0)
+    row = np.sqrt(np.mean(size**2, axis=-1, keepdims=True)) if size.size and size.ndim else size
+    return absolute * np.clip(row, 1.0, LARGEST_ROW) + relative * size
+
+
+def _relative(error: np.ndarray, wanted: np.ndarray) -> float | None:
+    """The largest error relative to the largest expected number; None if one is not finite."""
+    largest = np.abs(wanted[np.isfinite(wanted)]).max(initial=0.0)
+    if not largest or not np.isfinite(error).all():
+        return None
+    with np.errstate(over="ignore"):
+        return float(error.max() / largest)
+
+
+def _tuple_of(expected: tuple, parts: Names) -> str:
+    """A tuple in words: `(output, weights)`, or else by its length."""
+    if len(parts) != len(expected):
+        return f"a tuple of {len(expected)}"
+    return "(" + ", ".join(_name(part)[0].removeprefix("the ") for part in parts) + ")"
+
+
+def _name(part: Any) -> tuple[str, Names]:
+    return part if isinstance(part, tuple) else (part, ())
+
+
+def names_of(expected: tuple, what: str, parts: Names) -> list[tuple[str, Names]]:
+    """What each part of a tuple is called, and the parts of that part."""
+    if len(parts) == len(expected):
+        return [_name(part) for part in parts]
+    return [(f"item {i} of {what}", ()) for i in range(len(expected))]
+
+
+def _what_is_right(finding: Finding, names: Sequence[str], found: Sequence[Finding]) -> Finding:
+    """The finding, which also says which other parts of the result came out right."""
+    right = [name for name, part in zip(names, found, strict=True) if part.passed]
+    if finding.passed or not right:
+        return finding
+    told = " and ".join(right) + " came out right"
+    told += ": look at what is done with them" if right == ["the weights"] else ""
+    return replace(finding, message=f"{finding.message}; {told}")
+
+
+def numeric(value: Any) -> Array | None:
+    if isinstance(value, Array):
+        return value
+    if isinstance(value, (bool, int, float)):
+        data = np.asarray(value)
+        return None if data.dtype == object else Array(data, "number", data.dtype.name)
+    return None
+
+
+def as_if_rounded(known: Any) -> Any:
+    """A known result, whose Python numbers may come from float32 or float64, whichever an answer
+    computes in."""
+    if isinstance(known, float):
+        return Array(np.asarray(known), "number", "float32")
+    if isinstance(known, tuple | list):
+        return type(known)(map(as_if_rounded, known))
+    return known
+
+
+def expected_got(what: str, expected: Any, value: Any) -> str:
+    return f"{what}: expected {describe(expected)}, got {describe(value)}"
+
+
+def wrong(message: str, kind: str = "value") -> Finding:
+    return Finding(False, message, kind=kind)
+
+
+def wrong_kind(message: str) -> Finding:
+    """For a result that is not even of the right kind."""
+    return Finding(False, message, instructive=False, kind="kind")
+
+
+def worst(findings: Sequence[Finding]) -> Finding:
+    """The first finding that fails; if none does, the one with the largest error."""
+    failed = [finding for finding in findings if not finding.passed]
+    if failed:
+        sizes = [finding.relative for finding in failed]
+        return replace(failed[0], relative=None if None in sizes else max(sizes))
+    return max(findings, key=lambda f: f.error or 0.0, default=Finding(True))

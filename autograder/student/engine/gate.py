@@ -1,0 +1,123 @@
+"""The gate between an answer and its verdict: nothing gets past that is too large to compare.
+
+What comes back from a call is measured against what was expected of it before anything converts,
+walks, matches or formats it. The bounds are wide, so that a wrong result of another shape, kind or
+length is still compared, named and described; what is beyond them becomes a description.
+
+TRUST BOUNDARY. When grading, this runs in the judge's process, where no student's code ever runs.
+The records come from outside: each is only data, of the kinds that `values.decode` builds, but may
+refer to one array a thousand times, or hold what no call could have returned.
+"""
+
+from collections.abc import Mapping
+from itertools import islice
+from typing import Any
+
+import numpy as np
+
+from autograder.student.engine.observe import MOST
+from autograder.student.engine.runs import Raised, Record, Run
+from autograder.student.engine.state import MEMORY, STATE
+from autograder.student.engine.values import (
+    MAX_TEXT,
+    Array,
+    Opaque,
+    Previous,
+    Recipe,
+    Strided,
+    TooLarge,
+    extent,
+    told,
+)
+
+ITEMS, NUMBERS = 10_000, 1 << 21  # what a record may hold, whatever was expected
+TIMES = 16  # and as many times what was expected and given
+_NAMES = 20  # classes of an exception; parameters that the reference has not
+_NAME = 200  # characters
+_EFFECTS = frozenset((*STATE, MEMORY))
+
+
+def admit(record: Record, run: Run, expected: Record) -> Record:
+    """The record of a run, with descriptions in place of whatever is too large to compare.
+
+    Of made-up names one at most is left, without its words. `expected` is the reference's record.
+    """
+    items, numbers = _size([expected.values, expected.gradients, _given(run)])
+    room = _Room(ITEMS + TIMES * items, NUMBERS + TIMES * numbers)
+    arguments = {
+        f"{i}.{name}"
+        for i, step in enumerate(run.steps)
+        for name in (*range(len(step.args)), *step.kwargs)
+    }
+    changed = {name if name in arguments else "": at for name, at in record.changed.items()}
+    effects = (e if e in _EFFECTS else "global state" for e in record.side_effects)
+    ran = islice(record.operations.items(), MOST)
+    return Record(
+        room.fill(record.values[: len(run.steps) + 1]),
+        record.raised and _cut(record.raised),
+        room.fill(_slopes(record, expected) if run.gradients else {}),
+        room.fill(changed),
+        tuple(dict.fromkeys(effects)),
+        {name[:_NAME]: place[:_NAME] for name, place in ran},
+    )
+
+
+def _cut(raised: Raised) -> Raised:
+    types = tuple(name[:_NAME] for name in raised.types[:_NAMES])
+    texts = (raised.message[:MAX_TEXT], raised.traceback[:MAX_TEXT], raised.during[:_NAME])
+    return Raised(types, *texts)
+
+
+def _slopes(record: Record, expected: Record) -> dict[str, Any]:
+    """The gradients that were asked for: those that the reference has, too, and those with respect
+    to a few parameters of the answer's own."""
+    right = expected.gradients
+    own = (name for name in record.gradients if name.startswith("parameter ") and name not in right)
+    asked = {*right, *islice(own, _NAMES)}
+    return {name: slope for name, slope in record.gradients.items() if name in asked}
+
+
+def _given(run: Run) -> list[Any]:
+    return [part for step in run.steps for part in (step.args, step.kwargs)]
+
+
+def _size(value: Any) -> tuple[int, int]:
+    """How many items and how many numbers a value of ours holds."""
+    value = value.array if isinstance(value, Strided) else value
+    data = value.data if isinstance(value, Array) else value
+    if isinstance(data, np.ndarray):
+        return 1, extent(data.shape)
+    if not isinstance(value, list | tuple | Mapping):
+        return 1, len(value) if isinstance(value, str) else 0
+    sizes = [_size(part) for part in (value.values() if isinstance(value, Mapping) else value)]
+    return 1 + sum(items for items, _ in sizes), sum(numbers for _, numbers in sizes)
+
+
+class _Room:
+    """How much more a record may hold: items, which are walked one by one, and numbers in arrays,
+    or characters, as often as they are referred to."""
+
+    def __init__(self, items: int, numbers: int):
+        self.items, self.numbers = items, numbers
+
+    def fill(self, value: Any) -> Any:
+        """The value as far as there is room; what is not, in words."""
+        items = numbers = 0
+        if isinstance(value, Array):
+            numbers = extent(value.data.shape)
+        elif isinstance(value, str):
+            numbers = len(value)
+        elif isinstance(value, list | tuple | Mapping):
+            items = len(value)
+        elif isinstance(value, Strided | Previous | Recipe):  # goes in, and never comes back
+            return Opaque(type(value).__name__)
+        if items > self.items or numbers > self.numbers:
+            return TooLarge(told(value))
+        self.items -= items
+        self.numbers -= numbers
+        if isinstance(value, Mapping):
+            return {name: self.fill(part) for name, part in value.items()}
+        if isinstance(value, list | tuple):
+            parts = map(self.fill, value)
+            return tuple(parts) if isinstance(value, tuple) else list(parts)
+        return value

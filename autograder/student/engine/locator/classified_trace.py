@@ -1,0 +1,194 @@
+"""The values that an answer passed through, each compared with those of right answers.
+
+TRUST BOUNDARY. As in `locate`.
+"""
+
+import ast
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from autograder.student.engine.locator.instrument import Site, named
+from autograder.student.engine.locator.known_values import Known, Mark, bucket
+from autograder.student.engine.locator.signatures import signature
+from autograder.student.engine.locator.trace import Event, Recorder
+from autograder.student.engine.runs import Record
+
+GIVEN, KNOWN, REORDERED, MULTIPLE, UNKNOWN = "given", "known", "reordered", "multiple", "unknown"
+SETTLED = (GIVEN, KNOWN)
+COMMON = (-1.0, 0.0, 1.0, 2.0)  # numbers that are met everywhere
+
+
+class Passage:
+    """The events of a traced run, with the status of each."""
+
+    def __init__(self, recorder: Recorder, known: Known, record: Record, expected: Record):
+        self.recorder, self.known = recorder, known
+        self.record, self.expected = record, expected
+        self.events: Sequence[Event] = recorder.events
+        self.marks: list[Mark | None] = []
+        self.statuses: list[str] = []
+        self.owner = recorder.owner
+        for event in self.events:
+            recorder.budget.check()
+            self.marks.append(event.signature and known.mark(event.signature))
+            self.statuses.append(self.status(event, self.marks[-1]))
+
+    def status(self, event: Event, mark: Mark | None) -> str:
+        found = event.signature
+        if found is None:
+            return self.status_of_number(event)
+        if mark is not None:
+            return KNOWN
+        sources = [i for i in event.sources if self.events[i].signature is not None]
+        if not event.sources and event.site.kind in ("name", "attribute"):
+            return GIVEN  # an argument, a parameter, a constant
+        settled = all(self.statuses[i] in SETTLED for i in sources)
+        if (event.site.kind == "item" and settled) or (found.even and not sources):
+            return GIVEN
+        if self.known.reordered(found):
+            return REORDERED
+        return MULTIPLE if self.known.multiple(found) else UNKNOWN
+
+    def status_of_number(self, event: Event) -> str:
+        if not event.sources:
+            return GIVEN
+        settled = all(self.statuses[i] in SETTLED for i in event.sources)
+        telling = settled or event.number not in COMMON
+        if telling and self.known.number(event.number):
+            return KNOWN
+        return GIVEN if settled else UNKNOWN
+
+    # --- what led to what ---
+
+    def results(self) -> list[int]:
+        leaves = [self.event_of(v) for value in self.record.values for v in leaves_of(value)]
+        return [i for i in leaves if i is not None]
+
+    def event_of(self, value: Any) -> int | None:
+        """The last event of a value that was returned."""
+        if isinstance(value, int | float) and not isinstance(value, bool):
+            every = range(len(self.events) - 1, -1, -1)
+            return next((i for i in every if self.events[i].number == value), None)
+        found = signature(value)
+        if found is None:
+            return None
+        returned = [i for _, events in self.recorder.returned for i in events]
+        for i in [*reversed(returned), *range(len(self.events) - 1, -1, -1)]:
+            seen = self.events[i].signature
+            if seen is not None and seen.same(found):
+                return i
+        return None
+
+    def way(self) -> list[int]:
+        """The events that lead to the results, in chronological order."""
+        whole = set[int]()
+        for i in self.results():
+            whole |= self.before(i)
+        return sorted(whole)
+
+    def before(self, i: int) -> set[int]:
+        """An event with all that it was computed from."""
+        return self.back({i}, (GIVEN, KNOWN, REORDERED, MULTIPLE, UNKNOWN))
+
+    def back(self, wrong: set[int], through: tuple[str, ...]) -> set[int]:
+        """The events, and those they were computed from, back through events of these statuses."""
+        for i in range(len(self.events) - 1, -1, -1):
+            if i in wrong:
+                wrong |= {j for j in self.events[i].sources if self.statuses[j] in through}
+        return wrong
+
+    # --- what stands out ---
+
+    def odd(self, i: int) -> bool:
+        return self.statuses[i] in (REORDERED, MULTIPLE)
+
+    def unusual(self, j: int, i: int) -> bool:
+        """Whether no right answer does with a known value what is done with it here."""
+        mark = self.marks[j]
+        if mark is None or not mark.followed:
+            return False
+        key = self.known.key(self.events[j].signature)
+        return not mark.followed >> bucket(self.events[i].site.operation, key) & 1
+
+    def telling(self, i: int) -> bool:
+        """Whether a value is an array of floats; tokens and the like take too few values."""
+        found = self.events[i].signature
+        return found is not None and not found.plain
+
+    def again(self, i: int) -> bool:
+        """Whether a place was reached more than once, as in a loop."""
+        here = (event for event in self.events if event.site is self.events[i].site)
+        return len(list(here)) > 1
+
+    def idle(self, i: int, arrays: int = 2) -> bool:
+        """Whether something was done with so many arrays, and one of them came out unchanged."""
+        event = self.events[i]
+        found = [self.events[j].signature for j in event.sources]
+        given = [s for s in found if s is not None]
+        same = (event.signature and event.signature.same(s) for s in given)
+        return len(given) >= arrays and any(same)
+
+    def right_before(self, i: int) -> Site | None:
+        """The last of the known expressions that a value was computed from."""
+        arrays = self.events[i].signature is not None
+        computed = [
+            self.events[j].site
+            for j in self.events[i].sources
+            if self.statuses[j] == KNOWN and self.events[j].site.kind == "expression"
+            if arrays is (self.events[j].signature is not None)
+        ]
+        return computed[-1] if computed else None
+
+    def call_around(self, i: int, whole: set[int]) -> Site | None:
+        """For an event in a function that the answer calls: the call, in the answer's own text."""
+        if self.events[i].site.owner == self.owner:
+            return None
+        after = {i}
+        for j in range(i + 1, len(self.events)):
+            if not after.isdisjoint(self.events[j].sources):
+                after.add(j)
+        for site, found in self.recorder.calls:
+            if site.owner == self.owner and not after.isdisjoint(found):
+                return site
+        return None
+
+    def assigned(self, text: str) -> Site | None:
+        """The statement that gives a module the part named first in a text."""
+        words = [w for word in re.findall(r"[A-Za-z_][\w.]*", text) for w in word.split(".")]
+        for word in words:
+            for site in reversed(self.recorder.sites):  # the last one counts
+                node = site.node
+                if (
+                    site.kind == "statement"
+                    and site.function == "__init__"
+                    and (site.owner == self.owner and word in _given_by(node))
+                ):
+                    return site
+        return None
+
+
+def leaves_of(value: Any) -> Iterator[Any]:
+    if isinstance(value, tuple | list):
+        for item in value:
+            yield from leaves_of(item)
+    else:
+        yield value
+
+
+def call_of_self(site: Site) -> bool:
+    """Whether a place is a call such as `self.W_q(…)`."""
+    node = site.node
+    line = site.lines[node.lineno - 1].encode()[node.col_offset :].decode(errors="replace")
+    return line.startswith(f"self.{named(node.func)}(")
+
+
+def _given_by(statement: Any) -> set[str]:
+    """The attributes that a statement gives to a module."""
+    if isinstance(statement, ast.Assign):
+        parts = (part for target in statement.targets for part in ast.walk(target))
+        return {part.attr for part in parts if isinstance(part, ast.Attribute)}
+    call = statement.value if isinstance(statement, ast.Expr) else None
+    if not isinstance(call, ast.Call) or not named(call.func).startswith(("register_", "add_")):
+        return set()
+    return {a.value for a in call.args if isinstance(a, ast.Constant) and type(a.value) is str}

@@ -1,0 +1,328 @@
+"""What if one value had been different? Finds a place at which a single change makes a run right.
+
+Where values are too few to show where they come from (tokens, one number, the end of a loop), the
+run is made again with another value at one place: a test that comes out the other way, a loop that
+ends sooner or later, an operation that is left out, one more or one less, another of the answer's
+own values. If the result is then right, the mistake is there, or at a place that undoes it.
+
+TRUST BOUNDARY. As in `trace`: runs a copy of the answer, in the student's own process or in the
+sandbox. What comes out is a hint that the answer may have forged.
+"""
+
+import ast
+import io
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import redirect_stdout, suppress
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any, NamedTuple
+
+from autograder.student.engine.locator.instrument import Site
+from autograder.student.engine.locator.instrumented_copy import copied
+from autograder.student.engine.locator.locate import problem_of
+from autograder.student.engine.locator.trace import Budget, Recorder, Spent, span
+from autograder.student.engine.probe import probe
+from autograder.student.engine.runs import Record, Run
+from autograder.student.engine.values import as_array
+from autograder.student.engine.verdict import equal
+
+MOST_TRIALS = 150
+MOST_CASES = 3  # runs that are looked at
+SEARCHING = 0.7  # of the time; what is left is for a second run
+LONGER = 5.0  # times as long as the unchanged run: how long a trial may take
+Case = tuple[Run, Record, Record]
+BRANCH, LOOP, IDLE, NUMBER, ROLE = "branch", "loop", "left out", "number", "exchanged"
+KINDS = (BRANCH, IDLE, NUMBER, LOOP, ROLE)
+_VALUES = {NUMBER: ("name", "attribute", "expression"), ROLE: ("name", "attribute")}
+_MOST_SEEN = 12  # values of a place that are kept
+_MOST_OTHERS = 6  # values that are tried in place of one
+_LONGER = 6  # rounds more that a loop may run for
+
+
+class Watch:
+    """Notes which values pass each place: see `Recorder.change`."""
+
+    def __init__(self, budget: Budget):
+        self.budget = budget
+        self.seen: dict[int, list[Any]] = {}
+
+    def __call__(self, number: int, value: Any) -> Any:
+        self.budget.check()
+        values = self.seen.setdefault(number, [])
+        if len(values) < _MOST_SEEN:
+            values.append(value)
+        return value
+
+
+@dataclass
+class Change:
+    """Replaces the value that passes a place by another one."""
+
+    number: int
+    kind: str
+    how: Callable[[int, Any], Any]  # from how many came before, and the value
+    budget: Budget
+    count: int = 0
+
+    def __call__(self, number: int, value: Any) -> Any:
+        self.budget.check()
+        if number != self.number:
+            return value
+        self.count += 1
+        return self.how(self.count - 1, value)
+
+
+class Ends(Change):
+    """Ends a loop after so many rounds, each time that it is run."""
+
+    def __init__(self, number: int, rounds: int, budget: Budget):
+        super().__init__(number, LOOP, lambda count, value: count < rounds, budget)
+
+    def __call__(self, number: int, value: Any) -> Any:
+        made = super().__call__(number, value)
+        if number == self.number and not made:
+            self.count = 0
+        return made
+
+
+class Skip(Change):
+    """Leaves an operation out: one of the values that go in comes out."""
+
+    def __init__(self, number: int, child: int, budget: Budget):
+        super().__init__(number, IDLE, lambda count, value: value, budget)
+        self.child, self.given = child, None
+
+    def __call__(self, number: int, value: Any) -> Any:
+        self.budget.check()
+        if number == self.child:
+            self.given = value
+        return self.given if number == self.number else value
+
+
+class Mend(NamedTuple):
+    """A place at which a change makes failing runs right: `always`, if it does so in every one."""
+
+    site: Site
+    kind: str
+    always: bool
+
+
+def mending(
+    answer: Any,
+    cases: Sequence[Case],
+    device: str,
+    seconds: float,
+    kinds: Sequence[str] = KINDS,
+    fine: Sequence[Case] = (),
+) -> list[Mend]:
+    """The places at which some change of these kinds makes a failing run right, and one more.
+
+    The cases are failing runs, with their records and what is expected; `fine` are some that are
+    right. Each line is listed once. A test that sends all failing runs one way and all right ones
+    the other is not listed: what is wrong is on that way, not in the test. Raises `NoCopy`.
+    """
+    copy, recorder = copied(answer, Budget(seconds))
+    mended = _Mended(copy, recorder, device, Budget(SEARCHING * seconds))
+    found: dict[tuple[int, str], Change] = {}
+    with suppress(Spent):
+        cases = mended.in_order(cases)
+        for change in mended.by(cases[0], kinds) if cases else ():
+            found.setdefault((change.number, change.kind), change)
+    mended.budget = Budget((1 - SEARCHING) * seconds)
+    kept: dict[int, Mend] = {}
+    with suppress(Spent):
+        tests = [change.number for change in found.values() if change.kind == BRANCH]
+        parting = mended.parting(tests, cases, fine) if tests else set()
+        parted = {recorder.sites[number].node.lineno for number in parting}
+        for change in found.values():
+            if recorder.sites[change.number].node.lineno in parted:
+                continue
+            site = recorder.sites[change.number]
+            if site.node.lineno in kept:
+                continue
+            again = [
+                next(mended.by(case, [change.kind], change.number), None) is not None
+                for case in cases[1:]
+            ]
+            if len(cases) == 1 or any(again):
+                kept[site.node.lineno] = Mend(site, change.kind, all(again))
+    return [*kept.values()]
+
+
+@dataclass
+class _Mended:
+    """Makes runs on a copy in which something is changed."""
+
+    copy: Any
+    recorder: Recorder
+    device: str
+    budget: Budget
+
+    def in_order(self, cases: Sequence[Case]) -> list[Case]:
+        """Some of the cases in which the copy does the same as the answer, the shortest first."""
+        found = []
+        for run, record, expected in cases[:MOST_CASES]:
+            start = time.process_time()
+            same = equal([[run]], [[record]], [[self.made(run, Watch(self.budget))]])
+            if same:
+                found.append((time.process_time() - start, (run, record, expected)))
+        return [case for _, case in sorted(found, key=lambda pair: pair[0])]
+
+    def parting(
+        self, tests: Sequence[int], cases: Sequence[Case], fine: Sequence[Case]
+    ) -> set[int]:
+        """The tests that come out one way in failing runs, and the other way in all right ones."""
+        failing, right = (self._outcomes(some) for some in (cases, fine[:MOST_CASES]))
+        return {n for n in tests if right.get(n) and not right[n] & failing.get(n, set())}
+
+    def _outcomes(self, cases: Sequence[Case]) -> dict[int, set[bool]]:
+        found: dict[int, set[bool]] = {}
+        for run, _, _ in cases:
+            watch = Watch(self.budget)
+            self.made(run, watch)
+            for number, seen in watch.seen.items():
+                if self.recorder.sites[number].kind == "test" or isinstance(seen[0], bool):
+                    found.setdefault(number, set()).update(map(bool, seen))
+        return found
+
+    def by(self, case: Case, kinds: Sequence[str], number: int | None = None) -> Iterator[Change]:
+        """The changes, at one place or at any, that make a run right."""
+        run, _, expected = case
+        watch, start = Watch(self.budget), time.process_time()
+        self.made(run, watch)
+        limit = LONGER * (time.process_time() - start) + 0.01
+        every = (c for c in changes(self.recorder, watch) if c.kind in kinds)
+        wanted = (c for c in every if number is None or c.number == number)
+        for change in islice(wanted, MOST_TRIALS):
+            change.budget = Budget(limit)  # a change may well make a loop endless
+            record = self.made(run, change)
+            if not change.budget.spent() and problem_of(record, expected) is None:
+                yield change
+
+    def made(self, run: Run, change: Any) -> Record:
+        self.recorder.change = change
+        try:
+            with redirect_stdout(io.StringIO()):
+                record = probe(self.copy, run, self.device)
+        finally:
+            self.recorder.change = None
+        self.budget.check()
+        return record
+
+
+def changes(recorder: Recorder, watch: Watch) -> Iterator[Change]:
+    """What may be tried, the most telling first."""
+    budget = watch.budget
+    sites = [(n, recorder.sites[n], seen) for n, seen in sorted(watch.seen.items())]
+    loops = [site.node for _, site, _ in sites if site.loop]
+    tests = [(n, site, [*map(bool, seen)]) for n, site, seen in sites if site.kind == "test"]
+    tests += [
+        (n, site, [v for v in seen if isinstance(v, bool)])
+        for n, site, seen in sites
+        if site.kind != "test" and isinstance(seen[0], bool) and not _within(site, loops)
+    ]
+    for number, site, outcomes in tests:
+        for how in _other_outcomes(outcomes) if not site.loop else ():
+            yield Change(number, BRANCH, how, budget)
+    for number, site, seen in sites:
+        if site.kind == "expression" and site.owner == recorder.owner:
+            for child in site.children:
+                inner = watch.seen.get(child)
+                if inner and _alike(inner[-1], seen[-1]) and inner[-1] is not seen[-1]:
+                    yield Skip(number, child, budget)
+    for number, site, outcomes in tests:
+        for rounds in _other_ends(outcomes) if site.loop else ():
+            yield Ends(number, rounds, budget)
+    for kind, wanted in ((NUMBER, _is_number), (ROLE, _is_thing)):
+        named = [(n, s, v) for n, s, v in sites if s.kind in _VALUES[kind]]
+        pool = _pool(named if kind == NUMBER else [*named, *_assigned(recorder, sites)], wanted)
+        for number, site, seen in named:
+            if wanted(seen[0]) and site.owner == recorder.owner:
+                for how in _others(site, seen[0], pool):
+                    yield Change(number, kind, how, budget)
+
+
+def _other_outcomes(outcomes: list[bool]) -> Iterator[Callable]:
+    """A test that comes out the other way: always, or once."""
+    yield lambda count, value: not value
+    if len(outcomes) > 1:
+        for turn in range(len(outcomes)):
+            yield lambda count, value, turn=turn: bool(value) != (count == turn)
+
+
+def _other_ends(outcomes: list[bool]) -> list[int]:
+    """Other numbers of rounds for a loop, the nearest first."""
+    rounds = outcomes.index(False) if False in outcomes else len(outcomes)
+    return sorted({*range(rounds + _LONGER)} - {rounds}, key=lambda other: abs(other - rounds))
+
+
+def _others(site: Site, value: Any, pool: list[Any]) -> Iterator[Callable]:
+    """Other values for a place."""
+    if isinstance(value, int):
+        yield lambda count, value: value + 1
+        yield lambda count, value: value - 1
+    if _is_number(value):
+        if site.kind == "name" and isinstance(value, float):
+            yield lambda count, value: 1 - value
+        pool = [] if site.kind == "expression" else pool
+        others = [v for v in pool if v != value and type(v) is type(value)]
+    else:
+        others = [v for v in pool if v is not value and _alike(v, value)]
+    for other in others[:_MOST_OTHERS]:
+        yield lambda count, value, other=other: other
+
+
+Seen = tuple[int, Site, list[Any]]
+
+
+def _within(site: Site, nodes: list[Any]) -> bool:
+    """Whether a place is a part of one of these nodes."""
+    first, last = (site.node.lineno, site.node.col_offset), span(site.node)[2:]
+    return any((n.lineno, n.col_offset) <= first and last <= span(n)[2:] for n in nodes)
+
+
+def _assigned(recorder: Recorder, sites: list[Seen]) -> list[Seen]:
+    """The values that get a name, read or not: a wrong name leaves the right one unread."""
+    nodes = (s.node for s in recorder.sites if s.kind == "statement")
+    values = [node.value for node in nodes if isinstance(node, ast.Assign)]
+    values += [part for value in values if isinstance(value, ast.Tuple) for part in value.elts]
+    spans = set(map(span, values))
+    return [seen for seen in sites if seen[1].kind == "expression" and span(seen[1].node) in spans]
+
+
+def _pool(named: list[Seen], wanted: Callable[[Any], bool]) -> list[Any]:
+    """The values that have names, each once."""
+    pool: list[Any] = []
+    for _, site, seen in named:
+        value = seen[0]
+        if not wanted(value) or value is None or isinstance(site.node, ast.Constant):
+            continue
+        if wanted is _is_number and site.kind == "expression":
+            continue
+        if not any(value is v or (wanted is _is_number and value == v) for v in pool):
+            pool.append(value)
+    return pool
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _is_thing(value: Any) -> bool:
+    """Whether it is an array, a tensor, a module, or None in place of one."""
+    return value is None or hasattr(value, "named_parameters") or as_array(value) is not None
+
+
+def _alike(one: Any, other: Any) -> bool:
+    """Whether a value may replace another."""
+    if other is None or one is None:
+        return as_array(one if other is None else other) is not None
+    if type(one) is not type(other) or isinstance(one, bool | str):
+        return False
+    if _is_number(one):
+        return one != other
+    ours, theirs = as_array(one), as_array(other)
+    if ours is None or theirs is None:
+        return hasattr(one, "named_parameters")
+    return ours.data.shape == theirs.data.shape and ours.dtype == theirs.dtype

@@ -1,0 +1,396 @@
+"""Where wrong numbers come from.
+
+TRUST BOUNDARY. As in `locate`.
+"""
+
+import ast
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from autograder.student.engine.compare import compare
+from autograder.student.engine.locator.classified_trace import (  # fmt: skip
+    COMMON,
+    GIVEN,
+    KNOWN,
+    REORDERED,
+    SETTLED,
+    UNKNOWN,
+    Passage,
+    call_of_self,
+    leaves_of,
+)
+from autograder.student.engine.locator.instrument import Site, named
+from autograder.student.engine.locator.known_values import made_bucket
+from autograder.student.engine.locator.signatures import signature
+from autograder.student.engine.locator.trace import span
+
+
+@dataclass(frozen=True)
+class Place:
+    """A place in the student's source and what happens there.
+
+    `up_to` is the last place where all was right; `detail` depends on the `kind`.
+    """
+
+    site: Site
+    kind: str
+    up_to: Site | None = None
+    detail: str = ""
+    node: Any = None  # in place of the site's
+
+
+class Numbers(Passage):
+    """Looks for the place at which numbers went wrong. `unsure` says that there is such a place,
+    but that it might be any of several."""
+
+    unsure = False
+
+    def wrong_results(self) -> Iterator[tuple[int, Any]]:
+        """The events of the wrong parts of the first step that is wrong, with what is expected."""
+        for value, expected in zip(self.record.values, self.expected.values, strict=False):
+            if compare(value, expected).passed:
+                continue
+            given, wanted = [*leaves_of(value)], [*leaves_of(expected)]
+            if len(given) != len(wanted):
+                wanted = [None] * len(given)
+            for one, other in zip(given, wanted, strict=True):
+                if other is None or not compare(one, other).passed:
+                    event = self.event_of(one)
+                    if event is not None:
+                        yield event, other
+            return
+
+    def nearly(self, i: int, wanted: Any) -> bool:
+        """Whether a result is right except for its last digits."""
+        ours, theirs = self.events[i].signature, signature(wanted)
+        return ours is not None and theirs is not None and ours.same(theirs)
+
+    def astray(self, leaves: Sequence[int]) -> Place | None:
+        """Where the values that lead to some events cease to be known ones."""
+        whole = {i for i in leaves if self.statuses[i] not in SETTLED}
+        numbers = (i for i in leaves if self.events[i].signature is None)
+        whole |= {i for i in numbers if self.statuses[i] == GIVEN}
+        if not whole:
+            return None
+        wrong = self.back(set(whole), (UNKNOWN,))
+        turned = min(wrong)
+        while more := [j for j in self.events[turned].sources if self.odd(j)]:
+            turned = more[0]
+        event, call = self.events[turned], self.call_around(turned, whole)
+        if event.dtype.startswith("int") and any(map(self.again, (turned, *event.sources))):
+            self.unsure = True  # tokens that a loop collects: perhaps only its end is wrong
+            return None
+        filled = self.filled(sorted(self.before(turned)), unusual=True)
+        if filled is not None:
+            return filled
+        self.unsure = self.anyones(turned)
+        if self.unsure:
+            return None
+        loop = self.loop_variable(turned)
+        if loop is not None:
+            return Place(loop, "made", event.site)
+        if call is not None:
+            return Place(call, "astray", self.right_before(turned), event.site.owner)
+        found = self.dropped(turned) or self.one_array_many_times(turned) or self.zeros(turned)
+        if found is not None:
+            return found
+        twin = self.computed_twice(turned)
+        if twin is not None:
+            return twin
+        missing = self.missing_before(turned)
+        if missing is not None and self.part_that_is_idle(turned) is not None:
+            return self.part_that_is_idle(turned)
+        if missing is not None:
+            return Place(missing, "missing", event.site, event.site.operation)
+        made = self.made_in_init(turned) or self.drawn_in_init(turned)
+        if made is not None:
+            return Place(made, "made", event.site)
+        number = self.number_before(turned)
+        if number is not None:
+            return Place(number, "astray", self.right_before(turned))
+        same = self.same_on_both_sides(turned)
+        if same is not None:
+            return same
+        role = self.unusual_before(turned)
+        if role is not None:
+            return Place(role, "unusual")
+        if not self.known.same:  # a run that draws random numbers: right answers may have others
+            self.unsure = True
+            return None
+        up_to = self.right_before(turned)
+        if self.statuses[turned] == REORDERED:
+            strange = [j for j in event.sources if self.unusual(j, turned) and self.telling(j)]
+            if strange and self.events[strange[0]].site.kind == "name":
+                return Place(event.site, "unusual")
+            return Place(event.site, "order", up_to, str(event.signature.shape))
+        return Place(event.site, "multiple" if self.odd(turned) else "astray", up_to)
+
+    def already_right(self, wrong: Sequence[Any]) -> Place | None:
+        """For a result that was right before: what was done with it after that."""
+        for i, expected in wrong:
+            wanted, way = signature(expected), self.before(i)
+            if wanted is None or wanted.even or not wanted.rich or self.statuses[i] in SETTLED:
+                continue
+            right = [j for j in way - {i} if self.events[j].sources and self.is_(j, wanted)]
+            after = [k for k in sorted(way) if right and max(right) in self.events[k].sources]
+            if after and self.events[after[-1]].site.owner == self.owner:
+                return Place(self.events[after[-1]].site, "already", self.events[max(right)].site)
+        return None
+
+    def is_(self, i: int, wanted: Any) -> bool:
+        """Whether an event has the numbers of a signature."""
+        found = self.events[i].signature
+        return found is not None and found.same(wanted)
+
+    def dropped(self, before: int) -> Place | None:
+        """A statement on the way that computes something and does nothing with it."""
+        used = {j for event in self.events for j in event.sources}
+        for i in range(before):
+            event = self.events[i]
+            if i in used or event.wrote or event.signature is None or not event.sources:
+                continue
+            statement = self.recorder.sites[event.statement].node if event.statement >= 0 else None
+            alone = isinstance(statement, ast.Expr) and event.site.owner == self.owner
+            if alone and span(statement.value) == span(event.site.node):
+                return Place(event.site, "dropped")
+        return None
+
+    def one_array_many_times(self, i: int) -> Place | None:
+        """For a list that holds one array several times: where that is written to."""
+        for j in self.events[i].sources:
+            event = self.events[j]
+            if j in self.recorder.repeated and event.wrote and event.site.owner == self.owner:
+                return Place(event.site, "rewritten", self.events[i].site)
+        return None
+
+    def zeros(self, i: int) -> Place | None:
+        """Zeros that no right answer has, if adding what is made of them changed nothing."""
+        for j in sorted(self.before(i)):
+            if self.statuses[j] != KNOWN or not self.idle(j):
+                continue
+            for k in self.events[j].sources:
+                found = self.events[k].signature
+                if self.statuses[k] != UNKNOWN or found is None or found.scale or found.plain:
+                    continue
+                spread = replace(found, shape=self.events[j].signature.shape)
+                if self.known.mark(spread) is not None:
+                    continue  # right answers have these zeros, with the axes that broadcasting adds
+                for n in sorted(self.before(k) - {k}):
+                    site = self.events[n].site
+                    if self.marks[n] is None and "zeros" in site.operation:
+                        return Place(site, "zeros", self.events[j].site)
+        return None
+
+    def part_that_is_idle(self, i: int) -> Place | None:
+        """A call of a module's part, such as its dropout, that returns what goes in."""
+        sources = set(self.events[i].sources)
+        for site, found in self.recorder.calls:
+            if call_of_self(site) and not sources.isdisjoint(found):
+                made = self.assigned(named(site.node.func))
+                same = self.events[found[0]].site is not site or self.idle(found[0], arrays=1)
+                if same and made is not None and self.recorder.training:
+                    return Place(made, "made", site)
+        return None
+
+    def loop_variable(self, i: int) -> Site | None:
+        """For a call, with the right numbers, of a loop's variable: the loop."""
+        event = self.events[i]
+        call = event.site.node
+        if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name):
+            return None
+        if any(self.unusual(j, i) or self.statuses[j] not in SETTLED for j in event.sources):
+            return None
+        for site in self.recorder.sites:
+            if call.func.id in site.targets and site.function == event.site.function:
+                return site
+        return None
+
+    def doubtful(self, i: int) -> bool:
+        """Whether an array that did not change another one may itself be wrong."""
+        arrays = (j for j in self.events[i].sources if self.events[j].signature is not None)
+        return self.idle(i) and any(self.statuses[j] != KNOWN for j in arrays)
+
+    def number_before(self, i: int) -> Site | None:
+        """A number that no right answer computes, used as right answers use theirs."""
+        sources = self.events[i].sources
+        if any(self.unusual(j, i) for j in sources):
+            return None
+        numbers = [
+            j
+            for j in sources
+            if self.events[j].signature is None
+            and self.statuses[j] == GIVEN
+            and self.events[j].sources
+            and self.events[j].site.kind == "expression"
+            and not isinstance(self.events[j].site.node, ast.UnaryOp)
+        ]
+        numbers += [j for j in sources if self.strange_constant(j, i)]
+        site = self.events[min(numbers)].site if numbers else None
+        return site if site is not None and site.owner == self.owner else None
+
+    def strange_constant(self, j: int, i: int) -> bool:
+        """Whether a number is written out on another line, and occurs in no right answer."""
+        event, number = self.events[j], self.events[j].number
+        constant = isinstance(event.site.node, ast.Constant) and not event.sources
+        elsewhere = event.site.node.lineno != self.events[i].site.node.lineno
+        return constant and elsewhere and number not in COMMON and not self.known.number(number)
+
+    def unusual_before(self, i: int) -> Site | None:
+        """Where two right arrays met in an operation that right answers do not apply to them."""
+        arrays = [j for j in self.events[i].sources if self.events[j].signature is not None]
+        if len(arrays) < 2 or any(self.unusual(j, i) for j in arrays):
+            return None
+        for j in sorted(self.before(i) - {i}):
+            event = self.events[j]
+            if event.signature is None or event.site.kind not in ("expression", "item"):
+                continue
+            strange = [k for k in event.sources if self.unusual(k, j) and self.telling(k)]
+            if self.statuses[j] == KNOWN and strange:
+                return event.site if event.site.owner == self.owner else None
+        return None
+
+    def of_a_test(self, leaves: Sequence[int]) -> Place | None:
+        """If the result is a number, or missing: the first wrong numbers that a test saw."""
+        if any(self.events[i].signature is not None for i in leaves):
+            return None
+        tested = {i for found in self.recorder.tested.values() for i in found}
+        every = tested | {j for i in tested for j in self.events[i].sources}
+        seen = sorted(i for i in every if self.statuses[i] == UNKNOWN and self.events[i].signature)
+        if not seen:
+            return None
+        turned = min(self.back(set(seen), (UNKNOWN,)))
+        before = (i for i in range(turned) if self.events[i].site is self.events[turned].site)
+        if any(self.statuses[i] in SETTLED for i in before):
+            return None  # a loop that goes on for too long reaches numbers that nobody has
+        return self.astray(seen)
+
+    def written(self, wrong: Sequence[Any]) -> Place | None:
+        """If no result can be compared: the first wrong numbers that were written anywhere."""
+        for i, event in enumerate(self.events):
+            if not wrong and event.wrote and self.statuses[i] not in SETTLED:
+                return Place(event.site, "astray")
+        return None
+
+    def made_in_init(self, i: int) -> Site | None:
+        """For a call of a module's part with right numbers: the statement that made the part."""
+        event = self.events[i]
+        call = event.site.node
+        if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Attribute):
+            return None
+        if not call_of_self(event.site) or any(self.unusual(j, i) for j in event.sources):
+            return None
+        if any(self.statuses[j] not in SETTLED for j in event.sources):
+            return None
+        site = self.assigned(call.func.attr)
+        return site if site is not None and isinstance(site.node.value, ast.Call) else None
+
+    def drawn_in_init(self, i: int) -> Site | None:
+        """For new parameters with numbers that no right answer has: where they are made."""
+        for j in self.events[i].sources if self.recorder.new else ():
+            site = self.events[j].site
+            if self.statuses[j] == GIVEN and site.kind == "attribute" and self.telling(j):
+                return self.assigned(site.node.attr)
+        return None
+
+    def anyones(self, i: int) -> bool:
+        """Whether a function that is an argument, or that a loop supplies, is called with values
+        that are right: then it is not clear whether one of them is wrong here, or the function."""
+        event = self.events[i]
+        call = event.site.node
+        if not event.site.given or not isinstance(call, ast.Call):
+            return False
+        of_a_loop = any(call.func.id in site.targets for site in self.recorder.sites)
+        if of_a_loop and len(call.args) + len(call.keywords) < 2:
+            return False
+        settled = all(self.statuses[j] in SETTLED for j in event.sources)
+        return settled and not any(self.unusual(j, i) and self.telling(j) for j in event.sources)
+
+    def missing_before(self, i: int) -> Site | None:
+        """The known value with which right answers do something else before they do this."""
+        event = self.events[i]
+        if event.signature is None:
+            return None
+        if not self.known.made & made_bucket(event.site.operation, event.signature):
+            return None
+        strange = [j for j in event.sources if self.unusual(j, i) and self.telling(j)]
+        if not strange:
+            return None
+        at = strange[0]
+        while more := [
+            j for j in self.events[at].sources if self.unusual(j, at) and self.telling(j)
+        ]:
+            at = more[0]
+        named_by_then = [s for when, s in self.recorder.aliases.get(at, ()) if when <= i]
+        if named_by_then:
+            return named_by_then[-1]
+        site = self.events[at].site
+        return site if site.kind in ("expression", "store") else None
+
+    def same_on_both_sides(self, i: int) -> Place | None:
+        """For an operation on an array and itself: the `a = b` that made them the same."""
+        site = self.events[i].site
+        arrays = [j for j in self.events[i].sources if self.events[j].signature is not None]
+        if len(arrays) != 1 or len(site.children) != 2 or not self.telling(arrays[0]):
+            return None
+        named_by_then = [s for when, s in self.recorder.aliases.get(arrays[0], ()) if when <= i]
+        return Place(named_by_then[-1], "itself", site) if named_by_then else None
+
+    def computed_twice(self, i: int) -> Place | None:
+        """For numbers computed twice, which no right answer uses like this: the second place."""
+        at = next((j for j in self.events[i].sources if self.unusual(j, i) and self.telling(j)), -1)
+        found = None
+        while at >= 0:
+            twin = self.twin(at)
+            found = Place(self.events[at].site, "twice", twin) if twin is not None else found
+            at = next((j for j in self.events[at].sources if self.twin(j) is not None), -1)
+        return found
+
+    def twin(self, i: int) -> Site | None:
+        """An earlier line of the answer that computed the same numbers; None if there is none."""
+        site, found = self.events[i].site, self.events[i].signature
+        if not self.telling(i) or found.even or site.kind != "expression":
+            return None
+        for other in self.events[:i] if site.owner == self.owner else ():
+            ours = other.site.kind == site.kind and other.site.owner == self.owner
+            apart = other.site.node.lineno != site.node.lineno
+            if ours and apart and other.signature and other.signature.same(found):
+                return other.site
+        return None
+
+    def overwritten(self) -> Place | None:
+        """An assignment to an argument that had not been read."""
+        found = self.recorder.overwriting
+        return Place(found[0], "overwritten") if found else None
+
+    def filled(self, way: Sequence[int], unusual: bool = False) -> Place | None:
+        """Where a large number is used in place of an infinite one."""
+        for i in way:
+            found, sources = self.events[i].signature, self.events[i].sources
+            made = self.events[i].site.function == "__init__"  # by torch.empty, perhaps
+            if found is None or not found.filled or not sources or made:
+                continue
+            if not unusual or any(self.unusual(j, i) for j in sources):
+                return Place(self.events[i].site, "filled")
+        return None
+
+    def of_a_role(self, leaves: Sequence[int]) -> Place | None:
+        """Right numbers, but not those that belong in the result."""
+        if not leaves:
+            return None
+        for i in sorted(self.before(leaves[0])):
+            strange = [j for j in self.events[i].sources if self.unusual(j, i) and self.telling(j)]
+            if strange and self.events[i].signature and self.events[i].site.kind == "expression":
+                return Place(self.events[i].site, "unusual")
+        idle = [i for i in self.before(leaves[0]) if self.doubtful(i) and not self.again(i)]
+        if idle:
+            return None  # what it depends on may be wrong
+        if not self.telling(leaves[0]):
+            return None
+        for site, events in reversed(self.recorder.returned):
+            if leaves[0] in events and site.owner == self.owner:
+                made, mark = self.events[leaves[0]].site, self.marks[leaves[0]]
+                if made.node.lineno != site.node.lineno and mark is not None and mark.followed:
+                    return Place(made, "missing", site)
+                return Place(site, "role")
+        return None

@@ -1,0 +1,137 @@
+"""What is known about the values that right answers pass through on one run: keys, no values.
+
+TRUST BOUNDARY. Public. A key can be met again, but nothing can be computed from it (see
+`signatures`). Of each value it is also known which dtypes it had, whether a gradient could reach
+it, and, in a small set of buckets, which operations came next; neither names nor order.
+"""
+
+import hashlib
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import Any
+
+from autograder.student.engine.locator.signatures import Signature, number_key, number_keys
+from autograder.student.engine.locator.trace import Event
+
+DTYPES = ("float64", "float32", "int64", "bool", "bfloat16", "float16", "int32", "uint8")
+BUCKETS = 32
+MADE = 256  # buckets of operations and the shapes that they give
+_ALIKE = {  # operations of one kind, by the names they have
+    "product": "MatMult matmul mm bmm dot einsum tensordot mv inner outer vdot baddbmm",
+    "sum": "Add add Sub sub subtract add_ sub_",
+    "factor": "Mult mul multiply mul_ Div div divide true_divide div_",
+    "exponential": "exp exp_ softmax log_softmax softmin logsumexp",
+    "power": "Pow pow square sqrt rsqrt",
+    "total": "sum mean nansum average var std cumsum",
+    "order": "transpose permute swapaxes movedim mT T moveaxis",
+    "form": "reshape view flatten unflatten squeeze unsqueeze Subscript expand chunk split",
+    "fill": "masked_fill masked_fill_ where",
+    "look": "max amax min amin argmax isneginf isinf isnan any all Compare",
+    "kind": "to float double half type astype type_as asarray",
+}
+
+
+@cache
+def _kinds() -> dict[str, str]:
+    return {name: kind for kind, names in _ALIKE.items() for name in names.split()}
+
+
+def bucket(operation: str, key: int) -> int:
+    """Which of the buckets an operation on a value falls into."""
+    kind = _kinds().get(operation, operation)
+    digest = hashlib.blake2b(f"{kind} {key}".encode(), digest_size=2).digest()
+    return int.from_bytes(digest, "little") % BUCKETS
+
+
+def made_bucket(operation: str, found: Signature) -> int:
+    """One bit for an operation and the shape of its result."""
+    kind = _kinds().get(operation, operation)
+    digest = hashlib.blake2b(f"{kind} {found.shape}".encode(), digest_size=2).digest()
+    return 1 << int.from_bytes(digest, "little") % MADE
+
+
+@dataclass(frozen=True)
+class Mark:
+    """What is known about one value: dtypes and next operations as sets of bits."""
+
+    dtypes: int = 0
+    followed: int = 0
+    cut: bool = False  # some right answer has it without a gradient
+
+    def __or__(self, other: "Mark") -> "Mark":
+        both = self.dtypes | other.dtypes, self.followed | other.followed
+        return Mark(*both, self.cut or other.cut)
+
+
+@dataclass(frozen=True)
+class Known:
+    """The values of right answers on one run, by key."""
+
+    same: Mapping[int, Mark]
+    loose: frozenset[int]
+    rays: frozenset[int]
+    numbers: frozenset[int]
+    made: int = 0  # by which operations, into which shapes: a set of bits
+
+    def mark(self, found: Signature) -> Mark | None:
+        """What is known about a value; None if no right answer has it."""
+        marks = [self.same[key] for key in found.all_keys() if key in self.same]
+        return marks[0] if marks else None
+
+    def key(self, found: Signature) -> int | None:
+        return next((key for key in found.all_keys() if key in self.same), None)
+
+    def reordered(self, found: Signature) -> bool:
+        return any(key in self.loose for key in found.loose_keys())
+
+    def multiple(self, found: Signature) -> bool:
+        return any(key in self.rays for key in found.ray_keys())
+
+    def number(self, value: float) -> bool:
+        return any(key in self.numbers for key in number_keys(value))
+
+
+def known_from(traces: Iterable[list[Event]]) -> Known:
+    """What is known once some right answers have been traced on a run."""
+    same: dict[int, Mark] = {}
+    loose, rays, numbers, made = set(), set(), set(), 0
+    for events in traces:
+        marks: dict[int, Mark] = {}
+        keys: list[int | None] = []
+        for event in events:
+            found = event.signature
+            keys.append(None if found is None else _key_in(found, same))
+            if event.number is not None:
+                numbers.add(number_key(event.number))
+            if found is None:
+                continue
+            if event.sources:
+                made |= made_bucket(event.site.operation, found)
+            key = keys[-1]
+            before = marks.get(key, Mark(cut=True))
+            cut = before.cut and not event.grad  # at no place in this answer
+            marks[key] = Mark(before.dtypes | _bit(event.dtype), before.followed, cut)
+            if not found.plain and math.prod(found.shape) > 1 and not found.even:
+                loose.add(found.loose_key)
+                rays.add(found.ray_key)
+            for key in {keys[source] for source in event.sources} - {None}:
+                bit = 1 << bucket(event.site.operation, key)
+                marks[key] = replace(marks[key], followed=marks[key].followed | bit)
+        for key, mark in marks.items():
+            same[key] = same[key] | mark if key in same else mark
+    return Known(same, frozenset(loose), frozenset(rays), frozenset(numbers), made)
+
+
+def _key_in(found: Signature, same: Mapping[int, Any]) -> int:
+    """The key under which a value is kept already, or else its own."""
+    return next((key for key in found.all_keys() if key in same), found.key)
+
+
+def _bit(dtype: str) -> int:
+    return 1 << DTYPES.index(dtype) if dtype in DTYPES else 0
+
+
+def has_dtype(mark: Mark, dtype: str) -> bool:
+    return bool(mark.dtypes & _bit(dtype)) or dtype not in DTYPES

@@ -1,0 +1,284 @@
+"""Where a wrong answer leaves the values of right answers.
+
+Every value seen while it ran is given, known (some right answer passes through it), reordered or a
+multiple of a known one, or unknown. Tracing a wrong result back through values that are not known,
+the first one that is computed from known ones alone is where the answer goes astray.
+
+TRUST BOUNDARY. Runs in the student's own process, or in the sandbox. What comes out is a hint that
+may be forged: no mark depends on it, and code that shows it treats it as the student's text.
+"""
+
+import ast
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from autograder.student.engine.compare import GRADIENT_FACTOR, compare
+from autograder.student.engine.locator.classified_trace import COMMON, leaves_of
+from autograder.student.engine.locator.first_divergence import Numbers, Place
+from autograder.student.engine.locator.instrument import Site
+from autograder.student.engine.locator.known_values import Known, has_dtype
+from autograder.student.engine.locator.trace import Recorder, span
+from autograder.student.engine.runs import Record
+from autograder.student.engine.words import describe
+
+__all__ = ["Place", "locate", "problem_of"]
+
+VALUES, DTYPE, RAISED, SILENT, CHANGED, EFFECT, CUT = (
+    "values", "dtype", "raised", "silent", "changed", "effect", "cut",
+)  # fmt: skip
+
+
+def problem_of(record: Record, expected: Record) -> str | None:
+    """What is wrong with a run, in one word; None if nothing that could be located."""
+    if record.raised is not None:
+        return RAISED
+    if expected.raised is not None:
+        return SILENT
+    pairs = [*zip(record.values, expected.values, strict=False)]
+    if any(not compare(v, e).passed for v, e in pairs):
+        return VALUES
+    if record.changed and not expected.changed:
+        return CHANGED
+    if set(record.side_effects) - set(expected.side_effects):
+        return EFFECT
+    for name, slope in expected.gradients.items():
+        given = record.gradients.get(name)
+        if slope is not None and not compare(given, slope, slack=GRADIENT_FACTOR).passed:
+            return CUT
+    if any(_dtypes(v) != _dtypes(e) or _form(v) != _form(e) for v, e in pairs):
+        return DTYPE
+    return None
+
+
+def locate(
+    recorder: Recorder, known: Known, problem: str, record: Record, expected: Record
+) -> Place | None:
+    """The place at which a traced answer goes astray; None where that is not sure."""
+    search = _Search(recorder, known, record, expected)
+    place = search.place(problem)
+    recorder.unsure = search.unsure
+    return place
+
+
+class _Search(Numbers):
+    def place(self, problem: str) -> Place | None:
+        if problem == VALUES:
+            return self.of_values()
+        if problem == RAISED:
+            return self.of_an_exception()
+        if problem == SILENT:
+            return self.of_a_missing_exception()
+        if problem in (CHANGED, EFFECT):
+            site = self.recorder.culprit
+            again = None if site is self.recorder.retouched else self.recorder.retouched
+            return site and Place(site, problem, again, self.recorder.effect or "")
+        if problem == CUT:
+            return self.of_a_cut()
+        return self.of_a_dtype() if problem == DTYPE else None
+
+    def of_values(self) -> Place | None:
+        kind = self.of_a_kind(tuple | list | str | None)
+        if kind is not None:
+            return kind
+        wrong = [*self.wrong_results()]
+        near = [i for i, wanted in wrong if self.nearly(i, wanted)]
+        if wrong and len(near) == len(wrong):
+            return self.of_a_dtype()
+        leaves = [i for i, _ in wrong if i not in near]
+        found = self.astray(leaves) if leaves else None
+        overwritten = self.overwritten()
+        if overwritten is not None and (found is None or found.site.owner == self.owner):
+            return overwritten
+        already = None if found else self.already_right(wrong)
+        if self.unsure or already is not None:
+            return already
+        found = self.of_a_test(leaves) or found
+        return found or self.filled(self.way()) or self.of_a_role(leaves) or self.written(wrong)
+
+    def of_a_kind(self, kinds: Any) -> Place | None:
+        """Where something of the wrong kind is returned, such as a tuple instead of a list."""
+        for value, wanted in zip(self.record.values, self.expected.values, strict=False):
+            either = isinstance(value, kinds) or isinstance(wanted, kinds)
+            if type(value) is type(wanted) or not either:
+                continue
+            told = f"expected {describe(wanted)}, got {describe(value)}"
+            found = [site for site, _ in self.recorder.returned if site.owner == self.owner]
+            return Place(self.made(found[-1]), "kind", None, told) if found else None
+        return None
+
+    def made(self, site: Site) -> Site:
+        """For a name that is returned: the statement before it that gave the name its value."""
+        if not isinstance(site.node, ast.Name):
+            return site
+        given = [
+            other
+            for other in self.recorder.sites
+            if other.kind == "statement"
+            and other.function == site.function
+            and other.node.lineno < site.node.lineno
+            and isinstance(other.node, ast.Assign)
+            and any(getattr(t, "id", None) == site.node.id for t in other.node.targets)
+        ]
+        return given[-1] if given else site
+
+    # --- exceptions ---
+
+    def of_an_exception(self) -> Place | None:
+        raised = self.record.raised
+        if raised is not None and raised.during == "load":
+            site = self.assigned(" ".join(raised.message.split("`")[1::2]))
+            return site and Place(site, "loaded", None, raised.message)
+        if raised is not None and raised.during == "backward":
+            return self.of_a_write()
+        if self.recorder.raised is None:
+            return None
+        expected = self.expected.raised
+        if expected is not None and (raised is None or raised.types[0] != expected.types[0]):
+            guarded = self.of_a_missing_exception()
+            if guarded is not None:
+                return guarded
+        error, places = self.recorder.raised
+        raised = self.record.raised
+        if not places or raised is None or type(error).__name__ != raised.types[0]:
+            return None
+        site = self.site_around(places[-1])
+        if site is None:
+            return None
+        if self.expected.raised is not None:  # right answers got no further, either
+            deliberate = isinstance(site.node, ast.Raise | ast.Assert)
+            return Place(site, RAISED, None, raised.types[0]) if deliberate else None
+        inputs = self.recorder.taken(site)
+        if isinstance(site.node, ast.Raise):
+            return self.of_a_refusal(site, raised.types[0])
+        astray = self.astray(inputs) if inputs else None
+        if astray is not None and astray.kind != "multiple":
+            return Place(astray.site, "before the exception", astray.up_to, raised.types[0])
+        overwritten = self.overwritten()
+        if overwritten is not None and site.owner == self.owner:
+            return overwritten
+        return Place(site, RAISED, None, raised.types[0])
+
+    def of_a_refusal(self, site: Site, raised: str) -> Place | None:
+        """For a `raise` that right answers do not reach: the test that led to it."""
+        for number, outcomes in self.recorder.tests.items():
+            test = self.recorder.sites[number]
+            if any(span(guard) == span(site.node) for guard in test.guards) and any(outcomes):
+                return Place(test, "refused", None, raised)
+        return self.of_a_test(())
+
+    def of_a_write(self) -> Place | None:
+        """The one place that writes into a value which the backward pass needs."""
+        wrote = [i for i, event in enumerate(self.events) if event.wrote and event.grad]
+        if len(wrote) != 1:
+            return None
+        return Place(self.call_around(wrote[0], set()) or self.events[wrote[0]].site, "wrote")
+
+    def site_around(self, place: tuple[int, ...]) -> Site | None:
+        """The smallest place in the source that contains a position."""
+        around = [
+            s for s in self.recorder.sites
+            if (s.node.lineno, s.node.col_offset) <= (place[0], place[1])
+            and (s.node.end_lineno, s.node.end_col_offset) >= (place[2], place[3])
+        ]  # fmt: skip
+        order = ("statement", "test", "return", "store")
+        return min(around, key=lambda s: (_extent(s.node), s.kind in order), default=None)
+
+    def of_a_missing_exception(self) -> Place | None:
+        """A test that guards the exception which right answers raise, and that was false."""
+        wanted = self.expected.raised.types[0]
+        found = []
+        for number, outcomes in self.recorder.tests.items():
+            site = self.recorder.sites[number]
+            if any(outcomes) or not site.guards:
+                continue
+            names = {n for guard in site.guards for n in _names(guard)}
+            if wanted in names and self.named_numbers(number) is not None:
+                found.append((self.named_numbers(number), site))
+        most = max((count for count, _ in found), default=None)
+        likeliest = [site for count, site in found if count == most]
+        if len(likeliest) == 1:
+            return Place(likeliest[0], SILENT, None, wanted)
+        return None if found else self.of_a_test(()) or self.of_a_constant(wanted)
+
+    def named_numbers(self, test: int) -> tuple[int, int] | None:
+        """On how many of the numbers that the expected error names a test depended: the uncommon
+        ones, and all of them. None if it depended on numbers, but on none of these."""
+        named = {float(n) for n in re.findall(r"-?\d+(?:\.\d+)?", self.expected.raised.message)}
+        seen = (self.events[i] for i in self.recorder.tested.get(test, ()))
+        numbers = {e.number for e in seen if not isinstance(e.site.node, ast.Constant)} - {None}
+        both = named & numbers
+        return (len(both - {*COMMON}), len(both)) if both or not (named and numbers) else None
+
+    def of_a_constant(self, wanted: str) -> Place | None:
+        """The only `return` that was reached, if it returns a constant."""
+        found = [site for site, _ in self.recorder.returned if site.owner == self.owner]
+        if len(found) != 1:
+            return None
+        return Place(found[0], "returned", None, wanted) if _written_out(found[0]) else None
+
+    # --- gradients and dtypes ---
+
+    def of_a_cut(self) -> Place | None:
+        for name, slope in self.expected.gradients.items():
+            if name.startswith("parameter ") and slope is not None:
+                site = self.assigned(name.removeprefix("parameter "))
+                if name not in self.record.gradients and site is not None:
+                    return Place(site, "parameter", None, name.removeprefix("parameter "))
+        for i in self.way():
+            event, mark = self.events[i], self.marks[i]
+            lost = not event.grad and any(self.events[j].grad for j in event.sources)
+            whole = event.signature is not None and not event.signature.plain
+            if lost and whole and not (mark and mark.cut):
+                return Place(event.site, CUT)
+        return None
+
+    def of_a_dtype(self) -> Place | None:
+        kind = self.of_a_kind(int | float | tuple | list)
+        if kind is not None:
+            return kind
+        way = self.way()
+        for i in way:
+            event, mark = self.events[i], self.marks[i]
+            if event.sources and mark is not None and not has_dtype(mark, event.dtype):
+                return Place(event.site, DTYPE, None, event.dtype)
+        for result in self.results():
+            i, last = result, self.events[result].dtype
+            while more := [j for j in self.events[i].sources if self.events[j].dtype == last]:
+                i = more[0]
+            if self.events[i].sources:
+                return Place(self.events[i].site, DTYPE, None, last)
+        return None
+
+
+def _dtypes(value: Any) -> list[str]:
+    return [str(getattr(leaf, "dtype", type(leaf).__name__)) for leaf in leaves_of(value)]
+
+
+def _form(value: Any) -> Any:
+    """The structure of lists and tuples in a value."""
+    return (type(value), *map(_form, value)) if isinstance(value, tuple | list) else None
+
+
+def _extent(node: Any) -> tuple[int, int]:
+    lines = node.end_lineno - node.lineno
+    return lines, node.end_col_offset - node.col_offset if not lines else node.end_col_offset
+
+
+def _written_out(site: Site) -> bool:
+    """Whether an expression on one line is a constant: `0`, `-1`, `None`, `float("inf")`."""
+    node = site.node
+    line = site.lines[node.lineno - 1].encode()[node.col_offset : node.end_col_offset]
+    try:
+        parts = [*ast.walk(ast.parse(line.decode(), mode="eval"))]
+    except (SyntaxError, ValueError):
+        return False
+    names = [part.id for part in parts if isinstance(part, ast.Name)]
+    simple = (ast.Expression, ast.Constant, ast.UnaryOp, ast.USub, ast.Call, ast.Name, ast.Load)
+    return all(isinstance(p, simple) for p in parts) and names in ([], ["float"], ["int"])
+
+
+def _names(node: Any) -> Iterator[str]:
+    for part in ast.walk(node):
+        if isinstance(part, ast.Name):
+            yield part.id

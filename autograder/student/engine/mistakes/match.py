@@ -1,0 +1,378 @@
+"""Which known mistakes a wrong answer looks like, even if a second slip hides them.
+
+An answer is compared with each known mistake run by run, its values separately from its sides:
+dtypes, arguments changed in place, global state, gradients that are cut, the class of an exception.
+A name is certain if all values agree; it is likely if they agree on most of the runs that tell the
+mistake from a right answer, and nothing contradicts it.
+
+TRUST BOUNDARY. When grading, this runs in the judge's process, where no student's code ever runs.
+The records come from outside and are only data; every function here takes them as hostile.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import chain, combinations
+from typing import Any
+
+import numpy as np
+
+from autograder.student.engine.compare import GRADIENT_FACTOR, TOLERANCE, agrees, as_if_rounded
+from autograder.student.engine.runs import Raised, Record, Run
+from autograder.student.engine.side_effects import Side, refused, sides
+from autograder.student.engine.values import Array
+
+_NAME = re.compile(r"`[^`]*`")
+_ENOUGH = 0.5  # the share of the telling runs on which a likely mistake has to agree
+_STRAYS = 0.4  # the share of all runs that may be like neither the mistake nor a right answer
+_FINEST_FIRST = (*TOLERANCE,)
+
+Flat = Sequence[Record]
+Failed = Callable[[Sequence[Sequence[Record]]], frozenset[int]]
+
+
+@dataclass(frozen=True)
+class Mistake:
+    """A known wrong answer: its name, its cause for the student, its records on the same runs."""
+
+    name: str
+    cause: str
+    records: Sequence[Sequence[Record]]
+
+
+@dataclass(frozen=True)
+class Likeness:
+    """The mistakes that an answer looks like, one or two; `besides` is what else is wrong with it.
+
+    `certain` says that nothing else would give the same values.
+    """
+
+    mistakes: tuple[Mistake, ...]
+    certain: bool
+    besides: frozenset[Side] = frozenset()
+
+
+def likeness(
+    runs: Sequence[Sequence[Run]],
+    records: Sequence[Sequence[Record]],
+    expected: Sequence[Sequence[Record]],
+    mistakes: Iterable[Mistake],
+    failed: Failed,
+    search_depth: int,
+) -> Likeness | None:
+    """The mistakes that a wrong answer looks like; None if it looks like none, or like too many.
+
+    `failed` gives the numbers of the aspects that some records fail. `search_depth` is the number of
+    failing rows that are looked at first: a mistake unlike the answer in all of them is out.
+    """
+    mistakes = [*mistakes]
+    if not mistakes:
+        return None
+    scene = _Scene(runs, records, expected, failed(records), search_depth)
+    seen = [_Suspect(scene, mistake) for mistake in mistakes]
+    found = [suspect for suspect in seen if suspect.fits_everywhere]
+    if found:  # aspects tell more than values within tolerances: whether a 0 is exactly 0, say
+        rank = {s.mistake.name: len(scene.failed ^ failed(s.mistake.records)) for s in found}
+        return scene.likeness(min(found, key=lambda s: (s.lacks_a_dtype, rank[s.mistake.name])))
+    return (
+        _of_sides(scene, seen)
+        or _two(scene, seen)
+        or _likely(scene, seen, failed)
+        or _not_compared(scene, seen, failed)
+    )
+
+
+class _Scene:
+    """A wrong answer's records beside the reference's, run by run, without random runs."""
+
+    def __init__(
+        self,
+        runs: Sequence[Sequence[Run]],
+        records: Sequence[Sequence[Record]],
+        expected: Sequence[Sequence[Record]],
+        failed: frozenset[int],
+        search_depth: int,
+    ):
+        self.failed, self.search_depth = failed, search_depth
+        self.by_row = runs, records, expected
+        self.places = [
+            (i, j) for i, row in enumerate(runs) for j, run in enumerate(row) if not run.random
+        ]
+        self.mine = self.flat(records)
+        self.right = self.flat(expected)
+        pairs = [*zip(self.mine, self.right, strict=True)]
+        # Where autograd refused to go on, only what `sides` says is known.
+        self.known = [n for n, (a, b) in enumerate(pairs) if b.raised is not None or not refused(a)]
+        self.failing = [n for n in self.known if not alike(*pairs[n])]
+        self.sides = frozenset().union(*(sides(*pair) for pair in pairs))
+        self.dtypes = self.dtypes_of(records)
+
+    def likeness(self, *found: "_Suspect", certain: bool = True) -> Likeness:
+        """The likeness to these mistakes; not certain if, on some run, one has a dtype that the
+        answer does not have there."""
+        theirs = frozenset[Side]().union(*(suspect.sides for suspect in found))
+        besides = self.sides - theirs
+        for mine, *others in zip(self.dtypes, *(s.dtypes for s in found), strict=True):
+            for side in mine.difference(*others):
+                besides |= {("dtypes", side[1]) if side in theirs else side}
+        sure = certain and not any(suspect.lacks_a_dtype for suspect in found)
+        return Likeness(tuple(suspect.mistake for suspect in found), sure, besides)
+
+    def dtypes_of(self, rows: Sequence[Sequence[Record]]) -> list[frozenset[Side]]:
+        """On each run, including random ones, the dtypes that the reference does not have."""
+        pairs = zip(chain(*rows), chain(*self.by_row[2]), strict=True)
+        return [frozenset(s for s in sides(*pair) if s[0] == "dtype") for pair in pairs]
+
+    def flat(self, rows: Sequence[Sequence[Record]]) -> Flat:
+        return [rows[i][j] for i, j in self.places]
+
+    @cached_property
+    def first_looks(self) -> list[int]:
+        """The first failing run of each of the first rows that fail."""
+        firsts: dict[int, int] = {}
+        for n in self.failing:
+            firsts.setdefault(self.places[n][0], n)
+        return [*firsts.values()][: self.search_depth]
+
+
+class _Suspect:
+    """A known mistake, and the runs on which the answer does the same."""
+
+    def __init__(self, scene: _Scene, mistake: Mistake):
+        self.scene, self.mistake = scene, mistake
+
+    def record(self, n: int) -> Record:
+        i, j = self.scene.places[n]
+        return self.mistake.records[i][j]
+
+    def like_mine(self, n: int) -> bool:
+        return alike(self.scene.mine[n], self.record(n), self.scene.right[n])
+
+    @cached_property
+    def possible(self) -> bool:
+        looks = self.scene.first_looks
+        return not looks or any(map(self.like_mine, looks))
+
+    @cached_property
+    def hits(self) -> frozenset[int]:
+        """The failing runs on which the answer does the same as the mistake."""
+        failing = self.scene.failing if self.possible else ()
+        return frozenset(n for n in failing if self.like_mine(n))
+
+    @cached_property
+    def telling(self) -> frozenset[int]:
+        """The runs on which the mistake differs from a right answer."""
+        right = self.scene.right
+        return frozenset(n for n in self.scene.known if not alike(self.record(n), right[n]))
+
+    @cached_property
+    def is_beside(self) -> bool:
+        """Whether all its values are right, and only its sides are not."""
+        right = self.scene.right
+        same = all(alike(self.record(n), right[n]) for n in self.scene.known)
+        return same and bool(self.sides)
+
+    def sides_of(self, n: int) -> frozenset[Side]:
+        return sides(self.record(n), self.scene.right[n])
+
+    @cached_property
+    def sides(self) -> frozenset[Side]:
+        """Its sides; from runs on which autograd stopped the answer, only if it was stopped too."""
+        known = {*self.scene.known}
+        runs = [n for n in range(len(self.scene.mine)) if n in known or refused(self.record(n))]
+        return frozenset().union(*map(self.sides_of, runs))
+
+    @cached_property
+    def dtypes(self) -> list[frozenset[Side]]:
+        return self.scene.dtypes_of(self.mistake.records)
+
+    @cached_property
+    def lacks_a_dtype(self) -> bool:
+        """Whether the answer keeps a dtype on some run on which the mistake does not."""
+        _, mine, _ = self.scene.by_row
+        rows = zip(chain(*mine), self.dtypes, self.scene.dtypes, strict=True)
+        return any(theirs - ours for record, theirs, ours in rows if record.raised is None)
+
+    @cached_property
+    def strangeness(self) -> int:
+        """The number of runs on which the answer's sides of such kinds are not the mistake's."""
+        mine = (sides(*pair) for pair in zip(self.scene.mine, self.scene.right, strict=True))
+        kinds = {kind for kind, _ in self.sides}
+        told = [frozenset(side for side in found if side[0] in kinds) for found in mine]
+        return sum(found != self.sides_of(n) for n, found in enumerate(told))
+
+    @cached_property
+    def fits_everywhere(self) -> bool:
+        """Whether all values agree, and the answer has all sides that the mistake has."""
+        failing = self.scene.failing
+        if not failing or not self.possible or len(self.hits) < len(failing):
+            return False
+        return self.telling == frozenset(failing) and self.sides <= self.scene.sides
+
+    @cached_property
+    def strong(self) -> frozenset[int]:
+        """The hits that are unlikely by chance: different numbers, and no exception."""
+        return frozenset(n for n in self.hits if _says_much(self.record(n)))
+
+
+def _of_sides(scene: _Scene, suspects: Sequence[_Suspect]) -> Likeness | None:
+    """Mistakes that show in the sides alone: one, or two that together explain all sides.
+
+    Of the kinds of side that a single mistake has, the answer must have exactly the same sides.
+    """
+    if scene.failing or not scene.sides:
+        return None
+    beside = [suspect for suspect in suspects if suspect.is_beside]
+    for one, other in combinations(beside, 2):
+        if one.sides | other.sides == scene.sides and not one.sides & other.sides:
+            return scene.likeness(one, other)
+    for one in sorted(beside, key=lambda suspect: suspect.strangeness):
+        kinds = {kind for kind, _ in one.sides}
+        if one.sides == {side for side in scene.sides if side[0] in kinds}:
+            return scene.likeness(one)
+    return None
+
+
+def _likely(scene: _Scene, suspects: Sequence[_Suspect], failed: Failed) -> Likeness | None:
+    """The mistake that most of the failing runs agree with, if nothing speaks against it."""
+    failing = frozenset(scene.failing)
+    most = _STRAYS * len(scene.places)
+    found = [s for s in suspects if len(failing - s.hits) <= most and _is_likely(scene, s)]
+    rows = {s.mistake.name: failed(s.mistake.records) for s in found}
+    found = [s for s in found if rows[s.mistake.name] <= scene.failed]
+    if not found:
+        return None
+
+    def oddity(suspect: _Suspect) -> tuple[int, int]:
+        return len(failing - suspect.hits), len(scene.failed ^ rows[suspect.mistake.name])
+
+    best = min(found, key=oddity)
+    rivals = [s for s in found if oddity(s)[0] == oddity(best)[0]]
+    if any(s.hits != best.hits for s in rivals):
+        return None  # several explain equally much, each something different
+    return scene.likeness(best, certain=False)
+
+
+def _not_compared(scene: _Scene, suspects: Sequence[_Suspect], failed: Failed) -> Likeness | None:
+    """The one mistake that shows only where values are not compared, when sides are wrong, too.
+
+    These are aspects judged by random draws, and those on a pretended device.
+    """
+    runs, records, expected = scene.by_row
+    there = frozenset(i for i, row in enumerate(runs) if any(run.random for run in row))
+    mine = scene.failed & there
+    if scene.failing or not scene.sides or not mine:
+        return None
+    silent = (s for s in suspects if not s.telling and not s.sides)
+    found = [s for s in silent if failed(s.mistake.records) == mine]
+    if len(found) > 1:  # a pretended device says in its own words what it refuses
+        places = [(i, j) for i in mine for j, run in enumerate(runs[i]) if run.elsewhere]
+        found = [
+            s
+            for s in found
+            if all(alike(records[i][j], s.mistake.records[i][j], expected[i][j]) for i, j in places)
+        ]
+    return scene.likeness(found[0], certain=False) if len(found) == 1 else None
+
+
+def _is_likely(scene: _Scene, suspect: _Suspect) -> bool:
+    """Whether the answer agrees with a mistake on enough of the runs that tell it from a right one,
+    and is right on none of them."""
+    telling = suspect.telling if suspect.strong else frozenset()
+    if not telling or telling - frozenset(scene.failing) or not suspect.sides <= scene.sides:
+        return False
+    enough = len(suspect.hits & telling) >= max(1, _ENOUGH * len(telling))
+    return enough and len(suspect.strong) >= min(2, len(telling))
+
+
+def _two(scene: _Scene, suspects: Sequence[_Suspect]) -> Likeness | None:
+    """Two mistakes that show in different runs, and together in exactly those that fail."""
+    failing = frozenset(scene.failing)
+    parts = [s for s in suspects if s.strong and s.telling <= failing and s.sides <= scene.sides]
+    found = []
+    for one, other in combinations(parts, 2):
+        alone, there = one.telling - other.telling, other.telling - one.telling
+        shown = alone <= one.hits and there <= other.hits
+        proof = alone & one.strong and there & other.strong
+        if shown and proof and one.telling | other.telling == failing:
+            found.append((len(one.telling & other.telling), one, other))
+    if not found:
+        return None
+    found.sort(key=lambda pair: pair[0])
+    best = [pair for pair in found if pair[0] == found[0][0]]
+    if len(best) > 1:
+        return None
+    _, one, other = best[0]
+    return scene.likeness(one, other, certain=False)
+
+
+# --- one record beside another ------------------------------------------------------------------
+
+
+def alike(a: Record, b: Record, right: Record | None = None) -> bool:
+    """Whether two records hold the same values, whatever else they hold.
+
+    A gradient that only one of them has does not count here; nor does the class of an exception if
+    the reference raises one, too. Without `right`, `b` is the reference.
+    """
+    if a.raised is not None and b.raised is not None:
+        return (right or b).raised is not None or same_failure(a.raised, b.raised)
+    if a.raised is not None or b.raised is not None:
+        return False
+    if len(a.values) != len(b.values):
+        return False
+    if not all(agrees(x, _as_rough_as(x, y)) for x, y in zip(a.values, b.values, strict=True)):
+        return False
+    both = [
+        (a.gradients[name], slope)
+        for name, slope in b.gradients.items()
+        if slope is not None and a.gradients.get(name) is not None
+    ]
+    return all(agrees(x, _as_rough_as(x, y), slack=GRADIENT_FACTOR) for x, y in both)
+
+
+def same_failure(one: Raised, other: Raised) -> bool:
+    """Whether two exceptions are alike; where parameters do not fit, apart from the answer's own
+    names for them."""
+    if (one.types[0], one.during) != (other.types[0], other.during):
+        return False
+    return one.during != "load" or _misfit(one.message) == _misfit(other.message)
+
+
+def _misfit(message: str) -> list[str]:
+    parts = message.split("; ")
+    own = ("your ", "expected no ")
+    return [_NAME.sub("", part) if part.startswith(own) else part for part in parts]
+
+
+def _as_rough_as(value: Any, known: Any) -> Any:
+    """The known value, to be compared as roughly as the value's own dtype demands."""
+    if isinstance(value, Array) and isinstance(known, Array):
+        rough = [d for d in _FINEST_FIRST if d in (value.dtype, known.dtype)]
+        return replace(known, dtype=rough[-1]) if len(rough) == 2 else known
+    both = isinstance(value, tuple | list) and isinstance(known, tuple | list)
+    if both and len(value) == len(known):
+        return type(known)(_as_rough_as(x, y) for x, y in zip(value, known, strict=True))
+    return as_if_rounded(known)
+
+
+def _says_much(record: Record) -> bool:
+    """Whether another answer would hardly have a record's numbers by chance."""
+    numbers = [*_numbers(record.values)] if record.raised is None else []
+    finite = [n[np.isfinite(n)] for n in numbers]
+    return any(n.size and np.ptp(n) > 0 for n in finite) or any(
+        n.size == 1 and n[0] not in (0, 1) for n in finite
+    )
+
+
+def _numbers(value: Any) -> Iterable[np.ndarray]:
+    if isinstance(value, Array):
+        yield value.data.astype(np.float64).ravel()
+    elif isinstance(value, tuple | list):
+        for item in value[:100]:
+            yield from _numbers(item)
+    elif isinstance(value, Mapping):
+        yield from _numbers([*value.values()])
+    elif isinstance(value, int | float) and abs(value) < 1e300:
+        yield np.array([float(value)])

@@ -1,0 +1,365 @@
+"""Observes which torch operations, and which of the course's blocks, an answer runs.
+
+What counts is what runs, not how it is written: whatever name, string, pickle or file a call came
+from, it passes through torch's own hooks. A function mode sees calls of torch's public and private
+functions by name; a dispatch mode sees the operations underneath, even where compiled code or the
+autograd engine calls them; both are on again inside what an answer implements itself, as an
+operator or a class of tensors. The stack shows whose call it is: an operation that torch's own
+modules or the course's blocks run counts as theirs, under the name that the answer called.
+
+TRUST BOUNDARY. This runs in the same process as the answer, which can remove the hooks or hide from
+them if it tries. What is seen withholds marks until a person has reviewed the answer; what is not
+seen proves nothing. No mark is earned here.
+"""
+
+import sys
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import lru_cache, partial
+from types import FrameType
+from typing import Any
+
+from autograder.student.engine.ready_made import is_backward_of, wanted
+from autograder.student.engine.whose import (
+    BLOCKS,
+    Origin,
+    Whose,
+    know_the_course,
+    origin,
+    own_codes,
+    place,
+    vouches,
+)
+
+MOST = 20  # names that one call of an answer may add to its record
+TAKEN_OFF = "torch.overrides"  # the name noted when an answer has removed the hooks
+BACKWARD = "torch.autograd.backward"  # whatever starts the autograd engine
+
+
+class Observer:
+    """Collects the operations that match some patterns, each with the place that first ran it.
+
+    A pattern is a concept of `ready_made`, or a dotted name with `*` as a wildcard; one that begins
+    with `!` excludes what the others match: `("normalisation", "attention_by_hand.blocks.*",
+    "!attention_by_hand.blocks.softmax")`.
+    """
+
+    def __init__(self, patterns: Sequence[str]):
+        self.patterns = tuple(patterns)
+        self.seen: dict[str, str] = {}
+        self.differentiates = False  # the probe takes gradients
+        self.handed: list[Any] = []
+        ours = (f"{BLOCKS}.", f"!{BLOCKS}.")
+        below = not all(pattern.startswith(ours) for pattern in self.patterns)
+        there = self.patterns and "torch" in sys.modules  # without torch, nothing of it runs
+        self.hooks = _hooks(below) if there else ()
+        know_the_course()
+
+    @contextmanager
+    def watching(self) -> Iterator[None]:
+        """Observe what runs inside the block, in this thread and in those started from it."""
+        if not self.hooks:
+            yield
+            return
+        before, _Current.observer = _Current.observer, self
+        threads = threading.getprofile()
+        accompany_threads()
+        heights = [hook.put_on() for hook in self.hooks]
+        try:
+            yield
+        finally:
+            for hook, height in zip(self.hooks[::-1], heights[::-1], strict=True):
+                if not hook.take_off(height):
+                    self.note(TAKEN_OFF, None)
+            threading.setprofile(threads)
+            _Current.observer = before
+
+    def note(self, name: str, frame: FrameType | None) -> None:
+        """Record a name, with the place where it was first seen."""
+        if name not in self.seen and len(self.seen) < MOST:
+            self.seen[name] = place(frame) if frame is not None else ""
+
+    def saw(self, name: str, node: Any = None) -> None:
+        """Note an operation and, from the stack, who called it.
+
+        `node` is the one of the graph of gradients that it belongs to, if any.
+        """
+        frame: FrameType | None = sys._getframe(2)
+        labels, block, theirs = [name], None, False
+        while frame is not None:
+            known = origin(frame)
+            if known.whose is Whose.BLOCK or known.whose is Whose.COURSE:
+                theirs = True
+                labels = [one for one in labels if not self._vouched(one, frame, known)]
+                if block and known.whose is Whose.COURSE and self._vouched(block, frame, known):
+                    block = None
+                block = known.label or block
+            elif known.whose is not Whose.LIBRARY:
+                break
+            elif known.label and not theirs:
+                labels.append(known.label)
+            frame = frame.f_back
+        if frame is None or origin(frame).whose is Whose.PROBE:
+            if frame is not None and frame.f_code.co_name == "_cook":  # it makes what it hands out
+                return
+            if self.differentiates and (name == "torch.autograd.grad" or is_backward_of(node)):
+                return
+        for label in [*labels, block]:
+            if label and wanted(label, self.patterns):
+                self.note(label, frame)
+
+    def _vouched(self, label: str, frame: FrameType, known: Origin) -> bool:
+        """Whether what ran below some code of the course is its own doing, or is not forbidden."""
+        if not wanted(label, self.patterns):
+            return True
+        given = known.whose is Whose.BLOCK or any(
+            known.code is code for thing in self.handed for code in own_codes(thing)
+        )
+        return given and vouches(frame, known, label)
+
+
+def hand_out(thing: Any) -> None:
+    """Tell the observer what a run hands to an answer: a function, a module or another object."""
+    observer = _Current.observer
+    if observer is not None:
+        observer.handed += thing.modules() if hasattr(type(thing), "modules") else [thing]
+
+
+@contextmanager
+def differentiating() -> Iterator[None]:
+    """While the probe itself takes gradients, the backward pass of what has run is no answer's."""
+    observer = _Current.observer
+    if observer is None:
+        yield
+        return
+    observer.differentiates = True
+    try:
+        yield
+    finally:
+        observer.differentiates = False
+
+
+class _Current:
+    """The observer of the current call, for every thread."""
+
+    observer: Observer | None = None
+
+
+def forbidden(name: str, patterns: tuple[str, ...]) -> bool:
+    """Whether an operation is forbidden; removing the hooks always is."""
+    return name == TAKEN_OFF or wanted(name, patterns)
+
+
+# --- torch's hooks ------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Hook:
+    """A torch mode, with the C functions for the stack that it belongs to."""
+
+    mode: Any
+    depth: Callable[[], int]
+    at: Callable[[int], Any]
+    push: Callable[[Any], None]
+    pop: Callable[[], None]
+
+    def put_on(self) -> int:
+        self.mode.__enter__()
+        return self.depth()
+
+    def take_off(self, height: int) -> bool:
+        """Remove the mode and all above it; return whether it was still where it had been put."""
+        there = self.depth() == height and self.at(height - 1) is self.mode
+        if there:
+            self.mode.__exit__(None, None, None)
+        while self.depth() >= height:
+            self.pop()
+        return there
+
+
+@lru_cache(maxsize=2)
+def _hooks(below: bool) -> tuple[_Hook, ...]:
+    """The hooks, outermost first.
+
+    Watching the operations underneath costs several times as much as watching the calls, so it is
+    done only where torch's operations matter.
+    """
+    from torch import _C
+    from torch.library import _impls  # what has been implemented in Python, "aten/gelu/CPU"
+    from torch.overrides import TorchFunctionMode
+    from torch.utils._python_dispatch import TorchDispatchMode
+
+    class Functions(TorchFunctionMode):
+        def __torch_function__(self, func, types, args=(), kwargs=None):
+            name = _name(func)
+            if name and _Current.observer is not None:
+                _Current.observer.saw(name)
+                if types and any(_is_its_own(kind.__torch_function__) for kind in types):
+                    return NotImplemented  # so that it runs with this hook on
+            return func(*args, **(kwargs or {}))
+
+    class Kernels(TorchDispatchMode):
+        @classmethod
+        def _should_skip_dynamo(cls) -> bool:
+            return False  # skipping would import torch's compiler, which takes a second
+
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            observer = _Current.observer
+            if observer is not None:
+                name, within = _name(func), node()
+                if wanted(name, observer.patterns):
+                    observer.saw(name, within)
+                differentiated = within is not None and not observer.differentiates
+                if differentiated and wanted(BACKWARD, observer.patterns):
+                    observer.saw(BACKWARD)
+                if types and any(_is_its_own(kind.__torch_dispatch__) for kind in types):
+                    return NotImplemented
+                if not _keys(func).isdisjoint(_impls):
+                    return _run_in_view(func, args, kwargs or {})
+            try:
+                return func(*args, **(kwargs or {}))
+            except RuntimeError:
+                tensors = _with_tensors(func, args)  # as TorchScript had them
+                if tensors is None:
+                    raise
+                return func(*tensors, **(kwargs or {}))
+
+    # Else torch's compiler, where an answer uses it, would compile this as well.
+    frames, skip = _C._dynamo.eval_frame, _C._dynamo.eval_frame._FrameAction.SKIP
+    for hook in (Functions.__torch_function__, Kernels.__torch_dispatch__):
+        frames.set_code_exec_strategy(hook.__code__, frames._FrameExecStrategy(skip, skip))
+    node = _C._current_autograd_node
+    hooks = [
+        _Hook(
+            Functions(),
+            _C._len_torch_function_stack,
+            _C._get_function_stack_at,
+            _C._push_on_torch_function_stack,
+            _C._pop_torch_function_stack,
+        )
+    ]
+    if below:
+        hooks.append(
+            _Hook(
+                Kernels(),
+                _C._len_torch_dispatch_stack,
+                _C._get_dispatch_stack_at,
+                _C._push_on_torch_dispatch_stack,
+                partial(_C._pop_torch_dispatch_stack, None),
+            )
+        )
+    return tuple(hooks)
+
+
+def _is_its_own(method: Any) -> bool:
+    """Whether a class of tensors has such a method of its own, not torch's."""
+    import torch
+
+    tensor = torch.Tensor
+    usual = (tensor.__torch_function__, tensor.__torch_dispatch__)
+    own = getattr(method, "__func__", method)
+    return own is not torch._C._disabled_torch_function_impl and all(
+        own is not getattr(one, "__func__", one) for one in usual
+    )
+
+
+@lru_cache(maxsize=4096)
+def _keys(func: Any) -> frozenset[str]:
+    """Under which keys an operator would be implemented in Python."""
+    if not hasattr(func, "_schema"):  # an operator of a higher order
+        return frozenset()
+    whole = func._schema.name.replace("::", "/", 1)
+    overload = func._schema.overload_name
+    names = {whole, f"{whole}.{overload}" if overload else f"{whole}.default"}
+    return frozenset(f"{name}/{kind}" for name in names for kind in _KINDS)
+
+
+_KINDS = (
+    *("CPU", "CUDA", "CompositeExplicitAutograd", "CompositeExplicitAutogradNonFunctional"),
+    *("CompositeImplicitAutograd", "BackendSelect"),
+)
+
+
+def _run_in_view(func: Any, args: tuple, kwargs: dict) -> Any:
+    """Run an operator that is implemented in Python with the hooks on again inside."""
+    import torch
+    from torch.utils._pytree import tree_leaves
+
+    tensors = (leaf for leaf in tree_leaves((args, kwargs)) if isinstance(leaf, torch.Tensor))
+    kinds = (tensor.device.type for tensor in tensors)
+    key = getattr(torch._C.DispatchKey, next(kinds, "cpu").upper(), torch._C.DispatchKey.CPU)
+    try:
+        kernel = torch.library.get_kernel(func, key)
+    except RuntimeError:  # it has none
+        return func(*args, **kwargs)
+    hooks = _hooks(True)
+    heights = [hook.put_on() for hook in hooks]
+    try:
+        return kernel.call_boxed(torch._C.DispatchKeySet(key), *args, **kwargs)
+    finally:
+        for hook, height in zip(hooks[::-1], heights[::-1], strict=True):
+            if not hook.take_off(height) and _Current.observer is not None:
+                _Current.observer.note(TAKEN_OFF, None)
+
+
+def _with_tensors(func: Any, args: tuple) -> tuple | None:
+    """The arguments with numbers turned into the tensors that the schema expects; None if none are.
+
+    The constants of a traced function reach a dispatch mode as numbers, which torch then rejects.
+    """
+    import torch
+
+    kinds = {float: torch.float64, int: torch.int64, bool: torch.bool}
+    made = tuple(
+        torch.scalar_tensor(arg, dtype=kinds[type(arg)])
+        if type(arg) in kinds and str(expected.type) == "Tensor"
+        else arg
+        for arg, expected in zip(args, func._schema.arguments, strict=False)
+    )
+    same = all(one is other for one, other in zip(made, args, strict=False))
+    return None if same else made
+
+
+def accompany_threads() -> None:
+    """Install the hooks in every thread started from now on; they idle between calls."""
+    threading.setprofile(_join_in)
+
+
+def _join_in(frame: FrameType, event: str, arg: Any) -> None:
+    """Runs first in such a thread."""
+    sys.setprofile(None)
+    for hook in _hooks(True) if "torch" in sys.modules else ():
+        hook.push(hook.mode)
+
+
+_NAMES: dict[Any, str] = {}
+
+
+def _name(func: Any) -> str:
+    """The dotted name of the function a hook was called for; empty for an attribute access."""
+    try:
+        return _NAMES[func]
+    except KeyError:
+        _NAMES[func] = name = _name_once(func)
+        return name
+    except TypeError:  # it cannot be hashed
+        return _name_once(func)
+
+
+def _name_once(func: Any) -> str:
+    from torch._ops import OpOverload, OpOverloadPacket
+    from torch.overrides import resolve_name
+
+    if getattr(func, "__name__", "") in ("__get__", "__set__"):
+        return ""
+    if isinstance(func, OpOverload):
+        return f"torch.ops.{func.namespace}.{func._schema.name.partition('::')[2]}"
+    if isinstance(func, OpOverloadPacket):
+        return f"torch.ops.{func}"
+    known = resolve_name(func)
+    if known:
+        return known
+    module = getattr(func, "__module__", None) or "torch"
+    return f"{module}.{getattr(func, '__qualname__', getattr(func, '__name__', 'unnamed'))}"

@@ -1,0 +1,99 @@
+"""Runs and records as plain trees, to send between processes or to store in a file."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from autograder.student.engine.runs import Raised, Record, Run, Step
+from autograder.student.engine.values import Array, WireError
+
+
+def run_tree(run: Run) -> dict[str, Any]:
+    """A run as a tree that `values.encode` takes."""
+    flags = [run.training, run.gradients, run.seed, run.random]
+    if run.elsewhere:
+        flags += [True, run.most] if run.most else [True]
+    return {
+        "steps": [_step_tree(step) for step in run.steps],
+        "init": run.init and _step_tree(run.init),
+        "state": run.state and dict(run.state),
+        "flags": flags,
+    }
+
+
+def run_from(tree: Mapping[str, Any]) -> Run:
+    """The run that a tree describes. Raises `WireError` if it describes none."""
+    try:
+        training, gradients, seed, random, *elsewhere = tree["flags"]
+        init = tree["init"] and _step_from(tree["init"])
+        steps = tuple(_step_from(step) for step in tree["steps"])
+        far, most = bool(elsewhere), int(elsewhere[1]) if elsewhere[1:] else 0
+        return Run(steps, init, tree["state"], training, gradients, seed, random, far, most)
+    except (KeyError, TypeError, ValueError) as error:
+        raise WireError(f"not a run ({error})") from None
+
+
+def _step_tree(step: Step) -> dict[str, Any]:
+    return {"args": tuple(step.args), "kwargs": dict(step.kwargs), "method": step.method}
+
+
+def _step_from(tree: Mapping[str, Any]) -> Step:
+    return Step(tuple(tree["args"]), dict(tree["kwargs"]), str(tree["method"]))
+
+
+def record_tree(record: Record) -> dict[str, Any]:
+    """A record as a tree that `values.encode` takes."""
+    raised = record.raised
+    return {
+        "values": tuple(record.values),
+        "raised": raised and [list(raised.types), raised.message, raised.traceback, raised.during],
+        "gradients": dict(record.gradients),
+        "changed": dict(record.changed),
+        "side_effects": list(record.side_effects),
+        "operations": dict(record.operations),
+    }
+
+
+def on_device(record: Record, device: str) -> Record:
+    """A record made on the CPU, relabelled for another device, which sets its tolerances."""
+    kind = device.partition(":")[0]
+
+    def moved(value: Any) -> Any:
+        if isinstance(value, Array):
+            return replace(value, device=kind) if value.kind == "torch" else value
+        if isinstance(value, tuple | list):
+            return type(value)(moved(item) for item in value)
+        if isinstance(value, Mapping):
+            return {name: moved(item) for name, item in value.items()}
+        return value
+
+    if kind == "cpu":
+        return record
+    return replace(record, values=moved(record.values), gradients=moved(record.gradients))
+
+
+def record_from(tree: Any) -> Record:
+    """The record that a tree describes; hostile trees raise a `WireError`, never another type."""
+    try:
+        raised = tree["raised"]
+        if raised is not None:
+            types, message, traceback, during = raised
+            types = tuple(map(_text, types)) or ("Exception",)
+            raised = Raised(types, *map(_text, (message, traceback, during)))
+        values, gradients, changed = tree["values"], tree["gradients"], tree["changed"]
+        fits = (isinstance(values, tuple), isinstance(gradients, dict), isinstance(changed, dict))
+        if not all(fits):
+            raise WireError("not a record")
+        effects = tuple(map(_text, tree["side_effects"]))
+        ran = tree.get("operations", {})  # records on file have none
+        operations = {name: _text(place) for name, place in ran.items()}
+        return Record(values, raised, gradients, changed, effects, operations)
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise WireError(f"not a record ({error})") from None
+
+
+def _text(value: Any) -> str:
+    """A text, which nothing else is made into: it might take long."""
+    if type(value) is not str:
+        raise WireError("not a text")
+    return value

@@ -1,0 +1,369 @@
+"""What an exercise is: the runs to make of an answer, and the aspects judged on what comes back.
+
+A declaration holds no answer. It is imported in the student's notebook, in the process that runs
+the student's code, and by the judge; the reference's results come from elsewhere (`expected/`, or
+the reference itself), so nothing here gives one away.
+"""
+
+import hashlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
+from typing import Any
+
+import numpy as np
+
+from autograder.student.engine.values import Array, Previous, Recipe, Strided
+
+__all__ = [
+    "Array", "Aspect", "Draw", "Exercise", "Finding", "Previous", "Raised", "Recipe", "Record",
+    "Run", "Step", "Strided", "Trial", "as_argument", "call", "made_by", "module",
+]  # fmt: skip
+
+
+BLOCKS = "attention_by_hand.blocks"
+LOST = "lost"
+SECONDS = 20.0  # that all calls of an exercise have together when it is graded
+_CONCEPTS = {  # what is forbidden, for a sentence
+    "normalisation": "normalisation layer",
+    "multi_head_attention": "multi-head attention",
+    "transformer": "layer of a Transformer",
+    "recurrence": "recurrent layer",
+    "gelu": "GELU",
+    "autograd": "derivative",
+}
+APPLY = "()"  # as a step's method: call its first argument with the others
+
+
+@dataclass(frozen=True)
+class Step:
+    """One call: positional and keyword arguments, and the method ("" calls the object itself).
+
+    With the method `APPLY`, the first argument is called with the others instead: a `Previous`
+    module, to see what has become of it, or a `Recipe` that looks at one.
+    """
+
+    args: tuple = ()
+    kwargs: Mapping[str, Any] = field(default_factory=dict)
+    method: str = ""
+
+
+@dataclass(frozen=True)
+class Run:
+    """Some calls of one fresh object, in a row.
+
+    For a class, `init` holds the constructor's arguments (a function has None there), `state` the
+    parameters to load and `training` the mode. With `gradients`, the last call's result is
+    contracted with fixed numbers and differentiated with respect to every floating-point argument
+    and every parameter. `seed` fixes torch's and NumPy's global generators before the first call.
+    `random` marks a run whose results are random: no two answers need to agree on it. `elsewhere`
+    marks one whose tensors say that they are not on the CPU; it is only judged by where its results
+    are, or by whether a tensor made on the way holds more than `most` numbers (0: no limit).
+    """
+
+    steps: tuple[Step, ...]
+    init: Step | None = None
+    state: Mapping[str, Any] | None = None
+    training: bool = False
+    gradients: bool = False
+    seed: int = 0
+    random: bool = False
+    elsewhere: bool = False
+    most: int = 0
+
+    def then(self, *args: Any, **kwargs: Any) -> "Run":
+        """The same run with one more call of the same object."""
+        return replace(self, steps=(*self.steps, Step(args, kwargs)))
+
+    def then_apply(self, *args: Any, **kwargs: Any) -> "Run":
+        """The same run with one more step: the first argument, called with the others."""
+        return replace(self, steps=(*self.steps, Step(args, kwargs, APPLY)))
+
+    def then_method(self, method: str, *args: Any, **kwargs: Any) -> "Run":
+        """The same run with one more call, of a method."""
+        return replace(self, steps=(*self.steps, Step(args, kwargs, method)))
+
+    def with_gradients(self) -> "Run":
+        return replace(self, gradients=True)
+
+    def in_training(self) -> "Run":
+        return replace(self, training=True)
+
+    def at_random(self, draw: "Draw") -> "Run":
+        """The same run with random results, from a seed of its own."""
+        return replace(self, random=True, seed=draw.integer(0, 10**6))
+
+    def as_views(self) -> "Run":
+        """The same run with arrays that are not contiguous."""
+        steps = (
+            replace(s, args=_strided(s.args), kwargs=_strided(dict(s.kwargs))) for s in self.steps
+        )
+        return replace(self, steps=tuple(steps))
+
+    def in_float32(self) -> "Run | None":
+        """The same run with float32 instead of every float64 tensor; None if there is none."""
+        return self._recast("float64", "float32")
+
+    def in_float64(self) -> "Run | None":
+        """The same run with float64 instead of every float32 tensor; None if there is none."""
+        return self._recast("float32", "float64")
+
+    def _recast(self, old: str, new: str) -> "Run | None":
+        found: list[Array] = []
+        cast = partial(_recast, old=old, new=new, found=found)
+        steps = [
+            replace(s, args=cast(s.args), kwargs=cast(s.kwargs))
+            for s in [*self.steps, self.init or Step()]
+        ]
+        state = cast(self.state)
+        init = self.init and steps[-1]
+        return replace(self, steps=tuple(steps[:-1]), init=init, state=state) if found else None
+
+
+def _strided(value: Any) -> Any:
+    """A value with its arrays as views."""
+    if isinstance(value, (np.ndarray, Array)):
+        return Strided(value)
+    if isinstance(value, dict):
+        return {name: _strided(part) for name, part in value.items()}
+    return tuple(map(_strided, value)) if isinstance(value, tuple) else value
+
+
+def _recast(value: Any, old: str, new: str, found: list[Array]) -> Any:
+    """A value with its tensors of one dtype cast to another; these are added to `found`."""
+    cast = partial(_recast, old=old, new=new, found=found)
+    if isinstance(value, Array) and (value.kind, value.dtype) == ("torch", old):
+        found.append(tensor(value.data, new))
+        return found[-1]
+    if isinstance(value, Strided):
+        return Strided(cast(value.array))
+    if isinstance(value, Recipe):
+        parts = ("args", "kwargs", "state")
+        return replace(value, **{part: cast(getattr(value, part)) for part in parts})
+    if isinstance(value, Mapping):
+        return {name: cast(part) for name, part in value.items()}
+    return tuple(map(cast, value)) if isinstance(value, tuple) else value
+
+
+def call(*args: Any, **kwargs: Any) -> Run:
+    """A run that calls a function once."""
+    return Run((Step(args, kwargs),))
+
+
+def as_argument(function: Callable) -> Recipe:
+    """A function of the course as an argument."""
+    return Recipe(f"{function.__module__}:{function.__name__}")
+
+
+def made_by(
+    function: Callable, *args: Any, state: Mapping[str, Any] | None = None, **kwargs: Any
+) -> Recipe:
+    """What a function of the course returns, as an argument; `state` holds its parameters."""
+    return Recipe(f"{function.__module__}:{function.__name__}", args, kwargs, state)
+
+
+def module(*args: Any, state: Mapping[str, Any] | None = None, **kwargs: Any) -> Run:
+    """A run that builds a class; `.then(…)` adds the calls. `state` is loaded as its parameters."""
+    return Run((), init=Step(args, kwargs), state=state)
+
+
+@dataclass(frozen=True)
+class Raised:
+    """An exception: the names of its type and its type's bases, its text, where it came from."""
+
+    types: tuple[str, ...]
+    message: str
+    traceback: str = ""
+    during: str = "call"  # or "build", "load", "backward"; LOST where there is no record
+
+    def __str__(self) -> str:
+        return f"{self.types[0]}: {self.message}" if self.message else self.types[0]
+
+
+@dataclass(frozen=True)
+class Record:
+    """What a run produced: the results of its steps, or what was raised.
+
+    `changed` holds the arguments that the calls altered in place, under "step.argument";
+    `side_effects` names the global state that they changed; `operations` holds the watched
+    operations that ran, each with the line of the answer that ran it first.
+    """
+
+    values: tuple = ()
+    raised: Raised | None = None
+    gradients: Mapping[str, Any] = field(default_factory=dict)
+    changed: Mapping[str, Any] = field(default_factory=dict)
+    side_effects: tuple[str, ...] = ()
+    operations: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def value(self) -> Any:
+        """The last step's result."""
+        return self.values[-1] if self.values else None
+
+
+def lost(why: str) -> Record:
+    """Stands for the record of a run that never came back."""
+    return Record(raised=Raised(("Lost",), why, during=LOST))
+
+
+@dataclass(frozen=True)
+class Finding:
+    """Whether an aspect holds; if not, one line on what is wrong, where, and by how much.
+
+    `instructive` says whether the aspect's hint applies: after an exception, or for a result of
+    the wrong kind, it would only mislead. `kind` says how it fails (see `AspectVerdict`), `step`
+    at which of the run's steps, if at one of them. `relative` is the largest error relative to the
+    largest of the expected numbers; `call` describes the call that fails, as the end of the message
+    does.
+    """
+
+    passed: bool
+    message: str | None = None
+    error: float | None = None
+    tolerance: float | None = None
+    instructive: bool = True
+    kind: str = ""
+    step: int | None = None
+    relative: float | None = None
+    call: str = ""
+
+
+# What the parts of a tuple are called: "the output"; ("the cache", ("its keys", "its values")).
+Names = tuple[Any, ...]
+
+
+@dataclass(frozen=True)
+class Trial:
+    """A run, what the answer gave and, if the aspect compares, what the reference gave."""
+
+    run: Run
+    record: Record
+    expected: Record | None
+    arguments: tuple[str, ...] = ()
+    returns: Names = ()
+
+
+@dataclass(frozen=True)
+class Aspect:
+    """One thing that is judged: its share of the points, a hint, the runs it needs and the judge.
+
+    `only_if_right` aspects (inputs left untouched, say) hold for an answer that does nothing, so
+    they count only where the exercise's first aspect passes. `forgeable` says that the judge relies on
+    what the probe saw besides the returned values: that can be forged, so no exercise gives more
+    than a tenth of its points for it. `hints` has other hints for some kinds of failure. `step`
+    names the method that the aspect is about, in a class that is written method by method, each
+    with a check of its own.
+    """
+
+    title: str
+    points: float
+    hint: str
+    runs: Callable[["Draw"], Sequence[Run]]
+    judge: Callable[[Sequence[Trial]], Finding]
+    only_if_right: bool = False
+    forgeable: bool = False
+    hints: Mapping[str, str] = field(default_factory=dict)
+    step: str = ""
+
+
+@dataclass(frozen=True)
+class Exercise:
+    """The task of writing one function or class. `arguments` names those of the call in messages,
+    `returns` the parts of a result that is a tuple.
+
+    `given` maps the names of other exercises, whose blocks the answer may run, to these blocks.
+    `forbids` names what would be a ready-made answer: concepts of `ready_made` ("normalisation"),
+    or dotted names with `*` as a wildcard ("torch.*softmax*"). The course's own blocks are always
+    forbidden, except those in `given` or `uses`. An exercise that is not `recorded` compares
+    nothing with the reference, whose results are then kept from students: they would be answers.
+    """
+
+    name: str
+    title: str
+    arguments: tuple[str, ...]
+    aspects: tuple[Aspect, ...]
+    given: Mapping[str, str] = field(default_factory=dict)
+    forbids: tuple[str, ...] = ()
+    uses: tuple[str, ...] = ()
+    returns: Names = ()
+    recorded: bool = True
+
+    @property
+    def watched(self) -> tuple[str, ...]:
+        """What an answer must not run, since it would be a ready-made one: `Observer` patterns."""
+        free = {*self.uses, *(block.rpartition(":")[2] for block in self.given.values())}
+        excepted = [f"!{BLOCKS}.{name}{end}" for name in sorted(free) for end in ("", ".*")]
+        return (*self.forbids, f"{BLOCKS}.*", *excepted)
+
+    @property
+    def allowance(self) -> str:
+        """A sentence on the library calls for which a person looks at an answer; empty if none."""
+        if not self.forbids:
+            return ""
+        *others, last = (_CONCEPTS.get(what, what) for what in self.forbids)
+        ready = f"{', '.join(others)} or {last}" if others else last
+        return f"Write it yourself: the points of a ready-made {ready} wait for a person."
+
+    @cached_property
+    def points(self) -> float:
+        return round(sum(aspect.points for aspect in self.aspects), 6)
+
+    @cached_property
+    def forgeable_points(self) -> float:
+        """What an answer could gain by forging what the probe sees besides the values."""
+        return round(sum(aspect.points for aspect in self.aspects if aspect.forgeable), 6)
+
+    def steps(self) -> list[str]:
+        """The methods that have a check of their own."""
+        return [*dict.fromkeys(aspect.step for aspect in self.aspects if aspect.step)]
+
+    def runs(self, seed: bytes) -> list[list[Run]]:
+        """The runs of each aspect, drawn from `seed`; an aspect's draws do not depend on others."""
+        return [list(aspect.runs(Draw(seed + aspect.title.encode()))) for aspect in self.aspects]
+
+
+class Draw:
+    """Seeded inputs. NumPy promises that `RandomState` gives the same stream in every version."""
+
+    def __init__(self, seed: bytes):
+        self.random = np.random.RandomState(np.frombuffer(hashlib.sha256(seed).digest(), "<u4"))
+
+    def normal(self, *shape: int, scale: float = 1.0, dtype: str = "float64") -> np.ndarray:
+        """Standard normal numbers times `scale`."""
+        return (scale * self.random.standard_normal(shape)).astype(dtype)
+
+    def uniform(self, low: float, high: float, *shape: int, dtype: str = "float64") -> np.ndarray:
+        """Uniform numbers from `low` up to `high`."""
+        return self.random.uniform(low, high, shape).astype(dtype)
+
+    def number(self, low: float, high: float) -> float:
+        """One uniform number, rounded to two digits so that a message can show it."""
+        return round(float(self.random.uniform(low, high)), 2)
+
+    def integer(self, low: int, high: int) -> int:
+        """One integer from `low` to `high`, both included."""
+        return int(self.random.randint(low, high + 1))
+
+    def integers(self, low: int, high: int, *shape: int) -> np.ndarray:
+        """Integers (int64) from `low` to `high`, both included."""
+        return self.random.randint(low, high + 1, shape).astype(np.int64)
+
+    def permutation(self, n: int) -> np.ndarray:
+        """The integers 0 … n−1 in random order."""
+        return self.random.permutation(n).astype(np.int64)
+
+    def tensor(self, *shape: int, scale: float = 1.0, dtype: str = "float32") -> Array:
+        """Standard normal numbers times `scale`, to arrive as a torch tensor."""
+        return tensor(self.normal(*shape, scale=scale), dtype)
+
+    def double(self, *shape: int, scale: float = 1.0) -> Array:
+        """The same in float64."""
+        return self.tensor(*shape, scale=scale, dtype="float64")
+
+
+def tensor(data: Any, dtype: str | None = None) -> Array:
+    """An array that arrives as a torch tensor, of the given dtype or else its own."""
+    data = np.asarray(data)
+    data = data if dtype is None or dtype == "bfloat16" else data.astype(dtype)
+    return Array(data, "torch", dtype or data.dtype.name)

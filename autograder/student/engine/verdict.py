@@ -1,0 +1,348 @@
+"""From records to a verdict: the same for `check` in a notebook and for the judge.
+
+TRUST BOUNDARY. When grading, this runs in the judge's process, where no student's code ever runs.
+The records come from outside and are only data; every function here takes them as hostile.
+"""
+
+import math
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from autograder.student.course import is_exercise
+from autograder.student.engine.compare import GRADIENT_FACTOR, NEARLY, agrees, as_if_rounded
+from autograder.student.engine.gate import admit
+from autograder.student.engine.mistakes.match import Mistake, likeness, same_failure
+from autograder.student.engine.mistakes.wording import describe_guess, describe_other_problems
+from autograder.student.engine.observe import MOST, forbidden
+from autograder.student.engine.runs import (
+    APPLY,
+    LOST,
+    Aspect,
+    Exercise,
+    Finding,
+    Raised,
+    Record,
+    Run,
+    Step,
+    Trial,
+)
+from autograder.student.engine.side_effects import same_sides
+from autograder.student.engine.words import describe_call, describe_exception, one_line
+
+CORRECT, WRONG, CRASH, MISSING = "correct", "wrong", "crash", "missing"
+TIMEOUT, MEMORY, POLICY = "timeout", "memory", "policy"
+
+
+@dataclass(frozen=True)
+class AspectVerdict:
+    """The outcome of one aspect. `points` is what it is worth; `message` says what is wrong.
+
+    `error` is the largest deviation from what was expected, where there is one to measure.
+    `judged` is false for an aspect that does not count yet because the first one fails. `kind` is
+    how it fails: "value", "gradient", "nan", "shape", "dtype", "missing" (a gradient), "kind" (of
+    result) or "raised"; `relative` the largest error relative to the largest expected number;
+    `call` the end of the message, which tells the call that fails.
+    """
+
+    title: str
+    points: float
+    passed: bool
+    hint: str | None = None
+    message: str | None = None
+    error: float | None = None
+    tolerance: float | None = None
+    judged: bool = True
+    kind: str = ""
+    relative: float | None = None
+    call: str = ""
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What an answer is worth and why. `mistake` names the known mistake that it is.
+
+    `besides` is what else is wrong with it. `likely` names mistakes that it only looks like, one or
+    two at once, with their causes in `guess`. `note` replaces the aspects if none was judged;
+    `remark` adds something to know. `ran` holds the forbidden operations that it ran, each with its
+    place in the answer. `pointer` says where it goes astray: a hint that the answer may have
+    forged, several lines, indented where it is code.
+    """
+
+    exercise: str
+    points: float
+    score: float
+    verdict: str
+    aspects: tuple[AspectVerdict, ...]
+    mistake: str | None = None
+    cause: str | None = None
+    note: str | None = None
+    remark: str | None = None
+    ran: tuple[tuple[str, str], ...] = ()
+    besides: str | None = None
+    likely: tuple[str, ...] = ()
+    guess: str | None = None
+    pointer: str | None = None
+
+
+class CourseFault(RuntimeError):
+    """Our own code failed while it made what is expected: no answer is to blame for that."""
+
+
+def decide(
+    exercise: Exercise,
+    runs: Sequence[Sequence[Run]],
+    records: Sequence[Sequence[Record]],
+    expected: Sequence[Sequence[Record]],
+    mistakes: Callable[[], Iterable[Mistake]] = tuple,
+    *,
+    search_depth: int = 4,
+) -> Verdict:
+    """Judge the records of an answer's runs against those of the reference on the same runs.
+
+    `mistakes` is called only if the answer is wrong; `search_depth` says how hard to look for one that a
+    second slip hides, at the price of more of the mistakes' records. Each argument holds one
+    sequence per aspect, with one item per run.
+    """
+    raised = [record.raised for row in records for record in row]
+    pairs = zip(raised, (run for row in runs for run in row), strict=True)
+    called = [error for error, run in pairs if any(map(_calls, run.steps))]
+    if called and all(called) and called[0].types[0] == "NotImplementedError":
+        return _unwritten(exercise, called[0])
+    rows = zip(records, runs, expected, strict=True)
+    records = [[admit(*trial) for trial in zip(*row, strict=True)] for row in rows]
+    verdicts = _judge(exercise, runs, records, expected)
+    score = round(sum(v.points for v in verdicts if v.passed), 6)
+    if all(v.passed for v in verdicts):
+        full = exercise.points
+        return Verdict(exercise.name, full, full, CORRECT, verdicts, ran=_ran(exercise, records))
+    if all(raised):  # two answers that always raise alike need not be the same
+        return withheld(exercise, CRASH, _story(raised[0]))
+    runs = _to_compare(runs, verdicts)
+
+    def is_this(mistake: Mistake) -> bool:
+        if not equal(runs, records, mistake.records):
+            return False
+        theirs = _judge(exercise, runs, mistake.records, expected)  # dtypes and side effects, too
+        return all(
+            _told_alike(mine, other)
+            if any(run.random for run in row)
+            else mine.passed == other.passed
+            for mine, other, row in zip(verdicts, theirs, runs, strict=True)
+        ) and same_sides(runs, records, mistake.records, expected)
+
+    known = next(filter(is_this, mistakes()), None)
+
+    def failed(given: Sequence[Sequence[Record]]) -> frozenset[int]:
+        judged = verdicts if given is records else _judge(exercise, runs, given, expected)
+        return frozenset(i for i, aspect in enumerate(judged) if not aspect.passed)
+
+    like = None if known else likeness(runs, records, expected, mistakes(), failed, search_depth)
+    if like and like.certain:
+        known = like.mistakes[0]
+    name, cause = (known.name, known.cause) if known else (None, None)
+    return Verdict(
+        *(exercise.name, exercise.points, score, WRONG, verdicts, name, cause),
+        remark=None if known or like else _describe_digits(verdicts),
+        ran=_ran(exercise, records),
+        besides=describe_other_problems(like, exercise.arguments)
+        if like and like.certain
+        else None,
+        likely=() if not like or like.certain else tuple(m.name for m in like.mistakes),
+        guess=None if not like or like.certain else describe_guess(like, exercise.arguments),
+    )
+
+
+def _told_alike(mine: AspectVerdict, other: AspectVerdict) -> bool:
+    """Whether two answers that fail in the same words are off by about as much."""
+    words, numbers = zip(*(_parted(each.message or "") for each in (mine, other)), strict=True)
+    near = (abs(a - b) <= max(a, b) / 3 for a, b in zip(*numbers, strict=False))
+    return words[0] != words[1] or all(near)
+
+
+def _parted(message: str) -> tuple[str, list[float]]:
+    """The words of a message and the numbers in it."""
+    return _NUMBER.sub("", message), [*map(float, _NUMBER.findall(message))]
+
+
+_SIDE = 0.1  # of the points: the hint of a lesser aspect waits until the first one passes
+_NUMBER = re.compile(r"\d+(?:\.\d+)?(?:e[-+]?\d+)?")
+
+
+def _calls(step: Step) -> bool:
+    """Whether a step calls the answer, rather than to look at it or to call something else."""
+    return step.method not in (APPLY, "__getattribute__", "named_parameters", "train")
+
+
+def _to_compare(
+    runs: Sequence[Sequence[Run]], verdicts: Sequence[AspectVerdict]
+) -> Sequence[Sequence[Run]]:
+    """The runs by which an answer is compared with known mistakes: those on a pretended device
+    only if nothing else is wrong, since an answer with any mistake may or may not work there."""
+    rows = [*zip(runs, verdicts, strict=True)]
+    if all(v.passed or any(run.elsewhere for run in row) for row, v in rows):
+        return runs
+    return [[replace(run, random=run.random or run.elsewhere) for run in row] for row in runs]
+
+
+def _describe_digits(aspects: Sequence[AspectVerdict]) -> str | None:
+    """A remark that everything that fails is nearly right, if so: perhaps it lacks precision."""
+    failed = [aspect for aspect in aspects if not aspect.passed and aspect.judged]
+    sizes = [a.relative for a in failed if a.kind in ("value", "gradient")]
+    others = any(a.kind not in ("value", "gradient", "dtype") for a in failed)
+    if others or not sizes or None in sizes or max(sizes) > NEARLY:
+        return None
+    digits = max(int(-math.log10(max(sizes))), 1)
+    return (
+        f"Nearly right: what fails is off in digit {digits + 1} at the earliest. If the formula is "
+        "right, its precision is not: float32 keeps 7 digits, float16 3 and bfloat16 2, and the "
+        "difference of two large numbers, or a fit in place of a formula, loses some more."
+    )
+
+
+def _ran(exercise: Exercise, records: Sequence[Sequence[Record]]) -> tuple[tuple[str, str], ...]:
+    """The operations among those that ran which the exercise forbids."""
+    seen: dict[str, str] = {}
+    for record in (record for row in records for record in row):
+        seen = {**record.operations, **seen}
+    patterns = exercise.watched
+    return tuple((name, at) for name, at in seen.items() if forbidden(name, patterns))[:MOST]
+
+
+def describe_operations(ran: Sequence[tuple[str, str]]) -> str:
+    """The first of some operations with its place, and the number of other places."""
+    name, place = ran[0]
+    others = len({at for _, at in ran}) - 1
+    more = f" (and in {others} more place{'s' * (others > 1)})" if others else ""
+    return name + (f" in {place}" if place else "") + more
+
+
+def _judge(
+    exercise: Exercise,
+    runs: Sequence[Sequence[Run]],
+    records: Sequence[Sequence[Record]],
+    expected: Sequence[Sequence[Record]],
+) -> tuple[AspectVerdict, ...]:
+    verdicts: list[AspectVerdict] = []
+    for aspect, *columns in zip(exercise.aspects, runs, records, expected, strict=True):
+        told = exercise.arguments, exercise.returns
+        trials = [Trial(*row, *told) for row in zip(*columns, strict=True)]
+        finding = _found(aspect, trials)
+        counts = not aspect.only_if_right or not verdicts or verdicts[0].passed
+        passed = finding.passed and counts
+        message = finding.message and one_line(finding.message)
+        waits = f"checked once “{exercise.aspects[0].title}” passes"
+        beside = verdicts and not verdicts[0].passed and aspect.points < _SIDE * exercise.points
+        fits = not passed and counts and finding.instructive and not beside
+        verdicts.append(
+            AspectVerdict(
+                aspect.title,
+                aspect.points,
+                passed,
+                aspect.hints.get(finding.kind, aspect.hint) if fits else None,
+                None if passed else message if counts else waits,
+                finding.error,
+                finding.tolerance,
+                judged=counts,
+                kind="" if passed or not counts else finding.kind,
+                relative=None if passed else finding.relative,
+                call="" if passed or not counts else finding.call,
+            )
+        )
+    return tuple(verdicts)
+
+
+def _found(aspect: Aspect, trials: Sequence[Trial]) -> Finding:
+    """What an aspect finds; a result that makes its judge raise is wrong, and one that is lost."""
+    for trial in trials:
+        if trial.record.raised and trial.record.raised.during == LOST:
+            call = describe_call(trial.run, trial.arguments)
+            told = f"{trial.record.raised.message}{call and f' ({call})'}"
+            return Finding(False, told, instructive=False, kind="raised", call=call)
+    try:
+        return aspect.judge(trials)
+    except MemoryError:
+        raise
+    except Exception as error:  # noqa: BLE001  (no result may bring the judge down)
+        message = f"what came back cannot be judged ({type(error).__name__})"
+        return Finding(False, message, instructive=False)
+
+
+def passes(aspect: Aspect, trial: Trial) -> bool:
+    """Whether one of an aspect's runs passes, judged by itself."""
+    return _found(aspect, [trial]).passed
+
+
+def _story(raised: Raised) -> str:
+    """How every call ends, as a sentence."""
+    told = describe_exception(raised).rstrip(".")
+    return f"Every call {told}." if told.startswith("raised") else f"{told[0].upper()}{told[1:]}."
+
+
+def _unwritten(exercise: Exercise, raised: Raised) -> Verdict:
+    """The verdict on an answer that only raises NotImplementedError, itself or through another."""
+    last = (raised.traceback.splitlines() or [""])[-1]
+    place, _, rest = last.partition(", in ")
+    inside = rest.partition(":")[0]
+    if inside != exercise.name and is_exercise(inside):
+        note = f"It calls {inside}, which raises NotImplementedError: write that first."
+        return withheld(exercise, CRASH, note)
+    where = f" in {place}" if place else ""
+    note = f"Not written yet: it raises NotImplementedError{where}. Write your code in its place."
+    return withheld(exercise, MISSING, note)
+
+
+def withheld(exercise: Exercise, verdict: str, note: str) -> Verdict:
+    """No marks and no aspects judged: the answer is missing, or its process failed."""
+    note = one_line(note)
+    aspects = tuple(AspectVerdict(a.title, a.points, False, None, note) for a in exercise.aspects)
+    return Verdict(exercise.name, exercise.points, 0.0, verdict, aspects, note=note)
+
+
+def equal(
+    runs: Sequence[Sequence[Run]],
+    records: Sequence[Sequence[Record]],
+    others: Sequence[Sequence[Record]],
+) -> bool:
+    """Whether two answers did the same on every run that is not random, `others` the known one.
+
+    Which runs a pretended device refuses depends on where an answer needs what it made on the CPU.
+    """
+    return all(
+        _refused(row, left) == _refused(row, right)
+        and all(
+            run.random or (run.elsewhere and _refused(row, left)) or _same(a, b)
+            for run, a, b in zip(row, left, right, strict=True)
+        )
+        for row, left, right in zip(runs, records, others, strict=True)
+    )
+
+
+def _refused(row: Sequence[Run], records: Sequence[Record]) -> set[str]:
+    """How a pretended device refused some of an aspect's runs."""
+    if not any(run.elsewhere and not run.random for run in row):
+        return set()
+    return {record.raised.types[0] for record in records if record.raised}
+
+
+def _same(a: Record, b: Record) -> bool:
+    if (a.raised is None) != (b.raised is None):
+        return False
+    if a.raised is not None:
+        return same_failure(a.raised, b.raised)
+    if len(a.values) != len(b.values) or a.changed.keys() != b.changed.keys():
+        return False
+    if a.gradients.keys() != b.gradients.keys():  # a parameter without a gradient, or none at all
+        return False
+    pairs = [*zip(a.values, b.values, strict=True)]
+    pairs += [(a.changed[k], b.changed[k]) for k in a.changed]
+    slopes = [(a.gradients[name], b.gradients[name]) for name in a.gradients]
+    return all(agrees(x, as_if_rounded(y)) for x, y in pairs) and all(
+        agrees(x, y, slack=GRADIENT_FACTOR) for x, y in slopes
+    )
+
+
+def stripped(record: Record) -> Record:
+    """The part of a record that is stored: no tracebacks."""
+    raised = record.raised and replace(record.raised, traceback="")
+    return replace(record, raised=raised)

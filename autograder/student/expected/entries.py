@@ -1,0 +1,66 @@
+"""A chapter's entries: a folder with a file for each exercise, read when it is first needed."""
+
+import gc
+import lzma
+import math
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Generic, TypeVar
+
+from autograder.student.engine.values import decode, encode
+
+Entry = TypeVar("Entry")
+
+
+class Entries(Mapping[str, Entry], Generic[Entry]):
+    """Entries by the name of the exercise, from the files of a folder that end in `suffix`.
+
+    `read` makes an entry of the tree that a file holds.
+    """
+
+    def __init__(self, folder: Path, suffix: str, read: Callable[[Any], Entry]):
+        self._files = {file.stem: file for file in sorted(folder.glob(f"*{suffix}"))}
+        self._read, self._known = read, dict[str, Entry]()
+
+    def __getitem__(self, name: str) -> Entry:
+        if name not in self._known:
+            self._known[name] = unzipped(self._files[name].read_bytes(), self._read)
+        return self._known[name]
+
+    def beginning(self, name: str, size: int = 6000) -> bytes:
+        """The first bytes of an entry, uncompressed; the others are not read."""
+        return lzma.LZMADecompressor().decompress(self._files[name].read_bytes(), size)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._files
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._files)
+
+    def __len__(self) -> int:
+        return len(self._files)
+
+
+def zipped(tree: Any) -> bytes:
+    """An entry's tree as the bytes of its file."""
+    return lzma.compress(encode(tree), preset=9)
+
+
+def unzipped(data: bytes, read: Callable[[Any], Entry]) -> Entry:
+    """The entry in the bytes of a file."""
+    with _without_collections():
+        return read(decode(lzma.decompress(data), math.inf))
+
+
+@contextmanager
+def _without_collections() -> Iterator[None]:
+    """Put off garbage collections, which take most of the time where so many objects are made:
+    each goes through all that there is, and finds nothing."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()

@@ -1,0 +1,109 @@
+"""`check.all()` and `check.hint(softmax)`: how far a notebook is, and what helps next.
+
+TRUST BOUNDARY. This runs in the student's own process, for the student's own use. Nothing that it
+tells counts when grading.
+"""
+
+import inspect
+from collections.abc import Mapping
+from html import escape
+from textwrap import shorten
+from traceback import walk_tb
+from typing import Any
+
+from autograder.student.captured_output import STYLE, Said
+from autograder.student.check import verdict_on
+from autograder.student.console import notebook, on_one_line, show
+from autograder.student.course import chapters, exercises_of, find_exercise, is_exercise
+from autograder.student.engine.verdict import CORRECT, WRONG, Verdict
+from autograder.student.table import headline, number
+
+_TOLD: dict[str, int] = {}  # hints so far, by exercise
+
+
+def check_all() -> None:
+    """Check all answers of a notebook; show the points so far, what is next and what is unwritten.
+
+    It shows no reasons, which `check(softmax)` does, and raises nothing about wrong answers.
+    """
+    answers = _answers(inspect.currentframe().f_back.f_globals)
+    slug = max(chapters(), key=lambda slug: sum(e.name in answers for e in exercises_of(slug)))
+    exercises = exercises_of(slug)
+    given = {e.name: _quietly(answers[e.name], e.name) for e in exercises if e.name in answers}
+    rows = []
+    for exercise in exercises:
+        verdict = given.get(exercise.name)
+        mark = "✓" if verdict and verdict.verdict == CORRECT else "✗"
+        told = headline(verdict) + _state(verdict) if verdict else f"{exercise.name}: not there yet"
+        rows.append(f"{mark} {told}")
+    score = number(sum(verdict.score for verdict in given.values()))
+    points = number(sum(exercise.points for exercise in exercises))
+    rows.append(f"{score} of {points} points so far; a person reads the written questions.")
+    wrong = [e.name for e, row in zip(exercises, rows, strict=False) if row[0] == "✗"]
+    rows.append(f"Next: {wrong[0]}." if wrong else "All of it is right.")
+    _tell("\n".join(rows))
+
+
+def tell_unwritten_briefly() -> None:
+    """From now on, a notebook's call of an exercise that is not written yet fails on one line."""
+    shell = notebook()
+    if shell is not None and not shell.custom_exceptions:
+        shell.set_custom_exc((NotImplementedError,), _unwritten)
+
+
+def _unwritten(shell: Any, kind: type, error: Exception, trace: Any, tb_offset: Any = None) -> None:
+    name = [frame.f_code.co_qualname for frame, _ in walk_tb(trace)][-1].partition(".")[0]
+    if is_exercise(name) and not error.args:
+        error = on_one_line(NotImplementedError(f"{name} is not written yet"))
+    shell.showtraceback((kind, error, trace), tb_offset=tb_offset)
+
+
+def _answers(scope: Mapping[str, Any]) -> dict[str, Any]:
+    """The answers in a namespace: the course's own blocks are none."""
+    names = {exercise.name for slug in chapters() for exercise in exercises_of(slug)}
+    return {
+        name: scope[name]
+        for name in names & scope.keys()
+        if not str(getattr(scope[name], "__module__", "")).startswith("autograder.")
+    }
+
+
+def _quietly(answer: Any, name: str) -> Verdict:
+    try:
+        with Said().instead():
+            return verdict_on(answer, name)
+    except KeyboardInterrupt as stopped:
+        raise on_one_line(KeyboardInterrupt(str(stopped) or "check was stopped")) from None
+
+
+def _state(verdict: Verdict) -> str:
+    """Why an answer has not all points, in a few words."""
+    if verdict.verdict == CORRECT:
+        return ""
+    if verdict.verdict == WRONG:
+        passed = sum(aspect.passed for aspect in verdict.aspects)
+        return f" ({passed} of {len(verdict.aspects)} checks pass)"
+    return f" ({_brief(verdict.note)})"
+
+
+def _brief(note: str | None) -> str:
+    return shorten((note or "").partition(". ")[0], 90, placeholder=" …").rstrip(".")
+
+
+def hint(answer: Any, exercise: str | None = None) -> None:
+    """Tell the next hint for an answer: one more each time, of those for what fails, in order."""
+    name = exercise or getattr(answer, "__name__", type(answer).__name__)
+    verdict = _quietly(answer, name)
+    pairs = zip(find_exercise(name)[1].aspects, verdict.aspects, strict=True)
+    hints = {a.hint: a.title for a, v in pairs if a.hint and not v.passed}
+    if not hints:
+        _tell(f"{headline(verdict)}: there is no hint left.")
+        return
+    at = _TOLD.get(name, 0) % len(hints)
+    _TOLD[name] = at + 1
+    text, title = [*hints.items()][at]
+    _tell(f"{name}, hint {at + 1} of {len(hints)}, on “{title}”: {text}")
+
+
+def _tell(text: str) -> None:
+    show(text, lambda: f'<pre style="{STYLE};white-space:pre-wrap">{escape(text)}</pre>')

@@ -1,0 +1,335 @@
+"""Points at the expression where a wrong answer goes astray.
+
+TRUST BOUNDARY. Runs the answer once more where the answer runs: in the student's own process, or in
+the sandbox, after it was found to be wrong. What comes out is text that the answer may have forged.
+It is a hint: no mark depends on it, and code that shows it escapes it and limits its length. If the
+place is not sure, or anything fails, there is no hint.
+"""
+
+import ast
+import io
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import redirect_stdout, suppress
+from typing import Any
+
+from autograder.student.course import find_exercise
+from autograder.student.engine.locator.counterfactual import (
+    BRANCH,
+    IDLE,
+    KINDS,
+    LOOP,
+    NUMBER,
+    ROLE,
+    Mend,
+    mending,
+)
+from autograder.student.engine.locator.instrument import Site
+from autograder.student.engine.locator.instrumented_copy import NoCopy, copied
+from autograder.student.engine.locator.known_values import Known
+from autograder.student.engine.locator.locate import (  # fmt: skip
+    CHANGED,
+    CUT,
+    DTYPE,
+    EFFECT,
+    RAISED,
+    SILENT,
+    Place,
+    locate,
+    problem_of,
+)
+from autograder.student.engine.locator.trace import Budget, Spent
+from autograder.student.engine.probe import probe
+from autograder.student.engine.runs import Record, Run, Trial
+from autograder.student.engine.state import MEMORY
+from autograder.student.engine.verdict import CRASH, WRONG, Verdict, equal, passes
+from autograder.student.expected import expected_of, fixed_digest, fixed_runs
+from autograder.student.expected.fingerprints import same_runs
+from autograder.student.expected.paths import paths_of
+
+SECONDS = 0.9  # of the processor, for all that is done to find a place
+TRACING = 0.5  # of these, at most, before other values are tried
+MOST_RUNS = 4  # that are looked at
+MOST_SHOWN = 900  # characters
+SHOWN_TWICE = ("missing", "made", "twice", EFFECT, *KINDS)  # kinds of which two places are shown
+_SURE = (
+    "overwritten",
+    "dropped",
+    "loaded",
+    "wrote",
+    "parameter",
+    SILENT,
+    CHANGED,
+    EFFECT,
+    CUT,
+    DTYPE,
+)
+_WEAK = ("made", "unusual", "role")
+MOST_MENDED = 2  # lines: of more, none is likelier than another
+_WIDE = 88
+Rows = Sequence[Sequence[Record]]
+
+
+def pointer(
+    answer: Any,
+    verdict: Verdict,
+    runs: Sequence[Sequence[Run]],
+    records: Rows,
+    expected: Rows,
+    device: str = "cpu",
+) -> str | None:
+    """A few lines on where a wrong answer goes astray; None where that is not sure.
+
+    The runs are the fixed ones; the records are the answer's and the reference's.
+    """
+    if verdict.verdict not in (WRONG, CRASH) or verdict.mistake is not None:
+        return None
+    try:
+        place = place_of(answer, verdict, runs, records, expected, device)
+        return place and told(place)[:MOST_SHOWN]
+    except KeyboardInterrupt:
+        raise
+    except BaseException:  # noqa: BLE001  (a hint is worth no exception, whoever raised it)
+        return None
+
+
+def place_of(
+    answer: Any,
+    verdict: Verdict,
+    runs: Sequence[Sequence[Run]],
+    records: Rows,
+    expected: Rows,
+    device: str = "cpu",
+) -> Place | None:
+    """The place at which a wrong answer goes astray; None where that is not sure."""
+    slug, exercise = find_exercise(verdict.exercise.partition(".")[0])  # or a step of it
+    paths = paths_of(slug).get(exercise.name)
+    if paths is None or not same_runs(paths.digest, fixed_digest(exercise)):
+        return None
+    known = {a.title: (a, row) for a, row in zip(exercise.aspects, paths.runs, strict=True)}
+    rows = zip(verdict.aspects, runs, records, expected, strict=True)
+    tried = [
+        (known[aspect.title][0], case)
+        for aspect, *columns in rows
+        if not aspect.passed and aspect.judged
+        for case in zip(*columns, known[aspect.title][1], strict=True)
+        if not case[0].elsewhere  # the aspect itself names the line
+        and (not case[0].random or case[1].raised)  # no numbers to compare with
+        and problem_of(*case[1:3]) is not None
+    ]
+    fine = [
+        case
+        for aspect, *columns in zip(verdict.aspects, runs, records, expected, strict=True)
+        if aspect.passed and aspect.judged
+        for case in zip(*columns, strict=True)
+        if not case[0].elsewhere and not case[0].random and problem_of(*case[1:]) is None
+    ]
+    cases = [case for aspect, case in tried if not passes(aspect, Trial(*case[:3]))]
+    cases = cases or [case for _, case in tried]
+    start = time.process_time()
+    found = (place for place in _places(answer, cases, device) if place is not None)
+    place = None
+    with suppress(Spent):
+        place = next(found, None)
+    if place is not None and place.kind in _SURE or not cases:
+        return place
+    try:
+        left = SECONDS - (time.process_time() - start)
+        failing = [case[:3] for case in cases]
+        mended = mending(answer, failing, device, max(0.0, left), fine=fine)
+    except Exception:  # noqa: BLE001  (what is known without it stays)
+        return place
+    return _surest(place, mended)
+
+
+def shown_at(place: Place) -> list[Site]:
+    """The places in the source that are shown."""
+    if place.up_to is not None and place.kind in SHOWN_TWICE:
+        return [place.site, place.up_to]
+    return [place.site]
+
+
+def _surest(place: Place | None, mended: Sequence[Mend]) -> Place | None:
+    """Of a place found by its values, and those at which a change would mend a run, the surest."""
+    if len(mended) > MOST_MENDED:  # then what is one operation too many is the likeliest
+        mended = [mend for mend in mended if mend.kind == IDLE]
+    lines = {mend.site.node.lineno for mend in mended}
+    shown = {site.node.lineno for site in shown_at(place)} if place is not None else set()
+    if not mended or len(mended) > MOST_MENDED or lines <= shown:
+        return place
+    first, *others = sorted(mended, key=lambda mend: KINDS.index(mend.kind))
+    sure = first.always and first.kind not in (LOOP, ROLE)
+    if place is not None and place.kind not in _WEAK and not sure:
+        return place
+    return Place(first.site, first.kind, others[0].site if others else None)
+
+
+def pointer_on(answer: Any, name: str, device: str = "cpu") -> str | None:
+    """The same where neither verdict nor records are at hand: in the sandbox.
+
+    Raises `KeyError` for an unknown name.
+    """
+    from autograder.student.engine.records import on_device
+    from autograder.student.engine.verdict import decide
+
+    slug, exercise = find_exercise(name)
+    if not exercise.recorded:  # its answer is an input, which nothing leads astray
+        return None
+    runs, entry = fixed_runs(exercise), expected_of(slug)[name]
+    records = [[probe(answer, run, device) for run in row] for row in runs]
+    expected = [[on_device(record, device) for record in row] for row in entry.reference]
+    verdict = decide(exercise, runs, records, expected)
+    return pointer(answer, verdict, runs, records, expected, device)
+
+
+def _places(
+    answer: Any,
+    cases: Sequence[tuple[Run, Record, Record, Known]],
+    device: str,
+) -> Iterator[Place | None]:
+    budget, unsure = Budget(TRACING * SECONDS), False
+    for run, record, expected, known in cases[:MOST_RUNS]:
+        problem = problem_of(record, expected)
+        try:
+            copy, recorder = copied(answer, budget)
+        except NoCopy:
+            return
+        recorder.effect, recorder.training = _effect(problem, record, expected), run.training
+        recorder.new = run.init is not None and run.state is None
+        recorder.start()
+        with redirect_stdout(io.StringIO()):  # it has printed this before
+            seen = probe(copy, run, device)
+        recorder.on = False
+        if equal([[run]], [[record]], [[seen]]):  # or else the copy is not the answer
+            place = locate(recorder, known, problem, record, expected)
+            unsure = unsure or recorder.unsure
+            yield None if unsure and place is not None and place.kind in _WEAK else place
+
+
+def _effect(problem: str, record: Record, expected: Record) -> str | None:
+    if problem == CHANGED:
+        return MEMORY
+    new = sorted(set(record.side_effects) - set(expected.side_effects))
+    return new[0] if problem == EFFECT and new else None
+
+
+# --- words ----------------------------------------------------------------------------------------
+
+_SAID = {
+    "order": "These are the right numbers in another order or shape, {detail}:",
+    "multiple": "These are the numbers of a right answer, times some other number:",
+    "role": "These numbers occur in a right answer, but they are not what it returns here:",
+    "unusual": "A right answer has the numbers that go in here, but it does something else:",
+    "dropped": "What this gives is not used: it makes a new array and leaves the old one alone:",
+    "filled": "Here a large number takes the place of infinity:",
+    "overwritten": "An argument is overwritten here before anything has read it:",
+    "before the exception": "The {detail} follows from numbers that are no right answer's:",
+    "loaded": "The parameters do not fit what is made here:",
+    "rewritten": "This writes into one array again and again, and the list holds it many times:",
+    "zeros": "No right answer has these zeros, and what is made of them changes nothing:",
+    "twice": "These numbers have been computed before, and right answers use others here:",
+    "itself": "By this, two names stand for one array, which then meets itself:",
+    "already": "The result was right before this:",
+    "kind": "What is returned is made here; {detail}:",
+    "returned": "A {detail} is expected, but this is returned:",
+    "refused": "This test held, and led to the {detail}:",
+    "parameter": "No gradient reaches `{detail}`, which is made here:",
+    "wrote": "This writes into a value that the backward pass still needs:",
+    RAISED: "The {detail} comes from here:",
+    SILENT: "A {detail} is expected, but this test did not hold:",
+    CHANGED: "After this, an argument of the caller's has other numbers:",
+    EFFECT: "After this, {detail} is another, and stays so:",
+    CUT: "The gradient is cut off here:",
+    DTYPE: "Here the dtype becomes {detail}:",
+    BRANCH: "The result would be right if this came out the other way:",
+    LOOP: "The result would be right if this loop ended at another time:",
+    IDLE: "The result would be right without this operation:",
+    NUMBER: "The result would be right with another number here:",
+    ROLE: "The result would be right with another of your values here:",
+}
+_OPERATIONS = {
+    ast.Add: "addition", ast.Sub: "subtraction", ast.Mult: "multiplication", ast.Div: "division",
+    ast.MatMult: "matrix product", ast.Pow: "power", ast.FloorDiv: "division", ast.Mod: "remainder",
+    ast.USub: "change of sign", ast.Invert: "negation",
+}  # fmt: skip
+
+
+def told(place: Place) -> str:
+    """A place in words: indented lines are code."""
+    node, up_to = place.site.node, place.up_to
+    if place.kind == "missing" and up_to is not None and _inside(node, up_to.node):
+        return _up_to(place.site, up_to)
+    if place.kind == "missing":
+        lines = ["Here your numbers are those of a right answer:", *snippet(place.site)]
+        if up_to is not None and up_to.node.lineno != node.lineno:
+            lines += ["but a right answer does something else with them before this:"]
+            return "\n".join([*lines, *snippet(up_to)])
+        return "\n".join([*lines, "but a right answer does something else with them next."])
+    if place.kind == "astray":
+        doing = operation(node)
+        if up_to is not None and _inside(up_to.node, node):
+            return _up_to(up_to, place.site)
+        return "\n".join(
+            [f"Your numbers leave those of a right answer with the {doing}:", *snippet(place.site)]
+        )
+    if place.kind == "made" and up_to is not None:
+        lines = ["These are no right answer's numbers, though those that go in are:"]
+        return "\n".join(
+            [*lines, *snippet(up_to), "Look at what is called, too:", *snippet(place.site)]
+        )
+    from_here = place.kind == "before the exception" and isinstance(node, ast.Constant | ast.Name)
+    said = _SAID[RAISED if from_here else place.kind].format(detail=place.detail[:80])
+    lines = [said, *snippet(place.site)]
+    if up_to is not None and place.kind == "twice":
+        lines += ["They are those of this line:", *snippet(up_to)]
+    if up_to is not None and place.kind == EFFECT:
+        lines += ["and this does not put all of it back:", *snippet(up_to)]
+    if up_to is not None and place.kind in KINDS:
+        lines += ["Or else if something were changed here:", *snippet(up_to)]
+    return "\n".join(lines)
+
+
+def _up_to(right: Site, then: Site) -> str:
+    lines = ["Your numbers are those of a right answer up to here:", *snippet(right)]
+    return "\n".join([*lines, f"and leave them with the {operation(then.node)}."])
+
+
+def operation(node: Any) -> str:
+    """What an expression does last, in a word or two."""
+    if isinstance(node, ast.Call):
+        from autograder.student.engine.locator.instrument import named
+
+        if not isinstance(node.func, ast.Name | ast.Attribute):
+            return "call"
+        return f"call of `{named(node.func)[:40]}`"
+    if isinstance(node, ast.BinOp | ast.UnaryOp | ast.AugAssign):
+        return _OPERATIONS.get(type(node.op), "operation")
+    if isinstance(node, ast.Attribute):
+        return f"attribute `{node.attr[:40]}`"
+    return {ast.Subscript: "indexing", ast.Compare: "comparison"}.get(type(node), "expression")
+
+
+def _inside(inner: Any, outer: Any) -> bool:
+    """Whether a place is a part of another that begins on the same line, and ends before it."""
+    return inner.lineno == outer.lineno == inner.end_lineno and (
+        outer.col_offset <= inner.col_offset
+        and (inner.end_lineno, inner.end_col_offset) < (outer.end_lineno, outer.end_col_offset)
+    )
+
+
+def snippet(site: Site) -> list[str]:
+    """A line of the source, and carets under a place in it."""
+    node = site.node
+    raw = site.lines[node.lineno - 1].rstrip("\n").encode()
+    last = node.end_col_offset if node.end_lineno == node.lineno else len(raw)
+    start, end = len(raw[: node.col_offset].decode()), len(raw[:last].decode())
+    line = raw.decode()
+    indent = len(line) - len(line.lstrip())
+    cut = max(indent, min(start - 8, end - _WIDE)) if end - indent > _WIDE else indent
+    shown = line[cut : cut + _WIDE].replace("\t", " ")
+    if cut > indent:
+        shown = "…" + shown[1:]
+    if cut + _WIDE < len(line):
+        shown = shown[:-1] + "…"
+    carets = " " * (start - cut) + "^" * max(1, min(end, cut + _WIDE) - start)
+    return [f"    {shown.rstrip()}", f"    {carets}"]

@@ -1,0 +1,100 @@
+"""What the student's source says: how `check` is called, what an answer names, what is broken.
+
+TRUST BOUNDARY. This runs in the student's own process, for `check`.
+"""
+
+import ast
+import dis
+import linecache
+import re
+from collections.abc import Iterator
+from types import FrameType, FunctionType
+from typing import Any
+
+from autograder.student.console import notebook
+from autograder.student.engine.whose import codes_of
+
+_DEFINED = re.compile(r"^[ \t]*(?:async[ \t]+def|def|class)[ \t]+(\w+)", re.MULTILINE)
+
+
+def call_in(frame: FrameType) -> ast.Call | None:
+    """The call that a frame is making, as it is written; None where that cannot be read."""
+    here = [*frame.f_code.co_positions()][frame.f_lasti // 2]
+    lines = linecache.getlines(frame.f_code.co_filename, frame.f_globals)
+    try:
+        tree = ast.parse("".join(lines))
+    except (SyntaxError, ValueError):
+        return None
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call):
+            place = (node.lineno, node.end_lineno, node.col_offset, node.end_col_offset)
+            if place == here:
+                return node
+    return None
+
+
+def named_by(answer: Any) -> Iterator[tuple[str, Any]]:
+    """The names of functions and classes that an answer uses, anywhere in its code, and they.
+
+    So do the functions and classes of its author's that it uses: their names come, too.
+    """
+    todo, known = [answer], set[int]()
+    while todo:
+        thing = todo.pop(0)
+        known.add(id(thing))
+        for name, used in _names(thing):
+            if callable(used):
+                yield name, used
+            own = isinstance(used, FunctionType | type) and used.__module__ == answer.__module__
+            if own and id(used) not in known:
+                todo.append(used)
+
+
+def _names(thing: Any) -> Iterator[tuple[str, Any]]:
+    if isinstance(thing, type):
+        yield from ((base.__name__, base) for base in thing.__mro__[1:-1])
+    parts = vars(thing).values() if isinstance(thing, type) else [thing]
+    scope: dict[str, Any] = {}
+    for function in map(_unwrapped, parts):
+        if not isinstance(function, FunctionType):
+            continue
+        scope |= function.__globals__
+        cells = zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
+        for name, cell in cells:
+            try:
+                yield name, cell.cell_contents
+            except ValueError:  # it is empty
+                continue
+    looks_up = ("LOAD_GLOBAL", "LOAD_NAME")  # not `GRUCell` where it says `nn.GRUCell`
+    for code in codes_of(thing):
+        for step in dis.get_instructions(code):
+            if step.opname in looks_up and step.argval in scope:
+                yield step.argval, scope[step.argval]
+
+
+def _unwrapped(thing: Any) -> Any:
+    """The function inside a static method, a class method, a property or what decorators made."""
+    thing = thing.fget if isinstance(thing, property) else thing
+    while hasattr(thing, "__wrapped__") or isinstance(thing, staticmethod | classmethod):
+        thing = thing.__wrapped__
+    return thing
+
+
+def broken_definition(name: str) -> str | None:
+    """What is wrong if the newest cell of the notebook that defines a name does not compile."""
+    shell = notebook()
+    cells = shell.history_manager.input_hist_raw if shell is not None else []
+    newest = max(
+        (n for n, cell in enumerate(cells) if name in _DEFINED.findall(cell)), default=None
+    )
+    if newest is None:
+        return None
+    try:
+        code = shell.transform_cell(cells[newest])
+        compile(code, "<cell>", "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT, dont_inherit=True)
+    except SyntaxError as error:
+        return (
+            f"The newest cell that defines {name}, [{newest}], does not compile: in line "
+            f"{error.lineno}, {error.msg}. Until it runs, {name} is still what an older cell made."
+        )
+    return None

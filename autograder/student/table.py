@@ -1,0 +1,229 @@
+"""A verdict as a table, in HTML and in plain text."""
+
+import re
+from collections.abc import Sequence
+from html import escape as escaped
+from textwrap import fill
+
+from autograder.student.engine.verdict import CORRECT, POLICY, AspectVerdict, Verdict
+
+_GREEN, _RED = "#1a7f37", "#c4311b"  # white on them, or they on white: at least 4.5 : 1
+_CELL = "text-align:left;vertical-align:top;padding:.15em .8em .15em 0"
+# What an answer says is not typeset as a formula, by MathJax 2 (nbconvert) or 3 (JupyterLab).
+_CLASSES = "abh-check tex2jax_ignore mathjax_ignore"
+_BAR = "border-left:.3em solid {};padding:.1em 0 .1em .8em"
+
+
+def _html(text: str) -> str:
+    """Escaped, with `names` between backticks as code."""
+    return re.sub(r"`([^`\n]+)`", r"<code>\1</code>", escaped(text))
+
+
+def number(value: float) -> str:
+    """A number of points without trailing zeros."""
+    return f"{round(value, 2):g}"
+
+
+def headline(verdict: Verdict) -> str:
+    """`softmax: 2.25 of 3 points`, or that the points are withheld."""
+    score = "withheld" if verdict.verdict == POLICY else number(verdict.score)
+    return f"{verdict.exercise}: {score} of {number(verdict.points)} points"
+
+
+def _precision(aspect: AspectVerdict) -> str:
+    if not aspect.judged or aspect.error is None or aspect.tolerance is None:
+        return ""
+    return f"error {_rough(aspect.error)}, tolerance {_rough(aspect.tolerance)}"
+
+
+def _rough(value: float) -> str:
+    """A number to one digit: 3000, 0.2, 1e-09."""
+    return f"{float(f'{value:.1g}'):g}"
+
+
+def table_text(verdict: Verdict, advice: str | None = None) -> str:
+    """The verdict for a terminal: one line per aspect, and below a failed one what is wrong.
+
+    `advice` is shown first.
+    """
+    lines = [headline(verdict)]
+    if advice:
+        lines += _indented(advice, "  ")
+    if verdict.remark:
+        lines += _indented(verdict.remark, "  ")
+    if verdict.cause:
+        lines += _indented("This is a known mistake: " + verdict.cause, "  ")
+    for text in filter(None, (verdict.besides, verdict.guess)):
+        lines += _indented(text, "  ")
+    if verdict.pointer:
+        lines += ["  Where to look (a hint):"]
+        lines += ["      " + line for line in verdict.pointer.splitlines()]
+    if verdict.note:
+        return "\n".join([*lines, *_indented(verdict.note, "  ")])
+    for aspect, reasons in _shown(verdict):
+        row = f"  {_mark(aspect)} {aspect.title}  {number(aspect.points)}  {_precision(aspect)}"
+        lines.append(row.rstrip())
+        for text in reasons:
+            lines += _indented(text, "      ")
+    for mark, told, aspects in _others(verdict):
+        lines += _indented(f"{mark} {told}: {_titles(aspects)}", "  ", "    ")
+    return "\n".join(lines)
+
+
+_OF_ITS_OWN = ("raised", "missing", "dtype", "shape", "kind")  # failures that say what is wrong
+_NUMBER = re.compile(r"\d")
+_MOST = 2  # failures that are told at once
+_TITLES = 3
+
+
+def _mark(aspect: AspectVerdict) -> str:
+    return "✓" if aspect.passed else "✗" if aspect.judged else "–"
+
+
+def _told(verdict: Verdict) -> list[AspectVerdict]:
+    """The aspects whose failure is told, the one that says most first.
+
+    One failure is enough for a known mistake. If the first aspect fails, most others fail for the
+    same reason: then those are told that fail in another way.
+    """
+    failed = [aspect for aspect in verdict.aspects if aspect.judged and not aspect.passed]
+    failed.sort(key=lambda aspect: aspect.kind not in _OF_ITS_OWN)
+    first_passes = verdict.aspects[0].passed
+    told: dict[str, AspectVerdict] = {}
+    for aspect in failed:
+        by_text = first_passes or aspect.kind == "raised"
+        told.setdefault(_reason(aspect) if by_text else aspect.kind, aspect)
+    return [*told.values()][: 1 if verdict.cause else _MOST]
+
+
+def _reason(aspect: AspectVerdict) -> str:
+    """What is wrong, whatever the sizes."""
+    return _NUMBER.sub("", (aspect.message or "").removesuffix(f" ({aspect.call})"))
+
+
+def _shown(verdict: Verdict) -> list[tuple[AspectVerdict, list[str]]]:
+    """The aspects that have a row of their own, each with what is wrong and the hint.
+
+    A hint is shown where it is likely to help: if the first aspect fails, others have theirs for
+    nothing. The cause of a known mistake says more than any hint.
+    """
+    if verdict.verdict == CORRECT:
+        return [(aspect, []) for aspect in verdict.aspects]
+    first = verdict.aspects[0]
+    return [
+        (
+            aspect,
+            [aspect.message or ""]
+            + [aspect.hint or ""] * (not verdict.cause and (first.passed or aspect is first)),
+        )
+        for aspect in _told(verdict)
+    ]
+
+
+def _others(verdict: Verdict) -> list[tuple[str, str, list[AspectVerdict]]]:
+    """The other aspects in groups: a mark, what it says, and the aspects."""
+    if verdict.verdict == CORRECT:
+        return []
+    shown = [aspect for aspect, _ in _shown(verdict)]
+    rest = [aspect for aspect in verdict.aspects if aspect not in shown]
+    as_well = " as well" if shown else ""
+    words = {"✗": ("fails", "fail", as_well), "–": ("is", "are", " checked later")}
+    words["✓"] = ("passes", "pass", "")
+    groups = []
+    for mark, (one, many, then) in words.items():
+        group = [aspect for aspect in rest if _mark(aspect) == mark]
+        if group:
+            groups.append((mark, f"{len(group)} {many if group[1:] else one}{then}", group))
+    return groups
+
+
+def _titles(aspects: Sequence[AspectVerdict]) -> str:
+    """What some aspects check, with their points."""
+    titles = [f"{aspect.title} ({number(aspect.points)})" for aspect in aspects[:_TITLES]]
+    return ", ".join(titles) + (f" and {len(aspects) - _TITLES} more" * (len(aspects) > _TITLES))
+
+
+def _indented(text: str, by: str, then: str = "") -> list[str]:
+    return [
+        fill(line, 88, initial_indent=by, subsequent_indent=then or by, break_long_words=False)
+        for line in text.splitlines()
+    ]
+
+
+def table_html(verdict: Verdict, advice: str | None = None) -> str:
+    """The verdict for a notebook or a page. All text from outside is escaped.
+
+    `advice` is shown first.
+    """
+    colour = _GREEN if verdict.verdict == CORRECT else _RED
+    parts = [f"<p><strong>{_html(headline(verdict))}</strong></p>"]
+    if advice:
+        parts.append(f"<p><strong>{_html(advice)}</strong></p>")
+    if verdict.remark:
+        parts.append(f"<p>{_html(verdict.remark)}</p>")
+    if verdict.cause:
+        parts.append(f"<p><strong>A known mistake.</strong> {_html(verdict.cause)}</p>")
+    for text in filter(None, (verdict.besides, verdict.guess)):
+        parts.append(f"<p>{_html(text)}</p>")
+    if verdict.pointer:
+        parts.append(_pointer_html(verdict.pointer))
+    if verdict.note:
+        parts.append(f"<p>{_html(verdict.note)}</p>")
+    else:
+        rows = "".join(_row(aspect, reasons) for aspect, reasons in _shown(verdict))
+        rows += "".join(
+            _cells(aspects[0], f"{told}: {_titles(aspects)}", sum(a.points for a in aspects), "")
+            for _, told, aspects in _others(verdict)
+        )
+        head = "".join(f'<th scope="col" style="{_CELL}">{t}</th>' for t in _COLUMNS)
+        parts.append(f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>")
+    style = _BAR.format(colour)
+    return f'<div class="{_CLASSES}" style="{style}">{"".join(parts)}</div>'
+
+
+def _pointer_html(pointer: str) -> str:
+    """Where to look: a hint, in which the answer may have said anything."""
+    told = [
+        '<p><em title="made where your code ran; no mark depends on it">'
+        "Where to look (a hint).</em> "
+    ]
+    is_code = False
+    for line in pointer.splitlines():
+        code = line.startswith("    ")
+        if code != is_code:
+            told.append(f'</p><pre style="{_CODE}">' if code else "</pre><p>")
+        told.append(escaped(line[4:]) + "\n" if code else _html(line) + " ")
+        is_code = code
+    return "".join([*told, "</pre>" if is_code else "</p>"])
+
+
+# A notebook's page may set code in the letters of its prose, and carets must stand below theirs.
+_CODE = (
+    "margin:.2em 0 .6em 1em;line-height:1.2;overflow-x:auto;background:none;border:0;padding:0;"
+    "font-family:ui-monospace,Menlo,Consolas,'DejaVu Sans Mono',monospace;white-space:pre"
+)
+_WITH_HYPHEN = re.compile(r"(?<![\d.])\d[\d.]*+e-\d+")  # a browser would break the line there
+_COLUMNS = ("", "What is checked", "Points", "What came out")
+
+
+# On a ground of their own, so that they can be read in a dark notebook, too.
+_BADGE = "color:#fff;background-color:{};padding:0 .25em"
+
+
+def _row(aspect: AspectVerdict, reasons: Sequence[str]) -> str:
+    texts = [*map(_html, filter(None, reasons))]
+    if texts and aspect.hint == reasons[-1]:
+        texts[-1] = f"<em>Hint.</em> {texts[-1]}"
+    precision = _precision(aspect)
+    texts += [_WITH_HYPHEN.sub(r'<span style="white-space:nowrap">\g<0></span>', precision)]
+    return _cells(aspect, aspect.title, aspect.points, "<br>".join(filter(None, texts)))
+
+
+def _cells(aspect: AspectVerdict, title: str, points: float, told: str) -> str:
+    """A row of the table, with the mark of an aspect."""
+    word = {"✓": "passes", "✗": "fails", "–": "not checked yet"}[mark := _mark(aspect)]
+    colour = {"✓": _GREEN, "✗": _RED}.get(mark)
+    style = _BADGE.format(colour) if colour else "color:inherit"
+    badge = f'<b role="img" aria-label="{word}" style="{style}">{mark}</b>'
+    cells = (badge, _html(title), number(points), told)
+    return "<tr>" + "".join(f'<td style="{_CELL}">{cell}</td>' for cell in cells) + "</tr>"
