@@ -52,7 +52,7 @@ def problem_of(record: Record, expected: Record) -> str | None:
 
 
 def locate(
-    recorder: Recorder, known: Known, problem: str, record: Record, expected: Record
+    recorder: Recorder, known: Known, problem: str | None, record: Record, expected: Record
 ) -> Place | None:
     """The place at which a traced answer goes astray; None where that is not sure."""
     search = _Search(recorder, known, record, expected)
@@ -62,7 +62,7 @@ def locate(
 
 
 class _Search(Numbers):
-    def place(self, problem: str) -> Place | None:
+    def place(self, problem: str | None) -> Place | None:
         if problem == VALUES:
             return self.of_values()
         if problem == RAISED:
