@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from autograder.engine.aspects import plain
+from autograder.engine.aspects import numbers_of, plain
 from autograder.engine.runs import Draw, Previous, Run, Step, as_argument, tensor
 from autograder.exercises.parameters import layer_state
 from autograder.exercises.shared import State
@@ -74,4 +74,4 @@ def factors(y: np.ndarray, column: np.ndarray) -> np.ndarray | None:
 
 def over_column(column: Any, scale: Any) -> Any:
     """Finds these factors in a result."""
-    return lambda result: factors(result, plain(column)[2:, 0] * plain(scale))
+    return lambda result: factors(result, numbers_of(column)[2:, 0] * numbers_of(scale))

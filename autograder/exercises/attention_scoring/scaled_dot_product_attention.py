@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from autograder.engine.aspects import plain
+from autograder.engine.aspects import numbers_of
 from autograder.engine.runs import Draw, Record, Run, Strided, call, tensor
 from autograder.exercises.attention_scoring.shared import (
     do_not_mix,
@@ -104,7 +104,9 @@ def _large_backward(draw: Draw) -> list[Run]:
 
 
 def _order_does_not_matter(run: Run, record: Record) -> str | None:
-    (query, key), (_, moved_key) = ([plain(arg) for arg in step.args[:2]] for step in run.steps)
+    (query, key), (_, moved_key) = (
+        [numbers_of(arg) for arg in step.args[:2]] for step in run.steps
+    )
     order = [int(np.flatnonzero((key[0] == row).all(-1))[0]) for row in moved_key[0]]
     pairs = outputs_and_weights(record, *query.shape[:-1], len(order))
     if pairs is None:

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from autograder.engine.aspects import compare, each, plain, worst
+from autograder.engine.aspects import compare, each, numbers_of, plain, worst
 from autograder.engine.runs import Aspect, Draw, Finding, Previous, Record, Run, Trial, as_argument
 from autograder.engine.state import parameters_of, write
 from autograder.exercises.declaration import Declaration
@@ -84,7 +84,7 @@ def _runs(draw: Draw) -> list[Run]:
 
 
 def _as_masked(run: Run, record: Record) -> str | None:
-    whole, pruned = plain(record.values[-2][0]), plain(record.values[-1])
+    whole, pruned = numbers_of(record.values[-2][0]), plain(record.values[-1])
     if pruned is None or pruned.shape != whole.shape:
         return "attention with the new layers gives no output of the old one's shape"
     apart = float(np.abs(whole - pruned).max())

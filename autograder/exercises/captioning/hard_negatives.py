@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from autograder.engine.aspects import plain
+from autograder.engine.aspects import numbers_of
 from autograder.engine.runs import Array, Draw, Previous, Record, Run, as_argument, call, tensor
 from autograder.exercises.captioning.negatives import (
     NAMES,
@@ -94,7 +94,7 @@ def _drawn_with_it(run: Run, record: Record) -> str | None:
     if misfit or len(results) != 3:
         return misfit or "expected a pair from each of three calls"
     for name, *drawn in zip(NAMES, *results, strict=True):
-        first, second, again = map(plain, drawn)
+        first, second, again = map(numbers_of, drawn)
         if (first != again).any():
             return f"{name}: with two generators of the same seed, expected the same draws"
         if (first == second).all():

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from autograder.engine.aspects import not_rows_of_one, plain
+from autograder.engine.aspects import not_rows_of_one, numbers_of, plain
 from autograder.engine.runs import Draw, Record, Run, Strided, call
 from autograder.exercises.declaration import Declaration
 
@@ -45,7 +45,7 @@ def _large(draw: Draw) -> list[Run]:
 
 
 def _exact_zeros(run: Run, record: Record) -> str | None:
-    scores, weights = plain(run.steps[0].args[0]), plain(record.value)
+    scores, weights = numbers_of(run.steps[0].args[0]), plain(record.value)
     if weights is None or weights.shape != scores.shape:
         return "the result does not have the shape of the scores"
     there = weights[np.isneginf(scores)]

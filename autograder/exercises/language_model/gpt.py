@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from autograder.engine.aspects import describe, plain
+from autograder.engine.compare import all_shaped
 from autograder.engine.runs import Draw, Record, Run, Strided, module, tensor
 from autograder.exercises.declaration import Declaration
 from autograder.exercises.parameters import layer_state, norm_state, prefixed, token_ids
@@ -91,7 +92,7 @@ def _bare(draw: Draw) -> list[Run]:
 
 def _no_peeking(run: Run, record: Record) -> str | None:
     results = [plain(value) for value in record.values]
-    if any(logits is None or logits.shape != (2, 5, 6) for logits in results):
+    if not all_shaped(results, (2, 5, 6)):
         return f"the logits: expected shape (2, 5, 6), got {describe(record.value)}"
     for position, logits in zip((4, 2), results[1:], strict=True):
         moved = np.abs(logits - results[0]).max((0, 2))
@@ -117,7 +118,7 @@ def _perturbed(draw: Draw) -> list[Run]:
 
 
 def _both_lengths(run: Run) -> Sequence[int]:
-    return run.steps[0].args[0].data.shape[1], run.init.args[1]
+    return run.steps[0].args[0].data.shape[1], run.constructor.args[1]
 
 
 @EXERCISE.raises("more tokens than the context holds", 0.35, ValueError, naming=_both_lengths)

@@ -3,6 +3,7 @@
 import numpy as np
 
 from autograder.engine.aspects import describe, part, plain
+from autograder.engine.compare import all_shaped
 from autograder.engine.runs import Draw, Record, Run, Strided, call, tensor
 from autograder.exercises.declaration import Declaration
 from autograder.exercises.shared import OUTPUT_AND_WEIGHTS, qkv, random_mask
@@ -68,7 +69,7 @@ def _hidden(key: int, query: int, far: float) -> str:
 def _sees_what_it_may(run: Run, record: Record) -> str | None:
     outputs = [plain(part(value, 0)) for value in record.values]
     wanted = (*run.steps[0].args[0].data.shape[:-1], run.steps[0].args[2].data.shape[-1])
-    if any(output is None or output.shape != wanted for output in outputs):
+    if not all_shaped(outputs, wanted):
         return f"the output: expected shape {wanted}, got {describe(part(record.value, 0))}"
     mask = np.broadcast_to(run.steps[0].args[3].data, (wanted[1], 5))
     before = run.steps[0].args[2].data

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from autograder.engine.aspects import describe, plain
+from autograder.engine.aspects import describe, numbers_of, plain
 from autograder.engine.runs import Draw, Record, Run, Strided, call, tensor
 from autograder.exercises.declaration import Declaration
 from autograder.exercises.shared import random_mask
@@ -47,9 +47,9 @@ def _broadcast(draw: Draw) -> list[Run]:
 
 def _exact_zeros(run: Run, record: Record) -> str | None:
     args = dict(zip(("scores", "mask"), run.steps[0].args, strict=False)) | run.steps[0].kwargs
-    weights, mask = plain(record.value), plain(args["mask"])
-    if weights is None or weights.shape != plain(args["scores"]).shape:
-        shape = plain(args["scores"]).shape
+    weights, mask = plain(record.value), numbers_of(args["mask"])
+    if weights is None or weights.shape != numbers_of(args["scores"]).shape:
+        shape = numbers_of(args["scores"]).shape
         return f"the result: expected shape {shape}, got {describe(record.value)}"
     hidden = weights[~np.broadcast_to(mask, weights.shape).astype(bool)]
     if np.isnan(hidden).any():

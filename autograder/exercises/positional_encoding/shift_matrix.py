@@ -3,6 +3,7 @@
 import numpy as np
 
 from autograder.engine.aspects import describe, plain
+from autograder.engine.compare import all_shaped
 from autograder.engine.runs import Draw, Record, Run, call
 from autograder.exercises.declaration import Declaration
 
@@ -32,7 +33,7 @@ def _back(draw: Draw) -> list[Run]:
 def _shifts_add_up(run: Run, record: Record) -> str | None:
     d = run.steps[0].args[1]
     matrices = [plain(value) for value in record.values]
-    if any(m is None or m.shape != (d, d) or not np.isfinite(m).all() for m in matrices):
+    if not all_shaped(matrices, (d, d)) or not np.isfinite(matrices).all():
         return f"the result: expected finite numbers ({d}, {d}), got {describe(record.value)}"
     first, second, both = matrices[:3]
     a, b = (step.args[0] for step in run.steps[:2])

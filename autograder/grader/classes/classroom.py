@@ -34,7 +34,7 @@ from autograder.grader.classes.writer import FULL, Writer, recorded
 from autograder.grader.judgement import GRADED, finite
 from autograder.grader.sandbox.bubblewrap import ISOLATIONS
 from autograder.grader.seeds import secret_of
-from autograder.grader.work import Job, Options, Outcome, judge_job
+from autograder.grader.work import Job, Options, judge_job
 
 
 @dataclass
@@ -229,7 +229,7 @@ def _judged(
     jobs: int | None,
     scheduler: str | None,
     options: Options,
-) -> Iterator[tuple[Task, Outcome | Exception]]:
+) -> schedulers.Results:
     """Each task with its outcome, in order of completion."""
     shared = options.isolation if options.device == "cpu" else None
     if scheduler is not None:

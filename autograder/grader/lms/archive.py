@@ -239,7 +239,9 @@ def _refused(info: zipfile.ZipInfo, name: str) -> str | None:
     if info.flag_bits & _ENCRYPTED:
         return "encrypted"
     if info.compress_type not in _METHODS:
-        method = zipfile.compressor_names.get(info.compress_type, str(info.compress_type))
+        method = getattr(zipfile, "compressor_names", {}).get(
+            info.compress_type, str(info.compress_type)
+        )
         return f"compressed by {method}, which is not read here; pack it again as an ordinary .zip"
     if info.file_size > MAX_BYTES:
         return f"more than {MAX_BYTES // 10**6} MB"

@@ -49,7 +49,7 @@ class Found:
     cell_id: str | None = None
     tags: frozenset[str] = frozenset()
     pictures: dict[str, dict[str, str]] = field(default_factory=dict)
-    names: set[str] | None = None  # those that it defines, once computed
+    names: frozenset[str] | None = None  # those that it defines, once computed
 
 
 def read_file(path: Path, *, links: bool = False, notebook: bool | None = None) -> bytes:
@@ -203,7 +203,8 @@ def cells_of(submitted: Any, notes: list[str]) -> Iterator[Found]:
         if kind not in KINDS:
             notes.append("A cell of an unknown kind was left out.")
             continue
-        source, pictures = text_of(item.get("source")), {}
+        source = text_of(item.get("source"))
+        pictures: dict[str, dict[str, str]] = {}
         if source is None:
             notes.append("A cell without text was left out.")
             continue
