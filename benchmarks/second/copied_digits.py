@@ -49,14 +49,30 @@ def drawn(size: int, low: int, high: int) -> tuple[Tensor, Tensor]:
     return torch.where(at < n, digits, PAD)[:, :-1], target
 
 
-def copied(d: int, longest: int, steps: int, looks: bool, seed: int, lengths: tuple) -> str:
+def turned(source: Tensor) -> Tensor:
+    """Each row's digits from right to left, padding still behind them."""
+    n, at = (source != PAD).sum(1, keepdim=True), torch.arange(source.shape[1])
+    return torch.where(at < n, source.gather(1, (n - 1 - at).clamp(min=0)), PAD)
+
+
+def copied(
+    d: int,
+    longest: int,
+    steps: int,
+    looks: bool,
+    seed: int,
+    lengths: tuple,
+    backwards: bool = False,
+) -> str:
+    """Shares copied whole at each length; `backwards` reads the source from its end."""
+    read = turned if backwards else lambda source: source
     torch.manual_seed(seed)
     model = Copier(d, looks)
     adam = torch.optim.Adam(model.parameters(), 5e-3)
     rates = torch.optim.lr_scheduler.OneCycleLR(adam, 5e-3, steps)
     for _ in range(steps):
         source, target = drawn(64, 1, longest)
-        told = model(source, target).flatten(0, 1)
+        told = model(read(source), target).flatten(0, 1)
         loss = F.cross_entropy(told, target.flatten(), ignore_index=PAD)
         adam.zero_grad()
         loss.backward()
@@ -67,7 +83,7 @@ def copied(d: int, longest: int, steps: int, looks: bool, seed: int, lengths: tu
     with torch.no_grad():
         for n in lengths:
             source, target = drawn(500, n, n)
-            found.append((model(source).argmax(-1) == target).all(1).float().mean().item())
+            found.append((model(read(source)).argmax(-1) == target).all(1).float().mean().item())
     return "  ".join(f"{n}: {share:.0%}" for n, share in zip(lengths, found, strict=True))
 
 
@@ -78,8 +94,11 @@ if __name__ == "__main__":
             (64, 12, 450, (4, 8, 12)),
             (96, 20, 1500, (4, 8, 10, 12, 16, 20, 26)),
         ):
-            for looks in (False, True):
-                told = copied(d, longest, steps, looks, seed, lengths)
-                with_it = "with" if looks else "without"
-                print(f"seed {seed}, state {d}, {steps} steps, {with_it} attention: {told}")
+            for words, looks, backwards in (
+                ("with attention", True, False),
+                ("without", False, False),
+                ("without, source backwards", False, True),
+            ):
+                told = copied(d, longest, steps, looks, seed, lengths, backwards)
+                print(f"seed {seed}, state {d}, {steps} steps, {words}: {told}")
                 sys.stdout.flush()
