@@ -8,6 +8,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
+from typing import Any
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -19,7 +20,7 @@ BLACK, BLUE, VERMILLION, GREEN = "#000000", "#0072B2", "#D55E00", "#009E73"
 ORANGE, PURPLE, SKY, GREY = "#E69F00", "#CC79A7", "#56B4E9", "#767676"
 PAPER = "#FCFCFA"
 
-STYLE = {
+STYLE: Any = {  # the type of its names is matplotlib's own
     "figure.figsize": (6.4, 3.8),
     "figure.facecolor": PAPER,
     "figure.constrained_layout.use": True,

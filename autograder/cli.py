@@ -308,7 +308,7 @@ def bundle(
     if len(files) > 1:
         raise ValueError(f"one archive at a time, not {files[0]} and {files[1]}")
     wanted = wanted or [*read_course(ROOT).chapters]
-    print(pack(ROOT, *files or (None,), wanted=wanted or None))
+    print(pack(ROOT, files[0] if files else None, wanted or None))
     if told := nobodys_address(ROOT):
         _complain(f"this archive is a draft, and says so: {told.partition(' (or ')[0]}")
 
@@ -320,8 +320,8 @@ def _print_class(result: "ClassResult") -> None:
 
     table = Table()
     for column in ("student", "assignment", "marks", "seconds", "status"):
-        justify = "right" if column in ("marks", "seconds") else "left"
-        table.add_column(column, justify=justify, overflow="fold")  # no name is cut
+        right = column in ("marks", "seconds")
+        table.add_column(column, justify="right" if right else "left", overflow="fold")  # none cut
     for row in result.rows:
         marks = f"{row.total:g}/{row.points:g}"
         marks += f" (late: −{row.penalty:g})" if row.penalty else ""

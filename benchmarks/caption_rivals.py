@@ -5,6 +5,7 @@ learn to compare what a captioner has learnt without comparing.
 """
 
 from collections.abc import Callable, Sequence
+from itertools import product
 
 import torch
 from torch import Tensor, nn
@@ -46,12 +47,21 @@ def projections(
     return vectors
 
 
-def closest(names: list[str], known: Tensor, images: Tensor) -> Callable[[Tensor], list[str]]:
-    """What gives some of the images, chosen by number, the names of the nearest known pictures."""
+def closest(
+    names: list[str], known: Tensor, images: Tensor, reach: int = 0
+) -> Callable[[Tensor], list[str]]:
+    """What gives some of the images, chosen by number, the names of the nearest known pictures.
+
+    Each image is tried where it stands, and up to `reach` pixels away, both ways.
+    """
     known = known.flatten(1)
+    steps = list(product(range(-reach, reach + 1), repeat=2))
 
     def write(chosen: Tensor) -> list[str]:
-        return [names[i] for i in torch.cdist(images[chosen].flatten(1), known).argmin(1).tolist()]
+        moved = (images[chosen].roll(step, (1, 2)).flatten(1) for step in steps)
+        far, which = zip(*(torch.cdist(one, known).min(1) for one in moved), strict=True)
+        best = torch.stack(far).argmin(0)
+        return [names[i] for i in torch.stack(which)[best, torch.arange(len(chosen))].tolist()]
 
     return write
 

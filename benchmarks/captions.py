@@ -18,11 +18,11 @@ training. What is compared:
   that it cannot know the letter by its word when it comes to the mark
 * heads on patches, heads on convolutions: no language at all; from the encoder's vectors, a linear
   layer names the letter with its case, another one the mark
-* names as classes: the same on convolutions with one linear layer for whole names; it cannot name
-  what it has never seen
+* names as classes: the same on convolutions with one linear layer for whole names
 * nearest: the name of the training picture that is nearest, pixel by pixel
 * pasted: the same, among pictures that are made as well: each mark of the training, taken off its
   letter, on each bare letter of the same font and case
+* pasted, moved: the same, each picture tried where it stands and a pixel away in eight directions
 """
 
 import argparse
@@ -341,13 +341,13 @@ def nearest(seed: int) -> dict:
     return tried(closest([every[i].name for i in train.tolist()], images[train], images), seed)
 
 
-def pasted(seed: int) -> dict:
+def pasted(seed: int, reach: int = 0) -> dict:
     """The nearest, where each mark of the training has been pasted onto each bare letter."""
     images, train = collection()[1], parts_of(seed)["train"].tolist()
-    return tried(closest(*marks_on_letters(collection()[0], images, train), images), seed)
+    return tried(closest(*marks_on_letters(collection()[0], images, train), images, reach), seed)
 
 
-NEAREST = {"nearest": nearest, "pasted": pasted}
+NEAREST = {"nearest": nearest, "pasted": pasted, "pasted, moved": partial(pasted, reach=1)}
 
 
 def main() -> None:

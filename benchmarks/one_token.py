@@ -36,6 +36,8 @@ HEAD = '''"""What becomes of *well* in two sentences, step by step. Made by benc
 order in which they are computed. The first axis of query to average is that of the two heads.
 """
 
+from typing import Any
+
 '''
 
 

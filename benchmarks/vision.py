@@ -22,6 +22,7 @@ import numpy as np
 import torch
 from sklearn.linear_model import LogisticRegression
 from sklearn.neighbors import KNeighborsClassifier
+from sklearn.svm import SVC
 
 PAGE = Path(__file__).parents[1] / "book" / "11_vision_transformer.md"
 # the cells that define what is used here, found by how one of their lines begins
@@ -36,6 +37,11 @@ NEEDED = (
 )
 SIZES, SHORT = (100, 400, 1437), 800
 LOOKED_AT = 200
+RIVALS = {
+    "linear": LogisticRegression(max_iter=300),
+    "nearest": KNeighborsClassifier(1),
+    "svm": SVC(C=10),
+}
 
 
 def page_definitions() -> dict:
@@ -92,8 +98,7 @@ def run_of(page, seed, name, size, *, shifts, steps=SHORT, order="as they are") 
         steps = None
         if shifts:
             x, y = torch.cat([x, page["eight_moves"](x)]), y.repeat(9)
-        kind = LogisticRegression(max_iter=300) if name == "linear" else KNeighborsClassifier(1)
-        model = Fitted(kind.fit(x.flatten(1).numpy(), y.numpy()))
+        model = Fitted(RIVALS[name].fit(x.flatten(1).numpy(), y.numpy()))
     took = time.process_time() - began
     plain, moved = page["right"](model, images[held_out], labels[held_out])
     return {
@@ -159,7 +164,7 @@ def runs_of(page: dict, seed: int) -> list[dict]:
         print(run, flush=True)
     for shifts in (False, True):
         for size in SIZES:
-            for name in ("vit", "cnn", "linear", "nearest"):
+            for name in ("vit", "cnn", *RIVALS):
                 found.append(run_of(page, seed, name, size, shifts=shifts)[0])
                 print(found[-1], flush=True)
     for name, order in (

@@ -50,9 +50,8 @@ def test_the_typical_sensitivity_of_the_weights_is_as_told(saturation):
     plain, scaled, mean = ([saturation(d, by(d)) for d in (16, 256, 4096)] for by in DIVISORS)
     assert plain[-1][1] < 1e-9  # "below a billionth"
     assert plain[-1][0] > 0.98
-    for top, middle, _ in scaled:
-        assert middle == pytest.approx(0.34, abs=0.02)
-        assert top == pytest.approx(0.32, abs=0.02)
+    for typical in zip(*scaled, strict=True):  # √d_k: the same at every size
+        assert max(typical) < 1.1 * min(typical)
     for (_, before, _), (_, after, _) in zip(mean, mean[1:], strict=False):
         assert before / after == pytest.approx(4, rel=0.1)  # as 1/√d_k
     assert mean[-1][0] == pytest.approx(0.1, abs=0.005)

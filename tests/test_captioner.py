@@ -36,7 +36,7 @@ from attention_by_hand.models.captioner import (
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from benchmarks import captions as script
-from benchmarks.caption_rivals import marks_on_letters, projections
+from benchmarks.caption_rivals import closest, marks_on_letters, projections
 
 RUNS = json.loads(script.RESULT.read_text(encoding="utf-8"))["runs"]
 E_ACUTE = next(g for g in glyphs() if g.letter == "é" and g.font == "DejaVuSans")
@@ -178,6 +178,19 @@ def test_what_only_knows_names_finds_no_unseen_pair_and_nearest_is_what_is_store
     for name in ("nearest", "names as classes"):
         assert run_on_file(name, seed)["new"]["exact"] == 0, "by construction"
     assert script.nearest(seed) == {k: run_on_file("nearest", seed)[k] for k in ("new", "font")}
+
+
+def test_the_nearest_is_found_where_it_stands_and_as_far_away_as_told():
+    """Every picture is nearest to itself, and beside a grey page once it has moved too far."""
+    names, known = [*"abcdg"], torch.zeros(5, 32, 32)
+    for i in range(4):
+        known[i, 8 * i, 5 * i] = 1.0
+    known[4] = 0.01
+    for reach in (0, 1, 2):
+        for far in range(3):
+            images = known.roll((far, -far), (1, 2))
+            found = closest(names, known, images, reach)(torch.arange(5))
+            assert found == (names if far <= reach else [*"ggggg"])
 
 
 def test_pasted_pictures_are_marks_of_the_training_on_letters_of_their_font_and_case():

@@ -59,13 +59,24 @@ def span(values):
     return round(min(values)), round(max(values))
 
 
+def between(name):
+    """How the page tells the smallest and the largest share of the seeds."""
+    low, high = span(of(name))
+    return f"between {low} and {high} in a hundred"
+
+
 def test_what_the_page_says_of_baselines_is_what_is_stored():
-    assert "**Scissors and paste** name about seven in ten unseen pairs." in PAGE
+    assert "**Scissors and paste** name about seven in ten unseen pairs," in PAGE
     assert {round(share, -1) for share in of("pasted")} == {70}
-    assert "by 17 to 22 points in our three seeds" in PAGE
-    assert span(of("captioner") - of("pasted")) == (17, 22)
+    moved = of("pasted, moved")
+    low, high = span(moved)
+    assert f"and {low} to {high} in a hundred if each picture may move by a pixel" in PAGE
+    low, high = span(of("captioner") - moved)
+    assert f"the captioner beats it, by {low} to {high} points in our three seeds" in PAGE
+    assert "fewer in each seed than scissors that may move by a pixel" in PAGE
+    assert max(of("patches, longer") - moved) < 0
     assert "even the *letter* is wrong in a third of them or more" in PAGE
-    assert max(of("names as classes", key="letter")) < 67
+    assert max(of("names as classes", key="letter")) < 100 * 2 / 3
 
 
 def test_the_weights_in_the_package_are_those_of_the_first_seed(model, unseen):
@@ -114,7 +125,7 @@ def test_what_the_page_says_of_looks_is_what_is_stored():
     assert "nearly half of the weight is on the places of the mark" in PAGE
     assert 0.4 < first["mark"] < 0.5
     assert "nearly five times as much as if it looked evenly" in PAGE
-    assert round(first["mark"] / first["of the picture"], 1) == 4.7
+    assert 4.5 < first["mark"] / first["of the picture"] < 5
 
 
 def at_1(found):
@@ -127,12 +138,12 @@ def test_what_the_page_says_of_finding_names_is_what_is_stored(model, unseen):
     chance = 100 / whole_loss[0]["retrieval"]["names"]
     assert max(at_1(run["retrieval, untrained"] for run in whole_loss)) < 4 * chance
     afterwards = [run["retrieval, projections trained"] for run in runs_of("captions only")]
-    assert "for 74 to 87 in a hundred in our three seeds" in PAGE
-    assert span(at_1(one["mean"] for one in afterwards)) == (74, 87)
-    assert "it is 97 and more, as many as with the loss in the whole model" in PAGE
+    low, high = span(at_1(one["mean"] for one in afterwards))
+    assert f"for {low} to {high} in a hundred in our three seeds" in PAGE
     assert f"{64 * 64 * model.to_image.out_features:,} numbers, nearly as many as the model" in PAGE
     places = at_1(one["all places"] for one in afterwards)
-    assert round(min(places)) == 97
+    least = f"it is {min(places):.0f} and more, as many as with the loss in the whole model"
+    assert least in PAGE
     one_each = list({glyph.name: glyph for glyph in unseen}.values())
     with torch.no_grad():
         images = model.image_vectors(model.encode(captioner.pictures(one_each)))
@@ -144,10 +155,9 @@ def test_what_the_page_says_of_finding_names_is_what_is_stored(model, unseen):
 
 def test_what_the_page_says_of_controls_is_what_is_stored():
     assert "fewer than one in ten of the unseen pairs" in PAGE and max(of("patches")) < 10
-    assert "Two heads on convolutions name between 85 and 92 in a hundred" in PAGE
-    assert span(of("heads on convolutions")) == (85, 92)
+    assert f"Two heads on convolutions name {between('heads on convolutions')}" in PAGE
     assert "still name only about a third of the marks" in PAGE
-    assert of("heads on patches", key="mark").mean() == pytest.approx(33, abs=4)
+    assert of("heads on patches", key="mark").mean() == pytest.approx(100 / 3, abs=5)
     assert "the heads name about three in ten pairs, and the captioner one in twenty" in PAGE
     assert round(of("heads on patches").mean(), -1) == 30 and round(of("patches").mean()) == 5
     steps = {run["run"]: run["steps"] for run in RUNS if "steps" in run}
@@ -156,19 +166,19 @@ def test_what_the_page_says_of_controls_is_what_is_stored():
 
 
 def test_what_the_page_says_of_more_steps_is_what_is_stored():
-    longer, plain = of("patches, longer"), of("no batch norm, longer")
+    apart = of("no batch norm, longer") - of("patches, longer")
     assert "does not even name all of its *known* pairs in a new font" in PAGE
-    assert max(of("patches", "font")) < 65 and min(of("patches, longer", "font")) > 97
-    assert "of the unseen pairs it names between 59 and 72 in a hundred" in PAGE
-    assert span(longer) == (59, 72)
+    assert max(of("patches", "font")) < 90 and min(of("patches, longer", "font")) > 95
+    assert f"of the unseen pairs it names {between('patches, longer')}" in PAGE
     assert "about nine in ten of its wrong captions are names from the training" in PAGE
     assert round(of("patches, longer", key="wrong, but known").mean(), -1) == 90
-    assert "these convolutions name between 40 and 48 in a hundred unseen pairs" in PAGE
-    assert span(of("no batch norm")) == (40, 48)
-    assert of("no batch norm").mean() / of("captions only").mean() == pytest.approx(0.5, abs=0.05)
-    assert "name between 77 and 90 in a hundred" in PAGE and span(plain) == (77, 90)
-    assert "in each of our three seeds 18 more than the patches" in PAGE
-    assert span(plain - longer) == (18, 18)
+    assert f"these convolutions name {between('no batch norm')} unseen pairs" in PAGE
+    assert "about half as many as with it" in PAGE
+    assert of("no batch norm").mean() / of("captions only").mean() == pytest.approx(0.5, abs=0.1)
+    assert f"name {between('no batch norm, longer')}, in each of our three seeds" in PAGE
+    assert {
+        f"in each of our three seeds {points:.0f} more than the patches" in PAGE for points in apart
+    } == {True}
 
 
 def test_equal_texts_in_a_batch_are_as_many_as_the_answer_says():

@@ -9,7 +9,7 @@ from autograder.judge.reference import expected, records
 from autograder.student.course import chapters, exercises_of, find_exercise
 from autograder.student.engine.chance import drawn_anew
 from autograder.student.engine.probe import probe
-from autograder.student.engine.runs import Aspect, Draw, Finding, Trial, module, tensor
+from autograder.student.engine.runs import Aspect, Draw, Finding, Record, Trial, module, tensor
 from solutions import bert, captioning, language_model, residual_layernorm
 
 _BESIDE = torch.Generator().manual_seed(0)
@@ -65,7 +65,7 @@ def test_draws_follow_the_seed_of_the_global_generators(answer, anew, with_torch
     for wanted, fine in ((False, anew), (True, with_torchs)):
         made = drawn_anew(aspect, wanted)
         runs = made.runs(Draw(b"any"))
-        trials = [Trial(run, probe(answer, run), None) for run in runs]
+        trials = [Trial(run, probe(answer, run)) for run in runs]
         assert made.judge(trials).passed == fine
 
 
@@ -125,7 +125,9 @@ def test_chance_that_is_none_costs_the_aspect_about_it(name, answer, title):
     (aspect,) = [aspect for aspect in exercise.aspects if aspect.title == title]
     runs = [aspect.runs(Draw(b"any" + title.encode()))]
     for made, fine in ((records(answer, runs), False), (expected(slug, name, runs), True)):
-        trials = [Trial(*row, None, exercise.arguments) for row in zip(*runs, *made, strict=True)]
+        trials = [
+            Trial(*row, Record(), exercise.arguments) for row in zip(*runs, *made, strict=True)
+        ]
         finding = aspect.judge(trials)
         assert finding.passed == fine
         assert fine or "the same" in finding.message

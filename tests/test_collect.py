@@ -1,6 +1,8 @@
 """Archives from Moodle and Canvas become submissions; what cannot be matched is told and kept."""
 
+import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -265,6 +267,25 @@ def test_of_several_notebooks_the_newest_counts(course, first, second, turned):
 
 
 # --- Resubmissions and times ----------------------------------------------------------------------
+
+
+LARGE = {"output_type": "display_data", "data": {"image/png": 'iVBORw0K[]{}"\\' * 7_000_000}}
+
+
+def test_outputs_of_100_mb_are_dropped_from_each_archive(course):
+    """And so they are when the notebook comes in a zip, or with a browser's suffix."""
+    tree = json.loads(notebook("def softmax(scores):\n    return scores"))
+    small = json.dumps(tree).encode()
+    tree["cells"][0]["outputs"] = [LARGE]
+    large = json.dumps(tree).encode()
+    assert len(large) > 100_000_000
+    own = archive(course / "own.zip", {FILE: large}).read_bytes()
+    for file in (moodle(ADAS, 101, "my.zip"), canvas("King, Ada", 7, 1, f"{FILE}.txt")):
+        for outcome in (NEW, SAME):
+            done = sort(course, {file: own if file.endswith(".zip") else large})
+            assert done.placed == {("ada", NAME): outcome} and not done.aside
+        assert (course / "submitted" / ADA).read_bytes() == small
+        shutil.rmtree(course / "submitted")
 
 
 def test_collecting_again_changes_nothing(course):

@@ -10,6 +10,7 @@ import pytest
 from lms_archives import FILE, MOODLE_HEAD, NAME, archive, handed_in, moodle, notebook, table
 
 from autograder.lms import archive as archives
+from autograder.lms import collect as collecting
 from autograder.lms.collect import NEW, collect
 
 GOOD = moodle("Ada King", 1)
@@ -104,6 +105,18 @@ def test_a_bomb_is_refused_whatever_size_it_states(course, monkeypatch):
     (course / "b.zip").write_bytes(data)
     done = collect(course / "b.zip", course)
     assert handed_in(course) == {} and any("refused" in line for line in done.aside)
+
+
+def test_a_participant_who_packs_bombs_costs_nobody_else(course, monkeypatch):
+    """However often the archives in the archive would have to be read."""
+    monkeypatch.setattr(archives, "MAX_FILE", 100_000)
+    monkeypatch.setattr(collecting, "MAX_SIZE", 1_000_000)
+    monkeypatch.setattr(archives, "MAX_IN_ALL", 3_000_000)
+    bomb = archive(course / "b.zip", {f"{n}.ipynb": b"[" * 200_000 for n in range(90)})
+    files = [(moodle("Ada King", 1, f"{n}.zip"), bomb.read_bytes()) for n in range(9)]
+    done = collect(archive(course / "a.zip", [*files, (moodle("Bob Day", 2), notebook())]), course)
+    assert done.placed == {("Bob Day", NAME): NEW}
+    assert any("too many or too large" in line for line in done.aside)
 
 
 def test_an_archive_of_too_much_is_refused(course, monkeypatch):

@@ -307,7 +307,7 @@ def test_a_number_is_named_as_a_whole(message, named):
         "refuses", 1.0, "", lambda d: [call(14, 4)], ValueError, naming=lambda r: r.steps[0].args
     )
     record = Record(raised=Raised(("ValueError", "Exception"), message))
-    assert aspect.judge([Trial(call(14, 4), record, None)]).passed == named
+    assert aspect.judge([Trial(call(14, 4), record)]).passed == named
 
 
 def add_a_word(words):

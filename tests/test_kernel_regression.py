@@ -322,8 +322,8 @@ def test_the_pages_map_overflows_where_it_says(printed):
 
 
 def test_the_pages_promises_are_those_of_its_thousand_walks(printed):
-    for spread in re.findall(r"spread of their ratio (\d+) %", printed):
-        assert 20 < int(spread) < 25  # "a standard deviation of more than a fifth"
+    spreads = re.findall(r"spread of their ratio (\d+) %", printed)
+    assert spreads and min(map(int, spreads)) > 20  # "a standard deviation of more than a fifth"
     kept = r": promised ([\d.]+) m, found ([\d.]+) m"
     for drawn in ("the learnt w *", "w chosen anew"):
         promised, found = numbers(drawn + kept, printed)
@@ -336,7 +336,7 @@ def test_the_pages_promises_are_those_of_its_thousand_walks(printed):
     promise, finding = numbers(
         r"promises an error of ([\d.]+) m\nthe 323 places held out: ([\d.]+) m", printed
     )
-    assert 0.08 < abs(promise / finding - 1) < 0.12  # "off by about a tenth"
+    assert round(abs(promise / finding - 1), 1) == 0.1  # "off by about a tenth"
 
 
 def test_the_pages_walk_has_three_minima_and_the_widest_is_the_best(printed):
@@ -344,6 +344,7 @@ def test_the_pages_walk_has_three_minima_and_the_widest_is_the_best(printed):
     minima = [tuple(map(float, row)) for row in found]
     assert len(minima) == 3
     assert min(minima) == min(minima, key=lambda row: row[2])
+    assert max(minima) == max(minima, key=lambda row: row[2])
     promises = [row[1] for row in minima]
     assert max(promises) / min(promises) < 1.02
 

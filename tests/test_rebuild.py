@@ -11,7 +11,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from nbformat.v4 import new_code_cell, new_markdown_cell
 
-from autograder.notebook.reading import MAX_SOURCE, Unusable, parse_notebook, read_file
+from autograder.notebook.reading import (
+    MAX_SOURCE,
+    Unusable,
+    parse_notebook,
+    read_file,
+    without_outputs,
+)
 from autograder.notebook.rebuild import rebuild
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -349,6 +355,30 @@ def test_outputs_are_dropped_while_reading(tmp_path):
     path.write_text(json.dumps(notebook | {"cells": [cell | {"outputs": [large, [[]]]}, cell]}))
     assert path.stat().st_size > 100_000_000
     assert parse_notebook(read_file(path)) == notebook | {"cells": [cell, cell]}
+
+
+@pytest.mark.parametrize("coding", ["utf-8", "utf-16"])
+@pytest.mark.parametrize("spaces", [None, 1])
+def test_nested_outputs_and_widgets_are_left_out(coding, spaces):
+    deep: object = "]}\\"
+    for number in range(12):
+        deep = [deep, {"a": [], "outputs": [number]}] if number % 2 else {"[": deep}
+    cell = {"cell_type": "code", "metadata": {}, "source": ['x["outputs"]'], "outputs": []}
+    text = {"cell_type": "markdown", "metadata": {"widgets": {}}, "source": '"widgets": {'}
+    with_all = [
+        cell | {"outputs": [{"data": deep}, deep]},
+        text | {"metadata": {"widgets": {"a": deep}}},
+    ]
+    whole = {"cells": with_all, "metadata": {"widgets": {"state": deep, "n": {}}}, "nbformat": 4}
+    data = json.dumps(whole, indent=spaces).encode(coding)
+    left = {"cells": [cell, text], "metadata": {"widgets": {}}, "nbformat": 4}
+    assert parse_notebook(without_outputs(data)) == left
+
+
+@pytest.mark.parametrize("body", ["[" * 99, "[]" * 9 + '"', '"outputs": [' * 99])
+def test_outputs_that_do_not_end_stay(body):
+    data = f'{{"cells": [{{"outputs": [1]}}, {{"outputs": [{body}'.encode()
+    assert without_outputs(data) == data.replace(b"[1]", b"[]")
 
 
 def test_a_link_is_not_followed(tmp_path):

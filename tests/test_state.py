@@ -209,7 +209,7 @@ def test_a_module_may_draw_its_parameters_and_not_seed():
     runs = [module().then(1.0)]
     aspect = no_side_effects_of_a_module(1.0, lambda draw: runs)
     for answer, fine in ((Draws, True), (Seeds, False)):
-        trials = [Trial(run, probe(answer, run), None) for run in runs]
+        trials = [Trial(run, probe(answer, run)) for run in runs]
         assert aspect.judge(trials).passed == fine
 
 

@@ -134,6 +134,10 @@ def _sees_nothing(mask: Tensor) -> Tensor:
 class _Layer(nn.Module):
     """What encoder and decoder layers share: the feed-forward network and the residual step."""
 
+    linear1: nn.Linear
+    linear2: nn.Linear
+    dropout: float
+
     def _drop(self, x: Tensor) -> Tensor:
         return F.dropout(x, self.dropout, self.training)
 

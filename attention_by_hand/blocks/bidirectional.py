@@ -14,6 +14,11 @@ class BertEmbeddings(nn.Module):
     Arguments, parts and errors are those of chapter 10's `BertEmbeddings`.
     """
 
+    tokens: nn.Embedding
+    positions: nn.Embedding
+    segments: nn.Embedding
+    norm: nn.LayerNorm
+
     def __init__(
         self,
         vocab_size: int,

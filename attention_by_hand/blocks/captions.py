@@ -14,6 +14,11 @@ class CrossAttention(nn.Module):
     Arguments, parts and errors are those of chapter 12's `CrossAttention`.
     """
 
+    W_q: nn.Linear
+    W_k: nn.Linear
+    W_v: nn.Linear
+    W_o: nn.Linear
+
     def __init__(self, d_model: int, d_encoder: int, num_heads: int):
         super().__init__()
         self.num_heads, rest = num_heads, d_model % num_heads
@@ -56,6 +61,12 @@ class CaptionLayer(_Layer):
     layers `linear1` and `linear2`, the layer norms `norm1` (after self-attention), `norm2` (after
     cross-attention, left out with it) and `norm3`. `dropout` as in `EncoderLayer`.
     """
+
+    self_attn: nn.Module
+    cross_attn: nn.Module
+    norm1: nn.Module
+    norm2: nn.Module
+    norm3: nn.Module
 
     norm_first = False
 

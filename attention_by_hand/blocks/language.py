@@ -1,5 +1,7 @@
 """The decoder alone: GPT-2's layer and model, also token by token, and what the next one may be."""
 
+from collections.abc import Iterable
+
 import torch
 import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int
@@ -58,6 +60,8 @@ class GPT(nn.Module):
 
     Arguments and parameters are those of chapter 9's `GPT`. No position sees a later one.
     """
+
+    blocks: Iterable[DecoderBlock]
 
     def __init__(
         self,

@@ -24,8 +24,8 @@ def softmax(scores: np.ndarray, axis: int = -1) -> np.ndarray:
 
 def gaussian_scores(query: np.ndarray, key: np.ndarray, w: float = 1.0) -> np.ndarray:
     """−½ of the squared distances in units of 1/w, from torch's table of distances."""
-    points = (torch.as_tensor(x).double().reshape(-1, 1) for x in (query, key))
-    distances = torch.cdist(*points, compute_mode="donot_use_mm_for_euclid_dist")
+    a, b = (torch.as_tensor(x).double().reshape(-1, 1) for x in (query, key))
+    distances = torch.cdist(a, b, compute_mode="donot_use_mm_for_euclid_dist")
     return (-0.5 * (distances * w).square()).numpy().astype(np.result_type(query, key, 1.0))
 
 

@@ -1,5 +1,7 @@
 """Pictures as sequences: ViT's parts and the whole, also without its head, and its maps."""
 
+from collections.abc import Iterable
+
 import torch
 import torch.nn.functional as F
 from jaxtyping import Float
@@ -30,14 +32,16 @@ class PatchEmbedding(nn.Module):
     Arguments, parts, attributes and errors are those of chapter 11's `PatchEmbedding`.
     """
 
+    projection: nn.Conv2d
+
     def __init__(self, image_size: int, patch_size: int, channels: int, d_model: int):
         super().__init__()
         self.grid, rest = divmod(image_size, patch_size)
         if rest:
             raise ValueError(f"{image_size} pixels a side are no multiple of {patch_size}")
         self.size, self.num_patches = image_size, self.grid * self.grid
-        sizes = {"kernel_size": patch_size, "stride": patch_size}
-        self.add_module("projection", nn.Conv2d(channels, d_model, **sizes))
+        sizes = channels, d_model, patch_size, patch_size
+        self.add_module("projection", nn.Conv2d(*sizes))
 
     def forward(
         self, images: Float[Tensor, "batch channels height width"]
@@ -75,7 +79,8 @@ class PackedAttention(nn.Module):
     def forward(self, x: Float[Tensor, "batch n d_model"]) -> Float[Tensor, "batch n d_model"]:
         """x `(B, n, d_model)` → the same shape."""
         drop = self.on_weights if self.training else 0.0
-        gathered = fused_attention(*self._parts(x), None, drop)
+        q, k, v = self._parts(x)
+        gathered = fused_attention(q, k, v, None, drop)
         made = self.proj(gathered.movedim(1, 2).flatten(-2))
         return F.dropout(made, self.on_output, self.training)
 
@@ -126,6 +131,11 @@ class VisionTransformer(nn.Module):
 
     Arguments and parts are those of chapter 11's `VisionTransformer`; the class token comes first.
     """
+
+    patches: PatchEmbedding
+    cls_token: nn.Parameter
+    positions: nn.Parameter
+    blocks: Iterable[ViTBlock]
 
     def __init__(
         self,

@@ -127,7 +127,8 @@ def batches(
     while True:
         order = torch.randperm(len(data), generator=generator).tolist()
         order.sort(key=lambda k: len(data[k].text))  # stable: equal lengths stay shuffled
-        groups, group = [], []
+        groups: list[list[int]] = []
+        group: list[int] = []
         for k in order:
             if group and (len(group) + 1) * len(data[k].text) > 24 * size:
                 groups.append(group)

@@ -11,19 +11,15 @@ import re
 import unicodedata
 from functools import cache
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import matplotlib
 import numpy as np
+from matplotlib import ft2font
 from matplotlib.ft2font import FT2Font
 
-try:
-    from matplotlib.ft2font import LoadFlags
-
-    NO_HINTING = LoadFlags.NO_HINTING
-except ImportError:  # before matplotlib 3.10
-    from matplotlib.ft2font import LOAD_NO_HINTING as NO_HINTING
-
+_FLAGS: Any = getattr(ft2font, "LoadFlags", None)  # none before matplotlib 3.10
+NO_HINTING = _FLAGS.NO_HINTING if _FLAGS else vars(ft2font)["LOAD_NO_HINTING"]
 SIZE = 32  # pixels, both ways
 EM, BASELINE = 22, 24  # pixels: what a font's unit is drawn as, and the row of the baseline
 FONTS = (
@@ -116,7 +112,7 @@ def held_out(seed: int = 0, share: float = 0.2, keep: int = 4) -> frozenset[tupl
     pairs = sorted({g.pair for g in glyphs() if g.mark})
     left = {mark: sum(m == mark for _, m in pairs) for mark in MARKS}
     order = random.Random(seed).sample(pairs, len(pairs))
-    taken = set()
+    taken: set[tuple[str, str]] = set()
     for base, mark in order:
         if len(taken) < share * len(pairs) and left[mark] > keep:
             taken.add((base, mark))

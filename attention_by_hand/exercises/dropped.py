@@ -9,6 +9,7 @@ import numpy as np
 from attention_by_hand.exercises.parameters import layer_state
 from attention_by_hand.exercises.shared import State
 from autograder.student.authoring import Draw, Previous, Run, Step, as_argument, plain, tensor
+from autograder.student.engine.aspects import numbers_of
 
 _CALLS = 12
 
@@ -73,4 +74,4 @@ def factors(y: np.ndarray, column: np.ndarray) -> np.ndarray | None:
 
 def over_column(column: Any, scale: Any) -> Any:
     """Finds these factors in a result."""
-    return lambda result: factors(result, plain(column)[2:, 0] * plain(scale))
+    return lambda result: factors(result, numbers_of(column)[2:, 0] * numbers_of(scale))

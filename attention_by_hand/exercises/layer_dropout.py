@@ -7,6 +7,8 @@ import numpy as np
 
 from attention_by_hand.exercises.parameters import layer_state
 from autograder.student.authoring import Array, Draw, Record, Run, describe, module, plain, tensor
+from autograder.student.engine.aspects import numbers_of
+from autograder.student.engine.compare import all_shaped
 
 
 def inner_dropout(
@@ -31,10 +33,10 @@ def inner_dropout(
 
 
 def both_dropouts(run: Run, record: Record) -> str | None:
-    x, column = plain(run.steps[0].args[0]), plain(run.state["linear2.weight"])[:, 0]
-    column = column * plain(run.state["linear1.bias"])
+    x, column = numbers_of(run.steps[0].args[0]), numbers_of(run.parameters["linear2.weight"])[:, 0]
+    column = column * numbers_of(run.parameters["linear1.bias"])
     results = [plain(value) for value in record.values]
-    if any(y is None or y.shape != x.shape for y in results):
+    if not all_shaped(results, x.shape):
         return f"the result: expected shape {x.shape}, got {describe(record.value)}"
     added = np.stack([(y - x) / column for y in results])  # in eval mode, 1 everywhere
     sizes = np.unique(np.round(added[np.abs(added) > 1e-3], 2))

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import matplotlib.pyplot as plt
 import torch
@@ -130,7 +131,7 @@ def who_knows_whom() -> None:
         if model.beside:
             axis.axvline(model.beside - 0.5, color=plots.BLACK, linewidth=2.5)
         if model.used is not None:
-            edge = {"fill": False, "edgecolor": plots.VERMILLION, "linewidth": 2.5}
+            edge: dict[str, Any] = {"fill": False, "edgecolor": plots.VERMILLION, "linewidth": 2.5}
             axis.add_patch(Rectangle((-0.5, model.used - 0.5), columns, 1, **edge))
         axis.set_title(model.title)
         axis.set_xlabel(model.columns)

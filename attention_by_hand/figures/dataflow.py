@@ -5,6 +5,7 @@ A letter or a word says what each box is; the tint only repeats it.
 """
 
 from dataclasses import dataclass
+from typing import Any
 
 import matplotlib.pyplot as plt
 from matplotlib.axes import Axes
@@ -98,10 +99,10 @@ class Flow:
         self.text(x, y, "$+$", size=14, zorder=4)
         return Box(x, y, 0.3, 0.3)
 
-    def text(self, x: float, y: float, words: str, **how: object) -> None:
+    def text(self, x: float, y: float, words: str, **how: Any) -> None:
         """Words at a place; centred, unless `how` says something else."""
-        how = {"ha": "center", "va": "center", "size": WORDS, "zorder": 5} | how
-        self.axes.text(x, y, words, **how)
+        style: dict[str, Any] = {"ha": "center", "va": "center", "size": WORDS, "zorder": 5}
+        self.axes.text(x, y, words, **style | how)
 
     def arrow(
         self,
@@ -118,7 +119,7 @@ class Flow:
         The label stands right of the last piece, half-way, unless `at` says where.
         """
         xs, ys = zip(*points, strict=True)
-        style = {"color": color, "lw": lw, "zorder": 2}
+        style: dict[str, Any] = {"color": color, "lw": lw, "zorder": 2}
         if not head:
             self.axes.plot(xs, ys, **style)
         else:

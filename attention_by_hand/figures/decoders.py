@@ -35,6 +35,7 @@ def block() -> None:
             if last is not None:
                 flow.arrow(last.top, box.bottom)
             last = box
+        assert last is not None  # no sublayer is empty
         flow.arrow(last.left, plus.right)
         below = plus.top
         if number == 0:

@@ -4,6 +4,7 @@ The numbers are in `one_token`; `benchmarks/one_token.py` made them.
 """
 
 from dataclasses import dataclass
+from typing import Any
 
 from attention_by_hand import plots
 from attention_by_hand.figures.dataflow import SHAPES, Box, Flow
@@ -145,7 +146,7 @@ def bottleneck() -> None:
     writer = flow.box(4.5, 4.9, "“gut”", "query", width=0.85, new=True)
     for state, weight in zip(states, LOOKS_BACK, strict=True):
         start = (state.x, state.top[1])
-        line = {"head": False, "color": plots.BLUE, "lw": 0.8 + 11 * weight}
+        line: dict[str, Any] = {"head": False, "color": plots.BLUE, "lw": 0.8 + 11 * weight}
         flow.arrow(start, (writer.left[0], writer.y + 0.14 - 0.12 * state.x / 1.2), **line)
 
     flow.text(0.1, 2.65, "3  Every word looks at every word", ha="left", weight="bold")

@@ -4,7 +4,9 @@
 order in which they are computed. The first axis of query to average is that of the two heads.
 """
 
-MADE = {
+from typing import Any
+
+MADE: dict[str, Any] = {
     "script": "python benchmarks/one_token.py",
     "seed": 3,
     "steps": 300,
@@ -111,7 +113,7 @@ MADE = {
     },
 }
 
-TEXTS = {
+TEXTS: dict[str, Any] = {
     "she sings well .": {
         "words": ["she", "sings", "well", ".", "⟨pad⟩"],
         "place": 2,

@@ -69,7 +69,8 @@ def pictures(of: Sequence[Glyph]) -> Float[Tensor, "B 32 32"]:
 
 def convolutions(d_model: int, width: int = 32, batch_norm: bool = True) -> nn.Sequential:
     """Three layers of convolutions that make 8 × 8 places of 32 × 32 pixels."""
-    sizes, layers = (1, width, width, d_model), []
+    sizes = (1, width, width, d_model)
+    layers: list[nn.Module] = []
     for fan_in, fan_out in zip(sizes, sizes[1:], strict=False):
         norm = nn.BatchNorm2d(fan_out) if batch_norm else nn.Identity()
         layers += [nn.Conv2d(fan_in, fan_out, 3, padding=1), norm, nn.ReLU()]
@@ -100,6 +101,7 @@ class Captioner(nn.Module):
         d_shared: int = 32,
     ):
         super().__init__()
+        self.stem: nn.Module
         if convolutional:
             self.stem = convolutions(d_encoder, batch_norm=batch_norm)
         else:
@@ -158,7 +160,9 @@ class Captioner(nn.Module):
         """
         seen: list[Tensor] = []
         hooks = [
-            layer.cross_attn.register_forward_hook(lambda _, __, out: seen.append(out[1]))
+            layer.get_submodule("cross_attn").register_forward_hook(
+                lambda _, __, out: seen.append(out[1])
+            )
             for layer in self.layers
         ]
         try:

@@ -23,7 +23,7 @@ class Edit(NamedTuple):
 
     old: str
     new: str
-    count: int = 1
+    times: int = 1
 
 
 # --- the text to change -------------------------------------------------------------------------
@@ -59,7 +59,8 @@ def _plain(lines: Sequence[str]) -> str:
             kept |= dict.fromkeys(range(node.lineno, node.body[0].lineno), "")
             kept[node.lineno] = " " * node.col_offset + _signature(node, lines)
         if ast.get_docstring(node, clean=False) is not None:
-            kept |= dict.fromkeys(range(node.body[0].lineno, node.body[0].end_lineno + 1), "")
+            first = node.body[0]
+            kept |= dict.fromkeys(range(first.lineno, (first.end_lineno or first.lineno) + 1), "")
     code = (COMMENT.sub("", line) for line in kept.values())
     return "".join(f"{line}\n" for line in code if line)
 
@@ -86,9 +87,9 @@ def edited(source: str, edits: Sequence[Edit], what: str) -> str:
     """
     for edit in edits:
         places = [*_places(source, edit.old)]
-        if len(places) != edit.count:
+        if len(places) != edit.times:
             raise ValueError(
-                f"{what}: this text occurs {len(places)} times, not {edit.count}:\n{edit.old}\n"
+                f"{what}: this text occurs {len(places)} times, not {edit.times}:\n{edit.old}\n"
                 f"The text to change is\n{source}"
             )
         for start, end, indent in reversed(places):
@@ -151,7 +152,7 @@ def _with_ending(source: str, code: str, what: str) -> str:
     for node in reversed([*_returns(_called(source, what))]):
         rest = _indented(f"{code}\nreturn result", " " * node.col_offset)
         lines[node.lineno - 1] = lines[node.lineno - 1].replace("return", "result =", 1)
-        lines[node.end_lineno - 1] += rest
+        lines[(node.end_lineno or node.lineno) - 1] += rest
     return "".join(lines)
 
 
@@ -255,11 +256,17 @@ def _changes(marked: Sequence[str], what: str) -> tuple[list[Edit], str, str]:
             old, arrow, new = line.removeprefix("~ ").partition(" → ")
             if not arrow:
                 raise ValueError(f"{what}: {line!r} is not a change")
-            new, times = TIMES.fullmatch(new).groups()
+            new, times = _timed(new)
             hunks.append(([f"{old} ×{times}" if times else old], [new]))
     return [_edit(*hunk) for hunk in hunks], "\n".join(before), "\n".join(after)
 
 
+def _timed(text: str) -> tuple[str, str | None]:
+    found = TIMES.fullmatch(text)
+    assert found is not None  # any text is one
+    return found[1], found[2]
+
+
 def _edit(old: Sequence[str], new: Sequence[str]) -> Edit:
-    text, times = TIMES.fullmatch("\n".join(old)).groups()
+    text, times = _timed("\n".join(old))
     return Edit(text, "\n".join(new), int(times or 1))

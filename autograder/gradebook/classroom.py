@@ -31,7 +31,7 @@ from autograder.gradebook.submissions import (
     released,
 )
 from autograder.gradebook.writer import FULL, Writer, recorded
-from autograder.judge.job import Job, Options, Outcome, judge_job
+from autograder.judge.job import Job, Options, judge_job
 from autograder.judge.judgement import GRADED, finite
 from autograder.judge.seeds import secret_of
 from autograder.sandbox.bubblewrap import ISOLATIONS
@@ -229,7 +229,7 @@ def _judged(
     jobs: int | None,
     scheduler: str | None,
     options: Options,
-) -> Iterator[tuple[Task, Outcome | Exception]]:
+) -> schedulers.Results:
     """Each task with its outcome, in order of completion."""
     shared = options.isolation if options.device == "cpu" else None
     if scheduler is not None:

@@ -98,7 +98,8 @@ class Book(Gradebook):
 
     def __init__(self, db_url: str):
         url = make_url(db_url)
-        self.file = Path(url.database) if url.get_backend_name() == "sqlite" else None
+        of_sqlite = url.get_backend_name() == "sqlite"
+        self.file = Path(url.database) if of_sqlite and url.database else None
         waits = {"timeout": PATIENCE} if self.file and "timeout" not in url.query else {}
         self.engine = create_engine(url, connect_args=waits)
         self.name = url.render_as_string(hide_password=True)
@@ -239,7 +240,7 @@ class Book(Gradebook):
     def _graded(self, assignment: str, student: str) -> Graded | None:
         here = tables.of(tables.GRADED, assignment, student)
         row = self.db.execute(select(tables.GRADED).where(here)).first()
-        return row and Graded(row.digest, row.notebook, row.times)
+        return Graded(row.digest, row.notebook, row.times) if row else None
 
     def record(
         self,
@@ -387,10 +388,9 @@ class _Cells(SaveCells):
     """nbgrader's own, on a gradebook that is already open."""
 
     def save(self, notebook: NotebookNode, book: Book, assignment: str) -> None:
-        self.gradebook = book
-        self.notebook_id = self.assignment_id = assignment
-        self.new_grade_cells, self.new_solution_cells = {}, {}
-        self.new_task_cells, self.new_source_cells = {}, {}
+        self.gradebook, self.notebook_id, self.assignment_id = book, assignment, assignment
+        for kind in ("grade", "solution", "task", "source"):
+            setattr(self, f"new_{kind}_cells", {})
         NbGraderPreprocessor.preprocess(self, notebook, {})
         self._create_notebook(notebook)
 

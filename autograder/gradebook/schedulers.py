@@ -14,7 +14,7 @@ import queue
 import signal
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -33,7 +33,7 @@ from autograder.student.engine.verdict import TIMEOUT
 
 Key = TypeVar("Key")
 Source = Iterator[tuple[Key, Job] | None]
-Results = Iterator[tuple[Key, Outcome | Exception]]
+Results = Generator[tuple[Key, Outcome | Exception], None, None]
 Judge = Callable[[Job], Outcome]
 
 TRIES = 2
@@ -43,7 +43,6 @@ FATAL = (IsolationError, OtherVersion)  # every other submission would fail the 
 PATIENCE = MOST * (Limits.total_seconds + Limits.start_seconds)  # seconds, on a busy machine
 _LOOK_AGAIN = 0.2  # seconds until an iterator that had nothing is tried again
 _PARENT_DEATH = 1  # PR_SET_PDEATHSIG
-_ENDED = object()
 
 
 class JudgeDied(RuntimeError):
@@ -67,9 +66,8 @@ class _JobQueue:
         if self.now:
             return self.now.pop()
         if not self.ended:
-            item = next(self.source, _ENDED)
-            if item is not _ENDED:
-                return item and (*item, 1)
+            for item in self.source:
+                return (*item, 1) if item else None
             self.ended = True
         return self.again.popleft() if self.again else None
 
@@ -137,9 +135,10 @@ def local(
             ready = wait(list(busy), min(_LOOK_AGAIN, left) if spare else left)
             late = [pipe for pipe in busy if busy[pipe].until <= time.monotonic()]
             settled = []
-            for pipe in dict.fromkeys([*ready, *late]):
+            for pipe in [pipe for pipe in busy if pipe in ready or pipe in late]:
                 hand = busy[pipe]
                 task, hand.at = hand.at, None
+                assert task is not None  # it is busy
                 answer = _answer(hand, pipe in ready, task[1], patience)
                 if hand.pipe.closed:
                     hands.remove(hand)

@@ -55,7 +55,10 @@ def _stated(text: str) -> Iterator[dict[str, Any]]:
 
 
 def _cell(source: str, markdown: bool = False, mark: Any = None) -> dict[str, Any]:
-    cell = {"cell_type": "markdown" if markdown else "code", "source": source.strip("\n")}
+    cell: dict[str, Any] = {
+        "cell_type": "markdown" if markdown else "code",
+        "source": source.strip("\n"),
+    }
     cell["metadata"] = {"nbgrader": mark} if isinstance(mark, dict) else {}
     return cell if markdown else cell | {"outputs": [], "execution_count": None}
 

@@ -93,7 +93,7 @@ def kept(session: Session, assignment: str, student: str) -> Judgement | None:
     if not inspect(session.connection()).has_table(JUDGEMENTS.name):
         return None
     row = session.execute(select(JUDGEMENTS).where(of(JUDGEMENTS, assignment, student))).first()
-    return row and _read(row.judgement)
+    return _read(row.judgement) if row else None
 
 
 def all_kept(session: Session) -> Iterator[tuple[str, str, Judgement | None]]:

@@ -147,7 +147,7 @@ class Writer:
             earlier = nbformat.v4.reads(data.decode()) if known and before else None
         except (OSError, ValueError):
             earlier = None
-        if earlier is None or _digest(data) != known.notebook:
+        if not (earlier and known and before) or _digest(data) != known.notebook:
             return set()
         return unchanged(seen_in(earlier, before), seen)
 

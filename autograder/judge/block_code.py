@@ -8,7 +8,7 @@ TRUST BOUNDARY. Trusted code of the judging process, which reads the course's ow
 """
 
 import ast
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from functools import cache, lru_cache
 from importlib.util import find_spec
 from pathlib import Path
@@ -83,7 +83,7 @@ def blocks_in(names: frozenset[str]) -> set[str]:
 @lru_cache(maxsize=256)
 def _needed_once(names: frozenset[str]) -> frozenset[Place]:
     if not names:  # as in a course without blocks
-        return names
+        return frozenset()
     return frozenset(_package().closure((CONTENTS.BLOCKS, name) for name in names))
 
 
@@ -95,7 +95,9 @@ class _Package:
     """The syntax trees of the package's modules, and what each of their names needs."""
 
     def __init__(self, name: str):
-        folder = Path(find_spec(name).origin).parent
+        spec = find_spec(name)
+        assert spec is not None and spec.origin is not None
+        folder = Path(spec.origin).parent
         files = sorted(folder.glob("*.py"), key=lambda path: path.stem != "__init__")
         self.name = name
         self.modules = list(map(self._module, files))
@@ -135,7 +137,7 @@ class _Package:
                     todo += [p for name in names if (p := (place[0], name)) in self.links]
         return found
 
-    def code_of(self, places: set[Place]) -> Iterator[tuple[str, bytes]]:
+    def code_of(self, places: Collection[Place]) -> Iterator[tuple[str, bytes]]:
         """The code that defines some names: the package's own, its modules', what it imports."""
         for module in self.modules:
             own = [p for p in places if p[0] == module]

@@ -112,7 +112,7 @@ def statements_of(source: str, most: int = 300) -> list[str]:
         first = min([node.lineno, *(d.lineno for d in getattr(node, "decorator_list", ()))])
         if first > end > 0:
             starts.append(first - 1)
-        end = node.end_lineno
+        end = node.end_lineno or first
     pieces = pairwise([*starts, len(lines)])
     # IPython drops empty lines:
     return ["#\n" * start + "".join(lines[start:stop]) for start, stop in pieces]

@@ -115,7 +115,7 @@ class _Lazily(Sequence[Record]):
     def __len__(self) -> int:
         return len(self.runs)
 
-    def __getitem__(self, index: int) -> Record:
+    def __getitem__(self, index: int) -> Record:  # type: ignore[override]  # and no slices
         if index >= len(self.runs):
             raise IndexError(index)
         if index not in self.made:

@@ -7,6 +7,7 @@ clearing; `clear` gives exactly the same result, and a test compares the two.
 import inspect
 from collections.abc import Callable, Iterator
 from importlib import import_module
+from typing import Any
 
 BEGIN = "BEGIN SOLUTION"
 END = "END SOLUTION"
@@ -21,7 +22,7 @@ def source(slug: str, name: str) -> str:
     Raises `ModuleNotFoundError` for an unknown chapter, `LookupError` for an unknown name.
     """
     module = import_module(f"solutions.{slug}")
-    reference = getattr(module, name, None)
+    reference: Any = getattr(module, name, None)
     if getattr(reference, "__module__", None) != module.__name__:
         raise LookupError(f"solutions/{slug}.py defines no {name}")
     return inspect.getsource(reference).rstrip("\n")

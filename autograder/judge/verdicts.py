@@ -114,7 +114,7 @@ def _judge_chapter(
 ) -> Judged:
     """The same for exercises of one chapter; `options` are those of the runner."""
     asked = {exercise.name: (slug, exercise) for slug, exercise in exercises}
-    judged, fates = Judged(), {}
+    judged, fates = Judged(), dict[str, Any]()
     others: dict[str, Verdict] = {}  # on answers that others call, outside `exercises`
     code = Code()  # of the cells whose effects persist
     read: list[Names] = []  # of the same cells
@@ -330,7 +330,7 @@ def _fit_to_show(verdict: Verdict) -> Verdict:
         return value and clean(value[:SHOWN] + ("…" if len(value) > SHOWN else ""))
 
     aspects = tuple(replace(aspect, message=text(aspect.message)) for aspect in verdict.aspects)
-    ran = tuple((text(name), text(place)) for name, place in verdict.ran)
+    ran = tuple((text(name) or "", text(place) or "") for name, place in verdict.ran)
     return replace(verdict, aspects=aspects, note=text(verdict.note), ran=ran)
 
 

@@ -2,8 +2,9 @@
 
 TRUST BOUNDARY. An archive, and every name and size in it, comes from outside. Nothing is unpacked:
 members are read one by one, into memory, up to a limit that does not rely on the size which the
-archive states, and the caller chooses where they go. A member's name is a text to look at, never a
-path to write to. What is refused is reported with its reason and stays in the archive.
+archive states, large notebooks without their outputs, and the caller chooses where they go. A
+member's name is a text to look at, never a path to write to. What is refused is reported with its
+reason and stays in the archive.
 
 Source: PKWARE, *.ZIP File Format Specification* (APPNOTE), 6.3.10: 4.4.4 for the flags, 4.5.3 for
 extra fields; Info-ZIP's field 0x5455 for times in UTC.
@@ -21,12 +22,12 @@ from datetime import UTC, datetime, tzinfo
 from pathlib import Path, PurePosixPath
 from unicodedata import normalize
 
-from autograder.notebook.reading import MAX_BYTES
+from autograder.notebook.reading import MAX_BYTES, MAX_FILE, NOTEBOOK, Unusable, without_outputs
 
 MAX_ARCHIVE = 4_000_000_000  # bytes of the file
 MAX_MEMBERS = 200_000
 MAX_INNER = 1000  # files of an archive in the archive
-MAX_IN_ALL = 4_000_000_000  # bytes that are read from one archive; each notebook is read twice
+MAX_IN_ALL = 100_000_000_000  # bytes that are read from one archive; each notebook is read twice
 _UTF8, _ENCRYPTED = 0x800, 0x1
 _ENTRY, _END = struct.Struct("<4s24xHHH12x"), struct.Struct("<4s4xHHIIH")  # of the directory
 _MAX_DIRECTORY = 100_000_000  # bytes of a damaged one that are looked at
@@ -65,7 +66,8 @@ class Archive:
 
     def __init__(self, path: Path, zone: tzinfo = UTC):
         """`zone` is that of the times that the archive does not give in UTC."""
-        self.path, self.zone, self._left = path, zone, MAX_IN_ALL
+        self.path, self.zone, self.left = path, zone, MAX_IN_ALL
+        self._opened: tuple[zipfile.ZipInfo, bytes] | None = None  # the last archive in this one
         if not path.is_file():
             raise ValueError(f"no archive {path}: expected the .zip that the system hands out")
         if path.stat().st_size > MAX_ARCHIVE:
@@ -110,7 +112,7 @@ class Archive:
 
     def within(self, member: Member) -> Iterator[Member | tuple[str, str]]:
         """The files in an archive in this one, as `members` gives them. Raises `Refused`."""
-        with self._inner(self._read(self._zip, member.info)) as packed:
+        with self._inner(member) as packed:
             for info in packed.infolist():
                 name = _name(info)
                 if name.endswith("/") or _is_noise(name):
@@ -119,7 +121,10 @@ class Archive:
                 name = f"{member.name}/{name}"
                 yield (shown(name), why) if why else replace(member, name=name, inner=info)
 
-    def _inner(self, data: bytes) -> zipfile.ZipFile:
+    def _inner(self, member: Member) -> zipfile.ZipFile:
+        if self._opened is None or self._opened[0] is not member.info:
+            self._opened = member.info, self._read(self._zip, member.info, MAX_FILE)
+        data = self._opened[1]
         if data.count(b"PK\1\2") > MAX_INNER:
             raise Refused(f"an archive of more than {MAX_INNER} files")
         try:
@@ -128,24 +133,31 @@ class Archive:
             raise Refused(f"an archive that cannot be read ({error})") from None
 
     def read(self, member: Member) -> bytes:
-        """A file's contents. Raises `Refused`."""
-        data = self._read(self._zip, member.info)
+        """A file's contents, of a large notebook without its outputs. Raises `Refused`."""
+        most = MAX_FILE if NOTEBOOK.search(member.name) else MAX_BYTES
         if member.inner is None:
+            data = self._read(self._zip, member.info, most)
+        else:
+            with self._inner(member) as packed:
+                data = self._read(packed, member.inner, most)
+        if len(data) <= MAX_BYTES:
             return data
-        with self._inner(data) as packed:
-            return self._read(packed, member.inner)
+        with suppress(Unusable):
+            data = without_outputs(data)
+        if len(data) > MAX_BYTES:
+            raise Refused(f"more than {MAX_BYTES // 10**6} MB without its outputs")
+        return data
 
-    def _read(self, packed: zipfile.ZipFile, info: zipfile.ZipInfo) -> bytes:
-        most = min(MAX_BYTES, self._left)
+    def _read(self, packed: zipfile.ZipFile, info: zipfile.ZipInfo, most: int) -> bytes:
         try:
             with packed.open(info) as stream:
-                data = stream.read(most + 1)
+                data = stream.read(min(most, self.left) + 1)
         except Exception as error:  # noqa: BLE001  (each way to compress has errors of its own)
             raise Refused(f"damaged ({error})") from None
-        self._left -= len(data)
-        if len(data) > MAX_BYTES:
-            raise Refused(f"more than {MAX_BYTES // 10**6} MB")
-        if self._left < 0:
+        self.left -= len(data)
+        if len(data) > most:
+            raise Refused(f"more than {most // 10**6} MB")
+        if self.left < 0:
             raise ValueError(f"{self.path.name} holds more than {MAX_IN_ALL // 10**9} GB")
         return data
 
@@ -239,10 +251,10 @@ def _refused(info: zipfile.ZipInfo, name: str) -> str | None:
     if info.flag_bits & _ENCRYPTED:
         return "encrypted"
     if info.compress_type not in _METHODS:
-        method = zipfile.compressor_names.get(info.compress_type, str(info.compress_type))
+        method = getattr(zipfile, "compressor_names", {}).get(
+            info.compress_type, str(info.compress_type)
+        )
         return f"compressed by {method}, which is not read here; pack it again as an ordinary .zip"
-    if info.file_size > MAX_BYTES:
-        return f"more than {MAX_BYTES // 10**6} MB"
     return None
 
 

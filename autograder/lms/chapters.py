@@ -32,7 +32,7 @@ def _named(name: str, assignments: Sequence[str]) -> str | None:
         + re.sub(r"[^a-z0-9]+", "_", name.casefold().partition(".ipynb")[0].removesuffix(".py"))
         + "_"
     )
-    hits = {}
+    hits: dict[str, int] = {}
     for assignment in assignments:
         for form in (assignment, assignment.partition("_")[2]):
             if form and f"_{form.casefold()}_" in stem:

@@ -11,7 +11,6 @@ under the course's folders are not followed; notebooks are copied as bytes and n
 """
 
 import os
-import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -33,11 +32,11 @@ from autograder.lms.keeping import InTheWay, home, keep, read_there, safe_file
 from autograder.lms.people import Roster, known_people, of_member, same_names
 from autograder.lms.record import Origin, folder_of, read_record, write_record
 from autograder.lms.worksheet import read_worksheet
+from autograder.notebook.reading import NOTEBOOK
 from autograder.report.effort import ANSWERED, answers_named, effort_in, names_answered
 
-MAX_FILES, MAX_SIZE = 100, 100_000_000  # of one participant: files, bytes of the notebooks
+MAX_FILES, MAX_SIZE = 100, 1_000_000_000  # of one participant: files, bytes that are read
 UNKNOWN = "unknown"  # collected/unknown/: of no known assignment
-_NOTEBOOK = re.compile(r"\.ipynb(\.txt|\.json)?$", re.IGNORECASE)  # browsers add the second
 NEW, NEWER, OLDER, SAME = "new", "newer", "older", "same"
 
 
@@ -99,7 +98,7 @@ class _Run:
         archive_times: bool,
     ):
         self.root, self.release, self.assignments, self.only = root, release, assignments, only
-        self.archive = archive
+        self.archive, self.uncharged = archive, archive.left
         self.course, self.roster, self.archive_times = course, roster, archive_times
         self.result = Collected()
         self.found: list[CollectedNotebook] = []
@@ -111,7 +110,7 @@ class _Run:
             tuple[str, str, str], str
         ] = {}  # who handed in no notebook, and what instead
         self.counts = Counter[tuple[str, str, str]]()  # of their files
-        self.sizes = Counter[tuple[str, str, str]]()  # of their notebooks, in bytes
+        self.sizes = Counter[tuple[str, str, str]]()  # what was read of theirs, in bytes
 
     # --- reading ---
 
@@ -131,6 +130,7 @@ class _Run:
             entry_times.add(member.moment)
             self.everybody.setdefault(found.who, found)
             self._take(member, found)
+            self._charge(found.who)
         if not known:
             raise ValueError(
                 f"{self.archive.path.name}: expected names such as "
@@ -162,7 +162,7 @@ class _Run:
             self._open(member, found)
             return
         is_script = found.filename.casefold().endswith(SUFFIX)
-        if not is_script and not _NOTEBOOK.search(found.filename):
+        if not is_script and not NOTEBOOK.search(found.filename):
             self.empty.setdefault(who, name)
             self.result.told.append(f"{shown(found.label)}: {name} is not a notebook; left there")
             return
@@ -172,7 +172,6 @@ class _Run:
             self.empty.setdefault(who, f"{name}, which was refused")
             self.result.aside.append(f"{shown(member.name)}: refused, {why}")
             return
-        self.sizes[who] += len(data)
         if is_script and not self._answering(data):
             self.empty.setdefault(who, name)
             text = f"{name} is a script that answers no exercise; left there"
@@ -200,12 +199,18 @@ class _Run:
             for inner in self.archive.within(member):
                 if isinstance(inner, Member):
                     name = inner.parts[-1]
+                    self._charge(who)
                     self._take(inner, replace(found, filename=name))
                 else:
                     self.result.aside.append(f"{inner[0]}: refused, {inner[1]}")
         except Refused as why:
             self.result.aside.append(f"{shown(member.name)}: refused, {why}")
         self.empty.setdefault(who, shown(found.filename))
+
+    def _charge(self, who: tuple[str, str, str]) -> None:
+        """Count what was read since the last time as a participant's."""
+        self.sizes[who] += self.uncharged - self.archive.left
+        self.uncharged = self.archive.left
 
     def _has_too_much(self, who: tuple[str, str, str]) -> bool:
         return self.counts[who] > MAX_FILES or self.sizes[who] > MAX_SIZE

@@ -134,7 +134,8 @@ class Roster:
         """
         listed: list[tuple[str, SheetRow | None] | str] = []
         group = self._group(found)
-        for row in group or [None]:
+        rows: Sequence[SheetRow | None] = group or [None]
+        for row in rows:
             one = of_member(found, row) if row else found
             try:
                 listed.append((self.student(one, namesakes), row))
@@ -188,7 +189,7 @@ class Roster:
         local = row.email.partition("@")[0]
         for login in (*row.logins, row.email, local):
             for form in (f"={normalize('NFC', login).strip()}", _plain(login)) if login else ():
-                if len(same := self._by_id.get(form, ())) == 1:
+                if len(same := self._by_id.get(form, [])) == 1:
                     return same[0]
         same = self._by_email.get(_plain(row.email), []) if row.email else []
         if len(same) == 1:

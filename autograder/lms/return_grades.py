@@ -277,7 +277,7 @@ class _Way:
                     data = page.read_bytes() if name and os.path.isfile(page) else None
                 except OSError:
                     data = None
-                if data is None:
+                if name is None or data is None:
                     missing.append(row.student)
                     continue
                 info = zipfile.ZipInfo(name)  # the same bytes every time
@@ -349,12 +349,13 @@ class _Way:
 
     def _filled_canvas(self, final: Sequence[Row]) -> list[list[str]]:
         """Canvas's own columns of people and this assignment's, so that no other mark changes."""
-        sheet = self._sheet
+        sheet, at = self._sheet, self.at
+        assert at is not None  # the column was found
         graded = {self.listed[normalize("NFC", row.student)].row: row for row in final}
         people = range(sheet.columns["section"] + 1)
-        table = [[*(sheet.head[n] for n in people), sheet.head[self.at]]]
+        table = [[*(sheet.head[n] for n in people), sheet.head[at]]]
         for n, cells in enumerate(sheet.rows):
-            grade = self._grade(graded[n]) if n in graded else cells[self.at]
+            grade = self._grade(graded[n]) if n in graded else cells[at]
             table.append([*(cells[c] for c in people), grade])
         return table
 

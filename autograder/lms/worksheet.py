@@ -283,11 +283,12 @@ def _moodle(sheet: Worksheet, zone: tzinfo) -> None:
     )
     sheet.participant = word if is_blind else ""
     for row in range(len(sheet.rows)):
-        if row not in right:
+        match = found[row]
+        if row not in right or match is None:
             got = shown(sheet.rows[row][0])
             sheet.tell(row, f"expected an identifier such as {shown(word)} 12345, got {got!r}")
             continue
-        number = found[row][2]
+        number = match[2]
         said = sheet.cell(row, "submitted")
         moment = moment_in(said, zone)
         unread = said if moment is None and said not in NONE else ""

@@ -37,11 +37,9 @@ def needless(cells: Sequence[tuple[str, bool]]) -> set[int]:
             needed |= names.uses
         else:
             rest[number] = names
-    found = True
-    while found:
-        found = [
-            n for n, c in rest.items() if (c.defines | c.imports | c.changes - settled) & needed
-        ]
+    while found := [
+        n for n, c in rest.items() if (c.defines | c.imports | c.changes - settled) & needed
+    ]:
         for number in found:
             needed |= rest.pop(number).uses
     return set(rest)

@@ -129,7 +129,7 @@ NO_PICTURE = "a picture that cannot be shown"
 def show_html(context: Context, element: Any) -> str:
     """The filter `clean_html`: the grader's own table as it is, all else framed and labelled."""
     text = element.decode("utf-8", "replace") if isinstance(element, bytes) else str(element)
-    cell = context.get("cell") or {}
+    cell: Any = context.get("cell") or {}
     if cell and exercise_of(cell):  # its outputs are the grader's
         return clean_html(text, ours=True)
     cleaned = clean_html(text)
@@ -139,7 +139,7 @@ def show_html(context: Context, element: Any) -> str:
 @pass_context
 def show_markdown(context: Context, source: str) -> str:
     """The filter `markdown2html`: with the cell's pictures, framed if a student added the cell."""
-    cell = context.get("cell") or {}
+    cell: Any = context.get("cell") or {}
     if cell.get("cell_type") != "markdown" or source != cell.get("source"):
         return clean_markdown(source)
     cleaned = clean_markdown(source, cell.get("attachments"))

@@ -32,7 +32,7 @@ def show_verdicts(notebook: NotebookNode, verdicts: Mapping[str, Verdict]) -> No
     """Put the verdicts into the check cells, in place: a table for people, marks for nbgrader."""
     for cell in notebook.cells:
         name = exercise_of(cell)
-        if name in verdicts:
+        if name is not None and name in verdicts:
             cell.outputs = _verdict_outputs(verdicts[name], float(cell.metadata.nbgrader.points))
 
 
@@ -68,7 +68,7 @@ def auto_scores(notebook: NotebookNode, judgement: Judgement) -> dict[str, float
     for cell in notebook.cells:
         if is_grade(cell):
             mark = cell.metadata["nbgrader"]
-            verdict = judgement.verdicts.get(exercise_of(cell))
+            verdict = judgement.verdicts.get(exercise_of(cell) or "")
             if verdict is None:  # a question: marked by hand, unless it was left unchanged
                 score = determine_grade(cell)[0]
             elif verdict.verdict == POLICY:

@@ -30,8 +30,8 @@ MAX_FOREIGN = 2_000_000  # characters of all cells with text together
 MAX_CODE = 600_000  # of all with code, which is parsed; a released notebook has 60,000
 MAX_CONTAINERS = 2_000_000  # lists and objects: an empty one takes 60 times its text in memory
 KINDS = ("code", "markdown", "raw")
-
-
+NOTEBOOK = re.compile(r"\.ipynb(\.txt|\.json)?$", re.IGNORECASE)  # browsers add the second
+_UTF16 = codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE
 _CONFLICT = re.compile(r"^(?:<<<<<<<|>>>>>>>)", re.MULTILINE)
 
 
@@ -49,7 +49,7 @@ class Found:
     cell_id: str | None = None
     tags: frozenset[str] = frozenset()
     pictures: dict[str, dict[str, str]] = field(default_factory=dict)
-    names: set[str] | None = None  # those that it defines, once computed
+    names: frozenset[str] | None = None  # those that it defines, once computed
 
 
 def read_file(path: Path, *, links: bool = False, notebook: bool | None = None) -> bytes:
@@ -59,7 +59,7 @@ def read_file(path: Path, *, links: bool = False, notebook: bool | None = None) 
 
     Raises `Unusable` for anything else at `path`, and never waits for it.
     """
-    notebook = path.suffix == ".ipynb" if notebook is None else notebook
+    notebook = bool(NOTEBOOK.search(path.name)) if notebook is None else notebook
     what = "notebook" if notebook else "file"
     flags = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | (0 if links else os.O_NOFOLLOW)
     try:
@@ -97,43 +97,43 @@ def _too_large(what: str, size: int, most: int) -> Unusable:
     return Unusable(f"The {what} has {sizes[0]}; at most {sizes[1]} are accepted.{advice}")
 
 
-_PART = re.compile(rb'"(?:[^"\\]++|\\.)*+"|[\[\]]', re.DOTALL)  # a string, or a bracket
-_OPENS = re.compile(rb"\s*+:\s*+\[")
+_STRING = rb'"(?:[^"\\]++|\\.)*+"'
+_LARGE = rb'"outputs"\s*+:\s*+\[|"widgets"\s*+:\s*+\{'  # what programs write into a notebook
+_NESTED = 40  # lists and objects in each other, in outputs that are left out
+
+
+def _inside(depth: int) -> bytes:
+    """A pattern of what stands in a list or object with at most `depth` more in each other."""
+    deeper = rb"|[\[{]%b[\]}]" % _inside(depth - 1) if depth else b""
+    return rb'(?:[^"\[\]{}]++|%b%b)*+' % (_STRING, deeper)
+
+
+_OUTPUTS = re.compile(
+    rb'(?:[^"]++|(?!%b)%b)*+(%b)%b(?=[\]}])' % (_LARGE, _STRING, _LARGE, _inside(_NESTED)),
+    re.DOTALL,
+)
 
 
 def without_outputs(data: bytes) -> bytes:
-    """The text of a notebook's JSON without what stands in its outputs, or as it is where these do
-    not end. Its strings are passed over: what a cell holds is no list of outputs."""
+    """The text of a notebook's JSON without what stands in its outputs and in the state of its
+    widgets, or as it is from where these do not end. What stands in a string is no list of outputs.
+
+    Raises `Unusable` for a text in UTF-16 that is none.
+    """
+    data = text_in(data).encode() if data.startswith(_UTF16) else data
     kept, at = bytearray(), 0
-    for key, end in _lists_of_outputs(data):
-        kept += data[at:key]
-        at = end
-    return bytes(kept + data[at:])
-
-
-def _lists_of_outputs(data: bytes) -> Iterator[tuple[int, int]]:
-    """Where a list of outputs begins, behind its bracket, and where it ends, at its other one."""
-    at = 0
-    while found := _PART.search(data, at):
+    while found := _OUTPUTS.match(data, at):
+        kept += data[at : found.end(1)]
         at = found.end()
-        opened = _OPENS.match(data, at) if found[0] == b'"outputs"' else None
-        if not opened:
-            continue
-        begun, at, depth = opened.end(), opened.end(), 1
-        while depth and (found := _PART.search(data, at)):
-            at, depth = found.end(), depth + {b"[": 1, b"]": -1}.get(found[0], 0)
-        if depth:
-            return
-        yield begun, at - 1
+    return bytes(kept + data[at:])
 
 
 def text_in(data: bytes, what: str = "notebook") -> str:
     """The text in a file's contents. Raises `Unusable`."""
     if not data.strip():
         raise Unusable(f"The {what} is an empty file.")
-    marked = data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
     try:
-        return data.decode("utf-16" if marked else "utf-8-sig")
+        return data.decode("utf-16" if data.startswith(_UTF16) else "utf-8-sig")
     except UnicodeDecodeError as error:
         place = f" (byte {error.start})"
         raise Unusable(f"The {what} is not a text file in UTF-8{place}.") from None
@@ -203,7 +203,8 @@ def cells_of(submitted: Any, notes: list[str]) -> Iterator[Found]:
         if kind not in KINDS:
             notes.append("A cell of an unknown kind was left out.")
             continue
-        source, pictures = text_of(item.get("source")), {}
+        source = text_of(item.get("source"))
+        pictures: dict[str, dict[str, str]] = {}
         if source is None:
             notes.append("A cell without text was left out.")
             continue

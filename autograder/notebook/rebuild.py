@@ -10,6 +10,8 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from copy import deepcopy
 from dataclasses import dataclass, field
+from functools import partial
+from operator import is_
 from typing import Any
 
 from nbformat import NotebookNode, from_dict
@@ -27,7 +29,7 @@ NEW = {"code": new_code_cell, "markdown": new_markdown_cell, "raw": new_raw_cell
 class Slot:
     """A cell of the release, the submission's cell in its place, and the cells added around it."""
 
-    cell: NotebookNode | None
+    cell: NotebookNode  # empty before the first
     found: Found | None = None
     before: list[Found] = field(default_factory=list)
     after: list[Found] = field(default_factory=list)
@@ -56,7 +58,7 @@ def rebuild(release: NotebookNode, submitted: Mapping[str, Any]) -> tuple[Notebo
     """
     notes: list[str] = []
     cells = list(cells_of(submitted, notes))
-    slots = [Slot(None), *(Slot(cell) for cell in release.cells)]
+    slots = [Slot(NotebookNode()), *(Slot(cell) for cell in release.cells)]
     _match(slots, cells, notes)
     _place(slots, cells, notes)
     doubtful = _written_elsewhere(slots, notes)
@@ -127,7 +129,7 @@ def _defines(cell: Found, name: str | None) -> bool:
     """Whether a cell's text defines a name at its top level."""
     if cell.kind == "code" and cell.names is None:
         cell.names = defined_names(cell.source)
-    return cell.kind == "code" and name in cell.names
+    return cell.names is not None and name in cell.names
 
 
 def _place(slots: list[Slot], cells: list[Found], notes: list[str]) -> None:
@@ -166,7 +168,7 @@ def _written_elsewhere(slots: list[Slot], notes: list[str]) -> set[int]:
     asked = [slot for slot in slots if slot.answer and slot.cell.cell_type != "code"]
     for slot in asked:
         if slot.found is None:
-            _adopt(slot, lambda cell, slot=slot: _repeats(cell, slot), slots, notes)
+            _adopt(slot, partial(_repeats, slot=slot), slots, notes)
     doubtful = set()
     shared = Counter(id(_beside(slot, slots)[0]) for slot in asked if slot.found is None)
     for slot in asked:
@@ -174,7 +176,7 @@ def _written_elsewhere(slots: list[Slot], notes: list[str]) -> set[int]:
         texts = [cell for near in beside for cell in near.after if _is_text(cell)]
         if slot.found is None:
             if shared[id(beside[0])] == 1 and len(texts) == 1:
-                _adopt(slot, lambda cell, texts=texts: cell is texts[0], beside, notes)
+                _adopt(slot, partial(is_, texts[0]), beside, notes)
             elif any(_is_text(c) for near in slots for c in (*near.before, *near.after)):
                 doubtful.add(id(slot))
         elif texts and _same(slot.found, slot):
@@ -236,7 +238,7 @@ def _assemble(slots: list[Slot], doubtful: set[int], notes: list[str]) -> Iterat
     adopted: dict[int, Slot] = {}
     left_out: set[int] = set()
     for slot in slots:
-        if slot.cell is None or slot.found or not slot.grade_id:
+        if not slot.cell or slot.found or not slot.grade_id:
             continue
         maker = [cell for cell in foreign if _defines(cell, slot.grade_id)] if slot.answer else []
         if maker:
@@ -249,7 +251,7 @@ def _assemble(slots: list[Slot], doubtful: set[int], notes: list[str]) -> Iterat
             notes.append(f"The cell {slot.grade_id} is missing; the released one was put back.")
     for slot in slots:
         yield from (_added(cell, adopted) for cell in slot.before)
-        if slot.cell is not None and id(slot) not in left_out:
+        if slot.cell and id(slot) not in left_out:
             made = _answered(slot, slot.found) if slot.answer and slot.found else _clean(slot.cell)
             if id(slot) in doubtful:  # with another text than the release's, it waits for a person
                 made.source += f"\n\n{DOUBTFUL}"

@@ -10,7 +10,6 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -83,7 +82,7 @@ def directive(token: Token, path: Path, line: int) -> Directive | None:
 
 def parser(extensions: list[str]) -> MarkdownIt:
     """The parser that also builds the page, so that both read the source alike."""
-    return create_md_parser(MdParserConfig(enable_extensions=extensions), RendererHTML)
+    return create_md_parser(MdParserConfig(enable_extensions={*extensions}), RendererHTML)
 
 
 def published_at(root: Path, config: Mapping[str, Any]) -> str:
@@ -152,7 +151,7 @@ class Book:
             kind, label, title = "", "", ""
             if token.type == "myst_target":
                 waiting.append(token.meta.get("label", token.content))
-            elif token.type == "heading_open":
+            elif token.type == "heading_open" and found:
                 title = found.body
                 if token.tag == "h1":
                     self.labels[f"page:{path.stem}"] = Label("page", self.url(path), title)
@@ -192,10 +191,10 @@ class Book:
     ) -> Iterator[tuple[Token, Directive | None, int]]:
         """Every block in reading order, also inside directives; headings with their text."""
         tokens = self.parser.parse(text)
-        for token, following in pairwise([*tokens, None]):
+        for token, following in zip(tokens, [*tokens[1:], None], strict=True):
             here = line + token.map[0] if token.map else line
             found = directive(token, path, here)
-            if token.type == "heading_open":
+            if token.type == "heading_open" and following:
                 found = Directive("heading", "", {}, following.content, here)
             yield token, found, here
             if found and found.name not in {"code-cell", "heading", "model-answer", "glossary"}:

@@ -28,6 +28,7 @@ DOWNLOAD = f"_downloads/{NAME}.zip"  # relative to the book's pages
 _PACKAGES: tuple[str, ...] = CONTENTS.PACKAGES
 # What the checks were tried with; grading uses the pins. NumPy 1 draws other inputs.
 _TRIED = {"numpy": ">=2.0,<2.5"}
+Date = tuple[int, int, int, int, int, int]  # to the second
 _DATE = re.compile(r"^date-released: (\d{4})-(\d\d)-(\d\d)$", re.MULTILINE)
 
 _WITH_TORCH = """\
@@ -143,7 +144,7 @@ def bundle(root: Path, archive: Path | None = None, wanted: Sequence[str] | None
     return archive
 
 
-def _zip(archive: Path, contents: dict[str, bytes], date: tuple[int, ...]) -> None:
+def _zip(archive: Path, contents: dict[str, bytes], date: Date) -> None:
     with zipfile.ZipFile(archive, "w") as packed:
         for name, data in contents.items():
             entry = zipfile.ZipInfo(name, date)
@@ -151,8 +152,8 @@ def _zip(archive: Path, contents: dict[str, bytes], date: tuple[int, ...]) -> No
             packed.writestr(entry, data)
 
 
-def _tar(archive: Path, contents: dict[str, bytes], date: tuple[int, ...]) -> None:
-    stamp = int(datetime(*date[:6], tzinfo=UTC).timestamp())
+def _tar(archive: Path, contents: dict[str, bytes], date: Date) -> None:
+    stamp = int(datetime(*date, tzinfo=UTC).timestamp())
     with (
         archive.open("wb") as stream,
         gzip.GzipFile("", "wb", fileobj=stream, mtime=stamp) as pressed,
@@ -264,11 +265,12 @@ def _pins(root: Path) -> dict[str, str]:
     return {name: version for name, version in pairs if name in _PACKAGES}
 
 
-def _released(root: Path) -> tuple[int, ...]:
+def _released(root: Path) -> Date:
     """The date of the release for all files, so that packing again gives the same bytes."""
     if not (root / "CITATION.cff").is_file():
         return (2000, 1, 1, 0, 0, 0)
     found = _DATE.search((root / "CITATION.cff").read_text(encoding="utf-8"))
     if found is None:
         raise ValueError("CITATION.cff has no date-released")
-    return (*map(int, found.groups()), 0, 0, 0)
+    year, month, day = map(int, found.groups())
+    return (year, month, day, 0, 0, 0)

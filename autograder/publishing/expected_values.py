@@ -6,7 +6,7 @@ TRUST BOUNDARY. Runs on the author's machine, on our own code only.
 import hashlib
 import json
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -132,5 +132,5 @@ def _outline(rows: Any) -> Any:
     return None if isinstance(rows, float) else rows
 
 
-def _stripped(rows: list) -> list:
+def _stripped(rows: Sequence[Sequence[Record]]) -> list[list[Record]]:
     return [[stripped(record) for record in row] for row in rows]

@@ -99,6 +99,7 @@ def is_current(old: Mapping[str, store.Paths], slug: str, exercise: Exercise) ->
 def _made_of(exercise: Exercise, answers: list[Callable[..., Any]]) -> str:
     """A fingerprint of what decides about an entry besides its runs."""
     whole = hashlib.sha256(exercise.name.encode())
-    for part in (*_MACHINERY, *answers):
+    parts: list[Any] = [*_MACHINERY, *answers]
+    for part in parts:
         whole.update(inspect.getsource(part).encode() + b"\0")
     return whole.hexdigest()

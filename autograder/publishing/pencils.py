@@ -42,12 +42,13 @@ def parts(parser: MarkdownIt, found: Directive, inner: str, path: Path) -> Parts
     """Split a directive's text from the directive `inner` at its end."""
     lines = found.body.split("\n")
     for token in parser.parse(found.body):
-        here = found.body_line + (token.map[0] if token.map else 0)
+        start, end = token.map or (0, 0)
+        here = found.body_line + start
         second = directive(token, path, here)
         if second is not None and second.name == inner and token.level == 0:
-            if any(row.strip() for row in lines[token.map[1] :]):
+            if any(row.strip() for row in lines[end:]):
                 raise BookError(path, here, f"text after the {{{inner}}}")
-            text = "\n".join(lines[: token.map[0]]).rstrip()
+            text = "\n".join(lines[:start]).rstrip()
             return Parts(text, found.body_line, second.body, second.body_line)
     return Parts(found.body, found.body_line)
 
@@ -126,15 +127,16 @@ def cells(page: Page, source: str, line: int) -> list[NotebookNode]:
     done = 0
     lines = source.split("\n")
     for token in page.book.parser.parse(source):
-        found = directive(token, page.name, line + token.map[0]) if token.map else None
+        start, end = token.map or (0, 0)
+        found = directive(token, page.name, line + start) if token.map else None
         if found is None or found.name not in TRANSLATED:
             continue
-        here = line + token.map[0]
+        here = line + start
         if token.level:
             raise BookError(page.name, here, f"{{{found.name}}} inside a list")
-        made += _prose(page, lines[done : token.map[0]], line + done)
+        made += _prose(page, lines[done:start], line + done)
         made += TRANSLATED[found.name](page, found, here)
-        done = token.map[1]
+        done = end
     return made + _prose(page, lines[done:], line + done)
 
 

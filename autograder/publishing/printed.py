@@ -80,7 +80,7 @@ def gather(pages: Path, files: Sequence[str]) -> tuple[list[str], list[Heading]]
     headings: list[Heading] = []
     for name in files:
         page = BeautifulSoup((pages / name).read_text(encoding="utf-8"), "html.parser")
-        article = page.find("article")
+        article = page.select("article")[0]
         for tag in article.select(DROPPED):
             tag.decompose()
         article["id"] = "top"
@@ -92,8 +92,8 @@ def gather(pages: Path, files: Sequence[str]) -> tuple[list[str], list[Heading]]
         articles.append(str(article))
         for title in article.find_all(["h1", "h2"]):
             text = " ".join(title.get_text().split())
-            place = article["id"] if title.name == "h1" else title.find_parent("section")["id"]
-            headings.append(Heading(int(title.name[1]), text, place))
+            around = article if title.name == "h1" else title.find_parent("section") or article
+            headings.append(Heading(int(title.name[1]), text, str(around["id"])))
     return articles, headings
 
 
@@ -110,11 +110,12 @@ def _move(tag: Tag, name: str, files: Sequence[str]) -> None:
         tag["id"] = f"{here}--{tag['id']}"
     for key in REFERENCES:
         if key in tag.attrs:
-            tag[key] = " ".join(f"{here}--{word}" for word in tag[key].split())
+            words = " ".join(tag.get_attribute_list(key)).split()
+            tag[key] = " ".join(f"{here}--{word}" for word in words)
     for key, value in tag.attrs.items():
         if isinstance(value, str) and "url(#" in value:
             tag[key] = value.replace("url(#", f"url(#{here}--")
-    link = tag.get("href")
+    link = str(tag.get("href") or "")
     if tag.name != "a" or not link or re.match(r"[a-z]+:", link):
         return
     path, fragment = urldefrag(link)
@@ -139,7 +140,7 @@ def document(root: Path, pages: Path, articles: list[str], table: str) -> str:
     """The whole book as one page."""
     cff = yaml.safe_load((root / "CITATION.cff").read_text(encoding="utf-8"))
     first = (pages / "book" / "intro.html").read_text(encoding="utf-8")
-    sheet = re.search(r'<link rel="stylesheet" href="([^"]+)"', first)[1]
+    sheet = re.findall(r'<link rel="stylesheet" href="([^"]+)"', first)[0]
     title, _, subtitle = cff["title"].partition(": ")
     authors = ", ".join(author.get("name", "") for author in cff["authors"])
     cover = (

@@ -25,7 +25,7 @@ def build_book(
     if run:
         beforehand = [sys.executable, "-m", "autograder.publishing.executed", str(root)]
         with subprocess.Popen(beforehand, cwd=root, stdout=subprocess.PIPE, text=True) as running:
-            for line in running.stdout:
+            for line in running.stdout or ():
                 told(line.rstrip())
     command = [str(Path(sys.executable).with_name("jupyter-book")), "build", "."]
     command += ["--path-output", str(OUTPUT), "--quiet"]

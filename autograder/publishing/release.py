@@ -25,7 +25,14 @@ from traitlets.config.loader import PyFileConfigLoader
 
 from autograder.judge import stubs
 from autograder.publishing import pencils
-from autograder.publishing.bookindex import CHAPTER, Book, BookError, Directive, directive
+from autograder.publishing.bookindex import (
+    CHAPTER,
+    Book,
+    BookError,
+    Directive,
+    chapter_number,
+    directive,
+)
 from autograder.publishing.bundle import DOWNLOAD
 from autograder.publishing.plain import Page
 from autograder.student.course import exercises_of
@@ -57,7 +64,7 @@ def chapter_files(root: Path, wanted: Sequence[str] | None = None) -> list[Path]
     Raises `ValueError`, which lists the chapters that exist.
     """
     pages = {p.stem: p for p in sorted((root / "book").glob("*.md")) if CHAPTER.fullmatch(p.stem)}
-    slugs = {CHAPTER.fullmatch(stem)[2]: path for stem, path in pages.items()}
+    slugs = {match[2]: p for stem, p in pages.items() if (match := CHAPTER.fullmatch(stem))}
     if wanted is None:
         return list(pages.values())
     missing = [name for name in wanted if name not in {*pages, *slugs}]
@@ -167,7 +174,7 @@ def _head(page: Page, cell: NotebookNode, line: int) -> list[NotebookNode]:
     if cell.cell_type != "markdown" or match is None:
         raise BookError(page.name, line, "a chapter must begin with its title")
     url, name = page.book.url(page.path), page.book.config["title"]
-    chapter = int(CHAPTER.fullmatch(page.path.stem)[1])
+    chapter = int(chapter_number(page.path))
     head = f"""\
 # {page.plain(match[2], line)}
 
@@ -252,7 +259,7 @@ def _code(page: Page, source: Source, unsolved: set[str]) -> list[NotebookNode]:
     *Run All* goes on behind it.
     """
     cell = new_code_cell(source.cell.source)
-    tags = [tag for tag in ("draw", "hide-input", "outcome") if tag in source.tags]
+    tags: list[str] = [tag for tag in ("draw", "hide-input", "outcome") if tag in source.tags]
     if unsolved & _needed(_python(cell.source)):
         unsolved |= _bound(cell.source)
         tags.append("raises-exception")
@@ -288,12 +295,13 @@ def split_question(page: Page, found: Directive, line: int) -> tuple[str, str]:
     """The text of a question and its model answer, both in plain Markdown."""
     lines = found.body.split("\n")
     for token in page.book.parser.parse(found.body):
-        first = found.body_line + (token.map[0] if token.map else 0)
+        start, end = token.map or (0, 0)
+        first = found.body_line + start
         answer = directive(token, page.name, first)
         if answer is not None and answer.name == "model-answer":
-            if any(row.strip() for row in lines[token.map[1] :]):
+            if any(row.strip() for row in lines[end:]):
                 raise BookError(page.name, first, "text after the model answer")
-            text = page.plain("\n".join(lines[: token.map[0]]), found.body_line)
+            text = page.plain("\n".join(lines[:start]), found.body_line)
             return text, page.plain(answer.body, answer.body_line)
     raise BookError(page.name, line, "a question without a {model-answer}")
 

@@ -111,7 +111,7 @@ class _Page(HTMLExporter):
         environment.bytecode_cache = _Compiled()
         return environment
 
-    def from_notebook_node(
+    def from_notebook_node(  # type: ignore[override]  # as all of nbconvert's that write text
         self, nb: NotebookNode, resources: dict | None = None, **more: Any
     ) -> tuple[str, dict]:
         resources = self._init_resources(resources)

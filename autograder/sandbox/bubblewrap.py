@@ -108,7 +108,7 @@ def mounts(more: Mounts = ()) -> tuple[tuple[str, ...], tuple[str, ...]]:
         for name in course.ROOMS:
             show(course.room(name), f"{ANOTHER}/{name}")
     for module in (warm, watch, walls, worker, seccomp):
-        show(module.__file__, f"{COURSE}/{module.__name__.rpartition('.')[2]}.py")
+        show(str(module.__file__), f"{COURSE}/{module.__name__.rpartition('.')[2]}.py")
     for how, what, place in more:
         if not place.startswith("/dev/"):
             options += [how, what, place]

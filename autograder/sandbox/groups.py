@@ -117,12 +117,12 @@ def places(own: str, mounts: str) -> dict[str, Place]:
     for line in mounts.splitlines():
         before, _, after = line.partition(" - ")
         kind, _, options = after.split(" ", 2)
-        root, folder = before.split()[3:5]
+        root, at = before.split()[3:5]
         if kind == "cgroup2":
-            roots.setdefault("", (root, Path(folder)))
+            roots.setdefault("", (root, Path(at)))
         elif kind == "cgroup":
             for name in options.split(" ")[-1].split(","):
-                roots.setdefault(name, (root, Path(folder)))
+                roots.setdefault(name, (root, Path(at)))
     found = {}
     for line in sorted(own.splitlines()):  # version 2, if present, comes first
         _, names, path = line.split(":", 2)

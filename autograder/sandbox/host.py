@@ -22,7 +22,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -160,7 +160,7 @@ class Sandbox:
     def probe(self, name: str, run: Run, seconds: float | None = None) -> Record | None:
         """Make one run of the object called `name`; None where it is not defined."""
         records = self.probe_all(name, [run], seconds)
-        return records and records[0]
+        return records[0] if records else None
 
     def probe_all(
         self,
@@ -175,8 +175,9 @@ class Sandbox:
         Operations that match the patterns in `watch` are recorded (see `Observer`). `instead` names
         blocks ("attention_by_hand.blocks:…") that replace the student's objects of those names meanwhile.
         """
-        request = {"op": "probe", "name": name, "device": self.device, "watch": list(watch)}
-        request |= {"runs": [run_tree(run) for run in runs], "instead": dict(instead or {})}
+        where = {"name": name, "device": self.device, "watch": list(watch)}
+        more = {"runs": [run_tree(run) for run in runs], "instead": dict(instead or {})}
+        request = {"op": "probe", **where, **more}
         replies = self._ask(request, self.limits.probe_seconds if seconds is None else seconds)
         records: list[Record] = []
         try:
@@ -229,7 +230,7 @@ class Sandbox:
         self._warm.proven = True
         if self._limited:  # no student's code has run yet
             memory = self.limits.memory_mb + self.limits.tmp_mb
-            pids = family(self._first.pid)
+            pids = family(self._first.pid) if self._first.pid else ()
             self._group = groups.Group(pids, memory, self.limits.processes)
         self.landlock, self._up = hello.get("landlock") is True, True
 
@@ -300,7 +301,7 @@ class Sandbox:
         message = self._take(size, patience)
         try:
             self._heads -= head_of(message)
-            reply = decode(message) if self._heads >= 0 else None
+            reply: Any = decode(message) if self._heads >= 0 else None
             fits = isinstance(reply, dict) and reply.get("id") == self._count
         except Exception:  # noqa: BLE001  (hostile data: any failure is the sender's)
             fits = False
@@ -340,7 +341,7 @@ class Sandbox:
     def _too_much_memory(self) -> str:
         return f"used more than {self.limits.memory_mb} MB of memory"
 
-    def _die(self, reason: str, detail: str) -> Any:
+    def _die(self, reason: str, detail: str) -> NoReturn:
         self.close()
         raise ProcessDied(reason, detail)
 
@@ -379,7 +380,7 @@ class Sandbox:
             return
         if self._first.pidfd is not None:
             with contextlib.suppress(ProcessLookupError):
-                if self.isolation == "none":
+                if self.isolation == "none" and self._first.pid:
                     os.killpg(self._first.pid, signal.SIGKILL)
                 signal.pidfd_send_signal(self._first.pidfd, signal.SIGKILL)
             poll = select.poll()

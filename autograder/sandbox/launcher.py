@@ -72,15 +72,15 @@ class WarmProcess:
             root = Path(warm.__file__).resolve().parents[3]
             config |= {"course": str(root), "readable": [], "isolated": False}
             return [sys.executable, "-I", "-B", warm.__file__, json.dumps(config)]
-        options, readable = mounts(self.gpu.mounts() if self.gpu else ())
+        mounted, readable = mounts(self.gpu.mounts() if self.gpu else ())
         config |= {"course": COURSE, "readable": readable, "isolated": True}
-        options = [*NAMESPACES, *options]
+        options = [*NAMESPACES, *mounted]
         for name, value in self.environment.items():
             options += ["--setenv", name, value]
         program = [sys.executable, "-I", "-B", f"{COURSE}/warm.py", json.dumps(config)]
         return [bwrap(), *options, "--", *program]
 
-    def order(self, order: Mapping[str, Any], fds: Sequence[int]) -> None:
+    def order(self: "AnyWarm", order: Mapping[str, Any], fds: Sequence[int]) -> None:
         """Request a child with these descriptors. Raises `OSError` if the process has ended."""
         with self.lock:
             socket.send_fds(self.control, [json.dumps(order).encode()], list(fds))

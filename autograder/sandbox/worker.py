@@ -137,7 +137,7 @@ def make_shell(recorder: Recorder) -> Any:
     from traitlets.config import Config
 
     class Publisher(DisplayPublisher):
-        def publish(self, data, metadata=None, **_: Any) -> None:
+        def publish(self, data, metadata=None, *_: Any, **__: Any) -> None:
             recorder.display("display_data", data)
 
         def clear_output(self, wait: bool = False) -> None:
@@ -228,8 +228,8 @@ class Session:
 
         def unreadable(error: BaseException) -> dict[str, Any]:
             raised = [[type(error).__name__], "its result cannot be read", "", "call"]
-            empty = {"values": (), "gradients": {}, "changed": {}, "side_effects": []}
-            return record_tree(record_from(empty | {"raised": raised}))
+            empty: dict[str, Any] = {"gradients": {}, "changed": {}, "side_effects": []}
+            return record_tree(record_from({"values": (), "raised": raised, **empty}))
 
         if "torch" in sys.modules:
             with Observer(("torch.*",)).watching():  # so that first-use costs are paid once for all
@@ -243,7 +243,8 @@ class Session:
         with as_fresh():  # both take their readers of torch, which was imported after them
             GlobalState()
         self.block = lambda name, device: materialise(Recipe(name), device)
-        self.make_blocks, self.blocks = Blocks, None
+        self.make_blocks = Blocks
+        self.blocks: Blocks | None = None
         self.probed: dict[str, Any] = {}
         self.recorder = Recorder(output_bytes)
         self.shell = make_shell(self.recorder)
@@ -287,7 +288,8 @@ class Session:
 
     def hand_out(self, request: Mapping[str, Any]) -> bool:
         """Define some of the course's blocks; the first such request names all there are."""
-        self.blocks = self.blocks or self.make_blocks(request["names"])
+        if self.blocks is None:
+            self.blocks = self.make_blocks(request["names"])
         self.blocks.hand_out([(m, code.data.tobytes()) for m, code in request["pieces"]])
         return True
 

@@ -68,7 +68,7 @@ class Said(io.TextIOBase):
             finally:
                 sys.breakpointhook = hook
 
-    def _warn(self, message: Any, category: type[Warning], *_: Any) -> None:
+    def _warn(self, message: Any, category: type[Warning], *_: Any, **__: Any) -> None:
         """Keep a warning if a line of the answer led to it."""
         frame = sys._getframe(1) if self._listens and len(self._warned) < 99 else None
         while frame is not None and (known := origin(frame).whose) is not Whose.PROBE:

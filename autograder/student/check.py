@@ -5,8 +5,8 @@ not count when grading, where the judge repeats the runs with fresh inputs, from
 """
 
 import ast
-import inspect
 import os
+import sys
 from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import replace
@@ -56,7 +56,7 @@ def check(answer: Any, exercise: str | None = None) -> None:
     if isinstance(answer, str) and exercise is None:
         told = f"pass the answer itself, without quotes: check({answer[:40]})"
         raise on_one_line(ValueError(told))
-    name, called = _named_in(inspect.currentframe().f_back)
+    name, called = _named_in(sys._getframe(1))
     if called and exercise is None and not callable(answer):
         told = f"pass the answer itself, without the parentheses: check({name})"
         raise on_one_line(ValueError(told))
@@ -72,7 +72,7 @@ def check(answer: Any, exercise: str | None = None) -> None:
             helper = _wrong_helper(answer, verdict)
     except KeyboardInterrupt as stopped:
         raise on_one_line(KeyboardInterrupt(str(stopped) or "check was stopped")) from None
-    advice = helper and _FIX_FIRST.format(helper.exercise)
+    advice = _FIX_FIRST.format(helper.exercise) if helper else None
     if helper:
         verdict = replace(verdict, pointer=None)
     if helper and not (helper.aspects[0].passed and verdict.cause):

@@ -73,5 +73,5 @@ def show(text: str, html: Callable[[], str]) -> None:
 def on_one_line(error: BaseException) -> BaseException:
     """The error, which IPython shows on one line, without the frames of the code that raised it."""
     text = " ".join(f"{type(error).__name__}: {error}".split())
-    error._render_traceback_ = lambda: [text]  # IPython looks for this name
+    vars(error)["_render_traceback_"] = lambda: [text]  # IPython looks for this name
     return error

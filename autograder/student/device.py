@@ -3,11 +3,15 @@
 import os
 from functools import cache
 from textwrap import shorten
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:  # torch is imported only when needed
+    import torch
 
 VARIABLE = "ATTENTION_DEVICE"
 
 
-def device() -> "torch.device":  # noqa: F821  (torch is imported only when needed)
+def device() -> "torch.device":
     """The device to compute on: CUDA if available, otherwise the CPU.
 
     The environment variable `ATTENTION_DEVICE` overrides this choice. Raises `RuntimeError` if

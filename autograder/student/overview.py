@@ -4,7 +4,7 @@ TRUST BOUNDARY. This runs in the student's own process, for the student's own us
 tells counts when grading.
 """
 
-import inspect
+import sys
 from collections.abc import Mapping
 from html import escape
 from textwrap import shorten
@@ -26,7 +26,7 @@ def check_all() -> None:
 
     It shows no reasons, which `check(softmax)` does, and raises nothing about wrong answers.
     """
-    answers = _answers(inspect.currentframe().f_back.f_globals)
+    answers = _answers(sys._getframe(1).f_globals)
     slug = max(chapters(), key=lambda slug: sum(e.name in answers for e in exercises_of(slug)))
     exercises = exercises_of(slug)
     given = {e.name: _quietly(answers[e.name], e.name) for e in exercises if e.name in answers}
@@ -51,7 +51,9 @@ def tell_unwritten_briefly() -> None:
         shell.set_custom_exc((NotImplementedError,), _unwritten)
 
 
-def _unwritten(shell: Any, kind: type, error: Exception, trace: Any, tb_offset: Any = None) -> None:
+def _unwritten(
+    shell: Any, kind: type, error: BaseException, trace: Any, tb_offset: Any = None
+) -> None:
     name = [frame.f_code.co_qualname for frame, _ in walk_tb(trace)][-1].partition(".")[0]
     if is_exercise(name) and not error.args:
         error = on_one_line(NotImplementedError(f"{name} is not written yet"))
@@ -92,7 +94,8 @@ def _brief(note: str | None) -> str:
 
 def hint(answer: Any, exercise: str | None = None) -> None:
     """Tell the next hint for an answer: one more each time, of those for what fails, in order."""
-    name = exercise or getattr(answer, "__name__", type(answer).__name__)
+    own: str = getattr(answer, "__name__", type(answer).__name__)
+    name = exercise or own
     verdict = _quietly(answer, name)
     pairs = zip(find_exercise(name)[1].aspects, verdict.aspects, strict=True)
     hints = {a.hint: a.title for a, v in pairs if a.hint and not v.passed}

@@ -86,7 +86,7 @@ def pointer(
         return None
     try:
         place = place_of(answer, verdict, runs, records, expected, device)
-        return place and told(place)[:MOST_SHOWN]
+        return told(place)[:MOST_SHOWN] if place else None
     except KeyboardInterrupt:
         raise
     except BaseException:  # noqa: BLE001  (a hint is worth no exception, whoever raised it)
@@ -206,7 +206,7 @@ def _places(
             yield None if unsure and place is not None and place.kind in _WEAK else place
 
 
-def _effect(problem: str, record: Record, expected: Record) -> str | None:
+def _effect(problem: str | None, record: Record, expected: Record) -> str | None:
     if problem == CHANGED:
         return MEMORY
     new = sorted(set(record.side_effects) - set(expected.side_effects))

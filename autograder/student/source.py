@@ -74,10 +74,10 @@ def _names(thing: Any) -> Iterator[tuple[str, Any]]:
 
 def _unwrapped(thing: Any) -> Any:
     """The function inside a static method, a class method, a property or what decorators made."""
-    thing = thing.fget if isinstance(thing, property) else thing
-    while hasattr(thing, "__wrapped__") or isinstance(thing, staticmethod | classmethod):
-        thing = thing.__wrapped__
-    return thing
+    inner: Any = thing.fget if isinstance(thing, property) else thing
+    while hasattr(inner, "__wrapped__") or isinstance(inner, staticmethod | classmethod):
+        inner = inner.__wrapped__
+    return inner
 
 
 def broken_definition(name: str) -> str | None:

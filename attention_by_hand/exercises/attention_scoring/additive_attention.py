@@ -30,7 +30,8 @@ from autograder.student.authoring import (
     plain,
     tensor,
 )
-from autograder.student.engine.aspects import compare, same_results
+from autograder.student.engine.aspects import compare, numbers_of, same_results
+from autograder.student.engine.compare import all_shaped
 
 EXERCISE = Declaration("AdditiveAttention", "Additive attention", QKV, returns=OUTPUT_AND_WEIGHTS)
 
@@ -110,16 +111,16 @@ def _backward(draw: Draw) -> list[Run]:
 def _shares(trial: Trial) -> np.ndarray | None:
     """What each call leaves of each weight, divided by that weight; None if the shape is wrong."""
     outputs = [plain(part(value, 0)) for value in trial.record.values]
-    if any(output is None or output.shape != (2, 6, 10) for output in outputs):
+    if not all_shaped(outputs, (2, 6, 10)):
         return None
-    weights = plain(trial.expected.value[1])
+    weights = numbers_of(trial.expected.value[1])
     return np.stack(outputs) / np.concatenate([weights, weights], axis=-1)
 
 
 def _drops_weights(trial: Trial) -> Finding:
     if not trial.run.random:
         return same_results(trial)
-    shares, rate = _shares(trial), trial.run.init.args[3]
+    shares, rate = _shares(trial), trial.run.constructor.args[3]
     if shares is None:
         return Finding(False, "expected (output, weights)")
     for value, expected in zip(trial.record.values, trial.expected.values, strict=True):
@@ -163,7 +164,7 @@ EXERCISE.draws_anew()
 def _makes_up_for_them(trial: Trial) -> Finding:
     if not trial.run.random:
         return same_results(trial)
-    shares, rate = _shares(trial), trial.run.init.args[3]
+    shares, rate = _shares(trial), trial.run.constructor.args[3]
     if shares is None:
         return Finding(False, "expected (output, weights)")
     problem = wrong_factor(shares, rate, "weight")

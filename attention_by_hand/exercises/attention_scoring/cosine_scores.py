@@ -12,6 +12,8 @@ from autograder.student.authoring import (
     plain,
     tensor,
 )
+from autograder.student.engine.aspects import numbers_of
+from autograder.student.engine.compare import all_shaped
 
 EXERCISE = Declaration("cosine_scores", "Cosine scores", ("query", "key", "eps"))
 
@@ -93,9 +95,9 @@ def _short(draw: Draw) -> list[Run]:
 
 
 def _bounds(run: Run, record: Record) -> str | None:
-    queries, keys = (plain(arg) for arg in run.steps[0].args)
+    queries, keys = (numbers_of(arg) for arg in run.steps[0].args)
     results = [plain(value) for value in record.values]
-    if any(r is None or r.shape != (len(queries), len(keys)) for r in results):
+    if not all_shaped(results, (len(queries), len(keys))):
         return "the result does not have the shape (n_q, n_k)"
     for scores in results:
         if not np.abs(scores).max() <= 1 + 1e-6:

@@ -10,16 +10,8 @@ from attention_by_hand.exercises.attention_scoring.shared import (
     score_of_minus_infinity,
 )
 from attention_by_hand.exercises.shared import OUTPUT_AND_WEIGHTS, all_finite, qkv
-from autograder.student.authoring import (
-    Declaration,
-    Draw,
-    Record,
-    Run,
-    Strided,
-    call,
-    plain,
-    tensor,
-)
+from autograder.student.authoring import Declaration, Draw, Record, Run, Strided, call, tensor
+from autograder.student.engine.aspects import numbers_of
 
 EXERCISE = Declaration(
     "scaled_dot_product_attention",
@@ -111,7 +103,9 @@ def _large_backward(draw: Draw) -> list[Run]:
 
 
 def _order_does_not_matter(run: Run, record: Record) -> str | None:
-    (query, key), (_, moved_key) = ([plain(arg) for arg in step.args[:2]] for step in run.steps)
+    (query, key), (_, moved_key) = (
+        [numbers_of(arg) for arg in step.args[:2]] for step in run.steps
+    )
     order = [int(np.flatnonzero((key[0] == row).all(-1))[0]) for row in moved_key[0]]
     pairs = outputs_and_weights(record, *query.shape[:-1], len(order))
     if pairs is None:

@@ -6,7 +6,8 @@ from dataclasses import replace
 import numpy as np
 
 from autograder.student.authoring import Array, Aspect, Draw, Record, Run, part, plain, tensor
-from autograder.student.engine.aspects import Runs, has_property, not_rows_of_one
+from autograder.student.engine.aspects import Runs, has_property, not_rows_of_one, numbers_of
+from autograder.student.engine.compare import all_shaped
 
 
 def qkv_arrays(draw: Draw, n_q: int, n_k: int, d_k: int, d_v: int, *batch: int) -> tuple:
@@ -23,7 +24,8 @@ def sized_tensors(
 ) -> tuple[Array, Array, Array]:
     """Query, key and value with a feature size each, for a module."""
     shapes = zip((n_q, n_k, n_k), sizes, strict=True)
-    return tuple(draw.tensor(B, n, size, dtype=dtype) for n, size in shapes)
+    query, key, value = (draw.tensor(B, n, size, dtype=dtype) for n, size in shapes)
+    return query, key, value
 
 
 def large_scores(draw: Draw, n_q: int, n_k: int, d: int) -> Sequence[tuple[np.ndarray, np.ndarray]]:
@@ -49,15 +51,17 @@ def score_of_minus_infinity(draw: Draw) -> tuple[np.ndarray, np.ndarray, np.ndar
     return query, key, value
 
 
-def outputs_and_weights(record: Record, *shape: int) -> list[tuple] | None:
+def outputs_and_weights(record: Record, *shape: int) -> list[tuple[np.ndarray, ...]] | None:
     """Output and weights of each step; None unless all the weights have this shape, and all the
     outputs one shape with the same rows. An answer may return anything."""
-    pairs = [tuple(plain(part(value, i)) for i in (0, 1)) for value in record.values]
-    if any(out is None or weights is None or weights.shape != shape for out, weights in pairs):
+    outputs, weights = ([plain(part(value, i)) for value in record.values] for i in (0, 1))
+    shapes = {out if out is None else out.shape for out in outputs}
+    first = next(iter(shapes), None)
+    if len(shapes) != 1 or first is None or first[:-1] != shape[:-1]:
         return None
-    shapes = {out.shape for out, _ in pairs}
-    fits = len(shapes) == 1 and shapes.pop()[:-1] == shape[:-1]
-    return pairs if fits else None
+    if not all_shaped(outputs, first) or not all_shaped(weights, shape):
+        return None
+    return [*zip(outputs, weights, strict=True)]
 
 
 def rows_sum_to_one(run: Run, record: Record) -> str | None:
@@ -79,7 +83,7 @@ def _sees_its_own(run: Run, record: Record) -> str | None:
     outputs = [plain(part(value, 0)) for value in record.values]
     arrays = run.steps[0].args
     shape = (*arrays[0].data.shape[:2], arrays[2].data.shape[-1])
-    if any(output is None or output.shape != shape for output in outputs):
+    if not all_shaped(outputs, shape):
         return f"the output does not have the shape {shape}"
     by_query, by_pair = (np.abs(output - outputs[0]).max(-1) for output in outputs[1:])
     elsewhere = np.delete(by_query.ravel(), shape[1] + 1)
@@ -115,7 +119,7 @@ def has_parameters(shapes: Callable[..., Mapping[str, tuple]]) -> Callable:
     """Judges the parameters that the module reports, and by their gradients that they are used."""
 
     def holds(run: Run, record: Record) -> str | None:
-        wanted = shapes(*run.init.args)
+        wanted = shapes(*run.constructor.args)
         given = {
             name.removeprefix("parameter "): plain(gradient)
             for name, gradient in record.gradients.items()
@@ -124,10 +128,11 @@ def has_parameters(shapes: Callable[..., Mapping[str, tuple]]) -> Callable:
         if given.keys() != wanted.keys():
             return f"the parameters are {', '.join(sorted(given)) or 'none'}"[:200]
         for name, shape in wanted.items():
-            if given[name] is None:
+            slope = given[name]
+            if slope is None:
                 return f"no gradient reaches {name}"
-            if given[name].shape != shape:
-                return f"{name}: expected shape {shape}, got {given[name].shape}"
+            if slope.shape != shape:
+                return f"{name}: expected shape {shape}, got {slope.shape}"
         return rows_sum_to_one(run, record)
 
     return holds
@@ -135,7 +140,7 @@ def has_parameters(shapes: Callable[..., Mapping[str, tuple]]) -> Callable:
 
 def permutes(run: Run, record: Record) -> str | None:
     """The rows of the first call's x, permuted in the second call, permute the results."""
-    x, moved_x = (plain(step.args[0]) for step in run.steps)
+    x, moved_x = (numbers_of(step.args[0]) for step in run.steps)
     first, second = (a.reshape(-1, *a.shape[-2:])[0] for a in (x, moved_x))
     order = [int(np.flatnonzero((first == row).all(-1))[0]) for row in second]
     pairs = outputs_and_weights(record, *x.shape[:-1], len(order))

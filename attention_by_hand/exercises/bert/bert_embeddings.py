@@ -20,6 +20,8 @@ from autograder.student.authoring import (
     plain,
     tensor,
 )
+from autograder.student.engine.aspects import numbers_of
+from autograder.student.engine.compare import all_shaped
 from autograder.student.engine.runs import made_by
 
 EXERCISE = Declaration("BertEmbeddings", "Token, position, segment", ("ids", "segment_ids"))
@@ -125,15 +127,15 @@ def _dropped(draw: Draw) -> list[Run]:
 
 
 def _half_of_them(run: Run, record: Record) -> str | None:
-    bias = plain(run.state["norm.bias"])
+    bias = numbers_of(run.parameters["norm.bias"])
     if not run.random:  # carries no marks, but tells known mistakes apart
         return None
     results = [plain(value) for value in record.values]
     shape = (*run.steps[0].args[0].data.shape, len(bias))
-    if any(y is None or y.shape != shape for y in results):
+    if not all_shaped(results, shape):
         return f"the result: expected shape {shape}, got {describe(record.value)}"
     ratio = np.stack(results) / bias
-    p, gone = run.init.kwargs["dropout"], np.abs(ratio) < 1e-3
+    p, gone = run.constructor.kwargs["dropout"], np.abs(ratio) < 1e-3
     if gone.any() and (gone.all(-1) == gone.any(-1)).all():
         return "whole tokens are dropped: expected single numbers"
     return wrong_share(ratio, p, "number", 0.09) or wrong_factor(ratio, p, "number")
@@ -141,7 +143,7 @@ def _half_of_them(run: Run, record: Record) -> str | None:
 
 def over_bias(bias: Any) -> Any:
     """Divides a result by the norm's bias."""
-    return lambda result: result / plain(bias)
+    return lambda result: result / numbers_of(bias)
 
 
 @EXERCISE.holds("each number is dropped on its own", 0.2, _half_of_them, only_if_right=True)
@@ -173,7 +175,7 @@ def _evaluated(draw: Draw) -> list[Run]:
 
 
 def _both_lengths(run: Run) -> Sequence[int]:
-    return run.steps[0].args[0].data.shape[1], (*run.init.args, 512)[2]
+    return run.steps[0].args[0].data.shape[1], (*run.constructor.args, 512)[2]
 
 
 @EXERCISE.raises("more tokens than positions", 0.35, ValueError, naming=_both_lengths)

@@ -1,5 +1,6 @@
 """`BertLayer`: a layer of BERT."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -23,7 +24,8 @@ from autograder.student.authoring import (
     plain,
     tensor,
 )
-from autograder.student.engine.aspects import equals_reference
+from autograder.student.engine.aspects import equals_reference, numbers_of
+from autograder.student.engine.compare import all_shaped
 from autograder.student.engine.runs import made_by
 
 EXERCISE = Declaration(
@@ -155,7 +157,11 @@ def _wide(draw: Draw) -> list[Run]:
 
 
 def _one_chunk(run: Run) -> int:
-    return run.steps[0].args[0].data.shape[0] * run.init.kwargs["chunk_size"] * run.init.args[2]
+    return (
+        run.steps[0].args[0].data.shape[0]
+        * run.constructor.kwargs["chunk_size"]
+        * run.constructor.args[2]
+    )
 
 
 EXERCISE.add(
@@ -226,16 +232,17 @@ def _added(run: Run, record: Record) -> str | None:
     """Dropout inside the feed-forward network, as in chapter 7, is as right as none."""
     if not run.random:  # carries no marks, but tells known mistakes apart
         return None
-    column = plain(run.state["linear2.weight"])[2:, 0] * plain(run.state["linear1.bias"])
+    column = numbers_of(run.parameters["linear2.weight"])[2:, 0]
+    column = column * numbers_of(run.parameters["linear1.bias"])
     shape = run.steps[0].args[0].data.shape
     results = [plain(value) for value in record.values]
-    if any(y is None or y.shape != shape for y in results):
+    if not all_shaped(results, shape):
         return f"the result: expected shape {shape}, got {describe(record.value)}"
     factor = factors(np.stack(results), column)
     if factor is None:
         return "with norm1 giving the same vector everywhere, the result does not show it"
     dropped = np.abs(factor) < 1e-3
-    p = run.init.kwargs["dropout"]
+    p = run.constructor.kwargs["dropout"]
     if not dropped.any() or dropped.all():
         whole = "everything" if dropped.any() else "nothing"
         return f"in training with dropout {p}, {whole} that the feed-forward adds is dropped"
@@ -277,7 +284,8 @@ def _weights_dropped(draw: Draw) -> list[Run]:
     """BERT drops attention weights as well: build attention with the same dropout. With p = 1 in
     training it returns nothing but the bias of W_o."""
     runs = []
-    for kwargs in ({"dropout": 1.0}, {}):
+    some: Sequence[dict[str, Any]] = ({"dropout": 1.0}, {})
+    for kwargs in some:
         run = _layer(draw, 6, 2, 5, **kwargs).in_training()
         run, x = run.then_method("get_submodule", "attention"), draw.tensor(2, 3, 6)
         runs.append(run.then_apply(Previous(0), x, x, x))
@@ -297,7 +305,7 @@ def _gradients(draw: Draw) -> list[Run]:
     """Every part contributes: four projections, two linear layers, two norms, and the residual
     path; in chunks, too."""
     # In float64, where terms that cancel do so to the last digit.
-    small = {"dtype": "float64", "size": SMALL}
+    small: dict[str, Any] = {"dtype": "float64", "size": SMALL}
     mask = tensor(random_mask(draw, 2, 1, 1, 3))
     run = _layer(draw, 4, 2, 3, **small).then(_x(draw, 2, 3, 4, **small), mask)
     chunked = _layer(draw, 4, 2, 3, chunk_size=2, **small)
@@ -307,7 +315,7 @@ def _gradients(draw: Draw) -> list[Run]:
 @EXERCISE.keeps_dtypes(0.1)
 def _double(draw: Draw) -> list[Run]:
     """A float64 layer with float64 inputs gives float64, a float32 layer float32."""
-    small = {"dtype": "float64", "size": SMALL}
+    small: dict[str, Any] = {"dtype": "float64", "size": SMALL}
     return [
         _layer(draw, 6, 2, 3, **small).then(_x(draw, 1, 3, 6, **small)),
         _layer(draw, 6, 2, 3, chunk_size=2, **small).then(_x(draw, 1, 3, 6, **small), causal(3)),

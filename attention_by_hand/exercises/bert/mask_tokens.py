@@ -27,9 +27,9 @@ from autograder.student.authoring import (
     as_argument,
     call,
     describe,
-    plain,
     tensor,
 )
+from autograder.student.engine.aspects import numbers_of
 
 EXERCISE = Declaration(
     "mask_tokens",
@@ -238,7 +238,7 @@ def _drawn_with_it(run: Run, record: Record) -> str | None:
     misfit = next(filter(None, (wrong_form(v, shape) for v in results)), None)
     if misfit or len(results) != 3:
         return misfit or f"expected (inputs, labels), got {describe(record.value)}"
-    first, second, again = ([plain(x) for x in result] for result in results)
+    first, second, again = ([numbers_of(x) for x in result] for result in results)
     if any((a != b).any() for a, b in zip(first, again, strict=True)):
         return "two generators with the same seed: expected the same result, got another one"
     if all((a == b).all() for a, b in zip(first, second, strict=True)):

@@ -18,6 +18,7 @@ from autograder.student.authoring import (
     part,
     plain,
 )
+from autograder.student.engine.aspects import numbers_of
 
 IGNORED = -100
 NAMES = ("the inputs", "the labels")
@@ -42,13 +43,13 @@ def in_draws(problem: Problem) -> Callable[[Trial], Finding]:
         if not trial.run.random:  # carries no marks, but tells known mistakes apart
             return Finding(True)
         given = settings(trial.run)
-        ids = plain(given["ids"])
+        ids = numbers_of(given["ids"])
         pairs = []
         for value in trial.record.values:
             misfit = wrong_form(value, ids.shape)
             if misfit:
                 return Finding(False, misfit, instructive=False)
-            pairs.append((ids, plain(value[0]), plain(value[1])))
+            pairs.append((ids, numbers_of(value[0]), numbers_of(value[1])))
         line = problem(given, pairs)
         return Finding(False, line) if line else Finding(True)
 
@@ -57,8 +58,8 @@ def in_draws(problem: Problem) -> Callable[[Trial], Finding]:
 
 def wrong_form(value: Any, shape: tuple[int, ...]) -> str | None:
     """Why a result is not a pair of such arrays; None if it is."""
-    found = [plain(part(value, i)) for i in (0, 1)]
-    if len(value if isinstance(value, tuple | list) else ()) != 2 or any(x is None for x in found):
+    found = [x for i in (0, 1) if (x := plain(part(value, i))) is not None]
+    if len(value if isinstance(value, tuple | list) else ()) != 2 or len(found) != 2:
         return f"expected (inputs, labels), got {describe(value)}"
     named = zip(NAMES, found, strict=True)
     told = (f"{name}: expected shape {shape}, got {x.shape}" for name, x in named)
@@ -98,7 +99,8 @@ def _summary(mask_tokens: Any, seed: int) -> dict[str, Any]:
     import torch
 
     def drawn(ids: Any, *others: Any) -> Pair:
-        return plain(ids), *(plain(x) for x in mask_tokens(ids, *others))
+        inputs, labels = mask_tokens(ids, *others)
+        return numbers_of(ids), numbers_of(inputs), numbers_of(labels)
 
     def seeded() -> torch.Generator:
         return torch.Generator().manual_seed(seed)

@@ -18,7 +18,7 @@ from autograder.student.authoring import (
     as_argument,
     plain,
 )
-from autograder.student.engine.aspects import compare, each, worst
+from autograder.student.engine.aspects import compare, each, numbers_of, worst
 from autograder.student.engine.state import parameters_of, write
 
 EXERCISE = Declaration(
@@ -94,7 +94,7 @@ def _runs(draw: Draw) -> list[Run]:
 
 
 def _as_masked(run: Run, record: Record) -> str | None:
-    whole, pruned = plain(record.values[-2][0]), plain(record.values[-1])
+    whole, pruned = numbers_of(record.values[-2][0]), plain(record.values[-1])
     if pruned is None or pruned.shape != whole.shape:
         return "attention with the new layers gives no output of the old one's shape"
     apart = float(np.abs(whole - pruned).max())

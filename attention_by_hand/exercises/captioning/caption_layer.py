@@ -18,6 +18,8 @@ from autograder.student.authoring import (
     plain,
     tensor,
 )
+from autograder.student.engine.aspects import numbers_of
+from autograder.student.engine.compare import all_shaped
 from autograder.student.engine.runs import made_by
 
 EXERCISE = Declaration(
@@ -167,15 +169,16 @@ def _inner(run: Run, record: Record) -> str | None:
     """What the one hidden unit gives is dropped at once, and the sum feature by feature."""
     if not run.random:  # carries no marks, but tells known mistakes apart
         return None
-    column = plain(run.state["linear2.weight"])[2:, 0] * plain(run.state["linear1.bias"])
+    column = numbers_of(run.parameters["linear2.weight"])[2:, 0]
+    column = column * numbers_of(run.parameters["linear1.bias"])
     shape = run.steps[0].args[0].data.shape
     results = [plain(value) for value in record.values]
-    if any(y is None or y.shape != shape for y in results):
+    if not all_shaped(results, shape):
         return f"the result: expected shape {shape}, got {describe(record.value)}"
     factor = factors(np.stack(results), column)
     if factor is None:
         return "with norm1 giving the same vector everywhere, the result does not show it"
-    p = run.init.kwargs["dropout"]
+    p = run.constructor.kwargs["dropout"]
     dropped = np.abs(factor) < 1e-3
     whole = float(dropped.all(-1).mean())
     if not dropped.any() or dropped.all():

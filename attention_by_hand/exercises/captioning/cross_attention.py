@@ -121,8 +121,8 @@ def _nothing(draw: Draw) -> list[Run]:
 
 
 def _sizes(run: Run) -> Sequence[int]:
-    given = dict(zip(("d_model", "d_encoder", "num_heads"), run.init.args, strict=False))
-    given |= run.init.kwargs
+    given = dict(zip(("d_model", "d_encoder", "num_heads"), run.constructor.args, strict=False))
+    given |= run.constructor.kwargs
     return given["d_model"], given["num_heads"]
 
 

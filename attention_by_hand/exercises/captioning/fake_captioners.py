@@ -92,7 +92,7 @@ def captioning(
     table[np.arange(53), words[draw.integers(0, len(words) - 1, 53)]] += 3.0
     table[:, pad_id] -= 40.0  # no trained model writes padding
     times = tensor(np.array([99, *ends, 99]))
-    settings = {"pad_id": pad_id, "ends": times, "eos_id": eos_id} | kwargs
+    settings: dict[str, Any] = {"pad_id": pad_id, "ends": times, "eos_id": eos_id} | kwargs
     model = made_by(looker, tensor(table, "float32"), **settings)
     images = draw.normal(len(ends), 1, 2, 3)
     images[:, 0, 0, 0] = np.arange(1, len(ends) + 1)

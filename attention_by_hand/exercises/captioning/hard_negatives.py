@@ -20,9 +20,9 @@ from autograder.student.authoring import (
     Run,
     as_argument,
     call,
-    plain,
     tensor,
 )
+from autograder.student.engine.aspects import numbers_of
 
 EXERCISE = Declaration(
     "hard_negatives",
@@ -103,7 +103,7 @@ def _drawn_with_it(run: Run, record: Record) -> str | None:
     if misfit or len(results) != 3:
         return misfit or "expected a pair from each of three calls"
     for name, *drawn in zip(NAMES, *results, strict=True):
-        first, second, again = map(plain, drawn)
+        first, second, again = map(numbers_of, drawn)
         if (first != again).any():
             return f"{name}: with two generators of the same seed, expected the same draws"
         if (first == second).all():

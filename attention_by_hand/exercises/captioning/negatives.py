@@ -17,6 +17,7 @@ from autograder.student.authoring import (
     plain,
     tensor,
 )
+from autograder.student.engine.aspects import numbers_of
 
 NAMES = ("text_of_image", "image_of_text")
 
@@ -37,8 +38,8 @@ def kinds(draw: Draw, B: int, order: np.ndarray, own: float = 2.0) -> Array:
 
 def wrong_form(value: Any, B: int) -> str | None:
     """Why a result is not a pair of indices of others; None if it is."""
-    found = [plain(part(value, i)) for i in (0, 1)]
-    if len(value if isinstance(value, tuple | list) else ()) != 2 or any(x is None for x in found):
+    found = [x for i in (0, 1) if (x := plain(part(value, i))) is not None]
+    if len(value if isinstance(value, tuple | list) else ()) != 2 or len(found) != 2:
         return f"expected ({', '.join(NAMES)}), got {describe(value)}"
     for name, x in zip(NAMES, found, strict=True):
         if x.shape != (B,):
@@ -75,14 +76,14 @@ def as_often(run: Run, record: Record) -> str | None:
     farther from the chances than chance takes them in one of ten million cases."""
     if not run.random:  # carries no marks, but tells known mistakes apart
         return None
-    table = plain(run.steps[0].args[0])
+    table = numbers_of(run.steps[0].args[0])
     B, kind = len(table), np.arange(len(table)) % _KINDS
     misfit = next(filter(None, (wrong_form(value, B) for value in record.values)), None)
     if misfit:
         return misfit
     for which, (name, rows) in enumerate(zip(NAMES, (table, table.T), strict=True)):
         p = chances(rows.astype(float))
-        drawn = [plain(value[which]).astype(int) for value in record.values]
+        drawn = [numbers_of(value[which]).astype(int) for value in record.values]
         if all((x == drawn[0]).all() for x in drawn[1:]):
             return f"{name}: two calls draw the same"
         for k in range(_KINDS):
@@ -99,7 +100,7 @@ def as_often(run: Run, record: Record) -> str | None:
         most = max(int(np.bincount(x).max()) for x in drawn)
         if most > 0.15 * B:
             return f"{name}: one index is drawn {most} times in {B} draws; expected more variety"
-    first, second = (plain(x) for x in record.values[0])
+    first, second = (numbers_of(x) for x in record.values[0])
     together = int((first == second).sum())
     if together > 0.1 * B:
         return f"text_of_image and image_of_text are the same at {together} of {B} places"
@@ -126,7 +127,7 @@ def _summary(hard_negatives: Any, seed: int) -> dict[str, Any]:
     logs = np.log(_SHARES)
     table = torch.tensor(logs[1][kind][:, None] + logs[0][kind] + 2.0 * np.eye(B)).float()
     torch.manual_seed(seed)
-    pairs = [[plain(x).astype(int) for x in hard_negatives(table)] for _ in range(calls)]
+    pairs = [[numbers_of(x).astype(int) for x in hard_negatives(table)] for _ in range(calls)]
     told: dict[str, Any] = {}
     for which, name in enumerate(NAMES):
         x = np.stack([pair[which] for pair in pairs])

@@ -117,7 +117,7 @@ def _refused(draw: Draw) -> list[Run]:
 
 def _k(run: Run) -> int:
     step = run.steps[-1]
-    return step.kwargs.get("k", step.args[-1] if step.args else None)
+    return step.kwargs["k"] if "k" in step.kwargs else step.args[-1]
 
 
 def in_a_graph(similarity: Any) -> Any:

@@ -3,7 +3,7 @@
 import numpy as np
 
 from autograder.student.authoring import Declaration, Draw, Record, Run, Strided, call, plain
-from autograder.student.engine.aspects import not_rows_of_one
+from autograder.student.engine.aspects import not_rows_of_one, numbers_of
 
 EXERCISE = Declaration("softmax", "Scores into weights", ("scores", "axis"))
 
@@ -44,7 +44,7 @@ def _large(draw: Draw) -> list[Run]:
 
 
 def _exact_zeros(run: Run, record: Record) -> str | None:
-    scores, weights = plain(run.steps[0].args[0]), plain(record.value)
+    scores, weights = numbers_of(run.steps[0].args[0]), plain(record.value)
     if weights is None or weights.shape != scores.shape:
         return "the result does not have the shape of the scores"
     there = weights[np.isneginf(scores)]

@@ -30,6 +30,8 @@ from autograder.student.authoring import (
     plain,
     tensor,
 )
+from autograder.student.engine.aspects import numbers_of
+from autograder.student.engine.compare import all_shaped
 
 EXERCISE = Declaration(
     "generate",
@@ -109,7 +111,7 @@ def _as_likely_as_it_should(run: Run, record: Record) -> str | None:
     rows, new = step.args[1].data.shape[0], step.args[2]
     if ids is None or ids.shape != (rows, 1 + new):
         return f"the result: expected shape ({rows}, {1 + new}), got {describe(record.value)}"
-    logits = plain(step.args[0].args[0])[0] / step.kwargs.get("temperature", 1.0)
+    logits = numbers_of(step.args[0].args[0])[0] / step.kwargs.get("temperature", 1.0)
     chances = np.exp(logits - logits.max())
     k = step.kwargs.get("top_k")
     if k is not None:
@@ -154,7 +156,7 @@ EXERCISE.draws_anew(with_torchs=True)
 def _drawn_with_it(run: Run, record: Record) -> str | None:
     results = [plain(value) for value in record.values[2:]]
     rows, n = run.steps[2].args[1].data.shape
-    if any(ids is None or ids.shape != (rows, n + 6) for ids in results):
+    if not all_shaped(results, (rows, n + 6)):
         return f"the result: expected shape ({rows}, {n + 6}), got {describe(record.value)}"
     first, again, other = results
     if not (first == other).all():

@@ -18,6 +18,7 @@ from autograder.student.authoring import (
     plain,
     tensor,
 )
+from autograder.student.engine.compare import all_shaped
 
 EXERCISE = Declaration(
     "GPT",
@@ -99,7 +100,7 @@ def _bare(draw: Draw) -> list[Run]:
 
 def _no_peeking(run: Run, record: Record) -> str | None:
     results = [plain(value) for value in record.values]
-    if any(logits is None or logits.shape != (2, 5, 6) for logits in results):
+    if not all_shaped(results, (2, 5, 6)):
         return f"the logits: expected shape (2, 5, 6), got {describe(record.value)}"
     for position, logits in zip((4, 2), results[1:], strict=True):
         moved = np.abs(logits - results[0]).max((0, 2))
@@ -125,7 +126,7 @@ def _perturbed(draw: Draw) -> list[Run]:
 
 
 def _both_lengths(run: Run) -> Sequence[int]:
-    return run.steps[0].args[0].data.shape[1], run.init.args[1]
+    return run.steps[0].args[0].data.shape[1], run.constructor.args[1]
 
 
 @EXERCISE.raises("more tokens than the context holds", 0.35, ValueError, naming=_both_lengths)

@@ -92,7 +92,7 @@ def _nothing(draw: Draw) -> list[Run]:
 
 
 def _sizes(run: Run) -> Sequence[int]:
-    d, heads, kv_heads = (*run.init.args, *run.init.kwargs.values())
+    d, heads, kv_heads = (*run.constructor.args, *run.constructor.kwargs.values())
     return (d, heads) if d % heads else (heads, kv_heads)
 
 

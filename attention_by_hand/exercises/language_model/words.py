@@ -22,7 +22,8 @@ def some_words(draw: Draw, letters: str, number: int, longest: int = 5) -> dict[
 
 def some_merges(draw: Draw, letters: str, number: int) -> list[tuple[str, str]]:
     """Merges of pieces that are there, letters or earlier merges; none twice."""
-    pieces, found = [*letters], []
+    pieces = [*letters]
+    found: list[tuple[str, str]] = []
     while len(found) < number:
         left, right = (pieces[draw.integer(0, len(pieces) - 1)] for _ in range(2))
         if left + right not in pieces and len(left + right) < 6:

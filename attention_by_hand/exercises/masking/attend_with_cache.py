@@ -18,8 +18,8 @@ from autograder.student.authoring import (
     as_argument,
     call,
     part,
-    plain,
 )
+from autograder.student.engine.aspects import numbers_of
 from autograder.student.engine.compare import TOLERANCE, compare, worst
 
 EXERCISE = Declaration(
@@ -109,7 +109,7 @@ def _as_the_sums_allow(trial: Trial) -> Finding:
     ):
         finding = compare(value, wanted, parts=trial.returns)
         if finding.kind == "value" and compare(part(value, 1), part(wanted, 1)).passed:
-            output, right = plain(part(value, 0)), plain(part(wanted, 0))
+            output, right = numbers_of(part(value, 0)), numbers_of(part(wanted, 0))
             relative, absolute = TOLERANCE["float32"]
             allowed = absolute + relative * np.abs(right) + ROUNDING * np.abs(right).max()
             near = (np.abs(output - right) <= allowed).all()
@@ -173,10 +173,10 @@ def in_training(*args: Any) -> Any:
     attention = MultiHeadAttention(*args)
 
     def once() -> Any:  # ignores the probe's own call; from then on it is like any other
-        del attention.eval
+        del vars(attention)["eval"]
         return attention
 
-    attention.eval = once
+    vars(attention)["eval"] = once
     return attention
 
 

@@ -15,6 +15,7 @@ from autograder.student.authoring import (
     plain,
     tensor,
 )
+from autograder.student.engine.compare import all_shaped
 
 EXERCISE = Declaration(
     "masked_attention",
@@ -77,7 +78,7 @@ def _hidden(key: int, query: int, far: float) -> str:
 def _sees_what_it_may(run: Run, record: Record) -> str | None:
     outputs = [plain(part(value, 0)) for value in record.values]
     wanted = (*run.steps[0].args[0].data.shape[:-1], run.steps[0].args[2].data.shape[-1])
-    if any(output is None or output.shape != wanted for output in outputs):
+    if not all_shaped(outputs, wanted):
         return f"the output: expected shape {wanted}, got {describe(part(record.value, 0))}"
     mask = np.broadcast_to(run.steps[0].args[3].data, (wanted[1], 5))
     before = run.steps[0].args[2].data

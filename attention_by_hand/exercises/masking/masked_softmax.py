@@ -14,6 +14,7 @@ from autograder.student.authoring import (
     plain,
     tensor,
 )
+from autograder.student.engine.aspects import numbers_of
 
 EXERCISE = Declaration("masked_softmax", "A softmax that obeys a mask", ("scores", "mask"))
 
@@ -55,9 +56,9 @@ def _broadcast(draw: Draw) -> list[Run]:
 
 def _exact_zeros(run: Run, record: Record) -> str | None:
     args = dict(zip(("scores", "mask"), run.steps[0].args, strict=False)) | run.steps[0].kwargs
-    weights, mask = plain(record.value), plain(args["mask"])
-    if weights is None or weights.shape != plain(args["scores"]).shape:
-        shape = plain(args["scores"]).shape
+    weights, mask = plain(record.value), numbers_of(args["mask"])
+    if weights is None or weights.shape != numbers_of(args["scores"]).shape:
+        shape = numbers_of(args["scores"]).shape
         return f"the result: expected shape {shape}, got {describe(record.value)}"
     hidden = weights[~np.broadcast_to(mask, weights.shape).astype(bool)]
     if np.isnan(hidden).any():

@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 from typing import Any
 
-from autograder.student.authoring import Declaration, Draw, Run, Strided, call, plain, tensor
+from autograder.student.authoring import Declaration, Draw, Run, Strided, call, tensor
+from autograder.student.engine.aspects import numbers_of
 
 EXERCISE = Declaration("padding_mask", "Which positions hold a token", ("lengths", "max_len"))
 
@@ -42,7 +43,7 @@ def _empty(draw: Draw) -> list[Run]:
 def _numbers(run: Run) -> Sequence[Any]:
     step = run.steps[0]
     limit = step.kwargs["max_len"] if "max_len" in step.kwargs else step.args[1]
-    return int(plain(step.args[0]).max()), limit
+    return int(numbers_of(step.args[0]).max()), limit
 
 
 @EXERCISE.raises("a length above max_len", 0.5, ValueError, naming=_numbers)

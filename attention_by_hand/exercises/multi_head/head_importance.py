@@ -109,7 +109,7 @@ def _again(draw: Draw) -> list[Run]:
     x, runs = draw.tensor(2, 3, 6), []
     for start, num_heads in ((itself, 2), (in_training, 3)):
         attention = our_attention(6, num_heads, attention_state(draw, 6))
-        attention = replace(attention, kwargs={**attention.kwargs, "dropout": 1.0})
+        attention = replace(attention, kwargs={**(attention.kwargs or {}), "dropout": 1.0})
         run = Run(()).then_apply(as_argument(start), attention)
         run = run.then(Previous(0), x).then(Previous(0), x)
         runs.append(run.then_apply(Previous(0), x, x, x))

@@ -26,7 +26,8 @@ from autograder.student.authoring import (
     plain,
     tensor,
 )
-from autograder.student.engine.aspects import compare
+from autograder.student.engine.aspects import compare, numbers_of
+from autograder.student.engine.compare import all_shaped
 
 EXERCISE = Declaration(
     "MultiHeadAttention",
@@ -117,24 +118,22 @@ _P, _CALLS = 0.25, 8  # a right answer is out of bounds once in 10¹⁰ times
 
 
 def _dropout_is_right(trial: Trial) -> Finding:
-    results = [(plain(part(v, 0)), plain(part(v, 1))) for v in trial.record.values]
-    if any(a is None or b is None or a.shape != (2, 6, 8) for a, b in results):
+    outs, weights = ([plain(part(v, i)) for v in trial.record.values] for i in (0, 1))
+    if not all_shaped(outs, (2, 6, 8)) or any(w is None for w in weights):
         return Finding(False, "expected (output, weights)")
-    if trial.run.init.kwargs["dropout"] == 1.0:
+    if trial.run.constructor.kwargs["dropout"] == 1.0:
         return Finding(True)
     kept = compare(trial.record.value[1], trial.expected.value[1], "the returned weights")
     if not kept.passed:
         return replace(kept, message=f"{kept.message} (the weights before dropout)")
-    if len(results) == 1:
-        spread = max(float(np.ptp(head, axis=-1).max()) for head in np.split(results[0][0], 2, -1))
+    if len(outs) == 1:
+        spread = max(float(np.ptp(head, axis=-1).max()) for head in np.split(outs[0], 2, -1))
         if spread > 1e-4:
             return Finding(False, "features of a head are dropped, not its weights")
         return Finding(True)
-    outs, weights = np.stack([out for out, _ in results]), plain(trial.expected.value[1])
-    shown = np.concatenate([weights[:, 0, :, :4], weights[:, 1, :, 4:]], axis=-1)
-    problem = wrong_share(outs / shown, _P, "weight", 0.1) or wrong_factor(
-        outs / shown, _P, "weight"
-    )
+    right = numbers_of(trial.expected.value[1])
+    ratio = np.stack(outs) / np.concatenate([right[:, 0, :, :4], right[:, 1, :, 4:]], axis=-1)
+    problem = wrong_share(ratio, _P, "weight", 0.1) or wrong_factor(ratio, _P, "weight")
     return Finding(not problem, problem)
 
 
@@ -182,7 +181,10 @@ def _evaluated(draw: Draw) -> list[Run]:
 
 
 @EXERCISE.raises(
-    "d_model not divisible by num_heads", 0.25, ValueError, naming=lambda run: run.init.args[:2]
+    "d_model not divisible by num_heads",
+    0.25,
+    ValueError,
+    naming=lambda run: run.constructor.args[:2],
 )
 def _uneven(draw: Draw) -> list[Run]:
     """Raise ValueError in __init__, and name both numbers."""

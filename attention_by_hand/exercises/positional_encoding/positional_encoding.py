@@ -23,7 +23,8 @@ from autograder.student.authoring import (
     plain,
     tensor,
 )
-from autograder.student.engine.aspects import compare, each
+from autograder.student.engine.aspects import compare, each, numbers_of
+from autograder.student.engine.compare import all_shaped
 from autograder.student.engine.state import write
 
 EXERCISE = Declaration("PositionalEncoding", "Positions as a module", ("x", "offset"))
@@ -83,7 +84,10 @@ def _full(draw: Draw) -> list[Run]:
 def _numbers(run: Run) -> Sequence[int]:
     step = run.steps[0]
     offset = step.kwargs.get("offset", step.args[1] if len(step.args) > 1 else 0)
-    init = dict(zip(("d_model", "max_len"), run.init.args, strict=False)) | run.init.kwargs
+    init = (
+        dict(zip(("d_model", "max_len"), run.constructor.args, strict=False))
+        | run.constructor.kwargs
+    )
     return offset + step.args[0].data.shape[1], init.get("max_len", 512)
 
 
@@ -151,7 +155,7 @@ def _moved(draw: Draw) -> list[Run]:
     trained; a buffer moves along and is not trained."""
     # An empty state loads into a module without parameters. Its buffer gets numbers that bfloat16
     # cannot hold, goes there and back, and is added to an x that has not.
-    numbers = np.float32(1.0 + draw.integers(0, 7, 4, 6) / 8 + 1 / 512)
+    numbers = (1.0 + draw.integers(0, 7, 4, 6) / 8 + 1 / 512).astype(np.float32)
     run = _filled(module(6, 4, state={}), numbers)
     named = module(6, 4)  # carries no marks, but tells known mistakes apart
     return [_there_and_back(model).then(draw.double(2, 3, 6)) for model in (run, named)]
@@ -163,9 +167,9 @@ _P, _CALLS = 0.25, 8
 def _dropped(trial: Trial) -> Finding:
     if not trial.run.random:
         return compare(trial.record.value, trial.expected.value)
-    whole = plain(trial.expected.value)
+    whole = numbers_of(trial.expected.value)
     outs = [plain(value) for value in trial.record.values[:_CALLS]]
-    if any(out is None or out.shape != whole.shape for out in outs):
+    if not all_shaped(outs, whole.shape):
         return Finding(False, "the result does not have the shape of x")
     ratio = np.stack(outs) / whole
     problem = wrong_share(ratio, _P, "number", 0.06) or wrong_factor(ratio, _P, "number")

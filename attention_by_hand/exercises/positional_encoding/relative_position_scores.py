@@ -1,6 +1,7 @@
 """`relative_position_scores`: distances in the scores."""
 
 from collections.abc import Callable
+from typing import Any
 
 from autograder.student.authoring import Array, Declaration, Draw, Run, Strided, call
 
@@ -15,7 +16,7 @@ _KEY, _BOTH = "relative_key", "relative_key_query"
 
 
 def _qka(
-    draw: Draw, n_q: int, n_k: int, far: int, d_k: int = 4, batch: tuple = (2, 3), **dtype: str
+    draw: Draw, n_q: int, n_k: int, far: int, d_k: int = 4, batch: tuple = (2, 3), **dtype: Any
 ) -> tuple[Array, Array, Array]:
     return (
         draw.tensor(*batch, n_q, d_k, **dtype),

@@ -16,6 +16,8 @@ from autograder.student.authoring import (
     describe,
     plain,
 )
+from autograder.student.engine.aspects import numbers_of
+from autograder.student.engine.compare import all_shaped
 from autograder.student.engine.runs import made_by
 
 EXERCISE = Declaration("rotary_embedding", "Rotate by position", ("x", "base", "offset"))
@@ -47,9 +49,9 @@ def _offsets(draw: Draw) -> list[Run]:
 
 def _distances(run: Run, record: Record) -> str | None:
     """All dot products between rotated rows are the same, wherever the positions start."""
-    x = plain(run.steps[0].args[0])
+    x = numbers_of(run.steps[0].args[0])
     rotated = [plain(value) for value in record.values]
-    if any(r is None or r.shape != x.shape for r in rotated):
+    if not all_shaped(rotated, x.shape):
         return f"the result: expected shape {x.shape}, got {describe(record.value)}"
     tables = [r @ r.swapaxes(-2, -1) for r in rotated]
     scale = np.linalg.norm(x, axis=-1).max() ** 2
@@ -78,7 +80,7 @@ def _shifted(draw: Draw) -> list[Run]:
 
 def _lengths(run: Run, record: Record) -> str | None:
     step = run.steps[0]
-    x, turned = plain(step.args[0] if step.args else step.kwargs["x"]), plain(record.value)
+    x, turned = numbers_of(step.args[0] if step.args else step.kwargs["x"]), plain(record.value)
     if turned is None or turned.shape != x.shape:
         return f"the result: expected shape {x.shape}, got {describe(record.value)}"
     before, after = (np.hypot(a[..., 0::2], a[..., 1::2]) for a in (x, turned))
@@ -123,7 +125,7 @@ def _dtype_kept(trial: Trial) -> Finding:
     found, wanted = trial.record.value, trial.expected.value
     if getattr(found, "dtype", None) != wanted.dtype:
         return Finding(False, f"the result: expected {wanted.dtype}, got {describe(found)}")
-    numbers, right = plain(found), plain(wanted)
+    numbers, right = numbers_of(found), numbers_of(wanted)
     if numbers.shape != right.shape:
         return Finding(False, f"the result: expected shape {right.shape}, got {describe(found)}")
     within = 1e-5 if wanted.dtype == "float64" else 0.1

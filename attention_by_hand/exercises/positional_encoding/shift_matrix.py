@@ -3,6 +3,7 @@
 import numpy as np
 
 from autograder.student.authoring import Declaration, Draw, Record, Run, call, describe, plain
+from autograder.student.engine.compare import all_shaped
 
 EXERCISE = Declaration("shift_matrix", "A step is a rotation", ("offset", "d_model", "base"))
 
@@ -30,7 +31,7 @@ def _back(draw: Draw) -> list[Run]:
 def _shifts_add_up(run: Run, record: Record) -> str | None:
     d = run.steps[0].args[1]
     matrices = [plain(value) for value in record.values]
-    if any(m is None or m.shape != (d, d) or not np.isfinite(m).all() for m in matrices):
+    if not all_shaped(matrices, (d, d)) or not np.isfinite(matrices).all():
         return f"the result: expected finite numbers ({d}, {d}), got {describe(record.value)}"
     first, second, both = matrices[:3]
     a, b = (step.args[0] for step in run.steps[:2])

@@ -16,6 +16,7 @@ from autograder.student.authoring import (
     plain,
     tensor,
 )
+from autograder.student.engine.compare import all_shaped
 
 EXERCISE = Declaration(
     "AttentionDecoder",
@@ -165,7 +166,7 @@ def _large(draw: Draw) -> list[Run]:
 
 def _only_its_past(run: Run, record: Record) -> str | None:
     logits = [plain(part(value, 0)) for value in record.values]
-    if any(found is None or found.shape != (2, 4, 6) for found in logits):
+    if not all_shaped(logits, (2, 4, 6)):
         return "the logits: expected shape (2, 4, 6)"
     moved = np.abs(logits[1] - logits[0]).max(axis=-1)
     if not moved[1].max() < 1e-6:

@@ -120,7 +120,7 @@ def as_they_begin(parameters: Iterable[tuple[str, Any]], bound: float) -> tuple[
 
 
 def _begins_as_torchs(run: Run, record: Record) -> str | None:
-    size, hidden = run.init.args
+    size, hidden = run.constructor.args
     found, shapes = record.value, _shapes(size, hidden)
     if [name for name, *_ in found] != sorted(shapes):
         names = ", ".join(name for name, *_ in found)[:100]

@@ -23,7 +23,8 @@ def _given(
     draw: Draw, B: int, d_k: int, d_v: int, dtype: str = "float32"
 ) -> tuple[Array, Array, Array]:
     """Query, key and value of one position."""
-    return tuple(draw.tensor(B, d, dtype=dtype) for d in (d_k, d_k, d_v))
+    query, key, value = (draw.tensor(B, d, dtype=dtype) for d in (d_k, d_k, d_v))
+    return query, key, value
 
 
 def _state(draw: Draw, B: int, d_k: int, d_v: int, dtype: str = "float32") -> tuple[Array, Array]:

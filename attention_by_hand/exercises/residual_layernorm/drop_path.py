@@ -29,7 +29,7 @@ EXERCISE = Declaration("DropPath", "Stochastic depth", ("x",))
 
 
 def _p(trial: Trial) -> float:
-    return trial.run.init.kwargs.get("p", *trial.run.init.args)
+    return trial.run.constructor.kwargs.get("p", *trial.run.constructor.args)
 
 
 def _whole(trial: Trial, x: np.ndarray, outputs: list[np.ndarray]) -> str | None:

@@ -19,6 +19,8 @@ from autograder.student.authoring import (
     as_argument,
     plain,
 )
+from autograder.student.engine.aspects import numbers_of
+from autograder.student.engine.compare import all_shaped
 
 P = 0.25  # the dropout probability of the runs below
 
@@ -64,9 +66,10 @@ def summed_up(module: Any, summary: str, x: Any, calls: int) -> Any:
     """A summary of many calls that does not depend on chance, so that known mistakes can be told
     apart. It carries no marks, since it is made where the answer runs."""
     outputs = [plain(module(x)) for _ in range(calls)]
-    if not _fit(outputs, plain(x)):
+    given = numbers_of(x)
+    if not all_shaped(outputs, given.shape):
         return _NO_SHAPE
-    return _SUMMARIES[summary](plain(x), outputs), _heeds_the_seed(module, x, calls)
+    return _SUMMARIES[summary](given, outputs), _heeds_the_seed(module, x, calls)
 
 
 def _heeds_the_seed(module: Any, x: Any, calls: int) -> bool | None:
@@ -78,17 +81,13 @@ def _heeds_the_seed(module: Any, x: Any, calls: int) -> bool | None:
         for seed in range(2):
             torch.manual_seed(seed)
             copy = deepcopy(module)
-            drew.append(np.stack([plain(copy(x)) for _ in range(calls)]))
+            drew.append(np.stack([numbers_of(copy(x)) for _ in range(calls)]))
         return bool((drew[0] != drew[1]).any())
     except Exception:  # noqa: BLE001  (a module that cannot be copied)
         return None
 
 
 _NO_SHAPE = "the result does not have the shape of x"
-
-
-def _fit(outputs: Sequence[np.ndarray | None], x: np.ndarray) -> bool:
-    return all(y is not None and y.shape == x.shape for y in outputs)
 
 
 def drawn_calls(run: Run, draw: Draw, x: Array, calls: int) -> Run:
@@ -114,8 +113,8 @@ def in_draws(problem: Problem) -> Callable[[Trial], Finding]:
     def judge(trial: Trial) -> Finding:
         if not trial.run.random:  # carries no marks, but tells known mistakes apart
             return Finding(True)
-        x, outputs = plain(trial.run.steps[0].args[0]), [plain(y) for y in trial.record.values]
-        line = problem(trial, x, outputs) if _fit(outputs, x) else _NO_SHAPE
+        x, outputs = numbers_of(trial.run.steps[0].args[0]), [plain(y) for y in trial.record.values]
+        line = problem(trial, x, outputs) if all_shaped(outputs, x.shape) else _NO_SHAPE
         return Finding(False, line) if line else Finding(True)
 
     return judge

@@ -23,6 +23,7 @@ from autograder.student.authoring import (
     plain,
     tensor,
 )
+from autograder.student.engine.aspects import numbers_of
 from autograder.student.engine.compare import TOLERANCE, compare
 
 EXERCISE = Declaration("LayerNorm", "Layer normalisation", ("x",), forbids=("normalisation",))
@@ -78,10 +79,10 @@ def _near_the_bias(trial: Trial) -> Finding:
     """As near as the rounding of x allows, which is divided by √ε: some right answers compute
     x · s − μ · s, and others a mean that is off in its last digit."""
     found = compare(trial.record.value, trial.expected.value)
-    numbers, wanted = plain(trial.record.value), plain(trial.expected.value)
+    numbers, wanted = plain(trial.record.value), numbers_of(trial.expected.value)
     if found.passed or numbers is None or numbers.shape != wanted.shape:
         return found
-    x, weight = plain(trial.run.steps[0].args[0]), plain(trial.run.state["weight"])
+    x, weight = numbers_of(trial.run.steps[0].args[0]), numbers_of(trial.run.parameters["weight"])
     rounding = 8 * 2.0**-24 * np.abs(x) * np.abs(weight) / np.sqrt(1e-5)
     relative, absolute = TOLERANCE["float32"]
     near = np.abs(numbers - wanted) <= absolute + relative * np.abs(wanted) + rounding
@@ -126,7 +127,7 @@ EXERCISE.gradients(
 
 
 def _is_standard(run: Run, record: Record) -> str | None:
-    numbers, wanted = plain(record.value), plain(run.steps[0].args[0])
+    numbers, wanted = plain(record.value), numbers_of(run.steps[0].args[0])
     if numbers is None or numbers.shape != wanted.shape:
         return f"the result: expected shape {wanted.shape}, got {describe(record.value)}"
     if not np.isfinite(numbers).all():

@@ -65,7 +65,7 @@ def _post(draw: Draw, dtype: str = "float32") -> list[Run]:
 def _pre(draw: Draw, dtype: str = "float32") -> list[Run]:
     """With norm_first the sublayer gets the normalised x. Its output is added to x itself, not to
     the normalised x, and nothing is normalised afterwards."""
-    kwargs = {"norm_first": True, "dtype": dtype}
+    kwargs: dict[str, Any] = {"norm_first": True, "dtype": dtype}
     return [
         _around_linear(draw, 6, **kwargs).then(tokens(draw, 2, 4, 6, dtype=dtype)),
         _around_linear(draw, 5, **kwargs).then(x=tokens(draw, 1, 3, 5, dtype=dtype)),

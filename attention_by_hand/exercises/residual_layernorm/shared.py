@@ -7,6 +7,7 @@ import numpy as np
 
 from attention_by_hand.exercises.shared import State, linear_state
 from autograder.student.authoring import Array, Draw, Record, Run, describe, plain, tensor
+from autograder.student.engine.aspects import numbers_of
 
 
 def norm_state(draw: Draw, d: int, dtype: str = "float32") -> State:
@@ -57,7 +58,7 @@ def token_by_token(least: float) -> Callable[[Run, Record], str | None]:
     """Between two calls, only tokens that changed may change their output, by `least` or more."""
 
     def problem(run: Run, record: Record) -> str | None:
-        x, other = (plain(step.args[0]) for step in run.steps)
+        x, other = (numbers_of(step.args[0]) for step in run.steps)
         before, after = (plain(value) for value in record.values)
         if before is None or after is None or before.shape != x.shape or after.shape != x.shape:
             return f"the result: expected shape {x.shape}, got {describe(record.value)}"

@@ -29,7 +29,7 @@ from autograder.student.authoring import (
     plain,
     tensor,
 )
-from autograder.student.engine.aspects import compare, worst
+from autograder.student.engine.aspects import compare, numbers_of, worst
 
 EXERCISE = Declaration(
     "beam_search",
@@ -48,7 +48,7 @@ def _pairs(value: Any) -> list[tuple[np.ndarray, float]] | None:
         if not isinstance(pair, list | tuple) or len(pair) != 2:
             return None
         ids, score = pair
-        ids = plain(ids) if isinstance(ids, Array) else np.array(ids, dtype=object)
+        ids = numbers_of(ids) if isinstance(ids, Array) else np.array(ids, dtype=object)
         score = plain(score)
         whole = all(isinstance(i, int | float) and i == int(i) for i in ids.ravel())
         if ids.ndim != 1 or not ids.size or not whole or score is None or score.size != 1:
@@ -160,7 +160,7 @@ def _pairs_hold(run: Run, record: Record) -> str | None:
     pairs = _pairs(record.value)
     if pairs is None:
         return _no_pairs(record.value)
-    logits = plain(run.steps[0].args[0].args[0])
+    logits = numbers_of(run.steps[0].args[0].args[0])
     log_p = logits - np.log(np.exp(logits).sum(-1, keepdims=True))
     max_len, size = run.steps[0].args[4], _step_argument(run, 5, "beam_size", 4)
     alpha = _step_argument(run, 6, "length_penalty", 0.6)

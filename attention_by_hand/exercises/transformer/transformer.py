@@ -23,6 +23,7 @@ from autograder.student.authoring import (
     tensor,
 )
 from autograder.student.engine.aspects import compare, same_results, worst
+from autograder.student.engine.compare import all_shaped
 
 EXERCISE = Declaration(
     "Transformer",
@@ -102,7 +103,7 @@ def _pre(draw: Draw) -> list[Run]:
 
 def _right_where_real(trial: Trial) -> Finding:
     """The results equal the reference's wherever there is a token; padding may hold anything."""
-    pad_id = trial.run.init.kwargs.get("pad_id", 0)
+    pad_id = trial.run.constructor.kwargs.get("pad_id", 0)
     findings = []
     for step, value, expected in zip(
         trial.run.steps, trial.record.values, trial.expected.values, strict=True
@@ -268,7 +269,7 @@ def _target_padded(draw: Draw) -> list[Run]:
 
 def _no_peeking(run: Run, record: Record) -> str | None:
     results = [plain(value) for value in record.values]
-    if any(logits is None or logits.shape != (2, 5, 6) for logits in results):
+    if not all_shaped(results, (2, 5, 6)):
         return f"the logits: expected shape (2, 5, 6), got {describe(record.value)}"
     for position, logits in zip((4, 2), results[1:], strict=True):
         moved = np.abs(logits - results[0]).max((0, 2))
@@ -355,10 +356,10 @@ def _same_dtype(trial: Trial) -> Finding:
         return Finding(False, f"the result: expected {expected.dtype}, got {describe(value)}")
     if trial.run.random:
         return Finding(True)
-    rounded = (
+    given, wanted = (
         replace(v, data=v.data.astype("float32"), dtype="float32") for v in (value, expected)
     )
-    return compare(*rounded)
+    return compare(given, wanted)
 
 
 @EXERCISE.judged("dtype", 0.05, _same_dtype, only_if_right=True)
@@ -367,7 +368,9 @@ def _double(draw: Draw) -> list[Run]:
     run = _model(draw, 7, 6, 4, 2, 1, 3, dtype="float64")
     run = run.then(token_ids(draw, 2, 3, 7), token_ids(draw, 2, 4, 6))
     new = module(7, 6, 4, 2, 1, 3).then(token_ids(draw, 2, 3, 7), token_ids(draw, 2, 4, 6))
-    return [run, run.in_float32(), new.at_random(draw)]
+    short = run.in_float32()
+    assert short is not None  # its parameters are in float64
+    return [run, short, new.at_random(draw)]
 
 
 def _one_layer(draw: Draw) -> list[Run]:

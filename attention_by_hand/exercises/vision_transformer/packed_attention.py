@@ -1,6 +1,6 @@
 """`PackedAttention`: queries, keys and values from one projection."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -20,6 +20,8 @@ from autograder.student.authoring import (
     plain,
     tensor,
 )
+from autograder.student.engine.aspects import numbers_of
+from autograder.student.engine.compare import all_shaped
 from autograder.student.engine.runs import made_by
 
 EXERCISE = Declaration(
@@ -73,7 +75,7 @@ def _weights_alone(draw: Draw) -> list[Run]:
 
 
 def _both(run: Run) -> Sequence[int]:
-    return (*run.init.args, *run.init.kwargs.values())[:2]
+    return (*run.constructor.args, *run.constructor.kwargs.values())[:2]
 
 
 @EXERCISE.raises("num_heads that does not divide d_model", 0.35, ValueError, naming=_both)
@@ -100,7 +102,7 @@ def _dropped(draw: Draw) -> list[Run]:
         _attention(draw, 8, 2, attention_dropout=1.0),
         _attention(draw, 8, 2, dropout=1.0),
     ]
-    return [run.in_training().then(draw.tensor(2, 3, run.init.args[0])) for run in runs]
+    return [run.in_training().then(draw.tensor(2, 3, run.constructor.args[0])) for run in runs]
 
 
 _N = 8
@@ -128,7 +130,7 @@ def _seen_output(draw: Draw) -> tuple[State, Array]:
     return state, draw.tensor(4, 16, _N)
 
 
-def _known(state: State) -> Array:
+def _known(state: Mapping[str, Any]) -> Array:
     """The result without dropout, for one of these."""
     bias = state["proj.bias"]
     return bias if bias.data.any() else tensor(np.full(_N, 1 / _N), "float32")
@@ -136,18 +138,18 @@ def _known(state: State) -> Array:
 
 def over(known: Any) -> Any:
     """Divides a result by what it is without dropout."""
-    return lambda result: result / plain(known)
+    return lambda result: result / numbers_of(known)
 
 
 def _half_of_them(run: Run, record: Record) -> str | None:
     if not run.random:  # carries no marks, but tells known mistakes apart
         return None
-    x, kwargs = plain(run.steps[0].args[0]), run.init.kwargs
+    x, kwargs = numbers_of(run.steps[0].args[0]), run.constructor.kwargs
     results = [plain(value) for value in record.values]
-    if any(y is None or y.shape != x.shape for y in results):
+    if not all_shaped(results, x.shape):
         return f"the result: expected shape {x.shape}, got {describe(record.value)}"
     (p,), what = kwargs.values(), "weight" if "attention_dropout" in kwargs else "number"
-    ratio = np.stack(results) / plain(_known(run.state))
+    ratio = np.stack(results) / numbers_of(_known(run.parameters))
     gone = np.abs(ratio) < 1e-3
     if any((gone.all(a) == gone.any(a)).all() for a in (-1, -2, -3)) and gone.any():
         return f"{what}s are dropped together: expected single {what}s"

@@ -56,10 +56,11 @@ def _ends(draw: Draw) -> list[Run]:
 
 
 def _not_their_number(run: Run, record: Record) -> str | None:
-    size, patch = run.init.args[:2]
+    size, patch = run.constructor.args[:2]
     wanted, got = (size // patch) ** 2, record.value
     whole = type(got) is int or (isinstance(got, Array) and got.data.dtype.kind in "iu")
-    right = plain(got) is not None and plain(got).shape == () and float(plain(got)) == wanted
+    number = plain(got)
+    right = number is not None and number.shape == () and float(number) == wanted
     if right and not whole:
         return f"num_patches: expected a whole number, {wanted}, got {describe(got)}"
     return None if right else f"num_patches: expected {wanted}, got {describe(got)}"
@@ -75,7 +76,7 @@ def _attribute(draw: Draw) -> list[Run]:
 
 def _both_sizes(run: Run) -> Sequence[int]:
     """The size that the module is for, and the side that is not that long, if it is one."""
-    size = run.init.args[0]
+    size = run.constructor.args[0]
     others = {*run.steps[0].args[0].data.shape[2:]} - {size}
     return (*others, size) if len(others) == 1 else (size,)
 
@@ -98,7 +99,7 @@ def _refused(draw: Draw) -> list[Run]:
 
 
 def _parts_of_a_size(run: Run) -> Sequence[int]:
-    return (*run.init.args, *run.init.kwargs.values())[:2]
+    return (*run.constructor.args, *run.constructor.kwargs.values())[:2]
 
 
 @EXERCISE.raises(

@@ -26,6 +26,7 @@ from autograder.student.authoring import (
     plain,
     tensor,
 )
+from autograder.student.engine.aspects import numbers_of
 
 EXERCISE = Declaration(
     "VisionTransformer",
@@ -36,7 +37,7 @@ EXERCISE = Declaration(
     uses=("PackedAttention", "DropPath"),
 )
 
-Sizes = tuple[int, int, int, int, int, int, int]  # the arguments of the class, without dropout
+Sizes = Sequence[int]  # the seven arguments of the class, without dropout
 
 
 BIG = (
@@ -68,7 +69,7 @@ def _model(
 
 def _images(draw: Draw, B: int, run: Run, dtype: str = "float32") -> Array:
     """Images that the model of a run can read."""
-    size, _, channels, *_ = (*run.init.args, *run.init.kwargs.values())
+    size, _, channels, *_ = (*run.constructor.args, *run.constructor.kwargs.values())
     return images(draw, B, channels, size, size, dtype=dtype)
 
 
@@ -126,7 +127,7 @@ def _faint(draw: Draw) -> list[Run]:
 
 
 def _both_sizes(run: Run) -> Sequence[int]:
-    size = run.init.args[0]
+    size = run.constructor.args[0]
     others = {*run.steps[0].args[0].data.shape[2:]} - {size}
     return (*others, size) if len(others) == 1 else (size,)
 
@@ -156,12 +157,12 @@ def _few_vanish(run: Run, record: Record) -> str | None:
         return None
     if len(run.steps) > 1:
         return _none_skipped(run, record)
-    logits, classes = plain(record.value), run.init.args[3]
+    logits, classes = plain(record.value), run.constructor.args[3]
     B = run.steps[0].args[0].data.shape[0]
     if logits is None or logits.shape != (B, classes):
         return f"the logits: expected shape {(B, classes)}, got {describe(record.value)}"
     # Where all of the class token is dropped, the norm gives its bias.
-    state = {name: plain(array) for name, array in run.state.items()}
+    state = {name: numbers_of(array) for name, array in run.parameters.items()}
     nothing = state["head.weight"] @ state["norm.bias"] + state["head.bias"]
     vanished = float((np.abs(logits - nothing).max(-1) < 1e-4).mean())
     if vanished > 0.2:
@@ -171,7 +172,7 @@ def _few_vanish(run: Run, record: Record) -> str | None:
 
 def _none_skipped(run: Run, record: Record) -> str | None:
     """A block's dropout takes numbers, and not what it adds to a whole image."""
-    x, y = plain(run.steps[1].args[1]), plain(record.value)
+    x, y = numbers_of(run.steps[1].args[1]), plain(record.value)
     if y is None or y.shape != x.shape:
         return f"what a block returns: expected shape {x.shape}, got {describe(record.value)}"
     skipped = (np.abs(y - x) < 1e-6).all((1, 2)).any()

@@ -19,6 +19,8 @@ from autograder.student.authoring import (
     plain,
     tensor,
 )
+from autograder.student.engine.aspects import numbers_of
+from autograder.student.engine.compare import all_shaped
 from autograder.student.engine.runs import made_by
 
 EXERCISE = Declaration(
@@ -124,7 +126,7 @@ def _inside(draw: Draw) -> list[Run]:
 
 def over_column(x: Any, column: Any) -> Any:
     """Divides what is added to x by what linear2 adds without dropout."""
-    return lambda result: (result - plain(x)) / (20.0 * plain(column)[:, 0])
+    return lambda result: (result - plain(x)) / (20.0 * numbers_of(column)[:, 0])
 
 
 def _both_dropouts(run: Run, record: Record) -> str | None:
@@ -157,7 +159,7 @@ def _branches(draw: Draw) -> State:
 
 def over_branches(x: Any, first: Any, second: Any) -> Any:
     """Divides what is added to x by what is added without dropout."""
-    return lambda result: (result - plain(x)) / (plain(first) + plain(second))
+    return lambda result: (result - plain(x)) / (numbers_of(first) + numbers_of(second))
 
 
 def paths_dropped(x: Any, first: Any, second: Any) -> Any:
@@ -168,11 +170,11 @@ def paths_dropped(x: Any, first: Any, second: Any) -> Any:
 
 def _added(run: Run, record: Record) -> np.ndarray | str:
     """What is added to x, as a multiple of what is added without dropout, or what is wrong."""
-    x = plain(run.steps[0].args[0])
+    x = numbers_of(run.steps[0].args[0])
     results = [plain(value) for value in record.values]
-    if any(y is None or y.shape != x.shape for y in results):
+    if not all_shaped(results, x.shape):
         return f"the result: expected shape {x.shape}, got {describe(record.value)}"
-    biases = (run.state[f"{layer}.bias"] for layer in ("attn.proj", "linear2"))
+    biases = (run.parameters[f"{layer}.bias"] for layer in ("attn.proj", "linear2"))
     return over_branches(run.steps[0].args[0], *biases)(np.stack(results))
 
 
@@ -182,7 +184,7 @@ def _once_each(run: Run, record: Record) -> str | None:
     ratio = _added(run, record)
     if isinstance(ratio, str):
         return ratio
-    p = run.init.kwargs["dropout"]
+    p = run.constructor.kwargs["dropout"]
     for part, what in ((ratio[..., : _D // 2], "attention"), (ratio[..., _D // 2 :], "linear2")):
         gone = np.abs(part) < 1e-3
         if gone.any() and (gone.all(-1) == gone.any(-1)).all():
@@ -226,7 +228,7 @@ def _both_paths(run: Run, record: Record) -> str | None:
         return ratio
     if np.ptp(ratio, axis=2).max() > 0.02:
         return "one image's tokens are not all treated alike"
-    p, images = run.init.kwargs["drop_path"], ratio.mean(2)  # (calls, B, features)
+    p, images = run.constructor.kwargs["drop_path"], ratio.mean(2)  # (calls, B, features)
     both = images[..., 0], images[..., -1]
     for part, what in zip(both, ("attention", "the feed-forward network"), strict=True):
         problem = wrong_share(part, p, "image", 0.2) or wrong_factor(part, p, "image")

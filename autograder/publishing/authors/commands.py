@@ -77,7 +77,7 @@ def try_exercise(
     except KeyError:
         raise ValueError(f"no exercise is called {name!r}: `autograder new exercise`") from None
     places = still_open(ROOT, trial.slug, name)
-    problems = []
+    problems: list[str] = []
     if trial.written:
         with console.status("judging the reference, the mistakes and the right answers"):
             try:
@@ -125,8 +125,8 @@ def _tables(trial: "Trial") -> Iterator["Table"]:
         aspects.add_row(title, f"{aspect.points:g}", *map(str, counts))
     answers = Table()
     for column in ("answer", "kind", "earns", "taken for"):
-        justify = "right" if column == "earns" else "left"
-        answers.add_column(column, justify=justify, overflow="fold")  # no name is cut
+        right = column == "earns"  # and no name is cut
+        answers.add_column(column, justify="right" if right else "left", overflow="fold")
     for kind, answer in trial.answers():
         tried = trial.tried(kind, answer)
         earned = " ".join(f"{s:g}" for s in dict.fromkeys(v.score for v in tried.verdicts))

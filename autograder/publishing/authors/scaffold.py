@@ -124,7 +124,8 @@ def _line_of(source: str, name: str) -> int:
 
 def _end_of(source: str, name: str) -> int:
     """The number of the last line of a definition."""
-    return next(n.end_lineno for n in ast.parse(source).body if getattr(n, "name", None) == name)
+    body = ast.parse(source).body
+    return next(n.end_lineno or 0 for n in body if getattr(n, "name", None) == name)
 
 
 def _inserted(text: str, line: int, block: str) -> str:
@@ -137,8 +138,8 @@ def _inserted(text: str, line: int, block: str) -> str:
 
 
 def _reference(plan: Signature) -> str:
-    arrays = [p for p in plan.parameters if p.array and p.annotation]
-    shapes = ", ".join(f"{p.name} `({', '.join(p.array[2])})`" for p in arrays)
+    arrays = [(p.name, p.array[2]) for p in plan.parameters if p.array and p.annotation]
+    shapes = ", ".join(f"{name} `({', '.join(axes)})`" for name, axes in arrays)
     told = f"Shapes: {shapes} → TODO." if shapes else "TODO: the shapes."
     told = fill(f"{told} TODO: dtypes, errors, edge cases, and the source.", 84)
     return f'''

@@ -107,6 +107,7 @@ def parse(name: str, text: str) -> Signature:
         function = ast.parse(f"def {name}{whole}: ...").body[0]
     except SyntaxError as error:
         raise ValueError(f"{name}{whole} is not a signature: {error.msg}") from None
+    assert isinstance(function, ast.FunctionDef)
     return of_function(function)
 
 

@@ -158,10 +158,11 @@ class Bug:
         if data.ndim != len(shape):
             return f"expected shape {told}, got {tuple(map(int, data.shape))}"
         for length, wanted in zip(data.shape, shape, strict=True):
-            free = isinstance(wanted, str)
-            if free and not 1 <= length <= LONGEST:
+            if isinstance(wanted, str) and not 1 <= length <= LONGEST:
                 return f"{wanted} = {length}: expected 1 to {LONGEST}"
-            if length != (lengths.setdefault(wanted, length) if free else wanted):
+            if length != (
+                lengths.setdefault(wanted, length) if isinstance(wanted, str) else wanted
+            ):
                 known = "".join(f", {k} = {v}" for k, v in lengths.items())
                 return f"expected shape {told}{known}, got {tuple(map(int, data.shape))}"
         if math.prod(data.shape) > MOST:

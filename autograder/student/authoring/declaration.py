@@ -88,14 +88,16 @@ class Declaration:
         problem: Callable[[Run, Record], str | None],
         hint: str = "",
         *runs: Runs,
-        **flags: bool,
+        only_if_right: bool = False,
+        forgeable: bool = False,
     ) -> Any:
         """A property of the result: `problem(run, record)` returns one line on what is wrong.
 
         The flags are those of `Aspect`: `only_if_right` and `forgeable`.
         """
-        make = partial(aspects.has_property, title, points, holds=problem, **flags)
-        return self._add(make, hint, runs)
+        flags = {"only_if_right": only_if_right, "looks": looks}
+        has = aspects.has_property
+        return self._add(lambda h, r: has(title, points, h, r, problem, **flags), hint, runs)
 
     def judged(
         self,
@@ -194,7 +196,8 @@ class Declaration:
 
     def _add(self, make: Make, hint: str, runs: Sequence[Runs]) -> Callable[[Runs], Runs] | None:
         if runs:
-            return self.add(make(hint, _together(runs)))
+            self.add(make(hint, _together(runs)))
+            return None
 
         def decorate(function: Runs) -> Runs:
             if not function.__doc__:

@@ -54,7 +54,7 @@ def _plain(run: Run) -> bool:
 
 
 def _built(run: Run) -> tuple[bytes, bool]:
-    return encode([run.init.args, dict(run.init.kwargs)]), run.training
+    return encode([run.constructor.args, dict(run.constructor.kwargs)]), run.training
 
 
 def _of_each_shapes(runs: Iterable[Run]) -> list[Run]:

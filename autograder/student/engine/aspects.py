@@ -91,6 +91,8 @@ def equals_reference(
     title: str, points: float, hint: str, runs: Runs, *, part: int | None = None
 ) -> Aspect:
     """The results equal those of the reference. `part` selects one part of a tuple."""
+    if part is None:
+        return Aspect(title, points, hint, runs, each(same_results))
 
     def judge(trial: Trial) -> Finding:
         findings = []
@@ -102,7 +104,7 @@ def equals_reference(
             findings.append(replace(compare(given, wanted, name, parts=inner), step=i))
         return worst(findings)
 
-    return Aspect(title, points, hint, runs, each(same_results if part is None else judge))
+    return Aspect(title, points, hint, runs, each(judge))
 
 
 def has_property(
@@ -224,8 +226,7 @@ def on_the_inputs_device(points: float, runs: Runs) -> Aspect:
     """
 
     def there(draw: Draw) -> list[Run]:
-        plain = {"gradients": False, "random": False, "elsewhere": True}
-        return [replace(run, **plain) for run in runs(draw)]
+        return [replace(r, gradients=False, random=False, elsewhere=True) for r in runs(draw)]
 
     def judge(trials: Sequence[Trial]) -> Finding:
         found = [(trial, _stays(trial)) for trial in trials]
@@ -278,8 +279,7 @@ def _left_behind(value: Any, expected: Any, what: str = "the result", parts: Nam
     if isinstance(expected, tuple):
         if not isinstance(value, (tuple, list)) or len(value) != len(expected):
             return ""
-        named = names_of(expected, what, parts)
-        trios = zip(value, expected, named, strict=True)
+        trios = zip(value, expected, names_of(expected, what, parts), strict=True)
         return next(filter(None, (_left_behind(v, e, *name) for v, e, name in trios)), "")
     return what if expected == ELSEWHERE and value == "cpu" else ""
 
@@ -378,6 +378,12 @@ def plain(value: Any) -> np.ndarray | None:
     value = value.array if isinstance(value, Strided) else value
     array = numeric(value) or as_array(value)
     return None if array is None else array.data.astype(np.float64)
+
+
+def numbers_of(value: Any) -> np.ndarray:
+    """The same, where there are some for certain."""
+    assert (found := plain(value)) is not None, type(value).__name__
+    return found
 
 
 def part(value: Any, index: int) -> Any:

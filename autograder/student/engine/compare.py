@@ -6,7 +6,7 @@ kinds that `values.decode` builds, and are never asked to compare or describe th
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 
@@ -114,7 +114,7 @@ def _compare_numbers(given: Array, wanted: Array, what: str, slack: float) -> Fi
     error = np.where(np.isnan(error), np.inf, error)
     with np.errstate(invalid="ignore"):  # infinity less infinity, which `where` leaves out
         excess = np.where(np.isinf(error), np.inf, error - allowed)
-    where = np.unravel_index(int(np.argmax(excess)), error.shape)
+    where = tuple(map(int, np.unravel_index(int(np.argmax(excess)), error.shape)))
     error_there, allowed_there = float(error[where]), float(allowed[where])
     if excess[where] <= 0:
         return Finding(True, error=error_there, tolerance=allowed_there)
@@ -132,7 +132,7 @@ def _extent(bad: np.ndarray) -> str:
     """
     axes = [*reversed(range(bad.ndim))]
     for axis in axes[1:] + axes[:1]:
-        wrong = bad.any(axis=tuple(other for other in axes if other != axis))
+        wrong = np.asarray(bad.any(axis=tuple(other for other in axes if other != axis)))
         first, n = int(wrong.argmax()), len(wrong)
         if n < 3:
             continue
@@ -203,7 +203,7 @@ def _name(part: Any) -> tuple[str, Names]:
     return part if isinstance(part, tuple) else (part, ())
 
 
-def names_of(expected: tuple, what: str, parts: Names) -> list[tuple[str, Names]]:
+def names_of(expected: Sequence, what: str, parts: Names) -> list[tuple[str, Names]]:
     """What each part of a tuple is called, and the parts of that part."""
     if len(parts) == len(expected):
         return [_name(part) for part in parts]
@@ -252,10 +252,18 @@ def wrong_kind(message: str) -> Finding:
     return Finding(False, message, instructive=False, kind="kind")
 
 
+def all_shaped(
+    arrays: Sequence[np.ndarray | None], shape: tuple[int, ...]
+) -> TypeGuard[list[np.ndarray]]:
+    """Whether each is an array of this shape."""
+    return all(array is not None and array.shape == shape for array in arrays)
+
+
 def worst(findings: Sequence[Finding]) -> Finding:
     """The first finding that fails; if none does, the one with the largest error."""
     failed = [finding for finding in findings if not finding.passed]
     if failed:
-        sizes = [finding.relative for finding in failed]
-        return replace(failed[0], relative=None if None in sizes else max(sizes))
+        sizes = [finding.relative for finding in failed if finding.relative is not None]
+        whole = len(sizes) == len(failed)
+        return replace(failed[0], relative=max(sizes) if whole else None)
     return max(findings, key=lambda f: f.error or 0.0, default=Finding(True))

@@ -67,11 +67,8 @@ def _copied(module: Any, tensors: Mapping[str, Any]) -> bool:
 def _places(module: Any, prefix: str = "") -> Iterator[tuple[str, Any, bool]]:
     """Names and tensors of a state dict, in its order, and which of them are buffers."""
     own = vars(module)
-    if (
-        not _is_usual(type(module))
-        or any(map(own.get, _HOOKS))
-        or not own.keys().isdisjoint(_METHODS)
-    ):
+    kind: type = type(module)
+    if not _is_usual(kind) or any(map(own.get, _HOOKS)) or not own.keys().isdisjoint(_METHODS):
         raise _Unusual
     passing = own["_non_persistent_buffers_set"]
     for name, tensor in own["_parameters"].items():

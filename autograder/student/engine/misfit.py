@@ -10,7 +10,11 @@ from typing import Any
 
 from autograder.student.engine.words import describe_codes, describe_shape
 
-_CONTAINERS = {list: "nn.ModuleList", tuple: "nn.ModuleList", dict: "nn.ModuleDict"}
+_CONTAINERS: dict[type, str] = {
+    list: "nn.ModuleList",
+    tuple: "nn.ModuleList",
+    dict: "nn.ModuleDict",
+}
 _SHOWN = 4  # differences
 
 

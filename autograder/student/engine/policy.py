@@ -119,20 +119,22 @@ class Code:
                 named = (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)
                 if any(a.arg == "object" for a in named) and id(node) not in own:
                     own.update(map(id, ast.walk(node)))
-            elif isinstance(node, ast.comprehension) and self._keeps_its_own(node):
-                own.add(id(node.iter.func))
+            elif isinstance(node, ast.comprehension) and (function := self._keeps_its_own(node)):
+                own.add(id(function))
         return own
 
-    def _keeps_its_own(self, part: ast.comprehension) -> bool:
-        """Whether it is `for c in ….__subclasses__() if`, first of all, c is one of the file's."""
+    def _keeps_its_own(self, part: ast.comprehension) -> ast.Attribute | None:
+        """What is called in `for c in ….__subclasses__() if`, if it goes on: c is one of the
+        file's."""
         if not (isinstance(part.iter, ast.Call) and isinstance(part.iter.func, ast.Attribute)):
-            return False
+            return None
         if not (isinstance(part.target, ast.Name) and part.ifs):
-            return False
+            return None
         kept = ast.unparse(part.ifs[0]) if len(list(ast.walk(part.ifs[0]))) < _SHORT else ""
         one = part.target.id
         home = (f"{one}.__module__ == {name}" for name in ("__name__", "'__main__'"))
-        return kept in (*home, *(f"issubclass({one}, {name})" for name in self.classes))
+        ours = *home, *(f"issubclass({one}, {name})" for name in self.classes)
+        return part.iter.func if kept in ours else None
 
     def _uses(self, nodes: Sequence[ast.AST], own: set[int]) -> Iterator[Use]:
         """All dotted names in some code, `nodes` being its tree with parents before children."""
@@ -183,5 +185,6 @@ def _reaches_in(name: str) -> bool:
 
 
 def _text(node: ast.AST) -> str | None:
-    is_text = isinstance(node, ast.Constant) and isinstance(node.value, str)
-    return node.value if is_text else None
+    if isinstance(node, ast.Constant) and isinstance(node.value, str):
+        return node.value
+    return None

@@ -10,7 +10,7 @@ import linecache
 import os
 import random
 import traceback
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import replace
 from typing import Any
@@ -92,7 +92,7 @@ def make_calls(answer: Any, run: Run, device: str, state: GlobalState) -> Record
         raise
     except BaseException as error:  # noqa: BLE001  (SystemExit counts like any other)
         fits = not isinstance(error, _LoadError)
-        raised = _describe(error, stage) if fits else _describe(error.__cause__, "load")
+        raised = _describe(error, stage) if fits else _describe(error.__cause__ or error, "load")
         shown = () if run.elsewhere else tuple(map(snapshot, values))
         return Record(shown, raised, side_effects=state.differences())
     if run.elsewhere:
@@ -126,7 +126,11 @@ def snapshot(value: Any) -> Any:
     return Opaque(type(value).__name__)
 
 
-_PLAIN = {int: int.__int__, float: float.__float__, str: str.__str__}
+_PLAIN: dict[type, Callable[[Any], Any]] = {
+    int: int.__int__,
+    float: float.__float__,
+    str: str.__str__,
+}
 
 
 class _LoadError(Exception):
@@ -135,7 +139,7 @@ class _LoadError(Exception):
 
 def _build(answer: Any, run: Run, device: str, state: GlobalState) -> Any:
     first = "cpu" if run.elsewhere else device  # where a student would build it, too
-    args, kwargs = _arguments(run.init, [], first, False)
+    args, kwargs = _arguments(run.constructor, [], first, False)
     given = [*args, *kwargs.values()]
     state.watch_modules(*given)
     built = answer(*args, **kwargs)
@@ -284,7 +288,7 @@ def _gradients(
             places = torch.arange(result.numel(), dtype=torch.float32, device=result.device)
             weights = torch.cos(places * 0.7 + 0.3)
             total = total + (result * weights.to(result.dtype).reshape(result.shape)).sum()
-    leaves = {}
+    leaves: dict[str, Any] = {}
     for i, (args, kwargs) in enumerate(sent):
         prefix = f"{i}." if len(sent) > 1 else ""
         named = [*((str(j), arg) for j, arg in enumerate(args)), *kwargs.items()]

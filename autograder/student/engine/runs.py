@@ -44,7 +44,7 @@ class Step:
     """
 
     args: tuple = ()
-    kwargs: Mapping[str, Any] = field(default_factory=dict)
+    kwargs: dict[str, Any] = field(default_factory=dict)
     method: str = ""
 
 
@@ -70,6 +70,18 @@ class Run:
     random: bool = False
     elsewhere: bool = False
     most: int = 0
+
+    @property
+    def constructor(self) -> Step:
+        """The constructor's arguments, in a run of a class."""
+        assert self.init is not None
+        return self.init
+
+    @property
+    def parameters(self) -> Mapping[str, Any]:
+        """The parameters to load, in a run that loads some."""
+        assert self.state is not None
+        return self.state
 
     def then(self, *args: Any, **kwargs: Any) -> "Run":
         """The same run with one more call of the same object."""
@@ -239,7 +251,7 @@ class Trial:
 
     run: Run
     record: Record
-    expected: Record | None
+    expected: Record = Record()
     arguments: tuple[str, ...] = ()
     returns: Names = ()
 

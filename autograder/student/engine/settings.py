@@ -16,7 +16,7 @@ import numpy as np
 
 from autograder.student.engine.state import torch_if_imported
 
-_ERRORS = {"divide": "warn", "over": "warn", "under": "ignore", "invalid": "warn"}
+_ERRORS: dict[str, Any] = {"divide": "warn", "over": "warn", "under": "ignore", "invalid": "warn"}
 _DEPTH = 1000  # Python's own recursion limit
 _PRODUCTS = ("matmul", "conv", "rnn")  # what a processor may compute in fewer bits
 
@@ -104,8 +104,9 @@ def as_fresh() -> Iterator[None]:
         stack.enter_context(np.errstate(**loud))
         if any(action == "error" for action, *_ in warnings.filters):
             stack.enter_context(warnings.catch_warnings())
-            warnings.filters[:] = [each for each in warnings.filters if each[0] != "error"]
-            warnings._filters_mutated()
+            tables: Any = warnings  # whose type hides that its filters are a list
+            tables.filters[:] = [each for each in warnings.filters if each[0] != "error"]
+            tables._filters_mutated()
         if depth < _DEPTH:
             stack.callback(sys.setrecursionlimit, depth)
             sys.setrecursionlimit(_DEPTH)

@@ -65,7 +65,8 @@ def _pretence() -> tuple[type, Any, Any]:
     from torch.utils._python_dispatch import TorchDispatchMode
 
     there, cpu = torch.device(PRETENDED), torch.device("cpu")
-    tensor, wrapper = torch.Tensor, torch.Tensor._make_wrapper_subclass
+    tensor: Any = torch.Tensor  # what overrides it is another, on purpose
+    wrapper = tensor._make_wrapper_subclass
 
     class Elsewhere(tensor):
         """A tensor that says it is elsewhere; `_numbers` is where its numbers are."""
@@ -96,10 +97,11 @@ def _pretence() -> tuple[type, Any, Any]:
 
         @data.setter
         def data(self, value: Any) -> None:
-            same = isinstance(value, Elsewhere) and value._numbers.shape == self._numbers.shape
+            mine: Any = self
+            same = isinstance(value, Elsewhere) and value._numbers.shape == mine._numbers.shape
             if not same or value.dtype != self.dtype:
                 raise Untried("a tensor is given other data")
-            self._numbers = value._numbers
+            mine._numbers = value._numbers
 
         @property
         def is_meta(self) -> bool:
@@ -233,7 +235,7 @@ def _refuse(name: str, args: tuple, far: list, near: list) -> None:
         return
     sized = [t for t in near if t.dim()]
     if name.startswith(_INDEXES):  # indices may come from the CPU, but not from elsewhere to it
-        values = args[2] if len(args) > 2 else None
+        values: Any = args[2] if len(args) > 2 else None
         sized = [t for t in sized if t is values or t is args[0]]
     elif name.startswith(_FILLS):  # a single number is read, wherever it is
         far = [t for t in far if t.dim()]

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.random import mtrand
 
 from autograder.student.engine.values import bytes_of
 
@@ -54,11 +55,11 @@ def _numpys_generator() -> Reader:
 
     `np.random.get_state` does the same element by element and takes thirty times as long.
     """
-    generator = np.random.get_bit_generator()
+    generator = mtrand.get_bit_generator()
     if not isinstance(generator, np.random.MT19937):
         return lambda: [_plain(part) for part in np.random.get_state()]
     address, size = generator.ctypes.state_address, 4 * 624 + 4  # the words and the place in them
-    read, current = ctypes.string_at, np.random.get_bit_generator
+    read, current = ctypes.string_at, mtrand.get_bit_generator
     return lambda: (current() is generator, read(address, size))
 
 
@@ -147,7 +148,7 @@ def _of_torch() -> _Torchs | None:
     detach, copy = core.TensorBase.detach, core.TensorBase.copy_
     pretends = core.TensorBase.is_meta.__get__  # it has no memory, and a view of it costs imports
 
-    def numbers() -> bytes:
+    def numbers() -> bytes | None:
         return bytes_of(read(generator))
 
     def view(value: Any) -> Any:
@@ -286,6 +287,7 @@ def parts_of(module: Any) -> Iterator[Any]:
 def held(module: Any) -> dict[str, Any]:
     """What a module itself holds, without its parts, in a form that can be compared."""
     own, torch = _ATTRIBUTES(module, "__dict__"), _torchs()
+    assert torch is not None  # there is a module
     parameters = {n: p for n, p in own.get("_parameters", {}).items() if p is not None}
     buffers = {n: b for n, b in own.get("_buffers", {}).items() if b is not None}
     hooks = sorted(n for n in own if n.endswith("_hooks") and isinstance(own[n], dict))
@@ -309,4 +311,6 @@ def parameters_of(module: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:
 
 def write(tensor: Any, numbers: Any) -> None:
     """Write other numbers to a tensor's memory, even if `copy_` has been replaced."""
-    _torchs().write(tensor, numbers)
+    torch = _torchs()
+    assert torch is not None
+    torch.write(tensor, numbers)

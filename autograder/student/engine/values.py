@@ -99,7 +99,7 @@ def _torchs() -> _Torchs | None:
 
     They bypass the classes and modes of an answer.
     """
-    torch = sys.modules.get("torch")
+    torch: Any = sys.modules.get("torch")
     try:
         core, tensor, strided = torch._C, torch.Tensor, torch.strided
         base, alone = core.TensorBase, core.DisableTorchFunction

@@ -107,8 +107,9 @@ def decide(
     raised = [record.raised for row in records for record in row]
     pairs = zip(raised, (run for row in runs for run in row), strict=True)
     called = [error for error, run in pairs if any(map(_calls, run.steps))]
-    if called and all(called) and called[0].types[0] == "NotImplementedError":
-        return _unwritten(exercise, called[0])
+    first = called[0] if called and all(called) else None
+    if first and first.types[0] == "NotImplementedError":
+        return _unwritten(exercise, first)
     rows = zip(records, runs, expected, strict=True)
     records = [[admit(*trial) for trial in zip(*row, strict=True)] for row in rows]
     verdicts = _judge(exercise, runs, records, expected)
@@ -116,7 +117,7 @@ def decide(
     if all(v.passed for v in verdicts):
         full = exercise.points
         return Verdict(exercise.name, full, full, CORRECT, verdicts, ran=_ran(exercise, records))
-    if all(raised):  # two answers that always raise alike need not be the same
+    if raised[0] and all(raised):  # two answers that always raise alike need not be the same
         return withheld(exercise, CRASH, _story(raised[0]))
     runs = _to_compare(runs, verdicts)
 
@@ -188,9 +189,9 @@ def _to_compare(
 def _describe_digits(aspects: Sequence[AspectVerdict]) -> str | None:
     """A remark that everything that fails is nearly right, if so: perhaps it lacks precision."""
     failed = [aspect for aspect in aspects if not aspect.passed and aspect.judged]
-    sizes = [a.relative for a in failed if a.kind in ("value", "gradient")]
+    sizes = [math.inf if a.relative is None else a.relative for a in failed if a.kind != "dtype"]
     others = any(a.kind not in ("value", "gradient", "dtype") for a in failed)
-    if others or not sizes or None in sizes or max(sizes) > NEARLY:
+    if others or not sizes or max(sizes) > NEARLY:
         return None
     digits = max(int(-math.log10(max(sizes))), 1)
     return (
@@ -226,7 +227,7 @@ def _judge(
     verdicts: list[AspectVerdict] = []
     for aspect, *columns in zip(exercise.aspects, runs, records, expected, strict=True):
         told = exercise.arguments, exercise.returns
-        trials = [Trial(*row, *told) for row in zip(*columns, strict=True)]
+        trials = [Trial(a, b, c, *told) for a, b, c in zip(*columns, strict=True)]
         finding = _found(aspect, trials)
         counts = not aspect.only_if_right or not verdicts or verdicts[0].passed
         passed = finding.passed and counts
@@ -326,9 +327,10 @@ def _refused(row: Sequence[Run], records: Sequence[Record]) -> set[str]:
 
 
 def _same(a: Record, b: Record) -> bool:
-    if (a.raised is None) != (b.raised is None):
-        return False
-    if a.raised is not None:
+    if a.raised is None or b.raised is None:
+        if a.raised is not b.raised:
+            return False
+    else:
         return same_failure(a.raised, b.raised)
     if len(a.values) != len(b.values) or a.changed.keys() != b.changed.keys():
         return False

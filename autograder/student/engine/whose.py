@@ -57,7 +57,8 @@ _EXERCISES = frozenset(
     ".".join(path.relative_to(_ROOT).with_suffix("").parts)
     for path in (_ROOT / "autograder" / "exercises").rglob("*.py")
 )
-_LATEST = (0, "")  # how many modules there were at the last call, and the last one imported
+# how many modules there were at the last call, and the last one imported
+_LATEST: tuple[int, str] | None = (0, "")
 _LABELLED = re.compile(r"(torch/(?!autograd/).{0,200})\.py$")
 # What makes a module, fills or moves it, or makes a mask for it, computes nothing.
 _PLUMBING = re.compile(

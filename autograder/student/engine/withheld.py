@@ -50,7 +50,7 @@ class Blocks:
         self.modules: dict[str, ModuleType] = {}
         for place, known in names.items():
             module = self.modules[place] = ModuleType(place)
-            module.__getattr__ = _looked_up_in(module, frozenset(known))
+            vars(module)["__getattr__"] = _looked_up_in(module, frozenset(known))
             sys.modules[place] = module
             parent, _, name = place.rpartition(".")
             setattr(sys.modules[parent], name, module)

@@ -84,9 +84,10 @@ def _paths(tree: Mapping[str, Any]) -> Paths:
     columns = zip(*(column.tolist() for column in reversed(marks)), strict=True)
     every = []
     for words in made.tolist():
-        found, *sets = next(parts), *(frozenset(next(parts)) for _ in range(3))
+        found, (loose, rays, numbers) = next(parts), (frozenset(next(parts)) for _ in range(3))
         marked = {k: Mark(d, f, bool(c)) for k, (c, d, f) in zip(found, columns, strict=False)}
-        every.append(Known(marked, *sets, sum(word << 32 * i for i, word in enumerate(words))))
+        done = sum(word << 32 * i for i, word in enumerate(words))
+        every.append(Known(marked, loose, rays, numbers, done))
     rest = iter(every)
     runs = [[next(rest) for _ in range(size)] for size in tree["rows"]]
     return Paths(tree["digest"], tree["made_of"], runs)

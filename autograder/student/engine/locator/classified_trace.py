@@ -31,7 +31,8 @@ class Passage:
         self.owner = recorder.owner
         for event in self.events:
             recorder.budget.check()
-            self.marks.append(event.signature and known.mark(event.signature))
+            found = event.signature
+            self.marks.append(None if found is None else known.mark(found))
             self.statuses.append(self.status(event, self.marks[-1]))
 
     def status(self, event: Event, mark: Mark | None) -> str:
@@ -55,7 +56,7 @@ class Passage:
             return GIVEN
         settled = all(self.statuses[i] in SETTLED for i in event.sources)
         telling = settled or event.number not in COMMON
-        if telling and self.known.number(event.number):
+        if telling and event.number is not None and self.known.number(event.number):
             return KNOWN
         return GIVEN if settled else UNKNOWN
 
@@ -105,10 +106,11 @@ class Passage:
 
     def unusual(self, j: int, i: int) -> bool:
         """Whether no right answer does with a known value what is done with it here."""
-        mark = self.marks[j]
-        if mark is None or not mark.followed:
+        mark, found = self.marks[j], self.events[j].signature
+        if mark is None or found is None or not mark.followed:
             return False
-        key = self.known.key(self.events[j].signature)
+        key = self.known.key(found)
+        assert key is not None  # it has a mark
         return not mark.followed >> bucket(self.events[i].site.operation, key) & 1
 
     def telling(self, i: int) -> bool:

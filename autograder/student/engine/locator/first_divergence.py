@@ -123,7 +123,7 @@ class Numbers(Passage):
             strange = [j for j in event.sources if self.unusual(j, turned) and self.telling(j)]
             if strange and self.events[strange[0]].site.kind == "name":
                 return Place(event.site, "unusual")
-            return Place(event.site, "order", up_to, str(event.signature.shape))
+            return Place(event.site, "order", up_to, str(event.signature and event.signature.shape))
         return Place(event.site, "multiple" if self.odd(turned) else "astray", up_to)
 
     def already_right(self, wrong: Sequence[Any]) -> Place | None:
@@ -151,8 +151,9 @@ class Numbers(Passage):
             if i in used or event.wrote or event.signature is None or not event.sources:
                 continue
             statement = self.recorder.sites[event.statement].node if event.statement >= 0 else None
-            alone = isinstance(statement, ast.Expr) and event.site.owner == self.owner
-            if alone and span(statement.value) == span(event.site.node):
+            if event.site.owner != self.owner or not isinstance(statement, ast.Expr):
+                continue
+            if span(statement.value) == span(event.site.node):
                 return Place(event.site, "dropped")
         return None
 
@@ -167,13 +168,14 @@ class Numbers(Passage):
     def zeros(self, i: int) -> Place | None:
         """Zeros that no right answer has, if adding what is made of them changed nothing."""
         for j in sorted(self.before(i)):
-            if self.statuses[j] != KNOWN or not self.idle(j):
+            known = self.events[j].signature
+            if known is None or self.statuses[j] != KNOWN or not self.idle(j):
                 continue
             for k in self.events[j].sources:
                 found = self.events[k].signature
                 if self.statuses[k] != UNKNOWN or found is None or found.scale or found.plain:
                     continue
-                spread = replace(found, shape=self.events[j].signature.shape)
+                spread = replace(found, shape=known.shape)
                 if self.known.mark(spread) is not None:
                     continue  # right answers have these zeros, with the axes that broadcasting adds
                 for n in sorted(self.before(k) - {k}):
@@ -234,7 +236,8 @@ class Numbers(Passage):
         event, number = self.events[j], self.events[j].number
         constant = isinstance(event.site.node, ast.Constant) and not event.sources
         elsewhere = event.site.node.lineno != self.events[i].site.node.lineno
-        return constant and elsewhere and number not in COMMON and not self.known.number(number)
+        told = number is not None and number not in COMMON and not self.known.number(number)
+        return constant and elsewhere and told
 
     def unusual_before(self, i: int) -> Site | None:
         """Where two right arrays met in an operation that right answers do not apply to them."""
@@ -300,7 +303,8 @@ class Numbers(Passage):
         call = event.site.node
         if not event.site.given or not isinstance(call, ast.Call):
             return False
-        of_a_loop = any(call.func.id in site.targets for site in self.recorder.sites)
+        name = call.func.id if isinstance(call.func, ast.Name) else ""
+        of_a_loop = any(name in site.targets for site in self.recorder.sites)
         if of_a_loop and len(call.args) + len(call.keywords) < 2:
             return False
         settled = all(self.statuses[j] in SETTLED for j in event.sources)
@@ -349,7 +353,7 @@ class Numbers(Passage):
     def twin(self, i: int) -> Site | None:
         """An earlier line of the answer that computed the same numbers; None if there is none."""
         site, found = self.events[i].site, self.events[i].signature
-        if not self.telling(i) or found.even or site.kind != "expression":
+        if found is None or found.plain or found.even or site.kind != "expression":
             return None
         for other in self.events[:i] if site.owner == self.owner else ():
             ours = other.site.kind == site.kind and other.site.owner == self.owner

@@ -133,6 +133,7 @@ class Tapping(ast.NodeTransformer):
         report = ast.parse(
             f"try:\n pass\nexcept BaseException as {ERROR}:\n {RAISED}({ERROR})\n raise"
         ).body[0]
+        assert isinstance(report, ast.Try)
         if body and not _yields(node):
             report.body = body
             body = [ast.fix_missing_locations(ast.copy_location(report, body[0]))]

@@ -102,23 +102,23 @@ def known_from(traces: Iterable[list[Event]]) -> Known:
         keys: list[int | None] = []
         for event in events:
             found = event.signature
-            keys.append(None if found is None else _key_in(found, same))
+            key = None if found is None else _key_in(found, same)
+            keys.append(key)
             if event.number is not None:
                 numbers.add(number_key(event.number))
-            if found is None:
+            if found is None or key is None:
                 continue
             if event.sources:
                 made |= made_bucket(event.site.operation, found)
-            key = keys[-1]
             before = marks.get(key, Mark(cut=True))
             cut = before.cut and not event.grad  # at no place in this answer
             marks[key] = Mark(before.dtypes | _bit(event.dtype), before.followed, cut)
             if not found.plain and math.prod(found.shape) > 1 and not found.even:
                 loose.add(found.loose_key)
                 rays.add(found.ray_key)
-            for key in {keys[source] for source in event.sources} - {None}:
-                bit = 1 << bucket(event.site.operation, key)
-                marks[key] = replace(marks[key], followed=marks[key].followed | bit)
+            for came in {k for source in event.sources if (k := keys[source]) is not None}:
+                bit = 1 << bucket(event.site.operation, came)
+                marks[came] = replace(marks[came], followed=marks[came].followed | bit)
         for key, mark in marks.items():
             same[key] = same[key] | mark if key in same else mark
     return Known(same, frozenset(loose), frozenset(rays), frozenset(numbers), made)

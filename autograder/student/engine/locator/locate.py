@@ -52,7 +52,7 @@ def problem_of(record: Record, expected: Record) -> str | None:
 
 
 def locate(
-    recorder: Recorder, known: Known, problem: str, record: Record, expected: Record
+    recorder: Recorder, known: Known, problem: str | None, record: Record, expected: Record
 ) -> Place | None:
     """The place at which a traced answer goes astray; None where that is not sure."""
     search = _Search(recorder, known, record, expected)
@@ -62,7 +62,7 @@ def locate(
 
 
 class _Search(Numbers):
-    def place(self, problem: str) -> Place | None:
+    def place(self, problem: str | None) -> Place | None:
         if problem == VALUES:
             return self.of_values()
         if problem == RAISED:
@@ -72,7 +72,7 @@ class _Search(Numbers):
         if problem in (CHANGED, EFFECT):
             site = self.recorder.culprit
             again = None if site is self.recorder.retouched else self.recorder.retouched
-            return site and Place(site, problem, again, self.recorder.effect or "")
+            return Place(site, problem, again, self.recorder.effect or "") if site else None
         if problem == CUT:
             return self.of_a_cut()
         return self.of_a_dtype() if problem == DTYPE else None
@@ -128,7 +128,7 @@ class _Search(Numbers):
         raised = self.record.raised
         if raised is not None and raised.during == "load":
             site = self.assigned(" ".join(raised.message.split("`")[1::2]))
-            return site and Place(site, "loaded", None, raised.message)
+            return Place(site, "loaded", None, raised.message) if site else None
         if raised is not None and raised.during == "backward":
             return self.of_a_write()
         if self.recorder.raised is None:
@@ -186,15 +186,16 @@ class _Search(Numbers):
 
     def of_a_missing_exception(self) -> Place | None:
         """A test that guards the exception which right answers raise, and that was false."""
-        wanted = self.expected.raised.types[0]
-        found = []
+        if self.expected.raised is None:
+            return None
+        wanted, found = self.expected.raised.types[0], []
         for number, outcomes in self.recorder.tests.items():
             site = self.recorder.sites[number]
             if any(outcomes) or not site.guards:
                 continue
             names = {n for guard in site.guards for n in _names(guard)}
-            if wanted in names and self.named_numbers(number) is not None:
-                found.append((self.named_numbers(number), site))
+            if wanted in names and (count := self.named_numbers(number)) is not None:
+                found.append((count, site))
         most = max((count for count, _ in found), default=None)
         likeliest = [site for count, site in found if count == most]
         if len(likeliest) == 1:
@@ -204,7 +205,8 @@ class _Search(Numbers):
     def named_numbers(self, test: int) -> tuple[int, int] | None:
         """On how many of the numbers that the expected error names a test depended: the uncommon
         ones, and all of them. None if it depended on numbers, but on none of these."""
-        named = {float(n) for n in re.findall(r"-?\d+(?:\.\d+)?", self.expected.raised.message)}
+        message = self.expected.raised.message if self.expected.raised else ""
+        named = {float(n) for n in re.findall(r"-?\d+(?:\.\d+)?", message)}
         seen = (self.events[i] for i in self.recorder.tested.get(test, ()))
         numbers = {e.number for e in seen if not isinstance(e.site.node, ast.Constant)} - {None}
         both = named & numbers

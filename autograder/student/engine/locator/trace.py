@@ -115,7 +115,9 @@ class Recorder:
         self.aliases: dict[int, list[tuple[int, Site]]] = {}  # each `a = b` that named an event
         self.repeated: set[int] = set()  # events that stand in one list more than once
         self.watched: set[int] = set()
-        self.statement, self.state, self.modes = -1, None, []
+        self.statement = -1
+        self.state: GlobalState | None = None
+        self.modes: list[Any] = []
         self.on = True
 
     @property
@@ -162,7 +164,8 @@ class Recorder:
         if id(value) not in self.watched and not any(self.events[i].sources for i in found):
             self.watched.add(id(value))
             self.kept.append(value)
-            self.state.watch(value)
+            if self.state is not None:
+                self.state.watch(value)
 
     def follow(self, site: Site, found: list[int]) -> None:
         """Note what becomes of values: which calls return them, which names they get."""
@@ -228,7 +231,8 @@ class Recorder:
             return sources
         before = self.made_by.get(id(value))
         if before is not None:
-            if self.events[before].signature.same(found):
+            seen = self.events[before].signature
+            if seen is not None and seen.same(found):
                 return [before]
             sources = [before, *(s for s in sources if s != before)]
             if site.kind in ("name", "attribute") and before in self.touched:
@@ -301,14 +305,14 @@ def span(node: Any) -> tuple[int, ...]:
 
 def _places(error: BaseException) -> list[tuple[int, ...]]:
     """Where in the instrumented code an exception passed: (lines and columns), innermost last."""
-    places = []
+    places: list[tuple[int, ...]] = []
     trace = error.__traceback__
     while trace is not None and len(places) < 100:
         code, index = trace.tb_frame.f_code, trace.tb_lasti // 2
         if code.co_filename.startswith(MARK):
             for number, place in enumerate(code.co_positions()):
                 if number == index and None not in place:
-                    line, end_line, column, end_column = place
+                    line, end_line, column, end_column = (at or 0 for at in place)
                     places.append((line, column, end_line, end_column))
                     break
         trace = trace.tb_next
