@@ -26,7 +26,7 @@ from traitlets.config.loader import PyFileConfigLoader
 from autograder.judge import stubs
 from autograder.publishing import pencils
 from autograder.publishing.bookindex import CHAPTER, Book, BookError, Directive, directive
-from autograder.publishing.bundle import DOWNLOAD
+from autograder.publishing.bundle import download
 from autograder.publishing.plain import Page
 from autograder.student.course import exercises_of
 
@@ -191,7 +191,7 @@ from importlib.util import find_spec
 if find_spec("autograder") is None:
     raise ImportError(
         "the checks are not installed. Run this in a cell of its own:"
-        " %pip install {book.base}/{DOWNLOAD}"
+        " %pip install {book.base}/{download()}"
     )"""
     return new_code_cell(code, metadata={"tags": ["draw"]})  # not run when grading
 

@@ -4,13 +4,15 @@ import os
 from functools import cache
 from textwrap import shorten
 
-VARIABLE = "ATTENTION_DEVICE"
+from autograder.student import course
+
+VARIABLE = course.variable("DEVICE")
 
 
 def device() -> "torch.device":  # noqa: F821  (torch is imported only when needed)
     """The device to compute on: CUDA if available, otherwise the CPU.
 
-    The environment variable `ATTENTION_DEVICE` overrides this choice. Raises `RuntimeError` if
+    The environment variable (`VARIABLE`) overrides this choice. Raises `RuntimeError` if
     torch does not know the device it names.
     """
     import torch
