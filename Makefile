@@ -20,10 +20,10 @@ export PIP_QUIET := 2
 # Every process that imports torch would spend a second compiling its modules if none were kept.
 unexport PYTHONDONTWRITEBYTECODE
 
-CODE := $(shell find autograder solutions -name '*.py' 2>/dev/null)
+CODE := $(shell find autograder attention_by_hand solutions -name '*.py' 2>/dev/null)
 TEXT := $(shell find book -type f ! -path '*/__pycache__/*' 2>/dev/null) _config.yml _toc.yml
 # What else pages show, hand out or link to: measurements, notebooks, what `check` compares with.
-DATA := $(wildcard benchmarks/*.json course.toml) $(shell find notebooks autograder -type f \
+DATA := $(wildcard benchmarks/*.json course.toml) $(shell find notebooks autograder attention_by_hand -type f \
   ! -name '*.py' ! -path '*/__pycache__/*' ! -path '*/.ipynb_checkpoints/*' 2>/dev/null)
 
 .PHONY: all

@@ -18,8 +18,7 @@ from autograder.notebook.reading import Unusable
 from autograder.publishing.authors.commands import new, try_exercise
 from autograder.sandbox.bubblewrap import ISOLATIONS, IsolationError
 from autograder.sandbox.limits import Limits
-from autograder.student import course
-from autograder.student.course import chapters, exercises_of
+from autograder.student.course import NoCourse, chapters, exercises_of, root
 from autograder.student.engine.verdict import CORRECT, Verdict
 from autograder.student.engine.words import one_line
 from autograder.student.table import number, table_text
@@ -27,9 +26,8 @@ from autograder.student.table import number, table_text
 if TYPE_CHECKING:
     from autograder.gradebook.classroom import ClassResult
 
-ROOT = course.root()  # with chapters, notebooks, nbgrader_config.py
 
-PACKAGE = "attention-by-hand"  # as pip knows it
+PACKAGE = "notebook-autograder"  # as pip knows it
 
 # Errors from outside, whose own words are the message.
 _TOLD = (FileExistsError, FileNotFoundError, NotADirectoryError, BlockingIOError)
@@ -74,7 +72,7 @@ def judge(
         raise typer.BadParameter(f"--isolation is one of {', '.join(ISOLATIONS)}")
     jobs = _one_at_a_time(device, jobs)
     base = os.urandom(32) if seed is None else f"seed {seed}".encode()
-    limits = Limits(cell_seconds=cell_seconds or read_course(ROOT).cell_seconds)
+    limits = Limits(cell_seconds=cell_seconds or read_course(root()).cell_seconds)
 
     def one(file: str) -> dict[str, Verdict] | Unusable:
         try:
@@ -113,26 +111,27 @@ def release(
     from autograder.publishing.path_values import write_paths
     from autograder.publishing.pencils import MADE, write_pencils
     from autograder.publishing.release import release as release_chapters
+    from autograder.student.expected import file_of
 
-    if not draft and (told := nobodys_address(ROOT)):
+    if not draft and (told := nobodys_address(root())):
         raise ValueError(told)
     collect_garbage_seldom()
-    chapter = chapter or [*read_course(ROOT).chapters]
+    chapter = chapter or [*read_course(root()).chapters]
     if solutions:
         from autograder.publishing.solved import release_solved
 
-        for path in release_solved(ROOT, chapter or None):
-            print(path.relative_to(ROOT))
+        for path in release_solved(root(), chapter or None):
+            print(path.relative_to(root()))
         return
-    check_handed_in(ROOT, chapter or None)
+    check_handed_in(root(), chapter or None)
     asked = {name.partition("_")[2] if name[:1].isdigit() else name for name in chapter or ()}
     for slug in chapters():
         for path in write_expected(slug) + write_paths(slug) if not asked or slug in asked else ():
-            print(path.relative_to(ROOT), "written" if path.is_file() else "removed")
-    if write_pencils(ROOT):
-        print(course.room("expected").relative_to(ROOT) / Path(MADE).name, "written")
-    for path in release_chapters(ROOT, chapter or None):
-        print(path.relative_to(ROOT))
+            print(path.relative_to(root()), "written" if path.is_file() else "removed")
+    if write_pencils(root()):
+        print(file_of(MADE).relative_to(root()), "written")
+    for path in release_chapters(root(), chapter or None):
+        print(path.relative_to(root()))
 
 
 @app.command()
@@ -147,7 +146,7 @@ def book(
 
     console = Console(stderr=True)
     with console.status("building the book (the first time, every cell is run)"):
-        html = build_book(ROOT, strict=strict, run=run, told=console.print)
+        html = build_book(root(), strict=strict, run=run, told=console.print)
     print(html / "index.html")
 
 
@@ -165,7 +164,7 @@ def pdf(
     from autograder.publishing.publish import build_book
 
     with Console(stderr=True).status("building the book, then printing it"):
-        printed = print_book(ROOT, build_book(ROOT), out)
+        printed = print_book(root(), build_book(root()), out)
     print(printed)
 
 
@@ -268,14 +267,12 @@ def sample(
     jobs: Annotated[int | None, typer.Option(min=1)] = None,
 ) -> None:
     """Grade the sample class, draw its report, and compare the marks with those it deserves."""
-    if not course.is_home():
-        raise ValueError("only Attention by Hand has a sample class")
     from autograder.gradebook import progress
     from autograder.gradebook.sample_class import compare, grade_sample
     from autograder.report.report import report as draw
 
     with progress.bar("grading the sample class") as step:
-        result = grade_sample(ROOT / "notebooks", folder, jobs=jobs, progress=step)
+        result = grade_sample(root() / "notebooks", folder, jobs=jobs, progress=step)
     told = compare(result)
     for name, differences in told.items():
         print(f"{'✗' if differences else '✓'} {name}", *differences, sep="; ")
@@ -307,9 +304,9 @@ def bundle(
     wanted = [name for name in names or () if not is_file(name)]
     if len(files) > 1:
         raise ValueError(f"one archive at a time, not {files[0]} and {files[1]}")
-    wanted = wanted or [*read_course(ROOT).chapters]
-    print(pack(ROOT, files[0] if files else None, wanted or None))
-    if told := nobodys_address(ROOT):
+    wanted = wanted or [*read_course(root()).chapters]
+    print(pack(root(), files[0] if files else None, wanted or None))
+    if told := nobodys_address(root()):
         _complain(f"this archive is a draft, and says so: {told.partition(' (or ')[0]}")
 
 
@@ -373,7 +370,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line. An error ends it with one line on stderr and exit status 2."""
     try:
         status = app(args=arguments, standalone_mode=False)
-    except IsolationError as error:
+    except (IsolationError, NoCourse) as error:
         _complain(str(error))
         status = 2
     except (KeyboardInterrupt, typer.Abort):

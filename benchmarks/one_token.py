@@ -4,7 +4,8 @@ Run: python benchmarks/one_token.py. It trains one layer (d_model 4, two heads, 
 say of each word in a short sentence what kind of word it is, on all sentences that its small
 grammar makes except the two that the book follows. In these, *well* is two different things. Of ten
 seeds, it shows the one whose second head is easiest to read; with all ten, both were named right.
-What happens to *well* on the way goes to attention_by_hand/figures/one_token.py, which is made here, never edited.
+What happens to *well* on the way goes to attention_by_hand/figures/one_token.py, which is made
+here, never edited.
 """
 
 import json

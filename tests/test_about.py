@@ -2,15 +2,11 @@
 
 import json
 import re
-import sys
-from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "book" / "extensions"))
+import about
 
-import about  # noqa: E402
-
-from autograder.bank import banks  # noqa: E402
-from autograder.student.course import chapters  # noqa: E402
+from autograder.bank import banks
+from autograder.student.course import chapters
 
 
 def run_of(tmp_path, spoil=()):

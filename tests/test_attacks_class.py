@@ -215,7 +215,8 @@ def reaches_into_the_grader(handed: ArchiveEntry) -> None:
     """Right answers in a file that patches the probe: to be seen by a person."""
     handed.before(
         "softmax",
-        "import autograder.student.engine.probe\nautograder.student.engine.probe._differs = lambda *a: False",
+        "import autograder.student.engine.probe\n"
+        "autograder.student.engine.probe._differs = lambda *a: False",
     )
 
 

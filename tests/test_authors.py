@@ -37,7 +37,7 @@ def course(tmp_path_factory) -> Path:
     """A copy of what an exercise is written into."""
     copy = tmp_path_factory.mktemp("authors")
     skipped = shutil.ignore_patterns("__pycache__", "static", "vendor")
-    for folder in ("autograder", "solutions", "book"):
+    for folder in ("autograder", "attention_by_hand", "solutions", "book"):
         shutil.copytree(ROOT / folder, copy / folder, ignore=skipped)
     (copy / "tests").mkdir()
     for name in ("CHANGELOG.md", "_config.yml", "_toc.yml"):
@@ -110,7 +110,7 @@ def written(course, begun) -> Path:
     """The course with the blocks of CONTRIBUTING.md in the files that it names."""
     assert [Path(path).parts[0] for path, _ in BLOCKS] == [
         "solutions",
-        "autograder",
+        "attention_by_hand",
         "solutions",
         "tests",
     ]

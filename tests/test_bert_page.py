@@ -1,7 +1,6 @@
 """What chapter 10's page says of its models, its ways to explain and its probes, held to data."""
 
 import json
-import sys
 from collections import Counter, defaultdict
 from pathlib import Path
 
@@ -9,13 +8,11 @@ import pytest
 import torch
 from torch import nn
 
+from benchmarks.bert import page_definitions
 from solutions.bert import BertEmbeddings, BertLayer
 from solutions.vision_transformer import attention_rollout
 
 ROOT = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(ROOT))
-
-from benchmarks.bert import page_definitions  # noqa: E402
 
 MEASURED = ROOT / "benchmarks" / "bert_models.json"
 MADE, RUNS, LONGER = json.loads(MEASURED.read_text(encoding="utf-8")).values()

@@ -1,4 +1,4 @@
-"""`attention_by_hand.blocks`: what later chapters rely on, against torch's own module and plain sums."""
+"""The course's blocks: what later chapters rely on, against torch's own module and plain sums."""
 
 import math
 

@@ -30,7 +30,7 @@ from leaks import (
 )
 
 from autograder.judge import stubs
-from autograder.judge.student_package import student_side
+from autograder.judge.student_package import student_package
 from autograder.student.course import exercises_of
 
 BASE = yaml.safe_load((ROOT / "_config.yml").read_text(encoding="utf-8"))["html"]["baseurl"]
@@ -166,9 +166,7 @@ def test_no_solution_line_is_published(published, slug):
 @pytest.mark.parametrize("slug", SLUGS)
 def test_no_solution_line_is_in_the_files_that_students_have(slug):
     lines = secret_lines(slug)
-    tops = student_side().values()
-    files = [f for top in tops for f in (top.rglob("*.py") if top.is_dir() else [top])]
-    files = [file for file in files if file.suffix == ".py"]
+    files = [file for file in student_package().values() if file.suffix == ".py"]
     assert {"language.py", "check.py", "probe.py"} <= {file.name for file in files}
     for file in files:
         assert leaked_lines(file.read_text(encoding="utf-8"), lines) == [], file.name

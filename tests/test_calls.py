@@ -14,15 +14,15 @@ import nbformat
 import pytest
 from nbgrader.api import Gradebook
 
+from attention_by_hand.course import NAME as FOLDER
 from autograder.cli import PACKAGE, main
 from autograder.gradebook.classroom import grade
 from autograder.gradebook.submissions import check_release
 from autograder.publishing.before_release import check_handed_in, nobodys_address
 from autograder.publishing.bookindex import published_at
-from autograder.publishing.bundle import NAME as FOLDER
 from autograder.publishing.bundle import bundle
 from autograder.publishing.release import release
-from autograder.student.course import chapters, exercises_of
+from autograder.student.course import VARIABLE, chapters, exercises_of
 
 ROOT = Path(__file__).resolve().parents[1]
 NOTEBOOKS = ROOT / "notebooks"
@@ -133,14 +133,14 @@ def test_a_package_that_the_paper_needs_is_named(monkeypatch, capsys):
     with pytest.raises(SystemExit) as ended:
         main(["pdf"])
     assert ended.value.code == 2
-    assert "`pip install 'attention-by-hand[paper]'`" in capsys.readouterr().err
+    assert "`pip install 'notebook-autograder[paper]'`" in capsys.readouterr().err
     assert tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["name"] == PACKAGE
 
 
 def test_the_command_line_says_it_in_one_line(course):
     run = subprocess.run(
         [sys.executable, "-m", "autograder.cli", "grade", "submitted/hana"],
-        env=os.environ | {"PYTHONPATH": str(ROOT)}, capture_output=True, text=True, check=False,
+        env=os.environ | {VARIABLE: str(ROOT)}, capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert run.returncode == 2 and run.stderr.count("\n") == 1 and ONE in run.stderr
     assert not run.stdout and not (course / "submitted" / "gradebook.db").exists()

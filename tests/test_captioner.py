@@ -3,8 +3,6 @@
 import inspect
 import json
 import re
-import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -32,9 +30,6 @@ from attention_by_hand.models.captioner import (
     vocabulary,
     words_of,
 )
-
-sys.path.insert(0, str(Path(__file__).parents[1]))
-
 from benchmarks import captions as script
 from benchmarks.caption_rivals import closest, marks_on_letters, projections
 

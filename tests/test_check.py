@@ -273,7 +273,8 @@ FORBIDDEN = "MultiHeadAttention"
 
 def test_a_ready_made_answer_is_told_that_its_points_would_be_withheld():
     book = _run(
-        "from autograder import check\nfrom attention_by_hand.blocks import MultiHeadAttention as Base",
+        "from autograder import check\n"
+        "from attention_by_hand.blocks import MultiHeadAttention as Base",
         f"%matplotlib inline\nclass {FORBIDDEN}(Base): pass",
         f"check({FORBIDDEN})",
         "from solutions.kernel_regression import softmax\ncheck(softmax)",

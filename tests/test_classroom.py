@@ -18,12 +18,13 @@ from autograder.gradebook import classroom
 from autograder.gradebook import sample_class as sample_class_module
 from autograder.gradebook.classroom import grade
 from autograder.gradebook.rows import read_class
-from autograder.gradebook.sample_class import EXPECTED, compare, grade_sample, make_sample_class
-from autograder.gradebook.sample_notebooks import FULL
+from autograder.gradebook.sample_class import compare, grade_sample, make_sample_class
 from autograder.gradebook.writer import Writer
 from autograder.judge.job import Job, Outcome, judge_job
 from autograder.judge.judgement import FAILED, GRADED, UNUSABLE
 from autograder.judge.seeds import secret_of
+from solutions.sample_class import EXPECTED
+from solutions.sample_class.notebooks import FULL
 
 ROOT = Path(__file__).resolve().parents[1]
 NOTEBOOKS = ROOT / "notebooks"

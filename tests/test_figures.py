@@ -1,19 +1,16 @@
 """Figures of the built book: without paper, and with letters that can be read on a phone."""
 
 import re
-import sys
 from pathlib import Path
 
+import lean
 import numpy as np
+import pictures
 import pytest
 
+from attention_by_hand import plots
+
 EXTENSIONS = Path(__file__).resolve().parents[1] / "book" / "extensions"
-sys.path.insert(0, str(EXTENSIONS))
-
-import lean  # noqa: E402
-import pictures  # noqa: E402
-
-from attention_by_hand import plots  # noqa: E402
 
 CSS = (EXTENSIONS / "static" / "book.css").read_text(encoding="utf-8")
 LETTERS = re.compile(r"scale\(([\d.]+) -[\d.]+\)")  # matplotlib's: hundredths of the size in points

@@ -1,20 +1,15 @@
 """Wrong answers by kind: what each kind does to a reference, and that every one loses marks."""
 
-import sys
-from pathlib import Path
-
 import numpy as np
 import pytest
 import torch
 from torch import nn
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-
-from autograder.judge.reference import reference  # noqa: E402
-from autograder.student.course import chapters, exercises_of, find_exercise  # noqa: E402
-from benchmarks.holes import kinds  # noqa: E402
-from benchmarks.holes.edges import APART, EDGES  # noqa: E402
-from benchmarks.holes.judging import all_wrong, caught, outcomes, problems  # noqa: E402
+from autograder.judge.reference import reference
+from autograder.student.course import chapters, exercises_of, find_exercise
+from benchmarks.holes import kinds
+from benchmarks.holes.edges import APART, EDGES
+from benchmarks.holes.judging import all_wrong, caught, outcomes, problems
 
 EXERCISES = [
     (slug, exercise.name)

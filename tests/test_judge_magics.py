@@ -8,7 +8,10 @@ from autograder.judge.verdicts import Cell, judge_cells
 from autograder.student.course import find_exercise
 from autograder.student.engine.verdict import CRASH
 
-TAKEN = "from attention_by_hand import blocks\ndef softmax(scores, axis=-1): return blocks.softmax(scores)\n"
+TAKEN = (
+    "from attention_by_hand import blocks\n"
+    "def softmax(scores, axis=-1): return blocks.softmax(scores)\n"
+)
 WAYS = {
     "deep code": TAKEN + "x = " + "-" * 5000 + "1",
     "long code": TAKEN + "# " + "x" * MAX_SOURCE,

@@ -4,7 +4,6 @@ import ast
 import json
 import math
 import re
-import sys
 from collections import Counter
 from itertools import pairwise
 from pathlib import Path
@@ -13,14 +12,13 @@ import numpy as np
 import pytest
 import torch
 
-ROOT = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(ROOT))
-
 from attention_by_hand import blocks
-from attention_by_hand.data import python_manual  # noqa: E402
-from benchmarks import language_models  # noqa: E402
-from benchmarks.language_models import streams  # noqa: E402
-from solutions.language_model import GPT  # noqa: E402
+from attention_by_hand.data import python_manual
+from benchmarks import language_models
+from benchmarks.language_models import streams
+from solutions.language_model import GPT
+
+ROOT = Path(__file__).resolve().parents[1]
 
 MADE, RUNS = json.loads(
     (ROOT / "benchmarks" / "language_model_sizes.json").read_text(encoding="utf-8")

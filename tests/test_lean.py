@@ -2,9 +2,9 @@
 
 import re
 import shutil
-import sys
 from pathlib import Path
 
+import lean
 import pydata_sphinx_theme
 import pytest
 from pygments import highlight
@@ -13,9 +13,6 @@ from pygments.lexers import PythonLexer
 from sphinx.errors import ExtensionError
 
 EXTENSIONS = Path(__file__).resolve().parents[1] / "book" / "extensions"
-sys.path.insert(0, str(EXTENSIONS))
-
-import lean  # noqa: E402
 
 CSS = """
 html[data-theme="light"] .highlight { background: #fefefe; color: #080808 }

@@ -3,16 +3,11 @@
 `python -m benchmarks.luck` tries more, which takes an hour.
 """
 
-import sys
-from pathlib import Path
-
 import pytest
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-
-from autograder.bank import banks  # noqa: E402
-from autograder.student.course import chapters, exercises_of, find_exercise  # noqa: E402
-from benchmarks.luck import answers, unlucky  # noqa: E402
+from autograder.bank import banks
+from autograder.student.course import chapters, exercises_of, find_exercise
+from benchmarks.luck import answers, unlucky
 
 EXERCISES = [(slug, exercise.name) for slug in chapters() for exercise in exercises_of(slug)]
 SAMPLE = 2

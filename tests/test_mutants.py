@@ -1,21 +1,17 @@
 """The mutants: what each operator makes, a sample of them judged, and the score that is stored."""
 
 import hashlib
-import sys
 from dataclasses import replace
 from functools import cache
-from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-
-from autograder.judge.reference import on_demand, reference  # noqa: E402
-from autograder.student.course import chapters, exercises_of, find_exercise  # noqa: E402
-from benchmarks.mutants import judging, listed, making  # noqa: E402
-from benchmarks.mutants.judging import Judged, Outcome  # noqa: E402
-from benchmarks.mutants.making import Mutant  # noqa: E402
-from benchmarks.mutants.operators import OPERATORS  # noqa: E402
+from autograder.judge.reference import on_demand, reference
+from autograder.student.course import chapters, exercises_of, find_exercise
+from benchmarks.mutants import judging, listed, making
+from benchmarks.mutants.judging import Judged, Outcome
+from benchmarks.mutants.making import Mutant
+from benchmarks.mutants.operators import OPERATORS
 
 EXERCISES = [(slug, exercise.name) for slug in chapters() for exercise in exercises_of(slug)]
 SAMPLE = 4  # mutants of each exercise

@@ -23,8 +23,6 @@ from nbgrader.api import Gradebook
 from nbgrader.utils import determine_grade
 
 from autograder.gradebook import tables
-from autograder.gradebook.sample_class import EXPECTED
-from autograder.gradebook.sample_notebooks import submissions
 from autograder.judge.judgement import Judgement
 from autograder.notebook.export import guarded
 from autograder.notebook.inert import clean_html, clean_markdown
@@ -34,6 +32,8 @@ from autograder.publishing.release import instructor_notebook
 from autograder.student.course import find_exercise
 from autograder.student.engine.verdict import CRASH, WRONG, Verdict, withheld
 from autograder.student.table import table_html
+from solutions.sample_class import EXPECTED
+from solutions.sample_class.notebooks import submissions
 
 ROOT = Path(__file__).resolve().parents[1]
 NAME = next((ROOT / "notebooks").glob("*_kernel_regression")).name

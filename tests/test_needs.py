@@ -9,16 +9,16 @@ import pytest
 from nbgrader.utils import is_solution
 
 from autograder.judge import stubs
-from autograder.judge.job import PROJECT
 from autograder.judge.verdicts import Cell, judge_cells
 from autograder.notebook.cells_to_skip import needless
 from autograder.notebook.reading import exercise_of
+from autograder.student import course
 from autograder.student.course import exercises_of
 
 OURS, THEIRS = True, False
 SHOWN = ("print(1 / 0)", OURS)  # what nobody needs
 TOOLS = ("import math\nimport numpy as np", OURS)
-NOTEBOOKS = sorted(path for path in (PROJECT / "notebooks").iterdir() if path.is_dir())
+NOTEBOOKS = sorted(path for path in (course.root() / "notebooks").iterdir() if path.is_dir())
 
 KEPT = {  # what a student writes, and the course's cells of which it needs all
     "a name": ("y = width", ["width = 3"]),

@@ -132,7 +132,7 @@ def test_its_known_answers_prove_its_grader(autograder):
 
 
 def test_a_second_release_changes_nothing(autograder, released, course):
-    files = [p for room in ("notebooks", "expected") for p in (course / room).rglob("*.*")]
+    files = [p for part in ("notebooks", "trends_by_hand") for p in (course / part).rglob("*.*")]
     before = {path: path.read_bytes() for path in files}
     autograder("release", "--draft")
     assert {path: path.read_bytes() for path in files} == before
@@ -146,10 +146,8 @@ def test_check_in_what_students_download(autograder, released, course, environme
         packed.extractall(tmp_path)
     folder = tmp_path / "trends-by-hand"
     assert not list(folder.rglob("*solutions*"))
-    beside = {path.name for path in (folder / "autograder").iterdir()}
-    assert {"check.py", "engine", "exercises", "expected"} <= beside
-    of_the_book = {path.name for path in (ROOT / "autograder").glob("*.bin")}
-    assert not beside & {*of_the_book, "blocks", "dataflow.py", "journey.py", "glyphs.py"}
+    assert {path.name for path in (folder / "autograder").iterdir()} == {"__init__.py", "student"}
+    assert not (folder / "attention_by_hand").exists()
     code = f"import numpy as np\n{WRONG}\nfrom autograder import check\ncheck(moving_average)"
     (folder / "answer.py").write_text(code)
     said = run([str(environment / "python"), "answer.py"], folder, 1, PYTHONPATH=str(folder))
@@ -230,7 +228,7 @@ def test_the_package_brings_no_references():
     assert PROJECT["tool"]["setuptools"]["packages"]["find"]["include"] == ["autograder*"]
 
 
-def test_the_package_needs_what_it_was_tried_with_and_torch_only_for_this_course():
+def test_the_package_needs_what_it_was_tried_with_and_no_torch():
     pinned = {}
     for line in (ROOT / "requirements.txt").read_text(encoding="utf-8").splitlines():
         if "==" in line:
@@ -239,9 +237,7 @@ def test_the_package_needs_what_it_was_tried_with_and_torch_only_for_this_course
             pinned[found.name] = pin.version
     needed = [Requirement(text) for text in PROJECT["project"]["dependencies"]]
     extras = PROJECT["project"]["optional-dependencies"]
-    of_this_course = [Requirement(text) for text in extras["attention"]]
     others = [Requirement(text) for name in extras for text in extras[name]]
-    assert "torch" not in {r.name for r in needed}
-    assert "torch" in {r.name for r in of_this_course}
+    assert "torch" not in {r.name for r in (*needed, *others)}
     for requirement in (*needed, *others):
         assert requirement.specifier.contains(pinned[requirement.name]), requirement

@@ -20,14 +20,15 @@ def read(*cells: str) -> Code:
     return code
 
 
+ENGINE = "autograder.student.engine"
 TAMPERING = {
     "autograder.student.engine.probe": "import autograder.student.engine.probe as p",
     "autograder.student.engine.values": "from autograder.student.engine import values",
-    "autograder.student.engine.records": "import autograder\nautograder.student.engine.records.record_tree = None",
+    "autograder.student.engine.records": f"import autograder\n{ENGINE}.records.record_tree = None",
     "autograder.student.engine.verdict": "__import__('autograder.student.engine.verdict')",
     "attention_by_hand.exercises.masking": "import attention_by_hand.exercises.masking",
     "autograder.student.engine.observe": "__import__('autograder.student.engine.observe')",
-    "autograder.student.engine.state": "import sys\nsys.modules['autograder.student.engine.state'].look = None",
+    "autograder.student.engine.state": f"import sys\nsys.modules['{ENGINE}.state'].look = None",
     "object.__subclasses__": "object.__subclasses__()",
     "torch._C._pop_torch_function_stack": "import torch as t\nt._C._pop_torch_function_stack()",
     "f_locals": "import sys\ndef f(): return getattr(sys._getframe(1), 'f_locals')",
@@ -75,8 +76,9 @@ def test_all_classes_are_the_graders_too_unless_only_ones_own_are_kept(listed):
         "class K: pass\nx = [c for c in object.__subclasses__() if issubclass(c, K)]",
         "def parts(object): return [parts(c) for c in object.__subclasses__()]",
         "import gc\ngc.collect()",
-        "import sys\nsys.path", "from autograder import check; from attention_by_hand import plots\ncheck(len)",
-        "from attention_by_hand.blocks import Transformer", "import inspect\ninspect.getsource(len)",
+        "import sys\nsys.path", "from autograder import check\ncheck(len)",
+        "from attention_by_hand import plots", "import inspect\ninspect.getsource(len)",
+        "from attention_by_hand.blocks import Transformer",
     ],
 )  # fmt: skip
 def test_what_an_honest_notebook_does_is_no_tampering(source):

@@ -1,15 +1,10 @@
 """Finished pages polished: what is put right in a page's text."""
 
 import re
-import sys
-from pathlib import Path
 
+import polish
 import pytest
 from bs4 import BeautifulSoup
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "book" / "extensions"))
-
-import polish  # noqa: E402
 
 MATH = '<span class="math"><math><mi>x</mi></math></span>'
 PAGE = (

@@ -1,22 +1,17 @@
 """What the book's address, repository and authors add to its pages, and that nothing does unset."""
 
-import sys
 import xml.etree.ElementTree as ET
-from pathlib import Path
 from types import SimpleNamespace
 
+import front
+import paths
+import publication
 import pytest
 from bs4 import BeautifulSoup
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "book" / "extensions"))
-
-import front  # noqa: E402
-import paths  # noqa: E402
-import publication  # noqa: E402
-
-from autograder.student.check import verdict_on  # noqa: E402
-from autograder.student.table import table_html  # noqa: E402
-from solutions.masking import causal_mask  # noqa: E402
+from autograder.student.check import verdict_on
+from autograder.student.table import table_html
+from solutions.masking import causal_mask
 
 BASE = "https://attention.university.edu/course/"
 PAGE = (

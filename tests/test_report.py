@@ -11,13 +11,13 @@ import nbformat
 import pytest
 
 from autograder.gradebook.rows import Mark, Row
-from autograder.gradebook.sample_class import EXPECTED
-from autograder.gradebook.sample_notebooks import FULL
 from autograder.judge.judgement import FAILED, GRADED, UNUSABLE
 from autograder.report.report import page, report
 from autograder.report.report_script import SCRIPT
 from autograder.student.engine.verdict import CRASH, MISSING, WRONG, AspectVerdict, Verdict
 from autograder.student.table import number
+from solutions.sample_class import EXPECTED
+from solutions.sample_class.notebooks import FULL
 
 ROOT = Path(__file__).resolve().parents[1]
 NOTEBOOK = ROOT / "notebooks" / "01_kernel_regression" / "01_kernel_regression.ipynb"

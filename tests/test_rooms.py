@@ -1,51 +1,52 @@
-"""The house: imports run one way, and what decides about marks is known by its room."""
+"""The house: imports run one way, and the grader knows no course."""
 
-import shutil
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from attention_by_hand import blocks
 from attention_by_hand.course import CHAPTERS
-from autograder.judge import job
-from autograder.judge.student_package import INSTRUCTORS
-from autograder.publishing.needed import imports_of
+from autograder.judge.dependencies import imports_of
+from autograder.student.course import chapters, exercises_of
 
 ROOT = Path(__file__).resolve().parents[1]
-COURSE = ROOT / "autograder"
-EXAMPLE = COURSE / "publishing" / "authors" / "example"  # a course of its own
-FILES = sorted(p for p in COURSE.rglob("*.py") if not p.is_relative_to(EXAMPLE))
+GRADER = ROOT / "autograder"
+COURSE = ROOT / "attention_by_hand"
+EXAMPLE = GRADER / "publishing" / "authors" / "example"  # a course of its own
+FILES = sorted(p for p in GRADER.rglob("*.py") if not p.is_relative_to(EXAMPLE))
+OURS = sorted(COURSE.rglob("*.py"))
 REFERENCES = sorted(path for path in (ROOT / "solutions").glob("*.py") if path.stem in CHAPTERS)
-ENGINE = {"engine", "exercises"}  # the engine asks the exercises for their names alone
-NOTEBOOK = {"beside", "blocks", "engine", "exercises", "expected"}  # what a student has
-MAY = {  # the rooms that a room imports from, besides itself
-    "bank": {"beside"},
-    "blocks": {"beside"},  # the device
-    "engine": ENGINE,
-    "exercises": ENGINE | {"beside", "blocks"},  # which course it is; what stands in for an answer
-    "expected": {"beside", "engine"},
-    "beside": NOTEBOOK,
-    "grader": NOTEBOOK | {"bank"},
-    "publishing": NOTEBOOK | {"bank", "grader"},
-    "cli": {*NOTEBOOK, "grader", "publishing"},
+JUDGE = {"bank", "student", "judge", "notebook", "sandbox"}
+ALLOWED = {"GRUCell"}  # torch has one of that name
+MAY = {  # the folders that a folder of the grader imports from, besides itself
+    "student": set(),
+    "bank": {"student"},
+    "sandbox": {"judge", "student"},
+    "judge": JUDGE,
+    "notebook": JUDGE | {"gradebook"},
+    "gradebook": JUDGE | {"report"},
+    "report": JUDGE | {"gradebook"},
+    "lms": JUDGE | {"gradebook", "report"},
+    "publishing": JUDGE | {"gradebook"},
+    "cli": JUDGE | {"gradebook", "report", "lms", "publishing"},
 }
 
 
-def room(path: Path) -> str:
-    """The room that a file of `autograder` is in; "beside" them lies what a notebook imports."""
-    inside = path.relative_to(COURSE).parts
-    return inside[0] if len(inside) > 1 else "cli" if inside == ("cli.py",) else "beside"
+def part(path: Path) -> str:
+    """The folder of `autograder` that a file is in; a file beside them counts as one."""
+    return path.relative_to(GRADER).parts[0].removesuffix(".py")
 
 
 def imported(path: Path) -> Iterator[str]:
-    """The rooms that a file imports from, wherever in it."""
+    """The folders of ours that a file imports from, wherever in it; `solutions`, too."""
     for name in modules_imported(path):
         top, _, rest = name.partition(".")
-        if top == "solutions":
+        if top == "autograder" and rest:
+            yield rest.partition(".")[0]
+        elif top in ("solutions", "attention_by_hand", "book", "benchmarks", "tests"):
             yield top
-        elif top == "autograder" and rest:
-            inner = COURSE / rest.partition(".")[0]
-            yield inner.name if inner.is_dir() else room(inner.with_suffix(".py"))
 
 
 def modules_imported(path: Path) -> set[str]:
@@ -53,86 +54,37 @@ def modules_imported(path: Path) -> set[str]:
     return imports_of(path.read_text(encoding="utf-8"))
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(COURSE)))
-def test_imports_run_one_way(path):
-    assert set(imported(path)) <= MAY[room(path)] | {room(path)}
+@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(GRADER)))
+def test_imports_run_one_way_and_never_to_a_course(path):
+    if path == GRADER / "__init__.py":
+        assert set(imported(path)) == {"student"}
+    else:
+        assert set(imported(path)) <= MAY[part(path)] | {part(path)}
+
+
+@pytest.mark.parametrize("path", OURS, ids=lambda path: str(path.relative_to(COURSE)))
+def test_course_imports_what_students_have(path):
+    public = {"student", "attention_by_hand", "Progress", "device", "check"}
+    assert set(imported(path)) <= public
 
 
 @pytest.mark.parametrize("path", REFERENCES, ids=lambda path: path.stem)
-def test_of_ours_a_reference_imports_the_blocks_alone(path):
+def test_reference_imports_the_blocks_alone(path):
     found = modules_imported(path)
     assert found, "every reference computes with something"
-    ours = {name for name in found if name.partition(".")[0] in ("autograder", "solutions")}
-    assert {
-        name for name in ours if not f"{name}.".startswith("attention_by_hand.blocks.")
-    } == set()
+    assert set(imported(path)) <= {"attention_by_hand"}
+    ours = {name for name in found if name.startswith("attention_by_hand.")}
+    assert {name for name in ours if not name.startswith("attention_by_hand.blocks.")} == set()
 
 
-def test_the_rooms_are_those_that_are_told():
-    assert {room(path) for path in FILES} == MAY.keys()
-    assert {(COURSE / name).exists() for name in INSTRUCTORS} == {True}
+def test_grader_names_no_chapter_block_or_exercise():
+    names = {*CHAPTERS, *blocks.__all__, "attention_by_hand"}
+    names |= {exercise.name for slug in chapters() for exercise in exercises_of(slug)}
+    unusual = {name for name in names if "_" in name or not name[1:].islower()}
+    text = "\n".join(path.read_text(encoding="utf-8") for path in FILES)
+    assert set(re.findall(r"\w+", text)) & unusual == ALLOWED
+    assert "Attention by Hand" not in text
 
 
-# --- what decides about marks ---------------------------------------------------------------------
-
-SLUG = "masking"
-OTHERS = {slug for slug in CHAPTERS if slug != SLUG}
-
-
-def decides(path: Path) -> bool:
-    """Whether a file decides about the marks of the chapter, told otherwise than by the grader."""
-    for rooms in (ROOT / "solutions/mistakes", ROOT / "solutions", COURSE / "exercises"):
-        if path.is_relative_to(rooms):
-            return path.relative_to(rooms).parts[0].removesuffix(".py") not in OTHERS
-    inside = path.relative_to(COURSE).parts
-    deciding = inside[0] in ("bank", "engine", "grader", "blocks")
-    return deciding and not {"classes", "lms"} & {*inside}
-
-
-DECIDES = [p.relative_to(ROOT) for p in [*FILES, *(ROOT / "solutions").rglob("*.py")] if decides(p)]
-
-
-@pytest.fixture
-def copy(tmp_path, monkeypatch) -> Path:
-    for name in ("autograder", "solutions"):
-        unwanted = shutil.ignore_patterns("__pycache__", "*.bin")
-        shutil.copytree(ROOT / name, tmp_path / name, ignore=unwanted)
-    monkeypatch.setattr(job, "PROJECT", tmp_path)
-    monkeypatch.setattr(job, "version_of", lambda slugs: job._version.__wrapped__(tuple(slugs)))
-    return tmp_path
-
-
-def test_a_change_to_whatever_decides_about_marks_is_noticed(copy):
-    assert len(DECIDES) > 30
-    before = job.version_of([SLUG])
-    for name in DECIDES:
-        text = (copy / name).read_bytes()
-        (copy / name).write_bytes(text + b"# changed\n")
-        assert job.version_of([SLUG]) != before, name
-        (copy / name).write_bytes(text)
-    assert job.version_of([SLUG]) == before
-
-
-def test_a_new_file_in_such_a_room_is_noticed_and_a_page_is_not(copy):
-    before = job.version_of([SLUG])
-    rooms = (
-        "autograder/student/engine",
-        "attention_by_hand/blocks",
-        "solutions",
-        f"solutions/mistakes/{SLUG}",
-    )
-    for room in rooms:
-        (copy / room / "new.py").write_text("")
-        assert job.version_of([SLUG]) != before
-        (copy / room / "new.py").unlink()
-    for name in (
-        "autograder/publishing/plain.py",
-        "autograder/report/report.py",
-        "autograder/lms/collect.py",
-        "attention_by_hand/exercises/transformer/noam_rate.py",
-        "solutions/transformer.py",
-        "solutions/mistakes/transformer/shift_right.py",
-    ):
-        assert (copy / name).is_file()
-        (copy / name).write_text("# changed\n")
-    assert job.version_of([SLUG]) == before
+def test_every_folder_has_its_rule():
+    assert {part(path) for path in FILES} - {"__init__"} == MAY.keys()

@@ -134,4 +134,4 @@ def test_each_hint_is_told_in_turn_for_what_fails(capsys, monkeypatch):
         assert f"gaussian_scores, hint {number} of " in capsys.readouterr().out
     check.hint(reference.softmax)
     assert "no hint left" in capsys.readouterr().out
-    assert autograder.student.check is check
+    assert autograder.check is check

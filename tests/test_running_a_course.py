@@ -31,8 +31,8 @@ import pytest
 from lms_archives import MOODLE_HEAD, archive, moodle, moodle_row, read_table, table
 from servers import postgres
 
-from autograder.gradebook.sample_class import EXPECTED
-from autograder.gradebook.sample_notebooks import submissions
+from solutions.sample_class import EXPECTED
+from solutions.sample_class.notebooks import submissions
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = (ROOT / "book" / "running_a_course.md").read_text(encoding="utf-8")

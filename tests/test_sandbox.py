@@ -10,10 +10,12 @@ import numpy as np
 import pytest
 from sandboxes import SMALL, errors, printed, value_of
 
+import attention_by_hand
 import autograder
 import solutions
 from autograder.sandbox.bubblewrap import IsolationError
 from autograder.sandbox.host import ProcessDied, Sandbox
+from autograder.student.course import VARIABLE
 from autograder.student.engine.runs import call
 from autograder.student.engine.values import Array, Opaque
 
@@ -174,7 +176,7 @@ def test_installed_packages_do_not_show_through(tmp_path):
     venv = tmp_path / "venv"
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", venv], check=True)
     site = next(venv.glob("lib/python*/site-packages"))
-    for package in (autograder, solutions):
+    for package in (autograder, attention_by_hand, solutions):
         source = Path(package.__file__).parent
         ignore = shutil.ignore_patterns("__pycache__")
         shutil.copytree(source, site / source.name, ignore=ignore)
@@ -189,7 +191,7 @@ def test_installed_packages_do_not_show_through(tmp_path):
         "                   f'open({s.__file__!r})', 'import autograder.student.check'):\n"
         "        print([o.get('ename') for o in w.execute(source)])\n"
     )
-    environment = {"PATH": os.environ["PATH"], "HOME": str(tmp_path)}
+    environment = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), VARIABLE: str(site)}
     done = subprocess.run(
         [venv / "bin" / "python", script], env=environment, capture_output=True, text=True,
         cwd=tmp_path, check=False,

@@ -17,11 +17,11 @@ from sandboxes import SMALL, errors, how_it_dies, printed, value_of, who_forks
 
 from autograder.gradebook import schedulers
 from autograder.judge.block_code import blocks_for, names_by_module, pieces
-from autograder.judge.job import PROJECT
 from autograder.judge.verdicts import Cell, judge_cells
 from autograder.sandbox import host, seccomp, watch
 from autograder.sandbox.host import ProcessDied, Sandbox, SandboxLost
 from autograder.sandbox.launcher import warm_process
+from autograder.student import course
 from autograder.student.course import find_exercise
 from autograder.student.engine.runs import call
 
@@ -243,7 +243,7 @@ def test_a_probe_imports_nothing_that_the_warm_process_has_not_imported(name):
     slug, exercise = find_exercise(name)
     with Sandbox() as worker:
         worker.hand_out(pieces(blocks_for(slug, exercise)), names_by_module(), 20)
-        worker.execute((PROJECT / "solutions" / f"{slug}.py").read_text(encoding="utf-8"))
+        worker.execute((course.root() / "solutions" / f"{slug}.py").read_text(encoding="utf-8"))
         worker.execute("import sys\nbefore = {*sys.modules}")
         records = worker.probe_all(name, [r for row in exercise.runs(b"any") for r in row], 60.0)
         assert records

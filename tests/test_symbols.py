@@ -1,24 +1,21 @@
 """The notation page explains the formulas: one meaning for each symbol in each chapter."""
 
 import re
-import sys
 from collections import Counter
 from pathlib import Path
 from xml.etree import ElementTree
 
+import learner
 import pytest
+import symbols
 from bs4 import BeautifulSoup
+from mathml import mathml
+
+from autograder.publishing.pages import student_view
+from autograder.publishing.release import chapter_files
+from autograder.student.course import find_exercise
 
 EXTENSIONS = Path(__file__).resolve().parents[1] / "book" / "extensions"
-sys.path.insert(0, str(EXTENSIONS))
-
-import learner  # noqa: E402
-import symbols  # noqa: E402
-from mathml import mathml  # noqa: E402
-
-from autograder.publishing.pages import student_view  # noqa: E402
-from autograder.publishing.release import chapter_files  # noqa: E402
-from autograder.student.course import find_exercise  # noqa: E402
 
 NUMBERS = [int(path.name[:2]) for path in chapter_files(Path(__file__).resolve().parents[1])]
 

@@ -33,7 +33,7 @@ LOOKED_UP = {
     "in the module's dictionary": "vars(sys.modules['attention_by_hand.blocks'])['{}']",
     "among all objects": "next(thing for thing in gc.get_objects() if is_of_blocks(thing, '{}'))",
     "in frames": "next(names['{0}'] for names in names_above() if names.get('{0}') not in OWN)",
-    "in loaded files": "runpy.run_path(__import__('attention_by_hand.blocks').blocks.__file__)['{}']",
+    "in loaded files": "runpy.run_path(sys.modules['attention_by_hand.blocks'].__file__)['{}']",
 }
 HELPERS = Cell(
     """import gc, runpy, sys

@@ -324,7 +324,7 @@ from attention_by_hand.blocks.bidirectional import BertEmbeddings, BertLayer  # 
 from attention_by_hand.blocks.captions import CaptionLayer, CrossAttention  # noqa: E402
 from attention_by_hand.blocks.language import GPT, DecoderBlock, next_token_probabilities  # noqa: E402
 from attention_by_hand.blocks.recurrent import AttentionDecoder, GRUEncoder  # noqa: E402
-from attention_by_hand.blocks.stand_ins import (
+from attention_by_hand.blocks.stand_ins import (  # noqa: E402
     additive_mask,
     causal_mask,
     gaussian_scores,
@@ -342,7 +342,7 @@ from attention_by_hand.blocks.stand_ins import (
     softmax,
     split_heads,
 )
-from attention_by_hand.blocks.vision import (
+from attention_by_hand.blocks.vision import (  # noqa: E402
     DropPath,
     PackedAttention,
     PatchEmbedding,

@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 from autograder.bank.change import Edit, build, edited, entries, plain_source, with_code
 from autograder.student import course
 
-course.make_importable()
+course.package()
 
 Answer = TypeVar("Answer", bound=Callable[..., Any])
 

@@ -1,20 +1,25 @@
-"""A class of made-up students, with the marks that each deserves.
+"""Grades a course's sample class, and compares the marks with those that each student deserves.
 
-The marks were worked out by hand from the exercises' declarations; grading the class and comparing
-the marks tests the whole grader.
+A course may have one in `solutions/sample_class`: the slug of its chapter (`SLUG`), what each
+student hands in (`submissions`) and deserves (`EXPECTED`).
 """
 
 import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cache
+from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import nbformat
 
 from autograder.gradebook.classroom import ClassResult, Progress, grade
-from autograder.gradebook.sample_notebooks import FULL, SLUG, submissions
-from autograder.judge.judgement import GRADED, UNUSABLE
+from autograder.judge.judgement import GRADED
+from autograder.student import course
 
+_SAMPLE = "solutions.sample_class"
 CELL_SECONDS, PROBE_SECONDS = 12.0, 6.0  # so that its endless loop does not cost minutes
 
 
@@ -35,60 +40,13 @@ class Deserved:
         return round(sum(self.marks.values()), 6)
 
 
-NOTHING = dict.fromkeys(FULL, 0.0)
-EXPECTED: dict[str, Deserved] = {
-    "ada": Deserved("everything right", FULL),
-    "ben": Deserved(
-        "softmax without subtracting the maximum: NaN for ±10,000 (0.5) and for a row of −inf "
-        "(0.25). The answers that call it are judged with the course's own, and are right.",
-        FULL | {"softmax": 2.25},
-        {"softmax": "max_not_subtracted"},
-    ),
-    "cleo": Deserved(
-        "wrong in ways that nobody foresaw: epanechnikov squared (0.55), and a boxcar that turns "
-        "float32 into float64 (0.2); the median of the squares (all of 3: dtype and inputs count "
-        "only if the first aspect holds); predictions shifted by 0.01, of which only the gradients "
-        "(0.5, and 0.25 with exclude_self) are right.",
-        FULL | {"kernel_weights": 2.25, "leave_one_out_mse": 0.0, "KernelRegression": 0.75},
-    ),
-    "dan": Deserved("nothing written", NOTHING),
-    "eve": Deserved(
-        "a syntax error in softmax, which has nothing; the answers that call it are judged with "
-        "the course's own, and are right.",
-        FULL | {"softmax": 0.0},
-    ),
-    "finn": Deserved("attention_pool never ends; nothing calls it", FULL | {"attention_pool": 0.0}),
-    "gus": Deserved(
-        "leave_one_out_mse ends the process, and so does an added cell",
-        FULL | {"leave_one_out_mse": 0.0},
-    ),
-    "hana": Deserved("warns on stderr; right all the same", FULL),
-    "ivo": Deserved("check cells copied, an answer split in two; all right", FULL),
-    "jun": Deserved("all check cells deleted; all right", FULL),
-    "kim": Deserved(
-        "an edited check cell that praises itself, over an empty attention_pool",
-        FULL | {"attention_pool": 0.0},
-    ),
-    "leo": Deserved("helper cells, and softmax in a cell of its own; all right", FULL),
-    "mia": Deserved("no notebook", NOTHING, status=UNUSABLE),
-    "noor": Deserved("half a file", NOTHING, status=UNUSABLE),
-    "otto": Deserved(
-        "the first two exercises, under the file name of a second download",
-        NOTHING | {"softmax": 3.0, "gaussian_scores": 2.0},
-    ),
-    "pia": Deserved("scripts everywhere, and a thousand points claimed; all right", FULL),
-    "rosa": Deserved(
-        "nadaraya_watson normalised over the queries (nothing: its rows and inputs count only with "
-        "right predictions); the own point kept in leave_one_out_mse (nothing); exclude_self "
-        "ignored: 1.0, and with it its gradients (0.25), the narrow kernels (0.25) and further "
-        "calls (0.2).",
-        FULL | {"nadaraya_watson": 0.0, "leave_one_out_mse": 0.0, "KernelRegression": 2.3},
-        {
-            "nadaraya_watson": "normalised_over_queries",
-            "leave_one_out_mse": "own_point_kept",
-        },
-    ),
-}  # fmt: skip
+@cache
+def sample() -> Any:
+    """The course's sample class. Raises `ValueError` if it has none."""
+    course.package()  # lets it be found
+    if find_spec(_SAMPLE) is None:
+        raise ValueError(f"{course.contents().TITLE} has no sample class")
+    return import_module(_SAMPLE)
 
 
 def make_sample_class(release_dir: Path, dest: Path) -> list[Path]:
@@ -97,13 +55,13 @@ def make_sample_class(release_dir: Path, dest: Path) -> list[Path]:
     Files that are already up to date are left unchanged. Raises `FileNotFoundError` if the
     chapter is not released.
     """
-    found = sorted(Path(release_dir).glob(f"*_{SLUG}/*_{SLUG}.ipynb"))
+    found = sorted(Path(release_dir).glob(f"*_{sample().SLUG}/*_{sample().SLUG}.ipynb"))
     if not found:
-        raise FileNotFoundError(f"no released notebook of {SLUG} in {release_dir}")
+        raise FileNotFoundError(f"no released notebook of {sample().SLUG} in {release_dir}")
     assignment = found[0].stem
-    files = submissions(nbformat.read(found[0], as_version=4))
+    files = sample().submissions(nbformat.read(found[0], as_version=4))
     places = []
-    for name in EXPECTED:
+    for name in sample().EXPECTED:
         place = dest / "submitted" / name
         folder = place / assignment
         folder.mkdir(parents=True, exist_ok=True)
@@ -113,7 +71,7 @@ def make_sample_class(release_dir: Path, dest: Path) -> list[Path]:
         if data is not None and not (path.is_file() and path.read_bytes() == data):
             path.write_bytes(data)
         places.append(place)
-    strays = {p for p in (dest / "submitted").iterdir() if p.name not in EXPECTED}
+    strays = {p for p in (dest / "submitted").iterdir() if p.name not in sample().EXPECTED}
     for stray in strays:
         shutil.rmtree(stray)
     return places
@@ -157,7 +115,7 @@ def _graded_cells(release_dir: Path) -> str:
     """The names of the cells that are graded, and their points, a line each."""
     found = [
         cell.metadata["nbgrader"]
-        for path in sorted(Path(release_dir).glob(f"*_{SLUG}/*_{SLUG}.ipynb"))
+        for path in sorted(Path(release_dir).glob(f"*_{sample().SLUG}/*_{sample().SLUG}.ipynb"))
         for cell in nbformat.read(path, as_version=4).cells
         if cell.metadata.get("nbgrader", {}).get("grade")
     ]
@@ -168,7 +126,7 @@ def compare(result: ClassResult) -> dict[str, list[str]]:
     """By student, how the marks differ from those deserved; an empty list if they agree."""
     rows = {row.student: row for row in result.rows}
     told: dict[str, list[str]] = {}
-    for name, deserved in EXPECTED.items():
+    for name, deserved in sample().EXPECTED.items():
         row = rows.get(name)
         if row is None:
             told[name] = ["was not graded"]

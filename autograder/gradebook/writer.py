@@ -46,7 +46,7 @@ from autograder.judge.judgement import FAILED, Judgement
 from autograder.notebook.marked import Seen, seen_in, unchanged
 from autograder.notebook.marks import auto_comments, auto_scores
 from autograder.report.feedback import Marked, PageMaker, plain_page
-from autograder.student import course as course_folder
+from autograder.student.course import root as course_root
 from autograder.student.engine.words import one_line
 
 LOGS = "logs"  # logs/<student>/<assignment>.log
@@ -245,7 +245,7 @@ def late_policy(root: Path) -> AssignLatePenalties:
     if str(root) not in sys.path:
         sys.path.append(str(root))  # as nbgrader does: a policy may be a module of the course
     config = Config()
-    folders = [str(course_folder.root()), *reversed(jupyter_config_path()), str(root)]
+    folders = [str(course_root()), *reversed(jupyter_config_path()), str(root)]
     for folder in reversed(dict.fromkeys(reversed(folders))):  # the last one decides
         if Path(folder, "nbgrader_config.py").is_file():
             loader = PyFileConfigLoader("nbgrader_config.py", path=folder)

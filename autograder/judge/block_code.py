@@ -13,7 +13,7 @@ from functools import cache, lru_cache
 from importlib.util import find_spec
 from pathlib import Path
 
-from autograder.student.course import CONTENTS, chapters, exercises_of
+from autograder.student.course import blocks, chapters, exercises_of
 from autograder.student.engine.runs import Exercise
 
 Place = tuple[str, str]  # a module of the package, and a name in it
@@ -35,10 +35,10 @@ def stands_before(name: str, exercise: str) -> bool:
 @cache
 def all_blocks() -> frozenset[str]:
     """The names of all public blocks."""
-    if not CONTENTS.BLOCKS:
+    if not blocks():
         return frozenset()
     known = _package().links
-    return frozenset(n for module, n in known if module == CONTENTS.BLOCKS and n[0] != "_")
+    return frozenset(n for module, n in known if module == blocks() and n[0] != "_")
 
 
 @cache
@@ -61,7 +61,7 @@ def blocks_for(slug: str, exercise: Exercise, instead: Iterable[str] = ()) -> fr
 @lru_cache(maxsize=1024)
 def pieces(names: frozenset[str], there: frozenset[str] = frozenset()) -> Pieces:
     """The code that defines some blocks, and what they need, where others are `there` already."""
-    if not CONTENTS.BLOCKS:
+    if not blocks():
         return []
     return [*_package().code_of(_needed(names) - _needed(there))]
 
@@ -69,7 +69,7 @@ def pieces(names: frozenset[str], there: frozenset[str] = frozenset()) -> Pieces
 @cache
 def names_by_module() -> dict[str, list[str]]:
     """All names of each module of the package, its own first; nothing without blocks."""
-    if not CONTENTS.BLOCKS:
+    if not blocks():
         return {}
     package = _package()
     return {module: [n for m, n in package.links if m == module] for module in package.modules}
@@ -84,7 +84,7 @@ def blocks_in(names: frozenset[str]) -> set[str]:
 def _needed_once(names: frozenset[str]) -> frozenset[Place]:
     if not names:  # as in a course without blocks
         return frozenset()
-    return frozenset(_package().closure((CONTENTS.BLOCKS, name) for name in names))
+    return frozenset(_package().closure((blocks(), name) for name in names))
 
 
 def _needed(names: Iterable[str]) -> frozenset[Place]:
@@ -159,7 +159,7 @@ class _Package:
 
 @cache
 def _package() -> _Package:
-    return _Package(CONTENTS.BLOCKS)
+    return _Package(blocks())
 
 
 def _text(nodes: list[ast.stmt]) -> bytes:

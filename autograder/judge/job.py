@@ -8,12 +8,10 @@ neither the course's secret, nor the gradebook, nor the student's name leaves th
 are made here, in trusted code, after a check that it is the grader's version of that code.
 """
 
-import hashlib
 import socket
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from pathlib import Path
 from typing import Any
 
 import nbformat
@@ -21,31 +19,16 @@ from nbformat import NotebookNode
 from nbformat.v4 import new_markdown_cell
 from nbgrader.preprocessors import CheckCellMetadata, LimitOutput
 
-import autograder
-from attention_by_hand.course import CHAPTERS
 from autograder.judge.allowance import Overdrawn, within
+from autograder.judge.dependencies import code_that_judges, digest_of
 from autograder.judge.judgement import GRADED, UNUSABLE, Judgement
 from autograder.notebook.judging import exercises_in, judge_notebook, show_outputs
 from autograder.notebook.marks import show_verdicts
 from autograder.notebook.reading import Unusable, parse_notebook
 from autograder.notebook.rebuild import rebuild
 from autograder.sandbox.limits import Limits
-from autograder.student import course
 from autograder.student.engine.runs import SECONDS
 from autograder.student.engine.verdict import MISSING, withheld
-
-PROJECT = Path(autograder.__file__).resolve().parents[1]
-# What decides about marks, besides a chapter's own files: whole rooms, and the files beside them.
-DECIDING = (
-    "bank",
-    "engine",
-    "blocks",
-    "grader/sandbox",
-    "grader/notebook",
-    "grader/*.py",
-    "engine/*.json",
-    "*.py",
-)
 
 
 class OtherVersion(RuntimeError):
@@ -94,28 +77,9 @@ def version_of(slugs: Iterable[str]) -> str:
     return _version(tuple(sorted(set(slugs))))
 
 
-def deciding(slugs: Iterable[str]) -> list[Path]:
-    """The files that decide about the marks of some chapters."""
-    package = PROJECT / "autograder"
-    files = {path for pattern in DECIDING for path in package.glob(pattern) if path.is_file()}
-    files |= {path for room in DECIDING for path in (package / room).glob("*.py")}
-    others = set(CHAPTERS) - set(slugs)
-    root = PROJECT if course.is_home() else course.root()
-    exercises = package / "exercises" if course.is_home() else course.room("exercises")
-    for folder in (exercises, root / "solutions", root / "solutions/mistakes"):
-        for path in (*folder.glob("*.py"), *folder.glob("*/*.py")):
-            if path.relative_to(folder).parts[0].removesuffix(".py") not in others:
-                files.add(path)
-    return sorted(files)
-
-
 @lru_cache(maxsize=64)
 def _version(slugs: tuple[str, ...]) -> str:
-    whole = hashlib.sha256()
-    for path in deciding(slugs):
-        inside = path.relative_to(PROJECT if path.is_relative_to(PROJECT) else course.root())
-        whole.update(f"{inside}\0".encode() + path.read_bytes())
-    return whole.hexdigest()
+    return digest_of(code_that_judges(slugs))
 
 
 def judge_job(job: Job) -> Outcome:

@@ -88,9 +88,9 @@ def judge_cells(
     by name. A cell or a probe that ends the process costs only its own exercise: the rest goes on
     in a fresh process, in which the cells that succeeded have been run again. A wrong answer whose
     code names wrong answers to earlier exercises of its chapter is judged once more, with the
-    course's own (`attention_by_hand.blocks`) in their place where there are any. Exercises of several
-    chapters are judged chapter by chapter, each as in a notebook of its own. Marks that a forbidden
-    operation may have earned are withheld. Raises `IsolationError`.
+    course's own blocks in their place where there are any. Exercises of several chapters are judged
+    chapter by chapter, each as in a notebook of its own. Marks that a forbidden operation may have
+    earned are withheld. Raises `IsolationError`.
     """
     started, judged = time.monotonic(), Judged()
     rest = (limits or Limits()).total_seconds

@@ -10,13 +10,13 @@ from typing import Any
 from nbformat import NotebookNode
 from nbgrader.utils import is_solution
 
-from attention_by_hand.exercises import Exercise
 from autograder.judge.seeds import seed_for
 from autograder.judge.verdicts import Cell, Judged, judge_cells
 from autograder.notebook.outputs import Room, fitted
 from autograder.notebook.reading import ADDED, exercise_of
 from autograder.sandbox.limits import Limits
 from autograder.student.course import find_exercise
+from autograder.student.engine.runs import Exercise
 
 
 def exercises_in(notebook: NotebookNode) -> list[tuple[str, Exercise]]:

@@ -1,12 +1,11 @@
 """What a student downloads: an archive of the notebooks and the student's side of `autograder`.
 
-TRUST BOUNDARY. Everything in the archive becomes public. Only `student_side` and released notebooks
-go in; the reference, the known mistakes and the judge never do.
+TRUST BOUNDARY. Everything in the archive becomes public. Only `student_package` and released
+notebooks go in; the reference, the known mistakes and the judge never do.
 """
 
 import gzip
 import io
-import json
 import re
 import tarfile
 import zipfile
@@ -15,17 +14,13 @@ from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
 
-from autograder.judge.student_package import student_side
-from autograder.publishing.needed import needed
+from autograder.judge.student_package import student_package
 from autograder.student import course
-from autograder.student.course import CONTENTS, chapters, exercises_of
+from autograder.student.course import chapters, contents, exercises_of
 from autograder.student.expected import digest_kept, fixed_digest
 from autograder.student.expected.fingerprints import same_runs
 from autograder.student.limit import ALLOWED
 
-NAME = CONTENTS.NAME
-DOWNLOAD = f"_downloads/{NAME}.zip"  # relative to the book's pages
-_PACKAGES: tuple[str, ...] = CONTENTS.PACKAGES
 # What the checks were tried with; grading uses the pins. NumPy 1 draws other inputs.
 _TRIED = {"numpy": ">=2.0,<2.5"}
 Date = tuple[int, int, int, int, int, int]  # to the second
@@ -59,13 +54,13 @@ with Shift+Enter, replace each `raise NotImplementedError` with your own code, a
 `check(...)` cell below it. The check tells you what is right, what is wrong, and why.
 
 Write the answers yourself. A ready-made one from torch is good to compare with, but earns no marks
-until a person has looked at it; `check` tells you so. So are the course's own `attention_by_hand.blocks`;
-where your answers are graded, those of the chapter and of later ones are not there.
+until a person has looked at it; `check` tells you so. So are the course's own
+`{blocks}`; where your answers are graded, those of the chapter and of later ones are not there.
 
 `check.all()`, in the last cell, tells how many points you have so far and what is next, and
 `check.hint(softmax)` one hint more each time. An answer that does not end is stopped after {limit}
-seconds: `%env ATTENTION_SECONDS=300` in a cell gives it more time. If `check` says that torch
-cannot compute on your GPU, `%env ATTENTION_DEVICE=cpu` makes it use the CPU.
+seconds: `%env {variables}_SECONDS=300` in a cell gives it more time. If `check` says that torch
+cannot compute on your GPU, `%env {variables}_DEVICE=cpu` makes it use the CPU.
 
 In VS Code, open this folder and choose `.venv` as the notebook's kernel.
 """
@@ -85,7 +80,7 @@ The browser opens on the chapters. Begin with `{first}`: run its cells from the 
 Shift+Enter, replace each `raise NotImplementedError` with your own code, and run the `check(...)`
 cell below it. The check tells you what is right, what is wrong, and why. `check.all()` tells how
 many points you have so far, and `check.hint(…)` one hint more each time. An answer that does not
-end is stopped after {limit} seconds: `%env ATTENTION_SECONDS=300` in a cell gives it more time.
+end is stopped after {limit} seconds: `%env {variables}_SECONDS=300` in a cell gives it more time.
 
 In VS Code, open this folder and choose `.venv` as the notebook's kernel.
 """
@@ -102,20 +97,30 @@ build-backend = "setuptools.build_meta"
 
 [project]
 name = "{name}-student"
-version = "0.1.0"
+version = "1.0.0"
 requires-python = ">=3.11"
 dependencies = [{dependencies}]
 
 [tool.setuptools.packages.find]
-include = ["autograder*"]
+include = ["autograder*", "{package}*"]
 
 [tool.setuptools.package-data]
-"autograder" = ["*.bin"]
-"autograder.student.expected" = ["*.bin", "*/*.bin", "*/*.paths"]
+"*" = ["*.bin", "*.json"]
+"{package}" = ["expected/*.bin", "expected/*/*.bin", "expected/*/*.paths"]
 """
 
 
 KINDS = (".zip", ".tar.gz", ".tgz")  # of archives, by the end of the name
+
+
+def archive_name() -> str:
+    """The name of the archive."""
+    return f"{contents().NAME}.zip"
+
+
+def download() -> str:
+    """The archive's address, relative to the book's pages."""
+    return f"_downloads/{archive_name()}"
 
 
 def bundle(root: Path, archive: Path | None = None, wanted: Sequence[str] | None = None) -> Path:
@@ -126,7 +131,7 @@ def bundle(root: Path, archive: Path | None = None, wanted: Sequence[str] | None
     `ValueError` for a name of another kind, for an unknown chapter, and if the exercises have
     changed since the expected values were computed.
     """
-    archive = archive or root / "build" / f"{NAME}.zip"
+    archive = archive or root / "build" / archive_name()
     if not archive.name.endswith(KINDS):
         raise ValueError(f"{archive.name}: the archive's name must end in {' or '.join(KINDS)}")
     slugs = _slugs(root, wanted)
@@ -139,8 +144,9 @@ def bundle(root: Path, archive: Path | None = None, wanted: Sequence[str] | None
         raise FileNotFoundError("there are no notebooks: run `autograder release` first")
     archive.parent.mkdir(parents=True, exist_ok=True)
     others = set(chapters()) - set(slugs)
-    contents = {f"{NAME}/{n}": data for n, data in sorted(_contents(root, notebooks, others))}
-    (_zip if archive.suffix == ".zip" else _tar)(archive, contents, _released(root))
+    parts = sorted(_contents(root, notebooks, others))
+    files = {f"{contents().NAME}/{name}": data for name, data in parts}
+    (_zip if archive.suffix == ".zip" else _tar)(archive, files, _released(root))
     return archive
 
 
@@ -190,63 +196,36 @@ def _slug(notebook: Path) -> str:
 
 def _contents(root: Path, notebooks: list[Path], others: set[str]) -> Iterator[tuple[str, bytes]]:
     """The files of the archive, without the exercises of the `others` among the chapters."""
-    text = _WITH_TORCH if "torch" in _PACKAGES else _WITHOUT_TORCH
+    text = _WITH_TORCH if "torch" in contents().PACKAGES else _WITHOUT_TORCH
     from autograder.publishing.before_release import nobodys_address  # it imports this module
 
     told = {
-        "title": CONTENTS.TITLE,
+        "title": contents().TITLE,
         "first": notebooks[0].stem,
         "draft": _DRAFT if nobodys_address(root) else "",
         "limit": f"{ALLOWED:g}",
+        "variables": course.variable("").rstrip("_"),
+        "blocks": course.blocks(),
     }
     yield "README.md", text.format(**told, **_pins(root)).encode()
     # without torch's version: in Colab, its pin would fetch gigabytes that are there already
-    packages = [name + _TRIED.get(name, "") for name in _PACKAGES]
-    yield "pyproject.toml", PYPROJECT.format(name=NAME, dependencies=str(packages)[1:-1]).encode()
+    packages = [name + _TRIED.get(name, "") for name in contents().PACKAGES]
+    yield (
+        "pyproject.toml",
+        PYPROJECT.format(
+            name=contents().NAME,
+            dependencies=str(packages)[1:-1],
+            package=course.package(),
+        ).encode(),
+    )
     yield "requirements.txt", _requirements(root).encode()
     if (root / "LICENSE").is_file():
         yield "LICENSE", (root / "LICENSE").read_bytes()
     for path in notebooks:
         yield str(path.relative_to(root)), path.read_bytes()
-    ours = {
-        inside: path
-        for name, folder in student_side().items()
-        for inside, path in _files(name, folder, others)
-    }
-    if not course.is_home():  # its rooms, with what they and its notebooks need of this package
-        theirs = {
-            inside: path
-            for name in course.ROOMS
-            for inside, path in _files(name, course.room(name), others)
-        }
-        ours = {**_needed_of(ours, theirs, notebooks), **theirs}
-    for inside, path in ours.items():
-        yield f"autograder/{inside}", path.read_bytes()
-
-
-def _files(name: str, path: Path, others: set[str]) -> Iterator[tuple[str, Path]]:
-    """A file or folder of the student's side: what is in it, by path inside the package."""
-    for file in [path] if path.is_file() else sorted(path.rglob("*")):
-        ours = file.suffix in (".py", ".bin", ".paths") or file.name == "ready_made.json"
-        if ours and file.parent.name not in others:
-            yield (f"{name}/{file.relative_to(path).as_posix()}" if path.is_dir() else name), file
-
-
-def _needed_of(
-    ours: dict[str, Path], theirs: dict[str, Path], notebooks: list[Path]
-) -> dict[str, Path]:
-    """What another course needs of this package: the engine, and what is imported."""
-    engine = {name: path for name, path in ours.items() if name.startswith("engine/")}
-    code = [path for name, path in {**theirs, **engine}.items() if name.endswith(".py")]
-    texts = [path.read_text(encoding="utf-8") for path in code]
-    for notebook in notebooks:
-        cells = json.loads(notebook.read_bytes())["cells"]
-        texts += ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"]
-    imported = needed(
-        ["from autograder import check; from autograder.student import table", *texts], ours
-    )
-    data = {name.removesuffix(".py") + ".bin" for name in imported} & ours.keys()
-    return {**engine, **{name: ours[name] for name in imported | data}}
+    for name, path in student_package().items():
+        if path.parent.name not in others:
+            yield name, path.read_bytes()
 
 
 def _requirements(root: Path) -> str:
@@ -259,10 +238,10 @@ def _pins(root: Path) -> dict[str, str]:
     """The versions for grading of the packages that a student needs: pinned, or else installed."""
     file = root / "requirements.txt"
     if not file.is_file():
-        return {name: version(name) for name in _PACKAGES}
+        return {name: version(name) for name in contents().PACKAGES}
     lines = file.read_text(encoding="utf-8").splitlines()
     pairs = [line.strip().split("==") for line in lines if "==" in line]
-    return {name: version for name, version in pairs if name in _PACKAGES}
+    return {name: version for name, version in pairs if name in contents().PACKAGES}
 
 
 def _released(root: Path) -> Date:

@@ -9,7 +9,6 @@ that fails here is not kept: Sphinx runs it again, and says what is wrong and wh
 TRUST BOUNDARY. Runs the book's own cells, with the rights of the person who builds the book.
 """
 
-import hashlib
 import os
 import re
 import sys
@@ -26,29 +25,23 @@ from myst_nb.core.read import read_myst_markdown_notebook
 from myst_parser.config.main import MdParserConfig
 from nbformat import NotebookNode
 
+from autograder.judge.dependencies import code_of_cells, digest_of
 from autograder.publishing.bookindex import CHAPTER
-from autograder.student import course
 
 EXERCISE = re.compile(r"^from solutions\.(\w+) import (\w+)$", re.MULTILINE)
+CELL = re.compile(
+    r"^```\{code-cell\}[^\n]*\n(?:---\n.*?\n---\n)?(?::[^\n]*\n)*(.*?)^```",
+    re.MULTILINE | re.DOTALL,
+)
 MEASURED = re.compile(r"[\w.-]+\.json\b")  # what scripts have measured, and a page's cells read
 MOST = 4  # at once; each takes about half a gigabyte
 
 
-def code_of(root: Path, slug: str, text: str) -> list[Path]:
-    """The files whose change could change the results of the cells on a chapter's page.
-
-    What `check` compares with is not among them: it comes from the references, so it changes only
-    if they do, and it may be written while the chapters run.
-    """
-    home = root / "autograder"
-    package = home if home.is_dir() else course.HOME / "autograder"
-    beside = [path for path in sorted(package.iterdir()) if path.suffix in (".py", ".bin")]
-    student = [*beside, *sorted((package / "blocks").glob("*.py"))]
-    rooms = home if home.is_dir() else root
-    asked = sorted((rooms / "exercises" / slug).glob("*.py"))
+def code_of(root: Path, text: str) -> list[Path]:
+    """The files whose change could change the results of the cells on a chapter's page."""
     named = (root / "benchmarks" / name for name in sorted({*MEASURED.findall(text)}))
-    measured = [path for path in named if path.is_file()]
-    return [root / "solutions" / f"{slug}.py", *student, *asked, *measured]
+    cells = "\n".join(match[1] for match in CELL.finditer(text))
+    return [*code_of_cells(cells, exercised(text)), *(path for path in named if path.is_file())]
 
 
 def exercised(text: str) -> set[str]:
@@ -62,13 +55,8 @@ def marked(root: Path, text: str) -> str:
     The cache looks at the cells alone, and must not mistake the run of an earlier reference for
     that of this one.
     """
-    marks = {}
-    for slug in exercised(text):
-        digest = hashlib.sha256()
-        for path in code_of(root, slug, text):
-            digest.update(path.name.encode() + path.read_bytes())
-        marks[slug] = digest.hexdigest()[:16]
-    return EXERCISE.sub(lambda match: f"{match[0]}  # {marks[match[1]]}", text)
+    mark = digest_of(code_of(root, text))[:16] if exercised(text) else ""
+    return EXERCISE.sub(lambda match: f"{match[0]}  # {mark}", text)
 
 
 def read(root: Path, page: Path, config: dict) -> NotebookNode:

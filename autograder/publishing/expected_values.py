@@ -1,9 +1,8 @@
-"""Writes `attention_by_hand/expected/`: the results that `check` compares with, from the reference.
+"""Writes `expected/` of a course: the results that `check` compares with, from the reference.
 
 TRUST BOUNDARY. Runs on the author's machine, on our own code only.
 """
 
-import hashlib
 import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
@@ -15,7 +14,7 @@ from typing import Any
 import numpy as np
 
 import autograder.student.expected as store
-from autograder.judge.job import version_of
+from autograder.judge.dependencies import code_of_expected_values, digest_of
 from autograder.judge.reference import expected, known_mistakes
 from autograder.student.course import exercises_of
 from autograder.student.engine.records import record_tree
@@ -96,10 +95,8 @@ def drop_others(slug: str, suffix: str) -> list[Path]:
 
 def made_of(slug: str, paths: Iterable[Path]) -> str:
     """A fingerprint of a chapter's files and of all that decides what they should hold."""
-    whole = hashlib.sha256(f"{version_of([slug])} {_version_of_torch()} {np.__version__}".encode())
-    for each in (*paths, Path(store.__file__), Path(__file__)):
-        whole.update((each.read_bytes() if each.is_file() else b"none") + b"\0")
-    return whole.hexdigest()
+    code = digest_of([*code_of_expected_values([slug]), *paths])
+    return f"{code} torch {_version_of_torch()} numpy {np.__version__}"
 
 
 def _version_of_torch() -> str:

@@ -1,4 +1,4 @@
-"""Writes `attention_by_hand/expected/*/*.paths`: keys of the values that right answers pass through.
+"""Writes `expected/*/*.paths`: keys of the values that right answers pass through.
 
 TRUST BOUNDARY. Runs on the author's machine, on our own code only. What it writes is public.
 """

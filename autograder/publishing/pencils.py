@@ -25,7 +25,7 @@ from autograder.student.expected import file_of
 BLANK = re.compile(r"\[\[(.+?)\]\]")
 CHOICE = re.compile(r"(\s*[-*+] +)\[\[(.+)\]\]\s*")
 EXPLAINS = "explains"  # marks the cell that goes after the outcome, until it is there
-MADE = "attention_by_hand/expected/pencils.bin"
+MADE = "pencils.bin"  # beside the expected values
 
 
 @dataclass(frozen=True)
@@ -281,8 +281,8 @@ def _stored(source: str) -> set[str]:
 
 
 def write_pencils(root: Path) -> bool:
-    """Bring `attention_by_hand/expected/pencils.bin` up to date; return whether it had to be written."""
-    path = file_of(Path(MADE).name)
+    """Bring `expected/pencils.bin` up to date; return whether it had to be written."""
+    path = file_of(MADE)
     made = tables(root)
     if path.is_file() and pencil.parse(path.read_bytes()) == made:
         return False

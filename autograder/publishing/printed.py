@@ -21,9 +21,8 @@ import yaml
 from bs4 import BeautifulSoup, Tag
 from pypdf import PdfReader, PdfWriter
 
-from autograder.student.course import CONTENTS
+from autograder.student import course
 
-NAME = f"{CONTENTS.NAME}.pdf"
 REFERENCES = ("for", "aria-labelledby", "aria-describedby")
 # what only works on a screen
 DROPPED = (
@@ -52,7 +51,7 @@ def print_book(
     chromium = shutil.which("chromium") or shutil.which("chromium-browser")
     if chromium is None:
         raise FileNotFoundError("chromium is missing: it prints the book")
-    target = target or root / "build" / NAME
+    target = target or root / "build" / f"{course.contents().NAME}.pdf"
     target.parent.mkdir(parents=True, exist_ok=True)
     articles, headings = gather(pages, names or in_order(root))
     numbers: dict[str, int] = {}

@@ -1,4 +1,4 @@
-"""Lists what torch offers ready-made, by what it computes: `autograder/student/engine/ready_made.json`.
+"""Lists what torch offers ready-made, by what it computes: `engine/ready_made.json`.
 
 Run: python -m autograder.publishing.ready_made
 

@@ -33,7 +33,7 @@ from autograder.publishing.bookindex import (
     chapter_number,
     directive,
 )
-from autograder.publishing.bundle import DOWNLOAD
+from autograder.publishing.bundle import download
 from autograder.publishing.plain import Page
 from autograder.student.course import exercises_of
 
@@ -198,7 +198,7 @@ from importlib.util import find_spec
 if find_spec("autograder") is None:
     raise ImportError(
         "the checks are not installed. Run this in a cell of its own:"
-        " %pip install {book.base}/{DOWNLOAD}"
+        " %pip install {book.base}/{download()}"
     )"""
     return new_code_cell(code, metadata={"tags": ["draw"]})  # not run when grading
 

@@ -14,20 +14,19 @@ from functools import cache
 from importlib.machinery import PathFinder
 from pathlib import Path
 
-from autograder.judge.student_package import sandbox_side
+from autograder.judge.student_package import parts_in_a_sandbox
 from autograder.sandbox import seccomp, walls, warm, watch, worker
 from autograder.student import course
 
 ISOLATIONS = ("bwrap", "none")
 COURSE = "/course"  # where the student's side is mounted
-ANOTHER = f"{COURSE}/another"  # where the rooms of another course than this package's are
-_MASKED = ("autograder", "solutions")  # packages that a site-packages folder may hold
 ENVIRONMENT = {
     "HOME": "/tmp", "USER": "student", "LOGNAME": "student", "LANG": "C.UTF-8", "TZ": "UTC",
     "PATH": "/usr/bin:/bin", "MPLBACKEND": "module://matplotlib_inline.backend_inline",
     "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1",
     "PIP_NO_INDEX": "1",  # it ends at once, where it would look for a network
-    "IPYTHONDIR": "/tmp/.ipython", "ATTENTION_DEVICE": "cpu",
+    "IPYTHONDIR": "/tmp/.ipython", course.variable("DEVICE"): "cpu",
+    course.VARIABLE: COURSE,
 }  # fmt: skip
 
 
@@ -99,14 +98,11 @@ def mounts(more: Mounts = ()) -> tuple[tuple[str, ...], tuple[str, ...]]:
     for folder in _hidden():
         if any(folder.is_relative_to(path) for path in readable):
             options += ["--size", "4096", "--tmpfs", str(folder), "--remount-ro", str(folder)]
-    for name, path in sandbox_side().items():
-        show(path, f"{COURSE}/autograder/{name}")
+    for name, path in parts_in_a_sandbox().items():
+        show(path, f"{COURSE}/{name}")
         cached = Path(importlib.util.cache_from_source(path)) if path.suffix == ".py" else None
         if cached and cached.exists():
-            show(cached, f"{COURSE}/autograder/{Path(name).parent}/__pycache__/{cached.name}")
-    if not course.is_home():
-        for name in course.ROOMS:
-            show(course.room(name), f"{ANOTHER}/{name}")
+            show(cached, f"{COURSE}/{Path(name).parent}/__pycache__/{cached.name}")
     for module in (warm, watch, walls, worker, seccomp):
         show(str(module.__file__), f"{COURSE}/{module.__name__.rpartition('.')[2]}.py")
     for how, what, place in more:
@@ -129,10 +125,11 @@ def _prefixes() -> list[Path]:
 
 def _hidden() -> list[Path]:
     """Folders of this project that would be visible if they were installed as packages."""
+    masked = ("autograder", "solutions", course.package())
     sites = {sysconfig.get_path(name) for name in ("purelib", "platlib")}
     sites |= {path for path in sys.path if path}
-    folders = {Path(site).resolve() / name for site in sites for name in _MASKED}
-    for name in _MASKED:
+    folders = {Path(site).resolve() / name for site in sites for name in masked}
+    for name in masked:
         spec = PathFinder.find_spec(name)
         folders |= {
             Path(path).resolve() for path in (spec and spec.submodule_search_locations) or ()

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from autograder.sandbox.bubblewrap import IsolationError, Mounts
+from autograder.student import course
 
 KINDS = ("cpu", "cuda")
 SHARED_DEVICES = ("nvidiactl", "nvidia-uvm")  # beside nvidia0, nvidia1, …
@@ -29,7 +30,7 @@ PROC = ("driver/nvidia", "devices")
 SYS = ("devices/system/node/online", "devices/system/cpu/online")
 SYS_OF_A_GPU = ("class", "device", "vendor", "numa_node", "local_cpulist")
 ENVIRONMENT = {
-    "ATTENTION_DEVICE": "cuda",
+    course.variable("DEVICE"): "cuda",
     "PYTORCH_NVML_BASED_CUDA_CHECK": "1",  # then looking for a GPU creates no context
     "CUDA_CACHE_DISABLE": "1",
 }

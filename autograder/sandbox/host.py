@@ -173,7 +173,7 @@ class Sandbox:
         """Make some runs, all within `seconds`. Raises `ProcessDied`, with the records so far.
 
         Operations that match the patterns in `watch` are recorded (see `Observer`). `instead` names
-        blocks ("attention_by_hand.blocks:…") that replace the student's objects of those names meanwhile.
+        blocks ("course.blocks:…") that replace the student's objects of those names meanwhile.
         """
         where = {"name": name, "device": self.device, "watch": list(watch)}
         more = {"runs": [run_tree(run) for run in runs], "instead": dict(instead or {})}

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from autograder.sandbox import warm
-from autograder.sandbox.bubblewrap import ANOTHER, COURSE, ENVIRONMENT, NAMESPACES, bwrap, mounts
+from autograder.sandbox.bubblewrap import COURSE, ENVIRONMENT, NAMESPACES, bwrap, mounts
 from autograder.sandbox.gpu import Gpu
 from autograder.student import course
 
@@ -38,9 +38,8 @@ class WarmProcess:
     def __init__(self, isolation: str, gpu: Gpu | None = None):
         self.isolation, self.gpu = isolation, gpu
         self.environment = ENVIRONMENT | (gpu.environment if gpu else {})
-        if not course.is_home():
-            place = str(course.root()) if isolation == "none" else ANOTHER
-            self.environment |= {course.VARIABLE: place}
+        if isolation == "none":
+            self.environment |= {course.VARIABLE: str(course.root())}
         self.proven = False  # whether one of its children has ever started
         self.said = tempfile.TemporaryFile()  # noqa: SIM115  (closed in close())
         self.lock = threading.Lock()
@@ -69,7 +68,7 @@ class WarmProcess:
     def _command(self, control: int, life: int) -> list[str]:
         config: dict[str, Any] = {"control": control, "life": life}
         if self.isolation == "none":
-            root = Path(warm.__file__).resolve().parents[3]
+            root = Path(warm.__file__).resolve().parents[2]
             config |= {"course": str(root), "readable": [], "isolated": False}
             return [sys.executable, "-I", "-B", warm.__file__, json.dumps(config)]
         mounted, readable = mounts(self.gpu.mounts() if self.gpu else ())

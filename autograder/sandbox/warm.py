@@ -38,7 +38,7 @@ import signal
 import socket
 import sys
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from importlib import import_module
@@ -47,8 +47,8 @@ from typing import Any
 MESSAGE = 1 << 16  # the most bytes of an order
 PRELOADED = (
     "numpy", "matplotlib.pyplot", "matplotlib_inline.backend_inline", "autograder.student.check",
-    "attention_by_hand.plots", "autograder.student.engine.probe", "autograder.student.engine.records", "autograder.student.table",
-    "autograder.student.engine.values",
+    "autograder.student.engine.probe", "autograder.student.engine.records",
+    "autograder.student.engine.values", "autograder.student.table",
 )  # fmt: skip
 
 _SET_OWNER, _SET_SIGNAL = 8, 10  # F_SETOWN, F_SETSIG
@@ -219,12 +219,12 @@ def _without_a_person() -> None:
         setattr(module, name, _forgiving()(getattr(module, name)))
 
 
-def _preload(names: Iterable[str], slugs: Iterable[str]) -> Any:
-    """Import what submissions import, and make the shell; return the session."""
-    for name in (*names, *PRELOADED):
+def _preload(course: Any) -> Any:
+    """Import what submissions of a course import, and make the shell; return the session."""
+    for name in (*course.contents().PRELOADED, *PRELOADED):
         import_module(name)
-    for slug in slugs:
-        import_module(f"attention_by_hand.exercises.{slug}")
+    for slug in course.chapters():
+        course.exercises_of(slug)
     with suppress(ImportError):
         import_module("sandlock")
     for name in ("seccomp", "walls", "watch"):
@@ -245,9 +245,7 @@ def main() -> None:
     _die_with(config["life"])
     here = os.path.dirname(os.path.abspath(__file__))
     sys.path[:0] = [here, config["course"]]
-    from autograder.student.course import CONTENTS, chapters
-
-    session = _preload(CONTENTS.PRELOADED, chapters())
+    session = _preload(import_module("autograder.student.course"))
     sys.path.remove(here)
     if config["isolated"]:
         import_module("walls").hide_memory()

@@ -46,7 +46,7 @@ def check(answer: Any, exercise: str | None = None) -> None:
 
     `answer` is the function or class itself, not its result: `check(softmax)`. `exercise` names
     the exercise if neither the call nor the answer's own name does. A class that is written in
-    steps can be checked step by step: `check(Transformer.embed)`. `check.all()` checks all answers
+    steps can be checked step by step: `check(Model.embed)`. `check.all()` checks all answers
     of a notebook; `check.hint(softmax)` tells one hint more.
 
     Raises `AssertionError` unless the answer earns full marks, or is still to be written in a

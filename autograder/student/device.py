@@ -8,13 +8,15 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:  # torch is imported only when needed
     import torch
 
-VARIABLE = "ATTENTION_DEVICE"
+from autograder.student import course
+
+VARIABLE = course.variable("DEVICE")
 
 
 def device() -> "torch.device":
     """The device to compute on: CUDA if available, otherwise the CPU.
 
-    The environment variable `ATTENTION_DEVICE` overrides this choice. Raises `RuntimeError` if
+    The environment variable (`VARIABLE`) overrides this choice. Raises `RuntimeError` if
     torch does not know the device it names.
     """
     import torch

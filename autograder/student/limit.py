@@ -15,9 +15,10 @@ from contextlib import suppress
 from types import CodeType
 from typing import Any
 
+from autograder.student import course
 from autograder.student.engine.runs import SECONDS
 
-VARIABLE = "ATTENTION_SECONDS"
+VARIABLE = course.variable("SECONDS")
 ALLOWED = 3 * SECONDS
 _AGAIN = 1.0  # an answer may swallow the interrupt: it gets one each second
 _DEBUGGERS = ("bdb.py", "pdb.py", "pydevd.py")
@@ -26,7 +27,7 @@ _DEBUGGERS = ("bdb.py", "pdb.py", "pydevd.py")
 def seconds_allowed() -> float:
     """How long `check` lets an answer run: three times the grader's limit, or what is set.
 
-    Raises `ValueError` if `ATTENTION_SECONDS` is no number of seconds. 0 means no limit.
+    Raises `ValueError` if `VARIABLE` is no number of seconds in the environment. 0 means no limit.
     """
     told = os.environ.get(VARIABLE, "").strip()
     try:

@@ -11,6 +11,7 @@ from textwrap import shorten
 from traceback import walk_tb
 from typing import Any
 
+from autograder.student import course
 from autograder.student.captured_output import STYLE, Said
 from autograder.student.check import verdict_on
 from autograder.student.console import notebook, on_one_line, show
@@ -66,7 +67,7 @@ def _answers(scope: Mapping[str, Any]) -> dict[str, Any]:
     return {
         name: scope[name]
         for name in names & scope.keys()
-        if not str(getattr(scope[name], "__module__", "")).startswith("autograder.")
+        if not str(getattr(scope[name], "__module__", "")).startswith(f"{course.package()}.")
     }
 
 

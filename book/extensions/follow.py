@@ -3,7 +3,7 @@
     ```{follow}
     ```
 
-The numbers are those of `attention_by_hand.figures.one_token`; the pictures *you are here* show the same.
+The numbers are those of `figures.one_token`; the pictures *you are here* show the same.
 """
 
 from html import escape

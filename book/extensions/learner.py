@@ -30,7 +30,7 @@ from autograder.student.engine.runs import Exercise  # noqa: E402
 logger = logging.getLogger(__name__)
 CHAPTER = re.compile(r"^book/(\d\d_(\w+))$")
 FRONT = "book/intro"
-ARCHIVE = f"{bundle.NAME}.zip"
+ARCHIVE = bundle.archive_name()
 # d_k, √d_model, a_{i−j}; but num_heads and eos_id are names
 INDEXED = re.compile(r"(√?)(?<![\w√])([A-Za-z])_([a-z]|model|ff|\{i−j\})(?![\w(])")
 WORDS_A_MINUTE = 180  # a slow, technical pace

@@ -7,14 +7,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from autograder.student import course
+from autograder.student.course import root
 
 if TYPE_CHECKING:
     from rich.table import Table
 
     from autograder.publishing.authors.trial import Trial
 
-ROOT = course.root()
 
 new = typer.Typer(no_args_is_help=True, help="Begin something new: a course, or an exercise.")
 
@@ -32,10 +31,10 @@ def exercise(
     """Begin an exercise: reference, declaration, known answers, cells, test, changelog."""
     from autograder.publishing.authors.scaffold import new_exercise
 
-    plan = new_exercise(ROOT, chapter, name, signature, title, after)
+    plan = new_exercise(root(), chapter, name, signature, title, after)
     plan.write()
     for path in plan.files:
-        print(path.relative_to(ROOT))
+        print(path.relative_to(root()))
     path, line = plan.reference
     print(
         f"\nNow write the reference ({path}:{line}) and whatever else says TODO;\n"
@@ -76,7 +75,7 @@ def try_exercise(
         trial = Trial(name)
     except KeyError:
         raise ValueError(f"no exercise is called {name!r}: `autograder new exercise`") from None
-    places = still_open(ROOT, trial.slug, name)
+    places = still_open(root(), trial.slug, name)
     problems: list[str] = []
     if trial.written:
         with console.status("judging the reference, the mistakes and the right answers"):

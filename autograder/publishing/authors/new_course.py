@@ -4,10 +4,11 @@ What it copies lies in `example/`, beside this file, and is a whole course itsel
 """
 
 import shutil
+from importlib.util import find_spec
 from pathlib import Path
 
 EXAMPLE = Path(__file__).with_name("example")
-_TITLE, _NAME = "Smoothing by Hand", "smoothing-by-hand"
+_TITLE, _NAME, _PACKAGE = "Smoothing by Hand", "smoothing-by-hand", "smoothing_by_hand"
 _RENAMED = {"gitignore": ".gitignore"}  # packages carry no hidden files
 
 
@@ -27,8 +28,14 @@ def new_course(folder: Path, title: str = "") -> list[Path]:
     shutil.copytree(EXAMPLE, folder, dirs_exist_ok=True, ignore=skipped)
     for old, new in _RENAMED.items():
         (folder / old).rename(folder / new)
+    package = name.replace("-", "_")
+    if not package.isidentifier() or find_spec(package) is not None:  # "3d", "numpy"
+        package = f"course_{package}"
+    (folder / _PACKAGE).rename(folder / package)
     files = sorted(path for path in folder.rglob("*") if path.is_file())
     for path in files:
         text = path.read_text(encoding="utf-8")
-        path.write_text(text.replace(_TITLE, title).replace(_NAME, name), encoding="utf-8")
+        for old, new in ((_TITLE, title), (_NAME, name), (_PACKAGE, package)):
+            text = text.replace(old, new)
+        path.write_text(text, encoding="utf-8")
     return files

@@ -63,7 +63,7 @@ def new_exercise(
     if found is None:
         _known(plan, source, slug)
         source = _inserted(source, _end_of(source, after), _reference(plan))
-    exercises = course.room("exercises") / slug
+    exercises = course.folder("exercises") / slug
     bank = root / "solutions" / "mistakes" / slug / f"{name}.py"
     test = root / "tests" / f"test_{slug}_{name}.py"
     for path in (exercises / f"{name}.py", bank, test):
@@ -163,8 +163,7 @@ def _declaration(plan: Signature, title: str) -> str:
     parts = [
         f'''"""`{plan.name}`: {title.lower()}."""
 
-from autograder.student.engine.runs import {imports}
-from autograder.student.authoring.declaration import Declaration
+from autograder.student.authoring import Declaration, {imports}
 
 EXERCISE = Declaration("{plan.name}", "{title}", {names})
 
@@ -311,8 +310,9 @@ def test_{name.lower()}_of_a_case_worked_by_hand():
 
 
 def _logged(text: str, page: Path, name: str) -> str:
-    """The changelog with a line on the exercise, below its first heading `### Added`."""
+    """The changelog with a line on the exercise under what is not released yet."""
     line = f"- Chapter {int(page.stem[:2])} asks for `{name}`: TODO, what students learn by it.\n"
-    head = "### Added\n\n"
-    before, found, rest = text.partition(head)
-    return before + found + fill(line, 100, subsequent_indent="  ") + "\n" + rest if found else text
+    head = "## Unreleased\n\n### Added\n\n"
+    if head not in text:
+        text = text.replace("\n## ", f"\n{head}\n## ", 1)
+    return text.replace(head, f"{head}{fill(line, 100, subsequent_indent='  ')}\n", 1)

@@ -155,7 +155,7 @@ def still_open(root: Path, slug: str, name: str) -> list[str]:
     """The places, as file:line, where the beginning of an exercise still says what to write."""
     files = [
         root / "solutions" / f"{slug}.py",
-        course.room("exercises") / slug / f"{name}.py",
+        course.folder("exercises") / slug / f"{name}.py",
         root / "solutions" / "mistakes" / slug / f"{name}.py",
         *sorted((root / "book").glob(f"[0-9]*_{slug}.md")),
         *sorted((root / "tests").glob(f"test_{slug}*.py")),

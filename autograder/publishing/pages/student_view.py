@@ -8,7 +8,6 @@ import hashlib
 import html
 import os
 import re
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -23,8 +22,7 @@ from autograder.student.course import exercises_of
 from autograder.student.engine.runs import Exercise
 
 ROOT = course.root()
-if str(ROOT) not in sys.path:
-    sys.path.insert(0, str(ROOT))
+course.package()  # so that its references can be imported
 
 
 def as_html(text: str) -> str:
@@ -55,9 +53,8 @@ def mark_version(app: Sphinx, docname: str, text: list[str]) -> None:
 
     Nobody sees the mark, as the stub takes its place.
     """
-    for slug in exercised(text[0]):
-        for path in code_of(ROOT, slug, text[0]):
-            app.env.note_dependency(str(path))
+    for path in code_of(ROOT, text[0]) if exercised(text[0]) else ():
+        app.env.note_dependency(str(path))
     text[0] = marked(ROOT, text[0])
 
 

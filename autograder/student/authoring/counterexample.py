@@ -24,6 +24,7 @@ from typing import Any
 
 import numpy as np
 
+from autograder.student import course
 from autograder.student.engine.compare import describe, wrong, wrong_kind
 from autograder.student.engine.probe import materialise
 from autograder.student.engine.runs import Finding, Trial
@@ -35,7 +36,7 @@ SHOWN = 0.01  # right and wrong have to differ by this much to be told apart by 
 SAME = 1e-12  # what float64 leaves of two ways to compute the same number
 HIDDEN = 1e-6  # as much as the largest number: they may differ by this where they count as the same
 
-_BUGS = "attention_by_hand.exercises.bugs"
+BUGS = "exercises/bugs.py"  # of the course: right and wrong functions, which no sandbox has
 
 Shape = tuple[int | str, ...]  # a name stands for any length, the same wherever it occurs
 Arrays = Sequence[np.ndarray]
@@ -45,7 +46,7 @@ Arrays = Sequence[np.ndarray]
 class Bug:
     """A wrong function beside a right one, and the form of the inputs that both take.
 
-    `function` names the two, `wrong_…` and `right_…` of `attention_by_hand.exercises.bugs`, which take
+    `function` names the two, `wrong_…` and `right_…` of the course's `exercises/bugs.py`; they take
     tensors, or arrays where `numpy` says so. `names` are their arguments' names, of which `ids` are
     integers; `shapes` makes their shapes from the arguments of the exercise, and `given` what the
     functions get after them. `unfit` says what else keeps an input from being one, `dull` why an
@@ -108,7 +109,9 @@ class Bug:
         """What `judge` says of the results of both functions, if there are two to compare."""
         results = []
         for kind in ("right", "wrong"):
-            function = getattr(import_module(_BUGS), f"{kind}_{self.function}")
+            function = getattr(
+                import_module(f"{course.package()}.exercises.bugs"), f"{kind}_{self.function}"
+            )
             try:
                 results.append(self._run(function, arrays, self.given(*_arguments(trial))))
             except Exception as error:  # noqa: BLE001  (an input that both functions cannot take)

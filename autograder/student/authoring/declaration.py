@@ -10,7 +10,16 @@ from autograder.student.authoring.repeated_calls import follows_from_each_call
 from autograder.student.engine import aspects
 from autograder.student.engine.aspects import Runs, each
 from autograder.student.engine.chance import drawn_anew
-from autograder.student.engine.runs import Aspect, Exercise, Finding, Names, Record, Run, Trial
+from autograder.student.engine.runs import (
+    BLOCKS,
+    Aspect,
+    Exercise,
+    Finding,
+    Names,
+    Record,
+    Run,
+    Trial,
+)
 
 _DEVICE_POINTS = 0.05
 _FURTHER = 0.05  # of the points, for further calls
@@ -43,7 +52,7 @@ class Declaration:
         `returns` names the parts of a result that is a tuple, with their articles, for messages.
         Not `recorded` is an exercise that compares nothing with the reference.
         """
-        blocks = {block: f"attention_by_hand.blocks:{block}" for block in given}
+        blocks = {block: f"{BLOCKS}:{block}" for block in given}
         self._exercise = Exercise(
             name, title, arguments, (), blocks, forbids, uses, returns, recorded
         )

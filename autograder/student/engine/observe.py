@@ -42,8 +42,7 @@ class Observer:
     """Collects the operations that match some patterns, each with the place that first ran it.
 
     A pattern is a concept of `ready_made`, or a dotted name with `*` as a wildcard; one that begins
-    with `!` excludes what the others match: `("normalisation", "attention_by_hand.blocks.*",
-    "!attention_by_hand.blocks.softmax")`.
+    with `!` excludes what the others match: `("normalisation", "blocks.*", "!blocks.softmax")`.
     """
 
     def __init__(self, patterns: Sequence[str]):

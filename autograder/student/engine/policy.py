@@ -16,11 +16,12 @@ import ast
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from autograder.student import course
+
 TAMPERING = (
-    *(
-        f"autograder.{room}"
-        for room in ("bank", "engine", "exercises", "expected", "grader", "publishing")
-    ),
+    *(f"autograder.{part}" for part in ("bank", "judge", "notebook", "publishing", "sandbox")),
+    *(f"autograder.student.{part}" for part in ("authoring", "engine", "expected")),
+    *(f"{course.package() or '-'}.{part}" for part in ("exercises", "expected")),
     *("solutions", "worker", "warm", "walls", "watch", "seccomp"),
     *("ctypes", "_ctypes", "gc.get_objects", "gc.get_referrers", "gc.get_referents"),
     *("sys._current_frames", "sys.settrace", "sys.setprofile", "object.__subclasses__"),

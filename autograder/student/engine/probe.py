@@ -7,7 +7,6 @@ knows the arguments, but not the expected values, the tolerances or the verdict.
 
 import importlib
 import linecache
-import os
 import random
 import traceback
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
@@ -17,11 +16,12 @@ from typing import Any
 
 import numpy as np
 
+from autograder.student import course
 from autograder.student.engine import simulated_device
 from autograder.student.engine.loading import load
 from autograder.student.engine.misfit import Misfit, describe_misfit
 from autograder.student.engine.observe import Observer, differentiating, hand_out
-from autograder.student.engine.runs import APPLY, Raised, Record, Run, Step
+from autograder.student.engine.runs import APPLY, BLOCKS, Raised, Record, Run, Step
 from autograder.student.engine.settings import as_fresh
 from autograder.student.engine.simulated_device import ELSEWHERE
 from autograder.student.engine.state import GlobalState
@@ -37,10 +37,8 @@ from autograder.student.engine.values import (
 )
 from autograder.student.engine.whose import is_library
 
-_RECIPES = ("attention_by_hand.blocks", "attention_by_hand.exercises.")
+_RECIPES = (BLOCKS or "-", f"{course.package()}.exercises.", "autograder.student.authoring.")
 _FAR = 1_618_033_988
-_COURSE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
-_OWN = (__file__, importlib.__file__)
 
 
 def probe(answer: Any, run: Run, device: str = "cpu", watch: Sequence[str] = ()) -> Record:
@@ -369,7 +367,7 @@ def own_lines(error: BaseException) -> str:
         return ""
     shown = []
     for frame in frames:
-        if frame.filename.startswith((_COURSE, "<frozen")) or frame.filename in _OWN:
+        if course.is_ours(frame.filename) or frame.filename.startswith("<frozen"):
             continue
         if "site-packages" in frame.filename or "/lib/python" in frame.filename:
             continue

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from autograder.student import course
 from autograder.student.engine.values import Array, Previous, Recipe, Strided
 
 __all__ = [
@@ -21,7 +22,7 @@ __all__ = [
 ]  # fmt: skip
 
 
-BLOCKS = "attention_by_hand.blocks"
+BLOCKS = course.blocks()
 LOST = "lost"
 SECONDS = 20.0  # that all calls of an exercise have together when it is graded
 _CONCEPTS = {  # what is forbidden, for a sentence
@@ -261,8 +262,8 @@ class Aspect:
     """One thing that is judged: its share of the points, a hint, the runs it needs and the judge.
 
     `only_if_right` aspects (inputs left untouched, say) hold for an answer that does nothing, so
-    they count only where the exercise's first aspect passes. `forgeable` says that the judge relies on
-    what the probe saw besides the returned values: that can be forged, so no exercise gives more
+    they count only where the exercise's first aspect passes. `forgeable` says that the judge relies
+    on what the probe saw besides the returned values: that can be forged, so no exercise gives more
     than a tenth of its points for it. `hints` has other hints for some kinds of failure. `step`
     names the method that the aspect is about, in a class that is written method by method, each
     with a check of its own.

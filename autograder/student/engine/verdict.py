@@ -100,9 +100,9 @@ def decide(
 ) -> Verdict:
     """Judge the records of an answer's runs against those of the reference on the same runs.
 
-    `mistakes` is called only if the answer is wrong; `search_depth` says how hard to look for one that a
-    second slip hides, at the price of more of the mistakes' records. Each argument holds one
-    sequence per aspect, with one item per run.
+    `mistakes` is called only if the answer is wrong; `search_depth` says how hard to look for
+    one that a second slip hides, at the price of more of the mistakes' records. Each argument
+    holds one sequence per aspect, with one item per run.
     """
     raised = [record.raised for row in records for record in row]
     pairs = zip(raised, (run for row in runs for run in row), strict=True)

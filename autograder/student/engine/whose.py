@@ -15,13 +15,12 @@ from dataclasses import dataclass, field
 from enum import Enum
 from functools import lru_cache
 from importlib import import_module
-from pathlib import Path
 from types import CodeType, FrameType, FunctionType, MethodType, ModuleType
 from typing import Any
 
+from autograder.student import course
 from autograder.student.engine.ready_made import CONCEPTS, computes
-
-BLOCKS = "attention_by_hand.blocks"
+from autograder.student.engine.runs import BLOCKS
 
 
 class Whose(Enum):
@@ -52,11 +51,8 @@ class Origin:
 _KNOWN: dict[int, Origin] = {}  # by the code's id
 _COLLECTED: set[str] = set()
 # The modules there are, listed before an answer runs: one that it makes up is not among them.
-_ROOT = Path(__file__).resolve().parents[2]
-_EXERCISES = frozenset(
-    ".".join(path.relative_to(_ROOT).with_suffix("").parts)
-    for path in (_ROOT / "autograder" / "exercises").rglob("*.py")
-)
+_EXERCISES = frozenset(course.modules_of_exercises())
+_OURS = ("autograder.", f"{course.package()}.")
 # how many modules there were at the last call, and the last one imported
 _LATEST: tuple[int, str] | None = (0, "")
 _LABELLED = re.compile(r"(torch/(?!autograd/).{0,200})\.py$")
@@ -165,7 +161,7 @@ def know_the_course() -> None:
     there = [*sys.modules]  # copied at once: other threads may be importing, here as below
     for name in {*there} - _COLLECTED:
         _COLLECTED.add(name)
-        whose = _whose_module(name) if name.startswith("autograder.") else None
+        whose = _whose_module(name) if name.startswith(_OURS) else None
         module = sys.modules.get(name)
         if whose is not None and isinstance(module, ModuleType):
             _register(import_module(name), whose)  # waits while another thread imports it
@@ -203,7 +199,7 @@ def _all_names(thing: Any, others: dict[str, Any]) -> set[str]:
         used = [others[name] for name in names & others.keys()]
         todo += [one for one in used if isinstance(one, FunctionType | type)]
         todo += thing.__bases__ if isinstance(thing, type) else ()
-        todo = [one for one in todo if getattr(one, "__module__", "").startswith("autograder.")]
+        todo = [one for one in todo if getattr(one, "__module__", "").startswith(_OURS)]
     return {name.lower() for name in found}
 
 

@@ -12,9 +12,8 @@ from collections.abc import Mapping, Sequence
 from types import ModuleType
 from typing import Any
 
+from autograder.student import course
 from autograder.student.engine.whose import forget
-
-_ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 ABSENT = "it is not there while yours is judged"
 
@@ -60,7 +59,7 @@ class Blocks:
     def hand_out(self, pieces: Sequence[tuple[str, bytes]]) -> None:
         """Run code in the modules, in order."""
         for place, code in pieces:
-            file = os.path.join(_ROOT, *place.split(".")) + ".py"
+            file = os.path.join(course.root(), *place.split(".")) + ".py"
             exec(compile(code, file, "exec", dont_inherit=True), vars(self.modules[place]))
         for place in {place for place, _ in pieces}:
             forget(place)

@@ -75,7 +75,7 @@ def entry_from(tree: Mapping[str, Any]) -> Expected:
 
 def file_of(name: str) -> Path:
     """The path of a file of the course's results, or of a chapter's folder."""
-    return course.room("expected") / name
+    return course.folder("expected") / name
 
 
 def read(path: Path) -> Expected:

@@ -18,16 +18,14 @@ from collections.abc import Callable, Iterator
 from types import CodeType, FunctionType
 from typing import Any
 
-from autograder.student.course import is_exercise
+from autograder.student import course
 from autograder.student.engine.locator.instrument import Site, Tapping
 from autograder.student.engine.locator.trace import MARK, Budget, Recorder
 
 MOST_COPIED = 40  # functions and classes
 MOST_SOURCE = 400_000  # characters of a file
-_COURSE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 _FOLDERS = (
     *{os.path.join(sysconfig.get_path(n), "") for n in ("stdlib", "platstdlib", "purelib")},
-    _COURSE,
     "<frozen",
     "<string",
 )
@@ -79,7 +77,7 @@ class _Copying:
             for name in dict.fromkeys(n for c in codes_of(thing) for n in _names(c)):
                 used = names.get(name)
                 own = isinstance(used, FunctionType | type) and any(map(is_own, codes_of(used)))
-                if own and not is_exercise(name):  # an exercise has a check of its own
+                if own and not course.is_exercise(name):  # an exercise has a check of its own
                     todo.append(used)
             todo += thing.__bases__ if isinstance(thing, type) else ()
         order = list(found.values())
@@ -198,7 +196,7 @@ def namespace_of(thing: Any) -> dict[str, Any]:
 
 def is_own(code: CodeType) -> bool:
     """Whether code is the author's own: not Python's, a package's or the course's."""
-    return not code.co_filename.startswith(_FOLDERS)
+    return not (course.is_ours(code.co_filename) or code.co_filename.startswith(_FOLDERS))
 
 
 def _wraps(thing: Any) -> bool:

@@ -63,8 +63,8 @@ def likeness(
 ) -> Likeness | None:
     """The mistakes that a wrong answer looks like; None if it looks like none, or like too many.
 
-    `failed` gives the numbers of the aspects that some records fail. `search_depth` is the number of
-    failing rows that are looked at first: a mistake unlike the answer in all of them is out.
+    `failed` gives the numbers of the aspects that some records fail. `search_depth` is how many
+    failing rows are looked at first: a mistake unlike the answer in all of them is out.
     """
     mistakes = [*mistakes]
     if not mistakes:

@@ -1,6 +1,6 @@
 """The notebooks of the sample class, made from the released one: the same bytes every time.
 
-What each student deserves is in `sample_class`.
+What each student deserves is beside it.
 """
 
 import json

@@ -1,7 +1,6 @@
 """`moving_average`: neighbours averaged."""
 
-from autograder.student.authoring.declaration import Declaration
-from autograder.student.engine.runs import Draw, Run, call
+from autograder.student.authoring import Declaration, Draw, Run, call
 
 EXERCISE = Declaration("moving_average", "Neighbours averaged", ("values", "width"))
 

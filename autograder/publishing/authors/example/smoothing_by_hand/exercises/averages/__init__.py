@@ -1,6 +1,6 @@
 """Chapter 1: averages of neighbours."""
 
-from autograder.student.authoring.declaration import exercises
+from autograder.student.authoring import exercises
 
 EXERCISES = exercises(
     __name__,

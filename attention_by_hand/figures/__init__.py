@@ -1,0 +1,1 @@
+"""The figures that chapters share, and what these show."""

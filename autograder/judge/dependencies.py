@@ -1,0 +1,121 @@
+"""Which files affect what is computed, followed from import to import.
+
+What is imported by a name that is made up is added by hand: a chapter's exercises, its bank and the
+blocks. What is imported beside what is used, as all of `autograder` is beside `autograder.bank`,
+does not count.
+
+TRUST BOUNDARY. Reads our own files and the course's, and runs none of them.
+"""
+
+import ast
+import hashlib
+import re
+from collections.abc import Collection, Iterable, Iterator
+from functools import cache
+from pathlib import Path
+
+import autograder
+from autograder.judge.names import parse
+from autograder.student import course
+
+GRADER = Path(autograder.__file__).resolve().parent
+_BY_NAME = re.compile(r'import_module\("([\w.]+)"\)')
+JUDGING = ("autograder.judge.job", "autograder.judge.judge_file", "autograder.sandbox.warm")
+EXPECTING = ("autograder.publishing.expected_values", "autograder.publishing.path_values")
+
+
+def imports_of(source: str) -> set[str]:
+    """The modules, or names in modules, that a text in Python imports, wherever in it.
+
+    Raises `SyntaxError` if it is not Python; IPython's own lines count as empty.
+    """
+    found = {*_BY_NAME.findall(source)}
+    statements: list[ast.AST] = [parse(source)]
+    while statements:
+        node = statements.pop()
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            found |= {f"{node.module}.{alias.name}" for alias in node.names}
+        for part in ("body", "orelse", "finalbody", "handlers", "cases"):
+            inner = getattr(node, part, ())
+            statements += inner if isinstance(inner, list) else ()
+    return found
+
+
+def code_that_judges(slugs: Iterable[str]) -> list[Path]:
+    """The files that decide about the marks of some chapters."""
+    return _files({*JUDGING, *_of_chapters(slugs)})
+
+
+def code_of_expected_values(slugs: Iterable[str]) -> list[Path]:
+    """The files that decide what `check` compares with in some chapters."""
+    return _files({*EXPECTING, *_of_chapters(slugs)})
+
+
+def _of_chapters(slugs: Iterable[str]) -> set[str]:
+    ours = course.package()
+    parts = [f"{ours}.course", f"{ours}.exercises.bugs", course.blocks()]
+    for slug in slugs:
+        parts += f"{ours}.exercises.{slug}", f"solutions.{slug}", f"solutions.mistakes.{slug}"
+    return {name for part in parts for name in _inside(part)}
+
+
+def digest_of(files: Iterable[Path]) -> str:
+    """A digest of files and their names."""
+    whole = hashlib.sha256()
+    for path in files:
+        data = path.read_bytes() if path.is_file() else b""
+        whole.update(f"{path.parent.name}/{path.name} {len(data)}\0".encode() + data)
+    return whole.hexdigest()
+
+
+def code_of_cells(cells: str, slugs: Collection[str] = ()) -> list[Path]:
+    """The files whose change could change what cells compute that run the references of `slugs`.
+
+    What `check` compares with is not among them: it comes from the references, so it changes only
+    if they do.
+    """
+    parts = [course.blocks()] if slugs else []  # what a check hands out
+    for slug in slugs:
+        parts += f"{course.package()}.exercises.{slug}", f"solutions.{slug}"
+    return _files({*imports_of(cells), *(name for part in parts for name in _inside(part))})
+
+
+def _files(roots: Iterable[str]) -> list[Path]:
+    """The files of modules and of all that they import of ours, with the data beside them."""
+    known, found, todo = _modules(), set[str](), [*roots]
+    while todo:
+        for name in _modules_of(todo.pop(), known) - found:
+            found.add(name)
+            todo += imports_of(known[name].read_text(encoding="utf-8"))
+    files = {known[name] for name in found}
+    return sorted(files | {data for path in files for data in _data_of(path)})
+
+
+def _modules_of(name: str, known: dict[str, Path]) -> set[str]:
+    """The modules of ours that an import of a module, or of a name in one, runs."""
+    parts = name.split(".")
+    above = {".".join(parts[:i]) for i in range(2, len(parts) + 1)}
+    direct = {name, name.rpartition(".")[0]} - ({parts[0]} if name in known else set())
+    return (above | direct) & known.keys()
+
+
+def _inside(name: str) -> Iterator[str]:
+    return (m for m in _modules() if name and f"{m}.".startswith(f"{name}."))
+
+
+@cache
+def _modules() -> dict[str, Path]:
+    """All modules of the grader, of the course's package and of its `solutions`, by name."""
+    found = {}
+    for folder in (GRADER, course.folder(), course.root() / "solutions"):
+        for path in folder.rglob("*.py"):
+            inside = path.relative_to(folder.parent).with_suffix("")
+            found[".".join(inside.parts).removesuffix(".__init__")] = path
+    return found
+
+
+def _data_of(path: Path) -> list[Path]:
+    """The data that a module reads: those of its own name."""
+    return [p for p in path.parent.glob(f"{path.stem}.*") if p.suffix in (".bin", ".json")]

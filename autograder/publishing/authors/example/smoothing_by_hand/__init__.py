@@ -1,0 +1,1 @@
+"""What the course brings besides its chapters: students have all of it."""

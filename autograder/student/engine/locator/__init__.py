@@ -1,0 +1,1 @@
+"""Finds the expression at which a wrong answer leaves the values of right ones."""

@@ -1,0 +1,1 @@
+"""Names what an answer looks like: known mistakes, and guesses as guesses."""
