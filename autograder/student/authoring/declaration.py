@@ -104,7 +104,7 @@ class Declaration:
 
         The flags are those of `Aspect`: `only_if_right` and `forgeable`.
         """
-        flags = {"only_if_right": only_if_right, "looks": looks}
+        flags = {"only_if_right": only_if_right, "forgeable": forgeable}
         has = aspects.has_property
         return self._add(lambda h, r: has(title, points, h, r, problem, **flags), hint, runs)
 
