@@ -119,7 +119,15 @@ def test_a_missing_package_is_one_line():
         {"softmax": b""},
         limits=QUICK,
     )
-    assert judged.notes == ["no_such_package is not here: what needs it was passed over."]
+    assert judged.notes == [
+        "no_such_package is not here: what needs it was passed over. "
+        "(Files beside the one handed in are not read.)"
+    ]
+
+
+def test_an_answer_in_a_file_beside_is_told_so():
+    made = verdicts("from my_helper import softmax", "x = 1", "softmax = softmax")["softmax"]
+    assert made.score == 0 and "my_helper: not here. (Files beside" in made.remark
 
 
 def test_the_first_cell_that_failed_is_named():

@@ -16,6 +16,7 @@ from autograder.grader.sandbox.outputs import clean
 
 _MISSING = re.compile(r"ModuleNotFoundError: No module named '(\w+)")
 _UNKNOWN = re.compile(r"name '(\w+)' is not defined")
+_OTHERS = "(Files beside the one handed in are not read.)"
 _LINE = 160  # characters of what a cell raised
 
 
@@ -53,7 +54,7 @@ class Absent:
             if wanting:
                 del statements[: min(wanting)]
                 self.names |= _imported(statements[0])[package]
-                note = f"{package} is not here: what needs it was passed over."
+                note = f"{package} is not here: what needs it was passed over. {_OTHERS}"
                 if note not in self.notes:
                     self.notes.append(note)
                 return True
@@ -66,14 +67,14 @@ class Absent:
     def told(self, verdict: Verdict) -> Verdict:
         """The verdict on an answer that lacks a name; it says what failed before."""
         texts = " ".join(filter(None, [verdict.note, *(a.message for a in verdict.aspects)]))
-        found = None if verdict.verdict == CORRECT else _UNKNOWN.search(texts)
-        if found is None:
+        found = _UNKNOWN.search(texts)
+        lost = verdict.exercise in self.names or bool(found and found[1] in self.names)
+        if verdict.verdict == CORRECT or not (found or lost):
             return verdict
-        lost = found[1] in self.names
         packages = [note.partition(" ")[0] for note in self.notes if " is not here: " in note]
         if not lost and not self.first:
             return verdict
-        why = f"{', '.join(packages)}: not here." if lost else f"It raised {self.first}"
+        why = f"{', '.join(packages)}: not here. {_OTHERS}" if lost else f"It raised {self.first}"
         text = f"Missing {why}" if lost else f"A cell above had failed first. {why}"
         return replace(verdict, remark=" ".join(filter(None, (verdict.remark, text))))
 
