@@ -7,6 +7,8 @@ SHELL := /bin/bash
 MAKEFLAGS += --no-print-directory --no-builtin-rules
 
 PYTHON ?= python3
+# Where torch for the CPU alone comes from; empty: from where all packages do, for Linux with CUDA.
+TORCH_INDEX ?= https://download.pytorch.org/whl/cpu
 VENV := .venv
 BIN := $(VENV)/bin
 # Twice as many as two cores: tests spend much of their time waiting for what they have started.
@@ -73,6 +75,11 @@ $(STAMPS)/env: requirements.txt constraints.txt pyproject.toml
 	@echo "making $(VENV) (a few minutes)"
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@$(BIN)/python -m pip install --upgrade pip==26.3 || true  # Python's own takes twice as long
+	@$(BIN)/python -c 'import torch' 2>/dev/null || { [ -n "$(TORCH_INDEX)" ] && \
+	  timeout 5 $(BIN)/python -c 'import sys, urllib.request as u; u.urlopen(sys.argv[1])' \
+	    "$(TORCH_INDEX)/torch/" >/dev/null 2>&1 && $(BIN)/python -m pip install --no-compile \
+	    --index-url "$(TORCH_INDEX)" $$(grep ^torch== requirements.txt) --no-deps; } \
+	  || echo "torch comes from where other packages do: on Linux up to 3 GB of downloads, 6 GB on disk"
 	@$(BIN)/python -m pip install --no-compile -r requirements.txt -c constraints.txt
 	@$(BIN)/python -m pip install --no-compile --no-deps -e .
 	@mkdir -p $(STAMPS) && touch $@

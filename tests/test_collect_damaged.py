@@ -119,7 +119,7 @@ def test_a_notebook_in_a_packed_file_is_placed(tmp_path, file):
         (packed({"in.zip": packed({FILE: notebook()})}), "no notebook, but in.zip"),
         (packed({"essay.pdf": b""}), "no notebook, but essay.pdf"),
         (packed({}), "no notebook, but work.zip"),
-        (b"PK\1\2" * 2000, "an archive of more than 1000 files"),
+        (b"PK\1\2" * 2000, "an archive that has more than 1000 files"),
     ],
 )
 def test_a_packed_file_without_one_is_told_and_the_rest_placed(tmp_path, content, words):

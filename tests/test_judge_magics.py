@@ -1,5 +1,8 @@
 """The judge: what only IPython understands, and what nobody can read."""
 
+import sys
+
+import numpy as np
 import pytest
 from judging import HEAD, QUICK, SOFTMAX, verdicts
 
@@ -120,7 +123,27 @@ def test_a_missing_package_is_one_line():
         {"softmax": b""},
         limits=QUICK,
     )
-    assert judged.notes == ["no_such_package is not here: what needs it was passed over."]
+    assert judged.notes == [
+        "no_such_package is not here: what needs it was passed over. "
+        "(Files beside the one handed in are not read.)"
+    ]
+
+
+def test_an_answer_in_a_file_beside_is_told_so():
+    made = verdicts("from my_helper import softmax", "x = 1", "softmax = softmax")["softmax"]
+    assert made.score == 0 and "my_helper: not here. (Files beside" in made.remark
+
+
+@pytest.mark.parametrize("body", ["x = = 1", "np.in1d([1], [1])", "np.math.pi"])
+def test_what_another_version_may_have_names_the_versions(body):
+    made = verdicts(HEAD, f"def softmax(scores, axis=-1):\n    {body}\n    return np.e")["softmax"]
+    python = f"{sys.version_info[0]}.{sys.version_info[1]}"
+    assert f"It is graded with Python {python}, numpy {np.__version__}" in made.remark
+
+
+def test_a_wrong_answer_of_another_kind_does_not_name_them():
+    made = verdicts(HEAD, "def softmax(scores, axis=-1):\n    return scores.no_such()")["softmax"]
+    assert "graded with" not in (made.remark or "")
 
 
 def test_the_first_cell_that_failed_is_named():

@@ -200,12 +200,21 @@ def test_every_command_of_the_page_is_run_but_for_sudo(said):
 def test_the_page_leads_from_an_empty_machine_to_marks():
     steps = re.findall(r"^## (.+)$", PAGE, re.MULTILINE)
     assert steps == [
-        "Install", "Release", "Collect", "Grade", "Look at the class", "Review by hand",
-        "Late work", "Feedback", "Export", "Many machines", "Back up", "Upgrade",
+        "The common case", "Install", "Release", "Collect", "Grade", "Look at the class",
+        "Review by hand", "Late work", "Feedback", "Export", "Many machines", "Back up", "Upgrade",
     ]  # fmt: skip
     programs = "release bundle collect grade judge report marking return"
     for program in programs.split():
         assert any(line.startswith(f"autograder {program}") for line in LINES)
+
+
+def test_the_common_case_comes_first_is_short_and_has_the_commands_that_are_run():
+    first = PAGE.partition("## Install")[0]
+    case = first[first.index("## The common case") :]
+    commands = re.findall(r"`((?:make|source|printf|autograder|nbgrader|jupyter) [^`]+)`", case)
+    assert len(first.split()) <= 400 and len(commands) >= 10 and {*commands} <= {*LINES}
+    for program in ("release", "bundle", "collect", "grade", "report", "marking", "return"):
+        assert any(command.startswith(f"autograder {program} ") for command in commands)
 
 
 def test_formgrader_shows_what_was_graded(said):

@@ -1,11 +1,16 @@
 """Of several files in a submission's folder, work is graded and not its untouched copy."""
 
+import io
+from zipfile import ZipFile
+
 import nbformat
 import pytest
 from terms import NAME, RELEASED, answered, run, with_stand_in
 from terms import release as put_release
 
 from autograder.gradebook.classroom import grade
+from autograder.gradebook.submissions import find_file
+from autograder.notebook.reading import Unusable
 
 WORK = answered(softmax="return x", rest="return 1")
 PARTS = [
@@ -88,3 +93,45 @@ def test_a_script_of_nothing_costs_itself_alone(course, data):
 def test_a_notebook_that_a_browser_renamed_is_graded(course, name):
     hand_in(course, **{name: WORK})
     assert run(course)["ann"].score == 5
+
+
+def packed(*files: tuple[str, bytes]) -> bytes:
+    whole = io.BytesIO()
+    with ZipFile(whole, "w") as archive:
+        for name, data in files:
+            archive.writestr(name, data)
+    return whole.getvalue()
+
+
+@pytest.mark.parametrize(
+    "files",
+    [
+        [(f"{NAME}.ipynb", WORK)],
+        [("hand in/work.ipynb", WORK), ("hand in/helper.py", b"x = 1"), ("data.csv", b"1")],
+        [(f"{NAME}/{NAME}.ipynb", WORK), ("other.ipynb", b"{}")],
+        [(f"{NAME}.ipynb", WORK), (f".ipynb_checkpoints/{NAME}-checkpoint.ipynb", b"{}")],
+        [(f"{NAME}.ipynb.txt", WORK)],
+        [("work.py", SCRIPT.encode())],
+    ],
+)
+def test_the_notebook_in_a_zip_is_graded(course, files):
+    hand_in(course, **{"my work.zip": packed(*files)})
+    assert run(course)["ann"].score == 5
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"PK",
+        packed(),
+        packed(("a.txt", b"x")),
+        packed(("a.ipynb", WORK), ("b.ipynb", WORK)),
+        packed(*((f"{n}.txt", b"") for n in range(1001)), ("a.ipynb", WORK)),
+    ],
+)
+def test_a_zip_of_nothing_to_grade_is_told(course, data):
+    hand_in(course, **{"my.zip": data})
+    with pytest.raises(Unusable, match=r"The zip (holds|cannot be read)"):
+        find_file(
+            course / "submitted" / "ann" / NAME, NAME, course / "notebooks" / NAME / f"{NAME}.ipynb"
+        )

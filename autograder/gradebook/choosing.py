@@ -9,11 +9,12 @@ import re
 from pathlib import Path
 
 from autograder.gradebook.scripts import SUFFIX, notebook_of
+from autograder.lms.archive import only_answer
 from autograder.notebook.reading import Unusable, read_file
 from autograder.report.effort import ANSWERED, effort_in, is_notebook_of
 
 MOST_TOLD = 10  # entries of one folder that are told one by one
-_OTHER = re.compile(r"\.(py|ipynb\.(txt|json))$", re.IGNORECASE)  # where there is no notebook
+_OTHER = re.compile(r"\.(py|zip|ipynb\.(txt|json))$", re.IGNORECASE)  # where there is no notebook
 
 
 def is_printable(name: str) -> bool:
@@ -58,7 +59,7 @@ def _copy(path: Path) -> tuple[int, str]:
 
 def _effort(path: Path, release: Path) -> int:
     try:
-        return effort_in(data_in(path), release)
+        return effort_in(data_in(path)[1], release)
     except (Unusable, OSError):
         return ANSWERED  # it may have held some
 
@@ -66,17 +67,22 @@ def _effort(path: Path, release: Path) -> int:
 def _is_work(path: Path, release: Path) -> bool:
     """Whether a file other than the expected one holds answers to this assignment."""
     try:
-        data = data_in(path)
+        name, data = data_in(path)
     except (Unusable, OSError):
         return False
-    is_this = path.suffix == SUFFIX or is_notebook_of(data, release)
+    is_this = name.endswith(SUFFIX) or is_notebook_of(data, release)
     return is_this and effort_in(data, release) == ANSWERED
 
 
-def data_in(path: Path) -> bytes:
-    """A notebook's contents, or a script's as a notebook's. Raises `Unusable`, `OSError`."""
-    data = read_file(path)
-    return notebook_of(data) if path.suffix == SUFFIX else data
+def data_in(path: Path) -> tuple[str, bytes]:
+    """The name and contents of a notebook, or of a script as one; of the one in an archive.
+
+    Raises `Unusable`, `OSError`.
+    """
+    name, data = path.name, read_file(path)
+    if path.suffix == ".zip":
+        name, data = only_answer(name, data, f"{path.parent.name}.ipynb")
+    return name, notebook_of(data) if name.endswith(SUFFIX) else data
 
 
 def passed_over(folder: Path, release: Path) -> list[str]:

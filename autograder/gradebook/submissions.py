@@ -225,8 +225,8 @@ def find_file(folder: Path, assignment: str, release: Path) -> tuple[bytes, str 
         raise Unusable(f"{missing}.")
     if len(there) > 1:
         raise Unusable(f"{missing}, and it is not clear which of the others to take.")
-    name, data = there[0].name, data_in(there[0])
-    is_named = name in (f"{assignment}.ipynb", f"{assignment}{SUFFIX}") or there[0].suffix == SUFFIX
+    name, data = data_in(there[0])
+    is_named = name == f"{assignment}.ipynb" or name.endswith(SUFFIX)
     return data, None if is_named else shown_name(name)
 
 

@@ -6,7 +6,10 @@ decides only which of the student's own statements run, and what the verdict say
 
 import ast
 import re
+import sys
+from contextlib import suppress
 from dataclasses import replace
+from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from autograder.judge.names import parse, statements_of
@@ -16,6 +19,12 @@ from autograder.student.engine.verdict import CORRECT, Verdict
 
 _MISSING = re.compile(r"ModuleNotFoundError: No module named '(\w+)")
 _UNKNOWN = re.compile(r"name '(\w+)' is not defined")
+_CHANGING = ("numpy", "torch")  # which drop names
+_OF_A_VERSION = re.compile(
+    rf"SyntaxError|module '({'|'.join(_CHANGING)})[\w.]*' has no attribute|"
+    rf"cannot import name '\w+' from '({'|'.join(_CHANGING)}|typing)\b"
+)
+_OTHERS = "(Files beside the one handed in are not read.)"
 _LINE = 160  # characters of what a cell raised
 
 
@@ -55,7 +64,7 @@ class Absent:
             if wanting:
                 del statements[: min(wanting)]
                 self.names |= _imported(statements[0])[package]
-                note = f"{package} is not here: what needs it was passed over."
+                note = f"{package} is not here: what needs it was passed over. {_OTHERS}"
                 if note not in self.notes:
                     self.notes.append(note)
                 return True
@@ -66,18 +75,30 @@ class Absent:
         return False
 
     def told(self, verdict: Verdict) -> Verdict:
-        """The verdict on an answer that lacks a name; it says what failed before."""
+        """The verdict on an answer that lacks a name; it says what failed before, and with which
+        versions it is graded where these may be the cause."""
         texts = " ".join(filter(None, [verdict.note, *(a.message for a in verdict.aspects)]))
-        found = None if verdict.verdict == CORRECT else _UNKNOWN.search(texts)
-        if found is None:
+        found = _UNKNOWN.search(texts)
+        lost = verdict.exercise in self.names or bool(found and found[1] in self.names)
+        if verdict.verdict != CORRECT and _OF_A_VERSION.search(f"{texts} {self.first}"):
+            verdict = replace(verdict, remark=" ".join(filter(None, (verdict.remark, _versions()))))
+        if verdict.verdict == CORRECT or not (found or lost):
             return verdict
-        lost = found[1] in self.names
         packages = [note.partition(" ")[0] for note in self.notes if " is not here: " in note]
         if not lost and not self.first:
             return verdict
-        why = f"{', '.join(packages)}: not here." if lost else f"It raised {self.first}"
+        why = f"{', '.join(packages)}: not here. {_OTHERS}" if lost else f"It raised {self.first}"
         text = f"Missing {why}" if lost else f"A cell above had failed first. {why}"
         return replace(verdict, remark=" ".join(filter(None, (verdict.remark, text))))
+
+
+def _versions() -> str:
+    """What grades: a name or syntax of other versions may be missing there."""
+    found = [f"Python {sys.version_info[0]}.{sys.version_info[1]}"]
+    for name in _CHANGING:
+        with suppress(PackageNotFoundError):  # a course may do without
+            found.append(f"{name} {version(name).partition('+')[0]}")
+    return f"It is graded with {', '.join(found)}."
 
 
 def _imported(source: str) -> dict[str, set[str]]:

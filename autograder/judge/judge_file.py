@@ -4,19 +4,18 @@ TRUST BOUNDARY. The files are hostile, though their paths are the caller's, who 
 They are read by `reading`; what they hold is run in the sandbox alone, by `judge_cells`.
 """
 
-import io
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence, Set
 from pathlib import Path
 from typing import Any
-from zipfile import ZipFile
 
 from autograder.judge.names import defined_names, statements_of
 from autograder.judge.verdicts import Cell, judge_cells
+from autograder.lms.archive import only_answer
 from autograder.notebook.reading import (
     CHECK,
-    MAX_BYTES,
+    NOTEBOOK,
     Unusable,
     cells_of,
     parse_notebook,
@@ -54,7 +53,7 @@ def verdicts_on(
     """
     path = Path(path)
     name, data = _contents(path)
-    is_notebook = name.endswith(".ipynb")
+    is_notebook = bool(NOTEBOOK.search(name))
     cells, names = _notebook(data) if is_notebook else _script(data)
     known = {e.name: (slug, e) for slug in chapters() for e in exercises_of(slug)}
     wanted = known.keys() if exercises is None else set(exercises)
@@ -81,35 +80,10 @@ def _contents(path: Path) -> tuple[str, bytes]:
 
     A notebook may have the further suffix that a browser gave it. Raises `Unusable`.
     """
-    name = re.sub(r"\.ipynb\.(txt|json)$", ".ipynb", path.name, flags=re.IGNORECASE)
-    if path.suffix == ".zip":
-        name, data = _zipped(read_file(path, links=True))
-    elif name.endswith((".py", ".ipynb")):
-        data = read_file(path, links=True, notebook=name.endswith(".ipynb"))
-    else:
+    if not re.search(r"\.(py|zip)$", path.name) and not NOTEBOOK.search(path.name):
         raise Unusable("It is neither a .py nor an .ipynb file.")
-    return name, data
-
-
-def _zipped(data: bytes) -> tuple[str, bytes]:
-    try:
-        with ZipFile(io.BytesIO(data)) as archive:
-            inside = [
-                info
-                for info in archive.infolist()
-                if info.filename.endswith((".py", ".ipynb")) and "__MACOSX" not in info.filename
-            ]
-            if len(inside) != 1:
-                raise Unusable(f"The zip holds {len(inside)} .py and .ipynb files, not one.")
-            with archive.open(inside[0]) as stream:
-                data = stream.read(MAX_BYTES + 1)
-    except Unusable:
-        raise
-    except Exception as error:  # noqa: BLE001  (each way to compress has errors of its own)
-        raise Unusable(f"The zip cannot be read ({type(error).__name__}).") from None
-    if len(data) > MAX_BYTES:
-        raise Unusable(f"The file in the zip has more than {MAX_BYTES // 10**6} MB.")
-    return inside[0].filename, data
+    name, data = path.name, read_file(path, links=True)
+    return only_answer(name, data) if path.suffix == ".zip" else (name, data)
 
 
 def as_json(file: str, device: str, verdicts: Mapping[str, Verdict]) -> dict[str, Any]:

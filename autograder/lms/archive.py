@@ -26,14 +26,14 @@ from autograder.notebook.reading import MAX_BYTES, MAX_FILE, NOTEBOOK, Unusable,
 
 MAX_ARCHIVE = 4_000_000_000  # bytes of the file
 MAX_MEMBERS = 200_000
-MAX_INNER = 1000  # files of an archive in the archive
+MAX_INNER = 1000  # files of a student's archive
 MAX_IN_ALL = 100_000_000_000  # bytes that are read from one archive; each notebook is read twice
 _UTF8, _ENCRYPTED = 0x800, 0x1
 _ENTRY, _END = struct.Struct("<4s24xHHH12x"), struct.Struct("<4s4xHHIIH")  # of the directory
 _MAX_DIRECTORY = 100_000_000  # bytes of a damaged one that are looked at
 _NAMELESS = "a file without a name"
 _METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA)
-_NOISE = ("__MACOSX", ".DS_Store", "Thumbs.db", "desktop.ini")
+_NOISE = ("__MACOSX", ".DS_Store", "Thumbs.db", "desktop.ini", ".ipynb_checkpoints")
 
 
 @dataclass(frozen=True)
@@ -64,22 +64,26 @@ class Archive:
     Raises `ValueError` for what is not such an archive, or has too many files or too large ones.
     """
 
-    def __init__(self, path: Path, zone: tzinfo = UTC):
-        """`zone` is that of the times that the archive does not give in UTC."""
+    def __init__(self, path: Path, zone: tzinfo = UTC, data: bytes | None = None):
+        """`zone` is that of the times that the archive does not give in UTC; `data` are the
+        contents of a student's archive, which `path` only names."""
         self.path, self.zone, self.left = path, zone, MAX_IN_ALL
-        self._opened: tuple[zipfile.ZipInfo, bytes] | None = None  # the last archive in this one
-        if not path.is_file():
+        self._opened: tuple[zipfile.ZipInfo, Archive] | None = None  # the last one in this one
+        if data is not None and data.count(b"PK\1\2") > MAX_INNER:
+            raise ValueError(f"{path.name} has more than {MAX_INNER} files")
+        if data is None and not path.is_file():
             raise ValueError(f"no archive {path}: expected the .zip that the system hands out")
-        if path.stat().st_size > MAX_ARCHIVE:
+        if data is None and path.stat().st_size > MAX_ARCHIVE:
             raise ValueError(f"{path.name} has more than {MAX_ARCHIVE // 10**9} GB")
+        source = path if data is None else io.BytesIO(data)
         self._damaged: list[tuple[str, str]] = []
         try:
-            self._zip = zipfile.ZipFile(path)
+            self._zip = zipfile.ZipFile(source)
             if any(_swallows(info) for info in self._zip.infolist()):
                 self._zip.close()
                 raise ValueError("its directory is damaged")
         except Exception as error:  # noqa: BLE001  (a damaged directory has many)
-            whole = _mended(path, self._damaged)
+            whole = _mended(source, path.name, self._damaged)
             if whole is None:
                 raise ValueError(f"{path.name} cannot be read as a .zip ({error})") from None
             self._zip = whole
@@ -112,34 +116,34 @@ class Archive:
 
     def within(self, member: Member) -> Iterator[Member | tuple[str, str]]:
         """The files in an archive in this one, as `members` gives them. Raises `Refused`."""
-        with self._inner(member) as packed:
-            for info in packed.infolist():
-                name = _name(info)
-                if name.endswith("/") or _is_noise(name):
-                    continue
-                why = _refused(info, name)
-                name = f"{member.name}/{name}"
-                yield (shown(name), why) if why else replace(member, name=name, inner=info)
+        for inner in self._inner(member).members():
+            if isinstance(inner, Member):
+                yield replace(member, name=f"{member.name}/{inner.name}", inner=inner.info)
+            else:
+                yield shown(f"{member.name}/{inner[0]}"), inner[1]
 
-    def _inner(self, member: Member) -> zipfile.ZipFile:
+    def _inner(self, member: Member) -> "Archive":
         if self._opened is None or self._opened[0] is not member.info:
-            self._opened = member.info, self._read(self._zip, member.info, MAX_FILE)
-        data = self._opened[1]
-        if data.count(b"PK\1\2") > MAX_INNER:
-            raise Refused(f"an archive of more than {MAX_INNER} files")
-        try:
-            return zipfile.ZipFile(io.BytesIO(data))
-        except Exception as error:  # noqa: BLE001
-            raise Refused(f"an archive that cannot be read ({error})") from None
+            data = self._read(member.info, MAX_FILE)
+            try:
+                self._opened = member.info, Archive(Path(member.name), self.zone, data)
+            except ValueError as error:
+                what = str(error).removeprefix(f"{Path(member.name).name} ")
+                raise Refused(f"an archive that {what}") from None
+        return self._opened[1]
 
     def read(self, member: Member) -> bytes:
         """A file's contents, of a large notebook without its outputs. Raises `Refused`."""
         most = MAX_FILE if NOTEBOOK.search(member.name) else MAX_BYTES
         if member.inner is None:
-            data = self._read(self._zip, member.info, most)
+            data = self._read(member.info, most)
         else:
-            with self._inner(member) as packed:
-                data = self._read(packed, member.inner, most)
+            packed = self._inner(member)
+            packed.left = self.left
+            try:
+                data = packed._read(member.inner, most)
+            finally:
+                self.left = packed.left
         if len(data) <= MAX_BYTES:
             return data
         with suppress(Unusable):
@@ -148,9 +152,9 @@ class Archive:
             raise Refused(f"more than {MAX_BYTES // 10**6} MB without its outputs")
         return data
 
-    def _read(self, packed: zipfile.ZipFile, info: zipfile.ZipInfo, most: int) -> bytes:
+    def _read(self, info: zipfile.ZipInfo, most: int) -> bytes:
         try:
-            with packed.open(info) as stream:
+            with self._zip.open(info) as stream:
                 data = stream.read(min(most, self.left) + 1)
         except Exception as error:  # noqa: BLE001  (each way to compress has errors of its own)
             raise Refused(f"damaged ({error})") from None
@@ -160,6 +164,26 @@ class Archive:
         if self.left < 0:
             raise ValueError(f"{self.path.name} holds more than {MAX_IN_ALL // 10**9} GB")
         return data
+
+
+def only_answer(name: str, data: bytes, expected: str = "") -> tuple[str, bytes]:
+    """What a student's archive holds, by name and contents: its only notebook or script.
+
+    With an `expected` name, that file, or else the only notebook, whatever scripts are beside it.
+    Raises `Unusable`.
+    """
+    try:
+        with Archive(Path(name), data=data) as archive:
+            files = [m for m in archive.members() if isinstance(m, Member)]
+            notebooks = [m for m in files if NOTEBOOK.search(m.name)]
+            both = notebooks + [m for m in files if m.name.casefold().endswith(".py")]
+            named = [m for m in both if m.parts[-1] == expected]
+            for found in (named, notebooks, both) if expected else (both,):
+                if len(found) == 1:
+                    return found[0].parts[-1], archive.read(found[0])
+    except ValueError as error:
+        raise Unusable(f"The zip cannot be read ({error}).") from None
+    raise Unusable(f"The zip holds {len(both)} .py and .ipynb files, not one.")
 
 
 def shown(text: str) -> str:
@@ -177,12 +201,14 @@ def _name(info: zipfile.ZipInfo) -> str:
     return normalize("NFC", name)
 
 
-def _mended(path: Path, damaged: list[tuple[str, str]]) -> zipfile.ZipFile | None:
+def _mended(
+    source: Path | io.BytesIO, called: str, damaged: list[tuple[str, str]]
+) -> zipfile.ZipFile | None:
     """An archive with what can be read of its directory; None if that is nothing.
 
     `damaged` gets the names of the entries that cannot be read, and the reasons.
     """
-    with path.open("rb") as stream:
+    with source.open("rb") if isinstance(source, Path) else source as stream:
         size = stream.seek(0, io.SEEK_END)
         before = max(0, size - _MAX_DIRECTORY)
         stream.seek(before)
@@ -208,7 +234,7 @@ def _mended(path: Path, damaged: list[tuple[str, str]]) -> zipfile.ZipFile | Non
                 zipfile.ZipFile(io.BytesIO(entry + _end_of(1, entry, 0))).close()
                 good.append(entry)
             except Exception as error:  # noqa: BLE001
-                title = entry[_ENTRY.size :][:name].decode("utf-8", "replace") or path.name
+                title = entry[_ENTRY.size :][:name].decode("utf-8", "replace") or called
                 damaged.append((shown(title), f"its entry in the directory is damaged ({error})"))
         whole = tempfile.TemporaryFile()  # noqa: SIM115  (the archive closes it)
         stream.seek(0)

@@ -52,14 +52,14 @@ class Found:
     names: frozenset[str] | None = None  # those that it defines, once computed
 
 
-def read_file(path: Path, *, links: bool = False, notebook: bool | None = None) -> bytes:
+def read_file(path: Path, *, links: bool = False) -> bytes:
     """The contents of an ordinary file of a sensible size; with `links`, also through a link.
 
-    Of a large `notebook` (default: by its name) the outputs are left out.
+    Of a large notebook, the outputs are left out.
 
     Raises `Unusable` for anything else at `path`, and never waits for it.
     """
-    notebook = bool(NOTEBOOK.search(path.name)) if notebook is None else notebook
+    notebook, packed = bool(NOTEBOOK.search(path.name)), path.suffix == ".zip"
     what = "notebook" if notebook else "file"
     flags = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | (0 if links else os.O_NOFOLLOW)
     try:
@@ -78,7 +78,7 @@ def read_file(path: Path, *, links: bool = False, notebook: bool | None = None) 
             raise Unusable(f"There is a folder where the {what} should be.")
         raise Unusable(f"The {what} is not an ordinary file.")
     with open(handle, "rb") as stream:
-        most = MAX_FILE if notebook else MAX_BYTES
+        most = MAX_FILE if notebook or packed else MAX_BYTES
         if info.st_size > most:
             raise _too_large(what, info.st_size, most)
         try:
@@ -86,7 +86,7 @@ def read_file(path: Path, *, links: bool = False, notebook: bool | None = None) 
         except OSError as error:
             raise Unusable(f"The {what} cannot be read ({error.strerror}).") from None
     data = without_outputs(data) if notebook and len(data) > MAX_BYTES else data
-    if len(data) > MAX_BYTES:
+    if len(data) > MAX_BYTES and not packed:
         raise _too_large(what, len(data), MAX_BYTES)
     return data
 

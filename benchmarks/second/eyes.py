@@ -1,4 +1,4 @@
-"""Chapter 12's heads on convolutions and on patches once more, with torch's own blocks.
+"""Chapter 12's heads on convolutions and on patches once more, reading the mean of all places.
 
 Run: OMP_NUM_THREADS=1 python -m benchmarks.second.eyes [SEED ...]; minutes for each.
 """
