@@ -23,6 +23,7 @@ __all__ = [
 
 BLOCKS = "attention_by_hand.blocks"
 LOST = "lost"
+KEPT = "kept"  # how a call fails after earlier ones that were right
 SECONDS = 20.0  # that all calls of an exercise have together when it is graded
 _CONCEPTS = {  # what is forbidden, for a sentence
     "normalisation": "normalisation layer",
