@@ -123,7 +123,7 @@ pdf: browser env  ## print the book: build/attention-by-hand.pdf
 
 .PHONY: test
 test: test-tools env  ## check everything; of many cases of a kind, a sample
-	@$(BIN)/ruff check . && $(BIN)/ruff format --check --quiet .
+	@$(BIN)/ruff check . && $(BIN)/ruff format --check --quiet . && $(BIN)/mypy --no-error-summary
 	@$(PYTEST)
 
 .PHONY: rest
@@ -158,4 +158,4 @@ constraints: env  ## freeze the environment into constraints.txt
 
 .PHONY: clean
 clean:  ## remove what was made, keep the environment
-	@rm -rf $(BUILD) .pytest_cache .ruff_cache
+	@rm -rf $(BUILD) .pytest_cache .ruff_cache .mypy_cache

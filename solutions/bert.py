@@ -221,7 +221,8 @@ def prune_heads(attention: nn.Module, heads: Collection[int]) -> dict[str, nn.Li
     kept = torch.cat([torch.arange(h * d_k, (h + 1) * d_k) for h in stay])  # (kept · d_k,)
 
     def linear(weight: Tensor, bias: Tensor | None) -> nn.Linear:
-        new = nn.Linear(*weight.mT.shape, bias is not None, weight.device, weight.dtype)
+        n_out, n_in = weight.shape
+        new = nn.Linear(n_in, n_out, bias is not None, weight.device, weight.dtype)
         new.load_state_dict({"weight": weight} | ({} if bias is None else {"bias": bias}))
         return new
 

@@ -67,7 +67,7 @@ def byte_pair_encode(word: str, merges: list[tuple[str, str]]) -> list[str]:
     rank = {pair: place for place, pair in reversed([*enumerate(merges)])}
     pieces = list(word)
     while known := [pair for pair in pairwise(pieces) if pair in rank]:
-        first = min(known, key=rank.get)
+        first = min(known, key=lambda pair: rank[pair])
         for i in range(len(pieces) - 1):
             if pieces[i : i + 2] == [*first]:
                 pieces[i : i + 2] = ["".join(first)]

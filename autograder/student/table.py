@@ -3,8 +3,10 @@
 import re
 from collections.abc import Sequence
 from html import escape as escaped
-from textwrap import fill
+from itertools import chain
+from textwrap import wrap
 
+from autograder.student.engine.runs import KEPT
 from autograder.student.engine.verdict import CORRECT, POLICY, AspectVerdict, Verdict
 
 _GREEN, _RED = "#1a7f37", "#c4311b"  # white on them, or they on white: at least 4.5 : 1
@@ -60,20 +62,22 @@ def table_text(verdict: Verdict, advice: str | None = None) -> str:
         lines += ["      " + line for line in verdict.pointer.splitlines()]
     if verdict.note:
         return "\n".join([*lines, *_indented(verdict.note, "  ")])
-    for aspect, reasons in _shown(verdict):
-        row = f"  {_mark(aspect)} {aspect.title}  {number(aspect.points)}  {_precision(aspect)}"
-        lines.append(row.rstrip())
-        for text in reasons:
-            lines += _indented(text, "      ")
+    for row in _shown(verdict):
+        lines += _row_text(*row)
     for mark, told, aspects in _others(verdict):
         lines += _indented(f"{mark} {told}: {_titles(aspects)}", "  ", "    ")
     return "\n".join(lines)
 
 
+def _row_text(aspect: AspectVerdict, reasons: Sequence[str]) -> list[str]:
+    row = f"  {_mark(aspect)} {aspect.title}  {number(aspect.points)}  {_precision(aspect)}"
+    return [row.rstrip(), *(line for text in reasons for line in _indented(text, "      "))]
+
+
 _OF_ITS_OWN = ("raised", "missing", "dtype", "shape", "kind")  # failures that say what is wrong
 _NUMBER = re.compile(r"\d")
-_MOST = 2  # failures that are told at once
-_TITLES = 3
+_MOST, _LINES = 2, 7  # failures that are told at once, and their lines together
+_TITLES = 2
 
 
 def _mark(aspect: AspectVerdict) -> str:
@@ -83,17 +87,19 @@ def _mark(aspect: AspectVerdict) -> str:
 def _told(verdict: Verdict) -> list[AspectVerdict]:
     """The aspects whose failure is told, the one that says most first.
 
-    One failure is enough for a known mistake. If the first aspect fails, most others fail for the
+    One failure is enough for a known mistake, and where something is kept from one call to the
+    next: the others may fail for that reason. If the first aspect fails, most others fail for the
     same reason: then those are told that fail in another way.
     """
     failed = [aspect for aspect in verdict.aspects if aspect.judged and not aspect.passed]
-    failed.sort(key=lambda aspect: aspect.kind not in _OF_ITS_OWN)
+    failed.sort(key=lambda aspect: (aspect.kind != KEPT, aspect.kind not in _OF_ITS_OWN))
     first_passes = verdict.aspects[0].passed
     told: dict[str, AspectVerdict] = {}
     for aspect in failed:
         by_text = first_passes or aspect.kind == "raised"
         told.setdefault(_reason(aspect) if by_text else aspect.kind, aspect)
-    return [*told.values()][: 1 if verdict.cause else _MOST]
+    enough = verdict.cause or any(aspect.kind == KEPT for aspect in failed)
+    return [*told.values()][: 1 if enough else _MOST]
 
 
 def _reason(aspect: AspectVerdict) -> str:
@@ -110,7 +116,7 @@ def _shown(verdict: Verdict) -> list[tuple[AspectVerdict, list[str]]]:
     if verdict.verdict == CORRECT:
         return [(aspect, []) for aspect in verdict.aspects]
     first = verdict.aspects[0]
-    return [
+    rows = [
         (
             aspect,
             [aspect.message or ""]
@@ -118,6 +124,7 @@ def _shown(verdict: Verdict) -> list[tuple[AspectVerdict, list[str]]]:
         )
         for aspect in _told(verdict)
     ]
+    return rows if sum(len(_row_text(*row)) for row in rows) <= _LINES else rows[:1]
 
 
 def _others(verdict: Verdict) -> list[tuple[str, str, list[AspectVerdict]]]:
@@ -144,10 +151,9 @@ def _titles(aspects: Sequence[AspectVerdict]) -> str:
 
 
 def _indented(text: str, by: str, then: str = "") -> list[str]:
-    return [
-        fill(line, 88, initial_indent=by, subsequent_indent=then or by, break_long_words=False)
-        for line in text.splitlines()
-    ]
+    first = {"initial_indent": by, "subsequent_indent": then or by}
+    lines = (wrap(line, 88, break_long_words=False, **first) for line in text.splitlines())
+    return [*chain.from_iterable(lines)]
 
 
 def table_html(verdict: Verdict, advice: str | None = None) -> str:

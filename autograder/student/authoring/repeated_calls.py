@@ -3,8 +3,19 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from autograder.student.engine.aspects import Runs, each, same_results
-from autograder.student.engine.runs import APPLY, Aspect, Draw, Finding, Previous, Run, Step, Trial
+from autograder.student.engine.aspects import Runs, each, results_found
+from autograder.student.engine.compare import NEARLY, worst
+from autograder.student.engine.runs import (
+    APPLY,
+    KEPT,
+    Aspect,
+    Draw,
+    Finding,
+    Previous,
+    Run,
+    Step,
+    Trial,
+)
 from autograder.student.engine.values import encode
 from autograder.student.engine.words import describe_call
 
@@ -38,12 +49,32 @@ def follows_from_each_call(source: Aspect, points: float, compared: Sequence[Run
         return [_in_a_row([*a, *b, a[0]]) for a, b in zip(rounds[::2], rounds[1::2], strict=True)]
 
     def judge(trials: Sequence[Trial]) -> Finding:
-        return (source.judge if trials[0].run.init is None else _all_equal)(trials)
+        if trials[0].run.init is None:  # judged only where the calls of `source` are right
+            finding = source.judge(trials)
+            return finding if finding.passed else _kept(finding)
+        return _all_equal(trials)
 
     return Aspect("further calls", points, _HINT, drawn, judge, only_if_right=True)
 
 
-_all_equal = each(lambda trial: same_results(trial, _SLACK))
+def _kept(finding: Finding) -> Finding:
+    """A finding on a call that is wrong although such calls were right before, unless it is nearly
+    right."""
+    if finding.relative is not None and finding.relative < NEARLY:
+        return finding
+    told = f"earlier calls were right, this one is not: {finding.message}"
+    return replace(finding, message=told, kind=KEPT, instructive=True)
+
+
+def _of_one_object(trial: Trial) -> Finding:
+    found = results_found(trial, _SLACK)
+    finding = worst(found)
+    shapes = [describe_call(replace(trial.run, steps=(step,)), ()) for step in trial.run.steps]
+    right = {shape for shape, one in zip(shapes[: finding.step], found, strict=False) if one.passed}
+    return _kept(finding) if not finding.passed and shapes[finding.step] in right else finding
+
+
+_all_equal = each(_of_one_object)
 
 
 def _plain(run: Run) -> bool:

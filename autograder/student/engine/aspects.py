@@ -72,7 +72,12 @@ def _with_call(finding: Finding, trial: Trial, step: int | None) -> Finding:
 
 
 def same_results(trial: Trial, slack: float = 1.0) -> Finding:
-    """Each step's result equals the reference's, within `slack` times the tolerance.
+    """Each step's result equals the reference's, within `slack` times the tolerance."""
+    return worst(results_found(trial, slack))
+
+
+def results_found(trial: Trial, slack: float = 1.0) -> list[Finding]:
+    """The same for each step on its own.
 
     A Python number that comes of tensors in float32 has their digits.
     """
@@ -81,7 +86,7 @@ def same_results(trial: Trial, slack: float = 1.0) -> Finding:
         wanted = as_if_rounded(wanted)
     pairs = enumerate(zip(trial.record.values, wanted, strict=True))
     found = [(i, compare(v, e, parts=trial.returns, slack=slack)) for i, (v, e) in pairs]
-    return worst([replace(finding, step=i) for i, finding in found])
+    return [replace(finding, step=i) for i, finding in found]
 
 
 # --- the kinds of aspect ------------------------------------------------------------------------

@@ -24,6 +24,7 @@ __all__ = [
 
 BLOCKS = course.blocks()
 LOST = "lost"
+KEPT = "kept"  # how a call fails after earlier ones that were right
 SECONDS = 20.0  # that all calls of an exercise have together when it is graded
 _CONCEPTS = {  # what is forbidden, for a sentence
     "normalisation": "normalisation layer",

@@ -9,7 +9,7 @@ from solutions import language_model as right
 BANK = Bank("byte_pair_encode", right, globals())
 
 BANK.changes("""
-in_the_order_of_the_places: min(known, key=rank.get) → known[0]
+in_the_order_of_the_places: min(known, key=lambda pair: rank[pair]) → known[0]
     The first pair in the word that is a merge is joined, wherever it stands in `merges`. The
     earliest merge comes first, wherever it stands in the word.
 latest_merge_first: min(known → max(known
@@ -17,7 +17,7 @@ latest_merge_first: min(known → max(known
 last_place_of_a_pair: reversed([*enumerate(merges)]) → enumerate(merges)
     Of a pair that stands in `merges` twice, the last place counts. It should be the first: a dict
     keeps what was stored last.
-longest_pair_first: key=rank.get → key=lambda pair: -len("".join(pair))
+longest_pair_first: key=lambda pair: rank[pair] → key=lambda pair: -len("".join(pair))
     The pair that makes the longest piece is joined first. What counts is its place in `merges`.
 first_place_only: pieces[i : i + 2] = ["".join(first)] → pieces[i : i + 2] = ["".join(first)]; break
     One place is joined, and then the search begins anew. Of several places of the best pair all are
