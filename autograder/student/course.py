@@ -104,11 +104,10 @@ def variable(name: str) -> str:
 
 def modules_of_exercises() -> Iterator[str]:
     """The names of all modules that declare exercises, or help to."""
-    for above, inside in (
-        (_AUTOGRADER, "student/authoring"),
-        (package() and folder(), "exercises"),
-    ):
-        for path in Path(above, inside).rglob("*.py") if above else ():
+    places = [(_AUTOGRADER, "student/authoring")]
+    places += [(folder(), "exercises")] if package() else []
+    for above, inside in places:
+        for path in (above / inside).rglob("*.py"):
             yield ".".join((above.name, *path.relative_to(above).with_suffix("").parts))
 
 

@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 from html import escape as escaped
 from itertools import chain
-from textwrap import wrap
+from textwrap import TextWrapper
 
 from autograder.student.engine.runs import KEPT
 from autograder.student.engine.verdict import CORRECT, POLICY, AspectVerdict, Verdict
@@ -151,9 +151,10 @@ def _titles(aspects: Sequence[AspectVerdict]) -> str:
 
 
 def _indented(text: str, by: str, then: str = "") -> list[str]:
-    first = {"initial_indent": by, "subsequent_indent": then or by}
-    lines = (wrap(line, 88, break_long_words=False, **first) for line in text.splitlines())
-    return [*chain.from_iterable(lines)]
+    wrapper = TextWrapper(
+        88, initial_indent=by, subsequent_indent=then or by, break_long_words=False
+    )
+    return [*chain.from_iterable(map(wrapper.wrap, text.splitlines()))]
 
 
 def table_html(verdict: Verdict, advice: str | None = None) -> str:

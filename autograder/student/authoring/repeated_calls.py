@@ -71,7 +71,8 @@ def _of_one_object(trial: Trial) -> Finding:
     finding = worst(found)
     shapes = [describe_call(replace(trial.run, steps=(step,)), ()) for step in trial.run.steps]
     right = {shape for shape, one in zip(shapes[: finding.step], found, strict=False) if one.passed}
-    return _kept(finding) if not finding.passed and shapes[finding.step] in right else finding
+    wrong_after_right = finding.step is not None and shapes[finding.step] in right
+    return _kept(finding) if not finding.passed and wrong_after_right else finding
 
 
 _all_equal = each(_of_one_object)
