@@ -10,8 +10,9 @@ import pytest
 import torch
 
 from autograder.judge.reference import expected, records, reference
-from autograder.student.course import chapters, exercises_of
+from autograder.student.course import chapters, exercises_of, find_exercise
 from autograder.student.engine.verdict import decide
+from autograder.student.table import table_text
 
 EXERCISES = [(slug, e) for slug in chapters() for e in exercises_of(slug) if e.recorded]
 
@@ -86,3 +87,15 @@ def test_what_is_kept_by_shape_from_one_call_to_the_next_costs_marks(slug, exerc
     }
     # There is only one device to ask for.
     assert unharmed == ({"device"} if exercise.name == "causal_mask" else set())
+
+
+@pytest.mark.parametrize("name", ["shift_right", "masked_loss", "GRUCell"])
+def test_what_is_kept_is_told_first(name):
+    slug, exercise = find_exercise(name)
+    runs = exercise.runs(b"told")
+    what, variant = next(variants(reference(slug, name)))
+    assert what.endswith("the result")
+    verdict = decide(exercise, runs, records(variant, runs), expected(slug, name, runs))
+    first = next(line for line in table_text(verdict).splitlines() if line.startswith("  ✗"))
+    assert first.startswith("  ✗ further calls")
+    assert "earlier calls were right, this one is not" in table_text(verdict)
