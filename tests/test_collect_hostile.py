@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from lms_archives import FILE, MOODLE_HEAD, NAME, archive, handed_in, moodle, notebook, table
 
-from autograder.lms import archive as archives
 from autograder.lms import collect as collecting
 from autograder.lms.collect import NEW, collect
+from autograder.notebook import archive as archives
 
 GOOD = moodle("Ada King", 1)
 

@@ -9,7 +9,7 @@ import re
 from pathlib import Path
 
 from autograder.gradebook.scripts import SUFFIX, notebook_of
-from autograder.lms.archive import only_answer
+from autograder.notebook.archive import only_answer
 from autograder.notebook.reading import Unusable, read_file
 from autograder.report.effort import ANSWERED, effort_in, is_notebook_of
 

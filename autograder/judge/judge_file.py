@@ -12,7 +12,7 @@ from typing import Any
 
 from autograder.judge.names import defined_names, statements_of
 from autograder.judge.verdicts import Cell, judge_cells
-from autograder.lms.archive import only_answer
+from autograder.notebook.archive import only_answer
 from autograder.notebook.reading import (
     CHECK,
     NOTEBOOK,

@@ -24,7 +24,6 @@ from autograder.gradebook.course_file import CourseFile, read_course
 from autograder.gradebook.scripts import SUFFIX, notebook_of
 from autograder.gradebook.submissions import TIME, assignments_in, released, timestamp_in
 from autograder.gradebook.writer import FULL, put
-from autograder.lms.archive import Archive, Member, Refused, shown
 from autograder.lms.chapters import assignment_of
 from autograder.lms.formats import FILE, ArchiveEntry, handed
 from autograder.lms.found import LESS, CollectedNotebook, is_older, newness, why_other
@@ -32,6 +31,7 @@ from autograder.lms.keeping import InTheWay, home, keep, read_there, safe_file
 from autograder.lms.people import Roster, known_people, of_member, same_names
 from autograder.lms.record import Origin, folder_of, read_record, write_record
 from autograder.lms.worksheet import read_worksheet
+from autograder.notebook.archive import Archive, Member, Refused, shown
 from autograder.notebook.reading import NOTEBOOK
 from autograder.report.effort import ANSWERED, answers_named, effort_in, names_answered
 

@@ -31,7 +31,7 @@ TRUST BOUNDARY. Names come from outside. They are taken apart here, and no file 
 import re
 from dataclasses import dataclass
 
-from autograder.lms.archive import Member
+from autograder.notebook.archive import Member
 
 MOODLE, CANVAS = "moodle", "canvas"
 SYSTEMS = (MOODLE, CANVAS)

@@ -18,9 +18,9 @@ from unicodedata import normalize
 from autograder.gradebook.course_file import CourseFile
 from autograder.gradebook.gradebook import Book, database
 from autograder.gradebook.submissions import STUDENT
-from autograder.lms.archive import shown
 from autograder.lms.formats import CANVAS, MOODLE, ArchiveEntry
 from autograder.lms.worksheet import SheetRow, Worksheet
+from autograder.notebook.archive import shown
 
 
 @dataclass(frozen=True)

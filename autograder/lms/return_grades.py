@@ -29,7 +29,6 @@ from autograder.gradebook.rows import Row, read_class
 from autograder.gradebook.submissions import assignments_in, released
 from autograder.gradebook.writer import Writer
 from autograder.judge.judgement import FAILED
-from autograder.lms.archive import shown
 from autograder.lms.formats import CANVAS, MOODLE, SYSTEMS
 from autograder.lms.people import Roster, known_people
 from autograder.lms.record import read_record
@@ -42,6 +41,7 @@ from autograder.lms.worksheet import (
     read_worksheet,
     write_table,
 )
+from autograder.notebook.archive import shown
 from autograder.student.table import number
 
 RETURNED = "returned"

@@ -30,8 +30,8 @@ from typing import Any
 from unicodedata import normalize
 
 from autograder.gradebook.times import NONE, moment_in
-from autograder.lms.archive import shown
 from autograder.lms.formats import CANVAS, MOODLE
+from autograder.notebook.archive import shown
 from autograder.notebook.export import guarded
 
 MAX_BYTES = 20_000_000
