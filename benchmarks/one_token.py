@@ -18,7 +18,7 @@ from torch import Tensor, nn
 
 from attention_by_hand.blocks import EncoderLayer, TokenEmbedding, sinusoidal_encoding
 
-RESULT = Path(__file__).parents[1] / "autograder" / "one_token.py"
+RESULT = Path(__file__).parents[1] / "attention_by_hand" / "figures" / "one_token.py"
 D_MODEL, HEADS, D_FF, SEED, STEPS, RATE, DECAY = 4, 2, 8, 3, 300, 0.02, 0.3
 PAD = "⟨pad⟩"
 FOLLOWED = (["she", "sings", "well", "."], ["the", "well", "is", "deep", "."])

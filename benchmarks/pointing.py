@@ -34,7 +34,7 @@ import numpy as np
 from autograder.bank import Bank, banks
 from autograder.bank.change import plain_source, with_code
 from autograder.judge.reference import expected as expected_records
-from autograder.student import pointing
+from autograder.student import course, pointing
 from autograder.student.check import verdict_on
 from autograder.student.course import chapters, exercises_of
 from autograder.student.engine.locator import trace
@@ -151,7 +151,7 @@ def main() -> None:
                 found, spent, parts = of_exercise(slug, exercise, verbose)
             print(f"{exercise.name:30}", dict(found), flush=True)
             total, seconds, shares = total + found, seconds + spent, shares + parts
-        files = (Path(pointing.__file__).parent / "expected" / slug).glob("*.paths")
+        files = course.folder(f"expected/{slug}").glob("*.paths")
         result[slug] = {
             **{name: total[name] for name in (*OUTCOMES, "left out")},
             "milliseconds, median": round(1000 * statistics.median(seconds)),

@@ -103,7 +103,7 @@ def test_a_block_is_matched_by_its_own_name_alone():
 
 
 def test_no_exercise_repeats_a_list_of_names():
-    for path in (ROOT / "autograder" / "exercises").rglob("*.py"):
+    for path in (ROOT / "attention_by_hand" / "exercises").rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text("utf-8"))):
             if isinstance(node, ast.keyword) and node.arg == "forbids" and node.value:
                 assert not re.search(r"torch|\*", ast.unparse(node.value)), path

@@ -6,7 +6,7 @@
     The caption.
     ```
 
-The name is that of a function in `autograder`, which draws when the page is built.
+The name is that of a function in `figures`, which draws when the page is built.
 
 A notebook shows its figures on a paper of their own. In the book the paper is taken away, and a
 dark page inverts the colours (book.css): black becomes white, and hues stay what they are.
@@ -40,7 +40,7 @@ def without_paper(svg: str) -> str:
 
 
 class Picture(SphinxDirective):
-    """A figure, drawn by a function of `autograder`."""
+    """A figure, drawn by a function of `figures`."""
 
     required_arguments = 1
     has_content = True
@@ -49,7 +49,7 @@ class Picture(SphinxDirective):
     def run(self) -> list[nodes.Node]:
         name = self.arguments[0]
         module, _, function = name.rpartition(".")
-        drawing = importlib.import_module(f"autograder.{module}")
+        drawing = importlib.import_module(f"attention_by_hand.figures.{module}")
         for source in sorted(Path(plots.__file__).parent.glob("*.py")):
             self.env.note_dependency(str(source))
         path = Path(self.env.app.doctreedir).parent / "drawings" / f"{name}.svg"
