@@ -191,11 +191,11 @@ class Book:
     ) -> Iterator[tuple[Token, Directive | None, int]]:
         """Every block in reading order, also inside directives; headings with their text."""
         tokens = self.parser.parse(text)
-        for token, following in zip(tokens, [*tokens[1:], None], strict=True):
+        for number, token in enumerate(tokens):
             here = line + token.map[0] if token.map else line
             found = directive(token, path, here)
-            if token.type == "heading_open" and following:
-                found = Directive("heading", "", {}, following.content, here)
+            if token.type == "heading_open":
+                found = Directive("heading", "", {}, tokens[number + 1].content, here)
             yield token, found, here
             if found and found.name not in {"code-cell", "heading", "model-answer", "glossary"}:
                 yield from self._walk(found.body, path, found.body_line)

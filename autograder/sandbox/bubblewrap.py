@@ -26,7 +26,6 @@ ENVIRONMENT = {
     "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1",
     "PIP_NO_INDEX": "1",  # it ends at once, where it would look for a network
     "IPYTHONDIR": "/tmp/.ipython", course.variable("DEVICE"): "cpu",
-    course.VARIABLE: COURSE,
 }  # fmt: skip
 
 

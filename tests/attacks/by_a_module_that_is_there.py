@@ -7,4 +7,4 @@
 
 import sys
 
-MultiHeadAttention = vars(sys.modules.get(".".join(("autograder", "blocks"))))["MultiHeadAttention"]
+MultiHeadAttention = vars(sys.modules.get(".".join(("attention_by_hand", "blocks"))))["MultiHeadAttention"]

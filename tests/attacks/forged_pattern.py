@@ -7,9 +7,9 @@ import sys
 
 from torch import nn
 
-course = sys.modules.get(".".join(["autograder", "exercises"]))
+course = sys.modules.get(".".join(["autograder", "student", "course"]))
 course.exercises_of("residual_layernorm")  # imports the chapter
-chapter = sys.modules.get(".".join(["autograder", "exercises", "residual_layernorm", "dropout"]))
+chapter = sys.modules.get(".".join(["attention_by_hand", "exercises", "residual_layernorm", "dropout"]))
 
 
 def forged(module, x, calls, p):

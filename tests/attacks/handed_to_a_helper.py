@@ -10,7 +10,7 @@ import importlib
 import torch
 import torch.nn.functional as F
 
-helpers = importlib.import_module(".".join(["autograder", "exercises", "declaration"]))
+helpers = importlib.import_module(".".join(["autograder", "student", "authoring", "declaration"]))
 
 
 def gelu(x):

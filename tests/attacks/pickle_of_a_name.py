@@ -7,4 +7,4 @@
 
 import pickle
 
-MultiHeadAttention = pickle.loads(b"cautograder.blocks\nMultiHeadAttention\n.")
+MultiHeadAttention = pickle.loads(b"cattention_by_hand.blocks\nMultiHeadAttention\n.")
