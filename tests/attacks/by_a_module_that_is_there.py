@@ -7,4 +7,5 @@
 
 import sys
 
-MultiHeadAttention = vars(sys.modules.get(".".join(("attention_by_hand", "blocks"))))["MultiHeadAttention"]
+blocks = sys.modules.get(".".join(("attention_by_hand", "blocks")))
+MultiHeadAttention = vars(blocks)["MultiHeadAttention"]
