@@ -265,5 +265,7 @@ def test_a_pattern_that_backtracks_is_found(pattern):
 
 
 def test_the_patterns_are_found():
-    assert len(CASES) > 50 and all("autograder" in case[1] or case[1] == "(?!)" for case in WATCHED)
+    assert len(CASES) > 50 and all(
+        "attention_by_hand" in case[1] or case[1] == "(?!)" for case in WATCHED
+    )
     assert any(where.endswith("inert") for where, *_ in CASES)
