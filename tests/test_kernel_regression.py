@@ -386,9 +386,8 @@ print(refused)
 
 
 def test_the_shapes_in_the_signatures_hold():
-    done = subprocess.run(
-        [sys.executable, "-c", SHAPES], check=False, capture_output=True, text=True
-    )
+    command = [sys.executable, "-c", SHAPES]
+    done = subprocess.run(command, check=False, capture_output=True, text=True)
     assert (done.stdout, done.stderr) == ("5\n", "")
 
 
