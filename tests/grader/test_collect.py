@@ -228,7 +228,7 @@ def test_other_files_texts_and_noise_are_told_or_passed_over(course):
     assert done.placed == {("ada", NAME): NEW}
     assert any("plot.png is not a notebook" in line for line in done.told)
     assert done.aside == [
-        "readme.txt: not named as by Moodle or Canvas",
+        "readme.txt: not named as by Blackboard, Canvas or Moodle",
         "Aoife OBrien (2): no notebook, but onlinetext in onlinetext.html",
     ]
 

@@ -258,7 +258,7 @@ def test_formulas_are_defused_in_what_goes_back(course):
     ("moodle", {"assignments": ["masking"]}, f"masking is not graded; there are {NAME}"),
     ("canvas", {"worksheet": "moodle"}, "expected a gradebook of Canvas's"),
     ("moodle", {"worksheet": "canvas"}, "expected a grading worksheet of Moodle's"),
-    ("blackboard", {}, "expected moodle or canvas, got blackboard"),
+    ("ilias", {}, "expected blackboard or canvas or moodle, got ilias"),
 ])  # fmt: skip
 def test_a_call_that_makes_no_sense_is_told(course, system, how, words):
     sheets = {
