@@ -36,28 +36,26 @@ from autograder.lms.worksheet import (
 )
 from autograder.notebook.archive import Member
 
-_NAME = re.compile(r"(.+)_attempt_(\d{4}-\d\d-\d\d)-(\d\d)-(\d\d)-(\d\d)(?:_(.+)|\.txt)", re.DOTALL)
-_COLUMN = re.compile(
-    r"(.*)\[Total Pts: (?:up to )?([\d.,]+)[^\]]*\]\s*(?:\|\s*(\d+))?\s*", re.DOTALL
-)
+_ATTEMPT = re.compile(r"(\d{4}-\d\d-\d\d)-(\d\d)-(\d\d)-(\d\d)(?:_(.+)|\.txt)", re.DOTALL)
 _HEAD = ["Last Name", "First Name", "Username"]
 
 
 class Blackboard(System):
     name, title, table = "blackboard", "Blackboard", "Grade Center table"
     example = "Chapter 1_aking_attempt_2030-03-01-10-15-30_…"
-    column, column_end = "Chapter 1 [Total Pts: 25 Score] |1281892", re.compile(r"\|\s*\d+\s*$")
+    column = "Chapter 1 [Total Pts: 25 Score] |1281892"
     takes_pages = False
 
     def entry_of(self, member: Member) -> ArchiveEntry | None:
-        found = _NAME.fullmatch(member.parts[-1]) if member.parts else None
+        whole = member.parts[-1] if member.parts else ""
+        who, _, rest = whole.partition("_attempt_")  # with the assignment's name in front
+        found = _ATTEMPT.fullmatch(rest)
         if found is None:
             return None
-        who, day, hour, minute, second, name = found.groups(default="")  # `who` has the assignment
-        prefix = found[0][: len(found[0]) - len(name)] if name else ""
-        kind = FILE if name else "text"
-        time = f"{day} {hour}:{minute}:{second}"
-        return ArchiveEntry(self, who, who, kind, name or found[0], prefix, time=time)
+        day, hour, minute, second, name = found.groups(default="")
+        prefix = whole[: len(whole) - len(name)] if name else ""
+        kind, time = FILE if name else "text", f"{day} {hour}:{minute}:{second}"
+        return ArchiveEntry(self, who, who, kind, name or whole, prefix, time=time)
 
     def tell_apart(
         self, entries: Sequence[ArchiveEntry], known: Collection[str]
@@ -91,11 +89,14 @@ class Blackboard(System):
                 sheet.people.append(row_of_person(sheet, row, username))
 
     def marks_in(self, sheet: Worksheet, title: str) -> tuple[int, float | None]:
-        columns = {n: _COLUMN.fullmatch(heading) for n, heading in enumerate(sheet.head)}
-        there = {n: (found[1], found[3] or "") for n, found in columns.items() if found}
+        parts = {n: heading.partition("[Total Pts:") for n, heading in enumerate(sheet.head)}
+        there = {n: (name, _id_in(rest)) for n, (name, found, rest) in parts.items() if found}
         at = one_column(sheet, title, there)
-        found = columns[at]
-        return at, number_in(found[2]) if found else None
+        words = (number_in(word.rstrip("]")) for word in parts[at][2].split())
+        return at, next((points for points in words if points is not None), None)
+
+    def is_column(self, title: str) -> bool:
+        return bool(_id_in(title))
 
     def page_name(self, page: str, place: Origin | None, listed: SheetRow | None) -> str | None:
         number = place.number if place is not None else listed.number if listed else ""
@@ -107,3 +108,8 @@ class Blackboard(System):
 
     def filled(self, sheet: Worksheet, at: int, marks: Mapping[int, Mark]) -> list[list[str]]:
         return only_column(sheet, len(_HEAD), at, marks)
+
+
+def _id_in(heading: str) -> str:
+    found = heading.rpartition("|")[2].strip()
+    return found if found.isdecimal() else ""

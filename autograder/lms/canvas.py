@@ -46,7 +46,7 @@ _HEAD = ["Student", "ID", "SIS User ID", "SIS Login ID", "Section"]
 class Canvas(System):
     name, title, table = "canvas", "Canvas", "gradebook"
     example = "kingada_4711_99001_…"
-    column, column_end = "Chapter 1 (815)", re.compile(r"\)\s*$")
+    column = "Chapter 1 (815)"
 
     def entry_of(self, member: Member) -> ArchiveEntry | None:
         parts = member.parts[-1].split("_") if member.parts else [""]
@@ -98,6 +98,9 @@ class Canvas(System):
         at = one_column(sheet, title, there)
         said = [row[at] for row in sheet.rows if row[0].strip() == "Points Possible"]
         return at, number_in(said[0]) if said else None
+
+    def is_column(self, title: str) -> bool:
+        return _ID.fullmatch(title) is not None
 
     def page_name(self, page: str, place: Origin | None, listed: SheetRow | None) -> str | None:
         return f"{place.prefix}{page}" if place is not None else None

@@ -47,7 +47,7 @@ from autograder.lms.worksheet import (
 )
 from autograder.notebook.archive import Member, shown
 
-_NAME = re.compile(r"([^_]*)(?:_(\d{1,18}))?_assignsubmission_([a-z]+)(?:_(.*))?", re.DOTALL)
+_SUBMISSION = re.compile(r"([^_]*)(?:_(\d{1,18}))?_assignsubmission_([a-z]+)(?:_(.*))?", re.DOTALL)
 _IDENTIFIER = re.compile(r"(\D+)\s(\d{1,18})\s*")
 _STATUS = ("Status", "Statut", "Estado", "Stato", "Estatus")  # the heading
 _PARTICIPANT = {
@@ -70,7 +70,7 @@ class Moodle(System):
 
     def entry_of(self, member: Member) -> ArchiveEntry | None:
         for place, part in enumerate(member.parts):
-            if found := _NAME.fullmatch(part):
+            if found := _SUBMISSION.fullmatch(part):
                 label, number, kind, rest = found.groups(default="")
                 inside = member.parts[place + 1 :]
                 filename = inside[-1] if inside else rest

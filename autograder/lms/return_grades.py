@@ -290,7 +290,7 @@ class _Way:
     def _made(self, final: Sequence[Row]) -> list[list[str]]:
         """A table of our own, with the headings that the system has in English."""
         title, system = self.column or self.assignment, self.system
-        if not system.column_end.search(title):
+        if not system.is_column(title):
             self.result.told.append(
                 f"{system.title} will make a new assignment {title}, unless --column says what its "
                 f"{system.table} calls it, such as {system.column!r}, or a --worksheet does"

@@ -6,7 +6,6 @@ TRUST BOUNDARY. Names and tables come from outside. They are taken apart here, a
 by them.
 """
 
-import re
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -63,7 +62,6 @@ class System(ABC):
     example: str  # of a file's name in its archive
     table: str  # what it calls its table of marks
     column: str = ""  # how that table names an assignment, where it has a column for each
-    column_end = re.compile("")  # what comes last in such a name
     numbers_last = True  # a person's number is the same in all assignments
     in_folders = False
     above_maximum = ""  # what becomes of a mark above the maximum, and what to do about it
@@ -110,6 +108,10 @@ class System(ABC):
 
         Raises `ValueError` if there is no such column, or several.
         """
+
+    def is_column(self, title: str) -> bool:
+        """Whether a column of this name would not become a new assignment."""
+        return True
 
     @abstractmethod
     def page_name(self, page: str, place: Origin | None, listed: SheetRow | None) -> str | None:

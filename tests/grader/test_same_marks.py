@@ -3,11 +3,11 @@
 The class is some of the sample class of chapter 1, and three students for each chapter that is
 released. What those three deserve follows from what they hand in: a right answer gets the points
 that the exercise declares, one that is missing, empty or ends its process gets none, a known
-mistake loses some. The class is graded with a file and two processes, that of two chapters by
-`make test` and that of the others by `make test-all`; the same two on a Dask cluster with a PostgreSQL
-server (all of them by `make nightly`); and the sample and the mistakes once more with a file and
-one process. The sample student whose answer never ends stays out: with him goes the only time limit
-that is meant to be met, and the others can be so wide that a busy machine meets none.
+mistake loses some. The class is graded with a file and two processes; that of two chapters on a
+Dask cluster with a PostgreSQL server, too (all of them by `make nightly`); and the sample and the
+mistakes once more with a file and one process. The sample student whose answer never ends stays
+out: with him goes the only time limit that is meant to be met, and the others can be so wide that a
+busy machine meets none.
 """
 
 import ast
