@@ -6,8 +6,8 @@
     ```
 
 `static/explorables/NAME.js` draws the picture. What it draws at first stands in `stills/NAME.svg`:
-that is what there is to see without a script. `tests/browser/test_playing.py` compares the two, and
-`pytest tests/browser/test_playing.py --stills` writes the file.
+that is what there is to see without a script. `tests/browser/test_playing.py` compares the two;
+with `WRITE_STILLS=1` it writes the file.
 """
 
 from pathlib import Path
@@ -31,6 +31,7 @@ class ExplorableDirective(SphinxDirective):
         if not still.is_file():
             raise self.error(f"there is no {still.name} in {STILLS.name}")
         self.env.note_dependency(str(still))
+        picture = still.read_text(encoding="utf-8").strip()
         caption = nodes.container()
         self.state.nested_parse(self.content, self.content_offset, caption)
         head = (
@@ -38,7 +39,7 @@ class ExplorableDirective(SphinxDirective):
             "<figcaption>"
         )
         rest = (
-            f'</figcaption><div data-part="picture">{still.read_text(encoding="utf-8").strip()}</div>'
+            f'</figcaption><div data-part="picture">{picture}</div>'
             '<div data-part="controls"></div>'
             '<script type="application/json">{}</script></figure>'
         )
