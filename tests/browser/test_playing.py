@@ -34,6 +34,10 @@ def shown(figure, selector: str = "text") -> list[str]:
     return figure.locator(f"svg {selector}").all_text_contents()
 
 
+def choose(figure, label: str, value: object) -> None:
+    figure.locator(f'label:has(span:text-is("{label}")) select').select_option(str(value))
+
+
 def test_each_directive_is_tried_here():
     found = {}
     for page in sorted((ROOT / "book").glob("[0-9]*.md")):
@@ -93,8 +97,8 @@ def test_chapter_6_tokens_become_alike_as_numpy_says(open_tab):
     model = tab.page.evaluate(MODULE % "m.made()", "alike")
     found = {}
     for (way, residual), (i, kind) in product(enumerate((True, False)), enumerate(KINDS)):
-        figure.get_by_label("what goes on").select_option(str(way))
-        figure.get_by_label("norm").select_option(str(i))
+        choose(figure, "what goes on", way)
+        choose(figure, "norm", i)
         for layer in (0, 2, 6, 24):
             slider(figure, "layer").fill(str(layer))
             text = said(figure)
@@ -157,7 +161,7 @@ def test_chapter_3_one_heads_outputs_share_what_two_heads_have_each(open_tab):
     values = np.array([[16, 0], [8, 8], [0, 16]])
     for word, h, key in ((None, 0, 0), (0, 0, 4), (2, 1, 5.5), (1, 1, -1.5), (1, 0, -2)):
         if word is not None:
-            figure.get_by_label("word").select_option(str(word))
+            choose(figure, "word", word)
             slider(figure, f"key, {['who', 'how'][h]}").fill(str(key))
             keys[word, h] = key
         two = [weights(keys[:, c]) @ values[:, c] for c in (0, 1)]
@@ -258,7 +262,7 @@ def test_chapter_2_each_matrix_is_what_numpy_makes_and_a_cell_shows_its_row_and_
         )
     )  # fmt: skip
     for name, (rows, columns) in whole.items():  # by keyboard
-        figure.get_by_label("matrix").select_option(str(options[name]))
+        choose(figure, "matrix", options[name])
         slider(figure, "row").fill("2")
         slider(figure, "column").fill("1")
         assert framed(figure) == rows | columns
@@ -282,7 +286,7 @@ def test_chapter_9_the_columns_are_what_the_reference_makes_of_the_logits(open_t
         for label, value in (("temperature τ", temperature), ("top-k", k), ("top-p", p)):
             slider(figure, label).fill(str(value))
         if moved:
-            figure.get_by_label("token").select_option(str(moved[0]))
+            choose(figure, "token", moved[0])
             slider(figure, "its logit").fill(str(moved[1]))
             logits[moved[0]] = moved[1]
         table = [n.replace("−", "-") for n in shown(figure) if re.fullmatch(r"−?\d\.\d+|out", n)]
@@ -312,11 +316,11 @@ def test_chapter_12_the_loss_is_the_references_and_the_shares_are_of_rows_or_col
              ((3, 270), 0, 0), (None, 4, 1))  # fmt: skip
     for turn, index, way in turns:
         if turn:
-            figure.get_by_label("text", exact=True).select_option(str(turn[0]))
+            choose(figure, "text", turn[0])
             slider(figure, "its direction").fill(str(turn[1]))
             texts[turn[0]] = turn[1]
         slider(figure, "temperature").fill(str(index))
-        figure.get_by_label("shares").select_option(str(way))
+        choose(figure, "shares", way)
         table = np.cos(pictures[:, None] - np.radians(texts))
         cells = shown(figure)
         told = [float(c.replace("−", "-")) for c in cells if re.fullmatch(r"−?\d\.\d\d", c)]
