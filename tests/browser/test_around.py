@@ -1,4 +1,4 @@
-"""What stands around the text, and how it is set: the front page, the essential path, roots, braces."""
+"""What stands around the text, and how it is set: the front page, the path, roots, braces."""
 
 import io
 import json
