@@ -88,6 +88,8 @@ def slug_of(stem: str) -> str:
         "> **Note**\n>\n> A short note.",
         "**Scores into weights** (3 points)",
         f"*Figure 1.1. A line. It rises, as [(1.1)]({PAGE}#equation-eq-score) does not.*",
+        f"**Move it.** Where does [(1.1)]({PAGE}#equation-eq-score) go?\n\n"
+        f"*What stands here needs the page: [look at it in the book]({PAGE}#explorable-line).*",
         "**Question** (2 points)\n\nWhat happens at $w = 0$ in [(1.1)]",
         "- E. A. Nadaraya. On estimating regression. *Theory of Probability & Its Applications*, "
         "9(1):141–142, 1964. [doi:10.1137/1109020](https://doi.org/10.1137/1109020).",
@@ -111,7 +113,8 @@ def test_a_notebook_opened_alone_says_what_to_install(sample):
 def test_cells_that_only_the_page_needs_are_left_out(sample):
     whole = "".join(cell.source for cell in notebook(sample).cells)
     assert "only on the page" not in whole
-    assert whole.count("*What stands here needs the page: [look at it in the book](") == 1
+    # one for the cell, one for the explorable
+    assert whole.count("*What stands here needs the page: [look at it in the book](") == 2
     assert "a remark for authors" not in prose(notebook(sample))
 
 

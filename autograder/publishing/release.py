@@ -206,8 +206,7 @@ if find_spec("autograder") is None:
 def _elsewhere(page: Page, source: Source, before: list[NotebookNode]) -> list[NotebookNode]:
     """A line in place of what only the page can show; one for several cells in a row."""
     anchor = source.cell.metadata.get("mystnb", {}).get("figure", {}).get("name", "")
-    url = page.book.url(page.path, anchor)
-    line = f"*What stands here needs the page: [look at it in the book]({url}).*"
+    line = page.elsewhere(anchor)
     if not before or not before[-1].source.startswith(line.split("(", maxsplit=1)[0]):
         return [new_markdown_cell(line)]
     if anchor:

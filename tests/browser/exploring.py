@@ -21,6 +21,20 @@ def started(open_tab, number: str, which: str = "figure[data-explorable]", **opt
     return tab, figure, data
 
 
+def named(explorable: str) -> str:
+    """What selects an explorable by its name."""
+    return f'figure[data-explorable="{explorable}"]'
+
+
+def explorables(page) -> list[str]:
+    """The explorables of a page that is open, by their names, all of them ready."""
+    figures = page.locator("figure[data-explorable]")
+    names = figures.evaluate_all("(all) => all.map((one) => one.dataset.explorable)")
+    for name in names:
+        page.wait_for_selector(f'{named(name)}[data-ready="true"]', state="attached")
+    return names
+
+
 def said(figure) -> str:
     return figure.locator("output").first.text_content().strip()  # also where nothing is laid out
 

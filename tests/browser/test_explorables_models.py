@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from .exploring import number, said, slider, started, weights
+from .exploring import named, number, said, slider, started, weights
 
 
 def test_chapter_9_what_is_cut_off_a_distribution_is_what_the_three_sliders_say(open_tab):
-    _, figure, data = started(open_tab, "09")
+    _, figure, data = started(open_tab, "09", named("sampling"))
     counts = []
     for entry, temperature, k, p in ((0, 4, 9, 8), (0, 1, 9, 8), (1, 6, 4, 11), (2, 6, 4, 4)):
         figure.locator("select").select_option(str(entry))
@@ -106,7 +106,7 @@ def test_chapter_11_a_cover_gives_what_the_model_says_under_it(open_tab):
 
 
 def test_chapter_12_a_word_shows_where_the_model_looks_and_what_it_finds_likeliest(open_tab):
-    tab, figure, data = started(open_tab, "12")
+    tab, figure, data = started(open_tab, "12", named("glances"))
     seen = set()
     for case, word, layer in ((0, 0, 0), (1, 4, 1), (3, 6, 0), (5, 2, 1)):
         figure.locator("select").select_option(str(case))

@@ -2,7 +2,7 @@
 // the axes exchanged or everything only reshaped. The order in which numbers lie is computed here,
 // after it has been tried on a case whose answer the reference gave.
 
-import { announcer, slider } from "./parts.js";
+import { announcer, chooser, slider } from "./parts.js";
 
 const MODES = [
   { split: true, merge: true, name: "exchanged (right)" },
@@ -113,19 +113,10 @@ export function start({ figure, data, part, controls }) {
     say: (index) => `${data.heads[index]} heads`,
     change: choose("heads", (index) => data.heads[index]),
   });
-  controls.append(chooser("axes", MODES, choose("mode", (mode) => mode)));
+  chooser(controls, {
+    label: "axes",
+    options: MODES.map((mode) => mode.name),
+    change: choose("mode", (mode) => mode),
+  });
   draw();
-}
-
-/** A labelled list to choose from. */
-function chooser(label, options, change) {
-  const row = document.createElement("label");
-  const name = document.createElement("span");
-  const list = document.createElement("select");
-  name.textContent = label;
-  options.forEach((option, i) => list.add(new Option(option.name, i)));
-  list.style.cssText = "min-height:2rem;min-width:0;width:100%;font:inherit";
-  list.addEventListener("change", () => change(Number(list.value)));
-  row.append(name, list);
-  return row;
 }

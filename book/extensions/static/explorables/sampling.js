@@ -2,7 +2,7 @@
 // logits come from the page's own model; the cutting is done here, after it has been tried on cases
 // whose answers the reference gave.
 
-import { announcer, slider } from "./parts.js";
+import { announcer, chooser, slider } from "./parts.js";
 
 /** Probabilities of logits that stand in falling order: temperature, then top-k, then top-p. */
 export function cut(logits, temperature, k, p) {
@@ -34,17 +34,14 @@ export function start({ figure, data, part, controls }) {
   const rows = [...part("bars").children];
   const now = { ...data.start };
 
-  const choice = document.createElement("label");
-  const name = document.createElement("span");
-  name.textContent = "beginning";
-  const list = document.createElement("select");
-  data.entries.forEach((entry, i) => list.append(new Option(`${entry.text} …`, i)));
-  list.addEventListener("change", () => {
-    now.entry = Number(list.value);
-    draw();
+  chooser(controls, {
+    label: "beginning",
+    options: data.entries.map((entry) => `${entry.text} …`),
+    change: (entry) => {
+      now.entry = entry;
+      draw();
+    },
   });
-  choice.append(name, list);
-  controls.append(choice);
   const say = announcer(controls);
 
   function draw() {

@@ -1,0 +1,55 @@
+"""Explorables that compute in the page, from a few numbers and without a code cell.
+
+    ```{explorable} alike
+
+    **Grow alike.** What it shows, and a question.
+    ```
+
+`static/explorables/NAME.js` draws the picture. What it draws at first stands in `stills/NAME.svg`:
+that is what there is to see without a script. `tests/browser/test_playing.py` compares the two;
+with `WRITE_STILLS=1` it writes the file.
+"""
+
+from pathlib import Path
+
+from docutils import nodes
+from sphinx.application import Sphinx
+from sphinx.util.docutils import SphinxDirective
+
+STILLS = Path(__file__).parent / "stills"
+
+
+class ExplorableDirective(SphinxDirective):
+    """The figure: its caption, its still, and room for what the script adds."""
+
+    required_arguments = 1
+    has_content = True
+
+    def run(self) -> list[nodes.Node]:
+        name = self.arguments[0]
+        still = STILLS / f"{name}.svg"
+        if not still.is_file():
+            raise self.error(f"there is no {still.name} in {STILLS.name}")
+        self.env.note_dependency(str(still))
+        picture = still.read_text(encoding="utf-8").strip()
+        caption = nodes.container()
+        self.state.nested_parse(self.content, self.content_offset, caption)
+        head = (
+            f'<figure class="explorable" id="explorable-{name}" data-explorable="{name}">'
+            "<figcaption>"
+        )
+        rest = (
+            f'</figcaption><div data-part="picture">{picture}</div>'
+            '<div data-part="controls"></div>'
+            '<script type="application/json">{}</script></figure>'
+        )
+        return [
+            nodes.raw("", head, format="html"),
+            *caption.children,
+            nodes.raw("", rest, format="html"),
+        ]
+
+
+def setup(app: Sphinx) -> dict:
+    app.add_directive("explorable", ExplorableDirective)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}
