@@ -71,7 +71,7 @@ def test_what_the_page_says_of_costs_is_what_is_stored():
     text = (FOLDER / "recurrence_convolution_mixing.json").read_text(encoding="utf-8")
     rows = json.loads(text)["runs"]
     took = {(r["layer"], r["n"]): r["forward"] + r["backward"] for r in rows}
-    assert "and here takes three to seven" in PAGE
+    assert "measured, it is three to seven" in PAGE
     ratios = [took["attention", 2 * n] / took["attention", n] for n in (256, 512, 1024)]
     assert (round(min(ratios)), round(max(ratios))) == (3, 7)
 
