@@ -79,7 +79,7 @@ def note_time(app: Sphinx, doctree: nodes.document) -> None:
     """Keep how long a chapter takes; runs before the head is put in."""
     if chapter := CHAPTER.match(app.env.docname):
         points = sum(exercise.points for exercise in exercises_of(chapter[2]))
-        reading = minutes([doctree]) + pencil_minutes(doctree)
+        reading = minutes([doctree]) + pencil_minutes([doctree])
         _times(app)[app.env.docname] = hours(reading, points)
 
 

@@ -86,12 +86,13 @@ def minutes(parts: Iterable[nodes.Node], *, code: bool = True, least: int = 5) -
     return max(least, least * round(time / least))
 
 
-def pencil_minutes(doctree: nodes.Node, least: int = 5) -> int:
-    """How long a chapter's tables by hand and its predictions take, in steps of `least` minutes.
+def pencil_minutes(parts: Iterable[nodes.Node], least: int = 5) -> int:
+    """How long tables by hand and predictions in a chapter take, in steps of `least` minutes.
 
     An estimate for which no reader has been timed; hard problems are not included.
     """
-    boxes = [box for box in doctree.findall(nodes.admonition) if "reader" in box["classes"]]
+    found = (box for part in parts for box in part.findall(nodes.admonition))
+    boxes = [box for box in found if "reader" in box["classes"]]
     blanks = sum(1 for box in boxes for _ in box.findall(blank))
     predictions = sum("predict" in box["classes"] for box in boxes)
     time = blanks / BLANKS_A_MINUTE + MINUTES_A_PREDICTION * predictions
@@ -200,7 +201,7 @@ def add_head(app: Sphinx, doctree: nodes.document) -> None:
     section = next(doctree.findall(nodes.section))
     name, slug = chapter.groups()
     asked = exercises_of(slug)
-    time, pencil = minutes([doctree]), pencil_minutes(doctree)
+    time, pencil = minutes([doctree]), pencil_minutes([doctree])
     text = head(name, asked, question_points(doctree), time, app.config.launch, pencil)
     title = section.index(next(section.findall(nodes.title)))
     section.insert(title + 1, nodes.raw("", text, format="html"))

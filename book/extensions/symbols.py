@@ -222,27 +222,29 @@ def explanations(body: str, notation: str) -> str:
 def _card(symbol: Symbol, notation: str) -> str:
     rows = [("shape", "shape"), ("in our code", "our code"), ("in torch", "torch")]
     facts = "".join(
-        f"<dt>{label}</dt><dd>{_inline(symbol.cells[column])}</dd>"
+        f"<dt>{label}</dt><dd>{inline_html(symbol.cells[column])}</dd>"
         for column, label in rows
         if symbol.cells.get(column, "") not in NOTHING
     )
     return (
-        f'<div data-card="{symbol.anchor}"><strong>{_inline(symbol.cells["symbol"])}</strong> '
-        f"<span>{_inline(symbol.cells['meaning'])}</span>{facts and f'<dl>{facts}</dl>'}"
+        f'<div data-card="{symbol.anchor}"><strong>{inline_html(symbol.cells["symbol"])}</strong> '
+        f"<span>{inline_html(symbol.cells['meaning'])}</span>{facts and f'<dl>{facts}</dl>'}"
         f'<a href="{notation}#{symbol.anchor}">Notation</a></div>'
     )
 
 
-def _inline(text: str) -> str:
-    """Markdown of a table's cell as HTML: formulas, code, words."""
+def inline_html(text: str) -> str:
+    """Markdown of a table's cell or a fold's title as HTML: formulas, code, emphasis, words."""
     from mathml import mathml
 
-    pieces = re.split(r"(\$.+?\$|`.+?`)", text)
+    pieces = re.split(r"(\$.+?\$|`.+?`|(?<!\w)\*\w[^*]*\*)", text)
     for i, piece in enumerate(pieces):
         if piece.startswith("$"):
             pieces[i] = mathml(piece[1:-1])
         elif piece.startswith("`"):
             pieces[i] = f"<code>{html.escape(piece[1:-1])}</code>"
+        elif piece.startswith("*"):
+            pieces[i] = f"<em>{html.escape(piece[1:-1])}</em>"
         else:
             pieces[i] = html.escape(piece.replace("\\|", "|"))
     return "".join(pieces)

@@ -1,4 +1,4 @@
-"""What stands around the text, and how it is set: the front page, the short path, roots, braces."""
+"""What stands around the text, and how it is set: the front page, the path, roots, braces."""
 
 import io
 import json
@@ -135,15 +135,15 @@ def test_what_has_no_room_in_a_stub_goes_on_where_its_line_began(open_tab):
     assert all(abs(start) < 1 for start in starts)
 
 
-# --- the short path -----------------------------------------------------------------------------
+# --- the essential path -------------------------------------------------------------------------
 
 
-def test_the_short_path_is_kept_and_folds_what_is_not_essential(open_tab):
+def test_the_essential_path_is_kept_and_folds_what_is_not_essential(open_tab):
     tab = open_tab()
     page = tab.open(PAGES["04"])
     full = page.evaluate("document.documentElement.scrollHeight")
     choice = page.locator(".path-slot")
-    short = choice.get_by_role("button", name="Short path")
+    short = choice.get_by_role("button", name="Essential path")
     assert short.get_attribute("aria-pressed") == "false"
     assert page.locator("summary.fold-line:visible").count() == 0
     short.click()
@@ -164,9 +164,9 @@ def test_the_short_path_is_kept_and_folds_what_is_not_essential(open_tab):
 
 
 @pytest.mark.parametrize(("scheme", "width"), [("light", 1280), ("dark", 390)])
-def test_the_short_path_is_accessible(open_tab, scheme, width):
+def test_the_essential_path_is_accessible(open_tab, scheme, width):
     page = open_tab(width, scheme).open(PAGES["02"])
-    page.get_by_role("button", name="Short path").click()
+    page.get_by_role("button", name="Essential path").click()
     found = Axe().run(page, options={"runOnly": TAGS, "resultTypes": ["violations"]})
     assert told(found) == []
     assert page.evaluate("document.documentElement.scrollWidth") <= width
