@@ -38,8 +38,18 @@ function near(wanted, found, slack) {
   }
   const tiny = 1e-9 * Math.max(1, Math.abs(wanted.value));
   if (wanted.places === null && found.places === null && !slack) return off <= tiny ? "right" : "wrong";
-  if (off <= (slack ? Number(slack) : 10 ** -(wanted.places ?? 2)) + tiny) return "right";
-  return places && off <= 0.5 * 10 ** -places + tiny ? "rough" : "wrong";
+  const rounds = places !== null && off <= 0.5 * 10 ** -places + tiny;
+  const size = Math.abs(wanted.value);
+  let fits;
+  if (slack) {
+    fits = off <= Number(slack) + tiny;
+  } else if (wanted.places === null) {
+    fits = off <= Math.min(0.01, 0.01 * size) + tiny || (rounds && places >= 2 && off <= 0.05 * size);
+  } else {
+    const unit = 10 ** -wanted.places;
+    fits = off <= Math.max(0.5 * unit, Math.min(unit, 0.02 * size)) + tiny;
+  }
+  return fits ? "right" : places && rounds ? "rough" : "wrong";
 }
 
 function entries(answer, given) {
