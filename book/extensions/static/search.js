@@ -10,6 +10,7 @@ const FUNCTION_WORDS = new Set(
   when where which while who why will with without would you your`.split(/\s+/),
 );
 const ASIDE = /^(sources|questions|summary)$/i;
+const LISTS = /^(what is often said|mistakes, and what you see)$/i;
 const BESIDE = /(about|bibliography|running_a_course|what_runs|where_things_are)\.html$/;
 
 const stemmed = new Map();
@@ -137,7 +138,7 @@ function units(index, query, typing) {
   const known = (word) => index.found.has(word) || !word.includes("_");
   const asked = wanted(query).flatMap((word) => (known(word) ? [word] : word.split("_").map(stem)));
   const all = stems(query);
-  const list = asked.map((word) => ({ ways: [[word]], group: null, weight: 1 }));
+  let list = asked.map((word) => ({ ways: [[word]], group: null, weight: 1 }));
   if (typing && asked.length) {
     const last = words(query).at(-1)?.word ?? "";
     const begun = [...index.found].filter(([form]) => form.startsWith(last) && form !== asked.at(-1));
@@ -151,11 +152,14 @@ function units(index, query, typing) {
       (other) => other !== one && other.names.some((own) => own.length > name.length && contains(all, own) && contains(own, name)),
     );
     if (covered) continue;
-    // the words of a name count as little more than the name itself
-    for (const unit of list) if (name.includes(unit.ways[0][0])) unit.weight = name.length > 1 ? 0.4 : 0;
+    // besides the name, the words of its first form count a little, whichever form was typed
+    list = list.filter((unit) => !name.includes(unit.ways[0][0]));
+    if (one.names[0].length > 1) {
+      list.push(...one.names[0].map((word) => ({ ways: [[word]], group: null, weight: 0.3 })));
+    }
     list.push({ ways: one.names, group: one, weight: 1.2 });
   }
-  return { list: list.filter((unit) => unit.weight), asked };
+  return { list, asked };
 }
 
 /** The passages that fit a query, best first; `typing` takes the last word for a beginning. */
@@ -187,7 +191,10 @@ export async function search(query, typing = false) {
       const inTitle = unit.ways.some((way) => way.every((form) => passage.titled.has(form)));
       let fit = (2.2 * count) / (count + 1.2 * long);
       for (const name of passage.defined) {
-        if (unit.ways.some((way) => contains(name, way) && way.length > 1)) fit += 1.5;
+        // CausalMask for a causal mask, FeedForward for a feed-forward layer: here it is written
+        const long = unit.ways.filter((way) => way.length > 1);
+        if (name.length > 1 && long.some((way) => contains(way, name))) fit += 3;
+        else if (long.some((way) => contains(name, way))) fit += 1.5;
       }
       if (inTitle) fit += 1.2 + 1.6 / Math.max(1, passage.titles[0].length / 3);
       if (unit.ways.some((way) => way.every((form) => passage.paged.has(form)))) fit += 0.3;
@@ -200,18 +207,23 @@ export async function search(query, typing = false) {
     }
   }
   const near = asked.slice(1).map((word, k) => places(index, [asked[k], word]));
+  const typed = query.trim().toLowerCase();
   const whole = asked.join(" ");
   const aside = new Set(stems(query).filter((word) => !asked.includes(word)));
   const ranked = [...scores].map(([number, { sum, met }]) => {
     const passage = passages[number];
+    const names = passage.names.map((name) => name.toLowerCase());
     let score = sum * (met / most) ** 1.5;
     score *= 1 + 0.15 * near.filter((counts) => counts.get(number)).length;
     if (passage.defined.some((name) => name.join(" ") === whole)) score *= 1.5;
     const alike = [...aside].filter((word) => passage.titled.has(word)).length;
     if (alike && asked.some((word) => passage.titled.has(word))) score *= 1 + 0.25 * alike;
+    if (names.includes(typed)) score += 500;
     if (passage.said.includes(whole)) score = score * 1.5 + (passage.kind === "term" ? 1000 : 5);
     if (passage.kind === "section" && ASIDE.test(passage.names[0])) score *= 0.5;
+    if (LISTS.test(passage.names[0])) score *= 0.85;
     if (passage.kind === "symbol") score *= 0.6;
+    if (typing && names.some((name) => name.startsWith(typed))) score = 2 * score + 5;
     if (BESIDE.test(passage.page.url)) score *= 0.4;
     return { passage, score };
   });

@@ -1,11 +1,11 @@
 // Suggestions under a search field while somebody types: a list of passages, chosen with the arrow
-// keys, a click or a tap. The search itself is loaded when the first letter is typed.
+// keys, a click or a tap. This is loaded when somebody goes to the field, and loads the search.
 
 const SHOWN = 7;
 
 function suggest(field, number) {
   const form = field.form;
-  const list = document.createElement("ul");
+  const list = document.createElement("div");
   list.id = `suggestions-${number}`;
   list.className = "suggestions";
   list.setAttribute("role", "listbox");
@@ -33,16 +33,14 @@ function suggest(field, number) {
   }
 
   function option(passage, k) {
-    const item = document.createElement("li");
-    item.id = `${list.id}-${k}`;
-    item.setAttribute("role", "option");
     const link = Object.assign(document.createElement("a"), { href: passage.url, tabIndex: -1 });
+    link.id = `${list.id}-${k}`;
+    link.setAttribute("role", "option");
     const where = document.createElement("span");
     where.className = "search-where";
     where.textContent = passage.page === passage.title ? "" : passage.page;
     link.append(passage.title, " ", where);
-    item.append(link);
-    return item;
+    return link;
   }
 
   field.addEventListener("input", async () => {
@@ -62,9 +60,9 @@ function suggest(field, number) {
     const count = list.children.length;
     const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
     if (step) {
-      choose(chosen < 0 && step < 0 ? count - 1 : (((chosen + step + 1) % (count + 1)) + count + 1) % (count + 1) - 1);
+      choose(((chosen + 1 + step + count + 1) % (count + 1)) - 1); // past the last: what was typed
     } else if (event.key === "Enter" && chosen >= 0) {
-      list.children[chosen].querySelector("a").click();
+      list.children[chosen].click();
     } else if (event.key === "Escape") {
       close();
       event.stopPropagation();
@@ -83,3 +81,4 @@ function suggest(field, number) {
 }
 
 document.querySelectorAll("form.bd-search input[name=q]").forEach(suggest);
+import("./search.js").then(({ load }) => load());
