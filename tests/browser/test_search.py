@@ -48,7 +48,7 @@ QUERIES = {
     "RMSNorm": "06#pencil-two-cheaper-norms",
     "ALiBi": "05#pencil-halved-by-each-step",
     "FlashAttention": "glossary#term-FlashAttention",
-    "CLS token": "11#exercise-VisionTransformer",
+    "CLS token": "11#exercise-VisionTransformer or 11#pencil-counting-tokens",
     "MLM": "10#exercise-mask_tokens or 10#fig-bert-training",
     "patch embeddings": "11#exercise-PatchEmbedding",
     "beam search": "07#exercise-beam_search",

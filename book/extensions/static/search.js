@@ -9,6 +9,7 @@ const FUNCTION_WORDS = new Set(
   some such than that the their them then there these they this those to versus vs was we were what
   when where which while who why will with without would you your`.split(/\s+/),
 );
+const ASKING = new Set(["how", "more", "not", "when", "where", "why"]); // as in "Why do more heads help?"
 const ASIDE = /^(sources|questions|summary)$/i;
 const LISTS = /^(what is often said|mistakes, and what you see)$/i;
 const BESIDE = /(about|bibliography|running_a_course|what_runs|where_things_are)\.html$/;
@@ -206,17 +207,18 @@ export async function search(query, typing = false) {
       scores.set(number, so);
     }
   }
-  const near = asked.slice(1).map((word, k) => places(index, [asked[k], word]));
+  const rest = asked.filter((word) => list.some((unit) => unit.ways[0][0] === word && unit.weight === 1));
+  const near = rest.slice(1).map((word, k) => places(index, [rest[k], word]));
   const typed = query.trim().toLowerCase();
   const whole = asked.join(" ");
-  const aside = new Set(stems(query).filter((word) => !asked.includes(word)));
+  const asking = new Set(stems(query).filter((word) => ASKING.has(word)));
   const ranked = [...scores].map(([number, { sum, met }]) => {
     const passage = passages[number];
     const names = passage.names.map((name) => name.toLowerCase());
     let score = sum * (met / most) ** 1.5;
     score *= 1 + 0.15 * near.filter((counts) => counts.get(number)).length;
     if (passage.defined.some((name) => name.join(" ") === whole)) score *= 1.5;
-    const alike = [...aside].filter((word) => passage.titled.has(word)).length;
+    const alike = [...asking].filter((word) => passage.titled.has(word)).length;
     if (alike && asked.some((word) => passage.titled.has(word))) score *= 1 + 0.25 * alike;
     if (names.includes(typed)) score += 500;
     if (passage.said.includes(whole)) score = score * 1.5 + (passage.kind === "term" ? 1000 : 5);
