@@ -68,7 +68,7 @@ class Reader(HTMLParser):
             if 0 < parent[2] <= len(BETWEEN[parent[0]]):
                 self.handle_data(BETWEEN[parent[0]][parent[2] - 1])
             parent[2] += 1
-        if tag in BLOCKS or tag == "mo":
+        if tag in BLOCKS or tag in ("mo", "br"):
             self.handle_data("\n")
         elif tag == "msqrt":
             self.handle_data("√")
