@@ -185,7 +185,7 @@ def add_script(app: Sphinx, pagename: str, templatename: str, context: dict, doc
         body=f'addEventListener("focusin", (event) => {field} && import("{static}/suggest.js"))',
     )
     if pagename == "search":
-        app.add_js_file(None, body=f'import("{static}/search.js")')
+        app.add_js_file(None, body=f'import "{static}/search.js"', type="module")
 
 
 def setup(app: Sphinx) -> dict:
