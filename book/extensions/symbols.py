@@ -33,7 +33,7 @@ SPACED = frozenset("=<>≤≥≠−+·∈")
 GLOSSARY = "../book/glossary.html"
 ENTRY = re.compile(r'((?:<dt id="term-[^"]+">.*?</dt>\s*)+)<dd>(.*?)</dd>', re.DOTALL)
 TERM = re.compile(r'<dt id="([^"]+)">(.*?)<a class="headerlink"')
-EXPLAINED = re.compile(r'data-symbol="|glossary\.html#term-|class="citation"')
+EXPLAINED = re.compile(r'data-symbol="|glossary\.html#term-|class="reference internal" href="#id')
 
 Parts = tuple[str, str, str]  # base, subscript, superscript
 
