@@ -226,7 +226,7 @@ def cards(glossary: str) -> str:
     told = [_card(symbol) for symbol in symbols()]
     for terms, text in ENTRY.findall(glossary):
         anchors, names = zip(*TERM.findall(terms), strict=True)
-        also = f" <span>{', '.join(names[1:])}</span>" if names[1:] else ""
+        also = f"<span>, {', '.join(names[1:])}</span>" if names[1:] else ""
         told.append(
             f'<div data-card="{" ".join(anchors)}"><strong>{names[0]}</strong>{also}'
             + text.strip().replace('href="#', f'href="{GLOSSARY}#')

@@ -146,9 +146,12 @@ function units(index, query, typing) {
     begun.sort((a, b) => b[1].size - a[1].size);
     list.at(-1).ways.push(...begun.slice(0, 12).map(([form]) => [form]));
   }
-  const named = index.groups.filter((one) => one.names.some((name) => contains(all, name)));
+  // a name that has been begun counts as a name
+  const begun = (own) => typing && query.length > 2 && own.join(" ").startsWith(all.join(" "));
+  const said = (own) => contains(all, own) || begun(own);
+  const named = index.groups.filter((one) => one.names.some(said));
   for (const one of named) {
-    const name = one.names.filter((own) => contains(all, own)).sort((a, b) => b.length - a.length)[0];
+    const name = one.names.filter(said).sort((a, b) => b.length - a.length)[0];
     const covered = named.some(
       (other) => other !== one && other.names.some((own) => own.length > name.length && contains(all, own) && contains(own, name)),
     );
@@ -227,10 +230,11 @@ export async function search(query, typing = false) {
     if (passage.kind === "symbol") score *= 0.6;
     if (typing && names.some((name) => name.startsWith(typed))) score = 2 * score + 5;
     if (BESIDE.test(passage.page.url)) score *= 0.4;
-    return { passage, score };
+    return { passage, score, met };
   });
   ranked.sort((a, b) => b.score - a.score);
-  return ranked.map(({ passage, score }) => ({
+  const close = (one) => !typing || one.met > 0.4 * most;
+  return ranked.filter(close).map(({ passage, score }) => ({
     score,
     url: new URL(passage.url, root).href,
     title: passage.kind === "symbol" ? passage.names.join(": ") : passage.names.slice(0, 3).join(", "),

@@ -78,6 +78,8 @@ function suggest(field, number) {
     field.closest("dialog")?.close();
   });
   field.addEventListener("blur", close);
+  // what was typed while this was being loaded
+  if (field === document.activeElement) field.dispatchEvent(new Event("input"));
 }
 
 document.querySelectorAll("form.bd-search input[name=q]").forEach(suggest);
