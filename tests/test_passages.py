@@ -36,9 +36,13 @@ NOTATION = """
 
 def test_a_page_is_read_section_by_section_and_nothing_hidden_is():
     top, inner = search.passages(PAGE)
-    assert (top["at"], top["names"], top["terms"]) == ("top", ["Masks"], ["term-mask"])
+    assert (top["at"], top["names"], top["terms"]) == (["top"], ["Masks"], ["term-mask"])
     assert top["text"] == "Divide by √d_k, as a mask does. After it."
-    assert (inner["at"], inner["names"], inner["text"]) == ("inner", ["Inner & outer"], "One two.")
+    assert (inner["at"], inner["names"], inner["text"]) == (
+        ["inner"],
+        ["Inner & outer"],
+        "One two.",
+    )
     assert inner["defines"].split() == ["CausalMask", "forward"]
     said = str(search.passages(PAGE))
     assert not [word for word in ("secret", "var x", "Contents", "Feet") if word in said]
@@ -47,10 +51,11 @@ def test_a_page_is_read_section_by_section_and_nothing_hidden_is():
 def test_the_names_of_an_entry_are_one_passage_and_a_symbol_is_one():
     _, cache, mask = search.passages(GLOSSARY)
     assert cache["names"] == ["key/value cache", "KV cache"]
-    assert cache["at"] == "term-key-value-cache" and cache["text"] == "What is kept."
+    assert cache["at"] == ["term-key-value-cache", "term-KV-cache"]
+    assert cache["text"] == "What is kept."
     assert mask["names"] == ["mask"] and mask["text"] == "See KV cache."
     _, size = search.passages(NOTATION)
-    assert size["at"] == "symbol-d_k" and size["kind"] == "symbol"
+    assert size["at"] == ["symbol-d_k"] and size["kind"] == "symbol"
     assert size["names"] == ["d_k", "size of a key"]
 
 

@@ -38,7 +38,7 @@ class Passage:
     glossary that it links to.
     """
 
-    anchor: str
+    anchors: list[str]  # of an entry: one for each name
     kind: str
     names: list[str] = field(default_factory=list)
     text: list[str] = field(default_factory=list)
@@ -94,8 +94,10 @@ class Reader(HTMLParser):
             self._close_term()
             kind = "term"
         if kind:
-            self.open.append(Passage(anchor, kind))
+            self.open.append(Passage([anchor], kind))
             self.passages.append(self.open[-1])
+        elif tag == "dt" and anchor.startswith("term-"):
+            self.open[-1].anchors.append(anchor)
         if self.open and (tag in HEADINGS or tag == "dt" and anchor.startswith("term-")):
             self.naming = []
         elif tag == "td" and self.open and self.open[-1].kind == "symbol":
@@ -154,7 +156,7 @@ def passages(page: str) -> list[dict]:
         text = " ".join("".join(passage.text).split())
         code = "".join(passage.code)
         words, defined = set(IDENTIFIER.findall(code)), set(DEFINED.findall(code))
-        kept = {"at": passage.anchor, "kind": passage.kind, "names": passage.names, "text": text}
+        kept = {"at": passage.anchors, "kind": passage.kind, "names": passage.names, "text": text}
         kept |= {"code": " ".join(sorted(words)), "defines": " ".join(sorted(defined))}
         found.append(kept | {"terms": sorted(passage.terms)})
     return found

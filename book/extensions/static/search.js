@@ -33,7 +33,7 @@ function shortened(word) {
   return part.replace(/(?<=\w{3})e$/, "");
 }
 
-/** Words with their places: forms by which each can be found, where it begins and ends. */
+/** The words of a text, each with the forms by which it can be found. */
 function words(text) {
   const found = [];
   for (const match of text.replaceAll("√", " sqrt ").normalize("NFKC").toLowerCase().matchAll(WORD)) {
@@ -62,7 +62,7 @@ const wanted = (text) => {
 
 function indexed(pages) {
   const passages = pages.flatMap((page) =>
-    page.passages.map((passage) => ({ ...passage, page, url: `${page.url}#${passage.at}` })),
+    page.passages.map((passage) => ({ ...passage, page, url: `${page.url}#${passage.at[0]}` })),
   );
   const found = new Map(); // form → [passage → places in its text]
   const groups = []; // the glossary's entries: names that mean the same
@@ -95,7 +95,7 @@ function indexed(pages) {
       groups.push({ at: passage.at, names, number });
     }
   });
-  const group = new Map(groups.map((one) => [one.at, one]));
+  const group = new Map(groups.flatMap((one) => one.at.map((anchor) => [anchor, one])));
   for (const passage of passages) passage.groups = new Set(passage.terms.map((at) => group.get(at)));
   return { passages, found, groups, mean: length / passages.length };
 }
@@ -152,10 +152,9 @@ function units(index, query, typing) {
   const named = index.groups.filter((one) => one.names.some(said));
   for (const one of named) {
     const name = one.names.filter(said).sort((a, b) => b.length - a.length)[0];
-    const covered = named.some(
-      (other) => other !== one && other.names.some((own) => own.length > name.length && contains(all, own) && contains(own, name)),
-    );
-    if (covered) continue;
+    // "mask" in "causal mask" is no query of its own
+    const within = (own) => own.length > name.length && contains(all, own) && contains(own, name);
+    if (named.some((other) => other !== one && other.names.some(within))) continue;
     // besides the name, the words of its first form count a little, whichever form was typed
     list = list.filter((unit) => !name.includes(unit.ways[0][0]));
     if (one.names[0].length > 1) {
@@ -196,9 +195,9 @@ export async function search(query, typing = false) {
       let fit = (2.2 * count) / (count + 1.2 * long);
       for (const name of passage.defined) {
         // CausalMask for a causal mask, FeedForward for a feed-forward layer: here it is written
-        const long = unit.ways.filter((way) => way.length > 1);
-        if (name.length > 1 && long.some((way) => contains(way, name))) fit += 3;
-        else if (long.some((way) => contains(name, way))) fit += 1.5;
+        const ways = unit.ways.filter((way) => way.length > 1);
+        if (name.length > 1 && ways.some((way) => contains(way, name))) fit += 3;
+        else if (ways.some((way) => contains(name, way))) fit += 1.5;
       }
       if (inTitle) fit += 1.2 + 1.6 / Math.max(1, passage.titles[0].length / 3);
       if (unit.ways.some((way) => way.every((form) => passage.paged.has(form)))) fit += 0.3;
