@@ -81,6 +81,11 @@ ATTRIBUTE = re.compile(r'\b(?:class|id)="([^"]*)"')
 TAG = re.compile(r"<([a-zA-Z][\w-]*)")
 DESCRIPTION = 155
 
+KEPT = re.compile(r"(<(pre|script|style|textarea)\b.*?</\2>)", re.DOTALL)
+LINES = re.compile(r"\s*\n\s*")
+# a script of ours, as it is read: comments on lines of their own, indentation, empty lines
+UNREAD = re.compile(r"^[ \t]*(?://[^\n]*|/\*.*?\*/)[ \t]*\n|^[ \t]+|^\n", re.MULTILINE | re.DOTALL)
+
 Looks = dict[str, tuple[str, ...]]
 
 
@@ -231,7 +236,16 @@ def light(
     if 'name="description"' not in page and (about := describe(page)):
         meta = f'<meta name="description" content="{html.escape(about)}" />'
         page = page.replace("</title>", f"</title>\n    {meta}", 1)
-    return page
+    return close(page)
+
+
+def close(page: str) -> str:
+    """A page without indentation and empty lines, which are most of its lines, but in code."""
+    pieces, at = [], 0
+    for kept in KEPT.finditer(page):
+        pieces += [LINES.sub("\n", page[at : kept.start()]), kept[0]]
+        at = kept.end()
+    return "".join([*pieces, LINES.sub("\n", page[at:])])
 
 
 def _script(match: re.Match, options: str) -> str:
@@ -301,6 +315,9 @@ def finish(app: Sphinx, error: Exception | None) -> None:
             tags.update(found)
     used, known = frozenset(words), frozenset(tags)
     _spare(static / THEME)
+    for own in (Path(__file__).parent / "static").rglob("*.js"):
+        made = static / own.relative_to(Path(__file__).parent / "static")
+        made.write_text(UNREAD.sub("", made.read_text(encoding="utf-8")), encoding="utf-8")
     looks = palette((static / "pygments.css").read_text(encoding="utf-8"))
     stale = set(static.glob("pages.*.css"))
     for path, page in pages.items():

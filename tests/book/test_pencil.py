@@ -249,6 +249,22 @@ def test_every_answer_of_the_book_is_right_by_its_own_rules(tables, name):
     assert pencil.report(name, table, given) == f"{name}: {cells} of {cells} right."
 
 
+@pytest.mark.parametrize("name", sorted(pencil._all()))
+def test_an_answer_counts_with_its_shown_precision_and_one_far_off_does_not(tables, name):
+    for answer in (a for row in tables[name].rows for a in row.answers):
+        exact = pencil.number(answer)
+        if exact is None or not exact.value or exact.percent:
+            continue
+        if exact.places is not None:
+            assert pencil.judge(answer, f"{exact.value:.{exact.places}f}") == "right"
+        for places in (2, 3, 4):
+            rounded = f"{exact.value:.{places}f}"
+            if places > (exact.places or 0) and abs(exact.value) > 0.1:
+                assert pencil.judge(answer, rounded) == "right", (answer, rounded)
+        for factor in (0.79, 1.21, -1):
+            assert pencil.judge(answer, repr(factor * exact.value)) == "wrong", (answer, factor)
+
+
 def test_untouched_cells_run_and_the_answers_are_shown(tables, monkeypatch):
     book = Book(ROOT)
     monkeypatch.setattr(pencil, "_all", lambda: tables)

@@ -1,6 +1,7 @@
 """Chapters become notebooks: plain Markdown, stubs, points, and the same bytes every time."""
 
 import ast
+import json
 import re
 import shutil
 import subprocess
@@ -116,6 +117,43 @@ def test_cells_that_only_the_page_needs_are_left_out(sample):
     # one for the cell, one for the explorable
     assert whole.count("*What stands here needs the page: [look at it in the book](") == 2
     assert "a remark for authors" not in prose(notebook(sample))
+
+
+def test_a_table_whose_numbers_come_from_a_file_is_there_as_text(tmp_path):
+    root = course(tmp_path, SAMPLE)
+    numbers = tmp_path / "numbers.json"
+    numbers.write_text('{"seeds": [0.25, 0.5]}', encoding="utf-8")
+    path = root / "book" / "01_kernel_regression.md"
+    cells = [
+        "```{code-cell} ipython3\nimport json\nfrom pathlib import Path\n\n\n"
+        'def percent(x):\n    return f"{100 * x:.0f} %"\n```',
+        "```{code-cell} ipython3\n:tags: [page-only, hide-input]\n"
+        f'runs = json.loads(Path("{numbers}").read_text())  # numbers.json\n'
+        'print("seeds:", *map(percent, runs["seeds"]))\n```',
+        "```{code-cell} ipython3\n:tags: [page-only]\nprint(len(runs))\n```",
+        "```{code-cell} ipython3\nmade_here = 1\n```",
+        "```{code-cell} ipython3\n:tags: [page-only]\nprint(runs, made_here)\n```",
+    ]
+    before, mark, after = path.read_text(encoding="utf-8").partition("## Code\n")
+    path.write_text("\n\n".join([before + mark, *cells, after]), encoding="utf-8")
+    got = [cell.source for cell in instructor_notebook(path).cells]
+    at = got.index("```text\nseeds: 25 % 50 %\n```")
+    assert got[at + 1] == "```text\n1\n```"
+    assert got[at + 3].startswith("*What stands here needs the page:"), (
+        "no text for what is trained"
+    )
+
+
+def test_a_measured_outcome_is_folded_before_its_explanation():
+    path = ROOT / "book" / "07_transformer.md"
+    got = [cell.source for cell in instructor_notebook(path).cells]
+    runs = json.loads((ROOT / "benchmarks" / "transformer_bugs.json").read_text(encoding="utf-8"))
+    at = next(i for i, source in enumerate(got) if all(name in source for name in runs["runs"]))
+    assert got[at].startswith("<details><summary>What comes out</summary>")
+    assert got[at - 1].startswith("**My prediction:**")
+    assert got[at + 1].startswith("**What comes out, and why**")
+    for run in runs["runs"].values():
+        assert f"{run['test']:.1%}" in got[at]
 
 
 def test_drawing_cells_say_so(sample):

@@ -108,7 +108,7 @@ def test_a_citation_says_on_hover_and_focus_which_paper_it_is(open_tab):
     page = tab.open(PAGES["01"])
     page.evaluate("document.documentElement.dataset.whole = ''")
     link = page.locator("article a.reference.internal[href^='#id']:visible").first
-    tip = page.locator(".citation-tip")
+    tip = page.locator("#symbol-tip")
     link.hover()
     source = page.locator(link.get_attribute("href")).locator("p").text_content()
     assert tip.is_visible() and tip.text_content() == source

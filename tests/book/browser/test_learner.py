@@ -5,6 +5,7 @@ import re
 import nbformat
 import pytest
 from axe_playwright_python.sync_playwright import Axe
+from bs4 import BeautifulSoup
 
 from .conftest import chapter_pages
 from .sound import TAGS
@@ -115,14 +116,17 @@ def test_what_unfolds_is_accessible_too(scheme, width, open_tab):
 
 @pytest.mark.share(3)
 @pytest.mark.parametrize("name", chapter_pages())
-def test_most_formulas_have_explained_symbols(name, pages):
+def test_most_formulas_have_explained_symbols_and_all_terms_cards(name, pages, html):
     page = pages[name]
     shown = page.select("article .formula")
     explained = [f for f in shown if f.find(attrs={"data-symbol": True})]
     assert len(explained) >= 0.7 * len(shown)
-    made = page.find("template", id="symbols").find_all(attrs={"data-card": True})
-    cards = {card["data-card"] for card in made}
-    assert cards == {mark["data-symbol"] for mark in page.select("article [data-symbol]")}
+    text = (html / "_static" / "cards.html").read_text(encoding="utf-8")
+    made = BeautifulSoup(text, "html.parser").find_all(attrs={"data-card": True})
+    cards = {anchor for card in made for anchor in card["data-card"].split()}
+    assert {mark["data-symbol"] for mark in page.select("article [data-symbol]")} <= cards
+    links = page.select('article a[href*="glossary.html#term-"]')
+    assert {link["href"].partition("#")[2] for link in links} <= cards
 
 
 def test_search_finds_causal_mask(open_tab):

@@ -110,3 +110,90 @@ def test_a_prediction_is_made_before_its_outcome_is_seen(open_tab):
     assert "✗" in box.locator(".told").inner_text()
     box.locator("summary").click()
     assert box.locator(".cell").is_visible()
+
+
+# --- what is kept, and phones -------------------------------------------------------------------
+
+
+def test_entries_are_kept_and_can_be_cleared(open_tab):
+    tab = open_tab()
+    page = tab.open(FIRST)
+    box = page.locator("#pencil-noon")
+    fields = box.locator("[data-answer]")
+    clear = box.get_by_role("button", name="Clear")
+    assert clear.is_hidden()
+    fields.nth(0).fill("0")
+    fields.nth(1).fill("7")
+    fields.nth(1).press("Tab")
+    page.locator(".predict").first.locator("input[data-right]").check()
+    # gone and back: not the browser's own memory of a form
+    tab.open("book/intro.html")
+    tab.open(FIRST)
+    assert [fields.nth(i).input_value() for i in range(3)] == ["0", "7", ""]
+    assert box.locator(".told").text_content() == f"1 of {fields.count()} right, 1 not (✗)."
+    assert page.locator(".predict").first.locator("input[data-right]").is_checked()
+    assert "✓" in page.locator(".predict").first.locator(".told").text_content()
+    clear.click()
+    assert clear.is_hidden() and box.locator(".told").text_content() == ""
+    assert fields.nth(0).evaluate("(field) => field === document.activeElement")
+    assert fields.nth(1).get_attribute("aria-label") == "d², 0"
+    tab.open("book/intro.html")
+    tab.open(FIRST)
+    assert fields.nth(0).input_value() == ""
+    assert page.locator(".predict").first.locator("input[data-right]").is_checked()
+    assert tab.wrong == []
+
+
+@pytest.mark.parametrize("entries", ["none", "[", "null", "7", '{"01_kernel_regression.html": 3}'])
+def test_a_browser_that_keeps_nothing_or_something_odd_still_judges(entries, open_tab):
+    tab = open_tab()
+    if entries == "none":
+        tab.page.add_init_script(
+            "Object.defineProperty(window, 'localStorage',"
+            " { get() { throw new DOMException('no', 'SecurityError'); } });"
+        )
+    else:
+        kept = f"localStorage.setItem('attention-by-hand-entries', {entries!r})"
+        tab.page.add_init_script(kept)
+    page = tab.open(FIRST)
+    box = page.locator("#pencil-noon")
+    first = box.locator("[data-answer]").first
+    first.fill("0")
+    first.press("Enter")
+    assert box.locator(".told").text_content().startswith("1 of")
+    box.get_by_role("button", name="Clear").click()
+    assert box.locator(".told").text_content() == ""
+    assert entries == "none" or tab.wrong == []  # the theme's own script does complain
+
+
+def test_a_phone_shows_a_number_pad_and_has_minus_and_fraction(open_tab):
+    tab = open_tab(390, has_touch=True, is_mobile=True)
+    page = tab.open(FIRST)
+    box = page.locator("#pencil-noon")
+    field = box.locator("[data-answer='16/25']")
+    assert field.get_attribute("inputmode") == "decimal"
+    field.tap()
+    keys = page.get_by_role("group", name="Signs")
+    field.press_sequentially("16")
+    keys.get_by_role("button", name="/").tap()
+    field.press_sequentially("25")
+    assert field.input_value() == "16/25"
+    assert field.evaluate("(field) => field === document.activeElement")
+    box_of_keys = keys.bounding_box()
+    assert box_of_keys["x"] >= 0 and box_of_keys["x"] + box_of_keys["width"] <= 390
+    other = box.locator("[data-answer]").first
+    other.tap()
+    keys.get_by_role("button", name="−").tap()
+    assert other.input_value() == "−"
+    page.locator("article h1").tap()
+    assert keys.is_hidden()
+    assert box.locator(".told").text_content().startswith("1 of")
+    words = page.locator(".blank input:not([inputmode])")
+    assert page.locator(".blank input[inputmode=decimal]").count() > words.count()
+    assert tab.wrong == []
+
+
+def test_a_mouse_brings_no_keys(open_tab):
+    page = open_tab().open(FIRST)
+    page.locator("#pencil-noon [data-answer]").first.click()
+    assert page.locator(".pencil-keys").count() == 0
