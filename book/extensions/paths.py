@@ -17,8 +17,8 @@ import re
 from itertools import groupby
 from pathlib import Path
 
+from chapter_header import CHAPTER, minutes, pencil_minutes
 from docutils import nodes
-from learner import CHAPTER, minutes, pencil_minutes
 from sphinx.application import Sphinx
 from sphinx.errors import ExtensionError
 from symbols import inline_html

@@ -20,7 +20,7 @@ from string import Template
 from urllib.parse import quote, urlencode, urlsplit
 
 import yaml
-from lean import describe
+from page_weight import describe
 from sphinx.application import Sphinx
 
 from autograder.gradebook.course_file import read_course

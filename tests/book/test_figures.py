@@ -3,8 +3,8 @@
 import re
 from pathlib import Path
 
-import lean
 import numpy as np
+import page_weight
 import pictures
 import pytest
 
@@ -25,7 +25,7 @@ def smallest(svg: str) -> float:
 def on_a_phone(width: float, letters: float) -> float:
     """How large letters of a figure are there, in CSS pixels."""
     wide = float(re.search(r"var\(--width, 0px\) \* ([\d.]+)", CSS)[1])
-    return letters * max(PHONE / width, wide if width > lean.WIDE else 0)
+    return letters * max(PHONE / width, wide if width > page_weight.WIDE else 0)
 
 
 def test_letters_are_legible_on_a_phone(html, pages):

@@ -3,7 +3,7 @@
 import xml.etree.ElementTree as ET
 from types import SimpleNamespace
 
-import front
+import front_page
 import paths
 import publication
 import pytest
@@ -116,7 +116,7 @@ def test_the_table_of_chapters_gets_hours_and_a_place_for_what_is_done():
         "<table>before</table><table><thead><tr><th></th><th>chapter</th></tr></thead><tbody><tr>"
         '<td>1</td><td><a href="01_x.html">X</a></td></tr></tbody></table><table>other</table>'
     )
-    page = BeautifulSoup(front.with_progress(body, {"01_x.html": ("2½ h", 23)}), "html.parser")
+    page = BeautifulSoup(front_page.with_progress(body, {"01_x.html": ("2½ h", 23)}), "html.parser")
     before, first, other = page.find_all("table")
     assert before.get_text() == "before"
     assert [th.get_text() for th in first.find_all("th")] == ["", "chapter", "time", "done"]
@@ -130,4 +130,4 @@ def test_the_table_of_chapters_gets_hours_and_a_place_for_what_is_done():
     ("reading", "points", "told"), [(45, 20, "3 h"), (75, 32, "4½ h"), (5, 1, "½ h")]
 )
 def test_hours_are_reading_and_six_minutes_a_point(reading, points, told):
-    assert front.hours(reading, points) == told
+    assert front_page.hours(reading, points) == told

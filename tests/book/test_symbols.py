@@ -5,7 +5,7 @@ from collections import Counter
 from pathlib import Path
 from xml.etree import ElementTree
 
-import learner
+import chapter_header
 import pytest
 import symbols
 from bs4 import BeautifulSoup
@@ -76,13 +76,13 @@ GITHUB = {"repository": "https://github.com/you/course", "jupyterhub": "https://
 
 
 def test_without_a_repository_nothing_is_launched():
-    assert list(learner.launches("04_masking", {})) == []
-    assert "Colab" not in learner.head("04_masking", [], [], 5, {})
+    assert list(chapter_header.launches("04_masking", {})) == []
+    assert "Colab" not in chapter_header.head("04_masking", [], [], 5, {})
 
 
 def test_with_a_repository_the_notebook_opens_elsewhere():
     path = "notebooks/04_masking/04_masking.ipynb"
-    assert dict(learner.launches("04_masking", GITHUB)) == {
+    assert dict(chapter_header.launches("04_masking", GITHUB)) == {
         "Colab": f"https://colab.research.google.com/github/you/course/blob/main/{path}",
         "Binder": "https://mybinder.org/v2/gh/you/course/main?urlpath=lab%2Ftree%2F"
         + path.replace("/", "%2F"),
@@ -90,13 +90,15 @@ def test_with_a_repository_the_notebook_opens_elsewhere():
         "?repo=https%3A%2F%2Fgithub.com%2Fyou%2Fcourse&branch=main&urlpath=lab%2Ftree%2Fcourse%2F"
         + path.replace("/", "%2F"),
     }
-    assert (learner.ROOT / path).is_file(), "what the buttons open"
-    page = learner.head("04_masking", [], [], 5, GITHUB)
+    assert (chapter_header.ROOT / path).is_file(), "what the buttons open"
+    page = chapter_header.head("04_masking", [], [], 5, GITHUB)
     assert all(f">{label}</a>" in page for label in ("Colab", "Binder", "JupyterHub"))
 
 
 def test_colab_opens_only_what_is_on_github():
-    other = dict(learner.launches("04_masking", {"repository": "https://git.example.org/a/b.git"}))
+    other = dict(
+        chapter_header.launches("04_masking", {"repository": "https://git.example.org/a/b.git"})
+    )
     assert list(other) == ["Binder"]
     assert "/v2/git/https%3A%2F%2Fgit.example.org%2Fa%2Fb/main" in other["Binder"]
 

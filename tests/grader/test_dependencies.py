@@ -43,7 +43,7 @@ CHANGES = {
     "autograder/report/report.py": (set(), set(), set(), False),
     "autograder/lms/collect.py": (set(), set(), set(), False),
     "autograder/publishing/plain.py": (set(), set(), set(), False),
-    "book/extensions/front.py": (set(), set(), set(), False),
+    "book/extensions/front_page.py": (set(), set(), set(), False),
     "benchmarks/heads.json": (set(), set(), {"multi_head"}, False),
 }
 

@@ -2,7 +2,7 @@
 
 import re
 
-import polish
+import page_fixes
 import pytest
 from bs4 import BeautifulSoup
 
@@ -23,30 +23,32 @@ PAGE = (
     ],
 )
 def test_a_formula_and_its_punctuation_stay_on_one_line(text, kept):
-    assert f'<span class="glued">{kept}</span>' in polish.polished(PAGE.format(text))
+    assert f'<span class="glued">{kept}</span>' in page_fixes.polished(PAGE.format(text))
 
 
 def test_a_formula_among_words_is_left_alone():
     text = f"so {MATH} is {MATH}"
-    assert text in polish.polished(PAGE.format(text))
+    assert text in page_fixes.polished(PAGE.format(text))
 
 
 def test_polishing_again_changes_nothing():
-    once = polish.polished(PAGE.format(f"<section id='s'><p>({MATH}).</p></section>"))
-    assert polish.polished(once) == once
+    once = page_fixes.polished(PAGE.format(f"<section id='s'><p>({MATH}).</p></section>"))
+    assert page_fixes.polished(once) == once
 
 
 def test_the_front_page_says_its_title_once_and_without_scripts_pages_are_light():
-    page = polish.polished(PAGE.format(""))
+    page = page_fixes.polished(PAGE.format(""))
     assert "<title>A</title>" in page
     assert '<html lang="en" data-theme="light">' in page
     other = "<title>Masking &#8212; A</title>"
-    assert other in polish.polished(PAGE.format("").replace("<title>A &#8212; A</title>", other))
+    assert other in page_fixes.polished(
+        PAGE.format("").replace("<title>A &#8212; A</title>", other)
+    )
 
 
 def test_chinese_terms_say_what_they_are():
     term = "<dl><dt>batch</dt><dd><p>(批量、批次 / 批次) Sequences together.</p></dd></dl>"
-    page = BeautifulSoup(polish.polished(PAGE.format(term)), "html.parser")
+    page = BeautifulSoup(page_fixes.polished(PAGE.format(term)), "html.parser")
     found = [(span["lang"], span.get_text()) for span in page.select("span[lang]")]
     assert found == [("zh-Hans", "批量、批次"), ("zh-Hant", "批次")]
     assert page.select_one("dd").get_text() == "(批量、批次 / 批次) Sequences together."
@@ -57,7 +59,7 @@ def test_a_longer_section_is_estimated_higher_and_higher_still_on_a_phone():
         f'<section id="s{n}"><h2>S</h2>' + ("<p>" + "word " * 60 + "</p>") * n + "</section>"
         for n in (1, 5)
     )
-    page = polish.polished(PAGE.format(sections))
+    page = page_fixes.polished(PAGE.format(sections))
     heights = re.findall(r'id="s\d" style="--wide: (\d+)px; --narrow: (\d+)px;"', page)
     (wide1, narrow1), (wide5, narrow5) = [tuple(map(int, pair)) for pair in heights]
     assert wide1 < narrow1 < narrow5
@@ -67,7 +69,7 @@ def test_a_longer_section_is_estimated_higher_and_higher_still_on_a_phone():
 def test_each_line_of_a_stub_knows_how_far_it_is_indented():
     code = '<span class="k">def </span>f(x):\n    <span class="sd">"""One.\n\n    Two."""\n</span>'
     stub = '<div class="stub highlight-python"><div class="highlight"><pre>{}</pre></div></div>'
-    page = BeautifulSoup(polish.polished(PAGE.format(stub.format(code))), "html.parser")
+    page = BeautifulSoup(page_fixes.polished(PAGE.format(stub.format(code))), "html.parser")
     lines = [(line["style"], line.get_text()) for line in page.select("[data-line]")]
     assert lines == [
         ("--in: 0", "def f(x):\n"),
@@ -81,7 +83,7 @@ def test_each_line_of_a_stub_knows_how_far_it_is_indented():
 def test_sentences_of_a_docstring_flow_together_and_lists_do_not():
     full = "    " + "word " * 16 + "word"
     code = f'<span class="sd">{full}\n    goes on.\n    short\n    alone\n\n{full}\n</span>'
-    lines = re.findall(r'<span data-line="(\w+)"', polish.in_lines(code))
+    lines = re.findall(r'<span data-line="(\w+)"', page_fixes.in_lines(code))
     assert lines == ["flow", "one", "one", "one", "one"]
 
 
@@ -93,6 +95,6 @@ def test_on_a_page_no_progress_bar_stands_still(value, told):
         f'<p class="progress-bar"><progress max="2500" value="{value}" style="x"></progress> '
         f"step {value} of 2500, 262 s  loss 0.5</p>"
     )
-    page = polish.polished(PAGE.format(bar))
+    page = page_fixes.polished(PAGE.format(bar))
     assert "<progress" not in page
     assert f">{told}, 262 s" in page

@@ -17,8 +17,8 @@ import re
 from collections.abc import Mapping
 
 from bs4 import BeautifulSoup
+from chapter_header import CHAPTER, FRONT, minutes, pencil_minutes, things_to_do
 from docutils import nodes
-from learner import CHAPTER, FRONT, minutes, pencil_minutes, things_to_do
 from paths import COUNTS, path_minutes
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective

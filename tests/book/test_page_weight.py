@@ -4,7 +4,7 @@ import re
 import shutil
 from pathlib import Path
 
-import lean
+import page_weight
 import pydata_sphinx_theme
 import pytest
 from pygments import highlight
@@ -31,7 +31,7 @@ html[data-theme="dark"] .highlight .s2 { color: #ABE338 }
 html[data-theme="dark"] .highlight .mi { color: #FFD900 }
 """
 SOURCE = 'def f(x, y=1):\n    """Two words."""\n    return f"{x:>3}" + "a" if x < y else x @ y\n'
-LOOKS = lean.palette(CSS)
+LOOKS = page_weight.palette(CSS)
 SPAN = re.compile(r'<span class="(\w+)">([^<]*)</span>|([^<]+)')
 
 
@@ -46,39 +46,39 @@ def coloured(code: str) -> list[tuple[str, object]]:
 
 def test_merged_code_has_the_same_letters_in_the_same_colours_and_fewer_elements():
     code = highlight(SOURCE, PythonLexer(), HtmlFormatter(nowrap=True))
-    done = lean.merged(code, LOOKS)
+    done = page_weight.merged(code, LOOKS)
     assert coloured(done) == coloured(code)
     assert re.sub(r"<[^>]+>", "", done) == re.sub(r"<[^>]+>", "", code)
     assert done.count("<span") < 0.6 * code.count("<span")
-    assert lean.merged(done, LOOKS) == done
+    assert page_weight.merged(done, LOOKS) == done
 
 
 def test_a_class_that_looks_like_plain_code_in_one_theme_only_keeps_its_span():
-    assert lean.merged('<span class="mi">1</span>', LOOKS) == '<span class="mi">1</span>'
-    assert lean.merged('<span class="n">x</span>', LOOKS) == "x"
+    assert page_weight.merged('<span class="mi">1</span>', LOOKS) == '<span class="mi">1</span>'
+    assert page_weight.merged('<span class="n">x</span>', LOOKS) == "x"
 
 
 @pytest.mark.parametrize("code", ['<span class="n"><b>x</b></span>', '<a href="#x">x</a>'])
 def test_code_with_something_else_in_it_is_left_alone(code):
-    assert lean.merged(code, LOOKS) == code
+    assert page_weight.merged(code, LOOKS) == code
 
 
 def test_the_theme_s_own_script_is_changed_once_and_for_all(tmp_path):
     theme = Path(pydata_sphinx_theme.__file__).parent / "theme" / "pydata_sphinx_theme" / "static"
     script = tmp_path / "theme.js"
-    shutil.copyfile(theme / lean.THEME, script)
-    lean._spare(script)
+    shutil.copyfile(theme / page_weight.THEME, script)
+    page_weight._spare(script)
     changed = script.read_text(encoding="utf-8")
-    assert lean.NEAR_STOPS in changed and lean.WHEN_NEAR in changed
-    lean._spare(script)
+    assert page_weight.NEAR_STOPS in changed and page_weight.WHEN_NEAR in changed
+    page_weight._spare(script)
     assert script.read_text(encoding="utf-8") == changed
 
 
-@pytest.mark.parametrize("lost", [lean.ALL_STOPS, lean.WHEN])
+@pytest.mark.parametrize("lost", [page_weight.ALL_STOPS, page_weight.WHEN])
 def test_a_theme_that_has_changed_stops_the_build_and_is_left_as_it_is(tmp_path, lost):
     script = tmp_path / "theme.js"
-    text = (lean.ALL_STOPS + lean.WHEN).replace(lost, "something else")
+    text = (page_weight.ALL_STOPS + page_weight.WHEN).replace(lost, "something else")
     script.write_text(text, encoding="utf-8")
     with pytest.raises(ExtensionError, match="theme.js has changed"):
-        lean._spare(script)
+        page_weight._spare(script)
     assert script.read_text(encoding="utf-8") == text

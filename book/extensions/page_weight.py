@@ -351,7 +351,7 @@ def _spare(script: Path) -> None:
     for old, new in ((ALL_STOPS, NEAR_STOPS), (WHEN, WHEN_NEAR)):
         if text.count(old) != 1:
             raise ExtensionError(
-                f"{script.name} has changed: lean.py expected this text once, found it "
+                f"{script.name} has changed: page_weight.py expected this text once, found it "
                 f"{text.count(old)} times: {old}"
             )
         text = text.replace(old, new)
