@@ -31,7 +31,7 @@ from autograder.lms.keeping import InTheWay, home, keep, read_there, safe_file
 from autograder.lms.people import Roster, known_people, of_member, same_names
 from autograder.lms.record import Origin, folder_of, read_record, write_record
 from autograder.lms.system import FILE, ArchiveEntry
-from autograder.lms.systems import SYSTEMS, TITLES, entry_of, read_worksheet
+from autograder.lms.systems import SYSTEMS, TITLES, entry_of, read_worksheet, tell_apart
 from autograder.notebook.archive import Archive, Member, Refused, shown
 from autograder.notebook.reading import NOTEBOOK
 from autograder.report.effort import ANSWERED, answers_named, effort_in, names_answered
@@ -287,12 +287,7 @@ class _Run:
 
     def _match(self) -> None:
         """Find the students of each notebook; put aside what is nobody's, or might be another's."""
-        known = {person.student for person in self.roster.people}
-        known |= {row.number for row in self.roster.sheet.people} if self.roster.sheet else set()
-        for system in SYSTEMS.values():
-            theirs = {w: one for w, one in self.everybody.items() if one.system is system}
-            apart = system.tell_apart([*theirs.values()], known - {""})
-            self.everybody |= zip(theirs, apart, strict=True)
+        self.everybody = tell_apart(self.everybody, self.roster.numbers)
         namesakes = same_names(self.everybody.values())
         members = {w: self.roster.members(one, namesakes) for w, one in self.everybody.items()}
         whose: dict[str, set[tuple[str, str, str]]] = {}

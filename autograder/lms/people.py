@@ -103,6 +103,11 @@ class Roster:
         """Whether the course has a list of people, not just ids that archives brought."""
         return any(person.is_named for person in self.people)
 
+    @property
+    def numbers(self) -> set[str]:
+        """The ids of the course's people, and the numbers of those in the worksheet."""
+        return {person.student for person in self.people} | self._rows.keys()
+
     def row_of(self, found: ArchiveEntry) -> SheetRow | None:
         """The worksheet's row of the person who handed in a file: by number, else by name."""
         if found.number in self._rows:

@@ -4,6 +4,7 @@ TRUST BOUNDARY. Names and tables come from outside. They are compared here, and 
 them but the table that the instructor names.
 """
 
+from collections.abc import Collection, Mapping
 from datetime import tzinfo
 from pathlib import Path
 
@@ -25,6 +26,17 @@ def entry_of(member: Member) -> ArchiveEntry | None:
     """What an archive's member is by its name; None if no system names files so."""
     found = (system.entry_of(member) for system in SYSTEMS.values())
     return next((entry for entry in found if entry), None)
+
+
+def tell_apart(
+    entries: Mapping[tuple[str, str, str], ArchiveEntry], known: Collection[str]
+) -> dict[tuple[str, str, str], ArchiveEntry]:
+    """An archive's people, an entry each, with the numbers by which each system knows them."""
+    found = dict(entries)
+    for system in SYSTEMS.values():
+        theirs = {who: one for who, one in entries.items() if one.system is system}
+        found |= zip(theirs, system.tell_apart([*theirs.values()], known), strict=True)
+    return found
 
 
 def read_worksheet(path: Path, zone: tzinfo) -> Worksheet:

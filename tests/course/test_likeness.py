@@ -12,10 +12,10 @@ from autograder.student.engine.aspects import (
     equals_reference,
     inputs_untouched,
     no_side_effects,
-    raises,
 )
 from autograder.student.engine.mistakes.match import alike
 from autograder.student.engine.probe import probe
+from autograder.student.engine.raising import raises
 from autograder.student.engine.runs import Exercise, Raised, Record, call
 from autograder.student.engine.side_effects import sides
 from autograder.student.engine.values import Array

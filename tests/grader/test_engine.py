@@ -10,9 +10,9 @@ from autograder.student.engine.aspects import (
     equals_reference,
     inputs_untouched,
     no_side_effects,
-    raises,
 )
 from autograder.student.engine.probe import probe
+from autograder.student.engine.raising import raises
 from autograder.student.engine.records import record_from, record_tree
 from autograder.student.engine.runs import (
     Array,

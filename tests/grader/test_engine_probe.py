@@ -10,8 +10,9 @@ import pytest
 import torch
 from torch import nn
 
-from autograder.student.engine.aspects import compare, gradients_match, raises
+from autograder.student.engine.aspects import compare, gradients_match
 from autograder.student.engine.probe import probe, snapshot
+from autograder.student.engine.raising import raises
 from autograder.student.engine.runs import (
     Exercise,
     Previous,
