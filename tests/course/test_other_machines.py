@@ -30,6 +30,7 @@ def refused(how: str, environment: dict[str, str], *names: str) -> dict[str, str
     return json.loads(told.stdout)
 
 
+@pytest.mark.share(3)
 @pytest.mark.parametrize("machine", OTHER)
 def test_some_references_earn_all_marks_on_another_machine(machine):
     assert refused("as drawn", OTHER[machine], *DRAWN_BY_EXP) == {}

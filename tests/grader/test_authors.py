@@ -75,6 +75,7 @@ def begun(course) -> dict[str, str]:
     return files | {"told": done.stdout, "tried": tried.stdout, "status": str(tried.returncode)}
 
 
+@pytest.mark.share(0)
 def test_the_call_writes_into_every_place_where_an_exercise_lives(begun):
     assert begun.keys() >= {
         f"solutions/{SLUG}.py",
@@ -94,6 +95,7 @@ def test_the_call_writes_into_every_place_where_an_exercise_lives(begun):
     assert page.index(f"check({NAME})") < page.index("## A landscape")
 
 
+@pytest.mark.share(0)
 def test_what_is_begun_says_what_is_to_be_written_and_is_not_called_done(begun):
     assert begun["status"] == "1"
     assert "the reference is not written" in begun["tried"]
@@ -270,6 +272,7 @@ def test_marks_and_names_that_depend_on_the_numbers_are_told(trial):
     ]
 
 
+@pytest.mark.share(0)
 def test_what_is_begun_passes_the_houses_own_lint(tmp_path):
     signature = (
         '(query: Float[Tensor, "B n d"], key: Float[Tensor, "B m d"], value: Float[Tensor, "B m d"]'

@@ -17,6 +17,8 @@ from autograder.gradebook.classroom import ClassResult, grade
 from autograder.judge.judge_file import judge_file
 from autograder.sandbox.limits import Limits
 
+pytestmark = pytest.mark.share(0)  # takes long
+
 QUESTION = "question_w_of_zero"
 NOTE = "a picture that cannot be shown"
 

@@ -28,7 +28,7 @@ ENDLESS = {
 }
 
 
-@pytest.mark.share(3)
+@pytest.mark.share(6)
 @pytest.mark.parametrize("body", ENDLESS.values(), ids=ENDLESS)
 def test_in_a_notebook_an_endless_answer_is_one_line_with_place_and_call(body):
     book = run(

@@ -95,6 +95,7 @@ def test_a_cell_that_may_fail_needs_what_an_exercise_gives(stem):
         assert not may_fail or (written and not mark)
 
 
+@pytest.mark.share(6)
 @pytest.mark.parametrize("stem", STEMS)
 def test_every_stub_is_taken_for_unwritten(stem):
     module = vars(import_module(f"solutions.{stem.partition('_')[2]}"))

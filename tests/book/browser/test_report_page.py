@@ -90,6 +90,7 @@ def names(report: Page) -> list[str]:
     return rows.evaluate_all("rows => rows.map(row => row.dataset.student)")
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("name", ["report.html", "marking.html"])
 def test_everybody_can_read_it_in_light_and_dark_wide_and_narrow(open_tab, name):
     tab = open_tab()
