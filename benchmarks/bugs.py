@@ -1,6 +1,6 @@
 """Does this bug hurt? The model of chapter 7, trained with mistakes of the bank built into it.
 
-Run: python benchmarks/bugs.py [--jobs 2] [--only NAME …]. Each mistake is a known wrong answer to
+Run: python -m benchmarks.bugs [--jobs 2] [--only NAME …]. Each mistake is a known wrong answer to
 some exercise, put in place of the part that the exercise asks for; nothing else changes. The right
 model is trained with three seeds, so that a difference can be told from luck. Losses and the exact
 match over time go to benchmarks/transformer_bugs.json, with how they were made; the chapter's page
@@ -173,7 +173,7 @@ def main() -> None:
         kept = json.loads(RESULT.read_text(encoding="utf-8"))["runs"]
         results = {name: run for name, run in kept.items() if name in BUGS} | results
     made = {
-        "script": f"python benchmarks/bugs.py --steps {args.steps}",
+        "script": f"python -m benchmarks.bugs --steps {args.steps}",
         "machine": f"{platform.machine()}, CPU, one thread a model",
         "torch": torch.__version__,
         "python": platform.python_version(),

@@ -1,6 +1,6 @@
 """How long `check` takes for each exercise: seconds for the reference, and for a wrong answer.
 
-Run: python benchmarks/check.py. A wrong answer costs more, because every known mistake is compared.
+Run: python -m benchmarks.check. A wrong answer costs more, because every known mistake is compared.
 """
 
 import io

@@ -1,6 +1,6 @@
 """Greedy decoding with and without a key/value cache: milliseconds a token, over length.
 
-Run: python benchmarks/decoding.py [--threads 2] [--length 512]. The cached decoder is chapter 4's
+Run: python -m benchmarks.decoding [--threads 2] [--length 512]. The cached decoder is chapter 4's
 idea in every layer: self-attention keeps the keys and values of the target so far, cross-attention
 those of the source, which never change; a step computes one position. First it is checked that it
 gives the full pass's logits. Without a cache the encoder is not run again either, so that the

@@ -1,6 +1,6 @@
 """Who finds an answer farther away than training has shown? Chapter 5's test, with five seeds.
 
-Run: python benchmarks/distances.py [--steps 1500]. The models, the task and the training loop are
+Run: python -m benchmarks.distances [--steps 1500]. The models, the task and the training loop are
 those of the chapter's page, read from its cells; the page trains one model, here each way to put
 the distance into the scores is trained with each seed, and the rotary heads are tested with their
 positions divided, too. The shares of right answers go to
@@ -66,7 +66,7 @@ def main() -> None:
                 runs.setdefault(name, []).append(shares)
                 print(f"{name:10} seed {seed}:", *(f"{x:5.0%}" for x in shares), flush=True)
     made = {
-        "script": f"python benchmarks/distances.py --steps {steps}",
+        "script": f"python -m benchmarks.distances --steps {steps}",
         "machine": f"{platform.machine()}, CPU, one thread",
         "torch": torch.__version__,
         "steps": steps,

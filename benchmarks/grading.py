@@ -1,6 +1,6 @@
 """How fast a class is graded: `autograder grade` beside stock `nbgrader autograde`, in one run.
 
-Run: python benchmarks/grading.py [--count 64] [--sizes 16,64,256,512] [--jobs 2] [--no-stock]
+Run: python -m benchmarks.grading [--count 64] [--sizes 16,64,256,512] [--jobs 2] [--no-stock]
 
 Both grade the same submissions of chapter 4: of every 16, seven right, five wrong, two crashing (a
 syntax error, an `os._exit`), one half written and one untouched, as in the sample class; endless
@@ -38,6 +38,7 @@ from rich.progress import Progress
 
 from autograder.judge import stubs
 from autograder.notebook.cells_to_skip import needless
+from autograder.student import course
 from autograder.student.course import exercises_of
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -226,7 +227,7 @@ def floor() -> tuple[float, float]:
 
     sys.path.insert(0, str(Path(warm.__file__).parent))
     os.environ["MPLBACKEND"] = "module://matplotlib_inline.backend_inline"
-    session = warm._preload([SLUG])  # noqa: SLF001  (the very interpreter that grades)
+    session = warm.preload(course)  # the very interpreter that grades
     release = nbformat.read(ROOT / "notebooks" / NAME / f"{NAME}.ipynb", as_version=4)
     spent = {False: 0.0, True: 0.0}
     kinds = [wrong for wrong in KINDS if "os._exit" not in str(wrong)]
@@ -279,8 +280,8 @@ def main() -> None:
         return
     floors = [
         subprocess.Popen(
-            [sys.executable, __file__, "--floor"], stdout=subprocess.PIPE, text=True,
-            stderr=subprocess.DEVNULL, env=os.environ | {"OMP_NUM_THREADS": "1"},
+            [sys.executable, "-m", "benchmarks.grading", "--floor"], cwd=ROOT, text=True,
+            stdout=subprocess.PIPE, env=os.environ | {"OMP_NUM_THREADS": "1"},
         )
         for _ in range(chosen.jobs)
     ]  # fmt: skip

@@ -1,6 +1,6 @@
 """What do more heads buy? Chapter 3's letter guesser and its controls, trained longer as well.
 
-Run: python benchmarks/heads.py [--steps 300 1500] [--only NAME …]. The models, the training loop
+Run: python -m benchmarks.heads [--steps 300 1500] [--only NAME …]. The models, the training loop
 and the split are those of the chapter's page, read from its cells; here they are trained with ten
 seeds for the page's 300 steps, and with five seeds for five times as many, each seed with another
 tenth of the contexts kept back; the latter also on 2000 windows alone, to see them overfit. Beside

@@ -1,6 +1,6 @@
 """Which keys does True allow, and what does a query get that may see nothing? Libraries answer.
 
-Run: python benchmarks/libraries.py, where torch, Keras and Hugging Face Transformers are installed.
+Run: python -m benchmarks.libraries, where torch, Keras and Hugging Face Transformers are installed.
 Chapter 4 puts the same two questions to torch; its table of Keras and BERT is from here.
 """
 

@@ -1,6 +1,6 @@
 """Time and memory against length: recurrence, convolution, attention and linear attention.
 
-Run: python benchmarks/mixing.py [--rounds 7]. Four layers of the same width take turns on the same
+Run: python -m benchmarks.mixing [--rounds 7]. Four layers of the same width take turns on the same
 sequence, forward and then backward, at growing lengths. What is stored is the median of their
 processor time, on one thread, and the bytes that each keeps for its backward pass. It goes to
 benchmarks/recurrence_convolution_mixing.json, which the chapter's page draws.
@@ -133,7 +133,7 @@ def main() -> None:
     args = parser.parse_args()
     torch.set_num_threads(1)
     made = {
-        "script": "python benchmarks/mixing.py",
+        "script": "python -m benchmarks.mixing",
         "date": datetime.date.today().isoformat(),
         "machine": f"{platform.machine()}, {os.cpu_count()} cores, CPU, one thread",
         "torch": torch.__version__,

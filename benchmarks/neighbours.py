@@ -1,6 +1,6 @@
 """How long an honest submission takes beside one that keeps sixty processes busy.
 
-Run: python benchmarks/neighbours.py [--rounds 5] [--no-groups] [--busy 60] [--chapter masking]
+Run: python -m benchmarks.neighbours [--rounds 5] [--no-groups] [--busy 60] [--chapter masking]
 
 Both are judged as `grade` judges them with two jobs: each by a process of its own, with its own
 sandbox. The honest one (all of a chapter's reference answers) is judged alone and beside the busy

@@ -1,6 +1,6 @@
 """One token, followed through a small encoder: the numbers of the book's *You are here* pictures.
 
-Run: python benchmarks/one_token.py. It trains one layer (d_model 4, two heads, a few seconds) to
+Run: python -m benchmarks.one_token. It trains one layer (d_model 4, two heads, a few seconds) to
 say of each word in a short sentence what kind of word it is, on all sentences that its small
 grammar makes except the two that the book follows. In these, *well* is two different things. Of ten
 seeds, it shows the one whose second head is easiest to read; with all ten, both were named right.
@@ -161,7 +161,7 @@ def main() -> None:
     model = train()
     state = {name: rounded(tensor) for name, tensor in model.state_dict().items()}
     made = {
-        "script": "python benchmarks/one_token.py",
+        "script": "python -m benchmarks.one_token",
         "seed": SEED,
         "steps": STEPS,
         "words": WORDS,

@@ -1,6 +1,6 @@
 """Where do dates that nobody can have meant come from? Chapter 7's model, with a control.
 
-Run: python benchmarks/readings.py [--jobs 2] [--seeds 0 1 2]. The model is trained as in the
+Run: python -m benchmarks.readings [--jobs 2] [--seeds 0 1 2]. The model is trained as in the
 chapter, on texts with one reading each; and once more with the texts of two readings kept in the
 training, each with the day that it was written for. Then each reads the 132 texts 1/2/27 …
 12/11/27, and the kinds of its answers are counted. The result is in
@@ -119,7 +119,7 @@ def main() -> None:
             print(run, flush=True)
     runs.sort(key=lambda run: jobs.index((run["two readings"], run["seed"], args.steps)))
     made = {
-        "script": f"python benchmarks/readings.py --seeds {' '.join(map(str, args.seeds))}",
+        "script": f"python -m benchmarks.readings --seeds {' '.join(map(str, args.seeds))}",
         "machine": f"{platform.machine()}, CPU, one thread a model",
         "torch": torch.__version__,
         "steps": args.steps,

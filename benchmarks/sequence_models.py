@@ -1,6 +1,6 @@
 """Does one vector hold a sentence? A GRU, a GRU with attention and a Transformer, side by side.
 
-Run: python benchmarks/sequence_models.py. Two tasks: chapter 7's dates, and to copy digits. The
+Run: python -m benchmarks.sequence_models. Two tasks: chapter 7's dates, and to copy digits. The
 three models have the same number of parameters, to about one percent, and get the same processor
 time: they take turns in one process, and each time the one that has used least continues, so
 whatever else the machine does slows all three. What they write for unseen sources, by length, goes
@@ -218,7 +218,7 @@ def main() -> None:
     args = parser.parse_args()
     torch.set_num_threads(1)
     made = {
-        "script": "python benchmarks/sequence_models.py",
+        "script": "python -m benchmarks.sequence_models",
         "date": datetime.date.today().isoformat(),
         "machine": f"{platform.machine()}, {os.cpu_count()} cores, CPU, one thread",
         "torch": torch.__version__,

@@ -1,6 +1,6 @@
 """A whole term: a large class, all chapters of Part I, graded, stored and drawn.
 
-Run: python benchmarks/term.py [--students 500] [--chapters 7] [--jobs 2] [--keep DIR]
+Run: python -m benchmarks.term [--students 500] [--chapters 7] [--jobs 2] [--keep DIR]
 
 Every student has an ability, drawn evenly from 0.3 to 1: the share of exercises that are right. Of
 the others, a fifth are left unwritten, and the rest are known mistakes, drawn evenly; written
@@ -25,13 +25,13 @@ from pathlib import Path
 
 import nbformat
 import numpy as np
-from grading import busy
 from nbformat.v4 import new_code_cell
 from rich.progress import track
 
 from autograder.bank import banks
 from autograder.judge import stubs
 from autograder.student.course import exercises_of
+from benchmarks.grading import busy
 
 ROOT = Path(__file__).resolve().parents[1]
 NOTEBOOKS = ROOT / "notebooks"

@@ -1,6 +1,6 @@
 """A training step of our Transformer beside one of torch.nn.Transformer: tokens/s and peak memory.
 
-Run: python benchmarks/training.py [--threads 2] [--rounds 7]. Both models have the same sizes, the
+Run: python -m benchmarks.training [--threads 2] [--rounds 7]. Both models have the same sizes, the
 same weights and get the same padded batch; first it is checked that their losses and gradients
 agree. Then they take turns, a few steps each, and the ratio of the medians is reported: what else
 the machine does slows both. Peak memory is of a process of its own (CPU) or torch's count (GPU).
@@ -187,7 +187,7 @@ def measure(kind: str, dtype: torch.dtype, dropout: float, args: argparse.Namesp
     mine, its = interleaved(steps, args.rounds, args.each, kind)
     memory = []
     for which in (0, 1):
-        call = [sys.executable, __file__, "--peak", str(which), "--device", kind]
+        call = [sys.executable, "-m", "benchmarks.training", "--peak", str(which), "--device", kind]
         call += ["--dtype", str(dtype).removeprefix("torch."), "--dropout", str(dropout)]
         call += ["--threads", str(args.threads)]
         done = subprocess.run(call, capture_output=True, text=True, check=True)

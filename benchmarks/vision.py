@@ -1,6 +1,6 @@
 """Chapter 11's small ViT and a convolutional network, against the number of images, and moved.
 
-Run: OMP_NUM_THREADS=1 python benchmarks/vision.py [--seeds 0 1 2 3 4] [--result vision_models.json]
+Run: OMP_NUM_THREADS=1 python -m benchmarks.vision [--seeds 0 1 2 3 4] [--result vision_models.json]
 Images, models, training and the ways to look at a model are those of the chapter's page, read from
 its cells. A seed holds out its own fifth of the digits, as they stand in the collection, and draws
 the training images from the others; all models of a seed read the same ones. `test` is the share of

@@ -1,6 +1,6 @@
 """Does a deep post-norm stack need a warm-up? Chapter 6's experiment, longer and with three seeds.
 
-Run: python benchmarks/warm_up.py [--jobs 2]. Stacks of twelve layers learn to name the digit
+Run: python -m benchmarks.warm_up [--jobs 2]. Stacks of twelve layers learn to name the digit
 before, as in the chapter: post-norm at the full rate, with a warm-up and at three smaller rates,
 pre-norm at the full rate, and residual connections without a norm. The losses go to
 benchmarks/warm_up.json; a test compares the page's table with them.
@@ -126,7 +126,7 @@ def main() -> None:
             runs[name].append(found)
             print(f"{name:24} seed {seed}: {found[14]:.2f} … {found[-1]:.2f}", flush=True)
     made = {
-        "script": f"python benchmarks/warm_up.py --steps {args.steps}",
+        "script": f"python -m benchmarks.warm_up --steps {args.steps}",
         "machine": f"{platform.machine()}, CPU, one thread a model",
         "torch": torch.__version__,
         "steps": args.steps,

@@ -219,7 +219,7 @@ def _without_a_person() -> None:
         setattr(module, name, _forgiving()(getattr(module, name)))
 
 
-def _preload(course: Any) -> Any:
+def preload(course: Any) -> Any:
     """Import what submissions of a course import, and make the shell; return the session."""
     for name in (*course.contents().PRELOADED, *PRELOADED):
         import_module(name)
@@ -245,7 +245,7 @@ def main() -> None:
     _die_with(config["life"])
     here = os.path.dirname(os.path.abspath(__file__))
     sys.path[:0] = [here, config["course"]]
-    session = _preload(import_module("autograder.student.course"))
+    session = preload(import_module("autograder.student.course"))
     sys.path.remove(here)
     if config["isolated"]:
         import_module("walls").hide_memory()

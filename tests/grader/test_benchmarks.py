@@ -1,0 +1,81 @@
+"""Every benchmark starts, on its smallest size: it ends, or still computes when its time is up."""
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+SECONDS = 12  # of processor time: far more than imports take
+SMALL = {
+    "bert": "--seeds 0 --rows 1",
+    "bugs": "--steps 1 --jobs 1",
+    "captions": "--seeds 0",
+    "decoding": "--threads 1 --length 16 --repeats 1",
+    "depth": "--jobs 1",
+    "distances": "--steps 1",
+    "grading": "--count 2 --jobs 1 --no-stock",
+    "heads": "--steps 300 --only one",
+    "language_models": "--steps 1 --seeds 0 --widths 32 --result x.json",
+    "luck": "--only softmax --times 1 --jobs 1",
+    "mixing": "--rounds 1",
+    "mutants": "--only softmax",
+    "names": "--only softmax --slips 1 --pairs 1",
+    "neighbours": "--rounds 1 --busy 1 --chapter kernel_regression",
+    "price": "--top 1",
+    "readings": "--steps 1 --jobs 1 --seeds 0",
+    "sequence_models": "--seconds 1 --seed 0 --result x.json",
+    "term": "--students 2 --chapters 1 --jobs 1",
+    "training": "--threads 1 --rounds 1 --each 1",
+    "vision": "--seeds 0 --result x.json",
+    "warm_up": "--steps 1 --jobs 1",
+}
+SCRIPTS = sorted(
+    path.relative_to(ROOT).with_suffix("").as_posix().replace("/", ".").removesuffix(".__main__")
+    for path in (ROOT / "benchmarks").rglob("*.py")
+    if '\nif __name__ == "__main__":' in path.read_text(encoding="utf-8") or path.stem == "__main__"
+)
+pytestmark = pytest.mark.share(0)  # takes long
+
+
+@pytest.fixture(scope="module")
+def copy(tmp_path_factory) -> Path:
+    """The repository, in which the benchmarks are a copy: results are written beside them."""
+    root = tmp_path_factory.mktemp("benchmarks")
+    for path in ROOT.iterdir():
+        if path.name not in ("benchmarks", "build") and not path.name.startswith("."):
+            (root / path.name).symlink_to(path)
+    shutil.copytree(ROOT / "benchmarks", root / "benchmarks")
+    return root
+
+
+@pytest.mark.parametrize("name", SCRIPTS)
+def test_benchmark_starts(name, copy):
+    arguments = SMALL.get(name.removeprefix("benchmarks."), "").split()
+    with subprocess.Popen(
+        ["prlimit", f"--cpu={SECONDS}:{SECONDS + 5}", sys.executable, "-m", name, *arguments],
+        cwd=copy,
+        env=os.environ | {"OMP_NUM_THREADS": "1"},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
+    ) as running:
+        try:
+            said = running.communicate(timeout=6 * SECONDS)[0]
+        except subprocess.TimeoutExpired:  # those whom it has started do the work
+            os.killpg(running.pid, signal.SIGKILL)
+            return
+        finally:
+            if running.poll() is not None:
+                running.wait()
+    assert running.returncode in (0, -signal.SIGXCPU, -signal.SIGKILL), said[-3000:]
+    assert "Traceback" not in said or running.returncode == -signal.SIGXCPU, said[-3000:]
+
+
+def test_every_small_size_is_some_benchmarks():
+    assert SMALL.keys() <= {name.removeprefix("benchmarks.") for name in SCRIPTS}
