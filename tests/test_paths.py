@@ -67,9 +67,7 @@ nested
 def read(text, path):
     path.write_text(text, encoding="utf-8")
     options = {"doctitle_xform": False, "myst_enable_extensions": ["dollarmath", "colon_fence"]}
-    tree = publish_doctree(
-        text, source_path=str(path), parser=Parser(), settings_overrides=options
-    )
+    tree = publish_doctree(text, source_path=str(path), parser=Parser(), settings_overrides=options)
     chapter = next(tree.findall(nodes.section))
     marks = paths.Marks(chapter)
     marks.fold(chapter)
