@@ -94,7 +94,8 @@ def path_hours(minutes: int) -> str:
 def evenings(chapters: int, minutes: int) -> str:
     """A path as evenings, one for each of some chapters; `minutes` are those of all."""
     each = 5 * max(1, round(minutes / chapters / 5))
-    return f"{COUNTS[chapters]} evenings of {'half an hour' if each == 30 else f'{each} minutes'}"
+    evening = f"evening{'' if chapters == 1 else 's'}"
+    return f"{COUNTS[chapters]} {evening} of {'half an hour' if each == 30 else f'{each} minutes'}"
 
 
 def _halves(minutes: float) -> str:

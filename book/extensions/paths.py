@@ -205,7 +205,7 @@ def _line(match: re.Match) -> str:
     if not rows or len(ticks) != rows:
         return match[0]
     count = COUNTS[rows] if rows < len(COUNTS) else str(rows)
-    checks = f"{count} check{'' if rows == 1 else 's'}"
+    checks = f"{count} check{'' if rows == 1 else 's'}, with the course’s solution"
     return (
         f'<details class="abh-check" style="{style}"><summary><strong>'
         f"{html.escape(html.unescape(headline))}</strong> {ticks[0]} {checks}</summary>{table}"

@@ -94,7 +94,8 @@ def test_a_verdict_in_which_all_holds_is_a_line_that_unfolds():
     rows = "".join(ROW.format("passes", i) for i in range(9))
     page = BeautifulSoup(paths.folded(VERDICT.format(rows)), "html.parser")
     box = page.find("details", class_="abh-check")
-    assert " ".join(box.summary.get_text().split()) == "softmax: 3 of 3 points ✓ nine checks"
+    told = "softmax: 3 of 3 points ✓ nine checks, with the course’s solution"
+    assert " ".join(box.summary.get_text().split()) == told
     assert not box.has_attr("open") and len(box.select("tbody tr")) == 9
 
 
@@ -131,3 +132,29 @@ def test_the_table_of_chapters_gets_hours_and_a_place_for_what_is_done():
 )
 def test_hours_are_reading_and_six_minutes_a_point(reading, points, told):
     assert front_page.hours(reading, points) == told
+
+
+@pytest.mark.parametrize(
+    ("minutes", "told"), [(10, "½ hour"), (40, "½ hour"), (58, "1 hour"), (192, "3 hours")]
+)
+def test_the_hours_of_a_path_are_half_hours(minutes, told):
+    assert front_page.path_hours(minutes) == told
+
+
+@pytest.mark.parametrize(
+    ("chapters", "minutes", "told"),
+    [
+        (7, 210, "seven evenings of half an hour"),
+        (7, 199, "seven evenings of half an hour"),
+        (5, 130, "five evenings of 25 minutes"),
+        (1, 1, "one evening of 5 minutes"),
+    ],
+)
+def test_a_path_takes_an_evening_a_chapter(chapters, minutes, told):
+    assert front_page.evenings(chapters, minutes) == told
+
+
+def test_the_first_door_asks_for_the_essential_path_and_the_second_for_everything():
+    doors = '<ul><li><a href="01_x.html">a</a></li><li><a href="01_x.html">b</a></li></ul>'
+    links = BeautifulSoup(front_page.opened(doors), "html.parser").find_all("a")
+    assert [a["href"] for a in links] == ["01_x.html?path=short", "01_x.html?path=whole"]

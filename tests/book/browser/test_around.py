@@ -2,6 +2,7 @@
 
 import io
 import json
+import re
 
 import numpy as np
 import pytest
@@ -174,6 +175,45 @@ def test_the_essential_path_is_accessible(open_tab, scheme, width):
     assert page.evaluate("document.documentElement.scrollWidth") <= width
 
 
+EVIDENCE = """(article) => article.insertAdjacentHTML("beforeend",
+  "<details class='evidence'><summary>Evidence</summary><p id='proof'>proof</p></details>"
+)"""
+
+
+def test_paper_has_no_buttons_and_no_lists_of_contents(open_tab):
+    page = open_tab().open(PAGES["04"])
+    page.emulate_media(media="print")
+    screen = ".bd-main button, .bd-sidebar-primary, .bd-sidebar-secondary, .path-slot, .bd-header"
+    assert page.locator(screen).count() > 5
+    assert page.locator(screen).locator("visible=true").count() == 0
+    assert page.locator("article h2:visible").count() > 5
+
+
+def test_the_whole_is_printed_open_and_the_essential_path_without_what_it_folds(open_tab):
+    page = open_tab().open(PAGES["04"])
+    page.locator("article").evaluate(EVIDENCE)
+    page.emulate_media(media="print")
+    page.evaluate("dispatchEvent(new Event('beforeprint'))")
+    assert page.locator("#proof").is_visible()
+    page.evaluate("dispatchEvent(new Event('afterprint'))")
+    assert page.locator("#proof").is_hidden()
+    page.emulate_media(media="screen")
+    page.get_by_role("button", name="Essential path").click()
+    page.emulate_media(media="print")
+    page.evaluate("dispatchEvent(new Event('beforeprint'))")
+    assert page.locator("summary.fold-line:visible, .evidence:visible").count() == 0
+    assert page.locator("article h2:visible").count() > 0
+    assert page.locator(".off-path").count() > 0 and page.locator(".off-path:visible").count() == 0
+
+
+def test_a_link_into_evidence_unfolds_it(open_tab):
+    page = open_tab().open(PAGES["04"])
+    page.locator("article").evaluate(EVIDENCE)
+    assert page.locator("#proof").is_hidden()
+    page.evaluate("location.hash = 'proof'")
+    page.wait_for_selector("#proof", state="visible")
+
+
 def test_without_a_script_everything_is_there(open_tab):
     page = open_tab(java_script_enabled=False).open(PAGES["04"])
     assert page.locator("details.fold").count() > 5
@@ -184,7 +224,7 @@ def test_without_a_script_everything_is_there(open_tab):
 # --- the front page -----------------------------------------------------------------------------
 
 
-def test_the_front_page_has_something_to_try_doors_and_one_table(open_tab):
+def test_the_front_page_has_something_to_try_and_one_table(open_tab):
     tab = open_tab()
     page = tab.open(FRONT)
     figure = page.locator("figure[data-explorable]").first
@@ -197,13 +237,43 @@ def test_the_front_page_has_something_to_try_doors_and_one_table(open_tab):
         looks = data["entries"][0]["looks"][1][k]
         assert f"({max(looks)} %)" in figure.locator("output").text_content()
     assert len(seen) == 2
-    assert figure.bounding_box()["y"] < 1200, "it is near the top"
-    doors = page.locator(".doors li")
-    assert doors.count() == 3
     assert page.locator("article table a[href^='01_']").count() == 1
     assert page.locator("article table.chapters progress").count() == len(PAGES)
-    doors.get_by_role("link", name="Start chapter 1").click()
-    assert page.url.endswith(PAGES["01"])
+    assert tab.wrong == []
+
+
+@pytest.mark.parametrize(("width", "height"), [(1280, 800), (390, 844)])
+def test_the_first_screen_says_what_for_whom_how_long_and_has_both_doors(open_tab, width, height):
+    page = open_tab(width).open(FRONT)
+    page.set_viewport_size({"width": width, "height": height})
+    assert page.locator(".doors a").count() == 2
+    # all that comes before the second section is within the first screen, nothing cut off
+    first = page.locator("article section section").first.bounding_box()["y"]
+    ends = page.locator("article section > :is(p, ul), .doors li").evaluate_all(
+        "(all, first) => all.map((one) => one.getBoundingClientRect())"
+        ".filter((box) => box.top < first).map((box) => box.bottom)",
+        first,
+    )
+    assert len(ends) >= 4 and max(ends) <= height
+    doors = page.locator(".doors").inner_text()
+    assert re.search(r"\bhours?\b.*evenings of", doors, re.DOTALL)
+    assert re.search(r"about \d+ hours", doors)
+    told = page.locator("article section > p").first.text_content()
+    assert page.locator("meta[name=description]").get_attribute("content") == told
+    # what `check` says of a mistake is on the third
+    assert 2 * height <= page.locator(".abh-check").first.bounding_box()["y"] < 3 * height
+
+
+def test_the_doors_open_the_essential_path_and_everything(open_tab):
+    tab = open_tab()
+    for place, pressed in ((0, "Essential path"), (1, "Everything")):
+        page = tab.open(FRONT)
+        page.locator(".doors a").nth(place).click()
+        page.wait_for_url(f"**/{PAGES['01']}?path=*")
+        choice = page.locator(".path-slot [aria-pressed=true]")
+        assert choice.inner_text().startswith(pressed)
+    page.goto(f"{tab.server}/{PAGES['02']}")
+    assert choice.inner_text().startswith("Everything"), "the choice is kept"
     assert tab.wrong == []
 
 
@@ -214,6 +284,17 @@ def test_an_address_that_leads_nowhere_is_told_kindly(open_tab):
     page.get_by_role("link").click()
     page.wait_for_url("**/book/intro.html")
     assert tab.wrong == []
+
+
+@pytest.mark.parametrize("asked", ["404.html", "book/nothing.html", "book/a/b.html", "_images/x"])
+@pytest.mark.parametrize("below", ["", "courses/attention/"])
+def test_wherever_the_book_lies_its_404_leads_to_its_front_page(open_tab, html, below, asked):
+    tab = open_tab()
+    page, text = tab.page, (html / "404.html").read_text(encoding="utf-8")
+    page.route("**/*", lambda route: route.fulfill(body=text, content_type="text/html"))
+    page.goto(f"{tab.server}/{below}{asked}")
+    link = page.get_by_role("link")
+    assert link.evaluate("(a) => a.href") == f"{tab.server}/{below}book/intro.html"
 
 
 def test_the_book_s_address_leads_to_its_front_page(open_tab):

@@ -1,0 +1,110 @@
+"""The book's first picture: which *bank*, by an attention that was trained to tell."""
+
+import math
+import re
+from pathlib import Path
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+from attention_by_hand.figures import journey
+from attention_by_hand.figures.two_banks import LOOKS, MADE, TEXTS
+from benchmarks.two_banks import FOLLOWED, SENSES, WORDS, learnt, looks, sentences, shown, train
+
+STATE = {name: np.array(numbers) for name, numbers in MADE["state"].items()}
+PAGE = (Path(__file__).parents[1] / "book" / "intro.md").read_text(encoding="utf-8")
+MUDDY, CLOSED = TEXTS.values()
+
+
+@pytest.mark.parametrize("text", TEXTS)
+def test_the_numbers_are_those_of_attention(text):
+    found = TEXTS[text]
+    rows = STATE["table.weight"][[MADE["words"].index(word) for word in found["words"]]]
+    assert_allclose(found["embedding"], rows[found["place"]])
+    query = STATE["W_q.weight"] @ rows[found["place"]]
+    counts = np.exp(rows @ STATE["W_k.weight"].T @ query / math.sqrt(2))
+    values = rows @ STATE["W_v.weight"].T
+    average = counts / counts.sum() @ values
+    logits = np.exp(STATE["output.weight"] @ average + STATE["output.bias"])
+    for name, numbers in (
+        ("weights", counts / counts.sum()),
+        ("values", values),
+        ("average", average),
+        ("answer", logits / logits.sum()),
+    ):
+        assert_allclose(found[name], numbers, rtol=0, atol=6e-5, err_msg=name)
+
+
+def test_one_word_differs_and_gets_most_of_the_weight_and_decides():
+    assert list(FOLLOWED) == [MUDDY["words"], CLOSED["words"]]
+    assert sum(a != b for a, b in zip(*FOLLOWED, strict=True)) == 1
+    assert MUDDY["embedding"] == CLOSED["embedding"], "the table knows one bank only"
+    for found, word, sense in ((MUDDY, "muddy", "water"), (CLOSED, "closed", "money")):
+        assert found["words"][np.argmax(found["weights"])] == word and max(found["weights"]) > 0.5
+        assert SENSES[np.argmax(found["answer"])] == sense
+
+
+def test_neither_sentence_was_trained_on_but_the_grammar_makes_them():
+    trained = [text for text, _ in learnt()]
+    assert MADE["words"] == WORDS
+    for text in FOLLOWED:
+        assert text in [made for made, _ in sentences()]
+        assert not any([w for w in other if w != "today"] == text for other in trained)
+    assert ["she", "sees", "the", "muddy", "bank", "."] in trained
+
+
+def test_a_noun_that_tells_by_itself_keeps_its_sense_and_a_bank_has_that_of_its_adjective():
+    for text, sense in sentences():
+        if {"shore", "lake"} & set(text):
+            assert sense == "water", text
+        elif {"shop", "firm"} & set(text):
+            assert sense == "money", text
+        elif {"old", "small", "near"} & set(text):
+            assert sense == "either", text
+        else:
+            assert (sense == "water") == bool({"muddy", "deep", "wide"} & set(text)), text
+
+
+def test_ten_trainings_do_what_the_caption_says():
+    right = most = 0
+    for seed in range(10):
+        model = train(seed)
+        answers = [SENSES[np.argmax(found["answer"])] for found in shown(model).values()]
+        right += answers == ["water", "money"]
+        most += min(looks(model)) > 0.5
+        assert_allclose(looks(model), LOOKS[seed], atol=0.02)
+    assert LOOKS[MADE["seed"]] == [MUDDY["weights"][3], CLOSED["weights"][3]]
+    assert (right, most) == (10, 6)
+    assert "Of ten such networks, all name both banks rightly; in six, this one among them," in PAGE
+
+
+def test_the_page_says_the_numbers_of_its_picture():
+    (alt,) = re.findall(r"\{picture\} journey\.neighbours\n:alt: (.*)", PAGE)
+    told = {float(number.replace("−", "-")) for number in re.findall(r"−?\d\.\d\d", alt)}
+    numbers = [*MUDDY["embedding"]]
+    for found in (MUDDY, CLOSED):
+        numbers += [max(found["weights"]), max(found["answer"]), *found["average"]]
+    assert told == {float(journey.said(number).replace("−", "-")) for number in numbers}
+    journey.neighbours()
+    drawn = [text.get_text() for text in plt.gcf().axes[0].texts]
+    for found, sense in ((MUDDY, "by the water"), (CLOSED, "with money")):
+        assert any(sense in label and f"{max(found['answer']):.2f}" in label for label in drawn)
+        for number in (*found["weights"], *found["average"], *np.ravel(found["values"])):
+            assert journey.said(number) in drawn
+    plt.close("all")
+
+
+def test_the_table_by_hand_is_the_average_of_the_picture():
+    (table,) = re.findall(r"\{pencil\} first_average\n(.*?)\n::::", PAGE, re.DOTALL)
+    cells = [re.split(r" *\| *", line.strip("| ")) for line in table.splitlines()[4:]]
+    *rows, last = [row for row in cells if len(row) > 1]
+    columns = zip(rows, CLOSED["words"], CLOSED["weights"], CLOSED["values"], strict=True)
+    for (word, weight, first, product), wanted, share, value in columns:
+        assert (word, weight, first) == (wanted, journey.said(share), journey.said(value[0]))
+        printed = float(weight) * float(first.replace("−", "-"))
+        answer = float(product.strip("[]").replace("−", "-"))
+        assert answer == round(share * value[0], 2) == round(printed, 2)
+    assert sum(float(row[1]) for row in rows) == pytest.approx(1) and last[1] == "[[1.00]]"
+    assert last[-1] == f"[[{journey.said(CLOSED['average'][0])} ± 0.01]]"
