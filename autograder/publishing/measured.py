@@ -17,7 +17,6 @@ from nbformat import NotebookNode
 from nbformat.v4 import new_markdown_cell
 
 DRAWS = {"plt", "plots"}
-FOLDED = "<details><summary>What comes out</summary>\n\n{}\n\n</details>"
 
 
 def python(code: str) -> str:
@@ -55,10 +54,9 @@ class Measured:
         text = self._printed(tree)
         if not text:
             return []
-        table = f"```text\n{text.rstrip()}\n```"
-        if "outcome" not in cell.metadata.get("tags", ()):
-            return [new_markdown_cell(table)]
-        return [new_markdown_cell(FOLDED.format(table), metadata={"tags": ["outcome"]})]
+        outcome = {"outcome"} & {*cell.metadata.get("tags", ())}  # its explanation follows it
+        metadata = {"tags": [*outcome]} if outcome else {}
+        return [new_markdown_cell(f"```text\n{text.rstrip()}\n```", metadata=metadata)]
 
     def _printed(self, tree: ast.Module) -> str:
         """What some code prints; nothing if it needs a name that the chapter makes as it runs."""

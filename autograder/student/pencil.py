@@ -118,7 +118,7 @@ def _near(wanted: Number, found: Number, slack: str) -> str:
         fits = off <= float(slack) + tiny
     elif wanted.places is None:
         fits = off <= min(0.01, 0.01 * size) + tiny
-        fits = fits or (rounds and places >= 2 and off <= 0.05 * size)
+        fits = fits or (rounds and (places or 0) >= 2 and off <= 0.05 * size)
     else:
         unit = 10.0**-wanted.places
         fits = off <= max(0.5 * unit, min(unit, 0.02 * size)) + tiny

@@ -33,7 +33,7 @@ SPACED = frozenset("=<>≤≥≠−+·∈")
 GLOSSARY = "../book/glossary.html"
 ENTRY = re.compile(r'((?:<dt id="term-[^"]+">.*?</dt>\s*)+)<dd>(.*?)</dd>', re.DOTALL)
 TERM = re.compile(r'<dt id="([^"]+)">(.*?)<a class="headerlink"')
-EXPLAINED = re.compile(r'data-symbol="|glossary\.html#term-|class="reference internal" href="#id')
+EXPLAINED = re.compile(r'glossary\.html#term-|class="reference internal" href="#id')
 
 Parts = tuple[str, str, str]  # base, subscript, superscript
 
@@ -311,9 +311,14 @@ def anchor_rows(app: Sphinx, doctree: nodes.document) -> None:
 
 
 def add_script(app: Sphinx, pagename: str, templatename: str, context: dict, doctree) -> None:
-    """Load the script that shows cards, on pages with something to explain."""
-    if EXPLAINED.search(context.get("body", "")):
+    """Load the script that shows cards: with a page's formulas, or once somebody moves about."""
+    body = context.get("body", "")
+    if "data-symbol=" in body:
         app.add_js_file("symbols.js", type="module")
+    elif EXPLAINED.search(body):
+        load = f'() => import("./{context["pathto"]("_static", 1)}/symbols.js"), {{once: true}}'
+        kinds = '["pointerover", "focusin"]'
+        app.add_js_file(None, body=f"for (const kind of {kinds}) addEventListener(kind, {load})")
 
 
 def write_cards(app: Sphinx, error: Exception | None) -> None:

@@ -144,12 +144,11 @@ def test_a_table_whose_numbers_come_from_a_file_is_there_as_text(tmp_path):
     )
 
 
-def test_a_measured_outcome_is_folded_before_its_explanation():
+def test_a_measured_outcome_stands_between_prediction_and_explanation():
     path = ROOT / "book" / "07_transformer.md"
     got = [cell.source for cell in instructor_notebook(path).cells]
     runs = json.loads((ROOT / "benchmarks" / "transformer_bugs.json").read_text(encoding="utf-8"))
     at = next(i for i, source in enumerate(got) if all(name in source for name in runs["runs"]))
-    assert got[at].startswith("<details><summary>What comes out</summary>")
     assert got[at - 1].startswith("**My prediction:**")
     assert got[at + 1].startswith("**What comes out, and why**")
     for run in runs["runs"].values():

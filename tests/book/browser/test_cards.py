@@ -47,6 +47,17 @@ def test_a_term_says_on_hover_and_focus_what_the_glossary_says(open_tab):
     assert tab.wrong == []
 
 
+def test_a_page_without_formulas_has_cards_as_well(open_tab):
+    tab = open_tab()
+    page = tab.open("book/intro.html")
+    assert page.locator("[data-symbol]").count() == 0
+    page.mouse.move(300, 300)
+    page.wait_for_selector("#symbol-tip", state="attached")
+    page.locator("article a[href*='glossary.html#term-']").first.hover()
+    page.locator("#symbol-tip").wait_for()
+    assert tab.wrong == []
+
+
 def test_notebooks_name_the_places_of_terms_as_the_page_does(open_tab):
     terms = open_tab().open("book/glossary.html").locator("dl.glossary > dt")
     there = set(terms.evaluate_all("(all) => all.map((term) => term.id)"))

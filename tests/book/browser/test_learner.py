@@ -73,6 +73,7 @@ def test_a_symbol_is_explained_by_pointer_and_by_keyboard(open_tab):
     tip = page.locator("#symbol-tip")
     mark = page.locator('.formula [data-symbol="symbol-s_ij"]').first
     mark.hover()
+    tip.wait_for()
     assert "may attend" in tip.inner_text()
     assert "attn_mask" in tip.inner_text(), "torch's name"
     tip.hover()  # the tip stays while the pointer is on it
@@ -106,7 +107,7 @@ def test_what_unfolds_is_accessible_too(scheme, width, open_tab):
     page.locator(".exercise-done input").first.check()
     page.locator(".formula").nth(1).focus()
     page.keyboard.press("ArrowRight")
-    assert page.locator("#symbol-tip").is_visible()
+    page.locator("#symbol-tip").wait_for()
     parts = (".glance", ".hints", "#symbol-tip", ".math-display", ".bd-links", ".exercise-head")
     context = {"include": [[part] for part in parts]}
     found = Axe().run(page, context=context, options={"runOnly": TAGS})
@@ -152,7 +153,8 @@ def test_search_leads_to_passages_not_pages(open_tab):
     found = page.locator("#search-results li a")
     addresses = found.evaluate_all("(all) => all.map((a) => a.hash)")
     assert len(addresses) > 5 and all(addresses[:5])
-    assert "softmax" in page.locator("#search-results mark").first.text_content().lower()
+    marked = page.locator("#search-results li").first.locator("mark").all_text_contents()
+    assert "softmax" in " ".join(marked).lower()
     found.first.click()
     page.wait_for_load_state("load")
     section = page.locator(page.evaluate("CSS.escape(location.hash.slice(1))").join(["#", ""]))
