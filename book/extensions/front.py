@@ -88,7 +88,7 @@ def _explorable(app: Sphinx) -> str:
 
 def path_hours(minutes: int) -> str:
     """How long a path takes, in half hours."""
-    return f"{_halves(minutes)} hour{'' if minutes < 75 else 's'}"
+    return f"{_halves(minutes)} hour{'' if _halves(minutes) in ('½', '1') else 's'}"
 
 
 def evenings(chapters: int, minutes: int) -> str:
