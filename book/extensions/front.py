@@ -110,7 +110,7 @@ def _time(app: Sphinx, match: re.Match) -> str:
     if what == "all":
         spent = (_times(app)[name] for name in names)
         return f"{sum(reading + MINUTES_A_POINT * points for reading, points in spent) / 60:.0f}"
-    minutes = sum(sum(path_minutes(app)[name]) for name in names)
+    minutes = sum(path_minutes(app)[name] for name in names)
     return path_hours(minutes) if what == "hours" else evenings(len(names), minutes)
 
 

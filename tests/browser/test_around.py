@@ -147,6 +147,11 @@ def test_the_essential_path_is_kept_and_folds_what_is_not_essential(open_tab):
     short = choice.get_by_role("button", name="Essential path")
     assert short.get_attribute("aria-pressed") == "false"
     assert page.locator("summary.fold-line:visible").count() == 0
+    glance = page.locator(".glance li").first.inner_text()
+    times = [int(number) for number in re.findall(r"\d+", glance)]
+    assert f"Everything, {sum(times)} min" in choice.inner_text()  # to read, and with a pencil
+    told = re.search(r"Essential path, (\d+) min", choice.inner_text())
+    assert 0 < int(told[1]) < sum(times) / 2
     short.click()
     page.reload()
     assert short.get_attribute("aria-pressed") == "true"
