@@ -1,6 +1,6 @@
 """The book's first picture: one attention, trained to say which *bank* is meant.
 
-Run: python benchmarks/two_banks.py. A table, queries, keys and values, and a linear layer on the
+Run: python -m benchmarks.two_banks. A table, queries, keys and values, and a linear layer on the
 average: no positions, one head, no feed-forward network. A *shore* or a *lake* is by the water, a
 *shop* or a *firm* has to do with money, whatever else is said of them; of a *bank* the adjective
 decides, and if it does not, the answer is that nobody can tell. Without this third answer, one of
@@ -142,7 +142,7 @@ def looks(model: Model) -> list[float]:
 def main() -> None:
     models = [train(seed) for seed in range(10)]
     made = {
-        "script": "python benchmarks/two_banks.py",
+        "script": "python -m benchmarks.two_banks",
         "seed": SEED,
         "steps": STEPS,
         "words": WORDS,
