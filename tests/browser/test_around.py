@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 from PIL import Image
+from pypdf import PdfReader
 
 from .conftest import chapter_pages
 from .sound import TAGS, told
@@ -206,6 +207,14 @@ def test_the_whole_is_printed_open_and_the_essential_path_without_what_it_folds(
     assert page.locator("summary.fold-line:visible, .evidence:visible").count() == 0
     assert page.locator("article h2:visible").count() > 0
     assert page.locator(".off-path").count() > 0 and page.locator(".off-path:visible").count() == 0
+
+
+@pytest.mark.parametrize("number", PAGES)
+def test_the_essential_path_is_printed_on_twelve_pages_at_most(open_tab, number):
+    page = open_tab().open(f"{PAGES[number]}?path=short")
+    margin = dict.fromkeys(("top", "right", "bottom", "left"), "15mm")
+    printed = PdfReader(io.BytesIO(page.pdf(format="A4", margin=margin)))
+    assert 1 <= len(printed.pages) <= 12
 
 
 def test_a_link_into_evidence_unfolds_it(open_tab):
