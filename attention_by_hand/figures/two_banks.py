@@ -9,7 +9,7 @@ in each sentence.
 from typing import Any
 
 MADE: dict[str, Any] = {
-    "script": "python benchmarks/two_banks.py",
+    "script": "python -m benchmarks.two_banks",
     "seed": 2,
     "steps": 600,
     "words": [

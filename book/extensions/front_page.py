@@ -88,7 +88,7 @@ def _explorable(app: Sphinx) -> str:
 
 def path_hours(minutes: int) -> str:
     """How long a path takes, in half hours."""
-    return f"{_halves(minutes)} hour{'' if minutes < 45 else 's'}"
+    return f"{_halves(minutes)} hour{'' if _halves(minutes) in ('½', '1') else 's'}"
 
 
 def evenings(chapters: int, minutes: int) -> str:
@@ -110,7 +110,7 @@ def _time(app: Sphinx, match: re.Match) -> str:
     if what == "all":
         spent = (_times(app)[name] for name in names)
         return f"{sum(reading + MINUTES_A_POINT * points for reading, points in spent) / 60:.0f}"
-    minutes = sum(sum(path_minutes(app)[name]) for name in names)
+    minutes = sum(path_minutes(app)[name] for name in names)
     return path_hours(minutes) if what == "hours" else evenings(len(names), minutes)
 
 

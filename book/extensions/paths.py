@@ -123,21 +123,21 @@ def fold(app: Sphinx, doctree: nodes.document) -> None:
     chapter = next(doctree.findall(nodes.section))
     marks = Marks(chapter)
     marks.fold(chapter)
-    times = minutes(marks.on, code=False, least=1), pencil_minutes(marks.on)
-    path_minutes(app)[app.env.docname] = times
+    time = minutes(marks.on, code=False, least=1) + pencil_minutes(marks.on)
+    path_minutes(app)[app.env.docname] = time
     for part in marks.on:
         for cell in list(part.findall(nodes.container)):
             if "cell" in cell["classes"]:
                 _fold_cell(cell)
     for raw in doctree.findall(nodes.raw):
         if 'class="glance"' in raw.astext():
-            slot = f'<div class="path-slot" data-short="{times[0]}"></div>{SLOT}'
+            slot = f'<div class="path-slot" data-short="{time}"></div>{SLOT}'
             raw.replace_self(nodes.raw("", raw.astext().replace(SLOT, slot), format="html"))
             break
 
 
-def path_minutes(app: Sphinx) -> dict[str, tuple[int, int]]:
-    """How long each chapter's essential path takes: to read, and with a pencil on top."""
+def path_minutes(app: Sphinx) -> dict[str, int]:
+    """How long each chapter's essential path takes, read with a pencil, in minutes."""
     if not hasattr(app.env, "path_minutes"):
         app.env.path_minutes = {}
     return app.env.path_minutes

@@ -135,7 +135,8 @@ def test_hours_are_reading_and_six_minutes_a_point(reading, points, told):
 
 
 @pytest.mark.parametrize(
-    ("minutes", "told"), [(10, "½ hour"), (40, "½ hour"), (58, "1 hour"), (192, "3 hours")]
+    ("minutes", "told"),
+    [(10, "½ hour"), (40, "½ hour"), (58, "1 hour"), (76, "1½ hours"), (192, "3 hours")],
 )
 def test_the_hours_of_a_path_are_half_hours(minutes, told):
     assert front_page.path_hours(minutes) == told

@@ -46,7 +46,8 @@ function reveal() {
 
 const slot = document.querySelector(".path-slot");
 if (slot) {
-  const whole = /About (\d+) minutes/.exec(slot.parentElement.textContent)?.[1];
+  const times = /About (\d+) minutes to read(?:, (\d+) more)?/.exec(slot.parentElement.textContent);
+  const whole = times && Number(times[1]) + Number(times[2] ?? 0); // with a pencil, like the path's
   const choices = [
     ["short", `Essential path, ${slot.dataset.short} min`],
     ["whole", whole ? `Everything, ${whole} min` : "Everything"],

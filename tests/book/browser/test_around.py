@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 from PIL import Image
+from pypdf import PdfReader
 
 from .conftest import chapter_pages
 from .sound import TAGS, told
@@ -90,8 +91,7 @@ def test_links_have_one_colour(open_tab, name, scheme):
     colours = page.locator(
         "article :is(p, li, td, dd) > a:not(.headerlink, .prev-next-footer a)"
     ).evaluate_all(
-        "(all) => all.filter((a) => !a.matches('.doors li:first-child a'))"
-        ".map((a) => getComputedStyle(a).color)"
+        "(all) => all.filter((a) => !a.matches('.doors a')).map((a) => getComputedStyle(a).color)"
     )
     assert len(colours) > 10 and len(set(colours)) == 1
 
@@ -148,6 +148,11 @@ def test_the_essential_path_is_kept_and_folds_what_is_not_essential(open_tab):
     short = choice.get_by_role("button", name="Essential path")
     assert short.get_attribute("aria-pressed") == "false"
     assert page.locator("summary.fold-line:visible").count() == 0
+    glance = page.locator(".glance li").first.inner_text()
+    times = [int(number) for number in re.findall(r"\d+", glance)]
+    assert f"Everything, {sum(times)} min" in choice.inner_text()  # to read, and with a pencil
+    told = re.search(r"Essential path, (\d+) min", choice.inner_text())
+    assert 0 < int(told[1]) < sum(times) / 2
     short.click()
     page.reload()
     assert short.get_attribute("aria-pressed") == "true"
@@ -204,6 +209,14 @@ def test_the_whole_is_printed_open_and_the_essential_path_without_what_it_folds(
     assert page.locator("summary.fold-line:visible, .evidence:visible").count() == 0
     assert page.locator("article h2:visible").count() > 0
     assert page.locator(".off-path").count() > 0 and page.locator(".off-path:visible").count() == 0
+
+
+@pytest.mark.parametrize("number", PAGES)
+def test_the_essential_path_is_printed_on_twelve_pages_at_most(open_tab, number):
+    page = open_tab().open(f"{PAGES[number]}?path=short")
+    margin = dict.fromkeys(("top", "right", "bottom", "left"), "15mm")
+    printed = PdfReader(io.BytesIO(page.pdf(format="A4", margin=margin)))
+    assert 1 <= len(printed.pages) <= 12
 
 
 def test_a_link_into_evidence_unfolds_it(open_tab):
