@@ -1,4 +1,4 @@
-# `make` sets up and makes everything; `make test` checks everything; `make help` lists the rest.
+# `make` sets up and makes everything; `make test` checks; `make help` lists the rest.
 
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
@@ -122,13 +122,13 @@ pdf: browser env  ## print the book: build/attention-by-hand.pdf
 # --- checks ---
 
 .PHONY: test
-test: test-tools env  ## check everything; of many cases of a kind, a sample
+test: test-tools env  ## check each kind of promise, some cases of each; the pages where `make` built them
 	@$(BIN)/ruff check . && $(BIN)/ruff format --check --quiet . && $(BIN)/mypy --no-error-summary
 	@$(PYTEST)
 
-.PHONY: rest
-rest: test-tools env  ## the cases that `make test` leaves out: CI runs both
-	@$(PYTEST) -m 'rest and not nightly'
+.PHONY: test-all
+test-all: test-tools env  ## all that `make test` leaves out: CI runs both
+	@$(PYTEST) -m 'full and not nightly'
 
 .PHONY: nightly
 nightly: test-tools env  ## what takes too long for each commit; screenshots of every page
@@ -140,7 +140,7 @@ mutants: env  ## change every line of every reference, and see that it costs mar
 
 .PHONY: matrix
 matrix: test-tools env  ## judge all known answers, and store what the About page shows of it
-	@$(PYTEST) -m 'not nightly' tests/test_matrix.py
+	@$(PYTEST) -m 'not nightly' tests/course/test_matrix.py
 	@$(BIN)/python -c 'import json, sys; json.dump(json.load(sys.stdin), sys.stdout)' \
 	  < $(BUILD)/matrix.json > benchmarks/matrix.json
 

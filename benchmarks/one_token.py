@@ -175,12 +175,12 @@ def main() -> None:
                          "stages": stages(model, text, text.index("well"))}
         for text in FOLLOWED
     }  # fmt: skip
-    RESULT.write_text(HEAD + _literal("MADE", made) + "\n" + _literal("TEXTS", texts), "utf-8")
+    RESULT.write_text(HEAD + literal("MADE", made) + "\n" + literal("TEXTS", texts), "utf-8")
     for text, found in texts.items():
         print(text, dict(zip(KINDS, found["stages"]["output"], strict=True)))
 
 
-def _literal(name: str, value: object) -> str:
+def literal(name: str, value: object) -> str:
     """An assignment that reads like Python, one line an entry."""
 
     def lines(value: object, depth: int) -> str:

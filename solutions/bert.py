@@ -22,8 +22,9 @@ class BertEmbeddings(nn.Module):
     norm(tokens(id) + positions(i) + segments(segment)), then dropout. Parts: `tokens`
     (`nn.Embedding` of vocab_size rows), `positions` (`nn.Embedding` of max_len rows),
     `segments` (`nn.Embedding` of num_segments rows), `norm` (`nn.LayerNorm`, with eps
-    1e-12). Source: Devlin et al. (2019), section 3 and figure 2; the tables begin with
-    standard deviation 0.02, as theirs.
+    1e-12). No row is left out of training by a `padding_idx`. Source: Devlin et al.
+    (2019), section 3 and figure 2; the tables begin with standard deviation 0.02, as
+    theirs.
     """
 
     def __init__(

@@ -239,10 +239,10 @@ def write_caption(
     memory)` returns logits `(B, n, V)` for ids `(B, n)`, those at the last position for
     the next token. Every caption begins with the prompt, ids `(p,)`. One that has written
     `eos_id` is finished, and gets `model.pad_id` from there on; writing stops when all
-    are finished or max_len tokens long, the prompt included. Returns the ids
-    `(B, at most max_len)`, with prompt and eos; a prompt of max_len tokens or more comes
-    back cut to max_len. Writes in eval mode and without gradients; afterwards every part
-    of the model is in the mode in which it came.
+    are finished or max_len tokens long, the prompt included; an eos in the prompt
+    finishes nothing. Returns the ids `(B, at most max_len)`, with prompt and eos; a
+    prompt of max_len tokens or more comes back cut to max_len. Writes in eval mode and
+    without gradients; afterwards every part of the model is in the mode in which it came.
     """
     ### BEGIN SOLUTION
     modes = {module: module.training for module in model.modules()}

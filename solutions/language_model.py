@@ -122,8 +122,9 @@ class GPT(nn.Module):
     products with the rows of `tokens.weight`. Parts: `tokens` (`nn.Embedding`),
     `positions` (`nn.Embedding` of context_size rows), `blocks` (`nn.ModuleList` of
     num_layers times `DecoderBlock`, with d_ff = 4·d_model and the same dropout),
-    `norm` (`nn.LayerNorm`); an attribute `context_size`. Source: Radford et al.
-    (2019), section 2.3; both tables begin with standard deviation 0.02, as theirs.
+    `norm` (`nn.LayerNorm`); an attribute `context_size`. No table has a
+    `padding_idx`. Source: Radford et al. (2019), section 2.3; both tables begin with
+    standard deviation 0.02, as theirs.
     """
 
     def __init__(
@@ -277,8 +278,8 @@ def generate(
 
     Shapes: ids `(B, n)`, n ≥ 1 → `(B, n + max_new_tokens)`, the given ones first.
     `model(ids)` gives logits `(B, length of ids, V)`; it reads the last
-    `model.context_size` tokens at most. Each step draws the next tokens of all rows by
-    one call of `torch.multinomial`, with `generator`, from
+    `model.context_size` tokens at most. Each step draws a token for every row by
+    `torch.multinomial`, with `generator`, from
     `next_token_probabilities(logits, temperature, top_k, top_p)`. Decodes in eval
     mode, without gradients, and leaves each module's mode as it was.
     """

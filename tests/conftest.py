@@ -51,54 +51,6 @@ ALONE = re.compile(
     r"|withheld\.py::test_|other_machines\.py::test_|check\.py::test_nonsense_|expected_values\.py::test_what_check_|luck\.py::test_a_right_|mutants\.py::test_a_sample_)\w+"
 )
 PIECES = 3
-# Many cases of one kind: `make test` tries one of so many, and `make rest` the others; if that is
-# 0, `make test` tries none. A group in the pattern says what is drawn if it is not the case itself:
-# all mistakes of an exercise are tried, or none, since naming one takes the records of all.
-CASES = {
-    r"test_matrix\.py::test_a_known_answer_\w+\[\w+(-\w+)-mistakes-": 24,
-    r"test_matrix\.py::test_a_known_answer_\w+\[\w+(-\w+)-rights-": 8,
-    r"test_matrix\.py::test_a_reference_earns_": 3,
-    r"test_matrix\.py::test_every_aspect_": 0,  # judges all mistakes
-    r"test_attacks\.py::test_an_attack_ends_": 8,  # alone
-    r"test_other_machines\.py::test_all_references_": 0,
-    r"test_withheld\.py::test_(?:an_answer|a_block_is_found|two_answers)_": 6,
-    r"test_honest\.py::test_judge_": 8,  # alone
-    r"test_honest\.py::\w+\[second-": 0,  # in class, chapters 5 to 7; 1 to 4 stay
-    r"test_settings\.py::test_a_setting_costs_no": 8,  # in `check`, and when graded
-    r"test_pointing\.py::test_nothing_is_run_": 32,
-    r"test_observe\.py::test_a_right_answer_": 24,
-    r"test_mutants\.py::test_a_sample_": 8,
-    r"test_luck\.py::test_a_right_answer_needs_": 16,
-    r"test_check\.py::test_the_reference_passes_": 2,
-    r"test_check\.py::test_nonsense_": 24,
-    r"test_expected_values\.py::test_what_check_compares_with_": 40,
-    r"test_restart\.py::test_killed_at_random_": 0,
-    r"test_restart_parts\.py::test_random_": 0,
-    r"test_postgres\.py::test_killed_and_run_again_": 0,  # with a file, it is tried
-    r"test_looks\.py::test_no_known_mistake_gains_": 8,
-    r"test_recordings\.py::test_recordings_earn_": 4,
-    r"test_policy\.py::test_twice_the_code_": 0,
-    r"test_distances\.py::test_a_trained_head_": 0,
-    r"test_multi_head_page\.py::test_(?:two_learnt_heads|one_head_makes_a_name)_": 0,
-    r"test_kernel_regression\.py::test_the_pages_(?:best_kernels|map_overflows)_": 0,
-    r"test_transformer_claims\.py::test_only_the_control_": 0,
-    r"test_prose\.py::test_a_measured_number_": 3,
-    r"test_dataflow\.py::test_(?:no_words_stand|nothing_is_cut)_": 3,
-    r"test_same_marks\.py::(?:test_(?:a_cluster|one_process|the_answers_are_not)_|\w+\[others-)": 0,
-    r"test_sound\.py::test_a_page_is_sound_": 7,
-    r"test_sound\.py::test_a_text_too_faint_in_one_look_alone_is_found\[(?!390 dark)": 0,
-    r"test_links\.py::test_a_page_is_valid_html": 3,
-    r"test_pages\.py::test_a_chapter_is_light_": 8,
-    r"test_explorables\.py::\w+\[book/": 6,  # a page each
-    r"test_learner\.py::(?!test_most)\w+\[book/": 6,  # a page each
-    r"test_learner\.py::test_most_\w+\[book/": 3,
-    r"test_(?:learner|pencil|around)\.py::\w+accessible\w*\[(?!dark-390)": 0,  # a look each
-    r"test_odd_folders\.py::test_one_odd_": 8,  # by itself; all at once, they are tried
-    r"test_odd_folders\.py::test_what_happens_": 8,
-    r"test_odd_archives\.py::test_one_odd_": 8,
-    r"test_print\.py::": 0,
-}
-
 # Tensors of a few numbers gain nothing from threads, and threads that wait for a core are costly.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
@@ -132,18 +84,13 @@ def _piece(nodeid: str) -> str | None:
     if together := TOGETHER.search(nodeid):  # they share a fixture that takes long
         return " ".join(together.groups())  # whichever the test, it is the same class
     if alone := ALONE.search(nodeid):
-        return f"{alone[0]} {zlib.crc32(nodeid.encode()) % PIECES}"
+        return f"{alone[0]} {_number(nodeid) % PIECES}"
     return None
 
 
-@cache
-def _cases_of(file: str) -> list[tuple[re.Pattern, int]]:
-    """What `CASES` says of a file's tests."""
-    return [
-        (re.compile(kind), one_of)
-        for kind, one_of in CASES.items()
-        if re.search(kind.partition("::")[0], file)
-    ]
+def _number(name: str) -> int:
+    """A number of a name, the same on every machine."""
+    return zlib.crc32(name.encode())
 
 
 def pytest_collection() -> None:
@@ -164,12 +111,12 @@ def pytest_sessionfinish() -> None:
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:
-    """Mark what `make test` leaves to `make rest`."""
-    for kind, one_of in _cases_of(item.path.name):
-        if found := kind.search(item.nodeid):
-            drawn = found[1] if found.re.groups else item.nodeid
-            if not one_of or zlib.crc32(drawn.encode()) % one_of:
-                item.add_marker(pytest.mark.rest)
+    """Mark what `make test` leaves to `make test-all`."""
+    shares = [(*mark.args, mark.kwargs.get("of", item.name)) for mark in item.iter_markers("share")]
+    if any(not one_of or _number(drawn) % one_of for one_of, drawn in shares):
+        item.add_marker(pytest.mark.full)
+    elif "html" in getattr(item, "fixturenames", ()) and not _pages_are_built(item.config.rootpath):
+        item.add_marker(pytest.mark.full)  # to run the chapters takes as long as all of `make test`
 
 
 @pytest.hookimpl(trylast=True)
@@ -293,12 +240,22 @@ def html(request: pytest.FixtureRequest) -> Path:
         ready = root / OUTPUT / "_build" / "html"
         if run and lock.read() == run:  # another worker of this run has built it
             return ready
-        if ready.is_dir() and _nothing_to_make(root, "build/stamps/book"):
+        if _pages_are_built(root):
             return ready
         pages = build_book(root)
         lock.truncate(0)
         lock.write(run or "")
         return pages
+
+
+@cache
+def _pages_are_built(root: Path) -> bool:
+    """Whether `make` has built the pages, from what is there now."""
+    from autograder.publishing.publish import OUTPUT
+
+    return (root / OUTPUT / "_build" / "html").is_dir() and _nothing_to_make(
+        root, "build/stamps/book"
+    )
 
 
 def _nothing_to_make(root: Path, target: str) -> bool:

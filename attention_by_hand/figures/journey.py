@@ -1,12 +1,14 @@
 """One token on its way through a small encoder: *you are here*, and what its neighbours weigh.
 
-The numbers are in `one_token`; `benchmarks/one_token.py` made them.
+The numbers are in `one_token` and, those of the first picture, in `two_banks`; `benchmarks/` has
+the scripts that made them.
 """
 
 from dataclasses import dataclass
 from typing import Any
 
 from attention_by_hand import plots
+from attention_by_hand.figures import two_banks
 from attention_by_hand.figures.dataflow import SHAPES, Box, Flow
 from attention_by_hand.figures.one_token import MADE, TEXTS
 
@@ -164,28 +166,23 @@ def bottleneck() -> None:
 
 
 def neighbours() -> None:
-    """*well* in two sentences: the same numbers go in; out comes an average of the values."""
+    """*bank* in two sentences: the same numbers go in; out comes an average of the values."""
     flow = Flow(5.0, 7.3)
-    for text, floor in zip(TEXTS, (3.75, 0.05), strict=True):
-        found = TEXTS[text]
-        words = [word for word in found["words"] if not word.startswith("⟨")]
-        places = [0.5 + 1.0 * i for i in range(len(words))]
+    senses = ("by the water", "with money")
+    for found, floor in zip(two_banks.TEXTS.values(), (3.75, 0.05), strict=True):
+        places = [0.5 + 1.0 * i for i in range(len(found["words"]))]
         x = places[found["place"]]
-        kind, probability = likeliest(text)
-        _row(flow, x, floor + 0.2, found["stages"]["embedding"], "plain")
+        likeliest = max(found["answer"])
+        sense = senses[found["answer"].index(likeliest)]
+        _row(flow, x, floor + 0.2, found["embedding"], "plain")
         flow.text(x + 1.12, floor + 0.2, "from the table", ha="left", size=SHAPES)
         flow.arrow((x, floor + 0.37), (x, floor + 0.62), head=False, color=QUIET)
-        gathered = _row(flow, x, floor + 2.75, found["stages"]["average"][HEAD], "value")
+        gathered = _row(flow, x, floor + 2.75, found["average"], "value")
         flow.text(x + 0.65, floor + 2.75, "weighted average", ha="left", size=SHAPES)
         flow.arrow(gathered.top, (x, floor + 3.1), color=QUIET)
-        flow.text(x, floor + 3.25, f"$\\it{{well}}$: {kind}, {probability:.2f}", color=QUIET)
-        for place, word, value, weight in zip(
-            places,
-            words,
-            found["stages"]["values"][HEAD],
-            found["stages"]["weights"][HEAD],
-            strict=False,
-        ):
+        flow.text(x, floor + 3.25, f"$\\it{{bank}}$: {sense}, {likeliest:.2f}", color=QUIET)
+        columns = zip(places, found["words"], found["values"], found["weights"], strict=True)
+        for place, word, value, weight in columns:
             asked = flow.box(place, floor + 0.8, word, "plain", width=0.8, height=0.36)
             says = _row(flow, place, floor + 1.35, value, "value", cell=0.48)
             flow.arrow(asked.top, says.bottom, head=False, color=QUIET)

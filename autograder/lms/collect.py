@@ -5,7 +5,7 @@ What cannot be matched, to a student or to an assignment, goes to collected/<ass
 is reported, a line each. The archive itself is left unchanged. Collecting the same archive again
 changes nothing.
 
-TRUST BOUNDARY. Archives, names and worksheets come from outside (`archive`, `formats`,
+TRUST BOUNDARY. Archives, names and worksheets come from outside (`archive`, `systems`,
 `worksheet`). No name of theirs becomes a path before `safe_id` or `safe_file` has seen it; links
 under the course's folders are not followed; notebooks are copied as bytes and never run here.
 """
@@ -23,14 +23,15 @@ from autograder.gradebook.command_suggestions import assignment_named
 from autograder.gradebook.course_file import CourseFile, read_course
 from autograder.gradebook.scripts import SUFFIX, notebook_of
 from autograder.gradebook.submissions import TIME, assignments_in, released, timestamp_in
+from autograder.gradebook.times import moment_in
 from autograder.gradebook.writer import FULL, put
 from autograder.lms.chapters import assignment_of
-from autograder.lms.formats import FILE, ArchiveEntry, handed
 from autograder.lms.found import LESS, CollectedNotebook, is_older, newness, why_other
 from autograder.lms.keeping import InTheWay, home, keep, read_there, safe_file
 from autograder.lms.people import Roster, known_people, of_member, same_names
 from autograder.lms.record import Origin, folder_of, read_record, write_record
-from autograder.lms.worksheet import read_worksheet
+from autograder.lms.system import FILE, ArchiveEntry
+from autograder.lms.systems import SYSTEMS, TITLES, entry_of, read_worksheet, tell_apart
 from autograder.notebook.archive import Archive, Member, Refused, shown
 from autograder.notebook.reading import NOTEBOOK
 from autograder.report.effort import ANSWERED, answers_named, effort_in, names_answered
@@ -122,9 +123,9 @@ class _Run:
                 self.result.aside.append(f"{member[0]}: refused, {member[1]}")
                 known += 1
                 continue
-            found = handed(member)
+            found = entry_of(member)
             if found is None:
-                self.result.aside.append(f"{shown(member.name)}: not named as by Moodle or Canvas")
+                self.result.aside.append(f"{shown(member.name)}: not named as by {TITLES}")
                 continue
             known += 1
             entry_times.add(member.moment)
@@ -132,11 +133,8 @@ class _Run:
             self._take(member, found)
             self._charge(found.who)
         if not known:
-            raise ValueError(
-                f"{self.archive.path.name}: expected names such as "
-                "Ada King_12345_assignsubmission_file_/… (Moodle) or kingada_4711_99001_… "
-                "(Canvas), got none"
-            )
+            names = " or ".join(f"{one.example} ({one.title})" for one in SYSTEMS.values())
+            raise ValueError(f"{self.archive.path.name}: expected names such as {names}, got none")
         self._match()
         self._tell_of_times(entry_times)
         for who in self.counts:
@@ -228,6 +226,8 @@ class _Run:
         """A notebook as a student's, with what is known of its time."""
         row = self.roster.row_of(one)
         moment = row.moment if row else None
+        if moment is None:
+            moment = moment_in(one.time, self.course.zone)
         if moment is None and self.archive_times:
             moment = found.member.moment
         return replace(found, handed=one, moment=moment, said=row.said if row else "")
@@ -245,9 +245,10 @@ class _Run:
                     "use --archive-times"
                 )
             self.result.told.append(text)
-        late = sorted({shown(h.label) for h in self.everybody.values() if h.late})
+        late = {shown(h.label): h.system.title for h in self.everybody.values() if h.late}
         if late and not any(found.moment for _, found in self.theirs):
-            self.result.told.append(f"Canvas says LATE, without a time, for {', '.join(late)}")
+            who, said = ", ".join(sorted(late)), next(iter(late.values()))
+            self.result.told.append(f"{said} says LATE, without a time, for {who}")
 
     # --- placing ---
 
@@ -286,6 +287,7 @@ class _Run:
 
     def _match(self) -> None:
         """Find the students of each notebook; put aside what is nobody's, or might be another's."""
+        self.everybody = tell_apart(self.everybody, self.roster.numbers)
         namesakes = same_names(self.everybody.values())
         members = {w: self.roster.members(one, namesakes) for w, one in self.everybody.items()}
         whose: dict[str, set[tuple[str, str, str]]] = {}
@@ -305,7 +307,9 @@ class _Run:
                     )
                     self._put_aside(found, f"{labels}: each would be {student}, so none is")
                 else:
-                    handed = of_member(found.handed, row) if row else found.handed
+                    whole = self.everybody[found.handed.who]
+                    handed = replace(found.handed, label=whole.label, number=whole.number)
+                    handed = of_member(handed, row) if row else handed
                     self.theirs.append((student, self._timed(found, handed)))
 
     def _put_aside(self, found: CollectedNotebook, why: str) -> None:
@@ -363,7 +367,7 @@ class _Run:
     def _where_from(self, found: CollectedNotebook) -> Origin:
         one, row = found.handed, self.roster.row_of(found.handed)
         return Origin(
-            one.system,
+            one.system.name,
             one.number,
             one.label,
             one.prefix,

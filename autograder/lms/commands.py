@@ -1,13 +1,11 @@
 """The commands `autograder collect`, `autograder merge` and `autograder return`."""
 
 import sys
-from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from autograder.lms.formats import CANVAS, MOODLE
 from autograder.student.engine.words import one_line
 
 DATABASE = typer.Option(
@@ -15,15 +13,8 @@ DATABASE = typer.Option(
 )
 _COURSE = typer.Option(metavar="DIR", help="the course's folder")
 _WORKSHEET = typer.Option(
-    metavar="FILE.csv", help="Moodle's grading worksheet, Canvas's gradebook, or a list of people"
+    metavar="FILE.csv", help="the system's table of people and marks, or a list of people"
 )
-
-
-class System(StrEnum):
-    """A learning management system."""
-
-    moodle = MOODLE
-    canvas = CANVAS
 
 
 def collect(
@@ -37,7 +28,7 @@ def collect(
     course: Annotated[Path, _COURSE] = Path("."),
     db: Annotated[str | None, DATABASE] = None,
 ) -> None:
-    """Sort an archive from Moodle or Canvas into submitted/<student>/<assignment>/.
+    """Sort an archive from Moodle, Canvas or Blackboard into submitted/<student>/<assignment>/.
 
     The newest notebook of each student counts. Exit status: 0, or 1 if something was put aside for
     you to look at, or 2 if the archive cannot be read.
@@ -80,11 +71,11 @@ def merge(
 
 
 def give_back(
-    system: Annotated[System, typer.Argument(help="moodle or canvas")],
+    system: Annotated[str, typer.Argument(help="moodle, canvas or blackboard")],
     assignment: Annotated[list[str] | None, typer.Option(help="only this; repeatable")] = None,
     worksheet: Annotated[Path | None, _WORKSHEET] = None,
     column: Annotated[
-        str | None, typer.Option(help="the assignment in Canvas's gradebook: 'Chapter 1 (815)'")
+        str | None, typer.Option(help="the assignment in the system's table: 'Chapter 1 (815)'")
     ] = None,
     open_too: Annotated[
         bool, typer.Option("--open-too", help="also totals that lack marks by hand")
@@ -95,7 +86,7 @@ def give_back(
     course: Annotated[Path, _COURSE] = Path("."),
     db: Annotated[str | None, DATABASE] = None,
 ) -> None:
-    """Write feedback.zip and grades.csv for Moodle or Canvas to returned/<assignment>/.
+    """Write feedback.zip and grades.csv for Moodle, Canvas or Blackboard to returned/<assignment>/.
 
     Totals that still lack marks by hand are left out. Exit status: 0, or 1 if anybody was left out.
     """
@@ -103,7 +94,7 @@ def give_back(
 
     done = back(
         course.absolute(),
-        system.value,
+        system,
         assignments=assignment,
         worksheet=worksheet,
         column=column,

@@ -7,8 +7,8 @@ import re
 from dataclasses import dataclass
 from datetime import datetime
 
-from autograder.lms.formats import ArchiveEntry
 from autograder.lms.record import Origin
+from autograder.lms.system import ArchiveEntry
 from autograder.notebook.archive import Member, shown
 
 LESS = "its answers are as they were released, and the archive has one with answers"

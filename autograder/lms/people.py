@@ -18,8 +18,8 @@ from unicodedata import normalize
 from autograder.gradebook.course_file import CourseFile
 from autograder.gradebook.gradebook import Book, database
 from autograder.gradebook.submissions import STUDENT
-from autograder.lms.formats import CANVAS, MOODLE, ArchiveEntry
-from autograder.lms.worksheet import SheetRow, Worksheet
+from autograder.lms.system import ArchiveEntry
+from autograder.lms.worksheet import SheetRow, Worksheet, key
 from autograder.notebook.archive import shown
 
 
@@ -39,12 +39,6 @@ class Student:
     @property
     def name(self) -> str:
         return f"{self.first} {self.last}".strip()
-
-
-_PARTICIPANT = {
-    "participant", "teilnehmer", "teilnehmerin", "participante", "partecipante", "deelnemer",
-    "deltagare", "deltager", "uczestnik", "katılımcı", "participanta", "osallistuja",
-}  # fmt: skip
 
 
 class Unmatched(ValueError):
@@ -73,12 +67,6 @@ def known_people(root: Path, course: CourseFile, db: str | None = None) -> list[
             told.get("email", before.email),
         )
     return list(found.values())
-
-
-def key(text: str) -> str:
-    """A name without what systems write differently: case, spaces, punctuation, Unicode's form."""
-    folded = normalize("NFKC", normalize("NFKC", text).casefold())
-    return "".join(letter for letter in folded if letter.isalnum())
 
 
 @dataclass
@@ -114,6 +102,11 @@ class Roster:
     def is_list(self) -> bool:
         """Whether the course has a list of people, not just ids that archives brought."""
         return any(person.is_named for person in self.people)
+
+    @property
+    def numbers(self) -> set[str]:
+        """The ids of the course's people, and the numbers of those in the worksheet."""
+        return {person.student for person in self.people} | self._rows.keys()
 
     def row_of(self, found: ArchiveEntry) -> SheetRow | None:
         """The worksheet's row of the person who handed in a file: by number, else by name."""
@@ -158,7 +151,7 @@ class Roster:
         """
         whose = f"{shown(found.label)} ({found.number or 'without number'})"
         row = self.row_of(found)
-        if found.system == MOODLE and _is_anonymous(found, self.sheet):
+        if found.system.is_anonymous(found, self.sheet):
             return f"{safe_id(found.label.rpartition('-')[2])} {found.number}"
         if row is not None and not _agree(row, found):
             name = shown(row.name) or "a participant without a name"
@@ -166,7 +159,7 @@ class Roster:
                 f"{whose} is {name} by the worksheet, so it is nobody's: if it is a group's, "
                 "expected its name in a column Group of the --worksheet"
             )
-        if not found.number and found.system == MOODLE:
+        if not found.number:
             raise Unmatched(
                 f"{shown(found.label)} is a group's: a --worksheet with a column Group says whose"
             )
@@ -235,8 +228,7 @@ class Roster:
                     return login
         if len(namesakes.get(key(found.label), ())) > 1:
             raise Unmatched(f"{whose} has a namesake: a --worksheet tells them apart")
-        number = f"-{found.number}" if found.system == CANVAS else ""  # Moodle's is per assignment
-        student = safe_id(found.label + number)
+        student = safe_id(found.system.new_id(found))
         if not key(student):
             raise Unmatched(f"{whose} has no name that could be an id: give a --worksheet")
         return student
@@ -244,12 +236,9 @@ class Roster:
 
 def _agree(row: SheetRow, found: ArchiveEntry) -> bool:
     """Whether a row can be about the person in a file's name, where the numbers are the same."""
-    names = [found.label]
-    if found.system == MOODLE:  # `Team A-Ada King`
-        names += [found.label.split("-", n)[n] for n in range(1, found.label.count("-") + 1)]
-    forms = _forms(row)
+    names, forms = found.system.names_in(found.label), _forms(row)
     if not forms:
-        return found.system == CANVAS or bool(row.email or row.logins)
+        return found.system.numbers_last or bool(row.email or row.logins)
     whole = {form + form for form in forms}  # in any order of the names
     sizes = {len(form) for form in forms}
     keys = {key(name) for name in names}
@@ -259,22 +248,9 @@ def _agree(row: SheetRow, found: ArchiveEntry) -> bool:
 def of_member(found: ArchiveEntry, row: SheetRow) -> ArchiveEntry:
     """A group's file as a member's, with the name by which the system knows that person again."""
     label = row.name or f"{row.first} {row.last}".strip()
-    if not row.number:
-        prefix = ""
-    elif found.system == CANVAS:
-        prefix = f"{found.label}_{row.number}_{found.file_number}_"
-    else:
-        name = "".join(c for c in label if c.isalnum() or c in " .-")
-        prefix = f"{name}_{row.number}_assignsubmission_file_"
-    folder = found.system == MOODLE
-    return replace(found, label=label, number=row.number, prefix=prefix, in_folder=folder)
-
-
-def _is_anonymous(found: ArchiveEntry, sheet: Worksheet | None) -> bool:
-    """Whether a file's name has Moodle's word for a participant where a person's name would be."""
-    words = {key(sheet.participant)} - {""} if sheet else set[str]()
-    form = key(found.label.rpartition("-")[2])
-    return bool(found.number) and form in (words or _PARTICIPANT)
+    system, number = found.system, row.number
+    prefix = system.prefix_of(found, label, number) if number else ""
+    return replace(found, label=label, number=number, prefix=prefix, in_folder=system.in_folders)
 
 
 def safe_id(name: str) -> str:

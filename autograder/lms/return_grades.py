@@ -1,15 +1,12 @@
-"""Marks and feedback, in the form in which Moodle and Canvas take them back.
+"""Marks and feedback, in the form in which a learning management system takes them back.
 
 For each assignment there are two files in returned/<assignment>/: `feedback.zip`, in which each
 student's page lies under the name by which the system recognises the student, and `grades.csv`.
-Moodle takes them in *Upload multiple feedback files in a zip* and *Upload grading worksheet*;
-Canvas in *Upload submissions* of the assignment and *Import* of the gradebook, where the page is
-shown under the name of the file that was handed in. The totals are those of console, report and
-export: late penalties are brought up to date first, and each page is made again, so that it holds
-the marks and comments given by hand.
+The totals are those of console, report and export: late penalties are brought up to date first, and
+each page is made again, so that it holds the marks and comments given by hand.
 
 While a person's mark is still missing, a total is not final, and is left out unless the caller
-says otherwise. The formats and their sources: `formats`, `worksheet`.
+says otherwise. The formats and their sources: `moodle`, `canvas`, `blackboard`.
 
 TRUST BOUNDARY. Names come from outside, by way of our own record of what was collected and of a
 worksheet. They are written into an archive, whose names are checked, and into a table, in which
@@ -29,28 +26,15 @@ from autograder.gradebook.rows import Row, read_class
 from autograder.gradebook.submissions import assignments_in, released
 from autograder.gradebook.writer import Writer
 from autograder.judge.judgement import FAILED
-from autograder.lms.formats import CANVAS, MOODLE, SYSTEMS
 from autograder.lms.people import Roster, known_people
 from autograder.lms.record import read_record
-from autograder.lms.worksheet import (
-    SheetRow,
-    Worksheet,
-    canvas_column,
-    maximum_in,
-    number_in,
-    read_worksheet,
-    write_table,
-)
+from autograder.lms.system import Mark, System
+from autograder.lms.systems import NAMES, SYSTEMS, read_worksheet
+from autograder.lms.worksheet import SheetRow, write_table
 from autograder.notebook.archive import shown
 from autograder.student.table import number
 
 RETURNED = "returned"
-_CANVAS_HEAD = ["Student", "ID", "SIS User ID", "SIS Login ID", "Section"]
-_MOODLE_HEAD = [
-    "Identifier", "Full name", "Email address", "Status", "Grade", "Maximum Grade",
-    "Grade can be changed", "Last modified (submission)", "Last modified (grade)",
-    "Feedback comments",
-]  # fmt: skip
 
 
 @dataclass
@@ -78,12 +62,13 @@ def give_back(
     """Write feedback and marks of a course for a learning management system.
 
     `worksheet` is the system's own table, which is filled in; without it, one is made of what was
-    collected. `column` names the assignment in Canvas's gradebook. `open_too` also returns totals
+    collected. `column` names the assignment in the system's table. `open_too` also returns totals
     that still lack marks by hand; `scale` converts the points to the system's maximum.
     Raises `ValueError` for a call that makes no sense.
     """
     if system not in SYSTEMS:
-        raise ValueError(f"expected {' or '.join(SYSTEMS)}, got {system}")
+        raise ValueError(f"expected {NAMES}, got {system}")
+    lms = SYSTEMS[system]
     if db is None and not (root / "gradebook.db").is_file():
         raise FileNotFoundError(f"no gradebook in {root}: run `autograder grade` first")
     release = released(root)
@@ -94,8 +79,7 @@ def give_back(
         raise ValueError(f"say which --assignment the worksheet is for: {', '.join(wanted)}")
     sheet = read_worksheet(worksheet, course.zone) if worksheet else None
     if sheet is not None and sheet.system != system:
-        kind = "grading worksheet" if system == MOODLE else "gradebook"
-        raise ValueError(f"{sheet.name}: expected a {kind} of {system.title()}'s")
+        raise ValueError(f"{sheet.name}: expected a {lms.table} of {lms.title}'s")
     roster = Roster(known_people(root, course, db), sheet)
     with Writer(root, db, release, course) as writer:
         enter(writer.book, course)
@@ -104,11 +88,11 @@ def give_back(
                 writer.renew(row.student, row.assignment)
         rows, done = read_class(root, db), []
         for name in wanted:
-            way = _Way(root, system, name, roster, course, column, open_too, scale)
+            way = _Way(root, lms, name, roster, course, column, open_too, scale)
             done.append(way.back([row for row in rows if row.assignment == name]))
             for row in rows:
                 if row.assignment == name and row.student in done[-1].totals:
-                    writer.note(row, f"returned to {system.title()}")
+                    writer.note(row, f"returned to {lms.title}")
     return done
 
 
@@ -133,7 +117,7 @@ class _Way:
     def __init__(
         self,
         root: Path,
-        system: str,
+        system: System,
         assignment: str,
         roster: Roster,
         course: CourseFile,
@@ -148,7 +132,7 @@ class _Way:
         self.places = {
             student: place
             for student, place in read_record(root, assignment).items()
-            if place.system == system
+            if place.system == system.name
         }
         self.listed = self._listed(course)
         self.result = Returned(assignment)
@@ -176,12 +160,13 @@ class _Way:
         self._tell_of_too_much(final)
         self.out.mkdir(parents=True, exist_ok=True)
         self._pages(final)
-        grades = self.out / "grades.csv"
-        if self.roster.sheet is None:
+        grades, sheet = self.out / "grades.csv", self.roster.sheet
+        if sheet is None or self.at is None:
             write_table(grades, self._made(final))
         else:
-            table = self._filled_moodle if self.system == MOODLE else self._filled_canvas
-            write_table(grades, table(final), self.roster.sheet.delimiter)
+            rows_of = {self.listed[normalize("NFC", row.student)].row: row for row in final}
+            marks = {n: self._mark(row) for n, row in rows_of.items()}
+            write_table(grades, self.system.filled(sheet, self.at, marks), sheet.delimiter)
         self.result.files.append(grades)
         return self.result
 
@@ -211,30 +196,22 @@ class _Way:
     def _is_collected(self, row: Row) -> bool:
         there = row.student in self.places
         if not there:
-            text = f"not collected from {self.system.title()}; a --worksheet may list them"
+            text = f"not collected from {self.system.title}; a --worksheet may list them"
             self.result.left_out.append(f"{row.student}: {text}")
         return there
 
     # --- marks ---
 
     def _limits(self, final: Sequence[Row]) -> None:
-        """Compare the points with the system's. Raises `ValueError` if they differ.
+        """Compare the points with the system's, which would show a wrong share, or ignore marks.
 
-        Moodle would ignore marks above its maximum, and Canvas would show the wrong share.
-        """
+        Raises `ValueError` if they differ."""
         self.factor, points = 1.0, max((row.points for row in final), default=0.0)
         sheet = self.roster.sheet
         self.at, self.maximum = None, points
         if sheet is None:
             return
-        if self.system == CANVAS:
-            self.at = canvas_column(sheet, (self.column or self.assignment,))
-            said = [row[self.at] for row in sheet.rows if row[0].strip() == "Points Possible"]
-            maximum = number_in(said[0]) if said else None
-        else:
-            if "grade" not in sheet.columns:
-                raise ValueError(f"{sheet.name}: expected a column Grade beside Maximum Grade")
-            maximum = maximum_in(sheet)
+        self.at, maximum = self.system.marks_in(sheet, self.column or self.assignment)
         if maximum is None or not points:
             return
         self.maximum = maximum
@@ -243,7 +220,7 @@ class _Way:
         if not self.scale:
             raise ValueError(
                 f"{sheet.name} gives {number(maximum)} points for {self.assignment}, which has "
-                f"{number(points)}: change that in {self.system.title()}, or use --scale"
+                f"{number(points)}: change that in {self.system.title}, or use --scale"
             )
         self.factor = maximum / points
 
@@ -251,12 +228,16 @@ class _Way:
         for row in final:
             if row.total * self.factor > self.maximum + 1e-6:
                 what = f"{self._grade(row)} is more than the maximum of {number(self.maximum)}"
-                if self.system == MOODLE:
-                    what += ", and Moodle passes over it: raise the maximum there"
-                self.result.told.append(f"{row.student}: {what}")
+                self.result.told.append(
+                    f"{row.student}: "
+                    + ", and ".join(filter(None, (what, self.system.above_maximum)))
+                )
 
     def _grade(self, row: Row) -> str:
         return f"{row.total * self.factor:.6g}"
+
+    def _mark(self, row: Row) -> Mark:
+        return Mark(self._grade(row), number(row.points), self._comment(row))
 
     def _comment(self, row: Row) -> str:
         late = f", after {number(row.penalty)} off for being late" if row.penalty else ""
@@ -286,6 +267,9 @@ class _Way:
                 count += 1
         if missing:
             self.result.told.append(f"no feedback page goes back to {', '.join(missing)}")
+        if count and not self.system.takes_pages:
+            told = "takes no archive of pages: feedback.zip is for you to hand out"
+            self.result.told.append(f"{self.system.title} {told}")
         if count:
             fresh.replace(path)
             self.result.files.append(path)
@@ -297,72 +281,21 @@ class _Way:
 
     def _page_name(self, row: Row) -> str | None:
         """What a page is called in the archive, so that the system knows whose it is."""
-        place, page = self.places.get(row.student), f"{self.assignment}.html"
-        if place is not None and _is_plain(place.prefix):
-            if self.system == CANVAS:
-                return f"{place.prefix}{page}"
-            return f"{place.prefix}/{page}" if place.in_folder else f"{place.prefix}{page}"
+        place = self.places.get(row.student)
+        if place is not None and not _is_plain(place.prefix):
+            place = None
         listed = self.listed.get(normalize("NFC", row.student))
-        if self.system == MOODLE and listed is not None:
-            name = "".join(c for c in listed.name if c.isalnum() or c in " .-")
-            return f"{name}_{listed.number}_assignfeedback_file_/{page}"
-        return None
+        return self.system.page_name(f"{self.assignment}.html", place, listed)
 
     def _made(self, final: Sequence[Row]) -> list[list[str]]:
         """A table of our own, with the headings that the system has in English."""
-        if self.system == MOODLE:
-            table = [_MOODLE_HEAD]
-            for row in final:
-                place = self.places[row.student]
-                told = [f"Participant {place.number}", place.name or place.label, place.email]
-                marks = ["", self._grade(row), number(row.points), "Yes", "-", "-"]
-                table.append([*told, *marks, self._comment(row)])
-            return table
-        title = self.column or self.assignment
-        if not title.rstrip().endswith(")"):
+        title, system = self.column or self.assignment, self.system
+        if not system.is_column(title):
             self.result.told.append(
-                f"Canvas will make a new assignment {title}, unless --column says what its "
-                "gradebook calls it, such as 'Chapter 1 (815)', or a --worksheet does"
+                f"{system.title} will make a new assignment {title}, unless --column says what its "
+                f"{system.table} calls it, such as {system.column!r}, or a --worksheet does"
             )
-        points = number(max((row.points for row in final), default=0.0))
-        table = [[*_CANVAS_HEAD, title], ["    Points Possible", "", "", "", "", points]]
-        for row in final:
-            place = self.places[row.student]
-            who = [place.name or place.label, place.number, "", place.login, ""]
-            table.append([*who, self._grade(row)])
-        return table
-
-    def _filled_moodle(self, final: Sequence[Row]) -> list[list[str]]:
-        """Moodle's own worksheet, with our marks; comments only where there were none."""
-        sheet = self._sheet
-        graded = {self.listed[normalize("NFC", row.student)].row: row for row in final}
-        at, comments = sheet.columns["grade"], sheet.columns.get("comments")
-        table = [sheet.head]
-        for n, before in enumerate(sheet.rows):
-            cells, row = list(before), graded.get(n)
-            if row is not None:
-                cells[at] = self._grade(row)
-                if comments is not None and not cells[comments].strip():
-                    cells[comments] = self._comment(row)
-            table.append(cells)
-        return table
-
-    def _filled_canvas(self, final: Sequence[Row]) -> list[list[str]]:
-        """Canvas's own columns of people and this assignment's, so that no other mark changes."""
-        sheet, at = self._sheet, self.at
-        assert at is not None  # the column was found
-        graded = {self.listed[normalize("NFC", row.student)].row: row for row in final}
-        people = range(sheet.columns["section"] + 1)
-        table = [[*(sheet.head[n] for n in people), sheet.head[at]]]
-        for n, cells in enumerate(sheet.rows):
-            grade = self._grade(graded[n]) if n in graded else cells[at]
-            table.append([*(cells[c] for c in people), grade])
-        return table
-
-    @property
-    def _sheet(self) -> Worksheet:
-        assert self.roster.sheet is not None
-        return self.roster.sheet
+        return system.new_table(title, [(self.places[r.student], self._mark(r)) for r in final])
 
 
 def _is_plain(prefix: str) -> bool:

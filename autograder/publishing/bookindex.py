@@ -7,6 +7,7 @@ compares every link and number with the built pages.
 
 import html
 import re
+import unicodedata
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -209,4 +210,5 @@ def _link(entry: Entry) -> str:
 
 def _term_id(term: str) -> str:
     """Sphinx's id of a glossary term: ASCII letters, digits, dots and hyphens; the case is kept."""
-    return re.sub(r"[^a-zA-Z0-9._-]+", "-", term.strip()).strip("-")
+    bare = unicodedata.normalize("NFKD", term).encode("ascii", "ignore").decode()
+    return re.sub(r"[^a-zA-Z0-9._-]+", "-", bare.strip()).strip("-")

@@ -6,7 +6,9 @@ notebooks go in; the reference, the known mistakes and the judge never do.
 
 import gzip
 import io
+import json
 import re
+import sys
 import tarfile
 import zipfile
 from collections.abc import Iterator, Sequence
@@ -15,7 +17,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 from autograder.judge.student_package import student_package
-from autograder.student import course
+from autograder.student import course, versions
 from autograder.student.course import chapters, contents, exercises_of
 from autograder.student.expected import digest_kept, fixed_digest
 from autograder.student.expected.fingerprints import same_runs
@@ -47,7 +49,8 @@ on a Mac, go on: torch is small there. On Linux, stop there and try another netw
 fourth line would fetch these gigabytes.
 
 The checks were tried with Python 3.11, torch {torch}, NumPy 2.0.2 and NumPy {numpy}. Other versions
-of torch, such as Colab's, may do; answers are graded with torch {torch} and NumPy {numpy}.
+of torch, such as Colab's, may do; answers are graded with Python {python}, torch {torch} and NumPy
+{numpy}, and `check` says so where yours uses what is not there.
 
 The browser opens on the chapters. Begin with `{first}`: run its cells from the top
 with Shift+Enter, replace each `raise NotImplementedError` with your own code, and run the
@@ -74,7 +77,7 @@ _WITHOUT_TORCH = """\
     .venv/bin/jupyter lab notebooks/
 
 On Windows, use `py -m venv .venv` and `.venv\\Scripts\\` for `.venv/bin/`. Answers are graded with
-NumPy {numpy}.
+Python {python} and NumPy {numpy}, and `check` says so where yours uses what is not there.
 
 The browser opens on the chapters. Begin with `{first}`: run its cells from the top with
 Shift+Enter, replace each `raise NotImplementedError` with your own code, and run the `check(...)`
@@ -204,6 +207,7 @@ def _contents(root: Path, notebooks: list[Path], others: set[str]) -> Iterator[t
         "first": notebooks[0].stem,
         "draft": _DRAFT if nobodys_address(root) else "",
         "limit": f"{ALLOWED:g}",
+        "python": "{}.{}".format(*sys.version_info),
         "variables": course.variable("").rstrip("_"),
         "blocks": course.blocks(),
     }
@@ -226,6 +230,7 @@ def _contents(root: Path, notebooks: list[Path], others: set[str]) -> Iterator[t
     for name, path in student_package().items():
         if path.parent.name not in others:
             yield name, path.read_bytes()
+    yield f"autograder/student/{versions.FILE.name}", json.dumps(versions.versions_here()).encode()
 
 
 def _requirements(root: Path) -> str:

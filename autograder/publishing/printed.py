@@ -83,7 +83,7 @@ def gather(pages: Path, files: Sequence[str]) -> tuple[list[str], list[Heading]]
         for tag in article.select(DROPPED):
             tag.decompose()
         article["id"] = "top"
-        for fold in article.select("details.answers"):
+        for fold in article.select("details.answers, details.evidence"):
             fold["open"] = ""
         for tag in article.find_all(True):
             _move(tag, name, files)

@@ -34,6 +34,7 @@ from autograder.publishing.bookindex import (
     directive,
 )
 from autograder.publishing.bundle import download
+from autograder.publishing.measured import Measured, python
 from autograder.publishing.plain import Page
 from autograder.student.course import exercises_of
 
@@ -51,11 +52,13 @@ METADATA = {
 
 @dataclass(frozen=True)
 class Source:
-    """A cell of a chapter, its tags, and the line of the file where its text begins."""
+    """A cell of a chapter, its tags, the line of the file where its text begins, and what stands
+    in the place of one that only the page runs, where that is known."""
 
     cell: NotebookNode
     tags: frozenset[str]
     line: int
+    table: list[NotebookNode]
 
 
 def chapter_files(root: Path, wanted: Sequence[str] | None = None) -> list[Path]:
@@ -118,7 +121,7 @@ def instructor_notebook(path: Path, book: Book | None = None) -> NotebookNode:
         if number == 0:
             cells += _head(page, cell, line)
         elif "page-only" in source.tags:
-            cells += _elsewhere(page, source, cells)
+            cells += source.table or _elsewhere(page, source, cells)
         elif "question" in source.tags:
             cells.append(_question(page, cell, line))
         elif cell.cell_type == "markdown":
@@ -161,11 +164,14 @@ def _sources(path: Path, page: Page) -> Iterator[Source]:
     except Exception as error:
         raise BookError(page.name, 1, str(error)) from error
     rows = text.split("\n")
+    measured = Measured(notebook.cells)
     for cell, start in zip(notebook.cells, notebook.metadata["source_map"], strict=True):
         blank = 0
         while cell.cell_type == "markdown" and not rows[start + blank].strip():
             blank += 1
-        yield Source(cell, frozenset(cell.metadata.get("tags", ())), start + blank + 1)
+        tags = frozenset(cell.metadata.get("tags", ()))
+        table = measured.shown(cell) if "page-only" in tags else []
+        yield Source(cell, tags, start + blank + 1, table)
 
 
 def _head(page: Page, cell: NotebookNode, line: int) -> list[NotebookNode]:
@@ -259,7 +265,7 @@ def _code(page: Page, source: Source, unsolved: set[str]) -> list[NotebookNode]:
     """
     cell = new_code_cell(source.cell.source)
     tags: list[str] = [tag for tag in ("draw", "hide-input", "outcome") if tag in source.tags]
-    if unsolved & _needed(_python(cell.source)):
+    if unsolved & _needed(python(cell.source)):
         unsolved |= _bound(cell.source)
         tags.append("raises-exception")
     else:
@@ -338,16 +344,10 @@ def points(value: float) -> str:
     return f"{value:g} point" + ("" if value == 1 else "s")
 
 
-def _python(code: str) -> str:
-    """A cell without IPython's own lines."""
-    lines = code.split("\n")
-    return "\n".join(line for line in lines if not line.lstrip().startswith(("%", "!")))
-
-
 def _bound(code: str) -> set[str]:
     """The names that a cell binds at its top level."""
     names: set[str] = set()
-    for node in ast.parse(_python(code)).body:
+    for node in ast.parse(python(code)).body:
         if isinstance(node, ast.Import | ast.ImportFrom):
             names |= {(alias.asname or alias.name).split(".")[0] for alias in node.names}
         elif isinstance(node, ast.FunctionDef | ast.ClassDef):

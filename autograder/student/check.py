@@ -39,6 +39,7 @@ from autograder.student.expected.fingerprints import same_runs
 from autograder.student.limit import VARIABLE, Limit, seconds_allowed
 from autograder.student.source import broken_definition, call_in, named_by
 from autograder.student.table import headline, table_html, table_text
+from autograder.student.versions import missing_where_graded
 
 
 def check(answer: Any, exercise: str | None = None) -> None:
@@ -70,6 +71,7 @@ def check(answer: Any, exercise: str | None = None) -> None:
             broken = _broken(own, name)
             verdict = broken or verdict_on(answer, name, step, pointing=True, said=said)
             helper = _wrong_helper(answer, verdict)
+            lacking = missing_where_graded(answer) if verdict.verdict != MISSING else None
     except KeyboardInterrupt as stopped:
         raise on_one_line(KeyboardInterrupt(str(stopped) or "check was stopped")) from None
     advice = _FIX_FIRST.format(helper.exercise) if helper else None
@@ -79,6 +81,8 @@ def check(answer: Any, exercise: str | None = None) -> None:
         verdict = replace(
             verdict, mistake=None, cause=None, besides=None, guess=None
         )  # which lies there, not in this answer
+    if lacking:
+        verdict = replace(verdict, remark=" ".join(filter(None, (verdict.remark, lacking))))
     if verdict.verdict == TIMEOUT:
         if said.lines():
             show(said.as_text().strip("\n"), said.as_html)

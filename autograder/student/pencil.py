@@ -40,9 +40,10 @@ class Number:
 def judge(answer: str, given: str) -> str:
     """What is given for an answer is right, wrong, empty or rounded too far.
 
-    A decimal may be off by one in the last place that the answer has; where the answer is a whole
-    number or a fraction, in the second place. `a or b` accepts both, `a ± t` sets the tolerance,
-    `(a, b)` is judged entry by entry.
+    A decimal stands for all that rounds to it, and may be off by one in its last place where that
+    is within 2%. A whole number or a fraction is exact: what is given as a decimal may be off by
+    1%, but by no more than 0.01, or be the answer rounded to two places or more and within 5% of
+    it. `a or b` accepts both, `a ± t` sets the tolerance, `(a, b)` is judged entry by entry.
     """
     if _plain(given) in ("", "...", "…"):
         return EMPTY
@@ -111,11 +112,17 @@ def _near(wanted: Number, found: Number, slack: str) -> str:
     tiny = 1e-9 * max(1.0, abs(wanted.value))
     if wanted.places is None and found.places is None and not slack:
         return RIGHT if off <= tiny else WRONG
-    allowed = float(slack) if slack else 10.0 ** -(2 if wanted.places is None else wanted.places)
-    if off <= allowed + tiny:
-        return RIGHT
-    rough = places and off <= 0.5 * 10.0**-places + tiny
-    return ROUGH if rough else WRONG
+    rounds = places is not None and off <= 0.5 * 10.0**-places + tiny
+    size = abs(wanted.value)
+    if slack:
+        fits = off <= float(slack) + tiny
+    elif wanted.places is None:
+        fits = off <= min(0.01, 0.01 * size) + tiny
+        fits = fits or (rounds and places >= 2 and off <= 0.05 * size)
+    else:
+        unit = 10.0**-wanted.places
+        fits = off <= max(0.5 * unit, min(unit, 0.02 * size)) + tiny
+    return RIGHT if fits else ROUGH if places and rounds else WRONG
 
 
 # --- the answers --------------------------------------------------------------------------------

@@ -53,11 +53,8 @@ def named_by(answer: Any) -> Iterator[tuple[str, Any]]:
 def _names(thing: Any) -> Iterator[tuple[str, Any]]:
     if isinstance(thing, type):
         yield from ((base.__name__, base) for base in thing.__mro__[1:-1])
-    parts = vars(thing).values() if isinstance(thing, type) else [thing]
     scope: dict[str, Any] = {}
-    for function in map(_unwrapped, parts):
-        if not isinstance(function, FunctionType):
-            continue
+    for function in functions_of(thing):
         scope |= function.__globals__
         cells = zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
         for name, cell in cells:
@@ -70,6 +67,12 @@ def _names(thing: Any) -> Iterator[tuple[str, Any]]:
         for step in dis.get_instructions(code):
             if step.opname in looks_up and step.argval in scope:
                 yield step.argval, scope[step.argval]
+
+
+def functions_of(thing: Any) -> Iterator[FunctionType]:
+    """A function itself, or those that a class defines."""
+    parts = vars(thing).values() if isinstance(thing, type) else [thing]
+    yield from (part for part in map(_unwrapped, parts) if isinstance(part, FunctionType))
 
 
 def _unwrapped(thing: Any) -> Any:

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+from chapter_header import ROOT
 from docutils import nodes
-from learner import ROOT
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 

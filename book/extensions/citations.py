@@ -1,7 +1,4 @@
-"""Citations as the notebooks have them: (Nadaraya, 1964) and Nadaraya (1964), in round brackets.
-
-On a page that lists its sources, `static/citations.js` shows them on hover and focus.
-"""
+"""Citations as the notebooks have them: (Nadaraya, 1964) and Nadaraya (1964), in round brackets."""
 
 from dataclasses import dataclass, field
 
@@ -27,12 +24,6 @@ class RoundAuthorYear(AuthorYearReferenceStyle):
     bracket_year: BracketStyle = field(default_factory=_round)
 
 
-def add_script(app: Sphinx, pagename: str, templatename: str, context: dict, doctree) -> None:
-    """Let citations say which paper they are, on pages that list their sources."""
-    if 'class="citation"' in context.get("body", ""):
-        app.add_js_file("citations.js", type="module")
-
-
 def _looked_up_once() -> None:
     """Register pybtex's backends: it would search all packages for one at every citation."""
     for name in ("docutils", "plaintext"):
@@ -45,5 +36,4 @@ def setup(app: Sphinx) -> dict:
     sphinxcontrib.bibtex.plugin.register_plugin(
         "sphinxcontrib.bibtex.style.referencing", "author_year_round", RoundAuthorYear
     )
-    app.connect("html-page-context", add_script)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

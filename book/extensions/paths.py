@@ -1,24 +1,29 @@
-"""A short path through each chapter: what is essential stays open, the rest folds to a line.
+"""The essential path through each chapter: what is marked stays open, the rest folds to a line.
 
-Essential are the opening, as many of the first sections as can be read in a quarter of an hour, the
-mistakes and the summary, without their code and exercises. The rest is in `details` that are open
-and whose lines do not show until `static/path.js` offers the choice and the reader takes it;
-without the script, everything is there. What `check` says about a right answer is one line for
-everybody, and unfolds.
+Marks are comments in the source, each alone on its line, and hold in reading order:
+
+    % essential      from here to the next mark or heading is on the path, cells without their code
+    % beyond         from here to the next heading is not
+    % fold: Title    from here to `% unfold`, or the next heading, is folded for everybody
+
+What comes before the first section is on the path. What is off it is in `details` that are open and
+whose lines do not show until `static/path.js` offers the choice and the reader takes it; without
+the script, everything is there. What `check` says about a right answer is one line for everybody,
+and unfolds.
 """
 
 import html
 import re
-from collections.abc import Iterator
+from itertools import groupby
 from pathlib import Path
 
+from chapter_header import CHAPTER, minutes, pencil_minutes
 from docutils import nodes
-from learner import CHAPTER, minutes
 from sphinx.application import Sphinx
+from sphinx.errors import ExtensionError
+from symbols import inline_html
 
-FIRST = 3  # the idea, the example by hand, the formula; then as much as fits in
-MOST = 15  # minutes
-ALWAYS = re.compile(r"Mistakes\b|Summary$")
+MARK = re.compile(r"(essential|beyond|unfold)|(fold): *(\S.*)")
 SLOT = '<div class="progress-slot"></div>'
 CLOSE = "</details>"
 # what check(…) says if all aspects hold and there is nothing else to say
@@ -34,54 +39,114 @@ COUNTS = (
 )
 
 
-def parts(chapter: nodes.section) -> Iterator[tuple[nodes.section, bool]]:
-    """The sections of a chapter, each with whether it is on the short path."""
-    sections = [child for child in chapter.children if isinstance(child, nodes.section)]
-    always = [s for s in sections if ALWAYS.match(s[0].astext())]
-    essential = [*opening(chapter), *always]
-    within = True
-    for number, section in enumerate(sections):
-        if section in always:
-            yield section, True
-            continue
-        essential.append(section)
-        within &= number < FIRST or minutes(essential, code=False, least=1) <= MOST
-        yield section, within
+class Marks:
+    """What the marks of a chapter say of its parts: what is on the path, and what folds anyway.
+
+    Raises `ExtensionError`, with file and line, for a mark that is unknown or out of place.
+    """
+
+    def __init__(self, chapter: nodes.section):
+        self.on: set[nodes.Node] = set()
+        self.folded: set[nodes.Node] = set()
+        marked = next(chapter.findall(nodes.comment), None) is not None
+        for section in list(chapter.findall(nodes.section)):
+            self._take(section, essential=section is chapter)
+        if not marked:  # until it is
+            self.on.update(*(s[1:] for s in chapter[1:] if s[0].astext() == "Summary"))
+        for node in chapter.findall(nodes.comment):
+            raise _wrong(node, node.astext(), "stands inside something else")
+
+    def _take(self, section: nodes.section, essential: bool) -> None:
+        """Take the marks out of a section, and fold what is to be folded for everybody."""
+        fold = False
+        own = [node for node in section[1:] if not isinstance(node, nodes.section)]
+        for node in own:
+            if not isinstance(node, nodes.comment):
+                if fold or essential:
+                    (self.folded if fold else self.on).add(node)
+                continue
+            ends = []
+            for line in node.astext().split("\n"):
+                found = MARK.fullmatch(line.strip())
+                if found is None:
+                    raise _wrong(node, line, "is unknown")
+                mark = found[1] or found[2]
+                if fold != (mark == "unfold"):
+                    raise _wrong(node, line, "inside a fold" if fold else "without a fold")
+                if "fold" in mark:
+                    fold = not fold
+                    ends.append(_opened("evidence", inline_html(found[3])) if fold else _closed())
+                else:
+                    essential = mark == "essential"
+            node.replace_self(ends)
+            self.folded.update(ends)
+        if fold:
+            self.folded.add(end := _closed())
+            section.insert(1 + sum(not isinstance(n, nodes.section) for n in section[1:]), end)
+
+    def fold(self, section: nodes.section) -> None:
+        """Fold what is off the path in a section: all that is below its heading, or the runs."""
+        if self.on.isdisjoint(section.findall()):
+            time = minutes([section], least=1)
+            section["classes"].append("off-path")
+            _wrap(section, 1, len(section), f"Show this section (about {time} min)")
+            return
+        for within, run in [(w, list(r)) for w, r in groupby(section[1:], self._stays)]:
+            if within:
+                for part in run:
+                    if isinstance(part, nodes.section):
+                        self.fold(part)
+            elif any(node not in self.folded for node in run):
+                first, time = section.index(run[0]), minutes(run, least=1)
+                _wrap(section, first, first + len(run), f"Show more (about {time} min)")
+
+    def _stays(self, node: nodes.Node) -> bool:
+        return node in self.on or isinstance(node, nodes.section)
 
 
-def opening(chapter: nodes.section) -> list[nodes.Node]:
-    """What comes before the first section."""
-    return [child for child in chapter.children if not isinstance(child, nodes.section)]
+def _wrong(comment: nodes.comment, mark: str, reason: str) -> ExtensionError:
+    """What is wrong with a mark; comments know no line, so it is looked for below the heading."""
+    around = comment.parent
+    while not isinstance(around, nodes.section):
+        around = around.parent
+    source = Path(comment.document["source"])
+    lines = source.read_text(encoding="utf-8").split("\n")
+    first = around[0].line or 1
+    line = next((n for n in range(first, len(lines)) if mark.strip() in lines[n - 1]), first)
+    return ExtensionError(f"{source}:{line}: the mark {mark.strip()!r} {reason}")
 
 
 def fold(app: Sphinx, doctree: nodes.document) -> None:
-    """Fold what is off the short path, and say at the head of the chapter how long it is."""
+    """Fold what is off the essential path, and say at the head of the chapter how long it is."""
     if CHAPTER.match(app.env.docname) is None:
         return
     chapter = next(doctree.findall(nodes.section))
-    essential = opening(chapter)
-    for section, on_path in list(parts(chapter)):
-        if on_path:
-            essential.append(section)
-        else:
-            time = minutes([section], least=1)
-            _wrap(section, 1, len(section), f"Show this section (about {time} min)")
-    time = minutes(essential, code=False, least=1)
-    for part in essential:
+    marks = Marks(chapter)
+    marks.fold(chapter)
+    times = minutes(marks.on, code=False, least=1), pencil_minutes(marks.on)
+    path_minutes(app)[app.env.docname] = times
+    for part in marks.on:
         for cell in list(part.findall(nodes.container)):
             if "cell" in cell["classes"]:
                 _fold_cell(cell)
     for raw in doctree.findall(nodes.raw):
         if 'class="glance"' in raw.astext():
-            slot = f'<div class="path-slot" data-short="{time}"></div>{SLOT}'
+            slot = f'<div class="path-slot" data-short="{times[0]}"></div>{SLOT}'
             raw.replace_self(nodes.raw("", raw.astext().replace(SLOT, slot), format="html"))
             break
+
+
+def path_minutes(app: Sphinx) -> dict[str, tuple[int, int]]:
+    """How long each chapter's essential path takes: to read, and with a pencil on top."""
+    if not hasattr(app.env, "path_minutes"):
+        app.env.path_minutes = {}
+    return app.env.path_minutes
 
 
 def _fold_cell(cell: nodes.container) -> None:
     """Fold a cell's code, with what it prints; pictures and tables stay."""
     kinds = set(cell["classes"])
-    if kinds & {"tag_hide-input", "tag_check"}:
+    if kinds & {"tag_hide-input", "tag_check", "tag_outcome"}:
         return  # it is folded for everybody
     place = next((i for i, c in enumerate(cell.children) if "cell_input" in _classes(c)), None)
     if place is None:
@@ -109,9 +174,20 @@ RICH = {"text/html", "image/svg+xml", "image/png"}
 
 
 def _wrap(parent: nodes.Element, first: int, end: int, line: str) -> None:
-    opened = f'<details class="fold" open><summary class="fold-line">{line}</summary>'
-    parent.insert(end, nodes.raw("", CLOSE, format="html"))
-    parent.insert(first, nodes.raw("", opened, format="html"))
+    parent.insert(end, _closed())
+    parent.insert(first, _opened("fold", line))
+
+
+def _opened(kind: str, line: str) -> nodes.raw:
+    shown = ' class="fold-line"' if kind == "fold" else ""
+    opened = " open" if kind == "fold" else ""
+    return nodes.raw(
+        "", f'<details class="{kind}"{opened}><summary{shown}>{line}</summary>', format="html"
+    )
+
+
+def _closed() -> nodes.raw:
+    return nodes.raw("", CLOSE, format="html")
 
 
 # --- what check(…) says of a right answer ---------------------------------------------------------

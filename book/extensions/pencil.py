@@ -48,12 +48,19 @@ def visit_blank(self: HTML5Translator, node: blank) -> None:
         field = f"<select {given}>{options}</select>"
     else:
         field = (
-            f'<input type="text" {given} style="width: {node["size"]}ch" autocomplete="off" '
+            f'<input type="text"{_keyboard(node["answer"])} {given} '
+            f'style="width: {node["size"]}ch" autocomplete="off" '
             'autocapitalize="off" spellcheck="false" />'
         )
     self.body.append(f'<span class="blank">{field}<span class="verdict" aria-hidden="true"></span>')
     self.body.append("</span>")
     raise nodes.SkipNode
+
+
+def _keyboard(answer: str) -> str:
+    """A phone's number pad, where a number is wanted; pencil.js adds the signs that it lacks."""
+    ways = [way.partition("±")[0] for way in answer.split(" or ")]
+    return ' inputmode="decimal"' if all(map(rules.number, ways)) else ""
 
 
 def visit_choice(self: HTML5Translator, node: choice) -> None:

@@ -20,7 +20,7 @@ from string import Template
 from urllib.parse import quote, urlencode, urlsplit
 
 import yaml
-from lean import describe
+from page_weight import describe
 from sphinx.application import Sphinx
 
 from autograder.gradebook.course_file import read_course
@@ -91,7 +91,7 @@ def card(title: str, path: Path) -> None:
 
     figure = Figure(figsize=(12, 6.3), dpi=100, facecolor="#fcfcfa")
     figure.text(0.08, 0.66, title, fontsize=58, weight="bold", color="#1f2a37")
-    line = "From a weighted average to the Transformer,\nin numbers, formulas, code and pictures"
+    line = "Write attention yourself,\nand find out why each of its parts is there"
     figure.text(0.08, 0.46, line, fontsize=27, color="#414b5a", linespacing=1.4)
     axes = figure.add_axes((0.08, 0.1, 0.84, 0.28), frameon=False)
     scores = np.cos(np.arange(24) * 0.9) * np.linspace(0.5, 3, 24)

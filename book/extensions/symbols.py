@@ -2,8 +2,9 @@
 
 The tables of `book/notation.md` are the only source: what a symbol means, its shape, its name in
 our code and in torch, and the chapters in which it means that. A formula's MathML gets a mark on
-every symbol that the tables know; `static/symbols.js` shows the line on hover and by keyboard.
-Without the script the formula's `title` says the same.
+every symbol that the tables know; `static/symbols.js` shows the line on hover and by keyboard, as
+it does the glossary's entry for a term that is linked. Without the script the formula's `title`
+says the same.
 """
 
 import html
@@ -28,6 +29,11 @@ NOTHING = ("", "–")
 GREEK = frozenset("αβγδεζηθικλμνξοπρστυφχψω")
 ACCENTS = {"ˆ": "\u0302", "^": "\u0302", "~": "\u0303", "¯": "\u0304", "‾": "\u0304"}
 SPACED = frozenset("=<>≤≥≠−+·∈")
+
+GLOSSARY = "../book/glossary.html"
+ENTRY = re.compile(r'((?:<dt id="term-[^"]+">.*?</dt>\s*)+)<dd>(.*?)</dd>', re.DOTALL)
+TERM = re.compile(r'<dt id="([^"]+)">(.*?)<a class="headerlink"')
+EXPLAINED = re.compile(r'data-symbol="|glossary\.html#term-|class="reference internal" href="#id')
 
 Parts = tuple[str, str, str]  # base, subscript, superscript
 
@@ -212,37 +218,49 @@ def marked(math: str, docname: str) -> tuple[str, str]:
     return math, f' title="{html.escape(title)}"' if title else ""
 
 
-def explanations(body: str, notation: str) -> str:
-    """A template with one card for each symbol that a page's formulas mark."""
-    used = set(re.findall(r'data-symbol="([^"]+)"', body))
-    cards = [_card(symbol, notation) for symbol in symbols() if symbol.anchor in used]
-    return f'<template id="symbols">{"".join(cards)}</template>' if cards else ""
+def cards(glossary: str) -> str:
+    """A card for each line of the notation, and for each entry of the glossary's finished page.
+
+    Their links hold for a file in the folder `_static`.
+    """
+    told = [_card(symbol) for symbol in symbols()]
+    for terms, text in ENTRY.findall(glossary):
+        anchors, names = zip(*TERM.findall(terms), strict=True)
+        also = f"<span>, {', '.join(names[1:])}</span>" if names[1:] else ""
+        told.append(
+            f'<div data-card="{" ".join(anchors)}"><strong>{names[0]}</strong>{also}'
+            + text.strip().replace('href="#', f'href="{GLOSSARY}#')
+            + f'<a href="{GLOSSARY}#{anchors[0]}">Glossary</a></div>'
+        )
+    return "\n".join(told)
 
 
-def _card(symbol: Symbol, notation: str) -> str:
+def _card(symbol: Symbol) -> str:
     rows = [("shape", "shape"), ("in our code", "our code"), ("in torch", "torch")]
     facts = "".join(
-        f"<dt>{label}</dt><dd>{_inline(symbol.cells[column])}</dd>"
+        f"<dt>{label}</dt><dd>{inline_html(symbol.cells[column])}</dd>"
         for column, label in rows
         if symbol.cells.get(column, "") not in NOTHING
     )
     return (
-        f'<div data-card="{symbol.anchor}"><strong>{_inline(symbol.cells["symbol"])}</strong> '
-        f"<span>{_inline(symbol.cells['meaning'])}</span>{facts and f'<dl>{facts}</dl>'}"
-        f'<a href="{notation}#{symbol.anchor}">Notation</a></div>'
+        f'<div data-card="{symbol.anchor}"><strong>{inline_html(symbol.cells["symbol"])}</strong> '
+        f"<span>{inline_html(symbol.cells['meaning'])}</span>{facts and f'<dl>{facts}</dl>'}"
+        f'<a href="../book/notation.html#{symbol.anchor}">Notation</a></div>'
     )
 
 
-def _inline(text: str) -> str:
-    """Markdown of a table's cell as HTML: formulas, code, words."""
+def inline_html(text: str) -> str:
+    """Markdown of a table's cell or a fold's title as HTML: formulas, code, emphasis, words."""
     from mathml import mathml
 
-    pieces = re.split(r"(\$.+?\$|`.+?`)", text)
+    pieces = re.split(r"(\$.+?\$|`.+?`|(?<!\w)\*\w[^*]*\*)", text)
     for i, piece in enumerate(pieces):
         if piece.startswith("$"):
             pieces[i] = mathml(piece[1:-1])
         elif piece.startswith("`"):
             pieces[i] = f"<code>{html.escape(piece[1:-1])}</code>"
+        elif piece.startswith("*"):
+            pieces[i] = f"<em>{html.escape(piece[1:-1])}</em>"
         else:
             pieces[i] = html.escape(piece.replace("\\|", "|"))
     return "".join(pieces)
@@ -292,19 +310,25 @@ def anchor_rows(app: Sphinx, doctree: nodes.document) -> None:
                 cell["classes"] += [f"column-{column}", *nothing]
 
 
-def add_cards(app: Sphinx, pagename: str, templatename: str, context: dict, doctree) -> None:
-    """Put the cards at the end of a chapter's text, and load the script that shows them."""
-    if doctree is None or chapter_of(pagename) is None:
-        return
-    cards = explanations(context["body"], app.builder.get_relative_uri(pagename, "book/notation"))
-    if cards:
-        context["body"] += cards
+def add_script(app: Sphinx, pagename: str, templatename: str, context: dict, doctree) -> None:
+    """Load the script that shows cards, on pages with something to explain."""
+    if EXPLAINED.search(context.get("body", "")):
         app.add_js_file("symbols.js", type="module")
+
+
+def write_cards(app: Sphinx, error: Exception | None) -> None:
+    """Write the file of cards; runs when the glossary is finished."""
+    if error is not None or app.builder.format != "html":
+        return
+    output = Path(app.outdir)
+    glossary = (output / "book" / "glossary.html").read_text(encoding="utf-8")
+    (output / "_static" / "cards.html").write_text(cards(glossary), encoding="utf-8")
 
 
 def setup(app: Sphinx) -> dict:
     app.connect("builder-inited", lambda app: symbols.cache_clear())
     app.connect("source-read", depend)
     app.connect("doctree-read", anchor_rows)
-    app.connect("html-page-context", add_cards)
+    app.connect("html-page-context", add_script)
+    app.connect("build-finished", write_cards, priority=990)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

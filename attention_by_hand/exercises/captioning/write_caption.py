@@ -53,7 +53,7 @@ def _uneven(draw: Draw) -> list[Run]:
 @EXERCISE.equals("max_len, one picture, eos at once", 0.5)
 def _ends(draw: Draw) -> list[Run]:
     """A caption has at most max_len tokens, those of the prompt included; eos may be the first that
-    is written."""
+    is written. An eos in the prompt finishes nothing."""
     return [
         call(*captioning(draw, (99, 99)), prompt(draw, 2), 2, 6),
         call(*captioning(draw, (99,)), prompt(draw, 1), 2, 2),
@@ -63,6 +63,7 @@ def _ends(draw: Draw) -> list[Run]:
         call(*captioning(draw, (1,)), prompt(draw, 1), 2, 8),
         call(*captioning(draw, (66,)), prompt(draw, 1), 2, 70),
         call(*captioning(draw, (2,) * 70), prompt(draw, 1), 2, 5),
+        call(*captioning(draw, (6, 4)), tensor([2, draw.integer(3, 8)]), 2, 9),
     ]
 
 

@@ -32,12 +32,12 @@ def _tied(draw: Draw) -> list[Run]:
     """Compare equally frequent pairs as Python compares tuples of strings: by the left piece, and
     only then by the right one. Capitals come before small letters."""
     a, b, c, d = draw_letters(draw, 4)
-    once = dict.fromkeys(some_words(draw, "abcDE ", 8, longest=5), 3)
+    once = dict.fromkeys(some_words(draw, "abcDE-", 8, longest=5), 3)
     return [
         call({a + b + c + d: 2, d + c + b + a: 2}, 3),
         call(once, 9),
         call({a + b: 9, a + b + b: 2, a + c: 2}, 2),
-        call({"abc": 1, "xaB": 1, "Xab": 1, "b a": 1}, 7),
+        call({"abc": 1, "xaB": 1, "Xab": 1, "b-a": 1}, 7),
         call({"aab": 4, "abab": 2, "bbaa": 2}, 6),
     ]
 

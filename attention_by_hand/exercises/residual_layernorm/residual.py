@@ -162,7 +162,7 @@ def staircase(x: Any) -> Any:
     """A sublayer that returns 1, 2, 3, …, whatever it is given."""
     import torch
 
-    return torch.arange(1, x.shape[-1] + 1, device=x.device, dtype=x.dtype).expand_as(x)
+    return torch.zeros_like(x) + torch.arange(1, x.shape[-1] + 1, device=x.device, dtype=x.dtype)
 
 
 def _around_stairs(draw: Draw, n: int) -> list[tuple[Run, Array]]:

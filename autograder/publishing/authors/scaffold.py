@@ -65,7 +65,8 @@ def new_exercise(
         source = _inserted(source, _end_of(source, after), _reference(plan))
     exercises = course.folder("exercises") / slug
     bank = root / "solutions" / "mistakes" / slug / f"{name}.py"
-    test = root / "tests" / f"test_{slug}_{name}.py"
+    tests = root / "tests" / "course"
+    test = (tests if tests.is_dir() else tests.parent) / f"test_{slug}_{name}.py"
     for path in (exercises / f"{name}.py", bank, test):
         if path.exists():
             raise ValueError(f"{path.relative_to(root)} is there already")

@@ -158,7 +158,7 @@ def still_open(root: Path, slug: str, name: str) -> list[str]:
         course.folder("exercises") / slug / f"{name}.py",
         root / "solutions" / "mistakes" / slug / f"{name}.py",
         *sorted((root / "book").glob(f"[0-9]*_{slug}.md")),
-        *sorted((root / "tests").glob(f"test_{slug}*.py")),
+        *sorted((root / "tests").rglob(f"test_{slug}*.py")),
         root / "CHANGELOG.md",
     ]
     found = []

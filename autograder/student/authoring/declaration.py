@@ -7,7 +7,7 @@ from importlib import import_module
 from typing import Any
 
 from autograder.student.authoring.repeated_calls import follows_from_each_call
-from autograder.student.engine import aspects
+from autograder.student.engine import aspects, raising
 from autograder.student.engine.aspects import Runs, each
 from autograder.student.engine.chance import drawn_anew
 from autograder.student.engine.runs import (
@@ -152,7 +152,7 @@ class Declaration:
         naming: Callable[[Run], Sequence[Any]] = lambda run: (),
     ) -> Any:
         """Each run ends in `error`, whose text holds everything that `naming(run)` lists."""
-        make = partial(aspects.raises, title, points, error=error, naming=naming)
+        make = partial(raising.raises, title, points, error=error, naming=naming)
         return self._add(make, hint, runs)
 
     def keeps_dtypes(self, points: float, hint: str = "", *runs: Runs) -> Any:

@@ -1,6 +1,5 @@
 """The kinds of aspect: comparison with the reference, and properties that need no reference."""
 
-import re
 from collections.abc import Callable, Container, Sequence
 from dataclasses import replace
 from typing import Any
@@ -57,14 +56,14 @@ def _judge_one(trial: Trial, judge: Callable[[Trial], Finding]) -> Finding:
     raised, given = trial.record.raised, len(trial.record.values)
     if raised:
         finding = raised_finding(raised)
-        return finding if raised.during == "load" else _with_call(finding, trial, given)
+        return finding if raised.during == "load" else with_call(finding, trial, given)
     if given != len(trial.run.steps):
         return wrong(f"expected {len(trial.run.steps)} results, got {given}")
     finding = judge(trial)
-    return finding if finding.passed else _with_call(finding, trial, finding.step)
+    return finding if finding.passed else with_call(finding, trial, finding.step)
 
 
-def _with_call(finding: Finding, trial: Trial, step: int | None) -> Finding:
+def with_call(finding: Finding, trial: Trial, step: int | None) -> Finding:
     """The finding, whose message also says for which call it is."""
     call = describe_call(trial.run, trial.arguments, step)
     told = f"{finding.message} ({call})" if call else finding.message
@@ -235,7 +234,7 @@ def on_the_inputs_device(points: float, runs: Runs) -> Aspect:
 
     def judge(trials: Sequence[Trial]) -> Finding:
         found = [(trial, _stays(trial)) for trial in trials]
-        return worst([f if f.passed else _with_call(f, t, f.step) for t, f in found])
+        return worst([f if f.passed else with_call(f, t, f.step) for t, f in found])
 
     return Aspect(
         "runs on the device of its inputs", points, _DEVICE, there, judge, True, forgeable=True
@@ -287,54 +286,6 @@ def _left_behind(value: Any, expected: Any, what: str = "the result", parts: Nam
         trios = zip(value, expected, names_of(expected, what, parts), strict=True)
         return next(filter(None, (_left_behind(v, e, *name) for v, e, name in trios)), "")
     return what if expected == ELSEWHERE and value == "cpu" else ""
-
-
-def raises(
-    title: str,
-    points: float,
-    hint: str,
-    runs: Runs,
-    error: type[Exception],
-    *,
-    naming: Callable[[Run], Sequence[Any]] = lambda run: (),
-) -> Aspect:
-    """Each run ends in `error`, whose text holds everything that `naming(run)` lists."""
-
-    def judge(trials: Sequence[Trial]) -> Finding:
-        return worst([_with_its_call(trial, error, naming(trial.run)) for trial in trials])
-
-    return Aspect(title, points, hint, runs, judge)
-
-
-def _with_its_call(trial: Trial, error: type[Exception], naming: Sequence[Any]) -> Finding:
-    finding = _raises(trial, error, naming)
-    return finding if finding.passed else _with_call(finding, trial, len(trial.record.values))
-
-
-def _raises(trial: Trial, error: type[Exception], naming: Sequence[Any]) -> Finding:
-    raised = trial.record.raised
-    if raised is None:
-        return wrong(f"expected {_a(error)}, got {describe(trial.record.value)}")
-    if error.__name__ not in raised.types:
-        return wrong(f"expected {_a(error)}, got {raised}")
-    missing = [str(part) for part in naming if not _names(raised.message, part)]
-    if missing:
-        return wrong(
-            f"the {error.__name__} does not name {' and '.join(missing)}: {raised.message}"
-        )
-    return Finding(True)
-
-
-def _a(error: type[Exception]) -> str:
-    return f"{'an' if error.__name__[0] in 'AEIO' else 'a'} {error.__name__}"
-
-
-def _names(message: str, part: Any) -> bool:
-    """Whether a message contains a word, or a number as a whole: 4 is not in 14, 40 or 4.5."""
-    number = isinstance(part, int | float)
-    text = re.escape(str(part))
-    pattern = rf"(?<!\d)(?<!\d\.){text}(?!\d|\.\d*[1-9])" if number else text
-    return re.search(pattern, message) is not None
 
 
 def gradients_match(title: str, points: float, hint: str, runs: Runs, if_nan: str = "") -> Aspect:

@@ -1,5 +1,6 @@
-// The short path or everything: the reader's choice at the head of a chapter, kept in the reader's
-// own browser. Without this script, or until somebody chooses, everything is there.
+// The essential path or everything: the reader's choice, at the head of a chapter or by a link with
+// `?path=short`, kept in the reader's own browser. Without this script, or until somebody chooses,
+// everything is there; evidence is folded for everybody.
 
 const KEY = "attention-by-hand-path";
 const root = document.documentElement;
@@ -34,11 +35,11 @@ function reveal() {
   if (!place) return;
   let hidden = false;
   // a section's heading shows; who goes there wants what is under it
-  const own = place.matches("section") ? place.querySelector(":scope > details.fold") : null;
-  for (let fold = own ?? place.closest("details.fold"); fold; ) {
+  const own = place.matches("section.off-path") ? place.querySelector("details.fold") : null;
+  for (let fold = own ?? place.closest("details"); fold; ) {
     hidden ||= !fold.open;
     fold.open = true;
-    fold = fold.parentElement.closest("details.fold");
+    fold = fold.parentElement.closest("details");
   }
   if (hidden) place.scrollIntoView();
 }
@@ -47,7 +48,7 @@ const slot = document.querySelector(".path-slot");
 if (slot) {
   const whole = /About (\d+) minutes/.exec(slot.parentElement.textContent)?.[1];
   const choices = [
-    ["short", `Short path, ${slot.dataset.short} min`],
+    ["short", `Essential path, ${slot.dataset.short} min`],
     ["whole", whole ? `Everything, ${whole} min` : "Everything"],
   ];
   const buttons = choices.map(([path, text]) => {
@@ -66,7 +67,19 @@ if (slot) {
   slot.setAttribute("role", "group");
   slot.setAttribute("aria-label", "How much of this chapter to show");
   slot.append(...buttons.map(([, button]) => button));
-  choose(kept());
+  const asked = new URLSearchParams(location.search).get("path");
+  if (choices.some(([path]) => path === asked)) keep(asked);
+  choose(asked === "short" ? asked : kept());
   reveal();
   addEventListener("hashchange", reveal);
+  // on paper all of the whole is open; what the essential path folds is left out by pages.css
+  let shut = [];
+  addEventListener("beforeprint", () => {
+    if (root.dataset.path === "short") return;
+    shut = [...document.querySelectorAll("details.evidence:not([open])")];
+    for (const evidence of shut) evidence.open = true;
+  });
+  addEventListener("afterprint", () => {
+    for (const evidence of shut) evidence.open = false;
+  });
 }

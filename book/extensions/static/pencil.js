@@ -1,5 +1,6 @@
 // Tables that the reader fills in, and outcomes to predict: says what is right, by the rules of
-// `judge` in autograder/student/pencil.py. One list of cases tests both. Nothing is kept.
+// `judge` in autograder/student/pencil.py. One list of cases tests both. What is filled in is kept in the
+// reader's own browser, where that lets pages keep anything.
 
 const YES = ["✓", "✔", "✓ yes", "yes", "y", "true"];
 const NO = ["✗", "✘", "✗ no", "no", "n", "false"];
@@ -38,8 +39,18 @@ function near(wanted, found, slack) {
   }
   const tiny = 1e-9 * Math.max(1, Math.abs(wanted.value));
   if (wanted.places === null && found.places === null && !slack) return off <= tiny ? "right" : "wrong";
-  if (off <= (slack ? Number(slack) : 10 ** -(wanted.places ?? 2)) + tiny) return "right";
-  return places && off <= 0.5 * 10 ** -places + tiny ? "rough" : "wrong";
+  const rounds = places !== null && off <= 0.5 * 10 ** -places + tiny;
+  const size = Math.abs(wanted.value);
+  let fits;
+  if (slack) {
+    fits = off <= Number(slack) + tiny;
+  } else if (wanted.places === null) {
+    fits = off <= Math.min(0.01, 0.01 * size) + tiny || (rounds && places >= 2 && off <= 0.05 * size);
+  } else {
+    const unit = 10 ** -wanted.places;
+    fits = off <= Math.max(0.5 * unit, Math.min(unit, 0.02 * size)) + tiny;
+  }
+  return fits ? "right" : places && rounds ? "rough" : "wrong";
 }
 
 function entries(answer, given) {
@@ -86,9 +97,54 @@ function mark(field) {
   return verdict;
 }
 
+// --- what is kept ---
+
+const KEY = "attention-by-hand-entries";
+const PAGE = location.pathname.split("/").pop();
+
+/** {page: {box: entries}}; nothing where the browser keeps nothing, or something else. */
+function kept() {
+  try {
+    const found = JSON.parse(localStorage.getItem(KEY));
+    return found !== null && typeof found === "object" ? found : {};
+  } catch {
+    return {};
+  }
+}
+
+function keep(box, entries) {
+  try {
+    const all = kept();
+    all[PAGE] = { ...all[PAGE], [box.id]: entries };
+    localStorage.setItem(KEY, JSON.stringify(all));
+  } catch {
+    // full, or forbidden: entries last until the page is left
+  }
+}
+
+/** A button that takes back what was entered in a box; there only while something is. */
+function clearing(box, clear) {
+  const button = document.createElement("button");
+  Object.assign(button, { type: "button", className: "clear", textContent: "Clear", hidden: true });
+  button.title = "What you enter is kept in this browser, and nowhere else.";
+  button.addEventListener("click", () => {
+    clear();
+    keep(box, undefined);
+    button.hidden = true;
+    box.querySelector("input, select").focus();
+  });
+  box.querySelector(".told").after(button);
+  return button;
+}
+
 function table(box) {
   const fields = [...box.querySelectorAll(":scope [data-answer]")];
   const told = box.querySelector(".told");
+  const button = clearing(box, () => {
+    fields.forEach((field) => (field.value = ""));
+    fields.forEach(mark);
+    tell();
+  });
 
   function tell() {
     const verdicts = fields.map((field) => field.closest(".blank").dataset.verdict ?? "empty");
@@ -96,22 +152,30 @@ function table(box) {
     const parts = [`${count("right")} of ${fields.length} right`];
     if (count("wrong")) parts.push(`${count("wrong")} not (✗)`);
     if (count("rough")) parts.push(`${count("rough")} rounded too far (≈)`);
-    told.textContent = count("empty") === fields.length ? "" : `${parts.join(", ")}.`;
+    const none = count("empty") === fields.length;
+    told.textContent = none ? "" : `${parts.join(", ")}.`;
+    button.hidden = none;
+  }
+
+  function changed(field) {
+    mark(field);
+    tell();
+    keep(box, fields.map(({ value }) => value));
   }
 
   fields.forEach((field, i) => {
-    field.addEventListener("change", () => {
-      mark(field);
-      tell();
-    });
+    field.addEventListener("change", () => changed(field));
     field.addEventListener("keydown", (event) => {
       if (event.key !== "Enter" || field.tagName === "SELECT") return;
-      mark(field);
-      tell();
+      changed(field);
       fields[i + 1]?.focus();
     });
   });
-  // what the browser has kept over a reload
+  const before = kept()[PAGE]?.[box.id];
+  if (Array.isArray(before) && before.length === fields.length) {
+    fields.forEach((field, i) => (field.value = before[i]));
+  }
+  // and what the browser itself has kept over a reload
   addEventListener("pageshow", () => {
     fields.filter((field) => field.value).forEach(mark);
     tell();
@@ -121,24 +185,80 @@ function table(box) {
 function choices(box) {
   const buttons = [...box.querySelectorAll("input[type=radio]")];
   const told = box.querySelector(".told");
-  for (const button of buttons) {
-    button.addEventListener("change", () => {
-      const right = "right" in button.dataset;
-      for (const other of buttons) {
-        const verdict = other === button ? (right ? "right" : "wrong") : "empty";
-        const label = other.closest("label");
-        label.dataset.verdict = verdict;
-        label.querySelector(".verdict").textContent = MARKS[verdict] && ` ${MARKS[verdict]}`;
-      }
-      told.textContent = right ? "✓ That is what comes out." : "✗ Something else comes out.";
-    });
+  const clear = clearing(box, () => {
+    buttons.forEach((button) => (button.checked = false));
+    tell();
+  });
+
+  function tell() {
+    const chosen = buttons.find((button) => button.checked);
+    const right = chosen && "right" in chosen.dataset;
+    for (const button of buttons) {
+      const verdict = button === chosen ? (right ? "right" : "wrong") : "empty";
+      const label = button.closest("label");
+      label.dataset.verdict = verdict;
+      label.querySelector(".verdict").textContent = MARKS[verdict] && ` ${MARKS[verdict]}`;
+    }
+    const said = right ? "✓ That is what comes out." : "✗ Something else comes out.";
+    told.textContent = chosen ? said : "";
+    clear.hidden = !chosen;
   }
+
+  buttons.forEach((button, i) => {
+    button.addEventListener("change", () => {
+      tell();
+      keep(box, i);
+    });
+  });
+  const before = buttons[kept()[PAGE]?.[box.id]];
+  if (before) before.checked = true;
+  addEventListener("pageshow", tell);
 }
 
 for (const box of document.querySelectorAll(".reader")) {
   if (box.querySelector("[data-answer]")) table(box);
   if (box.querySelector("input[type=radio]")) choices(box);
 }
+
+// A phone's number pad has no minus and no fraction bar: a row of keys has them.
+function signs() {
+  const keys = document.createElement("div");
+  keys.className = "pencil-keys";
+  keys.setAttribute("role", "group");
+  keys.setAttribute("aria-label", "Signs");
+  keys.hidden = true;
+  let field;
+  let changed = false; // by a key: the browser then reports no change of its own
+  for (const sign of ["−", "/", "%", "∞"]) {
+    const key = Object.assign(document.createElement("button"), { type: "button", textContent: sign });
+    key.tabIndex = -1;
+    key.addEventListener("click", () => {
+      field.setRangeText(sign, field.selectionStart, field.selectionEnd, "end");
+      field.dispatchEvent(new Event("input", { bubbles: true }));
+      changed = true;
+    });
+    keys.append(key);
+  }
+  keys.addEventListener("pointerdown", (event) => event.preventDefault()); // the field keeps the focus
+  document.body.append(keys);
+  document.addEventListener("focusin", (event) => {
+    if (!event.target.matches?.(".blank input[inputmode]")) return;
+    field = event.target;
+    changed = false;
+    keys.hidden = false;
+    const at = field.getBoundingClientRect();
+    const left = Math.min(at.left, document.documentElement.clientWidth - keys.offsetWidth - 8);
+    keys.style.left = `${Math.max(8, left) + scrollX}px`;
+    keys.style.top = `${at.bottom + 6 + scrollY}px`;
+  });
+  document.addEventListener("focusout", () => {
+    keys.hidden = true;
+    if (changed) field.dispatchEvent(new Event("change", { bubbles: true }));
+    changed = false;
+  });
+}
+
+if (document.querySelector(".blank input[inputmode]") && matchMedia("(pointer: coarse)").matches) signs();
 
 // on paper the answers follow the blanks
 let closed = [];

@@ -1,12 +1,40 @@
-// Says what a symbol in a formula means: on pointing at it, on a tap, and by keyboard. A displayed
-// formula is one stop of the Tab key; the arrow keys go on from there to the symbols of the page.
-// Enter opens the notation page, Escape closes. The cards stand in the page, made when it was built.
+// Says what stands behind a symbol of a formula, a term of the glossary or a citation: on pointing at
+// it, on a tap, and by keyboard. A displayed formula is one stop of the Tab key; the arrow keys go on
+// from there to the symbols of the page. Enter follows to the notation or the glossary, Escape closes.
+// The cards of symbols and terms are a file that symbols.py makes.
 
-const cards = document.querySelector("template#symbols")?.content;
 const article = document.querySelector("article");
 const marks = [...article.querySelectorAll("[data-symbol]")].filter((mark) => !mark.closest("a"));
+const sources = new Map(); // citations, each with its paper's entry on the page
+const terms = new Set(article.querySelectorAll('a[href*="glossary.html#term-"]'));
+for (const link of article.querySelectorAll('a.reference.internal[href^="#"]')) {
+  const source = document.getElementById(decodeURIComponent(link.hash.slice(1)));
+  if (!source?.matches(".citation")) continue;
+  sources.set(link, source.querySelector("p"));
+  link.removeAttribute("title"); // which says the same, for readers without this script
+}
+const known = new Set([...marks, ...terms, ...sources.keys()]);
 
-if (cards && marks.length) begin();
+const file = new URL("cards.html", import.meta.url);
+let loading;
+
+/** The cards of all symbols and terms; loaded once, when the first one is asked for. */
+function load() {
+  loading ??= fetch(file).then(async (answer) => {
+    const cards = new DOMParser().parseFromString(await answer.text(), "text/html");
+    for (const link of cards.querySelectorAll("a")) link.href = new URL(link.getAttribute("href"), file);
+    return cards;
+  });
+  return loading;
+}
+
+/** What there is to say about a place: some nodes. */
+async function card(mark) {
+  if (sources.has(mark)) return [...sources.get(mark).childNodes].map((node) => node.cloneNode(true));
+  const name = mark.dataset.symbol ?? decodeURIComponent(mark.hash.slice(1));
+  const found = (await load()).querySelector(`[data-card~="${name}"]`);
+  return found ? [document.importNode(found, true)] : [];
+}
 
 function begin() {
   const tip = document.createElement("div");
@@ -16,20 +44,20 @@ function begin() {
   tip.hidden = true;
   document.body.append(tip);
 
-  let shown = null; // the symbol, or the formula, that the tip is about
+  let asked = null; // the place that is to be explained
+  let shown = null; // the one that the tip is about
   let waiting;
 
   function show(place, content) {
     clearTimeout(waiting);
-    if (shown === place) return;
     hide();
-    tip.replaceChildren(content);
+    tip.replaceChildren(...content);
     tip.hidden = false;
-    shown = place;
+    asked = shown = place;
     place.setAttribute("aria-describedby", tip.id);
     place.classList.add("symbol-shown");
-    const at = place.getBoundingClientRect();
-    const line = (place.closest(".formula") ?? place).getBoundingClientRect();
+    const at = place.getClientRects()[0] ?? place.getBoundingClientRect();
+    const line = place.closest(".formula")?.getBoundingClientRect() ?? at;
     const size = tip.getBoundingClientRect();
     const wide = document.documentElement.clientWidth;
     const left = Math.min(wide - size.width - 8, Math.max(8, at.left + at.width / 2 - size.width / 2));
@@ -40,6 +68,7 @@ function begin() {
 
   function hide() {
     clearTimeout(waiting);
+    asked = null;
     if (!shown) return;
     shown.removeAttribute("aria-describedby");
     shown.classList.remove("symbol-shown");
@@ -51,31 +80,46 @@ function begin() {
     clearTimeout(waiting);
     waiting = setTimeout(hide, 250); // time to move the pointer onto the tip
   };
-  const card = (mark) =>
-    cards.querySelector(`[data-card="${mark.dataset.symbol}"]`).cloneNode(true);
-  const explain = (mark) => show(mark, card(mark));
 
-  // listeners on the article serve all of its symbols
-  const known = new Set(marks);
+  async function explain(mark) {
+    clearTimeout(waiting);
+    if (asked === mark) return;
+    asked = mark;
+    const content = await card(mark);
+    if (asked === mark && content.length) show(mark, content);
+  }
+
+  // listeners on the article serve all of its places
   const markOf = (event) => {
-    const mark = event.target.closest?.("[data-symbol]");
+    const mark = event.target.closest?.("[data-symbol], a");
     return known.has(mark) ? mark : null;
   };
-  for (const kind of ["pointerover", "click", "focusin"]) {
-    article.addEventListener(kind, (event) => {
-      const mark = markOf(event);
-      if (mark) explain(mark);
-    });
-  }
+  let touched = false;
+  article.addEventListener("pointerdown", (event) => (touched = event.pointerType === "touch"));
+  article.addEventListener("pointerover", (event) => {
+    const mark = markOf(event);
+    if (mark && event.pointerType !== "touch") explain(mark);
+  });
+  article.addEventListener("focusin", (event) => {
+    const mark = markOf(event);
+    if (mark && (!mark.href || mark.matches(":focus-visible"))) explain(mark);
+  });
+  article.addEventListener("click", (event) => {
+    const mark = markOf(event);
+    // a first tap explains, a second one follows the link
+    if (!mark || (mark.href && (!touched || asked === mark))) return;
+    if (mark.href) event.preventDefault();
+    explain(mark);
+  });
   for (const kind of ["pointerout", "focusout"]) {
     article.addEventListener(kind, (event) => {
-      if (markOf(event)) hideSoon();
+      if (markOf(event) && event.pointerType !== "touch") hideSoon();
     });
   }
   tip.addEventListener("pointerenter", () => clearTimeout(waiting));
-  tip.addEventListener("pointerleave", hideSoon);
+  tip.addEventListener("pointerleave", (event) => event.pointerType === "touch" || hideSoon());
   document.addEventListener("pointerdown", (event) => {
-    if (shown && !tip.contains(event.target) && !shown.contains(event.target)) hide();
+    if (asked && !tip.contains(event.target) && !asked.contains(event.target)) hide();
   });
 
   // --- the keyboard ---
@@ -97,7 +141,7 @@ function begin() {
     stop.setAttribute("aria-label", "Formula. Arrow keys explain its symbols.");
     stop.addEventListener("focus", (event) => {
       if (event.target !== stop || !stop.matches(":focus-visible")) return;
-      show(stop, document.createTextNode("← → explain the symbols"));
+      show(stop, [document.createTextNode("← → explain the symbols")]);
     });
     stop.addEventListener("blur", hideSoon);
   }
@@ -110,7 +154,7 @@ function begin() {
     let at = marks.indexOf(here);
     if (at < 0 && !stops.has(here)) return;
     if (event.key === "Enter" && at >= 0) {
-      location.href = card(here).querySelector("a").href;
+      card(here).then(([found]) => (location.href = found.querySelector("a").href));
     } else if (step) {
       if (at < 0) {
         const inside = marks.findIndex((mark) => here.contains(mark));
@@ -125,3 +169,5 @@ function begin() {
     }
   }, true);
 }
+
+if (known.size) begin();

@@ -1,0 +1,224 @@
+"""What stands around the text, and how it is set: the front page, the path, roots, braces."""
+
+import io
+import json
+
+import numpy as np
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from PIL import Image
+
+from .conftest import chapter_pages
+from .sound import TAGS, told
+
+PAGES = {name[5:7]: name for name in chapter_pages()}
+FRONT = "book/intro.html"
+
+# --- formulas -----------------------------------------------------------------------------------
+
+ROOM = """() => [...document.querySelectorAll("math")].filter(
+  (math) => math.getClientRects().length && math.lastElementChild.matches("msqrt")
+).map((math) => {
+  const within = math.lastElementChild.lastElementChild.getBoundingClientRect();
+  return math.getBoundingClientRect().right - within.right;
+})"""
+SINKS = """() => [...document.querySelectorAll("p math mrow > mn + mi + msqrt")].map((root) => {
+  const size = parseFloat(getComputedStyle(root).fontSize);
+  const number = root.previousElementSibling.previousElementSibling;
+  const line = number.getBoundingClientRect().bottom;
+  return (root.getBoundingClientRect().bottom - line) / size;
+})"""
+WORDS_IN_PIECES = """() => [...document.querySelectorAll("article th, article td code")].flatMap(
+  (cell) => {
+    const found = [], walk = document.createTreeWalker(cell, NodeFilter.SHOW_TEXT);
+    while (walk.nextNode()) {
+      for (const word of walk.currentNode.data.matchAll(/\\p{L}+/gu)) {
+        const range = document.createRange();
+        range.setStart(walk.currentNode, word.index);
+        range.setEnd(walk.currentNode, word.index + word[0].length);
+        const rows = new Set([...range.getClientRects()].map((box) => box.top));
+        if (rows.size > 1) found.push(word[0]);
+      }
+    }
+    return found;
+  }
+)"""
+
+
+@pytest.mark.share(0)
+@pytest.mark.parametrize("number", ["02", "06"])
+def test_no_gap_follows_a_root_and_none_sinks_below_its_line(open_tab, number):
+    page = open_tab().open(PAGES[number])
+    page.evaluate("document.documentElement.dataset.whole = ''")
+    page.evaluate("document.fonts.ready")
+    rooms, sinks = page.evaluate(ROOM), page.evaluate(SINKS)
+    assert rooms and max(rooms) < 3
+    if number == "06":
+        assert sinks
+    assert max(sinks, default=0) < 0.5
+
+
+@pytest.mark.parametrize("scale", [1, 1.25, 2])
+def test_braces_have_both_their_halves(open_tab, scale):
+    page = open_tab(device_scale_factor=scale).open(PAGES["05"])
+    page.evaluate("document.documentElement.dataset.whole = ''")
+    braced = page.locator("munder:has(> mo.brace) > :first-child")
+    assert braced.count() == 5
+    for i in range(5):
+        shot = Image.open(io.BytesIO(braced.nth(i).screenshot())).convert("L")
+        ink = np.asarray(shot) < 160
+        low = ink[-round(0.4 * 17 * scale) :]
+        share = low.any(axis=0).mean()
+        assert share > 0.9, f"brace {i} covers {share:.0%} of its width"
+
+
+@pytest.mark.parametrize("number", ["02", "05", "07"])
+def test_on_a_phone_words_in_tables_stay_in_one_piece(open_tab, number):
+    page = open_tab(390).open(PAGES[number])
+    page.evaluate("document.documentElement.dataset.whole = ''")
+    assert page.evaluate(WORDS_IN_PIECES) == []
+
+
+# --- links, sources, stubs ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("name", [FRONT, PAGES["02"]])
+def test_links_have_one_colour(open_tab, name, scheme):
+    page = open_tab(scheme=scheme).open(name)
+    colours = page.locator(
+        "article :is(p, li, td, dd) > a:not(.headerlink, .prev-next-footer a)"
+    ).evaluate_all(
+        "(all) => all.filter((a) => !a.matches('.doors li:first-child a'))"
+        ".map((a) => getComputedStyle(a).color)"
+    )
+    assert len(colours) > 10 and len(set(colours)) == 1
+
+
+def test_sources_hang_by_a_little_only(open_tab):
+    page = open_tab(390).open("book/bibliography.html")
+    left = page.locator(".citation > p").first.evaluate(
+        "(p) => p.getBoundingClientRect().left + parseFloat(getComputedStyle(p).paddingLeft)"
+    )
+    assert left < 390 / 8
+
+
+def test_a_citation_says_on_hover_and_focus_which_paper_it_is(open_tab):
+    tab = open_tab()
+    page = tab.open(PAGES["01"])
+    page.evaluate("document.documentElement.dataset.whole = ''")
+    link = page.locator("article a.reference.internal[href^='#id']:visible").first
+    tip = page.locator("#symbol-tip")
+    link.hover()
+    source = page.locator(link.get_attribute("href")).locator("p").text_content()
+    assert tip.is_visible() and tip.text_content() == source
+    assert link.get_attribute("aria-describedby") == tip.get_attribute("id")
+    page.keyboard.press("Escape")
+    assert tip.is_hidden()
+    assert tab.wrong == []
+
+
+def test_what_has_no_room_in_a_stub_goes_on_where_its_line_began(open_tab):
+    page = open_tab(390).open(PAGES["04"])
+    starts = page.evaluate(
+        """() => [...document.querySelectorAll(".stub [data-line]")].map((line) => {
+          const range = document.createRange();
+          range.selectNodeContents(line);
+          const boxes = [...range.getClientRects()].filter((box) => box.width > 1);
+          const rows = [...new Set(boxes.map((box) => Math.round(box.top)))];
+          const edge = parseFloat(getComputedStyle(line).paddingLeft);
+          const second = boxes.filter((box) => Math.round(box.top) === rows[1]);
+          const left = line.getBoundingClientRect().left;
+          return rows.length > 1 ? Math.min(...second.map((box) => box.left)) - left - edge : 0;
+        })"""
+    )
+    assert len(starts) > 30
+    assert all(abs(start) < 1 for start in starts)
+
+
+# --- the essential path -------------------------------------------------------------------------
+
+
+def test_the_essential_path_is_kept_and_folds_what_is_not_essential(open_tab):
+    tab = open_tab()
+    page = tab.open(PAGES["04"])
+    full = page.evaluate("document.documentElement.scrollHeight")
+    choice = page.locator(".path-slot")
+    short = choice.get_by_role("button", name="Essential path")
+    assert short.get_attribute("aria-pressed") == "false"
+    assert page.locator("summary.fold-line:visible").count() == 0
+    short.click()
+    page.reload()
+    assert short.get_attribute("aria-pressed") == "true"
+    assert page.evaluate("document.documentElement.scrollHeight") < 0.6 * full
+    headings = page.locator("article > section > section > h2")
+    assert headings.count() == page.locator("article > section > section > h2:visible").count()
+    assert page.locator("#summary p:visible, #summary li:visible").count() > 0
+
+    # a link to what is folded unfolds it
+    place = page.locator(".exercise-head").last.get_attribute("id")
+    tab.open(f"{PAGES['04']}?#{place}")
+    assert page.locator(f"#{place}").is_visible()
+    choice.get_by_role("button", name="Everything").click()
+    assert page.locator("details.fold:not([open])").count() == 0
+    assert tab.wrong == []
+
+
+@pytest.mark.share(2)
+@pytest.mark.parametrize(("scheme", "width"), [("light", 1280), ("dark", 390)])
+def test_the_essential_path_is_accessible(open_tab, scheme, width):
+    page = open_tab(width, scheme).open(PAGES["02"])
+    page.get_by_role("button", name="Essential path").click()
+    found = Axe().run(page, options={"runOnly": TAGS, "resultTypes": ["violations"]})
+    assert told(found) == []
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+def test_without_a_script_everything_is_there(open_tab):
+    page = open_tab(java_script_enabled=False).open(PAGES["04"])
+    assert page.locator("details.fold").count() > 5
+    assert page.locator("details.fold:not([open]), summary.fold-line:visible").count() == 0
+    assert page.locator(".path-slot > *").count() == 0
+
+
+# --- the front page -----------------------------------------------------------------------------
+
+
+def test_the_front_page_has_something_to_try_doors_and_one_table(open_tab):
+    tab = open_tab()
+    page = tab.open(FRONT)
+    figure = page.locator("figure[data-explorable]").first
+    page.wait_for_selector("figure[data-explorable][data-ready=true]")
+    data = json.loads(figure.locator('script[type="application/json"]').text_content())
+    seen = set()
+    for k in (0, 5):
+        figure.locator(".translator-cell").nth(k).click()
+        seen.add(figure.locator("output").text_content())
+        looks = data["entries"][0]["looks"][1][k]
+        assert f"({max(looks)} %)" in figure.locator("output").text_content()
+    assert len(seen) == 2
+    assert figure.bounding_box()["y"] < 1200, "it is near the top"
+    doors = page.locator(".doors li")
+    assert doors.count() == 3
+    assert page.locator("article table a[href^='01_']").count() == 1
+    assert page.locator("article table.chapters progress").count() == len(PAGES)
+    doors.get_by_role("link", name="Start chapter 1").click()
+    assert page.url.endswith(PAGES["01"])
+    assert tab.wrong == []
+
+
+def test_an_address_that_leads_nowhere_is_told_kindly(open_tab):
+    tab = open_tab()
+    page = tab.open("404.html")
+    assert "not here" in page.locator("h1").inner_text()
+    page.get_by_role("link").click()
+    page.wait_for_url("**/book/intro.html")
+    assert tab.wrong == []
+
+
+def test_the_book_s_address_leads_to_its_front_page(open_tab):
+    tab = open_tab()
+    tab.page.goto(f"{tab.server}/", wait_until="commit")  # it leads on before it is loaded
+    tab.page.wait_for_url("**/book/intro.html")
+    tab.page.wait_for_load_state("networkidle")
+    assert tab.wrong == []

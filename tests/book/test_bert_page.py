@@ -1,0 +1,108 @@
+"""What chapter 10's page says of its models, its ways to explain and its probes, held to data."""
+
+import json
+from collections import Counter, defaultdict
+from pathlib import Path
+
+import pytest
+import torch
+from torch import nn
+
+from benchmarks.bert import page_definitions
+from solutions.bert import BertEmbeddings, BertLayer
+from solutions.vision_transformer import attention_rollout
+
+ROOT = Path(__file__).resolve().parents[2]
+
+MEASURED = ROOT / "benchmarks" / "bert_models.json"
+MADE, RUNS, LONGER = json.loads(MEASURED.read_text(encoding="utf-8")).values()
+BY_SEED = pytest.mark.parametrize("run", RUNS, ids=lambda run: f"seed {run['seed']}")
+
+
+def test_there_are_three_seeds_and_where_they_come_from():
+    assert sorted(run["seed"] for run in RUNS) == [0, 1, 2]
+    assert {"script", "date", "machine", "torch", "rows", "steps"} <= set(MADE)
+    assert MADE["rows"] == 200
+    assert "/" not in MADE["machine"]
+
+
+@pytest.fixture(scope="module")
+def page():
+    """What the page's cells define."""
+    return page_definitions()
+
+
+@pytest.mark.parametrize("batch", [1, 3])
+@pytest.mark.parametrize("layers", [1, 2, 4])
+def test_the_pages_rollout_is_the_reference_and_the_wrong_one_only_with_a_single_layer(
+    page, batch, layers
+):
+    torch.manual_seed(batch)
+    weights = [torch.rand(batch, 2, 5, 5).softmax(-1) for _ in range(layers)]
+    right = attention_rollout(weights)
+    assert torch.allclose(page["rollout"](weights), right, atol=1e-6)
+    assert torch.allclose(right.sum(-1), torch.ones(batch, 5), atol=1e-6)
+    if layers == 1 or batch == 1:
+        same = torch.allclose(page["wrong_rollout"](weights), right, atol=1e-3)
+        assert same == (layers == 1)
+
+
+def test_the_letters_around_are_those_around(page):
+    rows = page["framed"](torch.randint(5, 20, (2, 6)))
+    seen = page["window"](2)(rows).unflatten(-1, (5, -1)).argmax(-1)
+    for row, windows in zip(rows.tolist(), seen.tolist(), strict=True):
+        wide = [0, 0, *row, 0, 0]
+        assert windows == [wide[i : i + 5] for i in range(len(row))]
+
+
+@pytest.mark.share(0)
+@pytest.mark.parametrize("reach", [1, 2, 3])
+def test_a_table_of_neighbours_fills_as_many_gaps_as_the_page_says(page, reach):
+    """Counted again: the commonest letter between the same neighbours, else between fewer."""
+    stood, never_seen = defaultdict(Counter), Counter([page["id_of"][" "]])
+
+    def around(row, i, size):
+        row = [0] * size + row + [0] * size
+        return tuple(row[i : i + size]), tuple(row[i + size + 1 : i + 2 * size + 1])
+
+    for row in page["train"].tolist():
+        for i in range(1, len(row) - 1):
+            for size in range(1, reach + 1):
+                stood[around(row, i, size)][row[i]] += 1
+    sure = best = total = 0
+    for row in page["test"].tolist():
+        for i in range(1, len(row) - 1):
+            keys = (around(row, i, size) for size in range(reach, 0, -1))
+            counts = next((stood[key] for key in keys if key in stood), never_seen)
+            most = max(counts.values())
+            first = [x for x, n in counts.items() if n == most]
+            sure += first == [row[i]]
+            best += row[i] in first  # of several that are first, the page takes any
+            total += 1
+    told = MADE["baselines"][f"table, {reach} on each side"]
+    assert sure / total - 1e-4 <= told <= best / total + 1e-4
+    assert page["by_table"](page["test"], reach) == pytest.approx(told, abs=0.001)
+
+
+@BY_SEED
+def test_what_is_stored_are_shares_and_correlations(run):
+    assert LONGER["steps"] == 4 * MADE["steps"]
+    shares = [run["test"], run["train"], run["never trained"], *run["probe"]]
+    assert all(0 <= share <= 1 for share in [*shares, *MADE["baselines"].values()])
+    assert run["agreement"].keys() == run["signed"].keys()
+    for mean, half in [*run["agreement"].values(), *run["signed"].values(), run["with the bug"]]:
+        assert -1 <= mean - half < mean + half <= 1
+
+
+@pytest.mark.parametrize("reach", [0, 1])
+def test_what_letters_tell_of_topic_and_length_is_what_is_stored(page, reach):
+    told = MADE["letters"][f"letters up to {reach} away" if reach else "letters themselves"]
+    assert page["probed"](page["window"](reach)) == pytest.approx(told, abs=0.01)
+
+
+@pytest.mark.share(0)
+def test_bert_has_as_many_parameters_as_the_page_says():
+    with torch.device("meta"):
+        parts = [BertEmbeddings(30_522, 768), nn.Linear(768, 768)]
+        parts += [BertLayer(768, 12, 3072) for _ in range(12)]
+    assert sum(p.numel() for part in parts for p in part.parameters()) == 109_482_240

@@ -1,0 +1,197 @@
+"""What chapter 12's page says of its captioner and of what failed before, held to the data."""
+
+import json
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as F
+
+from attention_by_hand.blocks import CaptionLayer
+from attention_by_hand.data.glyphs import bare, glyphs, held_out, picture
+from attention_by_hand.models import captioner
+from solutions.captioning import recall_at, write_caption
+
+ROOT = Path(__file__).resolve().parents[2]
+MEASURED = json.loads((ROOT / "benchmarks" / "captions.json").read_text("utf-8"))
+MADE, RUNS = MEASURED["made"], MEASURED["runs"]
+SEEDS = sorted({run["seed"] for run in RUNS})
+PAGE = (ROOT / "book" / "12_captioning.md").read_text("utf-8")
+
+
+def of(name, part="new", key="exact"):
+    """The shares of all seeds, in percent."""
+    found = {run["seed"]: run[part][key] for run in RUNS if run["run"] == name}
+    assert sorted(found) == SEEDS, name
+    return 100 * np.array([found[seed] for seed in SEEDS])
+
+
+def runs_of(name):
+    return [run for run in sorted(RUNS, key=lambda run: run["seed"]) if run["run"] == name]
+
+
+@pytest.fixture(scope="module")
+def model():
+    return captioner.trained()
+
+
+@pytest.fixture(scope="module")
+def unseen():
+    pairs = held_out(0)
+    return [glyph for glyph in glyphs() if glyph.pair in pairs]
+
+
+def written(model, images):
+    ids = write_caption(model, images, captioner.prompt(), captioner.EOS, captioner.longest())
+    return [captioner.words_of(row) for row in ids]
+
+
+def test_it_says_where_it_comes_from():
+    assert {"script", "date", "machine", "torch", "pictures"} <= set(MADE)
+    assert "/" not in MADE["machine"]
+    assert SEEDS == [0, 1, 2]
+
+
+def span(values):
+    """The smallest and the largest of the seeds, as the page rounds them."""
+    return round(min(values)), round(max(values))
+
+
+def between(name):
+    """How the page tells the smallest and the largest share of the seeds."""
+    low, high = span(of(name))
+    return f"between {low} and {high} in a hundred"
+
+
+def test_what_the_page_says_of_baselines_is_what_is_stored():
+    assert "**Scissors and paste** name about seven in ten unseen pairs," in PAGE
+    assert {round(share, -1) for share in of("pasted")} == {70}
+    moved = of("pasted, moved")
+    low, high = span(moved)
+    assert f"and {low} to {high} in a hundred if each picture may move by a pixel" in PAGE
+    low, high = span(of("captioner") - moved)
+    assert f"the captioner beats it, by {low} to {high} points in our three seeds" in PAGE
+    assert "fewer in each seed than scissors that may move by a pixel" in PAGE
+    assert max(of("patches, longer") - moved) < 0
+    assert "even the *letter* is wrong in a third of them or more" in PAGE
+    assert max(of("names as classes", key="letter")) < 100 * 2 / 3
+
+
+@pytest.mark.share(0)
+def test_the_weights_in_the_package_are_those_of_the_first_seed(model, unseen):
+    images = captioner.pictures(unseen)
+    right = [w == g.name for w, g in zip(written(model, images), unseen, strict=True)]
+    first = next(run for run in RUNS if run["run"] == "captioner" and run["seed"] == 0)
+    assert 100 * np.mean(right) == pytest.approx(100 * first["new"]["exact"], abs=1)
+
+
+def test_the_six_letters_of_the_page_are_unseen_and_named_right(model, unseen):
+    by_letter = {glyph.letter: glyph for glyph in unseen if glyph.font == "DejaVuSans"}
+    six = [by_letter[letter] for letter in "õėśķḋẃ"]
+    assert written(model, captioner.pictures(six)) == [glyph.name for glyph in six]
+
+
+def cut_in_two(glyph):
+    """Without the mark, and without the letter."""
+    ink = picture(glyph)
+    rows = np.flatnonzero(picture(bare(glyph)).max(axis=1) > 0.2)
+    inside = np.zeros((len(ink), 1), bool)
+    inside[rows[0] : rows[-1] + 1] = True
+    return ink * inside, ink * ~inside
+
+
+def test_without_the_mark_it_writes_the_bare_letter_and_without_the_letter_mostly_no_name(
+    model, unseen
+):
+    tried = [glyph for glyph in unseen if glyph.base != "I"]
+    letters, marks = (
+        torch.from_numpy(np.stack(part))
+        for part in zip(*(cut_in_two(glyph) for glyph in tried), strict=True)
+    )
+    plain = [w == bare(g).name for w, g in zip(written(model, letters), tried, strict=True)]
+    assert "Cover the mark, and hardly anything but the bare letter is left" in PAGE
+    assert np.mean(plain) > 0.9
+    names = {glyph.name for glyph in glyphs()}
+    assert "most are no name at all" in PAGE
+    assert np.mean([w in names for w in written(model, marks)]) < 0.5
+
+
+def test_what_the_page_says_of_looks_is_what_is_stored():
+    gazes = [run["gaze"] for run in runs_of("captioner")]
+    first = gazes[0]
+    for gaze in gazes:
+        assert all(0 <= share <= 1 for share in gaze.values())
+    assert "nearly half of the weight is on the places of the mark" in PAGE
+    assert 0.4 < first["mark"] < 0.5
+    assert "nearly five times as much as if it looked evenly" in PAGE
+    assert 4.5 < first["mark"] / first["of the picture"] < 5
+
+
+def at_1(found):
+    """Recall at 1 both ways, of all runs, in percent."""
+    return [100 * share for one in found for share in one["at 1"]]
+
+
+def test_what_the_page_says_of_finding_names_is_what_is_stored(model, unseen):
+    whole_loss = runs_of("captioner")
+    chance = 100 / whole_loss[0]["retrieval"]["names"]
+    assert max(at_1(run["retrieval, untrained"] for run in whole_loss)) < 4 * chance
+    afterwards = [run["retrieval, projections trained"] for run in runs_of("captions only")]
+    low, high = span(at_1(one["mean"] for one in afterwards))
+    assert f"for {low} to {high} in a hundred in our three seeds" in PAGE
+    assert f"{64 * 64 * model.to_image.out_features:,} numbers, nearly as many as the model" in PAGE
+    places = at_1(one["all places"] for one in afterwards)
+    least = f"it is {min(places):.0f} and more, as many as with the loss in the whole model"
+    assert least in PAGE
+    one_each = list({glyph.name: glyph for glyph in unseen}.values())
+    with torch.no_grad():
+        images = model.image_vectors(model.encode(captioner.pictures(one_each)))
+        texts = model.text_vectors(captioner.ids_of([glyph.name for glyph in one_each]))
+    alike = F.normalize(images, dim=-1) @ F.normalize(texts, dim=-1).T
+    stored = runs_of("captioner")[0]["retrieval"]["at 1"]
+    assert recall_at(alike, 1) == pytest.approx(stored, abs=0.05), "another font for each name"
+
+
+def test_what_the_page_says_of_controls_is_what_is_stored():
+    assert "fewer than one in ten of the unseen pairs" in PAGE and max(of("patches")) < 10
+    assert f"Two heads on convolutions name {between('heads on convolutions')}" in PAGE
+    assert "still name only about a third of the marks" in PAGE
+    assert of("heads on patches", key="mark").mean() == pytest.approx(100 / 3, abs=5)
+    assert "the heads name about three in ten pairs, and the captioner one in twenty" in PAGE
+    assert round(of("heads on patches").mean(), -1) == 30 and round(of("patches").mean()) == 5
+    steps = {run["run"]: run["steps"] for run in RUNS if "steps" in run}
+    assert {steps["patches, longer"], steps["no batch norm, longer"]} == {3 * 1500}
+    assert {steps[name] for name in ("captions only", "patches", "no batch norm")} == {1500}
+
+
+def test_what_the_page_says_of_more_steps_is_what_is_stored():
+    apart = of("no batch norm, longer") - of("patches, longer")
+    assert "does not even name all of its *known* pairs in a new font" in PAGE
+    assert max(of("patches", "font")) < 90 and min(of("patches, longer", "font")) > 95
+    assert f"of the unseen pairs it names {between('patches, longer')}" in PAGE
+    assert "about nine in ten of its wrong captions are names from the training" in PAGE
+    assert round(of("patches, longer", key="wrong, but known").mean(), -1) == 90
+    assert f"these convolutions name {between('no batch norm')} unseen pairs" in PAGE
+    assert "about half as many as with it" in PAGE
+    assert of("no batch norm").mean() / of("captions only").mean() == pytest.approx(0.5, abs=0.1)
+    assert f"name {between('no batch norm, longer')}, in each of our three seeds" in PAGE
+    assert {
+        f"in each of our three seeds {points:.0f} more than the patches" in PAGE for points in apart
+    } == {True}
+
+
+def test_equal_texts_in_a_batch_are_as_many_as_the_answer_says():
+    """One pair in a thousand has one and the same text: how many of them a batch holds."""
+    for size, often, said in ((256, 1 / 36, "one batch of 36"), (4096, 0.9, "nine batches of ten")):
+        alone = 0.999**size + size * 0.001 * 0.999 ** (size - 1)
+        assert 1 - alone == pytest.approx(often, rel=0.02) and said in PAGE
+        chances = [math.comb(size, k) * 0.001**k * 0.999 ** (size - k) for k in range(2, 40)]
+        lost = sum(p * k * math.log(k) for k, p in enumerate(chances, 2)) / size
+        assert lost < 0.002 and "below 0.002 nats" in PAGE
+
+
+def test_a_layer_of_the_model_is_the_chapters():
+    layer = CaptionLayer(48, 64, 4, 96)
+    layer.load_state_dict(captioner.trained().layers[0].state_dict())

@@ -1,0 +1,141 @@
+"""Measured numbers in a sentence stand in an output, a table or the code of the same page, too.
+
+What stands nowhere on its page is either computed here again or has a reason to be there.
+"""
+
+import inspect
+import json
+import math
+import re
+from pathlib import Path
+from statistics import mean
+
+import pytest
+import torch
+from bs4 import BeautifulSoup
+
+SHOWN = "pre, table, svg, .abh-check, .pencil, .progress-bar"
+NOT_MEASURED = (
+    f"{SHOWN}, script, style, a, .citation, .caption-number, .eqno, .section-number, .glance, "
+    ".exercise-head"
+)
+NUMBER = re.compile(r"(?<![\w.,])\d+\.?\d*(?:e[-+]?\d+)?")
+TOLD = re.compile(r"(?<![\w.,])(?<!section )(\d+\.\d+)(?![\w.])( ?%)?|(?<![\w.,])(\d+) ?%")
+HEADS = Path(__file__).parents[2] / "benchmarks" / "heads.json"
+CHAPTERS = (
+    "01_kernel_regression",
+    "02_attention_scoring",
+    "03_multi_head",
+    "04_masking",
+    "05_positional_encoding",
+    "06_residual_layernorm",
+    "07_transformer",
+    "08_recurrence_convolution",
+    "09_language_model",
+)
+NO_MEASUREMENT = {
+    "03_multi_head": {"95 %": "the level of the intervals"},
+    "09_language_model": {
+        "1.3": "Shannon's, with its source",
+        "0.001": "a bound, from chapter 6",
+    },
+}
+
+
+def known_otherwise() -> dict[str, dict[str, float]]:
+    """Numbers that no cell shows, and what they must be."""
+    stored = json.loads(HEADS.read_text(encoding="utf-8"))
+    gaps = {
+        name: 100 * (mean(shares["learnt"]) - mean(shares["kept back"]))
+        for name, shares in stored["on few windows"].items()
+    }
+    guides, both = stored["guides"], 100 * mean(stored["counted"]["both neighbours"])
+    betas = inspect.signature(torch.optim.Adam).parameters["betas"].default
+    e = [math.exp(score / math.sqrt(2)) for score in (3, 0, 4)]  # of "sings", in the three views
+    hands = {
+        steps: sum(math.cos(math.radians(40 + a * steps)) for a in (30, 8)) for steps in (5, 10)
+    }
+    return {
+        "02_attention_scoring": {"0.64": e[2] / sum(e), "0.32": e[0] / sum(e)},
+        "05_positional_encoding": {"0.81": -hands[5], "0.44": hands[10]},
+        "03_multi_head": {
+            **{f"{gap:.1f}": gap for gap in gaps.values()},
+            **{f"{abs(r):.2f}": abs(r) for each in guides.values() for r in spread(each)},
+            f"{both:.1f}": both,
+            "1056": useful_directions(32, 1),
+            "3040": useful_directions(32, 32),
+        },
+        "06_residual_layernorm": {"5.77": math.sqrt(100 / 3)},
+        "07_transformer": {"0.007": 0.1 / 14, "0.69": math.log(2), "0.999": betas[1]},
+        "08_recurrence_convolution": {"0.95": 1 / (1 + math.exp(-3))},
+        "09_language_model": {"7.14": math.log(1257), "1.44": 1 / math.log(2)},
+    }
+
+
+def spread(found: list[float]) -> tuple[float, float, float]:
+    return mean(found), min(found), max(found)
+
+
+def useful_directions(d: int, heads: int) -> int:
+    """How many directions of four d × d matrices change attention that a single vector asks for."""
+    return heads * d + 2 * d**2 - d**2 // heads
+
+
+def unheld(article: BeautifulSoup) -> list[str]:
+    """The decimals and percentages in the text that nothing shown on the page rounds to."""
+    text = " ".join(part.get_text() for part in article.select(SHOWN)).replace("−", "-")
+    shown = [n for n in map(float, NUMBER.findall(text)) if math.isfinite(n)]
+    for part in article.select(NOT_MEASURED):
+        part.decompose()
+    missing = []
+    for decimal, per_cent, whole in TOLD.findall(article.get_text()):
+        number = float(decimal or whole)
+        places = len(decimal.partition(".")[2])
+        scales = (1, 100) if whole or per_cent else (1,)
+        if not any(math.isclose(round(n * s, places), number) for n in shown for s in scales):
+            missing.append(decimal or f"{whole} %")
+    return missing
+
+
+@pytest.mark.share(3)
+@pytest.mark.parametrize("name", CHAPTERS)
+def test_a_measured_number_in_a_sentence_is_shown_on_its_page(name, pages):
+    article = pages[f"book/{name}.html"].find("article")
+    explained = {**known_otherwise().get(name, {}), **NO_MEASUREMENT.get(name, {})}
+    found = unheld(BeautifulSoup(str(article), "html.parser"))
+    assert [number for number in found if number not in explained] == []
+    assert [n for n in explained if n.replace(" %", "") not in article.get_text()] == []
+
+
+@pytest.mark.parametrize(
+    ("told", "computed"), [pair for known in known_otherwise().values() for pair in known.items()]
+)
+def test_a_number_that_no_cell_shows_is_what_it_must_be(told, computed):
+    assert round(computed, len(told.partition(".")[2])) == float(told)
+
+
+@pytest.mark.parametrize("heads", [1, 2, 4])
+def test_the_useful_directions_are_those_that_move_an_output(heads):
+    """Every one and no more: the rank of the Jacobian, for one fixed query over many windows."""
+    d = 4
+    torch.manual_seed(heads)
+    matrices = tuple(torch.randn(4, d, d, dtype=torch.float64))
+    query, windows = torch.randn(d).double(), torch.randn(40, 5, d).double()
+
+    def attention(W_q, W_k, W_v, W_o):
+        q = (query @ W_q).view(heads, 1, -1)
+        k, v = ((windows @ W).unflatten(-1, (heads, -1)).transpose(1, 2) for W in (W_k, W_v))
+        gathered = (q @ k.mT).softmax(-1) @ v  # (40, heads, 1, d_k)
+        return gathered.flatten(1) @ W_o
+
+    derivatives = torch.autograd.functional.jacobian(attention, matrices)
+    jacobian = torch.cat([part.reshape(40 * d, -1) for part in derivatives], 1)
+    assert torch.linalg.matrix_rank(jacobian, rtol=1e-9) == useful_directions(d, heads)
+
+
+def test_a_number_that_nothing_shows_is_found():
+    page = (
+        "<article><p>About 0.35, or 12.34, or 12 %, or 47 %, or 99.4 %, or 3.5 %; section 5.1."
+        "</p><pre>0.3512 0.12 0.994</pre></article>"
+    )
+    assert unheld(BeautifulSoup(page, "html.parser")) == ["12.34", "47 %", "3.5"]

@@ -1,0 +1,139 @@
+"""Chapter 8's comparisons: the scripts measure what they say, and what is stored is whole."""
+
+import json
+from collections import defaultdict
+from pathlib import Path
+
+import pytest
+import torch
+
+from attention_by_hand.data import dates
+from benchmarks import mixing, sequence_models
+
+FOLDER = Path(sequence_models.__file__).parent
+PAGE = (FOLDER.parent / "book" / "08_recurrence_convolution.md").read_text(encoding="utf-8")
+
+
+@pytest.fixture(scope="module")
+def runs() -> dict[tuple[str, str], list[dict]]:
+    text = (FOLDER / "recurrence_convolution_models.json").read_text(encoding="utf-8")
+    found = defaultdict(list)
+    for run in json.loads(text)["runs"]:
+        found[run["task"], run["model"]].append(run)
+    return found
+
+
+def share(run: dict, first: int = 0, last: int = 99) -> float:
+    counts = [c for n, c in run["by_length"].items() if first <= int(n) <= last]
+    return sum(right for right, _ in counts) / sum(asked for _, asked in counts)
+
+
+@pytest.mark.share(3)
+@pytest.mark.parametrize("name", sequence_models.RATES)
+def test_one_pass_tells_what_greedy_decoding_would_write(name):
+    model = sequence_models.models((13, 13), seed=3)[name].eval()
+    generator = torch.Generator().manual_seed(0)
+    source, _ = sequence_models.to_copy(40, 3, generator)
+    ids = torch.full((40, 1), dates.BOS)
+    with torch.no_grad():
+        for _ in range(4):
+            ids = torch.cat([ids, model(source, ids)[:, -1:].argmax(-1)], dim=1)
+    target = ids[:, 1:].clone()  # what it would write: right everywhere
+    other = torch.arange(40) % 3 == 0
+    target[other, 2] = (target[other, 2] + 1) % 13
+    rows = (target != dates.PAD).all(1)  # a pad in a target would not be counted
+    hits = torch.tensor(sequence_models.right(model, source, target))
+    assert hits[rows].tolist() == (~other)[rows].tolist()
+    assert rows.sum() > 0
+
+
+def test_the_models_are_of_one_size_and_had_the_same_time(runs):
+    assert set(runs) == {(t, m) for t in sequence_models.TASKS for m in sequence_models.RATES}
+    for (task, name), found in runs.items():
+        assert sorted(run["seed"] for run in found) == list(sequence_models.SEEDS), (task, name)
+        others = [run["parameters"] for (t, _), r in runs.items() if t == task for run in r]
+        for run in found:
+            assert max(others) / min(others) < 1.02
+            seconds = sequence_models.SECONDS[task]
+            assert seconds <= run["cpu_seconds"] < 1.1 * seconds
+
+
+def test_what_a_forward_pass_keeps_is_counted_once():
+    layer, counts = mixing.Attention(8), []
+    for n in (128, 256):
+        table, row = 2 * n * n * 4, 2 * n * 8 * 4
+        counts.append(mixing.kept(layer, torch.randn(2, n, 8, requires_grad=True)))
+        assert table < counts[-1] < table + 8 * row
+    assert 3.5 < counts[1] / counts[0] < 4, "the table is four times as large, the rest twice"
+
+
+def test_what_the_page_says_of_costs_is_what_is_stored():
+    text = (FOLDER / "recurrence_convolution_mixing.json").read_text(encoding="utf-8")
+    rows = json.loads(text)["runs"]
+    took = {(r["layer"], r["n"]): r["forward"] + r["backward"] for r in rows}
+    assert "measured, it is three to seven" in PAGE
+    ratios = [took["attention", 2 * n] / took["attention", n] for n in (256, 512, 1024)]
+    assert (round(min(ratios)), round(max(ratios))) == (3, 7)
+
+
+def test_every_length_was_asked_alike_and_a_share_is_of_all(runs):
+    for (task, _), found in runs.items():
+        asked = [{n: count for n, (_, count) in run["by_length"].items()} for run in found]
+        assert all(each == asked[0] for each in asked), "all seeds are asked the same lengths"
+        for run in found:
+            assert all(0 <= right <= count for right, count in run["by_length"].values())
+            assert (task == "copying") <= (len(set(asked[0].values())) == 1)
+
+
+def test_what_the_page_says_of_copying_is_what_is_stored(runs):
+    assert "ten digits are copied in about half of the cases, twelve in a quarter or fewer" in PAGE
+    for run in runs["copying", "GRU"]:
+        assert share(run, 10, 10) == pytest.approx(0.5, abs=0.1)
+        assert share(run, 12, 12) <= 0.255
+        assert share(run, 16, 16) < 0.05, "sixteen hardly ever"
+    assert "nearly all sequences are copied, up to the longest of the training" in PAGE
+    for run in runs["copying", "GRU with attention"]:
+        assert min(share(run, n, n) for n in range(2, 21, 2)) > 0.95
+    assert "None of the three copes with sequences much longer" in PAGE
+    assert all(
+        share(run, 28, 28) < 0.1 for task, m in runs if task == "copying" for run in runs[task, m]
+    )
+
+
+def test_what_the_page_says_of_dates_is_what_is_stored(runs):
+    assert "The *longest* texts are all read correctly through one vector" in PAGE
+    assert all(share(run, 26) == 1 for run in runs["dates", "GRU"])
+
+
+@pytest.mark.parametrize("features", [1, 3, 8])
+def test_no_more_keys_are_safe_than_there_are_features(features):
+    """Rows larger on the diagonal than elsewhere: at most as many as the table has rank."""
+    generator = torch.Generator().manual_seed(features)
+    for _ in range(50):
+        q, k = torch.rand(2, 12, features, generator=generator).pow(4).double()
+        table = q @ k.mT
+        safe = (2 * table.diagonal() > table.sum(1)).nonzero()[:, 0]
+        assert len(safe) <= torch.linalg.matrix_rank(table) <= features
+        inner = table[safe][:, safe]
+        assert len(safe) == 0 or torch.linalg.matrix_rank(inner) == len(safe)
+
+
+@pytest.mark.parametrize("safe", [False, True])
+def test_a_key_is_answered_right_with_any_values_if_and_only_if_it_has_more_than_half(safe):
+    """All other keys have the other value: the output is nearer to what has the larger share."""
+    weights = torch.tensor([0.6, 0.3, 0.1] if safe else [0.4, 0.3, 0.3])
+    for own, other in ((0, 1), (1, 0)):
+        values = torch.nn.functional.one_hot(torch.tensor([own, other, other]), 2).float()
+        assert ((weights @ values).argmax() == own) == safe
+
+
+def test_heads_narrower_than_the_output_make_no_kernel_of_full_rank():
+    """d/H features a head: what a head adds has rank d/H, and H heads make any matrix."""
+    torch.manual_seed(0)
+    d, heads = 8, 4
+    into, out = torch.randn(heads, d, d // heads), torch.randn(heads, d // heads, d)
+    assert all(rank == d // heads for rank in torch.linalg.matrix_rank(into @ out))
+    kernel = torch.randn(d, d)
+    u, s, v = torch.linalg.svd(kernel)
+    parts = [(u[:, i : i + 2] * s[i : i + 2]) @ v[i : i + 2] for i in range(0, d, d // heads)]
+    assert torch.allclose(sum(parts), kernel, atol=1e-4)

@@ -1,0 +1,112 @@
+"""What chapter 7 says of two readings and of six bugs: the stored trainings, and their numbers."""
+
+import datetime
+import importlib.util
+import json
+import re
+import sys
+from pathlib import Path
+
+import pytest
+from babel.dates import get_month_names
+
+from attention_by_hand.data import dates
+
+PATH = Path(__file__).resolve().parents[2] / "benchmarks" / "readings.py"
+BUGS = PATH.with_name("transformer_bugs.json")
+spec = importlib.util.spec_from_file_location("readings", PATH)
+readings = importlib.util.module_from_spec(spec)
+sys.modules["readings"] = readings
+spec.loader.exec_module(readings)
+
+
+@pytest.fixture(scope="module")
+def stored():
+    return json.loads(readings.RESULT.read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize(
+    ("iso", "kind"),
+    [
+        ("2027-03-09", "month first"),
+        ("2027-09-03", "day first"),
+        ("2027-09-09", "one number twice"),
+        ("2027-03-19", "a day above 12"),
+        ("2027-09-13", "a day above 12"),
+        ("2027-03-08", "another date"),
+    ],
+)
+def test_what_a_reading_is_called(iso, kind):
+    assert readings.kind("3/9/27", iso) == kind
+
+
+@pytest.mark.share(0)
+def test_only_the_control_keeps_texts_with_two_readings():
+    def ambiguous(training):
+        examples = readings.training_examples(training)
+        days = [dates.datetime.date.fromisoformat(e.iso) for e in examples]
+        return sum(not dates.one_reading(e.text, d) for e, d in zip(examples, days, strict=True))
+
+    assert ambiguous("left out") == 0
+    assert ambiguous("kept") > 1000
+    assert dates.one_reading("10/25/27", dates.datetime.date(2027, 10, 25))
+
+
+def test_both_trainings_are_stored_with_the_same_seeds(stored):
+    seeds = {
+        training: [run["seed"] for run in stored["runs"] if run["two readings"] == training]
+        for training in readings.TRAININGS
+    }
+    assert seeds["kept"] == seeds["left out"] == stored["made"]["seeds"]
+    assert len(seeds["kept"]) == 3
+    for run in stored["runs"]:
+        assert sum(run["kinds"].values()) == len(readings.TWO_READINGS) == stored["made"]["texts"]
+
+
+def test_the_page_tells_every_kind_of_answer_as_it_is_stored(stored):
+    (page,) = (PATH.parents[1] / "book").glob("??_transformer.md")
+    text = page.read_text(encoding="utf-8")
+
+    def counts(training, *kinds):
+        runs = [run for run in stored["runs"] if run["two readings"] == training]
+        return [sum(run["kinds"].get(kind, 0) for kind in kinds) for run in runs]
+
+    told = {
+        "one of the two readings": ("month first", "day first"),
+        "days above 12": ("a day above 12",),
+        "one number twice": ("one number twice",),
+        "another wrong date": ("another date",),
+    }
+    for name, kinds in told.items():
+        (line,) = re.findall(rf"^\* {name}: (.*)$", text, re.M)
+        found = [int(n) for n in re.findall(r"\d+", re.sub(r"\(.*?\)", "", line))]
+        assert found == counts("left out", *kinds) + counts("kept", *kinds)
+
+
+def test_the_two_bugs_that_hide_are_ahead_at_step_500_and_write_no_date():
+    made, runs = json.loads(BUGS.read_text(encoding="utf-8")).values()
+    early = {name: run["loss"][500 // made["every"] - 1] for name, run in runs.items()}
+    hidden = sorted(runs, key=early.get)[:2]
+    assert hidden == ["mask leaks one step", "norm over the sequence"]
+    assert [round(early[name], 3) for name in hidden] == [0.549, 0.562]
+    assert [name for name, run in runs.items() if run["test"] == 0] == hidden
+    right = [name for name in runs if name.startswith("right")]
+    assert {round(early[name], 2) for name in right} == {0.62, 0.71}
+    ends = [runs[name]["loss"][-1] for name in right]
+    assert all(runs[name]["loss"][-1] - max(ends) < 0.005 for name in hidden)
+
+
+def test_the_letters_hidden_as_a_control_are_the_name_of_the_month():
+    page = (PATH.parents[1] / "book" / "07_transformer.md").read_text("utf-8")
+    (code,) = re.findall(r"^def letters_of_month.*?(?=^\S)", page, re.M | re.S)
+    scope = {"datetime": datetime, "dates": dates}
+    exec(code, scope)
+    named = 0
+    for example in dates.examples("test", 2000, seed=2):
+        if example.format not in ("long", "full") or example.locale[:2] in ("zh", "ja", "ko"):
+            continue
+        name = get_month_names("wide", "format", example.locale)[int(example.iso[5:7])]
+        letters = scope["letters_of_month"](example)
+        assert "".join(example.text[at] for at in letters) == name
+        named += 1
+    assert named > 200

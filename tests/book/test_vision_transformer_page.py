@@ -1,0 +1,147 @@
+"""What chapter 11's page says of its models and of what they look at, held to the data."""
+
+import json
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from attention_by_hand.blocks import VisionTransformer
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGE = (ROOT / "book" / "11_vision_transformer.md").read_text(encoding="utf-8")
+MEASURED = ROOT / "benchmarks" / "vision_models.json"
+MADE, RUNS = json.loads(MEASURED.read_text(encoding="utf-8")).values()
+LOOKS = [run["looked at"] for run in RUNS if "looked at" in run]
+SIZES = (100, 400, 1437)
+EVEN = np.mean([
+    math.dist((i, j), (k, m))
+    for i in range(5) for j in range(5) for k in range(5) for m in range(5)
+])  # fmt: skip
+
+
+def of(model, key="test", images=1437, shifts=False, order="as they are", long=False):
+    """The percentages of the five seeds."""
+    wanted = (model, images, shifts, order)
+    found = {
+        run["seed"]: 100 * run[key]
+        for run in RUNS
+        if (run["model"], run["images"], run["shifts"], run["order"]) == wanted
+        and (run["steps"] == MADE["steps of the page"]) == long
+    }
+    assert sorted(found) == [0, 1, 2, 3, 4], wanted
+    return np.array([found[seed] for seed in range(5)])
+
+
+def interval(values):
+    """Both ends of the 95% interval of a mean of five."""
+    half = 2.776 * values.std(ddof=1) / math.sqrt(5)
+    return values.mean() - half, values.mean() + half
+
+
+def test_it_says_where_it_comes_from_and_the_two_networks_are_of_a_size():
+    assert {"script", "date", "machine", "torch", "steps", "steps of the page"} <= set(MADE)
+    assert "/" not in MADE["machine"]
+    vit, cnn = MADE["parameters"]["vit"], MADE["parameters"]["cnn"]
+    assert abs(vit / cnn - 1) < 0.01
+
+
+def test_what_the_page_says_of_moved_digits_is_what_is_stored():
+    assert "they name between a quarter and two fifths. The nearest neighbour keeps half" in PAGE
+    assert all(25 < of(name, "moved").mean() < 40 for name in ("vit", "linear", "svm"))
+    assert round(of("nearest", "moved").mean(), -1) == 50
+    assert "it comes from about three in ten to about seven" in PAGE
+    assert round(of("vit", "moved", shifts=True).mean(), -1) == 70
+    assert "after 2,400 steps it names about nine in ten of both" in PAGE
+    for key in ("test", "moved"):
+        assert round(of("vit", key, shifts=True, long=True).mean(), -1) == 90
+
+
+def test_what_the_page_says_of_support_vectors_is_what_is_stored():
+    assert "with 100 pictures they are level with the convolutions" in PAGE
+    low, high = interval(of("cnn", images=100) - of("svm", images=100))
+    assert low < 0 < high
+    assert "with all of them less than a point behind" in PAGE
+    assert 0 < (of("cnn") - of("svm")).mean() < 1
+    for images in (100, 400, 1437):
+        assert min(of("svm", images=images) - of("vit", images=images)) > 0
+
+
+def test_what_the_page_says_of_another_order_of_pixels_is_what_is_stored():
+    lost = of("cnn") - of("cnn", order="pixels")
+    assert "**The convolutions lose** about two points" in PAGE
+    assert round(lost.mean()) == 2
+    leads = [of("cnn", order=o) - of("vit", order=o) for o in ("as they are", "pixels")]
+    assert "from 7.6 to 3.4 points" in PAGE
+    assert [round(lead.mean(), 1) for lead in leads] == [7.6, 3.4]
+    assert "about half goes" in PAGE and "from next to nothing to more than the whole lead" in PAGE
+    fall = leads[0] - leads[1]
+    assert fall.mean() / leads[0].mean() == pytest.approx(0.5, abs=0.1)
+    low, high = interval(fall)
+    assert abs(low) < 0.5 and high > leads[0].mean()
+
+
+def test_what_the_page_says_of_positions_and_distances_is_what_is_stored():
+    assert len(LOOKS) == 5
+    table = np.array([one["distance"] for one in LOOKS])  # (seed, layer, head)
+    layers = table.mean((0, 2))
+    assert "look almost as far as one that looks evenly" in PAGE
+    assert all(0.85 * EVEN < layer < EVEN for layer in layers)
+    assert "but by a tenth of a patch" in PAGE
+    farther = table[:, 2].mean(1) - table[:, 0].mean(1)
+    assert round(farther.mean(), 1) == 0.1
+
+
+def correlations(key, way, sign=0):
+    return [one[key][way][sign][0] for one in LOOKS]
+
+
+@pytest.mark.parametrize("key", ["agreement", "agreement, changed"])
+def test_correlations_are_some_and_the_paired_difference_is_the_difference_of_the_means(key):
+    for one in LOOKS:
+        assert all(-1 <= mean <= 1 and half > 0 for way in one[key].values() for mean, half in way)
+        rollout, change = (one[key][way][0][0] for way in ("rollout", "change of the picture"))
+        assert one["rollout ahead of the change"][key][0] == pytest.approx(
+            rollout - change, abs=2e-4
+        )
+
+
+def test_what_the_page_says_of_maps_is_what_is_stored():
+    assert "rollout falls from 0.66 and more to between 0.33 and 0.50" in PAGE
+    assert f"{min(correlations('agreement', 'rollout')):.2f}" == "0.66"
+    changed = correlations("agreement, changed", "rollout")
+    assert [round(x, 2) for x in (min(changed), max(changed))] == [0.33, 0.50]
+    assert "the ruler from about 0.9 to about one half" in PAGE
+    assert {round(x, 1) for x in correlations("agreement", "change of the picture")} == {0.9}
+    assert {round(x, 1) for x in correlations("agreement, changed", "change of the picture")} == {
+        0.5
+    }
+    assert "ahead of rollout in three of our five models and level with it in the other two" in PAGE
+    pairs = [one["rollout ahead of the change"]["agreement, changed"] for one in LOOKS]
+    assert sum(mean + half < 0 for mean, half in pairs) == 3
+    assert sum(abs(mean) <= half for mean, half in pairs) == 2
+
+
+def test_the_margin_alone_makes_a_correlation_of_what_knows_nothing():
+    """Numbers drawn at random, and 0 at the margin: they agree, until the margin is left out."""
+    luck = np.random.default_rng(0)
+    margin = np.arange(25) >= 15
+    found = []
+    for _ in range(500):
+        one, other = (np.where(margin, 0.0, 1 + luck.random(25)) for _ in range(2))
+        ranks = [np.argsort(np.argsort(x)) for x in (one, other)]
+        kept = [np.argsort(np.argsort(x[~margin])) for x in (one, other)]
+        found.append([np.corrcoef(*ranks)[0, 1], np.corrcoef(*kept)[0, 1]])
+    everywhere, inside = np.mean(found, axis=0)
+    assert everywhere > 0.5 and abs(inside) < 0.05
+
+
+def test_vit_base_has_as_many_parameters_as_the_page_says():
+    with torch.device("meta"):
+        base = VisionTransformer(224, 16, 3, 1000, 768, 12, 12)
+    sizes = {name: p.numel() for name, p in base.named_parameters()}
+    assert sum(sizes.values()) == 86_567_656
+    encoder = sum(n for name, n in sizes.items() if name.startswith(("blocks", "norm")))
+    assert round(100 * encoder / 86_567_656) == 98

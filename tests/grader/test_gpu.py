@@ -1,0 +1,98 @@
+"""Where there is a CUDA device, the judge can use it; what is expected of it comes from the CPU."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from test_elsewhere import ACCEPTED, NUMBERS, REFUSED
+
+from autograder.judge.judge_file import judge_file
+from autograder.judge.reference import records
+from autograder.sandbox.host import Sandbox
+from autograder.student.course import chapters
+from autograder.student.engine.runs import call, tensor
+from autograder.student.engine.simulated_device import ELSEWHERE
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("slug", chapters())
+def test_the_references_earn_full_marks_on_a_gpu(slug):
+    result = judge_file(ROOT / "solutions" / f"{slug}.py", seed=b"a seed", device="cuda")
+    assert result["device"] == "cuda"
+    assert result["score"] == result["points"] > 0
+
+
+def _by_the_trusted_side(answer, run, device="cpu"):
+    return records(answer, [[run]], device)[0][0]
+
+
+def test_what_is_expected_of_a_gpu_is_computed_on_the_cpu_in_float64():
+    def thirds(x):
+        return x / 3, x.dtype.itemsize, (x > 0)
+
+    run = call(tensor([1.0, 2.0], "float32"))
+    here, there = (_by_the_trusted_side(thirds, run, device) for device in ("cpu", "cuda"))
+    assert [r.value[0].device for r in (here, there)] == ["cpu", "cuda"]
+    assert there.value[0].dtype == "float32"
+    assert there.value[1:] == (4, there.value[2])
+    exact = np.array([1 / 3, 2 / 3])
+    assert (there.value[0].data == exact.astype(np.float32)).all()
+
+
+def test_a_number_that_depends_on_the_dtype_stays_that_of_float32():
+    def least(x):
+        return x * 0 + torch.finfo(x.dtype).min
+
+    found = _by_the_trusted_side(least, call(tensor([1.0], "float32")), "cuda")
+    assert found.value.data.tolist() == [np.finfo(np.float32).min]
+
+
+def test_what_pretends_is_no_gpu():
+    run = replace(call(tensor([1.0], "float32")), elsewhere=True)
+    assert _by_the_trusted_side(torch.exp, run, "cuda").values == (ELSEWHERE,)
+
+
+@pytest.mark.gpu
+def test_the_sandbox_has_a_gpu_and_the_warm_process_no_context():
+    with Sandbox(device="cuda") as own:
+        (output,) = own.execute(
+            "import torch\n"
+            "print(torch.cuda.is_initialized(), torch.ones(2, device='cuda').sum().item())"
+        )
+    assert output["text"] == "False 2.0\n"
+
+
+@pytest.mark.gpu
+def test_an_answer_that_forgets_the_device_fails_on_a_gpu_and_on_what_pretends(tmp_path):
+    """What the pretence says of a GPU is so."""
+    answer = tmp_path / "answer.py"
+    answer.write_text(
+        "import torch\n"
+        "def padding_mask(lengths, max_len=None):\n"
+        "    n = int(lengths.max()) if max_len is None else max_len\n"
+        "    if int(lengths.max()) > n:\n"
+        "        raise ValueError(f'{int(lengths.max())} > {n}')\n"
+        "    return (torch.arange(n) < lengths[:, None])[:, None, None]\n"
+    )
+    for device in ("cpu", "cuda"):
+        (found,) = judge_file(answer, seed=b"a seed", device=device)["exercises"].values()
+        failed = {aspect["title"] for aspect in found["aspects"] if not aspect["passed"]}
+        assert "runs on the device of its inputs" in failed
+        assert (device == "cuda") == ("a mask from lengths" in failed)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("what", REFUSED)
+def test_a_gpu_refuses_what_the_pretence_refuses(what):
+    with pytest.raises((RuntimeError, TypeError)):
+        REFUSED[what][1](NUMBERS.cuda())
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("what", ACCEPTED)
+def test_a_gpu_accepts_what_the_pretence_accepts(what):
+    ACCEPTED[what](NUMBERS.cuda())

@@ -1,0 +1,334 @@
+"""`check` points at where an answer goes astray, and is silent where it is not sure."""
+
+import linecache
+import re
+from typing import Any
+
+import pytest
+from pointed import pointed, written
+
+from autograder.bank import banks
+from autograder.publishing.path_values import is_current
+from autograder.student import pointing
+from autograder.student.check import verdict_on
+from autograder.student.course import chapters, exercises_of
+from autograder.student.engine.locator.instrumented_copy import NoCopy, copied
+from autograder.student.engine.locator.trace import Budget
+from autograder.student.engine.verdict import CORRECT
+from autograder.student.expected.paths import paths_of
+from autograder.student.table import table_html, table_text
+
+
+@pytest.fixture(autouse=True)
+def plenty_of_time(monkeypatch):
+    """What is tested here must not depend on how busy the machine is."""
+    monkeypatch.setattr(pointing, "SECONDS", 60.0)
+
+
+ATTENTION = """
+def scaled_dot_product_attention(query, key, value):
+    scores = query @ key.transpose(-2, -1) {scale}
+    weights = torch.softmax(scores, dim=-1)
+    return weights @ value, weights
+"""
+NAME = "scaled_dot_product_attention"
+
+
+def test_where_the_numbers_leave_those_of_right_answers():
+    found = pointed(ATTENTION.format(scale="/ (7 + math.sqrt(query.shape[-1]))"), NAME)
+    lines = found.splitlines()
+    assert lines == [
+        "Your numbers leave those of a right answer with the addition:",
+        "    scores = query @ key.transpose(-2, -1) / (7 + math.sqrt(query.shape[-1]))",
+        " " * 46 + "^" * len("7 + math.sqrt(query.shape[-1])"),
+    ]
+    cubed = ATTENTION.replace("dim=-1)", "dim=-1) ** 3")
+    found = pointed(cubed.format(scale="/ math.sqrt(query.shape[-1])"), NAME)
+    assert found.splitlines() == [
+        "Your numbers are those of a right answer up to here:",
+        "    weights = torch.softmax(scores, dim=-1) ** 3",
+        " " * 14 + "^" * len("torch.softmax(scores, dim=-1)"),
+        "and leave them with the power.",
+    ]
+
+
+def test_the_right_numbers_in_another_order():
+    found = pointed(
+        """
+        def split_heads(x, num_heads):
+            b, n, d_model = x.shape
+            if d_model % num_heads:
+                raise ValueError(f"{d_model} {num_heads}")
+            heads = x.reshape(b, n, num_heads, d_model // num_heads)
+            return heads.permute(0, 2, 1, 3).flip(-1)
+        """,
+        "split_heads",
+    )
+    assert found.splitlines()[0].startswith("These are the right numbers in another order")
+    assert found.splitlines()[1].strip() == "return heads.permute(0, 2, 1, 3).flip(-1)"
+
+
+def test_a_missing_step_is_between_two_lines():
+    found = pointed(
+        """
+        def softmax(scores, axis=-1):
+            largest = scores.max(axis=axis, keepdims=True)
+            largest = np.where(np.isneginf(largest), 0, largest)
+            shifted = scores - largest
+            weights = np.exp(shifted)
+            total = weights.sum(axis=axis, keepdims=True) + 3
+            return weights / total
+        """,
+        "softmax",
+    )
+    assert "total = weights.sum(axis=axis, keepdims=True) + 3" in found
+
+
+def test_the_line_that_an_exception_comes_from():
+    found = pointed(ATTENTION.format(scale=".no_such_thing"), NAME)
+    assert found.splitlines()[0] == "The AttributeError comes from here:"
+    assert found.splitlines()[1].strip().endswith("key.transpose(-2, -1) .no_such_thing")
+
+
+def test_where_the_gradient_is_cut():
+    found = pointed(
+        ATTENTION.format(scale="/ math.sqrt(query.shape[-1])").replace(
+            "return weights @ value",
+            "value = torch.cat([value[..., :1], value[..., 1:].detach()], -1)\n"
+            "    return weights @ value",
+        ),
+        NAME,
+    )
+    lines = found.splitlines()
+    assert lines[0] == "The gradient is cut off here:"
+    assert lines[1][lines[2].index("^") :].startswith("value[..., 1:].detach()")
+
+
+def test_where_the_dtype_changes():
+    found = pointed(
+        ATTENTION.format(scale="/ math.sqrt(query.shape[-1])").replace(
+            "return weights @ value",
+            "weights = weights.double()\n    return weights @ value.double()",
+        ),
+        NAME,
+    )
+    assert found.splitlines()[0] == "Here the dtype becomes float64:"
+    assert ".double()" in found.splitlines()[1]
+
+
+def test_where_an_argument_is_written_to():
+    found = pointed(
+        """
+        def softmax(scores, axis=-1):
+            largest = scores.max(axis=axis, keepdims=True)
+            largest = np.where(np.isneginf(largest), 0, largest)
+            weights = np.exp(scores - largest)
+            total = weights.sum(axis=axis, keepdims=True)
+            np.copyto(scores, 0)
+            return weights / np.where(total == 0, 1, total)
+        """,
+        "softmax",
+    )
+    assert found.splitlines()[0] == "After this, an argument of the caller's has other numbers:"
+    assert found.splitlines()[1].strip() == "np.copyto(scores, 0)"
+
+
+def test_a_class_and_what_its_init_makes():
+    found = pointed(
+        """
+        class LayerNorm(nn.Module):
+            def __init__(self, d, eps=1e-5):
+                super().__init__()
+                self.eps = eps
+                self.weight = nn.Parameter(torch.ones(d + 1))
+                self.bias = nn.Parameter(torch.zeros(d))
+
+            def forward(self, x):
+                mean = x.mean(-1, keepdim=True)
+                var = x.var(-1, keepdim=True, unbiased=False)
+                return (x - mean) / torch.sqrt(var + self.eps) * self.weight + self.bias
+        """,
+        "LayerNorm",
+    )
+    assert "self.weight" in found
+
+
+STATES = """
+def rnn_states(x, W_x, W_h, b, h0=None):
+    zeros = x.new_zeros({shape}, len(b))
+    h = {first}
+    states = []
+    for x_t in x.unbind(dim=1):
+        h = {step}(x_t @ W_x + h @ W_h + b)
+        states.append(h)
+    return torch.stack(states, dim=1)
+"""
+
+
+@pytest.mark.parametrize("shape", ["len(x)", "1"])
+def test_zeros_that_broadcast_to_those_of_right_answers_are_not_to_blame(shape):
+    begun = "zeros if h0 is None else h0"
+    right = STATES.format(shape=shape, first=begun, step="torch.tanh")
+    assert verdict_on(written(right, "rnn_states"), "rnn_states").verdict == CORRECT
+    found = pointed(STATES.format(shape=shape, first=begun, step="torch.sin"), "rnn_states")
+    assert "new_zeros" not in found
+    assert found.splitlines()[-1] == "and leave them with the call of `sin`."
+
+
+@pytest.mark.parametrize("shape", ["len(x)", "1"])
+def test_zeros_where_right_answers_have_other_numbers_are_to_blame(shape):
+    found = pointed(
+        STATES.format(shape=shape, first="zeros", step="torch.tanh"), "rnn_states"
+    )  # h0 is left out
+    assert found.splitlines()[0].startswith("No right answer has these zeros")
+    assert "new_zeros" in found.splitlines()[1]
+
+
+# --- silence --------------------------------------------------------------------------------------
+
+RIGHTS = [
+    (exercise.name, name)
+    for slug in chapters()
+    for exercise in exercises_of(slug)
+    for name in banks(slug)[exercise.name].rights
+]
+
+
+@pytest.mark.share(64)
+@pytest.mark.parametrize(("exercise", "name"), RIGHTS)
+def test_nothing_is_run_on_a_right_answer(exercise, name, monkeypatch):
+    def never(*_: Any) -> None:
+        raise AssertionError("a right answer was looked at")
+
+    monkeypatch.setattr(pointing, "place_of", never)
+    slug = next(s for s in chapters() for e in exercises_of(s) if e.name == exercise)
+    verdict = verdict_on(banks(slug)[exercise].rights[name], exercise, pointing=True)
+    assert (verdict.verdict, verdict.pointer) == (CORRECT, None)
+
+
+def test_a_known_mistake_needs_no_pointer():
+    mistake = banks("kernel_regression")["softmax"].mistakes["exp_forgotten"]
+    verdict = verdict_on(mistake, "softmax", pointing=True)
+    assert (verdict.mistake, verdict.pointer) == ("exp_forgotten", None)
+
+
+WRONG = ATTENTION.format(scale="/ (7 + math.sqrt(query.shape[-1]))")
+
+
+def test_a_source_that_is_not_the_answers_gives_none():
+    answer = written(WRONG, NAME)
+    file = answer.__code__.co_filename
+    lied = linecache.cache[file][2][:]
+    lied[-2] = lied[-2].replace("dim=-1", "dim=-2")
+    linecache.cache[file] = (1, None, lied, file)
+    with pytest.raises(NoCopy):
+        copied(answer, Budget(1.0))
+    assert verdict_on(answer, NAME, pointing=True).pointer is None
+
+
+HOSTILE = {
+    "no source": lambda: eval("lambda *a, **k: 3"),
+    "a builtin": lambda: print,
+    "a class of nothing": lambda: type("Empty", (), {}),
+    "an endless loop when watched": lambda: written(
+        "def scaled_dot_product_attention(query, key, value):\n"
+        "    while '__tap__' in globals():\n        query = query + 1\n"
+        "    return value, value\n", NAME),
+    "an endless loop that catches all": lambda: written(
+        "def scaled_dot_product_attention(query, key, value):\n"
+        "    for _ in range(10**9 if '__tap__' in globals() else 1):\n"
+        "        query = query + 1\n    return value, value\n", NAME),
+    "recursion": lambda: written(
+        "def scaled_dot_product_attention(query, key, value):\n"
+        "    if '__tap__' in globals():\n"
+        "        return scaled_dot_product_attention(query, key, value)\n"
+        "    return value, value\n", NAME),
+    "huge values": lambda: written(
+        "def scaled_dot_product_attention(query, key, value):\n"
+        "    big = [torch.ones(1 << 22) for _ in range(3)]\n"
+        "    return big[0][:1], value\n", NAME),
+    "it ends the process": lambda: written(
+        "def scaled_dot_product_attention(query, key, value):\n"
+        "    if '__tap__' in globals():\n        raise SystemExit\n"
+        "    return value, value\n", NAME),
+    "it behaves when watched": lambda: written(
+        "def scaled_dot_product_attention(query, key, value):\n"
+        "    if '__tap__' in globals():\n        return value, query\n"
+        "    return value, value\n", NAME),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("answer", HOSTILE.values(), ids=HOSTILE.keys())
+def test_hostile_answers_bring_nothing_down(answer, monkeypatch):
+    monkeypatch.setattr(pointing, "SECONDS", 0.3)
+    verdict = verdict_on(answer(), NAME, pointing=True)
+    assert verdict.verdict != CORRECT
+    assert verdict.pointer is None or len(verdict.pointer) <= pointing.MOST_SHOWN
+
+
+def test_the_answer_itself_is_left_as_it_was():
+    answer = written(WRONG, NAME)
+    code, names = answer.__code__, dict(answer.__globals__)
+    assert verdict_on(answer, NAME, pointing=True).pointer
+    assert answer.__code__ is code
+    assert answer.__globals__ == names
+
+
+def test_no_time_no_pointer(monkeypatch):
+    monkeypatch.setattr(pointing, "SECONDS", 0.0)
+    assert pointed(WRONG, NAME) == ""
+
+
+# --- what is shown --------------------------------------------------------------------------------
+
+
+def test_a_pointer_is_escaped_and_keeps_its_columns():
+    source = WRONG.replace("torch.softmax(", "torch.softmax('<b>&' and ")
+    verdict = verdict_on(written(source, NAME), NAME, pointing=True)
+    forged = "<script>x</script>\n    a <b> = `c`\n          ^"
+    for told in (verdict.pointer, forged):
+        html = table_html(pointing_verdict(verdict, told))
+        assert "<b>" not in html.replace("<b role", "")
+        assert "<script" not in html
+    text = table_text(pointing_verdict(verdict, forged)).splitlines()
+    assert "          a <b> = `c`" in text  # deeper than any line of ours, and all alike
+    assert "                ^" in text
+
+
+def pointing_verdict(verdict: Any, told: str) -> Any:
+    from dataclasses import replace
+
+    return replace(verdict, pointer=told)
+
+
+def test_the_paths_tell_neither_names_nor_values():
+    import lzma
+
+    from autograder.student import course
+    from autograder.student.engine.values import decode
+    from autograder.student.expected import paths as store
+
+    folder, whole = course.folder("expected"), 0
+    for slug in chapters():
+        names = [e.name for e in exercises_of(slug) if e.recorded]
+        assert sorted(names) == sorted(f.stem for f in (folder / slug).glob("*.paths"))
+        for name in names:
+            data = (folder / slug / f"{name}.paths").read_bytes()
+            whole += len(data)
+            entry = decode(lzma.decompress(data))
+            texts = {key for key, value in entry.items() if isinstance(value, str)}
+            assert texts == {"digest", "made_of"}
+            assert re.fullmatch(r"[0-9a-f]{64}", entry["made_of"])
+            assert re.fullmatch(r"[0-9a-f]{64}( -?\d\.\d{7})+", entry["digest"])  # of inputs
+            arrays = {k: v.data for k, v in entry.items() if k not in {*texts, "rows"}}
+            assert {a.dtype.kind for a in arrays.values()} == {"u"}
+            assert store.dump(store.parse(data)) == data
+    assert whole < 2_000_000
+
+
+@pytest.mark.parametrize("slug", chapters())
+def test_the_paths_are_made_of_the_right_answers_that_the_bank_has(slug):
+    old = paths_of(slug)
+    exercises = [exercise for exercise in exercises_of(slug) if exercise.recorded]
+    assert exercises
+    assert [e.name for e in exercises if not is_current(old, slug, e)] == []

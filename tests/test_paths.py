@@ -1,0 +1,141 @@
+"""The essential path: what the marks in a chapter's source say of its parts."""
+
+import paths
+import pytest
+from bs4 import BeautifulSoup
+from docutils import nodes
+from docutils.core import publish_doctree, publish_from_doctree
+from myst_parser.docutils_ import Parser
+from sphinx.errors import ExtensionError
+
+CHAPTER = """# Title
+
+Opening.
+
+## Partly
+
+before
+
+% essential
+
+within
+
+% beyond
+
+after
+
+% essential
+
+again
+
+% fold: Evidence: `d`, *three* of $k$
+
+proof
+
+% unfold
+
+between
+
+### Below
+
+below
+
+## Never
+
+never
+
+### Deep
+
+% essential
+
+deep
+
+## Wholly off
+
+off
+
+% fold: Controls
+
+control
+
+### Nested
+
+nested
+"""
+
+
+def read(text, path):
+    path.write_text(text, encoding="utf-8")
+    options = {"doctitle_xform": False, "myst_enable_extensions": ["dollarmath", "colon_fence"]}
+    tree = publish_doctree(text, source_path=str(path), parser=Parser(), settings_overrides=options)
+    chapter = next(tree.findall(nodes.section))
+    marks = paths.Marks(chapter)
+    marks.fold(chapter)
+    page = publish_from_doctree(tree, writer_name="html5", settings_overrides={"report_level": 5})
+    return BeautifulSoup(page, "html.parser"), marks
+
+
+def folds_of(page, text):
+    """The lines behind which a paragraph is, the outermost last."""
+    around = page.find("p", string=text).find_parents("details")
+    return [(fold["class"][0], fold.has_attr("open"), fold.summary.get_text()) for fold in around]
+
+
+def test_what_is_marked_stays_and_the_rest_folds(tmp_path):
+    page, marks = read(CHAPTER, tmp_path / "a.md")
+    more = ("fold", True, "Show more (about 1 min)")
+    section = ("fold", True, "Show this section (about 1 min)")
+    for text in ("Opening.", "within", "again", "between", "deep"):
+        assert folds_of(page, text) == [], text
+    for text in ("before", "after", "never"):
+        assert folds_of(page, text) == [more], text
+    for text in ("below", "off", "nested"):
+        assert folds_of(page, text) == [section], text
+    evidence = ("evidence", False, "Evidence: d, three of k")
+    assert [(k, o, " ".join(t.split())) for k, o, t in folds_of(page, "proof")] == [evidence]
+    assert folds_of(page, "control") == [("evidence", False, "Controls"), section]
+    assert sorted(node.astext() for node in marks.on) == [
+        *("Opening.", "again", "between", "deep", "within")
+    ]
+
+
+def test_every_heading_shows(tmp_path):
+    page, _ = read(CHAPTER, tmp_path / "a.md")
+    shown = [h.get_text() for h in page.select("h1, h2, h3, h4") if not h.find_parent("details")]
+    assert shown == ["Title", "Partly", "Below", "Never", "Deep", "Wholly off"]
+    assert page.find(id="wholly-off").get("class") == ["off-path"]
+    assert "off-path" not in page.find(id="partly").get("class", [])
+
+
+def test_several_marks_in_a_row_hold_one_after_the_other(tmp_path):
+    text = "# T\n\n## A\n\n% fold: x\n\nin\n\n% unfold\n% essential\n\non\n"
+    page, _ = read(text, tmp_path / "a.md")
+    assert folds_of(page, "in") == [("evidence", False, "x")]
+    assert folds_of(page, "on") == []
+
+
+@pytest.mark.parametrize(
+    ("mark", "line", "reason"),
+    [
+        ("% esential", 7, "is unknown"),
+        ("% Essential", 7, "is unknown"),
+        ("% essential path", 7, "is unknown"),
+        ("% a remark", 7, "is unknown"),
+        ("% fold", 7, "is unknown"),
+        ("% fold:", 7, "is unknown"),
+        ("% unfold: x", 7, "is unknown"),
+        ("% unfold", 7, "without a fold"),
+        ("% fold: a\n\nx\n\n% fold: b", 11, "inside a fold"),
+        ("% fold: a\n\nx\n\n% essential", 11, "inside a fold"),
+        ("% fold: a\n\nx\n\n% unfold\n\n% unfold", 11, "without a fold"),
+        (":::{note}\n% essential\n:::", 8, "inside something else"),
+    ],
+)
+def test_a_mark_that_is_unknown_or_out_of_place_is_an_error_with_file_and_line(
+    tmp_path, mark, line, reason
+):
+    source = tmp_path / "a.md"
+    with pytest.raises(ExtensionError) as error:
+        read(f"# T\n\no\n\n## A\n\n{mark}\n\ny\n\n## B\n\nz\n", source)
+    assert str(error.value).startswith(f"{source}:{line}: ")
+    assert str(error.value).endswith(reason)
