@@ -41,7 +41,7 @@ LONG = (
 )
 LONG_READERS = (  # of the built pages
     "test_book.py", "test_learner.py", "test_explorables.py", "test_pencil.py", "test_around.py",
-    "test_sound.py",
+    "test_playing.py", "test_sound.py",
 )  # fmt: skip
 # In some of these, tests of one chapter or class run together, in others each runs by itself.
 TOGETHER = re.compile(r"test_(attacks|honest)\.py::\w+\[(endless|ending|first|second)-")

@@ -6,8 +6,8 @@
     ```
 
 `static/explorables/NAME.js` draws the picture. What it draws at first stands in `stills/NAME.svg`:
-that is what there is to see without a script. `tests/browser/test_playing.py` compares the two;
-with `WRITE_STILLS=1` it writes the file.
+that is what there is to see without a script. `test_playing.py` compares the two; with
+`WRITE_STILLS=1` in its environment it writes the file.
 """
 
 from pathlib import Path

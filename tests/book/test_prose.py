@@ -51,7 +51,9 @@ def known_otherwise() -> dict[str, dict[str, float]]:
     }
     guides, both = stored["guides"], 100 * mean(stored["counted"]["both neighbours"])
     betas = inspect.signature(torch.optim.Adam).parameters["betas"].default
+    e = [math.exp(score / math.sqrt(2)) for score in (3, 0, 4)]  # of "sings", in the three views
     return {
+        "02_attention_scoring": {"0.64": e[2] / sum(e), "0.32": e[0] / sum(e)},
         "03_multi_head": {
             **{f"{gap:.1f}": gap for gap in gaps.values()},
             **{f"{abs(r):.2f}": abs(r) for each in guides.values() for r in spread(each)},

@@ -197,8 +197,8 @@ def test_chapter_5_the_score_of_turned_vectors_depends_on_the_distance_alone(ope
             assert turned == pytest.approx(np.degrees(p * rates) % 360)
             scores.add(told)
         assert len(scores) == 1
-        if distance in (5, 10):  # as the chapter says
-            assert scores == {{5: -0.81, 10: 0.44}[distance]}
+        if distance in (5, 10):  # as the chapter says: below 0, and risen again
+            assert (max(scores) < 0) == (distance == 5)
     assert tab.wrong == []
 
 
