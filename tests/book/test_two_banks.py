@@ -14,7 +14,7 @@ from attention_by_hand.figures.two_banks import LOOKS, MADE, TEXTS
 from benchmarks.two_banks import FOLLOWED, SENSES, WORDS, learnt, looks, sentences, shown, train
 
 STATE = {name: np.array(numbers) for name, numbers in MADE["state"].items()}
-PAGE = (Path(__file__).parents[1] / "book" / "intro.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).parents[2] / "book" / "intro.md").read_text(encoding="utf-8")
 MUDDY, CLOSED = TEXTS.values()
 
 
