@@ -268,6 +268,18 @@ def test_questions_show_their_points(pages, chapter):
         assert re.search(r"\((\d+|optional, no) points?\)", title)
 
 
+@pytest.mark.parametrize("chapter", CHAPTERS, ids=SLUGS)
+def test_the_open_text_of_a_chapter_has_4500_words_at_most(pages, chapter):
+    """Without code, captions of figures, and what is folded for everybody."""
+    page = BeautifulSoup(str(page_of(pages, chapter).find("article")), "html.parser")
+    for node in page.select("details:not([open]), div.cell, pre, template, script, nav"):
+        node.decompose()
+    for formula in page.select("math"):
+        formula.replace_with("x")
+    words = [word for word in page.get_text(" ").split() if any(map(str.isalnum, word))]
+    assert len(words) <= 4500
+
+
 def test_every_picture_has_an_alternative_text(pages):
     count = 0
     for name, page in pages.items():
