@@ -144,16 +144,18 @@ def path_minutes(app: Sphinx) -> dict[str, int]:
 
 
 def _fold_cell(cell: nodes.container) -> None:
-    """Fold a cell's code, with what it prints; pictures and tables stay."""
+    """Fold a cell's code, with what it prints; pictures, tables and what was predicted stay."""
     kinds = set(cell["classes"])
-    if kinds & {"tag_hide-input", "tag_check", "tag_outcome"}:
+    if kinds & {"tag_hide-input", "tag_check"}:
         return  # it is folded for everybody
     place = next((i for i, c in enumerate(cell.children) if "cell_input" in _classes(c)), None)
     if place is None:
         return
     if "tag_exercise" in kinds:
         _wrap(cell, place, len(cell), "Show the exercise")
-    elif any("cell_output" in _classes(c) and _pictures(c) for c in cell.children):
+    elif "tag_outcome" in kinds or any(
+        "cell_output" in _classes(c) and _pictures(c) for c in cell.children
+    ):
         _wrap(cell, place, place + 1, "Show the code")
     else:
         _wrap(cell, place, len(cell), "Show the code and what it prints")
