@@ -26,6 +26,7 @@ from symbols import inline_html
 MARK = re.compile(r"(essential|beyond|unfold)|(fold): *(\S.*)")
 SLOT = '<div class="progress-slot"></div>'
 CLOSE = "</details>"
+OPEN_LINES = 12  # of what a cell prints: so much stays on the path
 # what check(…) says if all aspects hold and there is nothing else to say
 VERDICT = re.compile(
     r'<div class="abh-check[^"]*" style="([^"]*)"><p><strong>([^<]*)</strong></p>'
@@ -144,7 +145,7 @@ def path_minutes(app: Sphinx) -> dict[str, int]:
 
 
 def _fold_cell(cell: nodes.container) -> None:
-    """Fold a cell's code, with what it prints; pictures, tables and what was predicted stay."""
+    """Fold a cell's code, with what it prints if that is long; pictures and what was predicted stay."""
     kinds = set(cell["classes"])
     if kinds & {"tag_hide-input", "tag_check"}:
         return  # it is folded for everybody
@@ -154,7 +155,8 @@ def _fold_cell(cell: nodes.container) -> None:
     if "tag_exercise" in kinds:
         _wrap(cell, place, len(cell), "Show the exercise")
     elif "tag_outcome" in kinds or any(
-        "cell_output" in _classes(c) and _pictures(c) for c in cell.children
+        "cell_output" in _classes(c) and (_pictures(c) or c.astext().count("\n") < OPEN_LINES)
+        for c in cell.children
     ):
         _wrap(cell, place, place + 1, "Show the code")
     else:
