@@ -145,7 +145,7 @@ def path_minutes(app: Sphinx) -> dict[str, int]:
 
 
 def _fold_cell(cell: nodes.container) -> None:
-    """Fold a cell's code, with what it prints if that is long; pictures and what was predicted stay."""
+    """Fold a cell's code, and what it prints if that is long; pictures and outcomes stay."""
     kinds = set(cell["classes"])
     if kinds & {"tag_hide-input", "tag_check"}:
         return  # it is folded for everybody
