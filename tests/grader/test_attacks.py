@@ -163,10 +163,9 @@ def ending(name: str) -> str:
 
 
 SECONDS = {"endless": 3, "ending": 20}  # that a call may take
-SHARES = {"endless": pytest.mark.share(1), "ending": pytest.mark.share(0)}
 IN_CLASS = [
-    pytest.param(group, name, id=f"{group}-{name}", marks=SHARES[group])
-    for group, name in ((ending(name), name) for name in ATTACKS)
+    pytest.param(ending(name), name, id=f"{ending(name)}-{name}", marks=pytest.mark.share(0))
+    for name in ATTACKS
 ]
 
 
@@ -214,7 +213,8 @@ def test_an_attack_handed_in_ends_as_declared(group, name, graded):
 
 
 @pytest.mark.parametrize(("student", "exercise"), NEIGHBOURS.items())
-@pytest.mark.parametrize("group", [pytest.param(g, marks=mark) for g, mark in SHARES.items()])
+@pytest.mark.share(0)
+@pytest.mark.parametrize("group", SECONDS)
 def test_whoever_is_graded_beside_them_gets_full_marks(group, student, exercise, graded):
     mark = graded(group)[student].marks[f"check_{exercise}"]
     assert mark.score == mark.points > 0 and not mark.by_hand

@@ -60,6 +60,7 @@ def test_workers_come_and_go_and_each_submission_is_graded_once(course, tmp_path
     }
 
 
+@pytest.mark.share(0)
 def test_nothing_secret_and_no_name_travels(course, release):
     tasks, _ = submissions.find_tasks(course / "submitted", release, Options())
     task = next(task for task in tasks if task.student == "cleo")
@@ -71,6 +72,7 @@ def test_nothing_secret_and_no_name_travels(course, release):
     assert type(job.submission) is bytes and RIGHT.splitlines()[1].strip().encode() in sent
 
 
+@pytest.mark.share(0)
 def test_a_worker_with_another_version_of_the_course_judges_nothing(course, release):
     tasks, _ = submissions.find_tasks(course / "submitted", release, Options())
     job = submissions.job_for(tasks[0], SECRET.encode(), Options(), elsewhere=True)
@@ -79,6 +81,7 @@ def test_a_worker_with_another_version_of_the_course_judges_nothing(course, rele
         judge_job(other)
 
 
+@pytest.mark.share(0)
 def test_a_cluster_that_is_not_there_is_told(tmp_path):
     with pytest.raises(ClusterLost, match="no Dask scheduler"):
         next(cluster(iter(()), quick, "tcp://127.0.0.1:1", within=0.5))
@@ -89,6 +92,7 @@ def test_a_cluster_that_is_not_there_is_told(tmp_path):
 # --- second tries ---------------------------------------------------------------------------------
 
 
+@pytest.mark.share(0)
 def test_a_job_whose_process_dies_is_tried_twice_and_the_others_first():
     supply = schedulers._JobQueue(iter([("a", 1), ("b", 2)]))
     first = supply.take()
@@ -99,6 +103,7 @@ def test_a_job_whose_process_dies_is_tried_twice_and_the_others_first():
     assert last == ("a", 1, 2) and supply.settle(last, JudgeDied()) and supply.over
 
 
+@pytest.mark.share(0)
 def test_a_machine_that_cannot_isolate_stops_everything_at_the_second_try():
     supply = schedulers._JobQueue(iter([("a", 1), ("b", 2)]))
     assert not supply.settle(supply.take(), schedulers.IsolationError())
@@ -108,6 +113,7 @@ def test_a_machine_that_cannot_isolate_stops_everything_at_the_second_try():
         supply.settle(again, schedulers.IsolationError())
 
 
+@pytest.mark.share(0)
 def test_an_iterator_that_has_nothing_just_now_is_asked_again():
     supply = schedulers._JobQueue(iter([None, ("a", 1), None]))
     assert supply.take() is None and not supply.over
@@ -116,6 +122,7 @@ def test_an_iterator_that_has_nothing_just_now_is_asked_again():
     assert supply.take() is None and supply.over
 
 
+@pytest.mark.share(0)
 def test_a_judge_that_never_comes_back_is_cut_off_and_costs_the_others_nothing():
     assert list(schedulers.local(iter([("a", "right")]), stuck, 1)) == [("a", "RIGHT")]
     jobs = [(name, name) for name in ("busy", "right", "asleep", "stopped", "left")]
@@ -141,6 +148,7 @@ def test_a_judge_that_never_comes_back_costs_neither_a_dask_worker_nor_the_other
     assert isinstance(told.pop("asleep"), JudgeDied) and not told
 
 
+@pytest.mark.share(0)
 def test_a_judge_has_more_time_than_its_submission():
     limits = Limits()
     assert limits.total_seconds + limits.start_seconds < schedulers.PATIENCE
@@ -149,6 +157,7 @@ def test_a_judge_has_more_time_than_its_submission():
 # --- progress -------------------------------------------------------------------------------------
 
 
+@pytest.mark.share(0)
 def test_pace_and_time_left_count_what_was_judged_in_this_run():
     now = 0.0
     counted = progress.Pace(lambda: now)
@@ -161,6 +170,7 @@ def test_pace_and_time_left_count_what_was_judged_in_this_run():
     assert progress.in_words(37.5, 3725) == "37.5 a minute, 1:02:05 left"
 
 
+@pytest.mark.share(0)
 def test_lines_are_json_one_a_submission():
     told = StringIO()
     with progress.lines(told) as step:

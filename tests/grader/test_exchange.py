@@ -57,6 +57,7 @@ def test_a_notebook_comes_by_the_exchange_and_its_page_goes_back(exchange, tmp_p
     assert "Score: 5" in page.read_text(encoding="utf-8")
 
 
+@pytest.mark.share(0)
 def test_who_did_not_use_the_exchange_can_be_left_out(exchange, tmp_path, monkeypatch):
     """The page says so, because nbgrader stops at a page without a time."""
     course = tmp_path / "course"

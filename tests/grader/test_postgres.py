@@ -159,6 +159,7 @@ def test_a_server_that_is_not_there_is_told_in_one_line(tmp_path, course):
     assert "cannot be used" in line and "secret" not in line
 
 
+@pytest.mark.share(0)
 def test_nbgrader_and_the_report_read_the_same_marks(course, release, db, monkeypatch):
     grade_quickly(course, release, db=db)
     rows = {row.student: row.score for row in read_class(course, db)}

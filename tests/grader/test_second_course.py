@@ -199,6 +199,7 @@ def test_what_an_answer_computes_is(course):
     assert found["normed_sum"]["verdict"] == "policy"
 
 
+@pytest.mark.share(0)
 def test_block_is_withheld_where_it_is_the_exercise_and_stands_in_afterwards(course):
     assert judged(course, THE_BLOCK, 1)["halved"]["score"] == 0
     found = judged(course, HALVED.replace("x - x / 2", "x * 2") + RIGHT, 1)
@@ -206,6 +207,7 @@ def test_block_is_withheld_where_it_is_the_exercise_and_stands_in_afterwards(cou
     assert found["normed_sum"]["score"] == found["normed_sum"]["points"]
 
 
+@pytest.mark.share(0)
 def test_student_checks_in_the_archive(course, tmp_path):
     run(course, "bundle", "norms.zip")
     shutil.unpack_archive(course / "norms.zip", tmp_path)
