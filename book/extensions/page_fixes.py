@@ -148,8 +148,8 @@ def _with_heights(page: str) -> str:
         return page
     for section in BeautifulSoup(page, "html.parser").select("article > section > section[id]"):
         heights = " ".join(f"--{kind}: {_height(section, kind):.0f}px;" for kind in LINE)
-        start = f'<section id="{section["id"]}"'
-        page = page.replace(f"{start}>", f'{start} style="{heights.strip()}">', 1)
+        start = rf'(<section(?: class="[^"]*")? id="{re.escape(str(section["id"]))}")>'
+        page = re.sub(start, rf'\1 style="{heights.strip()}">', page, count=1)
     return page
 
 

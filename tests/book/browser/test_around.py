@@ -64,6 +64,7 @@ def test_no_gap_follows_a_root_and_none_sinks_below_its_line(open_tab, number):
 def test_braces_have_both_their_halves(open_tab, scale):
     page = open_tab(device_scale_factor=scale).open(PAGES["05"])
     page.evaluate("document.documentElement.dataset.whole = ''")
+    page.evaluate("document.querySelectorAll('details').forEach((fold) => (fold.open = true))")
     braced = page.locator("munder:has(> mo.brace) > :first-child")
     assert braced.count() == 5
     for i in range(5):

@@ -23,7 +23,7 @@ QUERIES = {
     "embedding": "glossary#term-embedding",
     "rank": "glossary#term-rank",
     "GQA": "09#exercise-GroupedQueryAttention",
-    "MQA": "04#smaller-caches or 09#exercise-GroupedQueryAttention",
+    "MQA": "04#smaller-caches-mqa-gqa-windows or 09#exercise-GroupedQueryAttention",
     "MLP": "06#exercise-FeedForward",
     "autoregressive": "glossary#term-autoregressive-model",
     "fine-tuning": "glossary#term-fine-tuning",
