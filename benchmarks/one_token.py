@@ -161,7 +161,7 @@ def main() -> None:
     model = train()
     state = {name: rounded(tensor) for name, tensor in model.state_dict().items()}
     made = {
-        "script": "python -m benchmarks.one_token",
+        "script": "python benchmarks/one_token.py",
         "seed": SEED,
         "steps": STEPS,
         "words": WORDS,
