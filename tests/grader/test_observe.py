@@ -1,12 +1,11 @@
 """The observer: whatever an answer runs is seen, by whatever way; what it may run is not."""
 
-import concurrent.futures
 import functools
 import importlib
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from types import FunctionType, ModuleType, SimpleNamespace
 from typing import Any
 
@@ -315,7 +314,7 @@ def test_a_module_that_another_thread_is_importing_is_waited_for(monkeypatch, tm
         imported = threads.submit(importlib.import_module, name)
         assert reached.wait(60)
         looked = threads.submit(whose.know_the_course)
-        concurrent.futures.wait([looked], timeout=0.5)  # if it does not wait, it is done by now
+        wait([looked], timeout=0.5)  # if it does not wait, it is done by now
         go.set()
         looked.result()
         known = whose._KNOWN.get(id(imported.result().last.__code__))

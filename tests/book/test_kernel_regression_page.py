@@ -1,0 +1,87 @@
+"""What chapter 1's page says of its own cells, held to what they print."""
+
+import io
+import re
+from contextlib import redirect_stdout
+from pathlib import Path
+
+import pytest
+
+PAGE = (Path(__file__).parents[2] / "book" / "01_kernel_regression.md").read_text("utf-8")
+
+
+@pytest.fixture(scope="module")
+def printed():
+    """What each of the page's cells prints, by a name that it defines or measures."""
+    cells = re.findall(r"^```\{code-cell\}[^\n]*\n(.*?)^```", PAGE, re.M | re.S)
+    scope, texts = {}, []
+    for cell in cells:
+        if cell.startswith("---") or "check(" in cell:  # drawings; answers to exercises
+            continue
+        with redirect_stdout(io.StringIO()) as text:
+            exec(re.sub(r"\A:tags:.*", "", cell), scope)
+        texts.append(text.getvalue())
+    return "\n".join(texts)
+
+
+def numbers(pattern, text):
+    (found,) = re.findall(pattern, text, re.S)
+    return [float(number) for number in found]
+
+
+@pytest.mark.share(0)
+def test_the_pages_best_kernels_are_those_of_its_table(printed):
+    told = numbers(
+        r"reach ([\d.]+) and ([\d.]+) °C\. Epanechnikov now seems to beat the Gaussian, which has "
+        r"([\d.]+) over all .*? the Gaussian has ([\d.]+)\.",
+        PAGE,
+    )
+    row = r"^{} +[\d.]+ +([\d.]+) +[\d.]+ +([\d.]+) +([\d.]+) +\d+$"
+    boxcar, arch, bell = (
+        [*map(float, re.search(row.format(kernel), printed, re.M).groups())]
+        for kernel in ("boxcar", "epanechnikov", "gaussian")
+    )
+    assert told == [boxcar[1], arch[1], bell[0], arch[2]]
+    assert bell[0] < min(boxcar[0], arch[0])  # "either way"
+    assert all(rival < own for _, own, rival in (boxcar, arch))
+    wins = re.findall(r"the Gaussian beats (\w+) there on (\d+) of 50 other days", printed)
+    assert len(wins) == 2 and all(int(days) >= 45 for _, days in wins)  # "nearly every other"
+
+
+@pytest.mark.share(0)
+def test_the_pages_map_overflows_where_it_says(printed):
+    largest, share = numbers(r"reach (\d+), and there it shows at (\d+)% of the places", PAGE)
+    assert numbers(r"largest score (\d+)\nqueries whose exp overflows: (\d+) %", printed) == [
+        largest,
+        share,
+    ]
+    assert f"{share:.0f}% of this map would be `nan`" in PAGE
+
+
+@pytest.mark.share(0)
+def test_the_pages_promises_are_those_of_its_thousand_walks(printed):
+    spreads = re.findall(r"spread of their ratio (\d+) %", printed)
+    assert spreads and min(map(int, spreads)) > 20  # "a standard deviation of more than a fifth"
+    kept = r": promised ([\d.]+) m, found ([\d.]+) m"
+    for drawn in ("the learnt w *", "w chosen anew"):
+        promised, found = numbers(drawn + kept, printed)
+        assert abs(promised - found) < 1  # "kept to within a metre"
+    (fixed, margin), (anew, its) = (
+        map(int, pair) for pair in re.findall(r"found²: (-?\d+) ± (\d+) m²", printed)
+    )
+    assert abs(fixed) < margin  # "not clear of 0"
+    assert anew < -its  # "its interval lies below 0"
+    promise, finding = numbers(
+        r"promises an error of ([\d.]+) m\nthe 323 places held out: ([\d.]+) m", printed
+    )
+    assert round(abs(promise / finding - 1), 1) == 0.1  # "off by about a tenth"
+
+
+def test_the_pages_walk_has_three_minima_and_the_widest_is_the_best(printed):
+    found = re.findall(r"minimum at w = +([\d.]+): promised ([\d.]+) m, found ([\d.]+)", printed)
+    minima = [tuple(map(float, row)) for row in found]
+    assert len(minima) == 3
+    assert min(minima) == min(minima, key=lambda row: row[2])
+    assert max(minima) == max(minima, key=lambda row: row[2])
+    promises = [row[1] for row in minima]
+    assert max(promises) / min(promises) < 1.02
