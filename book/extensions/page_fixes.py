@@ -167,6 +167,12 @@ def _height(node: Tag, kind: str) -> float:
     if tag == "img":
         width, height = float(node.get("width") or 600), float(node.get("height") or 360)
         return height * min(1, WIDTH[kind] / width)
+    if "panels" in node.get("class", ()):
+        whole, *parts = node.find_all(True, recursive=False)
+        if kind == "wide":
+            return _height(whole, kind)
+        sizes = [re.findall(r"\d+", part.span["style"])[1:] for part in parts]
+        return sum(27 + int(h) * min(0.8, WIDTH[kind] / int(w)) for w, h in sizes)
     if tag == "svg":
         box = [float(part) for part in (node.get("viewbox") or "0 0 640 360").split()]
         return box[3] * min(1, WIDTH[kind] / box[2])

@@ -12,9 +12,11 @@ import html
 import os
 import re
 from functools import cache
+from itertools import islice
 from pathlib import Path
 
 import tinycss2
+from panels import panels
 from sphinx.application import Sphinx
 from sphinx.errors import ExtensionError
 
@@ -41,8 +43,11 @@ WHOLE = (
 )
 VIEWPORT = re.compile(r'<meta name="viewport"[^>]*>')
 EMPTY_META = re.compile(r'[ \t]*<meta name="docsearch:version" content=""\s*/?>\n?')
+CAPTION = re.compile(r"\s*(?:</a>)?\s*<figcaption>(.*?)</figcaption>", re.DOTALL)
+SIDES = re.compile(r"\b(?:left|right)\b", re.IGNORECASE)
 IMAGE = re.compile(r'<img\b([^>]*?)src="([^"]+\.svg)"([^>]*?)/?>')
-WIDE = 624  # CSS pixels: a wider picture scrolls on a phone, so that its letters stay legible
+WIDE = 624  # CSS pixels: a wider picture is taken apart on a phone, or scrolls, to stay legible
+PHONE = 520  # CSS pixels: what a phone shows at the smallest scale at which letters are legible
 SIZE = re.compile(r'<svg\b[^>]*?\bwidth="([\d.]+)pt"[^>]*?', re.DOTALL)
 HEIGHT = re.compile(r'<svg\b[^>]*?\bheight="([\d.]+)pt"', re.DOTALL)
 REFUSED_ROLES = re.compile(r' role="(?:doc-biblioentry|doc-backlink)"|(?<=<div) role="list"')
@@ -265,8 +270,34 @@ def _image(match: re.Match, pictures: Path) -> str:
         else ""
     )
     image = f'<img{before}src="{address}"{after.rstrip()}{room} loading="lazy" decoding="async" />'
-    kind = "picture wide" if size and size[0] > WIDE else "picture"
+    kind = "picture"
+    if size and size[0] > WIDE:
+        caption = CAPTION.match(match.string, match.end())
+        parts = _parts(address, pictures, size, caption[1] if caption else "")
+        kind, image = f"picture {'panels' if parts else 'wide'}", image + parts
     return f'<a class="{kind}" href="{address}">{image}</a>'  # alone, as large as you like
+
+
+def _parts(address: str, pictures: Path, size: tuple[int, int], caption: str) -> str:
+    """The panels of a wide figure, for phones, each under its name in the caption."""
+    parts = panels(pictures / Path(address).name, PHONE * 3 / 4)
+    columns = sum(held for _, held in parts)
+    if len(parts) < 2:
+        return ""
+    names = iter([] if columns != 3 else ["left", "middle", "right"])
+    if "middle" not in caption.lower() and len(parts) == 2:
+        names, parts = iter(["left", "right"]), [(part, 1) for part, _ in parts]
+    shown = ""
+    for (left, right), held in parts:
+        width = (right - left) * 4 / 3
+        side = ", ".join(islice(names, held)) if SIDES.search(caption) else ""
+        shown += (
+            f'<span class="panel" data-side="{side}"><span style="width: {width:.0f}px; '
+            f'aspect-ratio: {width:.0f} / {size[1]}"><img alt="" src="{address}" '
+            f'style="width: {size[0] / width:.2%}; left: {-left * 4 / 3 / width:.2%}" '
+            'loading="lazy" decoding="async" /></span></span>'
+        )
+    return shown
 
 
 @cache

@@ -29,6 +29,28 @@ HEIGHTS = """async () => {
 }"""
 
 
+SCROLLING = """() => {
+  document.querySelectorAll("article *").forEach((e) => (e.style.contentVisibility = "visible"));
+  return [...document.querySelectorAll("article pre")]
+    .filter((box) => !box.closest("details:not([open])") && box.scrollWidth > box.clientWidth + 1)
+    .map((box) => box.innerText.slice(0, 60));
+}"""
+# of each figure in panels: how far it sticks out, the share of it that its parts show together,
+# and whether a part is out of sight
+PANELS = """() => {
+  document.querySelectorAll("article *").forEach((e) => (e.style.contentVisibility = "visible"));
+  return [...document.querySelectorAll("article .panels")].map((figure) => {
+    const parts = [...figure.querySelectorAll(".panel > span")];
+    const share = (part) => part.clientWidth / part.firstElementChild.clientWidth;
+    return [
+      figure.scrollWidth - figure.clientWidth,
+      parts.map(share).reduce((a, b) => a + b, 0),
+      parts.some((part) => part.offsetHeight < 40),
+    ];
+  });
+}"""
+
+
 @pytest.mark.parametrize("target", ["[role=checkbox]", "div.highlight pre"])
 def test_arrow_keys_do_not_leave_the_chapter(open_tab, target):
     page = open_tab().open("book/04_masking.html")
@@ -94,3 +116,22 @@ def test_without_a_script_a_page_is_light_whatever_the_reader_prefers(open_tab):
 def test_controls_are_dark_in_the_dark(open_tab):
     page = open_tab(scheme="dark").open("book/04_masking.html")
     assert page.evaluate("getComputedStyle(document.querySelector('input')).colorScheme") == "dark"
+
+
+@pytest.mark.parametrize("name", chapter_pages())
+def test_no_code_in_the_open_text_scrolls_sideways(open_tab, name):
+    assert open_tab().open(name).evaluate(SCROLLING) == []
+
+
+@pytest.mark.parametrize("number", [2, 7, 10])
+def test_on_a_phone_a_wide_figure_is_shown_panel_by_panel(open_tab, number):
+    name = chapter_pages()[number - 1]
+    page = open_tab(390).open(name)
+    # what is folded has no size
+    figures = [figure for figure in page.evaluate(PANELS) if figure[1] == figure[1]]
+    assert len(figures) >= 3
+    for beyond, shown, hidden in figures:
+        assert beyond <= 1 and shown == pytest.approx(1, abs=0.04) and not hidden
+    wide = open_tab(1280).open(name)
+    assert wide.evaluate("document.querySelectorAll('.panels').length") >= len(figures)
+    assert wide.locator(".panel:visible").count() == 0

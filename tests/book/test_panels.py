@@ -1,0 +1,65 @@
+"""Wide figures are cut between their panels, for phones; matplotlib says where these are."""
+
+import matplotlib.pyplot as plt
+import pytest
+from panels import panels
+
+from attention_by_hand import plots
+
+
+@pytest.fixture
+def draw(tmp_path):
+    """A figure of n panels with long letters beside them, its file, and the panels' true edges."""
+
+    def drawn(n: int, legend: bool = False, width: float = 9.0):
+        plt.close("all")
+        with plt.rc_context(plots.STYLE):
+            figure, axes = plt.subplots(1, n, figsize=(width, 2.5), squeeze=False)
+            for i, ax in enumerate(axes[0]):
+                ax.barh(["a word", f"the longest word of {i}"], [1.0, 2.0 + i], label="bars")
+                ax.plot([-5.0, 50.0], [0.0, 1.0])  # partly outside
+                ax.set_xlim(0, 4)
+                ax.set_title(f"panel {i}")
+            if legend:
+                figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside upper center")
+            path = tmp_path / "figure.svg"
+            figure.savefig(path)
+            points = 72 / figure.dpi
+            boxes = [ax.get_tightbbox() for ax in axes[0]]
+            return path, [(b.x0 * points, b.x1 * points) for b in boxes]
+
+    return drawn
+
+
+@pytest.mark.parametrize("n", [2, 3])
+def test_each_panel_is_whole_in_its_part(draw, n):
+    path, edges = draw(n)
+    parts = panels(path, 250)
+    assert [held for _, held in parts] == [1] * n
+    for (left, right), (first, last) in zip([p for p, _ in parts], edges, strict=True):
+        assert left <= first + 1 and last - 1 <= right
+    assert all(a[0][1] <= b[0][0] + 6 for a, b in zip(parts, parts[1:], strict=False))
+
+
+def test_panels_that_fit_side_by_side_stay_so(draw):
+    path, _ = draw(3)
+    assert [held for _, held in panels(path, 660)] == [3]
+    assert [held for _, held in panels(path, 480)] == [2, 1]
+
+
+def test_nothing_is_cut_through(draw):
+    path, _ = draw(1)
+    assert [held for _, held in panels(path, 100)] == [1]
+    path, _ = draw(2, legend=True)
+    assert len(panels(path, 250)) == 1  # the legend stands over both
+    plt.close("all")
+    figure = plt.figure(figsize=(6, 2))
+    figure.text(0.1, 0.5, "words   with   wide   gaps   between   them")
+    figure.savefig(path)
+    assert len(panels(path, 50)) <= 1
+
+
+def test_a_drawing_that_is_not_matplotlib_s_is_left_whole(tmp_path):
+    path = tmp_path / "other.svg"
+    path.write_text('<svg xmlns="http://www.w3.org/2000/svg"><g id="mine"/></svg>')
+    assert panels(path, 100) == []
