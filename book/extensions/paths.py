@@ -49,11 +49,8 @@ class Marks:
     def __init__(self, chapter: nodes.section):
         self.on: set[nodes.Node] = set()
         self.folded: set[nodes.Node] = set()
-        marked = next(chapter.findall(nodes.comment), None) is not None
         for section in list(chapter.findall(nodes.section)):
             self._take(section, essential=section is chapter)
-        if not marked:  # until it is
-            self.on.update(*(s[1:] for s in chapter[1:] if s[0].astext() == "Summary"))
         for node in chapter.findall(nodes.comment):
             raise _wrong(node, node.astext(), "stands inside something else")
 
