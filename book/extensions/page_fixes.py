@@ -32,10 +32,11 @@ addEventListener("afterprint", () => {root.theme = theme})}
 CHINESE = re.compile(r"[\u4e00-\u9fff](?:[\u4e00-\u9fff、 ，]*[\u4e00-\u9fff])?")
 TERM = re.compile(r"<dd><p>\(([^()]*[\u4e00-\u9fff][^()]*)\)")
 
-STUB = re.compile(
-    r'(<div class="stub [^"]*"><div class="highlight"><pre[^>]*>)((?:(?!</pre>).)*)(?=</pre>)',
+CODE = re.compile(
+    r'((<div class="stub [^"]*">)?<div class="highlight"><pre[^>]*>)((?:(?!</pre>).)*)(?=</pre>)',
     re.DOTALL,
 )
+ROOM = 82  # characters that a line of code has on a wide page
 # a line of a docstring continues on the next one if that one's first word would not have fitted
 FULL = 79
 WORD = re.compile(r"`[^`]*`\S*|\S+")
@@ -67,7 +68,7 @@ def polished(page: str) -> str:
     page = page.replace("</head>", f"{PAPER}</head>", 1)
     page = FORMULA.sub(_glued, page)
     page = TERM.sub(_in_chinese, page)
-    page = STUB.sub(lambda match: match[1] + in_lines(match[2]), page)
+    page = CODE.sub(_wrapped, page)
     page = STOPPED.sub(_stopped, page)
     if sheet := SHEET.search(page):
         page = page.replace(sheet[0], FACES.format(sheet[1]) + sheet[0], 1)
@@ -86,6 +87,15 @@ def _in_chinese(match: re.Match) -> str:
     if slash:
         both += slash + CHINESE.sub(r'<span lang="zh-Hant">\g<0></span>', traditional)
     return match[0].replace(match[1], both)
+
+
+def _wrapped(match: re.Match) -> str:
+    """Code whose lines wrap: of a stub, and where a line would not fit on a wide page."""
+    start, stub, code = match.groups()
+    long = max(map(len, _text(code).split("\n"))) > ROOM
+    if stub or (long and "<" not in PIECE.sub("", code)):
+        return start + in_lines(code)
+    return match[0]
 
 
 def in_lines(code: str) -> str:

@@ -80,6 +80,14 @@ def test_each_line_of_a_stub_knows_how_far_it_is_indented():
     assert page.pre.get_text() == BeautifulSoup(code, "html.parser").get_text()
 
 
+@pytest.mark.parametrize(("code", "wraps"), [("x" * 82, 0), ("x" * 83, 1), ("<b>&</b>" * 83, 0)])
+def test_code_wraps_where_a_line_would_not_fit(code, wraps):
+    box = f'<div class="highlight"><pre>{code}\n</pre></div>'
+    page = BeautifulSoup(page_fixes.polished(PAGE.format(box)), "html.parser")
+    assert len(page.select("[data-line]")) == wraps
+    assert page.pre.get_text() == BeautifulSoup(code, "html.parser").get_text() + "\n"
+
+
 def test_sentences_of_a_docstring_flow_together_and_lists_do_not():
     full = "    " + "word " * 16 + "word"
     code = f'<span class="sd">{full}\n    goes on.\n    short\n    alone\n\n{full}\n</span>'
