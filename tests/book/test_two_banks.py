@@ -77,7 +77,7 @@ def test_ten_trainings_do_what_the_caption_says():
         assert_allclose(looks(model), LOOKS[seed], atol=0.02)
     assert LOOKS[MADE["seed"]] == [MUDDY["weights"][3], CLOSED["weights"][3]]
     assert (right, most) == (10, 6)
-    assert "Of ten such networks, all name both banks rightly; in six, this one among them," in PAGE
+    assert "Of ten such networks, all get both banks right; in six, this one among them," in PAGE
 
 
 def test_the_page_says_the_numbers_of_its_picture():
