@@ -13,6 +13,7 @@ what the reader has done.
 """
 
 import json
+import math
 import re
 from collections.abc import Mapping
 
@@ -93,7 +94,7 @@ def path_hours(minutes: int) -> str:
 
 def evenings(chapters: int, minutes: int) -> str:
     """A path as evenings, one for each of some chapters; `minutes` are those of all."""
-    each = 5 * max(1, round(minutes / chapters / 5))
+    each = 5 * max(1, math.ceil((minutes / chapters - 1.5) / 5))  # no shorter than it is
     evening = f"evening{'' if chapters == 1 else 's'}"
     return f"{COUNTS[chapters]} {evening} of {'half an hour' if each == 30 else f'{each} minutes'}"
 

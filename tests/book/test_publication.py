@@ -147,6 +147,7 @@ def test_the_hours_of_a_path_are_half_hours(minutes, told):
     [
         (7, 210, "seven evenings of half an hour"),
         (7, 199, "seven evenings of half an hour"),
+        (7, 192, "seven evenings of half an hour"),
         (5, 130, "five evenings of 25 minutes"),
         (1, 1, "one evening of 5 minutes"),
     ],
