@@ -12,7 +12,7 @@ from dataclasses import replace
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
-from autograder.judge.names import parse, statements_of
+from autograder.judge.names import in_their_lines, parse
 from autograder.judge.runner import CellFailure, Runner, died
 from autograder.sandbox.outputs import clean
 from autograder.student.engine.verdict import CORRECT, Verdict
@@ -41,7 +41,7 @@ class Absent:
         """Run a cell; what lacks a package in it is passed over, and the rest is run."""
         outputs, fate = runner.execute(source)
         try:
-            statements = statements_of(source) if fate is not None and not died(fate) else []
+            statements = in_their_lines(source) if fate is not None and not died(fate) else []
         except SyntaxError:
             statements = []
         while statements and fate is not None and self._lacks(fate, statements):

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence, Set
 from pathlib import Path
 from typing import Any
 
-from autograder.judge.names import defined_names, statements_of
+from autograder.judge.names import defined_names, in_their_lines
 from autograder.judge.verdicts import Cell, judge_cells
 from autograder.notebook.archive import only_answer
 from autograder.notebook.reading import (
@@ -125,7 +125,7 @@ def _script(data: bytes) -> tuple[list[Cell], Set[str]]:
     if "\0" in text:
         raise Unusable("The file is not a text file.")
     try:
-        statements = statements_of(text)
+        statements = in_their_lines(text)
     except SyntaxError as error:
         where = f" in line {error.lineno}" if error.lineno else ""
         raise Unusable(f"It has a syntax error{where}: {error.msg}.") from None

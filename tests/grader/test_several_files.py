@@ -1,5 +1,6 @@
 """Of several files in a submission's folder, work is graded and not its untouched copy."""
 
+import ast
 import io
 from zipfile import ZipFile
 
@@ -9,6 +10,7 @@ from terms import NAME, RELEASED, answered, run, with_stand_in
 from terms import release as put_release
 
 from autograder.gradebook.classroom import grade
+from autograder.gradebook.scripts import notebook_of
 from autograder.gradebook.submissions import find_file
 from autograder.notebook.reading import Unusable
 
@@ -77,6 +79,20 @@ def test_without_the_expected_name_the_only_work_counts(course):
 def test_a_script_is_graded_where_there_is_no_notebook(course, script, name):
     hand_in(course, **{name: script.encode(), "helper.py": b"x = 1"})
     assert run(course)["ann"].score == 5
+
+
+@pytest.mark.parametrize("text", [
+    "x = 1; y = (\n    2)\nz = 3\n", "x = 1\n@f\n# why\ndef g(): pass\n",
+    'a = 1  # \x0c\n\x0cdef f():\n    return 1\nb = 2\n', 'a = """\u2028\x85"""\ndef f(): pass\n',
+    "a = 1\r\nb = [\r\n  2]\r\n", "a = 1\rb = 2\r", "# only words\n", "a = 1  # last\n# more\n",
+])  # fmt: skip
+def test_a_script_is_cut_between_statements(text):
+    """Its cells are whole statements, and together all of its lines."""
+    cells = nbformat.reads(notebook_of(text.encode()).decode(), as_version=4).cells
+    assert {type(ast.parse(cell.source)) for cell in cells} == {ast.Module}
+    joined = ast.parse("\n".join(cell.source for cell in cells))
+    assert ast.dump(joined) == ast.dump(ast.parse(text))
+    assert all(word in str(cells) for word in ("words", "more") if word in text)
 
 
 @pytest.mark.parametrize("data", [b"def f(:", b"x = 1", b"x = 1\0", b"# %%\n" * 9000])
