@@ -9,7 +9,8 @@ characters that file systems reject are gone. A text typed into the page comes a
 
 Where groups hand in, the folder has the group's name and id, `Team A_17_assignsubmission_file`; the
 default group, of all who are in none, has no id. Before version 4.1, there is a copy for each
-member, `Team A-Ada King_12345_…`, with the participant's number.
+member, `Team A-Ada King_12345_…`, with the participant's number. The worksheet then has a column
+for the group's name, between Status and Grade.
 
 The *grading worksheet* has a row for each participant: Identifier (*Participant 12345*), Full name,
 further columns such as Email address, Status, Grade, Maximum Grade, Grade can be changed, Last
@@ -49,7 +50,10 @@ from autograder.notebook.archive import Member, shown
 
 _SUBMISSION = re.compile(r"([^_]*)(?:_(\d{1,18}))?_assignsubmission_([a-z]+)(?:_(.*))?", re.DOTALL)
 _IDENTIFIER = re.compile(r"(\D+)\s(\d{1,18})\s*")
-_STATUS = ("Status", "Statut", "Estado", "Stato", "Estatus")  # the heading
+_STATUS = {  # the heading
+    "Status", "Statut", "Estado", "Estatus", "Stato", "Estat", "Stare", "Stav", "Tila", "Durum",
+    "Állapot", "Состояние", "Статус", "Стан", "Κατάσταση",
+}  # fmt: skip
 _PARTICIPANT = {
     "participant", "teilnehmer", "teilnehmerin", "participante", "partecipante", "deelnemer",
     "deltagare", "deltager", "uczestnik", "katılımcı", "participanta", "osallistuja",
@@ -82,10 +86,9 @@ class Moodle(System):
         cuts = range(1, label.count("-") + 1)  # `Team A-Ada King`
         return [label, *(label.split("-", n)[n] for n in cuts)]
 
-    def is_anonymous(self, found: ArchiveEntry, sheet: Worksheet | None) -> bool:
+    def is_anonymous(self, label: str, sheet: Worksheet | None) -> bool:
         words = {key(sheet.participant)} - {""} if sheet else set[str]()
-        form = key(found.label.rpartition("-")[2])
-        return bool(found.number) and form in (words or _PARTICIPANT)
+        return key(label.rpartition("-")[2]) in (words or _PARTICIPANT)
 
     def prefix_of(self, found: ArchiveEntry, name: str, number: str) -> str:
         return f"{_in_a_name(name)}_{number}_assignsubmission_file_"

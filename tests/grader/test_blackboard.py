@@ -117,6 +117,13 @@ def written(path: Path, table: list[list[str]]) -> Path:
     return path
 
 
+def test_a_table_says_who_a_username_is(course):
+    sheet = written(course / "gc.xls", grade_center(9))
+    (course / "course.toml").write_text('[students.ada]\nfirst_name = "Ada"\nlast_name = "King"\n')
+    assert sort(course, {named("aking"): notebook("x")}, worksheet=sheet).aside == []
+    assert notebooks(course) == {"ada": notebook("x")}
+
+
 def test_marks_go_back_in_their_own_column_and_no_other_mark_with_them(graded):
     rows = run(graded)
     totals, table = {s: row.total for s, row in rows.items()}, grade_center(rows["aking"].points)
