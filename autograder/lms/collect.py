@@ -225,12 +225,12 @@ class _Run:
     def _timed(self, found: CollectedNotebook, one: ArchiveEntry) -> CollectedNotebook:
         """A notebook as a student's, with what is known of its time."""
         row = self.roster.row_of(one)
-        moment = row.moment if row else None
-        if moment is None:
-            moment = moment_in(one.time, self.course.zone)
+        moment, said = (row.moment, row.said) if row else (None, "")
+        if moment is None and one.time:
+            moment, said = moment_in(one.time, self.course.zone), said or one.time
         if moment is None and self.archive_times:
             moment = found.member.moment
-        return replace(found, handed=one, moment=moment, said=row.said if row else "")
+        return replace(found, handed=one, moment=moment, said=said)
 
     def _tell_of_times(self, entries: set[datetime | None]) -> None:
         sheet = self.roster.sheet
