@@ -28,7 +28,7 @@ from autograder.gradebook.choosing import (
     passed_over,
     shown_name,
 )
-from autograder.gradebook.command_suggestions import chosen
+from autograder.gradebook.command_suggestions import assignment_named, chosen
 from autograder.gradebook.scripts import SUFFIX
 from autograder.gradebook.times import by_clock, moment_in
 from autograder.judge.job import Job, Options, version_of
@@ -153,7 +153,11 @@ def _looked_into(place: Path, assignments: Sequence[str]) -> tuple[list[str], li
     there = sorted(os.listdir(place))
     here = [name for name in assignments if name in there]
     others = [n for n in there if n not in assignments and not n.startswith(".")]
-    told = [f"{name}/{shown_name(n)}: no assignment of that name" for n in others[:MOST_TOLD]]
+    told = [
+        f"{name}/{shown_name(n)}: no assignment of that name"
+        + (f"; if it is {meant}, rename it" if (meant := assignment_named(n, assignments)) else "")
+        for n in others[:MOST_TOLD]
+    ]
     if len(others) > MOST_TOLD:
         told.append(f"{name}: {len(others) - MOST_TOLD} more entries that are no assignments")
     return here, told if there else [f"{name}: handed in nothing"]
@@ -227,7 +231,7 @@ def find_file(folder: Path, assignment: str, release: Path) -> tuple[bytes, str 
     if len(there) > 1:
         raise Unusable(f"{missing}, and it is not clear which of the others to take.")
     name, data = data_in(there[0])
-    is_named = name == f"{assignment}.ipynb" or name.endswith(SUFFIX)
+    is_named = name == f"{assignment}.ipynb" or name.casefold().endswith(SUFFIX)
     return data, None if is_named else shown_name(name)
 
 

@@ -105,7 +105,7 @@ def test_a_script_of_nothing_costs_itself_alone(course, data):
     assert rows["bob"].score == 5 and rows["ann"].score == 0
 
 
-@pytest.mark.parametrize("name", [f"{NAME}.ipynb.txt", f"{NAME}.ipynb.json"])
+@pytest.mark.parametrize("name", [f"{NAME}.ipynb.txt", f"{NAME}.ipynb.json", f"{NAME}.IPYNB"])
 def test_a_notebook_that_a_browser_renamed_is_graded(course, name):
     hand_in(course, **{name: WORK})
     assert run(course)["ann"].score == 5
@@ -130,8 +130,9 @@ def packed(*files: tuple[str, bytes]) -> bytes:
         [("work.py", SCRIPT.encode())],
     ],
 )
-def test_the_notebook_in_a_zip_is_graded(course, files):
-    hand_in(course, **{"my work.zip": packed(*files)})
+@pytest.mark.parametrize("name", ["my work.zip", "WORK.ZIP"])
+def test_the_notebook_in_a_zip_is_graded(course, files, name):
+    hand_in(course, **{name: packed(*files)})
     assert run(course)["ann"].score == 5
 
 
