@@ -163,10 +163,17 @@ def _in_a_name(name: str) -> str:
     return "".join(c for c in name if c.isalnum() or c in " .-")
 
 
+def _are_times(values: set[str], zone: tzinfo) -> bool:
+    """Whether most of what a column says are times, or it says only that there is none."""
+    said = values - {*NONE}
+    read = sum(moment_in(cell, zone) is not None for cell in said)
+    return 2 * read >= len(said) if said else values != {""}
+
+
 def _find_columns(sheet: Worksheet, right: Sequence[int], zone: tzinfo) -> bool:
     """Find the columns by heading or, in other languages, by what stands in the rows that are
     right; whether there are no names among them."""
-    head, columns = sheet.head, range(1, len(sheet.head))
+    head, columns = ["", *sheet.head[1:]], range(1, len(sheet.head))  # ID heads the identifiers
 
     def all_of(test: Callable[[str], bool]) -> list[int]:
         return [n for n in columns[1:] if all(test(sheet.rows[row][n].strip()) for row in right)]
@@ -184,8 +191,7 @@ def _find_columns(sheet: Worksheet, right: Sequence[int], zone: tzinfo) -> bool:
     grade = heading("Grade")
     if grade is None and maximum is not None:
         grade = maximum - 1
-    times = [n for n in all_of(lambda c: c in NONE or moment_in(c, zone) is not None)
-             if n > (maximum or 0) and values(n) != {""}]  # fmt: skip
+    times = [n for n in columns if n > (maximum or 0) and _are_times(values(n), zone)]
     is_blind = maximum == 3 or (head[1] in _STATUS and not column_named(head, "email"))
     submitted = heading("Last modified (submission)")
     if submitted is None and len(times) == 2:

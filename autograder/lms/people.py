@@ -239,6 +239,8 @@ class Roster:
         whose: str,
     ) -> str:
         """An id for a student whom the course does not know, where it has no list."""
+        if row is None and self.sheet is not None and self._rows:
+            raise Unmatched(f"{whose} is not in {self.sheet.name}")
         if row is not None:
             for login in (*row.logins[:1], row.email, *row.logins[1:]):
                 if login and safe_id(login) == login:

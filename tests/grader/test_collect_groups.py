@@ -118,6 +118,16 @@ def test_a_list_of_participants_tells_members_too(course):
     assert placed(course) == {"ada": notebook("A"), "ben": notebook("A"), "eve": notebook("B")}
 
 
+def test_who_is_not_in_the_worksheet_is_no_new_student(tmp_path):
+    """Where the course has no list, either: it may be a group of another assignment."""
+    rows = [moodle_row(11, "Ada King", "ada@x.org", TIME)]
+    listed = table(tmp_path / "sheet.csv", [MOODLE_HEAD, *rows])
+    files = {moodle("Team Z", 17, old=False): notebook("Z"), moodle("Ada King", 11): notebook("a")}
+    done = sort(tmp_path, files, worksheet=listed)
+    assert placed(tmp_path) == {"ada@x.org": notebook("a")}
+    assert "Team Z (17) is not in sheet.csv" in done.aside[0]
+
+
 def test_a_groups_id_makes_it_nobody_elses(course):
     """Without its members' names, though a participant has the same number."""
     rows = [moodle_row(n, name, "", TIME) for n, name in enumerate(PEOPLE.values(), 11)]

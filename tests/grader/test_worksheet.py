@@ -5,10 +5,21 @@ from pathlib import Path
 from zoneinfo import ZoneInfo
 
 import pytest
-from lms_archives import FILE, MOODLE_HEAD, NAME, handed_in, moodle, moodle_row, notebook, table
+from lms_archives import (
+    FILE,
+    GERMAN_HEAD,
+    MOODLE_HEAD,
+    NAME,
+    handed_in,
+    moodle,
+    moodle_row,
+    notebook,
+    table,
+)
 from test_collect import ADA, ADAS, PEOPLE, sort, stamp
 
 from autograder.gradebook.times import moment_in
+from autograder.lms.systems import read_worksheet
 
 
 @pytest.fixture
@@ -94,3 +105,19 @@ def test_the_hour_that_clocks_show_twice_is_read_with_its_zone(course):
     files = {moodle(ADAS, 1): notebook("x")}
     done = sort(course, files, worksheet=table(course / "sheet.csv", rows))
     assert done.placed and "2:30 AM" in done.aside[0] and "line 2" in done.aside[0]
+
+
+@pytest.mark.parametrize("odd", ["Freitag, der erste", "Sonntag, 27. Oktober 2030, 02:30", "x"])
+def test_a_time_that_is_not_read_leaves_the_others_theirs_in_any_language(course, odd):
+    """The columns of a worksheet in another language are known by what stands in them."""
+    whole = [("a@x.org", "Freitag, 1. März 2030, 11:59"), ("b@x.org", odd), ("c@x.org", "-")]
+    rows = [moodle_row(n, f"P {mail}", mail, time, participant="Teilnehmer")
+            for n, (mail, time) in enumerate(whole, 1)]  # fmt: skip
+    listed = table(course / "sheet.csv", [GERMAN_HEAD, *rows])
+    sheet = read_worksheet(listed, ZoneInfo("Europe/Berlin"))
+    assert [one.moment for one in sheet.people] == [
+        datetime(2030, 3, 1, 10, 59, tzinfo=UTC), None, None,
+    ]  # fmt: skip
+    (line,) = sheet.problems
+    assert "line 3" in line and odd in line
+    assert {login for one in sheet.people for login in one.logins} == set()  # ID heads the numbers
