@@ -33,7 +33,7 @@ def notebooks_in(folder: Path, release: Path) -> list[Path]:
     a script counts where there is no notebook. Of many, of which none is graded, two stand for all.
     """
     expected = folder / f"{folder.name}.ipynb"
-    there = sorted(path for path in folder.iterdir() if path.suffix == ".ipynb")
+    there = sorted(path for path in folder.iterdir() if path.suffix.casefold() == ".ipynb")
     if there == [expected] or (not there and os.path.lexists(expected)):
         return [expected]
     others = [path for path in there if path != expected][:MOST_TOLD]
@@ -70,7 +70,7 @@ def _is_work(path: Path, release: Path) -> bool:
         name, data = data_in(path)
     except (Unusable, OSError):
         return False
-    is_this = name.endswith(SUFFIX) or is_notebook_of(data, release)
+    is_this = name.casefold().endswith(SUFFIX) or is_notebook_of(data, release)
     return is_this and effort_in(data, release) == ANSWERED
 
 
@@ -80,9 +80,9 @@ def data_in(path: Path) -> tuple[str, bytes]:
     Raises `Unusable`, `OSError`.
     """
     name, data = path.name, read_file(path)
-    if path.suffix == ".zip":
+    if path.suffix.casefold() == ".zip":
         name, data = only_answer(name, data, f"{path.parent.name}.ipynb")
-    return name, notebook_of(data) if name.endswith(SUFFIX) else data
+    return name, notebook_of(data) if name.casefold().endswith(SUFFIX) else data
 
 
 def passed_over(folder: Path, release: Path) -> list[str]:
@@ -91,7 +91,8 @@ def passed_over(folder: Path, release: Path) -> list[str]:
         if folder.is_symlink() or not folder.is_dir():
             return []
         taken = notebooks_in(folder, release)
-        rest = sorted(p.name for p in folder.iterdir() if p.suffix == ".ipynb" and p not in taken)
+        there = (p for p in folder.iterdir() if p.suffix.casefold() == ".ipynb")
+        rest = sorted(path.name for path in there if path not in taken)
     except OSError:
         return []
     if len(taken) != 1 or not rest:

@@ -103,7 +103,7 @@ def grade(
     submissions = submissions.absolute()
     course = read_course(root, assignments_in(release))
     options = Options(device, isolation, cell_seconds or course.cell_seconds, probe_seconds)
-    found, ignored = find_tasks(submissions, release, options, students, assignments)
+    found, ignored = find_tasks(submissions, release, options, students, assignments, course.zone)
     tasks = [task for task in found if not course.withdrawn(task.student)]
     if not tasks and not ignored:
         left = {task.student for task in found}

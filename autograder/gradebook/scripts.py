@@ -11,13 +11,12 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from autograder.judge.names import parse
+from autograder.judge.names import statements_of
 from autograder.notebook.reading import Unusable, text_in
 
 SUFFIX = ".py"
 _MARK = re.compile(r"^# ?(?:%%(.*)|In ?\[[ \d]*\]:?\s*)$", re.MULTILINE)
 _KIND = re.compile(r"\[(markdown|md|raw)\]")
-_STATEMENTS = 500  # that become cells of their own
 _QUOTES = ('"""', "'''")
 
 
@@ -44,14 +43,9 @@ def _marked(text: str) -> Iterator[dict[str, Any]]:
 def _stated(text: str) -> Iterator[dict[str, Any]]:
     """A cell for each statement, with the comments above it."""
     try:
-        body = parse(text).body
+        yield from (_cell(source) for _, source in statements_of(text))
     except SyntaxError:  # whoever judges it says where
         yield _cell(text)
-        return
-    lines = text.splitlines(keepends=True)
-    ends = sorted({node.end_lineno or 0 for node in body[:_STATEMENTS]})
-    for start, end in zip([0, *ends], [*ends, len(lines)], strict=True):
-        yield _cell("".join(lines[start:end]))
 
 
 def _cell(source: str, markdown: bool = False, mark: Any = None) -> dict[str, Any]:

@@ -28,9 +28,9 @@ from autograder.gradebook.choosing import (
     passed_over,
     shown_name,
 )
-from autograder.gradebook.command_suggestions import chosen
+from autograder.gradebook.command_suggestions import assignment_named, chosen
 from autograder.gradebook.scripts import SUFFIX
-from autograder.gradebook.times import moment_in
+from autograder.gradebook.times import by_clock, moment_in
 from autograder.judge.job import Job, Options, version_of
 from autograder.notebook.judging import exercises_in, seeds_of
 from autograder.notebook.reading import MAX_BYTES, Unusable, exercise_of, read_file, text_in
@@ -99,12 +99,13 @@ def find_tasks(
     options: Options,
     students: Sequence[str] | None = None,
     only: Sequence[str] | None = None,
+    zone: tzinfo = UTC,
 ) -> tuple[list[Task], list[str]]:
     """The submissions, and the other entries, each with the reason why it is skipped.
 
-    `students` and `only` (assignments) narrow it down. A student is found by name, in whatever
-    Unicode form the folder has it. Raises `ValueError` for a student or assignment that is not
-    there.
+    `students` and `only` (assignments) narrow it down; `zone` is that of the course's clock. A
+    student is found by name, in whatever Unicode form the folder has it. Raises `ValueError` for a
+    student or assignment that is not there.
     """
     assignments = assignments_in(release)
     places = [place for place in sorted(submissions.iterdir()) if place.name[:1] != "."]
@@ -128,7 +129,7 @@ def find_tasks(
     tasks = []
     for (student, assignment), folders in sorted(found.items()):
         *others, folder = sorted(folders, key=_when) if len(folders) > 1 else folders
-        if has_odd_time(folder):
+        if has_odd_time(folder, zone):
             ignored.append(f"{student}/{assignment}/{TIME}: {ODD_TIME}")
         ignored += [
             f"{other.parent.name}/{assignment}: the same student has a newer one, in a folder "
@@ -152,7 +153,11 @@ def _looked_into(place: Path, assignments: Sequence[str]) -> tuple[list[str], li
     there = sorted(os.listdir(place))
     here = [name for name in assignments if name in there]
     others = [n for n in there if n not in assignments and not n.startswith(".")]
-    told = [f"{name}/{shown_name(n)}: no assignment of that name" for n in others[:MOST_TOLD]]
+    told = [
+        f"{name}/{shown_name(n)}: no assignment of that name"
+        + (f"; if it is {meant}, rename it" if (meant := assignment_named(n, assignments)) else "")
+        for n in others[:MOST_TOLD]
+    ]
     if len(others) > MOST_TOLD:
         told.append(f"{name}: {len(others) - MOST_TOLD} more entries that are no assignments")
     return here, told if there else [f"{name}: handed in nothing"]
@@ -226,7 +231,7 @@ def find_file(folder: Path, assignment: str, release: Path) -> tuple[bytes, str 
     if len(there) > 1:
         raise Unusable(f"{missing}, and it is not clear which of the others to take.")
     name, data = data_in(there[0])
-    is_named = name == f"{assignment}.ipynb" or name.endswith(SUFFIX)
+    is_named = name == f"{assignment}.ipynb" or name.casefold().endswith(SUFFIX)
     return data, None if is_named else shown_name(name)
 
 
@@ -275,7 +280,7 @@ def timestamp_in(path: Path, zone: tzinfo = UTC) -> str | None:
     elif zone is UTC or _names_zone(text):
         return text
     else:
-        moment = parse_utc(text).replace(tzinfo=zone).astimezone(UTC)
+        moment = by_clock(parse_utc(text), zone)
     return f"{moment:%Y-%m-%d %H:%M:%S} UTC" if moment and moment.year in _YEARS else None
 
 
@@ -287,11 +292,11 @@ def _names_zone(text: str) -> bool:
     )
 
 
-def has_odd_time(folder: Path) -> bool:
+def has_odd_time(folder: Path, zone: tzinfo) -> bool:
     """Whether a submission has a timestamp that says no time."""
     path = folder / TIME
     there = not folder.is_symlink() and os.path.lexists(path)
-    return there and timestamp_in(path) is None
+    return there and timestamp_in(path, zone) is None
 
 
 def _line_in(path: Path) -> str | None:

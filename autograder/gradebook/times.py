@@ -2,8 +2,8 @@
 
 *Monday, 3 March 2025, 10:15 AM*, *Montag, 3. März 2025, 10:15*: a day, a month's name, a year, a
 time to the minute. The names come from Unicode's CLDR data as shipped with Babel, of the languages
-below. A month that is a number is not understood, since 3/4 is two days, nor is a
-zone that stands behind.
+below. A month that is a number is not understood, since 3/4 is two days, nor is a zone that stands
+behind, nor an hour that the clocks showed twice or never.
 """
 
 import re
@@ -17,36 +17,61 @@ LANGUAGES = (
     "ru", "uk", "el", "ca", "ro",
 )  # fmt: skip
 _ISO = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d(\.\d+)?)?\s*(Z|UTC|[+-]\d\d:?\d\d)?")
+_CLOCK = re.compile(r"(?<!\d)(\d{1,2})[:.](\d\d)(?:[:.](\d\d))?(?!\d)(\D*)$")
 _WORDS = re.compile(r"[^\W\d_]+")
+_FIRST = 2000  # a year: what knows no time may write one of 1970
 
 
 def moment_in(text: str, zone: tzinfo) -> datetime | None:
     """The moment that a text names, by the clock of `zone` unless it says another; else None."""
     try:
-        return _moment_in(normalize("NFKC", text).strip(), zone)
+        moment = _moment_in(normalize("NFKC", text).strip(), zone)
     except (ValueError, OverflowError):  # a day or a year that there is not
         return None
+    return moment if moment and moment.year >= _FIRST else None
 
 
 def _moment_in(text: str, zone: tzinfo) -> datetime | None:
     if found := _ISO.fullmatch(text):
         stamp = datetime.fromisoformat(text.replace(" UTC", "+00:00").replace("UTC", "+00:00"))
-        return (stamp if found[3] else stamp.replace(tzinfo=zone)).astimezone(UTC)
-    months = {_months()[w] for w in _WORDS.findall(text.casefold()) if w in _months()}
-    named = [w for w in re.findall(r"\b[A-Z]{3,5}\b", text) if w.casefold() not in _months()]
-    if named or re.search(r"[+-]\d\d:?\d\d$", text):  # a zone, perhaps
+        return stamp.astimezone(UTC) if found[3] else by_clock(stamp, zone)
+    clock = _CLOCK.search(text)
+    if clock is None:
         return None
-    year = re.findall(r"(?<!\d)\d{4}(?!\d)", text)
-    clock = re.findall(r"(?<!\d)(\d{1,2})[:.](\d\d)(?::\d\d)?(?!\d)\s*([AaPp]\.?[Mm])?", text)
-    rest = re.sub(r"\d{4}|\d{1,2}[:.]\d\d(?::\d\d)?", " ", text)
-    day = re.findall(r"(?<!\d)\d{1,2}(?!\d)", rest)
-    if not (len(months) == len(year) == len(clock) == len(day) == 1):
+    date, behind = text[: clock.start()], "".join(filter(str.isalpha, clock[4].casefold()))
+    months = {_months()[w] for w in _WORDS.findall(date.casefold()) if w in _months()}
+    named = [w for w in re.findall(r"\b[A-Z]{3,5}\b", date) if w.casefold() not in _months()]
+    year, day = re.findall(r"(?<!\d)\d{4}(?!\d)", date), re.findall(r"(?<!\d)\d{1,2}(?!\d)", date)
+    if named or not (len(months) == len(year) == len(day) == 1):  # a zone, perhaps
         return None
-    hour, minute, half = int(clock[0][0]), int(clock[0][1]), clock[0][2].casefold()[:1]
-    if half:
-        hour = hour % 12 + 12 * (half == "p")
-    local = datetime(int(year[0]), months.pop(), int(day[0]), hour, minute, tzinfo=zone)
-    return local.astimezone(UTC)
+    hour, minute, second = (int(part or 0) for part in clock.groups()[:3])
+    if behind in _halves() and hour <= 12:
+        hour = hour % 12 + _halves()[behind]
+    elif behind not in ("", "uhr"):
+        return None
+    return by_clock(datetime(int(year[0]), months.pop(), int(day[0]), hour, minute, second), zone)
+
+
+def by_clock(shown: datetime, zone: tzinfo) -> datetime | None:
+    """What clocks of a zone showed, if they did so once."""
+    moment = shown.replace(tzinfo=zone)
+    once = moment.utcoffset() == moment.replace(fold=1).utcoffset()
+    return moment.astimezone(UTC) if once else None
+
+
+@cache
+def _halves() -> dict[str, int]:
+    """The first hour of a half of the day, by the letters that stand for it: am, PM, μ.μ."""
+    from babel import Locale
+
+    found: dict[str, int] = {}
+    for language in LANGUAGES:
+        for names in Locale(language).day_periods["format"].values():
+            for half, hour in (("am", 0), ("pm", 12)):
+                letters = "".join(filter(str.isalpha, names.get(half, "").casefold()))
+                if len(letters) > 1 and found.setdefault(letters, hour) != hour:
+                    found[letters] = -1  # the one in one language, the other in another
+    return {letters: hour for letters, hour in found.items() if hour >= 0}
 
 
 @cache

@@ -107,7 +107,7 @@ class Writer:
     def write(self, task: Task, outcome: Outcome) -> Row:
         """Record a judgement: the notebook, then the gradebook, then the feedback page."""
         notebook, judgement = nbformat.v4.reads(outcome.notebook.decode()), outcome.judgement
-        if undated := has_odd_time(task.folder):
+        if undated := has_odd_time(task.folder, self.course.zone):
             judgement = replace(judgement, notes=(*judgement.notes, UNDATED))
         scores = auto_scores(notebook, judgement)
         seen = seen_in(notebook, judgement)

@@ -12,8 +12,9 @@ from dataclasses import replace
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
-from autograder.judge.names import parse, statements_of
+from autograder.judge.names import in_their_lines, parse
 from autograder.judge.runner import CellFailure, Runner, died
+from autograder.notebook.reading import conflict_in
 from autograder.sandbox.outputs import clean
 from autograder.student.engine.verdict import CORRECT, Verdict
 
@@ -41,36 +42,38 @@ class Absent:
         """Run a cell; what lacks a package in it is passed over, and the rest is run."""
         outputs, fate = runner.execute(source)
         try:
-            statements = statements_of(source) if fate is not None and not died(fate) else []
+            statements = in_their_lines(source) if fate is not None and not died(fate) else []
         except SyntaxError:
             statements = []
         while statements and fate is not None and self._lacks(fate, statements):
-            del statements[0]
             fate = None
             while statements and fate is None:
                 more, fate = runner.execute(statements[0])
                 outputs = [*outputs, *more]
                 if fate is None:
                     del statements[0]
+        if fate is not None and "SyntaxError" in fate.note and (wrong := conflict_in(source)):
+            fate = replace(fate, note=f"The cell {wrong}")
         if fate is not None and not self.first:
             self.first = clean(fate.note.partition(" raised ")[2] or fate.note)[:_LINE]
         return outputs, fate
 
     def _lacks(self, fate: CellFailure, statements: list[str]) -> bool:
-        """Whether a cell failed for want of a package; `statements` then begin where it did."""
+        """Whether a cell failed for want of a package; `statements` are then those left to run."""
         if found := _MISSING.search(fate.note):
             package = found[1]
             wanting = {n for n, text in enumerate(statements) if package in _imported(text)}
             if wanting:
                 del statements[: min(wanting)]
                 self.names |= _imported(statements[0])[package]
+                statements[:1] = _without(package, statements[0])
                 note = f"{package} is not here: what needs it was passed over. {_OTHERS}"
                 if note not in self.notes:
                     self.notes.append(note)
                 return True
         if (found := _UNKNOWN.search(fate.note)) and found[1] in self.names:
             uses = {n for n, text in enumerate(statements) if found[1] in text}
-            del statements[: min(uses, default=0)]
+            del statements[: min(uses, default=-1) + 1]
             return bool(uses)
         return False
 
@@ -99,6 +102,18 @@ def _versions() -> str:
         with suppress(PackageNotFoundError):  # a course may do without
             found.append(f"{name} {version(name).partition('+')[0]}")
     return f"It is graded with {', '.join(found)}."
+
+
+def _without(package: str, source: str) -> list[str]:
+    """What is left of a statement that imports a package: what else its lines import or do."""
+    left: list[str] = []
+    for node in parse(source).body:
+        if isinstance(node, ast.Import):
+            names = [alias for alias in node.names if alias.name.partition(".")[0] != package]
+            left += [ast.unparse(ast.Import(names))] if names else []
+        elif package not in _imported(text := ast.unparse(node)):
+            left.append(text)
+    return ["\n".join(left)] if left else []
 
 
 def _imported(source: str) -> dict[str, set[str]]:

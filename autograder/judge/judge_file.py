@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence, Set
 from pathlib import Path
 from typing import Any
 
-from autograder.judge.names import defined_names, statements_of
+from autograder.judge.names import defined_names, in_their_lines
 from autograder.judge.verdicts import Cell, judge_cells
 from autograder.notebook.archive import only_answer
 from autograder.notebook.reading import (
@@ -18,6 +18,7 @@ from autograder.notebook.reading import (
     NOTEBOOK,
     Unusable,
     cells_of,
+    conflict_in,
     parse_notebook,
     read_file,
     text_in,
@@ -80,10 +81,10 @@ def _contents(path: Path) -> tuple[str, bytes]:
 
     A notebook may have the further suffix that a browser gave it. Raises `Unusable`.
     """
-    if not re.search(r"\.(py|zip)$", path.name) and not NOTEBOOK.search(path.name):
+    if not re.search(r"\.(py|zip)$", path.name, re.IGNORECASE) and not NOTEBOOK.search(path.name):
         raise Unusable("It is neither a .py nor an .ipynb file.")
     name, data = path.name, read_file(path, links=True)
-    return only_answer(name, data) if path.suffix == ".zip" else (name, data)
+    return only_answer(name, data) if path.suffix.casefold() == ".zip" else (name, data)
 
 
 def as_json(file: str, device: str, verdicts: Mapping[str, Verdict]) -> dict[str, Any]:
@@ -125,10 +126,11 @@ def _script(data: bytes) -> tuple[list[Cell], Set[str]]:
     if "\0" in text:
         raise Unusable("The file is not a text file.")
     try:
-        statements = statements_of(text)
+        statements = in_their_lines(text)
     except SyntaxError as error:
         where = f" in line {error.lineno}" if error.lineno else ""
-        raise Unusable(f"It has a syntax error{where}: {error.msg}.") from None
+        wrong = conflict_in(text) or f"has a syntax error{where}: {error.msg}."
+        raise Unusable(f"It {wrong}") from None
     return [*map(Cell, statements)], defined_names(text)
 
 

@@ -18,6 +18,7 @@ from typing import TypeVar
 
 MAX_SOURCE = 500_000  # characters of code: parsing takes a thousand times as much memory
 _KEPT_TREES, _KEPT_NAMES = 200_000, 8_000_000  # characters whose results are kept
+_STATEMENTS = 500  # that are told apart
 _REACHES = frozenset(  # names by which code may find any name of the notebook
     ("globals", "locals", "vars", "dir", "exec", "eval", "compile", "get_ipython", "__import__")
 )
@@ -101,21 +102,26 @@ def _without_magics(source: str) -> str:
     return _MAGIC_VALUE.sub(r"\1None", plain)
 
 
-def statements_of(source: str, most: int = 300) -> list[str]:
-    """The statements of a code, each on its own lines; the last of very many come together.
+def statements_of(source: str) -> list[tuple[int, str]]:
+    """The statements of a code, each with the number of lines before it and the comments above it;
+    the last of very many come together.
 
     Raises `SyntaxError`.
     """
     lines = io.StringIO(source, newline=None).readlines()  # as Python counts them
     starts, end = [0], 0
-    for node in parse(source).body[:most]:
+    for node in parse(source).body[:_STATEMENTS]:
         first = min([node.lineno, *(d.lineno for d in getattr(node, "decorator_list", ()))])
         if first > end > 0:
-            starts.append(first - 1)
+            starts.append(end)
         end = node.end_lineno or first
-    pieces = pairwise([*starts, len(lines)])
+    return [(n, "".join(lines[n:stop])) for n, stop in pairwise([*starts, len(lines)])]
+
+
+def in_their_lines(source: str) -> list[str]:
+    """The statements of a code, each in its own lines. Raises `SyntaxError`."""
     # IPython drops empty lines:
-    return ["#\n" * start + "".join(lines[start:stop]) for start, stop in pieces]
+    return ["#\n" * before + text for before, text in statements_of(source)]
 
 
 # --- Names ----------------------------------------------------------------------------------------

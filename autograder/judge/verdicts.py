@@ -17,7 +17,7 @@ from typing import Any
 from autograder.judge.absent import Absent
 from autograder.judge.allowance import SECONDS, TOTAL, Overdrawn, within
 from autograder.judge.block_code import all_blocks, blocks_before, blocks_for
-from autograder.judge.names import Names, defined_names, names_in, parse, statements_of
+from autograder.judge.names import Names, defined_names, in_their_lines, names_in, parse
 from autograder.judge.runner import REASONS, SHOWN, CellFailure, Runner, died, ran_out_of_memory
 from autograder.notebook.cells_to_skip import needless
 from autograder.sandbox.host import ProcessDied
@@ -186,7 +186,7 @@ def _defining(runner: Runner, source: str) -> str:
     """Run a cell that died once more, up to its last definition or to what it died of; return what
     has run. So an answer counts whatever comes below it."""
     try:
-        statements = statements_of(source)
+        statements = in_their_lines(source)
     except SyntaxError:
         return ""
     while statements and not defined_names(statements[-1]):

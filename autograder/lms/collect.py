@@ -28,7 +28,7 @@ from autograder.gradebook.writer import FULL, put
 from autograder.lms.chapters import assignment_of
 from autograder.lms.found import LESS, CollectedNotebook, is_older, newness, why_other
 from autograder.lms.keeping import InTheWay, home, keep, read_there, safe_file
-from autograder.lms.people import Roster, known_people, of_member, same_names
+from autograder.lms.people import Roster, known_people, same_names
 from autograder.lms.record import Origin, folder_of, read_record, write_record
 from autograder.lms.system import FILE, ArchiveEntry
 from autograder.lms.systems import SYSTEMS, TITLES, entry_of, read_worksheet, tell_apart
@@ -225,12 +225,12 @@ class _Run:
     def _timed(self, found: CollectedNotebook, one: ArchiveEntry) -> CollectedNotebook:
         """A notebook as a student's, with what is known of its time."""
         row = self.roster.row_of(one)
-        moment = row.moment if row else None
-        if moment is None:
-            moment = moment_in(one.time, self.course.zone)
+        moment, said = (row.moment, row.said) if row else (None, "")
+        if moment is None and one.time:
+            moment, said = moment_in(one.time, self.course.zone), said or one.time
         if moment is None and self.archive_times:
             moment = found.member.moment
-        return replace(found, handed=one, moment=moment, said=row.said if row else "")
+        return replace(found, handed=one, moment=moment, said=said)
 
     def _tell_of_times(self, entries: set[datetime | None]) -> None:
         sheet = self.roster.sheet
@@ -309,7 +309,7 @@ class _Run:
                 else:
                     whole = self.everybody[found.handed.who]
                     handed = replace(found.handed, label=whole.label, number=whole.number)
-                    handed = of_member(handed, row) if row else handed
+                    handed = self.roster.of_member(handed, row) if row else handed
                     self.theirs.append((student, self._timed(found, handed)))
 
     def _put_aside(self, found: CollectedNotebook, why: str) -> None:

@@ -9,7 +9,8 @@ characters that file systems reject are gone. A text typed into the page comes a
 
 Where groups hand in, the folder has the group's name and id, `Team A_17_assignsubmission_file`; the
 default group, of all who are in none, has no id. Before version 4.1, there is a copy for each
-member, `Team A-Ada King_12345_…`, with the participant's number.
+member, `Team A-Ada King_12345_…`, with the participant's number. The worksheet then has a column
+for the group's name, between Status and Grade.
 
 The *grading worksheet* has a row for each participant: Identifier (*Participant 12345*), Full name,
 further columns such as Email address, Status, Grade, Maximum Grade, Grade can be changed, Last
@@ -49,7 +50,10 @@ from autograder.notebook.archive import Member, shown
 
 _SUBMISSION = re.compile(r"([^_]*)(?:_(\d{1,18}))?_assignsubmission_([a-z]+)(?:_(.*))?", re.DOTALL)
 _IDENTIFIER = re.compile(r"(\D+)\s(\d{1,18})\s*")
-_STATUS = ("Status", "Statut", "Estado", "Stato", "Estatus")  # the heading
+_STATUS = {  # the heading
+    "Status", "Statut", "Estado", "Estatus", "Stato", "Estat", "Stare", "Stav", "Tila", "Durum",
+    "Állapot", "Состояние", "Статус", "Стан", "Κατάσταση",
+}  # fmt: skip
 _PARTICIPANT = {
     "participant", "teilnehmer", "teilnehmerin", "participante", "partecipante", "deelnemer",
     "deltagare", "deltager", "uczestnik", "katılımcı", "participanta", "osallistuja",
@@ -82,10 +86,9 @@ class Moodle(System):
         cuts = range(1, label.count("-") + 1)  # `Team A-Ada King`
         return [label, *(label.split("-", n)[n] for n in cuts)]
 
-    def is_anonymous(self, found: ArchiveEntry, sheet: Worksheet | None) -> bool:
+    def is_anonymous(self, label: str, sheet: Worksheet | None) -> bool:
         words = {key(sheet.participant)} - {""} if sheet else set[str]()
-        form = key(found.label.rpartition("-")[2])
-        return bool(found.number) and form in (words or _PARTICIPANT)
+        return key(label.rpartition("-")[2]) in (words or _PARTICIPANT)
 
     def prefix_of(self, found: ArchiveEntry, name: str, number: str) -> str:
         return f"{_in_a_name(name)}_{number}_assignsubmission_file_"
@@ -160,10 +163,17 @@ def _in_a_name(name: str) -> str:
     return "".join(c for c in name if c.isalnum() or c in " .-")
 
 
+def _are_times(values: set[str], zone: tzinfo) -> bool:
+    """Whether most of what a column says are times, or it says only that there is none."""
+    said = values - {*NONE}
+    read = sum(moment_in(cell, zone) is not None for cell in said)
+    return 2 * read >= len(said) if said else values != {""}
+
+
 def _find_columns(sheet: Worksheet, right: Sequence[int], zone: tzinfo) -> bool:
     """Find the columns by heading or, in other languages, by what stands in the rows that are
     right; whether there are no names among them."""
-    head, columns = sheet.head, range(1, len(sheet.head))
+    head, columns = ["", *sheet.head[1:]], range(1, len(sheet.head))  # ID heads the identifiers
 
     def all_of(test: Callable[[str], bool]) -> list[int]:
         return [n for n in columns[1:] if all(test(sheet.rows[row][n].strip()) for row in right)]
@@ -181,8 +191,7 @@ def _find_columns(sheet: Worksheet, right: Sequence[int], zone: tzinfo) -> bool:
     grade = heading("Grade")
     if grade is None and maximum is not None:
         grade = maximum - 1
-    times = [n for n in all_of(lambda c: c in NONE or moment_in(c, zone) is not None)
-             if n > (maximum or 0) and values(n) != {""}]  # fmt: skip
+    times = [n for n in columns if n > (maximum or 0) and _are_times(values(n), zone)]
     is_blind = maximum == 3 or (head[1] in _STATUS and not column_named(head, "email"))
     submitted = heading("Last modified (submission)")
     if submitted is None and len(times) == 2:

@@ -18,7 +18,7 @@ from unicodedata import normalize
 from autograder.gradebook.course_file import CourseFile
 from autograder.gradebook.gradebook import Book, database
 from autograder.gradebook.submissions import STUDENT
-from autograder.lms.system import ArchiveEntry
+from autograder.lms.system import ArchiveEntry, System
 from autograder.lms.worksheet import SheetRow, Worksheet, key
 from autograder.notebook.archive import shown
 
@@ -83,6 +83,7 @@ class Roster:
     _by_name: dict[str, list[Student]] = field(init=False)
     _by_email: dict[str, list[Student]] = field(init=False)
     _rows: Mapping[str, SheetRow] = field(init=False)
+    _members: dict[str, list[SheetRow]] = field(init=False)  # of a group, by its name's forms
 
     def __post_init__(self) -> None:
         self._by_id, self._by_name, self._by_email = {}, {}, {}
@@ -97,6 +98,10 @@ class Roster:
                 self._by_email.setdefault(_plain(person.email), []).append(person)
         listed = self.sheet.people if self.sheet else []
         self._rows = {row.number: row for row in listed if row.number}
+        self._members = {}
+        for row in listed:
+            for form in {form for group in row.groups for form in _group_forms(group)}:
+                self._members.setdefault(form, []).append(row)
 
     @property
     def is_list(self) -> bool:
@@ -129,37 +134,49 @@ class Roster:
         group = self._group(found)
         rows: Sequence[SheetRow | None] = group or [None]
         for row in rows:
-            one = of_member(found, row) if row else found
+            one = self.of_member(found, row) if row else found
             try:
-                listed.append((self.student(one, namesakes), row))
+                listed.append((self.student(one, namesakes, row), row))
             except Unmatched as why:
                 listed.append(f"{shown(found.label)}, a group: {why}" if group else str(why))
         return listed
 
-    def _group(self, found: ArchiveEntry) -> list[SheetRow]:
+    def _group(self, found: ArchiveEntry) -> Sequence[SheetRow]:
         """The rows of a group's members; none if it is no group's file."""
-        row, form = self.row_of(found), key(found.label)
-        if row is not None and _agree(row, found):
-            return []
-        rows = self.sheet.people if self.sheet and form else ()
-        return [row for row in rows if key(row.group) == form]
+        row, forms = self.row_of(found), _group_forms(found.label)
+        own = {form for group in row.groups for form in _group_forms(group)} if row else set[str]()
+        if row is not None and agree(row, found.system, found.label) and not own & {*forms}:
+            return ()
+        return next((self._members[form] for form in forms if form in self._members), ())
 
-    def student(self, found: ArchiveEntry, namesakes: Mapping[str, set[str]]) -> str:
+    def of_member(self, found: ArchiveEntry, row: SheetRow) -> ArchiveEntry:
+        """A group's file as a member's, with the name by which the system knows that person."""
+        label = row.name or f"{row.first} {row.last}".strip()
+        label = label or (self.sheet.participant if self.sheet else "")
+        system, number = found.system, row.number
+        prefix = system.prefix_of(found, label, number) if number else ""
+        return replace(
+            found, label=label, number=number, prefix=prefix, in_folder=system.in_folders
+        )
+
+    def student(
+        self, found: ArchiveEntry, namesakes: Mapping[str, set[str]], row: SheetRow | None = None
+    ) -> str:
         """The id of the person who handed in a file; `namesakes` has the numbers by name key.
 
         Raises `Unmatched`.
         """
         whose = f"{shown(found.label)} ({found.number or 'without number'})"
-        row = self.row_of(found)
-        if found.system.is_anonymous(found, self.sheet):
+        row = row or self.row_of(found)
+        if found.number and found.system.is_anonymous(found.label, self.sheet):
             return f"{safe_id(found.label.rpartition('-')[2])} {found.number}"
-        if row is not None and not _agree(row, found):
+        if row is not None and not agree(row, found.system, found.label):
             name = shown(row.name) or "a participant without a name"
             raise Unmatched(
                 f"{whose} is {name} by the worksheet, so it is nobody's: if it is a group's, "
                 "expected its name in a column Group of the --worksheet"
             )
-        if not found.number:
+        if not found.number and row is None:
             raise Unmatched(
                 f"{shown(found.label)} is a group's: a --worksheet with a column Group says whose"
             )
@@ -222,6 +239,8 @@ class Roster:
         whose: str,
     ) -> str:
         """An id for a student whom the course does not know, where it has no list."""
+        if row is None and self.sheet is not None and self._rows:
+            raise Unmatched(f"{whose} is not in {self.sheet.name}")
         if row is not None:
             for login in (*row.logins[:1], row.email, *row.logins[1:]):
                 if login and safe_id(login) == login:
@@ -234,23 +253,16 @@ class Roster:
         return student
 
 
-def _agree(row: SheetRow, found: ArchiveEntry) -> bool:
+def agree(row: SheetRow, system: System, label: str) -> bool:
     """Whether a row can be about the person in a file's name, where the numbers are the same."""
-    names, forms = found.system.names_in(found.label), _forms(row)
+    keys, forms = {key(name) for name in system.names_in(label)}, _forms(row)
     if not forms:
-        return found.system.numbers_last or bool(row.email or row.logins)
+        return system.numbers_last or bool(row.email or row.logins)
+    if not keys.isdisjoint(map(key, row.logins)):
+        return True
     whole = {form + form for form in forms}  # in any order of the names
     sizes = {len(form) for form in forms}
-    keys = {key(name) for name in names}
     return any(len(one) in sizes and any(one in form for form in whole) for one in keys)
-
-
-def of_member(found: ArchiveEntry, row: SheetRow) -> ArchiveEntry:
-    """A group's file as a member's, with the name by which the system knows that person again."""
-    label = row.name or f"{row.first} {row.last}".strip()
-    system, number = found.system, row.number
-    prefix = system.prefix_of(found, label, number) if number else ""
-    return replace(found, label=label, number=number, prefix=prefix, in_folder=system.in_folders)
 
 
 def safe_id(name: str) -> str:
@@ -276,6 +288,13 @@ def same_names(everybody: Iterable[ArchiveEntry]) -> dict[str, set[str]]:
 
 def _plain(text: str) -> str:
     return normalize("NFC", text).casefold().strip()
+
+
+def _group_forms(name: str) -> list[str]:
+    """A group's name as a file's can have it, without what systems leave out; and its key."""
+    plain = normalize("NFKC", name).casefold().replace("_", " ")
+    kept = "".join(c for c in plain if c.isprintable() and c not in "&<>\"'`|:/\\").strip()
+    return [form for form in (f"={kept}", key(name)) if form.strip("=")]
 
 
 def _forms(row: SheetRow) -> set[str]:

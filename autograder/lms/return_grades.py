@@ -26,7 +26,7 @@ from autograder.gradebook.rows import Row, read_class
 from autograder.gradebook.submissions import assignments_in, released
 from autograder.gradebook.writer import Writer
 from autograder.judge.judgement import FAILED
-from autograder.lms.people import Roster, known_people
+from autograder.lms.people import Roster, agree, known_people
 from autograder.lms.record import read_record
 from autograder.lms.system import Mark, System
 from autograder.lms.systems import NAMES, SYSTEMS, read_worksheet
@@ -142,11 +142,16 @@ class _Way:
         found: dict[str, SheetRow] = {}
         numbers = {place.number: student for student, place in self.places.items() if place.number}
         for row in self.roster.sheet.people if self.roster.sheet else ():
-            person = self.roster.person(row)
-            student = numbers.get(row.number) or (person.student if person else "")
+            person, student = self.roster.person(row), numbers.get(row.number)
+            if student is None or not self._agree(row, self.places[student].label):
+                student = person.student if person else None
             if student:
                 found[normalize("NFC", student)] = row
         return found
+
+    def _agree(self, row: SheetRow, label: str) -> bool:
+        """Whether a row can be about whom a file was collected of: numbers are groups', too."""
+        return agree(row, self.system, label) or self.system.is_anonymous(label, self.roster.sheet)
 
     def back(self, rows: Sequence[Row]) -> Returned:
         """Write the assignment's two files."""
@@ -194,7 +199,7 @@ class _Way:
         return there
 
     def _is_collected(self, row: Row) -> bool:
-        there = row.student in self.places
+        there = row.student in self.places and bool(self.places[row.student].number)
         if not there:
             text = f"not collected from {self.system.title}; a --worksheet may list them"
             self.result.left_out.append(f"{row.student}: {text}")

@@ -82,7 +82,7 @@ class System(ABC):
         have, where a single name does not say which part of it is the number."""
         return entries
 
-    def is_anonymous(self, found: ArchiveEntry, sheet: Worksheet | None) -> bool:
+    def is_anonymous(self, label: str, sheet: Worksheet | None) -> bool:
         """Whether a word for a participant stands where a person's name would be."""
         return False
 

@@ -48,7 +48,7 @@ class SheetRow:
     last: str = ""
     email: str = ""
     logins: tuple[str, ...] = ()
-    group: str = ""
+    groups: tuple[str, ...] = ()  # that it may name
     moment: datetime | None = None
     said: str = ""
 
@@ -161,8 +161,11 @@ def row_of_person(sheet: Worksheet, row: int, number: str = "", **time: Any) -> 
     if not first and not last and ", " in name:  # Canvas: King, Ada
         last, _, first = name.partition(", ")
     logins = tuple(filter(None, (told["login"], told["code"])))
+    others = [cell for at, cell in enumerate(sheet.rows[row]) if at not in sheet.columns.values()]
+    groups = [told["group"]] if "group" in sheet.columns else others  # under any heading
+    groups = [part.strip() for cell in groups for part in {cell, *cell.split(",")}]
     number = number or told["number"]
-    return SheetRow(row, number, name, first, last, told["email"], logins, told["group"], **time)
+    return SheetRow(row, number, name, first, last, told["email"], logins, tuple(groups), **time)
 
 
 def number_in(text: str) -> float | None:

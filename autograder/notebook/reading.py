@@ -59,7 +59,7 @@ def read_file(path: Path, *, links: bool = False) -> bytes:
 
     Raises `Unusable` for anything else at `path`, and never waits for it.
     """
-    notebook, packed = bool(NOTEBOOK.search(path.name)), path.suffix == ".zip"
+    notebook, packed = bool(NOTEBOOK.search(path.name)), path.suffix.casefold() == ".zip"
     what = "notebook" if notebook else "file"
     flags = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | (0 if links else os.O_NOFOLLOW)
     try:
@@ -129,14 +129,24 @@ def without_outputs(data: bytes) -> bytes:
 
 
 def text_in(data: bytes, what: str = "notebook") -> str:
-    """The text in a file's contents. Raises `Unusable`."""
-    if not data.strip():
+    """The text in a file's contents, without what a disk may leave behind it. Raises `Unusable`."""
+    if not data.strip(b"\0 \t\r\n"):
         raise Unusable(f"The {what} is an empty file.")
     try:
-        return data.decode("utf-16" if data.startswith(_UTF16) else "utf-8-sig")
+        text = data.decode("utf-16" if data.startswith(_UTF16) else "utf-8-sig")
+        return text.rstrip("\0")
     except UnicodeDecodeError as error:
         place = f" (byte {error.start})"
         raise Unusable(f"The {what} is not a text file in UTF-8{place}.") from None
+
+
+def conflict_in(text: str) -> str:
+    """What to tell of a text that git could not merge; nothing of another."""
+    marker = _CONFLICT.search(text)
+    if marker is None:
+        return ""
+    where = f"{marker[0]} in line {text.count(chr(10), 0, marker.start()) + 1}"
+    return f"holds both sides of a conflict in git ({where}). Merge them and hand it in again."
 
 
 def parse_notebook(data: bytes) -> dict[str, Any]:
@@ -150,13 +160,8 @@ def parse_notebook(data: bytes) -> dict[str, Any]:
     try:
         notebook = json.loads(text)
     except (ValueError, RecursionError):
-        if marker := _CONFLICT.search(text):
-            line = text.count("\n", 0, marker.start()) + 1
-            raise Unusable(
-                f"The notebook holds both sides of a conflict in git ({marker[0]} in line {line}). "
-                "Merge them and hand it in again."
-            ) from None
-        raise Unusable("The notebook is not valid JSON, so it is no notebook.") from None
+        wrong = conflict_in(text) or "is not valid JSON, so it is no notebook."
+        raise Unusable(f"The notebook {wrong}") from None
     if not isinstance(notebook, dict) or not isinstance(notebook.get("nbformat"), int):
         raise Unusable("The file is JSON but no notebook.")
     if notebook["nbformat"] == 3:

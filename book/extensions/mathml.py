@@ -22,7 +22,8 @@ logger = logging.getLogger(__name__)
 TEMML = Path(__file__).parent / "vendor" / "temml.min.js"
 BRIDGE = """
 function render(tex, display) {
-  return temml.renderToString(tex, {displayMode: display, throwOnError: true, wrap: "none"});
+  const options = {displayMode: display, throwOnError: true, wrap: "none"};
+  return [temml.renderToString(tex, options)].join();  // in one piece, to be handed over
 }
 """
 BRACE = re.compile(r"<mo( stretchy=\"true\"[^>]*)>⏟</mo>")

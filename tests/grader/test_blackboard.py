@@ -7,12 +7,13 @@ Its forms are written out here after Blackboard's instructor help (*Download Ass
 import re
 import zipfile
 from pathlib import Path
+from zoneinfo import ZoneInfo
 
 import pytest
 from lms_archives import FILE, archive, notebook, read_table
 from terms import NAME, QUESTION, answered, mark, release, run, with_stand_in
 
-from autograder.gradebook.submissions import TIME
+from autograder.gradebook.submissions import TIME, has_odd_time
 from autograder.lms.collect import collect
 from autograder.lms.return_grades import give_back
 
@@ -115,6 +116,22 @@ def written(path: Path, table: list[list[str]]) -> Path:
     text = "".join("\t".join(f'"{cell}"' for cell in row) + "\r\n" for row in table)
     path.write_bytes(text.encode("utf-16"))
     return path
+
+
+def test_a_time_that_is_none_is_not_taken_for_on_time(course):
+    """The hour that the clocks of Berlin showed twice: whoever grades is told."""
+    sort(course, {named("aking", "2030-10-27-02-30-00"): notebook("x")})
+    said = course / "submitted" / "aking" / NAME / TIME
+    assert said.read_text() == "2030-10-27 02:30:00" and has_odd_time(
+        said.parent, ZoneInfo("Europe/Berlin")
+    )
+
+
+def test_a_table_says_who_a_username_is(course):
+    sheet = written(course / "gc.xls", grade_center(9))
+    (course / "course.toml").write_text('[students.ada]\nfirst_name = "Ada"\nlast_name = "King"\n')
+    assert sort(course, {named("aking"): notebook("x")}, worksheet=sheet).aside == []
+    assert notebooks(course) == {"ada": notebook("x")}
 
 
 def test_marks_go_back_in_their_own_column_and_no_other_mark_with_them(graded):

@@ -7,6 +7,7 @@ import nbformat
 import pytest
 from lms_archives import (
     FILE,
+    GERMAN_HEAD,
     MOODLE_HEAD,
     NAME,
     NOTEBOOKS,
@@ -16,6 +17,7 @@ from lms_archives import (
     moodle,
     moodle_row,
     notebook,
+    read_table,
     table,
 )
 
@@ -74,6 +76,56 @@ def test_a_groups_notebook_is_every_members(course, old, number):
     assert (course / "submitted/ben" / NAME / "timestamp.txt").read_text() == (
         "2030-03-01 11:59:00 UTC"
     )
+
+
+def filed(name: str) -> str:
+    """A name as Moodle's `clean_filename` leaves it, after `_` has become a space."""
+    return "".join(c for c in name.replace("_", " ") if c not in "&<>\"'`|:/\\")
+
+
+@pytest.mark.parametrize("one, other", [
+    ("C++", "C#"), ("🚀", "🌟"), ("A & B", "A B"), ("Team_A", "Team-A"), ("2025", "17"),
+    ("Ada King", "Ben Day"), ("Ben Day", "Ada King"), ("Mo_10:30/1", "Mo 10:30/2"),
+])  # fmt: skip
+@pytest.mark.parametrize("number", [11, 17])  # 11 is Ada's, too
+def test_groups_have_whatever_names(course, one, other, number):
+    files = {moodle(filed(one), number, old=False): notebook("1"),
+             moodle(filed(other), 18, old=False): notebook("2")}  # fmt: skip
+    done = sort(course, files, worksheet=sheet(course, {"ada": one, "ben": one, "eve": other}))
+    assert done.aside == []
+    assert placed(course) == {"ada": notebook("1"), "ben": notebook("1"), "eve": notebook("2")}
+
+
+@pytest.mark.parametrize("head", [MOODLE_HEAD, GERMAN_HEAD])
+@pytest.mark.parametrize("heading", ["Grupp", "Abgabegruppe", "Группа", "Submitted by"])
+def test_the_column_of_groups_may_be_called_anything(course, head, heading):
+    groups = {"ada": "Team A", "ben": "Team A", "eve": "Default group"}
+    whole = read_table(sheet(course, groups))[1:]
+    listed = table(course / "sheet.csv", [[*head[:4], heading, *head[4:]], *whole])
+    files = {moodle("Team A", 12, old=False): notebook("A"),
+             f"Default group_assignsubmission_file/{FILE}": notebook("D")}  # fmt: skip
+    assert sort(course, files, worksheet=listed).aside == []
+    assert placed(course) == {"ada": notebook("A"), "ben": notebook("A"), "eve": notebook("D")}
+
+
+def test_a_list_of_participants_tells_members_too(course):
+    rows = [[*name.split(), f"{student}@x.org", f"Tutorial 3, Team {group}"]
+            for (student, name), group in zip(PEOPLE.items(), "AAB", strict=True)]  # fmt: skip
+    head = ["First name", "Last name", "Email address", "Groups"]
+    listed = table(course / "people.csv", [head, *rows])
+    files = {moodle(f"Team {g}", n, old=False): notebook(g) for g, n in (("A", 12), ("B", 18))}
+    assert sort(course, files, worksheet=listed).aside == []
+    assert placed(course) == {"ada": notebook("A"), "ben": notebook("A"), "eve": notebook("B")}
+
+
+def test_who_is_not_in_the_worksheet_is_no_new_student(tmp_path):
+    """Where the course has no list, either: it may be a group of another assignment."""
+    rows = [moodle_row(11, "Ada King", "ada@x.org", TIME)]
+    listed = table(tmp_path / "sheet.csv", [MOODLE_HEAD, *rows])
+    files = {moodle("Team Z", 17, old=False): notebook("Z"), moodle("Ada King", 11): notebook("a")}
+    done = sort(tmp_path, files, worksheet=listed)
+    assert placed(tmp_path) == {"ada@x.org": notebook("a")}
+    assert "Team Z (17) is not in sheet.csv" in done.aside[0]
 
 
 def test_a_groups_id_makes_it_nobody_elses(course):
@@ -161,6 +213,20 @@ def test_anonymous_participants_go_by_their_numbers(course, word, with_sheet):
     assert placed(course) == {f"{label} {n}": notebook(str(n)) for n in (11, 12)}
     stamp = course / "submitted" / f"{label} 11" / NAME / "timestamp.txt"
     assert stamp.exists() == with_sheet
+
+
+@pytest.mark.parametrize("status, word", [("Status", "Participant"), ("Állapot", "Résztvevő")])
+@pytest.mark.parametrize("old", [False, True])
+def test_anonymous_members_of_groups_go_by_their_numbers(course, status, word, old):
+    groups = {11: "A", 12: "A", 13: "B"}
+    rows = [[f"{word} {n}", "Handed in", f"Team {g}", *moodle_row(n, "", "", TIME)[4:]]
+            for n, g in groups.items()]  # fmt: skip
+    listed = table(course / "sheet.csv", [["Id", status, "Team", *MOODLE_HEAD[4:]], *rows])
+    files = {moodle(f"Team {g}-{word}", n): notebook(g) for n, g in groups.items()}
+    if not old:
+        files = {moodle(f"Team {g}", n, old=False): notebook(g) for g, n in (("A", 12), ("B", 17))}
+    assert sort(course, files, worksheet=listed).aside == []
+    assert placed(course) == {f"{word} {n}": notebook(g) for n, g in groups.items()}
 
 
 # --- An untouched copy ----------------------------------------------------------------------------

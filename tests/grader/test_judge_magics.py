@@ -107,6 +107,8 @@ def test_an_error_of_what_a_magic_runs_is_an_error():
         "import no_such_package\nimport math",
         "import no_such_package as other, sys\nother.set(1)\nimport math",
         "from no_such_package.deep import thing\nthing.mount('/x')\nimport math",
+        "import sys, no_such_package.deep as other, math",
+        "x = 1; import no_such_package, math; y = 2\nassert x + y == 3",
         "from google.colab import drive\ndrive.mount('/content/drive')\nimport math",
         "import matplotlib\nmatplotlib.use('TkAgg')\nimport math",
         "import matplotlib.pyplot as plt\nplt.switch_backend('QtAgg')\nimport math",
@@ -127,6 +129,12 @@ def test_a_missing_package_is_one_line():
         "no_such_package is not here: what needs it was passed over. "
         "(Files beside the one handed in are not read.)"
     ]
+
+
+def test_a_cell_that_git_could_not_merge_is_told_so():
+    both = f"<<<<<<< HEAD\n{SOFTMAX}\n=======\n{SOFTMAX}\n>>>>>>> mine\n"
+    made = verdicts(both)["softmax"]
+    assert made.score == 0 and "a conflict in git (<<<<<<< in line 1)" in made.note
 
 
 def test_an_answer_in_a_file_beside_is_told_so():

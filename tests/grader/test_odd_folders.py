@@ -229,6 +229,14 @@ def test_a_time_without_a_zone_is_by_the_courses_clock(tmp_path, said, at):
     assert timestamp_in(path, ZoneInfo("Europe/Berlin")) == f"2030-03-01 {at}:00 UTC"
 
 
+@pytest.mark.parametrize("said", ["2030-10-27 02:30", "2030-03-31 02:30", "2030-03-31T02:30"])
+def test_an_hour_that_the_clocks_showed_twice_or_never_says_no_time(tmp_path, said):
+    path = tmp_path / "timestamp.txt"
+    path.write_text(said)
+    assert timestamp_in(path, ZoneInfo("Europe/Berlin")) is None
+    assert timestamp_in(path, ZoneInfo("Asia/Tokyo")) is not None
+
+
 @pytest.mark.parametrize(
     "said",
     [

@@ -310,6 +310,7 @@ def test_a_huge_cell_is_left_out_and_told():
 NOT_NOTEBOOKS = {
     "empty": (b"", "empty"),
     "blank": (b" \n", "empty"),
+    "nothing but zeros": (bytes(4096), "empty"),
     "binary": (bytes(range(256)), "UTF-8"),
     "utf-16 by halves": ('{"nbformat": 4}'.encode("utf-16")[:-1], "UTF-8"),
     "a conflict": (b'{"nbformat": 4,\n<<<<<<< HEAD\n"cells": []\n', "conflict in git.*line 2"),
@@ -328,6 +329,13 @@ def test_what_is_no_notebook_is_refused_with_its_reason(data, reason):
     with pytest.raises(Unusable, match=reason) as raised:
         parse_notebook(data)
     assert "\n" not in str(raised.value)
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-16"])
+def test_zeros_behind_it_do_no_harm(encoding):
+    """As a disk leaves them that lost its power, or a copy that stopped."""
+    data = PATH.read_text(encoding="utf-8").encode(encoding) + bytes(4096)
+    assert parse_notebook(data) == parse_notebook(PATH.read_bytes())
 
 
 def test_a_byte_order_mark_does_no_harm():

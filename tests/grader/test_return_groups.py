@@ -113,3 +113,62 @@ def test_anonymous_participants_get_theirs_by_number(course, listed):
     assert pages(course) == {
         f"Participant_{n}_assignsubmission_file_/{NAME}.html" for n in (11, 12)
     }
+
+
+@pytest.mark.parametrize("old", [False, True])
+def test_each_anonymous_member_of_a_group_gets_theirs(course, old):
+    head = [MOODLE_HEAD[0], MOODLE_HEAD[3], "Group", *MOODLE_HEAD[4:]]
+    groups = {11: "A", 12: "A", 13: "B"}
+    rows = [[r[0], r[3], f"Team {g}", *r[4:]] for n, g in groups.items()
+            for r in [moodle_row(n, "", "", TIME, "9.00")]]  # fmt: skip
+    sheet = table(course / "sheet.csv", [head, *rows])
+    work = {"A": answered(rest="return 1"), "B": answered(rest="return 'wrong'")}
+    files = {moodle(f"Team {g}-Participant", n): work[g] for n, g in groups.items()}
+    if not old:
+        files = {moodle(f"Team {g}", n, old=False): work[g] for g, n in (("A", 12), ("B", 18))}
+    assert collect(archive(course / "a.zip", files), course, worksheet=sheet).aside == []
+    marked(course, **{f"Participant {n}": n - 11 for n in groups})
+    (done,) = give_back(course, "moodle", worksheet=sheet)
+    assert done.left_out == []
+    head, *rows = read_table(course / "returned" / NAME / "grades.csv")
+    grades = {row[0]: float(row[head.index("Grade")]) for row in rows}
+    assert grades == {"Participant 11": 5, "Participant 12": 7, "Participant 13": 5}
+    assert pages(course) == {
+        f"{f'Team {g}-' * old}Participant_{n}_assignsubmission_file_/{NAME}.html"
+        for n, g in groups.items()
+    }
+
+
+def test_the_number_of_a_group_gives_nobody_elses_row_a_mark(course):
+    """Collected without the worksheet, as if the group was a student."""
+    files = {moodle("Team A", 12, old=False): answered(rest="return 1")}
+    collect(archive(course / "a.zip", files), course)
+    marked(course, **{"Team A": 1})
+    rows = [moodle_row(n, name, "", TIME, "9.00") for n, name in enumerate(PEOPLE.values(), 11)]
+    sheet = table(course / "sheet.csv", [MOODLE_HEAD, *rows])
+    (done,) = give_back(course, "moodle", worksheet=sheet)
+    assert done.totals == {} and "Team A: not found in sheet.csv" in done.left_out
+    head, *back = read_table(course / "returned" / NAME / "grades.csv")
+    assert {row[head.index("Grade")] for row in back} == {""}
+
+
+def test_members_without_numbers_need_the_worksheet_to_get_theirs(course):
+    name_people(course)
+    rows = [[*PEOPLE[student].split(), "", group] for student, group in GROUPS.items()]
+    listed = table(course / "people.csv", [["First name", "Last name", "Email", "Groups"], *rows])
+    files = {moodle("Team A", 12, old=False): answered(rest="return 1")}
+    assert collect(archive(course / "a.zip", files), course, worksheet=listed).aside == []
+    marked(course, ann=1, bob=2)
+    (done,) = give_back(course, "moodle")
+    assert done.totals == {} and len(done.left_out) == 2
+    rows = [moodle_row(n, name, "", TIME, "9.00") for n, name in enumerate(PEOPLE.values(), 11)]
+    sheet = table(course / "sheet.csv", [MOODLE_HEAD, *rows])
+    (done,) = give_back(course, "moodle", worksheet=sheet)
+    assert done.totals == {"ann": 7, "bob": 9} and done.left_out == []
+    head, *back = read_table(course / "returned" / NAME / "grades.csv")
+    assert {row[1]: row[head.index("Grade")] for row in back} == {
+        "Ann Lee": "7", "Bob Day": "9", "Zoe Hill": ""
+    }  # fmt: skip
+    assert pages(course) == {
+        f"{n}_{k}_assignfeedback_file_/{NAME}.html" for n, k in (("Ann Lee", 11), ("Bob Day", 12))
+    }

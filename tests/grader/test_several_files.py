@@ -1,5 +1,6 @@
 """Of several files in a submission's folder, work is graded and not its untouched copy."""
 
+import ast
 import io
 from zipfile import ZipFile
 
@@ -9,6 +10,7 @@ from terms import NAME, RELEASED, answered, run, with_stand_in
 from terms import release as put_release
 
 from autograder.gradebook.classroom import grade
+from autograder.gradebook.scripts import notebook_of
 from autograder.gradebook.submissions import find_file
 from autograder.notebook.reading import Unusable
 
@@ -79,6 +81,20 @@ def test_a_script_is_graded_where_there_is_no_notebook(course, script, name):
     assert run(course)["ann"].score == 5
 
 
+@pytest.mark.parametrize("text", [
+    "x = 1; y = (\n    2)\nz = 3\n", "x = 1\n@f\n# why\ndef g(): pass\n",
+    'a = 1  # \x0c\n\x0cdef f():\n    return 1\nb = 2\n', 'a = """\u2028\x85"""\ndef f(): pass\n',
+    "a = 1\r\nb = [\r\n  2]\r\n", "a = 1\rb = 2\r", "# only words\n", "a = 1  # last\n# more\n",
+])  # fmt: skip
+def test_a_script_is_cut_between_statements(text):
+    """Its cells are whole statements, and together all of its lines."""
+    cells = nbformat.reads(notebook_of(text.encode()).decode(), as_version=4).cells
+    assert {type(ast.parse(cell.source)) for cell in cells} == {ast.Module}
+    joined = ast.parse("\n".join(cell.source for cell in cells))
+    assert ast.dump(joined) == ast.dump(ast.parse(text))
+    assert all(word in str(cells) for word in ("words", "more") if word in text)
+
+
 @pytest.mark.parametrize("data", [b"def f(:", b"x = 1", b"x = 1\0", b"# %%\n" * 9000])
 def test_a_script_of_nothing_costs_itself_alone(course, data):
     hand_in(course, **{f"{NAME}.py": data})
@@ -89,7 +105,7 @@ def test_a_script_of_nothing_costs_itself_alone(course, data):
     assert rows["bob"].score == 5 and rows["ann"].score == 0
 
 
-@pytest.mark.parametrize("name", [f"{NAME}.ipynb.txt", f"{NAME}.ipynb.json"])
+@pytest.mark.parametrize("name", [f"{NAME}.ipynb.txt", f"{NAME}.ipynb.json", f"{NAME}.IPYNB"])
 def test_a_notebook_that_a_browser_renamed_is_graded(course, name):
     hand_in(course, **{name: WORK})
     assert run(course)["ann"].score == 5
@@ -114,8 +130,9 @@ def packed(*files: tuple[str, bytes]) -> bytes:
         [("work.py", SCRIPT.encode())],
     ],
 )
-def test_the_notebook_in_a_zip_is_graded(course, files):
-    hand_in(course, **{"my work.zip": packed(*files)})
+@pytest.mark.parametrize("name", ["my work.zip", "WORK.ZIP"])
+def test_the_notebook_in_a_zip_is_graded(course, files, name):
+    hand_in(course, **{name: packed(*files)})
     assert run(course)["ann"].score == 5
 
 
