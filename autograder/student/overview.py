@@ -45,19 +45,29 @@ def check_all() -> None:
     _tell("\n".join(rows))
 
 
-def tell_unwritten_briefly() -> None:
-    """From now on, a notebook's call of an exercise that is not written yet fails on one line."""
+def tell_what_lacks_briefly() -> None:
+    """From now on, a notebook's cell that needs what is not there fails on one line: an exercise
+    that is not written or not defined yet, or a library that is not installed."""
     shell = notebook()
     if shell is not None and not shell.custom_exceptions:
-        shell.set_custom_exc((NotImplementedError,), _unwritten)
+        shell.set_custom_exc((NotImplementedError, NameError, ModuleNotFoundError), _lacking)
 
 
-def _unwritten(
+def _lacking(
     shell: Any, kind: type, error: BaseException, trace: Any, tb_offset: Any = None
 ) -> None:
-    name = [frame.f_code.co_qualname for frame, _ in walk_tb(trace)][-1].partition(".")[0]
-    if is_exercise(name) and not error.args:
-        error = on_one_line(NotImplementedError(f"{name} is not written yet"))
+    frame = [frame for frame, _ in walk_tb(trace)][-1]
+    here = frame.f_code.co_qualname.partition(".")[0]
+    name = getattr(error, "name", None) or ""
+    told = None
+    if isinstance(error, NotImplementedError):
+        told = f"{here} is not written yet" if is_exercise(here) and not error.args else None
+    elif frame.f_globals is shell.user_global_ns:
+        if isinstance(error, ModuleNotFoundError) and "." not in name:
+            told = f"{name} is not installed: cells that need it fail, all others run without it"
+        elif is_exercise(name) and str(error).endswith("is not defined"):
+            told = f"{error}: the cell that defines it has not run, or has failed"
+    error = on_one_line(kind(told)) if told else error
     shell.showtraceback((kind, error, trace), tb_offset=tb_offset)
 
 
