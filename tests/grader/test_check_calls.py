@@ -11,6 +11,7 @@ from pathlib import Path
 import nbformat
 import numpy as np
 import pytest
+import torch
 from nbclient import NotebookClient
 
 import solutions.kernel_regression as reference
@@ -256,6 +257,32 @@ def test_a_device_that_torch_cannot_use_is_told_before_the_answer_runs(monkeypat
     told = str(caught.value)
     assert repr(name) in told and "ATTENTION_DEVICE=cpu" in told and "\n" not in told
     assert ran == []
+
+
+@pytest.mark.parametrize("device", ["mps", "cuda:99", 99])
+def test_an_answer_that_wants_a_device_that_is_not_here_is_told_that(capsys, device):
+    def causal_mask(n_q, n_k=None, device=device):
+        return torch.ones(n_q, n_k or n_q, dtype=torch.bool, device=device)
+
+    with pytest.raises(AssertionError):
+        check(causal_mask)
+    told = " ".join(capsys.readouterr().out.split())
+    assert "this device is not available here: use that of the arguments" in told
+    assert "Not written yet" not in told
+
+
+def test_a_library_that_has_not_implemented_something_is_no_unwritten_answer(capsys):
+    def softmax(scores, axis=-1):
+        return Missing()(scores)
+
+    class Missing(torch.nn.Module):
+        pass
+
+    with pytest.raises(AssertionError):
+        check(softmax)
+    told = " ".join(capsys.readouterr().out.split())
+    assert "raised NotImplementedError: Module [Missing] is missing the required" in told
+    assert "Not written yet" not in told
 
 
 def test_windows_paths_of_libraries_are_known(monkeypatch):

@@ -243,10 +243,9 @@ def on_the_inputs_device(points: float, runs: Runs) -> Aspect:
 
 _DEVICE = (
     "What you make on the way belongs where the arguments are: torch.arange(n, device=x.device), "
-    "x.new_zeros(n), torch.zeros_like(x). Ask x.device, not torch.cuda.is_available() or whether "
-    "its type is cuda: beside a GPU, too, tensors may be on the CPU. What a module keeps moves "
-    "with it as a parameter or a buffer. NumPy has no GPU. (This check needs none: its tensors "
-    "only say that they are there.)"
+    "x.new_zeros(n). Ask x.device, not torch.cuda.is_available() or whether its type is cuda. What "
+    "a module keeps moves with it as a parameter or a buffer. (No GPU is needed here: the tensors "
+    "only say that they are on one.)"
 )
 
 

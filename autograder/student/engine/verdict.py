@@ -108,7 +108,7 @@ def decide(
     pairs = zip(raised, (run for row in runs for run in row), strict=True)
     called = [error for error, run in pairs if any(map(_calls, run.steps))]
     first = called[0] if called and all(called) else None
-    if first and first.types[0] == "NotImplementedError":
+    if first and first.types[0] == "NotImplementedError" and _is_stub(first):
         return _unwritten(exercise, first)
     rows = zip(records, runs, expected, strict=True)
     records = [[admit(*trial) for trial in zip(*row, strict=True)] for row in rows]
@@ -278,6 +278,13 @@ def _story(raised: Raised) -> str:
     """How every call ends, as a sentence."""
     told = describe_exception(raised).rstrip(".")
     return f"Every call {told}." if told.startswith("raised") else f"{told[0].upper()}{told[1:]}."
+
+
+def _is_stub(raised: Raised) -> bool:
+    """Whether a line of the answer raises it, or one that cannot be read, and no library."""
+    line = (raised.traceback.splitlines() or [""])[-1]
+    code = line.partition(", in ")[2].partition(": ")[2]
+    return "raise NotImplementedError" in code if code else not raised.message
 
 
 def _unwritten(exercise: Exercise, raised: Raised) -> Verdict:
