@@ -16,13 +16,9 @@ from typing import Any
 from nbformat import NotebookNode
 from nbformat.v4 import new_markdown_cell
 
+from autograder.publishing.cell_names import python
+
 DRAWS = {"plt", "plots"}
-
-
-def python(code: str) -> str:
-    """A cell without IPython's own lines."""
-    lines = code.split("\n")
-    return "\n".join(line for line in lines if not line.lstrip().startswith(("%", "!")))
 
 
 class Measured:

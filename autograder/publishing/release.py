@@ -4,12 +4,11 @@
 enters the assignment into the gradebook, and writes only what has changed.
 """
 
-import ast
-import builtins
 import hashlib
 import re
+import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
@@ -34,11 +33,13 @@ from autograder.publishing.bookindex import (
     directive,
 )
 from autograder.publishing.bundle import download
-from autograder.publishing.measured import Measured, python
+from autograder.publishing.cell_names import libraries, names_bound, names_read
+from autograder.publishing.measured import Measured
 from autograder.publishing.plain import Page
-from autograder.student.course import exercises_of
+from autograder.student.course import exercises_of, package
 
 KINDS = {"exercise", "check", "draw", "page-only", "hide-input", "question", "outcome"}
+_MAY_FAIL = "raises-exception"  # the tag that lets *Run All* go on
 METADATA = {
     "kernelspec": {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"},
     "language_info": {
@@ -146,7 +147,7 @@ def instructor_notebook(path: Path, book: Book | None = None) -> NotebookNode:
             cells += _code(page, source, unsolved)
         else:
             raise BookError(page.name, line, f"a {cell.cell_type} cell cannot be translated")
-        bound |= _bound(cell.source) if cell.cell_type == "code" else set()
+        bound |= names_bound(cell.source) if cell.cell_type == "code" else set()
     missing = [name for name in declared if name not in checked]
     if missing:
         raise BookError(page.name, 1, f"no exercise and check for {', '.join(missing)}")
@@ -232,7 +233,7 @@ def _name(pattern: str, cell: NotebookNode, page: Page, line: int) -> str:
 def _exercise(page: Page, slug: str, exercise, bound: set[str], line: int) -> list[NotebookNode]:
     """The exercise's heading, and the reference's source as an nbgrader solution cell."""
     text = stubs.source(slug, exercise.name)
-    needed = _needed(text) & set(vars(import_module(f"solutions.{slug}")))
+    needed = names_read(text) & set(vars(import_module(f"solutions.{slug}")))
     absent = sorted(needed - bound - {exercise.name})
     if absent:
         raise BookError(page.name, line, f"{exercise.name} needs {', '.join(absent)} imported")
@@ -265,11 +266,11 @@ def _code(page: Page, source: Source, unsolved: set[str]) -> list[NotebookNode]:
     """
     cell = new_code_cell(source.cell.source)
     tags: list[str] = [tag for tag in ("draw", "hide-input", "outcome") if tag in source.tags]
-    if unsolved & _needed(python(cell.source)):
-        unsolved |= _bound(cell.source)
-        tags.append("raises-exception")
+    if unsolved & names_read(cell.source):
+        unsolved |= names_bound(cell.source)
+        tags.append(_MAY_FAIL)
     else:
-        unsolved -= _bound(cell.source)
+        unsolved -= names_bound(cell.source)
     if tags:
         cell.metadata["tags"] = tags
     if "hide-input" in tags:
@@ -279,6 +280,20 @@ def _code(page: Page, source: Source, unsolved: set[str]) -> list[NotebookNode]:
         return [cell]
     caption = page.caption(figure["caption"], figure.get("name", ""), source.line)
     return [cell, new_markdown_cell(caption)]
+
+
+def _let_fail(cells: Iterable[NotebookNode]) -> None:
+    """Tag those that need a library which nothing above the first exercise imports, so that *Run
+    All* goes on where it is not installed: what stands above needs none."""
+    there, absent, posed = {*sys.stdlib_module_names, "autograder", package()}, set[str](), False
+    for cell in cells:
+        posed = posed or cell.metadata.get("nbgrader", {}).get("solution", False)
+        late = libraries(cell.source) - there if posed else set()
+        there |= set() if posed else libraries(cell.source)
+        if late or absent & names_read(cell.source):
+            if late or "nbgrader" in cell.metadata:
+                absent |= names_bound(cell.source)
+            cell.metadata.tags = [*dict.fromkeys([*cell.metadata.get("tags", ()), _MAY_FAIL])]
 
 
 def _question(page: Page, cell: NotebookNode, line: int) -> NotebookNode:
@@ -328,6 +343,7 @@ def _graded(cell: NotebookNode, grade_id: str, **what: object) -> NotebookNode:
 
 def _finish(cells: list[NotebookNode]) -> NotebookNode:
     """Give every cell an id that depends only on its content: a second run changes nothing."""
+    _let_fail(cell for cell in cells if cell.cell_type == "code")
     seen: dict[str, int] = {}
     for cell in cells:
         if "nbgrader" not in cell.metadata:
@@ -342,33 +358,6 @@ def _finish(cells: list[NotebookNode]) -> NotebookNode:
 def points(value: float) -> str:
     """3.0 → "3 points"."""
     return f"{value:g} point" + ("" if value == 1 else "s")
-
-
-def _bound(code: str) -> set[str]:
-    """The names that a cell binds at its top level."""
-    names: set[str] = set()
-    for node in ast.parse(python(code)).body:
-        if isinstance(node, ast.Import | ast.ImportFrom):
-            names |= {(alias.asname or alias.name).split(".")[0] for alias in node.names}
-        elif isinstance(node, ast.FunctionDef | ast.ClassDef):
-            names.add(node.name)
-        else:
-            names |= {
-                n.id
-                for n in ast.walk(node)
-                if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)
-            }
-    return names
-
-
-def _needed(code: str) -> set[str]:
-    """The names that some code reads."""
-    reads = {
-        n.id
-        for n in ast.walk(ast.parse(code))
-        if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)
-    }
-    return reads - set(vars(builtins))
 
 
 def _generate_assignment(root: Path, name: str, folder: Path) -> Path:

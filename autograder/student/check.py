@@ -20,7 +20,7 @@ from autograder.student.captured_output import Said
 from autograder.student.console import notebook, on_one_line, show
 from autograder.student.course import chapters, exercises_of, find_exercise, is_exercise
 from autograder.student.device import device_to_check_on
-from autograder.student.engine.probe import make_calls, own_lines, probe
+from autograder.student.engine.probe import make_calls, materialise, own_lines, probe
 from autograder.student.engine.records import on_device
 from autograder.student.engine.runs import SECONDS, Exercise, Record, Run
 from autograder.student.engine.settings import as_fresh
@@ -37,7 +37,7 @@ from autograder.student.engine.words import describe_call, one_line
 from autograder.student.expected import entry_of, fixed_digest, fixed_runs
 from autograder.student.expected.fingerprints import same_runs
 from autograder.student.limit import VARIABLE, Limit, seconds_allowed
-from autograder.student.source import broken_definition, call_in, named_by
+from autograder.student.source import call_in, definition_not_in_use, named_by
 from autograder.student.table import headline, table_html, table_text
 from autograder.student.versions import missing_where_graded
 
@@ -68,8 +68,7 @@ def check(answer: Any, exercise: str | None = None) -> None:
     try:
         with said.instead():
             name = own if step else str(exercise or name or own)
-            broken = _broken(own, name)
-            verdict = broken or verdict_on(answer, name, step, pointing=True, said=said)
+            verdict, broken = newest_verdict(answer, name, step, pointing=True, said=said)
             helper = _wrong_helper(answer, verdict)
             lacking = missing_where_graded(answer) if verdict.verdict != MISSING else None
     except KeyboardInterrupt as stopped:
@@ -89,7 +88,7 @@ def check(answer: Any, exercise: str | None = None) -> None:
         raise on_one_line(AssertionError(f"{verdict.exercise}: {verdict.note}"))
     _show(verdict, _ready_made(verdict) or advice, said)
     defined = isinstance(answer, FunctionType | type)
-    unwritten = verdict.verdict == MISSING and defined and broken is None
+    unwritten = verdict.verdict == MISSING and defined and not broken
     if verdict.verdict != CORRECT and not (unwritten and _goes_on()):
         raise on_one_line(AssertionError(f"{headline(verdict)} (see above)"))
 
@@ -146,8 +145,11 @@ def verdict_on(
         known = [replace(m, records=[m.records[i] for i in rows]) for m in known]
     try:
         where = device_to_check_on()
+        materialise([runs[0][0].state, runs[0][0].steps[0].args], where)
     except RuntimeError as error:
         raise on_one_line(error) from None
+    except ModuleNotFoundError as absent:
+        return withheld(exercise, MISSING, f"{name} needs {absent.name}, which is not installed.")
     started = perf_counter()
     try:
         records = _records(answer, exercise, runs, where, said)
@@ -222,10 +224,15 @@ def _unknown(name: str) -> str:
 _SAY_WHICH = "Say which one it answers: check(answer, 'name of the exercise')"
 
 
-def _broken(own: str, name: str) -> Verdict | None:
-    """The verdict where the newest definition of an answer to an exercise does not compile."""
-    told = is_exercise(name) and broken_definition(own)
-    return withheld(find_exercise(name)[1], MISSING, told) if told else None
+def newest_verdict(answer: Any, name: str, step: str = "", **options: Any) -> tuple[Verdict, bool]:
+    """The verdict on an answer, which says so if a newer cell holds another that is not in use;
+    and whether that cell has failed, so that nothing is judged. Raises what `verdict_on` raises."""
+    own = getattr(answer, "__name__", name)
+    told, failed = (is_exercise(name) and definition_not_in_use(own, answer)) or ("", False)
+    if failed:
+        return withheld(find_exercise(name)[1], MISSING, told), True
+    verdict = verdict_on(answer, name, step, **options)
+    return replace(verdict, remark=" ".join(filter(None, (told, verdict.remark))) or None), False
 
 
 def _wrong_helper(answer: Any, verdict: Verdict) -> Verdict | None:

@@ -38,11 +38,13 @@ def device_to_check_on() -> str:
         name = str(device())
         _try(name)
     except Exception as error:  # RuntimeError, AssertionError, NotImplementedError, TypeError …
-        reason = shorten(str(error).rstrip("."), 150, placeholder=" …") or type(error).__name__
+        first = str(error).partition(". ")[0].rstrip(".")
+        reason = shorten(first, 100, placeholder=" …") or type(error).__name__
         wanted = os.environ.get(VARIABLE) or "cuda"
         raise RuntimeError(
-            f"torch cannot compute on the device {wanted!r} in float64, as `check` does: {reason}. "
-            f"To use the CPU, set {VARIABLE}=cpu; in a notebook, `%env {VARIABLE}=cpu` does it."
+            f"the device {wanted!r} is not available here for `check`, which computes in float64 "
+            f"({reason}). To use the CPU, set {VARIABLE}=cpu; in a notebook, `%env {VARIABLE}=cpu` "
+            "does it."
         ) from None
     return name
 

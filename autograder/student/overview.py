@@ -13,10 +13,11 @@ from typing import Any
 
 from autograder.student import course
 from autograder.student.captured_output import STYLE, Said
-from autograder.student.check import verdict_on
+from autograder.student.check import newest_verdict
 from autograder.student.console import notebook, on_one_line, show
 from autograder.student.course import chapters, exercises_of, find_exercise, is_exercise
 from autograder.student.engine.verdict import CORRECT, WRONG, Verdict
+from autograder.student.source import remember_failure
 from autograder.student.table import headline, number
 
 _TOLD: dict[str, int] = {}  # hints so far, by exercise
@@ -30,7 +31,7 @@ def check_all() -> None:
     answers = _answers(sys._getframe(1).f_globals)
     slug = max(chapters(), key=lambda slug: sum(e.name in answers for e in exercises_of(slug)))
     exercises = exercises_of(slug)
-    given = {e.name: _quietly(answers[e.name], e.name) for e in exercises if e.name in answers}
+    given = {e.name: _quietly(answers[e.name], e.name)[0] for e in exercises if e.name in answers}
     rows = []
     for exercise in exercises:
         verdict = given.get(exercise.name)
@@ -45,19 +46,30 @@ def check_all() -> None:
     _tell("\n".join(rows))
 
 
-def tell_unwritten_briefly() -> None:
-    """From now on, a notebook's call of an exercise that is not written yet fails on one line."""
+def tell_what_lacks_briefly() -> None:
+    """From now on, a notebook's cell that needs what is not there fails on one line: an exercise
+    that is not written or not defined yet, or a library that is not installed."""
     shell = notebook()
     if shell is not None and not shell.custom_exceptions:
-        shell.set_custom_exc((NotImplementedError,), _unwritten)
+        shell.set_custom_exc((NotImplementedError, NameError, ModuleNotFoundError), _lacking)
+        shell.events.register("post_run_cell", remember_failure)
 
 
-def _unwritten(
+def _lacking(
     shell: Any, kind: type, error: BaseException, trace: Any, tb_offset: Any = None
 ) -> None:
-    name = [frame.f_code.co_qualname for frame, _ in walk_tb(trace)][-1].partition(".")[0]
-    if is_exercise(name) and not error.args:
-        error = on_one_line(NotImplementedError(f"{name} is not written yet"))
+    frame = [frame for frame, _ in walk_tb(trace)][-1]
+    here = frame.f_code.co_qualname.partition(".")[0]
+    name = getattr(error, "name", None) or ""
+    told = None
+    if isinstance(error, NotImplementedError):
+        told = f"{here} is not written yet" if is_exercise(here) and not error.args else None
+    elif frame.f_globals is shell.user_global_ns:
+        if isinstance(error, ModuleNotFoundError) and "." not in name:
+            told = f"{name} is not installed: cells that need it fail, all others run without it"
+        elif is_exercise(name) and str(error).endswith("is not defined"):
+            told = f"{error}: the cell that defines it has not run, or has failed"
+    error = on_one_line(kind(told)) if told else error
     shell.showtraceback((kind, error, trace), tb_offset=tb_offset)
 
 
@@ -71,10 +83,10 @@ def _answers(scope: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _quietly(answer: Any, name: str) -> Verdict:
+def _quietly(answer: Any, name: str) -> tuple[Verdict, bool]:
     try:
         with Said().instead():
-            return verdict_on(answer, name)
+            return newest_verdict(answer, name)
     except KeyboardInterrupt as stopped:
         raise on_one_line(KeyboardInterrupt(str(stopped) or "check was stopped")) from None
 
@@ -82,7 +94,7 @@ def _quietly(answer: Any, name: str) -> Verdict:
 def _state(verdict: Verdict) -> str:
     """Why an answer has not all points, in a few words."""
     if verdict.verdict == CORRECT:
-        return ""
+        return f" ({_brief(verdict.remark)})" if verdict.remark else ""
     if verdict.verdict == WRONG:
         passed = sum(aspect.passed for aspect in verdict.aspects)
         return f" ({passed} of {len(verdict.aspects)} checks pass)"
@@ -97,7 +109,10 @@ def hint(answer: Any, exercise: str | None = None) -> None:
     """Tell the next hint for an answer: one more each time, of those for what fails, in order."""
     own: str = getattr(answer, "__name__", type(answer).__name__)
     name = exercise or own
-    verdict = _quietly(answer, name)
+    verdict, failed = _quietly(answer, name)
+    if failed:
+        _tell(f"{name}: {verdict.note}")
+        return
     pairs = zip(find_exercise(name)[1].aspects, verdict.aspects, strict=True)
     hints = {a.hint: a.title for a, v in pairs if a.hint and not v.passed}
     if not hints:

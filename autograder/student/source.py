@@ -83,21 +83,63 @@ def _unwrapped(thing: Any) -> Any:
     return inner
 
 
-def broken_definition(name: str) -> str | None:
-    """What is wrong if the newest cell of the notebook that defines a name does not compile."""
+_RAISED: dict[int, str] = {}  # what cells of the notebook have raised, by their numbers
+
+
+def remember_failure(result: Any) -> None:
+    """Remember what a cell has raised: IPython calls this after each."""
+    if result.error_in_exec is not None:
+        _RAISED[result.execution_count] = type(result.error_in_exec).__name__
+
+
+def definition_not_in_use(name: str, answer: Any) -> tuple[str, bool] | None:
+    """What keeps the newest cell of the notebook that defines a name from having defined it, if
+    the answer is of an older one; and whether that cell has failed."""
     shell = notebook()
-    cells = shell.history_manager.input_hist_raw if shell is not None else []
-    newest = max(
-        (n for n, cell in enumerate(cells) if name in _DEFINED.findall(cell)), default=None
-    )
-    if newest is None:
+    history = shell.history_manager.input_hist_raw if shell is not None else []
+    cells = [n for n, cell in enumerate(history) if name in _DEFINED.findall(cell)]
+    codes = {n: _transformed(shell, history[n]) for n in cells}
+    cells = [n for n in cells if _defines(codes[n], name)]
+    if not cells:
         return None
+    newest = cells[-1]
     try:
-        code = shell.transform_cell(cells[newest])
-        compile(code, "<cell>", "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT, dont_inherit=True)
+        compile(codes[newest], "<cell>", "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT, dont_inherit=True)
     except SyntaxError as error:
-        return (
+        told = (
             f"The newest cell that defines {name}, [{newest}], does not compile: in line "
             f"{error.lineno}, {error.msg}. Until it runs, {name} is still what an older cell made."
         )
-    return None
+        return told, True
+    files = {n: shell.compile.get_code_name(history[n], codes[n], n) for n in cells}
+    own = [code for code in codes_of(answer) if code.co_qualname.partition(".")[0] == name]
+    made = [n for n in cells if files[n] in {code.co_filename for code in own}]
+    if not made or made[-1] == newest:
+        return None
+    told = f"{name} is still what cell [{made[-1]}] made. The newer one in [{newest}] is not in use"
+    if newest not in _RAISED:
+        return f"{told}.", False
+    return f"{told}: that cell raised {_RAISED[newest]} before it came to it.", True
+
+
+def _transformed(shell: Any, cell: str) -> str:
+    """A cell as Python, its magics as calls; unchanged if it is no Python at all."""
+    try:
+        return shell.transform_cell(cell)
+    except SyntaxError:
+        return cell
+
+
+def _defines(code: str, name: str) -> bool:
+    """Whether a cell that holds `def name` defines that, and not a method, nor in a string only.
+
+    One that does not compile, or is handed to a magic, counts as if it did.
+    """
+    try:
+        nodes = [*ast.walk(ast.parse(code))]
+    except SyntaxError:
+        return True
+    methods = {id(part) for node in nodes if isinstance(node, ast.ClassDef) for part in node.body}
+    kinds = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
+    named = (n for n in nodes if isinstance(n, kinds) and n.name == name and id(n) not in methods)
+    return "run_cell_magic" in code or any(named)

@@ -3,11 +3,13 @@
 import itertools
 import math
 
+import numpy as np
 import pytest
 import torch
 from beartype import beartype
 from jaxtyping import TypeCheckError, jaxtyped
 from parity import PRECISION, close, double, our_names, shaken, some_mask, tokens
+from scipy.stats import chi2
 from torch import nn
 
 from attention_by_hand import blocks
@@ -322,7 +324,28 @@ def test_heads_that_do_not_exist_and_none_left_are_refused(heads):
 # --- how long a check takes ---------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("seconds, tokens_drawn", [(0.0, 500_000), (1e-3, 3_000)])
+@pytest.mark.parametrize("exact", [False, True])
+def test_an_exact_count_is_told_from_draws(exact):
+    """24 calls on 160 tokens: the counts of honest draws have the variance of a binomial."""
+    rng = np.random.default_rng(5)
+    calls = rng.random((200, 24, 160)) < 0.4
+    if exact:
+        calls = rng.permuted(np.broadcast_to(np.arange(160) < 64, calls.shape), axis=-1)
+    assert {masking_inputs.hardly_varies([*some]) for some in calls} == {exact}
+    assert chi2(23).cdf(0.1 * 23) < 1 / 70e6  # the false alarms, but that counts are whole
+
+
+@pytest.mark.parametrize("shares", [(0.81, 0.1), (0.79, 0.1), (0.8, 0.11), (0.8, 0.09)])
+def test_shares_that_are_off_by_a_hundredth_are_seen(shares):
+    rng = np.random.default_rng(3)
+    ids, truth = np.full((240, 300), 7), np.zeros((240, 300))
+    for (masked, kept), right in ((shares, False), ((0.8, 0.1), True)):
+        fate, other = rng.random(ids.shape), rng.integers(0, 100, ids.shape)
+        inputs = np.where(fate < masked, 3, np.where(fate < masked + kept, ids, other))
+        assert (masking_inputs.unlike_fates(ids, inputs, truth, 3, 100) is None) == right
+
+
+@pytest.mark.parametrize("seconds, tokens_drawn", [(0.0, 600_000), (1e-3, 3_000)])
 def test_an_answer_that_takes_long_over_a_token_is_not_summed_up(
     monkeypatch, seconds, tokens_drawn
 ):

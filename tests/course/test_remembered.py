@@ -3,14 +3,17 @@
 import functools
 import inspect
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
 
+from autograder.bank import banks
 from autograder.judge.reference import expected, records, reference
 from autograder.student.course import chapters, exercises_of, find_exercise
+from autograder.student.engine.runs import Finding, Record, call
 from autograder.student.engine.verdict import decide
 from autograder.student.table import table_text
 
@@ -101,3 +104,45 @@ def test_what_is_kept_is_told_first(name):
     first = next(line for line in table_text(verdict).splitlines() if line.startswith("  ✗"))
     assert first.startswith("  ✗ further calls")
     assert "earlier calls were right, this one is not" in table_text(verdict)
+
+
+ONCE = {  # a mistake that has nothing to do with state, nor with dtypes
+    "KernelRegression": "exclude_self_ignored",
+    "BertEmbeddings": "eps_too_large",
+    "PositionalEncoding": "full_length_refused",
+    "GroupedQueryAttention": "mask_inverted",
+}
+
+
+@pytest.mark.parametrize("name", ONCE)
+def test_a_fault_that_is_not_about_state_is_not_charged_as_if_it_were(name):
+    slug, exercise = find_exercise(name)
+    runs = exercise.runs(b"once")
+    wanted = expected(slug, name, runs)
+    mistake = banks(slug)[name].mistakes[ONCE[name]]
+    ways = {"itself": mistake, **dict(variants(mistake))}
+    passed = {}
+    for way in ("itself", "forward, the result"):
+        verdict = decide(exercise, runs, records(ways[way], runs), wanted)
+        passed[way] = {aspect.title: aspect.passed for aspect in verdict.aspects}
+    assert not all(passed["itself"].values())
+    assert passed["itself"]["further calls"] and passed["itself"]["dtype"]
+    assert not passed["forward, the result"]["further calls"], "two faults, each charged once"
+
+
+def test_what_fails_only_in_aspects_about_something_else_is_charged_there():
+    exercise = find_exercise("BertEmbeddings")[1]
+    own = [aspect for aspect in exercise.aspects if aspect.own]
+    assert [aspect.title for aspect in own] == ["dtype", "further calls"]
+    fails = [
+        replace(aspect, judge=lambda _: Finding(False, "wrong", kind="value")) for aspect in own
+    ]
+    first = replace(exercise.aspects[0], judge=lambda _: Finding(True))
+    for others, passed in (
+        ([], [False, False]),
+        ([replace(fails[0], own=())], [True, True, False]),
+    ):
+        tried = replace(exercise, aspects=(first, *fails, *others))
+        records = [[Record((np.float64(i),))] * len(tried.aspects) for i in (1, 2)]
+        rows = ([[one] for one in column] for column in ([call(1)] * len(tried.aspects), *records))
+        assert [aspect.passed for aspect in decide(tried, *rows).aspects] == [True, *passed]

@@ -11,6 +11,7 @@ from pathlib import Path
 import nbformat
 import numpy as np
 import pytest
+import torch
 from nbclient import NotebookClient
 
 import solutions.kernel_regression as reference
@@ -102,6 +103,72 @@ def test_a_definition_that_does_not_compile_is_told_before_the_older_one_is_chec
     assert "softmax: 3 of 3 points" in table["data"]["text/plain"]
 
 
+NOT_REACHED = {
+    "raises": "1 / 0\n{new}",
+    "raises_in_a_decorator": "def wrapped(f):\n    raise ZeroDivisionError\n@wrapped\n{new}",
+    "raises_in_a_default": "{default}",
+}
+NOT_IN_USE = {
+    "under_a_condition": "if None:\n    {new}",
+    "inside_another": "def helper():\n    {new}",
+    "timed": "%%timeit -n1 -r1\n{new}",
+    "written_to_a_file": "%%writefile /dev/null\n{new}",
+}
+IN_USE = {
+    "timed": "%%time\n{new}",
+    "raises_below": "{new}\n1 / 0",
+    "a_method": "{new}\nclass Own:\n    def softmax(self):\n        pass",
+    "in_a_string": "{new}\ntext = '''\ndef softmax(scores):\n    pass'''",
+    "wrapped": "import functools\n@functools.lru_cache\n{new}\nsoftmax = softmax.__wrapped__",
+    "of_a_library": "from attention_by_hand.blocks import softmax",
+}
+OLD = "def softmax(scores, axis=-1): return reference.softmax(scores, axis)"
+
+
+@pytest.fixture(scope="module")
+def newer_cells() -> dict[str, list[str]]:
+    """What `check(softmax)` tells behind each form of a newer cell, of which some are not used."""
+    new = "def softmax(scores, axis=-1): return scores"
+    default = new.replace("-1", "1 // 0")
+    forms = {**NOT_REACHED, **{f"unused {k}": v for k, v in NOT_IN_USE.items()}, **IN_USE}
+    sources = ["from autograder import check\nimport solutions.kernel_regression as reference"]
+    for form in forms.values():
+        sources += [OLD, form.format(new=new, default=default), "check(softmax)"]
+    cells = run(*sources, OLD + "  # again", "1 / 0\n" + new, "check.all()")
+    told = [
+        " ".join(" ".join(o["data"]["text/plain"] for o in cell.outputs if "data" in o).split())
+        for cell in cells
+    ]
+    return dict(zip([*forms, "all"], told[3::3], strict=True))
+
+
+@pytest.mark.parametrize("form", NOT_REACHED)
+def test_a_newer_definition_that_was_not_reached_is_told_and_the_older_one_not_judged(
+    newer_cells, form
+):
+    told = newer_cells[form]
+    assert told.startswith("softmax: 0 of 3 points softmax is still what cell [")
+    assert told.endswith("that cell raised ZeroDivisionError before it came to it.")
+    assert "✓" not in told
+
+
+@pytest.mark.parametrize("form", NOT_IN_USE)
+def test_a_newer_definition_that_is_not_in_use_is_told_above_the_table(newer_cells, form):
+    told = newer_cells[f"unused {form}"]
+    assert told.startswith("softmax: 3 of 3 points softmax is still what cell [")
+    assert "is not in use. ✓" in told
+
+
+@pytest.mark.parametrize("form", IN_USE)
+def test_nothing_is_said_of_a_newer_definition_that_is_in_use(newer_cells, form):
+    told = newer_cells[form]
+    assert told.startswith("softmax: ") and "still what cell" not in told
+
+
+def test_the_overview_does_not_judge_the_older_definition_either(newer_cells):
+    assert "✗ softmax: 0 of 3 points (softmax is still what cell [" in newer_cells["all"]
+
+
 # --- what it says meanwhile ---------------------------------------------------------------------
 
 
@@ -190,6 +257,32 @@ def test_a_device_that_torch_cannot_use_is_told_before_the_answer_runs(monkeypat
     told = str(caught.value)
     assert repr(name) in told and "ATTENTION_DEVICE=cpu" in told and "\n" not in told
     assert ran == []
+
+
+@pytest.mark.parametrize("device", ["mps", "cuda:99", 99])
+def test_an_answer_that_wants_a_device_that_is_not_here_is_told_that(capsys, device):
+    def causal_mask(n_q, n_k=None, device=device):
+        return torch.ones(n_q, n_k or n_q, dtype=torch.bool, device=device)
+
+    with pytest.raises(AssertionError):
+        check(causal_mask)
+    told = " ".join(capsys.readouterr().out.split())
+    assert "this device is not available here: use that of the arguments" in told
+    assert "Not written yet" not in told
+
+
+def test_a_library_that_has_not_implemented_something_is_no_unwritten_answer(capsys):
+    def softmax(scores, axis=-1):
+        return Missing()(scores)
+
+    class Missing(torch.nn.Module):
+        pass
+
+    with pytest.raises(AssertionError):
+        check(softmax)
+    told = " ".join(capsys.readouterr().out.split())
+    assert "raised NotImplementedError: Module [Missing] is missing the required" in told
+    assert "Not written yet" not in told
 
 
 def test_windows_paths_of_libraries_are_known(monkeypatch):

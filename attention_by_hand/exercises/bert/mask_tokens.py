@@ -9,10 +9,12 @@ from attention_by_hand.exercises.bert.masking_inputs import (
     IGNORED,
     NAMES,
     Pair,
+    hardly_varies,
     in_draws,
     named,
     scattered,
     unlike,
+    unlike_fates,
     wrong_form,
 )
 from attention_by_hand.exercises.shared import generator_for
@@ -37,6 +39,8 @@ EXERCISE = Declaration(
     ("ids", "mask_id", "vocab_size", "special_ids", "probability", "generator"),
     returns=NAMES,
 )
+
+_CALLS = 24
 
 
 def _ids(draw: Draw, B: int, n: int, low: int, high: int) -> Array:
@@ -97,7 +101,12 @@ def _shares(draw: Draw) -> list[Run]:
 
 
 def _apart(given: dict[str, Any], pairs: Sequence[Pair]) -> str | None:
-    first, second = (labels != IGNORED for _, _, labels in pairs)
+    first, second, *others = (labels != IGNORED for _, _, labels in pairs)
+    if others and hardly_varies([first, second, *others]):
+        return (
+            f"the number of tokens chosen of {first.size} hardly varies from call to call: "
+            "expected every token to be drawn on its own"
+        )
     if (first == second).all():
         return "two calls choose the same tokens"
     for axis, one, all_of_them in ((1, "a sequence", "sequences"), (0, "a position", "positions")):
@@ -119,7 +128,15 @@ def _independent(draw: Draw) -> list[Run]:
     nor a fixed number of tokens for each sequence."""
     ids = _ids(draw, 80, 40, 4, 49)
     one = (ids, 3, 50, (), draw.number(0.3, 0.4))
-    return [call(*one).then(*one).at_random(draw)]
+    return [call(*one).then(*one).at_random(draw), _often(draw, 0.4)]
+
+
+def _often(draw: Draw, probability: float) -> Run:
+    few = (_ids(draw, 20, 8, 4, 49), 3, 50, (), probability)
+    run = call(*few)
+    for _ in range(_CALLS - 1):
+        run = run.then(*few)
+    return run.at_random(draw)
 
 
 EXERCISE.draws_anew(with_torchs=True)
@@ -127,18 +144,15 @@ EXERCISE.draws_anew(with_torchs=True)
 
 def _fates(given: dict[str, Any], pairs: Sequence[Pair]) -> str | None:
     mask_id, vocab = given["mask_id"], given["vocab_size"]
+    if len(pairs) == _CALLS and hardly_varies([inputs == mask_id for _, inputs, _ in pairs]):
+        return "the number of chosen tokens that become mask_id hardly varies from call to call"
     for ids, inputs, labels in pairs:
-        chosen = labels != IGNORED
-        masked, kept = inputs == mask_id, inputs == ids
-        if not chosen.any():
+        if (labels == IGNORED).all():
             return "no token is chosen"
-        line = (
-            unlike("chosen tokens that become mask_id", masked[chosen], 0.8 + 0.1 / vocab)
-            or unlike("chosen tokens that stay", kept[chosen], 0.1 + 0.1 / vocab)
-            or unlike("others among the chosen", ~(masked | kept)[chosen], 0.1 * (1 - 2 / vocab))
-        )
+        line = unlike_fates(ids, inputs, labels, mask_id, vocab)
         if line:
             return line
+        masked = inputs == mask_id
         if given["probability"] == 1.0 and {scattered(masked, 0), scattered(masked, 1)} != {
             "independent"
         }:
@@ -152,7 +166,8 @@ def _many(draw: Draw) -> list[Run]:
     random id, and in the last tenth it stays, though its label asks for it."""
     return [
         call(_ids(draw, 40, 60, 4, 99), 3, 100, (), 0.5).at_random(draw),
-        call(_ids(draw, 60, 60, 4, 99), 3, 100, (), 1.0).at_random(draw),
+        call(_ids(draw, 240, 300, 7, 7), 3, 100, (), 1.0).at_random(draw),  # sees 81 % and 9 %
+        _often(draw, 1.0),
     ]
 
 

@@ -75,12 +75,32 @@ def unlike(what: str, where: np.ndarray, chance: float) -> str | None:
     return f"{what}: expected {chance:.1%}, got {where.mean() if where.size else 0.0:.1%}"
 
 
+def unlike_fates(
+    ids: np.ndarray, inputs: np.ndarray, labels: np.ndarray, mask_id: int, vocab: int
+) -> str | None:
+    """What is wrong with the shares of what becomes of the chosen tokens."""
+    chosen = labels != IGNORED
+    masked, kept = inputs == mask_id, inputs == ids
+    return (
+        unlike("chosen tokens that become mask_id", masked[chosen], 0.8 + 0.1 / vocab)
+        or unlike("chosen tokens that stay", kept[chosen], 0.1 + 0.1 / vocab)
+        or unlike("others among the chosen", ~(masked | kept)[chosen], 0.1 * (1 - 2 / vocab))
+    )
+
+
 def scattered(where: np.ndarray, axis: int) -> str:
     """How sums along an axis vary: as "independent" draws do, "more", or "less"."""
     sums, share = where.sum(axis), where.mean()
     wanted = max(where.shape[axis] * share * (1 - share), 1e-9)
     ratio, within = sums.var() / wanted, 6 * np.sqrt(2 / len(sums))
     return "independent" if abs(ratio - 1) < within else "more" if ratio > 1 else "less"
+
+
+def hardly_varies(chosen: Sequence[np.ndarray]) -> bool:
+    """Whether the number chosen of as many tokens in each of some calls varies by less than a tenth
+    of what it does where each is drawn on its own: of 24 calls, in one of 80 million cases."""
+    counts, share = [where.sum() for where in chosen], np.mean(chosen)
+    return bool(np.var(counts, ddof=1) < 0.1 * chosen[0].size * share * (1 - share))
 
 
 # --- for names -----------------------------------------------------------------------------------
@@ -118,19 +138,24 @@ def _summary(mask_tokens: Any, seed: int) -> dict[str, Any]:
     chosen, special = labels != IGNORED, ids < 250
     blank = chosen & ~special & (ids != 500)
     other = (inputs != ids) & (inputs != 500)
-    fates = [_steps(x[blank], 0.025) for x in (inputs == 500, inputs == ids, other)]
+    fates = [_steps(x[blank], 0.045) for x in (inputs == 500, inputs == ids, other)]
     told["whole"] = "more" in (told["rows"], told["columns"])
     if not told["whole"]:  # shares of few draws are up to chance
         told["chosen"], told["special"] = _steps(chosen[~special]), _steps(chosen[special])
         told["default"] = _steps(drawn(zeros, 1, 2)[2] == 0)
     told["labels"] = bool((labels[chosen] == ids[chosen]).all())
     told["elsewhere"] = bool((inputs[~chosen] == ids[~chosen]).all())
-    few = [(drawn(zeros[:5, :20], 9, 1, (), 1.0)[1] == 9).mean() for _ in range(40)]
+    some = [drawn(zeros[:5, :20], 9, 1, (), 1.0)[1] == 9 for _ in range(40)]
+    few = [where.mean() for where in some]
+    half = [drawn(zeros[:5, :20], 9, 4, (), 0.5)[2] == 0 for _ in range(40)]
+    told["counts"] = hardly_varies(half), 0 < np.mean(few) < 1 and hardly_varies(some)
     masked = drawn(zeros, 1, 2, (), 1.0)[1] == 1
     told["one fate"] = {*few} == {0.0, 1.0}
     told["fate's rows"], told["fate's columns"] = (scattered(masked, axis) for axis in (1, 0))
     if not told["one fate"] and "more" not in (told["fate's rows"], told["fate's columns"]):
         number = len(np.unique(inputs[blank & other]))
+        lots = drawn(zeros.new_full((240, 300), 7), 3, 100, (), 1.0)
+        told["shares"] = unlike_fates(*lots, 3, 100) is None
         told["fates"], told["different"] = fates, sum(number > n for n in (1, 250, 500))
         told["ids"] = kinds if number > 250 else []
         told["two ids"] = _steps(masked) if number > 250 else -1
@@ -150,7 +175,7 @@ def _summary(mask_tokens: Any, seed: int) -> dict[str, Any]:
 
 
 def _takes_long(mask_tokens: Any) -> bool:
-    """Whether half a million tokens, as are drawn for a summary, would take over ten seconds.
+    """Whether 600,000 tokens, as are drawn for a summary, would take over ten seconds.
 
     So it is with a loop over each token, and nobody should wait that long for a name.
     """
@@ -159,7 +184,7 @@ def _takes_long(mask_tokens: Any) -> bool:
     few = torch.zeros(10, 300, dtype=torch.long)
     start = time.perf_counter()
     mask_tokens(few, 9, 4, [3], 0.5)
-    return time.perf_counter() - start > 10 * few.numel() / 5e5
+    return time.perf_counter() - start > 10 * few.numel() / 6e5
 
 
 def _steps(where: np.ndarray, step: float = 0.05) -> int:

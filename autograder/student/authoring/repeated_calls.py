@@ -54,7 +54,7 @@ def follows_from_each_call(source: Aspect, points: float, compared: Sequence[Run
             return finding if finding.passed else _kept(finding)
         return _all_equal(trials)
 
-    return Aspect("further calls", points, _HINT, drawn, judge, only_if_right=True)
+    return Aspect("further calls", points, _HINT, drawn, judge, only_if_right=True, own=(KEPT,))
 
 
 def _kept(finding: Finding) -> Finding:
@@ -75,7 +75,7 @@ def _of_one_object(trial: Trial) -> Finding:
     return _kept(finding) if not finding.passed and wrong_after_right else finding
 
 
-_all_equal = each(_of_one_object)
+_all_equal = each(_of_one_object, (KEPT,))
 
 
 def _plain(run: Run) -> bool:

@@ -36,8 +36,11 @@ def raised_finding(raised: Raised) -> Finding:
     return Finding(False, describe_exception(raised), instructive=False, kind="raised")
 
 
-def each(judge: Callable[[Trial], Finding]) -> Callable[[Sequence[Trial]], Finding]:
-    """Judge every trial on its own; an exception fails; the worst trial decides."""
+def each(
+    judge: Callable[[Trial], Finding], own: Sequence[str] = ()
+) -> Callable[[Sequence[Trial]], Finding]:
+    """Judge every trial on its own; an exception fails; the worst trial decides, one that fails in
+    its `own` kind before others."""
 
     def judge_all(trials: Sequence[Trial]) -> Finding:
         if not trials:
@@ -46,7 +49,7 @@ def each(judge: Callable[[Trial], Finding]) -> Callable[[Sequence[Trial]], Findi
         # A hint is about all of an aspect's runs: none if only those in training mode fail.
         other = {trial.run.training for trial, f in zip(trials, found, strict=True) if not f.passed}
         fits = other != {True} or all(trial.run.training for trial in trials)
-        finding = worst(found)
+        finding = worst(sorted(found, key=lambda one: one.kind not in own))
         return finding if fits else replace(finding, instructive=False)
 
     return judge_all
@@ -189,13 +192,19 @@ def dtypes_kept(points: float, hint: str, runs: Runs) -> Aspect:
             for i, (v, e) in enumerate(pairs)
         ]
         values = Finding(True) if trial.run.random else same_results(trial)
-        near = values.relative is not None and values.relative < NEARLY
-        return worst([*findings, replace(values, instructive=values.instructive and near)])
+        if values.kind == "value" and values.relative is not None and values.relative < NEARLY:
+            values = replace(values, kind="digits")
+        else:
+            values = replace(values, instructive=False)
+        return worst([*findings, values])
 
-    hints = {"value": _PRECISION, "nan": hint}
-    return Aspect("dtype", points, hint, both, each(judge), True, hints=hints)
+    hints = {"digits": _PRECISION, "nan": hint}
+    return Aspect(
+        "dtype", points, hint, both, each(judge, PRECISION), True, hints=hints, own=PRECISION
+    )
 
 
+PRECISION = ("dtype", "digits")  # kinds of failure
 _PRECISION = (
     "The dtype of the result is right, its digits are not: on the way, something is computed in "
     "another dtype than that of the arguments."
@@ -243,10 +252,9 @@ def on_the_inputs_device(points: float, runs: Runs) -> Aspect:
 
 _DEVICE = (
     "What you make on the way belongs where the arguments are: torch.arange(n, device=x.device), "
-    "x.new_zeros(n), torch.zeros_like(x). Ask x.device, not torch.cuda.is_available() or whether "
-    "its type is cuda: beside a GPU, too, tensors may be on the CPU. What a module keeps moves "
-    "with it as a parameter or a buffer. NumPy has no GPU. (This check needs none: its tensors "
-    "only say that they are there.)"
+    "x.new_zeros(n). Ask x.device, not torch.cuda.is_available() or whether its type is cuda. What "
+    "a module keeps moves with it as a parameter or a buffer. (No GPU is needed here: the tensors "
+    "only say that they are on one.)"
 )
 
 

@@ -267,7 +267,8 @@ class Aspect:
     on what the probe saw besides the returned values: that can be forged, so no exercise gives more
     than a tenth of its points for it. `hints` has other hints for some kinds of failure. `step`
     names the method that the aspect is about, in a class that is written method by method, each
-    with a check of its own.
+    with a check of its own. `own` has the kinds of failure that an aspect is about, if not all are:
+    others are charged there only if nothing else fails, since their fault fails elsewhere, too.
     """
 
     title: str
@@ -279,6 +280,7 @@ class Aspect:
     forgeable: bool = False
     hints: Mapping[str, str] = field(default_factory=dict)
     step: str = ""
+    own: Sequence[str] = ()
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from autograder.student.course import is_exercise
+from autograder.student.engine.aspects import PRECISION
 from autograder.student.engine.compare import GRADIENT_FACTOR, NEARLY, agrees, as_if_rounded
 from autograder.student.engine.gate import admit
 from autograder.student.engine.mistakes.match import Mistake, likeness, same_failure
@@ -40,9 +41,10 @@ class AspectVerdict:
 
     `error` is the largest deviation from what was expected, where there is one to measure.
     `judged` is false for an aspect that does not count yet because the first one fails. `kind` is
-    how it fails: "value", "gradient", "nan", "shape", "dtype", "missing" (a gradient), "kind" (of
-    result), "raised" or "kept" (from an earlier call); `relative` the largest error relative to the
-    largest expected number; `call` the end of the message, which tells the call that fails.
+    how it fails: "value", "gradient", "nan", "shape", "dtype", "digits" (too few of them),
+    "missing" (a gradient), "kind" (of result), "raised" or "kept" (from an earlier call);
+    `relative` the largest error relative to the largest expected number; `call` the end of the
+    message, which tells the call that fails.
     """
 
     title: str
@@ -108,7 +110,7 @@ def decide(
     pairs = zip(raised, (run for row in runs for run in row), strict=True)
     called = [error for error, run in pairs if any(map(_calls, run.steps))]
     first = called[0] if called and all(called) else None
-    if first and first.types[0] == "NotImplementedError":
+    if first and first.types[0] == "NotImplementedError" and _is_stub(first):
         return _unwritten(exercise, first)
     rows = zip(records, runs, expected, strict=True)
     records = [[admit(*trial) for trial in zip(*row, strict=True)] for row in rows]
@@ -190,7 +192,7 @@ def _describe_digits(aspects: Sequence[AspectVerdict]) -> str | None:
     """A remark that everything that fails is nearly right, if so: perhaps it lacks precision."""
     failed = [aspect for aspect in aspects if not aspect.passed and aspect.judged]
     sizes = [math.inf if a.relative is None else a.relative for a in failed if a.kind != "dtype"]
-    others = any(a.kind not in ("value", "gradient", "dtype") for a in failed)
+    others = any(a.kind not in ("value", "gradient", *PRECISION) for a in failed)
     if others or not sizes or max(sizes) > NEARLY:
         return None
     digits = max(int(-math.log10(max(sizes))), 1)
@@ -250,6 +252,12 @@ def _judge(
                 call="" if passed or not counts else finding.call,
             )
         )
+    pairs = [*zip(exercise.aspects, verdicts, strict=True)]
+    excused = [not v.passed and v.judged and a.own and v.kind not in a.own for a, v in pairs]
+    if any(not v.passed and not e for v, e in zip(verdicts, excused, strict=True)):
+        for i, (aspect, _) in enumerate(pairs):
+            if excused[i]:
+                verdicts[i] = AspectVerdict(aspect.title, aspect.points, True)
     return tuple(verdicts)
 
 
@@ -278,6 +286,13 @@ def _story(raised: Raised) -> str:
     """How every call ends, as a sentence."""
     told = describe_exception(raised).rstrip(".")
     return f"Every call {told}." if told.startswith("raised") else f"{told[0].upper()}{told[1:]}."
+
+
+def _is_stub(raised: Raised) -> bool:
+    """Whether a line of the answer raises it, or one that cannot be read, and no library."""
+    line = (raised.traceback.splitlines() or [""])[-1]
+    code = line.partition(", in ")[2].partition(": ")[2]
+    return "raise NotImplementedError" in code if code else not raised.message
 
 
 def _unwritten(exercise: Exercise, raised: Raised) -> Verdict:

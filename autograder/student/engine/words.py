@@ -7,6 +7,7 @@ the kinds that `values.decode` builds, and is never asked to describe itself.
 import itertools
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from textwrap import shorten
 from typing import Any
 
 import numpy as np
@@ -126,9 +127,17 @@ def describe_numbers(*values: Any) -> list[str]:
 # --- exceptions ---------------------------------------------------------------------------------
 
 MISFIT = "Misfit"  # its message says how parameters differ from those that are expected
+_LONGEST = 200
 _HELP = (
     ("before Module.__init__() call", "`__init__` has to begin with `super().__init__()`"),
     ("on Tensor that requires grad", "NumPy knows no gradients: use torch's own functions"),
+    *(
+        (words, "this device is not available here: use that of the arguments")
+        for words in (
+            *("Torch not compiled with", "Cannot access accelerator device", "from the 'MPS'"),
+            *("No CUDA GPUs are available", "NVIDIA driver", "invalid device ordinal"),
+        )
+    ),
 )
 _ARGUMENTS = re.compile(
     r"unexpected keyword argument|missing \d+ required|positional arguments? but"
@@ -147,6 +156,7 @@ def describe_exception(raised: Raised) -> str:
     }
     where = f" ({raised.traceback.splitlines()[-1]})" if raised.traceback else ""
     words = str(raised).partition(" Hint: enable anomaly detection")[0]  # torch's, for others
+    words = shorten(words, _LONGEST, placeholder=" …")
     text = f"{doing.get(raised.during, '')}raised {words}{where}"
     own = raised.traceback  # with lines of the answer, the mismatch is between two calls of its own
     if raised.types[0] == "TypeError" and not own and _ARGUMENTS.search(raised.message):

@@ -23,6 +23,8 @@ none_replaced: draws[1] >= 0.9 → draws[1] < 0
     80 % become mask_id and 20 % stay. A tenth should become a random id.
 nine_in_ten_masked: draws[1] < 0.8, draws[1] >= 0.9 → draws[1] < 0.9, draws[1] >= 0.95
     90 % become mask_id. It should be 80 %.
+shares_nearly_right: draws[1] < 0.8, draws[1] >= 0.9 → draws[1] < 0.81, draws[1] >= 0.91
+    The shares of the three fates are off by a hundredth or so. They are 80 %, 10 % and 10 %.
 two_tenths_two_tenths: draws[1] < 0.8 → draws[1] < 0.1
     ~ draws[1] >= 0.9 → draws[1] >= 0.2
     10 % become mask_id and 80 % a random id. It should be the other way round.
@@ -67,6 +69,17 @@ a_fixed_number
     ~ (draws[0] < probability) → (draws[0].argsort(-1).argsort(-1) < probability * ids.shape[1])
     The same number of tokens is chosen in every sequence. Each token should be chosen on its own,
     so that the number varies.
+a_fixed_number_of_the_batch
+    - (draws[0] < probability)
+    + (draws[0].flatten().argsort().argsort().view_as(ids) < probability * ids.numel())
+    The same number of tokens is chosen in every batch. Each token should be chosen on its own, so
+    that the number varies.
+a_fixed_number_masked
+    - masked, replaced = draws[1] < 0.8, draws[1] >= 0.9
+    + ranks = draws[1].masked_fill(~chosen, 2.0).flatten().argsort().argsort().view_as(ids)
+    + masked, replaced = ranks < 0.8 * chosen.sum(), ranks >= 0.9 * chosen.sum()
+    Of the chosen tokens of a batch, always the same number becomes mask_id. Draw for each what
+    becomes of it, so that the number varies.
 every_seventh
     - (draws[0] < probability)
     + (torch.arange(ids.numel(), device=ids.device).view_as(ids) * probability % 1 < probability)
