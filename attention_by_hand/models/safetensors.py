@@ -1,8 +1,8 @@
 """Parameters in half precision, in the format safetensors: what pages compute with.
 
 A file begins with the length of its header, eight bytes; then come the header, in JSON, which says
-where each parameter lies, and the numbers (https://huggingface.co/docs/safetensors). Reading it runs
-nothing. `book/extensions/static/explorables/transformer.js` reads it, too.
+where each parameter lies, and the numbers (https://huggingface.co/docs/safetensors). Reading it
+runs nothing. `book/extensions/static/explorables/transformer.js` reads it, too.
 """
 
 import json

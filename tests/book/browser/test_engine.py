@@ -15,6 +15,8 @@ from torch import Tensor, nn
 
 from attention_by_hand.models.safetensors import packed, unpacked
 from solutions import transformer as reference
+from solutions.captioning import CaptionLayer
+from solutions.vision_transformer import ViTBlock
 
 from .conftest import ROOT, Quiet
 
@@ -158,6 +160,19 @@ def test_layers_of_encoder_and_decoder_are_the_references(compute):
     same(compute(body, state, x, memory), right)
 
 
+def test_a_layer_of_vit_and_one_that_looks_at_pictures_are_the_references(compute):
+    x, memory = torch.randn(5, 8), torch.randn(7, 6)
+    layer = ViTBlock(8, 2, 12)
+    state = {f"l.{name}": value for name, value in drawn(layer).items()}
+    same(compute('return m.ViTBlock(state, "l", 2)(x)', state, x), layer(x.double()[None])[0])
+    layer = CaptionLayer(8, 6, 2, 12)
+    state = {f"l.{name}": value for name, value in drawn(layer).items()}
+    triangle = torch.ones(5, 5).tril().bool()
+    right = layer(x.double()[None], memory.double()[None], triangle)[0]
+    body = 'return m.DecoderLayer(state, "l", 2, m.gelu)(x, y, { mask: m.causal_mask })'
+    same(compute(body, state, x, memory), right)
+
+
 @pytest.fixture
 def whole() -> tuple[reference.Transformer, dict[str, Tensor]]:
     """A whole Transformer of two layers and its parameters."""
@@ -203,7 +218,7 @@ def test_writing_is_the_references_greedy_and_with_beams(compute, whole):
     model, state = whole
     source = torch.tensor([SOURCE])
     make = "const model = new m.Transformer(state, 4); const memory = model.encode(x); "
-    greedy = "return [...m.greedy_decode(model, memory, 1, 2, 9)].map((step) => step.id)"
+    greedy = "return [...m.greedy_decode(model, memory, [1], 2, 9)].map((step) => step.id)"
     found = compute(make + greedy, state, SOURCE)
     assert found.tolist() == reference.greedy_decode(model, source, 1, 2, 9)[0].tolist()
     right = reference.beam_search(model, source, 1, 2, 9, 3, 0.0)

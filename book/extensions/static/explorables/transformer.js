@@ -132,9 +132,25 @@ export function LayerNorm(state, name, eps) {
   return (x) => layer_norm(x, weight, bias, eps);
 }
 
+/** Attention of each head to its own slice of the features: merged output `(n_q, d)` and weights. */
+function by_head(q, k, v, num_heads, mask, scale) {
+  const d_k = q[0].length / num_heads;
+  const heads = Array.from({ length: num_heads }, (_, h) => {
+    const own = [q, k, v].map((x) => x.map((row) => row.subarray(h * d_k, (h + 1) * d_k)));
+    return scaled_dot_product_attention(...own, mask, scale);
+  });
+  const merged = q.map((row, i) => {
+    const all = new Float32Array(row.length);
+    heads.forEach(([output], h) => all.set(output[i], h * d_k));
+    return all;
+  });
+  return [merged, heads.map(([, weights]) => weights)];
+}
+
 /**
  * `mask(i, j)` says whether query i may attend to key j. `cache`, an object, keeps keys and values
  * for the queries to come; `scale` stands in for 1 / √d_k. Returns output and weights, head by head.
+ * Keys and values may come from vectors of another width, as in chapter 12's `CrossAttention`.
  */
 export function MultiHeadAttention(state, name, num_heads) {
   const [W_q, W_k, W_v, W_o] = ["W_q", "W_k", "W_v", "W_o"].map((part) => Linear(state, `${name}.${part}`));
@@ -143,17 +159,33 @@ export function MultiHeadAttention(state, name, num_heads) {
     const k = (cache.k = [...(cache.k ?? []), ...W_k(key)]); // (n_k, d_model)
     const v = (cache.v = [...(cache.v ?? []), ...W_v(value)]); // (n_k, d_model)
     const past = k.length - key.length;
-    const d_k = q[0].length / num_heads;
-    const heads = Array.from({ length: num_heads }, (_, h) => {
-      const [own_q, own_k, own_v] = [q, k, v].map((x) => x.map((row) => row.subarray(h * d_k, (h + 1) * d_k)));
-      return scaled_dot_product_attention(own_q, own_k, own_v, mask && ((i, j) => mask(past + i, j)), scale);
-    });
-    const merged = q.map((row, i) => {
-      const all = new Float32Array(row.length);
-      heads.forEach(([output], h) => all.set(output[i], h * d_k));
-      return all;
-    }); // (n_q, d_model)
-    return [W_o(merged), heads.map(([, weights]) => weights)];
+    const [merged, weights] = by_head(q, k, v, num_heads, mask && ((i, j) => mask(past + i, j)), scale);
+    return [W_o(merged), weights];
+  };
+}
+
+/** Self-attention with one projection for queries, keys and values. */
+export function PackedAttention(state, name, num_heads) {
+  const [qkv, proj] = ["qkv", "proj"].map((part) => Linear(state, `${name}.${part}`));
+  return (x) => {
+    const all = qkv(x); // (n, 3 d_model)
+    const d_model = x[0].length;
+    const [q, k, v] = [0, 1, 2].map((i) => all.map((row) => row.subarray(i * d_model, (i + 1) * d_model)));
+    const [merged, weights] = by_head(q, k, v, num_heads);
+    return [proj(merged), weights];
+  };
+}
+
+/** ViT's layer: both sublayers behind a norm. */
+export function ViTBlock(state, name, num_heads) {
+  const attn = PackedAttention(state, `${name}.attn`, num_heads);
+  const [linear1, linear2] = ["linear1", "linear2"].map((part) => Linear(state, `${name}.${part}`));
+  const [norm1, norm2] = ["norm1", "norm2"].map((part) => LayerNorm(state, `${name}.${part}`, 1e-6));
+  return (x, seen = {}) => {
+    const [output, weights] = attn(norm1(x));
+    seen.attn = weights;
+    x = add(x, output);
+    return add(x, linear2(gelu(linear1(norm2(x))))); // (n, d_model)
   };
 }
 
@@ -174,8 +206,8 @@ export function EncoderLayer(state, name, num_heads) {
   };
 }
 
-/** Self-attention, cross-attention to a memory, then a feed-forward network. */
-export function DecoderLayer(state, name, num_heads) {
+/** Self-attention, cross-attention to a memory, then a feed-forward network; chapter 12's has GELU. */
+export function DecoderLayer(state, name, num_heads, activation = relu) {
   const self_attn = MultiHeadAttention(state, `${name}.self_attn`, num_heads);
   const cross_attn = MultiHeadAttention(state, `${name}.cross_attn`, num_heads);
   const [linear1, linear2] = ["linear1", "linear2"].map((part) => Linear(state, `${name}.${part}`));
@@ -191,7 +223,7 @@ export function DecoderLayer(state, name, num_heads) {
       seen.cross_attn = weights;
       return output;
     };
-    const feed_forward = (h) => linear2(relu(linear1(h)));
+    const feed_forward = (h) => linear2(activation(linear1(h)));
     x = norm1(add(x, attend(x)));
     x = norm2(add(x, consult(x)));
     return norm3(add(x, feed_forward(x))); // (n_q, d_model)
@@ -256,12 +288,43 @@ export class Transformer {
   }
 }
 
+/** Chapter 12's captioner: convolutions, a block of ViT, and a text side that looks at its places. */
+export class Captioner {
+  constructor(state, num_heads = 4) {
+    const norm = (name) => ["running_mean", "running_var", "weight", "bias"].map((part) => state[`${name}.${part}`].data);
+    this.stem = [0, 4, 8].map((i) => [rows(state[`stem.${i}.weight`]), state[`stem.${i}.bias`].data, norm(`stem.${i + 1}`)]);
+    this.places = rows({ shape: state.places.shape.slice(1), data: state.places.data });
+    this.block = ViTBlock(state, "blocks.0", num_heads);
+    this.norm = LayerNorm(state, "norm");
+    this.tokens = rows(state["tokens.weight"]);
+    this.positions = rows(state["positions.weight"]);
+    this.layers = ["layers.0", "layers.1"].map((name) => DecoderLayer(state, name, num_heads, gelu));
+  }
+
+  /** A picture, 32 × 32 pixels row by row, 0 for paper and 1 for ink → the memory, 8 × 8 places. */
+  encode(pixels) {
+    let x = Array.from(pixels, (ink) => Float32Array.of(ink)); // (32², 1)
+    this.stem.forEach(([weight, bias, norm], i) => {
+      const side = 32 / 2 ** i;
+      x = relu(batch_norm(linear(unfold(x, side, 3, 1, 1), weight, bias), ...norm));
+      if (i < 2) x = max_pool(x, side); // (16², 32), then (8², 32)
+    });
+    return this.norm(this.block(add(x, this.places))); // (8², d_encoder)
+  }
+
+  logits(ids, memory, seen = []) {
+    let x = ids.map((id, i) => this.tokens[id].map((value, j) => value + this.positions[i][j])); // (n, d_model)
+    this.layers.forEach((layer, i) => (x = layer(x, memory, { mask: causal_mask, seen: (seen[i] = {}) })));
+    return linear(x, this.tokens); // (n, vocab_size)
+  }
+}
+
 // --- writing ---------------------------------------------------------------------------------------
 
 /** The likeliest token each time, until eos; each step with its logits and what was looked at. */
-export function* greedy_decode(model, memory, bos_id, eos_id, max_len) {
-  const ids = [bos_id];
-  while (ids.length <= max_len && (ids.length === 1 || ids.at(-1) !== eos_id)) {
+export function* greedy_decode(model, memory, prompt, eos_id, max_len) {
+  const ids = [...prompt]; // bos, or more
+  while (ids.length <= max_len && ids.at(-1) !== eos_id) {
     const seen = [];
     const logits = model.logits(ids, memory, seen).at(-1); // (target_vocab,)
     ids.push(argmax(logits));
