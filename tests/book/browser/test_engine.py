@@ -13,9 +13,11 @@ import torch.nn.functional as F
 from playwright.sync_api import Browser
 from torch import Tensor, nn
 
+from attention_by_hand.data import glyphs
+from attention_by_hand.models import captioner
 from attention_by_hand.models.safetensors import packed, unpacked
 from solutions import transformer as reference
-from solutions.captioning import CaptionLayer
+from solutions.captioning import CaptionLayer, write_caption
 from solutions.vision_transformer import ViTBlock
 
 from .conftest import ROOT, Quiet
@@ -43,10 +45,11 @@ def compute(chromium: Browser) -> Iterator[Compute]:
         page = chromium.new_page()
         page.goto(f"http://127.0.0.1:{listening.server_port}/transformer.js")
 
-        def run(body: str, state: dict[str, Tensor] | None = None, *args: object) -> np.ndarray:
+        def run(body: str, state: dict[str, Tensor] | None = None, *args: object, keep=False):
             file = base64.b64encode(packed(state)).decode() if state else ""
             plain = [a.tolist() if isinstance(a, Tensor) else a for a in args]
-            return np.array(page.evaluate(COMPUTE, [body, file, plain]), dtype=float)
+            found = page.evaluate(COMPUTE, [body, file, plain])
+            return found if keep else np.array(found, dtype=float)
 
         yield run
         page.close()
@@ -228,3 +231,29 @@ def test_writing_is_the_references_greedy_and_with_beams(compute, whole):
         assert compute(f"{beams} beam.log_p", state, SOURCE) == pytest.approx(score, abs=1e-4)
         steps = compute(f"{beams} beam.steps", state, SOURCE)
         assert np.log(steps).sum() == pytest.approx(score, abs=1e-4)
+
+
+def test_the_trained_captioner_writes_what_torch_writes_for_200_pictures_held_out(compute):
+    model = captioner.trained().eval()
+    held = [glyph for glyph in glyphs.glyphs() if glyph.pair in glyphs.held_out()]
+    images = captioner.pictures(held[:: len(held) // 200][:200])
+    with torch.no_grad():
+        ids = write_caption(model, images, captioner.prompt(), captioner.EOS, captioner.longest())
+        memory = model.encode(images)
+        logits = model.decode(ids, memory)
+        looks = model.looks(ids, memory)
+    make = "const model = new m.Captioner(state); return x.map((pixels) => { "
+    write = (
+        f"const memory = model.encode(pixels); return [...m.greedy_decode(model, memory, "
+        f"{captioner.prompt().tolist()}, {captioner.EOS}, {captioner.longest() - 1})]"
+    )
+    state, pixels = model.state_dict(), images.flatten(1)
+    found = compute(f"{make} {write}.map((step) => step.id) }})", state, pixels, keep=True)
+    rows = [[i for i in row[2:] if i != captioner.PAD] for row in ids.tolist()]
+    assert found == rows
+    found = compute(f"{make} {write}.map((step) => step.logits) }})", state, pixels, keep=True)
+    for ours, theirs in zip(found, logits.tolist(), strict=True):
+        assert np.abs(np.array(ours) - theirs[1 : 1 + len(ours)]).max() < 1e-3
+    body = f"{make} {write}[0].seen[1].cross_attn.map((table) => table.at(-1)) }})"
+    where = compute(body, state, pixels[:20])
+    assert where == pytest.approx(looks[:20, 1, :, 1].flatten(2).numpy(), abs=1e-4)

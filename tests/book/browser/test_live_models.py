@@ -150,7 +150,7 @@ def test_chapter_7_shows_the_weights_of_the_layer_and_head_that_is_chosen(chapte
     at = 4
     lists = {"attention": attention, "layer": "layer 0", "head": "head 2"}
     for label, start in lists.items():
-        options = chooser(figure, label).locator("option").all_inner_texts()
+        options = chooser(figure, label).locator("option").all_text_contents()
         chooser(figure, label).select_option(
             label=next(name for name in options if name.startswith(start))
         )

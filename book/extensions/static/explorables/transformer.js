@@ -6,12 +6,18 @@ import { add, softmax } from "./matrices.js";
 
 // --- parameters ------------------------------------------------------------------------------------
 
-/** A half-precision number from its 16 bits. */
-function half(bits) {
-  const [sign, exponent, fraction] = [bits & 0x8000 ? -1 : 1, (bits >> 10) & 31, bits & 1023];
-  if (exponent === 31) return fraction ? NaN : sign * Infinity;
-  return sign * (exponent ? 2 ** (exponent - 25) * (1024 + fraction) : 2 ** -24 * fraction);
+/** The half-precision numbers that 16 bits each stand for. */
+function halves(bits) {
+  const numbers = new Float32Array(bits.length);
+  for (let i = 0; i < bits.length; i++) {
+    const exponent = (bits[i] >> 10) & 31; // of finite numbers: a model has no others
+    const size = exponent ? (1024 + (bits[i] & 1023)) * POWERS[exponent] : (bits[i] & 1023) * POWERS[1];
+    numbers[i] = bits[i] & 0x8000 ? -size : size;
+  }
+  return numbers;
 }
+
+const POWERS = Array.from({ length: 31 }, (_, exponent) => 2 ** (exponent - 25));
 
 /** The parameters in a file of the format safetensors, by their names, and the notes beside them. */
 export function unpacked(buffer) {
@@ -21,7 +27,7 @@ export function unpacked(buffer) {
   for (const [name, { dtype, shape, data_offsets: [begin, end] }] of Object.entries(tensors)) {
     if (dtype !== "F16") throw new TypeError(`${name} is ${dtype}, not F16`);
     const bits = new Uint16Array(buffer.slice(8 + length + begin, 8 + length + end));
-    state[name] = { shape, data: Float32Array.from(bits, half) };
+    state[name] = { shape, data: halves(bits) };
   } // prettier-ignore
   return { state, notes };
 }
@@ -42,8 +48,13 @@ export function dot(a, b) {
   return sum;
 }
 
-export const linear = (x, weight, bias) =>
-  x.map((row) => Float32Array.from(weight, (w, j) => dot(row, w) + (bias ? bias[j] : 0))); // (n, d_out)
+export function linear(x, weight, bias) {
+  return x.map((row) => {
+    const y = new Float32Array(weight.length);
+    for (let j = 0; j < y.length; j++) y[j] = dot(row, weight[j]) + (bias ? bias[j] : 0);
+    return y;
+  }); // (n, d_out)
+}
 
 /** Each row with mean 0 and variance 1 over its features, then times weight plus bias. */
 export function layer_norm(x, weight, bias, eps = 1e-5) {
@@ -61,14 +72,15 @@ export const batch_norm = (x, mean, variance, weight, bias, eps = 1e-5) =>
 
 export const relu = (x) => each(x, (value) => Math.max(value, 0));
 
-/** 1 − erf(x), off by a 10⁻⁷ of itself at most (W. H. Press et al., "Numerical Recipes"). */
+const ERFC = [
+  -1.26551223, 1.00002368, 0.37409196, 0.09678418, -0.18628806, 0.27886807, -1.13520398, 1.48851587, -0.82215223,
+  0.17087277,
+];
+
+/** 1 − erf(x), off by 2 · 10⁻⁷ of itself at most (W. H. Press et al., "Numerical Recipes"). */
 export function erfc(x) {
   const t = 1 / (1 + Math.abs(x) / 2);
-  const powers = [
-    -1.26551223, 1.00002368, 0.37409196, 0.09678418, -0.18628806, 0.27886807, -1.13520398, 1.48851587, -0.82215223,
-    0.17087277,
-  ];
-  const tail = t * Math.exp(-x * x + powers.reduceRight((sum, c) => sum * t + c, 0));
+  const tail = t * Math.exp(-x * x + ERFC.reduceRight((sum, c) => sum * t + c, 0));
   return x < 0 ? 2 - tail : tail;
 }
 

@@ -47,14 +47,18 @@ export function reader({ engine, state, notes }) {
   const transformer = new engine.Transformer(state, Number(notes.num_heads));
   const source = new Map([...notes.source].map((letter, k) => [letter, EOS + 1 + k]));
   const target = ["pad", "bos", "⏎", ...notes.target];
-  return (text, without = new Set()) => {
+  return (text, without = new Set(), clock = () => 0) => {
     const known = [...text].filter((letter) => source.has(letter));
     const unknown = [...new Set([...text].filter((letter) => !source.has(letter)))];
     if (!known.length) return { known, unknown, steps: [], written: [], encoder: [], beams: () => [] };
     transformer.without = without;
     const encoder = [];
     const memory = transformer.encode(known.map((letter) => source.get(letter)), encoder);
-    const steps = [...engine.greedy_decode(transformer, memory, [BOS], EOS, LONGEST)];
+    const [steps, times] = [[], []];
+    for (const step of engine.greedy_decode(transformer, memory, [BOS], EOS, LONGEST)) {
+      steps.push(step);
+      times.push(clock());
+    }
     const spelt = (ids) => ids.map((id) => target[id]);
     const beams = () => {
       transformer.without = without;
@@ -62,7 +66,7 @@ export function reader({ engine, state, notes }) {
         .beam_search(transformer, memory, BOS, EOS, LONGEST)
         .map((beam) => ({ ...beam, letters: spelt(beam.ids) }));
     };
-    return { known, unknown, steps, written: steps.map(({ id }) => target[id]), encoder, target, beams };
+    return { known, unknown, steps, written: steps.map(({ id }) => target[id]), encoder, target, beams, times };
   };
 }
 
