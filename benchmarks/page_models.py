@@ -33,7 +33,7 @@ TOUCH = """async (name) => {
 WRITE = """async (name) => {
   const figure = document.querySelector(`[data-explorable="${name}"]`);
   const data = JSON.parse(figure.querySelector('script[type="application/json"]').textContent);
-  const { model } = await import("/_static/explorables/parts.js");
+  const { model } = await import("/_static/explorables/models.js");
   const { reader } = await import(`/_static/explorables/${name}.js`);
   const read = reader(await model({ figure, data })());
   const began = performance.now();

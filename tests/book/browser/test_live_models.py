@@ -24,9 +24,9 @@ WIRE = 1_200_000  # bytes that a model may take
 READ = """async ([name, texts, without]) => {
   const figure = document.querySelector(`[data-explorable="${name}"]`);
   const data = JSON.parse(figure.querySelector('script[type="application/json"]').textContent);
-  const parts = await import("/_static/explorables/parts.js");
+  const { model } = await import("/_static/explorables/models.js");
   const { reader } = await import(`/_static/explorables/${name}.js`);
-  const read = reader(await parts.model({ figure, data })());
+  const read = reader(await model({ figure, data })());
   return texts.map((text) => read(text, new Set(without)))
     .map(({ written, steps }) => [written, steps.map(({ logits }) => Array.from(logits))]);
 }"""

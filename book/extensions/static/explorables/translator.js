@@ -2,7 +2,8 @@
 // where it looks, what it expects next, its four best beams; and what becomes of it without a part.
 
 import { softmax } from "./matrices.js";
-import { addressed, announcer, boxes, chooser, field, model, slider } from "./parts.js";
+import { addressed, boxes, field, model } from "./models.js";
+import { announcer, chooser, slider } from "./parts.js";
 
 const SVG = "http://www.w3.org/2000/svg";
 const BOS = 1;
