@@ -31,17 +31,18 @@ MINUTES_A_POINT = 6  # the estimate for the exercises
 DATES = 12
 CAPTION = (
     "<strong>Where a Transformer looks.</strong> This one, small enough to be trained in minutes, "
-    "reads dates in many languages and writes them as year-month-day. Click a character of what it "
-    "writes, or choose another date: the darker a character of the source, the more it counted. "
-    "In chapter 7 you build it."
+    "reads dates in many languages and writes them as year-month-day. Type or choose a date, and "
+    "click a character of what it writes: the darker a character of the source, the more it "
+    "counted. It runs in your browser, and nothing that you type leaves it. In chapter 7 you build "
+    "it."
 )
 FIGCAPTION = re.compile(r"<figcaption>.*?</figcaption>", re.DOTALL)
 DATA = re.compile(r'(<script type="application/json">)(.*?)(</script>)', re.DOTALL)
-BEAMS = re.compile(r"<text [^>]*>the four best beams.*?(?=</svg>)", re.DOTALL)
+BEAMS = re.compile(r"<text [^>]*>what comes here.*?(?=</svg>)", re.DOTALL)
 SLOT = '<div class="front-explorable"></div>'
 TIME = re.compile(r'<span data-time="(\w+) (\d+)-(\d+)"></span>')
 DOOR = re.compile(r'(?<=<div class="doors).*?</ul>', re.DOTALL)
-LEFT_FOR_BEAMS, WITHOUT_BEAMS = 'viewBox="0 0 352 480"', 'viewBox="0 0 352 236"'
+LEFT_FOR_BEAMS, WITHOUT_BEAMS = 'viewBox="0 0 352 592"', 'viewBox="0 0 352 236"'
 
 
 class Front(SphinxDirective):
@@ -63,15 +64,15 @@ def path_role(name, rawtext, text, lineno, inliner, options=None, content=()) ->
 
 
 def brief(figure: str) -> str:
-    """The explorable without its beams, and with a few dates."""
+    """The explorable with a few dates, without what comes next and its beams."""
     before, data, after = DATA.search(figure).groups()
     told = json.loads(data)
-    told["entries"] = [e | {"beams": e["beams"][:1]} for e in told["entries"][:DATES]]
+    told["dates"] = told["dates"][:DATES]
     told["brief"] = True
     text = json.dumps(told, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c")
     figure = DATA.sub(lambda _: before + text + after, figure)
     figure = FIGCAPTION.sub(f"<figcaption><p>{CAPTION}</p></figcaption>", figure)
-    figure = BEAMS.sub('<g data-part="beams"></g>', figure)
+    figure = BEAMS.sub("", figure)
     return figure.replace(LEFT_FOR_BEAMS, WITHOUT_BEAMS)
 
 

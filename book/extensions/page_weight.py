@@ -88,6 +88,7 @@ DESCRIPTION = 155
 
 KEPT = re.compile(r"(<(pre|script|style|textarea)\b.*?</\2>)", re.DOTALL)
 LINES = re.compile(r"\s*\n\s*")
+ENGINE = "transformer.js"  # is there to be read, and loaded only once a reader asks a model
 # a script of ours, as it is read: comments on lines of their own, indentation, empty lines
 UNREAD = re.compile(r"^[ \t]*(?://[^\n]*|/\*.*?\*/)[ \t]*\n|^[ \t]+|^\n", re.MULTILINE | re.DOTALL)
 
@@ -347,6 +348,8 @@ def finish(app: Sphinx, error: Exception | None) -> None:
     used, known = frozenset(words), frozenset(tags)
     _spare(static / THEME)
     for own in (Path(__file__).parent / "static").rglob("*.js"):
+        if own.name == ENGINE:
+            continue
         made = static / own.relative_to(Path(__file__).parent / "static")
         made.write_text(UNREAD.sub("", made.read_text(encoding="utf-8")), encoding="utf-8")
     looks = palette((static / "pygments.css").read_text(encoding="utf-8"))

@@ -83,10 +83,11 @@ FILES = {
         "asserted": "copy_layer",
         "calls": "logits memory rate read written beams",
         "data": "numbered Pencil pencilled",
-        "drawing": "chances shared beams_with_steps entry cell",
+        "drawing": "chances shared cell",
         "training": "exact_match cross_weights month_is_right translator translated",
         "wrong": "wrong_loss",
         "test_transformer_claims.py": "letters_of_month",
+        "test_live_models.py": "without",
     },
     "08_recurrence_convolution": {
         "compared": "attention window last_seen",
@@ -187,6 +188,9 @@ FILES = {
         "compared": "stages",
         "data": "sentences kind batch rounded main literal",
         "training": "Model train",
+    },
+    "page_models.py": {
+        "machine": "measure main",
     },
     "readings.py": {
         "data": "_day main",

@@ -47,6 +47,17 @@ def slider(figure, label: str):
     return figure.get_by_label(label, exact=True)
 
 
+def chooser(figure, label: str):
+    return figure.locator(f'label:has(span:text-is("{label}")) select')
+
+
+def settled(figure) -> None:
+    """Wait until an explorable's model, if it has one, has answered."""
+    figure.page.wait_for_function(
+        "(figure) => figure.getAttribute('aria-busy') !== 'true'", arg=figure.element_handle()
+    )
+
+
 def weights(scores) -> np.ndarray:
     counts = np.exp(np.asarray(scores, dtype=float) - np.max(scores))
     return counts / counts.sum()

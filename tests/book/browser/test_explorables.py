@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from .conftest import chapter_pages
-from .exploring import explorables, named, number, said, slider, started, weights
+from .exploring import explorables, named, number, said, settled, slider, started, weights
 
 
 @pytest.mark.share(6)
@@ -29,6 +29,7 @@ def moves_by_keyboard(page, figure):
         heard, text = one.get_attribute("aria-valuetext"), said(figure)
         here, low = one.input_value(), one.get_attribute("min")
         one.press("ArrowLeft" if here != low else "ArrowRight")
+        settled(figure)
         assert one.get_attribute("aria-valuetext") != heard
         assert one.evaluate("(input) => input.labels.length") == 1
         changes.append(said(figure) != text)
@@ -37,6 +38,7 @@ def moves_by_keyboard(page, figure):
         text, now = said(figure), lists.nth(i).input_value()
         values = lists.nth(i).locator("option").evaluate_all("(all) => all.map((o) => o.value)")
         lists.nth(i).select_option(next(v for v in values if v != now))
+        settled(figure)
         changes.append(said(figure) != text)
     boxes = figure.locator("[role=checkbox]")
     for i in range(min(2, boxes.count())):
@@ -183,18 +185,6 @@ def test_chapter_5_the_dot_product_is_a_sum_of_cosines_of_the_distance(open_tab)
         width = len(next(iter(data["tables"].values()))[0])
         angles = distance / base ** (np.arange(0, width, 2) / width)
         assert number(r": (−?-?[\d.]+)\.$", text) == pytest.approx(np.cos(angles).mean(), abs=0.006)
-
-
-def test_chapter_7_a_date_and_a_character_are_chosen(open_tab):
-    _, figure, data = started(open_tab, "07")
-    dates = figure.get_by_label("date")
-    dates.select_option(str(len(data["entries"]) - 1))
-    entry = data["entries"][-1]
-    assert said(figure).startswith(f"{entry['text']} → {entry['beams'][0][0]}.")
-    before = said(figure)
-    figure.locator(".translator-cell").nth(2).click()
-    assert slider(figure, "character").input_value() == "2"
-    assert f"To write “{entry['beams'][0][0][2]}”" in said(figure) != before
 
 
 def shortest_way(n: int, way: str) -> int:

@@ -13,7 +13,7 @@ from solutions.captioning import contrastive_loss
 from solutions.language_model import next_token_probabilities
 
 from .conftest import ROOT
-from .exploring import named, number, said, slider, started, weights
+from .exploring import chooser, named, number, said, slider, started, weights
 
 STILLS = ROOT / "book" / "extensions" / "stills"
 WHERE = {
@@ -35,7 +35,7 @@ def shown(figure, selector: str = "text") -> list[str]:
 
 
 def choose(figure, label: str, value: object) -> None:
-    figure.locator(f'label:has(span:text-is("{label}")) select').select_option(str(value))
+    chooser(figure, label).select_option(str(value))
 
 
 def test_each_directive_is_tried_here():

@@ -1,0 +1,91 @@
+"""How fast models answer in a page, on a processor that is slowed down four times.
+
+`python -m benchmarks.page_models` opens the built pages in Chromium, touches each explorable that
+has a model, and prints three times in milliseconds: from the touch to the first answer, which
+includes loading the model; then, for the same input read again, until the first token, and for each
+further token. Each is the median of some rounds.
+"""
+
+import argparse
+import functools
+import http.server
+import shutil
+import statistics
+import threading
+from pathlib import Path
+
+from playwright.sync_api import Browser, sync_playwright
+
+HTML = Path(__file__).parents[1] / "build" / "book" / "_build" / "html"
+PAGES = {"translator": "book/07_transformer.html"}
+TOUCH = """async (name) => {
+  const figure = document.querySelector(`[data-explorable="${name}"]`);
+  const slider = figure.querySelector("input[type=range]");
+  const output = figure.querySelector("output");
+  const before = output.textContent;
+  const began = performance.now();
+  slider.focus();
+  slider.value = Number(slider.value) + 1;
+  slider.dispatchEvent(new Event("input"));
+  while (output.textContent === before) await new Promise(requestAnimationFrame);
+  return performance.now() - began;
+}"""
+WRITE = """async (name) => {
+  const figure = document.querySelector(`[data-explorable="${name}"]`);
+  const data = JSON.parse(figure.querySelector('script[type="application/json"]').textContent);
+  const { model } = await import("/_static/explorables/models.js");
+  const { reader } = await import(`/_static/explorables/${name}.js`);
+  const read = reader(await model({ figure, data })());
+  const began = performance.now();
+  const { times } = read(data.dates[0][0], new Set(), () => performance.now());
+  return times.map((time) => time - began);
+}"""
+
+
+def measure(browser: Browser, server: str, name: str, slowed: float) -> tuple[float, float, float]:
+    """Milliseconds to the first answer, to the first token, and for each further token."""
+    page = browser.new_page()
+    page.goto(f"{server}/{PAGES[name]}")
+    page.wait_for_selector(f'[data-explorable="{name}"][data-ready=true]', state="attached")
+    session = page.context.new_cdp_session(page)
+    session.send("Emulation.setCPUThrottlingRate", {"rate": slowed})
+    answer = page.evaluate(TOUCH, name)
+    times = page.evaluate(WRITE, name)
+    page.close()
+    return answer, times[0], (times[-1] - times[0]) / (len(times) - 1)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--slowed", type=float, default=4)
+    parser.add_argument("--rounds", type=int, default=7)
+    options = parser.parse_args()
+    if not HTML.is_dir():
+        print("the pages are not built: make book")
+        return
+
+    class Quiet(http.server.SimpleHTTPRequestHandler):
+        def log_message(self, *args: object) -> None:
+            pass
+
+    handler = functools.partial(Quiet, directory=str(HTML))
+    with (
+        sync_playwright() as playwright,
+        http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as listening,
+    ):
+        threading.Thread(target=listening.serve_forever, daemon=True).start()
+        browser = playwright.chromium.launch(
+            executable_path=shutil.which("chromium"), args=["--no-sandbox"]
+        )
+        server = f"http://127.0.0.1:{listening.server_port}"
+        print(f"{'':12}{'first answer':>14}{'first token':>14}{'a further one':>15}   (ms)")
+        for name in PAGES:
+            rounds = [measure(browser, server, name, options.slowed) for _ in range(options.rounds)]
+            first, token, further = map(statistics.median, zip(*rounds, strict=True))
+            print(f"{name:12}{first:14.0f}{token:14.0f}{further:15.1f}")
+        browser.close()
+        listening.shutdown()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,85 @@
+// What explorables share in which a model answers: how it is loaded, what it is asked, the address.
+
+/** Add a labelled line to type in; `change(text)` hears what stands in it once the reader pauses. */
+export function field(controls, { label, value, most, change }) {
+  const row = document.createElement("label");
+  const name = document.createElement("span");
+  const input = document.createElement("input");
+  name.textContent = label;
+  Object.assign(input, { type: "text", value, maxLength: most, autocomplete: "off", autocapitalize: "off", spellcheck: false });
+  let waiting;
+  input.addEventListener("input", () => {
+    clearTimeout(waiting);
+    waiting = setTimeout(() => change(input.value), 150);
+  });
+  row.append(name, input);
+  controls.append(row);
+  return { set: (next) => (input.value = next) };
+}
+
+/** Add boxes to tick under a name; `change(chosen)` hears the set of those that are ticked. */
+export function boxes(controls, { label, options, chosen, change }) {
+  const group = document.createElement("fieldset");
+  const legend = document.createElement("legend");
+  legend.textContent = label;
+  group.append(legend);
+  for (const [key, name] of Object.entries(options)) {
+    const row = document.createElement("label");
+    const input = document.createElement("input");
+    Object.assign(input, { type: "checkbox", checked: chosen.has(key) });
+    input.addEventListener("change", () => {
+      chosen[input.checked ? "add" : "delete"](key);
+      change(chosen);
+    });
+    row.append(input, name);
+    group.append(row);
+  }
+  controls.append(group);
+}
+
+/**
+ * What the address says of an explorable: `state` has, for each name, what is the case at first, and
+ * `most` how large a number may be. Returns what keeps the state in the address, so that it can be
+ * linked to.
+ */
+export function addressed(state, most) {
+  const first = { ...state };
+  const asked = new URLSearchParams(location.search);
+  const given = Object.keys(state).filter((name) => asked.has(name));
+  for (const name of given) {
+    const value = typeof state[name] === "number" ? Number(asked.get(name)) : asked.get(name);
+    if (!(name in most) || (Number.isInteger(value) && value >= 0 && value <= most[name])) state[name] = value;
+  }
+  let waiting;
+  const keep = () => {
+    clearTimeout(waiting);
+    waiting = setTimeout(() => {
+      const address = new URL(location);
+      for (const [name, value] of Object.entries(state)) {
+        if (value === first[name]) address.searchParams.delete(name);
+        else address.searchParams.set(name, value);
+      }
+      history.replaceState(history.state, "", address);
+    }, 400);
+  };
+  return { given: given.length > 0, keep };
+}
+
+/** What loads a figure's model once: the engine, with the model's parameters and notes. */
+export function model({ figure, data }) {
+  let loading;
+  const load = async () => {
+    const [engine, answer] = await Promise.all([import("./transformer.js"), fetch(data.model)]);
+    if (!answer.ok) throw new Error(`${answer.status} ${answer.url}`);
+    return { engine, ...engine.unpacked(await answer.arrayBuffer()) };
+  };
+  const once = () =>
+    (loading ??= load().catch((error) => {
+      loading = undefined; // to be tried again
+      throw error;
+    }));
+  for (const touch of ["pointerdown", "focusin"]) {
+    figure.addEventListener(touch, () => once().catch(() => {}), { once: true });
+  }
+  return once;
+}

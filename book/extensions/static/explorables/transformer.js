@@ -1,0 +1,367 @@
+// The models of this book, in the page: layers and models as in its references (solutions/), with
+// the same names in the same order. A matrix is a list of rows, each a Float32Array; sums are taken
+// in double precision. Nothing here trains; a model's parameters come from a file of the page's own.
+
+import { add, softmax } from "./matrices.js";
+
+// --- parameters ------------------------------------------------------------------------------------
+
+/** The half-precision numbers that 16 bits each stand for. */
+function halves(bits) {
+  const numbers = new Float32Array(bits.length);
+  for (let i = 0; i < bits.length; i++) {
+    const exponent = (bits[i] >> 10) & 31; // of finite numbers: a model has no others
+    const size = exponent ? (1024 + (bits[i] & 1023)) * POWERS[exponent] : (bits[i] & 1023) * POWERS[1];
+    numbers[i] = bits[i] & 0x8000 ? -size : size;
+  }
+  return numbers;
+}
+
+const POWERS = Array.from({ length: 31 }, (_, exponent) => 2 ** (exponent - 25));
+
+/** The parameters in a file of the format safetensors, by their names, and the notes beside them. */
+export function unpacked(buffer) {
+  const length = Number(new DataView(buffer).getBigUint64(0, true));
+  const { __metadata__: notes, ...tensors } = JSON.parse(new TextDecoder().decode(new Uint8Array(buffer, 8, length)));
+  const state = {};
+  for (const [name, { dtype, shape, data_offsets: [begin, end] }] of Object.entries(tensors)) {
+    if (dtype !== "F16") throw new TypeError(`${name} is ${dtype}, not F16`);
+    const bits = new Uint16Array(buffer.slice(8 + length + begin, 8 + length + end));
+    state[name] = { shape, data: halves(bits) };
+  } // prettier-ignore
+  return { state, notes };
+}
+
+/** A parameter as a matrix: its first axis down, all others across. */
+export function rows({ shape, data }) {
+  const wide = data.length / shape[0];
+  return Array.from({ length: shape[0] }, (_, i) => data.subarray(i * wide, (i + 1) * wide));
+}
+
+// --- what layers are made of -----------------------------------------------------------------------
+
+const each = (x, change) => x.map((row) => row.map(change));
+
+export function dot(a, b) {
+  let sum = 0;
+  for (let k = 0; k < a.length; k++) sum += a[k] * b[k];
+  return sum;
+}
+
+export function linear(x, weight, bias) {
+  return x.map((row) => {
+    const y = new Float32Array(weight.length);
+    for (let j = 0; j < y.length; j++) y[j] = dot(row, weight[j]) + (bias ? bias[j] : 0);
+    return y;
+  }); // (n, d_out)
+}
+
+/** Each row with mean 0 and variance 1 over its features, then times weight plus bias. */
+export function layer_norm(x, weight, bias, eps = 1e-5) {
+  return x.map((row) => {
+    const mean = row.reduce((sum, value) => sum + value, 0) / row.length;
+    const variance = row.reduce((sum, value) => sum + (value - mean) ** 2, 0) / row.length;
+    const size = Math.sqrt(variance + eps);
+    return row.map((value, j) => ((value - mean) / size) * weight[j] + bias[j]);
+  }); // (n, d)
+}
+
+/** Each column with the mean and variance that training has found, then times weight plus bias. */
+export const batch_norm = (x, mean, variance, weight, bias, eps = 1e-5) =>
+  each(x, (value, j) => ((value - mean[j]) / Math.sqrt(variance[j] + eps)) * weight[j] + bias[j]); // (n, d)
+
+export const relu = (x) => each(x, (value) => Math.max(value, 0));
+
+const ERFC = [
+  -1.26551223, 1.00002368, 0.37409196, 0.09678418, -0.18628806, 0.27886807, -1.13520398, 1.48851587, -0.82215223,
+  0.17087277,
+];
+
+/** 1 − erf(x), off by 2 · 10⁻⁷ of itself at most (W. H. Press et al., "Numerical Recipes"). */
+export function erfc(x) {
+  const t = 1 / (1 + Math.abs(x) / 2);
+  const tail = t * Math.exp(-x * x + ERFC.reduceRight((sum, c) => sum * t + c, 0));
+  return x < 0 ? 2 - tail : tail;
+}
+
+export const gelu = (x) => each(x, (value) => (value / 2) * erfc(-value / Math.SQRT2));
+
+/** What a convolution sees at each place. Pixels row by row `(side², C)` → `(places, C · kernel²)`. */
+export function unfold(x, side, kernel, stride = 1, padding = 0) {
+  const places = (side + 2 * padding - kernel) / stride + 1;
+  const channels = x[0].length;
+  return Array.from({ length: places ** 2 }, (_, place) => {
+    const top = Math.floor(place / places) * stride - padding;
+    const left = (place % places) * stride - padding;
+    const seen = new Float32Array(channels * kernel ** 2); // 0 beyond the edge
+    for (let k = 0; k < kernel ** 2; k++) {
+      const [i, j] = [top + Math.floor(k / kernel), left + (k % kernel)];
+      if (i < 0 || j < 0 || i >= side || j >= side) continue;
+      for (let c = 0; c < channels; c++) seen[c * kernel ** 2 + k] = x[i * side + j][c];
+    }
+    return seen;
+  });
+}
+
+/** The largest of each two by two pixels: `(side², C)` → `((side/2)², C)`. */
+export const max_pool = (x, side) =>
+  unfold(x, side, 2, 2).map((seen) =>
+    Float32Array.from({ length: seen.length / 4 }, (_, c) => Math.max(...seen.subarray(4 * c, 4 * c + 4))),
+  );
+
+/** Sines in the even columns, cosines in the odd ones: `(length, d_model)`. */
+export const sinusoidal_encoding = (length, d_model, base = 10000) =>
+  Array.from({ length }, (_, position) =>
+    Float32Array.from({ length: d_model }, (_, j) => {
+      const angle = position * base ** (-2 * Math.floor(j / 2) / d_model);
+      return j % 2 ? Math.cos(angle) : Math.sin(angle);
+    }),
+  );
+
+/** Weighted averages of values: q `(n_q, d_k)`, k and v `(n_k, d_k)` → output and weights. */
+export function scaled_dot_product_attention(q, k, v, mask, scale = q[0].length ** -0.5) {
+  const weights = q.map((query, i) => {
+    const scores = k.map((key, j) => (mask && !mask(i, j) ? -Infinity : dot(query, key) * scale));
+    return softmax(scores);
+  }); // (n_q, n_k)
+  const columns = Array.from(v[0], (_, c) => v.map((row) => row[c]));
+  return [linear(weights, columns), weights];
+}
+
+export const causal_mask = (i, j) => j <= i;
+
+const argmax = (row) => row.indexOf(Math.max(...row));
+
+// --- layers: each takes the parameters under a name, and returns its forward ------------------------
+
+export function Linear(state, name) {
+  const [weight, bias] = [rows(state[`${name}.weight`]), state[`${name}.bias`]?.data];
+  return (x) => linear(x, weight, bias);
+}
+
+export function LayerNorm(state, name, eps) {
+  const [weight, bias] = [state[`${name}.weight`].data, state[`${name}.bias`].data];
+  return (x) => layer_norm(x, weight, bias, eps);
+}
+
+/** Attention of each head to its own slice of the features: merged output `(n_q, d)` and weights. */
+function by_head(q, k, v, num_heads, mask, scale) {
+  const d_k = q[0].length / num_heads;
+  const heads = Array.from({ length: num_heads }, (_, h) => {
+    const own = [q, k, v].map((x) => x.map((row) => row.subarray(h * d_k, (h + 1) * d_k)));
+    return scaled_dot_product_attention(...own, mask, scale);
+  });
+  const merged = q.map((row, i) => {
+    const all = new Float32Array(row.length);
+    heads.forEach(([output], h) => all.set(output[i], h * d_k));
+    return all;
+  });
+  return [merged, heads.map(([, weights]) => weights)];
+}
+
+/**
+ * `mask(i, j)` says whether query i may attend to key j. `cache`, an object, keeps keys and values
+ * for the queries to come; `scale` stands in for 1 / √d_k. Returns output and weights, head by head.
+ * Keys and values may come from vectors of another width, as in chapter 12's `CrossAttention`.
+ */
+export function MultiHeadAttention(state, name, num_heads) {
+  const [W_q, W_k, W_v, W_o] = ["W_q", "W_k", "W_v", "W_o"].map((part) => Linear(state, `${name}.${part}`));
+  return (query, key, value, { mask, cache = {}, scale } = {}) => {
+    const q = W_q(query); // (n_q, d_model)
+    const k = (cache.k = [...(cache.k ?? []), ...W_k(key)]); // (n_k, d_model)
+    const v = (cache.v = [...(cache.v ?? []), ...W_v(value)]); // (n_k, d_model)
+    const past = k.length - key.length;
+    const [merged, weights] = by_head(q, k, v, num_heads, mask && ((i, j) => mask(past + i, j)), scale);
+    return [W_o(merged), weights];
+  };
+}
+
+/** Self-attention with one projection for queries, keys and values. */
+export function PackedAttention(state, name, num_heads) {
+  const [qkv, proj] = ["qkv", "proj"].map((part) => Linear(state, `${name}.${part}`));
+  return (x) => {
+    const all = qkv(x); // (n, 3 d_model)
+    const d_model = x[0].length;
+    const [q, k, v] = [0, 1, 2].map((i) => all.map((row) => row.subarray(i * d_model, (i + 1) * d_model)));
+    const [merged, weights] = by_head(q, k, v, num_heads);
+    return [proj(merged), weights];
+  };
+}
+
+/** ViT's layer: both sublayers behind a norm. */
+export function ViTBlock(state, name, num_heads) {
+  const attn = PackedAttention(state, `${name}.attn`, num_heads);
+  const [linear1, linear2] = ["linear1", "linear2"].map((part) => Linear(state, `${name}.${part}`));
+  const [norm1, norm2] = ["norm1", "norm2"].map((part) => LayerNorm(state, `${name}.${part}`, 1e-6));
+  return (x, seen = {}) => {
+    const [output, weights] = attn(norm1(x));
+    seen.attn = weights;
+    x = add(x, output);
+    return add(x, linear2(gelu(linear1(norm2(x))))); // (n, d_model)
+  };
+}
+
+/** Self-attention, then a feed-forward network. What its attention looks at is left in `seen`. */
+export function EncoderLayer(state, name, num_heads) {
+  const self_attn = MultiHeadAttention(state, `${name}.self_attn`, num_heads);
+  const [linear1, linear2] = ["linear1", "linear2"].map((part) => Linear(state, `${name}.${part}`));
+  const [norm1, norm2] = ["norm1", "norm2"].map((part) => LayerNorm(state, `${name}.${part}`));
+  return (x, { mask, scale, seen = {} } = {}) => {
+    const attend = (h) => {
+      const [output, weights] = self_attn(h, h, h, { mask, scale });
+      seen.self_attn = weights;
+      return output;
+    };
+    const feed_forward = (h) => linear2(relu(linear1(h)));
+    x = norm1(add(x, attend(x)));
+    return norm2(add(x, feed_forward(x))); // (n, d_model)
+  };
+}
+
+/** Self-attention, cross-attention to a memory, then a feed-forward network; chapter 12's has GELU. */
+export function DecoderLayer(state, name, num_heads, activation = relu) {
+  const self_attn = MultiHeadAttention(state, `${name}.self_attn`, num_heads);
+  const cross_attn = MultiHeadAttention(state, `${name}.cross_attn`, num_heads);
+  const [linear1, linear2] = ["linear1", "linear2"].map((part) => Linear(state, `${name}.${part}`));
+  const [norm1, norm2, norm3] = ["norm1", "norm2", "norm3"].map((part) => LayerNorm(state, `${name}.${part}`));
+  return (x, memory, { mask, scale, seen = {} } = {}) => {
+    const attend = (h) => {
+      const [output, weights] = self_attn(h, h, h, { mask, scale });
+      seen.self_attn = weights;
+      return output;
+    };
+    const consult = (h) => {
+      const [output, weights] = cross_attn(h, memory, memory, { scale });
+      seen.cross_attn = weights;
+      return output;
+    };
+    const feed_forward = (h) => linear2(activation(linear1(h)));
+    x = norm1(add(x, attend(x)));
+    x = norm2(add(x, consult(x)));
+    return norm3(add(x, feed_forward(x))); // (n_q, d_model)
+  };
+}
+
+/** A vector for each token, times √d_model; and, from the same numbers, a score for each token. */
+export class TokenEmbedding {
+  constructor(state, name) {
+    this.weight = rows(state[`${name}.weight`]);
+  }
+
+  forward(ids) {
+    const factor = Math.sqrt(this.weight[0].length);
+    return ids.map((id) => this.weight[id].map((value) => value * factor)); // (n, d_model)
+  }
+
+  logits(h) {
+    return linear(h, this.weight); // (n, vocab_size)
+  }
+}
+
+/** Chapter 7's model, for one source without padding. What is in `without` is switched off. */
+export class Transformer {
+  constructor(state, num_heads) {
+    const layers = (side, Layer) =>
+      [...new Set(Object.keys(state).map((name) => name.match(`^${side}_layers\\.\\d+`)?.[0]))]
+        .filter(Boolean)
+        .map((name) => Layer(state, name, num_heads));
+    this.source_embedding = new TokenEmbedding(state, "source_embedding");
+    this.target_embedding = new TokenEmbedding(state, "target_embedding");
+    this.encoder_layers = layers("encoder", EncoderLayer);
+    this.decoder_layers = layers("decoder", DecoderLayer);
+    this.without = new Set(); // of "scale", "mask", "positions"
+  }
+
+  embed(embedding, ids) {
+    const x = embedding.forward(ids);
+    return this.without.has("positions") ? x : add(x, sinusoidal_encoding(ids.length, x[0].length)); // (n, d_model)
+  }
+
+  get scale() {
+    return this.without.has("scale") ? 1 : undefined;
+  }
+
+  /** Ids of the source → the memory; `seen` gets an object with weights for each layer. */
+  encode(source, seen = []) {
+    let x = this.embed(this.source_embedding, source); // (n_s, d_model)
+    this.encoder_layers.forEach((layer, i) => (x = layer(x, { scale: this.scale, seen: (seen[i] = {}) })));
+    return x;
+  }
+
+  decode(target, memory, seen = []) {
+    const mask = this.without.has("mask") ? undefined : causal_mask;
+    let x = this.embed(this.target_embedding, target); // (n_t, d_model)
+    this.decoder_layers.forEach((layer, i) => (x = layer(x, memory, { mask, scale: this.scale, seen: (seen[i] = {}) })));
+    return x;
+  }
+
+  logits(target, memory, seen) {
+    return this.target_embedding.logits(this.decode(target, memory, seen)); // (n_t, target_vocab)
+  }
+}
+
+/** Chapter 12's captioner: convolutions, a block of ViT, and a text side that looks at its places. */
+export class Captioner {
+  constructor(state, num_heads = 4) {
+    const norm = (name) => ["running_mean", "running_var", "weight", "bias"].map((part) => state[`${name}.${part}`].data);
+    this.stem = [0, 4, 8].map((i) => [rows(state[`stem.${i}.weight`]), state[`stem.${i}.bias`].data, norm(`stem.${i + 1}`)]);
+    this.places = rows({ shape: state.places.shape.slice(1), data: state.places.data });
+    this.block = ViTBlock(state, "blocks.0", num_heads);
+    this.norm = LayerNorm(state, "norm");
+    this.tokens = rows(state["tokens.weight"]);
+    this.positions = rows(state["positions.weight"]);
+    this.layers = ["layers.0", "layers.1"].map((name) => DecoderLayer(state, name, num_heads, gelu));
+  }
+
+  /** A picture, 32 × 32 pixels row by row, 0 for paper and 1 for ink → the memory, 8 × 8 places. */
+  encode(pixels) {
+    let x = Array.from(pixels, (ink) => Float32Array.of(ink)); // (32², 1)
+    this.stem.forEach(([weight, bias, norm], i) => {
+      const side = 32 / 2 ** i;
+      x = relu(batch_norm(linear(unfold(x, side, 3, 1, 1), weight, bias), ...norm));
+      if (i < 2) x = max_pool(x, side); // (16², 32), then (8², 32)
+    });
+    return this.norm(this.block(add(x, this.places))); // (8², d_encoder)
+  }
+
+  logits(ids, memory, seen = []) {
+    let x = ids.map((id, i) => this.tokens[id].map((value, j) => value + this.positions[i][j])); // (n, d_model)
+    this.layers.forEach((layer, i) => (x = layer(x, memory, { mask: causal_mask, seen: (seen[i] = {}) })));
+    return linear(x, this.tokens); // (n, vocab_size)
+  }
+}
+
+// --- writing ---------------------------------------------------------------------------------------
+
+/** The likeliest token each time, until eos; each step with its logits and what was looked at. */
+export function* greedy_decode(model, memory, prompt, eos_id, max_len) {
+  const ids = [...prompt]; // bos, or more
+  while (ids.length <= max_len && ids.at(-1) !== eos_id) {
+    const seen = [];
+    const logits = model.logits(ids, memory, seen).at(-1); // (target_vocab,)
+    ids.push(argmax(logits));
+    yield { id: ids.at(-1), logits, seen };
+  }
+}
+
+/** The best `beam_size` texts, best first: ids without bos, and the logarithm of each one's probability. */
+export function beam_search(model, memory, bos_id, eos_id, max_len, beam_size = 4) {
+  let beginnings = [{ ids: [bos_id], steps: [], log_p: 0 }];
+  const found = [];
+  for (let length = 1; length <= max_len && beginnings.length; length++) {
+    const extensions = beginnings.flatMap(({ ids, steps, log_p }) =>
+      Array.from(softmax(Array.from(model.logits(ids, memory).at(-1))), (p, token) => ({
+        ids: [...ids, token],
+        steps: [...steps, p],
+        log_p: log_p + Math.log(p),
+      })),
+    );
+    const best = extensions.sort((a, b) => b.log_p - a.log_p).slice(0, beam_size);
+    found.push(...best.filter(({ ids }) => ids.at(-1) === eos_id));
+    beginnings = best.filter(({ ids }) => ids.at(-1) !== eos_id);
+  }
+  return [...found, ...beginnings] // the latter unfinished
+    .map(({ ids, ...rest }) => ({ ids: ids.slice(1), ...rest }))
+    .sort((a, b) => b.log_p - a.log_p)
+    .slice(0, beam_size);
+}
