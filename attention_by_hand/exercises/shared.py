@@ -85,6 +85,8 @@ def in_use(make: Any, args: tuple, kwargs: Any, state: Any, training: bool, froz
 
     with torch.random.fork_rng(devices=[]):
         module = make(*args, **(kwargs or {}))
+    for value in (state or {}).values():
+        module.to(value.device)
     module.load_state_dict(state or {}, strict=state is not None)
     module.train(training)
     next(iter(module.children()), module).train(training != any(module.children()))

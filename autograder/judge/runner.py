@@ -17,6 +17,7 @@ from autograder.judge.block_code import (
     pieces,
     stands_before,
 )
+from autograder.sandbox.ends import lost_the_gpu
 from autograder.sandbox.host import ProcessDied, Sandbox, SandboxLost
 from autograder.sandbox.limits import Limits
 from autograder.student import pointing
@@ -110,15 +111,28 @@ class Runner:
         """
         if not all(stands_before(block, name) for block in blocks_in(self.there)):
             self._end()
-        try:
+
+        def make(left: Sequence[Run]) -> list[Record] | None:
             return self._with_sandbox(
                 lambda sandbox: self._handed_out(sandbox, blocks).probe_all(
-                    name, runs, self._seconds(self.limits.probe_seconds), instead, watch
+                    name, left, self._seconds(self.limits.probe_seconds), instead, watch
                 )
             )
-        except ProcessDied as death:
-            self._note_death(death, f"A call of {name}")
-            raise
+
+        records: list[Record] = []
+        while len(records) < len(runs):
+            try:
+                found = make(runs[len(records) :])
+            except ProcessDied as death:
+                self._note_death(death, f"A call of {name}")
+                raise ProcessDied(death.reason, death.detail, [*records, *death.records]) from None
+            if found is None:
+                return None
+            records += found
+            if self.options[2] != "cpu" and lost_the_gpu(records[-1]):
+                self._end()
+                self.deaths += 1
+        return records
 
     def point(self, name: str) -> str | None:
         """Where an answer goes astray: a hint from the sandbox, which ends if this goes wrong.

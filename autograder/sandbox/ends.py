@@ -35,3 +35,14 @@ def read_status(status: int, cpu_seconds: float) -> tuple[str, str]:
         return "crash", f"ended its process ({signal.Signals(number).name})"
     except ValueError:
         return "crash", f"ended its process (exit status {status})"
+
+
+def lost_the_gpu(record: Record) -> bool:
+    """Whether a run failed in such a way that its process can use no GPU any more.
+
+    An index that is out of range does that. An answer that says so falsely costs its own process.
+    """
+    raised = record.raised
+    return raised is not None and (
+        "AcceleratorError" in raised.types or raised.message.startswith("CUDA error")
+    )

@@ -29,7 +29,7 @@ import numpy as np
 from autograder.sandbox import groups, walls, warm, worker
 from autograder.sandbox.bubblewrap import ISOLATIONS, IsolationError, why_not_up
 from autograder.sandbox.clock import BEHIND, Clock, usage_of
-from autograder.sandbox.ends import ProcessDied, SandboxLost, read_status
+from autograder.sandbox.ends import ProcessDied, SandboxLost, lost_the_gpu, read_status
 from autograder.sandbox.gpu import require
 from autograder.sandbox.launcher import AnyWarm, end, warm_process
 from autograder.sandbox.limits import Limits
@@ -170,12 +170,13 @@ class Sandbox:
         instead: Mapping[str, str] | None = None,
         watch: Sequence[str] = (),
     ) -> list[Record] | None:
-        """Make some runs, all within `seconds`. Raises `ProcessDied`, with the records so far.
+        """Make some runs within `seconds`, or those up to the loss of a GPU. Raises `ProcessDied`.
 
         Operations that match the patterns in `watch` are recorded (see `Observer`). `instead` names
         blocks ("course.blocks:…") that replace the student's objects of those names meanwhile.
         """
-        where = {"name": name, "device": self.device, "watch": list(watch)}
+        device = self.device if any(run.elsewhere for run in runs) else "cpu"  # none is asked for
+        where = {"name": name, "device": device, "watch": list(watch)}
         more = {"runs": [run_tree(run) for run in runs], "instead": dict(instead or {})}
         request = {"op": "probe", **where, **more}
         replies = self._ask(request, self.limits.probe_seconds if seconds is None else seconds)
@@ -185,6 +186,8 @@ class Sandbox:
                 if reply.get("record", 0) is None and not records:
                     return None
                 records.append(self._read(record_from, reply.get("record")))
+                if self.gpu and lost_the_gpu(records[-1]):
+                    break
         except ProcessDied as death:
             raise ProcessDied(death.reason, death.detail, records) from None
         return records

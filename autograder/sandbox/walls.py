@@ -26,7 +26,7 @@ NEW_PROCESSES = 0x20000000
 _NEW_MOUNTS, _NEW_CGROUPS, _NEW_HOST_NAME, _NEW_IPC = 0x20000, 0x2000000, 0x4000000, 0x8000000
 _NEW_USERS, _NEW_NETWORK = 0x10000000, 0x40000000
 _READ_ONLY, _NO_SUID, _NO_DEVICES, _NO_PROGRAMS = 1, 2, 4, 8
-_BIND, _RECURSIVE, _PRIVATE, _DETACH = 4096, 16384, 1 << 18, 2
+_REMOUNT, _BIND, _RECURSIVE, _PRIVATE, _DETACH = 32, 4096, 16384, 1 << 18, 2
 _PARENT_DEATH, _DUMPABLE, _DROP_BOUND, _AMBIENT, _CLEAR_ALL = 1, 4, 24, 47, 4
 _NO_NEW_PRIVILEGES, _CAPABILITIES = 38, 0x20080522
 _FEWEST_NUMBERS = 301  # RESERVED_PIDS + 1: no namespace can have fewer
@@ -59,7 +59,7 @@ def put_up(order: Mapping[str, Any], readable: list[str], isolated: bool) -> boo
     if LIMITS in layers:
         limit_resources(limits, addresses=gpu is None)
     if LANDLOCK in layers:
-        landlock = confine(readable, gpu["devices"] if gpu else [])
+        landlock = confine(readable, [*gpu["devices"], "/proc"] if gpu else [])
     if SECCOMP in layers:
         importlib.import_module("seccomp").install(gpu=gpu is not None)
     return landlock
@@ -107,8 +107,11 @@ def _leave(limits: dict[str, Any], shown_of_proc: list[str]) -> None:
     flags = _READ_ONLY | _NO_SUID | _NO_DEVICES | _NO_PROGRAMS
     _count_numbers()
     if shown_of_proc:
-        _mount("proc", "/proc", "proc", flags)
+        _mount("proc", "/proc", "proc", flags & ~_READ_ONLY)  # where a driver names its threads
         hide_all_but(shown_of_proc)
+        for place in filter(os.path.exists, (f"/proc/{name}" for name in shown_of_proc)):
+            _mount(place, place, None, _BIND)
+            _mount(None, place, None, _BIND | _REMOUNT | flags)
     else:
         try:
             _mount("proc", "/proc", "proc", flags, "subset=pid")
@@ -228,8 +231,8 @@ def limit_resources(limits: Mapping[str, float], addresses: bool = True) -> None
 
 
 def confine(readable: list[str], gpu: Sequence[str] = ()) -> bool:
-    """Add Landlock: the system can be read, /tmp and a GPU's device files written. Return whether
-    the kernel has it."""
+    """Add Landlock: the system can be read, /tmp and what a GPU needs written. Return whether the
+    kernel has it."""
     try:
         import sandlock
     except ImportError:

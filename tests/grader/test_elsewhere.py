@@ -220,8 +220,9 @@ def _on_a_gpu_alone(x):
 
 
 @pytest.mark.parametrize("answer", [_where_there_is_a_gpu, _on_a_gpu_alone])
-def test_whoever_asks_for_a_gpu_is_told_to_ask_the_inputs(answer):
+def test_whoever_asks_for_a_gpu_is_told_to_ask_the_inputs(answer, monkeypatch):
     """The pretended device is no GPU: such an answer fails on it, and must be told why."""
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     _, passed, message = _judged(answer, call(tensor(NUMBERS.numpy())))
     assert not passed
     assert "On the CPU is a tensor of shape (4,)" in message

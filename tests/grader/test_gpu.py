@@ -8,11 +8,13 @@ import pytest
 import torch
 from test_elsewhere import ACCEPTED, NUMBERS, REFUSED
 
+from autograder.judge import runner
 from autograder.judge.judge_file import judge_file
 from autograder.judge.reference import records
 from autograder.sandbox.host import Sandbox
+from autograder.sandbox.limits import Limits
 from autograder.student.course import chapters
-from autograder.student.engine.runs import call, tensor
+from autograder.student.engine.runs import Raised, Record, call, tensor
 from autograder.student.engine.simulated_device import ELSEWHERE
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -83,6 +85,71 @@ def test_an_answer_that_forgets_the_device_fails_on_a_gpu_and_on_what_pretends(t
         failed = {aspect["title"] for aspect in found["aspects"] if not aspect["passed"]}
         assert "runs on the device of its inputs" in failed
         assert (device == "cuda") == ("a mask from lengths" in failed)
+
+
+class _Fails:
+    """A sandbox in which the run `at` loses the GPU, for good."""
+
+    used, made = 0.0, 0
+
+    def __init__(self, *options):
+        type(self).made += 1
+
+    def probe_all(self, name, runs, *_):
+        at = runs.index(2) + 1 if 2 in runs else len(runs)
+        lost = Record(
+            (), Raised(("AcceleratorError", "RuntimeError"), "CUDA error: no", "", "call")
+        )
+        return [lost if run == 2 else Record((run,)) for run in runs[:at]]
+
+    def close(self):
+        pass
+
+
+@pytest.mark.parametrize(("device", "processes"), [("cuda", 2), ("cpu", 1)])
+def test_after_a_run_that_loses_the_gpu_the_rest_is_made_in_another_process(
+    monkeypatch, device, processes
+):
+    monkeypatch.setattr(runner, "Sandbox", type("Fails", (_Fails,), {"made": 0}))
+    runs = [1, 2, 3, 4] if device == "cuda" else [1, 3, 4]
+    with runner.Runner("none", Limits(), device, "__main__", []) as one:
+        records = one.probe("padding_mask", runs, None, (), frozenset())
+    assert [record.raised is None for record in records] == [run != 2 for run in runs]
+    assert runner.Sandbox.made == processes
+
+
+@pytest.mark.parametrize("elsewhere", [True, False])
+def test_only_what_is_judged_on_devices_is_run_on_one(monkeypatch, elsewhere):
+    asked = {}
+    own = object.__new__(Sandbox)
+    own.device, own.gpu, own.limits = "cuda", None, Limits()
+    monkeypatch.setattr(own, "_ask", lambda request, seconds: iter(asked.update(request) or ()))
+    run = call(tensor([1.0], "float32"))
+    own.probe_all("softmax", [run, replace(run, elsewhere=elsewhere)])
+    assert asked["device"] == ("cuda" if elsewhere else "cpu")
+
+
+@pytest.mark.gpu
+def test_an_index_after_which_a_process_cannot_use_the_gpu_costs_what_it_does_on_the_cpu(tmp_path):
+    answer = tmp_path / "answer.py"
+    answer.write_text(
+        "import torch\n"
+        "def padding_mask(lengths, max_len=None):\n"
+        "    n = int(lengths.max()) if max_len is None else max_len\n"
+        "    if int(lengths.max()) > n:\n"
+        "        torch.zeros(1, device=lengths.device)[lengths + 9].cpu()\n"
+        "    kept = torch.arange(n, device=lengths.device) < lengths[:, None]\n"
+        "    return kept[:, None, None]\n"
+        "def causal_mask(n_q, n_k=None, device=None):\n"
+        "    n_k = n_q if n_k is None else n_k\n"
+        "    return torch.ones(n_q, n_k, dtype=torch.bool, device=device).tril(n_k - n_q)\n"
+    )
+    here, there = (
+        judge_file(answer, seed=b"a seed", device=device)["exercises"] for device in ("cpu", "cuda")
+    )
+    assert [e["score"] for e in here.values()] == [e["score"] for e in there.values()]
+    assert there["causal_mask"]["score"] == there["causal_mask"]["points"]
+    assert 0 < there["padding_mask"]["score"] < there["padding_mask"]["points"]
 
 
 @pytest.mark.gpu

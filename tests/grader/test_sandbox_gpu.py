@@ -183,7 +183,7 @@ def test_memory_is_limited_where_addresses_cannot_be(monkeypatch):
 
 
 LOOK = """
-import json, os
+import json, mmap, os, socket, threading
 def entries(folder):
     return sorted(name for name in os.listdir(folder) if not name.isdigit())
 def text(path):
@@ -191,7 +191,21 @@ def text(path):
         return open(path).read()
     except OSError as error:
         return type(error).__name__
+def write(path):
+    try:
+        return open(path, "w").write("name")
+    except OSError as error:
+        return type(error).__name__
+def shared(size):
+    try:
+        return len(mmap.mmap(-1, size))
+    except OSError as error:
+        return type(error).__name__
 print(json.dumps({
+    "shared": [shared(size) for size in (2 << 20, (2 << 20) + 4096, (4 << 30) + 4096)],
+    "named": write(f"/proc/self/task/{threading.get_native_id()}/comm"),
+    "local": socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET).fileno() > 2,
+    "written": [write(f"/proc/{name}") for name in ("devices", "sys/kernel/pid_max")],
     "dev": [name for name in entries("/dev") if name.startswith("nvidia")],
     "nvidia0": text("/dev/nvidia0"), "uptime": text("/proc/uptime"),
     "kallsyms": text("/proc/kallsyms"), "net": os.listdir("/proc/sys"),
@@ -215,6 +229,10 @@ def test_the_sandbox_shows_what_is_let_in_and_nothing_else(monkeypatch, machine)
     finally:
         close_warm_processes()
     assert seen == {
+        "shared": [2 << 20, "OSError", "OSError"],
+        "named": 4,
+        "local": True,
+        "written": ["OSError", "FileNotFoundError"],
         "dev": ["nvidia-uvm", "nvidia0", "nvidiactl"],
         "nvidia0": "dev/nvidia0",
         "uptime": "",

@@ -85,7 +85,7 @@ class Observer:
 
         `node` is the one of the graph of gradients that it belongs to, if any.
         """
-        frame: FrameType | None = sys._getframe(2)
+        frame = sys._getframe(1).f_back  # none where autograd has a thread of its own, for a GPU
         labels, block, theirs = [name], None, False
         while frame is not None:
             known = origin(frame)

@@ -283,9 +283,9 @@ def _gradients(
     total = 0.0
     for result in _tensors(values[-1]):
         if result.requires_grad:
-            places = torch.arange(result.numel(), dtype=torch.float32, device=result.device)
-            weights = torch.cos(places * 0.7 + 0.3)
-            total = total + (result * weights.to(result.dtype).reshape(result.shape)).sum()
+            places = torch.arange(result.numel(), dtype=torch.float32, device="cpu")
+            weights = torch.cos(places * 0.7 + 0.3)  # whose last digits depend on the device
+            total = total + (result * weights.to(result).reshape(result.shape)).sum()
     leaves: dict[str, Any] = {}
     for i, (args, kwargs) in enumerate(sent):
         prefix = f"{i}." if len(sent) > 1 else ""

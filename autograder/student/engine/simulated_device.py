@@ -231,6 +231,8 @@ def _refuse(name: str, args: tuple, far: list, near: list) -> None:
     """Raise what a GPU raises for tensors on two devices, if it does for this operation."""
     if any(t.is_meta for t in near):
         raise Untried("a tensor was made in a way that the pretence cannot follow")
+    if any(t.is_cuda for t in near):
+        raise Untried("a tensor was made on a device that is there")
     if name.startswith(_COPIES):
         return
     sized = [t for t in near if t.dim()]
