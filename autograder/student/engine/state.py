@@ -136,6 +136,7 @@ class _Torchs(NamedTuple):
     write: Callable[[Any, Any], None]
     trained: Callable[[Any], bool]
     slope: Callable[[Any], Any]
+    form: Callable[[Any], tuple[Any, Any]]
 
 
 def _of_torch() -> _Torchs | None:
@@ -161,6 +162,23 @@ def _of_torch() -> _Torchs | None:
         with alone():
             copy(detach(value), numbers)
 
+    # C's own readers, past the hooks: no code of an answer can run in them.
+    base = core.TensorBase
+    is_trained, gradient = base.requires_grad.__get__, base.grad.__get__
+    dtype_of, shape_of = base.dtype.__get__, base.shape.__get__
+
+    def trained(value: Any) -> bool:
+        with alone():
+            return is_trained(value)
+
+    def slope(value: Any) -> Any:
+        with alone():
+            return gradient(value)
+
+    def form(value: Any) -> tuple[Any, Any]:
+        with alone():
+            return dtype_of(value), shape_of(value)
+
     return _Torchs(
         numbers,
         torch.get_default_dtype,
@@ -168,8 +186,9 @@ def _of_torch() -> _Torchs | None:
         torch.nn.Module,
         view,
         write,
-        core.TensorBase.requires_grad.__get__,
-        core.TensorBase.grad.__get__,
+        trained,
+        slope,
+        form,
     )
 
 
@@ -314,3 +333,10 @@ def write(tensor: Any, numbers: Any) -> None:
     torch = _torchs()
     assert torch is not None
     torch.write(tensor, numbers)
+
+
+def form_of(tensor: Any) -> tuple[Any, Any]:
+    """A tensor's dtype and shape, whatever has been made of these attributes."""
+    torch = _torchs()
+    assert torch is not None
+    return torch.form(tensor)
