@@ -63,7 +63,7 @@ class TooLarge(Opaque):
 class Recipe:
     """A module or function to be built where the answer runs.
 
-    `name` is `package.module:attribute` within `autograder`. With `args` None it stands for the
+    `name` is `package.module:attribute`, the course's. With `args` None it stands for the
     attribute itself; otherwise that is called with `args` and `kwargs`, and `state` is loaded.
     """
 
