@@ -5,6 +5,7 @@ import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -17,6 +18,7 @@ from autograder.lms import commands
 from autograder.notebook.reading import Unusable
 from autograder.publishing.authors.commands import new, try_exercise
 from autograder.sandbox.bubblewrap import ISOLATIONS, IsolationError
+from autograder.sandbox.launcher import warm_process
 from autograder.sandbox.limits import Limits
 from autograder.student.course import NoCourse, chapters, exercises_of, root
 from autograder.student.engine.verdict import CORRECT, Verdict
@@ -197,6 +199,9 @@ def grade(
     if scheduler is None:
         jobs = _one_at_a_time(device, jobs)
         fork_server.get_ready()
+        if device == "cpu" and isolation in ISOLATIONS:
+            with suppress(IsolationError):  # the judging processes will report that
+                warm_process(isolation)
     from autograder.gradebook import progress
     from autograder.gradebook.classroom import grade as grade_class
 

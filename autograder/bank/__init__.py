@@ -102,12 +102,12 @@ class Bank:
     def changes(self, text: str) -> None:
         """Add the wrong answers that a text declares, each as a `change`.
 
-        An entry is a name, its changes and, indented, its cause:
+        An entry is a name, its changes and, indented, its cause::
 
             sign_flipped: scores - largest → largest - scores
                 The exponent has the wrong sign: the lowest score gets the largest weight.
 
-        The changes follow the name, separated by ` ; `, or have lines of their own:
+        The changes follow the name, separated by semicolons, or have lines of their own::
 
             ~ old → new     replaces this text, which occurs once; with ` ×2`, twice
             - old           the same for several lines

@@ -16,7 +16,7 @@ MARKS = ("    ~ ", "    - ", "    + ", "    > ")
 
 
 class Edit(NamedTuple):
-    """Put `new` in place of `old`, which occurs `count` times.
+    """Put `new` in place of `old`, which occurs `times` times.
 
     Lines after the first are relative to the indentation of the line in which the text begins.
     """

@@ -40,11 +40,7 @@ from unicodedata import normalize
 from urllib.parse import urlsplit
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from nbgrader.api import MissingEntry
-from sqlalchemy import select
-
 from autograder.gradebook.command_suggestions import assignment_named
-from autograder.gradebook.tables import EXTENSIONS, put, remove
 from autograder.sandbox.limits import Limits
 
 FILE = "course.toml"
@@ -227,6 +223,11 @@ def enter(book: Any, course: CourseFile) -> None:
     What the file does not mention stays as it is; an extension that it mentioned before, and does
     no longer, is taken back.
     """
+    from nbgrader.api import MissingEntry
+    from sqlalchemy import select
+
+    from autograder.gradebook.tables import EXTENSIONS, put, remove
+
     ids = book.spelled()
     with book.transaction():
         for assignment in book.assignments:

@@ -1,6 +1,8 @@
 """The house: imports run one way, and the grader knows no course."""
 
 import re
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -88,3 +90,11 @@ def test_grader_names_no_chapter_block_or_exercise():
 
 def test_every_folder_has_its_rule():
     assert {part(path) for path in FILES} - {"__init__"} == MAY.keys()
+
+
+def test_the_command_line_waits_for_no_long_import_before_it_starts_other_processes():
+    long = ("nbgrader", "sqlalchemy", "torch", "matplotlib", "IPython")
+    check = f"import autograder.cli, sys; print([n for n in {long} if n in sys.modules])"
+    command = [sys.executable, "-c", check]
+    told = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True)
+    assert told.stdout.strip() == "[]"

@@ -201,6 +201,7 @@ class Declaration:
         self._aspects[-1] = drawn_anew(self._aspects[-1], with_torchs)
 
     def add(self, aspect: Aspect) -> None:
+        """An aspect that none of the other methods makes."""
         self._aspects.append(replace(aspect, step=self._step))
 
     def _add(self, make: Make, hint: str, runs: Sequence[Runs]) -> Callable[[Runs], Runs] | None:

@@ -244,6 +244,7 @@ def expected_got(what: str, expected: Any, value: Any) -> str:
 
 
 def wrong(message: str, kind: str = "value") -> Finding:
+    """A finding that does not pass, with one line on what is wrong."""
     return Finding(False, message, kind=kind)
 
 

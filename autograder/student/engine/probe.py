@@ -9,7 +9,7 @@ import importlib
 import linecache
 import random
 import traceback
-from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import replace
 from typing import Any
@@ -24,7 +24,7 @@ from autograder.student.engine.observe import Observer, differentiating, hand_ou
 from autograder.student.engine.runs import APPLY, BLOCKS, Raised, Record, Run, Step
 from autograder.student.engine.settings import as_fresh
 from autograder.student.engine.simulated_device import ELSEWHERE
-from autograder.student.engine.state import GlobalState
+from autograder.student.engine.state import GlobalState, form_of
 from autograder.student.engine.state import torch_if_imported as _torch
 from autograder.student.engine.values import (
     Array,
@@ -33,6 +33,7 @@ from autograder.student.engine.values import (
     Recipe,
     Strided,
     as_array,
+    tensor_of,
     text_of,
 )
 from autograder.student.engine.whose import is_library
@@ -162,10 +163,9 @@ def _moved(thing: Any, device: str) -> Any:
 
 def _load(built: Any, state: Mapping[str, Any], device: str) -> None:
     tensors = {name: materialise(value, device) for name, value in state.items()}
-    wide = {t.dtype for t in tensors.values() if t.is_floating_point()}
+    wide = _wide(tensors.values())
     try:
-        own = [*built.parameters(), *built.buffers()]
-        if len(wide) == 1 and wide != {t.dtype for t in own if t.is_floating_point()}:
+        if len(wide) == 1 and wide != _wide([*built.parameters(), *built.buffers()]):
             built.to(*wide)
         load(built, tensors)  # how an answer stores its tables is up to it
     except Exception as error:
@@ -173,6 +173,11 @@ def _load(built: Any, state: Mapping[str, Any], device: str) -> None:
         with suppress(Exception):
             told = describe_misfit(built, tensors)
         raise _LoadError from Misfit(told) if told else error
+
+
+def _wide(tensors: Iterable[Any]) -> set[Any]:
+    """The floating-point dtypes among those of some tensors."""
+    return {dtype for dtype, _ in map(form_of, tensors) if dtype.is_floating_point}
 
 
 def _arguments(step: Step, values: list, device: str, gradients: bool) -> tuple[list, dict]:
@@ -189,9 +194,7 @@ def materialise(value: Any, device: str, values: list | tuple = (), gradients: b
         if value.kind != "torch":
             data = value.data.astype(value.dtype)
             return data[()] if value.kind == "scalar" else data
-        import torch
-
-        made = torch.from_numpy(value.data.copy()).to(getattr(torch, value.dtype))
+        made = tensor_of(value)
         made = made if device == "cpu" else _moved(made, device)
         return made.requires_grad_() if gradients and made.is_floating_point() else made
     if isinstance(value, Strided):

@@ -39,7 +39,7 @@ APPLY = "()"  # as a step's method: call its first argument with the others
 
 @dataclass(frozen=True)
 class Step:
-    """One call: positional and keyword arguments, and the method ("" calls the object itself).
+    """One call: positional and keyword arguments, and the method; without one, of the object.
 
     With the method `APPLY`, the first argument is called with the others instead: a `Previous`
     module, to see what has become of it, or a `Recipe` that looks at one.
@@ -98,9 +98,11 @@ class Run:
         return replace(self, steps=(*self.steps, Step(args, kwargs, method)))
 
     def with_gradients(self) -> "Run":
+        """The same run, its last result differentiated."""
         return replace(self, gradients=True)
 
     def in_training(self) -> "Run":
+        """The same run of a class, in training mode."""
         return replace(self, training=True)
 
     def at_random(self, draw: "Draw") -> "Run":

@@ -7,7 +7,7 @@ told by `state`, which reads by its own means.
 
 import sys
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from typing import Any, NamedTuple
@@ -113,9 +113,14 @@ def as_fresh() -> Iterator[None]:
         if torch is not None:
             if torch.is_inference_mode_enabled():
                 stack.enter_context(torch.inference_mode(False))
-            for read, write, fresh in _settings(torch):
-                own = read()
-                stack.callback(write, own)
-                if own != fresh:
-                    write(fresh)
+            own = [setting.read() for setting in _settings(torch)]
+            stack.callback(_write_back, own)
+            for setting, value in zip(_OF_TORCH, own, strict=True):
+                if value != setting.fresh:
+                    setting.write(setting.fresh)
         yield
+
+
+def _write_back(values: Sequence[Any]) -> None:
+    for setting, value in zip(_OF_TORCH, values, strict=True):
+        setting.write(value)

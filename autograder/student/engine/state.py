@@ -39,6 +39,7 @@ STATE = (  # what `GlobalState` may find changed, besides an argument's memory
 )
 
 Reader = Callable[[], Any]
+_WORDS = 624  # of a Mersenne Twister, which makes as many numbers before it needs new ones
 
 
 def torch_if_imported() -> Any:
@@ -58,19 +59,24 @@ def _numpys_generator() -> Reader:
     generator = mtrand.get_bit_generator()
     if not isinstance(generator, np.random.MT19937):
         return lambda: [_plain(part) for part in np.random.get_state()]
-    address, size = generator.ctypes.state_address, 4 * 624 + 4  # the words and the place in them
+    address, size = generator.ctypes.state_address, 4 * _WORDS + 4  # the words, the place in them
     read, current = ctypes.string_at, mtrand.get_bit_generator
     return lambda: (current() is generator, read(address, size))
 
 
 def _pythons_generator() -> Reader:
-    read, generator = _random.Random.getstate, random._inst
-    return lambda: read(generator)
+    """The same for Python's, whose words follow its place in them and the head of any object."""
+    read, generator = ctypes.string_at, random._inst
+    address, size = id(generator) + object.__basicsize__, 4 * _WORDS
+    known = np.array(_random.Random.getstate(generator), np.uint32).tobytes()
+    if read(address + 4, size) + read(address, 4) != known:  # not every Python has it there
+        state = _random.Random.getstate
+        return lambda: np.array(state(generator), np.uint32).tobytes()
+    return lambda: read(address + 4, size) + read(address, 4)
 
 
 # --- drawing from a generator leaves it where its stream goes on; seeding puts it elsewhere ------
 
-_WORDS = 624  # of a Mersenne Twister, which makes as many numbers before it needs new ones
 _TURNS = 500  # how often it may have made new ones: 300,000 draws
 _TWISTER, _READ = np.random.MT19937, ctypes.string_at
 
@@ -78,10 +84,6 @@ _TWISTER, _READ = np.random.MT19937, ctypes.string_at
 def _numpy_drew(before: Any, now: Any) -> bool:
     same = isinstance(before, tuple) and before[0] is now[0] is True
     return same and _goes_on(before[1], now[1])
-
-
-def _python_drew(before: Any, now: Any) -> bool:
-    return _goes_on(*(np.array(state, np.uint32).tobytes() for state in (before, now)))
 
 
 def _goes_on(before: bytes, now: bytes) -> bool:
@@ -106,7 +108,7 @@ def _torch_drew(before: bytes, now: bytes) -> bool:
 
 _DREW: dict[str, Callable[[Any, Any], bool]] = {
     "NumPy's random state": _numpy_drew,
-    "Python's random state": _python_drew,
+    "Python's random state": _goes_on,
     "torch's random state": _torch_drew,
 }
 
@@ -136,6 +138,7 @@ class _Torchs(NamedTuple):
     write: Callable[[Any, Any], None]
     trained: Callable[[Any], bool]
     slope: Callable[[Any], Any]
+    form: Callable[[Any], tuple[Any, Any]]
 
 
 def _of_torch() -> _Torchs | None:
@@ -161,6 +164,23 @@ def _of_torch() -> _Torchs | None:
         with alone():
             copy(detach(value), numbers)
 
+    # C's own readers, past the hooks: no code of an answer can run in them.
+    base = core.TensorBase
+    is_trained, gradient = base.requires_grad.__get__, base.grad.__get__
+    dtype_of, shape_of = base.dtype.__get__, base.shape.__get__
+
+    def trained(value: Any) -> bool:
+        with alone():
+            return is_trained(value)
+
+    def slope(value: Any) -> Any:
+        with alone():
+            return gradient(value)
+
+    def form(value: Any) -> tuple[Any, Any]:
+        with alone():
+            return dtype_of(value), shape_of(value)
+
     return _Torchs(
         numbers,
         torch.get_default_dtype,
@@ -168,8 +188,9 @@ def _of_torch() -> _Torchs | None:
         torch.nn.Module,
         view,
         write,
-        core.TensorBase.requires_grad.__get__,
-        core.TensorBase.grad.__get__,
+        trained,
+        slope,
+        form,
     )
 
 
@@ -314,3 +335,10 @@ def write(tensor: Any, numbers: Any) -> None:
     torch = _torchs()
     assert torch is not None
     torch.write(tensor, numbers)
+
+
+def form_of(tensor: Any) -> tuple[Any, Any]:
+    """A tensor's dtype and shape, whatever has been made of these attributes."""
+    torch = _torchs()
+    assert torch is not None
+    return torch.form(tensor)

@@ -9,6 +9,7 @@ A message is a JSON tree and the arrays it refers to, each as the bytes of a `.n
 `<length of JSON: 8 bytes><JSON><array 0><array 1>…`, the arrays' lengths given in the JSON.
 """
 
+import importlib
 import io
 import json
 import math
@@ -62,7 +63,7 @@ class TooLarge(Opaque):
 class Recipe:
     """A module or function to be built where the answer runs.
 
-    `name` is `package.module:attribute` within `autograder`. With `args` None it stands for the
+    `name` is `package.module:attribute`, the course's. With `args` None it stands for the
     attribute itself; otherwise that is called with `args` and `kwargs`, and `state` is loaded.
     """
 
@@ -88,10 +89,12 @@ class Previous:
 
 
 class _Torchs(NamedTuple):
-    """The class of all tensors, and a reader of the numbers, the dtype and the device of one."""
+    """The class of all tensors; a reader of the numbers, the dtype and the device of one; what
+    makes one of numbers and a dtype."""
 
     tensor: type
     read: Callable[[Any], tuple[np.ndarray, str, str] | None]
+    make: Callable[[np.ndarray, str], Any]
 
 
 def _torchs() -> _Torchs | None:
@@ -108,6 +111,7 @@ def _torchs() -> _Torchs | None:
         is_meta, is_quantized = base.is_meta.__get__, base.is_quantized.__get__
         is_complex, detach, cpu, numbers = base.is_complex, base.detach, base.cpu, base.numpy
         resolve_neg, in_float32 = base.resolve_neg, base.float
+        make, to, named = torch.from_numpy, base.to, vars(torch)
     except AttributeError:  # no torch, or another thread imports it: there are no tensors yet
         return None
 
@@ -122,7 +126,12 @@ def _torchs() -> _Torchs | None:
             plain = in_float32(plain) if dtype in ("bfloat16", "float16") else plain
             return numbers(plain), dtype, device_of(value).type
 
-    return _Torchs(tensor, read)
+    def made(data: np.ndarray, dtype: str) -> Any:
+        with alone():
+            new = make(data)
+            return new if data.dtype.name == dtype else to(new, named[dtype])
+
+    return _Torchs(tensor, read, made)
 
 
 # Taken now: in the sandbox, before any answer can replace them.
@@ -152,6 +161,15 @@ def as_array(value: Any) -> Array | None:
         return None
     found = known.read(value)
     return None if found is None else Array(found[0].copy(), "torch", *found[1:])
+
+
+def tensor_of(array: Array) -> Any:
+    """A new tensor with an array's numbers, made past the hooks and whatever replaces torch's
+    functions."""
+    importlib.import_module("torch")
+    known = _TORCH or _found_since()
+    assert known is not None
+    return known.make(array.data.copy(), array.dtype)
 
 
 def bytes_of(value: Any) -> bytes | None:

@@ -8,6 +8,7 @@ import math
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from autograder.student.course import is_exercise
 from autograder.student.engine.aspects import PRECISION
@@ -122,9 +123,14 @@ def decide(
     if raised[0] and all(raised):  # two answers that always raise alike need not be the same
         return withheld(exercise, CRASH, _story(raised[0]))
     runs = _to_compare(runs, verdicts)
+    # What fails first: there most of the mistakes are unlike the answer, after a record or two.
+    order = sorted(range(len(verdicts)), key=lambda i: verdicts[i].passed)
+
+    def in_order(rows: Sequence[Any]) -> list[Any]:
+        return [rows[i] for i in order]
 
     def is_this(mistake: Mistake) -> bool:
-        if not equal(runs, records, mistake.records):
+        if not equal(*map(in_order, (runs, records, mistake.records))):
             return False
         theirs = _judge(exercise, runs, mistake.records, expected)  # dtypes and side effects, too
         return all(

@@ -12,7 +12,7 @@ const FUNCTION_WORDS = new Set(
 const ASKING = new Set(["how", "more", "not", "when", "where", "why"]); // as in "Why do more heads help?"
 const ASIDE = /^(sources|questions|summary)$/i;
 const LISTS = /^(what is often said|mistakes, and what you see)$/i;
-const BESIDE = /(about|bibliography|running_a_course|what_runs|where_things_are)\.html$/;
+const BESIDE = /(about|bibliography|declaring_exercises|running_a_course|what_runs|where_things_are)\.html$/;
 
 const stemmed = new Map();
 
