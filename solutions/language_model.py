@@ -169,6 +169,58 @@ class GPT(nn.Module):
         ### END SOLUTION
 
 
+def load_gpt2(state_dict: dict[str, Tensor], num_heads: int) -> GPT:
+    """Build GPT-2 from the parameters of a published checkpoint.
+
+    Under their names: `wte`, the table of tokens, and `wpe`, that of positions, a `weight`
+    each; for block i, `h.i.ln_1`, `h.i.attn.c_attn`, `h.i.attn.c_proj`, `h.i.ln_2`,
+    `h.i.mlp.c_fc`, `h.i.mlp.c_proj`; then `ln_f`, all with `weight` and `bias`. The
+    weights of the four `c_…` are `(inputs, outputs)`, for x @ weight + bias; the outputs of
+    `c_attn` are queries, keys and values, d_model each. Left out: `lm_head.weight`, which is
+    `wte.weight` again, and `h.i.attn.bias` and `h.i.attn.masked_bias`, which are masks. Any
+    name may begin with `transformer.`, and the order is any. GELU has its tanh form.
+
+    Returns a `GPT` of the checkpoint's sizes, dtype and device, without dropout, in eval
+    mode. Its parameters are copies: training it leaves `state_dict` alone. Raises a
+    `ValueError` that holds the name of each parameter that is missing, and of each other
+    entry that has no place. Sources: Radford et al. (2019) and OpenAI's code for it; the
+    names are those of the checkpoint `gpt2` at Hugging Face.
+    """
+    ### BEGIN SOLUTION
+
+    class Block(DecoderBlock):
+        def forward(self, x, mask=None):
+            h = self.norm1(x)
+            x = x + self.attn(h, h, h, mask=mask, need_weights=False)[0]
+            return x + self.linear2(F.gelu(self.linear1(self.norm2(x)), approximate="tanh"))
+
+    given = {name.removeprefix("transformer."): p for name, p in state_dict.items()}
+    others = (".attn.bias", ".attn.masked_bias", "lm_head.weight")
+    given = {name: p for name, p in given.items() if not name.endswith(others)}
+    num_layers = len({name.split(".")[1] for name in given if name.startswith("h.")})
+    ours = {"ln_1": "norm1", "attn.c_proj": "attn.W_o", "ln_2": "norm2"}
+    ours |= {"mlp.c_fc": "linear1", "mlp.c_proj": "linear2"}
+    names = {f"h.{i}.{a}": f"blocks.{i}.{b}" for i in range(num_layers) for a, b in ours.items()}
+    packed = {f"h.{i}.attn.c_attn": f"blocks.{i}.attn" for i in range(num_layers)}
+    both = [f"{name}.{kind}" for name in ("ln_f", *names, *packed) for kind in ("weight", "bias")]
+    if misfits := given.keys() ^ {"wte.weight", "wpe.weight", *both}:
+        raise ValueError(f"missing, or without a place: {', '.join(sorted(misfits))}")
+
+    (vocab_size, d_model), context_size = given["wte.weight"].shape, len(given["wpe.weight"])
+    state = {"tokens.weight": given["wte.weight"], "positions.weight": given["wpe.weight"]}
+    for kind in ("weight", "bias"):
+        for theirs, our in {"ln_f": "norm", **names}.items():
+            state[f"{our}.{kind}"] = given[f"{theirs}.{kind}"].t()  # a vector stays as it is
+        for theirs, our in packed.items():
+            for W, p in zip("qkv", given[f"{theirs}.{kind}"].t().chunk(3), strict=True):
+                state[f"{our}.W_{W}.{kind}"] = p
+    model = GPT(vocab_size, context_size, d_model, num_heads, num_layers)
+    model.blocks = nn.ModuleList(Block(d_model, num_heads, 4 * d_model) for _ in range(num_layers))
+    model.to(given["wte.weight"]).load_state_dict(state)
+    return model.eval()
+    ### END SOLUTION
+
+
 def next_token_loss(
     logits: Float[Tensor, "B n V"], ids: Int[Tensor, "B n"], pad_id: int | None = None
 ) -> Float[Tensor, ""]:

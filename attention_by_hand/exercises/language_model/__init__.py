@@ -9,6 +9,7 @@ EXERCISES = exercises(
     "byte_pair_encode",
     "decoder_block",
     "gpt",
+    "load_gpt2",
     "next_token_loss",
     "bug_in_shifting",
     "bits_per_byte",
