@@ -278,6 +278,44 @@ def bits_per_byte(
     ### END SOLUTION
 
 
+def training_step(
+    model: nn.Module,
+    optimizer: torch.optim.Optimizer,
+    ids: Int[Tensor, "B n"],
+    step: int,
+    num_steps: int,
+    warm_up: int,
+    most: float,
+    max_norm: float = 1.0,
+) -> tuple[float, float]:
+    """Train a model on one batch of texts: step number `step` of `num_steps`, from 1 on.
+
+    The loss is `next_token_loss` of ids `(B, n)` and the logits `model(ids)`. The norm is
+    the length of its gradient, that of all parameters together; a gradient longer than
+    `max_norm` is shortened to it, any other stays as it is. The rate, of every parameter
+    group, is most · min(step / warm_up, (1 + cos(π step / num_steps)) / 2).
+
+    Returns the loss and the norm, both as floats from before the step, the norm before it
+    was shortened. Gradients that are left from earlier do not count. Where loss or norm is
+    infinite or NaN, parameters and the optimizer's state stay as they were. The model's mode
+    is its caller's. Sources: Radford et al. (2018), section 4.1, for the rate; R. Pascanu,
+    T. Mikolov, Y. Bengio, "On the difficulty of training recurrent neural networks" (2013),
+    section 3.2, for the norm.
+    """
+    ### BEGIN SOLUTION
+    loss = next_token_loss(model(ids), ids)
+    optimizer.zero_grad()
+    loss.backward()
+    norm = nn.utils.clip_grad_norm_(model.parameters(), max_norm)
+    rate = most * min(step / warm_up, (1 + math.cos(math.pi * step / num_steps)) / 2)
+    for group in optimizer.param_groups:
+        group["lr"] = rate
+    if loss.isfinite() and norm.isfinite():
+        optimizer.step()
+    return loss.item(), norm.item()
+    ### END SOLUTION
+
+
 def next_token_probabilities(
     logits: Float[Tensor, "*batch V"],
     temperature: float = 1.0,

@@ -13,6 +13,7 @@ EXERCISES = exercises(
     "next_token_loss",
     "bug_in_shifting",
     "bits_per_byte",
+    "training_step",
     "next_token_probabilities",
     "generate",
     "grouped_query_attention",
