@@ -11,10 +11,12 @@ from autograder.student.authoring import (
     Draw,
     Previous,
     Recipe,
+    Record,
     Run,
     as_argument,
     tensor,
 )
+from autograder.student.engine.state import MEMORY, NUMBERS, SLOPES
 
 EXERCISE = Declaration(
     "training_step",
@@ -71,9 +73,9 @@ def spoilt(model: Any) -> Any:
     return model
 
 
-def without_gradients(model: Any) -> None:
-    """Nothing is left of a step but other parameters."""
-    model.zero_grad(set_to_none=True)
+def length_of(model: Any) -> float:
+    """The length of all parameters: a number that says how many digits the others have."""
+    return float(parameters_of(model).norm())
 
 
 def parameters_of(model: Any) -> Any:
@@ -94,14 +96,20 @@ def state_of(model: Any, optimizer: Any) -> dict[str, Any]:
     }
 
 
-_MADE = as_argument(with_optimizer)
+_MADE, _LENGTH = as_argument(with_optimizer), as_argument(length_of)
 _NUMBERS = as_argument(parameters_of)
 _LEFT = as_argument(state_of)
 
 
 def _begun(model: Recipe, *how: Any) -> Run:
     """A model with its optimizer, for the steps that follow."""
-    return applied(with_optimizer, model, *how)
+    return applied(with_optimizer, model, *how).then_apply(_LENGTH, Previous(0, (0,)))
+
+
+def _changed_and_begun(function: Any, model: Recipe, *how: Any) -> Run:
+    """The same, of a model that a function has changed: results of step 1."""
+    made = applied(function, model).then_apply(_MADE, Previous(0), *how)
+    return made.then_apply(_LENGTH, Previous(0))
 
 
 def _stepped(run: Run, ids: Array, *settings: Any, at: int = 0) -> Run:
@@ -186,7 +194,7 @@ def _overflow(draw: Draw) -> list[Run]:
     Leave it out; the loss and the norm come back as they are."""
     runs = []
     for kind in ("SGD", "AdamW"):
-        run = applied(spoilt, _gpt(draw)).then_apply(_MADE, Previous(0), kind)
+        run = _changed_and_begun(spoilt, _gpt(draw), kind)
         run = _stepped(run, _ids(draw), 3, 9, 2, 0.2, at=1)
         run = run.then_apply(_LEFT, Previous(1, (0,)), Previous(1, (1,)))
         runs.append(_numbers(run, at=1))
@@ -196,7 +204,7 @@ def _overflow(draw: Draw) -> list[Run]:
 @EXERCISE.equals("a part that is not trained", 0.25)
 def _frozen(draw: Draw) -> list[Run]:
     """A parameter without requires_grad has no gradient, and stays."""
-    run = applied(frozen, _gpt(draw)).then_apply(_MADE, Previous(0))
+    run = _changed_and_begun(frozen, _gpt(draw))
     return [_numbers(_stepped(run, _ids(draw), 3, 9, 2, 0.2, at=1), at=1)]
 
 
@@ -214,10 +222,20 @@ EXERCISE.keeps_dtypes(0.1, "Both are floats, not tensors: .item() takes the numb
 EXERCISE.leaves_inputs_alone(0.1, _results)
 
 
-def _in_use(draw: Draw) -> list[Run]:
-    cleared = as_argument(without_gradients), Previous(0, (0,))
-    return [run.then_apply(*cleared) for run in _results(draw)[:2]]
+def _others_changed(run: Run, record: Record) -> str | None:
+    allowed = {MEMORY, NUMBERS, SLOPES}
+    left = [effect for effect in record.side_effects if effect not in allowed]
+    return f"the call changed {', '.join(left)}" if left else None
 
 
-EXERCISE.leaves_state_alone(0.05, _in_use, writes=True)
+EXERCISE.holds(
+    "leaves global state alone",
+    0.05,
+    _others_changed,
+    "A step changes parameters and gradients, and nothing else: no generator is seeded, no setting "
+    "switched.",
+    _results,
+    only_if_right=True,
+    forgeable=True,
+)
 EXERCISE.follows_its_inputs(_results)

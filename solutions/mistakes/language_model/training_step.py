@@ -31,7 +31,8 @@ old_gradients_kept: optimizer.zero_grad() → pass
 cleared_after_backward: loss.backward() → loss.backward(); _scale(model, 0.0)
     Gradients are cleared after backward, so the step is taken without any.
 not_clipped: nn.utils.clip_grad_norm_(model.parameters(), max_norm) → _length(model)
-    Gradients are not shortened, however long they are.
+    The gradient has its full length when the step is taken: it is not shortened, or before backward
+    has computed it, or after the step.
 clipped_to_one: model.parameters(), max_norm) → model.parameters(), 1.0)
     Gradients are shortened to 1, whatever max_norm is.
 clipped_by_value
@@ -64,26 +65,11 @@ sum_for_norm
     - nn.utils.clip_grad_norm_(model.parameters(), max_norm)
     + nn.utils.clip_grad_norm_(model.parameters(), max_norm, norm_type=1)
     The norm is the sum of the absolute values. It is the root of the sum of the squares.
-norm_of_the_matrices
-    - nn.utils.clip_grad_norm_(model.parameters(), max_norm)
-    + nn.utils.clip_grad_norm_([p for p in model.parameters() if p.dim() > 1], max_norm)
-    Only the gradients of matrices count, and are shortened. Biases and norms have gradients, too.
-first_group_clipped
+part_of_the_gradient
     - nn.utils.clip_grad_norm_(model.parameters(), max_norm)
     + nn.utils.clip_grad_norm_(optimizer.param_groups[0]["params"], max_norm)
-    Only the gradients of the first parameter group count, and are shortened. The norm is that of
-    all parameters together.
-clipped_before_backward
-    - loss.backward()
-    - norm = nn.utils.clip_grad_norm_(model.parameters(), max_norm)
-    + nn.utils.clip_grad_norm_(model.parameters(), max_norm)
-    + loss.backward()
-    + norm = _length(model)
-    The gradient is shortened before backward has computed it.
-clipped_after_the_step
-    ~ norm = nn.utils.clip_grad_norm_(model.parameters(), max_norm) → norm = _length(model)
-    > nn.utils.clip_grad_norm_(model.parameters(), max_norm)
-    The gradient is shortened after the step, which has used it at its full length.
+    Only the gradients of some parameters count, and are shortened: those of the first group, or of
+    the matrices. The norm is that of all of them together.
 norm_after_clipping: loss.item(), norm.item() → loss.item(), min(norm.item(), max_norm)
     The norm is that of the shortened gradient. It is wanted from before: it is what tells that
     training goes wrong.
