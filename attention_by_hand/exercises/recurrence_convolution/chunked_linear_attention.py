@@ -103,7 +103,7 @@ def _shapes(draw: Draw) -> list[Run]:
     """Positions are the last axis but one, features the last; count axes from the end."""
     views = [Strided(x) for x in (*_text(draw, 5, 2, 3, 2), *_state(draw, 2, 3, 2))]
     return [
-        call(*_text(draw, 5, 2, 3, 3, 1, 2), 2),
+        call(*_text(draw, 5, 2, 3, 2, 3, 2), 2),
         call(*_text(draw, 4, 3, 2, 2, 2), 3, _state(draw, 3, 2, 2, 2)),
         call(*views[:3], 2, tuple(views[3:])),
     ]
@@ -137,9 +137,10 @@ def _uneven(draw: Draw) -> list[Run]:
 
 
 def _most(run: Run) -> int:
-    """Less than half of what a table of queries and keys takes, or a state for each position."""
-    query, _, value = (array.data.shape for array in run.steps[0].args[:3])
-    return query[-2] * min(query[-2], query[-1] * value[-1]) // 2
+    """Less than a third of what a state for each position takes; a table of queries and keys takes
+    more."""
+    key, value = (array.data.shape for array in run.steps[0].args[1:3])
+    return 3 * key[-2] * key[-1] * value[-1] // 10
 
 
 EXERCISE.add(
@@ -148,7 +149,7 @@ EXERCISE.add(
         0.4,
         "Only one chunk is in hand at a time: a table of chunk × chunk, and one state.",
         lambda draw: [
-            call(*_text(draw, 64, 8, 8), 8),
+            call(*_text(draw, 400, 8, 8), 4),
             call(*_text(draw, 60, 7, 9), 7, _state(draw, 7, 9)),
         ],
         _most,

@@ -11,8 +11,8 @@ BANK = Bank("chunked_linear_attention", right, globals())
 
 BANK.changes("""
 sees_its_whole_chunk: (q @ k.transpose(-2, -1)).tril() → q @ k.transpose(-2, -1)
-    The weights inside a chunk are not masked: a query sees what comes after it, as far as the end
-    of its chunk.
+    A query sees its whole chunk, and so what comes after it: either the table of weights has no
+    mask, or the chunk is in the state before its queries read it.
 own_position_left_out: .tril() → .tril(-1)
     The triangle of weights is without its diagonal: a query does not see its own position.
 sees_the_future_of_its_chunk: .tril() → .triu()
@@ -22,16 +22,6 @@ own_chunk_only
     ~ above = q @ S + weights @ v → above = weights @ v
     ~ below = q @ z.unsqueeze(-1) + weights.sum → below = weights.sum
     A query sees its own chunk and nothing before: what the state holds is not read.
-earlier_chunks_only
-    - weights = (q @ k.transpose(-2, -1)).tril()
-    - above = q @ S + weights @ v
-    - below = q @ z.unsqueeze(-1) + weights.sum(dim=-1, keepdim=True)
-    - outputs.append(above / below)
-    - S, z = S + k.transpose(-2, -1) @ v, z + k.sum(dim=-2)
-    + S, z = S + k.transpose(-2, -1) @ v, z + k.sum(dim=-2)
-    + outputs.append((q @ S) / (q @ z.unsqueeze(-1)))
-    The chunk is added to the state first, and all of its queries read that: they see their whole
-    chunk. Inside a chunk a masked table of weights is needed.
 chunk_counted_twice
     ~ above = q @ S + → above = q @ (S + k.mT @ v) +
     ~ q @ z.unsqueeze(-1) + → q @ (z + k.sum(dim=-2)).unsqueeze(-1) +
@@ -128,16 +118,11 @@ remainder_refused
     + if query.shape[-2] % max(chunk, 1):
     +     raise ValueError(f"{query.shape[-2]} is no multiple of {chunk}")
     A text whose length is no multiple of the chunk is refused. The last chunk may be shorter.
-as_many_chunks
-    - (x.split(chunk, dim=-2) for x in (query, key, value))
-    + (x.chunk(min(chunk, x.shape[-2]), dim=-2) for x in (query, key, value))
-    `chunk` is taken for the number of chunks. The numbers are right, but the chunks are of another
-    size, and with it the table of weights.
-table_of_all
+more_than_a_chunk_at_once
     - for q, k, v in zip(*(x.split(chunk, dim=-2) for x in (query, key, value)), strict=True):
     + for q, k, v in [(query, key, value)]:
-    The whole text is one chunk: the numbers are right, but there is a table with a number for each
-    query and key.
+    The numbers are right, but more than a chunk is in hand at once: there is a table of all queries
+    and keys, or one of larger chunks, or a state for each position.
 uneven_cut
     - if query.shape[-2] != key.shape[-2]:
     -     raise ValueError(f"causal, but {query.shape[-2]} queries and {key.shape[-2]} keys")
@@ -208,21 +193,6 @@ def _checked(query, key, chunk):
     if n != n_k:
         raise ValueError(f"{n} queries, but {n_k} keys")
     return n
-
-
-@BANK.mistake
-def state_for_each_position(query, key, value, chunk, state=None):
-    """The numbers are right, but there is a state for each position, all at once. One state is
-    enough, between the chunks."""
-    n = _checked(query, key, chunk)
-    q, k = _phi(query), _phi(key)
-    S = torch.einsum("...nk,...nv->...nkv", k, value).cumsum(-3)
-    z = k.cumsum(-2)
-    if state is not None:
-        S, z = S + state[0].unsqueeze(-3), z + state[1].unsqueeze(-2)
-    above = torch.einsum("...nk,...nkv->...nv", q, S)
-    below = (q * z).sum(-1, keepdim=True)
-    return above / below, (S[..., n - 1, :, :], z[..., n - 1, :])
 
 
 @BANK.right
