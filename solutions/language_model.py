@@ -169,6 +169,58 @@ class GPT(nn.Module):
         ### END SOLUTION
 
 
+def load_gpt2(state_dict: dict[str, Tensor], num_heads: int) -> GPT:
+    """Build GPT-2 from the parameters of a published checkpoint.
+
+    Under their names: `wte`, the table of tokens, and `wpe`, that of positions, a `weight`
+    each; for block i, `h.i.ln_1`, `h.i.attn.c_attn`, `h.i.attn.c_proj`, `h.i.ln_2`,
+    `h.i.mlp.c_fc`, `h.i.mlp.c_proj`; then `ln_f`, all with `weight` and `bias`. The
+    weights of the four `c_…` are `(inputs, outputs)`, for x @ weight + bias; the outputs of
+    `c_attn` are queries, keys and values, d_model each. Left out: `lm_head.weight`, which is
+    `wte.weight` again, and `h.i.attn.bias` and `h.i.attn.masked_bias`, which are masks. Any
+    name may begin with `transformer.`, and the order is any. GELU has its tanh form.
+
+    Returns a `GPT` of the checkpoint's sizes, dtype and device, without dropout, in eval
+    mode. Its parameters are copies: training it leaves `state_dict` alone. Raises a
+    `ValueError` that holds the name of each parameter that is missing, and of each other
+    entry that has no place. Sources: Radford et al. (2019) and OpenAI's code for it; the
+    names are those of the checkpoint `gpt2` at Hugging Face.
+    """
+    ### BEGIN SOLUTION
+
+    class Block(DecoderBlock):
+        def forward(self, x, mask=None):
+            h = self.norm1(x)
+            x = x + self.attn(h, h, h, mask=mask, need_weights=False)[0]
+            return x + self.linear2(F.gelu(self.linear1(self.norm2(x)), approximate="tanh"))
+
+    given = {name.removeprefix("transformer."): p for name, p in state_dict.items()}
+    others = (".attn.bias", ".attn.masked_bias", "lm_head.weight")
+    given = {name: p for name, p in given.items() if not name.endswith(others)}
+    num_layers = len({name.split(".")[1] for name in given if name.startswith("h.")})
+    ours = {"ln_1": "norm1", "attn.c_proj": "attn.W_o", "ln_2": "norm2"}
+    ours |= {"mlp.c_fc": "linear1", "mlp.c_proj": "linear2"}
+    names = {f"h.{i}.{a}": f"blocks.{i}.{b}" for i in range(num_layers) for a, b in ours.items()}
+    packed = {f"h.{i}.attn.c_attn": f"blocks.{i}.attn" for i in range(num_layers)}
+    both = [f"{name}.{kind}" for name in ("ln_f", *names, *packed) for kind in ("weight", "bias")]
+    if misfits := given.keys() ^ {"wte.weight", "wpe.weight", *both}:
+        raise ValueError(f"missing, or without a place: {', '.join(sorted(misfits))}")
+
+    (vocab_size, d_model), context_size = given["wte.weight"].shape, len(given["wpe.weight"])
+    state = {"tokens.weight": given["wte.weight"], "positions.weight": given["wpe.weight"]}
+    for kind in ("weight", "bias"):
+        for theirs, our in {"ln_f": "norm", **names}.items():
+            state[f"{our}.{kind}"] = given[f"{theirs}.{kind}"].t()  # a vector stays as it is
+        for theirs, our in packed.items():
+            for W, p in zip("qkv", given[f"{theirs}.{kind}"].t().chunk(3), strict=True):
+                state[f"{our}.W_{W}.{kind}"] = p
+    model = GPT(vocab_size, context_size, d_model, num_heads, num_layers)
+    model.blocks = nn.ModuleList(Block(d_model, num_heads, 4 * d_model) for _ in range(num_layers))
+    model.to(given["wte.weight"]).load_state_dict(state)
+    return model.eval()
+    ### END SOLUTION
+
+
 def next_token_loss(
     logits: Float[Tensor, "B n V"], ids: Int[Tensor, "B n"], pad_id: int | None = None
 ) -> Float[Tensor, ""]:
@@ -223,6 +275,44 @@ def bits_per_byte(
     if target.numel() == 0:
         return 0.0
     return float(-log_p.sum() / math.log(2) / byte_lengths[target].sum())
+    ### END SOLUTION
+
+
+def training_step(
+    model: nn.Module,
+    optimizer: torch.optim.Optimizer,
+    ids: Int[Tensor, "B n"],
+    step: int,
+    num_steps: int,
+    warm_up: int,
+    most: float,
+    max_norm: float = 1.0,
+) -> tuple[float, float]:
+    """Train a model on one batch of texts: step number `step` of `num_steps`, from 1 on.
+
+    The loss is `next_token_loss` of ids `(B, n)` and the logits `model(ids)`. The norm is
+    the length of its gradient, that of all parameters together; a gradient longer than
+    `max_norm` is shortened to it, any other stays as it is. The rate, of every parameter
+    group, is most · min(step / warm_up, (1 + cos(π step / num_steps)) / 2).
+
+    Returns the loss and the norm, both as floats from before the step, the norm before it
+    was shortened. Gradients that are left from earlier do not count. Where loss or norm is
+    infinite or NaN, parameters and the optimizer's state stay as they were. The model's mode
+    is its caller's. Sources: Radford et al. (2018), section 4.1, for the rate; R. Pascanu,
+    T. Mikolov, Y. Bengio, "On the difficulty of training recurrent neural networks" (2013),
+    section 3.2, for the norm.
+    """
+    ### BEGIN SOLUTION
+    loss = next_token_loss(model(ids), ids)
+    optimizer.zero_grad()
+    loss.backward()
+    norm = nn.utils.clip_grad_norm_(model.parameters(), max_norm)
+    rate = most * min(step / warm_up, (1 + math.cos(math.pi * step / num_steps)) / 2)
+    for group in optimizer.param_groups:
+        group["lr"] = rate
+    if loss.isfinite() and norm.isfinite():
+        optimizer.step()
+    return loss.item(), norm.item()
     ### END SOLUTION
 
 

@@ -5,7 +5,7 @@ representations using RNN encoder–decoder" (2014); D. Bahdanau, K. Cho, Y. Ben
 translation by jointly learning to align and translate" (2015); J.-B. Cordonnier, A. Loukas, M.
 Jaggi, "On the relationship between self-attention and convolutional layers" (2020); A. Vaswani et
 al., "Attention is all you need" (2017), table 1; A. Katharopoulos et al., "Transformers are RNNs"
-(2020).
+(2020); T. Dao, A. Gu, "Transformers are SSMs" (2024).
 """
 
 import torch
@@ -258,4 +258,50 @@ def linear_attention_step(
         S, z = state[0] + S, state[1] + z
     output = (query.unsqueeze(-2) @ S).squeeze(-2)  # (B, d_v)
     return output / (query * z).sum(dim=-1, keepdim=True), (S, z)
+    ### END SOLUTION
+
+
+def chunked_linear_attention(
+    query: Float[Tensor, "*batch n_q d_k"],
+    key: Float[Tensor, "*batch n_k d_k"],
+    value: Float[Tensor, "*batch n_k d_v"],
+    chunk: int,
+    state: tuple[Float[Tensor, "*batch d_k d_v"], Float[Tensor, "*batch d_k"]] | None = None,
+) -> tuple[
+    Float[Tensor, "*batch n_q d_v"],
+    tuple[Float[Tensor, "*batch d_k d_v"], Float[Tensor, "*batch d_k"]],
+]:
+    """Compute causal linear attention chunk by chunk, in about n / chunk steps.
+
+    A chunk is `chunk` positions, the last one what is left over. Its queries read what came
+    before it from the state, as in `linear_attention_step`, and each other through a masked
+    table of at most chunk × chunk weights φ(q_i)·φ(k_j), j ≤ i; then the whole chunk is
+    added to the state. The outputs are those of `linear_attention` with `causal`. Neither a
+    table of n × n nor a state for each position may be made.
+
+    Shapes: query and key `(..., n, d_k)`, value `(..., n, d_v)`, n ≥ 1; `state` is the pair
+    `(S, z)` that comes before the first position, `(..., d_k, d_v)` and `(..., d_k)`, and
+    None stands for zeros → `(output, new state)`, output `(..., n, d_v)`. The state passed
+    in is left as it was. Raises a `ValueError` that names the number for a chunk below 1, and
+    one that names both for n queries and another number of keys. Sources: Katharopoulos et
+    al. (2020), equations 9 and 16 to 20; for the chunks, Dao, Gu (2024), section 6.
+    """
+    ### BEGIN SOLUTION
+    if chunk < 1:
+        raise ValueError(f"a chunk has at least one position, not {chunk}")
+    if query.shape[-2] != key.shape[-2]:
+        raise ValueError(f"causal, but {query.shape[-2]} queries and {key.shape[-2]} keys")
+    query, key = F.elu(query) + 1, F.elu(key) + 1
+    if state is None:
+        zeros = key.new_zeros(*key.shape[:-2], key.shape[-1], 1 + value.shape[-1])
+        state = zeros[..., 1:], zeros[..., 0]  # (..., d_k, d_v), (..., d_k)
+    S, z = state
+    outputs = []
+    for q, k, v in zip(*(x.split(chunk, dim=-2) for x in (query, key, value)), strict=True):
+        weights = (q @ k.transpose(-2, -1)).tril()  # (..., chunk, chunk)
+        above = q @ S + weights @ v  # (..., chunk, d_v)
+        below = q @ z.unsqueeze(-1) + weights.sum(dim=-1, keepdim=True)  # (..., chunk, 1)
+        outputs.append(above / below)
+        S, z = S + k.transpose(-2, -1) @ v, z + k.sum(dim=-2)
+    return torch.cat(outputs, dim=-2), (S, z)
     ### END SOLUTION

@@ -217,29 +217,6 @@ class VisionTransformer(nn.Module):
         ### END SOLUTION
 
 
-def interpolate_positions(
-    positions: Float[Tensor, "1 n d_model"], new_grid: tuple[int, int]
-) -> Float[Tensor, "1 m d_model"]:
-    """Stretch learnt positions over a grid of another size, for images of another size.
-
-    Shapes: positions `(1, 1 + g², d_model)`, of a class token and of g × g patches, row by
-    row; new_grid `(h, w)`, the numbers of rows and columns → `(1, 1 + h·w, d_model)`, row
-    by row. The class token's row stays as it is; the others become a picture of d_model
-    channels, which torch's bicubic interpolation (`align_corners=False`, no antialiasing)
-    brings to the new size. For the grid that they have, the positions stay the same. Raises
-    a `ValueError` if there is no such g. Source: Dosovitskiy et al. (2021), section 3.2.
-    """
-    ### BEGIN SOLUTION
-    number = positions.shape[1] - 1
-    g = math.isqrt(number)
-    if g * g != number:
-        raise ValueError(f"{number} patches do not form a square grid")
-    grid = positions[:, 1:].unflatten(1, (g, g)).permute(0, 3, 1, 2)  # (1, d_model, g, g)
-    grid = F.interpolate(grid, size=tuple(new_grid), mode="bicubic", align_corners=False)
-    return torch.cat([positions[:, :1], grid.flatten(2).mT], dim=1)  # (1, 1 + h·w, d_model)
-    ### END SOLUTION
-
-
 def attention_rollout(weights: Sequence[Float[Tensor, "B H n n"]]) -> Float[Tensor, "B n n"]:
     """Follow the attention back through all layers to the patches.
 

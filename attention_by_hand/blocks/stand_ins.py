@@ -164,3 +164,15 @@ def rotary_embedding(x: Tensor, base: float = 10000.0, offset: int = 0) -> Tenso
 def gelu(x: Tensor) -> Tensor:
     """torch's."""
     return F.gelu(x)
+
+
+# --- Chapter 9 ------------------------------------------------------------------------------------
+
+
+def next_token_loss(logits: Tensor, ids: Tensor, pad_id: int | None = None) -> Tensor:
+    """torch's cross-entropy of each token and the logits one place before it."""
+    target = ids[:, 1:]
+    counts = torch.ones_like(target, dtype=logits.dtype) if pad_id is None else target.ne(pad_id)
+    known = target.where(counts.bool(), 0)
+    nats = F.cross_entropy(logits[:, :-1].movedim(-1, 1), known, reduction="none")
+    return nats.where(counts.bool(), 0).sum().div(counts.sum().clamp(min=1))

@@ -3,7 +3,7 @@
 import pytest
 import torch
 import torch.nn.functional as F
-from parity import PRECISION, close, double, shaken
+from parity import PRECISION, close, shaken
 from torch import nn
 
 from attention_by_hand import blocks
@@ -192,34 +192,6 @@ def test_reference_and_block_agree_and_the_blocks_tokens_and_maps_belong_to_it()
     maps = block.maps(images)
     assert [m.shape for m in maps] == [(2, H, 10, 10)] * 2
     assert all(close(m.sum(-1), torch.ones(2, H, 10).double(), 1e-12) for m in maps)
-
-
-# --- positions ----------------------------------------------------------------------------------
-
-
-def test_the_grid_they_have_leaves_positions_as_they_are():
-    for g in (1, 2, 5, 14):
-        positions = torch.randn(1, 1 + g * g, 3)
-        assert torch.equal(ref.interpolate_positions(positions, (g, g)), positions)
-
-
-def test_a_slope_stays_a_slope_and_its_directions_stay_apart():
-    """Far from the edges, where the kernel sees no copies, rows that rise by 1 rise by g/h."""
-    place = torch.arange(12, dtype=torch.float64)
-    grid = torch.stack(torch.meshgrid(place, 10 * place, indexing="ij"), -1).flatten(0, 1)
-    positions = torch.cat([double(7, 7)[None], grid])[None]
-    found = ref.interpolate_positions(positions, (24, 12))
-    assert torch.equal(found[:, 0], positions[:, 0])
-    inner = found[0, 1:].unflatten(0, (24, 12))[6:-6, 3:-3]
-    assert close(inner[:, :, 1], 10 * place[3:-3].expand(12, -1), 1e-12)
-    assert close(inner.mean(0)[0, 0], double(5.5)[0], 1e-12)
-    assert close(inner[2:, 0, 0] - inner[:-2, 0, 0], torch.ones(10).double(), 1e-12)
-
-
-@pytest.mark.parametrize("patches", [2, 6, 8, 15])
-def test_patches_that_form_no_square_are_refused(patches):
-    with pytest.raises(ValueError, match=f"{patches}"):
-        ref.interpolate_positions(torch.randn(1, 1 + patches, 3), (4, 4))
 
 
 # --- rollout ------------------------------------------------------------------------------------

@@ -12,4 +12,5 @@ EXERCISES = exercises(
     "layers_to_see_all",
     "linear_attention",
     "linear_attention_step",
+    "chunked_linear_attention",
 )

@@ -10,7 +10,6 @@ EXERCISES = exercises(
     "packed_attention",
     "vit_block",
     "vision_transformer",
-    "interpolate_positions",
     "attention_rollout",
     "bug_in_patches",
 )
