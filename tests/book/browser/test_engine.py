@@ -248,12 +248,12 @@ def test_the_trained_captioner_writes_what_torch_writes_for_200_pictures_held_ou
         f"{captioner.prompt().tolist()}, {captioner.EOS}, {captioner.longest() - 1})]"
     )
     state, pixels = model.state_dict(), images.flatten(1)
-    found = compute(f"{make} {write}.map((step) => step.id) }})", state, pixels, keep=True)
-    rows = [[i for i in row[2:] if i != captioner.PAD] for row in ids.tolist()]
-    assert found == rows
-    found = compute(f"{make} {write}.map((step) => step.logits) }})", state, pixels, keep=True)
-    for ours, theirs in zip(found, logits.tolist(), strict=True):
-        assert np.abs(np.array(ours) - theirs[1 : 1 + len(ours)]).max() < 1e-3
+    both = f"{make} {write}.map(({{ id, logits }}) => [id, logits]) }})"
+    found = compute(both, state, pixels, keep=True)
+    for steps, row, theirs in zip(found, ids.tolist(), logits.tolist(), strict=True):
+        assert [i for i, _ in steps] == [i for i in row[2:] if i != captioner.PAD]
+        ours = np.array([numbers for _, numbers in steps])
+        assert np.abs(ours - theirs[1 : 1 + len(ours)]).max() < 1e-3
     body = f"{make} {write}[0].seen[1].cross_attn.map((table) => table.at(-1)) }})"
     where = compute(body, state, pixels[:20])
     assert where == pytest.approx(looks[:20, 1, :, 1].flatten(2).numpy(), abs=1e-4)

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from axe_playwright_python.sync_playwright import Axe
 
 from attention_by_hand.data import dates
 from attention_by_hand.models.safetensors import unpacked
@@ -19,6 +20,7 @@ from solutions.transformer import (
 )
 
 from .exploring import chooser, named, said, settled, slider, started
+from .sound import TAGS, told
 
 WIRE = 1_200_000  # bytes that a model may take
 READ = """async ([name, texts, without]) => {
@@ -238,3 +240,15 @@ def test_a_model_that_cannot_be_loaded_is_said_to_be_missing_and_the_picture_sta
     slider(figure, "character").press("ArrowRight")
     settled(figure)
     assert "To write" in said(figure)
+
+
+@pytest.mark.parametrize(("width", "scheme"), [(1280, "light"), (390, "dark")])
+def test_a_model_that_has_answered_is_open_to_everyone_and_fits(open_tab, width, scheme):
+    tab, figure, _ = started(open_tab, "07", named("translator"), width=width, scheme=scheme)
+    chooser(figure, "attention").select_option("1")
+    figure.get_by_label("mask", exact=True).press("Space")
+    settled(figure)
+    context = {"include": [named("translator")]}
+    assert told(Axe().run(tab.page, context=context, options={"runOnly": TAGS})) == []
+    assert tab.page.evaluate("document.documentElement.scrollWidth") <= width
+    assert tab.wrong == []
