@@ -171,6 +171,16 @@ FILES = {
         "training": "overfitted by_counting main",
         "test_heads.py": "models counted smoothed",
     },
+    "english.py": {
+        "data": "find_paragraphs indent keep_prose find_docstrings read_prose find_pinned "
+        "find_files documents keep_sentences licence sources",
+        "test_english.py": "is_prose without_repeats without_rare_words split runs_of_words",
+    },
+    "induction.py": {
+        "data": "texts main",
+        "training": "run",
+        "test_induction.py": "last_before knowable loss_on_known weights scores loss_without",
+    },
     "language_models.py": {
         "data": "streams topic_bits",
         "training": "rate train main",
@@ -187,6 +197,12 @@ FILES = {
         "compared": "stages",
         "data": "sentences kind batch rounded main literal",
         "training": "Model train",
+    },
+    "pretrained_gpt.py": {
+        "calls": "learn_tokens measure measure_page_model bits_per_byte",
+        "data": "Tokens as_bytes packed unknown_words describe prepare store",
+        "training": "rate train halve main",
+        "machine": "seconds_a_step",
     },
     "readings.py": {
         "data": "_day main",
