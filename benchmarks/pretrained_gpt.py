@@ -6,7 +6,7 @@ the chapter's GPT once for each seed, less than half an hour of one core each. S
 half precision, are kept in attention_by_hand/models/gpt.bin. What comes out is in
 benchmarks/pretrained_gpt.json: the packages, their licences and bytes; which documents were held
 out; and bits per byte of these, of each seed, of compressors, and of the page's own model, which
-has read the manual alone. `--pilots` compares learning rates and shapes on the validation part.
+has read the manual alone.
 """
 
 import argparse
@@ -37,7 +37,6 @@ from solutions.language_model import (
 
 RESULT = Path(__file__).with_suffix(".json")
 MERGES, STEPS, BATCH, MOST, WARMUP = 1200, 10_000, 16, 3e-3, 200
-PILOT, RATES, SHAPES = 3000, (3e-3, 6e-3, 1e-2), ((96, 3), (84, 4))
 PACKERS = {
     "gzip -9": lambda data: gzip.compress(data, 9, mtime=0),
     "bz2 -9": lambda data: bz2.compress(data, 9),
@@ -82,25 +81,23 @@ def learn_tokens(texts: list[str]) -> Tokens:
     return Tokens(byte_pair_merges(words, MERGES))
 
 
-def rate(step: int, last: int, most: float) -> float:
+def rate(step: int) -> float:
     """The learning rate: a warm-up, then half a cosine down to 0."""
-    return most * min(step / WARMUP, (1 + math.cos(math.pi * step / last)) / 2)
+    return MOST * min(step / WARMUP, (1 + math.cos(math.pi * step / STEPS)) / 2)
 
 
-def train(ids: Tensor, tokens: int, seed: int, steps: int = STEPS, most: float = MOST,
-          shape: tuple[int, int] = (gpt.SIZES["d_model"], gpt.SIZES["num_layers"]),
-          device: str = "cpu") -> GPT:  # fmt: skip
+def train(ids: Tensor, tokens: int, seed: int, device: str = "cpu", steps: int = STEPS) -> GPT:
     """One model, trained on windows from random places of the text."""
     torch.manual_seed(seed)
-    context, heads = gpt.SIZES["context_size"], gpt.SIZES["num_heads"]
-    model = GPT(tokens, context, shape[0], heads, shape[1]).to(device)
+    context = gpt.SIZES["context_size"]
+    model = GPT(tokens, **gpt.SIZES).to(device)
     adam = torch.optim.AdamW(model.parameters(), betas=(0.9, 0.95), weight_decay=0.1)
     luck, ids = torch.Generator().manual_seed(seed), ids.to(device)
     for step in range(1, steps + 1):
         starts = torch.randint(len(ids) - context, (BATCH, 1), generator=luck)
         window = ids[(starts + torch.arange(context)).to(device)]
         loss = next_token_loss(model(window), window)
-        adam.param_groups[0]["lr"] = rate(step, steps, most)
+        adam.param_groups[0]["lr"] = rate(step)
         adam.zero_grad()
         loss.backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
@@ -143,7 +140,7 @@ def seconds_a_step(ids: Tensor, tokens: int) -> float:
     times = []
     for _ in range(20):
         began = time.process_time()
-        train(ids, tokens, 0, 1)
+        train(ids, tokens, 0, steps=1)
         times.append(time.process_time() - began)
     return round(sorted(times)[10], 3)
 
@@ -196,7 +193,7 @@ def prepare() -> tuple[dict[str, dict[english.Name, str]], Tokens, dict[str, Ten
     return parts, tokens, ids | {"manual": tokens.encode(as_bytes(manual))}
 
 
-def store(made: dict, text: dict, seeds: list[dict], page: list[dict], pilots: list[dict]) -> None:
+def store(made: dict, text: dict, seeds: list[dict], page: list[dict]) -> None:
     about = {
         "script": "benchmarks/pretrained_gpt.py",
         "date": datetime.date.today().isoformat(),
@@ -204,7 +201,7 @@ def store(made: dict, text: dict, seeds: list[dict], page: list[dict], pilots: l
         "python": platform.python_version(),
         "torch": torch.__version__,
     }
-    found = {"made": about | made, "text": text, "seeds": seeds, "page": page, "pilots": pilots}
+    found = {"made": about | made, "text": text, "seeds": seeds, "page": page}
     lines = ",\n".join(f"{json.dumps(k)}: {json.dumps(v)}" for k, v in found.items())
     RESULT.write_text("{" + lines + "}\n", encoding="utf-8")
 
@@ -213,35 +210,28 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seeds", type=int, nargs="+", default=(0, 1, 2))
     parser.add_argument("--device", default="cpu")
-    parser.add_argument("--pilots", action="store_true")
     args = parser.parse_args()
     torch.set_num_threads(1)
     parts, tokens, ids = prepare()
-    size = len(tokens.tokens)
-    pilots, seeds = [], []
-    for shape in SHAPES if args.pilots else ():
-        for most in RATES:
-            model = train(ids["train"], size, 0, PILOT, most, shape, args.device)
-            bits = bits_per_byte(model, ids["valid"], tokens.lengths)
-            pilots.append({"d_model": shape[0], "layers": shape[1], "rate": most, "valid": bits})
-            print(pilots[-1], flush=True)
-    known = {w.lower() for text in parts["train"].values() for w in english.WORDS.findall(text)}
-    for seed in args.seeds:
-        model = halve(train(ids["train"], size, seed, device=args.device)).cpu()
-        if seed == 0:
-            gpt.save(model.state_dict(), tokens.merges)
-        seeds.append({"seed": seed} | measure(model, tokens, ids, known))
-        print(seeds[-1], flush=True)
+    size, text = len(tokens.tokens), describe(parts, ids)
+    known = {w.lower() for found in parts["train"].values() for w in english.WORDS.findall(found)}
     manual = as_bytes(language_models.python_manual.documents("test"))
-    texts = {"test": as_bytes(parts["test"]), "manual": manual}
-    page = [measure_page_model(seed, texts) for seed in args.seeds]
+    kept = {"test": as_bytes(parts["test"]), "manual": manual}
     made = {
         "device": args.device,
         "steps": STEPS,
         "tokens a step": BATCH * gpt.SIZES["context_size"],
+        "seconds a step, one core": seconds_a_step(ids["train"], size),
     }
-    made["seconds a step, one core"] = seconds_a_step(ids["train"], size)
-    store(made, describe(parts, ids), seeds, page, pilots)
+    seeds, page = [], []
+    for seed in args.seeds:
+        model = halve(train(ids["train"], size, seed, args.device)).cpu()
+        if seed == 0:
+            gpt.save(model.state_dict(), tokens.merges)
+        seeds.append({"seed": seed} | measure(model, tokens, ids, known))
+        page.append(measure_page_model(seed, kept))
+        store(made, text, seeds, page)
+        print(seeds[-1], page[-1], flush=True)
 
 
 if __name__ == "__main__":

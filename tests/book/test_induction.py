@@ -1,26 +1,11 @@
 """Induction heads: what the benchmark measures, on a model that is made by hand."""
 
-import json
-import math
-from pathlib import Path
-
 import numpy as np
 import pytest
 import torch
 
 from benchmarks import induction
 from solutions.language_model import GPT
-
-RUNS = json.loads((Path(induction.__file__).with_suffix(".json")).read_text("utf-8"))["runs"]
-
-
-def of(blocks: int) -> list[dict]:
-    return [run for run in RUNS if run["blocks"] == blocks]
-
-
-def best(run: dict) -> tuple[int, int]:
-    """The block and the head with the highest induction score."""
-    return divmod(int(np.argmax(run["induction"])), induction.HEADS)
 
 
 def occurrences(row: list[int]) -> list[tuple[int, int]]:
@@ -87,10 +72,3 @@ def test_a_head_that_is_cut_adds_nothing_and_is_there_again_afterwards(model):
     for block in model.blocks:  # what is left of attention then is its bias
         block.attn.forward = lambda x, *_, b=block.attn.W_o.bias, **__: (b.expand_as(x), None)
     assert induction.loss_on_known(model, ids) == pytest.approx(without, abs=1e-5)
-
-
-def test_three_seeds_each_start_at_guessing():
-    assert [run["seed"] for run in of(1)] == [run["seed"] for run in of(2)] == [0, 1, 2]
-    for run in RUNS:
-        assert run["curve"][0][1] == pytest.approx(math.log(induction.VOCABULARY), abs=0.05)
-        assert run["curve"][-1][:2] == [induction.STEPS, run["loss"]]

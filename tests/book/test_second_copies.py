@@ -102,7 +102,7 @@ FILES = {
     "09_language_model": {
         "compared": "encode decode log_p beam held_out",
         "asserted": "from_torch",
-        "calls": "size_of write",
+        "calls": "size_of write matrices",
         "data": "as_bytes parts_of stream windows joined",
         "training": "rate short_training",
         "wrong": "wrong_next_token_loss wrongly plain",
