@@ -103,7 +103,7 @@ FILES = {
     "09_language_model": {
         "compared": "encode decode log_p beam held_out",
         "asserted": "from_torch",
-        "calls": "size_of write",
+        "calls": "size_of write matrices",
         "data": "as_bytes parts_of stream windows joined",
         "training": "rate short_training",
         "wrong": "wrong_next_token_loss wrongly plain",
@@ -172,6 +172,11 @@ FILES = {
         "training": "overfitted by_counting main",
         "test_heads.py": "models counted smoothed",
     },
+    "english.py": {
+        "data": "find_paragraphs indent keep_prose find_docstrings read_prose find_pinned "
+        "find_files documents keep_sentences licence sources",
+        "test_english.py": "is_prose without_repeats without_rare_words split runs_of_words",
+    },
     "language_models.py": {
         "data": "streams topic_bits",
         "training": "rate train main",
@@ -191,6 +196,12 @@ FILES = {
     },
     "page_models.py": {
         "machine": "measure main",
+    },
+    "pretrained_gpt.py": {
+        "calls": "learn_tokens measure measure_page_model bits_per_byte",
+        "data": "Tokens as_bytes packed unknown_words describe prepare store",
+        "training": "rate train halve main",
+        "machine": "seconds_a_step",
     },
     "readings.py": {
         "data": "_day main",
