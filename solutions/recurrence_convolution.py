@@ -14,29 +14,6 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 
-def rnn_states(
-    x: Float[Tensor, "B n d_in"],
-    W_x: Float[Tensor, "d_in d_h"],
-    W_h: Float[Tensor, "d_h d_h"],
-    b: Float[Tensor, "d_h"],
-    h0: Float[Tensor, "B d_h"] | None = None,
-) -> Float[Tensor, "B n d_h"]:
-    """Read a sequence step by step: h_t = tanh(x_t W_x + h_{t−1} W_h + b).
-
-    Shapes: x `(B, n, d_in)`, n ≥ 1, W_x `(d_in, d_h)`, W_h `(d_h, d_h)`, b `(d_h,)` →
-    all states, first to last, `(B, n, d_h)`. `h0` `(B, d_h)` is the state before the
-    first step; None stands for zeros. Source: Elman (1990).
-    """
-    ### BEGIN SOLUTION
-    h = x.new_zeros(len(x), len(b)) if h0 is None else h0  # (B, d_h)
-    states = []
-    for x_t in x.unbind(dim=1):  # (B, d_in)
-        h = torch.tanh(x_t @ W_x + h @ W_h + b)
-        states.append(h)
-    return torch.stack(states, dim=1)  # (B, n, d_h)
-    ### END SOLUTION
-
-
 class GRUCell(nn.Module):
     """One step of a gated recurrent unit, with the parameters of `nn.GRUCell`.
 

@@ -91,7 +91,7 @@ FILES = {
     },
     "08_recurrence_convolution": {
         "compared": "attention window last_seen",
-        "asserted": "off",
+        "asserted": "off states_of",
         "data": "to_copy",
         "drawing": "mixed panel ends crosses",
         "calls": "plain orthogonal gru open_gru",
@@ -105,7 +105,7 @@ FILES = {
         "asserted": "from_torch",
         "calls": "size_of write matrices",
         "data": "as_bytes parts_of stream windows joined",
-        "training": "rate short_training",
+        "training": "short_training",
         "wrong": "wrong_next_token_loss wrongly plain",
         "machine": "milliseconds kept_bytes",
         "second/counted_tokens.py": "counted by_topic lead_by_topics",

@@ -68,8 +68,7 @@ class Largest(TorchDispatchMode):
 
 
 def test_memory_and_steps_are_those_of_chunks():
-    """128 positions: nothing beyond the text itself, and an eighth of the operations with chunks
-    of eight times the size, but for what comes before and after the loop."""
+    """No tensor is larger than the text, and larger chunks take fewer operations."""
     given, taken = text(128), {}
     for chunk in (2, 16):
         with Largest() as counted:

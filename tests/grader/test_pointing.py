@@ -153,33 +153,38 @@ def test_a_class_and_what_its_init_makes():
     assert "self.weight" in found
 
 
-STATES = """
-def rnn_states(x, W_x, W_h, b, h0=None):
-    zeros = x.new_zeros({shape}, len(b))
-    h = {first}
-    states = []
-    for x_t in x.unbind(dim=1):
-        h = {step}(x_t @ W_x + h @ W_h + b)
-        states.append(h)
-    return torch.stack(states, dim=1)
+CHUNKS = """
+def chunked_linear_attention(query, key, value, chunk, state=None):
+    if chunk < 1 or query.shape[-2] != key.shape[-2]:
+        raise ValueError(f"{{chunk}}, {{query.shape[-2]}}, {{key.shape[-2]}}")
+    query, key = nn.functional.elu(query) + 1, nn.functional.elu(key) + 1
+    zeros = key.new_zeros({shape}, value.shape[-1]), key.new_zeros({shape})
+    S, z = {first}
+    outputs = []
+    for q, k, v in zip(*(x.split(chunk, dim=-2) for x in (query, key, value))):
+        weights = torch.{triangle}(q @ k.mT)
+        below = q @ z.unsqueeze(-1) + weights.sum(-1, keepdim=True)
+        outputs.append((q @ S + weights @ v) / below)
+        S, z = S + k.mT @ v, z + k.sum(-2)
+    return torch.cat(outputs, -2), (S, z)
 """
+SHAPES = pytest.mark.parametrize("shape", ["*key.shape[:-2], key.shape[-1]", "key.shape[-1]"])
 
 
-@pytest.mark.parametrize("shape", ["len(x)", "1"])
+@SHAPES
 def test_zeros_that_broadcast_to_those_of_right_answers_are_not_to_blame(shape):
-    begun = "zeros if h0 is None else h0"
-    right = STATES.format(shape=shape, first=begun, step="torch.tanh")
-    assert verdict_on(written(right, "rnn_states"), "rnn_states").verdict == CORRECT
-    found = pointed(STATES.format(shape=shape, first=begun, step="torch.sin"), "rnn_states")
+    begun, name = "zeros if state is None else state", "chunked_linear_attention"
+    right = CHUNKS.format(shape=shape, first=begun, triangle="tril")
+    assert verdict_on(written(right, name), name).verdict == CORRECT
+    found = pointed(CHUNKS.format(shape=shape, first=begun, triangle="triu"), name)
     assert "new_zeros" not in found
-    assert found.splitlines()[-1] == "and leave them with the call of `sin`."
+    assert found.splitlines()[-1] == "and leave them with the call of `triu`."
 
 
-@pytest.mark.parametrize("shape", ["len(x)", "1"])
+@SHAPES
 def test_zeros_where_right_answers_have_other_numbers_are_to_blame(shape):
-    found = pointed(
-        STATES.format(shape=shape, first="zeros", step="torch.tanh"), "rnn_states"
-    )  # h0 is left out
+    wrong = CHUNKS.format(shape=shape, first="zeros", triangle="tril")  # the state is left out
+    found = pointed(wrong, "chunked_linear_attention")
     assert found.splitlines()[0].startswith("No right answer has these zeros")
     assert "new_zeros" in found.splitlines()[1]
 

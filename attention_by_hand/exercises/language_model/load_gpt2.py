@@ -31,9 +31,18 @@ _HEADS = 2
 
 
 def checkpoint(
-    draw: Draw, vocab: int, context: int, d: int, num_layers: int, dtype: str = "float32"
+    draw: Draw,
+    vocab: int,
+    context: int,
+    d: int,
+    num_layers: int,
+    dtype: str = "float32",
+    size: float = 0.02,
 ) -> State:
-    """Parameters as they are published, in an order that says nothing: the last layer's first."""
+    """Parameters as they are published, in an order that says nothing: the last layer's first.
+
+    What goes into GELU is about `size`: where that is small, its two forms agree.
+    """
     state: State = {
         "wte.weight": draw.tensor(vocab, d, dtype=dtype),
         "wpe.weight": draw.tensor(context, d, dtype=dtype),
@@ -44,8 +53,10 @@ def checkpoint(
     for i in range(num_layers):
         layer = norm_state(draw, "ln_1", d, dtype) | norm_state(draw, "ln_2", d, dtype)
         for name, (n_in, n_out) in sizes.items():
-            layer[f"{name}.weight"] = draw.tensor(n_in, n_out, scale=1.3 * n_in**-0.5, dtype=dtype)
-            layer[f"{name}.bias"] = draw.tensor(n_out, scale=0.4, dtype=dtype)
+            scale = {"mlp.c_fc": size, "mlp.c_proj": 0.5 / size}.get(name, 1.0)
+            weight = draw.normal(n_in, n_out, scale=1.3 * scale * n_in**-0.5)
+            layer[f"{name}.weight"] = tensor(weight, dtype)
+            layer[f"{name}.bias"] = draw.tensor(n_out, scale=0.4 * min(scale, 1.0), dtype=dtype)
         state |= prefixed(f"h.{i}", layer)
     names = [[*state][i] for i in draw.permutation(len(state))]
     names.sort(key=lambda name: not name.startswith(f"h.{num_layers - 1}."))
@@ -117,7 +128,8 @@ def _gelu(draw: Draw) -> list[Run]:
     """The exact GELU differs from the form that was trained by less than 0.001, which is enough
     for other logits: a block for these parameters needs the tanh form."""
     return [
-        _loaded(checkpoint(draw, 6, 5, 6, n, "float64"), 2, _ids(draw, 3, 5, 6)) for n in (1, 4)
+        _loaded(checkpoint(draw, 6, 5, 6, n, "float64", 1.0), 2, _ids(draw, 3, 5, 6))
+        for n in (1, 4)
     ]
 
 
@@ -151,7 +163,7 @@ def _trained(draw: Draw) -> list[Run]:
     """All parameters get gradients. That of tokens.weight comes from the look-up and from the
     logits; a head with a table of its own drifts away from it."""
     return [
-        call(checkpoint(draw, 5, 4, 4, n, "float64"), _HEADS).then_apply(
+        call(checkpoint(draw, 5, 4, 4, n), _HEADS).then_apply(
             as_argument(descended), Previous(0), _ids(draw, 2, 4, 5), 0.3
         )
         for n in (0, 2)
@@ -163,7 +175,7 @@ def _copies(draw: Draw) -> list[Run]:
     """Training the model must leave the state_dict alone, from which another may be made: copy the
     tensors into the parameters."""
     runs = []
-    for state in (checkpoint(draw, 5, 4, 4, 1), checkpoint(draw, 6, 3, 4, 2, "float64")):
+    for state in (checkpoint(draw, 5, 4, 4, 1), checkpoint(draw, 6, 3, 4, 2)):
         vocab, context = len(state["wte.weight"].data), len(state["wpe.weight"].data)
         ids = _ids(draw, 2, context, vocab)
         run = applied(itself, state).then(Previous(0), _HEADS)
@@ -216,7 +228,7 @@ def _attributes(draw: Draw) -> list[Run]:
 @EXERCISE.keeps_dtypes(0.25)
 def _dtypes(draw: Draw) -> list[Run]:
     """The model has the dtype of the checkpoint."""
-    return [_loaded(checkpoint(draw, 6, 5, 4, 2, "float64"), _HEADS, _ids(draw, 2, 4, 6))]
+    return [_loaded(checkpoint(draw, 6, 5, 4, 2, "float64", 0.01), _HEADS, _ids(draw, 2, 4, 6))]
 
 
 @EXERCISE.equals("tensors that are views", 0.15)

@@ -4,7 +4,6 @@ from autograder.student.authoring import exercises
 
 EXERCISES = exercises(
     __name__,
-    "rnn_states",
     "gru_cell",
     "attention_decoder",
     "convolution_by_heads",

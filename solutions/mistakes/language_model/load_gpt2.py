@@ -176,7 +176,7 @@ checkpoint_emptied: > state_dict.clear()
 names_shortened_in_place
     > for name in [*state_dict]:
     >     state_dict[name.removeprefix("transformer.")] = state_dict.pop(name)
-    The caller's state_dict has other names afterwards.
+    The caller's state_dict does not have the same names afterwards.
 seeded: + torch.manual_seed(0)
     The call seeds torch's random numbers for the whole program.
 """)
