@@ -42,7 +42,8 @@ class AspectVerdict:
     `error` is the largest deviation from what was expected, where there is one to measure.
     `judged` is false for an aspect that does not count yet because the first one fails. `kind` is
     how it fails: "value", "gradient", "nan", "shape", "dtype", "digits" (too few of them),
-    "missing" (a gradient), "kind" (of result), "raised" or "kept" (from an earlier call);
+    "missing" (a gradient), "kind" (of result), "raised", "misfit" (of parameters) or "kept" (from
+    an earlier call);
     `relative` the largest error relative to the largest expected number; `call` the end of the
     message, which tells the call that fails.
     """
