@@ -198,9 +198,9 @@ def _describe_digits(aspects: Sequence[AspectVerdict]) -> str | None:
         return None
     digits = max(int(-math.log10(max(sizes))), 1)
     return (
-        f"Nearly right: what fails is off in digit {digits + 1} at the earliest. If the formula is "
-        "right, its precision is not: float32 keeps 7 digits, float16 3 and bfloat16 2, and the "
-        "difference of two large numbers, or a fit in place of a formula, loses some more."
+        f"Nearly right: what fails is off in digit {digits + 1} at the earliest. A small number is "
+        "added or left out, or digits are lost: float32 keeps 7, float16 3 and bfloat16 2, and the "
+        "difference of two large numbers, or a fit in place of a formula, fewer."
     )
 
 
