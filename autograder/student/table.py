@@ -79,7 +79,7 @@ _OF_FORM = ("shape", "kind")
 _CAUSES = (KEPT, "misfit")  # of other failures
 _NUMBER = re.compile(r"\d")
 _MOST, _LINES = 2, 7  # failures that are told at once, and their lines together
-_TITLES = 2
+_TITLES, _ROOM = 2, 50  # of the others: titles, and characters for them
 
 
 def _mark(aspect: AspectVerdict) -> str:
@@ -149,9 +149,12 @@ def _others(verdict: Verdict) -> list[tuple[str, str, list[AspectVerdict]]]:
 
 
 def _titles(aspects: Sequence[AspectVerdict]) -> str:
-    """What some aspects check, with their points."""
+    """What some aspects check, with their points: one or two, as many as fit on the line."""
     titles = [f"{aspect.title} ({number(aspect.points)})" for aspect in aspects[:_TITLES]]
-    return ", ".join(titles) + (f" and {len(aspects) - _TITLES} more" * (len(aspects) > _TITLES))
+    if len(", ".join(titles)) > _ROOM:
+        del titles[1:]
+    more = len(aspects) - len(titles)
+    return ", ".join(titles) + f" and {more} more" * (more > 0)
 
 
 def _indented(text: str, by: str, then: str = "") -> list[str]:
