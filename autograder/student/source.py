@@ -111,7 +111,8 @@ def definition_not_in_use(name: str, answer: Any) -> tuple[str, bool] | None:
             f"{error.lineno}, {error.msg}. Until it runs, {name} is still what an older cell made."
         )
         return told, True
-    files = {n: shell.compile.get_code_name(history[n], codes[n], n) for n in cells}
+    name_of = getattr(shell.compile, "get_code_name", lambda *_: "")  # older ones of IPython's
+    files = {n: name_of(history[n], codes[n], n) for n in cells}
     own = [code for code in codes_of(answer) if code.co_qualname.partition(".")[0] == name]
     made = [n for n in cells if files[n] in {code.co_filename for code in own}]
     if not made or made[-1] == newest:

@@ -75,9 +75,11 @@ def _row_text(aspect: AspectVerdict, reasons: Sequence[str]) -> list[str]:
 
 
 _OF_ITS_OWN = ("raised", "missing", "dtype", "shape", "kind")  # failures that say what is wrong
+_OF_FORM = ("shape", "kind")
+_CAUSES = (KEPT, "misfit")  # of other failures
 _NUMBER = re.compile(r"\d")
 _MOST, _LINES = 2, 7  # failures that are told at once, and their lines together
-_TITLES = 2
+_TITLES, _ROOM = 2, 50  # of the others: titles, and characters for them
 
 
 def _mark(aspect: AspectVerdict) -> str:
@@ -87,18 +89,20 @@ def _mark(aspect: AspectVerdict) -> str:
 def _told(verdict: Verdict) -> list[AspectVerdict]:
     """The aspects whose failure is told, the one that says most first.
 
-    One failure is enough for a known mistake, and where something is kept from one call to the
-    next: the others may fail for that reason. If the first aspect fails, most others fail for the
-    same reason: then those are told that fail in another way.
+    One failure is enough for a known mistake, where parameters do not fit, where something is kept
+    from one call to the next, and where the first aspect's result has another form: the others may
+    fail for that reason. If the first aspect fails, most others fail for the same reason: then
+    those are told that fail in another way.
     """
     failed = [aspect for aspect in verdict.aspects if aspect.judged and not aspect.passed]
-    failed.sort(key=lambda aspect: (aspect.kind != KEPT, aspect.kind not in _OF_ITS_OWN))
+    failed.sort(key=lambda aspect: (aspect.kind not in _CAUSES, aspect.kind not in _OF_ITS_OWN))
     first_passes = verdict.aspects[0].passed
     told: dict[str, AspectVerdict] = {}
     for aspect in failed:
         by_text = first_passes or aspect.kind == "raised"
         told.setdefault(_reason(aspect) if by_text else aspect.kind, aspect)
-    enough = verdict.cause or any(aspect.kind == KEPT for aspect in failed)
+    causes = failed and failed[0].kind in _CAUSES
+    enough = verdict.cause or causes or verdict.aspects[0].kind in _OF_FORM
     return [*told.values()][: 1 if enough else _MOST]
 
 
@@ -145,9 +149,12 @@ def _others(verdict: Verdict) -> list[tuple[str, str, list[AspectVerdict]]]:
 
 
 def _titles(aspects: Sequence[AspectVerdict]) -> str:
-    """What some aspects check, with their points."""
+    """What some aspects check, with their points: one or two, as many as fit on the line."""
     titles = [f"{aspect.title} ({number(aspect.points)})" for aspect in aspects[:_TITLES]]
-    return ", ".join(titles) + (f" and {len(aspects) - _TITLES} more" * (len(aspects) > _TITLES))
+    if len(", ".join(titles)) > _ROOM:
+        del titles[1:]
+    more = len(aspects) - len(titles)
+    return ", ".join(titles) + f" and {more} more" * (more > 0)
 
 
 def _indented(text: str, by: str, then: str = "") -> list[str]:

@@ -13,7 +13,9 @@ from autograder.student.engine.misfit import describe_misfit
 from autograder.student.engine.probe import probe
 from autograder.student.engine.runs import Raised, call
 from autograder.student.engine.words import describe_exception
+from autograder.student.table import table_text
 from solutions.language_model import GPT
+from solutions.residual_layernorm import DropPath
 from solutions.vision_transformer import PackedAttention, PatchEmbedding, VisionTransformer
 
 BLOCKS = re.compile(r"nn\.ModuleList\(\s*(.* for _ in range\(num_layers\))\s*\)")
@@ -124,3 +126,21 @@ def test_numpy_on_what_has_a_gradient_is_explained():
     record = probe(lambda: np.exp(leaf), call())
     assert "NumPy knows no gradients" in describe_exception(record.raised)
     assert describe_exception(Raised(("ValueError",), "else")).endswith("ValueError: else")
+
+
+@pytest.mark.parametrize(
+    "answer, change",
+    [(GPT, (BLOCKS, r"[\1]")), (PatchEmbedding, ("self.projection", "self.conv"))],
+)
+def test_a_misfit_is_told_once_although_an_exception_of_another_type_was_expected(answer, change):
+    """Both refuse some arguments with a ValueError, in an aspect that loads parameters."""
+    verdict = verdict_on(changed(answer, change), answer.__name__)
+    assert sum(aspect.kind == "misfit" for aspect in verdict.aspects) > 2
+    told = table_text(verdict)
+    assert "Misfit" not in told and told.count("`nn.ModuleList`") + told.count("`conv`") == 1
+    assert len(told.splitlines()) <= 12
+
+
+def test_a_missing_super_is_told_where_torch_itself_trips_over_it():
+    verdict = verdict_on(changed(DropPath, (r"super\(\).__init__\(\)", "pass")), "DropPath")
+    assert "`__init__` has to begin with `super().__init__()`" in (verdict.note or "")

@@ -26,14 +26,15 @@ from autograder.student.engine.simulated_device import (
 )
 from autograder.student.engine.state import MEMORY, NUMBERS
 from autograder.student.engine.values import Array, Strided, as_array
-from autograder.student.engine.words import describe, describe_call, describe_exception
+from autograder.student.engine.words import MISFIT, describe, describe_call, describe_exception
 
 Runs = Callable[[Draw], Sequence[Run]]
 
 
 def raised_finding(raised: Raised) -> Finding:
     """The finding for a call that raised where a result was expected."""
-    return Finding(False, describe_exception(raised), instructive=False, kind="raised")
+    kind = "misfit" if raised.types[0] == MISFIT else "raised"
+    return Finding(False, describe_exception(raised), instructive=False, kind=kind)
 
 
 def each(

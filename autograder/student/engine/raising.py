@@ -4,10 +4,10 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from autograder.student.engine.aspects import Runs, with_call
+from autograder.student.engine.aspects import Runs, raised_finding, with_call
 from autograder.student.engine.compare import worst, wrong
 from autograder.student.engine.runs import Aspect, Finding, Run, Trial
-from autograder.student.engine.words import describe
+from autograder.student.engine.words import MISFIT, describe
 
 
 def raises(
@@ -29,13 +29,16 @@ def raises(
 
 def _with_its_call(trial: Trial, error: type[Exception], naming: Sequence[Any]) -> Finding:
     finding = _raises(trial, error, naming)
-    return finding if finding.passed else with_call(finding, trial, len(trial.record.values))
+    told = finding.passed or finding.kind == "misfit"
+    return finding if told else with_call(finding, trial, len(trial.record.values))
 
 
 def _raises(trial: Trial, error: type[Exception], naming: Sequence[Any]) -> Finding:
     raised = trial.record.raised
     if raised is None:
         return wrong(f"expected {_a(error)}, got {describe(trial.record.value)}")
+    if raised.types[0] == MISFIT:
+        return raised_finding(raised)
     if error.__name__ not in raised.types:
         return wrong(f"expected {_a(error)}, got {raised}")
     missing = [str(part) for part in naming if not _names(raised.message, part)]

@@ -43,7 +43,8 @@ class AspectVerdict:
     `error` is the largest deviation from what was expected, where there is one to measure.
     `judged` is false for an aspect that does not count yet because the first one fails. `kind` is
     how it fails: "value", "gradient", "nan", "shape", "dtype", "digits" (too few of them),
-    "missing" (a gradient), "kind" (of result), "raised" or "kept" (from an earlier call);
+    "missing" (a gradient), "kind" (of result), "raised", "misfit" (of parameters) or "kept" (from
+    an earlier call);
     `relative` the largest error relative to the largest expected number; `call` the end of the
     message, which tells the call that fails.
     """
@@ -203,9 +204,9 @@ def _describe_digits(aspects: Sequence[AspectVerdict]) -> str | None:
         return None
     digits = max(int(-math.log10(max(sizes))), 1)
     return (
-        f"Nearly right: what fails is off in digit {digits + 1} at the earliest. If the formula is "
-        "right, its precision is not: float32 keeps 7 digits, float16 3 and bfloat16 2, and the "
-        "difference of two large numbers, or a fit in place of a formula, loses some more."
+        f"Nearly right: what fails is off in digit {digits + 1} at the earliest. A small number is "
+        "added or left out, or digits are lost: float32 keeps 7, float16 3 and bfloat16 2, and the "
+        "difference of two large numbers, or a fit in place of a formula, fewer."
     )
 
 

@@ -129,7 +129,13 @@ def describe_numbers(*values: Any) -> list[str]:
 MISFIT = "Misfit"  # its message says how parameters differ from those that are expected
 _LONGEST = 200
 _HELP = (
-    ("before Module.__init__() call", "`__init__` has to begin with `super().__init__()`"),
+    *(
+        (words, "`__init__` has to begin with `super().__init__()`")
+        for words in (
+            *("before Module.__init__() call", "has no attribute '_modules'"),
+            *("has no attribute '_parameters'", "has no attribute '_buffers'"),
+        )
+    ),
     ("on Tensor that requires grad", "NumPy knows no gradients: use torch's own functions"),
     *(
         (words, "this device is not available here: use that of the arguments")

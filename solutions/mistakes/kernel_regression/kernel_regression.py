@@ -38,8 +38,8 @@ w_ignored: distance * self.w → distance
     `forward` does not use the parameter w: the predictions are those of w = 1, and no gradient
     reaches it.
 w_detached: distance * self.w → distance * self.w.detach()
-    The predictions are right, but w is taken out of the graph (`.item()`, `.detach()`, `.data`,
-    float), so no gradient reaches it and it never learns.
+    The predictions are right, but no gradient reaches w, so it never learns: it is taken out of the
+    graph (`.item()`, `.detach()`, `.data`, float), or asks for none (`requires_grad=False`).
 w_of_the_beginning
     - super().__init__()
     + super().__init__()
