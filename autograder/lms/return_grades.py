@@ -155,12 +155,9 @@ class _Way:
 
     def back(self, rows: Sequence[Row]) -> Returned:
         """Write the assignment's two files."""
-        final = [row for row in rows if self._is_final(row)]
+        there = self._is_listed if self.roster.sheet is not None else self._is_collected
+        final = [row for row in rows if there(row) and self._is_final(row)]
         self._limits(final)
-        if self.roster.sheet is not None:
-            final = [row for row in final if self._is_listed(row)]
-        else:
-            final = [row for row in final if self._is_collected(row)]
         self.result.totals = {row.student: row.total for row in final}
         self._tell_of_too_much(final)
         self.out.mkdir(parents=True, exist_ok=True)

@@ -172,3 +172,14 @@ def test_members_without_numbers_need_the_worksheet_to_get_theirs(course):
     assert pages(course) == {
         f"{n}_{k}_assignfeedback_file_/{NAME}.html" for n, k in (("Ann Lee", 11), ("Bob Day", 12))
     }
+
+
+def test_who_is_not_in_the_worksheet_is_told_so_and_no_more(course):
+    """A worksheet may be of one tutorial, whose tutor has nothing to do with other marks."""
+    collect(archive(course / "a.zip", {moodle("Zed Moor", 19): answered(rest="return 1")}), course)
+    run(course)
+    rows = [moodle_row(n, name, "", TIME, "9.00") for n, name in enumerate(PEOPLE.values(), 11)]
+    sheet = table(course / "sheet.csv", [MOODLE_HEAD, *rows])
+    for open_too in (True, False):
+        (done,) = give_back(course, "moodle", worksheet=sheet, open_too=open_too)
+        assert (done.left_out, done.told) == (["Zed Moor: not found in sheet.csv"], [])
