@@ -3,7 +3,7 @@
 Run: OMP_NUM_THREADS=1 python -m benchmarks.pretrained_gpt [--seeds 0 1 2] [--device cpu]. It reads
 the text (`benchmarks/english.py`), learns byte pairs with the chapter's own function, and trains
 the chapter's GPT once for each seed, less than half an hour of one core each. Seed 0's weights, in
-half precision, are kept in attention_by_hand/models/gpt.safetensors. What comes out is in
+half precision, are kept in attention_by_hand/models/gpt.bin. What comes out is in
 benchmarks/pretrained_gpt.json: the packages, their licences and bytes; which documents were held
 out; and bits per byte of these, of each seed, of compressors, and of the page's own model, which
 has read the manual alone.

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from attention_by_hand.models.safetensors import packed, unpacked
 
-WEIGHTS = Path(__file__).with_name("gpt.safetensors")
+WEIGHTS = Path(__file__).with_name("gpt.bin")
 SIZES = {"context_size": 128, "d_model": 96, "num_heads": 4, "num_layers": 3}
 
 
