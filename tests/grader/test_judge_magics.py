@@ -123,10 +123,10 @@ def test_a_missing_package_is_one_line():
         {"softmax": b""},
         limits=QUICK,
     )
-    assert judged.notes == [
+    assert judged.notes == (
         "no_such_package is not here: what needs it was passed over. "
-        "(Files beside the one handed in are not read.)"
-    ]
+        "(Files beside the one handed in are not read.)",
+    )
 
 
 def test_an_answer_in_a_file_beside_is_told_so():
