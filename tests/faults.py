@@ -20,7 +20,6 @@ from autograder.gradebook.gradebook import database
 from autograder.gradebook.schedulers import _JobQueue
 from autograder.judge.job import Job, Outcome, _read, judge_job
 from autograder.judge.judgement import GRADED, Judgement
-from autograder.judge.verdicts import Judged
 from autograder.notebook.judging import exercises_in
 from autograder.notebook.marks import show_verdicts
 from autograder.notebook.reading import Unusable
@@ -80,12 +79,12 @@ def quick(job: Job) -> Outcome:
         notebook, _ = rebuild(release, submitted)
     except Unusable:
         return judge_job(job)  # of which nothing runs
-    judged = Judged()
+    verdicts = {}
     for _, exercise in exercises_in(notebook):
         score = float(re.search(r"return ([\d.]+)", job.submission.decode())[1])
-        judged.verdicts[exercise.name] = replace(withheld(exercise, WRONG, "quick"), score=score)
-    show_verdicts(notebook, judged.verdicts)
-    judgement = Judgement(GRADED, judged.verdicts)
+        verdicts[exercise.name] = replace(withheld(exercise, WRONG, "quick"), score=score)
+    show_verdicts(notebook, verdicts)
+    judgement = Judgement(GRADED, verdicts)
     return Outcome(judgement, (nbformat.writes(notebook) + "\n").encode(), "here")
 
 

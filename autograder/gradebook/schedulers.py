@@ -71,8 +71,8 @@ class _JobQueue:
             self.ended = True
         return self.again.popleft() if self.again else None
 
-    def settle(self, task: tuple[Any, Job, int], answer: Any) -> bool:
-        """Whether a task is settled with this answer; if not, it is tried again.
+    def complete_or_retry(self, task: tuple[Any, Job, int], answer: Any) -> bool:
+        """Whether a task is complete with this answer; if not, it is tried again.
 
         Raises an error that every other submission would meet, too: a machine cannot isolate.
         """
@@ -88,7 +88,7 @@ class _JobQueue:
         return True
 
     @property
-    def over(self) -> bool:
+    def is_empty(self) -> bool:
         return self.ended and not self.again and not self.now
 
 
@@ -101,8 +101,8 @@ class _Worker:
 
     process: Any
     pipe: Connection
-    at: tuple[Any, Job, int] | None = None
-    until: float = 0.0  # its deadline
+    task: tuple[Any, Job, int] | None = None
+    deadline: float = 0.0
 
 
 def local(
@@ -118,65 +118,65 @@ def local(
     is named, they share warm processes of that kind.
     """
     context = fork_server.get_ready()
-    supply, hands = _JobQueue(source), list[_Worker]()
+    todo, workers = _JobQueue(source), list[_Worker]()
     start = partial(_start, judge, isolation, context)
     try:
-        _dispatch(supply, hands, jobs, patience, start)
+        _dispatch(todo, workers, jobs, patience, start)
         while True:
-            busy = {hand.pipe: hand for hand in hands if hand.at is not None}
+            busy = {worker.pipe: worker for worker in workers if worker.task is not None}
             if not busy:
-                if supply.over:
+                if todo.is_empty:
                     return
                 time.sleep(_LOOK_AGAIN)
-                _dispatch(supply, hands, jobs, patience, start)
+                _dispatch(todo, workers, jobs, patience, start)
                 continue
-            spare = len(busy) < jobs and not supply.over
-            left = max(0.0, min(hand.until for hand in busy.values()) - time.monotonic())
+            spare = len(busy) < jobs and not todo.is_empty
+            left = max(0.0, min(worker.deadline for worker in busy.values()) - time.monotonic())
             ready = wait(list(busy), min(_LOOK_AGAIN, left) if spare else left)
-            late = [pipe for pipe in busy if busy[pipe].until <= time.monotonic()]
-            settled = []
+            late = [pipe for pipe in busy if busy[pipe].deadline <= time.monotonic()]
+            completed = []
             for pipe in [pipe for pipe in busy if pipe in ready or pipe in late]:
-                hand = busy[pipe]
-                task, hand.at = hand.at, None
+                worker = busy[pipe]
+                task, worker.task = worker.task, None
                 assert task is not None  # it is busy
-                answer = _answer(hand, pipe in ready, task[1], patience)
-                if hand.pipe.closed:
-                    hands.remove(hand)
-                if supply.settle(task, answer):
-                    settled.append((task[0], answer))
+                answer = _answer(worker, pipe in ready, task[1], patience)
+                if worker.pipe.closed:
+                    workers.remove(worker)
+                if todo.complete_or_retry(task, answer):
+                    completed.append((task[0], answer))
             # First, since the writer takes its time:
-            _dispatch(supply, hands, jobs, patience, start)
-            yield from settled
+            _dispatch(todo, workers, jobs, patience, start)
+            yield from completed
     finally:
-        for hand in hands:
-            hand.process.kill()
-        for hand in hands:
-            _dismiss(hand)
+        for worker in workers:
+            worker.process.kill()
+        for worker in workers:
+            _dismiss(worker)
 
 
 def _dispatch(
-    supply: _JobQueue,
-    hands: list[_Worker],
+    todo: _JobQueue,
+    workers: list[_Worker],
     jobs: int,
     patience: float,
     start: Callable[[int], _Worker],
 ) -> None:
     """Give a job to every free process; start another if all are busy and `jobs` allows it."""
-    while sum(hand.at is not None for hand in hands) < jobs:
-        task = supply.take()
+    while sum(worker.task is not None for worker in workers) < jobs:
+        task = todo.take()
         if task is None:
             return
         for _ in range(3):  # a free process may have died meanwhile
-            hand = next((hand for hand in hands if hand.at is None), None)
-            if hand is None:
-                hands.append(hand := start(len(hands)))
+            worker = next((worker for worker in workers if worker.task is None), None)
+            if worker is None:
+                workers.append(worker := start(len(workers)))
             try:
-                hand.pipe.send(task[1])
-                hand.at, hand.until = task, time.monotonic() + patience
+                worker.pipe.send(task[1])
+                worker.task, worker.deadline = task, time.monotonic() + patience
                 break
             except OSError:
-                hands.remove(hand)
-                _dismiss(hand)
+                workers.remove(worker)
+                _dismiss(worker)
         else:
             raise RuntimeError("the judging processes die as soon as they start")
 
@@ -194,30 +194,30 @@ def _start(judge: Judge, isolation: str | None, context: Any, number: int) -> _W
     return _Worker(process, ours)
 
 
-def _answer(hand: _Worker, ready: bool, job: Job, patience: float) -> Outcome | Exception:
+def _answer(worker: _Worker, ready: bool, job: Job, patience: float) -> Outcome | Exception:
     """What a judging process answers to a job; one that has died, or is killed, is dismissed."""
     try:
         if not ready:
-            hand.process.kill()
+            worker.process.kill()
             raise TimeoutError
-        return hand.pipe.recv()
+        return worker.pipe.recv()
     except (EOFError, OSError) as error:
-        _dismiss(hand)
-        if hand.process.exitcode == -signal.SIGXCPU:  # of its own limit: it would die of it again
+        _dismiss(worker)
+        if worker.process.exitcode == -signal.SIGXCPU:  # of its own limit: it would die of it again
             limit = Overdrawn(TIMEOUT, f"{SECONDS:g} s of computing time")
             return unusable(job, f"Judging it {limit}.")
-        code = f"status {hand.process.exitcode}"
+        code = f"status {worker.process.exitcode}"
         if isinstance(error, TimeoutError):
             code = f"killed after {patience:g} s without an answer"
         return JudgeDied(f"the judging process died twice ({code})")
 
 
-def _dismiss(hand: _Worker) -> None:
-    hand.pipe.close()
-    hand.process.join(5)
-    if hand.process.exitcode is None:
-        hand.process.kill()
-        hand.process.join()
+def _dismiss(worker: _Worker) -> None:
+    worker.pipe.close()
+    worker.process.join(5)
+    if worker.process.exitcode is None:
+        worker.process.kill()
+        worker.process.join()
 
 
 def _serve(pipe: Connection, judge: Judge, lent: LentProcess | None) -> None:
@@ -294,37 +294,37 @@ def _apart(judge: Judge, patience: float, isolation: str | None, job: Job) -> Ou
     """Judge on a Dask worker, in a process: the worker's threads cannot be interrupted."""
     current_process().daemon = False  # or else a nanny's worker may start no process
     while _FREE:
-        hand = _FREE.pop()
-        if hand.process.is_alive():
+        worker = _FREE.pop()
+        if worker.process.is_alive():
             break
-        _dismiss(hand)
+        _dismiss(worker)
     else:
-        hand = _start(judge, isolation, fork_server.get_ready(), 0)
-    hand.pipe.send(job)
-    answer = _answer(hand, hand.pipe.poll(patience), job, patience)
-    if not hand.pipe.closed:
-        _FREE.append(hand)
+        worker = _start(judge, isolation, fork_server.get_ready(), 0)
+    worker.pipe.send(job)
+    answer = _answer(worker, worker.pipe.poll(patience), job, patience)
+    if not worker.pipe.closed:
+        _FREE.append(worker)
     if isinstance(answer, Exception):
         raise answer
     return answer
 
 
-def _on_cluster(client: Any, supply: _JobQueue, judge: Judge) -> Results:
+def _on_cluster(client: Any, todo: _JobQueue, judge: Judge) -> Results:
     done: queue.SimpleQueue = queue.SimpleQueue()
     running: dict[Any, tuple[Any, Job, int]] = {}
     while True:
         threads = max(1, sum(client.nthreads().values()))
         while len(running) < 2 * threads:  # one running, one waiting
-            task = supply.take()
+            task = todo.take()
             if task is None:
                 break
             future = client.submit(judge, task[1], pure=False, retries=0)
             running[future] = task
             future.add_done_callback(done.put)
-        if not running and supply.over:
+        if not running and todo.is_empty:
             return
         try:
-            future = done.get(timeout=_LOOK_AGAIN if not supply.over else 5.0)
+            future = done.get(timeout=_LOOK_AGAIN if not todo.is_empty else 5.0)
         except queue.Empty:
             if client.status not in ("running", "connecting"):
                 raise ClusterLost("the connection to the cluster is lost") from None
@@ -338,5 +338,5 @@ def _on_cluster(client: Any, supply: _JobQueue, judge: Judge) -> Results:
                 answer = JudgeDied("the workers that judged it died")
         else:
             raise ClusterLost("the connection to the cluster is lost")
-        if supply.settle(task, answer):
+        if todo.complete_or_retry(task, answer):
             yield task[0], answer

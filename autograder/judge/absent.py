@@ -40,27 +40,27 @@ class Absent:
         self, runner: Runner, source: str
     ) -> tuple[list[dict[str, Any]], CellFailure | None]:
         """Run a cell; what lacks a package in it is passed over, and the rest is run."""
-        outputs, fate = runner.execute(source)
+        outputs, failure = runner.execute(source)
         try:
-            statements = in_their_lines(source) if fate is not None and not died(fate) else []
+            statements = in_their_lines(source) if failure is not None and not died(failure) else []
         except SyntaxError:
             statements = []
-        while statements and fate is not None and self._lacks(fate, statements):
-            fate = None
-            while statements and fate is None:
-                more, fate = runner.execute(statements[0])
+        while statements and failure is not None and self._lacks(failure, statements):
+            failure = None
+            while statements and failure is None:
+                more, failure = runner.execute(statements[0])
                 outputs = [*outputs, *more]
-                if fate is None:
+                if failure is None:
                     del statements[0]
-        if fate is not None and "SyntaxError" in fate.note and (wrong := conflict_in(source)):
-            fate = replace(fate, note=f"The cell {wrong}")
-        if fate is not None and not self.first:
-            self.first = clean(fate.note.partition(" raised ")[2] or fate.note)[:_LINE]
-        return outputs, fate
+        if failure is not None and "SyntaxError" in failure.note and (wrong := conflict_in(source)):
+            failure = replace(failure, note=f"The cell {wrong}")
+        if failure is not None and not self.first:
+            self.first = clean(failure.note.partition(" raised ")[2] or failure.note)[:_LINE]
+        return outputs, failure
 
-    def _lacks(self, fate: CellFailure, statements: list[str]) -> bool:
+    def _lacks(self, failure: CellFailure, statements: list[str]) -> bool:
         """Whether a cell failed for want of a package; `statements` are then those left to run."""
-        if found := _MISSING.search(fate.note):
+        if found := _MISSING.search(failure.note):
             package = found[1]
             wanting = {n for n, text in enumerate(statements) if package in _imported(text)}
             if wanting:
@@ -71,7 +71,7 @@ class Absent:
                 if note not in self.notes:
                     self.notes.append(note)
                 return True
-        if (found := _UNKNOWN.search(fate.note)) and found[1] in self.names:
+        if (found := _UNKNOWN.search(failure.note)) and found[1] in self.names:
             uses = {n for n, text in enumerate(statements) if found[1] in text}
             del statements[: min(uses, default=-1) + 1]
             return bool(uses)

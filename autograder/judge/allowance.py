@@ -32,7 +32,7 @@ class Overdrawn(BaseException):
 
 
 @contextmanager
-def within(seconds: float = SECONDS, megabytes: int = MEGABYTES) -> Iterator[None]:
+def limit_computing(seconds: float = SECONDS, megabytes: int = MEGABYTES) -> Iterator[None]:
     """Limit what is done inside. Raises `Overdrawn`.
 
     Start no process inside, which would inherit the limits. Only the main thread can be

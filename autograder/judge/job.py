@@ -19,9 +19,9 @@ from nbformat import NotebookNode
 from nbformat.v4 import new_markdown_cell
 from nbgrader.preprocessors import CheckCellMetadata, LimitOutput
 
-from autograder.judge.allowance import Overdrawn, within
+from autograder.judge.allowance import Overdrawn, limit_computing
 from autograder.judge.dependencies import code_that_judges, digest_of
-from autograder.judge.judgement import GRADED, UNUSABLE, Judgement
+from autograder.judge.judgement import UNUSABLE, Judgement
 from autograder.notebook.judging import exercises_in, judge_notebook, show_outputs
 from autograder.notebook.marks import show_verdicts
 from autograder.notebook.reading import Unusable, parse_notebook
@@ -88,17 +88,26 @@ def judge_job(job: Job) -> Outcome:
     if job.version not in (None, version_of(slug for slug, _ in exercises_in(release))):
         raise OtherVersion(f"{socket.gethostname()} has another version of the course")
     try:
-        with within():
+        with limit_computing():
             submitted, notes = _read(job, release)
             notebook, more = rebuild(release, submitted)
     except Unusable as error:
         return unusable(job, str(error))
     except Overdrawn as error:
         return unusable(job, f"Reading the notebook {error}.")
-    judgement, outputs = _judge(notebook, job, (*notes, *more))
+    options = job.options
+    limits = Limits(
+        memory_mb=options.memory_mb,
+        cell_seconds=options.cell_seconds,
+        probe_seconds=options.probe_seconds,
+    )
+    found = judge_notebook(
+        notebook, job.seeds, device=options.device, isolation=options.isolation, limits=limits
+    )
+    judgement = replace(found, notes=(*notes, *more, *found.notes), outputs={})
     try:
-        with within():
-            show_outputs(notebook, outputs)
+        with limit_computing():
+            show_outputs(notebook, found.outputs)
             return _shown(notebook, judgement)
     except Overdrawn as error:
         note = f"Showing its outputs {error}: they are left out."
@@ -129,23 +138,6 @@ def _without_outputs(notebook: NotebookNode) -> NotebookNode:
 def _release(data: bytes) -> NotebookNode:
     """A released notebook, not to be changed; its metadata, which rebuilt ones keep, is checked."""
     return CheckCellMetadata().preprocess(nbformat.v4.reads(data.decode()), {})[0]
-
-
-def _judge(
-    notebook: NotebookNode, job: Job, notes: tuple[str, ...]
-) -> tuple[Judgement, Mapping[int, list[dict[str, Any]]]]:
-    options = job.options
-    limits = Limits(
-        memory_mb=options.memory_mb,
-        cell_seconds=options.cell_seconds,
-        probe_seconds=options.probe_seconds,
-    )
-    judged = judge_notebook(
-        notebook, job.seeds, device=options.device, isolation=options.isolation, limits=limits
-    )
-    notes = (*notes, *judged.notes)
-    judgement = Judgement(GRADED, judged.verdicts, round(judged.seconds, 3), None, notes)
-    return judgement, judged.outputs
 
 
 def _read(job: Job, release: NotebookNode) -> tuple[dict[str, Any], list[str]]:

@@ -64,7 +64,7 @@ def verdicts_on(
         raise Unusable(f"It defines {what}.")
     base = os.urandom(32) if seed is None else seed
     seeds = {exercise.name: base + exercise.name.encode() for _, exercise in asked}
-    judged = judge_cells(
+    judgement = judge_cells(
         cells,
         asked,
         seeds,
@@ -73,7 +73,7 @@ def verdicts_on(
         limits=limits,
         module="__main__" if is_notebook else "answer",
     )
-    return judged.verdicts
+    return dict(judgement.verdicts)
 
 
 def _contents(path: Path) -> tuple[str, bytes]:

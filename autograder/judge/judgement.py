@@ -10,7 +10,7 @@ messages and notes may quote what students wrote: code that shows them must make
 import json
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from autograder.student.engine.verdict import AspectVerdict, Verdict
@@ -20,17 +20,23 @@ GRADED, UNUSABLE, FAILED = "graded", "unusable", "failed"
 
 @dataclass(frozen=True)
 class Judgement:
-    """Verdicts by exercise. `status` is graded, or unusable for a `reason`: a clear zero."""
+    """Verdicts by exercise. `status` is graded, or unusable for a `reason`: a clear zero.
+
+    `outputs`, by the number of the code cell, are for the notebook; they are not kept.
+    """
 
     status: str
     verdicts: Mapping[str, Verdict] = field(default_factory=dict)
     seconds: float = 0.0
     reason: str | None = None
     notes: tuple[str, ...] = ()
+    outputs: Mapping[int, list[dict[str, Any]]] = field(default_factory=dict)
 
     def to_json(self) -> str:
         """The judgement as JSON in ASCII that every parser and every database accepts."""
-        return json.dumps(_stored(asdict(self)), allow_nan=False)
+        tree = asdict(replace(self, outputs={}))
+        del tree["outputs"]
+        return json.dumps(_stored(tree), allow_nan=False)
 
     @classmethod
     def from_json(cls, text: str) -> "Judgement":

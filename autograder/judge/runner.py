@@ -40,9 +40,9 @@ class CellFailure:
     died: bool
 
 
-def died(fate: CellFailure | None) -> bool:
+def died(failure: CellFailure | None) -> bool:
     """Whether the process died in a cell that failed in this way, if it did fail."""
-    return fate is not None and fate.died
+    return failure is not None and failure.died
 
 
 class Runner:

@@ -8,15 +8,16 @@ known mistakes and the verdict exist on this side only.
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from importlib import import_module
 from itertools import takewhile
 from typing import Any
 
 from autograder.judge.absent import Absent
-from autograder.judge.allowance import SECONDS, TOTAL, Overdrawn, within
+from autograder.judge.allowance import SECONDS, TOTAL, Overdrawn, limit_computing
 from autograder.judge.block_code import all_blocks, blocks_before, blocks_for
+from autograder.judge.judgement import GRADED, Judgement
 from autograder.judge.names import Names, defined_names, in_their_lines, names_in, parse
 from autograder.judge.runner import REASONS, SHOWN, CellFailure, Runner, died, ran_out_of_memory
 from autograder.notebook.cells_to_skip import needless
@@ -61,17 +62,6 @@ class Cell:
     ours: bool = False
 
 
-@dataclass
-class Judged:
-    """Outputs by cell number, verdicts by exercise, and notes on what happened on the way."""
-
-    outputs: dict[int, list[dict[str, Any]]] = field(default_factory=dict)
-    verdicts: dict[str, Verdict] = field(default_factory=dict)
-    seconds: float = 0.0
-    used: float = 0.0  # seconds of its own time, which is limited
-    notes: list[str] = field(default_factory=list)
-
-
 def judge_cells(
     cells: Sequence[Cell],
     exercises: Sequence[tuple[str, Exercise]],
@@ -81,7 +71,7 @@ def judge_cells(
     isolation: str = "bwrap",
     limits: Limits | None = None,
     module: str = "__main__",
-) -> Judged:
+) -> Judgement:
     """Run the cells in order and judge each exercise at its check cell, or else at the end.
 
     `exercises` holds pairs of a chapter's slug and one of its exercises; `seeds` the seed of each
@@ -92,18 +82,21 @@ def judge_cells(
     chapter by chapter, each as in a notebook of its own. Marks that a forbidden operation may have
     earned are withheld. Raises `IsolationError`.
     """
-    started, judged = time.monotonic(), Judged()
-    rest = (limits or Limits()).total_seconds
+    started, rest = time.monotonic(), (limits or Limits()).total_seconds
+    judgement, used = Judgement(GRADED), 0.0
     for slug in dict.fromkeys(slug for slug, _ in exercises) or [""]:
         own = [pair for pair in exercises if pair[0] == slug]
-        left = replace(limits or Limits(), total_seconds=max(1.0, rest - judged.used))
-        found = _judge_chapter(cells, own, seeds, (isolation, left, device, module))
-        judged.outputs = judged.outputs or found.outputs
-        judged.verdicts |= found.verdicts
-        judged.notes += [note for note in found.notes if note not in judged.notes]
-        judged.used += found.used
-        judged.seconds = time.monotonic() - started
-    return judged
+        left = replace(limits or Limits(), total_seconds=max(1.0, rest - used))
+        found, took = _judge_chapter(cells, own, seeds, (isolation, left, device, module))
+        used += took
+        judgement = Judgement(
+            GRADED,
+            {**judgement.verdicts, **found.verdicts},
+            round(time.monotonic() - started, 3),
+            notes=(*judgement.notes, *(n for n in found.notes if n not in judgement.notes)),
+            outputs=judgement.outputs or found.outputs,
+        )
+    return judgement
 
 
 def _judge_chapter(
@@ -111,17 +104,21 @@ def _judge_chapter(
     exercises: Sequence[tuple[str, Exercise]],
     seeds: Mapping[str, bytes],
     options: tuple[str, Limits, str, str],
-) -> Judged:
-    """The same for exercises of one chapter; `options` are those of the runner."""
+) -> tuple[Judgement, float]:
+    """The same for exercises of one chapter, and the seconds of its own time that it took.
+
+    `options` are those of the runner.
+    """
     asked = {exercise.name: (slug, exercise) for slug, exercise in exercises}
-    judged, fates = Judged(), dict[str, Any]()
+    verdicts, failures = dict[str, Verdict](), dict[str, CellFailure | None]()
+    outputs, notes = dict[int, list[dict[str, Any]]](), list[str]()
     others: dict[str, Verdict] = {}  # on answers that others call, outside `exercises`
     code = Code()  # of the cells whose effects persist
     read: list[Names] = []  # of the same cells
-    defined, absent = set[str](), Absent(judged.notes)  # by the cells so far
+    defined, absent = set[str](), Absent(notes)  # by the cells so far
     idle, is_file = _not_run(cells), options[3] != "__main__"
     blocks = blocks_before(exercises[0][0]) if exercises else frozenset()
-    with Runner(*options, judged.notes, blocks) as runner:
+    with Runner(*options, notes, blocks) as runner:
         importer = threading.Thread(target=_import_references, args=({s for s, _ in exercises},))
         importer.start()
 
@@ -129,57 +126,56 @@ def _judge_chapter(
             slug, exercise = asked.get(name) or find_exercise(name)
             if instead:  # whose blocks it may then run
                 exercise = replace(exercise, given={**exercise.given, **instead})
-            return _judge(runner, slug, exercise, seed, fates.get(name), instead)
+            return _judge(runner, slug, exercise, seed, failures.get(name), instead)
 
         def judge(name: str) -> None:
             verdict = verdict_on(name, seeds[name])
-            hopeless = verdict.verdict in (CORRECT, MISSING) or died(fates.get(name))
+            hopeless = verdict.verdict in (CORRECT, MISSING) or died(failures.get(name))
             built_on = {} if hopeless else _stand_ins(asked[name][0], name, read)
             if built_on:
-                for other in built_on.keys() - judged.verdicts.keys() - others.keys():
+                for other in built_on.keys() - verdicts.keys() - others.keys():
                     others[other] = verdict_on(other, seeds[name] + other.encode())
                 wrong = {
                     other: block
                     for other, block in built_on.items()
-                    if (judged.verdicts | others)[other].verdict != CORRECT
+                    if (verdicts | others)[other].verdict != CORRECT
                 }
                 if wrong:
                     verdict = _better(verdict, verdict_on(name, seeds[name], wrong), wrong)
-            judged.verdicts[name] = absent.told(_held_back(verdict, asked[name][1], code))
+            verdicts[name] = absent.told(_held_back(verdict, asked[name][1], code))
 
         for number, cell in enumerate(cells):
             if cell.check is not None:
                 _read_into(code, "")
-                if cell.check in asked and cell.check not in judged.verdicts:
+                if cell.check in asked and cell.check not in verdicts:
                     judge(cell.check)
             elif number in idle:
                 _read_into(code, "")
             else:
-                judged.outputs[number], fate = absent.execute(runner, cell.source)
-                ran = _defining(runner, cell.source) if died(fate) and not is_file else ""
-                _read_into(code, ran if died(fate) else cell.source)
+                outputs[number], failure = absent.execute(runner, cell.source)
+                ran = _defining(runner, cell.source) if died(failure) and not is_file else ""
+                _read_into(code, ran if died(failure) else cell.source)
                 code.cells = 0 if is_file else code.cells  # its statements are one
                 read.append(names_in(cell.source))
-                ends = is_file and fate is not None and ABSENT not in fate.note
+                ends = is_file and failure is not None and ABSENT not in failure.note
                 for name in (asked.keys() if ends else defined_names(cell.source)) & asked.keys():
-                    fates[name] = (
+                    failures[name] = (
                         None
-                        if died(fate) and name in (defined if ends else defined_names(ran))
-                        else fate
+                        if died(failure) and name in (defined if ends else defined_names(ran))
+                        else failure
                     )
                 defined |= defined_names(cell.source)
                 if ends:  # as if it was imported; what we withhold ends nothing
                     break
         for name in asked:
-            if name not in judged.verdicts:
+            if name not in verdicts:
                 judge(name)
-        for name, verdict in judged.verdicts.items():  # no mark can change any more
+        for name, verdict in verdicts.items():  # no mark can change any more
             if verdict.verdict in (WRONG, CRASH) and verdict.mistake is None:
-                judged.verdicts[name] = replace(verdict, pointer=_shown(runner.point(name)))
+                verdicts[name] = replace(verdict, pointer=_shown(runner.point(name)))
         importer.join()
-        judged.used = runner.used
-    judged.verdicts = {name: judged.verdicts[name] for name in asked}
-    return judged
+    verdicts = {name: verdicts[name] for name in asked}
+    return Judgement(GRADED, verdicts, notes=tuple(notes), outputs=outputs), runner.used
 
 
 def _defining(runner: Runner, source: str) -> str:
@@ -274,11 +270,11 @@ def _judge(
     slug: str,
     exercise: Exercise,
     seed: bytes,
-    fate: CellFailure | None,
+    failure: CellFailure | None,
     instead: Mapping[str, str] | None = None,
 ) -> Verdict:
-    if fate is not None and fate.died:
-        return withheld(exercise, fate.verdict, fate.note)
+    if failure is not None and failure.died:
+        return withheld(exercise, failure.verdict, failure.note)
     runs, end, told = _runs(slug, exercise.name, seed), None, ""
     try:
         every = [run for row in runs for run in row]
@@ -291,8 +287,8 @@ def _judge(
         missing = len(every) - len(death.records)
         flat = [*death.records, *[lost(f"not reached, since {told}")] * missing]
     if flat is None:
-        if fate is not None:
-            return withheld(exercise, fate.verdict, fate.note)
+        if failure is not None:
+            return withheld(exercise, failure.verdict, failure.note)
         return withheld(exercise, MISSING, f"{exercise.name} is not defined.")
     rest = iter(flat)
     records = [[next(rest) for _ in row] for row in runs]
@@ -303,7 +299,7 @@ def _judge(
             left = TOTAL - (time.process_time() - runner.began)
             if left <= 0:
                 raise Overdrawn(TIMEOUT, f"{TOTAL:.3g} s of computing time")
-            with within(min(SECONDS, left)):
+            with limit_computing(min(SECONDS, left)):
                 verdict = decide(exercise, task.runs, records, task.expected, known, search_depth=1)
         except Overdrawn as error:
             return withheld(exercise, error.reason, f"Judging what came back {error}.")

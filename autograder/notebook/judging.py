@@ -10,8 +10,9 @@ from typing import Any
 from nbformat import NotebookNode
 from nbgrader.utils import is_solution
 
+from autograder.judge.judgement import Judgement
 from autograder.judge.seeds import seed_for
-from autograder.judge.verdicts import Cell, Judged, judge_cells
+from autograder.judge.verdicts import Cell, judge_cells
 from autograder.notebook.outputs import Room, fitted
 from autograder.notebook.reading import ADDED, exercise_of
 from autograder.sandbox.limits import Limits
@@ -43,7 +44,7 @@ def judge_notebook(
     device: str = "cpu",
     isolation: str = "bwrap",
     limits: Limits | None = None,
-) -> Judged:
+) -> Judgement:
     """Judge a rebuilt notebook in the sandbox. The outputs are numbered by code cell.
 
     Raises `IsolationError`.

@@ -8,6 +8,7 @@ TRUST BOUNDARY. A submission comes in as text and goes to the judge; its metadat
 not read. The judgement passes from `Judge` to the gradebook in memory, never through a notebook.
 """
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,6 @@ from nbgrader.preprocessors import NbGraderPreprocessor
 from traitlets import Float, Integer, Unicode
 
 from autograder.gradebook import tables
-from autograder.judge.judgement import GRADED, Judgement
 from autograder.judge.seeds import secret_of
 from autograder.notebook.judging import judge_notebook, seeds_of, show_outputs
 from autograder.notebook.marked import seen_in, unchanged
@@ -57,7 +57,7 @@ class Judge(NbGraderPreprocessor):
     def preprocess(self, nb: NotebookNode, resources: dict) -> tuple[NotebookNode, dict]:
         ours = resources["nbgrader"]
         secret = secret_of(Path(_converter(self).coursedir.root))
-        judged = judge_notebook(
+        judgement = judge_notebook(
             nb,
             seeds_of(nb, secret, ours["student"], ours["assignment"]),
             device=self.device,
@@ -68,11 +68,10 @@ class Judge(NbGraderPreprocessor):
                 probe_seconds=self.probe_seconds,
             ),
         )
-        notes = (*nb.metadata.pop("autograder", {}).get("notes", ()), *judged.notes)
-        show_outputs(nb, judged.outputs)
-        show_verdicts(nb, judged.verdicts)
-        seconds = round(judged.seconds, 3)
-        resources["autograder"] = Judgement(GRADED, judged.verdicts, seconds, None, notes)
+        notes = (*nb.metadata.pop("autograder", {}).get("notes", ()), *judgement.notes)
+        show_outputs(nb, judgement.outputs)
+        show_verdicts(nb, judgement.verdicts)
+        resources["autograder"] = replace(judgement, notes=notes, outputs={})
         return nb, resources
 
 

@@ -382,12 +382,12 @@ def serve(session: Session, requests: int, replies: int, hello: Mapping[str, Any
     while True:
         request = decode(read(FRAME.unpack(read(FRAME.size))[0]))
         # Encoded now, while there is memory for it:
-        last_words = encode({"id": request["id"], "out_of_memory": True})
+        memory_reply = encode({"id": request["id"], "out_of_memory": True})
         try:
             for reply in session.answers(request):
                 if os.getpid() != own:
                     os._exit(0)  # a child that the student's code forked and did not end
                 write(replies, reply)
         except MemoryError:
-            write(replies, last_words)
+            write(replies, memory_reply)
             os._exit(1)

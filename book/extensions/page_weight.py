@@ -41,8 +41,6 @@ WHOLE = (
     " if (location.hash) whole();"
     " addEventListener('click', (e) => {if (e.target.closest('a[href*=\"#\"]')) whole()}, true)}"
 )
-VIEWPORT = re.compile(r'<meta name="viewport"[^>]*>')
-EMPTY_META = re.compile(r'[ \t]*<meta name="docsearch:version" content=""\s*/?>\n?')
 CAPTION = re.compile(r"\s*(?:</a>)?\s*<figcaption>(.*?)</figcaption>", re.DOTALL)
 SIDES = re.compile(r"\b(?:left|right)\b", re.IGNORECASE)
 IMAGE = re.compile(r'<img\b([^>]*?)src="([^"]+\.svg)"([^>]*?)/?>')
@@ -85,12 +83,6 @@ WORDS = re.compile(r"[A-Za-z_][\w-]*")
 ATTRIBUTE = re.compile(r'\b(?:class|id)="([^"]*)"')
 TAG = re.compile(r"<([a-zA-Z][\w-]*)")
 DESCRIPTION = 155
-
-KEPT = re.compile(r"(<(pre|script|style|textarea)\b.*?</\2>)", re.DOTALL)
-LINES = re.compile(r"\s*\n\s*")
-ENGINE = "transformer.js"  # is there to be read, and loaded only once a reader asks a model
-# a script of ours, as it is read: comments on lines of their own, indentation, empty lines
-UNREAD = re.compile(r"^[ \t]*(?://[^\n]*|/\*.*?\*/)[ \t]*\n|^[ \t]+|^\n", re.MULTILINE | re.DOTALL)
 
 Looks = dict[str, tuple[str, ...]]
 
@@ -230,9 +222,6 @@ def light(
     page = PRELOAD.sub("", page)
     page = SEARCH.sub("", page)  # search.js takes their place
     page = SCRIPT.sub(lambda m: _script(m, options), page)
-    seen = iter([True])  # the theme names the viewport three times
-    page = VIEWPORT.sub(lambda m: m[0] if next(seen, False) else "", page)
-    page = EMPTY_META.sub("", page)
     page = REFUSED_ROLES.sub("", page)
     page = EMPTY_HEADER.sub(ROW_HEADER, MISNAMED.sub(r"\1", page))
     page = TOOLTIP.sub("", page).replace(" data-bs-title=", " title=")
@@ -242,16 +231,7 @@ def light(
     if 'name="description"' not in page and (about := describe(page)):
         meta = f'<meta name="description" content="{html.escape(about)}" />'
         page = page.replace("</title>", f"</title>\n    {meta}", 1)
-    return close(page)
-
-
-def close(page: str) -> str:
-    """A page without indentation and empty lines, which are most of its lines, but in code."""
-    pieces, at = [], 0
-    for kept in KEPT.finditer(page):
-        pieces += [LINES.sub("\n", page[at : kept.start()]), kept[0]]
-        at = kept.end()
-    return "".join([*pieces, LINES.sub("\n", page[at:])])
+    return page
 
 
 def _script(match: re.Match, options: str) -> str:
@@ -347,11 +327,6 @@ def finish(app: Sphinx, error: Exception | None) -> None:
             tags.update(found)
     used, known = frozenset(words), frozenset(tags)
     _spare(static / THEME)
-    for own in (Path(__file__).parent / "static").rglob("*.js"):
-        if own.name == ENGINE:
-            continue
-        made = static / own.relative_to(Path(__file__).parent / "static")
-        made.write_text(UNREAD.sub("", made.read_text(encoding="utf-8")), encoding="utf-8")
     looks = palette((static / "pygments.css").read_text(encoding="utf-8"))
     stale = set(static.glob("pages.*.css"))
     for path, page in pages.items():

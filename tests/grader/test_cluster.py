@@ -94,32 +94,32 @@ def test_a_cluster_that_is_not_there_is_told(tmp_path):
 
 @pytest.mark.share(0)
 def test_a_job_whose_process_dies_is_tried_twice_and_the_others_first():
-    supply = schedulers._JobQueue(iter([("a", 1), ("b", 2)]))
-    first = supply.take()
-    assert not supply.settle(first, JudgeDied())
-    second = supply.take()
-    assert second[0] == "b" and supply.settle(second, "an outcome")
-    last = supply.take()
-    assert last == ("a", 1, 2) and supply.settle(last, JudgeDied()) and supply.over
+    todo = schedulers._JobQueue(iter([("a", 1), ("b", 2)]))
+    first = todo.take()
+    assert not todo.complete_or_retry(first, JudgeDied())
+    second = todo.take()
+    assert second[0] == "b" and todo.complete_or_retry(second, "an outcome")
+    last = todo.take()
+    assert last == ("a", 1, 2) and todo.complete_or_retry(last, JudgeDied()) and todo.is_empty
 
 
 @pytest.mark.share(0)
 def test_a_machine_that_cannot_isolate_stops_everything_at_the_second_try():
-    supply = schedulers._JobQueue(iter([("a", 1), ("b", 2)]))
-    assert not supply.settle(supply.take(), schedulers.IsolationError())
-    again = supply.take()
+    todo = schedulers._JobQueue(iter([("a", 1), ("b", 2)]))
+    assert not todo.complete_or_retry(todo.take(), schedulers.IsolationError())
+    again = todo.take()
     assert again == ("a", 1, 2)
     with pytest.raises(schedulers.IsolationError):
-        supply.settle(again, schedulers.IsolationError())
+        todo.complete_or_retry(again, schedulers.IsolationError())
 
 
 @pytest.mark.share(0)
 def test_an_iterator_that_has_nothing_just_now_is_asked_again():
-    supply = schedulers._JobQueue(iter([None, ("a", 1), None]))
-    assert supply.take() is None and not supply.over
-    assert supply.take() == ("a", 1, 1)
-    assert supply.take() is None and not supply.over
-    assert supply.take() is None and supply.over
+    todo = schedulers._JobQueue(iter([None, ("a", 1), None]))
+    assert todo.take() is None and not todo.is_empty
+    assert todo.take() == ("a", 1, 1)
+    assert todo.take() is None and not todo.is_empty
+    assert todo.take() is None and todo.is_empty
 
 
 @pytest.mark.share(0)

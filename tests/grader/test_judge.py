@@ -137,7 +137,7 @@ def test_a_demonstration_that_hangs_costs_nothing():
     assert judged.verdicts["softmax"].verdict == "correct"
     assert judged.outputs[2][0]["ename"] == "Timeout"
     assert judged.outputs[3][0]["data"]["text/plain"] == "2"
-    assert judged.notes == ["A cell did not end within 1 s."]
+    assert judged.notes == ("A cell did not end within 1 s.",)
 
 
 @pytest.mark.parametrize(

@@ -125,10 +125,10 @@ def test_a_missing_package_is_one_line():
         {"softmax": b""},
         limits=QUICK,
     )
-    assert judged.notes == [
+    assert judged.notes == (
         "no_such_package is not here: what needs it was passed over. "
-        "(Files beside the one handed in are not read.)"
-    ]
+        "(Files beside the one handed in are not read.)",
+    )
 
 
 def test_a_cell_that_git_could_not_merge_is_told_so():

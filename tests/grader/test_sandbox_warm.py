@@ -144,7 +144,7 @@ def test_a_submission_goes_on_in_another_sandbox_when_its_own_is_killed(monkeypa
 
     monkeypatch.setattr(Sandbox, "execute", kills_the_first)
     judged = judge_cells([Cell("x = 1"), Cell("print(x)")], [], {})
-    assert killed and judged.notes == [] and judged.outputs[1][0]["text"] == "1\n"
+    assert killed and judged.notes == () and judged.outputs[1][0]["text"] == "1\n"
 
 
 def test_the_first_process_cannot_be_made_to_die_by_a_limit():
