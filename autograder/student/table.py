@@ -74,7 +74,14 @@ def _row_text(aspect: AspectVerdict, reasons: Sequence[str]) -> list[str]:
     return [row.rstrip(), *(line for text in reasons for line in _indented(text, "      "))]
 
 
-_OF_ITS_OWN = ("raised", "missing", "dtype", "shape", "kind")  # failures that say what is wrong
+_OF_ITS_OWN = (
+    "raised",
+    "lost",
+    "missing",
+    "dtype",
+    "shape",
+    "kind",
+)  # failures that say what is wrong
 _OF_FORM = ("shape", "kind")
 _CAUSES = (KEPT, "misfit")  # of other failures
 _NUMBER = re.compile(r"\d")
@@ -99,7 +106,7 @@ def _told(verdict: Verdict) -> list[AspectVerdict]:
     first_passes = verdict.aspects[0].passed
     told: dict[str, AspectVerdict] = {}
     for aspect in failed:
-        by_text = first_passes or aspect.kind == "raised"
+        by_text = first_passes or aspect.kind in ("raised", "lost")
         told.setdefault(_reason(aspect) if by_text else aspect.kind, aspect)
     causes = failed and failed[0].kind in _CAUSES
     enough = verdict.cause or causes or verdict.aspects[0].kind in _OF_FORM

@@ -43,8 +43,8 @@ class AspectVerdict:
     `error` is the largest deviation from what was expected, where there is one to measure.
     `judged` is false for an aspect that does not count yet because the first one fails. `kind` is
     how it fails: "value", "gradient", "nan", "shape", "dtype", "digits" (too few of them),
-    "missing" (a gradient), "kind" (of result), "raised", "misfit" (of parameters) or "kept" (from
-    an earlier call);
+    "missing" (a gradient), "kind" (of result), "raised", "lost" (with its process), "misfit" (of
+    parameters) or "kept" (from an earlier call);
     `relative` the largest error relative to the largest expected number; `call` the end of the
     message, which tells the call that fails.
     """
@@ -260,7 +260,9 @@ def _judge(
             )
         )
     pairs = [*zip(exercise.aspects, verdicts, strict=True)]
-    excused = [not v.passed and v.judged and a.own and v.kind not in a.own for a, v in pairs]
+    excused = [
+        not v.passed and v.judged and a.own and v.kind not in (*a.own, LOST) for a, v in pairs
+    ]
     if any(not v.passed and not e for v, e in zip(verdicts, excused, strict=True)):
         for i, (aspect, _) in enumerate(pairs):
             if excused[i]:
@@ -274,7 +276,7 @@ def _found(aspect: Aspect, trials: Sequence[Trial]) -> Finding:
         if trial.record.raised and trial.record.raised.during == LOST:
             call = describe_call(trial.run, trial.arguments)
             told = f"{trial.record.raised.message}{call and f' ({call})'}"
-            return Finding(False, told, instructive=False, kind="raised", call=call)
+            return Finding(False, told, instructive=False, kind=LOST, call=call)
     try:
         return aspect.judge(trials)
     except MemoryError:
