@@ -44,7 +44,7 @@ class Encoder(nn.Module):
 
     def forward(self, ids):
         place = torch.arange(ids.shape[1])
-        segment = (place > 23).long()
+        segment = (place > 9).long()
         tokens, positions, segments = self.tables
         x = self.norm(tokens(ids) + positions(place) + segments(segment))
         for layer in self.layers:
@@ -54,16 +54,16 @@ class Encoder(nn.Module):
 
 def pairs(texts, size, draw):
     """(A, B) as strings, and whether B follows A."""
-    texts = [text for text in texts if len(text) > 100]
-    room = np.array([len(text) - 43 for text in texts])
+    texts = [text for text in texts if len(text) > 16]
+    room = np.array([len(text) - 15 for text in texts])
     found = []
     for _ in range(size):
         spots = []
         for t in draw.choice(len(texts), 2, p=room / room.sum()):
             i = draw.integers(room[t])
-            spots.append(texts[t][i : i + 44])
+            spots.append(texts[t][i : i + 16])
         y = int(draw.integers(2))
-        found.append((spots[0][:22], spots[1 - y][22:], y))
+        found.append((spots[0][:8], spots[1 - y][8:], y))
     return found
 
 
