@@ -40,6 +40,7 @@ NEEDED = (
     "def agreement",
     "def wrong_rollout",
     "def probed",
+    "def fine_tuned",
 )
 
 

@@ -2,13 +2,17 @@
 
 import json
 from collections import Counter, defaultdict
+from itertools import product
+from math import log2
 from pathlib import Path
+from statistics import fmean, stdev
 
 import pytest
 import torch
 from torch import nn
 
 from benchmarks.bert import page_definitions
+from benchmarks.fine_tuning import counted, surprise
 from solutions.bert import BertEmbeddings, BertLayer
 from solutions.vision_transformer import attention_rollout
 
@@ -106,3 +110,61 @@ def test_bert_has_as_many_parameters_as_the_page_says():
         parts = [BertEmbeddings(30_522, 768), nn.Linear(768, 768)]
         parts += [BertLayer(768, 12, 3072) for _ in range(12)]
     assert sum(p.numel() for part in parts for p in part.parameters()) == 109_482_240
+
+
+TUNED = json.loads((ROOT / "benchmarks" / "fine_tuning.json").read_text(encoding="utf-8"))
+
+
+def shares(name, pairs):
+    """The percentages of the five seeds, and both ends of the 95% interval of their mean."""
+    found = {r["seed"]: 100 * r[name] for r in TUNED["runs"] if r["pairs"] == pairs}
+    assert sorted(found) == [0, 1, 2, 3, 4]
+    half = 2.776 * stdev(found.values()) / 5**0.5
+    middle = fmean(found.values())
+    return list(found.values()), middle - half, middle + half
+
+
+def test_what_is_tuned_is_the_encoder_of_the_page():
+    made = TUNED["made"]
+    assert "/" not in made["machine"] and made["pretraining"] == MADE["steps"]
+    assert made["share of gaps"] == RUNS[0]["test"]
+
+
+def test_pairs_follow_or_do_not_as_they_are_labelled(page):
+    rows = page["framed"](torch.arange(5 * 46).view(5, 46) + 5)  # every letter once
+    ids, segments, follows = page["pairs_of"](rows, torch.Generator().manual_seed(2))
+    assert set(follows.tolist()) == {0, 1}
+    for row, segment, label in zip(ids.tolist(), segments.tolist(), follows, strict=True):
+        a, b = row[1:9], row[10:18]
+        assert [row[i] for i in (0, 9, 18)] == [page["CLS"], page["SEP"], page["SEP"]]
+        assert segment == [0] * 10 + [1] * 9
+        assert b == list(range(b[0], b[0] + 8))
+        assert (b[0] == a[-1] + 1) == label  # with this draw no row is its own other one
+
+
+def test_counts_of_letters_are_those_of_the_text():
+    counts = counted(["abab"])
+    assert [counts[x] for x in ("a", "ab", "ba", "aba", "bb")] == [2, 2, 1, 1, 0]
+    single = (2 + 3 / 70) / 7  # of four letters, and three more spread over 70
+    assert surprise(counts, 4, "", "b") == pytest.approx(-log2(single))
+    assert surprise(counts, 4, "a", "b") == pytest.approx(-log2((2 + 3 * single) / 5))
+
+
+def test_what_the_page_says_of_fine_tuning_is_what_is_stored():
+    words = " ".join((ROOT / "book" / "10_bert.md").read_text(encoding="utf-8").split())
+    assert "With 320 or 1,280 pairs the three encoders are at chance" in words
+    for name, pairs in product(("tuned", "frozen", "from scratch"), (320, 1280)):
+        _, low, high = shares(name, pairs)
+        assert low < 50 < high
+    told = {name: shares(name, 5120) for name in ("tuned", "from scratch", "counts", "letters")}
+    assert "the tuned one tells 54% right, from scratch 50%" in words
+    assert "Counting tells 86% right" in words and "no other text, reaches 67%" in words
+    assert [round(fmean(seeds)) for seeds, _, _ in told.values()] == [54, 50, 86, 67]
+    assert "95% interval of the difference includes zero" in words
+    leads = [a - b for a, b in zip(told["tuned"][0], told["from scratch"][0], strict=True)]
+    assert abs(fmean(leads)) < 2.776 * stdev(leads) / 5**0.5
+    assert "Frozen, it stays at chance" in words
+    _, low, high = shares("frozen", 5120)
+    assert low < 50 < high
+    for run in TUNED["runs"]:
+        assert run["counts"] > max(run[name] for name in ("tuned", "from scratch", "letters"))

@@ -123,6 +123,7 @@ FILES = {
         "wrong": "wrong_relevance",
         "second/rollout.py": "looked_into occlusion explained agreement",
         "second/word_length.py": "read_off probed",
+        "second/follows.py": "pairs_of fine_tuned",
         "test_bert_page.py": "neighbours by_table rollout wrong_rollout window",
     },
     "11_vision_transformer": {
@@ -166,6 +167,11 @@ FILES = {
     "decoding.py": {"compared": "CachedDecoder check_parity", "machine": "decode main"},
     "depth.py": {"compared": "train", "data": "main"},
     "distances.py": {"calls": "page_definitions main"},
+    "fine_tuning.py": {
+        "calls": "regression classes pretrained",
+        "data": "seam letters_of main",
+        "second/follows.py": "counted surprise by_counts measured",
+    },
     "heads.py": {
         "calls": "page_definitions keep_back shares guides",
         "data": "heads by_windows",
