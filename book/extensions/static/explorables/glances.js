@@ -89,7 +89,7 @@ export function start({ figure, data, part, controls }) {
   svg.setAttribute("role", "group");
 
   const list = chooser(controls, {
-    label: "letter", options: [...cases.map(({ letter }) => letter), "an empty sheet, to draw on"], value: now.letter,
+    label: "letter", options: [...cases.map(({ letter }) => letter), "an empty sheet"], value: now.letter,
     change: (letter) => {
       if (letter === cases.length) hand.set((drawing = 1));
       clear({ letter });
