@@ -103,37 +103,3 @@ def test_chapter_11_a_cover_gives_what_the_model_says_under_it(open_tab):
     assert slider(figure, "row").input_value() == "0"
     assert slider(figure, "column").input_value() == "0"
     assert tab.wrong == []
-
-
-def test_chapter_12_a_word_shows_where_the_model_looks_and_what_it_finds_likeliest(open_tab):
-    tab, figure, data = started(open_tab, "12", named("glances"))
-    seen = set()
-    for case, word, layer in ((0, 0, 0), (1, 4, 1), (3, 6, 0), (5, 2, 1)):
-        figure.locator("select").select_option(str(case))
-        for label, value in (("word", word), ("layer", layer)):
-            slider(figure, label).fill(str(value))
-        one, text = data["cases"][case], said(figure)
-        step = one["steps"][word]
-        looks = step["looks"][layer]
-        most = looks.index(max(looks))
-        row, column = divmod(most, 8)
-        assert f"For {step['word']}, layer {layer} looks most at row {row}, column {column}" in text
-        assert number(r"with ([\d.]+)\. Likeliest", text) == pytest.approx(
-            looks[most] / 1000, abs=0.0051
-        )
-        token, share = step["said"][0]
-        assert f"Likeliest: {token}, with" in text
-        assert number(r"with ([\d.]+)\.$", text) == pytest.approx(share / 1000, abs=0.0051)
-        assert ("not in the training" in text) == one["new"]
-        tints = figure.locator("[data-part=tints] rect").evaluate_all(
-            "(all) => all.map((one) => Number(one.getAttribute('fill-opacity')))"
-        )
-        right = [0.7 * weight / max(looks) for weight in looks]
-        assert tints == pytest.approx(right, abs=0.0051)
-        squares = figure.locator("[data-part=pixels] path").evaluate_all(
-            "(all) => all.map((one) => one.getAttribute('d').split('M').length - 1)"
-        )
-        assert squares == [one["ink"].count(str(level)) for level in range(1, data["levels"] + 1)]
-        seen.add((case, word))
-    assert len(seen) == 4
-    assert tab.wrong == []
