@@ -171,8 +171,8 @@ def gelu(x: Tensor) -> Tensor:
 
 def next_token_loss(logits: Tensor, ids: Tensor, pad_id: int | None = None) -> Tensor:
     """torch's cross-entropy of each token and the logits one place before it."""
-    target = ids[:, 1:]
-    counts = torch.ones_like(target, dtype=logits.dtype) if pad_id is None else target.ne(pad_id)
-    known = target.where(counts.bool(), 0)
+    labels = ids[:, 1:]
+    counts = torch.ones_like(labels, dtype=logits.dtype) if pad_id is None else labels.ne(pad_id)
+    known = labels.where(counts.bool(), 0)
     nats = F.cross_entropy(logits[:, :-1].movedim(-1, 1), known, reduction="none")
     return nats.where(counts.bool(), 0).sum().div(counts.sum().clamp(min=1))
