@@ -19,8 +19,8 @@ def inner_dropout(
     d = 4
     state = layer_state(draw, d, 1, attentions)
     for name in attentions:
-        for kind in ("weight", "bias"):
-            full = f"{name}.W_o.{kind}"
+        for which in ("weight", "bias"):
+            full = f"{name}.W_o.{which}"
             state[full] = tensor(np.zeros_like(state[full].data))
     state["linear1.weight"] = tensor(np.zeros((1, d)), "float32")
     state["linear1.bias"] = tensor(np.full(1, inside), "float32")

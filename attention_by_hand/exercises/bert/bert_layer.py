@@ -47,8 +47,8 @@ def _state(draw: Draw, d: int, d_ff: int, dtype: str = "float32", size: float = 
     state = layer_state(draw, d, d_ff, ATTENTION, dtype)
     factors = {"attention.W_o": size, "norm1": size, "linear2": size}
     for name, factor in factors.items():
-        for kind in ("weight", "bias"):
-            state[f"{name}.{kind}"] = tensor(factor * state[f"{name}.{kind}"].data, dtype)
+        for which in ("weight", "bias"):
+            state[f"{name}.{which}"] = tensor(factor * state[f"{name}.{which}"].data, dtype)
     for name in ("attention.W_q", "attention.W_k", "attention.W_v", "linear1"):
         state[f"{name}.weight"] = tensor(state[f"{name}.weight"].data / size, dtype)
     return state

@@ -86,8 +86,8 @@ def _faint(draw: Draw) -> list[Run]:
     runs = []
     for scale in (1e-2, 1e-3):
         state = block_state(draw, 6, 5)
-        for kind in ("weight", "bias"):
-            full = f"attn.proj.{kind}"
+        for which in ("weight", "bias"):
+            full = f"attn.proj.{which}"
             state[full] = tensor(scale * state[full].data, "float32")
         runs.append(module(6, 2, 5, state=state).then(draw.tensor(2, 3, 6, scale=scale)))
     return runs
