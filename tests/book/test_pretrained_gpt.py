@@ -1,0 +1,104 @@
+"""Chapter 9's GPT trained beforehand: its weights, what is stored of it, and what the page says."""
+
+import json
+import platform
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from attention_by_hand import blocks
+from attention_by_hand.data import python_manual
+from attention_by_hand.models import gpt
+from benchmarks import english, pretrained_gpt
+from solutions.language_model import GPT, byte_pair_encode
+
+STORED = json.loads(Path(pretrained_gpt.__file__).with_suffix(".json").read_text("utf-8"))
+
+
+def trained() -> GPT:
+    model = GPT(len(gpt.merges()) + 257, **gpt.SIZES)
+    model.load_state_dict(gpt.weights())
+    return model.eval()
+
+
+def test_the_weights_take_less_than_a_mebibyte_and_are_half_a_million_at_most():
+    assert gpt.WEIGHTS.stat().st_size < 2**20
+    assert sum(p.numel() for p in trained().parameters()) < 500_000
+    with np.load(gpt.WEIGHTS, allow_pickle=False) as arrays:
+        assert {arrays[name].dtype for name in arrays.files} == {
+            np.dtype("float16"),
+            np.dtype("u1"),
+        }
+
+
+def test_merges_and_weights_come_back_as_they_were_saved(tmp_path):
+    merges = [("a", " "), ("é", "\x85"), ("Ã", "ab")]
+    gpt.save({"x": torch.tensor([0.5, -2.0])}, merges, tmp_path / "some.bin")
+    assert gpt.merges(tmp_path / "some.bin") == merges
+    assert gpt.weights(tmp_path / "some.bin")["x"].tolist() == [0.5, -2.0]
+
+
+def test_tokens_join_to_the_text_and_begin_with_the_end_of_another():
+    tokens = pretrained_gpt.Tokens(gpt.merges())
+    texts = ["Return the sum of the two.\nIt is new.\n", "Größe: 5 €.\n"]
+    ids = tokens.encode([text.encode().decode("latin-1") for text in texts]).tolist()
+    assert ids.count(0) == 2 and tokens.decode(ids) == "".join(texts)
+    assert tokens.lengths[ids].sum() == len("".join(texts).encode())
+    pieces = byte_pair_encode(" function", gpt.merges())
+    assert [tokens.tokens[i] for i in tokens.encode(["is function"]).tolist()[1:]][1:] == pieces
+
+
+def test_what_is_stored_is_of_three_seeds_and_of_all_the_text():
+    text = STORED["text"]
+    assert [run["seed"] for run in STORED["seeds"]] == [0, 1, 2]
+    assert [run["seed"] for run in STORED["page"]] == [0, 1, 2]
+    assert sum(row[-1] for row in text["sources"]) == sum(text["bytes"].values())
+    for part, least in english.HELD_OUT.items():
+        assert sum(row[-1] for row in text["held out"][part]) == text["bytes"][part] >= least
+    assert text["of these in training"] == 0 < text["runs of words held out"]
+
+
+def test_a_seed_takes_half_an_hour_of_one_core_at_most():
+    made = STORED["made"]
+    assert made["steps"] == pretrained_gpt.STEPS
+    assert made["steps"] * made["seconds a step, one core"] < 1800
+
+
+@pytest.mark.share(0)
+def test_the_weights_are_those_whose_bits_are_stored():
+    """On the manual's held-out topics, each token with half a window before it, all at once."""
+    if STORED["made"]["python"] != platform.python_version():
+        pytest.skip(f"the manual is another one: measured on Python {STORED['made']['python']}")
+    tokens, half = pretrained_gpt.Tokens(gpt.merges()), gpt.SIZES["context_size"] // 2
+    texts = [t.encode().decode("latin-1") for t in python_manual.documents("test").values()]
+    ids, nats = tokens.encode(texts), 0.0
+    model = blocks.GPT(len(tokens.tokens), **gpt.SIZES).eval()
+    model.load_state_dict(gpt.weights())
+    with torch.no_grad():
+        for start in range(0, len(ids) - half, half):
+            log_p = model(ids[None, start : start + 2 * half])[0].log_softmax(-1)
+            for t in range(start + half if start else 1, min(start + 2 * half, len(ids))):
+                nats -= log_p[t - 1 - start, ids[t]].item()
+    size = sum(len(text) for text in texts)
+    assert nats / np.log(2) / size == pytest.approx(STORED["seeds"][0]["manual"], abs=2e-3)
+
+
+@pytest.mark.nightly
+def test_the_text_can_be_made_again():
+    """Where Python and all packages are those of the training: documents, parts, bits per byte."""
+    parts = english.split(english.documents())
+    texts = {name: text for part in parts.values() for name, text in part.items()}
+    if english.sources(texts) != STORED["text"]["sources"]:
+        pytest.skip("another Python or other packages than those that were read")
+    held_out = {
+        part: [[*name, len(text.encode())] for name, text in parts[part].items()]
+        for part in english.HELD_OUT
+    }
+    assert held_out == STORED["text"]["held out"]
+    tokens = pretrained_gpt.learn_tokens(pretrained_gpt.as_bytes(parts["train"]))
+    assert tokens.merges == gpt.merges()
+    ids = tokens.encode(pretrained_gpt.as_bytes(parts["test"]))
+    bits = pretrained_gpt.bits_per_byte(trained(), ids, tokens.lengths)
+    assert bits == pytest.approx(STORED["seeds"][0]["test"], abs=2e-3)
