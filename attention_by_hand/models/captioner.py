@@ -198,4 +198,5 @@ def trained(path: Path = WEIGHTS) -> Captioner:
     with np.load(path, allow_pickle=False) as arrays:
         state = {name: torch.from_numpy(arrays[name]) for name in arrays.files}
     model.load_state_dict({n: v.float() if v.is_floating_point() else v for n, v in state.items()})
-    return model.eval()
+    model.eval()
+    return model

@@ -26,11 +26,6 @@ def trained() -> GPT:
 def test_the_weights_take_less_than_a_mebibyte_and_are_half_a_million_at_most():
     assert gpt.WEIGHTS.stat().st_size < 2**20
     assert sum(p.numel() for p in trained().parameters()) < 500_000
-    with np.load(gpt.WEIGHTS, allow_pickle=False) as arrays:
-        assert {arrays[name].dtype for name in arrays.files} == {
-            np.dtype("float16"),
-            np.dtype("u1"),
-        }
 
 
 def test_merges_and_weights_come_back_as_they_were_saved(tmp_path):
@@ -50,10 +45,11 @@ def test_tokens_join_to_the_text_and_begin_with_the_end_of_another():
     assert [tokens.tokens[i] for i in tokens.encode(["is function"]).tolist()[1:]][1:] == pieces
 
 
-def test_what_is_stored_is_of_three_seeds_and_of_all_the_text():
+def test_what_is_stored_is_of_all_the_text():
     text = STORED["text"]
-    assert [run["seed"] for run in STORED["seeds"]] == [0, 1, 2]
-    assert [run["seed"] for run in STORED["page"]] == [0, 1, 2]
+    assert (
+        [run["seed"] for run in STORED["seeds"]] == [run["seed"] for run in STORED["page"]] == [0]
+    )
     assert sum(row[-1] for row in text["sources"]) == sum(text["bytes"].values())
     for part, least in english.HELD_OUT.items():
         assert sum(row[-1] for row in text["held out"][part]) == text["bytes"][part] >= least

@@ -73,6 +73,15 @@ def spoilt(model: Any) -> Any:
     return model
 
 
+def steep(model: Any) -> Any:
+    """The model with finite logits, but a slope without end: that of a root at 0."""
+    import torch
+
+    model.root = torch.nn.Parameter(torch.zeros(1))
+    model.norm.register_forward_hook(lambda _norm, _inputs, result: result + model.root.sqrt())
+    return model
+
+
 def length_of(model: Any) -> float:
     """The length of all parameters: a number that says how many digits the others have."""
     return float(parameters_of(model).norm())
@@ -188,13 +197,13 @@ def _four(draw: Draw) -> list[Run]:
     return runs
 
 
-@EXERCISE.equals("a loss that is not finite", 0.75)
+@EXERCISE.equals("a loss or a gradient that is not finite", 0.75)
 def _overflow(draw: Draw) -> list[Run]:
     """A step with such a gradient makes every parameter NaN, and the optimizer's memory, too.
     Leave it out; the loss and the norm come back as they are."""
     runs = []
-    for kind in ("SGD", "AdamW"):
-        run = _changed_and_begun(spoilt, _gpt(draw), kind)
+    for change, kind in ((spoilt, "SGD"), (spoilt, "AdamW"), (steep, "SGD")):
+        run = _changed_and_begun(change, _gpt(draw), kind)
         run = _stepped(run, _ids(draw), 3, 9, 2, 0.2, at=1)
         run = run.then_apply(_LEFT, Previous(1, (0,)), Previous(1, (1,)))
         runs.append(_numbers(run, at=1))
