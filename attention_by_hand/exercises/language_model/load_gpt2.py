@@ -175,11 +175,12 @@ def _copies(draw: Draw) -> list[Run]:
     """Training the model must leave the state_dict alone, from which another may be made: copy the
     tensors into the parameters."""
     runs = []
-    for state in (checkpoint(draw, 5, 4, 4, 1), checkpoint(draw, 6, 3, 4, 2)):
+    for sizes in ((5, 4, 4, 1), (6, 3, 4, 2)):
+        state = checkpoint(draw, *sizes, size=0.002)
         vocab, context = len(state["wte.weight"].data), len(state["wpe.weight"].data)
         ids = _ids(draw, 2, context, vocab)
         run = applied(itself, state).then(Previous(0), _HEADS)
-        run = run.then_apply(as_argument(descended), Previous(1), ids, 0.5)
+        run = run.then_apply(as_argument(descended), Previous(1), ids, 0.02)
         runs.append(run.then(Previous(0), _HEADS).then_apply(Previous(3), ids))
     return runs
 

@@ -201,7 +201,7 @@ def dtypes_kept(points: float, hint: str, runs: Runs) -> Aspect:
 
     hints = {"digits": _PRECISION, "nan": hint}
     return Aspect(
-        "dtype", points, hint, both, each(judge, PRECISION), True, hints=hints, own=PRECISION
+        "dtype", points, hint, both, each(judge, PRECISION), True, hints=hints, own=("dtype",)
     )
 
 
