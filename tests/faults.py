@@ -103,9 +103,9 @@ def inline(
     source: schedulers.Source, judge: schedulers.Judge, jobs: int, **_: object
 ) -> schedulers.Results:
     """Stands in for the processes that judge: judges in this one."""
-    supply = _JobQueue(source)
-    while not supply.over:
-        task = supply.take()
+    todo = _JobQueue(source)
+    while not todo.is_empty:
+        task = todo.take()
         if task is not None:
             yield task[0], judge(task[1])
 

@@ -38,6 +38,7 @@ def stems(text: str) -> set[str]:
 IDIOMS = {
     "super().__init__()",
     "with torch.no_grad():",
+    "loss.backward()",
     "n, d = x.shape[-2:]",
     "return attention",
     "return output, weights",

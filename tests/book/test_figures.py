@@ -31,7 +31,7 @@ def on_a_phone(width: float, letters: float) -> float:
 def test_letters_are_legible_on_a_phone(html, pages):
     small = {}
     for name, page in pages.items():
-        for image in page.select("figure a.picture img"):
+        for image in page.select("figure a.picture > img"):
             svg = (html / "_images" / Path(image["src"]).name).read_text(encoding="utf-8")
             size = on_a_phone(float(image["width"]), smallest(svg)) if LETTERS.search(svg) else 99
             if round(size, 1) < LEAST:

@@ -102,6 +102,7 @@ def test_these_aspects_are_looks():
         "leaves global state alone",
         "runs on the device of its inputs",
         "no table of queries and keys",
+        "no table of all queries and keys, no state for each position",
         "never more than chunk_size positions at a time",
         "nothing is dropped before attention",
         "four layers of their own",

@@ -156,10 +156,10 @@ def test_a_measured_outcome_stands_between_prediction_and_explanation():
 
 
 def test_drawing_cells_say_so(sample):
-    tags = [
+    (tags,) = (
         cell.metadata.get("tags") for cell in notebook(sample).cells if "plt.plot" in cell.source
-    ]
-    assert tags == [["draw", "hide-input"]]
+    )
+    assert {*tags} >= {"draw", "hide-input"}
 
 
 @pytest.mark.parametrize(

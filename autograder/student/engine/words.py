@@ -7,7 +7,6 @@ the kinds that `values.decode` builds, and is never asked to describe itself.
 import itertools
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from textwrap import shorten
 from typing import Any
 
 import numpy as np
@@ -162,7 +161,8 @@ def describe_exception(raised: Raised) -> str:
     }
     where = f" ({raised.traceback.splitlines()[-1]})" if raised.traceback else ""
     words = str(raised).partition(" Hint: enable anomaly detection")[0]  # torch's, for others
-    words = shorten(words, _LONGEST, placeholder=" …")
+    words = " ".join(words.split())
+    words = words if len(words) <= _LONGEST else f"{words[:_LONGEST].rstrip()} …"
     text = f"{doing.get(raised.during, '')}raised {words}{where}"
     own = raised.traceback  # with lines of the answer, the mismatch is between two calls of its own
     if raised.types[0] == "TypeError" and not own and _ARGUMENTS.search(raised.message):
