@@ -163,7 +163,7 @@ def _trained(draw: Draw) -> list[Run]:
     """All parameters get gradients. That of tokens.weight comes from the look-up and from the
     logits; a head with a table of its own drifts away from it."""
     return [
-        call(checkpoint(draw, 5, 4, 4, n), _HEADS).then_apply(
+        call(checkpoint(draw, 5, 4, 8, n, size=0.5), _HEADS).then_apply(
             as_argument(descended), Previous(0), _ids(draw, 2, 4, 5), 0.3
         )
         for n in (0, 2)
@@ -175,8 +175,8 @@ def _copies(draw: Draw) -> list[Run]:
     """Training the model must leave the state_dict alone, from which another may be made: copy the
     tensors into the parameters."""
     runs = []
-    for sizes in ((5, 4, 4, 1), (6, 3, 4, 2)):
-        state = checkpoint(draw, *sizes, size=0.002)
+    for sizes in ((5, 4, 8, 1), (6, 3, 8, 2)):
+        state = checkpoint(draw, *sizes, size=0.5)
         vocab, context = len(state["wte.weight"].data), len(state["wpe.weight"].data)
         ids = _ids(draw, 2, context, vocab)
         run = applied(itself, state).then(Previous(0), _HEADS)
