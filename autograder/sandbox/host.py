@@ -175,7 +175,7 @@ class Sandbox:
         Operations that match the patterns in `watch` are recorded (see `Observer`). `instead` names
         blocks ("course.blocks:…") that replace the student's objects of those names meanwhile.
         """
-        device = self.device if any(run.elsewhere for run in runs) else "cpu"  # none is asked for
+        device = self.device if any(run.elsewhere for run in runs) else "cpu"  # no run for a device
         where = {"name": name, "device": device, "watch": list(watch)}
         more = {"runs": [run_tree(run) for run in runs], "instead": dict(instead or {})}
         request = {"op": "probe", **where, **more}

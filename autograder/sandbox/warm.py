@@ -202,7 +202,7 @@ def _die_with(pipe: int) -> None:
 
 @contextmanager
 def _forgiving() -> Iterator[None]:
-    """matplotlib stays with its backend where there is none that is asked for."""
+    """matplotlib stays with its backend where no other is wanted."""
     with suppress(ImportError):
         yield
 

@@ -32,7 +32,7 @@ class Memory(nn.Module):
 
 
 def pairs(size: int, n: int) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Keys that differ, their values, the key that is asked for, and the answer."""
+    """Keys that differ, their values, the key to look up, and the answer."""
     keys = torch.rand(size, KEYS).argsort(1)[:, :n]
     values, which = torch.randint(VALUES, (size, n)), torch.randint(n, (size, 1))
     return keys, values, keys.gather(1, which)[:, 0], values.gather(1, which)[:, 0]

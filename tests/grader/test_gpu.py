@@ -1,5 +1,7 @@
 """Where there is a CUDA device, the judge can use it; what is expected of it comes from the CPU."""
 
+import _thread
+import threading
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,6 +16,7 @@ from autograder.judge.reference import records
 from autograder.sandbox.host import Sandbox
 from autograder.sandbox.limits import Limits
 from autograder.student.course import chapters
+from autograder.student.engine.observe import Observer
 from autograder.student.engine.runs import Raised, Record, call, tensor
 from autograder.student.engine.simulated_device import ELSEWHERE
 
@@ -163,3 +166,16 @@ def test_a_gpu_refuses_what_the_pretence_refuses(what):
 @pytest.mark.parametrize("what", ACCEPTED)
 def test_a_gpu_accepts_what_the_pretence_accepts(what):
     ACCEPTED[what](NUMBERS.cuda())
+
+
+def test_what_has_no_caller_in_python_is_noted():
+    """As where autograd computes for a GPU, in a thread of its own."""
+    observer, done = Observer(("torch.nn.*",)), threading.Event()
+
+    def hook():
+        observer.saw("torch.nn.functional.softmax")
+        done.set()
+
+    _thread.start_new_thread(hook, ())
+    assert done.wait(10)
+    assert observer.seen == {"torch.nn.functional.softmax": ""}

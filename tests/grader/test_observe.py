@@ -1,6 +1,5 @@
 """The observer: whatever an answer runs is seen, by whatever way; what it may run is not."""
 
-import _thread
 import functools
 import importlib
 import sys
@@ -399,16 +398,3 @@ def test_a_right_answer_runs_nothing_forbidden_unless_it_is_the_block(slug, exer
         verdict = decide(exercise, runs, rows, rows)
         flagged |= {name} if verdict.ran else set()
     assert flagged == THE_BLOCKS & rights.keys()
-
-
-def test_what_has_no_caller_in_python_is_noted():
-    """As where autograd computes for a GPU, in a thread of its own."""
-    observer, done = Observer(("torch.nn.*",)), threading.Event()
-
-    def hook():
-        observer.saw("torch.nn.functional.softmax")
-        done.set()
-
-    _thread.start_new_thread(hook, ())
-    assert done.wait(10)
-    assert observer.seen == {"torch.nn.functional.softmax": ""}

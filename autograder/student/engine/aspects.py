@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from autograder.student.engine.arrays import Array, as_array
 from autograder.student.engine.compare import (
     GRADIENT_FACTOR,
     NEARLY,
@@ -25,7 +26,7 @@ from autograder.student.engine.simulated_device import (
     TWO_DEVICES,
 )
 from autograder.student.engine.state import MEMORY, NUMBERS
-from autograder.student.engine.values import Array, Strided, as_array
+from autograder.student.engine.values import Strided
 from autograder.student.engine.words import MISFIT, describe, describe_call, describe_exception
 
 Runs = Callable[[Draw], Sequence[Run]]

@@ -18,6 +18,7 @@ import numpy as np
 
 from autograder.student import course
 from autograder.student.engine import simulated_device
+from autograder.student.engine.arrays import Array, as_array, tensor_of
 from autograder.student.engine.loading import load
 from autograder.student.engine.misfit import Misfit, describe_misfit
 from autograder.student.engine.observe import Observer, differentiating, hand_out
@@ -26,16 +27,7 @@ from autograder.student.engine.settings import as_fresh
 from autograder.student.engine.simulated_device import ELSEWHERE
 from autograder.student.engine.state import GlobalState, form_of
 from autograder.student.engine.state import torch_if_imported as _torch
-from autograder.student.engine.values import (
-    Array,
-    Opaque,
-    Previous,
-    Recipe,
-    Strided,
-    as_array,
-    tensor_of,
-    text_of,
-)
+from autograder.student.engine.values import Opaque, Previous, Recipe, Strided, text_of
 from autograder.student.engine.whose import is_library
 
 _RECIPES = (BLOCKS or "-", f"{course.package()}.exercises.", "autograder.student.authoring.")

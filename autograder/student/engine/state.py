@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.random import mtrand
 
-from autograder.student.engine.values import bytes_of
+from autograder.student.engine.arrays import bytes_of
 
 MEMORY = "the memory of an argument"
 MODES = "a module's train/eval mode"

@@ -18,7 +18,7 @@ const known = new Set([...marks, ...terms, ...sources.keys()]);
 const file = new URL("cards.html", import.meta.url);
 let loading;
 
-/** The cards of all symbols and terms; loaded once, when the first one is asked for. */
+/** The cards of all symbols and terms; loaded once, when the first one is wanted. */
 function load() {
   loading ??= fetch(file).then(async (answer) => {
     const cards = new DOMParser().parseFromString(await answer.text(), "text/html");

@@ -18,13 +18,13 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any, NamedTuple
 
+from autograder.student.engine.arrays import as_array
 from autograder.student.engine.locator.instrument import Site
 from autograder.student.engine.locator.instrumented_copy import copied
 from autograder.student.engine.locator.locate import problem_of
 from autograder.student.engine.locator.trace import Budget, Recorder, Spent, span
 from autograder.student.engine.probe import probe
 from autograder.student.engine.runs import Record, Run
-from autograder.student.engine.values import as_array
 from autograder.student.engine.verdict import equal
 
 MOST_TRIALS = 150

@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from autograder.student.engine.values import as_array
+from autograder.student.engine.arrays import as_array
 
 LARGEST = 1 << 14  # the most entries of an array that is looked at
 _FILLED = 1e8  # beyond this, a number stands for infinity: masks are filled with −1e9 or −∞

@@ -15,10 +15,10 @@ from typing import Any
 
 import numpy as np
 
+from autograder.student.engine.arrays import as_array
 from autograder.student.engine.locator.instrument import AT, ITEMS, RAISED, TAP, Site
 from autograder.student.engine.locator.signatures import Signature, signature
 from autograder.student.engine.state import MODES, GlobalState
-from autograder.student.engine.values import as_array
 
 MOST_EVENTS = 3000
 WAITING = 3.0  # the clock may take so many times the CPU time, not counting the time in line

@@ -1,4 +1,4 @@
-// What explorables share in which a model answers: how it is loaded, what it is asked, the address.
+// What explorables share in which a model answers: how it is loaded, its inputs, the address.
 
 /** Add a labelled line to type in; `change(text)` hears what stands in it once the reader pauses. */
 export function field(controls, { label, value, most, change }) {
