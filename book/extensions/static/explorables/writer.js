@@ -164,6 +164,7 @@ export function start({ figure, data, part, controls }) {
   set("head", "head", [...Array(data.heads).keys()], (i) => `head ${i}`);
   const say = announcer(controls);
 
+  const spoken = (name) => (name === "⏎" ? "new line" : name.replaceAll("␣", "") || "space");
   const count = (number) => Math.round(number).toLocaleString("en");
 
   function drawText(looks, at) {
@@ -229,13 +230,16 @@ export function start({ figure, data, part, controls }) {
     drawText(looks, at);
     drawBars(step, found, next);
     drawCounts(sums);
+    part("head").textContent = `the text; darker: what layer ${layer}, head ${head} looks at`;
+    part("how").textContent = `next, at τ = ${temperature.toFixed(1)}, k = ${count(k)}, p = ${p}; filled: kept`;
     const seen = looks.map((look, i) => [look, i]).sort((a, b) => b[0] - a[0]).slice(0, 3); // prettier-ignore
     const text =
-      `At token ${at}, ${names[at]}, layer ${layer}, head ${head} looks most at ` +
-      `${seen.map(([look, i]) => `${names[i]} (token ${i}, ${Math.round(100 * look)} %)`).join(", ")}. ` +
-      `${found.kept} of ${count(step.order.length)} tokens ${found.kept === 1 ? "is" : "are"} kept, with ` +
-      `${(100 * found.stays).toFixed(1)} % of the probability; likeliest: ${answer.shown(step.order[0])}, drawn with ` +
-      `${found.drawn[0].toFixed(3)}. ${at + 1 < typed ? "Typed" : "Written"} next: ${names[at + 1] ?? "nothing yet"}. ` +
+      `At token ${at}, ${spoken(names[at])}, layer ${layer}, head ${head} looks most at ` +
+      `${seen.map(([look, i]) => `${spoken(names[i])} (token ${i}, ${Math.round(100 * look)} %)`).join(", ")}. ` +
+      `${found.kept} of ${count(step.order.length)} tokens ${found.kept === 1 ? "is" : "are"} kept, which had ` +
+      `${(100 * found.stays).toFixed(1)} %; likeliest: ${spoken(answer.shown(step.order[0]))}, drawn with ` +
+      `${found.drawn[0].toFixed(3)}. ${at + 1 < typed ? "Typed" : "Written"} next: ` +
+      `${at + 1 < names.length ? spoken(names[at + 1]) : "nothing yet"}. ` +
       `Keys and values so far: ${count(sums.sum[0])} numbers computed without a cache, ${count(sums.sum[1])} with it. ` +
       `${full ? "Here it ends. " : ""}The text: ${answer.decode(ids)}`;
     svg.setAttribute("aria-label", text);
