@@ -217,7 +217,6 @@ export function start({ figure, data, part, controls }) {
   function draw() {
     const { ids, names, steps, typed, numbers, full } = answer;
     now.at = Math.min(now.at, ids.length - 1);
-    now.written = ids.length - typed;
     token.end(ids.length - 1);
     token.put(now.at);
     const { at, layer, head } = now;
@@ -271,7 +270,8 @@ export function start({ figure, data, part, controls }) {
   /** Write so many tokens more, each shown before the next, until the reader does something else. */
   async function write(tokens) {
     for (let more = tokens - 1; more >= 0; more--) {
-      if (!(await update({ written: now.written + 1, at: 127 }, more))) return;
+      const written = answer ? answer.ids.length - answer.typed : now.written;
+      if (!(await update({ written: written + 1, at: 127 }, more))) return;
       const mine = turn;
       await new Promise((resolve) => setTimeout(resolve)); // to be seen
       if (mine !== turn) return;
