@@ -61,7 +61,8 @@ export function places(names, { letter, wide, row, rows }) {
 export function reader({ engine, state, notes }, sheet) {
   const gpt = new engine.GPT(state, Number(notes.num_heads));
   const { encode, decode } = tokenizer(notes);
-  const shown = (id) => (id === END ? "(end)" : decode([id]).replaceAll(" ", "␣").replaceAll("\n", "⏎"));
+  const names = gpt.tokens.map((_, id) => decode([id]).replaceAll(" ", "␣").replaceAll("\n", "⏎") || "(end)");
+  const shown = (id) => names[id];
   const caches = gpt.blocks.map(() => ({ k: [], v: [] }));
   const steps = []; // of the tokens whose keys and values are in the caches
 
@@ -89,9 +90,13 @@ export function reader({ engine, state, notes }, sheet) {
       times.push(clock());
       full ||= place >= typed && ids[place] === END;
       if (full || ids.length === typed + written) break;
-      const { order, logits } = steps[place];
-      const { drawn } = cut(order.map((id) => logits[id]), temperature, k, p); // prettier-ignore
-      ids.push(order[draw(drawn, luck(seed, place))]);
+      const step = steps[place];
+      const how = [temperature, k, p, seed].join();
+      if (step.how !== how) {
+        const { drawn } = cut(step.order.map((id) => step.logits[id]), temperature, k, p); // prettier-ignore
+        Object.assign(step, { how, next: step.order[draw(drawn, luck(seed, place))] });
+      }
+      ids.push(step.next);
       full = !fits();
       if (full) ids.pop();
     }
