@@ -17,7 +17,16 @@ from pathlib import Path
 from playwright.sync_api import Browser, sync_playwright
 
 HTML = Path(__file__).parents[1] / "build" / "book" / "_build" / "html"
-PAGES = {"translator": "book/07_transformer.html"}
+PAGES = {  # and what writes a text, with a clock for each token
+    "translator": (
+        "book/07_transformer.html",
+        "read(data.dates[0][0], new Set(), () => performance.now())",
+    ),
+    "writer": (
+        "book/09_language_model.html",
+        "read({ ...data.start, k: 9, p: 1 }, () => performance.now())",
+    ),
+}
 TOUCH = """async (name) => {
   const figure = document.querySelector(`[data-explorable="${name}"]`);
   const slider = figure.querySelector("input[type=range]");
@@ -35,9 +44,9 @@ WRITE = """async (name) => {
   const data = JSON.parse(figure.querySelector('script[type="application/json"]').textContent);
   const { model } = await import("/_static/explorables/models.js");
   const { reader } = await import(`/_static/explorables/${name}.js`);
-  const read = reader(await model({ figure, data })());
+  const read = reader(await model({ figure, data })(), data.sheet);
   const began = performance.now();
-  const { times } = read(data.dates[0][0], new Set(), () => performance.now());
+  const { times } = WRITES;
   return times.map((time) => time - began);
 }"""
 
@@ -45,12 +54,13 @@ WRITE = """async (name) => {
 def measure(browser: Browser, server: str, name: str, slowed: float) -> tuple[float, float, float]:
     """Milliseconds to the first answer, to the first token, and for each further token."""
     page = browser.new_page()
-    page.goto(f"{server}/{PAGES[name]}")
+    address, writes = PAGES[name]
+    page.goto(f"{server}/{address}")
     page.wait_for_selector(f'[data-explorable="{name}"][data-ready=true]', state="attached")
     session = page.context.new_cdp_session(page)
     session.send("Emulation.setCPUThrottlingRate", {"rate": slowed})
     answer = page.evaluate(TOUCH, name)
-    times = page.evaluate(WRITE, name)
+    times = page.evaluate(WRITE.replace("WRITES", writes), name)
     page.close()
     return answer, times[0], (times[-1] - times[0]) / (len(times) - 1)
 

@@ -7,12 +7,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from test_language_model_page import page_functions
 
 from attention_by_hand import blocks
 from attention_by_hand.data import python_manual
 from attention_by_hand.models import gpt
 from benchmarks import english, pretrained_gpt
-from solutions.language_model import GPT, byte_pair_encode
+from solutions.language_model import GPT, byte_pair_encode, generate
 
 STORED = json.loads(Path(pretrained_gpt.__file__).with_suffix(".json").read_text("utf-8"))
 
@@ -79,6 +80,44 @@ def test_the_weights_are_those_whose_bits_are_stored():
                 nats -= log_p[t - 1 - start, ids[t]].item()
     size = sum(len(text) for text in texts)
     assert nats / np.log(2) / size == pytest.approx(STORED["seeds"][0]["manual"], abs=2e-3)
+
+
+def came_after_the_same(ids: list[int], i: int) -> list[int]:
+    """The places up to i whose token came after an earlier one that is like token i."""
+    return [j for j in range(1, i + 1) if ids[j - 1] == ids[i]]
+
+
+def test_layer_2_head_0_looks_back_in_circles_and_does_not_find_what_random_tokens_repeat():
+    """What the page says, and its table, computed place by place."""
+    model, tokens = trained(), pretrained_gpt.Tokens(gpt.merges())
+    given, look_back = page_functions(
+        "given_to_what_came_next", "look_back", torch=torch, pretrained=model
+    )
+
+    def shares(ids: list[int], first: int) -> tuple[torch.Tensor, float]:
+        weights, rows, even = look_back(ids), [], []
+        for i in range(first, len(ids)):
+            if places := came_after_the_same(ids, i):
+                rows.append(weights[:, :, i, places].sum(-1))
+                even.append(len(places) / (i + 1))
+        mean = torch.stack(rows).mean(0)
+        found, equal = given(ids, first)
+        assert torch.allclose(found, mean, atol=1e-6)
+        assert equal == pytest.approx(np.mean(even), abs=1e-6)
+        return mean, float(np.mean(even))
+
+    for text in ("The well is", "If the object is", "Return the", "The first", "When the"):
+        start = tokens.encode([text]).tolist()
+        ids = generate(model, torch.tensor([start]), 60, temperature=0)[0].tolist()
+        mean, even = shares(ids, len(start))
+        assert divmod(int(mean.argmax()), 4) == (2, 0) and mean.max() > 2.4 * even
+    luck, found = torch.Generator().manual_seed(3), []
+    for _ in range(8):
+        row = torch.randint(257, len(tokens.tokens), (50,), generator=luck).tolist()
+        mean, even = shares([0, *row, *row], 51)
+        found.append((mean[2, 0].item(), even))
+    its, even = np.mean(found, 0)
+    assert even < its < 1.5 * even
 
 
 @pytest.mark.nightly

@@ -103,14 +103,16 @@ FILES = {
     "09_language_model": {
         "compared": "encode decode log_p beam held_out",
         "asserted": "from_torch",
-        "calls": "size_of write matrices",
-        "data": "as_bytes parts_of stream windows joined",
+        "calls": "size_of write matrices look_back",
+        "data": "as_bytes parts_of stream windows joined in_pieces_of decode_pieces",
+        "drawing": "as_shown tell",
         "training": "short_training",
         "wrong": "wrong_next_token_loss wrongly plain",
         "machine": "milliseconds kept_bytes",
         "second/counted_tokens.py": "counted by_topic lead_by_topics",
         "second/packed_pieces.py": "in_pieces",
         "test_language_model_page.py": "stood by_counting bits_of",
+        "test_pretrained_gpt.py": "given_to_what_came_next",
     },
     "10_bert": {
         "compared": "ranks rank_correlation with_weights without by_counting",

@@ -201,6 +201,20 @@ export function ViTBlock(state, name, num_heads) {
   };
 }
 
+/** GPT-2's layer: both sublayers behind a norm, under a mask and with a cache. */
+export function DecoderBlock(state, name, num_heads) {
+  const attn = MultiHeadAttention(state, `${name}.attn`, num_heads);
+  const [linear1, linear2] = ["linear1", "linear2"].map((part) => Linear(state, `${name}.${part}`));
+  const [norm1, norm2] = ["norm1", "norm2"].map((part) => LayerNorm(state, `${name}.${part}`));
+  return (x, { mask, cache, seen = {} } = {}) => {
+    const h = norm1(x);
+    const [output, weights] = attn(h, h, h, { mask, cache });
+    seen.attn = weights;
+    x = add(x, output);
+    return add(x, linear2(gelu(linear1(norm2(x))))); // (n, d_model)
+  };
+}
+
 /** Self-attention, then a feed-forward network. What its attention looks at is left in `seen`. */
 export function EncoderLayer(state, name, num_heads) {
   const self_attn = MultiHeadAttention(state, `${name}.self_attn`, num_heads);
@@ -328,6 +342,25 @@ export class Captioner {
     let x = ids.map((id, i) => this.tokens[id].map((value, j) => value + this.positions[i][j])); // (n, d_model)
     this.layers.forEach((layer, i) => (x = layer(x, memory, { mask: causal_mask, seen: (seen[i] = {}) })));
     return linear(x, this.tokens); // (n, vocab_size)
+  }
+}
+
+/** Chapter 9's language model. */
+export class GPT {
+  constructor(state, num_heads) {
+    const names = Object.keys(state).filter((name) => name.endsWith(".norm1.weight")).map((name) => name.slice(0, -13));
+    [this.tokens, this.positions] = ["tokens", "positions"].map((part) => rows(state[`${part}.weight`]));
+    this.blocks = names.map((name) => DecoderBlock(state, name, num_heads));
+    this.norm = LayerNorm(state, "norm");
+  }
+
+  /** The logits of new tokens; `caches`, one for each block, have the keys and values of those before. */
+  step(ids, caches, seen = []) {
+    const past = caches[0].k?.length ?? 0;
+    const embed = (id, i) => this.tokens[id].map((value, j) => value + this.positions[past + i][j]);
+    let x = ids.map(embed); // (n, d_model)
+    this.blocks.forEach((block, i) => (x = block(x, { mask: causal_mask, cache: caches[i], seen: (seen[i] = {}) })));
+    return linear(this.norm(x), this.tokens); // (n, vocab_size)
   }
 }
 
