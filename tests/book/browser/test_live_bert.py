@@ -200,7 +200,7 @@ def test_each_head_s_weights_can_be_looked_at(chapter_10):
         row = weights[layer][0, head, gap + 1, 1:-1].clone()
         row[gap] = 0
         heights = figure.locator("[data-part=lines] g").evaluate_all(
-            "(all) => all.map((one) => one.querySelectorAll('rect')[1]?.getAttribute('height') ?? 0)"
+            "(all) => all.map((g) => g.querySelectorAll('rect')[1]?.getAttribute('height') ?? 0)"
         )
         assert [*map(float, heights)] == pytest.approx((16 * row / row.max()).tolist(), abs=0.02)
     assert tab.wrong == []

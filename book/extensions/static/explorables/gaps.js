@@ -76,7 +76,7 @@ export function reader({ engine, state, notes, slopes }) {
 }
 
 export function start({ figure, data, part, controls }) {
-  const { texts, cell, wide, left, line, ways, bar } = data; // ways: name, baseline and height of its bars
+  const { texts, cell, wide, left, line, ways, bar } = data; // ways: name, baseline and height of its bars, place of the name
   const [first, its] = texts[0];
   const now = { text: first, gaps: its, at: Number(its.split(" ")[0]), look: 0 };
   const address = addressed(now, { at: MOST - 1, look: LOOKS.length - 1 });
@@ -144,7 +144,11 @@ export function start({ figure, data, part, controls }) {
       }); // prettier-ignore
       const what = { ...middle, x: cell / 2 - 1, y: best ? 16 : 23, "font-weight": best ? "bold" : "normal" };
       group.append(box, element("text", what, shown(best?.letter ?? letter)));
-      if (best) group.append(element("text", { ...middle, x: cell / 2 - 1, y: 32 }, Math.round(100 * best.share)));
+      if (best) {
+        const percent = Math.round(100 * best.share);
+        const narrow = percent > 99 ? { textLength: 16, lengthAdjust: "spacingAndGlyphs" } : {};
+        group.append(element("text", { ...middle, ...narrow, x: cell / 2 - 1, y: 32 }, percent));
+      }
       ways.forEach(([, base, high], w) => {
         if (i === asked || !said[w]) return;
         const size = high * said[w].scaled[i];
@@ -156,9 +160,9 @@ export function start({ figure, data, part, controls }) {
   }
 
   function names(count) {
-    return Array.from({ length: count }).flatMap((_, l) =>
-      ways.map(([name, base, high]) => element("text", { x: 0, y: 8 + line * l + base - high / 2 + 5 + (name === "occlusion" ? high / 2 : 0) }, name)),
-    );
+    return Array.from({ length: count }, (_, l) =>
+      ways.map(([name, , , y]) => element("text", { x: 0, y: 8 + line * l + y }, name)),
+    ).flat();
   }
 
   /** The likeliest five at the gap, and how far each way agrees with occlusion. */
