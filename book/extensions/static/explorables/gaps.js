@@ -80,6 +80,7 @@ export function start({ figure, data, part, controls }) {
   const [first, its] = texts[0];
   const now = { text: first, gaps: its, at: Number(its.split(" ")[0]), look: 0 };
   const address = addressed(now, { at: MOST - 1, look: LOOKS.length - 1 });
+  now.text = now.text.slice(0, MOST);
   const svg = figure.querySelector("svg");
   const load = model({ figure, data });
   let answer = null;
