@@ -49,6 +49,7 @@ class Marks:
     def __init__(self, chapter: nodes.section):
         self.on: set[nodes.Node] = set()
         self.folded: set[nodes.Node] = set()
+        self.shown: set[nodes.Node] = set()  # of these, on the path: their line is seen
         for section in list(chapter.findall(nodes.section)):
             self._take(section, essential=section is chapter)
         for node in chapter.findall(nodes.comment):
@@ -62,6 +63,8 @@ class Marks:
             if not isinstance(node, nodes.comment):
                 if fold or essential:
                     (self.folded if fold else self.on).add(node)
+                if fold and essential:
+                    self.shown.add(node)
                 continue
             ends = []
             for line in node.astext().split("\n"):
@@ -74,12 +77,14 @@ class Marks:
                 if "fold" in mark:
                     fold = not fold
                     ends.append(_opened("evidence", inline_html(found[3])) if fold else _closed())
+                    self.shown.update(ends[-1:] if essential else ())
                 else:
                     essential = mark == "essential"
             node.replace_self(ends)
             self.folded.update(ends)
         if fold:
             self.folded.add(end := _closed())
+            self.shown.update([end] if essential else ())
             section.insert(1 + sum(not isinstance(n, nodes.section) for n in section[1:]), end)
 
     def fold(self, section: nodes.section) -> None:
@@ -99,7 +104,7 @@ class Marks:
                 _wrap(section, first, first + len(run), f"Show more (about {time} min)")
 
     def _stays(self, node: nodes.Node) -> bool:
-        return node in self.on or isinstance(node, nodes.section)
+        return node in self.on | self.shown or isinstance(node, nodes.section)
 
 
 def _wrong(comment: nodes.comment, mark: str, reason: str) -> ExtensionError:

@@ -114,6 +114,14 @@ def test_several_marks_in_a_row_hold_one_after_the_other(tmp_path):
     assert folds_of(page, "on") == []
 
 
+def test_a_fold_on_the_path_is_seen_whatever_comes_behind_it(tmp_path):
+    text = "# T\n\n## A\n\n% essential\n\non\n\n% fold: x\n\nin\n\n% unfold\n% beyond\n\noff\n"
+    page, marks = read(text, tmp_path / "a.md")
+    assert folds_of(page, "in") == [("evidence", False, "x")]
+    assert folds_of(page, "off") == [("fold", True, "Show more (about 1 min)")]
+    assert "in" not in {node.astext() for node in marks.on}  # nor read in the path's minutes
+
+
 @pytest.mark.parametrize(
     ("mark", "line", "reason"),
     [
