@@ -120,7 +120,7 @@ FILES = {
         "calls": "size_of fill_in",
         "data": "plain ids_of text_of framed rows_of windows gaps_of with_gaps word_lengths "
         "held_out_topics",
-        "drawing": "look gaps_in",
+        "drawing": "look word",
         "training": "Bert trained filled with_output one_by_one short_training mean_moves",
         "wrong": "wrong_relevance",
         "second/rollout.py": "looked_into occlusion explained agreement",

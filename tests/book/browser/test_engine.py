@@ -17,6 +17,7 @@ from attention_by_hand.data import glyphs
 from attention_by_hand.models import captioner
 from attention_by_hand.models.safetensors import packed, unpacked
 from solutions import transformer as reference
+from solutions.bert import BertLayer
 from solutions.captioning import CaptionLayer, write_caption
 from solutions.vision_transformer import ViTBlock
 
@@ -174,6 +175,17 @@ def test_a_layer_of_vit_and_one_that_looks_at_pictures_are_the_references(comput
     right = layer(x.double()[None], memory.double()[None], triangle)[0]
     body = 'return m.DecoderLayer(state, "l", 2, m.gelu)(x, y, { mask: m.causal_mask })'
     same(compute(body, state, x, memory), right)
+
+
+def test_a_layer_of_bert_is_the_reference_and_so_are_some_of_its_rows(compute):
+    x = torch.randn(5, 8)
+    layer = BertLayer(8, 2, 12)
+    state = {f"l.{name}": value for name, value in drawn(layer).items()}
+    how = '{ attention: "attention", activation: m.gelu, eps: 1e-12 }'
+    made = f'return m.EncoderLayer(state, "l", 2, {how})'
+    right = layer(x.double()[None])[0]
+    same(compute(f"{made}(x)", state, x), right)
+    same(compute(f"{made}(x, {{ queries: [x[3], x[1]] }})", state, x), right[[3, 1]])
 
 
 @pytest.fixture

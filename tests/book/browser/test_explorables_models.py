@@ -5,37 +5,6 @@ import pytest
 from .exploring import number, said, slider, started
 
 
-def test_chapter_10_a_hidden_letter_gets_what_the_model_says_and_a_head_looks_somewhere(open_tab):
-    digits = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
-    tab, figure, data = started(open_tab, "10")
-    heads = set()
-    for entry, letter, head in ((0, 22, 0), (0, 0, 3), (1, 5, 5), (2, 31, 7)):
-        figure.locator("select").select_option(str(entry))
-        for label, value in (("hidden letter", letter), ("head", head)):
-            slider(figure, label).fill(str(value))
-        sentence, text = data["sentences"][entry], said(figure)
-        gap = sentence["gaps"][letter]
-        best, share = gap["best"][0]
-        assert number(r"with ([\d.]+), which", text) == pytest.approx(share, abs=0.0051)
-        assert ("which is right" in text) == (best == sentence["text"][letter])
-        row = [digits.index(code) / 61 for code in gap["heads"][head]][1:-1]
-        most = row.index(max(row))
-        assert number(r"with ([\d.]+)\.$", text) == pytest.approx(row[most], abs=0.0051)
-        step = most - letter
-        where = f"{abs(step)} to the {'left' if step < 0 else 'right'}" if step else "gap itself"
-        assert where in text
-        tints = figure.locator("[data-part=letters] g rect:nth-child(2)").evaluate_all(
-            "(all) => all.map((one) => Number(one.getAttribute('fill-opacity')))"
-        )
-        assert tints[: len(row)] == pytest.approx(row, abs=0.001)
-        heads.add(data["heads"][head])
-    assert len(heads) == 4
-    figure.locator("[data-part=letters] g").nth(2).click()
-    assert slider(figure, "hidden letter").input_value() == "2"
-    assert "letter 3" in said(figure)
-    assert tab.wrong == []
-
-
 def test_chapter_11_a_cover_gives_what_the_model_says_under_it(open_tab):
     tab, figure, data = started(open_tab, "11")
     grid = data["grid"]

@@ -1,112 +1,284 @@
-// Chapter 10: hide a letter of a sentence, and see what the page's own model puts in its place and
-// where its heads look from there. All numbers come from the model; here they are only shown.
+// Chapter 10: the page's own BERT, in transformer.js, fills the gaps that a reader makes in a text.
+// For one of them: what attention, rollout and relevance say of the other letters, and occlusion.
 
-import { announcer, slider } from "./parts.js";
+import { softmax } from "./matrices.js";
+import { addressed, element, field, model } from "./models.js";
+import { announcer, chooser, slider, written } from "./parts.js";
 
-const DIGITS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+const SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"];
+const [, UNK, CLS, SEP, MASK] = SPECIAL.keys();
+const MOST = 46; // letters of a row
+const HEADS = 4;
+const LOOKS = ["the last layer, mean over heads"];
+for (let k = 0; k < 2 * HEADS; k++) LOOKS.push(`head ${k % HEADS} of layer ${Math.floor(k / HEADS)}`);
 
-/** Weights from a string with a character for each: 0 is nothing, z the whole. */
-export function weights(code) {
-  return [...code].map((character) => DIGITS.indexOf(character) / (DIGITS.length - 1));
+/** As the chapter's: small letters, single spaces, at most three of the same mark in a row. */
+export const plain = (text) =>
+  text.toLowerCase().replace(/\s+/g, " ").replace(/([^\p{L}\p{N}_\s])\1{3,}/gu, "$1$1$1"); // prettier-ignore
+
+/** The rank of each number; equal numbers share the mean of theirs. */
+const ranks = (x) =>
+  x.map((value) => x.filter((other) => other < value).length + (x.filter((other) => other === value).length - 1) / 2);
+
+export function rank_correlation(x, y) {
+  const [a, b] = [x, y].map((numbers) => ranks(numbers).map((rank) => rank - (numbers.length - 1) / 2));
+  const along = (c, d) => c.reduce((sum, value, i) => sum + value * d[i], 0);
+  return along(a, b) / Math.sqrt(along(a, a) * along(b, b));
+}
+
+/** What fills gaps with the chapter's model, and says what the other letters have to do with an answer. */
+export function reader({ engine, state, notes, slopes }) {
+  const bert = new engine.Bert(state, HEADS);
+  const letters = [...SPECIAL, ...notes.letters];
+  const number = new Map(letters.map((letter, id) => [letter, id]));
+  const log_softmax = (logits) => softmax(Array.from(logits)).map(Math.log);
+  return (text, gaps) => {
+    const all = [...text];
+    const ids = [CLS, ...all.map((letter, i) => (gaps.has(i) ? MASK : (number.get(letter) ?? UNK))), SEP];
+    const seen = [];
+    const vectors = bert.encode(ids, seen);
+    const weights = seen.map(({ self_attn }) => self_attn); // (layers, heads, n, n)
+    const filled = new Map(
+      [...gaps].map((i) => {
+        const [logits] = bert.fill([vectors[i + 1]]);
+        const log_p = log_softmax(logits);
+        const sorted = log_p.map((_, id) => id).sort((a, b) => log_p[b] - log_p[a]);
+        return [i, { logits, best: sorted.map((id) => ({ id, letter: letters[id], share: Math.exp(log_p[id]) })) }];
+      }),
+    );
+    /** A row of a table over all tokens, as it is over the letters. */
+    const of_letters = (row) => Array.from(row).slice(1, -1);
+    return {
+      text: all, filled,
+      unknown: [...new Set(all.filter((letter) => !number.has(letter)))],
+      attention(look, i) {
+        const heads = look ? [weights[Math.floor((look - 1) / HEADS)][(look - 1) % HEADS]] : weights.at(-1);
+        return of_letters(slopes.mean_over_heads(heads)[i + 1]);
+      },
+      followed(i) {
+        const by = slopes.answer_slopes(state, HEADS, seen, vectors, i + 1, filled.get(i).best[0].id);
+        const tables = [slopes.rollout(weights), slopes.attention_relevance(weights, by)];
+        return tables.map((table) => of_letters(table[i + 1]));
+      },
+      /** Letter by letter: how far the answer's log-probability falls when it is hidden, too. */
+      *occlusion(i) {
+        const { id, share } = filled.get(i).best[0];
+        for (let j = 0; j < all.length; j++) {
+          if (gaps.has(j)) yield 0;
+          else {
+            const without = ids.map((one, k) => (k === j + 1 ? MASK : one));
+            yield Math.log(share) - log_softmax(bert.fill(bert.encode(without, [], [i + 1]))[0])[id];
+          }
+        }
+      },
+    }; // prettier-ignore
+  };
 }
 
 export function start({ figure, data, part, controls }) {
-  const { start: first, heads, wide } = data;
-  const tried = weights(data.test.code);
-  if (tried.some((weight, i) => !(Math.abs(weight - data.test.weights[i]) < 0.01))) {
-    throw new Error("the page's weights differ from the model's");
-  }
-
+  const { texts, cell, wide, left, line, ways, bar } = data; // ways: name, baseline and height of its bars, place of the name
+  const [first, its] = texts[0];
+  const now = { text: first, gaps: its, at: Number(its.split(" ")[0]), look: 0 };
+  const address = addressed(now, { at: MOST - 1, look: LOOKS.length - 1 });
+  now.text = now.text.slice(0, MOST);
   const svg = figure.querySelector("svg");
-  const cells = [...part("letters").children];
-  const bars = [...part("bars").children];
-  const now = { ...first };
+  const load = model({ figure, data });
+  let answer = null;
+  let turn = 0;
 
-  const sentence = chooser("sentence", data.sentences.map((s) => s.text), (value) => {
-    now.sentence = value;
-    now.letter = Math.min(now.letter, data.sentences[value].text.length - 1);
-    place.end(data.sentences[value].text.length - 1);
-    place.set(now.letter);
-  });
-  controls.append(sentence);
-  const say = announcer(controls);
-  const named = (letter) => (letter === " " ? "space" : letter);
+  const letters = () => [...plain(now.text)].slice(0, MOST);
+  const hidden = () => {
+    const places = now.gaps.split(" ").filter((place) => /^\d+$/.test(place) && Number(place) < letters().length);
+    return new Set(places.map(Number).sort((a, b) => a - b));
+  };
+  const spoken = (letter) => (letter === " " ? "space" : `“${letter}”`);
 
-  function draw() {
-    const { text, gaps } = data.sentences[now.sentence];
-    const gap = gaps[now.letter];
-    const seen = weights(gap.heads[now.head]); // [CLS], the letters, [SEP]
-    cells.forEach((cell, i) => {
-      const [box, tint, letter] = cell.children;
-      cell.setAttribute("visibility", i < text.length ? "visible" : "hidden");
-      const hidden = i === now.letter;
-      box.setAttribute("stroke", hidden ? "#D55E00" : "currentColor");
-      box.setAttribute("stroke-width", hidden ? 3 : 0.5);
-      tint.setAttribute("fill-opacity", (seen[i + 1] ?? 0).toFixed(3));
-      letter.textContent = hidden ? "" : text[i] === " " ? "␣" : text[i];
-    });
-    bars.forEach((row, i) => {
-      const [letter, share] = gap.best[i];
-      const [label, bar, value] = row.children;
-      label.textContent = letter === " " ? "␣" : letter;
-      bar.setAttribute("width", (wide * share).toFixed(1));
-      value.setAttribute("x", (data.left + wide * share + 6).toFixed(1));
-      value.textContent = share.toFixed(2);
-    });
-    const inside = seen.slice(1, text.length + 1);
-    const most = inside.indexOf(Math.max(...inside));
-    const step = most - now.letter;
-    const where =
-      step === 0 ? "the gap itself" : `${Math.abs(step)} to the ${step < 0 ? "left" : "right"}`;
-    const right = gap.best[0][0] === text[now.letter] ? "which is right" : "which is wrong";
-    const told =
-      `Hidden is letter ${now.letter + 1}, “${named(text[now.letter])}”. The model says ` +
-      `“${named(gap.best[0][0])}” with ${gap.best[0][1].toFixed(2)}, ${right}. The ${heads[now.head]} ` +
-      `looks mostly at “${named(text[most])}”, ${where}, with ${inside[most].toFixed(2)}.`;
-    say(told);
-    svg.setAttribute("aria-label", told);
+  /** Hide a letter, or show it again. */
+  function toggle(i) {
+    const gaps = hidden();
+    if (!gaps.delete(i)) gaps.add(i);
+    update({ gaps: [...gaps].sort((a, b) => a - b).join(" "), at: i });
   }
 
+  const own = field(controls, {
+    label: "your text", value: now.text, most: MOST, change: (text) => {
+      list.set(texts.findIndex(([known]) => known === text));
+      update({ text });
+    },
+  }); // prettier-ignore
+  const list = chooser(controls, {
+    label: "or one of these", options: texts.map(([text]) => text),
+    value: texts.findIndex(([text]) => text === now.text), change: (i) => {
+      const [text, gaps] = texts[i];
+      own.set(text);
+      update({ text, gaps, at: Number(gaps.split(" ")[0]) });
+    },
+  }); // prettier-ignore
   const place = slider(controls, {
-    label: "hidden letter",
-    min: 0,
-    max: data.sentences[now.sentence].text.length - 1,
-    step: 1,
-    value: now.letter,
-    say: (i) => `letter ${i + 1}, ${named(data.sentences[now.sentence].text[i])}`,
-    change: (i) => {
-      now.letter = i;
-      draw();
-    },
-  });
-  slider(controls, {
-    label: "head",
-    min: 0,
-    max: heads.length - 1,
-    step: 1,
-    value: now.head,
-    say: (i) => heads[i],
-    change: (i) => {
-      now.head = i;
-      draw();
-    },
-  });
-  cells.forEach((cell, i) => {
-    cell.style.cursor = "pointer";
-    cell.addEventListener("click", () => place.set(i));
-  });
-  draw();
-}
+    label: "letter", min: 0, max: Math.max(letters().length - 1, 0), step: 1, value: now.at,
+    say: (i) => `letter ${i + 1}, ${spoken(letters()[i])}${hidden().has(i) ? ", hidden" : ""}`,
+    change: (at) => update({ at }),
+  }); // prettier-ignore
+  const buttons = document.createElement("div");
+  const button = document.createElement("button");
+  button.type = "button";
+  button.addEventListener("click", () => letters().length && toggle(now.at));
+  buttons.className = "mask-buttons";
+  buttons.append(button);
+  controls.append(buttons);
+  chooser(controls, { label: "attention of", options: LOOKS, value: now.look, change: (look) => update({ look }) });
+  const say = announcer(controls);
 
-/** A labelled list to choose from. */
-function chooser(label, options, change) {
-  const row = document.createElement("label");
-  const name = document.createElement("span");
-  const list = document.createElement("select");
-  name.textContent = label;
-  options.forEach((option, i) => list.add(new Option(option, i)));
-  list.style.cssText = "min-height:2rem;min-width:0;width:100%;font:inherit";
-  list.addEventListener("change", () => change(Number(list.value)));
-  row.append(name, list);
-  return row;
+  const middle = { "text-anchor": "middle" };
+  const shown = (letter) => (letter === " " ? "␣" : letter);
+  const label = () => (button.textContent = hidden().has(now.at) ? "show this letter" : "hide this letter");
+
+  /** The letters, line by line, and below each what the ways say of it. */
+  function lines(gaps, asked, said) {
+    return answer.text.map((letter, i) => {
+      const group = element("g", { transform: `translate(${left + cell * (i % wide)} ${8 + line * Math.floor(i / wide)})` });
+      const best = answer.filled.get(i)?.best[0];
+      const box = element("rect", {
+        width: cell - 2, height: 36, rx: 3, fill: "transparent",
+        stroke: best ? "#D55E00" : i === now.at ? "#0072B2" : "currentColor",
+        "stroke-width": i === asked ? 3 : best || i === now.at ? 1.5 : 0.5,
+      }); // prettier-ignore
+      const what = { ...middle, x: cell / 2 - 1, y: best ? 16 : 23, "font-weight": best ? "bold" : "normal" };
+      group.append(box, element("text", what, shown(best?.letter ?? letter)));
+      if (best) {
+        const percent = Math.round(100 * best.share);
+        const narrow = percent > 99 ? { textLength: 16, lengthAdjust: "spacingAndGlyphs" } : {};
+        group.append(element("text", { ...middle, ...narrow, x: cell / 2 - 1, y: 32 }, percent));
+      }
+      ways.forEach(([, base, high], w) => {
+        if (i === asked || !said[w]) return;
+        const size = high * said[w].scaled[i];
+        const [y, height] = [base - Math.max(size, 0), Math.abs(size)];
+        group.append(element("rect", { x: 2, y, width: cell - 6, height, fill: size < 0 ? "#D55E00" : "#0072B2" }));
+      });
+      return group;
+    });
+  }
+
+  function names(count) {
+    return Array.from({ length: count }, (_, l) =>
+      ways.map(([name, , , y]) => element("text", { x: 0, y: 8 + line * l + y }, name)),
+    ).flat();
+  }
+
+  /** The likeliest five at the gap, and how far each way agrees with occlusion. */
+  function below(best, correlations) {
+    const bars = best.slice(0, 5).flatMap(({ letter, share }, k) => [
+      element("text", { ...middle, x: 12, y: 44 + 22 * k }, shown(letter)),
+      element("rect", { x: 28, y: 32 + 22 * k, width: bar * share, height: 15, fill: "#0072B2" }),
+      element("text", { x: 34 + bar * share, y: 44 + 22 * k }, share.toFixed(2)),
+    ]);
+    const table = correlations.flatMap((both, w) => [
+      element("text", { x: 222, y: 66 + 22 * w }, ways[w][0]),
+      ...both.map((r, k) => element("text", { x: 344 + 60 * k, y: 66 + 22 * w, "text-anchor": "end" }, number(r))),
+    ]);
+    const heads = [[0, 18, "likeliest in the gap"], [222, 18, "rank correlation with"], [222, 40, "how far it"]]; // prettier-ignore
+    const columns = ["moves", "falls"].map((name, k) => element("text", { x: 344 + 60 * k, y: 40, "text-anchor": "end" }, name));
+    return [...heads.map(([x, y, text]) => element("text", { x, y }, text)), ...columns, ...bars, ...table];
+  }
+
+  const number = (r) => (Number.isFinite(r) ? written(r) : "–");
+
+  /** Where a letter stands, seen from the gap. */
+  const where = (i, asked) => `${Math.abs(i - asked)} to the ${i < asked ? "left" : "right"}`;
+
+  function told(gaps, asked, said, correlations) {
+    const missing = answer.unknown.length ? `It has no token for ${answer.unknown.join(" ")}, and reads [UNK] there. ` : "";
+    if (asked === undefined) return `${missing}Nothing is hidden: choose a letter, and hide it.`;
+    const { letter, share } = answer.filled.get(asked).best[0];
+    const whole = answer.text.map((one, i) => answer.filled.get(i)?.best[0].letter ?? one).join("");
+    const right = [...gaps].filter((i) => answer.filled.get(i).best[0].letter === answer.text[i]).length;
+    const count = gaps.size > 1 ? `${right} of ${gaps.size} gaps are filled in right: ${whole} ` : "";
+    const outcome = letter === answer.text[asked] ? "which is right" : "which is wrong";
+    const largest = said.map((way, w) => {
+      const i = way.scaled.indexOf(Math.max(...way.scaled));
+      return `${ways[w][0]} ${spoken(answer.text[i])}, ${where(i, asked)}`;
+    });
+    const least = said[3] && said[3].scaled.indexOf(Math.min(...said[3].scaled));
+    const against = said[3]?.scaled[least] < 0 ? ` Most against: ${spoken(answer.text[least])}, ${where(least, asked)}.` : "";
+    const agree = correlations.map((both, w) => `${ways[w][0]} ${number(both[1])}`);
+    return (
+      `${missing}${count}Letter ${asked + 1} was ${spoken(answer.text[asked])}. The model says ${spoken(letter)} ` +
+      `with ${share.toFixed(2)}, ${outcome}. ` +
+      (answer.text.length > 1 ? `Largest: ${largest.join("; ")}.${against}` : "") +
+      (agree.length ? ` Rank correlation with how far the answer falls: ${agree.join(", ")}.` : "")
+    );
+  }
+
+  function draw(gaps, asked) {
+    const count = Math.max(Math.ceil(answer.text.length / wide), 1);
+    place.enable(answer.text.length > 0);
+    place.end(Math.max(answer.text.length - 1, 0));
+    place.put(now.at);
+    label();
+    const all = asked === undefined ? [] : [answer.attention(now.look, asked), ...answer.ways];
+    const said = all.map((numbers) => {
+      const others = numbers.map((value, i) => (i === asked ? 0 : value));
+      const most = Math.max(...others.map(Math.abs)) || 1;
+      return { others: numbers.filter((_, i) => i !== asked), scaled: others.map((value) => value / most) };
+    });
+    const fall = said[3]?.others;
+    const correlations = !fall ? [] : said.slice(0, 3).map(({ others }) =>
+      [fall.map(Math.abs), fall].map((moves) => rank_correlation(others, moves))); // prettier-ignore
+    svg.setAttribute("viewBox", `0 0 406 ${8 + line * count + 150}`);
+    part("names").replaceChildren(...names(count));
+    part("lines").replaceChildren(...lines(gaps, asked, said));
+    part("below").setAttribute("transform", `translate(0 ${8 + line * count})`);
+    part("below").replaceChildren(...(asked === undefined ? [] : below(answer.filled.get(asked).best, correlations)));
+    const text = told(gaps, asked, said, correlations);
+    svg.setAttribute("aria-label", text);
+    say(text);
+  }
+
+  /** Take up what the reader has changed; the first time, load the model. */
+  async function update(changes) {
+    Object.assign(now, changes);
+    now.at = Math.min(now.at, Math.max(letters().length - 1, 0));
+    address.keep();
+    figure.setAttribute("aria-busy", "true");
+    const mine = ++turn;
+    try {
+      const [loaded, slopes] = await Promise.all([load(), import("./slopes.js")]);
+      if (mine !== turn) return;
+      loaded.read ??= reader({ ...loaded, slopes });
+      const gaps = hidden();
+      const [asked] = [...gaps].sort((a, b) => Math.abs(a - now.at) - Math.abs(b - now.at));
+      const [text, key] = [letters().join(""), [...gaps].join(" ")];
+      if (answer?.key !== key || answer.text.join("") !== text) answer = { ...loaded.read(text, gaps), key };
+      if (asked !== undefined && answer.asked !== asked) Object.assign(answer, { asked, ways: answer.followed(asked) });
+      draw(gaps, asked);
+      if (asked !== undefined && answer.ways.length < 3) {
+        const falls = [];
+        for (const fall of answer.occlusion(asked)) {
+          falls.push(fall);
+          if (falls.length % 4) continue;
+          await new Promise((resolve) => setTimeout(resolve)); // what is there already is shown first
+          if (mine !== turn) return;
+        }
+        answer.ways.push(falls);
+        draw(gaps, asked);
+      }
+    } catch (error) {
+      say("The model could not be loaded. Try again.");
+      console.error(error);
+    }
+    if (mine === turn) figure.setAttribute("aria-busy", "false");
+  }
+
+  // a letter that is clicked is hidden, or asked about, or shown again; in the still picture, too
+  svg.addEventListener("click", (event) => {
+    const { x, y } = new DOMPoint(event.clientX, event.clientY).matrixTransform(svg.getScreenCTM().inverse());
+    const [column, row] = [Math.floor((x - left) / cell), Math.floor((y - 8) / line)];
+    const i = row * wide + column;
+    if (column < 0 || column >= wide || y < 8 || (y - 8) % line > 40 || i >= letters().length) return;
+    if (hidden().has(i) && i !== now.at) update({ at: i });
+    else toggle(i);
+  });
+  label();
+  if (address.given) update({});
 }

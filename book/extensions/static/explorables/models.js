@@ -1,4 +1,14 @@
-// What explorables share in which a model answers: how it is loaded, its inputs, the address.
+// What explorables share in which a model answers: how it is loaded, its drawing, its inputs, the address.
+
+const SVG = "http://www.w3.org/2000/svg";
+
+/** An element of a drawing. */
+export function element(name, attributes, text = "") {
+  const node = document.createElementNS(SVG, name);
+  for (const [key, value] of Object.entries(attributes)) node.setAttribute(key, value);
+  node.textContent = text;
+  return node;
+}
 
 /** Add a labelled line to type in; `change(text)` hears what stands in it once the reader pauses. */
 export function field(controls, { label, value, most, change }) {

@@ -215,20 +215,23 @@ export function DecoderBlock(state, name, num_heads) {
   };
 }
 
-/** Self-attention, then a feed-forward network. What its attention looks at is left in `seen`. */
-export function EncoderLayer(state, name, num_heads) {
-  const self_attn = MultiHeadAttention(state, `${name}.self_attn`, num_heads);
+/**
+ * Self-attention, then a feed-forward network. What its attention looks at is left in `seen`. BERT's
+ * has GELU, another `eps` in its norms, and another name for its attention. `queries` may be some of x.
+ */
+export function EncoderLayer(state, name, num_heads, { attention = "self_attn", activation = relu, eps } = {}) {
+  const self_attn = MultiHeadAttention(state, `${name}.${attention}`, num_heads);
   const [linear1, linear2] = ["linear1", "linear2"].map((part) => Linear(state, `${name}.${part}`));
-  const [norm1, norm2] = ["norm1", "norm2"].map((part) => LayerNorm(state, `${name}.${part}`));
-  return (x, { mask, scale, seen = {} } = {}) => {
+  const [norm1, norm2] = ["norm1", "norm2"].map((part) => LayerNorm(state, `${name}.${part}`, eps));
+  return (x, { mask, scale, seen = {}, queries = x } = {}) => {
     const attend = (h) => {
-      const [output, weights] = self_attn(h, h, h, { mask, scale });
+      const [output, weights] = self_attn(h, x, x, { mask, scale });
       seen.self_attn = weights;
       return output;
     };
-    const feed_forward = (h) => linear2(relu(linear1(h)));
-    x = norm1(add(x, attend(x)));
-    return norm2(add(x, feed_forward(x))); // (n, d_model)
+    const feed_forward = (h) => linear2(activation(linear1(h)));
+    const h = norm1(add(queries, attend(queries)));
+    return norm2(add(h, feed_forward(h))); // (n, d_model)
   };
 }
 
@@ -361,6 +364,35 @@ export class GPT {
     let x = ids.map(embed); // (n, d_model)
     this.blocks.forEach((block, i) => (x = block(x, { mask: causal_mask, cache: caches[i], seen: (seen[i] = {}) })));
     return linear(this.norm(x), this.tokens); // (n, vocab_size)
+  }
+}
+
+/** Chapter 10's BERT, for one text in segment 0. */
+export class Bert {
+  constructor(state, num_heads = 4) {
+    const how = { attention: "attention", activation: gelu, eps: 1e-12 };
+    const tables = ["tokens", "positions", "segments"].map((part) => rows(state[`embeddings.${part}.weight`]));
+    [this.tokens, this.positions, [this.segment]] = tables;
+    this.embeddings_norm = LayerNorm(state, "embeddings.norm", how.eps);
+    this.layers = ["layers.0", "layers.1"].map((name) => EncoderLayer(state, name, num_heads, how));
+    this.transform = Linear(state, "transform");
+    this.norm = LayerNorm(state, "norm", how.eps);
+    this.bias = state.bias.data;
+  }
+
+  /** Ids → a vector for each; or for some `places`, which takes less. */
+  encode(ids, seen = [], places) {
+    const summed = (id, i) => this.tokens[id].map((value, j) => value + this.positions[i][j] + this.segment[j]);
+    let x = this.embeddings_norm(ids.map(summed)); // (n, d_model)
+    this.layers.forEach((layer, i) => {
+      const queries = places && i === this.layers.length - 1 ? places.map((place) => x[place]) : x;
+      x = layer(x, { queries, seen: (seen[i] = { x }) });
+    });
+    return x;
+  }
+
+  fill(vectors) {
+    return linear(this.norm(gelu(this.transform(vectors))), this.tokens, this.bias); // (n, vocab_size)
   }
 }
 

@@ -2,10 +2,9 @@
 // where it looks, what it expects next, its four best beams; and what becomes of it without a part.
 
 import { softmax } from "./matrices.js";
-import { addressed, boxes, field, model } from "./models.js";
+import { addressed, boxes, element, field, model } from "./models.js";
 import { announcer, chooser, slider } from "./parts.js";
 
-const SVG = "http://www.w3.org/2000/svg";
 const BOS = 1;
 const EOS = 2;
 const MOST = 39; // characters of a text
@@ -13,13 +12,6 @@ const LONGEST = 12; // tokens of a date, as in the chapter's greedy_decode
 const LOOKS = ["cross: written → source", "decoder: written → written", "encoder: source → source"];
 const HEADS = ["mean over heads", "head 0", "head 1", "head 2", "head 3"];
 const PARTS = { scale: "√dₖ", mask: "mask", positions: "positions" };
-
-function element(name, attributes, text = "") {
-  const node = document.createElementNS(SVG, name);
-  for (const [key, value] of Object.entries(attributes)) node.setAttribute(key, value);
-  node.textContent = text;
-  return node;
-}
 
 /** What tokens spell: without pad, bos and the end. */
 const date = (tokens) => tokens.filter((token) => /^[-\d]$/.test(token)).join("");
