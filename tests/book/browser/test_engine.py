@@ -18,7 +18,7 @@ from attention_by_hand.models import captioner
 from attention_by_hand.models.safetensors import packed, unpacked
 from solutions import transformer as reference
 from solutions.captioning import CaptionLayer, write_caption
-from solutions.vision_transformer import ViTBlock, VisionTransformer
+from solutions.vision_transformer import VisionTransformer, ViTBlock
 
 from .conftest import ROOT, Quiet
 
@@ -179,8 +179,9 @@ def test_a_layer_of_vit_and_one_that_looks_at_pictures_are_the_references(comput
 def test_a_whole_vision_transformer_s_logits_are_the_reference_s(compute):
     model = VisionTransformer(6, 2, 1, 4, 8, 2, 2)
     state, images = drawn(model), torch.rand(3, 36)
-    body = "const model = new m.VisionTransformer(state, 2); return x.map((image) => model.logits(image))"
-    same(compute(body, state, images), model(images.double().view(3, 1, 6, 6)))
+    make = "const model = new m.VisionTransformer(state, 2); "
+    found = compute(f"{make} return x.map((image) => model.logits(image))", state, images)
+    same(found, model(images.double().view(3, 1, 6, 6)))
 
 
 @pytest.fixture
