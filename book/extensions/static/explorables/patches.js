@@ -9,7 +9,7 @@ import { announcer, chooser } from "./parts.js";
 const DOWN = [-1, 0, 1]; // moves in pixels; digits leave no room for more above and below
 const ACROSS = [-2, -1, 0, 1, 2];
 const LEVELS = "0123456789abcdefg"; // of ink, in sixteenths
-const VIEWS = ["nothing", "where the class token looks", "rollout"];
+const VIEWS = ["nothing", "class token's map", "rollout"];
 const HEADS = ["mean over heads", "head 0", "head 1", "head 2", "head 3"];
 const ARROWS = { "← left": [0, -1], "↑ up": [-1, 0], "↓ down": [1, 0], "→ right": [0, 1] };
 
