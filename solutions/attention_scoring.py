@@ -34,20 +34,6 @@ def simple_attention(
     ### END SOLUTION
 
 
-def self_similarity(
-    x: Num[np.ndarray, "*batch n d"],
-) -> tuple[Float[np.ndarray, "*batch n d"], Float[np.ndarray, "*batch n n"]]:
-    """Let each row of x attend to all rows of x: softmax(XXᵀ)X, in NumPy.
-
-    Shapes: x `(..., n, d)` → `(output, weights)` of shapes `(..., n, d)` and
-    `(..., n, n)`. Integers give float64; float32 stays float32. Scores of ±1e4
-    give finite weights.
-    """
-    ### BEGIN SOLUTION
-    return simple_attention(x, x, x)
-    ### END SOLUTION
-
-
 def scaled_dot_product_attention(
     query: Float[Tensor, "*batch n_q d_k"],
     key: Float[Tensor, "*batch n_k d_k"],

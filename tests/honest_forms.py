@@ -24,12 +24,12 @@ def gaussian_scores(query, key, w=1.0):
     u = w * np.subtract.outer(query, key)
     return -(u * u) / 2
 """,
-    "self_similarity": """
-def self_similarity(x):
-    scores = x @ x.swapaxes(-1, -2)
+    "simple_attention": """
+def simple_attention(query, key, value):
+    scores = query @ key.swapaxes(-1, -2)
     e = np.exp(scores - scores.max(-1, keepdims=True))
     weights = e / e.sum(-1, keepdims=True)
-    return weights @ x, weights
+    return weights @ value, weights
 """,
     "split_heads": """
 def split_heads(x, num_heads):

@@ -169,7 +169,7 @@ def classic_with_extensions(notebook: Notebook) -> None:
         }
 
 
-@form("self_similarity")
+@form("simple_attention")
 def other_kernel(notebook: Notebook) -> None:
     """The kernel of a conda environment that nobody else has, and no language_info."""
     notebook["metadata"] = {
@@ -244,7 +244,7 @@ def very_long_lines(notebook: Notebook) -> None:
     notebook["cells"].append(text(words))
 
 
-@form("self_similarity")
+@form("simple_attention")
 def json_of_four_blanks(notebook: Notebook) -> bytes:
     """Indented by four, keys sorted, everything beyond ASCII escaped."""
     return json.dumps(notebook, indent=4, sort_keys=True).encode()

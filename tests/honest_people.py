@@ -26,14 +26,14 @@ def renamed_and_annotated(notebook: Notebook) -> None:
     notebook["cells"] = [text("by me"), *notebook["cells"], *notes]
 
 
-@form("self_similarity", notes=("self_similarity occurs 2 times",))
+@form("simple_attention", notes=("simple_attention occurs 2 times",))
 def answer_copied(notebook: Notebook) -> None:
     """The answer's cell copied, with its metadata: the first one kept as it was for comparison."""
-    place = at(notebook, "self_similarity")
+    place = at(notebook, "simple_attention")
     copy = deepcopy(notebook["cells"][place])
     copy["id"] = "copy-1"
-    old = "def self_similarity(x):\n    raise NotImplementedError  # first try below\n"
-    notebook["cells"][place]["source"] = old
+    head = "def simple_attention(query, key, value):\n"
+    notebook["cells"][place]["source"] = f"{head}    raise NotImplementedError  # first try below\n"
     notebook["cells"].insert(place + 1, copy)
 
 

@@ -88,20 +88,10 @@ def test_numpy_attention_is_the_loop(batch, n_q, n_k, d_k, d_v):
         assert np.abs(weights[index] - by_loop[1]).max() < 1e-12
 
 
-@pytest.mark.parametrize("batch", [(), (3,), (1, 2)])
-def test_self_similarity_is_the_loop(batch):
-    x = torch.randn(*batch, 4, 3, dtype=torch.float64).numpy()
-    output, weights = ref.self_similarity(x)
-    for index in np.ndindex(*batch):
-        by_loop = plain_attention(*[x[index].tolist()] * 3)
-        assert np.abs(output[index] - by_loop[0]).max() < 1e-12
-        assert np.abs(weights[index] - by_loop[1]).max() < 1e-12
-
-
 def test_similarity_is_symmetric_before_the_softmax_and_not_after():
     x = np.array([[2.0, 0.0], [1.0, 1.0], [0.0, 0.5]])
     scores = x @ x.T
-    _, weights = ref.self_similarity(x)
+    _, weights = ref.simple_attention(x, x, x)
     assert np.array_equal(scores, scores.T)
     assert not np.allclose(weights, weights.T)
     ratio = np.log(weights) - scores  # constant along each row: what the softmax took away
@@ -116,7 +106,8 @@ def test_numpy_attention_stands_large_scores(size):
     assert np.isfinite(output).all()
     assert np.allclose(weights.sum(-1), 1)
     assert weights[0].argmax() == best[0]
-    _, similar = ref.self_similarity(np.array([[100.0, 0.0], [0.0, 100.0], [100.0, 0.1]]))
+    far = np.array([[100.0, 0.0], [0.0, 100.0], [100.0, 0.1]])
+    _, similar = ref.simple_attention(far, far, far)
     assert np.isfinite(similar).all()
 
 
@@ -132,8 +123,6 @@ def test_numpy_dtypes():
     single = [x.astype(np.float32) for x in (Q, K, V)]
     assert [x.dtype for x in ref.simple_attention(*single)] == [np.float32] * 2
     assert [x.dtype for x in ref.simple_attention(Q, K, V)] == [np.float64] * 2
-    assert [x.dtype for x in ref.self_similarity(Q)] == [np.float64] * 2
-    assert [x.dtype for x in ref.self_similarity(single[0])] == [np.float32] * 2
 
 
 # --- scaled dot-product attention ---------------------------------------------------------------
@@ -243,7 +232,6 @@ def test_large_scores_keep_forward_and_backward_finite():
 def test_signatures_say_the_shapes_that_hold():
     check = jaxtyped(typechecker=beartype)
     assert check(ref.simple_attention)(Q, K, V)[0].shape == (3, 3)
-    assert check(ref.self_similarity)(np.ones((2, 3, 4), np.float32))[1].shape == (2, 3, 3)
     x = [torch.ones(2, 3, 4), torch.ones(2, 5, 4), torch.ones(2, 5, 1)]
     output, weights = check(ref.scaled_dot_product_attention)(*x)
     assert (output.shape, weights.shape) == ((2, 3, 1), (2, 3, 5))

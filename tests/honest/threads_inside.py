@@ -1,5 +1,5 @@
 # what: the answer works in threads: a ThreadPoolExecutor, threading.Thread and a Queue
-# answers: simple_attention, self_similarity
+# answers: simple_attention, cosine_scores
 import queue
 import threading
 from concurrent.futures import ThreadPoolExecutor, as_completed
@@ -32,9 +32,15 @@ def simple_attention(query, key, value):
 
 
 # %%
-def self_similarity(x):
+def cosine_scores(query, key, eps=1e-8):
     q = queue.Queue()
-    t = threading.Thread(target=lambda: q.put(simple_attention(x, x, x)), daemon=True)
-    t.start()
-    t.join()
-    return q.get()
+
+    def directions(x):
+        q.put(x / x.norm(dim=-1, keepdim=True).clamp_min(eps))
+
+    for x in (query, key):
+        t = threading.Thread(target=directions, args=(x,), daemon=True)
+        t.start()
+        t.join()
+    one, other = q.get(), q.get()
+    return (one @ other.transpose(-2, -1)).clamp(-1.0, 1.0)

@@ -5,7 +5,6 @@ from autograder.student.authoring import exercises
 EXERCISES = exercises(
     __name__,
     "simple_attention",
-    "self_similarity",
     "scaled_dot_product_attention",
     "bug_in_scaling",
     "self_attention",

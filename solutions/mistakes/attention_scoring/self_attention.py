@@ -53,7 +53,7 @@ values_from_the_keys: self.W_v(x) → self.W_v(self.W_k(x))
 weights_applied_to_keys: self.W_v(x) → self.W_k(x)
     The weights average the keys; W_v is never used.
 projections_ignored: self.W_q(x), self.W_k(x), self.W_v(x) → x, x, x
-    No projection is used: this is softmax(XXᵀ/√d)X, the self-similarity from before.
+    No projection is used: this is softmax(XXᵀ/√d)X, likeness of the rows alone.
 multiplied_from_the_wrong_side
     - self.W_q(x), self.W_k(x), self.W_v(x)
     + x @ self.W_q.weight, x @ self.W_k.weight, x @ self.W_v.weight
