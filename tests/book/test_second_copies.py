@@ -131,8 +131,8 @@ FILES = {
     "11_vision_transformer": {
         "compared": "moved covered maps ranks distances likeness",
         "calls": "size_of",
-        "data": "fold eight_moves of squares with_covers",
-        "drawing": "look told_as under",
+        "data": "fold eight_moves of",
+        "drawing": "look told_as dots",
         "training": "nearest vit cnn trained right",
         "wrong": "wrong_patch_means",
         "second/empty_margin.py": "told agreement",

@@ -19,7 +19,7 @@ from attention_by_hand.models.safetensors import packed, unpacked
 from solutions import transformer as reference
 from solutions.bert import BertLayer
 from solutions.captioning import CaptionLayer, write_caption
-from solutions.vision_transformer import ViTBlock
+from solutions.vision_transformer import VisionTransformer, ViTBlock
 
 from .conftest import ROOT, Quiet
 
@@ -186,6 +186,14 @@ def test_a_layer_of_bert_is_the_reference_and_so_are_some_of_its_rows(compute):
     right = layer(x.double()[None])[0]
     same(compute(f"{made}(x)", state, x), right)
     same(compute(f"{made}(x, {{ queries: [x[3], x[1]] }})", state, x), right[[3, 1]])
+
+
+def test_a_whole_vision_transformer_s_logits_are_the_reference_s(compute):
+    model = VisionTransformer(6, 2, 1, 4, 8, 2, 2)
+    state, images = drawn(model), torch.rand(3, 36)
+    make = "const model = new m.VisionTransformer(state, 2); "
+    found = compute(f"{make} return x.map((image) => model.logits(image))", state, images)
+    same(found, model(images.double().view(3, 1, 6, 6)))
 
 
 @pytest.fixture

@@ -275,17 +275,19 @@ export class TokenEmbedding {
   }
 }
 
+/** All layers whose parameters stand under a name, in their order. */
+const layers = (state, name, Layer, num_heads) =>
+  [...new Set(Object.keys(state).map((key) => key.match(`^${name}\\.\\d+`)?.[0]))]
+    .filter(Boolean)
+    .map((key) => Layer(state, key, num_heads));
+
 /** Chapter 7's model, for one source without padding. What is in `without` is switched off. */
 export class Transformer {
   constructor(state, num_heads) {
-    const layers = (side, Layer) =>
-      [...new Set(Object.keys(state).map((name) => name.match(`^${side}_layers\\.\\d+`)?.[0]))]
-        .filter(Boolean)
-        .map((name) => Layer(state, name, num_heads));
     this.source_embedding = new TokenEmbedding(state, "source_embedding");
     this.target_embedding = new TokenEmbedding(state, "target_embedding");
-    this.encoder_layers = layers("encoder", EncoderLayer);
-    this.decoder_layers = layers("decoder", DecoderLayer);
+    this.encoder_layers = layers(state, "encoder_layers", EncoderLayer, num_heads);
+    this.decoder_layers = layers(state, "decoder_layers", DecoderLayer, num_heads);
     this.without = new Set(); // of "scale", "mask", "positions"
   }
 
@@ -314,6 +316,29 @@ export class Transformer {
 
   logits(target, memory, seen) {
     return this.target_embedding.logits(this.decode(target, memory, seen)); // (n_t, target_vocab)
+  }
+}
+
+/** Chapter 11's model, for pictures with one channel. */
+export class VisionTransformer {
+  constructor(state, num_heads) {
+    const kernel = state["patches.projection.weight"]; // (d_model, 1, patch, patch)
+    this.patches = [rows(kernel), state["patches.projection.bias"].data];
+    this.patch_size = kernel.shape[3];
+    this.cls_token = state.cls_token.data;
+    this.positions = rows({ shape: state.positions.shape.slice(1), data: state.positions.data });
+    this.blocks = layers(state, "blocks", ViTBlock, num_heads);
+    this.norm = LayerNorm(state, "norm", 1e-6);
+    this.head = Linear(state, "head");
+  }
+
+  /** Pixels row by row, 0 for paper and 1 for ink; `seen` gets an object with weights for each block. */
+  logits(pixels, seen = []) {
+    const image = Array.from(pixels, (ink) => Float32Array.of(ink)); // (side², 1)
+    const cut = unfold(image, Math.sqrt(pixels.length), this.patch_size, this.patch_size); // (g², patch²)
+    let x = add([this.cls_token, ...linear(cut, ...this.patches)], this.positions); // (1 + g², d_model)
+    this.blocks.forEach((block, i) => (x = block(x, (seen[i] = {}))));
+    return this.head(this.norm([x[0]]))[0]; // (num_classes,)
   }
 }
 
