@@ -2,7 +2,9 @@
 // the same names in the same order. A matrix is a list of rows, each a Float32Array; sums are taken
 // in double precision. Nothing here trains; a model's parameters come from a file of the page's own.
 
-import { add, softmax } from "./matrices.js";
+import { add, sinusoidal_encoding, softmax } from "./matrices.js";
+
+export { sinusoidal_encoding };
 
 // --- parameters ------------------------------------------------------------------------------------
 
@@ -107,15 +109,6 @@ export function unfold(x, side, kernel, stride = 1, padding = 0) {
 export const max_pool = (x, side) =>
   unfold(x, side, 2, 2).map((seen) =>
     Float32Array.from({ length: seen.length / 4 }, (_, c) => Math.max(...seen.subarray(4 * c, 4 * c + 4))),
-  );
-
-/** Sines in the even columns, cosines in the odd ones: `(length, d_model)`. */
-export const sinusoidal_encoding = (length, d_model, base = 10000) =>
-  Array.from({ length }, (_, position) =>
-    Float32Array.from({ length: d_model }, (_, j) => {
-      const angle = position * base ** (-2 * Math.floor(j / 2) / d_model);
-      return j % 2 ? Math.cos(angle) : Math.sin(angle);
-    }),
   );
 
 /** Weighted averages of values: q `(n_q, d_k)`, k and v `(n_k, d_k)` → output and weights. */
