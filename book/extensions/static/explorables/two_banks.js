@@ -41,20 +41,20 @@ export function picture({ found, read, noun, weights, logits }) {
   let [x, y, at] = [2, 4, 0];
   for (const word of found) {
     const isKnown = word === read[at];
-    const wide = Math.max(12 + LETTER * word.length, 34);
+    const wide = Math.round(Math.max(12 + LETTER * word.length, 34));
     if (x > 2 && x + wide > WIDE - 2) [x, y] = [2, y + LINE];
     const middle = `text-anchor="middle"`;
     const asks = isKnown && at === read.indexOf(noun);
     if (isKnown) {
       parts.push(
-        `<rect x="${x}" y="${y}" width="${wide.toFixed(1)}" height="28" rx="3" fill="#0072B2" ` +
+        `<rect x="${x}" y="${y}" width="${wide}" height="28" rx="3" fill="#0072B2" ` +
           `fill-opacity="${(0.7 * weights[at]).toFixed(3)}" stroke="${asks ? "#D55E00" : "currentColor"}" ` +
           `stroke-width="${asks ? 3 : 1}" stroke-opacity="${asks ? 1 : 0.3}"/>`,
       );
-      if (noun) parts.push(words((x + wide / 2).toFixed(1), y + 43, weights[at].toFixed(2), middle));
+      if (noun) parts.push(words(x + wide / 2, y + 43, weights[at].toFixed(2), middle));
       at++;
     }
-    parts.push(words((x + wide / 2).toFixed(1), y + 19, safe(word), isKnown ? middle : `${middle} text-decoration="line-through"`));
+    parts.push(words(x + wide / 2, y + 19, safe(word), isKnown ? middle : `${middle} text-decoration="line-through"`));
     x += wide + 5;
   }
   const shares = logits ? softmax([...logits]) : [];
@@ -75,7 +75,7 @@ export function picture({ found, read, noun, weights, logits }) {
       ? `“${noun}” looks most at “${read[most]}”, with ${weights[most].toFixed(2)}: ` +
         `${SENSES[best]}, ${shares[best].toFixed(2)}.`
       : `It answers for ${quoted(NOUNS)}: put one of them in.`);
-  return { svg: drawing(WIDE, y + (noun ? 78 : 0), safe(text), parts.join("")), text };
+  return { svg: drawing(WIDE, y + 78, safe(text), parts.join("")), text };
 }
 
 export function start({ figure, data, part, controls }) {
