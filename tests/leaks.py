@@ -42,6 +42,7 @@ IDIOMS = {
     "n, d = x.shape[-2:]",
     "return attention",
     "return output, weights",
+    "def forward(self, x, mask=None):",
     "if head_mask is not None:",
 }
 

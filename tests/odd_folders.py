@@ -121,7 +121,7 @@ SAID = {
     "offset_of_days": "2030-03-01T12:00:00+99:99",
     "two_times": "2030-03-01 12:00:00 UTC\n2030-03-02 12:00:00 UTC",
     "a_word": "tomorrow",
-    "zero_byte": "2030-03-01 12:00:00 UTC\0",
+    "zero_byte": "2030-03-01 12:00\0:00 UTC",
     "escape": "\x1b[2J2030-03-01 12:00:00 UTC",
     "backwards": "\u202e2030-03-01 12:00:00 UTC",
     "a_table": '{"time": "2030-03-01 12:00:00 UTC"}',

@@ -4,7 +4,6 @@ TRUST BOUNDARY. Runs on the author's machine, on our own code only.
 """
 
 import json
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, version
@@ -19,8 +18,8 @@ from autograder.judge.reference import expected, known_mistakes
 from autograder.student.course import exercises_of
 from autograder.student.engine.records import record_tree
 from autograder.student.engine.runs import Array, Exercise, Record
-from autograder.student.engine.values import decode, encode
 from autograder.student.engine.verdict import Mistake, equal, stripped
+from autograder.student.expected.entries import unzipped
 from autograder.student.expected.fingerprints import same_runs
 
 HELD = "held.json"  # beside them: the code by which each chapter's files were found to hold
@@ -79,7 +78,7 @@ def known_to_hold(held: Path) -> dict[str, str]:
 
 def holds(path: Path, exercise: Exercise, made: store.Expected) -> bool:
     """Whether a file holds what an exercise's reference and mistakes give now, as `made`."""
-    read = store.entry_from(decode(encode(store.tree_of(made)), math.inf))
+    read = unzipped(store.dump(made), store.entry_from)
     runs = store.fixed_runs(exercise)
     return path.is_file() and _same_entry(store.read(path), read, runs)
 

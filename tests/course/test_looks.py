@@ -41,10 +41,10 @@ EFFECTS = (
     *("NumPy's random state", "Python's random state", "NumPy's error handling"),
     *("torch's random state", "torch's default dtype", "torch's grad mode", MODES, MEMORY),
 )
-CALLS = {
-    "projected",
-    "attend",
-}  # functions of ours that give back what a module makes of fresh inputs
+CALLS = {  # functions of ours that begin a task, or give back numbers computed with what it made
+    *("projected", "attend", "descended", "with_optimizer"),
+    *("parameters_of", "length_of", "state_of"),
+}
 
 
 def looking(run: Run) -> Iterator[int]:
@@ -107,6 +107,8 @@ def test_these_aspects_are_looks():
         "nothing is dropped before attention",
         "four layers of their own",
         "a new cell",
+        "context_size, and eval mode",
+        "the mode is the caller's",
         "h(1 + q + k) parameters",
         "one parameter, W",
         "three projections, no biases",

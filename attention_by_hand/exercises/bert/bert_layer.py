@@ -24,7 +24,7 @@ from autograder.student.authoring import (
     plain,
     tensor,
 )
-from autograder.student.engine.aspects import equals_reference, numbers_of
+from autograder.student.engine.aspects import numbers_of
 from autograder.student.engine.compare import all_shaped
 from autograder.student.engine.runs import made_by
 
@@ -199,24 +199,13 @@ def _dropped(draw: Draw) -> list[Run]:
     return [r.in_training().then(_x(draw, 2, 3, 6)) for r in (run, chunked)]
 
 
+@EXERCISE.equals("nothing is dropped before attention", 0.05, forgeable=True)
 def _undropped(draw: Draw) -> list[Run]:
+    """What goes into attention is x itself, in training, too. Dropout acts on what a sublayer adds,
+    and on the attention weights."""
     layer = replace(_layer(draw, 6, 2, 5, dropout=0.5), steps=(Step((True,), {}, "train"),))
     seen = layer.then_apply(as_argument(changed_before_attention), Previous(0), _x(draw, 2, 3, 6))
     return [seen]
-
-
-EXERCISE.add(
-    replace(
-        equals_reference(
-            "nothing is dropped before attention",
-            0.05,
-            "What goes into attention is x itself, in training, too. Dropout acts on what a "
-            "sublayer adds, and on the attention weights.",
-            _undropped,
-        ),
-        forgeable=True,
-    )
-)
 
 
 def chunks_seen(layer: Any, x: Any) -> list[tuple[int, ...]]:

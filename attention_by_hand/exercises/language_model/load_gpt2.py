@@ -214,7 +214,7 @@ def described(model: Any) -> dict[str, Any]:
     return {"context_size": model.context_size, "in training": any(modes)}
 
 
-@EXERCISE.equals("context_size, and eval mode", 0.25, only_if_right=True)
+@EXERCISE.equals("context_size, and eval mode", 0.15, only_if_right=True, forgeable=True)
 def _attributes(draw: Draw) -> list[Run]:
     """context_size is the number of rows of wpe.weight. Whoever loads a model wants to use it:
     leave it in eval mode."""
@@ -232,7 +232,7 @@ def _dtypes(draw: Draw) -> list[Run]:
     return [_loaded(checkpoint(draw, 6, 5, 4, 2, "float64", 0.01), _HEADS, _ids(draw, 2, 4, 6))]
 
 
-@EXERCISE.equals("tensors that are views", 0.15)
+@EXERCISE.equals("tensors that are views", 0.25)
 def _views(draw: Draw) -> list[Run]:
     """The order of the numbers in memory is not that of the tensor: use transpose or .T, not a
     reshape."""

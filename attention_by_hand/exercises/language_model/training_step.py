@@ -101,8 +101,12 @@ def state_of(model: Any, optimizer: Any) -> dict[str, Any]:
         "steps of the optimizer": max(
             [int(s["step"]) if "step" in s else 1 for s in optimizer.state.values()], default=0
         ),
-        "in training mode": model.training,
     }
+
+
+def mode_of(model: Any) -> bool:
+    """Whether a model is in training mode."""
+    return bool(model.training)
 
 
 _MADE, _LENGTH = as_argument(with_optimizer), as_argument(length_of)
@@ -210,20 +214,20 @@ def _overflow(draw: Draw) -> list[Run]:
     return runs
 
 
-@EXERCISE.equals("a part that is not trained", 0.25)
+@EXERCISE.equals("a part that is not trained", 0.35)
 def _frozen(draw: Draw) -> list[Run]:
     """A parameter without requires_grad has no gradient, and stays."""
     run = _changed_and_begun(frozen, _gpt(draw))
     return [_numbers(_stepped(run, _ids(draw), 3, 9, 2, 0.2, at=1), at=1)]
 
 
-@EXERCISE.equals("the mode is the caller's", 0.25, only_if_right=True)
+@EXERCISE.equals("the mode is the caller's", 0.15, only_if_right=True, forgeable=True)
 def _modes(draw: Draw) -> list[Run]:
     """Whoever trains puts the model into training mode once, before the loop: leave it as it is."""
     runs = []
     for train in (True, False):
         run = _stepped(_begun(_gpt(draw), "SGD", 0.0, train), _ids(draw), 3, 9, 2, 0.2)
-        runs.append(run.then_apply(_LEFT, Previous(0, (0,)), Previous(0, (1,))))
+        runs.append(run.then_apply(as_argument(mode_of), Previous(0, (0,))))
     return runs
 
 

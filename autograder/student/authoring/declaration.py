@@ -80,13 +80,15 @@ class Declaration:
         *runs: Runs,
         part: int | None = None,
         only_if_right: bool = False,
+        forgeable: bool = False,
     ) -> Any:
-        """The results equal those of the reference. `part` selects one part of a tuple."""
+        """The results equal those of the reference. `part` selects one part of a tuple; the flags
+        are those of `Aspect`."""
 
         def make(hint: str, runs: Runs) -> Aspect:
             self._compared.append(runs)
             aspect = aspects.equals_reference(title, points, hint, runs, part=part)
-            return replace(aspect, only_if_right=only_if_right)
+            return replace(aspect, only_if_right=only_if_right, forgeable=forgeable)
 
         return self._add(make, hint, runs)
 

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
-from autograder.student.engine.values import decode, encode
+from autograder.student.engine.values import MAX_BYTES, decode, encode
 
 Entry = TypeVar("Entry")
 
@@ -44,7 +44,7 @@ class Entries(Mapping[str, Entry], Generic[Entry]):
 
 def zipped(tree: Any) -> bytes:
     """An entry's tree as the bytes of its file."""
-    return lzma.compress(encode(tree), preset=9)
+    return lzma.compress(encode(tree, room=2 * MAX_BYTES), preset=9)
 
 
 def unzipped(data: bytes, read: Callable[[Any], Entry]) -> Entry:
