@@ -32,7 +32,7 @@ from attention_by_hand import plots
 GROUND = re.compile(rf'(?<=style="fill: ){plots.PAPER}(?=")', re.IGNORECASE)  # it has no edge
 # It hides what is below, or separates what touches.
 COVER = re.compile(rf"(?<=fill: ){plots.PAPER}|(?<=stroke: ){plots.PAPER}", re.IGNORECASE)
-REMARKS = re.compile(r"<metadata>.*?</metadata>|<!--.*?-->", re.DOTALL)
+REMARKS = re.compile(r"<!DOCTYPE.*?>|<metadata>.*?</metadata>|<!--.*?-->", re.DOTALL)
 BREAK = re.compile(r"\s*\n\s*")
 
 
@@ -43,7 +43,7 @@ def without_paper(svg: str) -> str:
 
 def lighter(svg: str) -> str:
     """A figure without what nothing shows: remarks, and the breaks and indents of its lines."""
-    return BREAK.sub(" ", REMARKS.sub("", svg))
+    return BREAK.sub(" ", REMARKS.sub("", svg)).replace("> <", "><")
 
 
 class Picture(SphinxDirective):

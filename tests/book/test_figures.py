@@ -69,7 +69,7 @@ def test_what_shows_nothing_goes():
     svg = (
         '<svg>\n <metadata>\n <a/></metadata>\n<!-- 0.68 -->\n <path d="M 0 1 \nL 2 3"/>\n</svg>'
     )
-    assert pictures.lighter(svg) == '<svg> <path d="M 0 1 L 2 3"/> </svg>'
+    assert pictures.lighter(svg) == '<svg><path d="M 0 1 L 2 3"/></svg>'
 
 
 @pytest.mark.parametrize(("numbers", "told"), [
