@@ -7,14 +7,22 @@
 
 `static/explorables/NAME.js` draws the picture. What it draws at first stands in `stills/NAME.svg`:
 that is what there is to see without a script. `test_playing.py` compares the two; with
-`WRITE_STILLS=1` in its environment it writes the file.
+`WRITE_STILLS=1` in its environment it writes the file. With `:model: NAME` the script gets the
+parameters and words of `MADE` in `figures/NAME.py`, which become a file (`page_models.py`).
 """
 
+import json
+from base64 import b64encode
+from importlib import import_module
 from pathlib import Path
 
+import torch
 from docutils import nodes
+from docutils.parsers.rst.directives import unchanged
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
+
+from attention_by_hand.models.safetensors import packed
 
 STILLS = Path(__file__).parent / "stills"
 
@@ -24,6 +32,7 @@ class ExplorableDirective(SphinxDirective):
 
     required_arguments = 1
     has_content = True
+    option_spec = {"model": unchanged}
 
     def run(self) -> list[nodes.Node]:
         name = self.arguments[0]
@@ -41,13 +50,23 @@ class ExplorableDirective(SphinxDirective):
         rest = (
             f'</figcaption><div data-part="picture">{picture}</div>'
             '<div data-part="controls"></div>'
-            '<script type="application/json">{}</script></figure>'
+            f'<script type="application/json">{self.data()}</script></figure>'
         )
         return [
             nodes.raw("", head, format="html"),
             *caption.children,
             nodes.raw("", rest, format="html"),
         ]
+
+    def data(self) -> str:
+        """What the script is given: a model, if one is named."""
+        if "model" not in self.options:
+            return "{}"
+        module = import_module(f"attention_by_hand.figures.{self.options['model']}")
+        self.env.note_dependency(str(module.__file__))
+        state = {name: torch.tensor(part) for name, part in module.MADE["state"].items()}
+        model = packed(state, words=" ".join(module.MADE["words"]))
+        return json.dumps({"model": b64encode(model).decode()}, separators=(",", ":"))
 
 
 def setup(app: Sphinx) -> dict:

@@ -32,11 +32,18 @@ from attention_by_hand import plots
 GROUND = re.compile(rf'(?<=style="fill: ){plots.PAPER}(?=")', re.IGNORECASE)  # it has no edge
 # It hides what is below, or separates what touches.
 COVER = re.compile(rf"(?<=fill: ){plots.PAPER}|(?<=stroke: ){plots.PAPER}", re.IGNORECASE)
+REMARKS = re.compile(r"<!DOCTYPE.*?>|<metadata>.*?</metadata>|<!--.*?-->", re.DOTALL)
+BREAK = re.compile(r"\s*\n\s*")
 
 
 def without_paper(svg: str) -> str:
     """A figure without its ground; what hides something gets the white of a page."""
     return COVER.sub("#ffffff", GROUND.sub("none", svg))
+
+
+def lighter(svg: str) -> str:
+    """A figure without what nothing shows: remarks, and the breaks and indents of its lines."""
+    return BREAK.sub(" ", REMARKS.sub("", svg)).replace("> <", "><")
 
 
 class Picture(SphinxDirective):
@@ -68,12 +75,12 @@ class Picture(SphinxDirective):
 
 
 def take_paper(app: Sphinx, error: Exception | None) -> None:
-    """Take away the paper of all figures of the book."""
+    """Take away the paper of all figures of the book, and what weighs and shows nothing."""
     if error is not None or app.builder.format != "html":
         return
     for path in (Path(app.outdir) / "_images").glob("*.svg"):
         svg = path.read_text(encoding="utf-8")
-        if (bare := without_paper(svg)) != svg:
+        if (bare := lighter(without_paper(svg))) != svg:
             path.write_text(bare, encoding="utf-8")
 
 

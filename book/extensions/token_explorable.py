@@ -46,7 +46,7 @@ def chapters(step: journey.Step) -> str:
 def entries(text: str) -> list[dict]:
     """What the page shows of each step: labels, numbers as they are written, heights of bars."""
     found = []
-    for step, (_, does) in zip(journey.STEPS, TOLD, strict=True):
+    for step in journey.STEPS:
         values = journey.numbers(step, text)
         if step.by_word:
             labels = one_token.TEXTS[text]["words"]
@@ -59,7 +59,6 @@ def entries(text: str) -> list[dict]:
         largest = max(abs(value) for value in values if value is not None)
         found.append(
             {
-                "does": does,
                 "labels": labels,
                 "said": [journey.said(value) for value in values],
                 "bars": [round((value or 0) / largest, 3) for value in values],
@@ -118,10 +117,14 @@ def explorable() -> plots.Explorable:
         still,
         {
             "steps": [
-                {"name": name, "chapters": chapters(step)}
-                for (name, _), step in zip(TOLD, journey.STEPS, strict=True)
+                {"name": name, "chapters": chapters(step), "does": does}
+                | ({} if step.by_word else {"labels": entry["labels"]})
+                for (name, does), step, entry in zip(TOLD, journey.STEPS, texts[first], strict=True)
             ],
-            "texts": texts,
+            "texts": [
+                {"words": one_token.TEXTS[text]["words"], "said": [step["said"] for step in found]}
+                for text, found in texts.items()
+            ],
             "start": begin,
             "frame": {"row": ROW, "floor": FLOOR, "left": LEFT, "right": RIGHT,
                       "middle": MIDDLE, "tallest": TALLEST},

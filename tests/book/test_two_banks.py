@@ -7,11 +7,23 @@ from pathlib import Path
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
+import torch
 from numpy.testing import assert_allclose
 
 from attention_by_hand.figures import journey
 from attention_by_hand.figures.two_banks import LOOKS, MADE, TEXTS
-from benchmarks.two_banks import FOLLOWED, SENSES, WORDS, learnt, looks, sentences, shown, train
+from benchmarks.two_banks import (
+    FOLLOWED,
+    SENSES,
+    WORDS,
+    Model,
+    batch,
+    learnt,
+    looks,
+    sentences,
+    shown,
+    train,
+)
 
 STATE = {name: np.array(numbers) for name, numbers in MADE["state"].items()}
 PAGE = (Path(__file__).parents[2] / "book" / "intro.md").read_text(encoding="utf-8")
@@ -94,6 +106,26 @@ def test_the_page_says_the_numbers_of_its_picture():
         for number in (*found["weights"], *found["average"], *np.ravel(found["values"])):
             assert journey.said(number) in drawn
     plt.close("all")
+
+
+def test_the_page_names_all_its_words():
+    (told,) = re.findall(r"It knows (.*?) and the full stop", PAGE)
+    assert sorted([*re.findall(r"\*(\w+)\*", told), "."]) == WORDS
+
+
+def test_two_subjects_mislead_it_as_the_page_says():
+    model = Model()
+    model.load_state_dict({name: torch.tensor(part) for name, part in MADE["state"].items()})
+    text = "The bank is muddy. The shop is closed."
+    assert f"In *{text}* the word *bank* looks most at *shop*" in PAGE
+    words = re.findall(r"\w+|\.", text.lower())
+    swap = {"muddy": "closed", "closed": "muddy"}
+    with torch.no_grad():
+        ids, _ = batch([words, [swap.get(word, word) for word in words]])
+        logits, _, weights, _ = model(ids, torch.tensor([1, 1]))
+    assert words[weights[0].argmax()] == "shop" and words[1] == "bank"
+    assert SENSES[logits[0].argmax()] == "money"
+    assert_allclose(logits[0], logits[1], atol=1e-5, err_msg="the order makes no difference")
 
 
 def test_the_table_by_hand_is_the_average_of_the_picture():

@@ -9,6 +9,13 @@ from .conftest import chapter_pages
 
 PAGES = {name[5:7]: name for name in chapter_pages()} | {"intro": "book/intro.html"}
 
+# the letters of a drawing: how many pixels high each text's are, and the text
+LETTERS = """(svg) => [...svg.querySelectorAll("text")].filter((text) => text.textContent.trim())
+  .map((text) => {
+    const { a, b } = text.getScreenCTM();
+    return [parseFloat(getComputedStyle(text).fontSize) * Math.hypot(a, b), text.textContent];
+  })"""
+
 
 def started(open_tab, number: str, which: str = "figure[data-explorable]", **options):
     """A page with its explorable ready, the first of several, and what goes with it."""

@@ -26,7 +26,7 @@ from .conftest import ROOT, Quiet
 STATIC = ROOT / "book" / "extensions" / "static" / "explorables"
 CLOSE = {"rtol": 1e-5, "atol": 2e-6}  # of numbers of about 1
 COMPUTE = """async ([body, file, args]) => {
-  const m = await import("/transformer.js");
+  const m = await import("/trained.js");
   const bytes = Uint8Array.from(atob(file), (letter) => letter.charCodeAt(0));
   const { state, notes } = file ? m.unpacked(bytes.buffer) : {};
   const typed = (x) => (x?.[0]?.map ? x.map((row) => Float32Array.from(row)) : x);

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from .conftest import chapter_pages
-from .exploring import explorables, named, number, said, settled, slider, started, weights
+from .exploring import LETTERS, explorables, named, number, said, settled, slider, started, weights
 
 
 @pytest.mark.share(6)
@@ -66,13 +66,6 @@ def test_without_a_script_an_explorable_is_a_still_picture(name, open_tab):
         assert figure.locator("input, select, button").count() == 0
 
 
-LETTERS = """(svg) => [...svg.querySelectorAll("text")].filter((text) => text.textContent.trim())
-  .map((text) => {
-    const { a, b } = text.getScreenCTM();
-    return [parseFloat(getComputedStyle(text).fontSize) * Math.hypot(a, b), text.textContent];
-  })"""
-
-
 @pytest.mark.parametrize("name", [*chapter_pages(), "book/intro.html"])
 def test_an_explorables_letters_can_be_read_on_a_phone(name, open_tab):
     page = open_tab(390).open(name)
@@ -95,6 +88,16 @@ def test_an_explorable_keeps_still_where_less_motion_is_asked_for(name, open_tab
         assert figure.evaluate("(f) => f.getAnimations({ subtree: true }).length") == 0
 
 
+def drawn(figure, part: str, frame: dict) -> np.ndarray:
+    """The points of a path in a frame, as data: `(n, 2)`."""
+    path = figure.locator(f'[data-part="{part}"]').get_attribute("d")
+    pixels = np.array([point.split() for point in path.strip("M").split("L")], dtype=float)
+    (left, right), (low, high) = frame["x"], frame["y"]
+    across = (pixels[:, 0] - frame["left"]) / (frame["right"] - frame["left"])
+    up = (frame["bottom"] - pixels[:, 1]) / (frame["bottom"] - frame["top"])
+    return np.stack([left + across * (right - left), low + up * (high - low)], 1)
+
+
 def test_chapter_1_the_query_is_dragged_and_the_prediction_is_nadaraya_watsons(open_tab):
     tab, figure, data = started(open_tab, "01")
     box = figure.locator("svg").bounding_box()
@@ -113,6 +116,14 @@ def test_chapter_1_the_query_is_dragged_and_the_prediction_is_nadaraya_watsons(o
         )
         assert number(r"largest weight ([\d.]+)", text) == pytest.approx(row.max(), abs=0.0051)
         seen.add(query)
+        slider(figure, "w (1/hour)").press("ArrowRight")
+    w = data["w"][int(slider(figure, "w (1/hour)").input_value())]
+    line = drawn(figure, "fit", data["upper"])
+    times = np.linspace(0, 24, 121)
+    assert line[:, 0] == pytest.approx(times, abs=0.003)
+    for time, value in zip(times, line[:, 1], strict=True):
+        row = weights([-0.5 * ((time - x) * w) ** 2 for x in data["x"]])
+        assert value == pytest.approx(row @ np.array(data["y"]), abs=0.02)
     assert len(seen) == 2
 
 
@@ -178,13 +189,17 @@ def test_chapter_4_a_mask_is_painted_and_the_weights_follow(open_tab):
 
 def test_chapter_5_the_dot_product_is_a_sum_of_cosines_of_the_distance(open_tab):
     _, figure, data = started(open_tab, "05", named("positions"))
-    for distance in (0, 3, -7):
+    for index, distance in enumerate((0, 3, -7)):
+        slider(figure, "base").fill(str(index))
         slider(figure, "distance").fill(str(distance))
         text = said(figure)
         base = number(r"base (\d+)", text)
-        width = len(next(iter(data["tables"].values()))[0])
-        angles = distance / base ** (np.arange(0, width, 2) / width)
-        assert number(r": (−?-?[\d.]+)\.$", text) == pytest.approx(np.cos(angles).mean(), abs=0.006)
+        rates = base ** -(np.arange(0, len(data["test"]["row"]), 2) / len(data["test"]["row"]))
+        assert number(r": (−?-?[\d.]+)\.$", text) == pytest.approx(
+            np.cos(distance * rates).mean(), abs=0.0051
+        )
+        for away, product in drawn(figure, "curve", data["frame"]):
+            assert product == pytest.approx(np.cos(round(away) * rates).mean(), abs=0.001)
 
 
 def shortest_way(n: int, way: str) -> int:
@@ -227,8 +242,8 @@ def test_the_introduction_follows_one_word_through_both_sentences(open_tab):
     tab, figure, data = started(open_tab, "intro", "#the-chapters figure[data-explorable]")
     mark = figure.locator('[data-part="mark"]')
     seen = []
-    for text in data["texts"]:
-        figure.get_by_label("sentence").select_option(text)
+    for i, text in enumerate(data["texts"]):
+        figure.get_by_label("sentence").select_option(str(i))
         for step in (0, 4, len(data["steps"]) - 1):
             slider(figure, "step").fill(str(step))
             told = said(figure)
@@ -237,7 +252,7 @@ def test_the_introduction_follows_one_word_through_both_sentences(open_tab):
                 f"({data['steps'][step]['chapters']}). "
             )
             numbers = [n.strip(",.") for n in re.findall(r"−?(?:\d\.\d\d|∞)", told)]
-            assert numbers == data["texts"][text][step]["said"]
+            assert numbers == text["said"][step]
             drawn = figure.locator('[data-part="bars"] text').all_text_contents()
             assert [one for one in drawn if one in numbers] == numbers
             seen.append((numbers, mark.bounding_box()["y"]))

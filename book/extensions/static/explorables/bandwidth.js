@@ -1,17 +1,15 @@
-// Chapter 1: one query and the inverse bandwidth w, moved by hand. The predictions come from the
-// reference, computed when the book was built; the weights of the query are computed here, by the
-// same formula, after it has been tried on a case whose answer the reference gave.
+// Chapter 1: one query and the inverse bandwidth w, moved by hand. Weights and predictions are computed
+// here from the readings, after the formula has been tried on a case whose answer the reference gave.
 
+import { softmax } from "./matrices.js";
 import { announcer, scale, slider } from "./parts.js";
 
+const STEPS = 120; // of the line of predictions
+
 /** softmax over the keys of −½((query − key) w)². */
-export function gaussianWeights(query, keys, w) {
-  const scores = keys.map((key) => -0.5 * ((query - key) * w) ** 2);
-  const largest = Math.max(...scores);
-  const counts = scores.map((score) => Math.exp(score - largest));
-  const total = counts.reduce((sum, count) => sum + count, 0);
-  return counts.map((count) => count / total);
-}
+export const gaussianWeights = (query, keys, w) => softmax(keys.map((key) => -0.5 * ((query - key) * w) ** 2));
+
+const average = (weights, values) => weights.reduce((sum, weight, i) => sum + weight * values[i], 0);
 
 export function start({ figure, data, part, controls }) {
   const tried = gaussianWeights(data.test.query, data.x, data.test.w);
@@ -20,10 +18,8 @@ export function start({ figure, data, part, controls }) {
   }
 
   const [upper, lower] = [scale(data.upper), scale(data.lower)];
-  const fits = data.fits.map(
-    (fit) =>
-      "M" + fit.map((y, i) => `${upper.x(data.t[i]).toFixed(1)} ${upper.y(y).toFixed(1)}`).join("L"),
-  );
+  const [from, to] = data.upper.x;
+  const times = Array.from({ length: STEPS + 1 }, (_, i) => from + ((to - from) * i) / STEPS);
   const readings = [...part("readings").children];
   const stems = [...part("stems").children];
   const svg = figure.querySelector("svg");
@@ -33,9 +29,13 @@ export function start({ figure, data, part, controls }) {
   function draw() {
     const w = data.w[now.w];
     const weights = gaussianWeights(now.query, data.x, w);
-    const answer = weights.reduce((sum, weight, i) => sum + weight * data.y[i], 0);
+    const answer = average(weights, data.y);
+    const line = times.map((time) => {
+      const value = average(gaussianWeights(time, data.x, w), data.y);
+      return `${upper.x(time).toFixed(1)} ${upper.y(value).toFixed(1)}`;
+    });
     const across = upper.x(now.query).toFixed(1);
-    part("fit").setAttribute("d", fits[now.w]);
+    part("fit").setAttribute("d", `M${line.join("L")}`);
     part("query").setAttribute("d", `M${across} ${data.upper.top}V${data.lower.bottom}`);
     part("answer").setAttribute("cx", across);
     part("answer").setAttribute("cy", upper.y(answer).toFixed(1));
@@ -66,8 +66,8 @@ export function start({ figure, data, part, controls }) {
   });
   const asked = slider(controls, {
     label: "query (time, h)",
-    min: data.upper.x[0],
-    max: data.upper.x[1],
+    min: from,
+    max: to,
     step: 0.1,
     value: now.query,
     say: (hour) => `${hour.toFixed(1)} hours`,
@@ -81,7 +81,7 @@ export function start({ figure, data, part, controls }) {
     if (event.type === "pointermove" && !event.buttons) return;
     const box = svg.getBoundingClientRect();
     const pixel = ((event.clientX - box.left) / box.width) * svg.viewBox.baseVal.width;
-    asked.set(Math.min(data.upper.x[1], Math.max(data.upper.x[0], upper.invertX(pixel))));
+    asked.set(Math.min(to, Math.max(from, upper.invertX(pixel))));
   };
   svg.style.touchAction = "pan-y";
   svg.addEventListener("pointerdown", follow);

@@ -1,7 +1,7 @@
 // The introduction: one word's vector on its way through an encoder. All numbers were written down
 // by benchmarks/one_token.py; here they are only drawn.
 
-import { announcer, slider } from "./parts.js";
+import { announcer, chooser, slider } from "./parts.js";
 
 const SVG = "http://www.w3.org/2000/svg";
 
@@ -12,39 +12,29 @@ function add(parent, name, attributes, text = "") {
   parent.append(element);
 }
 
-/** The word list with which a text is chosen. */
-function chooser(controls, texts, change) {
-  const row = document.createElement("label");
-  const name = document.createElement("span");
-  const list = document.createElement("select");
-  name.textContent = "sentence";
-  for (const text of texts) list.add(new Option(text.replace(/ \.$/, "."), text));
-  list.addEventListener("change", () => change(list.value));
-  row.append(name, list);
-  controls.append(row);
-}
-
 export function start({ figure, data, part, controls }) {
   const { steps, texts, frame } = data;
   const svg = figure.querySelector("svg");
-  const now = { step: data.start, text: Object.keys(texts)[0] };
+  const now = { step: data.start, text: 0 };
   const say = announcer(controls);
 
   function draw() {
-    const { name, chapters } = steps[now.step];
-    const { does, labels, said, bars } = texts[now.text][now.step];
+    const { name, chapters, does, labels = texts[now.text].words } = steps[now.step];
+    const said = texts[now.text].said[now.step];
+    const values = said.map((number) => Number(number.replace("−", "-")) || 0); // −∞ has no bar
+    const largest = Math.max(...values.map(Math.abs));
     part("mark").setAttribute("y", frame.floor - frame.row * now.step - 12);
     const panel = part("bars");
     panel.replaceChildren();
-    const room = (frame.right - frame.left) / bars.length;
-    bars.forEach((bar, i) => {
+    const room = (frame.right - frame.left) / values.length;
+    values.forEach((value, i) => {
       const x = frame.left + (i + 0.5) * room;
-      const height = Math.abs(bar) * frame.tallest;
-      const y = bar > 0 ? frame.middle - height : frame.middle;
-      const fill = bar > 0 ? "#0072B2" : "#D55E00";
+      const height = (Math.abs(value) / largest) * frame.tallest;
+      const y = value > 0 ? frame.middle - height : frame.middle;
+      const fill = value > 0 ? "#0072B2" : "#D55E00";
       add(panel, "rect", { x: x - 12, y, width: 24, height, fill });
-      const number = bar >= 0 ? y - 6 : frame.middle + height + 17;
-      const word = (bar >= 0 ? frame.middle : number) + 19; // close under its bar
+      const number = value >= 0 ? y - 6 : frame.middle + height + 17;
+      const word = (value >= 0 ? frame.middle : number) + 19; // close under its bar
       add(panel, "text", { x, y: number }, said[i]);
       add(panel, "text", { x, y: word, "font-style": "italic" }, labels[i]);
     });
@@ -54,9 +44,13 @@ export function start({ figure, data, part, controls }) {
     svg.setAttribute("aria-label", `A tower of ${steps.length} steps. ${text}`);
   }
 
-  chooser(controls, Object.keys(texts), (text) => {
-    now.text = text;
-    draw();
+  chooser(controls, {
+    label: "sentence",
+    options: texts.map(({ words }) => words.join(" ").replace(/ \.$/, ".")),
+    change: (text) => {
+      now.text = text;
+      draw();
+    },
   });
   slider(controls, {
     label: "step",

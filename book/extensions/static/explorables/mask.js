@@ -2,6 +2,7 @@
 // page; the weights are computed here, after the formula has been tried on a case whose answer the
 // reference gave, a row with nothing to see among its rows.
 
+import { softmax } from "./matrices.js";
 import { announcer } from "./parts.js";
 
 const TREATMENTS = {
@@ -15,11 +16,7 @@ export function maskedWeights(scores, mask, how = "zeros") {
   const hidden = how === "average" ? -1e9 : -Infinity;
   return scores.map((row, i) => {
     if (how === "zeros" && !mask[i].some(Boolean)) return row.map(() => 0);
-    const filled = row.map((score, j) => (mask[i][j] ? score : hidden));
-    const largest = Math.max(...filled);
-    const counts = filled.map((score) => Math.exp(score - largest)); // −∞ − (−∞) is NaN, as in torch
-    const total = counts.reduce((sum, count) => sum + count, 0);
-    return counts.map((count) => count / total);
+    return softmax(row.map((score, j) => (mask[i][j] ? score : hidden))); // of −∞ alone NaN, as in torch
   });
 }
 

@@ -28,6 +28,15 @@ export function normalised(a) {
   });
 }
 
+/** Sines in the even columns, cosines in the odd ones: `(length, d_model)`. */
+export const sinusoidal_encoding = (length, d_model, base = 10000) =>
+  Array.from({ length }, (_, position) =>
+    Float32Array.from({ length: d_model }, (_, j) => {
+      const angle = position * base ** (-2 * Math.floor(j / 2) / d_model);
+      return j % 2 ? Math.cos(angle) : Math.sin(angle);
+    }),
+  );
+
 /** A function that draws from a normal distribution; the same seed, the same numbers. */
 export function normals(seed) {
   let state = seed >>> 0;

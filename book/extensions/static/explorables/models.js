@@ -79,7 +79,7 @@ export function addressed(state, most) {
 export function model({ figure, data }) {
   let loading;
   const load = async () => {
-    const [engine, answer] = await Promise.all([import("./transformer.js"), fetch(data.model)]);
+    const [engine, answer] = await Promise.all([import("./trained.js"), fetch(data.model)]);
     if (!answer.ok) throw new Error(`${answer.status} ${answer.url}`);
     return { engine, ...engine.unpacked(await answer.arrayBuffer()) };
   };

@@ -1,6 +1,7 @@
-// Chapter 5: an encoding as hands on dials, at two positions, and the dot product of the two rows.
-// All numbers are rows of the tables that the reference made; nothing is computed from a formula.
+// Chapter 5: an encoding as hands on dials, at two positions, and the dot product of the two rows. The
+// tables are computed here, after the formula has been tried on a row that the reference made.
 
+import { sinusoidal_encoding } from "./matrices.js";
 import { announcer, scale, slider } from "./parts.js";
 
 const dot = (a, b) => a.reduce((sum, value, c) => sum + value * b[c], 0);
@@ -22,11 +23,16 @@ export function angleBetween(table, i, p, q) {
 }
 
 export function start({ figure, data, part, controls }) {
-  const { frame, radius, tables } = data;
+  const { frame, radius, bases, positions, test } = data;
+  const tables = bases.map((base) => sinusoidal_encoding(positions, test.row.length, base));
+  const tried = tables[test.base][test.position];
+  if (tried.some((value, c) => !(Math.abs(value - test.row[c]) < 1e-5))) {
+    throw new Error("the page's encoding differs from the reference's");
+  }
+
   const at = scale(frame);
   const svg = figure.querySelector("svg");
   const dials = [...part("dials").children];
-  const names = Object.keys(tables).sort((a, b) => a - b);
   const reach = frame.x[1];
   const now = { ...data.start };
   const say = announcer(controls);
@@ -35,6 +41,7 @@ export function start({ figure, data, part, controls }) {
     const table = tables[now.base];
     const p = now.position;
     const q = p + now.distance;
+    const base = bases[now.base];
     dials.forEach((dial, i) => {
       const [circle, first, second] = dial.children;
       const [x, y] = ["cx", "cy"].map((name) => Number(circle.getAttribute(name)));
@@ -50,10 +57,10 @@ export function start({ figure, data, part, controls }) {
     const [, product] = points.find(([k]) => k === now.distance);
     part("mark").setAttribute("cx", at.x(now.distance).toFixed(1));
     part("mark").setAttribute("cy", at.y(product).toFixed(1));
-    part("title").textContent = `positions ${p} and ${q}, base ${now.base}`;
+    part("title").textContent = `positions ${p} and ${q}, base ${base}`;
     const [near, far] = [0, dials.length - 1].map((i) => angleBetween(table, i, p, q).toFixed(0));
     const text =
-      `Positions ${p} and ${q}, base ${now.base}. Hands apart: ` +
+      `Positions ${p} and ${q}, base ${base}. Hands apart: ` +
       `pair 0 by ${near}°, pair ${dials.length - 1} by ${far}°. ` +
       `Dot product / ${dials.length}: ${product.toFixed(2)}.`;
     say(text);
@@ -67,7 +74,7 @@ export function start({ figure, data, part, controls }) {
   slider(controls, {
     label: "position",
     min: reach,
-    max: tables[names[0]].length - 1 - reach,
+    max: positions - 1 - reach,
     step: 1,
     value: now.position,
     say: (value) => `position ${value}`,
@@ -85,11 +92,11 @@ export function start({ figure, data, part, controls }) {
   slider(controls, {
     label: "base",
     min: 0,
-    max: names.length - 1,
+    max: bases.length - 1,
     step: 1,
-    value: names.indexOf(String(now.base)),
-    say: (index) => `base ${names[index]}`,
-    change: (index) => change("base")(names[index]),
+    value: now.base,
+    say: (index) => `base ${bases[index]}`,
+    change: change("base"),
   });
   draw();
 }

@@ -2,16 +2,11 @@
 // scores come from the reference's vectors, computed when the book was built; the softmax is done
 // here, after it has been tried on a case whose answer the reference gave.
 
+import { softmax } from "./matrices.js";
 import { announcer, scale, slider } from "./parts.js";
 
 /** softmax of the scores, each divided by `divisor`. */
-export function shares(scores, divisor) {
-  const divided = scores.map((score) => score / divisor);
-  const largest = Math.max(...divided);
-  const counts = divided.map((score) => Math.exp(score - largest));
-  const total = counts.reduce((sum, count) => sum + count, 0);
-  return counts.map((count) => count / total);
-}
+export const shares = (scores, divisor) => softmax(scores.map((score) => score / divisor));
 
 const signed = (number) => number.toFixed(1).replace("-0.0", "0.0").replace("-", "−");
 

@@ -1,0 +1,219 @@
+"""The first picture's network in the introduction: what it answers is what torch answers."""
+
+import os
+import random
+import re
+from functools import cache
+from pathlib import Path
+
+import pytest
+import torch
+from axe_playwright_python.sync_playwright import Axe
+
+from attention_by_hand.figures.two_banks import TEXTS
+from attention_by_hand.models.safetensors import unpacked
+from benchmarks.two_banks import PLACES, WORDS, Model, sentences
+
+from .conftest import ROOT
+from .exploring import LETTERS, chooser, named, said, settled, started
+from .sound import TAGS, told
+
+BANKS = named("two_banks")
+STILL = ROOT / "book" / "extensions" / "stills" / "two_banks.svg"
+SENSES = ("by the water", "with money", "nobody can tell")
+READ = """async (texts) => {
+  const figure = document.querySelector('[data-explorable="two_banks"]');
+  const data = JSON.parse(figure.querySelector('script[type="application/json"]').textContent);
+  const { model } = await import("/_static/explorables/models.js");
+  const { reader, picture } = await import("/_static/explorables/two_banks.js");
+  const answers = texts.map(reader(await model({ figure, data })()));
+  return answers.map(({ weights, logits }) => [[...weights], [...logits]]);
+}"""
+DRAW = READ.replace("({ weights, logits }) => [[...weights], [...logits]]", "(a) => picture(a).svg")
+
+
+@cache
+def network(file: Path) -> Model:
+    """The network with the parameters that the page has."""
+    state, notes = unpacked(file.read_bytes())
+    assert notes["words"].split() == WORDS
+    model = Model()
+    model.load_state_dict(state)
+    return model
+
+
+@torch.no_grad()
+def answered(model: Model, words: list[str]) -> tuple[list[float], list[float]]:
+    """The weights and logits of torch; a bank asks, or else the first of the other nouns."""
+    noun = next(noun for noun in ("bank", *PLACES) if noun in words)
+    ids = torch.tensor([[WORDS.index(word) for word in words]])
+    logits, _, weights, _ = model(ids, torch.tensor([words.index(noun)]))
+    return weights[0].tolist(), logits[0].tolist()
+
+
+@pytest.fixture
+def introduction(open_tab, html):
+    """The page, the explorable, and torch's network with the same parameters."""
+    tab, figure, data = started(open_tab, "intro", BANKS)
+    return tab, figure, network(html / "book" / data["model"])
+
+
+def asked(tab, figure, text: str) -> str:
+    """What it says of a sentence that is typed."""
+    figure.get_by_label("your sentence", exact=True).fill(text)
+    tab.page.wait_for_function(
+        "(text) => new URLSearchParams(location.search).get('sentence') === text", arg=text
+    )
+    settled(figure)
+    return said(figure)
+
+
+def test_it_answers_what_torch_answers_for_200_sentences_of_the_words_it_knows(introduction):
+    tab, _, model = introduction
+    draw = random.Random(7)
+    trained = {" ".join(words) for words, _ in sentences()}
+    texts: list[str] = []
+    while len(texts) < 200:
+        words = [draw.choice(["bank", *PLACES]), *draw.choices(WORDS, k=draw.randint(1, 11))]
+        draw.shuffle(words)
+        if " ".join(words) not in trained:
+            texts.append(" ".join(words))
+    for text, (weights, logits) in zip(texts, tab.page.evaluate(READ, texts), strict=True):
+        right, exact = answered(model, text.split())
+        assert weights == pytest.approx(right, abs=1e-3)
+        assert logits == pytest.approx(exact, abs=1e-3), text
+    assert tab.wrong == []
+
+
+def test_it_shows_the_numbers_of_the_first_picture(introduction):
+    tab, figure, _ = introduction
+    for text, found in TEXTS.items():
+        asked(tab, figure, text.capitalize().replace(" .", "."))
+        drawn = figure.locator("svg text").all_text_contents()
+        assert [n for n in drawn if re.fullmatch(r"[01]\.\d\d", n)] == [
+            f"{number:.2f}" for number in (*found["weights"], *found["answer"])
+        ]
+        assert [word for word in drawn if word in found["words"]] == found["words"]
+    assert tab.wrong == []
+
+
+def test_what_it_says_and_tints_is_what_it_computes(introduction):
+    tab, figure, model = introduction
+    for text in ("the rich shop is near today", "Is the bank wide, or is she rich?", "firm"):
+        told = asked(tab, figure, text)
+        words = [word for word in re.findall(r"\w+|\S", text.lower()) if word in WORDS]
+        weights, logits = answered(model, words)
+        noun = next(noun for noun in ("bank", *PLACES) if noun in words)
+        best = max(range(3), key=lambda i: logits[i])
+        most = max(range(len(words)), key=lambda i: weights[i])
+        share = torch.tensor(logits).softmax(0)[best].item()
+        assert told.endswith(
+            f"“{noun}” looks most at “{words[most]}”, with {weights[most]:.2f}: "
+            f"{SENSES[best]}, {share:.2f}."
+        )
+        boxes = figure.locator("svg rect[rx]").evaluate_all(
+            "(all) => all.map((one) => Number(one.getAttribute('fill-opacity')))"
+        )
+        assert boxes == pytest.approx([0.7 * weight for weight in weights], abs=0.001)
+        marked = figure.locator('svg rect[stroke="#D55E00"]')
+        assert marked.count() == 1
+    assert tab.wrong == []
+
+
+def test_a_word_that_it_does_not_know_is_struck_through_and_told(introduction):
+    tab, figure, _ = introduction
+    told = asked(tab, figure, 'The <b>river</b> bank is "deep"')
+    assert told.startswith('It does not know “<”, “b”, “>”, “river”, “/”, “"”, and reads the rest.')
+    struck = figure.locator('svg text[text-decoration="line-through"]').all_text_contents()
+    assert struck == ["<", "b", ">", "river", "<", "/", "b", ">", '"', '"']
+    assert figure.locator("svg").get_attribute("aria-label") == told
+    assert figure.locator("svg b").count() == 0, "what is typed stays text"
+    plain = asked(tab, figure, "The bank is deep")
+    assert told.endswith(plain), "the rest is read as if it stood alone"
+    for text in ("she is rich", "money", ""):
+        assert asked(tab, figure, text or " ").endswith(
+            "It answers for “bank”, “shore”, “lake”, “shop”, “firm”: put one of them in."
+        )
+    assert tab.wrong == []
+
+
+def test_a_still_is_what_the_network_draws_at_first(introduction):
+    tab, figure, _ = introduction
+    still = figure.locator("[data-part=picture]").inner_html()
+    first = figure.get_by_label("your sentence", exact=True).input_value()
+    (drawn,) = tab.page.evaluate(DRAW, [first])
+    if os.environ.get("WRITE_STILLS"):
+        STILL.write_text(drawn + "\n", encoding="utf-8")
+    assert STILL.read_text(encoding="utf-8").strip() == drawn
+    choose = chooser(figure, "or one of these")
+    choose.select_option("1")
+    settled(figure)
+    assert figure.locator("[data-part=picture]").inner_html() != still
+    choose.select_option("0")
+    settled(figure)
+    assert figure.locator("[data-part=picture]").inner_html() == still
+    assert tab.wrong == []
+
+
+def test_nothing_is_loaded_until_it_is_touched_and_nobody_else_is_asked(open_tab, html):
+    tab = open_tab()
+    asked_for = []
+    tab.page.on("request", lambda request: asked_for.append(request.url))
+    tab.open("book/intro.html")
+    tab.page.wait_for_selector(f"{BANKS}[data-ready=true]", state="attached")
+    figure = tab.page.locator(BANKS)
+    figure.scroll_into_view_if_needed()
+    assert [url for url in asked_for if "/models/" in url or "transformer.js" in url] == []
+    asked(tab, figure, "the shop is wide")
+    loaded = [url for url in asked_for if url.endswith(".safetensors")]
+    assert len(loaded) == 1
+    assert (html / loaded[0].removeprefix(f"{tab.server}/")).stat().st_size < 1000
+    assert tab.wrong == []  # among it, requests to others
+
+
+def test_the_sentence_stands_in_the_address_and_comes_back_from_it(open_tab):
+    tab, figure, _ = started(open_tab, "intro", BANKS)
+    told = asked(tab, figure, "the lake is <rich>")
+    other = open_tab()
+    other.page.goto(tab.page.url)
+    other.page.wait_for_function("() => document.querySelector('[aria-busy=false] output')")
+    again = other.page.locator(BANKS)
+    assert said(again) == told
+    assert again.get_by_label("your sentence", exact=True).input_value() == "the lake is <rich>"
+    assert tab.wrong == other.wrong == []
+
+
+def test_a_network_that_cannot_be_loaded_is_said_to_be_missing_and_the_picture_stays(open_tab):
+    tab, figure, _ = started(open_tab, "intro", BANKS)
+    still = figure.locator("svg").inner_html()
+    tab.page.route("**/models/*", lambda route: route.abort())
+    assert "could not be loaded" in asked(tab, figure, "the old bank")
+    assert figure.locator("svg").inner_html() == still
+    tab.page.unroute("**/models/*")
+    assert "nobody can tell" in asked(tab, figure, "the small bank")
+
+
+@pytest.mark.parametrize(("width", "scheme"), [(1280, "light"), (390, "dark")])
+def test_it_is_open_to_everyone_and_fits(open_tab, width, scheme):
+    tab, figure, _ = started(open_tab, "intro", BANKS, width=width, scheme=scheme)
+    box = figure.get_by_label("your sentence", exact=True)
+    box.focus()
+    tab.page.keyboard.press("ControlOrMeta+a")
+    tab.page.keyboard.type("Today the unmuddied bank is closed and the lake is deep, she sees")
+    tab.page.wait_for_function("() => document.querySelector('[aria-busy=false] output')")
+    settled(figure)
+    assert min(high for high, _ in figure.locator("svg").evaluate(LETTERS)) >= 11.99
+    inside = figure.locator("svg").evaluate(
+        "(svg) => [...svg.querySelectorAll('text')].every((one) => { const box = one.getBBox(); "
+        "return box.x >= 0 && box.x + box.width <= 352 })"
+    )
+    assert inside
+    tab.page.keyboard.press("Tab")
+    tab.page.keyboard.press("ArrowDown")
+    settled(figure)
+    assert chooser(figure, "or one of these").input_value() == "0"
+    assert "looks most at “muddy”" in said(figure)
+    context = {"include": [BANKS]}
+    assert told(Axe().run(tab.page, context=context, options={"runOnly": TAGS})) == []
+    assert tab.page.evaluate("document.documentElement.scrollWidth") <= width
+    assert tab.wrong == []
