@@ -2,7 +2,8 @@
 // and decoding as in the references (solutions/). Nothing here trains.
 
 import { add, sinusoidal_encoding, softmax } from "./matrices.js";
-import { argmax, batch_norm, causal_mask, DecoderBlock, DecoderLayer, each, EncoderLayer, gelu, LayerNorm, linear, Linear, max_pool, relu, rows, TokenEmbedding, unfold, ViTBlock } from "./transformer.js";
+import { argmax, batch_norm, causal_mask, each, gelu, linear, max_pool, relu, rows, unfold } from "./transformer.js";
+import { DecoderBlock, DecoderLayer, EncoderLayer, LayerNorm, Linear, TokenEmbedding, ViTBlock } from "./transformer.js";
 
 export * from "./transformer.js";
 

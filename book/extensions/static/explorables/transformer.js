@@ -42,7 +42,7 @@ export function rows({ shape, data }) {
 
 // --- what layers are made of -----------------------------------------------------------------------
 
-const each = (x, change) => x.map((row) => row.map(change));
+export const each = (x, change) => x.map((row) => row.map(change));
 
 export function dot(a, b) {
   let sum = 0;
@@ -123,7 +123,7 @@ export function scaled_dot_product_attention(q, k, v, mask, scale = q[0].length 
 
 export const causal_mask = (i, j) => j <= i;
 
-const argmax = (row) => row.indexOf(Math.max(...row));
+export const argmax = (row) => row.indexOf(Math.max(...row));
 
 // --- layers: each takes the parameters under a name, and returns its forward ------------------------
 
