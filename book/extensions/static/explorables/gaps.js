@@ -193,11 +193,11 @@ export function start({ figure, data, part, controls }) {
     const { letter, share } = answer.filled.get(asked).best[0];
     const whole = answer.text.map((one, i) => answer.filled.get(i)?.best[0].letter ?? one).join("");
     const right = [...gaps].filter((i) => answer.filled.get(i).best[0].letter === answer.text[i]).length;
-    const count = gaps.size > 1 ? `${right} of ${gaps.size} gaps are filled in right: ${whole} ` : "";
+    const count = gaps.size > 1 ? `${right} of ${gaps.size} gaps are filled in right: “${whole}”. ` : "";
     const outcome = letter === answer.text[asked] ? "which is right" : "which is wrong";
     const largest = said.map((way, w) => {
       const i = way.scaled.indexOf(Math.max(...way.scaled));
-      return `${ways[w][0]} ${spoken(answer.text[i])}, ${where(i, asked)}`;
+      return `${ways[w][0]} ${gaps.has(i) ? "a gap" : spoken(answer.text[i])}, ${where(i, asked)}`;
     });
     const least = said[3] && said[3].scaled.indexOf(Math.min(...said[3].scaled));
     const against = said[3]?.scaled[least] < 0 ? ` Most against: ${spoken(answer.text[least])}, ${where(least, asked)}.` : "";
