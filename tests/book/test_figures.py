@@ -66,9 +66,7 @@ def test_the_ground_goes_and_what_hides_something_is_white():
 
 
 def test_what_shows_nothing_goes():
-    svg = (
-        '<svg>\n <metadata>\n <a/></metadata>\n<!-- 0.68 -->\n <path d="M 0 1 \nL 2 3"/>\n</svg>'
-    )
+    svg = '<svg>\n <metadata>\n <a/></metadata>\n<!-- 0.68 -->\n <path d="M 0 1 \nL 2 3"/>\n</svg>'
     assert pictures.lighter(svg) == '<svg><path d="M 0 1 L 2 3"/></svg>'
 
 
