@@ -198,6 +198,15 @@ FILES = {
         "machine": "timed measured main",
         "test_sequence_models.py": "kept",
     },
+    "noisy_captions.py": {
+        "data": "collection joined kept share store main",
+        "training": "Model learn run_of",
+    },
+    "older_negatives.py": {
+        "calls": "one_way found",
+        "data": "tests main",
+        "training": "Encoders learn run_of",
+    },
     "one_token.py": {
         "compared": "stages",
         "data": "sentences kind batch rounded main literal",

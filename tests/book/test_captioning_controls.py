@@ -1,0 +1,123 @@
+"""What chapter 12's page says of the queue and of CapFilt, held to what was measured."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy import stats
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGE = (ROOT / "book" / "12_captioning.md").read_text("utf-8")
+
+
+def runs_of(name):
+    stored = json.loads((ROOT / "benchmarks" / f"{name}.json").read_text("utf-8"))
+    assert {"script", "date", "machine", "torch"} <= set(stored["made"])
+    assert "/" not in stored["made"]["machine"]
+    return stored["runs"]
+
+
+CLEANED, OLDER = runs_of("noisy_captions"), runs_of("older_negatives")
+
+
+def percents(shares):
+    return " ".join(f"{100 * share:.0f}" for share in shares)
+
+
+def right(name):
+    return np.array([run["right"][name] for run in CLEANED])
+
+
+def recall(name, part):
+    return np.array([run[name][part] for run in OLDER])
+
+
+def interval(differences):
+    """The mean of some seeds' differences and half of its 95 % interval, in points."""
+    half = stats.t.ppf(0.975, len(differences) - 1) * stats.sem(differences)
+    return 100 * np.mean(differences), 100 * half
+
+
+def told(differences):
+    mean, half = interval(differences)
+    return f"{mean:+.1f} ± {half:.1f}".replace("-", "−")
+
+
+def cleaned_row(shown, name):
+    pairs = np.mean([run["pairs"].get(name, np.nan) for run in CLEANED])
+    count = "–" if np.isnan(pairs) else f"{pairs:,.0f}"
+    change = "–" if name == "noisy" else told(right(name) - right("noisy"))
+    return f"| {shown} | {count} | {percents(right(name))} | {change} |"
+
+
+def older_row(shown, name):
+    cells = [percents(recall(name, part)) for part in ("new", "font")]
+    change = "–" if name == "batch" else told(recall(name, "font") - recall("batch", "font"))
+    return f"| {shown} | {' | '.join(cells)} | {change} |"
+
+
+CLEANED_ROWS = {
+    "none; the 200 alone": "the few alone",
+    "as found": "noisy",
+    "found, fewer at random": "fewer at random",
+    "found, filtered": "filtered",
+    "written, unfiltered": "written",
+    "found and written, filtered": "filtered and written",
+    "all true": "clean",
+    "*the first writer itself*": "writer",
+}
+OLDER_ROWS = {
+    "those of the batch": "batch",
+    "and a queue, from the encoders": "queue, no momentum",
+    "and a queue, from a slow copy": "queue, momentum",
+    "those of a batch of 64": "batch of 64",
+}
+
+
+def test_at_least_three_seeds():
+    assert len(CLEANED) >= 3
+    assert len(OLDER) >= 3
+
+
+@pytest.mark.parametrize("shown", CLEANED_ROWS)
+def test_the_table_of_cleaned_captions_is_what_is_stored(shown):
+    assert cleaned_row(shown, CLEANED_ROWS[shown]) in PAGE
+
+
+@pytest.mark.parametrize("shown", OLDER_ROWS)
+def test_the_table_of_older_wrong_answers_is_what_is_stored(shown):
+    assert older_row(shown, OLDER_ROWS[shown]) in PAGE
+
+
+def above(differences):
+    mean, half = interval(differences)
+    return mean > half
+
+
+def test_what_the_page_says_of_older_wrong_answers_is_what_is_stored():
+    assert "it finds hardly anything" in PAGE
+    assert max(recall("queue, no momentum", "new")) < 0.05
+    assert "they help in the unseen font; for the unseen pairs, the interval has 0 in it" in PAGE
+    slow = {
+        part: recall("queue, momentum", part) - recall("batch", part) for part in OLDER[0]["names"]
+    }
+    assert above(slow["font"])
+    assert not above(slow["new"])
+    assert "A batch of 64 helps more in the font" in PAGE
+    assert above(recall("batch of 64", "font") - recall("queue, momentum", "font"))
+
+
+def test_what_the_page_says_of_cleaning_is_what_is_stored():
+    assert "Filtering pays, and not because there are fewer pairs" in PAGE
+    assert above(right("filtered") - right("noisy"))
+    assert above(right("filtered") - right("fewer at random"))
+    assert "of the right captions it keeps about half, of the wrong ones at most two in a" in PAGE
+    assert all(0.45 < run["kept of the right"] < 0.6 for run in CLEANED)
+    assert all(run["kept of the wrong"] <= 0.02 for run in CLEANED)
+    assert "Writing does not pay here. Three in four of the written captions are wrong" in PAGE
+    assert not above(right("written") - right("noisy"))
+    assert above(right("filtered") - right("filtered and written"))
+    assert all(0.7 < 1 - run["written right"] < 0.8 for run in CLEANED)
+    assert "the filter lets more than half of these pass" in PAGE
+    assert all(run["kept of the written, wrong"] > 0.5 for run in CLEANED)
