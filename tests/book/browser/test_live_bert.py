@@ -96,19 +96,11 @@ def test_attention_rollout_relevance_and_occlusion_are_the_chapter_s(chapter_10)
     assert tab.wrong == []
 
 
-def test_rollout_is_ahead_of_relevance_at_the_first_gap_and_in_about_a_quarter_of_the_rows(
-    chapter_10,
-):
-    _, figure, _, page, model = chapter_10
+def test_relevance_is_ahead_of_rollout_in_most_rows_but_not_in_all(chapter_10):
+    _, _, _, page, model = chapter_10
     by_row = page["agreement"](model, page["test"][::26][:40])
     ahead = (by_row["rollout"] > by_row["relevance"])[1].mean()
-    assert 0.18 <= ahead <= 0.32
-    slider(figure, "letter").press("ArrowLeft")
-    settled(figure)
-    rollout, relevance = re.search(
-        r"rollout ([−.\d]+), relevance ([−.\d]+)\.$", said(figure)
-    ).groups()
-    assert float(rollout) > float(relevance)
+    assert 0.05 < ahead < 0.5
 
 
 def test_the_picture_without_a_script_is_what_the_model_draws_at_first(chapter_10):
