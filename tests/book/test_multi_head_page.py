@@ -78,7 +78,7 @@ def test_weights_of_one_head_make_the_hand_examples_outputs_add_up_to_sixteen():
     worth = torch.tensor([[16.0, 0.0], [8.0, 8.0], [0.0, 16.0]])
     weights = torch.rand(50, 3).softmax(-1)
     assert torch.allclose((weights @ worth).sum(-1), torch.tensor(16.0))
-    assert "add up to 16 here" in PAGE
+    assert "the outputs of the one head add up to 16" in PAGE
 
 
 def test_a_step_taken_twice_is_two_steps():

@@ -113,7 +113,7 @@ def test_what_the_page_says_of_maps_is_what_is_stored():
     assert f"{min(correlations('agreement', 'rollout')):.2f}" == "0.66"
     changed = correlations("agreement, changed", "rollout")
     assert [round(x, 2) for x in (min(changed), max(changed))] == [0.33, 0.50]
-    assert "the ruler from about 0.9 to about one half" in PAGE
+    assert "the baseline from about 0.9 to about one half" in PAGE
     assert {round(x, 1) for x in correlations("agreement", "change of the picture")} == {0.9}
     assert {round(x, 1) for x in correlations("agreement, changed", "change of the picture")} == {
         0.5
