@@ -8,10 +8,11 @@ encoders, one for each, learn from the contrastive loss alone, in batches of 16.
 equally many steps, from the same beginning and with the same batches:
 
 * batch: the wrong answers are those of the batch
-* queue, no momentum: those of a queue, too, of the last 320 vectors of pictures and of texts, as
-  the encoders made them when these were in the batch (20 batches, as in BLIP)
-* queue, momentum: the same; all that is looked for is made by a copy of the encoders, which before
-  each step goes a hundredth of the way to them (BLIP: a two-hundredth)
+* queue: those of a queue, too, of the last 320 vectors of pictures and of texts, as the encoders
+  made them when these were in the batch (20 batches, as in BLIP)
+* copy: all that is looked for is made by a copy of the encoders, which before each step goes a
+  hundredth of the way to them (BLIP: a two-hundredth); nothing is learnt through the copy
+* queue, copy: both
 * batch of 64: the wrong answers are those of a batch of four times the size
 
 A wrong answer with the same caption as the right one is left out in all of them. What is counted is
@@ -38,8 +39,9 @@ WIDTH, SHARED, STEPS, BATCH, RATE, TEMPERATURE = 128, 32, 800, 16, 2e-3, 0.07
 QUEUE, MOMENTUM = 320, 0.99
 CASES = {
     "batch": {},
-    "queue, no momentum": {"queue": QUEUE, "momentum": 0.0},
-    "queue, momentum": {"queue": QUEUE, "momentum": MOMENTUM},
+    "queue": {"queue": QUEUE},
+    "copy": {"momentum": MOMENTUM},
+    "queue, copy": {"queue": QUEUE, "momentum": MOMENTUM},
     "batch of 64": {"batch": 64},
 }
 
@@ -79,7 +81,7 @@ def learn(train: Tensor, *, batch: int = BATCH, queue: int = 0, momentum: float 
         rows = train[torch.randint(len(train), (64,))[:batch]]
         x, y = images[rows], texts[rows]
         seen, said = new = model(x, y)
-        if queue:
+        if momentum:
             with torch.no_grad():
                 for slow, fast in zip(follower.parameters(), model.parameters(), strict=True):
                     slow.lerp_(fast, 1 - momentum)
@@ -92,7 +94,7 @@ def learn(train: Tensor, *, batch: int = BATCH, queue: int = 0, momentum: float 
         optimiser.step()
         falling.step()
         if queue:
-            older = tuple(each[:queue] for each in answers)
+            older = tuple(each[:queue].detach() for each in answers)
     return model
 
 

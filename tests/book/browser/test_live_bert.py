@@ -100,7 +100,7 @@ def test_relevance_is_ahead_of_rollout_in_most_rows_but_not_in_all(chapter_10):
     _, _, _, page, model = chapter_10
     by_row = page["agreement"](model, page["test"][::26][:40])
     ahead = (by_row["rollout"] > by_row["relevance"])[1].mean()
-    assert 0.05 < ahead < 0.5
+    assert 0 < ahead < 0.5
 
 
 def test_the_picture_without_a_script_is_what_the_model_draws_at_first(chapter_10):
@@ -118,6 +118,8 @@ def test_the_picture_without_a_script_is_what_the_model_draws_at_first(chapter_1
     for one, other in zip(*(sorted(texts) for texts, _ in (still, again)), strict=True):
         if re.fullmatch(r"−?0\.\d\d", one):
             assert number("(.*)", one) == pytest.approx(number("(.*)", other), abs=0.03)
+        elif one.isdecimal():
+            assert int(one) == pytest.approx(int(other), abs=1)
         else:
             assert one == other
     assert np.allclose(*(sorted(heights) for _, heights in (still, again)), atol=0.3)

@@ -1,7 +1,7 @@
-// Chapter 10: the page's own BERT, in transformer.js, fills the gaps that a reader makes in a text.
+// Chapter 10: the page's own BERT, in trained.js, fills the gaps that a reader makes in a text.
 // For one of them: what attention, rollout and relevance say of the other letters, and occlusion.
 
-import { softmax } from "./matrices.js";
+import { attention_rollout, mean_over_heads, softmax } from "./matrices.js";
 import { addressed, element, field, model } from "./models.js";
 import { announcer, chooser, slider, written } from "./parts.js";
 
@@ -53,11 +53,11 @@ export function reader({ engine, state, notes, slopes }) {
       unknown: [...new Set(all.filter((letter) => !number.has(letter)))],
       attention(look, i) {
         const heads = look ? [weights[Math.floor((look - 1) / HEADS)][(look - 1) % HEADS]] : weights.at(-1);
-        return of_letters(slopes.mean_over_heads(heads)[i + 1]);
+        return of_letters(mean_over_heads(heads)[i + 1]);
       },
       followed(i) {
         const by = slopes.answer_slopes(state, HEADS, seen, vectors, i + 1, filled.get(i).best[0].id);
-        const tables = [slopes.rollout(weights), slopes.attention_relevance(weights, by)];
+        const tables = [attention_rollout(weights), slopes.attention_relevance(weights, by)];
         return tables.map((table) => of_letters(table[i + 1]));
       },
       /** Letter by letter: how far the answer's log-probability falls when it is hidden, too. */
@@ -116,7 +116,7 @@ export function start({ figure, data, part, controls }) {
   }); // prettier-ignore
   const place = slider(controls, {
     label: "letter", min: 0, max: Math.max(letters().length - 1, 0), step: 1, value: now.at,
-    say: (i) => `letter ${i + 1}, ${spoken(letters()[i])}${hidden().has(i) ? ", hidden" : ""}`,
+    say: (i) => (i < letters().length ? `letter ${i + 1}, ${spoken(letters()[i])}${hidden().has(i) ? ", hidden" : ""}` : "no letter"),
     change: (at) => update({ at }),
   }); // prettier-ignore
   const buttons = document.createElement("div");
@@ -195,8 +195,9 @@ export function start({ figure, data, part, controls }) {
     const right = [...gaps].filter((i) => answer.filled.get(i).best[0].letter === answer.text[i]).length;
     const count = gaps.size > 1 ? `${right} of ${gaps.size} gaps are filled in right: “${whole}”. ` : "";
     const outcome = letter === answer.text[asked] ? "which is right" : "which is wrong";
-    const largest = said.map((way, w) => {
-      const i = way.scaled.indexOf(Math.max(...way.scaled));
+    const largest = said.map(({ scaled }, w) => {
+      const i = scaled.indexOf(Math.max(...scaled));
+      if (!(scaled[i] > 0)) return `${ways[w][0]} nothing`;
       return `${ways[w][0]} ${gaps.has(i) ? "a gap" : spoken(answer.text[i])}, ${where(i, asked)}`;
     });
     const least = said[3] && said[3].scaled.indexOf(Math.min(...said[3].scaled));
@@ -220,7 +221,7 @@ export function start({ figure, data, part, controls }) {
     const said = all.map((numbers) => {
       const others = numbers.map((value, i) => (i === asked ? 0 : value));
       const most = Math.max(...others.map(Math.abs)) || 1;
-      return { others: numbers.filter((_, i) => i !== asked), scaled: others.map((value) => value / most) };
+      return { others: numbers.filter((_, i) => !gaps.has(i)), scaled: others.map((value) => value / most) };
     });
     const fall = said[3]?.others;
     const correlations = !fall ? [] : said.slice(0, 3).map(({ others }) =>
@@ -264,6 +265,7 @@ export function start({ figure, data, part, controls }) {
         draw(gaps, asked);
       }
     } catch (error) {
+      if (mine !== turn) return;
       say("The model could not be loaded. Try again.");
       console.error(error);
     }

@@ -143,6 +143,7 @@ export function start({ figure, data, part, controls }) {
       }
       draw(first);
     } catch (error) {
+      if (mine !== turn) return;
       say("The model could not be loaded. Try again.");
       console.error(error);
     }

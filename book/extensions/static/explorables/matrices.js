@@ -19,6 +19,20 @@ export function softmax(scores) {
   return counts.map((count) => count / total);
 }
 
+export const identity = (n) => Array.from({ length: n }, (_, i) => Array.from({ length: n }, (_, j) => Number(i === j)));
+
+/** The mean of tables, one for each head. */
+export const mean_over_heads = (heads) =>
+  heads[0].map((row, i) => Array.from(row, (_, j) => heads.reduce((sum, table) => sum + table[i][j], 0) / heads.length));
+
+/** What each position has drawn from each token: half of the weights and half of itself, layer by layer. */
+export const attention_rollout = (weights) =>
+  weights.reduce(
+    (product, heads) =>
+      multiply(scaled(add(identity(product.length), mean_over_heads(heads)), 1 / 2), product), // (n, n)
+    identity(weights[0][0].length),
+  );
+
 /** Each row with mean 0 and variance 1, as a layer norm that has learnt nothing leaves it. */
 export function normalised(a) {
   return a.map((row) => {

@@ -1,7 +1,7 @@
-// Chapter 11: the page's own ViT, in transformer.js, names a digit that the reader chooses or draws,
+// Chapter 11: the page's own ViT, in trained.js, names a digit that the reader chooses or draws,
 // moves by a pixel or two and covers in part: how sure it is, and where its class token looks.
 
-import { add, multiply, scaled, softmax } from "./matrices.js";
+import { attention_rollout, mean_over_heads, softmax } from "./matrices.js";
 import { addressed, model } from "./models.js";
 import { pad } from "./pad.js";
 import { announcer, chooser } from "./parts.js";
@@ -23,18 +23,10 @@ export function reader({ engine, state, notes }) {
   };
 }
 
-const mean = (tables) => scaled(tables.reduce(add), 1 / tables.length);
-
-/** Row i says what position i has drawn from each: half of the weights and half of the identity, multiplied up. */
-export function attention_rollout(weights) {
-  const half = (table) => table.map((row, i) => Array.from(row, (weight, j) => (weight + (i === j)) / 2));
-  return weights.map((heads) => half(mean(heads))).reduce((below, layer) => multiply(layer, below)); // (n, n)
-}
-
 /** What a view shows: a weight for the class token, then for each patch. */
 export function looks({ weights }, { view, layer, head }) {
   if (view === 2) return attention_rollout(weights)[0];
-  return (head ? weights[layer][head - 1] : mean(weights[layer]))[0];
+  return (head ? weights[layer][head - 1] : mean_over_heads(weights[layer]))[0];
 }
 
 /** A picture of `side` × `side` pixels moved; what leaves it is lost, and paper comes in. */
@@ -134,7 +126,7 @@ export function start({ figure, data, part, controls }) {
     const changed = [sheet.drawn.some(Boolean) && "drawn on", ways.length && `moved by ${ways.join(", ")}`].filter(Boolean);
     const count = sheet.covered.filter(Boolean).length;
     if (count) changed.push(`patches covered: ${count}`);
-    let text = `${first}${[one ? `A ${one.digit}` : "An empty sheet", ...changed].join("; ")}. `;
+    let text = `${first}${[one ? `${one.digit === 8 ? "An" : "A"} ${one.digit}` : "An empty sheet", ...changed].join("; ")}. `;
     text += `The model says ${name} with ${said[name].toFixed(2)}`;
     text += one ? `, which is ${name === one.digit ? "right" : "wrong"}. ` : ". ";
     if (around) {
@@ -146,8 +138,8 @@ export function start({ figure, data, part, controls }) {
     const patches = Array.from(seen).slice(1);
     const at = best(patches);
     const where = `row ${Math.floor(at / grid)}, column ${at % grid}, with ${patches[at].toFixed(2)}`;
-    if (now.view === 2) return `${text}By rollout it has drawn most on the patch in ${where}.`;
-    return `${text}The class token looks at itself with ${seen[0].toFixed(2)}, and most at the patch in ${where}.`;
+    if (now.view === 2) return `${text}By rollout the class token has drawn most on the patch in ${where}.`;
+    return `${text}The class token looks at itself with ${seen[0].toFixed(2)}; of the patches, most at the one in ${where}.`;
   }
 
   function draw(first = "") {
@@ -215,6 +207,7 @@ export function start({ figure, data, part, controls }) {
         draw(first);
       }
     } catch (error) {
+      if (mine !== turn) return;
       say("The model could not be loaded. Try again.");
       console.error(error);
     }

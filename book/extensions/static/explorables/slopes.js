@@ -2,7 +2,7 @@
 // from that. A part is passed backwards: from the slopes by what came out of it to those by what
 // went in, with `dy` for the slopes of the answer by y.
 
-import { add, multiply, softmax } from "./matrices.js";
+import { add, identity, mean_over_heads, multiply, softmax } from "./matrices.js";
 import { dot, erfc, gelu, LayerNorm, Linear, linear, MultiHeadAttention, rows } from "./transformer.js";
 
 const EPS = 1e-12;
@@ -90,23 +90,10 @@ export function answer_slopes(state, num_heads, seen, vectors, place, token) {
   return slopes;
 }
 
-const identity = (n) => Array.from({ length: n }, (_, i) => Array.from({ length: n }, (_, j) => Number(i === j)));
-
-/** The mean of tables, one for each head. */
-export const mean_over_heads = (heads) =>
-  heads[0].map((row, i) => Array.from(row, (_, j) => heads.reduce((sum, table) => sum + table[i][j], 0) / heads.length));
-
 /** As in the chapter: what each position has drawn from each token. */
 export function attention_relevance(weights, slopes) {
   return weights.reduce((R, heads, l) => {
     const speaks_for = (table, h) => table.map((row, i) => row.map((w, j) => Math.max(w * slopes[l][h][i][j], 0)));
     return add(R, multiply(mean_over_heads(heads.map(speaks_for)), R));
-  }, identity(weights[0][0].length));
-}
-
-export function rollout(weights) {
-  return weights.reduce((product, heads) => {
-    const half = (row) => row.map((w) => w / 2);
-    return multiply(add(identity(product.length).map(half), mean_over_heads(heads).map(half)), product);
   }, identity(weights[0][0].length));
 }

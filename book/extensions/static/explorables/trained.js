@@ -6,6 +6,7 @@ import { argmax, batch_norm, causal_mask, each, gelu, linear, max_pool, relu, ro
 import { DecoderBlock, DecoderLayer, EncoderLayer, LayerNorm, Linear, TokenEmbedding, ViTBlock } from "./transformer.js";
 
 export * from "./transformer.js";
+export { sinusoidal_encoding };
 
 /** All layers whose parameters stand under a name, in their order. */
 const layers = (state, name, Layer, num_heads) =>
@@ -108,9 +109,8 @@ export class Captioner {
 /** Chapter 9's language model. */
 export class GPT {
   constructor(state, num_heads) {
-    const names = Object.keys(state).filter((name) => name.endsWith(".norm1.weight")).map((name) => name.slice(0, -13));
     [this.tokens, this.positions] = ["tokens", "positions"].map((part) => rows(state[`${part}.weight`]));
-    this.blocks = names.map((name) => DecoderBlock(state, name, num_heads));
+    this.blocks = layers(state, "blocks", DecoderBlock, num_heads);
     this.norm = LayerNorm(state, "norm");
   }
 

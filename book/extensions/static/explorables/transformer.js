@@ -2,9 +2,7 @@
 // names in the same order. A matrix is a list of rows, each a Float32Array; sums are taken
 // in double precision. Nothing here trains; a model's parameters come from a file of the page's own.
 
-import { add, sinusoidal_encoding, softmax } from "./matrices.js";
-
-export { sinusoidal_encoding };
+import { add, softmax } from "./matrices.js";
 
 // --- parameters ------------------------------------------------------------------------------------
 

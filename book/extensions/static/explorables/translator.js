@@ -264,6 +264,7 @@ export function start({ figure, data, part, controls }) {
         draw();
       }
     } catch (error) {
+      if (mine !== turn) return;
       say("The model could not be loaded. Try again.");
       console.error(error);
     }

@@ -13,7 +13,7 @@ const SENTENCES = [
 ]; // prettier-ignore
 const [WIDE, LINE, LETTER] = [352, 50, 8.6];
 
-export const first = SENTENCES[0];
+const first = SENTENCES[0];
 
 /** What reads sentences with the picture's network: its weights, and a logit for each sense. */
 export function reader({ engine, state, notes }) {
@@ -41,9 +41,11 @@ export function picture({ found, read, noun, weights, logits }) {
   let [x, y, at] = [2, 4, 0];
   for (const word of found) {
     const isKnown = word === read[at];
-    const wide = Math.round(Math.max(12 + LETTER * word.length, 34));
+    const needs = Math.round(Math.max(12 + LETTER * word.length, 34));
+    const wide = Math.min(needs, WIDE - 4);
     if (x > 2 && x + wide > WIDE - 2) [x, y] = [2, y + LINE];
     const middle = `text-anchor="middle"`;
+    const tight = wide < needs ? ` textLength="${wide - 8}" lengthAdjust="spacingAndGlyphs"` : "";
     const asks = isKnown && at === read.indexOf(noun);
     if (isKnown) {
       parts.push(
@@ -54,7 +56,7 @@ export function picture({ found, read, noun, weights, logits }) {
       if (noun) parts.push(words(x + wide / 2, y + 43, weights[at].toFixed(2), middle));
       at++;
     }
-    parts.push(words(x + wide / 2, y + 19, safe(word), isKnown ? middle : `${middle} text-decoration="line-through"`));
+    parts.push(words(x + wide / 2, y + 19, safe(word), `${middle}${tight}${isKnown ? "" : ' text-decoration="line-through"'}`));
     x += wide + 5;
   }
   const shares = logits ? softmax([...logits]) : [];
@@ -111,6 +113,7 @@ export function start({ figure, data, part, controls }) {
       part("picture").innerHTML = svg;
       say(text);
     } catch (error) {
+      if (mine !== turn) return;
       say("The model could not be loaded. Try again.");
       console.error(error);
     }

@@ -1,11 +1,10 @@
-// Chapter 9: the GPT trained beforehand writes on from what the reader types, with transformer.js:
+// Chapter 9: the GPT trained beforehand writes on from what the reader types, with trained.js:
 // the next token's distribution and what is cut off it, where a head looks, and what a cache saves.
 
-import { addressed, field, model } from "./models.js";
+import { addressed, element, field, model } from "./models.js";
 import { announcer, slider } from "./parts.js";
 import { cut, draw, luck } from "./sampling.js";
 
-const SVG = "http://www.w3.org/2000/svg";
 const MOST = 60; // characters of a beginning
 const END = 0; // the token that ends a text, and stands before each
 // as Python's \w and \s, among the 256 characters that stand for bytes
@@ -26,7 +25,7 @@ export function byte_pair_encode(word, rank) {
 }
 
 /** From a text to ids, and back. */
-export function tokenizer(notes) {
+function tokenizer(notes) {
   const merges = notes.merges.split("\n");
   const bytes = Array.from({ length: 256 }, (_, byte) => String.fromCharCode(byte));
   const tokens = ["", ...bytes, ...merges.map((pair) => pair.replace("\t", ""))];
@@ -80,6 +79,7 @@ export function reader({ engine, state, notes }, sheet) {
   return ({ text, written, temperature, k, p, seed }, clock = () => 0) => {
     const ids = [END, ...encode(text)];
     const fits = () => ids.length <= gpt.positions.length && places(ids.map(shown), sheet).length === ids.length;
+    const whole = ids.length;
     while (!fits()) ids.pop();
     const typed = ids.length;
     const times = [];
@@ -103,15 +103,8 @@ export function reader({ engine, state, notes }, sheet) {
     steps.length = ids.length;
     for (const cache of caches) cache.k.length = cache.v.length = ids.length;
     const numbers = caches.flatMap(({ k, v }) => [...k, ...v]).reduce((sum, row) => sum + row.length, 0);
-    return { ids, typed, full, times, numbers, steps: [...steps], names: ids.map(shown), shown, decode };
+    return { ids, typed, cut_off: whole - typed, full, times, numbers, steps: [...steps], names: ids.map(shown), shown, decode };
   };
-}
-
-function element(name, attributes, text = "") {
-  const node = document.createElementNS(SVG, name);
-  for (const [key, value] of Object.entries(attributes)) node.setAttribute(key, value);
-  node.textContent = text;
-  return node;
 }
 
 /**
@@ -136,8 +129,9 @@ export function start({ figure, data, part, controls }) {
   const load = model({ figure, data });
   let answer = null;
   let turn = 0;
+  const spoken = (name) => (name === "⏎" ? "new line" : name.replaceAll("␣", "") || "space");
 
-  const own = field(controls, {
+  field(controls, {
     label: "your beginning", value: now.text, most: MOST, change: (text) => update({ text, written: 0, at: 127 }),
   }); // prettier-ignore
   const buttons = document.createElement("div");
@@ -163,13 +157,12 @@ export function start({ figure, data, part, controls }) {
   set("p", "top-p", ps, (p) => (p === 1 ? "everything" : `a share of ${p}`));
   const token = slider(controls, {
     label: "token", min: 0, max: now.at, step: 1, value: now.at,
-    say: (i) => `${i}: ${answer?.names[i] ?? ""}`, change: (at) => update({ at }),
+    say: (i) => `token ${i}${answer ? `, ${spoken(answer.names[i] ?? "")}` : ""}`, change: (at) => update({ at }),
   }); // prettier-ignore
   set("layer", "layer", [...Array(data.layers).keys()], (i) => `layer ${i}`);
   set("head", "head", [...Array(data.heads).keys()], (i) => `head ${i}`);
   const say = announcer(controls);
 
-  const spoken = (name) => (name === "⏎" ? "new line" : name.replaceAll("␣", "") || "space");
   const count = (number) => Math.round(number).toLocaleString("en");
 
   function drawText(looks, at) {
@@ -220,7 +213,7 @@ export function start({ figure, data, part, controls }) {
   }
 
   function draw() {
-    const { ids, names, steps, typed, numbers, full } = answer;
+    const { ids, names, steps, typed, cut_off, numbers, full } = answer;
     now.at = Math.min(now.at, ids.length - 1);
     token.end(ids.length - 1);
     token.put(now.at);
@@ -238,7 +231,7 @@ export function start({ figure, data, part, controls }) {
     part("how").textContent = `next, at τ = ${temperature.toFixed(1)}, k = ${count(k)}, p = ${p}; filled: kept`;
     const seen = looks.map((look, i) => [look, i]).sort((a, b) => b[0] - a[0]).slice(0, 3); // prettier-ignore
     const text =
-      `At token ${at}, ${spoken(names[at])}, layer ${layer}, head ${head} looks most at ` +
+      `${cut_off ? "Your beginning is too long: its end is left out. " : ""}At token ${at}, ${spoken(names[at])}, layer ${layer}, head ${head} looks most at ` +
       `${seen.map(([look, i]) => `${spoken(names[i])} (token ${i}, ${Math.round(100 * look)} %)`).join(", ")}. ` +
       `${found.kept} of ${count(step.order.length)} tokens ${found.kept === 1 ? "is" : "are"} kept, which had ` +
       `${(100 * found.stays).toFixed(1)} %; likeliest: ${spoken(answer.shown(step.order[0]))}, drawn with ` +
@@ -264,6 +257,7 @@ export function start({ figure, data, part, controls }) {
       answer = loaded.read({ ...now, ...how });
       draw();
     } catch (error) {
+      if (mine !== turn) return false;
       say("The model could not be loaded. Try again.");
       console.error(error);
     }
