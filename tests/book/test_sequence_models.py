@@ -137,3 +137,12 @@ def test_heads_narrower_than_the_output_make_no_kernel_of_full_rank():
     u, s, v = torch.linalg.svd(kernel)
     parts = [(u[:, i : i + 2] * s[i : i + 2]) @ v[i : i + 2] for i in range(0, d, d // heads)]
     assert torch.allclose(sum(parts), kernel, atol=1e-4)
+
+
+def test_dates_come_out_right_as_often_as_the_page_says(runs):
+    right = {name: [share(run) for run in runs["dates", name]] for name in sequence_models.RATES}
+    told = "99.7% or more came out right in each of three seeds, 95 to 99% without attention"
+    assert f"{told}, 92 to 94% with a Transformer" in PAGE
+    assert round(min(right["GRU with attention"]), 3) >= 0.997
+    for name, least, most in (("GRU", 95, 99), ("Transformer", 92, 94)):
+        assert [round(100 * min(right[name])), round(100 * max(right[name]))] == [least, most]
