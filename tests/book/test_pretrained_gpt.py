@@ -57,6 +57,13 @@ def test_what_is_stored_is_of_all_the_text():
     assert text["of these in training"] == 0 < text["runs of words held out"]
 
 
+def test_the_page_says_what_a_byte_costs_each_of_the_two_models():
+    (beforehand,), (of_page,) = STORED["seeds"], STORED["page"]
+    said = f"{beforehand['test']:.2f} bits per byte, and this page's model {of_page['test']:.2f}"
+    page = Path(pretrained_gpt.__file__).parents[1] / "book" / "09_language_model.md"
+    assert said in page.read_text("utf-8")
+
+
 def test_a_seed_takes_half_an_hour_of_one_core_at_most():
     made = STORED["made"]
     assert made["steps"] == pretrained_gpt.STEPS
