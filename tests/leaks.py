@@ -41,6 +41,7 @@ IDIOMS = {
     "loss.backward()",
     "n, d = x.shape[-2:]",
     "return attention",
+    "return model.eval()",
     "return output, weights",
     "def forward(self, x, mask=None):",
     "if head_mask is not None:",

@@ -20,7 +20,7 @@ def _given(
     return draw.tensor(B, n, d_in, dtype=dtype), weight
 
 
-@EXERCISE.equals("the weights of the heads", 0.75, part=1)
+@EXERCISE.equals("the weights of the heads", 0.55, part=1)
 def _runs(draw: Draw) -> list[Run]:
     """Head h has one 1 in each row, at column i + h − (k − 1)/2 of row i, and no other number;
     where that column is beyond the ends, the row is all zeros. One table for each head: (k, n,
@@ -39,7 +39,7 @@ def _runs(draw: Draw) -> list[Run]:
 
 EXERCISE.equals(
     "the output",
-    1.0,
+    1.2,
     "The values of head h are the rows of x times the matrix weight[:, :, h], which is "
     "(d_out, d_in), as in nn.Linear. Apply the head's weights to them, and add up the heads.",
     _runs,
