@@ -2,7 +2,7 @@
 // For one of them: what attention, rollout and relevance say of the other letters, and occlusion.
 
 import { attention_rollout, mean_over_heads, softmax } from "./matrices.js";
-import { addressed, element, field, model } from "./models.js";
+import { addressed, answering, element, field, model } from "./models.js";
 import { announcer, chooser, slider, written } from "./parts.js";
 
 const SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"];
@@ -82,9 +82,9 @@ export function start({ figure, data, part, controls }) {
   const address = addressed(now, { at: MOST - 1, look: LOOKS.length - 1 });
   now.text = now.text.slice(0, MOST);
   const svg = figure.querySelector("svg");
-  const load = model({ figure, data });
+  const whole = model({ figure, data });
+  const load = () => Promise.all([whole(), import("./slopes.js")]).then(([loaded, slopes]) => Object.assign(loaded, { slopes }));
   let answer = null;
-  let turn = 0;
 
   const letters = () => [...plain(now.text)].slice(0, MOST);
   const hidden = () => {
@@ -128,6 +128,7 @@ export function start({ figure, data, part, controls }) {
   controls.append(buttons);
   chooser(controls, { label: "attention of", options: LOOKS, value: now.look, change: (look) => update({ look }) });
   const say = announcer(controls);
+  const answered = answering({ figure, load, say });
 
   const middle = { "text-anchor": "middle" };
   const shown = (letter) => (letter === " " ? "␣" : letter);
@@ -237,16 +238,12 @@ export function start({ figure, data, part, controls }) {
   }
 
   /** Take up what the reader has changed; the first time, load the model. */
-  async function update(changes) {
+  function update(changes) {
     Object.assign(now, changes);
     now.at = Math.min(now.at, Math.max(letters().length - 1, 0));
     address.keep();
-    figure.setAttribute("aria-busy", "true");
-    const mine = ++turn;
-    try {
-      const [loaded, slopes] = await Promise.all([load(), import("./slopes.js")]);
-      if (mine !== turn) return;
-      loaded.read ??= reader({ ...loaded, slopes });
+    return answered(async (loaded, current) => {
+      loaded.read ??= reader(loaded);
       const gaps = hidden();
       const [asked] = [...gaps].sort((a, b) => Math.abs(a - now.at) - Math.abs(b - now.at));
       const [text, key] = [letters().join(""), [...gaps].join(" ")];
@@ -259,17 +256,12 @@ export function start({ figure, data, part, controls }) {
           falls.push(fall);
           if (falls.length % 4) continue;
           await new Promise((resolve) => setTimeout(resolve)); // what is there already is shown first
-          if (mine !== turn) return;
+          if (!current()) return;
         }
         answer.ways.push(falls);
         draw(gaps, asked);
       }
-    } catch (error) {
-      if (mine !== turn) return;
-      say("The model could not be loaded. Try again.");
-      console.error(error);
-    }
-    if (mine === turn) figure.setAttribute("aria-busy", "false");
+    });
   }
 
   // a letter that is clicked is hidden, or asked about, or shown again; in the still picture, too

@@ -2,7 +2,7 @@
 // draws, and covers in part: where it looks for each word, and what it finds likeliest.
 
 import { softmax } from "./matrices.js";
-import { addressed, model } from "./models.js";
+import { addressed, answering, model } from "./models.js";
 import { pad } from "./pad.js";
 import { announcer, chooser, slider } from "./parts.js";
 
@@ -51,7 +51,6 @@ export function start({ figure, data, part, controls }) {
   const [pixels, tints, words, bars] = ["pixels", "tints", "words", "bars"].map((name) => [...part(name).children]);
   const load = model({ figure, data });
   let answer = { steps: cases[now.letter]?.steps ?? [] };
-  let turn = 0;
 
   const list = chooser(controls, {
     label: "letter", options: [...cases.map(({ letter }) => letter), "an empty sheet"], value: now.letter,
@@ -75,6 +74,7 @@ export function start({ figure, data, part, controls }) {
     say: (i) => `layer ${i}`, change: (layer) => update({ layer }),
   }); // prettier-ignore
   const say = announcer(controls);
+  const answered = answering({ figure, load, say });
 
   /** The level of ink of each pixel; `whole`: of the letter as it was chosen. */
   const ink = (whole = false) =>
@@ -125,14 +125,10 @@ export function start({ figure, data, part, controls }) {
   }
 
   /** Take up what the reader has changed; the first time, load the model. */
-  async function update(changes, first = "") {
+  function update(changes, first = "") {
     Object.assign(now, changes, sheet.packed());
     address.keep();
-    figure.setAttribute("aria-busy", "true");
-    const mine = ++turn;
-    try {
-      const loaded = await load();
-      if (mine !== turn) return;
+    return answered((loaded) => {
       loaded.read ??= reader(loaded);
       const read = (digits) => loaded.read(digits.map((digit) => digit / levels));
       const asked = [now.letter, now.covered, now.drawn].join();
@@ -142,12 +138,7 @@ export function start({ figure, data, part, controls }) {
         answer = { asked, letter: now.letter, digits: ink(), whole, steps };
       }
       draw(first);
-    } catch (error) {
-      if (mine !== turn) return;
-      say("The model could not be loaded. Try again.");
-      console.error(error);
-    }
-    if (mine === turn) figure.setAttribute("aria-busy", "false");
+    });
   }
 
   if (address.given) update({});

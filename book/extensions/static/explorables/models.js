@@ -93,3 +93,29 @@ export function model({ figure, data }) {
   }
   return once;
 }
+
+/**
+ * What answers once the model is there: `answer(loaded, current)` draws, and is left where `current()`
+ * says that another call has come; if it returns true, more is to come, and the figure stays busy.
+ * Returns `current`, or nothing where the call was not the last, or there is no model.
+ */
+export function answering({ figure, load, say }) {
+  let turn = 0;
+  return async (answer) => {
+    const mine = ++turn;
+    const current = () => mine === turn;
+    figure.setAttribute("aria-busy", "true");
+    let more = false;
+    try {
+      const loaded = await load().catch((error) => {
+        console.error(error);
+        if (current()) say("The model could not be loaded. Try again.");
+      });
+      if (!loaded || !current()) return undefined;
+      more = (await answer(loaded, current)) === true;
+      return current() ? current : undefined;
+    } finally {
+      if (current() && !more) figure.setAttribute("aria-busy", "false");
+    }
+  };
+}

@@ -2,7 +2,7 @@
 // moves by a pixel or two and covers in part: how sure it is, and where its class token looks.
 
 import { attention_rollout, mean_over_heads, softmax } from "./matrices.js";
-import { addressed, model } from "./models.js";
+import { addressed, answering, model } from "./models.js";
 import { pad } from "./pad.js";
 import { announcer, chooser } from "./parts.js";
 
@@ -51,7 +51,6 @@ export function start({ figure, data, part, controls }) {
   const load = model({ figure, data });
   const by = () => [DOWN[now.down], ACROSS[now.right]]; // how far it is moved
   let answer = null;
-  let turn = 0;
 
   chooser(controls, {
     label: "digit", options: [...cases.map(({ name }) => name), "an empty sheet"], value: now.digit,
@@ -88,6 +87,7 @@ export function start({ figure, data, part, controls }) {
     }); // prettier-ignore
   }
   const say = announcer(controls);
+  const answered = answering({ figure, load, say });
 
   function move(down, right) {
     now.down = Math.min(Math.max(down, 0), DOWN.length - 1);
@@ -179,14 +179,10 @@ export function start({ figure, data, part, controls }) {
   }
 
   /** Take up what the reader has changed; the first time, load the model. */
-  async function update(changes, first = "") {
+  function update(changes, first = "") {
     Object.assign(now, changes, sheet.packed());
     address.keep();
-    figure.setAttribute("aria-busy", "true");
-    const mine = ++turn;
-    try {
-      const loaded = await load();
-      if (mine !== turn) return;
+    return answered(async (loaded, current) => {
       loaded.read ??= reader(loaded);
       const asked = [now.digit, now.down, now.right, now.covered, now.drawn].join();
       if (answer?.asked !== asked) {
@@ -198,7 +194,7 @@ export function start({ figure, data, part, controls }) {
       for (const down of answer.around ? [] : DOWN) {
         for (const right of ACROSS) {
           await new Promise((resolve) => setTimeout(resolve)); // what is there already is shown first
-          if (mine !== turn) return;
+          if (!current()) return;
           around.push({ down, right, said: loaded.read(ink(down, right)).said });
         }
       }
@@ -206,12 +202,7 @@ export function start({ figure, data, part, controls }) {
         answer.around = around;
         draw(first);
       }
-    } catch (error) {
-      if (mine !== turn) return;
-      say("The model could not be loaded. Try again.");
-      console.error(error);
-    }
-    if (mine === turn) figure.setAttribute("aria-busy", "false");
+    });
   }
 
   moves.forEach((cell, k) => {

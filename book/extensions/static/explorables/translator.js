@@ -2,7 +2,7 @@
 // where it looks, what it expects next, its four best beams; and what becomes of it without a part.
 
 import { softmax } from "./matrices.js";
-import { addressed, boxes, element, field, model } from "./models.js";
+import { addressed, answering, boxes, element, field, model } from "./models.js";
 import { announcer, chooser, slider } from "./parts.js";
 
 const BOS = 1;
@@ -80,7 +80,6 @@ export function start({ figure, data, part, controls }) {
   const svg = figure.querySelector("svg");
   const load = model({ figure, data });
   let answer = null;
-  let turn = 0;
 
   /** A character in its box; `share` of 1 is darkest. */
   function box(x, y, letter, share, small = "", marked = false) {
@@ -136,6 +135,7 @@ export function start({ figure, data, part, controls }) {
     }); // prettier-ignore
   }
   const say = announcer(controls);
+  const answered = answering({ figure, load, say });
 
   /** The characters among which the slider moves. */
   function letters() {
@@ -244,14 +244,10 @@ export function start({ figure, data, part, controls }) {
   }
 
   /** Take up what the reader has changed; the first time, load the model. */
-  async function update(changes) {
+  function update(changes) {
     Object.assign(now, changes);
     address.keep();
-    figure.setAttribute("aria-busy", "true");
-    const mine = ++turn;
-    try {
-      const loaded = await load();
-      if (mine !== turn) return;
+    return answered(async (loaded, current) => {
       loaded.read ??= reader(loaded);
       if (!answer || answer.text !== now.text || answer.without !== now.without) {
         answer = { ...loaded.read(now.text, new Set(without)), text: now.text, without: now.without };
@@ -259,16 +255,11 @@ export function start({ figure, data, part, controls }) {
       draw();
       if (!brief && !answer.found) {
         await new Promise((resolve) => setTimeout(resolve)); // what is there already is shown first
-        if (mine !== turn) return;
+        if (!current()) return;
         answer.found = answer.beams();
         draw();
       }
-    } catch (error) {
-      if (mine !== turn) return;
-      say("The model could not be loaded. Try again.");
-      console.error(error);
-    }
-    if (mine === turn) figure.setAttribute("aria-busy", "false");
+    });
   }
 
   // a character that is written, in the still picture too

@@ -2,7 +2,7 @@
 // which bank is meant, and which words it looked at.
 
 import { softmax } from "./matrices.js";
-import { addressed, field, model } from "./models.js";
+import { addressed, answering, field, model } from "./models.js";
 import { announcer, chooser, drawing, words } from "./parts.js";
 
 const MOST = 64; // characters of a sentence
@@ -85,7 +85,6 @@ export function start({ figure, data, part, controls }) {
   const address = addressed(now, {});
   now.sentence = now.sentence.slice(0, MOST);
   const load = model({ figure, data });
-  let turn = 0;
   const own = field(controls, {
     label: "your sentence", value: now.sentence, most: MOST, change: (sentence) => {
       list.set(SENTENCES.indexOf(sentence));
@@ -99,25 +98,17 @@ export function start({ figure, data, part, controls }) {
     },
   }); // prettier-ignore
   const say = announcer(controls);
+  const answered = answering({ figure, load, say });
 
   /** Take up what the reader has changed; the first time, load the network. */
-  async function update(changes) {
+  function update(changes) {
     Object.assign(now, changes);
     address.keep();
-    figure.setAttribute("aria-busy", "true");
-    const mine = ++turn;
-    try {
-      const loaded = await load();
-      if (mine !== turn) return;
+    return answered((loaded) => {
       const { svg, text } = picture(reader(loaded)(now.sentence));
       part("picture").innerHTML = svg;
       say(text);
-    } catch (error) {
-      if (mine !== turn) return;
-      say("The model could not be loaded. Try again.");
-      console.error(error);
-    }
-    if (mine === turn) figure.setAttribute("aria-busy", "false");
+    });
   }
   if (address.given) update({});
 }

@@ -1,7 +1,7 @@
 // Chapter 9: the GPT trained beforehand writes on from what the reader types, with trained.js:
 // the next token's distribution and what is cut off it, where a head looks, and what a cache saves.
 
-import { addressed, element, field, model } from "./models.js";
+import { addressed, answering, element, field, model } from "./models.js";
 import { announcer, slider } from "./parts.js";
 import { cut, draw, luck } from "./sampling.js";
 
@@ -128,7 +128,6 @@ export function start({ figure, data, part, controls }) {
   const svg = figure.querySelector("svg");
   const load = model({ figure, data });
   let answer = null;
-  let turn = 0;
   const spoken = (name) => (name === "⏎" ? "new line" : name.replaceAll("␣", "") || "space");
 
   field(controls, {
@@ -162,6 +161,7 @@ export function start({ figure, data, part, controls }) {
   set("layer", "layer", [...Array(data.layers).keys()], (i) => `layer ${i}`);
   set("head", "head", [...Array(data.heads).keys()], (i) => `head ${i}`);
   const say = announcer(controls);
+  const answered = answering({ figure, load, say });
 
   const count = (number) => Math.round(number).toLocaleString("en");
 
@@ -244,36 +244,26 @@ export function start({ figure, data, part, controls }) {
   }
 
   /** Take up what the reader has changed; the first time, load the model. `more`: to be written next. */
-  async function update(changes, more = 0) {
+  function update(changes, more = 0) {
     Object.assign(now, changes);
     address.keep();
-    figure.setAttribute("aria-busy", "true");
-    const mine = ++turn;
-    try {
-      const loaded = await load();
-      if (mine !== turn) return false;
+    return answered((loaded) => {
       loaded.read ??= reader(loaded, sheet);
       const how = { temperature: temperatures[now.temperature], k: ks[now.k], p: ps[now.p] };
       answer = loaded.read({ ...now, ...how });
       draw();
-    } catch (error) {
-      if (mine !== turn) return false;
-      say("The model could not be loaded. Try again.");
-      console.error(error);
-    }
-    if (mine !== turn) return false;
-    if (!more || answer?.full !== false) figure.setAttribute("aria-busy", "false");
-    return answer?.full === false;
+      return more > 0 && !answer.full;
+    });
   }
 
   /** Write so many tokens more, each shown before the next, until the reader does something else. */
   async function write(tokens) {
     for (let more = tokens - 1; more >= 0; more--) {
       const written = answer ? answer.ids.length - answer.typed : now.written;
-      if (!(await update({ written: written + 1, at: 127 }, more))) return;
-      const mine = turn;
+      const current = await update({ written: written + 1, at: 127 }, more);
+      if (!current || answer.full) return;
       await new Promise((resolve) => setTimeout(resolve)); // to be seen
-      if (mine !== turn) return;
+      if (!current()) return;
     }
   }
 
