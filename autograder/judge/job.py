@@ -85,7 +85,8 @@ def _version(slugs: tuple[str, ...]) -> str:
 def judge_job(job: Job) -> Outcome:
     """Judge a submission. Raises `IsolationError`, `OtherVersion`."""
     release = _release(job.release)
-    if job.version not in (None, version_of(slug for slug, _ in exercises_in(release))):
+    slugs = (slug for slug, _ in exercises_in(release))
+    if job.version is not None and job.version != version_of(slugs):
         raise OtherVersion(f"{socket.gethostname()} has another version of the course")
     try:
         with limit_computing():

@@ -204,8 +204,7 @@ def code(name: str, table: pencil.Answers) -> str:
         filled = "\n".join([*notes, f"{name} = {dots.rstrip(',')}"])
     else:
         filled = f"{name} = [\n{body}\n]"
-    return f"""\
-from autograder import check_pencil, show_pencil
+    return f"""from autograder import check_pencil, show_pencil
 
 {filled}
 check_pencil("{name}", {name})

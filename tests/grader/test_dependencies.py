@@ -81,9 +81,9 @@ def test_imports_are_found_wherever_they_stand():
     assert imports_of(text) == {"a.b", "d.e.g", "d.e.h"}
     text = 'try:\n    import_module("a.b")\nexcept ImportError:\n    import c\n'
     assert imports_of(text) == {"a.b", "c"}
-    assert imports_of("%matplotlib inline\nimport a") == {"a"}
-    with pytest.raises(SyntaxError):
-        imports_of("import")
+    text = "%matplotlib inline\nimport a; import b.c\nfrom d import (  # all\n    e,\n    f,\n)\n"
+    assert imports_of(text) == {"a", "b.c", "d.e", "d.f"}
+    assert imports_of("import of goods\nimport") == set()
 
 
 def test_what_lies_beside_an_import_does_not_count():
