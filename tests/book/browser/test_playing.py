@@ -18,7 +18,7 @@ from .exploring import chooser, named, number, said, slider, started, weights
 STILLS = ROOT / "book" / "extensions" / "stills"
 WHERE = {
     "alike": "06", "cache": "04", "cosines": "12", "dials": "05", "pipeline": "09",
-    "two_heads": "03", "views": "02",
+    "three_uses": "12", "two_heads": "03", "views": "02",
 }  # fmt: skip
 KINDS = ("none", "pre-norm", "post-norm")
 MODULE = "(x) => import(`/_static/explorables/${x}.js`).then((m) => %s)"
@@ -305,6 +305,24 @@ def test_chapter_9_the_columns_are_what_the_reference_makes_of_the_logits(open_t
 
 
 # --- chapter 12 -----------------------------------------------------------------------------------
+
+
+def test_chapter_12_each_use_has_its_parts_and_its_number_of_runs(open_tab):
+    tab, figure = opened(open_tab, "three_uses")
+    seen = "svg rect[width='14'][fill-opacity='0.6']"
+    for use, first, cells, skips in ((0, "[CLS]", 16, 1), (1, "[ENC]", 16, 0), (2, "[DEC]", 10, 0)):
+        choose(figure, "use", use)
+        for pictures, texts in ((0, 1), (3, 6)):
+            slider(figure, "pictures").fill(str(pictures))
+            slider(figure, "texts").fill(str(texts))
+            pairs = 10 ** (pictures + texts)
+            runs = (10**texts, pairs, 10**pictures * len(["small", "a", "ring", "[SEP]"]))[use]
+            assert f"the text model runs {runs:,} times" in said(figure)
+            assert (f"{pairs:,} cosines are taken" in said(figure)) == (use == 0)
+        assert f"the first token is {first}" in said(figure) and first in shown(figure)
+        assert figure.locator(seen).count() == cells
+        assert figure.locator("svg rect[stroke-dasharray]").count() == skips
+    assert tab.wrong == []
 
 
 def test_chapter_12_the_loss_is_the_references_and_the_shares_are_of_rows_or_columns(open_tab):
