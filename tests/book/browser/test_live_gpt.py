@@ -74,9 +74,11 @@ def luck(seed: int, place: int) -> float:
     return (x ^ x >> 16) / 2**32
 
 
-def drawn(text: str, count: int, temperature: float, k: int, p: float, seed: int) -> list[int]:
-    """What torch's probabilities and these numbers write."""
-    ids = encoded(text)
+def drawn(
+    text: str | list[int], count: int, temperature: float, k: int, p: float, seed: int
+) -> list[int]:
+    """What torch's probabilities and these numbers write after a text, or after its ids."""
+    ids = encoded(text) if isinstance(text, str) else [*text]
     for _ in range(count):
         row = logits(ids)[-1]
         chances = next_token_probabilities(row.double(), temperature, k, p)
@@ -175,7 +177,7 @@ def test_what_is_cut_off_and_what_is_drawn_is_what_the_reference_says(
     put(figure, temperature=temperature, k=k, p=p)
     typed(figure, text)
     for _ in range(again):
-        press(figure, "draw again")
+        press(figure, "draw all again")
     press(figure, "write 20")
     press(figure, "write a token")
     how = (data["temperatures"][temperature], data["ks"][k], data["ps"][p])
@@ -264,10 +266,36 @@ def test_at_temperature_0_the_circle_begins_where_the_chapter_says(open_tab):
     put(figure, token=data["start"]["at"])
     sentences = said(figure).partition("The text: ")[2].split("\n")
     assert len(set(sentences[:3])) == 2 and sentences[1] == sentences[2]
-    # hotter, it finds a way out
+    # what is written stays; hotter, it finds a way out
+    before = names(figure)
     put(figure, temperature=4)
+    assert names(figure) == before
+    press(figure, "write 20")
+    assert names(figure)[: len(before)] == before
+    press(figure, "draw all again")
     hot = said(figure).partition("The text: ")[2].split("\n")
     assert len(set(hot)) == len(hot)
+
+
+def test_tokens_keep_the_settings_that_they_were_drawn_with(open_tab):
+    tab, figure, data = started(open_tab, "09", WRITER)
+    typed(figure, "If the object")
+    settings = ((0, 9, 11), (6, 5, 11), (8, 9, 9))
+    ids = encoded("If the object")
+    for temperature, k, p in settings:
+        put(figure, temperature=temperature, k=k, p=p)
+        for _ in range(2):
+            press(figure, "write a token")
+        how = (data["temperatures"][temperature], data["ks"][k], data["ps"][p])
+        ids = drawn(ids, 2, *how, seed=0)
+        assert names(figure) == shown(ids)
+    tab.page.wait_for_function("() => /earlier=/.test(location.search)")
+    other = open_tab()
+    other.page.goto(tab.page.url)
+    other.page.wait_for_function("() => document.querySelector('[aria-busy=false] output')")
+    assert names(other.page.locator(WRITER)) == names(figure)
+    assert 0 <= other.page.locator(WRITER).bounding_box()["y"] < 200, "the link leads to the figure"
+    assert tab.wrong == other.wrong == []
 
 
 def test_nothing_is_loaded_until_it_is_touched_and_a_finger_chooses_a_token(open_tab):
@@ -292,7 +320,7 @@ def test_keys_move_every_control_and_the_sheet_ends(open_tab):
         slider(figure, label).press("ArrowLeft")
     slider(figure, "head").press("ArrowRight")
     settled(figure)
-    assert "At token 43, " in said(figure) and "layer 1, head 1 looks" in said(figure)
+    assert "At token 40, " in said(figure) and "layer 1, head 1 looks" in said(figure)
     for _ in range(5):
         slider(figure, "temperature τ").press("ArrowRight")
     for label in ("top-k", "top-p"):
@@ -303,7 +331,8 @@ def test_keys_move_every_control_and_the_sheet_ends(open_tab):
     )
     for _ in range(6):
         press(figure, "write 20")
-    assert "Here it ends." in said(figure)
+    assert said(figure).startswith(("The sheet is full: ", "The text has ended: "))
+    assert figure.locator("button[aria-disabled=true]").count() == 2
     boxes = figure.locator("[data-part=text] g").evaluate_all(
         "(all) => all.map((one) => one.getBoundingClientRect().bottom)"
     )
@@ -317,7 +346,7 @@ def test_the_state_in_the_address_gives_the_same_text(open_tab):
     tab, figure, _ = started(open_tab, "09", WRITER)
     put(figure, temperature=5)
     typed(figure, "A token & 5 €")
-    press(figure, "draw again")
+    press(figure, "draw all again")
     press(figure, "write 20")
     put(figure, layer=1, head=3, token=9)
     tab.page.wait_for_function("() => /at=9/.test(location.search)")
@@ -329,7 +358,7 @@ def test_the_state_in_the_address_gives_the_same_text(open_tab):
     assert slider(again, "token").input_value() == "9"
     broken = open_tab()
     broken.open(
-        "book/09_language_model.html?at=999&layer=9&head=-1&k=x&p=99&seed=1.5&written=1000&text="
+        "book/09_language_model.html?at=999&layer=9&head=-1&k=x&p=99&seed=1.5&earlier=x.1+9.99.0.0&written=1000&text="
         + "%F0%9F%98%80" * 80
     )
     broken.page.wait_for_function("() => document.querySelector('[aria-busy=false] output')")

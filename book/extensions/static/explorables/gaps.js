@@ -2,7 +2,7 @@
 // For one of them: what attention, rollout and relevance say of the other letters, and occlusion.
 
 import { attention_rollout, mean_over_heads, softmax } from "./matrices.js";
-import { addressed, answering, element, field, model } from "./models.js";
+import { above, addressed, answering, element, field, model } from "./models.js";
 import { announcer, chooser, slider, written } from "./parts.js";
 
 const SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"];
@@ -79,7 +79,7 @@ export function start({ figure, data, part, controls }) {
   const { texts, cell, wide, left, line, ways, bar } = data; // ways: name, baseline and height of its bars, place of the name
   const [first, its] = texts[0];
   const now = { text: first, gaps: its, at: Number(its.split(" ")[0]), look: 0 };
-  const address = addressed(now, { at: MOST - 1, look: LOOKS.length - 1 });
+  const address = addressed(figure, now, { at: MOST - 1, look: LOOKS.length - 1 });
   now.text = now.text.slice(0, MOST);
   const svg = figure.querySelector("svg");
   const whole = model({ figure, data });
@@ -100,13 +100,14 @@ export function start({ figure, data, part, controls }) {
     update({ gaps: [...gaps].sort((a, b) => a - b).join(" "), at: i });
   }
 
-  const own = field(controls, {
+  const top = above(figure);
+  const own = field(top, {
     label: "your text", value: now.text, most: MOST, change: (text) => {
       list.set(texts.findIndex(([known]) => known === text));
       update({ text });
     },
   }); // prettier-ignore
-  const list = chooser(controls, {
+  const list = chooser(top, {
     label: "or one of these", options: texts.map(([text]) => text),
     value: texts.findIndex(([text]) => text === now.text), change: (i) => {
       const [text, gaps] = texts[i];
@@ -122,7 +123,7 @@ export function start({ figure, data, part, controls }) {
   const buttons = document.createElement("div");
   const button = document.createElement("button");
   button.type = "button";
-  button.addEventListener("click", () => letters().length && toggle(now.at));
+  button.addEventListener("click", () => toggle(now.at));
   buttons.className = "mask-buttons";
   buttons.append(button);
   controls.append(buttons);
@@ -132,7 +133,10 @@ export function start({ figure, data, part, controls }) {
 
   const middle = { "text-anchor": "middle" };
   const shown = (letter) => (letter === " " ? "␣" : letter);
-  const label = () => (button.textContent = hidden().has(now.at) ? "show this letter" : "hide this letter");
+  const label = () => {
+    button.textContent = hidden().has(now.at) ? "show this letter" : "hide this letter";
+    button.disabled = !letters().length;
+  };
 
   /** The letters, line by line, and below each what the ways say of it. */
   function lines(gaps, asked, said) {
@@ -178,18 +182,19 @@ export function start({ figure, data, part, controls }) {
       element("text", { x: 222, y: 66 + 22 * w }, ways[w][0]),
       ...both.map((r, k) => element("text", { x: 344 + 60 * k, y: 66 + 22 * w, "text-anchor": "end" }, number(r))),
     ]);
-    const heads = [[0, 18, "likeliest in the gap"], [222, 18, "rank correlation with"], [222, 40, "how far it"]]; // prettier-ignore
+    const heads = [[0, 18, "likeliest in the gap"], [222, 18, "agreement with how far"], [222, 40, "the answer"]]; // prettier-ignore
     const columns = ["moves", "falls"].map((name, k) => element("text", { x: 344 + 60 * k, y: 40, "text-anchor": "end" }, name));
     return [...heads.map(([x, y, text]) => element("text", { x, y }, text)), ...columns, ...bars, ...table];
   }
 
-  const number = (r) => (Number.isFinite(r) ? written(r) : "–");
+  const number = (r) => (Number.isFinite(r) && answer.text.length > 9 ? written(r) : "–");
 
   /** Where a letter stands, seen from the gap. */
   const where = (i, asked) => `${Math.abs(i - asked)} to the ${i < asked ? "left" : "right"}`;
 
   function told(gaps, asked, said, correlations) {
     const missing = answer.unknown.length ? `It has no token for ${answer.unknown.join(" ")}, and reads [UNK] there. ` : "";
+    if (!answer.text.length) return "There is nothing to read: type a text.";
     if (asked === undefined) return `${missing}Nothing is hidden: choose a letter, and hide it.`;
     const { letter, share } = answer.filled.get(asked).best[0];
     const whole = answer.text.map((one, i) => answer.filled.get(i)?.best[0].letter ?? one).join("");

@@ -2,7 +2,7 @@
 // draws, and covers in part: where it looks for each word, and what it finds likeliest.
 
 import { softmax } from "./matrices.js";
-import { addressed, answering, model } from "./models.js";
+import { above, addressed, answering, model } from "./models.js";
 import { pad } from "./pad.js";
 import { announcer, chooser, slider } from "./parts.js";
 
@@ -46,16 +46,16 @@ export function start({ figure, data, part, controls }) {
   const { cases, cell, levels } = data;
   const unit = cell / SQUARE; // of the drawing, for a pixel
   const now = { letter: data.start.case, word: data.start.step, layer: data.start.layer, covered: "", drawn: "" };
-  const address = addressed(now, { letter: cases.length, word: 6, layer: 1 });
+  const address = addressed(figure, now, { letter: cases.length, word: 6, layer: 1 });
   const svg = figure.querySelector("svg");
   const [pixels, tints, words, bars] = ["pixels", "tints", "words", "bars"].map((name) => [...part(name).children]);
   const load = model({ figure, data });
   let answer = { steps: cases[now.letter]?.steps ?? [] };
 
-  const list = chooser(controls, {
+  chooser(above(figure), {
     label: "letter", options: [...cases.map(({ letter }) => letter), "an empty sheet"], value: now.letter,
     change: (letter) => {
-      if (letter === cases.length) sheet.hold(true);
+      sheet.hold(letter === cases.length);
       sheet.clear();
       update({ letter });
     },
@@ -113,11 +113,11 @@ export function start({ figure, data, part, controls }) {
     const changed = now.covered || now.drawn;
     const told =
       first +
-      (one ? `The letter ${one.letter}, ${one.new ? "not in the training" : "in the training"}` : "An empty sheet") +
+      (one ? `The letter ${one.letter}, ${one.new ? "a pair that is not in the training" : "in the training"}` : "An empty sheet") +
       (now.drawn ? ", drawn on" : "") +
       (now.covered ? `, squares covered: ${covered.filter(Boolean).length}` : "") +
-      `. Written: ${sentence(steps)}. ` +
-      (changed && one ? `As it was: ${sentence(answer.whole)}. ` : "") +
+      `. Written: ${sentence(steps)}${steps.at(-1).word === "[EOS]" ? "" : ", and so on"}. ` +
+      (changed && one ? `Without the change: ${sentence(answer.whole)}. ` : "") +
       `For ${here.word}, layer ${now.layer} looks most at row ${Math.floor(best / GRID)}, ` +
       `column ${best % GRID}, with ${most.toFixed(2)}. Likeliest: ${token}, with ${share.toFixed(2)}.`;
     say(told);

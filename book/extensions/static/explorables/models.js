@@ -10,20 +10,31 @@ export function element(name, attributes, text = "") {
   return node;
 }
 
+/** Room for controls above the drawing, where what they change is in view. */
+export function above(figure) {
+  const room = document.createElement("div");
+  room.dataset.part = "above";
+  figure.querySelector("figcaption").after(room);
+  return room;
+}
+
 /** Add a labelled line to type in; `change(text)` hears what stands in it once the reader pauses. */
 export function field(controls, { label, value, most, change }) {
   const row = document.createElement("label");
   const name = document.createElement("span");
   const input = document.createElement("input");
+  const full = document.createElement("small");
+  full.setAttribute("role", "status");
   name.textContent = label;
   Object.assign(input, { type: "text", value, maxLength: most, autocomplete: "off", autocapitalize: "off", spellcheck: false });
   let waiting;
   input.addEventListener("input", () => {
+    full.textContent = input.value.length < most ? "" : `No more than ${most} characters fit.`;
     clearTimeout(waiting);
     waiting = setTimeout(() => change(input.value), 150);
   });
   row.append(name, input);
-  controls.append(row);
+  controls.append(row, full);
   return { set: (next) => (input.value = next) };
 }
 
@@ -50,9 +61,10 @@ export function boxes(controls, { label, options, chosen, change }) {
 /**
  * What the address says of an explorable: `state` has, for each name, what is the case at first, and
  * `most` how large a number may be. Returns what keeps the state in the address, so that it can be
- * linked to.
+ * linked to, and the figure with it.
  */
-export function addressed(state, most) {
+export function addressed(figure, state, most) {
+  figure.id ||= `explorable-${figure.dataset.explorable}`;
   const first = { ...state };
   const asked = new URLSearchParams(location.search);
   const given = Object.keys(state).filter((name) => asked.has(name));
@@ -60,6 +72,7 @@ export function addressed(state, most) {
     const value = typeof state[name] === "number" ? Number(asked.get(name)) : asked.get(name);
     if (!(name in most) || (Number.isInteger(value) && value >= 0 && value <= most[name])) state[name] = value;
   }
+  if (given.length && location.hash === `#${figure.id}`) figure.scrollIntoView();
   let waiting;
   const keep = () => {
     clearTimeout(waiting);
@@ -69,6 +82,7 @@ export function addressed(state, most) {
         if (value === first[name]) address.searchParams.delete(name);
         else address.searchParams.set(name, value);
       }
+      address.hash = figure.id;
       history.replaceState(history.state, "", address);
     }, 400);
   };

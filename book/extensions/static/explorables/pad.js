@@ -106,6 +106,7 @@ export function pad({ svg, controls, side, unit, pixel = 1, squares, drawing, ma
 
   function hold(pen) {
     drawing = pen;
+    field.style.touchAction = pen ? "none" : "pan-y"; // else the page moves below the pen
     tool.set(Number(pen));
     go(cursor);
   }
@@ -133,12 +134,14 @@ export function pad({ svg, controls, side, unit, pixel = 1, squares, drawing, ma
 
   // the pointer goes on with what it has begun: to cover or uncover, to draw or erase
   let stroke = null;
+  let before = covered; // what was covered when the stroke began
   const point = (event) => {
     const { x, y } = new DOMPoint(event.clientX, event.clientY).matrixTransform(svg.getScreenCTM().inverse());
     return [x, y].map((at) => Math.floor((at - EDGE) / unit - (drawing ? PEN / 4 : 0)));
   };
   field.addEventListener("pointerdown", (event) => {
     field.setPointerCapture(event.pointerId);
+    before = [...covered];
     go(point(event));
     stroke = { value: !isMarked(), at: point(event) };
     mark(stroke.value);
@@ -157,9 +160,15 @@ export function pad({ svg, controls, side, unit, pixel = 1, squares, drawing, ma
     go(cursor);
     change("");
   });
-  for (const end of ["pointerup", "pointercancel"]) field.addEventListener(end, () => (stroke = null));
+  field.addEventListener("pointerup", () => (stroke = null));
+  field.addEventListener("pointercancel", () => {
+    stroke = null; // the finger moves the page, and was not meant to cover
+    covered.splice(0, covered.length, ...before);
+    go(cursor);
+    change("");
+  });
 
-  go(cursor);
+  hold(drawing);
   const packed = () => ({ covered: pack(covered), drawn: pack(drawn) });
   return { covered, drawn, packed, clear, hold, look: () => go(cursor) };
 }

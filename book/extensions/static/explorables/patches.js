@@ -2,7 +2,7 @@
 // moves by a pixel or two and covers in part: how sure it is, and where its class token looks.
 
 import { attention_rollout, mean_over_heads, softmax } from "./matrices.js";
-import { addressed, answering, model } from "./models.js";
+import { above, addressed, answering, model } from "./models.js";
 import { pad } from "./pad.js";
 import { announcer, chooser } from "./parts.js";
 
@@ -43,7 +43,7 @@ export function start({ figure, data, part, controls }) {
   const side = grid * patch;
   const now = { ...data.start, covered: "", drawn: "" };
   const most = { digit: cases.length, down: 2, right: 4, view: 2, layer: 2, head: 4 };
-  const address = addressed(now, most);
+  const address = addressed(figure, now, most);
   const svg = figure.querySelector("svg");
   const [dots, tints, bars, cut, weights, moves] = ["pixels", "tints", "bars", "cut", "weights", "moves"].map(
     (name) => [...part(name).children],
@@ -52,10 +52,10 @@ export function start({ figure, data, part, controls }) {
   const by = () => [DOWN[now.down], ACROSS[now.right]]; // how far it is moved
   let answer = null;
 
-  chooser(controls, {
+  chooser(above(figure), {
     label: "digit", options: [...cases.map(({ name }) => name), "an empty sheet"], value: now.digit,
     change: (digit) => {
-      if (digit === cases.length) sheet.hold(true);
+      sheet.hold(digit === cases.length);
       Object.assign(now, { down: 1, right: 2 });
       sheet.clear();
       update({ digit });
@@ -132,7 +132,7 @@ export function start({ figure, data, part, controls }) {
     if (around) {
       const near = around.filter(({ right }) => Math.abs(right) < 2);
       const other = near.filter(({ said }) => best(said) !== unmoved()).length;
-      text += `Of 8 moves by one pixel, ${other || "none"} change${other > 1 ? "" : "s"} its name. `;
+      text += `Of 8 moves by one pixel, ${other || "none"} change${other > 1 ? "" : "s"} its name${other ? " (orange)" : ""}. `;
     }
     if (!seen) return text;
     const patches = Array.from(seen).slice(1);
@@ -162,6 +162,7 @@ export function start({ figure, data, part, controls }) {
       value.setAttribute("x", (left + wide * said[k] + 5).toFixed(1));
       value.textContent = said[k].toFixed(2);
     });
+    part("moves").setAttribute("opacity", around ? 1 : 0.3); // till then, those of the picture before
     if (around) {
       moves.forEach((cell, k) => {
         const [box, name] = cell.children;

@@ -2,7 +2,7 @@
 // where it looks, what it expects next, its four best beams; and what becomes of it without a part.
 
 import { softmax } from "./matrices.js";
-import { addressed, answering, boxes, element, field, model } from "./models.js";
+import { above, addressed, answering, boxes, element, field, model } from "./models.js";
 import { announcer, chooser, slider } from "./parts.js";
 
 const BOS = 1;
@@ -74,7 +74,7 @@ export function looked(answer, { attention, layer, head, at }) {
 export function start({ figure, data, part, controls }) {
   const { dates, cell, wide, left, base, brief } = data; // brief: on the front page, without the beams
   const now = { text: dates[0][0], at: data.at, attention: 0, layer: 1, head: 0, without: "" };
-  const address = addressed(now, { at: MOST - 1, attention: LOOKS.length - 1, layer: 1, head: HEADS.length - 1 });
+  const address = addressed(figure, now, { at: MOST - 1, attention: LOOKS.length - 1, layer: 1, head: HEADS.length - 1 });
   now.text = now.text.slice(0, MOST);
   const without = new Set(now.without.split(" ").filter((name) => name in PARTS));
   const svg = figure.querySelector("svg");
@@ -108,13 +108,14 @@ export function start({ figure, data, part, controls }) {
   }
 
   const percent = (share) => Math.round(100 * share) || "";
-  const own = field(controls, {
+  const top = above(figure);
+  const own = field(top, {
     label: "your date", value: now.text, most: MOST, change: (text) => {
       list.set(dates.findIndex(([known]) => known === text));
       update({ text });
     },
   }); // prettier-ignore
-  const list = chooser(controls, {
+  const list = chooser(top, {
     label: "or one of these", options: dates.map(([text, locale]) => `${text} (${locale})`),
     value: dates.findIndex(([text]) => text === now.text), change: (i) => {
       own.set(dates[i][0]);
@@ -169,6 +170,7 @@ export function start({ figure, data, part, controls }) {
     const where = `${first}To write “${spoken(written[now.at])}” it looks at ${most(looks, names)}.`;
     if (brief) return where;
     const next = Array.from(chances, (p, id) => [p, answer.target[id]])
+      .slice(EOS) // pad and bos have no bar
       .sort((a, b) => b[0] - a[0])
       .slice(0, 2)
       .map(([p, letter]) => `${spoken(letter)} has probability ${p.toFixed(3)}`);
@@ -182,7 +184,7 @@ export function start({ figure, data, part, controls }) {
     const count = letters().length;
     position.enable(count > 0);
     position.end(Math.max(count - 1, 0));
-    now.at = Math.max(0, Math.min(now.at, count - 1));
+    if (count) now.at = Math.min(now.at, count - 1);
     position.put(now.at);
     const looks = count ? looked(answer, now) : [];
     const inSource = now.attention === 2;

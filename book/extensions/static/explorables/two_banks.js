@@ -2,7 +2,7 @@
 // which bank is meant, and which words it looked at.
 
 import { softmax } from "./matrices.js";
-import { addressed, answering, field, model } from "./models.js";
+import { above, addressed, answering, field, model } from "./models.js";
 import { announcer, chooser, drawing, words } from "./parts.js";
 
 const MOST = 64; // characters of a sentence
@@ -82,16 +82,17 @@ export function picture({ found, read, noun, weights, logits }) {
 
 export function start({ figure, data, part, controls }) {
   const now = { sentence: first };
-  const address = addressed(now, {});
+  const address = addressed(figure, now, {});
   now.sentence = now.sentence.slice(0, MOST);
   const load = model({ figure, data });
-  const own = field(controls, {
+  const top = above(figure);
+  const own = field(top, {
     label: "your sentence", value: now.sentence, most: MOST, change: (sentence) => {
       list.set(SENTENCES.indexOf(sentence));
       update({ sentence });
     },
   }); // prettier-ignore
-  const list = chooser(controls, {
+  const list = chooser(top, {
     label: "or one of these", options: SENTENCES, value: SENTENCES.indexOf(now.sentence), change: (i) => {
       own.set(SENTENCES[i]);
       update({ sentence: SENTENCES[i] });

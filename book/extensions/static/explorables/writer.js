@@ -1,7 +1,7 @@
 // Chapter 9: the GPT trained beforehand writes on from what the reader types, with trained.js:
 // the next token's distribution and what is cut off it, where a head looks, and what a cache saves.
 
-import { addressed, answering, element, field, model } from "./models.js";
+import { above, addressed, answering, element, field, model } from "./models.js";
 import { announcer, slider } from "./parts.js";
 import { cut, draw, luck } from "./sampling.js";
 
@@ -76,7 +76,8 @@ export function reader({ engine, state, notes }, sheet) {
     steps.push({ id, logits, order, looks: seen.map(({ attn }) => attn.map(([row]) => row)) });
   }
 
-  return ({ text, written, temperature, k, p, seed }, clock = () => 0) => {
+  /** `earlier`: before which places other settings held. */
+  return ({ text, written, seed, earlier = [], ...latest }, clock = () => 0) => {
     const ids = [END, ...encode(text)];
     const fits = () => ids.length <= gpt.positions.length && places(ids.map(shown), sheet).length === ids.length;
     const whole = ids.length;
@@ -91,6 +92,7 @@ export function reader({ engine, state, notes }, sheet) {
       full ||= place >= typed && ids[place] === END;
       if (full || ids.length === typed + written) break;
       const step = steps[place];
+      const { temperature, k, p } = earlier.find(({ end }) => place + 1 < end) ?? latest;
       const how = [temperature, k, p, seed].join();
       if (step.how !== how) {
         const { drawn } = cut(step.order.map((id) => step.logits[id]), temperature, k, p); // prettier-ignore
@@ -121,47 +123,63 @@ export function counted(typed, all, numbers) {
 
 export function start({ figure, data, part, controls }) {
   const { sheet, temperatures, ks, ps, bars, wide } = data;
-  const now = { ...data.start };
+  const now = { ...data.start, earlier: "" }; // as place.temperature.k.p, the numbers of sliders
   const most = { written: 127, temperature: temperatures.length - 1, k: ks.length - 1, p: ps.length - 1, seed: 9999 };
-  const address = addressed(now, { ...most, at: 127, layer: data.layers - 1, head: data.heads - 1 });
+  const address = addressed(figure, now, { ...most, at: 127, layer: data.layers - 1, head: data.heads - 1 });
   now.text = now.text.slice(0, MOST);
   const svg = figure.querySelector("svg");
   const load = model({ figure, data });
   let answer = null;
   const spoken = (name) => (name === "⏎" ? "new line" : name.replaceAll("␣", "") || "space");
 
-  field(controls, {
-    label: "your beginning", value: now.text, most: MOST, change: (text) => update({ text, written: 0, at: 127 }),
+  const top = above(figure);
+  field(top, {
+    label: "your beginning", value: now.text, most: MOST, change: (text) => update({ text, written: 0, earlier: "", at: 127 }),
   }); // prettier-ignore
   const buttons = document.createElement("div");
   buttons.className = "mask-buttons";
-  controls.append(buttons);
+  top.append(buttons);
   const button = (textContent, press) => {
     const one = document.createElement("button");
     Object.assign(one, { type: "button", textContent });
     one.addEventListener("click", press);
     buttons.append(one);
+    return one;
   };
-  button("write a token", () => write(1));
-  button("write 20", () => write(20));
-  button("erase what is written", () => update({ written: 0, at: 127 }));
-  button("draw again", () => update({ seed: (now.seed + 1) % 10000, at: 127 }));
-  const set = (key, label, values, say) =>
-    slider(controls, {
+  const writes = [1, 20].map((count) => button(count > 1 ? `write ${count}` : "write a token", () => write(count)));
+  button("erase what is written", () => update({ written: 0, earlier: "", at: 127 }));
+  button("draw all again", () => update({ seed: (now.seed + 1) % 10000, earlier: "", at: 127 }));
+  const set = (room, key, label, values, say, change) =>
+    slider(room, {
       label, min: 0, max: values.length - 1, step: 1, value: now[key],
-      say: (i) => say(values[i]), change: (i) => update({ [key]: i }),
+      say: (i) => say(values[i]), change: change ?? ((i) => update({ [key]: i })),
     }); // prettier-ignore
-  set("temperature", "temperature τ", temperatures, (t) => t.toFixed(1));
-  set("k", "top-k", ks, (k) => (k === ks.at(-1) ? "all tokens" : `${k} tokens`));
-  set("p", "top-p", ps, (p) => (p === 1 ? "everything" : `a share of ${p}`));
+  /** What is written stays, and the next token is drawn by the new setting. */
+  const from_here = (key) => (i) => {
+    const length = answer?.ids.length ?? now.at + 1;
+    const { earlier, temperature, k, p } = now;
+    const isNew = length > (answer?.typed ?? 0) && length > (periods().at(-1)?.end ?? 0);
+    update({ [key]: i, earlier: isNew ? `${earlier} ${length}.${temperature}.${k}.${p}`.trim() : earlier });
+  };
+  set(top, "temperature", "temperature τ", temperatures, (t) => t.toFixed(1), from_here("temperature"));
+  set(top, "k", "top-k", ks, (k) => (k === ks.at(-1) ? "all tokens" : `${k} tokens`), from_here("k"));
+  set(top, "p", "top-p", ps, (p) => (p === 1 ? "everything" : `a share of ${p}`), from_here("p"));
   const token = slider(controls, {
     label: "token", min: 0, max: now.at, step: 1, value: now.at,
     say: (i) => `token ${i}${answer ? `, ${spoken(answer.names[i] ?? "")}` : ""}`, change: (at) => update({ at }),
   }); // prettier-ignore
-  set("layer", "layer", [...Array(data.layers).keys()], (i) => `layer ${i}`);
-  set("head", "head", [...Array(data.heads).keys()], (i) => `head ${i}`);
+  set(controls, "layer", "layer", [...Array(data.layers).keys()], (i) => `layer ${i}`);
+  set(controls, "head", "head", [...Array(data.heads).keys()], (i) => `head ${i}`);
   const say = announcer(controls);
   const answered = answering({ figure, load, say });
+
+  /** The settings that held before, each until a place. */
+  const periods = () =>
+    now.earlier
+      .split(" ")
+      .map((period) => period.split(".").map(Number))
+      .map(([end, ...at]) => ({ end, temperature: temperatures[at[0]], k: ks[at[1]], p: ps[at[2]] }))
+      .filter(({ end, temperature, k, p }) => end > 0 && [temperature, k, p].every((value) => value !== undefined));
 
   const count = (number) => Math.round(number).toLocaleString("en");
 
@@ -227,10 +245,13 @@ export function start({ figure, data, part, controls }) {
     drawText(looks, at);
     drawBars(step, found, next);
     drawCounts(sums);
+    writes.forEach((one) => one.setAttribute("aria-disabled", full));
+    const ended = ids.length > typed && ids.at(-1) === END ? "The text has ended" : "The sheet is full";
     part("head").textContent = `the text; darker: what layer ${layer}, head ${head} looks at`;
     part("how").textContent = `next, at τ = ${temperature.toFixed(1)}, k = ${count(k)}, p = ${p}; filled: kept`;
     const seen = looks.map((look, i) => [look, i]).sort((a, b) => b[0] - a[0]).slice(0, 3); // prettier-ignore
     const text =
+      `${full ? `${ended}: erase it or draw it again to go on. ` : ""}` +
       `${cut_off ? "Your beginning is too long: its end is left out. " : ""}At token ${at}, ${spoken(names[at])}, layer ${layer}, head ${head} looks most at ` +
       `${seen.map(([look, i]) => `${spoken(names[i])} (token ${i}, ${Math.round(100 * look)} %)`).join(", ")}. ` +
       `${found.kept} of ${count(step.order.length)} tokens ${found.kept === 1 ? "is" : "are"} kept, which had ` +
@@ -238,7 +259,7 @@ export function start({ figure, data, part, controls }) {
       `${found.drawn[0].toFixed(3)}. ${at + 1 < typed ? "Typed" : "Written"} next: ` +
       `${at + 1 < names.length ? spoken(names[at + 1]) : "nothing yet"}. ` +
       `Keys and values so far: ${count(sums.sum[0])} numbers computed without a cache, ${count(sums.sum[1])} with it. ` +
-      `${full ? "Here it ends. " : ""}The text: ${answer.decode(ids)}`;
+      `The text: ${answer.decode(ids)}`;
     svg.setAttribute("aria-label", text);
     say(text);
   }
@@ -250,7 +271,7 @@ export function start({ figure, data, part, controls }) {
     return answered((loaded) => {
       loaded.read ??= reader(loaded, sheet);
       const how = { temperature: temperatures[now.temperature], k: ks[now.k], p: ps[now.p] };
-      answer = loaded.read({ ...now, ...how });
+      answer = loaded.read({ ...now, ...how, earlier: periods() });
       draw();
       return more > 0 && !answer.full;
     });
