@@ -304,7 +304,7 @@ def positions() -> None:
         flow.arrow((box.x, turn.top[1]), (box.x, product.bottom[1]), label=r"$(n,\ d_k)$")
     total = flow.plus(1.625, 4.4)
     flow.arrow(product.top, total.bottom)
-    distance = flow.box(3.2, 4.4, r"2  $q_p \cdot a_{p-r}$", "position", width=1.35, new=True)
+    distance = flow.box(3.2, 4.4, "2  distance", "position", width=1.35, new=True)
     flow.arrow(distance.left, total.right)
     softmax = flow.box(1.625, 5.15, r"divide by $\sqrt{d_k}$, softmax", width=2.5)
     flow.arrow(total.top, softmax.bottom)
