@@ -233,9 +233,9 @@ export function DecoderLayer(state, name, num_heads, activation = relu) {
   const [linear1, linear2] = ["linear1", "linear2"].map((part) => Linear(state, `${name}.${part}`));
   const [norm1, norm2, norm3] = ["norm1", "norm2", "norm3"].map((part) => LayerNorm(state, `${name}.${part}`));
   let kept = {};
-  return (x, memory, { mask, scale, seen = {} } = {}) => {
+  return (x, memory, { mask, scale, cache, seen = {} } = {}) => {
     const attend = (h) => {
-      const [output, weights] = self_attn(h, h, h, { mask, scale });
+      const [output, weights] = self_attn(h, h, h, { mask, scale, cache });
       seen.self_attn = weights;
       return output;
     };
