@@ -103,18 +103,22 @@ SEEDS = {"right, another seed": 1, "right, a third seed": 2}
 
 
 def train(job: tuple[str, int]) -> tuple[str, dict]:
-    """Train one model; its losses, exact matches and time."""
+    """Train one model, with the mistake of that name."""
     name, steps = job
+    return name, fit(BUGS[name], SEEDS.get(name, 0), steps)
+
+
+def fit(change: Callable[[Transformer], None] | None, seed: int, steps: int, **sizes: int) -> dict:
+    """Train one model after a change; its losses, exact matches and time."""
     torch.set_num_threads(1)
     examples, valid = dates.examples("train", 40_000), dates.examples("valid", 500, seed=1)
     test = dates.examples("test", 1000, seed=2)
     source_vocabulary = dates.Vocabulary([e.text for e in examples])
     target_vocabulary = dates.Vocabulary([e.iso for e in examples])
-    seed = SEEDS.get(name, 0)
     torch.manual_seed(seed)
-    model = Transformer(len(source_vocabulary), len(target_vocabulary), **SIZES)
-    if BUGS[name] is not None:
-        BUGS[name](model)
+    model = Transformer(len(source_vocabulary), len(target_vocabulary), **(SIZES | sizes))
+    if change is not None:
+        change(model)
 
     def exact(some: list[dates.Example]) -> float:
         right, ordered = 0, sorted(some, key=lambda e: len(e.text))
@@ -142,7 +146,7 @@ def train(job: tuple[str, int]) -> tuple[str, dict]:
         if step % (10 * EVERY) == 0:
             matches.append(round(exact(valid), 4))
     means = [sum(losses[k : k + EVERY]) / EVERY for k in range(0, steps, EVERY)]
-    return name, {
+    return {
         "seed": seed,
         "loss": [round(x, 4) if math.isfinite(x) else None for x in means],
         "match": matches,

@@ -83,7 +83,7 @@ FILES = {
         "asserted": "copy_layer",
         "calls": "logits memory rate read written beams",
         "data": "numbered Pencil pencilled",
-        "drawing": "chances shared cell",
+        "drawing": "chances shared cell most stop",
         "training": "exact_match translator translated",
         "wrong": "wrong_loss",
         "second/finished_translator.py": "cross_weights month_is_right",
@@ -152,7 +152,7 @@ FILES = {
     "bugs.py": {
         "wrong": "mistake Misattention wrong_scale mask_leaks cosine_exponent no_root_d_model "
         "no_residual norm_over_the_sequence",
-        "training": "train main",
+        "training": "train fit main",
         "test_bugs.py": "floor",
     },
     "caption_rivals.py": {
@@ -180,6 +180,10 @@ FILES = {
         "data": "heads by_windows",
         "training": "overfitted by_counting main",
         "test_heads.py": "models counted smoothed",
+    },
+    "encoder_layers.py": {
+        "data": "told store main",
+        "training": "take_encoder_layers parameters train",
     },
     "english.py": {
         "data": "find_paragraphs indent keep_prose find_docstrings read_prose find_pinned "

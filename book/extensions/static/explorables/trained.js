@@ -24,9 +24,9 @@ export class Transformer {
     this.without = new Set(); // of "scale", "mask", "positions"
   }
 
-  embed(embedding, ids) {
-    const x = embedding.forward(ids);
-    return this.without.has("positions") ? x : add(x, sinusoidal_encoding(ids.length, x[0].length)); // (n, d_model)
+  embed(embedding, ids, past = 0) {
+    const x = embedding.forward(ids.slice(past));
+    return this.without.has("positions") ? x : add(x, sinusoidal_encoding(ids.length, x[0].length).slice(past)); // (n, d_model)
   }
 
   get scale() {
@@ -40,15 +40,20 @@ export class Transformer {
     return x;
   }
 
-  decode(target, memory, seen = []) {
+  /** `caches`, one for each layer, have what is known of the tokens before, which then are not computed again. */
+  decode(target, memory, seen = [], caches = []) {
     const mask = this.without.has("mask") ? undefined : causal_mask;
-    let x = this.embed(this.target_embedding, target); // (n_t, d_model)
-    this.decoder_layers.forEach((layer, i) => (x = layer(x, memory, { mask, scale: this.scale, seen: (seen[i] = {}) })));
+    const kept = mask ? caches : []; // without a mask, the past changes
+    const rest = { mask, scale: this.scale };
+    let x = this.embed(this.target_embedding, target, kept[0]?.k.length); // (n_t, d_model)
+    this.decoder_layers.forEach(
+      (layer, i) => (x = layer(x, memory, { ...rest, cache: (kept[i] ??= {}), seen: (seen[i] = {}) })),
+    );
     return x;
   }
 
-  logits(target, memory, seen) {
-    return this.target_embedding.logits(this.decode(target, memory, seen)); // (n_t, target_vocab)
+  logits(target, memory, seen, caches) {
+    return this.target_embedding.logits(this.decode(target, memory, seen, caches)); // (n_t, target_vocab)
   }
 }
 
@@ -158,9 +163,10 @@ export class Bert {
 /** The likeliest token each time, until eos; each step with its logits and what was looked at. */
 export function* greedy_decode(model, memory, prompt, eos_id, max_len) {
   const ids = [...prompt]; // bos, or more
+  const caches = [];
   while (ids.length <= max_len && ids.at(-1) !== eos_id) {
     const seen = [];
-    const logits = model.logits(ids, memory, seen).at(-1); // (target_vocab,)
+    const logits = model.logits(ids, memory, seen, caches).at(-1); // (target_vocab,)
     ids.push(argmax(logits));
     yield { id: ids.at(-1), logits, seen };
   }

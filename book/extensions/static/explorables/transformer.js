@@ -232,14 +232,17 @@ export function DecoderLayer(state, name, num_heads, activation = relu) {
   const cross_attn = MultiHeadAttention(state, `${name}.cross_attn`, num_heads);
   const [linear1, linear2] = ["linear1", "linear2"].map((part) => Linear(state, `${name}.${part}`));
   const [norm1, norm2, norm3] = ["norm1", "norm2", "norm3"].map((part) => LayerNorm(state, `${name}.${part}`));
-  return (x, memory, { mask, scale, seen = {} } = {}) => {
+  let kept = {};
+  return (x, memory, { mask, scale, cache, seen = {} } = {}) => {
     const attend = (h) => {
-      const [output, weights] = self_attn(h, h, h, { mask, scale });
+      const [output, weights] = self_attn(h, h, h, { mask, scale, cache });
       seen.self_attn = weights;
       return output;
     };
     const consult = (h) => {
-      const [output, weights] = cross_attn(h, memory, memory, { scale });
+      const news = memory === kept.memory ? [] : memory; // its keys and values do not change
+      if (news.length) kept = { memory, cache: {} };
+      const [output, weights] = cross_attn(h, news, news, { scale, cache: kept.cache });
       seen.cross_attn = weights;
       return output;
     };
