@@ -49,7 +49,7 @@ places_that_are_written_count: sure.masked_fill(~gaps, -1.0) → sure
 given_tokens_replaced
     ~ gaps & (rank < share), → (rank < share) | ~gaps,
     The likeliest token is written where there was no gap, too. What stands there should stay.
-what_was_filled_is_a_gap_again
+answers_written_anew
     - for rounds in range(steps, 0, -1):
     + blank = ids == mask_id
     + for rounds in range(steps, 0, -1):
