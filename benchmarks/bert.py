@@ -27,7 +27,7 @@ PAGE = Path(__file__).parents[1] / "book" / "10_bert.md"
 # the cells that define what is used here, found by how one of their lines begins
 NEEDED = (
     "import math",
-    "from solutions.bert import BertEmbeddings",
+    "from attention_by_hand.blocks import BertEmbeddings",
     "from solutions.bert import BertLayer",
     "from solutions.bert import mask_tokens",
     "from solutions.bert import attention_relevance",

@@ -1,4 +1,4 @@
-"""The encoder alone, BERT: its embeddings, its layer, filling in blanks, and looking inside.
+"""The encoder alone, BERT: its layer, blanks and how they are filled, and looking inside.
 
 Sources: the model after J. Devlin, M.-W. Chang, K. Lee, K. Toutanova, "BERT" (2019); relevance
 after H. Chefer, S. Gur, L. Wolf, "Generic attention-model explainability" (2021); pruning after
@@ -6,7 +6,7 @@ P. Michel, O. Levy, G. Neubig, "Are sixteen heads really better than one?" (2019
 from `blocks`.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 import torch
 import torch.nn.functional as F
@@ -14,56 +14,6 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from attention_by_hand.blocks import MultiHeadAttention
-
-
-class BertEmbeddings(nn.Module):
-    """What BERT's first layer reads: token, position and segment as one vector.
-
-    norm(tokens(id) + positions(i) + segments(segment)), then dropout. Parts: `tokens`
-    (`nn.Embedding` of vocab_size rows), `positions` (`nn.Embedding` of max_len rows),
-    `segments` (`nn.Embedding` of num_segments rows), `norm` (`nn.LayerNorm`, with eps
-    1e-12). No row is left out of training by a `padding_idx`. Source: Devlin et al.
-    (2019), section 3 and figure 2; the tables begin with standard deviation 0.02, as
-    theirs.
-    """
-
-    def __init__(
-        self,
-        vocab_size: int,
-        d_model: int,
-        max_len: int = 512,
-        num_segments: int = 2,
-        dropout: float = 0.0,
-    ):
-        ### BEGIN SOLUTION
-        super().__init__()
-        self.tokens = nn.Embedding(vocab_size, d_model)
-        self.positions = nn.Embedding(max_len, d_model)
-        self.segments = nn.Embedding(num_segments, d_model)
-        self.norm = nn.LayerNorm(d_model, eps=1e-12)
-        self.dropout = nn.Dropout(dropout)
-        ### END SOLUTION
-        for table in (self.tokens, self.positions, self.segments):
-            nn.init.normal_(table.weight, std=0.02)
-
-    def forward(
-        self, ids: Int[Tensor, "B n"], segment_ids: Int[Tensor, "B n"] | None = None
-    ) -> Float[Tensor, "B n d_model"]:
-        """Look up three vectors for each position, add them, and normalise the sum.
-
-        Shapes: ids `(B, n)`, segment_ids `(B, n)` → `(B, n, d_model)`. The positions are
-        0 … n − 1; without segment_ids, every token is in segment 0. Raises a `ValueError`
-        that names both numbers if n exceeds max_len.
-        """
-        ### BEGIN SOLUTION
-        n, max_len = ids.shape[1], self.positions.num_embeddings
-        if n > max_len:
-            raise ValueError(f"{n} tokens, but there are positions for {max_len} only")
-        segment_ids = torch.zeros_like(ids) if segment_ids is None else segment_ids
-        position = torch.arange(n, device=ids.device)  # (n,)
-        total = self.tokens(ids) + self.positions(position) + self.segments(segment_ids)
-        return self.dropout(self.norm(total))  # (B, n, d_model)
-        ### END SOLUTION
 
 
 class BertLayer(nn.Module):
@@ -151,6 +101,34 @@ def masked_loss(logits: Float[Tensor, "B n V"], labels: Int[Tensor, "B n"]) -> F
     ### BEGIN SOLUTION
     total = F.cross_entropy(logits.flatten(0, 1), labels.flatten(), reduction="sum")
     return total / (labels != -100).sum().clamp(min=1)
+    ### END SOLUTION
+
+
+def fill_gaps(
+    model: Callable[[Tensor], Tensor], ids: Int[Tensor, "B n"], mask_id: int, steps: int
+) -> Int[Tensor, "B n"]:
+    """Fill the gaps of a text in several rounds, those that the model is surest of first.
+
+    `model(ids)` gives logits `(B, n, V)`; a gap is where ids is `mask_id`. In each of
+    `steps` rounds, the model reads what is written so far, and every row, on its own, gets
+    ⌈its gaps left / rounds left⌉ of its gaps filled: so the shares of the rounds differ by
+    one at most, the larger ones come first, and in the end no gap is left. Filled is where
+    the likeliest token has the highest probability, with this token. `mask_id` is never
+    written: its logit counts as −∞, in the softmax, too. What is written stays. Shapes:
+    ids `(B, n)` → `(B, n)`, new. steps is 1 or more, and no two gaps of a row are equally
+    sure. Source: Ghazvininejad et al. (2019), section 3; there, an answer can become a gap
+    again.
+    """
+    ### BEGIN SOLUTION
+    for rounds in range(steps, 0, -1):
+        gaps = ids == mask_id  # (B, n)
+        logits = model(ids).clone()  # (B, n, V)
+        logits[..., mask_id] = -torch.inf
+        sure, token = logits.softmax(dim=-1).max(dim=-1)  # (B, n)
+        rank = sure.masked_fill(~gaps, -1.0).argsort(dim=-1, descending=True).argsort(dim=-1)
+        share = (gaps.sum(dim=-1, keepdim=True) + rounds - 1) // rounds  # (B, 1)
+        ids = torch.where(gaps & (rank < share), token, ids)
+    return ids
     ### END SOLUTION
 
 

@@ -9,9 +9,10 @@ from attention_by_hand.blocks import MultiHeadAttention, _Layer
 
 
 class BertEmbeddings(nn.Module):
-    """Token, position and segment as one normalised vector.
+    """Token, position and segment as one vector: norm(tokens + positions + segments), then dropout.
 
-    Arguments, parts and errors are those of chapter 10's `BertEmbeddings`.
+    Tables of `vocab_size`, `max_len` and `num_segments` rows, all `nn.Embedding`s that begin with a
+    standard deviation of 0.02; the norm's eps is 1e-12. Source: Devlin et al. (2019), section 3.
     """
 
     tokens: nn.Embedding
@@ -38,7 +39,10 @@ class BertEmbeddings(nn.Module):
     def forward(
         self, ids: Int[Tensor, "batch n"], segment_ids: Int[Tensor, "batch n"] | None = None
     ) -> Float[Tensor, "batch n d_model"]:
-        """ids and segment_ids `(B, n)` → `(B, n, d_model)`; `ValueError` beyond max_len."""
+        """ids and segment_ids `(B, n)` → `(B, n, d_model)`; `ValueError` beyond max_len.
+
+        The positions are 0 … n − 1; without segment_ids, every token is in segment 0.
+        """
         length, room = ids.size(-1), len(self.positions.weight)
         if room < length:
             raise ValueError(f"there is room for {room} tokens, and here are {length}")

@@ -11,9 +11,10 @@ import pytest
 import torch
 from torch import nn
 
+from attention_by_hand.blocks import BertEmbeddings
 from benchmarks.bert import page_definitions
 from benchmarks.fine_tuning import counted, surprise
-from solutions.bert import BertEmbeddings, BertLayer
+from solutions.bert import BertLayer
 from solutions.vision_transformer import attention_rollout
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -28,10 +28,9 @@ def _seeded():
 # --- what BERT reads ----------------------------------------------------------------------------
 
 
-@OURS
-def test_embeddings_worked_by_hand(ours):
+def test_embeddings_worked_by_hand():
     """(1, 2, 0, 1) + (0, 0, 3, 2) + (0, 0, 0, 1) has the mean 5/2 and the variance 5/4."""
-    layer = ours.BertEmbeddings(3, 4, max_len=2).double()
+    layer = blocks.BertEmbeddings(3, 4, max_len=2).double()
     with torch.no_grad():
         layer.tokens.weight[2] = double(1, 2, 0, 1)
         layer.positions.weight[0] = double(0, 0, 3, 2)
@@ -43,9 +42,8 @@ def test_embeddings_worked_by_hand(ours):
     assert torch.equal(layer(torch.tensor([[2]]))[0, 0], both[1])
 
 
-@OURS
-def test_the_same_token_is_another_vector_elsewhere(ours):
-    layer = ours.BertEmbeddings(5, D, 4)
+def test_the_same_token_is_another_vector_elsewhere():
+    layer = blocks.BertEmbeddings(5, D, 4)
     ids = torch.full((2, 4), 3)
     first, second = layer(ids, torch.tensor([[0, 0, 1, 1]]).expand(2, 4))
     assert torch.equal(first, second)
@@ -54,9 +52,8 @@ def test_the_same_token_is_another_vector_elsewhere(ours):
     )
 
 
-@OURS
-def test_a_text_longer_than_the_positions_is_refused(ours):
-    layer = ours.BertEmbeddings(7, D, 5)
+def test_a_text_longer_than_the_positions_is_refused():
+    layer = blocks.BertEmbeddings(7, D, 5)
     assert layer(tokens(1, 5)).shape == (1, 5, D)
     with pytest.raises(ValueError, match=r"(?s)(?=.*\b6\b)(?=.*\b5\b)"):
         layer(tokens(1, 6))
@@ -131,7 +128,7 @@ class BertBase(nn.Module):
 
     def __init__(self, ours):
         super().__init__()
-        self.embeddings = ours.BertEmbeddings(30_522, 768, 512, 2, 0.1)
+        self.embeddings = blocks.BertEmbeddings(30_522, 768, 512, 2, 0.1)
         self.layers = nn.ModuleList(ours.BertLayer(768, 12, 3_072, 0.1) for _ in range(12))
         self.pooler = nn.Linear(768, 768)
 
@@ -369,11 +366,11 @@ def test_an_answer_that_takes_long_over_a_token_is_not_summed_up(
 def test_signatures_hold_for_what_goes_in_and_comes_out():
     check = jaxtyped(typechecker=beartype)
     ids, x = tokens(2, 3), torch.randn(2, 3, D)
-    embeddings, layer = ref.BertEmbeddings(7, D, 5), ref.BertLayer(D, H, 4)
-    assert check(ref.BertEmbeddings.forward)(embeddings, ids, ids % 2).shape == (2, 3, D)
+    layer = ref.BertLayer(D, H, 4)
     assert check(ref.BertLayer.forward)(layer, x).shape == x.shape
     inputs, labels = check(ref.mask_tokens)(ids, 0, 7, [0])
     assert check(ref.masked_loss)(torch.randn(2, 3, 7), labels).shape == ()
+    assert check(ref.fill_gaps)(lambda ids: torch.randn(2, 3, 7), ids, 0, 2).shape == ids.shape
     maps = [torch.rand(2, H, 3, 3)]
     assert check(ref.attention_relevance)(maps, maps).shape == (2, 3, 3)
     assert check(ref.prune_heads)(layer.attention, [0]).keys() == {"W_q", "W_k", "W_v", "W_o"}
