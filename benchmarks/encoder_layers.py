@@ -51,25 +51,29 @@ def told(encoder: int, decoder: int, run: dict) -> dict:
 def store(runs: list[dict]) -> None:
     whole = json.loads(bugs.RESULT.read_text(encoding="utf-8"))["runs"]
     right = [told(2, 2, run) for name, run in whole.items() if name.startswith("right")]
-    made = {
+    made: dict[str, object] = {
         "script": "python -m benchmarks.encoder_layers",
         "machine": f"{platform.machine()}, CPU, one thread a model",
         "torch": torch.__version__,
         "steps": STEPS,
-        "parameters": {f"{e} + {d}": parameters(e, d) for e, d in ((2, 2), (0, 2), (0, 4))},
     }
-    runs = sorted(runs, key=lambda run: (run["decoder"], run["seed"]))
-    text = json.dumps({"made": made, "runs": right + runs}, ensure_ascii=False)
+    runs = right + sorted(runs, key=lambda run: (run["decoder"], run["seed"]))
+    sizes = dict.fromkeys((run["encoder"], run["decoder"]) for run in runs)
+    made["parameters"] = {f"{e} + {d}": parameters(e, d) for e, d in sizes}
+    text = json.dumps({"made": made, "runs": runs}, ensure_ascii=False)
     RESULT.write_text(text.replace('{"encoder"', '\n{"encoder"') + "\n", encoding="utf-8")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--seeds", type=int, nargs="+", default=SEEDS)
+    parser.add_argument("--decoders", type=int, nargs="+", default=(2, 4), help="layers")
     args = parser.parse_args()
     with get_context("spawn").Pool(args.jobs) as pool:
         runs = []
-        for run in pool.imap_unordered(train, [(n, seed) for seed in SEEDS for n in (2, 4)]):
+        jobs = [(layers, seed) for seed in args.seeds for layers in args.decoders]
+        for run in pool.imap_unordered(train, jobs):
             runs.append(run)
             print(run, flush=True)
     store(runs)
