@@ -99,7 +99,7 @@ def test_the_two_bugs_that_hide_are_ahead_at_step_500_and_write_no_date():
 def test_fewer_dates_come_out_right_without_encoder_layers_as_the_page_tells():
     runs = json.loads(BUGS.with_name("transformer_encoder.json").read_text("utf-8"))["runs"]
     found = {n: [run["test"] for run in runs if run["encoder"] == n] for n in (0, 2)}
-    assert found[0] == [0.951] and (min(found[2]), max(found[2])) == (0.988, 1.0)
+    assert found[0] == [0.951, 0.984] and (min(found[2]), max(found[2])) == (0.988, 1.0)
     bugs = json.loads(BUGS.read_text(encoding="utf-8"))["runs"]
     assert found[2] == [run["test"] for name, run in bugs.items() if name.startswith("right")]
 
