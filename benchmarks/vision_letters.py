@@ -40,7 +40,7 @@ BETWEEN = torch.cdist(PLACES, PLACES)
 EM, REACH, BATCH, STEPS, RATE = 29, 2, 32, 1000, 3e-3  # EM and REACH in pixels
 WIDTH, HEADS, LAYERS = 32, 4, 3
 LOOKED_AT = 200
-RUNS = (("vit", "as they are"), ("vit", "pixels"), ("cnn", "as they are"))
+ORDERS = ("as they are", "pixels")
 
 
 @cache
@@ -59,15 +59,6 @@ def vit() -> VisionTransformer:
     return VisionTransformer(SIZE, PATCH, 1, CLASSES, WIDTH, HEADS, LAYERS)
 
 
-def cnn() -> nn.Sequential:
-    """The page's convolutional network with another pooling, after its first layer."""
-    layers: list[nn.Module] = []
-    for read, wide in ((1, 24), (24, 48), (48, 64)):
-        layers += [nn.Conv2d(read, wide, 3, padding=1), nn.BatchNorm2d(wide), nn.ReLU()]
-        layers += [nn.MaxPool2d(2)] if wide < 64 else []
-    return nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(64, CLASSES))
-
-
 def reordered(images: Tensor, order: str, seed: int) -> Tensor:
     """The pictures with all their pixels in one other order, or as they are."""
     if order == "as they are":
@@ -76,7 +67,7 @@ def reordered(images: Tensor, order: str, seed: int) -> Tensor:
     return images.flatten(1)[:, new].view_as(images)
 
 
-def trained(model: nn.Module, order: str, seed: int, steps: int) -> nn.Module:
+def trained(model: VisionTransformer, order: str, seed: int, steps: int) -> VisionTransformer:
     """AdamW with a warm-up of 100 steps and a cosine that ends at 0; weights rounded to halves."""
     images, letters, *_ = collection()
     adam = torch.optim.AdamW(model.parameters(), weight_decay=0.05, fused=True)
@@ -125,23 +116,20 @@ def some_of(images: Tensor) -> Tensor:
     return images[torch.randperm(len(images), generator=luck)[:LOOKED_AT]]
 
 
-def run_of(page: dict, seed: int, name: str, order: str, steps: int) -> tuple[dict, nn.Module]:
-    """One model, trained, tested and, if it is a ViT, looked at; and the model."""
+def run_of(page: dict, seed: int, order: str, steps: int) -> tuple[dict, VisionTransformer]:
+    """One model, trained, tested and looked at; and the model."""
     images, letters, held_out, answers = collection()
     held_out = reordered(held_out, order, seed)
     torch.manual_seed(seed)
-    model = vit() if name == "vit" else cnn()
-    found: dict = {"seed": seed, "model": name, "order": order, "steps": steps}
-    if name == "vit":
-        found["untrained"] = looked_at(page, model.eval(), held_out)
+    model = vit()
+    found: dict = {"seed": seed, "model": "vit", "order": order, "steps": steps}
+    found["untrained"] = looked_at(page, model.eval(), held_out)
     began = time.process_time()
     model = trained(model, order, seed, steps)
     found["cpu_seconds"] = round(time.process_time() - began, 1)
     found["test"] = right(model, held_out, answers)
     found["train"] = right(model, reordered(images, order, seed), letters)
-    if name == "vit":
-        found |= looked_at(page, model, held_out)
-    return found, model
+    return found | looked_at(page, model, held_out), model
 
 
 def nearest() -> list[dict]:
@@ -176,17 +164,16 @@ def main() -> None:
     if result.with_suffix(".npz").exists():
         weights = dict(np.load(result.with_suffix(".npz")))
     runs = json.loads(result.read_text("utf-8"))["runs"] if result.exists() else []
-    done = [(run["seed"], run["model"], run["order"]) for run in runs]
-    for (name, order), seed in itertools.product(RUNS, args.seeds):
-        if (seed, name, order) in done:
+    done = [(run["seed"], run["order"]) for run in runs]
+    for order, seed in itertools.product(ORDERS, args.seeds):
+        if (seed, order) in done:
             continue
-        found, model = run_of(page, seed, name, order, args.steps)
+        found, model = run_of(page, seed, order, args.steps)
         print(found, flush=True)
         runs.append(found)
-        if name == "vit":
-            kept = {"positions": model.positions.detach()} if order == "pixels" or seed else {}
-            for part, value in (kept or model.state_dict()).items():
-                weights[f"{seed}, {order}: {part}"] = value.numpy().astype(np.float16)
+        kept = {"positions": model.positions.detach()} if order == "pixels" or seed else {}
+        for part, value in (kept or model.state_dict()).items():
+            weights[f"{seed}, {order}: {part}"] = value.numpy().astype(np.float16)
         store(result, runs, weights)
     if not any(run["model"] == "nearest" for run in runs):
         store(result, [*runs, *nearest()], weights)
@@ -202,7 +189,7 @@ def store(result: Path, runs: list[dict], weights: dict) -> None:
         "python": platform.python_version(),
         "torch": torch.__version__,
         "pictures": {"train": len(letters), "test": len(held_out)},
-        "parameters": {f.__name__: sum(p.numel() for p in f().parameters()) for f in (vit, cnn)},
+        "parameters": sum(p.numel() for p in vit().parameters()),
         "pictures looked at": LOOKED_AT,
     }
     text = json.dumps({"made": made, "runs": runs}, ensure_ascii=False)

@@ -250,7 +250,7 @@ FILES = {
     "vision_letters.py": {
         "calls": "nearest twins main",
         "data": "collection reordered some_of store",
-        "training": "vit cnn trained run_of",
+        "training": "vit trained run_of",
         "test_vision_transformer_page.py": "right nearness looked_at",
     },
     "warm_up.py": {
