@@ -244,7 +244,10 @@ def test_what_the_page_says_of_letters_is_what_is_stored(page):
     row, column = np.divmod(np.arange(64), 8)
     down, across = (np.abs(np.subtract.outer(x, x)) for x in (row, column))
     assert "positions side by side are alike, and so are those one above the other" in PAGE
-    assert "farther apart in a row, positions are still alike, in a column they are not" in PAGE
+    assert (
+        "farther apart in a row, positions are still somewhat alike, in a column they are not"
+        in PAGE
+    )
     for order in ("as they are", "pixels"):
         for run in on_letters("vit", order):
             table = KEPT[f"{run['seed']}, {order}: positions"].float()
@@ -254,8 +257,11 @@ def test_what_the_page_says_of_letters_is_what_is_stored(page):
                 assert abs(besides.mean()) < 0.1 and abs(above.mean()) < 0.1
             else:
                 assert min(besides.mean(), above.mean()) > 0.3
-                assert alike[(down == 0) & (across > 1)].mean() > 0.1
+                assert alike[(down == 0) & (across > 1)].mean() > 0.05
                 assert alike[(down > 1) & (across == 0)].mean() < 0.05
+    assert "it is behind even the nearest neighbour, where each picture may move" in PAGE
+    (moved,) = on_letters("nearest, moved")
+    assert max(run["test"] for run in on_letters("vit")) < moved["test"]
     assert "distances are a little short of even" in PAGE and "they are as short" in PAGE
     even = vision_letters.BETWEEN.mean().item()
     for run in on_letters("vit"):
