@@ -119,7 +119,7 @@ def looked_at(page: dict, seed: int, model: torch.nn.Module) -> dict:
     apart = page["between"][np.triu_indices(25, 1)].numpy()
 
     def two_dimensional(of) -> float:
-        alike = page["likeness"](of)[np.triu_indices(25, 1)].numpy()
+        alike = page["likeness"](of.positions)[np.triu_indices(25, 1)].numpy()
         return round(float(np.corrcoef(alike, -apart)[0, 1]), 4)
 
     found = {
@@ -136,8 +136,8 @@ def looked_at(page: dict, seed: int, model: torch.nn.Module) -> dict:
     }
     return agreements | {
         "rollout ahead of the change": ahead,
-        "distance": rounded(page["distances"](model, images)),
-        "distance, never trained": rounded(page["distances"](fresh, images)),
+        "distance": rounded(page["distances"](model, images)[0]),
+        "distance, never trained": rounded(page["distances"](fresh, images)[0]),
         "positions": two_dimensional(model),
         "positions, never trained": two_dimensional(fresh),
     }

@@ -132,7 +132,7 @@ FILES = {
     "11_vision_transformer": {
         "compared": "moved covered maps ranks distances likeness",
         "calls": "size_of",
-        "data": "fold eight_moves of",
+        "data": "fold eight_moves of on_letters",
         "drawing": "look told_as dots",
         "training": "nearest vit cnn trained right",
         "wrong": "wrong_patch_means",
@@ -250,6 +250,12 @@ FILES = {
         "calls": "page_definitions run_of looked_at",
         "data": "reordered rounded mean_and_half runs_of main",
         "training": "Fitted",
+    },
+    "vision_letters.py": {
+        "calls": "nearest twins main",
+        "data": "collection reordered some_of store",
+        "training": "vit trained run_of",
+        "test_vision_transformer_page.py": "right nearness looked_at",
     },
     "warm_up.py": {
         "compared": "SelfAttention Stack losses",
