@@ -359,8 +359,7 @@ def test_the_state_in_the_address_gives_the_same_text(open_tab):
     broken = open_tab()
     broken.open(
         "book/09_language_model.html?at=999&layer=9&head=-1&k=x&p=99&seed=1.5&earlier=x.1+9.99.0.0"
-        "&written=1000&text="
-        + "%F0%9F%98%80" * 80
+        "&written=1000&text=" + "%F0%9F%98%80" * 80
     )
     broken.page.wait_for_function("() => document.querySelector('[aria-busy=false] output')")
     assert "The text: 😀" in said(broken.page.locator(WRITER))
