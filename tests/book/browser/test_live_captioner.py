@@ -112,7 +112,7 @@ def test_what_is_covered_by_keyboard_is_paper_to_the_model(chapter_12):
             assert square.get_attribute("aria-checked") == "true"
             assert square.get_attribute("aria-label") == f"row {row}, column {column}: covered"
             words, _, _ = written(model, picture)
-            assert f"Written: {caption(words)}. As it was: {whole}. " in said(figure)
+            assert f"Written: {caption(words)}. Without the change: {whole}. " in said(figure)
             captions.add(caption(words))
             square.press("ArrowRight")
         square.press("ArrowDown")

@@ -9,6 +9,7 @@ async function begin(figure) {
   const part = (key) => figure.querySelector(`[data-part="${key}"]`);
   const { start } = await import(`./${name}.js`);
   start({ figure, data, part, controls: part("controls") });
+  if (location.hash === `#${figure.id}`) figure.scrollIntoView(); // it has grown
   figure.dataset.ready = "true";
 }
 

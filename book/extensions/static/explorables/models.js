@@ -72,7 +72,6 @@ export function addressed(figure, state, most) {
     const value = typeof state[name] === "number" ? Number(asked.get(name)) : asked.get(name);
     if (!(name in most) || (Number.isInteger(value) && value >= 0 && value <= most[name])) state[name] = value;
   }
-  if (given.length && location.hash === `#${figure.id}`) figure.scrollIntoView();
   let waiting;
   const keep = () => {
     clearTimeout(waiting);
