@@ -33,15 +33,15 @@ PAGES = {  # and what writes a text, if anything, with a clock for each token
 }
 TOUCH = """async (name) => {
   const figure = document.querySelector(`[data-explorable="${name}"]`);
-  const control = figure.querySelector("input[type=range], select");
+  const control = [...figure.querySelectorAll("input[type=range], select")].at(-1);
   const output = figure.querySelector("output");
   const times = [];
   for (const _ of [1, 2]) {
     const before = output.textContent;
     const began = performance.now();
     control.focus();
-    if (control.type === "range") control.value = Number(control.value) + 1;
-    else control.selectedIndex += 1;
+    if (control.type === "range") control.value = Number(control.value) ? 0 : 1;
+    else control.selectedIndex = control.selectedIndex ? 0 : 1;
     for (const kind of ["input", "change"]) control.dispatchEvent(new Event(kind));
     while (output.textContent === before) await new Promise(requestAnimationFrame);
     times.push(performance.now() - began);
