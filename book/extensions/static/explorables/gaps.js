@@ -253,14 +253,21 @@ export function start({ figure, data, part, controls }) {
       const [asked] = [...gaps].sort((a, b) => Math.abs(a - now.at) - Math.abs(b - now.at));
       const [text, key] = [letters().join(""), [...gaps].join(" ")];
       if (answer?.key !== key || answer.text.join("") !== text) answer = { ...loaded.read(text, gaps), key };
-      if (asked !== undefined && answer.asked !== asked) Object.assign(answer, { asked, ways: answer.followed(asked) });
+      if (asked !== undefined && answer.asked !== asked) Object.assign(answer, { asked, ways: [] });
       draw(gaps, asked);
+      const pause = () => new Promise((resolve) => setTimeout(resolve)); // what is there already is shown first
+      if (asked !== undefined && !answer.ways.length) {
+        await pause();
+        if (!current()) return;
+        answer.ways = answer.followed(asked);
+        draw(gaps, asked);
+      }
       if (asked !== undefined && answer.ways.length < 3) {
         const falls = [];
         for (const fall of answer.occlusion(asked)) {
           falls.push(fall);
-          if (falls.length % 4) continue;
-          await new Promise((resolve) => setTimeout(resolve)); // what is there already is shown first
+          if (falls.length % 2) continue;
+          await pause();
           if (!current()) return;
         }
         answer.ways.push(falls);
