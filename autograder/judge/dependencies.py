@@ -21,7 +21,7 @@ from autograder.student import course
 GRADER = Path(autograder.__file__).resolve().parent
 _BY_NAME = re.compile(r'import_module\("([\w.]+)"\)')
 _IMPORT = re.compile(
-    r"^[ \t]*((?:from[ \t]+[\w.]+[ \t]+)?import[ \t]+(?:\([^)]*\)|[^\n(]+))", re.MULTILINE
+    r"^[ \t]*+((?:from[ \t]++[\w.]++[ \t]++)?import[ \t]++(?:\([^()]*+\)|[^\n(]++))", re.MULTILINE
 )
 JUDGING = ("autograder.judge.job", "autograder.judge.judge_file", "autograder.sandbox.warm")
 EXPECTING = ("autograder.publishing.expected_values", "autograder.publishing.path_values")

@@ -34,7 +34,7 @@ SMALL = {
     "term": "--students 2 --chapters 1 --jobs 1",
     "training": "--threads 1 --rounds 1 --each 1",
     "vision": "--seeds 0 --result x.json",
-    "vision_letters": "--seeds 0 --steps 1 --result x.json",
+    "vision_letters": "--seeds 0 --steps 1 --result letters.json",
     "warm_up": "--jobs 1",
 }
 SCRIPTS = sorted(
