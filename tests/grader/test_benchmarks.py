@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-SECONDS = 12  # of processor time: far more than imports take
+SECONDS = 6  # of processor time: more than imports take
 LONGER = {"grading": 90, "price": 90, "term": 60}  # those whose parts have to end
 SMALL = {
     "bert": "--seeds 0 --rows 1",
