@@ -136,3 +136,12 @@ def two_beams() -> list:
         beginnings = {text: p for (text, ended), p in best if not ended}
         rows.append([*(p for _, p in best), 2 - len(beginnings), len(beginnings)])
     return rows
+
+
+@computes
+def three_masks() -> list:
+    every = np.ones((8, 8), dtype=int)
+    past = np.tril(every)
+    source = past.copy()
+    source[:, :5] = 1
+    return [[int(mask.sum())] for mask in (every, past, source)]
