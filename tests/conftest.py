@@ -48,7 +48,7 @@ TOGETHER = re.compile(r"test_(attacks|honest)\.py::\w+\[(endless|ending|first|se
 OF_MATRIX = re.compile(r"test_matrix\.py::\w+\[([a-z_]+(?:-\w+)?)")  # chapter and exercise
 ALONE = re.compile(
     r"test_(attacks\.py::test_an_attack_ends_|honest\.py::test_judge_|restart_parts\.py::test_"
-    r"|withheld\.py::test_|other_machines\.py::test_|check\.py::test_nonsense_|expected_values\.py::test_what_check_|luck\.py::test_a_right_|mutants\.py::test_a_sample_)\w+"
+    r"|withheld\.py::test_|other_machines\.py::test_|check\.py::test_nonsense_|luck\.py::test_a_right_|mutants\.py::test_a_sample_)\w+"
 )
 PIECES = 3
 # Tensors of a few numbers gain nothing from threads, and threads that wait for a core are costly.

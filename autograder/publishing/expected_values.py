@@ -28,12 +28,16 @@ HELD = "held.json"  # beside them: the code by which each chapter's files were f
 def make_expected(slug: str, exercise: Exercise) -> store.Expected:
     """The reference's and the mistakes' records on the fixed runs of one exercise."""
     runs = store.fixed_runs(exercise)
-    reference = _stripped(expected(slug, exercise.name, runs))
-    mistakes = [
-        Mistake(m.name, m.cause, _stripped(m.records))
-        for m in known_mistakes(slug, exercise.name, runs)
-    ]
-    return store.Expected(store.fixed_digest(exercise), reference, mistakes)
+    reference = expected(slug, exercise.name, runs)
+    return entry_of_records(exercise, reference, known_mistakes(slug, exercise.name, runs))
+
+
+def entry_of_records(
+    exercise: Exercise, reference: Sequence[Sequence[Record]], mistakes: Iterable[Mistake]
+) -> store.Expected:
+    """What is kept of records on the fixed runs of an exercise."""
+    stripped_mistakes = [Mistake(m.name, m.cause, _stripped(m.records)) for m in mistakes]
+    return store.Expected(store.fixed_digest(exercise), _stripped(reference), stripped_mistakes)
 
 
 def recorded(slug: str) -> list[Exercise]:

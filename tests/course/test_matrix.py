@@ -6,14 +6,17 @@ The results go into the matrix that `conftest.py` prints after the run.
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from dataclasses import replace
 from functools import cache
 
 import pytest
 
 from autograder.bank import banks
 from autograder.publishing.authors.trial import Trial
+from autograder.publishing.expected_values import entry_of_records, files, holds, recorded
 from autograder.student.course import chapters, exercises_of, find_exercise
-from autograder.student.engine.verdict import CORRECT, WRONG, Verdict
+from autograder.student.engine.verdict import CORRECT, WRONG, Mistake, Verdict, decide, equal
+from autograder.student.expected import entry_of
 
 EXERCISES = [(slug, exercise.name) for slug in chapters() for exercise in exercises_of(slug)]
 
@@ -98,3 +101,29 @@ def test_every_aspect_is_failed_by_some_mistake(slug: str, name: str) -> None:
         verdict = verdicts(slug, name, "mistakes", answer)[0]
         needed.update(title for title, _ in failed(verdict))
     assert not [title for title, times in needed.items() if not times]
+
+
+@pytest.mark.share(120)
+@pytest.mark.parametrize(
+    ("slug", "name"), [(slug, exercise.name) for slug in chapters() for exercise in recorded(slug)]
+)
+def test_what_check_compares_with_is_what_reference_and_mistakes_give(slug: str, name: str) -> None:
+    """Nobody who clones the course computes it again: `test_expected_values`. Where a mistake makes
+    much of rounding, as one that computes in half the digits, another processor gives other
+    numbers, which are judged alike.
+    """
+    exercise, fixed = trial(name).exercise, trial(name).inputs[0]
+    kept = entry_of(slug, exercise)
+    made = entry_of_records(exercise, fixed.expected, fixed.mistakes.values())
+
+    def passed(mistake: Mistake) -> list[bool]:
+        verdict = decide(exercise, fixed.runs, mistake.records, made.reference)
+        return [aspect.passed for aspect in verdict.aspects]
+
+    mistakes, rounded = [], 0
+    for old, new in zip(kept.mistakes, made.mistakes, strict=True):
+        same = equal(fixed.runs, old.records, new.records) or passed(old) != passed(new)
+        mistakes.append(new if same else old)
+        rounded += not same
+    assert rounded <= len(mistakes) / 20
+    assert holds(files(slug)[name], exercise, replace(made, mistakes=mistakes))

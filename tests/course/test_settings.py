@@ -3,10 +3,12 @@
 Each setting is tried on all references, by the way that `check` takes, in a process of its own.
 """
 
+import json
 import os
 import subprocess
 import sys
 import warnings
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 import pytest
@@ -72,44 +74,68 @@ HEAD = (
     "import numpy as np\nimport torch\n"
 )
 ON_ALL = """
+import json
 from importlib import import_module
 from autograder.student.check import verdict_on
 from autograder.student.course import chapters, exercises_of
 exercises = [(slug, each.name) for slug in chapters() for each in exercises_of(slug)]
-for slug, name in exercises[{first}::{step}]:
-    verdict = verdict_on(getattr(import_module("solutions." + slug), name), name)
-    if verdict.verdict != "correct":
-        print(name, verdict.score, [a.title for a in verdict.aspects if not a.passed])
-print("done")
+answers = [(name, getattr(import_module("solutions." + slug), name)) for slug, name in exercises]
+for line in sys.stdin:
+    setting, first, step = json.loads(line)
+    if not os.fork():
+        exec(setting)
+        for name, answer in answers[first::step]:
+            verdict = verdict_on(answer, name)
+            if verdict.verdict != "correct":
+                print(name, verdict.score, [a.title for a in verdict.aspects if not a.passed])
+        print("done", flush=True)
+        os._exit(0)
+    print("ended", os.wait()[1], flush=True)
 """
 SAMPLE = 12  # one of so many references, for each setting others; all of them at night
 
 
-def lost(setting: str, first: int, step: int) -> list[str]:
-    """The references, some or all, that do not earn full marks under a setting."""
-    source = HEAD + SETTINGS[setting] + ON_ALL.format(first=first, step=step)
-    done = subprocess.run(
-        [sys.executable, "-c", source],
-        capture_output=True,
+@pytest.fixture(scope="module")
+def fresh() -> Iterator[subprocess.Popen]:
+    """A process that has imported everything, and answers each setting in a fork of its own."""
+    with subprocess.Popen(
+        [sys.executable, "-c", HEAD + ON_ALL],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
         text=True,
-        check=False,
         env=os.environ | {"PYTHONPATH": os.getcwd(), "OMP_NUM_THREADS": "1"},
-    )
-    assert done.stdout.endswith("done\n"), done.stderr[-2000:]
-    return done.stdout.splitlines()[:-1]
+    ) as running:
+        yield running
+        running.stdin.close()
+
+
+def lost(fresh: subprocess.Popen, setting: str, first: int, step: int) -> list[str]:
+    """The references, some or all, that do not earn full marks under a setting."""
+    fresh.stdin.write(json.dumps([SETTINGS[setting], first, step]) + "\n")
+    fresh.stdin.flush()
+    *told, done, ended = iter_until(fresh.stdout, "ended")
+    assert (done, ended) == ("done", "ended 0"), told
+    return told
+
+
+def iter_until(lines: Iterable[str], last: str) -> Iterator[str]:
+    for line in lines:
+        yield line.rstrip("\n")
+        if line.startswith(last):
+            return
 
 
 @pytest.mark.share(24)
 @pytest.mark.parametrize("setting", SETTINGS)
-def test_a_setting_costs_no_reference_anything(setting):
-    assert lost(setting, [*SETTINGS].index(setting) % SAMPLE, SAMPLE) == []
+def test_a_setting_costs_no_reference_anything(setting, fresh):
+    assert lost(fresh, setting, [*SETTINGS].index(setting) % SAMPLE, SAMPLE) == []
 
 
 @pytest.mark.share(24)
 @pytest.mark.nightly
 @pytest.mark.parametrize("setting", SETTINGS)
-def test_a_setting_costs_none_of_all_references_anything(setting):
-    assert lost(setting, 0, 1) == []
+def test_a_setting_costs_none_of_all_references_anything(setting, fresh):
+    assert lost(fresh, setting, 0, 1) == []
 
 
 GELU = """
