@@ -4,7 +4,8 @@ Every exercise with a block is answered by calling that block, found in many way
 itself, in the hope of being helped; each pair of them by calling each other.
 """
 
-from itertools import combinations
+from collections.abc import Iterator
+from itertools import chain, combinations
 
 import pytest
 
@@ -85,10 +86,28 @@ def test_a_block_is_found_on_no_road_while_its_exercise_is_judged(slug, road):
 @pytest.mark.parametrize("written", ["{}", ITSELF])
 @pytest.mark.parametrize("slug", [slug for slug in CHAPTERS if len(WITH_BLOCK[slug]) > 1])
 def test_two_answers_that_call_each_other_earn_nothing(slug, written):
-    for one, other in combinations(WITH_BLOCK[slug], 2):
-        calls = [(one, written.format(other)), (other, written.format(one))]
-        cells = [HELPERS, *(answer(*call) for call in calls)]
-        assert scores(cells, [one, other]) == {one: 0.0, other: 0.0}
+    for pairs in rounds(WITH_BLOCK[slug]):
+        calls = {one: other for pair in pairs for one, other in (pair, pair[::-1])}
+        cells = [HELPERS, *(answer(one, written.format(other)) for one, other in calls.items())]
+        assert scores(cells, [*calls]) == dict.fromkeys(calls, 0.0)
+
+
+def rounds(names: list[str]) -> Iterator[list[tuple[str, str]]]:
+    """Every pair once, in rounds in which each name occurs at most once: a round robin."""
+    first, *others = [*names, *[""] * (len(names) % 2)]
+    for turn in range(len(others)):
+        circle = [first, *others[turn:], *others[:turn]]
+        half = len(circle) // 2
+        pairs = zip(circle[:half], circle[: half - 1 : -1], strict=True)
+        yield [pair for pair in pairs if all(pair)]
+
+
+@pytest.mark.parametrize("count", range(2, 9))
+def test_rounds_hold_every_pair_once(count):
+    names = [*map(str, range(count))]
+    found = [frozenset(pair) for pairs in rounds(names) for pair in pairs]
+    assert len(found) == len({*found}) and {*found} == {*map(frozenset, combinations(names, 2))}
+    assert all(len({*chain(*pairs)}) == 2 * len(pairs) for pairs in rounds(names))
 
 
 def test_a_block_holds_no_later_exercise():

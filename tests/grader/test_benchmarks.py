@@ -75,7 +75,7 @@ def test_benchmark_starts(name, copy):
         start_new_session=True,
     ) as running:
         try:
-            said = running.communicate(timeout=6 * seconds)[0]
+            said = running.communicate(timeout=3 * seconds)[0]
         except subprocess.TimeoutExpired:  # those whom it has started do the work
             os.killpg(running.pid, signal.SIGKILL)
             return

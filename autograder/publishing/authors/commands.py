@@ -63,7 +63,7 @@ def try_exercise(
 ) -> None:
     """Judge an exercise's reference, mistakes and right answers. Exit status: 0 if all is well.
 
-    It shows what each answer earns with three sets of inputs, which mistake it is taken for, which
+    It shows what each answer earns with two sets of inputs, which mistake it is taken for, which
     aspects no mistake fails, and what is still to be written.
     """
     from rich.console import Console

@@ -49,7 +49,7 @@ def paths_of(slug: str) -> Entries[Paths]:
 
 def _tree(entry: Paths) -> dict[str, Any]:
     every = [known for row in entry.runs for known in row]
-    sets = [[sorted(p) for p in (k.same, k.loose, k.rays, k.numbers)] for k in every]
+    sets = [[sorted(p) for p in (k.same, k.loose, k.rays)] for k in every]
     steps = [np.diff(part, prepend=0) for parts in sets for part in parts]
     marks = [known.same[key] for known in every for key in sorted(known.same)]
     made = [[known.made >> 32 * i & 0xFFFFFFFF for i in range(MADE // 32)] for known in every]
@@ -84,10 +84,10 @@ def _paths(tree: Mapping[str, Any]) -> Paths:
     columns = zip(*(column.tolist() for column in reversed(marks)), strict=True)
     every = []
     for words in made.tolist():
-        found, (loose, rays, numbers) = next(parts), (frozenset(next(parts)) for _ in range(3))
+        found, loose, rays = next(parts), frozenset(next(parts)), frozenset(next(parts))
         marked = {k: Mark(d, f, bool(c)) for k, (c, d, f) in zip(found, columns, strict=False)}
         done = sum(word << 32 * i for i, word in enumerate(words))
-        every.append(Known(marked, loose, rays, numbers, done))
+        every.append(Known(marked, loose, rays, done))
     rest = iter(every)
     runs = [[next(rest) for _ in range(size)] for size in tree["rows"]]
     return Paths(tree["digest"], tree["made_of"], runs)

@@ -16,7 +16,6 @@ from autograder.student.engine.runs import Record
 
 GIVEN, KNOWN, REORDERED, MULTIPLE, UNKNOWN = "given", "known", "reordered", "multiple", "unknown"
 SETTLED = (GIVEN, KNOWN)
-COMMON = (-1.0, 0.0, 1.0, 2.0)  # numbers that are met everywhere
 
 
 class Passage:
@@ -37,28 +36,19 @@ class Passage:
 
     def status(self, event: Event, mark: Mark | None) -> str:
         found = event.signature
-        if found is None:
-            return self.status_of_number(event)
         if mark is not None:
             return KNOWN
-        sources = [i for i in event.sources if self.events[i].signature is not None]
+        arrays = [i for i in event.sources if self.events[i].signature is not None]
+        settled = all(self.statuses[i] in SETTLED for i in (arrays if found else event.sources))
+        if found is None:  # one of Python's numbers
+            return GIVEN if settled else UNKNOWN
         if not event.sources and event.site.kind in ("name", "attribute"):
             return GIVEN  # an argument, a parameter, a constant
-        settled = all(self.statuses[i] in SETTLED for i in sources)
-        if (event.site.kind == "item" and settled) or (found.even and not sources):
+        if (event.site.kind == "item" and settled) or (found.even and not arrays):
             return GIVEN
         if self.known.reordered(found):
             return REORDERED
         return MULTIPLE if self.known.multiple(found) else UNKNOWN
-
-    def status_of_number(self, event: Event) -> str:
-        if not event.sources:
-            return GIVEN
-        settled = all(self.statuses[i] in SETTLED for i in event.sources)
-        telling = settled or event.number not in COMMON
-        if telling and event.number is not None and self.known.number(event.number):
-            return KNOWN
-        return GIVEN if settled else UNKNOWN
 
     # --- what led to what ---
 
@@ -133,12 +123,10 @@ class Passage:
 
     def right_before(self, i: int) -> Site | None:
         """The last of the known expressions that a value was computed from."""
-        arrays = self.events[i].signature is not None
         computed = [
             self.events[j].site
             for j in self.events[i].sources
             if self.statuses[j] == KNOWN and self.events[j].site.kind == "expression"
-            if arrays is (self.events[j].signature is not None)
         ]
         return computed[-1] if computed else None
 

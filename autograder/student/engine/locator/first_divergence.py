@@ -10,7 +10,6 @@ from typing import Any
 
 from autograder.student.engine.compare import compare
 from autograder.student.engine.locator.classified_trace import (  # fmt: skip
-    COMMON,
     GIVEN,
     KNOWN,
     REORDERED,
@@ -106,9 +105,6 @@ class Numbers(Passage):
         made = self.made_in_init(turned) or self.drawn_in_init(turned)
         if made is not None:
             return Place(made, "made", event.site)
-        number = self.number_before(turned)
-        if number is not None:
-            return Place(number, "astray", self.right_before(turned))
         same = self.same_on_both_sides(turned)
         if same is not None:
             return same
@@ -212,32 +208,6 @@ class Numbers(Passage):
         """Whether an array that did not change another one may itself be wrong."""
         arrays = (j for j in self.events[i].sources if self.events[j].signature is not None)
         return self.idle(i) and any(self.statuses[j] != KNOWN for j in arrays)
-
-    def number_before(self, i: int) -> Site | None:
-        """A number that no right answer computes, used as right answers use theirs."""
-        sources = self.events[i].sources
-        if any(self.unusual(j, i) for j in sources):
-            return None
-        numbers = [
-            j
-            for j in sources
-            if self.events[j].signature is None
-            and self.statuses[j] == GIVEN
-            and self.events[j].sources
-            and self.events[j].site.kind == "expression"
-            and not isinstance(self.events[j].site.node, ast.UnaryOp)
-        ]
-        numbers += [j for j in sources if self.strange_constant(j, i)]
-        site = self.events[min(numbers)].site if numbers else None
-        return site if site is not None and site.owner == self.owner else None
-
-    def strange_constant(self, j: int, i: int) -> bool:
-        """Whether a number is written out on another line, and occurs in no right answer."""
-        event, number = self.events[j], self.events[j].number
-        constant = isinstance(event.site.node, ast.Constant) and not event.sources
-        elsewhere = event.site.node.lineno != self.events[i].site.node.lineno
-        told = number is not None and number not in COMMON and not self.known.number(number)
-        return constant and elsewhere and told
 
     def unusual_before(self, i: int) -> Site | None:
         """Where two right arrays met in an operation that right answers do not apply to them."""

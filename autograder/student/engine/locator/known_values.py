@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
-from autograder.student.engine.locator.signatures import Signature, number_key, number_keys
+from autograder.student.engine.locator.signatures import Signature
 from autograder.student.engine.locator.trace import Event
 
 DTYPES = ("float64", "float32", "int64", "bool", "bfloat16", "float16", "int32", "uint8")
@@ -72,7 +72,6 @@ class Known:
     same: Mapping[int, Mark]
     loose: frozenset[int]
     rays: frozenset[int]
-    numbers: frozenset[int]
     made: int = 0  # by which operations, into which shapes: a set of bits
 
     def mark(self, found: Signature) -> Mark | None:
@@ -89,14 +88,11 @@ class Known:
     def multiple(self, found: Signature) -> bool:
         return any(key in self.rays for key in found.ray_keys())
 
-    def number(self, value: float) -> bool:
-        return any(key in self.numbers for key in number_keys(value))
-
 
 def known_from(traces: Iterable[list[Event]]) -> Known:
     """What is known once some right answers have been traced on a run."""
     same: dict[int, Mark] = {}
-    loose, rays, numbers, made = set(), set(), set(), 0
+    loose, rays, made = set(), set(), 0
     for events in traces:
         marks: dict[int, Mark] = {}
         keys: list[int | None] = []
@@ -104,8 +100,6 @@ def known_from(traces: Iterable[list[Event]]) -> Known:
             found = event.signature
             key = None if found is None else _key_in(found, same)
             keys.append(key)
-            if event.number is not None:
-                numbers.add(number_key(event.number))
             if found is None or key is None:
                 continue
             if event.sources:
@@ -121,7 +115,7 @@ def known_from(traces: Iterable[list[Event]]) -> Known:
                 marks[came] = replace(marks[came], followed=marks[came].followed | bit)
         for key, mark in marks.items():
             same[key] = same[key] | mark if key in same else mark
-    return Known(same, frozenset(loose), frozenset(rays), frozenset(numbers), made)
+    return Known(same, frozenset(loose), frozenset(rays), made)
 
 
 def _key_in(found: Signature, same: Mapping[int, Any]) -> int:

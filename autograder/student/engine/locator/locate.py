@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from autograder.student.engine.compare import GRADIENT_FACTOR, compare
-from autograder.student.engine.locator.classified_trace import COMMON, leaves_of
+from autograder.student.engine.locator.classified_trace import leaves_of
 from autograder.student.engine.locator.first_divergence import Numbers, Place
 from autograder.student.engine.locator.instrument import Site
 from autograder.student.engine.locator.known_values import Known, has_dtype
@@ -27,6 +27,8 @@ __all__ = ["Place", "locate", "problem_of"]
 VALUES, DTYPE, RAISED, SILENT, CHANGED, EFFECT, CUT = (
     "values", "dtype", "raised", "silent", "changed", "effect", "cut",
 )  # fmt: skip
+
+_COMMON = (-1.0, 0.0, 1.0, 2.0)  # numbers that are met everywhere
 
 
 def problem_of(record: Record, expected: Record) -> str | None:
@@ -210,7 +212,7 @@ class _Search(Numbers):
         seen = (self.events[i] for i in self.recorder.tested.get(test, ()))
         numbers = {e.number for e in seen if not isinstance(e.site.node, ast.Constant)} - {None}
         both = named & numbers
-        return (len(both - {*COMMON}), len(both)) if both or not (named and numbers) else None
+        return (len(both - {*_COMMON}), len(both)) if both or not (named and numbers) else None
 
     def of_a_constant(self, wanted: str) -> Place | None:
         """The only `return` that was reached, if it returns a constant."""

@@ -90,15 +90,6 @@ class Signature:
         return _logarithm(self.scale), *self.loose
 
 
-def number_key(value: float) -> int:
-    """What is stored of one of Python's numbers."""
-    return next(_keys("number", (), (100 * _logarithm(abs(value)), float(value < 0)), 0.0))
-
-
-def number_keys(value: float) -> Iterator[int]:
-    return _keys("number", (), (100 * _logarithm(abs(value)), float(value < 0)), _NEAR)
-
-
 def signature(value: Any) -> Signature | None:
     """The signature of an array, a tensor or a number; None for anything else."""
     if isinstance(value, int | float) and not isinstance(value, bool):
