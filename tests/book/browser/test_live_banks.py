@@ -27,7 +27,8 @@ READ = """async (texts) => {
   const data = JSON.parse(figure.querySelector('script[type="application/json"]').textContent);
   const { model } = await import("/_static/explorables/models.js");
   const { reader, picture } = await import("/_static/explorables/two_banks.js");
-  const answers = texts.map(reader(await model({ figure, data })()));
+  const read = reader(await model({ figure, data })());
+  const answers = texts.map((text) => read(text));
   return answers.map(({ weights, logits }) => [[...weights], [...logits]]);
 }"""
 ADDRESSED = """([text, first]) =>
