@@ -27,7 +27,8 @@ READ = """async (texts) => {
   const data = JSON.parse(figure.querySelector('script[type="application/json"]').textContent);
   const { model } = await import("/_static/explorables/models.js");
   const { reader, picture } = await import("/_static/explorables/two_banks.js");
-  const answers = texts.map(reader(await model({ figure, data })()));
+  const read = reader(await model({ figure, data })());
+  const answers = texts.map((text) => read(text));
   return answers.map(({ weights, logits }) => [[...weights], [...logits]]);
 }"""
 ADDRESSED = """([text, first]) =>
@@ -46,11 +47,14 @@ def network(file: Path) -> Model:
 
 
 @torch.no_grad()
-def answered(model: Model, words: list[str]) -> tuple[list[float], list[float]]:
-    """The weights and logits of torch; a bank asks, or else the first of the other nouns."""
-    noun = next(noun for noun in ("bank", *PLACES) if noun in words)
+def answered(
+    model: Model, words: list[str], place: int | None = None
+) -> tuple[list[float], list[float]]:
+    """Torch's weights and logits; a bank asks, or else another noun, or the word at a place."""
+    if place is None:
+        place = words.index(next(noun for noun in ("bank", *PLACES) if noun in words))
     ids = torch.tensor([[WORDS.index(word) for word in words]])
-    logits, _, weights, _ = model(ids, torch.tensor([words.index(noun)]))
+    logits, _, weights, _ = model(ids, torch.tensor([place]))
     return weights[0].tolist(), logits[0].tolist()
 
 
@@ -119,6 +123,44 @@ def test_what_it_says_and_tints_is_what_it_computes(introduction):
         marked = figure.locator('svg rect[stroke="#D55E00"]')
         assert marked.count() == 1
     assert tab.wrong == []
+
+
+def test_another_word_asks_by_click_or_key_and_only_nouns_were_taught_to(introduction, open_tab):
+    tab, figure, model = introduction
+    words = ["the", "bank", "is", "old", "the", "lake", "is", "deep"]
+    first = asked(tab, figure, " ".join(words))
+    boxes = figure.get_by_role("button")
+    assert boxes.count() == len(words)
+    for place, key in ((5, ""), (0, "Enter"), (3, "Space"), (1, "Enter")):
+        one = boxes.nth(place)
+        assert one.get_attribute("aria-label") == f"let “{words[place]}” ask"
+        one.press(key) if key else one.click()
+        settled(figure)
+        weights, logits = answered(model, words, place)
+        most = max(range(len(words)), key=lambda i: weights[i])
+        best = max(range(3), key=lambda i: logits[i])
+        told = said(figure)
+        share = torch.tensor(logits).softmax(0)[best].item()
+        assert told.startswith(
+            f"“{words[place]}” looks most at “{words[most]}”, with {weights[most]:.2f}: "
+            f"{SENSES[best]}, {share:.2f}."
+        )
+        taught = words[place] in ("bank", *PLACES)
+        assert (f"nothing has told “{words[place]}” what to look at" in told) != taught
+        pressed = boxes.evaluate_all("(all) => all.map((one) => one.getAttribute('aria-pressed'))")
+        assert [yes == "true" for yes in pressed] == [i == place for i in range(len(words))]
+        if key:
+            assert one.evaluate("(one) => one === document.activeElement")
+    assert told == first, "the bank asks again"
+    boxes.nth(5).press("Enter")
+    tab.page.wait_for_function("() => /asks=6/.test(location.search)")
+    settled(figure)
+    other = open_tab()
+    other.page.goto(tab.page.url)
+    other.page.wait_for_function("() => document.querySelector('[aria-busy=false] output')")
+    assert said(other.page.locator(BANKS)) == said(figure) != first
+    assert "“bank” looks" in asked(tab, figure, "the bank is old"), "of a new text, the noun"
+    assert tab.wrong == other.wrong == []
 
 
 def test_a_word_that_it_does_not_know_is_struck_through_and_told(introduction):

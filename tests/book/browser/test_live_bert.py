@@ -188,7 +188,7 @@ def test_each_head_s_weights_can_be_looked_at(chapter_10):
     weights, *_ = page["looked_into"](model, ids[None], torch.tensor([gap + 1]))
     for layer, head in ((0, 1), (1, 2)):
         options = chooser(figure, "attention of").locator("option").all_text_contents()
-        label = next(name for name in options if name == f"head {head} of layer {layer}")
+        label = next(name for name in options if name == f"layer {layer}, head {head}")
         chooser(figure, "attention of").select_option(label=label)
         settled(figure)
         row = weights[layer][0, head, gap + 1, 1:-1].clone()
@@ -197,6 +197,41 @@ def test_each_head_s_weights_can_be_looked_at(chapter_10):
             "(all) => all.map((g) => g.querySelectorAll('rect')[1]?.getAttribute('height') ?? 0)"
         )
         assert [*map(float, heights)] == pytest.approx((16 * row / row.max()).tolist(), abs=0.02)
+        below = figure.locator("[data-part=below] text").all_text_contents()
+        assert below.count(f"attention: {label}") == 1
+        assert f"Attention is that of the {label}. Largest: attention " in said(figure)
+    assert tab.wrong == []
+
+
+def test_what_the_question_compares_is_bold_and_few_letters_have_no_ranks(chapter_10):
+    tab, figure, *_ = chapter_10
+
+    def table():
+        texts = figure.locator("[data-part=below] text")
+        return texts.evaluate_all(
+            "(all) => all.map((one) => "
+            "[one.textContent, one.getAttribute('font-weight') === 'bold'])"
+        )
+
+    still = table()
+    slider(figure, "letter").press("ArrowLeft")
+    settled(figure)
+    for shown in (still, table()):
+        rows = {name: shown[i + 1 : i + 3] for i, (name, _) in enumerate(shown) if name in WAYS}
+        assert [one for one, bold in shown if bold] == [rows[way][1][0] for way in WAYS[1:3]]
+    for letters, ranks in (("abcdefghijk", True), ("abcdefghij", False)):
+        figure.get_by_label("your text", exact=True).fill(letters)
+        tab.page.wait_for_function(
+            "([figure, all]) => figure.querySelector('[data-part=lines]').children.length === all",
+            arg=[figure.element_handle(), len(letters)],
+        )
+        slider(figure, "letter").fill("0")
+        settled(figure)
+        if "Nothing is hidden" in said(figure):
+            figure.get_by_role("button").press("Enter")
+            settled(figure)
+        assert ("Rank correlation" in said(figure)) == ranks  # of ten others, and of nine
+        assert (["–", True] in table()) != ranks
     assert tab.wrong == []
 
 

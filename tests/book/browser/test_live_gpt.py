@@ -333,6 +333,13 @@ def test_keys_move_every_control_and_the_sheet_ends(open_tab):
     assert figure.locator("[data-part=how]").text_content() == (
         "next, at τ = 1.0, k = 200, p = 0.99; filled: kept"
     )
+    spoken = figure.locator("label[data-value]").evaluate_all(
+        "(all) => all.map((one) => [getComputedStyle(one, '::after').content, one.dataset.value])"
+    )
+    assert [value for _, value in spoken] == [
+        "1.0", "200 tokens", "a share of 0.99", "token 40, The", "layer 1", "head 1"
+    ]  # fmt: skip
+    assert all(f'"{value}"' in content for content, value in spoken)
     for _ in range(6):
         press(figure, "write 20")
     assert said(figure).startswith(("The sheet is full: ", "The text has ended: "))

@@ -33,6 +33,9 @@ READ = """async ([name, texts, without]) => {
     .map(({ written, steps }) => [written, steps.map(({ logits }) => Array.from(logits))]);
 }"""
 
+PAGE = (Path(__file__).parents[3] / "book" / "07_transformer.md").read_text(encoding="utf-8")
+SMOOTHING = float(re.search(r"\(logits, target, smoothing=([\d.]+)\)", PAGE)[1])
+
 
 @cache
 def translator(file: Path) -> tuple[Transformer, list[str], dates.Vocabulary]:
@@ -136,6 +139,9 @@ def test_chapter_7_a_typed_date_is_read_character_by_character(chapter_7):
             assert float(re.search(r"Here \S+ has probability ([\d.]+)", told)[1]) == (
                 pytest.approx(best, abs=0.0006)
             )
+            aim = 1 - SMOOTHING + SMOOTHING / logits.shape[-1]
+            assert f"; label smoothing aims at {aim:.3f} for the right one, not at 1." in told
+            assert best < aim + 0.05, "a bar hardly goes beyond"
         source = torch.tensor([[letters.index(letter) + 3 for letter in text]])
         beams = beam_search(model, source, dates.BOS, dates.EOS, 12, 4, 0.0)
         numbers = re.search(r"The best beams: (.*)\.$", said(figure))[1].split(", ")

@@ -15,7 +15,7 @@ from torch import Tensor
 from attention_by_hand.models.safetensors import unpacked
 from solutions.vision_transformer import VisionTransformer, attention_rollout
 
-from .exploring import chooser, named, said, settled, started
+from .exploring import LETTERS, chooser, named, said, settled, started
 from .sound import TAGS, told
 
 WIRE = 1_200_000  # bytes that a model may take
@@ -196,6 +196,17 @@ def test_a_picture_moves_with_the_buttons_and_the_names_around_it_are_torch_s(ch
     near = [names[k] for k, (_, right) in enumerate(MOVES) if abs(right) < 2]
     other = sum(name != names[7] for name in near)
     assert f"Of 8 moves by one pixel, {other or 'none'} change" in said(figure)
+    frame = figure.locator("[data-part=around] > rect").bounding_box()
+    boxes = [one.bounding_box() for one in figure.locator("[data-part=moves] rect").all()]
+    framed = [
+        all(
+            frame[a] < box[a] + box[b] / 2 < frame[a] + frame[b]
+            for a, b in (("x", "width"), ("y", "height"))
+        )
+        for box in boxes
+    ]
+    assert framed == [abs(right) < 2 for _, right in MOVES]
+    assert "(framed: by one pixel)" in figure.locator("svg text").all_text_contents()
     for arrow, right in (("→", 1), ("→", 2), ("→", 2)):  # no farther than by two
         figure.get_by_role("button", name=arrow).press("Enter")
         same_shares(figure, model, moved(image, 0, right))
@@ -301,5 +312,15 @@ def test_a_vit_that_has_answered_is_open_to_everyone_and_fits(open_tab, width, s
     assert "patches covered: 1." in said(figure)
     context = {"include": [PATCHES]}
     assert told(Axe().run(tab.page, context=context, options={"runOnly": TAGS})) == []
+    svg = figure.locator("svg")
+    assert min(high for high, _ in svg.evaluate(LETTERS)) >= 12
+    frame, box = svg.bounding_box(), figure.get_by_role("checkbox").bounding_box()
+    right, bottom = (frame[a] + frame[b] for a, b in (("x", "width"), ("y", "height")))
+    for one in svg.locator("text:not(:empty)").all():
+        place = one.bounding_box()
+        assert frame["x"] - 1 <= place["x"] and place["x"] + place["width"] <= right + 1
+        assert place["y"] + place["height"] <= bottom + 1
+    if width < 600:  # as wide as the card, its squares for fingers
+        assert box["width"] > 0.97 * frame["width"] and box["width"] / 5 >= 40
     assert tab.page.evaluate("document.documentElement.scrollWidth") <= width
     assert tab.wrong == []

@@ -9,8 +9,9 @@ const SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"];
 const [, UNK, CLS, SEP, MASK] = SPECIAL.keys();
 const MOST = 46; // letters of a row
 const HEADS = 4;
-const LOOKS = ["the last layer, mean over heads"];
-for (let k = 0; k < 2 * HEADS; k++) LOOKS.push(`head ${k % HEADS} of layer ${Math.floor(k / HEADS)}`);
+const LOOKS = ["last layer, mean over heads"];
+for (let k = 0; k < 2 * HEADS; k++) LOOKS.push(`layer ${Math.floor(k / HEADS)}, head ${k % HEADS}`);
+const FEWEST = 10; // letters that a rank correlation is told of
 
 /** As the chapter's: small letters, single spaces, at most three of the same mark in a row. */
 export const plain = (text) =>
@@ -180,14 +181,18 @@ export function start({ figure, data, part, controls }) {
     ]);
     const table = correlations.flatMap((both, w) => [
       element("text", { x: 222, y: 66 + 22 * w }, ways[w][0]),
-      ...both.map((r, k) => element("text", { x: 344 + 60 * k, y: 66 + 22 * w, "text-anchor": "end" }, number(r))),
+      ...both.map((r, k) => {
+        const weight = w && k ? "bold" : "normal"; // the two that the chapter's question compares
+        return element("text", { x: 344 + 60 * k, y: 66 + 22 * w, "text-anchor": "end", "font-weight": weight }, number(r));
+      }),
     ]);
-    const heads = [[0, 18, "likeliest in the gap"], [222, 18, "agreement with how far"], [222, 40, "the answer"]]; // prettier-ignore
+    const layer = `attention: ${LOOKS[now.look].replace(" over heads", "")}`;
+    const heads = [[0, 18, "likeliest in the gap"], [222, 18, "agreement with how far"], [222, 40, "the answer"], [222, 132, layer]]; // prettier-ignore
     const columns = ["moves", "falls"].map((name, k) => element("text", { x: 344 + 60 * k, y: 40, "text-anchor": "end" }, name));
     return [...heads.map(([x, y, text]) => element("text", { x, y }, text)), ...columns, ...bars, ...table];
   }
 
-  const number = (r) => (Number.isFinite(r) && answer.text.length > 9 ? written(r) : "–");
+  const number = (r) => (Number.isFinite(r) ? written(r) : "–");
 
   /** Where a letter stands, seen from the gap. */
   const where = (i, asked) => `${Math.abs(i - asked)} to the ${i < asked ? "left" : "right"}`;
@@ -209,11 +214,12 @@ export function start({ figure, data, part, controls }) {
     const least = said[3] && said[3].scaled.indexOf(Math.min(...said[3].scaled));
     const against = said[3]?.scaled[least] < 0 ? ` Most against: ${spoken(answer.text[least])}, ${where(least, asked)}.` : "";
     const agree = correlations.map((both, w) => `${ways[w][0]} ${number(both[1])}`);
+    const seen = `Attention is that of the ${LOOKS[now.look]}. `;
     return (
       `${missing}${count}Letter ${asked + 1} was ${spoken(answer.text[asked])}. The model says ${spoken(letter)} ` +
       `with ${share.toFixed(2)}, ${outcome}. ` +
-      (answer.text.length > 1 ? `Largest: ${largest.join("; ")}.${against}` : "") +
-      (agree.length ? ` Rank correlation with how far the answer falls: ${agree.join(", ")}.` : "")
+      (answer.text.length > 1 ? `${seen}Largest: ${largest.join("; ")}.${against}` : "") +
+      (agree.length && number(correlations[0][1]) !== "–" ? ` Rank correlation with how far the answer falls: ${agree.join(", ")}.` : "")
     );
   }
 
@@ -231,7 +237,7 @@ export function start({ figure, data, part, controls }) {
     });
     const fall = said[3]?.others;
     const correlations = !fall ? [] : said.slice(0, 3).map(({ others }) =>
-      [fall.map(Math.abs), fall].map((moves) => rank_correlation(others, moves))); // prettier-ignore
+      [fall.map(Math.abs), fall].map((moves) => (fall.length < FEWEST ? NaN : rank_correlation(others, moves)))); // prettier-ignore
     svg.setAttribute("viewBox", `0 0 406 ${8 + line * count + 150}`);
     part("names").replaceChildren(...names(count));
     part("lines").replaceChildren(...lines(gaps, asked, said));

@@ -27,8 +27,8 @@ export const unpack = (text, count) =>
   });
 
 /**
- * Lay a field over a picture of `side` units, each `unit` wide in the drawing; `pixel` units are a
- * pixel. `marks` has what is covered and drawn, as packed for an address; what is drawn moves with
+ * Lay a field over a picture of `side` units, each `unit` wide in the drawing, whose group is called
+ * `sheet`; `pixel` units are a pixel. `marks` has what is covered and drawn, as packed for an address; what is drawn moves with
  * the picture, by `moved()`. `change(first)` hears of each change, with a sentence on it if there is
  * something new to say. Returns the marks as booleans, and what packs and clears them, changes the
  * tool, and looks again at what the square stands on.
@@ -49,7 +49,8 @@ export function pad({ svg, controls, side, unit, pixel = 1, squares, drawing, ma
   set(paper, { x: EDGE, y: EDGE, width: unit * side, height: unit * side, fill: "transparent" });
   set(square, { fill: "none", stroke: "#0072B2", "stroke-width": 2 });
   field.append(paper, square);
-  svg.append(covers, field);
+  const sheet = svg.querySelector("[data-part=sheet]");
+  sheet.append(covers, field);
   svg.setAttribute("role", "group");
 
   const tool = chooser(controls, {
@@ -136,7 +137,7 @@ export function pad({ svg, controls, side, unit, pixel = 1, squares, drawing, ma
   let stroke = null;
   let before = covered; // what was covered when the stroke began
   const point = (event) => {
-    const { x, y } = new DOMPoint(event.clientX, event.clientY).matrixTransform(svg.getScreenCTM().inverse());
+    const { x, y } = new DOMPoint(event.clientX, event.clientY).matrixTransform(sheet.getScreenCTM().inverse());
     return [x, y].map((at) => Math.floor((at - EDGE) / unit - (drawing ? PEN / 4 : 0)));
   };
   field.addEventListener("pointerdown", (event) => {

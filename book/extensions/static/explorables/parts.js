@@ -20,7 +20,10 @@ export function slider(controls, { label, min, max, step, value, say, change }) 
   name.textContent = label;
   Object.assign(input, { type: "range", min, max, step });
   input.value = value;
-  const hear = () => input.setAttribute("aria-valuetext", say(Number(input.value)));
+  const hear = () => {
+    row.dataset.value = say(Number(input.value)); // a style may show it
+    input.setAttribute("aria-valuetext", row.dataset.value);
+  };
   input.addEventListener("input", () => {
     hear();
     change(Number(input.value));

@@ -177,7 +177,8 @@ export function start({ figure, data, part, controls }) {
     const best = beams.slice(0, 2).map(({ letters, log_p }) => {
       return `${date(letters) || "the empty text"} ${Math.exp(log_p).toFixed(3)}`;
     });
-    return `${where} Here ${next.join(", ")}. The best beams: ${best.join(", ")}.`;
+    const aim = 0.9 + 0.1 / answer.target.length; // as the chapter's smoothing has it
+    return `${where} Here ${next.join(", ")}; label smoothing aims at ${aim.toFixed(3)} for the right one, not at 1. The best beams: ${best.join(", ")}.`;
   }
 
   function draw() {

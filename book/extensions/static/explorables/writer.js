@@ -8,7 +8,9 @@ import { cut, draw, luck } from "./sampling.js";
 const MOST = 60; // characters of a beginning
 const END = 0; // the token that ends a text, and stands before each
 // as Python's \w and \s, among the 256 characters that stand for bytes
-const WORD = / ?[\p{L}\p{N}_]+| ?[^\p{L}\p{N}_\s\x1c-\x1f\x85]+|[\s\x1c-\x1f\x85]+/gu;
+const LETTERS = "\\wª²³µ¹º¼-¾À-ÖØ-öø-ÿ";
+const SPACES = "\\s\\x1c-\\x1f\\x85";
+const WORD = new RegExp(` ?[${LETTERS}]+| ?[^${LETTERS}${SPACES}]+|[${SPACES}]+`, "g");
 
 /** The pieces of a word: again and again, the pair that was learnt first is joined at all its places. */
 export function byte_pair_encode(word, rank) {
@@ -35,12 +37,17 @@ function tokenizer(notes) {
     const characters = Array.from(new TextEncoder().encode(text), (byte) => bytes[byte]).join("");
     return (characters.match(WORD) ?? []).flatMap((word) => byte_pair_encode(word, rank).map((piece) => id_of.get(piece)));
   };
+  const utf_8 = new TextDecoder();
   const decode = (ids) => {
     const all = ids.map((id) => tokens[id]).join("");
-    return new TextDecoder().decode(Uint8Array.from(all, (character) => character.charCodeAt(0)));
+    return utf_8.decode(Uint8Array.from(all, (character) => character.charCodeAt(0)));
   };
   return { encode, decode };
 }
+
+/** All ids, likeliest first; equals keep their order. */
+const ordered = (step) =>
+  (step.order ??= Array.from(step.logits.keys()).sort((a, b) => step.logits[b] - step.logits[a]));
 
 /** Where each token's box stands, row by row: as many tokens as the sheet has room for. */
 export function places(names, { letter, wide, row, rows }) {
@@ -60,20 +67,26 @@ export function places(names, { letter, wide, row, rows }) {
 export function reader({ engine, state, notes }, sheet) {
   const gpt = new engine.GPT(state, Number(notes.num_heads));
   const { encode, decode } = tokenizer(notes);
-  const names = gpt.tokens.map((_, id) => decode([id]).replaceAll(" ", "␣").replaceAll("\n", "⏎") || "(end)");
-  const shown = (id) => names[id];
+  const names = [];
+  const shown = (id) => (names[id] ??= decode([id]).replaceAll(" ", "␣").replaceAll("\n", "⏎") || "(end)");
   const caches = gpt.blocks.map(() => ({ k: [], v: [] }));
   const steps = []; // of the tokens whose keys and values are in the caches
 
-  /** Read one more token, unless it was read in this place before. */
-  function read(id, place) {
-    if (steps[place]?.id === id) return;
-    steps.length = place;
-    for (const cache of caches) cache.k.length = cache.v.length = place;
+  /** Read the tokens from a place on, unless this one was read there before. */
+  function read(ids, place) {
+    if (steps[place]?.id === ids[place]) return;
+    keep(place);
     const seen = [];
-    const [logits] = gpt.step([id], caches, seen); // (vocab_size,)
-    const order = Array.from(logits.keys()).sort((a, b) => logits[b] - logits[a]); // equals keep their order
-    steps.push({ id, logits, order, looks: seen.map(({ attn }) => attn.map(([row]) => row)) });
+    gpt.step(ids.slice(place), caches, seen).forEach((logits, i) => {
+      const looks = seen.map(({ attn }) => attn.map((rows) => rows[i].slice(0, place + i + 1)));
+      steps.push({ id: ids[place + i], logits, looks });
+    });
+  }
+
+  /** Of what has been read, keep so many tokens. */
+  function keep(count) {
+    steps.length = count;
+    for (const cache of caches) cache.k.length = cache.v.length = count;
   }
 
   /** `earlier`: before which places other settings held. */
@@ -86,7 +99,7 @@ export function reader({ engine, state, notes }, sheet) {
     const times = [];
     let full = false; // or at the text's end
     for (let place = 0; place < ids.length; place++) {
-      read(ids[place], place);
+      read(ids, place);
       if (place + 1 < typed) continue;
       times.push(clock());
       full ||= place >= typed && ids[place] === END;
@@ -95,15 +108,18 @@ export function reader({ engine, state, notes }, sheet) {
       const { temperature, k, p } = earlier.find(({ end }) => place + 1 < end) ?? latest;
       const how = [temperature, k, p, seed].join();
       if (step.how !== how) {
-        const { drawn } = cut(step.order.map((id) => step.logits[id]), temperature, k, p); // prettier-ignore
-        Object.assign(step, { how, next: step.order[draw(drawn, luck(seed, place))] });
+        const chosen = () => {
+          const order = ordered(step);
+          const { drawn } = cut(order.map((id) => step.logits[id]), temperature, k, p); // prettier-ignore
+          return order[draw(drawn, luck(seed, place))];
+        };
+        Object.assign(step, { how, next: temperature ? chosen() : engine.argmax(step.logits) });
       }
       ids.push(step.next);
       full = !fits();
       if (full) ids.pop();
     }
-    steps.length = ids.length;
-    for (const cache of caches) cache.k.length = cache.v.length = ids.length;
+    keep(ids.length);
     const numbers = caches.flatMap(({ k, v }) => [...k, ...v]).reduce((sum, row) => sum + row.length, 0);
     return { ids, typed, cut_off: whole - typed, full, times, numbers, steps: [...steps], names: ids.map(shown), shown, decode };
   };
@@ -206,7 +222,7 @@ export function start({ figure, data, part, controls }) {
     );
   }
 
-  function drawBars({ order }, found, next) {
+  function drawBars(order, found, next) {
     [...part("bars").children].forEach((row, i) => {
       const [label, bar, value] = row.children;
       const rest = i === bars;
@@ -239,11 +255,12 @@ export function start({ figure, data, part, controls }) {
     const step = steps[at];
     const looks = Array.from(step.looks[layer][head]); // (at + 1,)
     const [temperature, k, p] = [temperatures[now.temperature], ks[now.k], ps[now.p]];
-    const found = cut(step.order.map((id) => step.logits[id]), temperature, k, p); // prettier-ignore
+    const order = ordered(step);
+    const found = cut(order.map((id) => step.logits[id]), temperature, k, p); // prettier-ignore
     const next = ids[at + 1];
     const sums = counted(typed, ids.length, numbers);
     drawText(looks, at);
-    drawBars(step, found, next);
+    drawBars(order, found, next);
     drawCounts(sums);
     writes.forEach((one) => one.setAttribute("aria-disabled", full));
     const ended = ids.length > typed && ids.at(-1) === END ? "The text has ended" : "The sheet is full";
@@ -254,8 +271,8 @@ export function start({ figure, data, part, controls }) {
       `${full ? `${ended}: erase it or draw it again to go on. ` : ""}` +
       `${cut_off ? "Your beginning is too long: its end is left out. " : ""}At token ${at}, ${spoken(names[at])}, layer ${layer}, head ${head} looks most at ` +
       `${seen.map(([look, i]) => `${spoken(names[i])} (token ${i}, ${Math.round(100 * look)} %)`).join(", ")}. ` +
-      `${found.kept} of ${count(step.order.length)} tokens ${found.kept === 1 ? "is" : "are"} kept, which had ` +
-      `${(100 * found.stays).toFixed(1)} %; likeliest: ${spoken(answer.shown(step.order[0]))}, drawn with ` +
+      `${found.kept} of ${count(order.length)} tokens ${found.kept === 1 ? "is" : "are"} kept, which had ` +
+      `${(100 * found.stays).toFixed(1)} %; likeliest: ${spoken(answer.shown(order[0]))}, drawn with ` +
       `${found.drawn[0].toFixed(3)}. ${at + 1 < typed ? "Typed" : "Written"} next: ` +
       `${at + 1 < names.length ? spoken(names[at + 1]) : "nothing yet"}. ` +
       `Keys and values so far: ${count(sums.sum[0])} numbers computed without a cache, ${count(sums.sum[1])} with it. ` +
