@@ -181,6 +181,12 @@ FILES = {
         "training": "overfitted by_counting main",
         "test_heads.py": "models counted smoothed",
     },
+    "induction.py": {
+        "data": "repeating twice rounded",
+        "training": "train measure main",
+        "second/repeated_tokens.py": "Attention Model loss given looks",
+        "test_induction.py": "followed",
+    },
     "encoder_layers.py": {
         "data": "told store main",
         "training": "take_encoder_layers parameters train",

@@ -22,6 +22,7 @@ SMALL = {
     "fine_tuning": "--seeds 0 --pairs 40 --steps 1 --pretraining 1 --result x.json",
     "grading": "--count 2 --jobs 1 --no-stock",
     "heads": "--steps 300",
+    "induction": "--seeds 0 --steps 1 --result x.json",
     "language_models": "--steps 1 --seeds 0 --widths 32 --result x.json",
     "luck": "--only softmax --times 1 --jobs 1",
     "mixing": "--rounds 1",
