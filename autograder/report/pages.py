@@ -8,6 +8,7 @@ filters of `nbgrader_config.py` remove all active content. Run as a program, by
 dies when a page exceeds them.
 """
 
+import gc
 import re
 import resource
 import sys
@@ -139,6 +140,7 @@ def serve(pipe: Connection) -> None:
     """Make the requested pages until the other end closes the pipe."""
     pages = Pages(config_of(Path(pipe.recv())))
     _limit_memory()
+    gc.freeze()  # so that a collection does not go through all that was imported
     while True:
         try:
             notebook, assignment, student, marked = pipe.recv()
