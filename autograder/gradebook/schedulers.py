@@ -9,6 +9,7 @@ grader, however it ends.
 """
 
 import ctypes
+import gc
 import os
 import queue
 import signal
@@ -224,6 +225,7 @@ def _serve(pipe: Connection, judge: Judge, lent: LentProcess | None) -> None:
     """Judge jobs until the other end closes the pipe. Runs in its own process."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the grader handles Ctrl-C
     _die_with_parent()
+    gc.freeze()  # so that a collection does not go through all that was imported
     if lent is not None:
         borrow(lent)
     while True:

@@ -125,7 +125,7 @@ def _shown(notebook: NotebookNode, judgement: Judgement) -> Outcome:
     """A judgement, and the notebook that shows it."""
     show_verdicts(notebook, judgement.verdicts)
     notebook, _ = LimitOutput().preprocess(notebook, {})
-    return Outcome(judgement, (nbformat.writes(notebook) + "\n").encode(), socket.gethostname())
+    return Outcome(judgement, (nbformat.v4.writes(notebook) + "\n").encode(), socket.gethostname())
 
 
 def _without_outputs(notebook: NotebookNode) -> NotebookNode:

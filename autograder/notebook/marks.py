@@ -8,8 +8,7 @@ import math
 import re
 from collections.abc import Mapping
 
-from nbformat import NotebookNode
-from nbformat.v4 import new_output
+from nbformat import NotebookNode, from_dict
 from nbgrader.utils import compute_checksum, determine_grade, is_grade, is_solution
 
 from autograder.judge.judgement import Judgement
@@ -45,10 +44,9 @@ def score_of(verdict: Verdict, points: float) -> float:
 def _verdict_outputs(verdict: Verdict, points: float) -> list[NotebookNode]:
     table = {"text/html": table_html(verdict), "text/plain": cut(table_text(verdict))}
     score = {"text/plain": f"{score_of(verdict, points):g}"}  # nbgrader reads the marks here
-    return [
-        new_output("display_data", data=table),
-        new_output("execute_result", data=score, execution_count=None),
-    ]
+    shown = {"output_type": "display_data", "metadata": {}, "data": table}
+    marks = {"output_type": "execute_result", "metadata": {}, "data": score}
+    return from_dict([shown, marks | {"execution_count": None}])
 
 
 def comment_on(verdict: Verdict) -> str | None:
