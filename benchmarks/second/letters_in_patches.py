@@ -4,6 +4,7 @@ Run: OMP_NUM_THREADS=1 python -m benchmarks.second.letters_in_patches [STEPS] [S
 each, with the page's 1,000. Pictures that are the same are taken once. Seed 41 agrees with the
 page on what positions learn, pixels in order or not, and on distances; its ViT names 44.5%
 of the letters in new fonts, 43.7% with the pixels reordered, and the nearest neighbour 61.4%.
+In a training of 400 steps the convolutions come to 48.1%, the ViT to 17.0%.
 """
 
 import random
