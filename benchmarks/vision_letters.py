@@ -4,7 +4,8 @@ Run: OMP_NUM_THREADS=1 python -m benchmarks.vision_letters [--seeds 0 1 2] [--st
 Pictures of 32 × 32 pixels are those of chapter 12, letters bare or with marks, a third larger, so
 that fewer patches are empty; what does not fit is cut off. They are cut into patches of 4 × 4. What
 has to be named is the letter, A to Z, whatever its case, mark and font. Fonts of DejaVu are read
-in training, moved by up to two pixels both ways; those of STIX are the test, not moved. `order` is
+in training, moved by up to two pixels both ways; those of STIX are the test, not moved. `cnn` is
+the page's convolutional network with 26 answers, trained alike. `order` is
 `pixels` where the pixels of all pictures, moved as they are, were put into one other order, drawn
 for each seed. `nearest` gives the letter of the most similar training picture; `nearest, moved`
 tries each test picture up to two pixels away as well. `twins` is how far apart the two most similar
@@ -59,6 +60,13 @@ def vit() -> VisionTransformer:
     return VisionTransformer(SIZE, PATCH, 1, CLASSES, WIDTH, HEADS, LAYERS)
 
 
+def cnn(page: dict) -> nn.Sequential:
+    """The page's network for the digits, with a head for letters."""
+    model = page["cnn"]()
+    model[-1] = nn.Linear(model[-1].in_features, CLASSES)
+    return model
+
+
 def reordered(images: Tensor, order: str, seed: int) -> Tensor:
     """The pictures with all their pixels in one other order, or as they are."""
     if order == "as they are":
@@ -67,7 +75,7 @@ def reordered(images: Tensor, order: str, seed: int) -> Tensor:
     return images.flatten(1)[:, new].view_as(images)
 
 
-def trained(model: VisionTransformer, order: str, seed: int, steps: int) -> VisionTransformer:
+def trained(model: nn.Module, order: str, seed: int, steps: int) -> nn.Module:
     """AdamW with a warm-up of 100 steps and a cosine that ends at 0; weights rounded to halves."""
     images, letters, *_ = collection()
     adam = torch.optim.AdamW(model.parameters(), weight_decay=0.05, fused=True)
@@ -132,6 +140,23 @@ def run_of(page: dict, seed: int, order: str, steps: int) -> tuple[dict, VisionT
     return found | looked_at(page, model, held_out), model
 
 
+def rival(page: dict, seed: int, steps: int) -> dict:
+    """The convolutional network, trained and tested as the ViT is."""
+    images, letters, held_out, answers = collection()
+    torch.manual_seed(seed)
+    began, model = time.process_time(), trained(cnn(page), "as they are", seed, steps)
+    return {
+        "seed": seed,
+        "model": "cnn",
+        "order": "as they are",
+        "steps": steps,
+        "parameters": sum(p.numel() for p in model.parameters()),
+        "cpu_seconds": round(time.process_time() - began, 1),
+        "test": right(model, held_out, answers),
+        "train": right(model, images, letters),
+    }
+
+
 def nearest() -> list[dict]:
     """What the nearest training picture says, and how near the nearest of all is."""
     images, letters, held_out, answers = collection()
@@ -164,9 +189,9 @@ def main() -> None:
     if result.with_suffix(".npz").exists():
         weights = dict(np.load(result.with_suffix(".npz")))
     runs = json.loads(result.read_text("utf-8"))["runs"] if result.exists() else []
-    done = [(run["seed"], run["order"]) for run in runs]
+    done = [(run["seed"], run["order"], run["model"]) for run in runs]
     for order, seed in itertools.product(ORDERS, args.seeds):
-        if (seed, order) in done:
+        if (seed, order, "vit") in done:
             continue
         found, model = run_of(page, seed, order, args.steps)
         print(found, flush=True)
@@ -175,6 +200,11 @@ def main() -> None:
         for part, value in (kept or model.state_dict()).items():
             weights[f"{seed}, {order}: {part}"] = value.numpy().astype(np.float16)
         store(result, runs, weights)
+    for seed in args.seeds:
+        if (seed, "as they are", "cnn") not in done:
+            runs.append(rival(page, seed, args.steps))
+            print(runs[-1], flush=True)
+            store(result, runs, weights)
     if not any(run["model"] == "nearest" for run in runs):
         store(result, [*runs, *nearest()], weights)
 

@@ -63,16 +63,17 @@ def norms(count: int) -> list[nn.LayerNorm]:
 
 
 class Translator(nn.Module):
-    def __init__(self, letters: int) -> None:
+    def __init__(self, letters: int, encoder: int = 2, decoder: int = 2) -> None:
         super().__init__()
         self.without = "nothing"
         self.source = nn.Parameter(torch.randn(letters, D) * D**-0.5)
         self.target = nn.Parameter(torch.randn(len(WRITTEN), D) * D**-0.5)
         self.encoder = nn.ModuleList(
-            nn.ModuleList([Attention(), feed_forward(), *norms(2)]) for _ in range(2)
+            nn.ModuleList([Attention(), feed_forward(), *norms(2)]) for _ in range(encoder)
         )
         self.decoder = nn.ModuleList(
-            nn.ModuleList([Attention(), Attention(), feed_forward(), *norms(3)]) for _ in range(2)
+            nn.ModuleList([Attention(), Attention(), feed_forward(), *norms(3)])
+            for _ in range(decoder)
         )
 
     def take_away(self, part: str) -> None:

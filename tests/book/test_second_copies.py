@@ -189,7 +189,8 @@ FILES = {
     },
     "encoder_layers.py": {
         "data": "told store main",
-        "training": "take_encoder_layers parameters train",
+        "training": "take_encoder_layers parameters",
+        "second/no_encoder.py": "train",
     },
     "english.py": {
         "data": "find_paragraphs indent keep_prose find_docstrings read_prose find_pinned "
@@ -260,7 +261,7 @@ FILES = {
     "vision_letters.py": {
         "calls": "nearest twins main",
         "data": "collection reordered some_of store",
-        "training": "vit trained run_of",
+        "training": "vit cnn trained run_of rival",
         "test_vision_transformer_page.py": "right nearness looked_at",
     },
     "warm_up.py": {

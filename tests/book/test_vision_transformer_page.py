@@ -262,6 +262,10 @@ def test_what_the_page_says_of_letters_is_what_is_stored(page):
     assert "it is behind even the nearest neighbour, where each picture may move" in PAGE
     (moved,) = on_letters("nearest, moved")
     assert max(run["test"] for run in on_letters("vit")) < moved["test"]
+    assert "with 26 answers and 40,330 parameters to the ViT's 41,690" in PAGE
+    assert "it names more than either" in PAGE and ABOUT["parameters"] == 41_690
+    for run in on_letters("cnn"):
+        assert run["parameters"] == 40_330 and run["test"] > moved["test"]
     assert "distances are a little short of even" in PAGE and "they are as short" in PAGE
     even = vision_letters.BETWEEN.mean().item()
     for run in on_letters("vit"):
