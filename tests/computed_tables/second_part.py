@@ -127,7 +127,6 @@ def four_adjectives() -> list:
         return normed([*q[:k], *[Fraction(0)] * (4 - k)])
 
     cold = normed([x * x for x in p])
-    ways = [cold, first(p, 2), *(first(p, share(p, least)) for least in (0.7, 0.8))]
-    ways.append(first(cold, share(cold, 0.8)))
-    kept = [float(sum(p[: share(p, least)])) for least in (0.7, 0.8)]
-    return [*([float(x) for x in q] for q in ways), *([whole] for whole in kept)]
+    ways = [cold, first(p, 2), first(p, share(p, 0.8)), first(cold, share(cold, 0.8))]
+    kept = float(sum(p[: share(p, 0.8)]))
+    return [*([float(x) for x in q] for q in ways), [kept]]
