@@ -16,7 +16,10 @@ from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
 
+import yaml
+
 from autograder.judge.student_package import student_package
+from autograder.publishing.bookindex import published_at
 from autograder.student import course, versions
 from autograder.student.course import chapters, contents, exercises_of
 from autograder.student.expected import digest_kept, fixed_digest
@@ -59,7 +62,7 @@ with Shift+Enter, replace each `raise NotImplementedError` with your own code, a
 Write the answers yourself. A ready-made one from torch is good to compare with, but earns no marks
 until a person has looked at it; `check` tells you so. So are the course's own
 `{blocks}`; where your answers are graded, those of the chapter and of later ones are not there.
-
+{there}
 `check.all()`, in the last cell, tells how many points you have so far and what is next, and
 `check.hint(softmax)` one hint more each time. An answer that does not end is stopped after {limit}
 seconds: `%env {variables}_SECONDS=300` in a cell gives it more time. If `check` says that torch
@@ -87,6 +90,7 @@ end is stopped after {limit} seconds: `%env {variables}_SECONDS=300` in a cell g
 
 In VS Code, open this folder and choose `.venv` as the notebook's kernel.
 """
+_THERE = "What is there, and which limits hold: <{address}>\n"
 _DRAFT = """\
 **This is a draft.** The book is not published yet: links in the notebooks lead nowhere, and
 exercises may still change.
@@ -206,6 +210,7 @@ def _contents(root: Path, notebooks: list[Path], others: set[str]) -> Iterator[t
         "title": contents().TITLE,
         "first": notebooks[0].stem,
         "draft": _DRAFT if nobodys_address(root) else "",
+        "there": _there(root),
         "limit": f"{ALLOWED:g}",
         "python": "{}.{}".format(*sys.version_info),
         "variables": course.variable("").rstrip("_"),
@@ -231,6 +236,14 @@ def _contents(root: Path, notebooks: list[Path], others: set[str]) -> Iterator[t
         if path.parent.name not in others:
             yield name, path.read_bytes()
     yield f"autograder/student/{versions.FILE.name}", json.dumps(versions.versions_here()).encode()
+
+
+def _there(root: Path) -> str:
+    """Where a course has a page for students on the machine that grades them, if it has one."""
+    if not (root / "book" / "what_runs.md").is_file():
+        return ""
+    config = yaml.safe_load((root / "_config.yml").read_text(encoding="utf-8"))
+    return _THERE.format(address=f"{published_at(root, config)}/book/what_runs.html")
 
 
 def _requirements(root: Path) -> str:

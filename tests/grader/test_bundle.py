@@ -175,5 +175,6 @@ def test_its_readme_tells_what_can_be_set(unpacked):
     read = " ".join(text.split())
     assert f"stopped after {seconds_allowed():g} seconds: `%env {VARIABLE}=" in read
     assert "`%env ATTENTION_DEVICE=cpu`" in read
+    assert "which limits hold: <https://attention-by-hand.example/book/what_runs.html>" in read
     first, second = re.findall(r"bin/pip install (.*)", text)[:2]
     assert first == "--no-deps -e ." and "torch" in second, "a Python that is too old is told first"
