@@ -33,7 +33,7 @@ SPACES = (
 APART = re.compile(
     r"^_?(jit_pass|get|set|is|can|cur|current|list|register|restore|activate|select|use|setup|trace"
     r"|convert|validate|unpack|bucket|pre_bucket|dedup|identify|fuse|update|sdpa_kernel)_"
-    r"|fsdp|sdpa_kernel|_flop(_count)?$|_fake|_check$|_init$|normalizer|picker|_for_same|_args_and_"
+    r"|fsdp|sdpa_kernel|_benchmark_|_flop(_count)?$|_fake|_check$|_init$|normalizer|picker|_for_same|_args_and_"
     r"|cubic_convolution|backend|handle$|graph_transform|_proxy_|_functionalize$|fusion"
 )
 
@@ -145,8 +145,11 @@ def _definitions() -> list[tuple[str, str]]:
 
 
 def text() -> str:
-    """What the file holds: the namespaces of torch's operators, and the names of each concept."""
-    spaces = sorted({space.removeprefix("torch.ops.") for space, _ in _operators()})
+    """What the file holds: the namespaces of torch's operators, and the names of each concept.
+
+    The same for each build of torch: `cuda`, which some lack, computes nothing.
+    """
+    spaces = sorted({space.removeprefix("torch.ops.") for space, _ in _operators()} - {"cuda"})
     return json.dumps({"namespaces": spaces, "concepts": names_of_torch()}, indent=1) + "\n"
 
 

@@ -6,6 +6,7 @@ function of ours finds in an object after the answer has had it. So is where a t
 the device that only pretends.
 """
 
+import math
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
@@ -89,10 +90,10 @@ def test_no_exercise_gives_more_than_a_tenth_for_looks(slug, exercise):
     assert exercise.forgeable_points <= exercise.points / 10 + 1e-9
 
 
-def test_all_looks_together_are_less_than_a_twentieth():
+def test_all_looks_together_are_a_twentieth_at_most():
     every = [exercise for slug in chapters() for exercise in exercises_of(slug)]
-    looks = sum(exercise.forgeable_points for exercise in every)
-    assert 0 < looks < sum(exercise.points for exercise in every) / 20
+    looks = math.fsum(exercise.forgeable_points for exercise in every)
+    assert 0 < looks <= math.fsum(exercise.points for exercise in every) / 20
 
 
 def test_these_aspects_are_looks():
