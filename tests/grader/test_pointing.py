@@ -35,13 +35,13 @@ NAME = "scaled_dot_product_attention"
 
 
 def test_where_the_numbers_leave_those_of_right_answers():
-    found = pointed(ATTENTION.format(scale="/ (7 + math.sqrt(query.shape[-1]))"), NAME)
-    lines = found.splitlines()
-    assert lines == [
-        "Your numbers leave those of a right answer with the addition:",
-        "    scores = query @ key.transpose(-2, -1) / (7 + math.sqrt(query.shape[-1]))",
-        " " * 46 + "^" * len("7 + math.sqrt(query.shape[-1])"),
-    ]
+    for scale in ("/ (7 + math.sqrt(query.shape[-1]))", "/ math.sqrt(query.shape[-1] + 1)"):
+        scores = f"query @ key.transpose(-2, -1) {scale}"
+        assert pointed(ATTENTION.format(scale=scale), NAME).splitlines() == [
+            "These are the numbers of a right answer, times some other number:",
+            f"    scores = {scores}",
+            " " * 13 + "^" * len(scores),
+        ]
     cubed = ATTENTION.replace("dim=-1)", "dim=-1) ** 3")
     found = pointed(cubed.format(scale="/ math.sqrt(query.shape[-1])"), NAME)
     assert found.splitlines() == [
