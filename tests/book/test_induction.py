@@ -13,6 +13,7 @@ from benchmarks.second import repeated_tokens
 STORED = json.loads(induction.RESULT.read_text(encoding="utf-8"))
 TWO = [run for run in STORED["runs"] if run["model"] == "two layers"]
 ONE = [run for run in STORED["runs"] if run["model"] == "one layer"]
+PAGE = (induction.RESULT.parents[1] / "book" / "09_language_model.md").read_text(encoding="utf-8")
 
 
 def test_a_training_text_repeats_its_beginning_and_what_followed_is_beyond_the_table():
@@ -74,9 +75,14 @@ def test_with_every_seed_the_heads_form_in_the_second_layer_and_copying_needs_th
     for layer, row in enumerate(two["to what followed"]):
         for head, share in enumerate(row):
             assert (share > 1 / 2) == ([layer, head] in heads)
-    assert two["without them"] > one["loss"]
-    assert two["first layer blind to one back"] > one["loss"]
+    assert two["without them"] > guessing > one["loss"]
+    assert two["first layer blind to one back"] > guessing
     assert two["first layer blind to two back"] < guessing / 2
+
+
+def test_the_page_says_how_many_of_the_four_heads_they_are():
+    assert sorted(len(run["induction heads"]) for run in TWO) == [3, 4, 4]
+    assert "with one seed three of its four heads, with two all four" in PAGE
 
 
 def test_the_picture_is_of_weights_and_its_head_looks_at_what_followed():
