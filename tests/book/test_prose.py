@@ -35,6 +35,7 @@ CHAPTERS = (
 )
 NO_MEASUREMENT = {
     "03_multi_head": {"95 %": "the level of the intervals"},
+    "07_transformer": dict.fromkeys(("99.1", "89.9", "91.3"), "benchmarks/second/no_encoder.py"),
     "09_language_model": {
         "1.3": "Shannon's, with its source",
         "0.001": "a bound, from chapter 6",
