@@ -108,7 +108,7 @@ class Trial:
     def inputs(self) -> list[Inputs]:
         """Two sets of inputs, those that `check` uses first."""
         found = []
-        for seed in (SEED + self.name.encode(), b"the matrix"):
+        for seed in (SEED + self.name.encode(), b"the matrix, once"):
             runs = self.exercise.runs(seed)
             right = records(reference(self.slug, self.name), runs)
             known = known_mistakes(self.slug, self.name, runs) if self.bank[MISTAKES] else ()
