@@ -4,6 +4,7 @@ import json
 import re
 
 import numpy as np
+from playwright.sync_api import Locator
 
 from .conftest import chapter_pages
 
@@ -68,3 +69,17 @@ def settled(figure) -> None:
 def weights(scores) -> np.ndarray:
     counts = np.exp(np.asarray(scores, dtype=float) - np.max(scores))
     return counts / counts.sum()
+
+
+def assert_picture_fits(figure: Locator, squares: int, narrow: bool) -> None:
+    """Its letters are large enough and stand inside; where it is narrow, fingers hit a square."""
+    svg = figure.locator("svg")
+    assert min(high for high, _ in svg.evaluate(LETTERS)) >= 12
+    frame, box = svg.bounding_box(), figure.get_by_role("checkbox").bounding_box()
+    right, bottom = (frame[a] + frame[b] for a, b in (("x", "width"), ("y", "height")))
+    for one in svg.locator("text:not(:empty)").all():
+        place = one.bounding_box()
+        assert frame["x"] - 1 <= place["x"] and place["x"] + place["width"] <= right + 1
+        assert place["y"] + place["height"] <= bottom + 1
+    if narrow:  # as wide as the card, its squares for fingers
+        assert box["width"] > 0.97 * frame["width"] and box["width"] / squares >= 40

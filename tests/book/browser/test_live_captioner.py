@@ -12,7 +12,7 @@ from attention_by_hand.models import captioner
 from attention_by_hand.models.safetensors import unpacked
 from solutions.captioning import write_caption
 
-from .exploring import LETTERS, chooser, named, number, said, settled, slider, started
+from .exploring import assert_picture_fits, chooser, named, number, said, settled, slider, started
 from .sound import TAGS, told
 
 WIRE = 1_200_000  # bytes that a model may take
@@ -190,15 +190,6 @@ def test_a_captioner_that_has_answered_is_open_to_everyone_and_fits(open_tab, wi
     assert "squares covered: 1." in said(figure)
     context = {"include": [GLANCES]}
     assert told(Axe().run(tab.page, context=context, options={"runOnly": TAGS})) == []
-    svg = figure.locator("svg")
-    assert min(high for high, _ in svg.evaluate(LETTERS)) >= 12
-    frame, box = svg.bounding_box(), figure.get_by_role("checkbox").bounding_box()
-    right, bottom = (frame[a] + frame[b] for a, b in (("x", "width"), ("y", "height")))
-    for one in svg.locator("text:not(:empty)").all():
-        place = one.bounding_box()
-        assert frame["x"] - 1 <= place["x"] and place["x"] + place["width"] <= right + 1
-        assert place["y"] + place["height"] <= bottom + 1
-    if width < 600:  # as wide as the card, its squares for fingers
-        assert box["width"] > 0.97 * frame["width"] and box["width"] / 8 >= 40
+    assert_picture_fits(figure, squares=8, narrow=width < 600)
     assert tab.page.evaluate("document.documentElement.scrollWidth") <= width
     assert tab.wrong == []

@@ -15,7 +15,7 @@ from torch import Tensor
 from attention_by_hand.models.safetensors import unpacked
 from solutions.vision_transformer import VisionTransformer, attention_rollout
 
-from .exploring import LETTERS, chooser, named, said, settled, started
+from .exploring import assert_picture_fits, chooser, named, said, settled, started
 from .sound import TAGS, told
 
 WIRE = 1_200_000  # bytes that a model may take
@@ -312,15 +312,6 @@ def test_a_vit_that_has_answered_is_open_to_everyone_and_fits(open_tab, width, s
     assert "patches covered: 1." in said(figure)
     context = {"include": [PATCHES]}
     assert told(Axe().run(tab.page, context=context, options={"runOnly": TAGS})) == []
-    svg = figure.locator("svg")
-    assert min(high for high, _ in svg.evaluate(LETTERS)) >= 12
-    frame, box = svg.bounding_box(), figure.get_by_role("checkbox").bounding_box()
-    right, bottom = (frame[a] + frame[b] for a, b in (("x", "width"), ("y", "height")))
-    for one in svg.locator("text:not(:empty)").all():
-        place = one.bounding_box()
-        assert frame["x"] - 1 <= place["x"] and place["x"] + place["width"] <= right + 1
-        assert place["y"] + place["height"] <= bottom + 1
-    if width < 600:  # as wide as the card, its squares for fingers
-        assert box["width"] > 0.97 * frame["width"] and box["width"] / 5 >= 40
+    assert_picture_fits(figure, squares=5, narrow=width < 600)
     assert tab.page.evaluate("document.documentElement.scrollWidth") <= width
     assert tab.wrong == []
