@@ -17,7 +17,7 @@ from autograder.bank import banks, cause
 from autograder.student.engine.compare import GPU_FACTOR, compare
 from autograder.student.engine.probe import probe_within, undisturbed
 from autograder.student.engine.records import on_device
-from autograder.student.engine.runs import Array, Record, Run
+from autograder.student.engine.runs import Array, Record, Run, distinct, made_once
 from autograder.student.engine.verdict import CourseFault, Mistake
 
 Rows = Sequence[Sequence[Run]]
@@ -34,7 +34,7 @@ def records(answer: Callable[..., Any], runs: Rows, device: str = "cpu") -> list
     For another device, what is expected there (see `_made`).
     """
     with undisturbed(), silently():
-        return [[_made(answer, run, device) for run in row] for row in runs]
+        return made_once(runs, lambda run: _made(answer, run, device))
 
 
 @contextmanager
@@ -54,7 +54,11 @@ def on_demand(
     answer: Callable[..., Any], runs: Rows, device: str = "cpu"
 ) -> list[Sequence[Record]]:
     """Like `records`, but each made on first access: for use `with undisturbed()`."""
-    return [_Lazily(answer, row, device) for row in runs]
+    made: dict[tuple[int, int], Record] = {}
+    return [
+        _Lazily(answer, row, device, keys, made)
+        for row, keys in zip(runs, distinct(runs), strict=True)
+    ]
 
 
 def known_mistakes(slug: str, name: str, runs: Rows, device: str = "cpu") -> Iterator[Mistake]:
@@ -103,26 +107,32 @@ def _finer(value: Any, wide: Any) -> Any:
 
 
 class _Lazily(Sequence[Record]):
-    """A trusted answer's records on some runs, each made on first access.
+    """A trusted answer's records on some runs, each made on first access to its key.
 
     Raises `CourseFault` where one cannot be made.
     """
 
-    def __init__(self, answer: Callable[..., Any], runs: Sequence[Run], device: str):
+    def __init__(
+        self,
+        answer: Callable[..., Any],
+        runs: Sequence[Run],
+        device: str,
+        keys: Sequence[tuple[int, int]],
+        made: dict[tuple[int, int], Record],
+    ):
         self.answer, self.runs, self.device = answer, runs, device
-        self.made: dict[int, Record] = {}
+        self.keys, self.made = keys, made
 
     def __len__(self) -> int:
         return len(self.runs)
 
     def __getitem__(self, index: int) -> Record:  # type: ignore[override]  # and no slices
-        if index >= len(self.runs):
-            raise IndexError(index)
-        if index not in self.made:
+        key = self.keys[index]
+        if key not in self.made:
             try:
                 with silently():
-                    self.made[index] = _made(self.answer, self.runs[index], self.device)
+                    self.made[key] = _made(self.answer, self.runs[index], self.device)
             except Exception as error:
                 told = f"an answer of the course could not be run ({type(error).__name__}: {error})"
                 raise CourseFault(told) from error
-        return self.made[index]
+        return self.made[key]

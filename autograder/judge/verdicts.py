@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from importlib import import_module
-from itertools import takewhile
+from itertools import chain, takewhile
 from typing import Any
 
 from autograder.judge.absent import Absent
@@ -27,7 +27,7 @@ from autograder.sandbox.outputs import clean
 from autograder.student.course import exercises_of, find_exercise
 from autograder.student.engine.policy import Code, describe_uses
 from autograder.student.engine.probe import undisturbed
-from autograder.student.engine.runs import BLOCKS, Exercise, Run, lost
+from autograder.student.engine.runs import BLOCKS, Exercise, Run, distinct, lost
 from autograder.student.engine.verdict import (
     CORRECT,
     CRASH,
@@ -276,10 +276,11 @@ def _judge(
     if failure is not None and failure.died:
         return withheld(exercise, failure.verdict, failure.note)
     runs, end, told = _runs(slug, exercise.name, seed), None, ""
+    places = distinct(runs)
+    every = dict(zip(chain(*places), chain(*runs), strict=True))
     try:
-        every = [run for row in runs for run in row]
         blocks = blocks_for(slug, exercise, instead or ())
-        flat = runner.probe(exercise.name, every, instead, exercise.watched, blocks)
+        flat = runner.probe(exercise.name, [*every.values()], instead, exercise.watched, blocks)
     except ProcessDied as death:
         end, told = REASONS[death.reason], f"a call of it {death.detail}"
         if all(record.raised for record in death.records):  # there is nothing to judge
@@ -290,8 +291,8 @@ def _judge(
         if failure is not None:
             return withheld(exercise, failure.verdict, failure.note)
         return withheld(exercise, MISSING, f"{exercise.name} is not defined.")
-    rest = iter(flat)
-    records = [[next(rest) for _ in row] for row in runs]
+    made = dict(zip(every, flat, strict=True))
+    records = [[made[key] for key in row] for row in places]
     with _TRUSTED, undisturbed():  # the runs seed the process's generators: one at a time
         task = _task(slug, exercise.name, seed, runner.options[2])
         try:

@@ -11,14 +11,17 @@ used where it is available. Without them, `watch` and the limits of each process
 """
 
 import os
+import re
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import BinaryIO
 
 _NAME = "autograder"
+_KILLED = re.compile(rb"^oom_kill (\d+)$", re.MULTILINE)
 CONTROLLERS = ("cpu", "memory", "pids")
 _SWAP = ("memory.memsw.limit_in_bytes", "memory.swap.max")  # not every kernel counts swap
 
@@ -49,18 +52,23 @@ class Group:
                     (folder / "cgroup.procs").write_text(str(pid))
             except OSError:
                 _remove(self.folders.pop(controller, None))
+        self._events: BinaryIO | None = None
 
     def out_of_memory(self) -> bool:
         """Whether the kernel has killed any process for lack of memory."""
-        for name in ("memory.oom_control", "memory.events"):
-            with suppress(OSError, KeyError):
-                for line in (self.folders["memory"] / name).read_text().splitlines():
-                    if line.startswith("oom_kill "):
-                        return int(line.split()[1]) > 0
-        return False
+        for file in ("memory.oom_control", "memory.events"):
+            with suppress(OSError, KeyError):  # asked after each reply, so it stays open
+                self._events = self._events or (self.folders["memory"] / file).open("rb")
+        if self._events is None:
+            return False
+        found = _KILLED.search(os.pread(self._events.fileno(), 4096, 0))
+        return found is not None and int(found[1]) > 0
 
     def close(self) -> None:
         """Remove the groups; all their processes have ended, or are about to."""
+        if self._events is not None:
+            self._events.close()
+            self._events = None
         deadline = time.monotonic() + 1.0
         for folder in dict.fromkeys(self.folders.values()):
             while not _remove(folder) and time.monotonic() < deadline:

@@ -13,6 +13,7 @@ A warm process, itself in bubblewrap, forks one such child per submission; `warm
 import contextlib
 import json
 import os
+import pickle
 import select
 import signal
 import socket
@@ -24,8 +25,6 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, NoReturn
 
-import numpy as np
-
 from autograder.sandbox import groups, walls, warm, worker
 from autograder.sandbox.bubblewrap import ISOLATIONS, IsolationError, why_not_up
 from autograder.sandbox.clock import BEHIND, Clock, usage_of
@@ -36,9 +35,9 @@ from autograder.sandbox.limits import Limits
 from autograder.sandbox.outputs import TOO_LARGE, outputs_from
 from autograder.sandbox.waiting import Waiting
 from autograder.sandbox.watch import family
-from autograder.student.engine.records import record_from, run_tree
+from autograder.student.engine.records import record_from
 from autograder.student.engine.runs import Record, Run
-from autograder.student.engine.values import MAX_BYTES, MAX_HEAD, Array, decode, encode, head_of
+from autograder.student.engine.values import MAX_BYTES, MAX_HEAD, Array, decode, head_of
 
 _OUTPUTS = 32 << 20
 _FRAME_LIMIT = MAX_BYTES + (16 << 20)
@@ -137,8 +136,8 @@ class Sandbox:
 
         `module` is the value of `__name__` inside. Raises `ProcessDied`.
         """
-        code = np.frombuffer(source.encode("utf-8", "replace"), np.uint8)
-        request = {"op": "execute", "source": code, "module": module}
+        text = source.encode("utf-8", "replace").decode()
+        request = {"op": "execute", "source": text, "module": module}
         reply = next(self._ask(request, self.limits.cell_seconds if seconds is None else seconds))
         limit = 4 * self.limits.output_bytes + (1 << 20)  # a character is at most four bytes
         packed = reply.get("outputs")
@@ -154,8 +153,8 @@ class Sandbox:
         seconds: float,
     ) -> None:
         """Define blocks of the course (see `block_code`). Raises `ProcessDied`."""
-        code = [(module, np.frombuffer(piece, np.uint8)) for module, piece in pieces]
-        next(self._ask({"op": "blocks", "pieces": code, "names": dict(names)}, seconds))
+        request = {"op": "blocks", "pieces": pieces, "names": dict(names)}
+        next(self._ask(request, seconds))
 
     def probe(self, name: str, run: Run, seconds: float | None = None) -> Record | None:
         """Make one run of the object called `name`; None where it is not defined."""
@@ -177,7 +176,7 @@ class Sandbox:
         """
         device = self.device if any(run.elsewhere for run in runs) else "cpu"  # no run for a device
         where = {"name": name, "device": device, "watch": list(watch)}
-        more = {"runs": [run_tree(run) for run in runs], "instead": dict(instead or {})}
+        more = {"runs": [*runs], "instead": dict(instead or {})}
         request = {"op": "probe", **where, **more}
         replies = self._ask(request, self.limits.probe_seconds if seconds is None else seconds)
         records: list[Record] = []
@@ -267,7 +266,7 @@ class Sandbox:
         self._count, self._room, self._heads = self._count + 1, _FRAME_LIMIT, MAX_HEAD
         clock = Clock(seconds, lambda: usage_of(family(self._first.pid) if self._first.pid else ()))
         try:
-            self._send(encode(request | {"id": self._count}), clock)
+            self._send(pickle.dumps(request | {"id": self._count}, 5), clock)
             while True:
                 yield self._receive(clock)
         except TimeoutError:

@@ -5,9 +5,10 @@ control: nothing it sends is believed, and nothing worth stealing is ever sent t
 cells and arguments; it returns outputs and values. It imports only the student's side of
 `autograder`.
 
-It speaks over two pipes: a message is its length in 8 bytes and then the bytes of `values.encode`;
-each request gets one reply with the request's number, a probe one for each of its runs. All `walls`
-stand before `serve` is called.
+It speaks over two pipes: a message is its length in 8 bytes and then its bytes. A request of the
+judge, which is trusted, is pickled; a reply, which is not, is written by `values.encode`, one for
+each request, with its number, and for a probe one for each of its runs. All `walls` stand before
+`serve` is called.
 """
 
 import base64
@@ -216,15 +217,15 @@ class Session:
     def __init__(self, output_bytes: int):
         from autograder.student.engine.observe import Observer, accompany_threads
         from autograder.student.engine.probe import materialise, probe_within, undisturbed
-        from autograder.student.engine.records import record_from, record_tree, run_from
+        from autograder.student.engine.records import record_from, record_tree
         from autograder.student.engine.settings import as_fresh
         from autograder.student.engine.simulated_device import rehearse
         from autograder.student.engine.state import GlobalState
         from autograder.student.engine.values import MANY, MAX_BYTES, Recipe, encode
         from autograder.student.engine.withheld import Blocks
 
-        def run(answer: Any, tree: Any, device: str, watch: list[str]) -> dict[str, Any]:
-            return record_tree(probe_within(answer, run_from(tree), device, watch))
+        def run(answer: Any, run: Any, device: str, watch: list[str]) -> dict[str, Any]:
+            return record_tree(probe_within(answer, run, device, watch))
 
         def unreadable(error: BaseException) -> dict[str, Any]:
             raised = [[type(error).__name__], "its result cannot be read", "", "call"]
@@ -280,7 +281,7 @@ class Session:
         name, shell = request["module"], self.shell
         shell.user_ns["__name__"] = name
         sys.modules[name] = shell.user_module
-        result = shell.run_cell(request["source"].data.tobytes().decode(), store_history=True)
+        result = shell.run_cell(request["source"], store_history=True)
         error = result.error_before_exec or result.error_in_exec
         if error is not None and not self.recorder.has_error():  # it could not be shown
             self.recorder.error(type(error).__name__, "", [type(error).__name__])
@@ -290,7 +291,7 @@ class Session:
         """Define some of the course's blocks; the first such request names all there are."""
         if self.blocks is None:
             self.blocks = self.make_blocks(request["names"])
-        self.blocks.hand_out([(m, code.data.tobytes()) for m, code in request["pieces"]])
+        self.blocks.hand_out(request["pieces"])
         return True
 
     def probe(self, request: Mapping[str, Any]) -> Iterator[dict[str, Any] | None]:
@@ -364,7 +365,9 @@ def write(replies: int, message: bytes) -> None:
 
 def serve(session: Session, requests: int, replies: int, hello: Mapping[str, Any]) -> None:
     """Say `hello`, then answer requests until the judge closes the pipe. Does not return."""
-    from autograder.student.engine.values import decode, encode
+    from pickle import loads
+
+    from autograder.student.engine.values import encode
 
     own = os.getpid()
 
@@ -380,7 +383,7 @@ def serve(session: Session, requests: int, replies: int, hello: Mapping[str, Any
 
     say(replies, {"id": 0, **hello})
     while True:
-        request = decode(read(FRAME.unpack(read(FRAME.size))[0]))
+        request = loads(read(FRAME.unpack(read(FRAME.size))[0]))
         # Encoded now, while there is memory for it:
         memory_reply = encode({"id": request["id"], "out_of_memory": True})
         try:

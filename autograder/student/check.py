@@ -22,7 +22,7 @@ from autograder.student.course import chapters, exercises_of, find_exercise, is_
 from autograder.student.device import device_to_check_on
 from autograder.student.engine.probe import make_calls, materialise, own_lines, probe
 from autograder.student.engine.records import on_device
-from autograder.student.engine.runs import SECONDS, Exercise, Record, Run
+from autograder.student.engine.runs import SECONDS, Exercise, Record, Run, made_once
 from autograder.student.engine.settings import as_fresh
 from autograder.student.engine.verdict import (
     CORRECT,
@@ -177,14 +177,16 @@ def _records(
         seconds = seconds_allowed()
     except ValueError as error:
         raise on_one_line(error) from None
-    records: list[list[Record]] = []
     limit, run = Limit(seconds, make_calls.__code__), None
+
+    def make(each: Run) -> Record:
+        nonlocal run
+        run = each  # told below
+        return probe(answer, each, where, exercise.watched)
+
     try:
         with limit, said.listening() if said else nullcontext():
-            for row in runs:
-                records.append([])
-                for run in row:  # noqa: B007  (told below)
-                    records[-1].append(probe(answer, run, where, exercise.watched))
+            return made_once(runs, make)
     except KeyboardInterrupt as stopped:
         limit.stop()
         frames = [f for f, _ in walk_tb(stopped.__traceback__) if f.f_code is make_calls.__code__]
@@ -196,7 +198,6 @@ def _records(
             raise KeyboardInterrupt(one_line(f"{exercise.name} was stopped{place}")) from None
         told = f"stopped after {seconds:g} s{place}. To let it run longer, set {VARIABLE}."
         raise TimeoutError(told) from None
-    return records
 
 
 def _step_of(answer: Any) -> tuple[Any, str]:

@@ -40,7 +40,7 @@ from autograder.student.engine.locator.locate import (  # fmt: skip
 )
 from autograder.student.engine.locator.trace import Budget, Spent
 from autograder.student.engine.probe import probe
-from autograder.student.engine.runs import Record, Run, Trial
+from autograder.student.engine.runs import Record, Run, Trial, made_once
 from autograder.student.engine.state import MEMORY
 from autograder.student.engine.verdict import CRASH, WRONG, Verdict, equal, passes
 from autograder.student.expected import expected_of, fixed_digest, fixed_runs
@@ -176,7 +176,7 @@ def pointer_on(answer: Any, name: str, device: str = "cpu") -> str | None:
     if not exercise.recorded:  # its answer is an input, which nothing leads astray
         return None
     runs, entry = fixed_runs(exercise), expected_of(slug)[name]
-    records = [[probe(answer, run, device) for run in row] for row in runs]
+    records = made_once(runs, lambda run: probe(answer, run, device))
     expected = [[on_device(record, device) for record in row] for row in entry.reference]
     verdict = decide(exercise, runs, records, expected)
     return pointer(answer, verdict, runs, records, expected, device)

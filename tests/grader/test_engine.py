@@ -5,6 +5,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
+from autograder.student.authoring import Declaration
 from autograder.student.engine.aspects import (
     dtypes_kept,
     equals_reference,
@@ -24,6 +25,7 @@ from autograder.student.engine.runs import (
     Run,
     Strided,
     call,
+    made_once,
     module,
     tensor,
 )
@@ -62,6 +64,29 @@ TWICE = Exercise(
     ),
 )
 RUNS = TWICE.runs(b"a seed")
+
+
+def test_what_a_function_draws_is_made_once_for_all_aspects():
+    declared = Declaration("twice", "Twice as much", ("x",))
+
+    @declared.equals("the numbers", 1.0)
+    def _numbers(draw):
+        """Add x to itself."""
+        return [*[call(draw.normal(3))] * 2, call(draw.normal(2))]
+
+    @declared.equals("others", 1.0)
+    def _others(draw):
+        """Add x to itself."""
+        return [call(draw.normal(3))]
+
+    declared.leaves_inputs_alone(0.5, _numbers, _others)
+    numbers, others, untouched, further = declared.exercise().runs(b"a seed")
+    assert [*map(id, untouched)] == [*map(id, [*numbers, *others])]
+    drawn = {run.steps[0].args[0].tobytes() for run in (*numbers, *others, *further)}
+    assert len(drawn) == 2 + 1 + 2  # a call of the same numbers again is made again
+    made = []
+    records = made_once([numbers, others, untouched], lambda run: made.append(run) or len(made))
+    assert records == [[1, 2, 3], [4], [1, 2, 3, 4]]
 
 
 def twice(x):

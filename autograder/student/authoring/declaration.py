@@ -185,7 +185,7 @@ class Declaration:
         The points are taken off another aspect: of those about devices, or else of those that can
         be forged as this one can, so that no exercise gives more for that, or else off the first.
         """
-        chosen: Runs = lambda draw: [run for one in runs for run in one(draw)[:1]]  # noqa: E731
+        chosen: Runs = lambda draw: [run for one in runs for run in draw.once(one)[:1]]  # noqa: E731
         sources = (
             [a for a in self._aspects if "device" in a.title],
             [a for a in self._aspects if a.forgeable and a.points >= 2 * _DEVICE_POINTS],
@@ -214,15 +214,15 @@ class Declaration:
         def decorate(function: Runs) -> Runs:
             if not function.__doc__:
                 raise ValueError(f"{function.__name__} needs a docstring: the aspect's hint")
-            self.add(make(" ".join(function.__doc__.split()), function))
+            self.add(make(" ".join(function.__doc__.split()), _together([function])))
             return function
 
         return decorate
 
 
 def _together(functions: Sequence[Runs]) -> Runs:
-    """The runs of several functions, one after the other."""
-    return lambda draw: [run for function in functions for run in function(draw)]
+    """The runs of several functions, one after the other; those of one are drawn once."""
+    return lambda draw: [run for function in functions for run in draw.once(function)]
 
 
 def exercises(chapter: str, *modules: str) -> tuple[Exercise, ...]:

@@ -36,10 +36,10 @@ def follows_from_each_call(source: Aspect, points: float, compared: Sequence[Run
     every = [source.runs, *(runs for runs in compared if runs is not source.runs)]
 
     def drawn(draw: Draw) -> Sequence[Run]:
-        first = [*source.runs(draw)]
+        first = [*draw.anew(source.runs)]
         if first[0].init is None:  # the process has made calls of these shapes before
             return first
-        ones, others = ([[*filter(_plain, runs(draw))] for runs in every] for _ in range(2))
+        ones, others = ([[*filter(_plain, draw.anew(runs))] for runs in every] for _ in range(2))
         objects = {_built(runs[0]): runs[0] for runs in ones if runs}
         rounds = [
             [*_of_each_shapes(run for runs in some for run in runs if _built(run) == built)]

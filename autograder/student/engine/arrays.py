@@ -9,6 +9,7 @@ import importlib
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -67,7 +68,7 @@ def _torchs() -> _Torchs | None:
     def made(data: np.ndarray, dtype: str) -> Any:
         with alone():
             new = make(data)
-            return new if data.dtype.name == dtype else to(new, named[dtype])
+            return new if name_of(data.dtype) == dtype else to(new, named[dtype])
 
     return _Torchs(tensor, read, made)
 
@@ -84,6 +85,12 @@ def _found_since() -> _Torchs | None:
     return _TORCH
 
 
+@lru_cache(maxsize=64)
+def name_of(dtype: np.dtype) -> str:
+    """A dtype's name, which NumPy makes anew each time."""
+    return dtype.name
+
+
 def as_array(value: Any) -> Array | None:
     """The plain array behind an ndarray, a NumPy scalar or a tensor; None for anything else."""
     if isinstance(value, Array):
@@ -93,7 +100,7 @@ def as_array(value: Any) -> Array | None:
         kind = "scalar" if isinstance(value, np.generic) else "numpy"
         if data.dtype.kind not in PLAIN_KINDS:
             return None
-        return Array(data, kind, data.dtype.name)
+        return Array(data, kind, name_of(data.dtype))
     known = _TORCH or _found_since()
     if known is None or not isinstance(value, known.tensor):
         return None

@@ -18,7 +18,17 @@ from autograder.student.engine.compare import (
     worst,
     wrong,
 )
-from autograder.student.engine.runs import Aspect, Draw, Finding, Names, Raised, Record, Run, Trial
+from autograder.student.engine.runs import (
+    Aspect,
+    Draw,
+    Finding,
+    Names,
+    Raised,
+    Record,
+    Run,
+    Runs,
+    Trial,
+)
 from autograder.student.engine.simulated_device import (
     ELSEWHERE,
     NOT_ON_THE_CPU,
@@ -28,8 +38,6 @@ from autograder.student.engine.simulated_device import (
 from autograder.student.engine.state import MEMORY, NUMBERS
 from autograder.student.engine.values import Strided
 from autograder.student.engine.words import MISFIT, describe, describe_call, describe_exception
-
-Runs = Callable[[Draw], Sequence[Run]]
 
 
 def raised_finding(raised: Raised) -> Finding:

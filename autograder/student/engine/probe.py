@@ -25,7 +25,7 @@ from autograder.student.engine.observe import Observer, differentiating, hand_ou
 from autograder.student.engine.runs import APPLY, BLOCKS, Raised, Record, Run, Step
 from autograder.student.engine.settings import as_fresh
 from autograder.student.engine.simulated_device import ELSEWHERE
-from autograder.student.engine.state import GlobalState, form_of
+from autograder.student.engine.state import GlobalState, alone, form_of
 from autograder.student.engine.state import torch_if_imported as _torch
 from autograder.student.engine.values import Opaque, Previous, Recipe, Strided, text_of
 from autograder.student.engine.whose import is_library
@@ -234,12 +234,13 @@ def _cook(recipe: Recipe, device: str) -> Any:
     args = [materialise(arg, device) for arg in recipe.args]
     kwargs = {k: materialise(v, device) for k, v in (recipe.kwargs or {}).items()}
     # Outside the pretence, anything done to a tensor that is elsewhere imports half of torch.
-    pretence = simulated_device.pretending() if device == ELSEWHERE else nullcontext()
-    with torch.random.fork_rng(devices=[]), pretence:  # our draws are no side effect of the answer
+    unseen = simulated_device.pretending() if device == ELSEWHERE else alone()
+    with torch.random.fork_rng(devices=[]), unseen:  # our draws are no side effect of the answer
         built = found(*args, **kwargs)
     hand_out(built)
     if recipe.state is not None:
-        _load(built, recipe.state, "cpu" if device == ELSEWHERE else device)
+        with nullcontext() if device == ELSEWHERE else alone():
+            _load(built, recipe.state, "cpu" if device == ELSEWHERE else device)
     if not hasattr(built, "eval"):
         return built
     return (built if device == "cpu" else _moved(built, device)).eval()

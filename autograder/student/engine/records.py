@@ -1,4 +1,4 @@
-"""Runs and records as plain trees, to send between processes or to store in a file."""
+"""Records as plain trees, to send to the judge or to store in a file; runs, to tell them apart."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -21,24 +21,8 @@ def run_tree(run: Run) -> dict[str, Any]:
     }
 
 
-def run_from(tree: Mapping[str, Any]) -> Run:
-    """The run that a tree describes. Raises `WireError` if it describes none."""
-    try:
-        training, gradients, seed, random, *elsewhere = tree["flags"]
-        init = tree["init"] and _step_from(tree["init"])
-        steps = tuple(_step_from(step) for step in tree["steps"])
-        far, most = bool(elsewhere), int(elsewhere[1]) if elsewhere[1:] else 0
-        return Run(steps, init, tree["state"], training, gradients, seed, random, far, most)
-    except (KeyError, TypeError, ValueError) as error:
-        raise WireError(f"not a run ({error})") from None
-
-
 def _step_tree(step: Step) -> dict[str, Any]:
     return {"args": tuple(step.args), "kwargs": dict(step.kwargs), "method": step.method}
-
-
-def _step_from(tree: Mapping[str, Any]) -> Step:
-    return Step(tuple(tree["args"]), dict(tree["kwargs"]), str(tree["method"]))
 
 
 def record_tree(record: Record) -> dict[str, Any]:

@@ -9,6 +9,7 @@ import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -183,6 +184,9 @@ def module(*args: Any, state: Mapping[str, Any] | None = None, **kwargs: Any) ->
     return Run((), init=Step(args, kwargs), state=state)
 
 
+Runs = Callable[["Draw"], Sequence[Run]]  # draws the runs of an aspect
+
+
 @dataclass(frozen=True)
 class Raised:
     """An exception: the names of its type and its type's bases, its text, where it came from."""
@@ -276,7 +280,7 @@ class Aspect:
     title: str
     points: float
     hint: str
-    runs: Callable[["Draw"], Sequence[Run]]
+    runs: Runs
     judge: Callable[[Sequence[Trial]], Finding]
     only_if_right: bool = False
     forgeable: bool = False
@@ -337,15 +341,50 @@ class Exercise:
         return [*dict.fromkeys(aspect.step for aspect in self.aspects if aspect.step)]
 
     def runs(self, seed: bytes) -> list[list[Run]]:
-        """The runs of each aspect, drawn from `seed`; an aspect's draws do not depend on others."""
-        return [list(aspect.runs(Draw(seed + aspect.title.encode()))) for aspect in self.aspects]
+        """The runs of each aspect, drawn from `seed`; an aspect's draws do not depend on others,
+        but what one function draws for several aspects are the same runs."""
+        shared: dict[Runs, list[Run]] = {}
+        draws = (Draw(seed + aspect.title.encode(), shared) for aspect in self.aspects)
+        return [[*aspect.runs(draw)] for aspect, draw in zip(self.aspects, draws, strict=True)]
+
+
+def distinct(rows: Sequence[Sequence[Run]]) -> list[list[tuple[int, int]]]:
+    """A key for each run of each row: the same for one that stands in several rows, which needs to
+    be made only once, and others for one that stands in a row again."""
+    ids = [[id(run) for run in row] for row in rows]
+    return [[(one, row[:i].count(one)) for i, one in enumerate(row)] for row in ids]
+
+
+def made_once(rows: Sequence[Sequence[Run]], make: Callable[[Run], Record]) -> list[list[Record]]:
+    """The records of some rows of runs, each distinct one made once."""
+    places = distinct(rows)
+    every = dict(zip(chain(*places), chain(*rows), strict=True))
+    made = {key: make(run) for key, run in every.items()}
+    return [[made[key] for key in keys] for keys in places]
 
 
 class Draw:
     """Seeded inputs. NumPy promises that `RandomState` gives the same stream in every version."""
 
-    def __init__(self, seed: bytes):
+    def __init__(self, seed: bytes, shared: "dict[Runs, list[Run]] | None" = None):
         self.random = np.random.RandomState(np.frombuffer(hashlib.sha256(seed).digest(), "<u4"))
+        self._shared = shared
+
+    def once(self, function: "Runs") -> Sequence[Run]:
+        """What a function draws: for all aspects of an exercise the same runs."""
+        if self._shared is None:
+            return function(self)
+        if function not in self._shared:
+            self._shared[function] = [*function(self)]
+        return self._shared[function]
+
+    def anew(self, function: "Runs") -> Sequence[Run]:
+        """What a function draws next, whatever it has drawn before."""
+        shared, self._shared = self._shared, None
+        try:
+            return function(self)
+        finally:
+            self._shared = shared
 
     def normal(self, *shape: int, scale: float = 1.0, dtype: str = "float64") -> np.ndarray:
         """Standard normal numbers times `scale`."""

@@ -123,4 +123,5 @@ def as_fresh() -> Iterator[None]:
 
 def _write_back(values: Sequence[Any]) -> None:
     for setting, value in zip(_OF_TORCH, values, strict=True):
-        setting.write(value)
+        if setting.read() != value:
+            setting.write(value)

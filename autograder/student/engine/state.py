@@ -128,7 +128,7 @@ def _numpys_errors() -> Reader:
 
 class _Torchs(NamedTuple):
     """Readers of torch's state; the class of all modules; functions to view a tensor's memory and
-    to write to it."""
+    to write to it; where a module keeps its parts and hooks; what keeps others' hooks away."""
 
     generator: Reader
     default_dtype: Reader
@@ -139,6 +139,8 @@ class _Torchs(NamedTuple):
     trained: Callable[[Any], bool]
     slope: Callable[[Any], Any]
     form: Callable[[Any], tuple[Any, Any]]
+    parts: tuple[str, ...]
+    alone: Callable[[], Any]
 
 
 def _of_torch() -> _Torchs | None:
@@ -191,6 +193,8 @@ def _of_torch() -> _Torchs | None:
         trained,
         slope,
         form,
+        tuple(n for n, kept in vars(torch.nn.Module()).items() if isinstance(kept, dict)),
+        alone,
     )
 
 
@@ -311,13 +315,12 @@ def held(module: Any) -> dict[str, Any]:
     assert torch is not None  # there is a module
     parameters = {n: p for n, p in own.get("_parameters", {}).items() if p is not None}
     buffers = {n: b for n, b in own.get("_buffers", {}).items() if b is not None}
-    hooks = sorted(n for n in own if n.endswith("_hooks") and isinstance(own[n], dict))
     return {
         MODES: _training(module),
         NUMBERS: [(n, id(t), bytes_of(t)) for n, t in (parameters | buffers).items()],
         FROZEN: [(n, torch.trained(p)) for n, p in parameters.items()],
         SLOPES: [(n, bytes_of(torch.slope(p))) for n, p in parameters.items()],
-        FORM: [(n, [*own.get(n, ())]) for n in ("_parameters", "_buffers", "_modules", *hooks)],
+        FORM: [(n, [*own[n]]) for n in torch.parts if isinstance(own.get(n), dict)],
     }
 
 
@@ -335,6 +338,13 @@ def write(tensor: Any, numbers: Any) -> None:
     torch = _torchs()
     assert torch is not None
     torch.write(tensor, numbers)
+
+
+def alone() -> Any:
+    """While nobody's hooks see what torch does: for what is the course's own doing."""
+    torch = _torchs()
+    assert torch is not None
+    return torch.alone()
 
 
 def form_of(tensor: Any) -> tuple[Any, Any]:

@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from autograder.student.engine.arrays import PLAIN_KINDS, Array, as_array
+from autograder.student.engine.arrays import PLAIN_KINDS, Array, as_array, name_of
 
 MAX_BYTES = 32 << 20  # one message; an answer's arrays are hundreds of times smaller
 MAX_HEAD = 6 << 20  # the JSON of a message; of an answer's results, it has 50 KB
@@ -116,6 +116,10 @@ class _Encoder:
         self.items += 1
         if depth > MAX_DEPTH:
             return _named("a structure nested too deeply")
+        if type(value) is Array:
+            return self._array(value)
+        if type(value) in (tuple, list, dict):
+            return self._parts(value, depth)
         if isinstance(value, str):
             text = text_of(value, MAX_TEXT if self.items < self.many else 100)
             self.items += len(text) // 20
@@ -171,7 +175,7 @@ class _Encoder:
 
 def extent(shape: Sequence[int]) -> int:
     """How many numbers a shape holds, an empty axis counted as 1: there may be endless rows."""
-    return math.prod(max(1, n) for n in shape)
+    return math.prod(shape) or math.prod(max(1, n) for n in shape)
 
 
 def encode(value: Any, many: float = math.inf, room: int = MAX_BYTES) -> bytes:
@@ -191,7 +195,7 @@ def head_of(message: bytes) -> int:
 
 
 def decode(message: bytes, most: float = MAX_ITEMS) -> Any:
-    """The value in a message: scalars, strings, tuples, lists, dicts, `Array`, `Opaque`, recipes.
+    """The value in a message: scalars, strings, tuples, lists, dicts, `Array`, `Opaque`.
 
     Raises `WireError` for what `encode` would not have written, and for more than `most` values.
     """
@@ -276,12 +280,6 @@ class _Decoder:
             return (TooLarge if kind == "large" else Opaque)(_name(tree["name"]))
         if kind == "array":
             return self._array(tree)
-        if kind == "strided":
-            return Strided(self.value(tree["of"], depth + 1))
-        if kind == "previous":
-            return Previous(int(tree["step"]), tuple(int(i) for i in tree["path"]))
-        if kind == "recipe":
-            return Recipe(*(self.value(part, depth + 1) for part in tree["of"]))
         if kind in ("tuple", "list"):
             items = [self.value(item, depth + 1) for item in tree["items"]]
             return tuple(items) if kind == "tuple" else items
@@ -304,7 +302,7 @@ class _Decoder:
 def _consistent(array: Array) -> Array:
     """The array, if its dtype matches its data; torch's half precisions are sent as wider ones."""
     widened = array.kind == "torch" and array.dtype in ("bfloat16", "float16")
-    fits = array.data.dtype.kind == "f" if widened else array.data.dtype.name == array.dtype
+    fits = array.data.dtype.kind == "f" if widened else name_of(array.data.dtype) == array.dtype
     if not fits or array.kind not in ("numpy", "scalar", "torch"):
         raise WireError("an array whose data is not of its declared dtype")
     return array
