@@ -124,8 +124,9 @@ FILES = {
         "data": "plain ids_of text_of framed rows_of windows gaps_of with_gaps word_lengths "
         "held_out_topics",
         "drawing": "look word",
-        "training": "Bert trained filled with_output one_by_one short_training mean_moves",
+        "training": "Bert trained filled one_by_one short_training mean_moves",
         "wrong": "wrong_relevance",
+        "second/bert_controls.py": "with_output",
         "second/rollout.py": "looked_into occlusion explained agreement",
         "second/word_length.py": "read_off probed",
         "second/follows.py": "pairs_of fine_tuned",

@@ -31,6 +31,8 @@ SMALL = {
     "neighbours": "--rounds 1 --busy 1 --chapter kernel_regression",
     "price": "--only check_replaced --top 1",
     "readings": "--steps 1 --jobs 1 --seeds 0",
+    "second.bert_controls": "1",
+    "second.moved_digits": "1",
     "sequence_models": "--seconds 1 --seed 0 --result sequences.json",
     "term": "--students 2 --chapters 1 --jobs 1",
     "training": "--threads 1 --rounds 1 --each 1",
