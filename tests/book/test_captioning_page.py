@@ -156,10 +156,10 @@ def test_what_the_page_says_of_finding_names_is_what_is_stored(model, unseen):
 
 def test_what_the_page_says_of_controls_is_what_is_stored():
     assert "fewer than one in ten of the unseen pairs" in PAGE and max(of("patches")) < 10
-    assert f"Two heads on convolutions name {between('heads on convolutions')}" in PAGE
+    assert f"Two classifiers on convolutions name {between('heads on convolutions')}" in PAGE
     assert "still name only about a third of the marks" in PAGE
     assert of("heads on patches", key="mark").mean() == pytest.approx(100 / 3, abs=5)
-    assert "the heads name about three in ten pairs, and the captioner one in twenty" in PAGE
+    assert "the classifiers name about three in ten pairs, and the captioner one in twenty" in PAGE
     assert round(of("heads on patches").mean(), -1) == 30 and round(of("patches").mean()) == 5
     steps = {run["run"]: run["steps"] for run in RUNS if "steps" in run}
     assert {steps["patches, longer"], steps["no batch norm, longer"]} == {3 * 1500}

@@ -136,7 +136,7 @@ FILES = {
         "compared": "moved covered maps ranks distances likeness",
         "calls": "size_of",
         "data": "fold eight_moves of on_letters",
-        "drawing": "look told_as dots",
+        "drawing": "look told_as beside dots",
         "training": "nearest vit cnn trained right",
         "wrong": "wrong_patch_means",
         "second/empty_margin.py": "told agreement",
