@@ -84,14 +84,35 @@ def chance(text: str) -> float:
 
 
 @computes
-def across_the_bridge() -> list:
-    """One query of two against four keys; the table of weights is `(2, 4)`."""
-    grown, value = torch.tensor([1.0, 5, 1, 1]), torch.tensor([8.0, 16, 0, 0])
-    weights = torch.softmax(grown.log(), 0)
-    table = torch.ones(2, 1) @ torch.ones(1, 4)
-    parts = weights * value
-    total = [grown.sum().item()]
-    return [total, weights.tolist(), [*parts.tolist(), parts.sum().item()], [*table.shape]]
+def one_layer() -> list:
+    """Attention, add, norm; feed-forward, add, norm, with torch's layers and matrices."""
+
+    def norm(row: torch.Tensor) -> torch.Tensor:
+        return torch.nn.functional.layer_norm(row, (4,), eps=1e-12)
+
+    values = torch.tensor([(0.0, 4, 0, -4), (0, 0, 0, 0), (0, 0, 0, 0), (0, 0, 0, 0)])
+    well, weights = torch.tensor([2.0, 0, 0, 2]), torch.tensor([0.5, 0.5, 0, 0])
+    brought = weights @ values
+    once = norm(well + brought)
+    hidden = torch.relu(torch.tensor([0.0, 0, 1, 1]) @ once - 1)
+    worked = hidden * torch.tensor([-6.0, 0, 0, 6])
+    rows = [brought, well + brought, once, hidden, worked, once + worked, norm(once + worked)]
+    return [[round(r.item()) if r.ndim == 0 else tuple(np.round(r.tolist(), 6))] for r in rows]
+
+
+@computes
+def three_attentions() -> list:
+    source, target = torch.ones(4, 1), torch.ones(2, 1)
+    past = torch.ones(2, 2).tril()
+    rows = []
+    for asks, asked, seen in (
+        (source, source, torch.ones(4, 4)),
+        (target, target, past),
+        (target, source, torch.ones(2, 4)),
+    ):
+        hidden = int((seen == 0).sum())
+        rows.append([len(asks), len(asked), tuple((asks @ asked.T).shape), hidden])
+    return rows
 
 
 @computes
