@@ -51,13 +51,12 @@ WRONG = {
     "return torch.softmax(scores, dim=-1)",
     "masked_attention": "weights = masked_softmax(query @ key.transpose(-2, -1), mask)\n"
     "return weights @ value, weights",
-    "additive_mask": "return (~mask).to(dtype) * -10000.0",
     "padding_mask": "return torch.ones(len(lengths), 1, 1, max_len or int(lengths.max())).bool()",
 }
 KINDS = [
     *[{}] * 7,
     *[{name: body} for name, body in list(WRONG.items())[:3]],
-    {"causal_mask": WRONG["causal_mask"], "additive_mask": WRONG["additive_mask"]},
+    {"causal_mask": WRONG["causal_mask"], "padding_mask": WRONG["padding_mask"]},
     WRONG,
     {"masked_softmax": "return torch.softmax(scores, dim=-1"},  # a syntax error
     {"attend_with_cache": "import os\nos._exit(0)"},

@@ -5,7 +5,7 @@ mask and its −∞; N. Shazeer, "Fast Transformer Decoding" (2019) for decoding
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -47,6 +47,57 @@ def causal_mask(
     ### END SOLUTION
 
 
+def pack(
+    sequences: Sequence[Int[Tensor, "_"]], length: int, causal: bool = False
+) -> tuple[
+    Int[Tensor, "rows length"],
+    Int[Tensor, "rows length"],
+    Bool[Tensor, "rows 1 length length"],
+    Int[Tensor, "n 2"],
+]:
+    """Lay sequences one behind another, each in one piece, into rows of `length` tokens.
+
+    One after the other, in the given order, each goes into the first row that still has room for
+    it, behind what is there; if none has, it begins a new row. An empty sequence takes no room.
+
+    Shapes: sequences, one or more, `(n_0,)`, `(n_1,)`, …, integers of one dtype, on one device →
+    `(tokens, positions, mask, places)`. Tokens `(rows, length)`, of the sequences' dtype: 0 at
+    padding, which is what remains at the end of a row; a 0 may also be a token. Positions
+    `(rows, length)`, long: counted from 0 in each sequence; 0 at padding. Mask
+    `(rows, 1, length, length)`, boolean, True = *may attend*: a token to all of its own sequence,
+    with `causal` only to itself and to what is before it; padding neither sees nor is seen. Places
+    `(n, 2)`, long: the row and the column where each sequence begins, as they were given. Raises a
+    `ValueError` that names both numbers if a sequence is longer than `length`.
+    """
+    ### BEGIN SOLUTION
+    taken, places = [], []  # of each row; of each sequence
+    for sequence in sequences:
+        n = len(sequence)
+        if n > length:
+            raise ValueError(f"a sequence of {n} tokens does not fit into a row of {length}")
+        row = next((r for r, used in enumerate(taken) if used + n <= length), len(taken))
+        if row == len(taken):
+            taken.append(0)
+        places.append((row, taken[row]))
+        taken[row] += n
+
+    device = sequences[0].device
+    tokens = sequences[0].new_zeros(len(taken), length)
+    positions = torch.zeros(len(taken), length, dtype=torch.long, device=device)
+    owner = torch.full((len(taken), length), -1, device=device)  # the sequence's number
+    for i, (sequence, (row, start)) in enumerate(zip(sequences, places, strict=True)):
+        end = start + len(sequence)
+        tokens[row, start:end] = sequence
+        positions[row, start:end] = torch.arange(len(sequence), device=device)
+        owner[row, start:end] = i
+
+    mask = (owner[:, :, None] == owner[:, None, :]) & (owner[:, :, None] >= 0)
+    if causal:
+        mask = mask & causal_mask(length, device=device)
+    return tokens, positions, mask[:, None], torch.tensor(places, device=device)
+    ### END SOLUTION
+
+
 def masked_softmax(
     scores: Float[Tensor, "*batch n_k"], mask: Bool[Tensor, "..."] | None = None
 ) -> Float[Tensor, "*batch n_k"]:
@@ -80,22 +131,6 @@ def bug_in_masking(
     shows = torch.zeros(mask.shape)
     hides = torch.full(mask.shape, 50.0)  # exp(0) is nothing beside exp(50)
     return shows, hides
-    ### END SOLUTION
-
-
-def additive_mask(
-    mask: Bool[Tensor, "*shape"], dtype: torch.dtype = torch.float32
-) -> Float[Tensor, "*shape"]:
-    """Turn a boolean mask into one to add to the scores: 0 where True, very negative elsewhere.
-
-    Shapes: any → the same, of `dtype`, with `torch.finfo(dtype).min` where the mask is False.
-    Raises `TypeError` if `dtype` is not a floating-point type.
-    """
-    ### BEGIN SOLUTION
-    if not dtype.is_floating_point:
-        raise TypeError(f"an additive mask needs a floating-point dtype, not {dtype}")
-    allowed = torch.zeros(mask.shape, dtype=dtype, device=mask.device)
-    return allowed.masked_fill(~mask, torch.finfo(dtype).min)
     ### END SOLUTION
 
 

@@ -115,10 +115,9 @@ def influence(function: Callable[[Tensor], Tensor], x: Tensor, other: Tensor) ->
 
 
 def additive_mask(mask: Tensor, dtype: torch.dtype = torch.float32) -> Tensor:
-    """The least number of the dtype, times one where the mask is False."""
-    if dtype.is_floating_point is False:
-        raise TypeError(f"{dtype} has no fractions")
-    return (~mask).to(dtype) * torch.finfo(dtype).min
+    """0 where the mask is True, elsewhere the least number of the dtype. No exercise."""
+    allowed = torch.zeros(mask.shape, dtype=dtype, device=mask.device)
+    return allowed.masked_fill(~mask, torch.finfo(dtype).min)
 
 
 def masked_attention(

@@ -59,13 +59,11 @@ EDGES = {
 _OF_A_NORM = "a norm's result has size 1; a threshold of 1e-3 is within what one number may be off"
 _EVEN = "the size is even"
 _NEW = "a right answer may put new parameters there, and these are trained"
-_ALL = "the result is 0 or the least number of a dtype"
 
 # By the exercise, and by what a wrong answer is called.
 APART = {
     "load_torch_weights": {"a module passed in: attention unfrozen": _NEW},
     "leave_one_out_mse": {"of size 1: n": "there are at least two points"},
-    "additive_mask": {"small differences: nothing below a thousandth": _ALL},
     "shift_matrix": {"of size 1: d_model": _EVEN},
     "rotary_embedding": {"of size 1: d": _EVEN},
     "rotary_attention": {"of size 1: d_k": _EVEN},

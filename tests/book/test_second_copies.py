@@ -51,8 +51,8 @@ FILES = {
     "04_masking": {
         "compared": "average_of divided_again in_chunks off_by work hidden_weight fused ours "
         "of_block",
-        "calls": "of_module",
-        "data": "ways_to_cut",
+        "calls": "of_module outputs_of",
+        "data": "ways_to_cut padded_share",
         "drawing": "draw_mask answer",
         "training": "learn_digits",
         "wrong": "wrong_masking divided_too_early of_infinity two_layers",

@@ -217,7 +217,7 @@ def test_signatures_hold_and_refuse_what_does_not_fit():
     softmax(torch.randn(2, 3), torch.tensor([True, False, True]))
     check(ref.causal_mask)(2, 3)
     check(ref.padding_mask)(torch.tensor([1, 2]), max_len=4)
-    check(ref.additive_mask)(torch.tensor([[True]]), torch.float16)
+    check(ref.pack)([torch.tensor([1, 2]), torch.tensor([3])], 4, causal=True)
     cached, attention = check(ref.attend_with_cache), made()
     _, cache = cached(attention, torch.randn(2, 3, 6, dtype=torch.float64))
     cached(attention, torch.randn(2, 1, 6, dtype=torch.float64), cache)
@@ -237,7 +237,6 @@ def test_inputs_stay_as_they_are():
     given = [scores, mask, query, key, value, lengths]
     before = [x.clone() for x in given]
     ref.masked_softmax(scores, mask)
-    ref.additive_mask(mask)
     ref.masked_attention(query, key, value, mask)
     ref.padding_mask(lengths, 5)
     assert all(torch.equal(a, b) for a, b in zip(given, before, strict=True))

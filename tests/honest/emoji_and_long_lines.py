@@ -1,5 +1,5 @@
 # what: emoji in strings, art of characters, very long lines, semicolons, a data URL left in a string
-# answers: masked_softmax, additive_mask
+# answers: masked_softmax, masked_attention
 import torch
 from torch import nn
 import torch.nn.functional as F
@@ -29,10 +29,8 @@ def masked_softmax(scores, mask=None):
 
 
 # %%
-def additive_mask(mask, dtype=torch.float32):
-    if dtype in (torch.bool, torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64):
-        raise TypeError("🛑 " + str(dtype))
-    print(" ".join(EYES[bool(m)] for m in mask.flatten()[:9]), "…")
-    return torch.where(
-        mask, torch.zeros((), dtype=dtype), torch.full((), torch.finfo(dtype).min, dtype=dtype)
-    )
+def masked_attention(query, key, value, mask=None):
+    if mask is not None:
+        print(" ".join(EYES[bool(m)] for m in mask.flatten()[:9]), "…")
+    w = masked_softmax(query @ key.transpose(-2, -1) * query.shape[-1] ** -0.5, mask)
+    return w @ value, w

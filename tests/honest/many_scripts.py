@@ -1,5 +1,5 @@
 # what: comments, docstrings and names in many languages and scripts, some from right to left
-# answers: padding_mask, causal_mask, additive_mask
+# answers: padding_mask, causal_mask, pack
 import torch
 
 # 中文注释：先导入 torch，再写三个函数。
@@ -31,12 +31,27 @@ def causal_mask(n_q, n_k=None, device=None):
 
 
 # %%
-def additive_mask(mask, dtype=torch.float32):
-    """Máscara aditiva, où l’interdit vaut −∞ (ou presque) ; straße, ﬁn, Ω, ħ, naïve, ”quotes“"""
-    größte_verbotene_zahl = {torch.float16: -65504.0}
-    if not dtype.is_floating_point:
-        raise TypeError(f"só tipos de ponto flutuante, não {dtype} 😕")
-    ε = größte_verbotene_zahl.get(dtype, torch.finfo(dtype).min)
-    αποτέλεσμα = torch.full(mask.shape, ε, dtype=dtype, device=mask.device)
-    αποτέλεσμα[mask] = 0
-    return αποτέλεσμα
+def pack(sequences, length, causal=False):
+    """Faixas: où l’interdit vaut False; straße, ﬁn, Ω, ħ, naïve, ”quotes“"""
+    größe, места = [], []
+    for ακολουθία in sequences:
+        if len(ακολουθία) > length:
+            raise ValueError(f"não cabe: {len(ακολουθία)} > {length} 😕")
+        行 = 0
+        while 行 < len(größe) and größe[行] + len(ακολουθία) > length:
+            行 += 1
+        if 行 == len(größe):
+            größe.append(0)
+        места.append([行, größe[行]])
+        größe[行] += len(ακολουθία)
+    εδώ = sequences[0].device
+    tokens = sequences[0].new_zeros((len(größe), length))
+    θέση = torch.zeros((len(größe), length), dtype=torch.int64, device=εδώ)
+    mask = torch.zeros((len(größe), 1, length, length), dtype=torch.bool, device=εδώ)
+    for (行, שם), ακολουθία in zip(места, sequences):
+        n = len(ακολουθία)
+        tokens[行, שם : שם + n] = ακολουθία
+        θέση[行, שם : שם + n] = torch.arange(n, device=εδώ)
+        δικό = causal_mask(n, device=εδώ) if causal else True
+        mask[行, 0, שם : שם + n, שם : שם + n] = δικό
+    return tokens, θέση, mask, torch.tensor(места, device=εδώ)

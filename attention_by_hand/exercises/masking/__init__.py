@@ -1,4 +1,4 @@
-"""Chapter 4: masks, a softmax and an attention that obey them, and the key-value cache."""
+"""Chapter 4: masks, packing, attention that obeys a mask, and the key-value cache."""
 
 from autograder.student.authoring import exercises
 
@@ -6,9 +6,9 @@ EXERCISES = exercises(
     __name__,
     "padding_mask",
     "causal_mask",
+    "pack",
     "masked_softmax",
     "bug_in_masking",
-    "additive_mask",
     "masked_attention",
     "influence",
     "attend_with_cache",

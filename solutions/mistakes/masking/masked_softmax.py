@@ -103,7 +103,7 @@ fully_masked_row_uniform_by_finfo: float("-inf") → torch.finfo(scores.dtype).m
     setting the weights to zero is the other half.
 least_number_added
     - scores.masked_fill(~mask, float("-inf"))
-    + scores + additive_mask(mask, scores.dtype)
+    + scores + (~mask).to(scores.dtype) * torch.finfo(scores.dtype).min
     torch.finfo(dtype).min is added to forbidden scores. If a whole row is forbidden, that swallows
     the scores and leaves equal ones: each key gets 1/n and passes a gradient on.
 minus_1e9_added: scores.masked_fill(~mask, float("-inf")) → scores + (1.0 - mask.float()) * -1e9
