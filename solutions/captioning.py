@@ -157,6 +157,36 @@ def bug_in_contrast(B: int, d: int) -> tuple[tuple[Tensor, Tensor], tuple[Tensor
     ### END SOLUTION
 
 
+def queued_contrastive_loss(
+    vectors: Float[Tensor, "2 B d"],
+    keys: Float[Tensor, "2 B d"],
+    queue: Float[Tensor, "2 q d"],
+    size: int,
+    temperature: float = 0.07,
+) -> tuple[Float[Tensor, ""], Float[Tensor, "2 n d"]]:
+    """The contrastive loss with keys of earlier batches as wrong answers; and the new queue.
+
+    In each argument, `[0]` is the pictures' and `[1]` the texts'. The vectors ask, and the
+    keys answer: in practice, a slow copy of the model has made them of the same batch.
+    Both are scaled to length 1; those in the queue are already, the newest first. For each
+    picture, its similarities to all keys of texts, those of the batch and those of the
+    queue, divided by the temperature, are logits whose right answer is its own text's key;
+    the same for each text among the keys of pictures. The loss is the mean of the two mean
+    cross-entropies. The new queue: the scaled keys of the batch, in their order, then the
+    old queue, and of these the first `size`, or all if there are fewer. Gradients reach the
+    vectors alone. Shapes: vectors and keys `(2, B, d)`, queue `(2, q, d)`, where q may be 0
+    → a scalar and `(2, n, d)`, with n at most `size`. Source: Li et al. (2021), section
+    3.2, after He et al. (2020), algorithm 1.
+    """
+    ### BEGIN SOLUTION
+    asking, keys = F.normalize(vectors, dim=-1), F.normalize(keys.detach(), dim=-1)
+    answers = torch.cat([keys, queue.detach()], dim=1)  # (2, B + q, d)
+    logits = asking @ answers.flip(0).mT / temperature  # (2, B, B + q)
+    partner = torch.arange(logits.shape[1], device=logits.device).repeat(2)
+    return F.cross_entropy(logits.flatten(0, 1), partner), answers[:, :size]
+    ### END SOLUTION
+
+
 def hard_negatives(
     similarity: Float[Tensor, "B B"], generator: torch.Generator | None = None
 ) -> tuple[Int[Tensor, "B"], Int[Tensor, "B"]]:

@@ -1,20 +1,18 @@
 """Pictures as sequences, ViT: patches, attention in one packed projection, and what it looks at.
 
-Sources: the model after A. Dosovitskiy et al., "An image is worth 16×16 words" (2021); stochastic
-depth after G. Huang, Y. Sun, Z. Liu, D. Sedra, K. Weinberger (2016); rollout after S. Abnar,
-W. Zuidema, "Quantifying attention flow in transformers" (2020). `DropPath`, which chapter 6
-builds, comes from `blocks`.
+Sources: the model after A. Dosovitskiy et al., "An image is worth 16×16 words" (2021); rollout
+after S. Abnar, W. Zuidema, "Quantifying attention flow in transformers" (2020). The layers,
+`ViTBlock`, come from `blocks`.
 """
 
 import math
 from collections.abc import Sequence
 
 import torch
-import torch.nn.functional as F
 from jaxtyping import Float, Num
 from torch import Tensor, nn
 
-from attention_by_hand.blocks import DropPath
+from attention_by_hand.blocks import ViTBlock
 
 
 def patchify(
@@ -122,46 +120,6 @@ class PackedAttention(nn.Module):
         ### END SOLUTION
 
 
-class ViTBlock(nn.Module):
-    """A layer of ViT: attention, then a feed-forward network, each behind a norm.
-
-    x + drop_path(attn(norm1(x))), then x + drop_path(drop(linear2(drop(gelu(linear1(
-    norm2(x))))))), with the exact GELU. Parts: `norm1` and `norm2` (eps 1e-6), `attn`
-    (`PackedAttention`, which drops its own output), `linear1` (d_model → d_ff), `linear2`
-    (d_ff → d_model), `dropout`, `drop_path` (`blocks.DropPath`, which in training drops a
-    branch for whole images, drawn anew in each call). Sources: Dosovitskiy et al. (2021),
-    equations 2 and 3; for stochastic depth, Huang et al. (2016), section 3.
-    """
-
-    def __init__(
-        self,
-        d_model: int,
-        num_heads: int,
-        d_ff: int,
-        dropout: float = 0.0,
-        drop_path: float = 0.0,
-    ):
-        super().__init__()
-        self.norm1 = nn.LayerNorm(d_model, eps=1e-6)
-        self.attn = PackedAttention(d_model, num_heads, dropout=dropout)
-        self.norm2 = nn.LayerNorm(d_model, eps=1e-6)
-        self.linear1 = nn.Linear(d_model, d_ff)
-        self.linear2 = nn.Linear(d_ff, d_model)
-        self.dropout = nn.Dropout(dropout)
-        self.drop_path = DropPath(drop_path)
-
-    def forward(self, x: Float[Tensor, "B n d_model"]) -> Float[Tensor, "B n d_model"]:
-        """Let every patch gather from all patches, then think.
-
-        Shapes: x `(B, n, d_model)` → the same.
-        """
-        ### BEGIN SOLUTION
-        x = x + self.drop_path(self.attn(self.norm1(x)))
-        h = self.dropout(F.gelu(self.linear1(self.norm2(x))))  # (B, n, d_ff)
-        return x + self.drop_path(self.dropout(self.linear2(h)))
-        ### END SOLUTION
-
-
 class VisionTransformer(nn.Module):
     """ViT: an encoder that reads patches, and one token more that collects what they say.
 
@@ -170,9 +128,10 @@ class VisionTransformer(nn.Module):
     from the class token alone. Parts: `patches` (`PatchEmbedding`), `cls_token`
     (`nn.Parameter` `(1, 1, d_model)`), `positions` (`nn.Parameter`
     `(1, 1 + num_patches, d_model)`), `blocks` (`nn.ModuleList` of num_layers times
-    `ViTBlock`, with d_ff = 4·d_model and the same dropout), `norm` (`nn.LayerNorm`, with
-    eps 1e-6), `head` (`nn.Linear` from d_model to num_classes). Source: Dosovitskiy et al.
-    (2021), section 3.1; the two parameters begin with standard deviation 0.02.
+    `blocks.ViTBlock(d_model, num_heads, d_ff, dropout)`, with d_ff = 4·d_model and the same
+    dropout), `norm` (`nn.LayerNorm`, with eps 1e-6), `head` (`nn.Linear` from d_model to
+    num_classes). Source: Dosovitskiy et al. (2021), section 3.1; the two parameters begin
+    with standard deviation 0.02.
     """
 
     def __init__(

@@ -73,7 +73,7 @@ class PackedAttention(nn.Module):
         super().__init__()
         if divmod(d_model, num_heads)[1]:
             raise ValueError(f"{d_model} features are no multiple of {num_heads} heads")
-        self.heads, self.on_weights, self.on_output = num_heads, attention_dropout, dropout
+        self.num_heads, self.on_weights, self.on_output = num_heads, attention_dropout, dropout
         self.qkv, self.proj = nn.Linear(d_model, 3 * d_model, qkv_bias), nn.Linear(d_model, d_model)
 
     def forward(self, x: Float[Tensor, "batch n d_model"]) -> Float[Tensor, "batch n d_model"]:
@@ -92,13 +92,14 @@ class PackedAttention(nn.Module):
 
     def _parts(self, x: Tensor) -> list[Tensor]:
         """Queries, keys and values, `(B, num_heads, n, d_k)` each."""
-        return [_by_head(part, self.heads) for part in self.qkv(x).chunk(3, dim=-1)]
+        return [_by_head(part, self.num_heads) for part in self.qkv(x).chunk(3, dim=-1)]
 
 
 class ViTBlock(nn.Module):
     """One layer of ViT: both sublayers behind a norm, both branches under stochastic depth.
 
-    Arguments and parts are those of chapter 11's `ViTBlock`.
+    Parts: `norm1` and `norm2` (eps 1e-6), `attn` (`PackedAttention`), `linear1`, `linear2` and
+    `drop_path` (`DropPath`). `dropout` acts on what `attn` gives and behind each linear layer.
     """
 
     def __init__(

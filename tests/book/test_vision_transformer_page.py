@@ -1,5 +1,7 @@
 """What chapter 11's page says of its models and of what they look at, held to the data."""
 
+import inspect
+import itertools
 import json
 import math
 from pathlib import Path
@@ -8,8 +10,10 @@ import numpy as np
 import pytest
 import torch
 
+from attention_by_hand import blocks
 from attention_by_hand.blocks import VisionTransformer
 from benchmarks import vision_letters
+from solutions import language_model
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "book" / "11_vision_transformer.md").read_text(encoding="utf-8")
@@ -275,3 +279,30 @@ def test_what_the_page_says_of_letters_is_what_is_stored(page):
     for run in on_letters("vit"):
         own, shared = (np.mean(run[key]) for key in ("distance", "distance, whoever asks"))
         assert 0.9 * even < own < even and shared < own + 0.05
+
+
+@pytest.mark.parametrize("training", [False, True])
+def test_gpts_layer_with_the_lines_changed_is_vits(training):
+    source = inspect.getsource(language_model.DecoderBlock)
+    lines = PAGE.split("```diff\n")[1].split("```")[0].splitlines()
+    groups = [
+        "\n".join(line[1:].split("  #")[0] for line in group)
+        for _, group in itertools.groupby(lines, key=lambda line: line[0])
+    ]
+    for old, new in zip(groups[::2], groups[1::2], strict=True):
+        assert source.count(old) == 1, old
+        source = source.replace(old, new)
+    source = source.replace(
+        "norm2 = nn.LayerNorm(d_model)", "norm2 = nn.LayerNorm(d_model, eps=1e-6)"
+    )
+    names = vars(language_model) | {"PackedAttention": blocks.PackedAttention}
+    names["DropPath"] = blocks.DropPath
+    exec(source.replace("DecoderBlock", "Changed"), names)
+    mine = names["Changed"](8, 2, 12, 0.1, 0.3).train(training)
+    block = blocks.ViTBlock(8, 2, 12, 0.1, 0.3).train(training)
+    block.load_state_dict(mine.state_dict())
+    x, found = torch.randn(6, 3, 8), []
+    for layer in (mine, block):
+        torch.manual_seed(3)
+        found.append(layer(x))
+    torch.testing.assert_close(*found)

@@ -126,13 +126,12 @@ def test_the_blocks_weights_are_torchs():
     assert close(layer.weights(x), expected, 1e-12)
 
 
-@OURS
 @PRECISION
-def test_a_block_is_torchs_pre_norm_layer_with_gelu(ours, dtype, within):
+def test_a_block_is_torchs_pre_norm_layer_with_gelu(dtype, within):
     sizes = (D, H, 4 * D, 0.0, "gelu")
     kinds = {"layer_norm_eps": 1e-6, "batch_first": True, "norm_first": True, "dtype": dtype}
     theirs = shaken(nn.TransformerEncoderLayer(*sizes, **kinds)).train()
-    layer = ours.ViTBlock(D, H, 4 * D).to(dtype)
+    layer = blocks.ViTBlock(D, H, 4 * D).to(dtype)
     layer.load_state_dict(packed(theirs.state_dict()))
     x = torch.randn(3, 5, D, dtype=dtype)
     out, expected = layer(x), theirs(x)
@@ -141,10 +140,9 @@ def test_a_block_is_torchs_pre_norm_layer_with_gelu(ours, dtype, within):
     same_gradients(out, parameters, expected, dict(theirs.named_parameters()), within)
 
 
-@OURS
-def test_stochastic_depth_keeps_the_mean(ours):
+def test_stochastic_depth_keeps_the_mean():
     """Over many images, what both branches add is in training what it is in eval mode."""
-    layer = ours.ViTBlock(D, H, 4 * D, drop_path=0.5).double()
+    layer = blocks.ViTBlock(D, H, 4 * D, drop_path=0.5).double()
     with torch.no_grad():
         layer.linear2.weight.zero_()  # so that the second branch does not depend on the first
     x = torch.randn(1, 3, D, dtype=torch.float64)

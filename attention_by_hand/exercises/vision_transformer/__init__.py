@@ -8,7 +8,6 @@ EXERCISES = exercises(
     "patchify",
     "patch_embedding",
     "packed_attention",
-    "vit_block",
     "vision_transformer",
     "attention_rollout",
     "bug_in_patches",

@@ -33,8 +33,8 @@ EXERCISE = Declaration(
     "The whole of ViT",
     ("images",),
     forbids=("transformer",),
-    given=("PatchEmbedding", "ViTBlock"),
-    uses=("PackedAttention", "DropPath"),
+    given=("PatchEmbedding",),
+    uses=("ViTBlock",),
 )
 
 Sizes = Sequence[int]  # the seven arguments of the class, without dropout

@@ -5,10 +5,11 @@ import torch.nn.functional as F
 from torch import nn
 
 from attention_by_hand import blocks
+from attention_by_hand.blocks import ViTBlock
 from autograder.bank import Bank
 from autograder.bank.devices import forgotten
 from solutions import vision_transformer as right
-from solutions.vision_transformer import PatchEmbedding, ViTBlock
+from solutions.vision_transformer import PatchEmbedding
 
 BANK = Bank("VisionTransformer", right, globals())
 

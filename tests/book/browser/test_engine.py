@@ -13,13 +13,14 @@ import torch.nn.functional as F
 from playwright.sync_api import Browser
 from torch import Tensor, nn
 
+from attention_by_hand.blocks import ViTBlock
 from attention_by_hand.data import glyphs
 from attention_by_hand.models import captioner
 from attention_by_hand.models.safetensors import packed, unpacked
 from solutions import transformer as reference
 from solutions.bert import BertLayer
 from solutions.captioning import CaptionLayer, write_caption
-from solutions.vision_transformer import VisionTransformer, ViTBlock
+from solutions.vision_transformer import VisionTransformer
 
 from .conftest import ROOT, Quiet
 
