@@ -100,6 +100,29 @@ def test_what_is_stored_are_shares_and_correlations(run):
         assert -1 <= mean - half < mean + half <= 1
 
 
+def test_what_the_page_says_of_maps_is_what_is_stored():
+    words = " ".join((ROOT / "book" / "10_bert.md").read_text(encoding="utf-8").split())
+    moves, falls = ([{n: m for n, (m, _) in run[key].items()} for run in RUNS]
+                    for key in ("agreement", "signed"))  # fmt: skip
+
+    def least_and_most(found: list[float]) -> str:
+        return f"{min(found):.2f} to {max(found):.2f}"
+
+    relevance = least_and_most([run["relevance"] for run in falls])
+    others = max(run[name] for run in falls for name in run if name != "relevance")
+    assert f"{relevance} is not much, and no other way gets above {others:.2f}" in words
+    rollout, ruler = (least_and_most([r[n] for r in moves]) for n in ("rollout", "nearness"))
+    assert f"Rollout is best, with {rollout}" in words
+    assert f"minus the distance from the gap: {ruler}" in words
+    assert all(max(run, key=run.get) == "relevance" for run in falls)
+    assert all(max(run, key=run.get) == "rollout" for run in moves)
+    behind = [run["last layer's weights"] < run["nearness"] for run in moves]
+    assert "behind the ruler in one model, this page's (seed 0), and ahead of it in two" in words
+    assert [run["seed"] for run, less in zip(RUNS, behind, strict=True) if less] == [0]
+    assert "The maps of all layers, multiplied, do a little better." in words
+    assert all(run["rollout"] > run["last layer's weights"] for run in moves + falls)
+
+
 @pytest.mark.parametrize("reach", [0, 1])
 def test_what_letters_tell_of_topic_and_length_is_what_is_stored(page, reach):
     told = MADE["letters"][f"letters up to {reach} away" if reach else "letters themselves"]

@@ -85,6 +85,18 @@ def test_the_page_says_how_many_of_the_four_heads_they_are():
     assert "with one seed three of its four heads, with two all four" in PAGE
 
 
+def test_the_page_says_which_heads_of_the_first_layer_are_missed():
+    assert "With seed 0 a single head of the first layer carries it" in PAGE
+    guessing = math.log(induction.TOKENS)
+    first, *others = TWO
+    back, cut = first["to the one before"][0], first["one head cut"][0]
+    assert cut[back.index(max(back))] > guessing and sum(loss > guessing / 4 for loss in cut) == 1
+    assert "two heads look one back, and neither is missed much" in PAGE
+    for run in others:
+        assert sum(share > 1 / 4 for share in run["to the one before"][0]) == 2
+        assert max(run["one head cut"][0]) < guessing / 4
+
+
 def test_the_picture_is_of_weights_and_its_head_looks_at_what_followed():
     weights = torch.tensor(STORED["shown"]["weights"])
     assert torch.allclose(weights.sum(1), torch.ones(2 * induction.HALF), atol=5e-3)
