@@ -25,12 +25,9 @@ def counts(query: Fraction) -> list[float]:
 def noon() -> list:
     found = [Fraction(c) for c in counts(Fraction(0))]
     shares = [c / sum(found) for c in found]
-    parts = [share * t for share, t in zip(shares, WARMTH, strict=True)]
-    rows = [
-        [hour, hour**2, c, 16 * c, share, part]
-        for hour, c, share, part in zip(HOURS, found, shares, parts, strict=True)
-    ]
-    return [*rows, [sum(found), 16 * sum(found), sum(shares), sum(parts)]]
+    rows = [[16 * c, share] for c, share in zip(found, shares, strict=True)]
+    prediction = sum(share * t for share, t in zip(shares, WARMTH, strict=True))
+    return [rows[0][1:], *rows[1:], [16 * sum(found)], [prediction]]
 
 
 @computes
