@@ -105,8 +105,8 @@ def first_query() -> list:
     scores = key @ [1, 0, 2]
     grown = np.exp(scores - 4.0)
     weights = softmax(scores.astype(float))
-    rows = [[s, s - 4, g, w] for s, g, w in zip(scores, grown, weights, strict=True)]
-    return [*rows, [grown.sum(), weights.sum()], [tuple(weights @ value)]]
+    rows = [list(row) for row in zip(scores, grown, weights, strict=True)]
+    return [*rows, [grown.sum()], [tuple(weights @ value)]]
 
 
 @computes
@@ -253,7 +253,7 @@ def four_calls() -> list:
         [len(full), len(new), full.numel(), new.numel()]
         for full, new in zip(again, cached, strict=True)
     ]
-    return [*rows, [sum(column) for column in zip(*rows, strict=True)]]
+    return [*rows[2:], [sum(column) for column in zip(*rows, strict=True)]]
 
 
 @computes
