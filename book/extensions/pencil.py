@@ -158,7 +158,7 @@ class Pencil(Box):
 
 
 class Predict(Box):
-    """A question about what the next cell, tagged `outcome`, will show."""
+    """A question about what the next cells, tagged `outcome`, will show."""
 
     kind, title = "predict", "Predict, then run"
 
