@@ -220,8 +220,7 @@ GROWN, PRICES = np.array([1, 2, 1, 4]), np.array([12, 24, 6, 30])
 
 def masked_by_hand(seen: list[int]) -> list:
     weights = GROWN * seen / (GROWN @ seen)
-    rows = [[w, w * price] for w, price in zip(weights, PRICES, strict=True)]
-    return [*rows, [GROWN @ seen, weights.sum(), weights @ PRICES]]
+    return [*([w] for w in weights), [GROWN @ seen], [weights @ PRICES]]
 
 
 @computes
