@@ -141,16 +141,18 @@ def cells(page: Page, source: str, line: int) -> list[NotebookNode]:
 
 
 def in_order(page: Page, made: list[NotebookNode]) -> list[NotebookNode]:
-    """The cells with each prediction's explanation after the cell that shows the outcome."""
-    ordered = list(made)
-    for i, cell in enumerate(made):
-        explains = cell.metadata.pop(EXPLAINS, False)
-        outcome = i + 1 < len(made) and "outcome" in made[i + 1].metadata.get("tags", ())
-        if outcome and not explains:
+    """The cells with each prediction's explanation after the cells that show the outcome."""
+    ordered: list[NotebookNode] = []
+    explanation: list[NotebookNode] = []
+    for cell in made:
+        outcome = "outcome" in cell.metadata.get("tags", ())
+        if outcome and not explanation:
             raise BookError(page.name, 1, "an outcome without a {predict} before it")
-        if outcome:
-            ordered[i : i + 2] = [made[i + 1], cell]
-    return ordered
+        if not outcome:
+            ordered += explanation
+            explanation = []
+        (explanation if cell.metadata.pop(EXPLAINS, False) else ordered).append(cell)
+    return ordered + explanation
 
 
 def _text(lines: list[str]) -> str:

@@ -158,7 +158,7 @@ class Pencil(Box):
 
 
 class Predict(Box):
-    """A question about what the next cell, tagged `outcome`, will show."""
+    """A question about what the next cells, tagged `outcome`, will show."""
 
     kind, title = "predict", "Predict, then run"
 
@@ -214,7 +214,8 @@ def fold_outcomes(app: Sphinx, doctree: nodes.document) -> None:
         if not isinstance(box, nodes.admonition) or "predict" not in box["classes"]:
             raise ExtensionError(f"{app.env.docname}: an outcome without a predict before it")
         cell.parent.remove(cell)
-        next(box.findall(fold)).insert(0, cell)
+        within = next(box.findall(fold))
+        within.insert(sum("tag_outcome" in node.get("classes", ()) for node in within), cell)
 
 
 def add_script(app: Sphinx, pagename: str, templatename: str, context: dict, doctree) -> None:

@@ -180,12 +180,14 @@ def test_lines_with_blanks_become_rows(tmp_path):
 
 def test_a_prediction_comes_before_its_cell_and_its_explanation_behind(tmp_path):
     text = "::::{predict} product\nWhat is it?\n\n- 13\n- [[42]]\n\n"
-    text += f":::{{explanation}}\nSix times seven.\n:::\n::::\n{OUTCOME}"
+    second = OUTCOME.replace("6 * 7", "7 * 6")
+    text += f":::{{explanation}}\nSix times seven.\n:::\n::::\n{OUTCOME}{second}"
     cells = [cell.source for cell in instructor_notebook(sample(tmp_path, text)).cells]
     at = cells.index("print(6 * 7)")
     assert cells[at - 2] == "**Predict, then run**\n\nWhat is it?\n\n- 13\n- 42"
     assert cells[at - 1].startswith("**My prediction:**")
-    assert cells[at + 1] == "**What comes out, and why**\n\nSix times seven."
+    assert cells[at + 1] == "print(7 * 6)"
+    assert cells[at + 2] == "**What comes out, and why**\n\nSix times seven."
 
 
 def test_a_hard_problems_answer_is_for_instructors_only(tmp_path):

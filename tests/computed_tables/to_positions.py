@@ -25,12 +25,9 @@ def counts(query: Fraction) -> list[float]:
 def noon() -> list:
     found = [Fraction(c) for c in counts(Fraction(0))]
     shares = [c / sum(found) for c in found]
-    parts = [share * t for share, t in zip(shares, WARMTH, strict=True)]
-    rows = [
-        [hour, hour**2, c, 16 * c, share, part]
-        for hour, c, share, part in zip(HOURS, found, shares, parts, strict=True)
-    ]
-    return [*rows, [sum(found), 16 * sum(found), sum(shares), sum(parts)]]
+    rows = [[16 * c, share] for c, share in zip(found, shares, strict=True)]
+    prediction = sum(share * t for share, t in zip(shares, WARMTH, strict=True))
+    return [rows[0][1:], *rows[1:], [16 * sum(found)], [prediction]]
 
 
 @computes
@@ -108,8 +105,8 @@ def first_query() -> list:
     scores = key @ [1, 0, 2]
     grown = np.exp(scores - 4.0)
     weights = softmax(scores.astype(float))
-    rows = [[s, s - 4, g, w] for s, g, w in zip(scores, grown, weights, strict=True)]
-    return [*rows, [grown.sum(), weights.sum()], [tuple(weights @ value)]]
+    rows = [list(row) for row in zip(scores, grown, weights, strict=True)]
+    return [*rows, [grown.sum()], [tuple(weights @ value)]]
 
 
 @computes
@@ -223,8 +220,7 @@ GROWN, PRICES = np.array([1, 2, 1, 4]), np.array([12, 24, 6, 30])
 
 def masked_by_hand(seen: list[int]) -> list:
     weights = GROWN * seen / (GROWN @ seen)
-    rows = [[w, w * price] for w, price in zip(weights, PRICES, strict=True)]
-    return [*rows, [GROWN @ seen, weights.sum(), weights @ PRICES]]
+    return [*([w] for w in weights), [GROWN @ seen], [weights @ PRICES]]
 
 
 @computes
@@ -256,7 +252,7 @@ def four_calls() -> list:
         [len(full), len(new), full.numel(), new.numel()]
         for full, new in zip(again, cached, strict=True)
     ]
-    return [*rows, [sum(column) for column in zip(*rows, strict=True)]]
+    return [*rows[2:], [sum(column) for column in zip(*rows, strict=True)]]
 
 
 @computes

@@ -239,7 +239,7 @@ def test_chapter_8_the_way_from_the_last_position_to_the_first(open_tab):
 
 
 def test_the_introduction_follows_one_word_through_both_sentences(open_tab):
-    tab, figure, data = started(open_tab, "intro", "#the-chapters figure[data-explorable]")
+    tab, figure, data = started(open_tab, "intro", "#one-word-all-the-way figure[data-explorable]")
     mark = figure.locator('[data-part="mark"]')
     seen = []
     for i, text in enumerate(data["texts"]):
