@@ -30,8 +30,8 @@ def _queue(draw: Draw, q: int, d: int, dtype: str = "float32") -> Array:
 def _given(
     draw: Draw, B: int, q: int, d: int, dtype: str = "float32"
 ) -> tuple[Array, Array, Array]:
-    made = (draw.tensor(2, B, d, dtype=dtype) for _ in range(2))
-    return (*made, _queue(draw, q, d, dtype))
+    vectors, keys = draw.tensor(2, B, d, dtype=dtype), draw.tensor(2, B, d, dtype=dtype)
+    return vectors, keys, _queue(draw, q, d, dtype)
 
 
 def _runs(draw: Draw) -> list[Run]:
