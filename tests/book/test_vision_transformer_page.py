@@ -1,9 +1,9 @@
 """What chapter 11's page says of its models and of what they look at, held to the data."""
 
 import inspect
-import itertools
 import json
 import math
+import re
 from pathlib import Path
 
 import numpy as np
@@ -283,18 +283,22 @@ def test_what_the_page_says_of_letters_is_what_is_stored(page):
 
 @pytest.mark.parametrize("training", [False, True])
 def test_gpts_layer_with_the_lines_changed_is_vits(training):
-    source = inspect.getsource(language_model.DecoderBlock)
-    lines = PAGE.split("```diff\n")[1].split("```")[0].splitlines()
-    groups = [
-        "\n".join(line[1:].split("  #")[0] for line in group)
-        for _, group in itertools.groupby(lines, key=lambda line: line[0])
-    ]
-    for old, new in zip(groups[::2], groups[1::2], strict=True):
-        assert source.count(old) == 1, old
-        source = source.replace(old, new)
-    source = source.replace(
-        "norm2 = nn.LayerNorm(d_model)", "norm2 = nn.LayerNorm(d_model, eps=1e-6)"
+    source = inspect.getsource(language_model.DecoderBlock).replace(
+        "dropout: float = 0.0", "dropout=0.0, drop_path=0.0"
     )
+    diff = PAGE.split("```diff\n")[1].split("```")[0]
+    before = ""
+    for new in re.findall(r"^\+(.+?)(?:  #.*)?$", diff, re.MULTILINE):
+        begins = re.match(r" +(?:return|[\w.]+ =) ", new)[0]
+        old = [line for line in source.splitlines() if line.startswith(begins)]
+        if "norm1 =" in new:  # "and norm2"
+            source = source.replace(old[0].replace("1", "2"), new.replace("1", "2"))
+        if old:
+            assert len(old) == 1
+            source = source.replace(old[0], new)
+        else:
+            source = source.replace(before, f"{before}\n{new}")
+        before = new
     names = vars(language_model) | {"PackedAttention": blocks.PackedAttention}
     names["DropPath"] = blocks.DropPath
     exec(source.replace("DecoderBlock", "Changed"), names)
