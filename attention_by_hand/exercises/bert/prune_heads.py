@@ -43,7 +43,7 @@ def _in_the_end(trial: Trial) -> Finding:
     """The last step finds what it finds with the reference."""
     value, expected = trial.record.value, trial.expected.value
     if not isinstance(expected, tuple) or len(expected) != len(_OUTPUTS):
-        return compare(value, expected, "of the layers")
+        return compare(value, expected, "the layers")
     pairs = zip(value, expected, _OUTPUTS, strict=True)
     return worst([compare(v, e, f"afterwards, {name}") for v, e, name in pairs])
 

@@ -68,7 +68,7 @@ def _lengths(draw: Draw) -> list[Run]:
     """Only directions count: each vector and each key is divided by its own length. Those in the
     queue have length 1, also those that you put there."""
     runs = []
-    for B, q, d in ((4, 3, 5), (3, 5, 3)):
+    for B, q, d in ((3, 4, 5), (3, 5, 3)):
         vectors, keys = (draw.normal(2, B, d) * 10.0 ** draw.uniform(-2, 2, 2, B, 1) for _ in "ab")
         long = tensor(vectors, "float32"), tensor(keys, "float32")
         runs.append(call(*long, _queue(draw, q, d), q, 0.2))

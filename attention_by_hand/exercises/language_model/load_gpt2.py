@@ -145,11 +145,11 @@ def _small(draw: Draw) -> list[Run]:
 
 
 def descended(model: Any, ids: Any, rate: float) -> Any:
-    """The logits after one step down the slope of a loss, with all parameters; what keeps them in
-    other shapes, or together, takes the same step."""
+    """The logits after one step of training down the slope of a loss, with all parameters; what
+    keeps them in other shapes, or together, takes the same step."""
     import torch
 
-    logits = model(ids)
+    logits = model.train()(ids)
     (logits.log_softmax(-1)[..., 0]).mean().neg().backward()
     with torch.no_grad():
         for parameter in model.parameters():
@@ -161,7 +161,8 @@ def descended(model: Any, ids: Any, rate: float) -> Any:
 @EXERCISE.equals("a model to train on, with one table at both ends", 0.75)
 def _trained(draw: Draw) -> list[Run]:
     """All parameters get gradients. That of tokens.weight comes from the look-up and from the
-    logits; a head with a table of its own drifts away from it."""
+    logits; a head with a table of its own drifts away from it. In training, too, there is no
+    dropout."""
     return [
         call(checkpoint(draw, 5, 4, 8, n, size=0.5), _HEADS).then_apply(
             as_argument(descended), Previous(0), _ids(draw, 2, 4, 5), 0.3

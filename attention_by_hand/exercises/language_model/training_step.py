@@ -170,8 +170,9 @@ def _short(draw: Draw) -> list[Run]:
 
 @EXERCISE.equals("the rate of every group", 1.0)
 def _rates(draw: Draw) -> list[Run]:
-    """The rate grows with the step up to warm_up, then follows half a cosine down to 0, which it
-    reaches at the last step. It belongs into all of optimizer.param_groups, before the step."""
+    """The rate is the smaller of two, each times `most`: step / warm_up, and half a cosine that
+    falls from 1 at step 0 to 0 at the last step. It belongs into all of optimizer.param_groups,
+    before the step."""
     warm_up = draw.integer(4, 6)
     runs = []
     for step in (1, 2, warm_up, warm_up + 1, 14, 20):

@@ -165,6 +165,8 @@ frozen: > result.requires_grad_(False)
     The parameters get no gradients, so the model cannot be trained on.
 table_frozen: > result.tokens.weight.requires_grad_(False)
     The table of tokens gets no gradient.
+with_dropout: d_model, num_heads, num_layers) → d_model, num_heads, num_layers, 0.1)
+    The model has dropout, which shows as soon as it is trained on. It should have none.
 left_in_training_mode: return model.eval() → return model
     The model is in training mode. Whoever loads it wants to use it.
 context_of_1024: > result.context_size = 1024
