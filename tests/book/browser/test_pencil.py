@@ -81,7 +81,7 @@ def test_blanks_and_answers_are_accessible(scheme, width, open_tab):
 def test_without_a_script_there_are_blanks_and_a_fold(open_tab):
     page = open_tab(java_script_enabled=False).open(FIRST)
     box = page.locator("#pencil-noon")
-    assert box.locator("input").count() > 10
+    assert box.locator("input").count() == 7
     box.locator("summary").click()
     assert box.locator(".answers table").is_visible()
 
@@ -181,7 +181,7 @@ def test_a_phone_shows_a_number_pad_and_has_minus_and_fraction(open_tab):
     assert field.evaluate("(field) => field === document.activeElement")
     box_of_keys = keys.bounding_box()
     assert box_of_keys["x"] >= 0 and box_of_keys["x"] + box_of_keys["width"] <= 390
-    other = box.locator("[data-answer]").nth(1)
+    other = box.locator("[data-answer]").last
     other.tap()
     keys.get_by_role("button", name="−").tap()
     assert other.input_value() == "−"
