@@ -17,7 +17,7 @@ from autograder.bank import banks, cause
 from autograder.student.engine.compare import GPU_FACTOR, compare
 from autograder.student.engine.probe import probe_within, undisturbed
 from autograder.student.engine.records import on_device
-from autograder.student.engine.runs import Array, Record, Run, distinct, made_once
+from autograder.student.engine.runs import Array, Key, Record, Run, distinct, made_once
 from autograder.student.engine.verdict import CourseFault, Mistake
 
 Rows = Sequence[Sequence[Run]]
@@ -54,11 +54,9 @@ def on_demand(
     answer: Callable[..., Any], runs: Rows, device: str = "cpu"
 ) -> list[Sequence[Record]]:
     """Like `records`, but each made on first access: for use `with undisturbed()`."""
-    made: dict[tuple[int, int], Record] = {}
-    return [
-        _Lazily(answer, row, device, keys, made)
-        for row, keys in zip(runs, distinct(runs), strict=True)
-    ]
+    every, keys = distinct(runs)
+    made: dict[Key, Record] = {}
+    return [_Lazily(answer, every, device, row, made) for row in keys]
 
 
 def known_mistakes(slug: str, name: str, runs: Rows, device: str = "cpu") -> Iterator[Mistake]:
@@ -115,23 +113,23 @@ class _Lazily(Sequence[Record]):
     def __init__(
         self,
         answer: Callable[..., Any],
-        runs: Sequence[Run],
+        every: Mapping[Key, Run],
         device: str,
-        keys: Sequence[tuple[int, int]],
-        made: dict[tuple[int, int], Record],
+        keys: Sequence[Key],
+        made: dict[Key, Record],
     ):
-        self.answer, self.runs, self.device = answer, runs, device
+        self.answer, self.every, self.device = answer, every, device
         self.keys, self.made = keys, made
 
     def __len__(self) -> int:
-        return len(self.runs)
+        return len(self.keys)
 
     def __getitem__(self, index: int) -> Record:  # type: ignore[override]  # and no slices
         key = self.keys[index]
         if key not in self.made:
             try:
                 with silently():
-                    self.made[key] = _made(self.answer, self.runs[index], self.device)
+                    self.made[key] = _made(self.answer, self.every[key], self.device)
             except Exception as error:
                 told = f"an answer of the course could not be run ({type(error).__name__}: {error})"
                 raise CourseFault(told) from error

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from importlib import import_module
-from itertools import chain, takewhile
+from itertools import takewhile
 from typing import Any
 
 from autograder.judge.absent import Absent
@@ -276,8 +276,7 @@ def _judge(
     if failure is not None and failure.died:
         return withheld(exercise, failure.verdict, failure.note)
     runs, end, told = _runs(slug, exercise.name, seed), None, ""
-    places = distinct(runs)
-    every = dict(zip(chain(*places), chain(*runs), strict=True))
+    every, keys = distinct(runs)
     try:
         blocks = blocks_for(slug, exercise, instead or ())
         flat = runner.probe(exercise.name, [*every.values()], instead, exercise.watched, blocks)
@@ -292,7 +291,7 @@ def _judge(
             return withheld(exercise, failure.verdict, failure.note)
         return withheld(exercise, MISSING, f"{exercise.name} is not defined.")
     made = dict(zip(every, flat, strict=True))
-    records = [[made[key] for key in row] for row in places]
+    records = [[made[key] for key in row] for row in keys]
     with _TRUSTED, undisturbed():  # the runs seed the process's generators: one at a time
         task = _task(slug, exercise.name, seed, runner.options[2])
         try:

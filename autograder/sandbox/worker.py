@@ -224,7 +224,7 @@ class Session:
         from autograder.student.engine.values import MANY, MAX_BYTES, Recipe, encode
         from autograder.student.engine.withheld import Blocks
 
-        def run(answer: Any, run: Any, device: str, watch: list[str]) -> dict[str, Any]:
+        def make(answer: Any, run: Any, device: str, watch: list[str]) -> dict[str, Any]:
             return record_tree(probe_within(answer, run, device, watch))
 
         def unreadable(error: BaseException) -> dict[str, Any]:
@@ -238,7 +238,7 @@ class Session:
             rehearse()
         accompany_threads()
         # Taken now, before an answer can replace their modules.
-        self.run, self.unreadable, self.undisturbed = run, unreadable, undisturbed
+        self.make, self.unreadable, self.undisturbed = make, unreadable, undisturbed
         self.encode, self.encode_results = encode, partial(encode, many=MANY)
         self.room = MAX_BYTES
         with as_fresh():  # both take their readers of torch, which was imported after them
@@ -307,7 +307,7 @@ class Session:
             with self.undisturbed(), self.standing_in(request["instead"], device):
                 while left:
                     try:
-                        record = self.run(answer, left[0], device, request["watch"])
+                        record = self.make(answer, left[0], device, request["watch"])
                     except MemoryError:
                         raise
                     except BaseException as error:  # noqa: BLE001  (its result cannot be read)

@@ -5,7 +5,6 @@ the student's code, and by the judge; the reference's results come from elsewher
 the reference itself), so nothing here gives one away.
 """
 
-import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
@@ -15,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from autograder.student import course
+from autograder.student.engine.draw import Draw, Runs, tensor
 from autograder.student.engine.values import Array, Previous, Recipe, Strided
 
 __all__ = [
@@ -106,7 +106,7 @@ class Run:
         """The same run of a class, in training mode."""
         return replace(self, training=True)
 
-    def at_random(self, draw: "Draw") -> "Run":
+    def at_random(self, draw: Draw) -> "Run":
         """The same run with random results, from a seed of its own."""
         return replace(self, random=True, seed=draw.integer(0, 10**6))
 
@@ -182,9 +182,6 @@ def made_by(
 def module(*args: Any, state: Mapping[str, Any] | None = None, **kwargs: Any) -> Run:
     """A run that builds a class; `.then(…)` adds the calls. `state` is loaded as its parameters."""
     return Run((), init=Step(args, kwargs), state=state)
-
-
-Runs = Callable[["Draw"], Sequence[Run]]  # draws the runs of an aspect
 
 
 @dataclass(frozen=True)
@@ -348,79 +345,19 @@ class Exercise:
         return [[*aspect.runs(draw)] for aspect, draw in zip(self.aspects, draws, strict=True)]
 
 
-def distinct(rows: Sequence[Sequence[Run]]) -> list[list[tuple[int, int]]]:
-    """A key for each run of each row: the same for one that stands in several rows, which needs to
-    be made only once, and others for one that stands in a row again."""
+Key = tuple[int, int]
+
+
+def distinct(rows: Sequence[Sequence[Run]]) -> tuple[dict[Key, Run], list[list[Key]]]:
+    """The runs to be made, each under a key, and the keys of each row: one that stands in several
+    rows is made once, one that stands in a row again is made again."""
     ids = [[id(run) for run in row] for row in rows]
-    return [[(one, row[:i].count(one)) for i, one in enumerate(row)] for row in ids]
+    keys = [[(one, row[:i].count(one)) for i, one in enumerate(row)] for row in ids]
+    return dict(zip(chain(*keys), chain(*rows), strict=True)), keys
 
 
 def made_once(rows: Sequence[Sequence[Run]], make: Callable[[Run], Record]) -> list[list[Record]]:
     """The records of some rows of runs, each distinct one made once."""
-    places = distinct(rows)
-    every = dict(zip(chain(*places), chain(*rows), strict=True))
+    every, keys = distinct(rows)
     made = {key: make(run) for key, run in every.items()}
-    return [[made[key] for key in keys] for keys in places]
-
-
-class Draw:
-    """Seeded inputs. NumPy promises that `RandomState` gives the same stream in every version."""
-
-    def __init__(self, seed: bytes, shared: "dict[Runs, list[Run]] | None" = None):
-        self.random = np.random.RandomState(np.frombuffer(hashlib.sha256(seed).digest(), "<u4"))
-        self._shared = shared
-
-    def once(self, function: "Runs") -> Sequence[Run]:
-        """What a function draws: for all aspects of an exercise the same runs."""
-        if self._shared is None:
-            return function(self)
-        if function not in self._shared:
-            self._shared[function] = [*function(self)]
-        return self._shared[function]
-
-    def anew(self, function: "Runs") -> Sequence[Run]:
-        """What a function draws next, whatever it has drawn before."""
-        shared, self._shared = self._shared, None
-        try:
-            return function(self)
-        finally:
-            self._shared = shared
-
-    def normal(self, *shape: int, scale: float = 1.0, dtype: str = "float64") -> np.ndarray:
-        """Standard normal numbers times `scale`."""
-        return (scale * self.random.standard_normal(shape)).astype(dtype)
-
-    def uniform(self, low: float, high: float, *shape: int, dtype: str = "float64") -> np.ndarray:
-        """Uniform numbers from `low` up to `high`."""
-        return self.random.uniform(low, high, shape).astype(dtype)
-
-    def number(self, low: float, high: float) -> float:
-        """One uniform number, rounded to two digits so that a message can show it."""
-        return round(float(self.random.uniform(low, high)), 2)
-
-    def integer(self, low: int, high: int) -> int:
-        """One integer from `low` to `high`, both included."""
-        return int(self.random.randint(low, high + 1))
-
-    def integers(self, low: int, high: int, *shape: int) -> np.ndarray:
-        """Integers (int64) from `low` to `high`, both included."""
-        return self.random.randint(low, high + 1, shape).astype(np.int64)
-
-    def permutation(self, n: int) -> np.ndarray:
-        """The integers 0 … n−1 in random order."""
-        return self.random.permutation(n).astype(np.int64)
-
-    def tensor(self, *shape: int, scale: float = 1.0, dtype: str = "float32") -> Array:
-        """Standard normal numbers times `scale`, to arrive as a torch tensor."""
-        return tensor(self.normal(*shape, scale=scale), dtype)
-
-    def double(self, *shape: int, scale: float = 1.0) -> Array:
-        """The same in float64."""
-        return self.tensor(*shape, scale=scale, dtype="float64")
-
-
-def tensor(data: Any, dtype: str | None = None) -> Array:
-    """An array that arrives as a torch tensor, of the given dtype or else its own."""
-    data = np.asarray(data)
-    data = data if dtype is None or dtype == "bfloat16" else data.astype(dtype)
-    return Array(data, "torch", dtype or data.dtype.name)
+    return [[made[key] for key in row] for row in keys]

@@ -1,9 +1,10 @@
-"""Values on the wire: what goes into the process that runs an answer, and what comes out of it.
+"""Values on the wire: what comes out of the process that runs an answer.
 
 TRUST BOUNDARY. `decode` reads bytes that hostile code may have written. It builds numbers, strings,
 tuples, mappings and NumPy arrays, and nothing else: no pickle, no import, no attribute look-up.
 Every size is checked against the bytes received before anything is allocated, and the number of
-values is limited. But many of them may refer to one array: see `gate`.
+values is limited. But many of them may refer to one array: see `gate`. What goes in, the arguments
+of runs, is described here, too.
 
 A message is a JSON tree and the arrays it refers to, each as the bytes of a `.npy` file:
 `<length of JSON: 8 bytes><JSON><array 0><array 1>…`, the arrays' lengths given in the JSON.
