@@ -1,7 +1,8 @@
 """The secret of a course, and the seeds derived from it, which make a student's inputs fresh.
 
 TRUST BOUNDARY. The secret stays with the grader, in a file that its owner alone can read. A judging
-process gets seeds, each for one exercise of one submission; the sandbox gets neither.
+process gets seeds, each for one exercise and one group of students; the sandbox gets neither. Who
+is in a group cannot be told without the secret.
 """
 
 import hashlib
@@ -13,6 +14,7 @@ from contextlib import suppress
 from pathlib import Path
 
 SECRET = ".autograder-secret"
+GROUPS = 4  # of students with the same inputs; what the references give on them is computed once
 
 
 def secret_of(root: Path) -> bytes:
@@ -33,6 +35,13 @@ def secret_of(root: Path) -> bytes:
 
 
 def seed_for(secret: bytes, student: str, assignment: str, exercise: str) -> bytes:
-    """The seed of a student's inputs: HMAC-SHA256, the same at every regrade, and unguessable."""
-    message = json.dumps([student, assignment, exercise]).encode()
-    return hmac.digest(secret, message, hashlib.sha256)
+    """The seed of a student's inputs: HMAC-SHA256, the same at every regrade, and unguessable.
+
+    The secret deals the students into `GROUPS` groups, which get one seed each.
+    """
+    group = _digest(secret, student)[0] % GROUPS
+    return _digest(secret, group, assignment, exercise)
+
+
+def _digest(secret: bytes, *message: object) -> bytes:
+    return hmac.digest(secret, json.dumps(message).encode(), hashlib.sha256)

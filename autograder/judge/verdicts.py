@@ -364,13 +364,13 @@ class _Task:
             yield mistake
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=128)  # some chapters, in each group
 def _runs(slug: str, name: str, seed: bytes) -> list[list[Run]]:
     exercise = next(e for e in exercises_of(slug) if e.name == name)
     return exercise.runs(seed)
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=128)  # some chapters, in each group
 def _task(slug: str, name: str, seed: bytes, device: str) -> _Task:
     return _Task(slug, name, seed, device)
 

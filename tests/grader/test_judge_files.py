@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import threading
+from collections import Counter
 from pathlib import Path
 from zipfile import ZipFile
 
@@ -23,7 +24,7 @@ from judging import (
 
 from autograder.judge.judge_file import judge_file
 from autograder.judge.names import defined_names
-from autograder.judge.seeds import seed_for
+from autograder.judge.seeds import GROUPS, seed_for
 from autograder.notebook.reading import Unusable
 
 # --- inputs -------------------------------------------------------------------------------------
@@ -33,10 +34,20 @@ def test_seeds_repeat_and_differ():
     args = (b"secret", "ann", "01", "softmax")
     assert seed_for(*args) == seed_for(*args)
     assert len(seed_for(*args)) == 32
-    others = [(b"other", "ann", "01", "softmax"), (b"secret", "bob", "01", "softmax"),
-              (b"secret", "ann", "02", "softmax"), (b"secret", "ann", "01", "other"),
-              (b"secret", "ann0", "1", "softmax")]  # fmt: skip
-    assert len({seed_for(*args), *(seed_for(*other) for other in others)}) == 6
+    others = [(b"other", "ann", "01", "softmax"), (b"secret", "ann", "02", "softmax"),
+              (b"secret", "ann", "01", "other")]  # fmt: skip
+    assert len({seed_for(*args), *(seed_for(*other) for other in others)}) == 4
+
+
+def test_the_secret_deals_the_students_into_groups():
+    names = [f"student {number}" for number in range(400)]
+    of = {key: [seed_for(key, name, "01", "softmax") for name in names] for key in (b"a", b"b")}
+    for seeds in of.values():
+        assert len(set(seeds)) == GROUPS
+        assert all(70 < count < 130 for count in Counter(seeds).values())  # about 100 ± 9
+    assert len(set(zip(*of.values(), strict=True))) == GROUPS**2  # other secret, other groups
+    other = [seed_for(b"a", name, "01", "other") for name in names]  # the same people meet again
+    assert len(set(zip(of[b"a"], other, strict=True))) == GROUPS
 
 
 def test_the_seed_decides_the_inputs(tmp_path):
