@@ -113,7 +113,8 @@ def first_query() -> list:
 def sixteen_patterns() -> list:
     sums = [sum(signs) for signs in itertools.product((1, -1), repeat=4)]
     squares = [s * s for s in sums]
-    return [[sums.count(s) for s in (4, 2, 0, -2, -4)], [sum(sums) / 16], [sum(squares) / 16]]
+    counts = [[sums.count(score)] for score in (4, 2, 0, -2, -4)]
+    return [*counts, [sum(sums) / 16], [sum(squares) / 16]]
 
 
 @computes
