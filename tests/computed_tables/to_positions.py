@@ -58,11 +58,11 @@ def two_kernels() -> list:
 @computes
 def well_sung() -> list:
     rows = []
-    for counts, told in (([1, 6, 1], [0, 1, 0]), ([1, 1, 1, 5], [0, 0, 0, -1])):
+    for counts, told, blank in (([1, 6, 1], [0, 1, 0], True), ([1, 1, 1, 5], [0, 0, 0, -1], False)):
         weights = softmax(np.log(counts))
-        heard = weights * told
-        rows += [list(row) for row in zip(counts, weights, heard, strict=True)]
-        rows.append([sum(counts), weights.sum(), heard.sum()])
+        for count, weight in zip(counts, weights, strict=True):
+            rows.append([count, weight] if blank or count > 1 else [weight])
+        rows += [[sum(counts)], [weights @ told]]
     return rows
 
 
