@@ -57,13 +57,9 @@ def two_kernels() -> list:
 
 @computes
 def well_sung() -> list:
-    rows = []
-    for counts, told, blank in (([1, 6, 1], [0, 1, 0], True), ([1, 1, 1, 5], [0, 0, 0, -1], False)):
-        weights = softmax(np.log(counts))
-        for count, weight in zip(counts, weights, strict=True):
-            rows.append([count, weight] if blank or count > 1 else [weight])
-        rows += [[sum(counts)], [weights @ told]]
-    return rows
+    sung, deep = softmax(np.log([1, 6, 1])), softmax(np.log([1, 1, 1, 5]))
+    first = [[sung[0]], [6, sung[1]], [sung[2]], [1 + 6 + 1], [sung @ [0, 1, 0]]]
+    return [*first, [5, deep[3]], [1 + 1 + 1 + 5], [deep @ [0, 0, 0, -1]]]
 
 
 @computes
