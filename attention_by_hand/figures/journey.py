@@ -71,14 +71,15 @@ def likeliest(text: str) -> tuple[str, float]:
 def here(chapter: int, text: str = "she sings well .") -> None:
     """The way of *well* through the encoder, and its numbers at what the chapter is about.
 
-    Chapter 7 is about all of it.
+    Chapter 7 is about all of it. Chapter 1 knows one average, and lines show what it is made of.
     """
     shown = [chapter == 7 or chapter in step.chapters for step in STEPS]
-    words = TEXTS[text]["words"]
+    words = [word for word in TEXTS[text]["words"] if chapter > 1 or not word.startswith("⟨")]
     headed = next((i for i, s in reversed([*enumerate(STEPS)]) if s.by_word and shown[i]), None)
     heights = [0.42 if on else 0.31 for on in shown]
-    flow = Flow(5.2, 0.66 + sum(heights) + (0.3 if headed is not None else 0.0))
-    columns = [2.42 + 0.6 * i for i in range(5)]
+    room = 0.0 if headed is None else 0.8 if chapter == 1 else 0.3
+    flow = Flow(5.2, 0.66 + sum(heights) + room)
+    columns = [2.42 + 0.6 * i for i, _ in enumerate(words)]
     flow.text(1.05, 0.2, f"“{words[TEXTS[text]['place']]}”", weight="bold")
     y, below = 0.42, (1.05, 0.32)
     for i, (step, on, height) in enumerate(zip(STEPS, shown, heights, strict=True)):
@@ -103,6 +104,14 @@ def here(chapter: int, text: str = "she sings well .") -> None:
             flow.text(columns[0] - 0.26, centre, f"{kind}, {probability:.2f}", ha="left")
             continue
         found = numbers(step, text)
+        if chapter == 1 and step.stage == "average":
+            middle = (columns[0] + columns[-1]) / 2
+            for place, weight in zip(columns, TEXTS[text]["stages"]["weights"][HEAD], strict=False):
+                ends = ((place + 0.03, middle), (centre - 0.6, centre - 0.15))
+                flow.axes.plot(*ends, color=plots.BLUE, lw=0.5 + 8 * weight)
+            for place, number in zip((middle - 0.3, middle + 0.3), found[2:], strict=True):
+                flow.text(place + 0.24, centre, said(number), ha="right", size=SHAPES)
+            continue
         for place, number in zip(columns, found, strict=False):
             flow.text(place + 0.24, centre, said(number), ha="right", size=SHAPES)
         if step.stage in ("query", "average"):  # between the heads
@@ -114,7 +123,7 @@ def here(chapter: int, text: str = "she sings well .") -> None:
         if i == headed:
             for place, word in zip(columns, words, strict=True):
                 flow.text(place + 0.24, y + 0.12, word, ha="right", size=SHAPES, style="italic")
-            y += 0.3
+            y += room
 
 
 def bottleneck() -> None:

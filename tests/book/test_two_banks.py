@@ -128,15 +128,26 @@ def test_two_subjects_mislead_it_as_the_page_says():
     assert_allclose(logits[0], logits[1], atol=1e-5, err_msg="the order makes no difference")
 
 
-def test_the_table_by_hand_is_the_average_of_the_picture():
-    (table,) = re.findall(r"\{pencil\} first_average\n(.*?)\n::::", PAGE, re.DOTALL)
-    cells = [re.split(r" *\| *", line.strip("| ")) for line in table.splitlines()[4:]]
-    *rows, last = [row for row in cells if len(row) > 1]
-    columns = zip(rows, CLOSED["words"], CLOSED["weights"], CLOSED["values"], strict=True)
-    for (word, weight, first, product), wanted, share, value in columns:
-        assert (word, weight, first) == (wanted, journey.said(share), journey.said(value[0]))
-        printed = float(weight) * float(first.replace("−", "-"))
-        answer = float(product.strip("[]").replace("−", "-"))
-        assert answer == round(share * value[0], 2) == round(printed, 2)
-    assert sum(float(row[1]) for row in rows) == pytest.approx(1) and last[1] == "[[1.00]]"
-    assert last[-1] == f"[[{journey.said(CLOSED['average'][0])} ± 0.01]]"
+def test_the_table_by_hand_has_the_numbers_of_the_picture():
+    (table,) = re.findall(r"\{pencil\} first_average\n(.*?)\n:::::", PAGE, re.DOTALL)
+    lines = [
+        re.split(r" *\| *", line.strip("| ")) for line in table.splitlines() if line[:1] == "|"
+    ]
+    columns = zip(*[line[1:] for line in lines[2:]], strict=True)
+    far, surely = [], []
+    for found, cells in zip((MUDDY, CLOSED), columns, strict=True):
+        shown = [float(re.search(r"−?\d\.\d\d", cell)[0].replace("−", "-")) for cell in cells]
+        both, says, alike, weight, brings, others, average = shown
+        first, shares = np.array(found["values"])[:, 0], np.array(found["weights"])
+        wanted = [first.sum() - first[3], first[3], first.mean(), shares[3], shares[3] * first[3]]
+        wanted += [shares @ first - wanted[-1], shares @ first]
+        assert shown == [round(number, 2) for number in wanted]
+        assert (alike, brings) == (round((both + says) / 5, 2), round(weight * says, 2))
+        assert average == round(brings + others, 2)
+        far.append((alike, average))
+        logits = STATE["output.weight"] @ np.mean(found["values"], 0) + STATE["output.bias"]
+        surely.append(round(np.exp(logits).max() / np.exp(logits).sum(), 2))
+    (alike, apart) = (round(a - b, 2) for a, b in zip(*far, strict=True))
+    assert f"come out {alike:.2f} apart; with the weights, {apart:.2f}." in PAGE
+    assert f"it would be {surely[0]:.2f} and {surely[1]:.2f} sure instead of 0.99" in PAGE
+    assert min(max(found["answer"]) for found in (MUDDY, CLOSED)) == pytest.approx(0.99, abs=0.005)

@@ -57,13 +57,9 @@ def two_kernels() -> list:
 
 @computes
 def well_sung() -> list:
-    rows = []
-    for counts, told in (([1, 6, 1], [0, 1, 0]), ([1, 1, 1, 5], [0, 0, 0, -1])):
-        weights = softmax(np.log(counts))
-        heard = weights * told
-        rows += [list(row) for row in zip(counts, weights, heard, strict=True)]
-        rows.append([sum(counts), weights.sum(), heard.sum()])
-    return rows
+    sung, deep = softmax(np.log([1, 6, 1])), softmax(np.log([1, 1, 1, 5]))
+    first = [[sung[0]], [6, sung[1]], [sung[2]], [1 + 6 + 1], [sung @ [0, 1, 0]]]
+    return [*first, [5, deep[3]], [1 + 1 + 1 + 5], [deep @ [0, 0, 0, -1]]]
 
 
 @computes
@@ -113,7 +109,8 @@ def first_query() -> list:
 def sixteen_patterns() -> list:
     sums = [sum(signs) for signs in itertools.product((1, -1), repeat=4)]
     squares = [s * s for s in sums]
-    return [[sums.count(s) for s in (4, 2, 0, -2, -4)], [sum(sums) / 16], [sum(squares) / 16]]
+    counts = [[sums.count(score)] for score in (4, 2, 0, -2, -4)]
+    return [*counts, [sum(sums) / 16], [sum(squares) / 16]]
 
 
 @computes
