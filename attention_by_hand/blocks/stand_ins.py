@@ -70,7 +70,7 @@ def split_heads(x: Tensor, num_heads: int) -> Tensor:
 
 
 def merge_heads(x: Tensor) -> Tensor:
-    """The other way round. No exercise."""
+    """The other way round."""
     return x.movedim(-3, -2).flatten(-2)
 
 
