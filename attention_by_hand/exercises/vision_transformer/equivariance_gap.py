@@ -91,7 +91,7 @@ def _classifier(
     return made_by(classifier, numbers, classes, state=state)
 
 
-def mapped(padding: str, mean: bool) -> Any:
+def mapped(padding: Any, mean: bool) -> Any:
     """A map of two channels, by a convolution; with `mean`, its mean over all places."""
     from torch import nn
 
