@@ -117,7 +117,7 @@ def test_what_the_page_says_of_gaps_is_what_is_stored():
     standing, moved = (gaps_of("vit", taught) for taught in ("as they stand", "moved"))
     assert standing[:, 0].mean() == pytest.approx(1, abs=0.1)
     assert standing[:, 1].mean() == pytest.approx(0.8, abs=0.1)
-    assert "and more of the pixel, by which they were moved, than of the patch" in PAGE
+    assert "but more for the pixel, by which they were moved, than for the patch" in PAGE
     fall = (standing - moved)[:, :2]
     assert (fall > 0).all() and fall[:, 1].mean() > fall[:, 0].mean()
     assert all(gaps_of(m, t)[:, 2:].min() > 0.4 for m in ("linear", "vit", "cnn") for t in TAUGHT)
