@@ -19,10 +19,10 @@ from pathlib import Path
 import torch
 from torch import nn
 
-from attention_by_hand.blocks import MultiHeadAttention
+from attention_by_hand.blocks import MultiHeadAttention, merge_heads
 from attention_by_hand.data import dates
 from autograder.bank import banks
-from solutions.multi_head import merge_heads, split_heads
+from solutions.multi_head import split_heads
 from solutions.transformer import (
     Transformer,
     greedy_decode,

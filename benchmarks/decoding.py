@@ -14,8 +14,8 @@ import time
 import torch
 from torch import Tensor, nn
 
-from attention_by_hand.blocks import fused_attention
-from solutions.multi_head import merge_heads, split_heads
+from attention_by_hand.blocks import fused_attention, merge_heads
+from solutions.multi_head import split_heads
 from solutions.transformer import Transformer
 
 PAD, BOS = 0, 1

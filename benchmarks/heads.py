@@ -22,7 +22,8 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from solutions.multi_head import MultiHeadAttention, head_importance, merge_heads, split_heads
+from attention_by_hand.blocks import merge_heads
+from solutions.multi_head import MultiHeadAttention, head_importance, split_heads
 
 PAGE = Path(__file__).parents[1] / "book" / "03_multi_head.md"
 RESULT = Path(__file__).with_name("heads.json")

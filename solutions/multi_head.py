@@ -11,6 +11,8 @@ import torch
 from jaxtyping import Float, Num
 from torch import Tensor, nn
 
+from attention_by_hand.blocks import merge_heads
+
 
 def split_heads(
     x: Num[Tensor, "B n d_model"],
@@ -29,20 +31,6 @@ def split_heads(
         raise ValueError(f"d_model = {d_model} cannot be split into {num_heads} equal heads")
     x = x.reshape(*x.shape[:-1], num_heads, d_model // num_heads)  # (B, n, H, d_k)
     return x.transpose(-3, -2)  # (B, H, n, d_k)
-    ### END SOLUTION
-
-
-def merge_heads(
-    x: Num[Tensor, "B num_heads n d_k"],
-) -> Num[Tensor, "B n d_model"]:
-    """Concatenate the heads' features at every position: undo `split_heads`.
-
-    Shapes: x `(B, H, n, d_k)` → `(B, n, d_model)` with d_model = H·d_k, head 0's
-    features first.
-    """
-    ### BEGIN SOLUTION
-    *batch, num_heads, n, d_k = x.shape
-    return x.transpose(-3, -2).reshape(*batch, n, num_heads * d_k)  # (B, n, d_model)
     ### END SOLUTION
 
 

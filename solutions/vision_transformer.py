@@ -1,4 +1,5 @@
-"""Pictures as sequences, ViT: patches, attention in one packed projection, and what it looks at.
+"""Pictures as sequences, ViT: patches, attention in one packed projection, what moves its answers,
+and what it looks at.
 
 Sources: the model after A. Dosovitskiy et al., "An image is worth 16×16 words" (2021); rollout
 after S. Abnar, W. Zuidema, "Quantifying attention flow in transformers" (2020). The layers,
@@ -6,7 +7,7 @@ after S. Abnar, W. Zuidema, "Quantifying attention flow in transformers" (2020).
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import torch
 from jaxtyping import Float, Num
@@ -174,6 +175,46 @@ class VisionTransformer(nn.Module):
             x = block(x)
         return self.head(self.norm(x[:, 0]))  # (B, num_classes)
         ### END SOLUTION
+
+
+def equivariance_gap(
+    model: nn.Module,
+    images: Float[Tensor, "B C height width"],
+    changes: Sequence[tuple[Callable[[Tensor], Tensor], Callable[[Tensor], Tensor]]],
+) -> Float[Tensor, "changes"]:
+    """Measure how far answers go astray when the images are changed; 0: not at all.
+
+    Each change is a pair of functions (g, h): g changes a batch of images, and h does to a batch
+    of answers what g should do to them (where they should stay, nothing). With f the model, x_i
+    the images, and ‖·‖ the Euclidean length of all numbers of one answer,
+
+        gap² = mean_i ‖f(g(x_i)) − h(f(x_i))‖² / mean_{i ≠ j} ‖f(x_i) − f(x_j)‖²,
+
+    so 1 is as far as the answers to two different images of the batch. Where nothing goes astray,
+    the gap is 0, even if all answers are equal; where something does and they are, it is ∞.
+
+    Shapes: images `(B, C, height, width)`; answers `(B, …)`, a shape that h keeps; changes, one or
+    more → `(changes,)`, with the dtype of the answers. Raises a `ValueError` that names B if there
+    are fewer than two images. The model is measured in eval mode, whatever mode it comes in;
+    afterwards each of its parts is in the mode in which it came. The result has no gradient.
+    """
+    ### BEGIN SOLUTION
+    B = len(images)
+    if B < 2:
+        raise ValueError(f"{B} images: there is no other answer to compare the gap with")
+    modes = [(part, part.training) for part in model.modules()]
+    model.eval()
+    with torch.no_grad():
+        answers = model(images)  # (B, …)
+        apart = answers[:, None] - answers  # (B, B, …)
+        astray = torch.stack([model(g(images)) - h(answers) for g, h in changes])  # (changes, B, …)
+        pairs = apart.square().sum() / (B * (B - 1))
+        found = astray.square().flatten(1).sum(dim=1) / B  # (changes,)
+        gaps = torch.where(found > 0, (found / pairs).sqrt(), 0)
+    for part, training in modes:
+        part.training = training
+    return gaps
+    ### END SOLUTION
 
 
 def attention_rollout(weights: Sequence[Float[Tensor, "B H n n"]]) -> Float[Tensor, "B n n"]:

@@ -38,10 +38,14 @@ def split_heads(x, num_heads):
         raise ValueError(f"d_model {d_model} and {num_heads} heads do not fit")
     return x.reshape(B, n, num_heads, d_model // num_heads).permute(0, 2, 1, 3)
 """,
-    "merge_heads": """
-def merge_heads(x):
-    B, H, n, d_k = x.shape
-    return x.permute(0, 2, 1, 3).reshape(B, n, H * d_k)
+    "multi_head_numpy": """
+def multi_head_numpy(query, key, value, num_heads):
+    out = np.zeros(query.shape, np.result_type(query.dtype, np.float32))
+    for own in np.split(np.arange(query.shape[1]), num_heads):
+        scores = query[:, own] @ key[:, own].T / len(own) ** 0.5
+        e = np.exp(scores - scores.max(1, keepdims=True))
+        out[:, own] = e / e.sum(1, keepdims=True) @ value[:, own]
+    return out
 """,
     "padding_mask": """
 def padding_mask(lengths, max_len=None):

@@ -80,7 +80,7 @@ def colab(notebook: Notebook) -> None:
     notebook["cells"].insert(0, badge)
 
 
-@form("split_heads", "merge_heads")
+@form("split_heads", "multi_head_numpy")
 def vs_code(notebook: Notebook) -> None:
     """Saved by VS Code: its environment's name, `vscode` everywhere, Copilot's empty last cell."""
     notebook["metadata"] = {
@@ -294,7 +294,7 @@ def outputs_of_other_kernels(notebook: Notebook) -> None:
     notebook["cells"].append(code("print('plots')", shown, execution_count=7))
 
 
-@form("split_heads", "merge_heads")
+@form("split_heads", "multi_head_numpy")
 def run_in_any_order(notebook: Notebook) -> None:
     """Execution counts of a long evening, some cells run often and some never; a busy one."""
     counts = list(range(1, 400, 7))

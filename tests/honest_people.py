@@ -48,11 +48,11 @@ def answer_split_in_two(notebook: Notebook) -> None:
     notebook["cells"].insert(place + 1, lower)
 
 
-@form("merge_heads", "split_heads")
+@form("multi_head_numpy", "split_heads")
 def cells_moved(notebook: Notebook) -> None:
     """The second answer moved above the first, with its check; a question moved to the end."""
     cells = notebook["cells"]
-    for grade_id in ("check_merge_heads", "merge_heads"):
+    for grade_id in ("check_multi_head_numpy", "multi_head_numpy"):
         cells.insert(2, cells.pop(at(notebook, grade_id)))
     cells.append(cells.pop(at(notebook, "question_round_trip")))
 

@@ -9,11 +9,12 @@ import pytest
 import torch
 from numpy.testing import assert_allclose
 
+from attention_by_hand.blocks import merge_heads
 from attention_by_hand.figures import journey
 from attention_by_hand.figures.one_token import MADE, TEXTS
 from benchmarks.one_token import FOLLOWED, KINDS, WORDS, kind, sentences, stages, train
 from solutions.attention_scoring import scaled_dot_product_attention
-from solutions.multi_head import merge_heads, split_heads
+from solutions.multi_head import split_heads
 from solutions.positional_encoding import sinusoidal_encoding
 from solutions.residual_layernorm import FeedForward, LayerNorm
 

@@ -71,14 +71,15 @@ def test_chapter_2s_attentions(batch):
 
 @BATCH
 def test_chapter_3s_heads(batch):
-    names = ("looped", "einsummed", "fused", "rows", "cut", "join", "variant")
+    names = ("looped", "einsummed", "fused", "rows", "cut", "join", "variant", "merge_heads")
     given = [np.random.default_rng(batch).normal(size=(3, 2)) for _ in range(3)]
     page = of_page("03_multi_head", *names, **dict(zip(("asks", "found_by", "worth"), given)))  # noqa: B905
     q, k, v = torch.randn(batch, 4, 6), torch.randn(batch, 5, 6), torch.randn(batch, 5, 6)
     cut = [multi_head.split_heads(x, 3) for x in (q, k, v)]
-    right = multi_head.merge_heads(attention_scoring.scaled_dot_product_attention(*cut)[0])
+    right = blocks.merge_heads(attention_scoring.scaled_dot_product_attention(*cut)[0])
     for way in names[:3]:
         near(page[way](q, k, v, 3), right)
+    near(page["merge_heads"](cut[0]), q)
     near(page["variant"](), multi_head.multi_head_numpy(*given, 2))
 
 

@@ -39,7 +39,8 @@ FILES = {
         "test_attention_scoring_page.py": "saturation fetch without_the_number",
     },
     "03_multi_head": {
-        "compared": "looped einsummed fused rows cut join variant both_right parted songs",
+        "compared": "looped einsummed fused rows cut join variant both_right parted songs "
+        "merge_heads",
         "asserted": "compared",
         "data": "split",
         "drawing": "draw_grid still_place",
@@ -135,7 +136,7 @@ FILES = {
     "11_vision_transformer": {
         "compared": "moved covered maps ranks distances likeness",
         "calls": "size_of",
-        "data": "fold eight_moves of on_letters",
+        "data": "fold eight_moves of on_letters gaps_of",
         "drawing": "look told_as beside dots",
         "training": "nearest vit cnn trained right",
         "wrong": "wrong_patch_means",
@@ -260,6 +261,11 @@ FILES = {
         "calls": "page_definitions run_of looked_at",
         "data": "reordered rounded mean_and_half runs_of main",
         "training": "Fitted",
+    },
+    "vision_gaps.py": {
+        "calls": "gaps",
+        "data": "same makers held_out_with_room runs_of main",
+        "training": "linear without_positions circular unpooled",
     },
     "vision_letters.py": {
         "calls": "nearest twins main",

@@ -86,12 +86,12 @@ def test_it_works_through_helpers_and_aliases():
     wrong = "def split_heads(x, num_heads):\n    return x.reshape(len(x), num_heads, -1, 1)"
     through = "cut = split_heads\ndef by_head(x, h):\n    return cut(x, num_heads=h)"
     own = source(slug, "MultiHeadAttention").replace("split_heads(", "by_head(")
-    asked = ["split_heads", "merge_heads", "MultiHeadAttention"]
-    verdicts = judged(slug, asked, wrong, source(slug, "merge_heads"), through, own)
+    asked = ["split_heads", "multi_head_numpy", "MultiHeadAttention"]
+    verdicts = judged(slug, asked, wrong, source(slug, "multi_head_numpy"), through, own)
     assert verdicts["split_heads"].score < 3
     assert verdicts["MultiHeadAttention"].verdict == CORRECT
     assert "split_heads" in verdicts["MultiHeadAttention"].remark
-    assert "merge_heads" not in verdicts["MultiHeadAttention"].remark  # that one is right
+    assert "numpy" not in verdicts["MultiHeadAttention"].remark  # that one is right
 
 
 def test_a_caller_that_is_wrong_itself_gains_only_what_it_earns():

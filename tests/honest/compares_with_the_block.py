@@ -1,5 +1,5 @@
 # what: tests of one's own that compare with the course's block, and a plot of both left in
-# answers: split_heads, merge_heads, MultiHeadAttention, head_importance
+# answers: split_heads, MultiHeadAttention, head_importance
 import math
 import unittest
 

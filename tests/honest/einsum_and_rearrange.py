@@ -1,5 +1,5 @@
 # what: einsum everywhere, and a small `rearrange` of one's own in the manner of einops
-# answers: split_heads, merge_heads, multi_head_numpy, MultiHeadAttention
+# answers: split_heads, multi_head_numpy, MultiHeadAttention
 import re
 
 import numpy as np

@@ -1,5 +1,5 @@
 # what: `x = x.permute(...)`, `x = x.view(...)`, `x = x.contiguous()` in each of several answers
-# answers: split_heads, merge_heads, MultiHeadAttention
+# answers: split_heads, MultiHeadAttention
 import torch
 from torch import nn
 

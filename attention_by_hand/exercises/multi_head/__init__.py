@@ -1,4 +1,4 @@
-"""Chapter 3: splitting and merging heads, multi-head attention, copying torch's weights,
+"""Chapter 3: splitting into heads, multi-head attention, copying torch's weights,
 and measuring what each head is worth."""
 
 from autograder.student.authoring import exercises
@@ -6,7 +6,6 @@ from autograder.student.authoring import exercises
 EXERCISES = exercises(
     __name__,
     "split_heads",
-    "merge_heads",
     "bug_in_splitting",
     "multi_head_numpy",
     "multi_head_attention",

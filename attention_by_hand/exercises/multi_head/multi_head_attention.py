@@ -35,6 +35,7 @@ EXERCISE = Declaration(
     ("query", "key", "value", "head_mask"),
     returns=OUTPUT_AND_WEIGHTS,
     forbids=("multi_head_attention", "transformer"),
+    uses=("merge_heads",),
 )
 
 

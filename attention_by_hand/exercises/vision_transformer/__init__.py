@@ -1,5 +1,5 @@
-"""Chapter 11: pictures cut into patches, attention in one packed projection, ViT, positions for
-images of another size, and what a token has drawn from the patches."""
+"""Chapter 11: pictures cut into patches, attention in one packed projection, ViT, which changes of
+a picture move the answer, and what a token has drawn from the patches."""
 
 from autograder.student.authoring import exercises
 
@@ -9,6 +9,7 @@ EXERCISES = exercises(
     "patch_embedding",
     "packed_attention",
     "vision_transformer",
+    "equivariance_gap",
     "attention_rollout",
     "bug_in_patches",
 )

@@ -8,21 +8,26 @@ import torch.nn.functional as F
 from autograder.bank import Bank
 from autograder.bank.devices import forgotten
 from solutions import multi_head as right
-from solutions.mistakes.multi_head.merge_heads import BANK as MERGE_HEADS
 from solutions.mistakes.multi_head.split_heads import BANK as SPLIT_HEADS
 
 BANK = Bank("MultiHeadAttention", right, globals())
+
+
+def merged_without_transpose(x):
+    B, H, n, d_k = x.shape
+    return x.reshape(B, n, H * d_k)
+
 
 BANK.changes("""
 mha_split_by_view: split_heads( → SPLIT_HEADS.mistakes["split_by_view"]( ×3
     The projections are reshaped straight to (B, H, n, d_k). The shape is right, but each head gets
     a few whole positions, cut into pieces, instead of a slice of every position.
-mha_merge_without_transpose: merge_heads( → MERGE_HEADS.mistakes["merge_without_transpose"](
+mha_merge_without_transpose: merge_heads( → merged_without_transpose(
     The heads (B, H, n_q, d_k) are reshaped to (B, n_q, d_model) without the transpose: a row holds
     several positions of one head.
 mha_split_and_merge_by_view
     ~ split_heads( → SPLIT_HEADS.mistakes["split_by_view"]( ×3
-    ~ merge_heads( → MERGE_HEADS.mistakes["merge_without_transpose"](
+    ~ merge_heads( → merged_without_transpose(
     Split and merge are both plain reshapes, which undo each other, so shapes fit everywhere; but
     the heads attend to pieces of positions.
 mha_scaled_by_d_model: math.sqrt(q.shape[-1]) → math.sqrt(query.shape[-1])
