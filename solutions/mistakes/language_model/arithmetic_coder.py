@@ -15,7 +15,8 @@ BANK = Bank("ArithmeticCoder", right, globals())
 BANK.changes("""
 low_is_the_upper_end: low += width * sum(counts[:token]) → low += width * sum(counts[: token + 1])
     The lower end is moved up by the token's own share, too. It moves by those of the ids below it.
-last_id_at_the_lower_end: low += width * sum(counts[:token]) → low += width * sum(counts[token + 1 :])
+last_id_at_the_lower_end
+    ~ low += width * sum(counts[:token]) → low += width * sum(counts[token + 1 :])
     The pieces lie the other way round: id 0 has the upper end. It should have the lower.
 one_id_too_few_below: low += width * sum(counts[:token]) → low += width * sum(counts[1:token])
     The share of id 0 is left out of what lies below a token, so pieces overlap.
@@ -74,7 +75,7 @@ largest_of_the_shortest
     - return format(2**k + math.ceil(low * 2**k), "b")[1:]
     + return format(2**k + math.floor((low + width) * 2**k) - 1, "b")[1:]
     Of the shortest strings it is the largest. It should be the smallest.
-zeros_in_front_lost: format(2**k + math.ceil(low * 2**k), "b")[1:] → format(math.ceil(low * 2**k), "b")
+zeros_in_front_lost: 2**k + math.ceil(low * 2**k), "b")[1:] → math.ceil(low * 2**k), "b")
     Zeros in front are missing, so the bits behind them count for too much.
 zeros_behind_left_out: "b")[1:] → "b")[1:].rstrip("0")
     Zeros at the end are left out. The number is the same, but fewer bits name a longer interval.
@@ -84,7 +85,9 @@ marked_as_binary: "b")[1:] → "b").replace("1", "0b", 1)
     The string begins with 0b, as Python writes binary numbers. Those are no bits.
 bits_backwards: "b")[1:] → "b")[:0:-1]
     The bits are written from the last to the first. The first halves the numbers from 0 to 1.
-a_list_of_bits: return format(2**k + math.ceil(low * 2**k), "b")[1:] → return [*format(2**k + math.ceil(low * 2**k), "b")[1:]]
+a_list_of_bits
+    - format(2**k + math.ceil(low * 2**k), "b")[1:]
+    + [*f"{2**k + math.ceil(low * 2**k):b}"[1:]]
     The bits are a list. They should be a string.
 encodes_in_floats: low, width = Fraction(0), Fraction(1) → low, width = 0.0, 1.0
     The ends of the interval are floats. After some 50 bits, rounding has moved them.
@@ -98,23 +101,27 @@ rare_tokens_lost
     + width *= counts[token] if counts[token] * 2**16 > sum(counts) else 0
     + width = width or Fraction(1, 2**16)
     A token that is rarer than one in 65,536 gets another share than its own.
-own_piece_found_in_the_wrong_place: bisect_right([*accumulate(counts)], place) → bisect_right([*accumulate(counts)], place - 1)
+own_piece_found_in_the_wrong_place: accumulate(counts)], place) → accumulate(counts)], place - 1)
     The piece that is looked up is that of a number one too small.
-upper_end_belongs_to_the_piece: bisect_right([*accumulate(counts)], place) → next(i for i, end in enumerate(accumulate(counts)) if place <= end)
+upper_end_belongs_to_the_piece
+    - bisect_right([*accumulate(counts)], place)
+    + next(i for i, end in enumerate(accumulate(counts)) if place <= end)
     A number at the end of a piece is taken to lie in it. It lies in the next one.
 bits_read_backwards: int("0" + bits, 2) → int("0" + bits[::-1], 2)
     The bits are read from the last to the first.
 bits_as_a_share_of_the_largest: 2 ** len(bits)) → max(2 ** len(bits) - 1, 1))
     The bits are divided by the largest number of their length. Bits that are all 1 lie below 1.
-last_bit_ignored: int("0" + bits, 2), 2 ** len(bits) → int("0" + bits[:-1], 2), 2 ** len(bits[:-1])
+last_bit_ignored: ids, place = [], Frac → bits = bits[:-1]; ids, place = [], Frac
     The last bit is not read.
 no_bits_fail: int("0" + bits, 2) → int(bits, 2)
     An empty string is not read as 0, so a text that takes no bits cannot be read.
-decodes_in_floats: Fraction(int("0" + bits, 2), 2 ** len(bits)) → int("0" + bits[:900], 2) / 2 ** len(bits[:900])
+decodes_in_floats
+    - Fraction(int("0" + bits, 2), 2 ** len(bits))
+    + int("0" + bits[:900], 2) / 2 ** len(bits[:900])
     The number is a float, which has 53 bits: what stands behind them is lost.
 not_moved_down: (place - sum(counts[:token])) / counts[token] → place / counts[token] % 1
     What lies below the piece is not taken off before the piece is spread out.
-piece_not_spread_out: (place - sum(counts[:token])) / counts[token] → (place - sum(counts[:token])) / sum(counts)
+piece_not_spread_out: counts[:token])) / counts[token] → counts[:token])) / sum(counts)
     The place within the piece is divided by the sum. Divided by the token's own number it goes from
     0 to 1.
 reads_without_the_model: counts = self.frequencies(ids) → counts = self.frequencies([])
@@ -125,21 +132,26 @@ one_token_too_few: range(length) → range(length - 1)
     decode reads a token too few.
 one_token_too_many: range(length) → range(length + 1)
     decode reads a token too many.
-stops_at_zero: ids.append(token) → ids.append(token); length = len(ids) if place == 0 else length ; ~ for _ in range(length): → while len(ids) < length:
+stops_at_zero
+    ~ ids.append(token) → ids.append(token); length = len(ids) if place == 0 else length
+    ~ for _ in range(length): → while len(ids) < length:
     decode stops where nothing is left of the number. Token 0 can follow there, and `length` says
     how often.
 as_one_string: return ids → return "".join(map(str, ids))
     decode returns a string. It should return a list of ids.
-past_is_kept: ids, place = [], Fraction → ids, place = vars(self).setdefault("ids", []), Fraction
+past_is_kept: place = [], Fraction → place = vars(self).setdefault("ids", []), Fraction
     The tokens that have been read are kept for the next call.
-numbers_are_kept: counts = self.frequencies(ids) → counts = vars(self).setdefault("kept", {}).setdefault(len(ids), self.frequencies(ids))
+numbers_are_kept
+    - counts = self.frequencies(ids)
+    + kept = vars(self).setdefault("kept", {})
+    + counts = kept.setdefault(len(ids), self.frequencies(ids))
     The model's numbers are kept from the first call, for all later texts.
 text_used_up
     - while math.ceil(low * 2**k) + 1 > (low + width) * 2**k:
     + ids.clear()
     + while math.ceil(low * 2**k) + 1 > (low + width) * 2**k:
     The bits are right, but the caller's list is empty afterwards.
-seeded: low, width = Fraction(0), Fraction(1) → low, width = Fraction(0), Fraction(1); random.seed(0)
+seeded: low, width = Fraction(0) → random.seed(0); low, width = Fraction(0)
     The call seeds Python's random numbers for the whole program.
 """)
 
@@ -169,7 +181,7 @@ class a_code_for_each_token(right.ArithmeticCoder):
 
 @BANK.right
 class in_integers:
-    """The ends as integers over a common denominator; decode narrows the interval as encode does."""
+    """The ends as integers over one denominator; decode narrows the interval as encode does."""
 
     def __init__(self, frequencies):
         self.frequencies = frequencies
@@ -222,10 +234,8 @@ class from_the_last_token:
 
     def encode(self, ids):
         low, high = self.inside(ids, 0)
-        for k in range(10**6):
-            first = math.ceil(low * 2**k)
-            if Fraction(first + 1, 2**k) <= high:
-                return bin(first)[2:].zfill(k) if k else ""
+        k = next(k for k in range(10**6) if Fraction(math.ceil(low * 2**k) + 1, 2**k) <= high)
+        return bin(math.ceil(low * 2**k))[2:].zfill(k) if k else ""
 
     def decode(self, bits, length):
         return self.read(Fraction(int(bits or "0", 2), 1 << len(bits)), [], length)
