@@ -19,7 +19,7 @@ from pathlib import Path
 import torch
 from torch import nn
 
-from attention_by_hand.blocks import MultiHeadAttention, merge_heads
+from attention_by_hand.blocks import MultiHeadAttention, merge_heads, noam_rate
 from attention_by_hand.data import dates
 from autograder.bank import banks
 from solutions.multi_head import split_heads
@@ -27,7 +27,6 @@ from solutions.transformer import (
     Transformer,
     greedy_decode,
     label_smoothed_cross_entropy,
-    noam_rate,
     shift_right,
 )
 

@@ -18,12 +18,12 @@ from unittest.mock import patch
 
 import torch
 
+from attention_by_hand.blocks import noam_rate
 from attention_by_hand.data import dates
 from solutions.transformer import (
     Transformer,
     greedy_decode,
     label_smoothed_cross_entropy,
-    noam_rate,
     shift_right,
 )
 

@@ -8,8 +8,11 @@ neural text degeneration" (2020); grouped queries after N. Shazeer, "Fast Transf
 """
 
 import math
+from bisect import bisect_right
 from collections import Counter
-from itertools import pairwise
+from collections.abc import Callable
+from fractions import Fraction
+from itertools import accumulate, pairwise
 
 import torch
 import torch.nn.functional as F
@@ -386,6 +389,63 @@ def generate(
         module.training = training
     return ids
     ### END SOLUTION
+
+
+class ArithmeticCoder:
+    """A language model that compresses without loss: tokens to bits, and bits to tokens.
+
+    The model is `frequencies(past)`: for a list of token ids, those that come before, it returns a
+    list of integers, one for each id that may come next. All are 1 or more; their sum may be any
+    number, and another one for another past. Token c has the share counts[c] / sum(counts).
+
+    A text has an interval of numbers. It begins as 0 ≤ x < 1. For each token, in order, it is cut
+    into pieces with the shares of all ids, id 0 at the lower end, and the token's piece is kept.
+    A piece holds its lower end, not its upper. Everything is exact, however long the text.
+
+    k bits name an interval, too: all numbers whose binary digits behind the point begin with
+    them, 2^−k of them all; none name 0 ≤ x < 1. Sources: J. Rissanen, G. G. Langdon, "Arithmetic
+    coding" (1979); I. H. Witten, R. M. Neal, J. G. Cleary, "Arithmetic coding for data
+    compression" (1987).
+    """
+
+    def __init__(self, frequencies: Callable[[list[int]], list[int]]):
+        self.frequencies = frequencies
+
+    def encode(self, ids: list[int]) -> str:
+        """Write a text as bits, a string of "0" and "1".
+
+        The fewest bits that name an interval within the text's; of several such strings, the
+        smallest. So they are fewer than the sum of −log2 of the tokens' shares, plus 2.
+        """
+        ### BEGIN SOLUTION
+        low, width = Fraction(0), Fraction(1)
+        for t, token in enumerate(ids):
+            counts = self.frequencies(ids[:t])
+            width /= sum(counts)
+            low += width * sum(counts[:token])
+            width *= counts[token]
+        k = 0
+        while math.ceil(low * 2**k) + 1 > (low + width) * 2**k:
+            k += 1
+        return format(2**k + math.ceil(low * 2**k), "b")[1:]  # with the zeros in front
+        ### END SOLUTION
+
+    def decode(self, bits: str, length: int) -> list[int]:
+        """Read the first `length` tokens of the text whose interval the bits name.
+
+        `bits` may go on behind those of `encode`, with any others: what they name then is smaller,
+        and still within the text's interval.
+        """
+        ### BEGIN SOLUTION
+        ids, place = [], Fraction(int("0" + bits, 2), 2 ** len(bits))
+        for _ in range(length):
+            counts = self.frequencies(ids)
+            place *= sum(counts)
+            token = bisect_right([*accumulate(counts)], place)
+            place = (place - sum(counts[:token])) / counts[token]  # within the token's piece
+            ids.append(token)
+        return ids
+        ### END SOLUTION
 
 
 class GroupedQueryAttention(nn.Module):

@@ -315,20 +315,6 @@ def bug_in_loss(vocab_size: int) -> tuple[tuple[Tensor, Tensor], tuple[Tensor, T
     ### END SOLUTION
 
 
-def noam_rate(step: int, d_model: int, warmup: int = 4000) -> float:
-    """The paper's learning rate: a straight line up, then down as 1/√step.
-
-    d_model^−½ · min(step^−½, step · warmup^−3/2), which rises for `warmup` steps.
-    The first step is 1; raises `ValueError` for a step below that. Source: Vaswani
-    et al. (2017), equation 3.
-    """
-    ### BEGIN SOLUTION
-    if step < 1:
-        raise ValueError(f"the first step is 1; there is no step {step}")
-    return d_model**-0.5 * min(step**-0.5, step * warmup**-1.5)
-    ### END SOLUTION
-
-
 def greedy_decode(
     model: nn.Module, source: Int[Tensor, "B n"], bos_id: int, eos_id: int, max_len: int
 ) -> Int[Tensor, "B length"]:

@@ -75,12 +75,6 @@ def shift_right(target, bos_id):
     first = torch.full_like(target[..., :1], bos_id)
     return torch.cat((first, target[..., :-1]), dim=-1)
 """,
-    "noam_rate": """
-def noam_rate(step, d_model, warmup=4000):
-    if step < 1:
-        raise ValueError(f"step must be 1 or more, not {step}")
-    return min(step**-0.5, step * warmup**-1.5) / d_model**0.5
-""",
 }
 
 

@@ -23,7 +23,7 @@ def picture_in_a_markdown_cell(notebook: Notebook) -> None:
     notebook["cells"].insert(at(notebook, "softmax"), text(own, attachments=pasted))
 
 
-@form("noam_rate", kept=(PIXEL, "a sketch of it"))
+@form("shift_right", kept=(PIXEL, "a sketch of it"))
 def picture_in_a_written_answer(notebook: Notebook) -> None:
     """A photograph of a sheet of paper is the answer to a question, and a word below it."""
     question = cell(notebook, "question_two_readings")
@@ -147,7 +147,7 @@ def jupytext(notebook: Notebook) -> None:
         each["metadata"] |= {"editable": True, "slideshow": {"slide_type": "slide"}}
 
 
-@form("shift_right", "noam_rate")
+@form("shift_right")
 def classic_with_extensions(notebook: Notebook) -> None:
     """Classic Jupyter with extensions: ExecuteTime, toc, folding, hidden cells, a cell toolbar."""
     without_ids(notebook, 1)
@@ -259,7 +259,7 @@ def json_on_one_line(notebook: Notebook) -> bytes:
 # --- outputs --------------------------------------------------------------------------------------
 
 
-@form("noam_rate")
+@form("shift_right")
 def nan_in_outputs(notebook: Notebook) -> bytes:
     """NaN and Infinity in the JSON, as Python's json writes them."""
     plot = {"data": [{"y": [1.0, float("nan"), float("inf")], "type": "scatter"}], "layout": {}}

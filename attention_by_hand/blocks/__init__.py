@@ -24,9 +24,9 @@ __all__ = [
     "VisionTransformer",
     "additive_mask", "causal_mask", "device", "fused_attention", "gaussian_scores", "gelu",
     "influence", "masked_attention", "masked_softmax", "merge_heads", "nadaraya_watson",
-    "next_token_loss", "next_token_probabilities", "padding_mask", "relative_positions",
-    "rotary_embedding", "scaled_dot_product_attention", "simple_attention", "sinusoidal_encoding",
-    "softmax", "split_heads",
+    "next_token_loss", "next_token_probabilities", "noam_rate", "padding_mask",
+    "relative_positions", "rotary_embedding", "scaled_dot_product_attention", "simple_attention",
+    "sinusoidal_encoding", "softmax", "split_heads",
 ]  # fmt: skip
 
 
@@ -335,6 +335,7 @@ from attention_by_hand.blocks.stand_ins import (  # noqa: E402
     merge_heads,
     nadaraya_watson,
     next_token_loss,
+    noam_rate,
     padding_mask,
     relative_positions,
     rotary_embedding,

@@ -120,6 +120,11 @@ def additive_mask(mask: Tensor, dtype: torch.dtype = torch.float32) -> Tensor:
     return allowed.masked_fill(~mask, torch.finfo(dtype).min)
 
 
+def noam_rate(step: int, d_model: int, warmup: int = 4000) -> float:
+    """The rate of "Attention is all you need", equation 3, from step 1 on. No exercise."""
+    return d_model**-0.5 * min(step**-0.5, step * warmup**-1.5)
+
+
 def masked_attention(
     query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None = None
 ) -> tuple[Tensor, Tensor]:

@@ -106,8 +106,8 @@ FILES = {
     },
     "09_language_model": {
         "compared": "encode decode log_p beam held_out",
-        "asserted": "from_torch",
-        "calls": "size_of write matrices look_back",
+        "asserted": "from_torch frequencies_of",
+        "calls": "size_of write matrices look_back bare",
         "data": "as_bytes parts_of stream windows joined in_pieces_of decode_pieces",
         "drawing": "as_shown tell",
         "training": "short_training",

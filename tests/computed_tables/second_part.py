@@ -1,6 +1,8 @@
 """Tables of the second part: before, beside and after."""
 
+import math
 from fractions import Fraction
+from itertools import product
 
 import numpy as np
 import torch
@@ -111,6 +113,19 @@ def two_rulers() -> list:
     bits = {5: 5 + 3 + 4 + 4 + 1, size: 34}
     per = [total / n for n, total in bits.items()]
     return [[bits[5]], per, [2**x for x in per], [total / size for total in bits.values()]]
+
+
+@computes
+def cut_and_kept() -> list:
+    shares = {"the": Fraction(1, 2), "well": Fraction(1, 4), "deep": Fraction(1, 4)}
+    words, found = [*shares], []
+    for n in range(1, 4):  # all texts of so many words, in order: a text begins where others end
+        text = ("the", "deep", "well")[:n]
+        every = [(w, math.prod(shares[x] for x in w)) for w in product(words, repeat=n)]
+        found.append(
+            (sum(p for w, p in every[: [w for w, _ in every].index(text)]), dict(every)[text])
+        )
+    return [*([float(a), float(b)] for a, b in found), [-math.log2(found[-1][1])]]
 
 
 @computes

@@ -252,15 +252,6 @@ NUMBERS = {
     (CH7, "TokenEmbedding", "weight_scaled_in_place"): lambda w, r: close(
         embedded(w, 2), 4 * embedded(w)
     ),
-    (CH7, "noam_rate", "one_step_ahead"): lambda w, r: (
-        close(w(1, 512, 4000), 2 * r(1, 512, 4000)) and w(3999, 512, 4000) > w(4000, 512, 4000)
-    ),
-    (CH7, "noam_rate", "first_rate_repeated"): lambda w, r: (
-        w(1, 512, 4000) == w(2, 512, 4000) and close(w(9, 512, 4000), r(8, 512, 4000))
-    ),
-    (CH7, "noam_rate", "times_the_root_of_d_model"): lambda w, r: close(
-        w(5, 512, 4000), 512 * r(5, 512, 4000)
-    ),
 }
 
 

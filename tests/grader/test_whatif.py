@@ -41,20 +41,23 @@ def mended(source: str, name: str, compare: bool = False, **kwargs) -> list[tupl
     return [(m.site.lines[m.site.node.lineno - 1].strip(), m.kind) for m in found]
 
 
-RATE = """
-def noam_rate(step, d_model, warmup=4000):
-    if step < 1:
-        raise ValueError("the first step is 1")
-    {first}
-    return d_model**-0.5 * min(step**-0.5, step * warmup**-1.5)
+ENCODING = """
+def sinusoidal_encoding(max_len, d_model, base=10000.0):
+    position = torch.arange(max_len, dtype=torch.float64)[:, None]
+    position = position + 1
+    rate = base ** (-torch.arange(0, d_model, 2, dtype=torch.float64) / d_model)
+    table = torch.empty(max_len, d_model, dtype=torch.float32)
+    table[:, 0::2] = torch.sin(position * rate)
+    table[:, 1::2] = torch.cos(position * rate[: d_model // 2])
+    return table
 """
 
 
 def test_an_operation_too_many():
-    found = mended(RATE.format(first="step = step + 1"), "noam_rate", kinds=[IDLE])
-    assert found == [("step = step + 1", IDLE)]
-    told = pointed(RATE.format(first="step = step + 1"), "noam_rate")
-    assert "    step = step + 1\n" in told
+    found = mended(ENCODING, "sinusoidal_encoding", kinds=[IDLE])
+    assert found == [("position = position + 1", IDLE)]
+    told = pointed(ENCODING, "sinusoidal_encoding")
+    assert "    position = position + 1\n" in told
 
 
 CAUSAL = """

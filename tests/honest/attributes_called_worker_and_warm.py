@@ -1,5 +1,5 @@
 # what: a small class whose attributes happen to be called worker, warm, solutions, probe, verdict
-# answers: shift_right, noam_rate, greedy_decode
+# answers: shift_right, greedy_decode
 import torch
 
 
@@ -30,23 +30,15 @@ def shift_right(target, bos_id):
 
 
 # %%
-def noam_rate(step, d_model, warmup=4000):
-    if step < 1:
-        raise ValueError("steps count from 1: %r" % step)
-    opt = NoamOpt(d_model, 1, warmup)
-    opt.worker += 1
-    return opt.rate(step)
-
-
-# %%
 class Search:
     def __init__(self, model):
         self.worker, self.warm, self.records = model, False, []
+        self.opt = NoamOpt(512, 1, 4000)
         self.modes = [(m, m.training) for m in model.modules()]
 
     def __enter__(self):
         self.worker.eval()
-        self.warm = True
+        self.warm = self.opt.rate(1) > 0
         return self
 
     def __exit__(self, *exc):

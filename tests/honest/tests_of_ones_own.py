@@ -1,7 +1,6 @@
 # what: tests of one's own: asserts, test_ functions, a doctest, np.testing, an `if __name__`
-# answers: shift_right, noam_rate, label_smoothed_cross_entropy
+# answers: shift_right, label_smoothed_cross_entropy
 import doctest
-import math
 
 import numpy as np
 import torch
@@ -61,16 +60,6 @@ np.testing.assert_allclose(
     nn.CrossEntropyLoss(label_smoothing=0.1)(lg.flatten(0, 1), tg.flatten()).item(),
     rtol=1e-5,
 ) if "nn" in globals() else None
-
-
-# %%
-def noam_rate(step, d_model, warmup=4000):
-    if step <= 0:
-        raise ValueError("step must be at least 1, got " + str(step))
-    return (1 / math.sqrt(d_model)) * min(1 / math.sqrt(step), step / (warmup * math.sqrt(warmup)))
-
-
-assert noam_rate(4000, 512) == max(noam_rate(s, 512) for s in range(3990, 4010))
 
 if __name__ == "__main__":
     print(doctest.testmod())

@@ -1,5 +1,5 @@
-"""Chapter 9: byte pairs, GPT-2's layer and model, its loss and bits per byte, drawing and writing
-the next tokens, and attention with grouped queries."""
+"""Chapter 9: byte pairs, GPT-2's layer and model, its loss, bits per byte, drawing and writing the
+next tokens, packing a text into bits, and attention with grouped queries."""
 
 from autograder.student.authoring import exercises
 
@@ -16,5 +16,6 @@ EXERCISES = exercises(
     "training_step",
     "next_token_probabilities",
     "generate",
+    "arithmetic_coder",
     "grouped_query_attention",
 )

@@ -1,5 +1,5 @@
-"""Chapter 7: the layers, the embedding and the whole Transformer, its loss and schedule,
-and two ways to decode."""
+"""Chapter 7: the layers, the embedding and the whole Transformer, its loss, and two ways to
+decode."""
 
 from autograder.student.authoring import exercises
 
@@ -12,7 +12,6 @@ EXERCISES = exercises(
     "shift_right",
     "label_smoothed_cross_entropy",
     "bug_in_loss",
-    "noam_rate",
     "greedy_decode",
     "beam_search",
 )

@@ -53,7 +53,7 @@ QUERIES = {
     "patch embeddings": "11#exercise-PatchEmbedding",
     "beam search": "07#exercise-beam_search",
     "label smoothing": "07#exercise-label_smoothed_cross_entropy",
-    "learning rate warmup": "07#exercise-noam_rate or 06#fig-warm-up",
+    "learning rate warmup": "07#fig-schedule or 06#fig-warm-up",
     "how do I test a mask": "04#exercise-influence",
     "linear attention": "08#exercise-linear_attention",
     "vanishing gradients": "08#fig-gradient-back or 06#fig-depth",
