@@ -37,16 +37,20 @@ class Reader(nn.Module):
         return self.norm(x) @ self.tokens.weight.T
 
 
-def trained(text: Tensor, tokens: int, d: int, seed: int) -> Reader:
+def trained(
+    text: Tensor, tokens: int, d: int, seed: int, steps: int = STEPS, ahead: int = 1
+) -> Reader:
+    """A model that is to say what stands so many places `ahead`."""
     torch.manual_seed(seed)
     model, last = Reader(tokens, d), len(text) - WINDOW
     adam = torch.optim.AdamW(model.parameters(), 4e-3, betas=(0.9, 0.95), weight_decay=0.1)
     rates = torch.optim.lr_scheduler.LambdaLR(
-        adam, lambda s: min((s + 1) / 50, 0.5 + 0.5 * math.cos(math.pi * s / STEPS))
+        adam, lambda s: min((s + 1) / 50, 0.5 + 0.5 * math.cos(math.pi * s / steps))
     )
-    for _ in range(STEPS):
+    for _ in range(steps):
         window = torch.stack([text[i : i + WINDOW] for i in torch.randint(last, (8,)).tolist()])
-        loss = F.cross_entropy(model(window[:, :-1]).flatten(0, 1), window[:, 1:].flatten())
+        asked = window[:, ahead : WINDOW - 1 + ahead].flatten()
+        loss = F.cross_entropy(model(window[:, :-1]).flatten(0, 1), asked)
         adam.zero_grad()
         loss.backward()
         nn.utils.clip_grad_norm_(model.parameters(), 1.0)
