@@ -3,7 +3,7 @@
 Run: OMP_NUM_THREADS=1 python -m benchmarks.second.typing_errors [WEIGHTS [ROWS]]
 The pre-trained encoder is the page's (WEIGHTS: a file of `benchmarks.fine_tuning --weights`).
 Rows begin anywhere in a topic, batches are epochs, the optimiser is Adam at a constant rate; the
-counts are of a letter with its neighbours, each place by itself.
+counts are of three letters in a row, smoothed in another way.
 """
 
 import math
@@ -97,20 +97,27 @@ def learn(model, ids, places, epochs, rate):
 
 
 def by_counting(texts, found):
-    """The letter that is rarest between its neighbours, for how often these stand there."""
-    whole, hole = Counter(), Counter()
+    """The place where some other letter is likeliest, against the one that stands."""
+    three, two = Counter(), Counter()
     for text in texts:
-        for i in range(1, len(text) - 1):
-            whole[text[i - 1 : i + 2]] += 1
-            hole[text[i - 1], text[i + 1]] += 1
+        for i in range(2, len(text)):
+            three[text[i - 2 : i + 1]] += 1
+            two[text[i - 2 : i]] += 1
+
+    def chance(five):
+        """Of the last three of five letters, each after two."""
+        return math.prod(
+            (three[five[i : i + 3]] + 0.1) / (two[five[i : i + 2]] + 5) for i in range(3)
+        )
+
     right = 0
     for row, place in found:
-        padded = f" {row} "
-        ratio = [
-            (whole[padded[i - 1 : i + 2]] + 0.1) / (hole[padded[i - 1], padded[i + 1]] + 1)
-            for i in range(1, WIDTH + 1)
-        ]
-        right += int(np.argmin(ratio)) == place
+        padded, odds = f"  {row}  ", []
+        for i in range(2, WIDTH + 2):
+            a, b = padded[i - 2 : i], padded[i + 1 : i + 3]
+            others = sum(chance(a + x + b) for x in string.ascii_lowercase)
+            odds.append(others / chance(a + padded[i] + b))
+        right += int(np.argmax(odds)) == place
     return right / len(found)
 
 
