@@ -1,116 +1,107 @@
-"""Chapter 10's small BERT, fine-tuned on pairs: does the second text follow the first?
+"""Chapter 10's small BERT, fine-tuned to find a typing error: which letter of a row is wrong?
 
-Run: OMP_NUM_THREADS=1 python -m benchmarks.fine_tuning [--seeds 0 1 2 3 4] [--pairs 320 1280 5120]
+Run: OMP_NUM_THREADS=1 python -m benchmarks.fine_tuning [--seeds 0 1 2 3 4] [--rows 80 320 1280]
 [--steps 300] [--pretraining 3000] [--weights FILE] [--result fine_tuning.json]. Letters, encoder,
-its pre-training, the pairs and the fine-tuning are those of the chapter's page, read from its
+its pre-training, the errors and the fine-tuning are those of the chapter's page, read from its
 cells. The encoder is pre-trained once (page's seed 0; `--weights` keeps it between runs). Each
-seed draws its own labelled pairs from rows of the training text, its own first weights, and
-its own pairs from all rows of the test (other topics), on which each `share` right is measured: the
-encoder `tuned`; the same `from scratch`; `frozen`, logistic regression on its `[CLS]`; `letters`,
-logistic regression on the letters on both sides of the seam, singly and as pairs. `counts` has no
-encoder: how often letters follow each other in the training text, and a threshold fitted to the
-labelled pairs. Seeds that are on file already are kept.
+seed draws its own labelled rows from the training text, its own first weights, and its own errors
+in all rows of the test (other topics), in which the share of errors found is measured: by the
+model `tuned`; by the same `from scratch`; by one whose output layer alone was tuned, its encoder
+`frozen`; by `letters`, logistic regression on each letter and its neighbours, singly and as pairs.
+Two need no labels: the model `untuned`, and `counts` of three letters in a row in the training
+text. Seeds on file already are kept.
 """
 
 import argparse
 import datetime
 import json
 import platform
-from collections import Counter
 from pathlib import Path
 
 import numpy as np
 import torch
+import torch.nn.functional as F
 from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import OneHotEncoder
 
 from benchmarks.bert import page_definitions
 
-REACH = 3  # letters on each side of the seam
+
+def counted(rows: torch.Tensor, size: int) -> torch.Tensor:
+    """The logarithm of each letter's share after each two, from rows: `(size, size, size)`."""
+    three = torch.zeros(size, size, size)
+    places = rows[:, :-2], rows[:, 1:-1], rows[:, 2:]
+    three.index_put_(places, torch.tensor(1.0), accumulate=True)
+    shares = (three.sum((0, 1)) + 1) / (three.sum() + size)
+    for counts in (three.sum(0), three):  # the more letters were seen before, the more they say
+        shares = (counts + 3 * shares) / (counts.sum(-1, keepdim=True) + 3)
+    return shares.log()
 
 
-def counted(lines: list[str]) -> Counter:
-    """How often up to `2 REACH` letters stand in a row."""
-    return Counter(
-        line[i : i + size]
-        for line in lines
-        for size in range(1, 2 * REACH + 1)
-        for i in range(len(line) - size + 1)
-    )
+def by_counts(log_shares: torch.Tensor, rows: torch.Tensor) -> torch.Tensor:
+    """The place where some other letter would make a row likeliest: `(B, n)` → `(B,)`."""
+    size, best = len(log_shares), []
+    for place in range(1, rows.shape[1] - 1):
+        around = F.pad(rows, (1, 1))[:, place - 1 : place + 4]  # two on each side
+        window = around[:, None].repeat(1, size, 1)
+        window[:, :, 2] = torch.arange(size)
+        three = window.unfold(2, 3, 1).unbind(-1)
+        likely = log_shares[three].sum(-1)
+        best.append(likely.logsumexp(1) - likely.gather(1, around[:, 2:3])[:, 0])
+    return 1 + torch.stack(best, 1).argmax(1)
 
 
-def surprise(counts: Counter, total: int, before: str, letters: str) -> float:
-    """Bits that letters cost after others, each after at most `REACH`, by smoothed counts."""
-    bits = 0.0
-    for i, letter in enumerate(letters):
-        context, p = (before + letters[:i])[-REACH:], 1 / 70
-        for size in range(len(context) + 1):
-            seen = context[len(context) - size :]
-            p = (counts[seen + letter] + 3 * p) / ((counts[seen] if seen else total) + 3)
-        bits -= np.log2(p)
-    return bits
+def letters_of(rows: torch.Tensor) -> np.ndarray:
+    """Each letter with two on each side, and the pairs that it is in, as categories."""
+    a, b, c, d, e = (x.flatten() for x in F.pad(rows, (1, 1)).unfold(1, 5, 1).unbind(-1))
+    return torch.stack([a, b, c, d, e, 100 * b + c, 100 * c + d], 1).numpy()
 
 
-def seam(ids: torch.Tensor) -> list[tuple[str, str]]:
-    """The letters before and behind the seam of each pair."""
-    return [("".join(map(chr, row[6:9])), "".join(map(chr, row[10:13]))) for row in ids.tolist()]
-
-
-def by_counts(counts: Counter, total: int, ids: torch.Tensor) -> np.ndarray:
-    """By how many bits A makes the first letters of B likelier: `(pairs, 1)`."""
-    return np.array([
-        [surprise(counts, total, "", b) - surprise(counts, total, a, b)] for a, b in seam(ids)
-    ])  # fmt: skip
-
-
-def letters_of(ids: torch.Tensor) -> np.ndarray:
-    """The letters at the seam as categories, and the two that meet as one: `(pairs, 7)`."""
-    return np.array([[*a, *b, a[-1] + b[0]] for a, b in seam(ids)])
-
-
-def regression(x, y, x_test, y_test) -> float:
-    """The share of the test that logistic regression tells right."""
-    fitted = LogisticRegression(max_iter=1000).fit(x, y)
-    return round(float((fitted.predict(x_test) == y_test).mean()), 3)
+def by_letters(rows, places, test) -> torch.Tensor:
+    """Where logistic regression, fitted to labelled rows, is surest of an error."""
+    wrong = F.one_hot(places - 1, rows.shape[1] - 2).flatten().numpy()
+    one_hot = OneHotEncoder(handle_unknown="ignore")
+    fitted = LogisticRegression(max_iter=1000).fit(one_hot.fit_transform(letters_of(rows)), wrong)
+    scores = fitted.decision_function(one_hot.transform(letters_of(test)))
+    return 1 + torch.from_numpy(scores).view(len(test), -1).argmax(1)
 
 
 @torch.no_grad()
-def classes(encoder, ids: torch.Tensor, segments: torch.Tensor) -> np.ndarray:
-    """What an encoder gives at `[CLS]`."""
-    return encoder.encode(ids, segments)[:, 0].numpy()
+def guessed(page: dict, bert, rows: torch.Tensor) -> torch.Tensor:
+    """The place of each row's letter to which the output gives the least."""
+    return 1 + page["unlikely"](bert, rows).argmax(-1)
 
 
-def measured(page: dict, encoder, counts, seed: int, sizes: list[int], steps: int) -> list[dict]:
-    """The shares right of one seed, for each number of labelled pairs."""
+def measured(page: dict, encoder, log_shares, seed: int, sizes: list[int], steps: int) -> list:
+    """The shares found of one seed, for each number of labelled rows."""
     luck = torch.Generator().manual_seed(seed)
-    rows = page["train"][torch.randperm(len(page["train"]), generator=luck)[: max(sizes)]]
-    ids, segments, follows = page["pairs_of"](rows, luck)
-    test, test_segments, test_follows = page["pairs_of"](page["test"], luck)
-    y_test, found = test_follows.numpy(), []
-    x_test = by_counts(*counts, test)
+    drawn = page["train"][torch.randperm(len(page["train"]), generator=luck)]
+    all_rows, all_places = page["mistyped"](drawn, luck)
+    test, true = page["mistyped"](page["test"], luck)
+    made = []
     for size in sizes:
-        pairs = ids[:size], segments[:size], follows[:size]
-        y, one_hot = follows[:size].numpy(), OneHotEncoder(handle_unknown="ignore")
-        seen = one_hot.fit_transform(letters_of(ids[:size]))
-        run = {
-            "seed": seed,
-            "pairs": size,
-            "frozen": regression(
-                classes(encoder, *pairs[:2]), y, classes(encoder, test, test_segments), y_test
-            ),
-            "letters": regression(seen, y, one_hot.transform(letters_of(test)), y_test),
-            "counts": regression(by_counts(*counts, ids[:size]), y, x_test, y_test),
+        rows, places = all_rows[:size], all_places[:size]
+        found = {
+            "counts": by_counts(log_shares, test),
+            "letters": by_letters(rows, places, test),
         }
-        for name in ("tuned", "from scratch"):
+        torch.manual_seed(2000 + seed)
+        fresh = page["Bert"](len(page["letters"]), 64, 4, 2)
+        for name, start, stays in (
+            ("frozen", encoder, ("embeddings", "layers")),
+            ("tuned", encoder, ()),
+            ("from scratch", fresh, ()),
+        ):
             torch.manual_seed(1000 + seed)
-            fresh = page["Bert"](len(page["letters"]), 64, 4, 2)
-            answers = page["fine_tuned"](encoder if name == "tuned" else fresh, *pairs, steps)
-            with torch.no_grad():
-                right = (answers(test, test_segments) == test_follows).float().mean()
-            run[name] = round(right.item(), 3)
-        found.append(run)
+            tuned = page["fine_tuned"](start, rows, places, stays, steps)
+            found[name] = guessed(page, tuned, test)
+        found["untuned"] = guessed(page, encoder, test)
+        run = {"seed": seed, "rows": size}
+        for name, guess in found.items():
+            run[name] = round((guess == true).float().mean().item(), 3)
+        made.append(run)
         print(run, flush=True)
-    return found
+    return made
 
 
 def pretrained(page: dict, steps: int, kept: Path | None):
@@ -128,7 +119,7 @@ def pretrained(page: dict, steps: int, kept: Path | None):
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seeds", type=int, nargs="+", default=range(5))
-    parser.add_argument("--pairs", type=int, nargs="+", default=(320, 1280, 5120))
+    parser.add_argument("--rows", type=int, nargs="+", default=(80, 320, 1280))
     parser.add_argument("--steps", type=int, default=300)
     parser.add_argument("--pretraining", type=int, default=3000)
     parser.add_argument("--weights", type=Path)
@@ -137,9 +128,7 @@ def main() -> None:
     torch.set_num_threads(1)
     page = page_definitions()
     encoder = pretrained(page, args.pretraining, args.weights)
-    lines = [page["plain"](text) for text in page["manual"].documents("train").values()]
-    lines = ["".join(map(chr, page["ids_of"](line).tolist())) for line in lines]
-    counts = counted(lines), sum(map(len, lines))
+    log_shares = counted(page["train"], len(page["letters"]))
     made = {
         "script": "benchmarks/fine_tuning.py",
         "date": datetime.date.today().isoformat(),
@@ -148,15 +137,14 @@ def main() -> None:
         "torch": torch.__version__,
         "pretraining": args.pretraining,
         "steps": args.steps,
-        "test pairs": len(page["test"]),
         "share of gaps": round(page["filled"](encoder, page["test"])[0], 4),
     }
     result = Path(__file__).with_name(args.result)
     for seed in args.seeds:
-        new = measured(page, encoder, counts, seed, args.pairs, args.steps)
+        new = measured(page, encoder, log_shares, seed, args.rows, args.steps)
         old = json.loads(result.read_text(encoding="utf-8"))["runs"] if result.exists() else []
         runs = [run for run in old if run["seed"] != seed] + new
-        runs.sort(key=lambda run: (run["seed"], run["pairs"]))
+        runs.sort(key=lambda run: (run["seed"], run["rows"]))
         text = json.dumps({"made": made, "runs": runs}).replace('{"seed', '\n{"seed') + "\n"
         result.write_text(text, encoding="utf-8")
 

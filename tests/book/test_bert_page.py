@@ -3,8 +3,6 @@
 import json
 import platform
 from collections import Counter, defaultdict
-from itertools import product
-from math import log2
 from pathlib import Path
 from statistics import fmean, stdev
 
@@ -14,7 +12,7 @@ from torch import nn
 
 from attention_by_hand.blocks import BertEmbeddings
 from benchmarks.bert import page_definitions
-from benchmarks.fine_tuning import counted, surprise
+from benchmarks.fine_tuning import by_counts, counted
 from solutions.bert import BertLayer
 from solutions.vision_transformer import attention_rollout
 
@@ -117,7 +115,7 @@ def test_what_the_page_says_of_maps_is_what_is_stored():
     assert all(max(run, key=run.get) == "relevance" for run in falls)
     assert all(max(run, key=run.get) == "rollout" for run in moves)
     behind = [run["last layer's weights"] < run["nearness"] for run in moves]
-    assert "behind the ruler in one model, this page's (seed 0), and ahead of it in two" in words
+    assert "behind the ruler in one model (seed 0) and ahead of it in two" in words
     assert [run["seed"] for run, less in zip(RUNS, behind, strict=True) if less] == [0]
     assert "The maps of all layers, multiplied, do a little better." in words
     assert all(run["rollout"] > run["last layer's weights"] for run in moves + falls)
@@ -138,16 +136,21 @@ def test_bert_has_as_many_parameters_as_the_page_says():
     assert sum(p.numel() for part in parts for p in part.parameters()) == 109_482_240
 
 
+NAMES = ("tuned", "from scratch", "frozen", "untuned", "letters", "counts")
 TUNED = json.loads((ROOT / "benchmarks" / "fine_tuning.json").read_text(encoding="utf-8"))
 
 
-def shares(name, pairs):
-    """The percentages of the five seeds, and both ends of the 95% interval of their mean."""
-    found = {r["seed"]: 100 * r[name] for r in TUNED["runs"] if r["pairs"] == pairs}
+def shares(name, rows):
+    """The percentages of the five seeds."""
+    found = {r["seed"]: 100 * r[name] for r in TUNED["runs"] if r["rows"] == rows}
     assert sorted(found) == [0, 1, 2, 3, 4]
-    half = 2.776 * stdev(found.values()) / 5**0.5
-    middle = fmean(found.values())
-    return list(found.values()), middle - half, middle + half
+    return list(found.values())
+
+
+def lead(name, other, rows):
+    """The lower end of the 95% interval by which one finds more than the other."""
+    leads = [a - b for a, b in zip(shares(name, rows), shares(other, rows), strict=True)]
+    return fmean(leads) - 2.776 * stdev(leads) / 5**0.5
 
 
 def test_what_is_tuned_is_the_encoder_of_the_page():
@@ -156,41 +159,55 @@ def test_what_is_tuned_is_the_encoder_of_the_page():
     assert made["share of gaps"] == RUNS[0]["test"]
 
 
-def test_pairs_follow_or_do_not_as_they_are_labelled(page):
-    rows = page["framed"](torch.arange(5 * 46).view(5, 46) + 5)  # every letter once
-    ids, segments, follows = page["pairs_of"](rows, torch.Generator().manual_seed(2))
-    assert set(follows.tolist()) == {0, 1}
-    for row, segment, label in zip(ids.tolist(), segments.tolist(), follows, strict=True):
-        a, b = row[1:9], row[10:18]
-        assert [row[i] for i in (0, 9, 18)] == [page["CLS"], page["SEP"], page["SEP"]]
-        assert segment == [0] * 10 + [1] * 9
-        assert b == list(range(b[0], b[0] + 8))
-        assert (b[0] == a[-1] + 1) == label  # with this draw no row is its own other one
+def test_one_letter_of_each_row_has_become_another(page):
+    rows = page["framed"](page["ids_of"]("the value, 12").repeat(40, 1))
+    wrong, place = page["mistyped"](rows, torch.Generator().manual_seed(0))
+    changed = wrong != rows
+    assert changed.sum(1).tolist() == [1] * 40 and len(set(place.tolist())) > 4
+    assert changed.int().argmax(1).tolist() == place.tolist()
+    letters = [page["letters"][i] for i in [*wrong[changed].tolist(), *rows[changed].tolist()]]
+    assert all("a" <= letter <= "z" for letter in letters)
+    no_word = page["framed"](page["ids_of"]("(1, 2)")[None])
+    assert len(page["mistyped"](no_word, torch.Generator())[0]) == 0
 
 
-def test_counts_of_letters_are_those_of_the_text():
-    counts = counted(["abab"])
-    assert [counts[x] for x in ("a", "ab", "ba", "aba", "bb")] == [2, 2, 1, 1, 0]
-    single = (2 + 3 / 70) / 7  # of four letters, and three more spread over 70
-    assert surprise(counts, 4, "", "b") == pytest.approx(-log2(single))
-    assert surprise(counts, 4, "a", "b") == pytest.approx(-log2((2 + 3 * single) / 5))
+def test_counts_find_the_letter_that_was_not_seen_there():
+    row = torch.tensor([[2, 5, 6, 5, 6, 5, 6, 3]])
+    log_shares = counted(row.repeat(50, 1), 8)
+    assert torch.allclose(log_shares.exp().sum(-1), torch.ones(8, 8))
+    for place in range(2, 6):
+        wrong = row.clone()
+        wrong[0, place] = 7
+        assert by_counts(log_shares, wrong).item() == place
+
+
+def test_frozen_parts_stay_and_the_others_learn(page):
+    rows, places = page["mistyped"](page["train"][:20], torch.Generator().manual_seed(1))
+    start = page["Bert"](len(page["letters"]), 64, 4, 2)
+    tuned = page["fine_tuned"](start, rows, places, ("embeddings", "layers"), steps=2)
+    for name, weight in tuned.named_parameters():
+        same = torch.equal(weight, start.get_parameter(name))
+        assert same == name.startswith(("embeddings", "layers")), name
 
 
 def test_what_the_page_says_of_fine_tuning_is_what_is_stored():
     words = " ".join((ROOT / "book" / "10_bert.md").read_text(encoding="utf-8").split())
-    assert "With 320 or 1,280 pairs the three encoders are at chance" in words
-    for name, pairs in product(("tuned", "frozen", "from scratch"), (320, 1280)):
-        _, low, high = shares(name, pairs)
-        assert low < 50 < high
-    told = {name: shares(name, 5120) for name in ("tuned", "from scratch", "counts", "letters")}
-    assert "the tuned one tells 54% right, from scratch 50%" in words
-    assert "Counting tells 86% right" in words and "no other text, reaches 67%" in words
-    assert [round(fmean(seeds)) for seeds, _, _ in told.values()] == [54, 50, 86, 67]
-    assert "95% interval of the difference includes zero" in words
-    leads = [a - b for a, b in zip(told["tuned"][0], told["from scratch"][0], strict=True)]
-    assert abs(fmean(leads)) < 2.776 * stdev(leads) / 5**0.5
-    assert "Frozen, it stays at chance" in words
-    _, low, high = shares("frozen", 5120)
-    assert low < 50 < high
+    mean = {(name, rows): fmean(shares(name, rows)) for name in NAMES for rows in (80, 320, 1280)}
+    assert "finds 53% of the typing errors, the same model from scratch 24%" in words
+    assert "Before the first label, it finds 42%" in words
+    assert "counting letters still finds more: 65%" in words
+    told = [mean[name, 1280] for name in ("tuned", "from scratch", "untuned", "counts")]
+    assert [round(share) for share in told] == [53, 24, 42, 65]
+    assert "in each seed, the tuned model finds more than twice as many errors" in words
     for run in TUNED["runs"]:
-        assert run["counts"] > max(run[name] for name in ("tuned", "from scratch", "letters"))
+        assert run["tuned"] > 2 * run["from scratch"]
+        assert run["counts"] == max(run[name] for name in NAMES)
+    assert "with 80 rows, the tuned model is not ahead of the untuned" in words
+    assert mean["tuned", 80] < mean["untuned", 80]
+    assert "with 320, it is better to train the output layer alone" in words
+    assert lead("frozen", "tuned", 320) > 0 and lead("frozen", "untuned", 320) > 0
+    assert "with 1,280, tuning the whole is ahead of both" in words
+    assert lead("tuned", "frozen", 1280) > 0 and lead("tuned", "untuned", 1280) > 0
+    assert "finds half as many errors as the tuned model; from 1,280, nearly as many" in words
+    assert mean["letters", 80] / mean["tuned", 80] == pytest.approx(0.5, abs=0.06)
+    assert 0.85 < mean["letters", 1280] / mean["tuned", 1280] < 1

@@ -130,7 +130,7 @@ FILES = {
         "second/bert_controls.py": "with_output",
         "second/rollout.py": "looked_into occlusion explained agreement",
         "second/word_length.py": "read_off probed",
-        "second/follows.py": "pairs_of fine_tuned",
+        "second/typing_errors.py": "mistyped unlikely fine_tuned",
         "test_bert_page.py": "neighbours by_table rollout wrong_rollout window",
     },
     "11_vision_transformer": {
@@ -175,9 +175,11 @@ FILES = {
     "depth.py": {"compared": "train", "data": "main"},
     "distances.py": {"calls": "page_definitions main"},
     "fine_tuning.py": {
-        "calls": "regression classes pretrained",
-        "data": "seam letters_of main",
-        "second/follows.py": "counted surprise by_counts measured",
+        "calls": "guessed pretrained",
+        "data": "letters_of main",
+        "training": "by_letters",
+        "test_bert_page.py": "counted by_counts",
+        "second/typing_errors.py": "measured",
     },
     "heads.py": {
         "calls": "page_definitions keep_back shares guides",
