@@ -258,10 +258,12 @@ def _other_ends(outcomes: list[bool]) -> list[int]:
 
 
 def _others(site: Site, value: Any, pool: list[Any]) -> Iterator[Callable]:
-    """Other values for a place."""
+    """Other values for a place; what the caller gives is right, and at most used off by one."""
     if isinstance(value, int):
         yield lambda count, value: value + 1
         yield lambda count, value: value - 1
+    if _is_number(value) and site.passed:
+        return
     if _is_number(value):
         if site.kind == "name" and isinstance(value, float):
             yield lambda count, value: 1 - value

@@ -154,7 +154,8 @@ class _Search(Numbers):
         if isinstance(site.node, ast.Raise):
             return self.of_a_refusal(site, raised.types[0])
         astray = self.astray(inputs) if inputs else None
-        if astray is not None and astray.kind != "multiple":
+        theirs = astray and (astray.site.passed or isinstance(astray.site.node, ast.Constant))
+        if astray is not None and astray.kind != "multiple" and not theirs:
             return Place(astray.site, "before the exception", astray.up_to, raised.types[0])
         overwritten = self.overwritten()
         if overwritten is not None and site.owner == self.owner:
