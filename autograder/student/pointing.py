@@ -113,11 +113,7 @@ def place_of(
     if paths is None or not same_runs(paths.digest, fixed_digest(exercise)):
         return None
     known = {a.title: (a, row) for a, row in zip(exercise.aspects, paths.runs, strict=True)}
-    first = [aspect.title for aspect in told_first(verdict)]
-    rows = sorted(
-        zip(verdict.aspects, runs, records, expected, strict=True),
-        key=lambda row: first.index(row[0].title) if row[0].title in first else len(first),
-    )
+    rows = zip(verdict.aspects, runs, records, expected, strict=True)
     tried = [
         (known[aspect.title][0], case)
         for aspect, *columns in rows
