@@ -191,6 +191,35 @@ def test_leading_axes_that_become_one_are_no_other_order():
     assert "another order" not in found and "with the call of `multinomial`" in found
 
 
+@pytest.mark.parametrize("axis", ["7", "-7"])
+def test_a_number_as_written_is_not_what_an_exception_follows_from(axis):
+    source = f"""
+        def cosine_scores(query, key, eps=1e-8):
+            query = query / query.norm(dim=-1, keepdim=True).clamp_min(eps)
+            key = key / key.norm(dim={axis}, keepdim=True).clamp_min(eps)
+            return (query @ key.mT).clamp(-1.0, 1.0)
+        """
+    said, line, carets = pointed(source, "cosine_scores").splitlines()
+    assert said == "The IndexError comes from here:"
+    assert line[carets.index("^") : len(carets)] == f"key.norm(dim={axis}, keepdim=True)"
+
+
+def test_what_the_caller_gives_is_no_other_number():
+    """With 1 for k, 2 happens to give what is right: the sum runs over the wrong axis."""
+    source = """
+        def recall_at(similarity, k):
+            if k < 1:
+                raise ValueError(f"k = {k}")
+            own = similarity.diagonal()
+            rows = (similarity > own[:, None]).sum(1) < k
+            columns = (similarity > own).sum(1) < k
+            return rows.double().mean().item(), columns.double().mean().item()
+        """
+    said, line, carets = pointed(source, "recall_at").splitlines()
+    assert "with another number here" in said
+    assert (line[: carets.index("^")][-5:], carets.count("^")) == (".sum(", 1)
+
+
 def test_zeros_and_ones_are_recognised():
     for table in (np.eye(3, 9), np.tril(np.ones((4, 4))), np.zeros(3), np.array([[True, False]])):
         assert signature(table).binary

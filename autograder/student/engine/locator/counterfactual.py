@@ -238,7 +238,8 @@ def changes(recorder: Recorder, watch: Watch) -> Iterator[Change]:
         named = [(n, s, v) for n, s, v in sites if s.kind in _VALUES[kind]]
         pool = _pool(named if kind == NUMBER else [*named, *_assigned(recorder, sites)], wanted)
         for number, site, seen in named:
-            if wanted(seen[0]) and site.owner == recorder.owner:
+            theirs = kind == NUMBER and site.passed  # what the caller gives is right
+            if wanted(seen[0]) and site.owner == recorder.owner and not theirs:
                 for how in _others(site, seen[0], pool):
                     yield Change(number, kind, how, budget)
 
@@ -258,12 +259,10 @@ def _other_ends(outcomes: list[bool]) -> list[int]:
 
 
 def _others(site: Site, value: Any, pool: list[Any]) -> Iterator[Callable]:
-    """Other values for a place; what the caller gives is right, and at most used off by one."""
+    """Other values for a place."""
     if isinstance(value, int):
         yield lambda count, value: value + 1
         yield lambda count, value: value - 1
-    if _is_number(value) and site.passed:
-        return
     if _is_number(value):
         if site.kind == "name" and isinstance(value, float):
             yield lambda count, value: 1 - value
