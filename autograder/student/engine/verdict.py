@@ -175,7 +175,7 @@ def _parted(message: str) -> tuple[str, list[float]]:
     return _NUMBER.sub("", message), [*map(float, _NUMBER.findall(message))]
 
 
-_DIGITS_OF_FLOAT32 = 5e-6  # relative to the largest number: what sums in float32 are off by
+_DIGITS_OF_FLOAT32 = 2e-5  # relative to the largest number: what sums in float32 are off by
 _SIDE = 0.1  # of the points: the hint of a lesser aspect waits until the first one passes
 _NUMBER = re.compile(r"\d+(?:\.\d+)?(?:e[-+]?\d+)?")
 
