@@ -166,6 +166,7 @@ def _surest(place: Place | None, mended: Sequence[Mend], aspect: str) -> Place |
     if not mended or len(mended) > MOST_MENDED or lines <= shown:
         return place
     first, *others = sorted(mended, key=lambda mend: KINDS.index(mend.kind))
+    others = [mend for mend in others if mend.kind != ROLE or first.kind == ROLE]
     sure = first.always and first.kind not in (LOOP, ROLE)
     if place is not None and place.kind not in _WEAK and not sure:
         return place
