@@ -209,7 +209,7 @@ def test_what_the_caller_gives_is_no_other_number():
                 raise ValueError(f"k = {k}")
             own = similarity.diagonal()
             rows = (similarity > own[:, None]).sum(1) < k
-            columns = (similarity > own).sum(1) < k
+            columns = (similarity > own[None]).sum(1) < k
             return rows.double().mean().item(), columns.double().mean().item()
         """
     said, line, carets = pointed(source, "recall_at").splitlines()
