@@ -11,6 +11,7 @@ import io
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import redirect_stdout, suppress
+from dataclasses import replace
 from typing import Any
 
 from autograder.student.course import find_exercise
@@ -46,6 +47,7 @@ from autograder.student.engine.verdict import CRASH, WRONG, Verdict, equal, pass
 from autograder.student.expected import expected_of, fixed_digest, fixed_runs
 from autograder.student.expected.fingerprints import same_runs
 from autograder.student.expected.paths import paths_of
+from autograder.student.table import told_first
 
 SECONDS = 0.9  # of the processor, for all that is done to find a place
 TRACING = 0.5  # of these, at most, before other values are tried
@@ -86,7 +88,11 @@ def pointer(
         return None
     try:
         place = place_of(answer, verdict, runs, records, expected, device)
-        return told(place)[:MOST_SHOWN] if place else None
+        if place is None:
+            return None
+        other = place.aspect not in (aspect.title for aspect in told_first(verdict))
+        about = f"For “{place.aspect}”: " if other else ""
+        return (about + told(place))[:MOST_SHOWN]
     except KeyboardInterrupt:
         raise
     except BaseException:  # noqa: BLE001  (a hint is worth no exception, whoever raised it)
@@ -124,8 +130,8 @@ def place_of(
         for case in zip(*columns, strict=True)
         if not case[0].elsewhere and not case[0].random and problem_of(*case[1:]) is None
     ]
-    cases = [case for aspect, case in tried if not passes(aspect, Trial(*case[:3]))]
-    cases = cases or [case for _, case in tried]
+    cases = [(a.title, case) for a, case in tried if not passes(a, Trial(*case[:3]))]
+    cases = cases or [(aspect.title, case) for aspect, case in tried]
     start = time.process_time()
     found = (place for place in _places(answer, cases, device) if place is not None)
     place = None
@@ -135,11 +141,13 @@ def place_of(
         return place
     try:
         left = SECONDS - (time.process_time() - start)
-        failing = [case[:3] for case in cases]
+        of_one = [case for case in cases if case[0] == cases[0][0]]
+        alone = len(of_one) > 1 or len(cases) == 1
+        failing = [case[:3] for _, case in (of_one if alone else cases)]
         mended = mending(answer, failing, device, max(0.0, left), fine=fine)
     except Exception:  # noqa: BLE001  (what is known without it stays)
         return place
-    return _surest(place, mended)
+    return _surest(place, [mend for mend in mended if alone or mend.always], cases[0][0])
 
 
 def shown_at(place: Place) -> list[Site]:
@@ -149,7 +157,7 @@ def shown_at(place: Place) -> list[Site]:
     return [place.site]
 
 
-def _surest(place: Place | None, mended: Sequence[Mend]) -> Place | None:
+def _surest(place: Place | None, mended: Sequence[Mend], aspect: str) -> Place | None:
     """Of a place found by its values, and those at which a change would mend a run, the surest."""
     if len(mended) > MOST_MENDED:  # then what is one operation too many is the likeliest
         mended = [mend for mend in mended if mend.kind == IDLE]
@@ -158,10 +166,11 @@ def _surest(place: Place | None, mended: Sequence[Mend]) -> Place | None:
     if not mended or len(mended) > MOST_MENDED or lines <= shown:
         return place
     first, *others = sorted(mended, key=lambda mend: KINDS.index(mend.kind))
+    others = [mend for mend in others if mend.kind != ROLE or first.kind == ROLE]
     sure = first.always and first.kind not in (LOOP, ROLE)
     if place is not None and place.kind not in _WEAK and not sure:
         return place
-    return Place(first.site, first.kind, others[0].site if others else None)
+    return Place(first.site, first.kind, others[0].site if others else None, aspect=aspect)
 
 
 def pointer_on(answer: Any, name: str, device: str = "cpu") -> str | None:
@@ -184,11 +193,11 @@ def pointer_on(answer: Any, name: str, device: str = "cpu") -> str | None:
 
 def _places(
     answer: Any,
-    cases: Sequence[tuple[Run, Record, Record, Known]],
+    cases: Sequence[tuple[str, tuple[Run, Record, Record, Known]]],
     device: str,
 ) -> Iterator[Place | None]:
     budget, unsure = Budget(TRACING * SECONDS), False
-    for run, record, expected, known in cases[:MOST_RUNS]:
+    for aspect, (run, record, expected, known) in cases[:MOST_RUNS]:
         problem = problem_of(record, expected)
         try:
             copy, recorder = copied(answer, budget)
@@ -203,7 +212,8 @@ def _places(
         if equal([[run]], [[record]], [[seen]]):  # or else the copy is not the answer
             place = locate(recorder, known, problem, record, expected)
             unsure = unsure or recorder.unsure
-            yield None if unsure and place is not None and place.kind in _WEAK else place
+            weak = unsure and place is not None and place.kind in _WEAK
+            yield replace(place, aspect=aspect) if place is not None and not weak else None
 
 
 def _effect(problem: str | None, record: Record, expected: Record) -> str | None:
@@ -277,8 +287,7 @@ def told(place: Place) -> str:
         return "\n".join(
             [*lines, *snippet(up_to), "Look at what is called, too:", *snippet(place.site)]
         )
-    from_here = place.kind == "before the exception" and isinstance(node, ast.Constant | ast.Name)
-    said = _SAID[RAISED if from_here else place.kind].format(detail=place.detail[:80])
+    said = _SAID[place.kind].format(detail=place.detail[:80])
     lines = [said, *snippet(place.site)]
     if up_to is not None and place.kind == "twice":
         lines += ["They are those of this line:", *snippet(up_to)]

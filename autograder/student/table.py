@@ -113,6 +113,11 @@ def _told(verdict: Verdict) -> list[AspectVerdict]:
     return [*told.values()][: 1 if enough else _MOST]
 
 
+def told_first(verdict: Verdict) -> list[AspectVerdict]:
+    """The aspects that have a row of their own in the table."""
+    return [aspect for aspect, _ in _shown(verdict)]
+
+
 def _reason(aspect: AspectVerdict) -> str:
     """What is wrong, whatever the sizes."""
     return _NUMBER.sub("", (aspect.message or "").removesuffix(f" ({aspect.call})"))

@@ -149,10 +149,24 @@ def _results(draw: Draw) -> list[Run]:
     ]
 
 
+@EXERCISE.equals("the rate of every group", 1.0)
+def _rates(draw: Draw) -> list[Run]:
+    """The rate is the smaller of two, each times `most`: step / warm_up, and half a cosine that
+    falls from 1 at step 0 to 0 at the last step. It belongs into all of optimizer.param_groups,
+    before the step."""
+    warm_up = draw.integer(4, 6)
+    runs = []
+    for step in (1, 2, warm_up, warm_up + 1, 14, 20):
+        run = _stepped(_begun(_gpt(draw)), _ids(draw), step, 20, warm_up, 0.3)
+        runs.append(run.then_apply(_LEFT, Previous(0, (0,)), Previous(0, (1,))))
+    run = _stepped(_begun(_gpt(draw)), _ids(draw), 5, 6, 8, 0.3)  # a warm-up that never ends
+    return [*runs, run.then_apply(_LEFT, Previous(0, (0,)), Previous(0, (1,)))]
+
+
 @EXERCISE.equals("the parameters, after a gradient that was too long", 1.0)
 def _clipped(draw: Draw) -> list[Run]:
     """All gradients are multiplied by the same number, so that their length together is max_norm
-    and their direction stays. Then the optimizer takes its step."""
+    and their direction stays. Then the optimizer takes its step, with the new rate."""
     return [
         _numbers(_stepped(_begun(_gpt(draw)), _ids(draw), 2, 9, 3, 0.4)),
         _numbers(_stepped(_begun(_gpt(draw)), _ids(draw, 2, 4), 4, 9, 3, 0.4, 0.25)),
@@ -166,21 +180,6 @@ def _short(draw: Draw) -> list[Run]:
         _numbers(_stepped(_begun(_gpt(draw)), _ids(draw), 2, 9, 3, 0.02, _LOOSE)),
         _numbers(_stepped(_begun(_gpt(draw, 0.0, 0.05)), _ids(draw, 2, 4), 4, 9, 3, 0.2, 9.0)),
     ]
-
-
-@EXERCISE.equals("the rate of every group", 1.0)
-def _rates(draw: Draw) -> list[Run]:
-    """The rate is the smaller of two, each times `most`: step / warm_up, and half a cosine that
-    falls from 1 at step 0 to 0 at the last step. It belongs into all of optimizer.param_groups,
-    before the step."""
-    warm_up = draw.integer(4, 6)
-    runs = []
-    for step in (1, 2, warm_up, warm_up + 1, 14, 20):
-        run = _stepped(_begun(_gpt(draw)), _ids(draw), step, 20, warm_up, 0.3)
-        run = run.then_apply(_LEFT, Previous(0, (0,)), Previous(0, (1,)))
-        runs.append(_numbers(run))
-    run = _stepped(_begun(_gpt(draw)), _ids(draw), 5, 6, 8, 0.3)  # a warm-up that never ends
-    return [*runs, run.then_apply(_LEFT, Previous(0, (0,)), Previous(0, (1,)))]
 
 
 @EXERCISE.equals("gradients that are left from before", 0.5)

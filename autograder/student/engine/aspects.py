@@ -13,6 +13,7 @@ from autograder.student.engine.compare import (
     as_if_rounded,
     compare,
     expected_got,
+    in_fewer_digits,
     names_of,
     numeric,
     worst,
@@ -202,7 +203,8 @@ def dtypes_kept(points: float, hint: str, runs: Runs) -> Aspect:
             for i, (v, e) in enumerate(pairs)
         ]
         values = Finding(True) if trial.run.random else same_results(trial)
-        if values.kind == "value" and values.relative is not None and values.relative < NEARLY:
+        near = values.relative is not None and values.relative < NEARLY
+        if values.kind == "value" and near and any(in_fewer_digits(v, e) for v, e in pairs):
             values = replace(values, kind="digits")
         else:
             values = replace(values, instructive=False)
@@ -216,8 +218,8 @@ def dtypes_kept(points: float, hint: str, runs: Runs) -> Aspect:
 
 PRECISION = ("dtype", "digits")  # kinds of failure
 _PRECISION = (
-    "The dtype of the result is right, its digits are not: on the way, something is computed in "
-    "another dtype than that of the arguments."
+    "The dtype of the result is right, its digits are those of another: it is computed in that one "
+    "and converted at the end."
 )
 
 
@@ -324,7 +326,10 @@ def gradients_match(title: str, points: float, hint: str, runs: Runs, if_nan: st
                 findings.append(wrong(f"no gradient reaches {whose}", "missing"))
             else:
                 found = compare(given, expected, what, slack=GRADIENT_FACTOR)
-                findings.append(replace(found, kind="gradient") if found.kind == "value" else found)
+                if found.kind == "value":  # what is nearly right is not cut off
+                    cut = found.relative is None or found.relative > NEARLY
+                    found = replace(found, kind="gradient", instructive=cut)
+                findings.append(found)
         return worst(findings)
 
     hints = {"nan": if_nan} if if_nan else {}

@@ -229,6 +229,26 @@ def numeric(value: Any) -> Array | None:
     return None
 
 
+def in_fewer_digits(value: Any, expected: Any) -> bool:
+    """Whether numbers all fit into a narrower dtype than theirs, which right ones do not."""
+    if isinstance(value, tuple | list) and isinstance(expected, tuple | list):
+        return any(in_fewer_digits(*pair) for pair in zip(value, expected, strict=False))
+    given, wanted = numeric(value), numeric(expected)
+    if given is None or wanted is None or given.dtype not in _NARROWER:
+        return False
+    bits = _NARROWER[given.dtype]
+    return _fit(given.data, bits) and not _fit(wanted.data, bits)
+
+
+_NARROWER = {"float64": 24, "float32": 11}  # the bits of a number in the next narrower dtype
+
+
+def _fit(numbers: np.ndarray, bits: int) -> bool:
+    """Whether so many bits suffice for every number."""
+    scaled = np.ldexp(np.frexp(numbers[np.isfinite(numbers)])[0], bits)
+    return bool((scaled == np.round(scaled)).all())
+
+
 def as_if_rounded(known: Any) -> Any:
     """A known result, whose Python numbers may come from float32 or float64, whichever an answer
     computes in."""

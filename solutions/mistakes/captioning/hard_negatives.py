@@ -20,6 +20,10 @@ partners_left_out_too_late
     ~ s.masked_fill(own, -torch.inf).softmax(dim=1) → s.softmax(dim=1).masked_fill(own, 0.0)
     The partners are taken out after the softmax. What is left may be 0 everywhere, since the
     partners outshine all others.
+small_number_added of partners_left_out_too_late: s.softmax(dim=1) → (s.softmax(dim=1) + 1e-4)
+    The partners are taken out after the softmax, and a small number is added so that something is
+    left. Where the partners outshine all others, little else is left: all others are drawn with
+    nearly the same chance.
 highest_for_drawn
     - text, image = (torch.multinomial(p, 1, generator=generator)[:, 0] for p in chances)
     + text, image = (p.argmax(dim=1) for p in chances)

@@ -6,11 +6,12 @@ TRUST BOUNDARY. As in `locate`.
 import ast
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 from autograder.student.engine.locator.instrument import Site, named
 from autograder.student.engine.locator.known_values import Known, Mark, bucket
-from autograder.student.engine.locator.signatures import signature
+from autograder.student.engine.locator.signatures import Signature, signature
 from autograder.student.engine.locator.trace import Event, Recorder
 from autograder.student.engine.runs import Record
 
@@ -46,6 +47,12 @@ class Passage:
             return GIVEN  # an argument, a parameter, a constant
         if (event.site.kind == "item" and settled) or (found.even and not arrays):
             return GIVEN
+        if len(arrays) == 1 and _merely_reshaped(found, self.events[arrays[0]].signature):
+            before = self.statuses[arrays[0]]
+            if before == KNOWN or not found.even:
+                return before
+        if found.binary:
+            return UNKNOWN  # tables of zeros and ones are often equal by chance
         if self.known.reordered(found):
             return REORDERED
         return MULTIPLE if self.known.multiple(found) else UNKNOWN
@@ -104,9 +111,9 @@ class Passage:
         return not mark.followed >> bucket(self.events[i].site.operation, key) & 1
 
     def telling(self, i: int) -> bool:
-        """Whether a value is an array of floats; tokens and the like take too few values."""
+        """Whether a value is an array of floats; tokens, masks and the like take too few values."""
         found = self.events[i].signature
-        return found is not None and not found.plain
+        return found is not None and not found.plain and not found.binary
 
     def again(self, i: int) -> bool:
         """Whether a place was reached more than once, as in a loop."""
@@ -156,6 +163,15 @@ class Passage:
                 ):
                     return site
         return None
+
+
+def _merely_reshaped(found: Signature, before: Signature | None) -> bool:
+    """Whether axes of length 1 have come or gone, or leading axes have become one."""
+    if before is None or not replace(before, shape=found.shape).same(found):
+        return False
+    ours, theirs = found.shape, before.shape
+    rows = len(ours) < len(theirs) and ours[-1:] == theirs[-1:]
+    return rows or [n for n in ours if n != 1] == [n for n in theirs if n != 1]
 
 
 def leaves_of(value: Any) -> Iterator[Any]:

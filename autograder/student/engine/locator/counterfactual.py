@@ -238,7 +238,8 @@ def changes(recorder: Recorder, watch: Watch) -> Iterator[Change]:
         named = [(n, s, v) for n, s, v in sites if s.kind in _VALUES[kind]]
         pool = _pool(named if kind == NUMBER else [*named, *_assigned(recorder, sites)], wanted)
         for number, site, seen in named:
-            if wanted(seen[0]) and site.owner == recorder.owner:
+            theirs = kind == NUMBER and site.passed  # what the caller gives is right
+            if wanted(seen[0]) and site.owner == recorder.owner and not theirs:
                 for how in _others(site, seen[0], pool):
                     yield Change(number, kind, how, budget)
 

@@ -29,14 +29,15 @@ from autograder.student.engine.locator.trace import span
 class Place:
     """A place in the student's source and what happens there.
 
-    `up_to` is the last place where all was right; `detail` depends on the `kind`.
+    `up_to` is the last place where all was right; `detail` depends on the `kind`; `aspect` is the
+    title of the one whose run it was found in.
     """
 
     site: Site
     kind: str
     up_to: Site | None = None
     detail: str = ""
-    node: Any = None  # in place of the site's
+    aspect: str = ""
 
 
 class Numbers(Passage):

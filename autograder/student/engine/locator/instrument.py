@@ -38,6 +38,7 @@ class Site:
     targets: frozenset[str] = frozenset()  # the names that a loop gives its items
     loop: bool = False  # for a test: whether it is that of a `while`
     given: bool = False  # for a call: whether what is called is an argument or a variable
+    passed: bool = False  # whether it is an argument as the caller gave it, or a part of one
 
     @property
     def operation(self) -> str:
@@ -69,6 +70,7 @@ class Tapping(ast.NodeTransformer):
         self.lines: list[str] = []  # the source that the nodes are of
         self.owner = ""
         self.variables: list[set[str]] = []  # of the functions that are being visited
+        self.arguments: set[str] = set()  # of the outermost one, if they keep their values
 
     def visit(self, node: ast.AST) -> Any:
         if isinstance(node, ast.JoinedStr | ast.pattern) or _silent(node):
@@ -77,6 +79,7 @@ class Tapping(ast.NodeTransformer):
         if stored or not isinstance(node, _TAPPED) or not self.functions:
             return super().visit(node)
         outer, self.open = self.open, []
+        passed = _base(node) in self.arguments
         super().visit(node)
         children, self.open = self.open, outer
         kind = "expression"
@@ -84,7 +87,9 @@ class Tapping(ast.NodeTransformer):
             kind = "name"
         elif isinstance(node, ast.Attribute):
             kind = "attribute"
-        return self.tap(node, kind, children)
+        made = self.tap(node, kind, children)
+        self.sites[-1].passed = passed
+        return made
 
     def visit_Call(self, node: ast.Call) -> ast.Call:
         """The function called is not a value, but the object of a method is."""
@@ -126,6 +131,8 @@ class Tapping(ast.NodeTransformer):
             if isinstance(argument, ast.arg):
                 argument.annotation = None
         outer, self.open = self.open, []
+        if not self.functions:
+            self.arguments = _arguments(node) - _stored(node)
         self.functions.append(node.name)
         self.variables.append(_variables(node))
         docstring = node.body[:1] if ast.get_docstring(node, clean=False) is not None else []
@@ -281,9 +288,23 @@ def _read(text: str, at: ast.AST) -> ast.expr:
 
 def _variables(function: Any) -> set[str]:
     """The arguments of a function, and the names that it gives to values."""
-    names = {node.arg for node in ast.walk(function.args) if isinstance(node, ast.arg)}
-    stored = (n for n in ast.walk(function) if isinstance(n, ast.Name))
-    return names | {n.id for n in stored if isinstance(n.ctx, ast.Store)}
+    return _arguments(function) | _stored(function)
+
+
+def _arguments(function: Any) -> set[str]:
+    return {node.arg for node in ast.walk(function.args) if isinstance(node, ast.arg)}
+
+
+def _stored(function: Any) -> set[str]:
+    names = (n for n in ast.walk(function) if isinstance(n, ast.Name))
+    return {n.id for n in names if isinstance(n.ctx, ast.Store)}
+
+
+def _base(node: Any) -> str | None:
+    """The name in `x`, `x[i]` and `x[i][j]`."""
+    while isinstance(node, ast.Subscript):
+        node = node.value
+    return node.id if isinstance(node, ast.Name) else None
 
 
 def _yields(function: ast.AST) -> bool:

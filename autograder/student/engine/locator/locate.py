@@ -154,7 +154,12 @@ class _Search(Numbers):
         if isinstance(site.node, ast.Raise):
             return self.of_a_refusal(site, raised.types[0])
         astray = self.astray(inputs) if inputs else None
-        if astray is not None and astray.kind != "multiple":
+        sound = astray and (
+            astray.site.passed
+            or isinstance(astray.site.node, ast.Subscript)  # a part of what is right
+            or _written_out(astray.site)
+        )
+        if astray is not None and astray.kind != "multiple" and not sound:
             return Place(astray.site, "before the exception", astray.up_to, raised.types[0])
         overwritten = self.overwritten()
         if overwritten is not None and site.owner == self.owner:

@@ -48,6 +48,12 @@ class Signature:
         return abs(self.loose[1] - self.loose[0] ** 2) < 1e-9
 
     @property
+    def binary(self) -> bool:
+        """Whether all entries are 0 or 1, as in masks and one-hot rows."""
+        mean, squares, cubes = self.loose
+        return self.scale in (0.0, 1.0) and abs(mean - squares) + abs(squares - cubes) < 1e-9
+
+    @property
     def rich(self) -> bool:
         """Whether an equal one is unlikely by chance, unlike for masks and a few tokens."""
         return not self.plain or (self.scale > 1 and math.prod(self.shape) >= RICH)

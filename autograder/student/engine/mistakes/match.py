@@ -24,7 +24,7 @@ from autograder.student.engine.side_effects import Side, refused, sides
 from autograder.student.engine.values import Array
 
 _NAME = re.compile(r"`[^`]*`")
-_ENOUGH = 0.5  # the share of the telling runs on which a likely mistake has to agree
+_ENOUGH = 0.8  # the share of the telling runs on which a likely mistake has to agree
 _STRAYS = 0.4  # the share of all runs that may be like neither the mistake nor a right answer
 _FINEST_FIRST = (*TOLERANCE,)
 
@@ -213,7 +213,8 @@ class _Suspect:
     @cached_property
     def strong(self) -> frozenset[int]:
         """The hits that are unlikely by chance: different numbers, and no exception."""
-        return frozenset(n for n in self.hits if _says_much(self.record(n)))
+        right = self.scene.right
+        return frozenset(n for n in self.hits if _says_much(self.record(n), right[n]))
 
 
 def _of_sides(scene: _Scene, suspects: Sequence[_Suspect]) -> Likeness | None:
@@ -357,13 +358,32 @@ def _as_rough_as(value: Any, known: Any) -> Any:
     return as_if_rounded(known)
 
 
-def _says_much(record: Record) -> bool:
-    """Whether another answer would hardly have a record's numbers by chance."""
-    numbers = [*_numbers(record.values)] if record.raised is None else []
+def _says_much(record: Record, right: Record) -> bool:
+    """Whether another answer would hardly have, by chance, the numbers of a record that are not a
+    right answer's."""
+    both = [
+        (slope, right.gradients[name])
+        for name, slope in record.gradients.items()
+        if slope is not None and right.gradients.get(name) is not None
+    ]
+    pairs = [(record.values, right.values), *both] if record.raised is None else []
+    numbers = [n for pair in pairs for wrong in _differing(*pair) for n in _numbers(wrong)]
     finite = [n[np.isfinite(n)] for n in numbers]
     return any(n.size and np.ptp(n) > 0 for n in finite) or any(
         n.size == 1 and n[0] not in (0, 1) for n in finite
     )
+
+
+def _differing(value: Any, right: Any) -> Iterable[Any]:
+    """The parts of a value that are not those of a right one."""
+    kinds = tuple | list
+    if isinstance(value, kinds) and isinstance(right, kinds) and len(value) == len(right):
+        for one, other in zip(value, right, strict=True):
+            yield from _differing(one, other)
+    elif isinstance(value, dict) and isinstance(right, dict) and value.keys() == right.keys():
+        yield from _differing([*value.values()], [right[key] for key in value])
+    elif not agrees(value, right, slack=GRADIENT_FACTOR):
+        yield value
 
 
 def _numbers(value: Any) -> Iterable[np.ndarray]:
