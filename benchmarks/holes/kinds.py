@@ -40,14 +40,17 @@ def wrong_answers(reference: Callable[..., Any]) -> Iterator[Wrong]:
 
 def _returns(reference: Callable[..., Any], what: str) -> bool:
     """Whether a result holds numbers of a kind, by the annotation."""
-    function = reference.forward if isinstance(reference, type) else reference
-    return what in str(inspect.signature(function).return_annotation)
+    return what in str(inspect.signature(_called(reference)).return_annotation)
 
 
 def _takes_floats(reference: Callable[..., Any]) -> bool:
-    function = reference.forward if isinstance(reference, type) else reference
-    kinds = [str(p.annotation) for p in inspect.signature(function).parameters.values()]
+    kinds = [str(p.annotation) for p in inspect.signature(_called(reference)).parameters.values()]
     return any("Float[" in kind or "Num[" in kind for kind in kinds)
+
+
+def _called(reference: Callable[..., Any]) -> Callable[..., Any]:
+    """What of a reference gets the numbers: a module's `forward`, or what it is itself."""
+    return getattr(reference, "forward", reference)
 
 
 # --- the answer that a wrong one is -------------------------------------------------------------
@@ -138,10 +141,8 @@ def branches(reference: Callable[..., Any]) -> Iterator[tuple[str, Condition]]:
 
 
 def _parameters(reference: Callable[..., Any]) -> Iterator[tuple[str, Any]]:
-    functions = [reference]
-    if isinstance(reference, type):
-        functions = [reference.__init__, reference.forward]
-    for function in functions:
+    functions = [reference.__init__] if isinstance(reference, type) else []
+    for function in [*functions, _called(reference)]:
         for name, parameter in inspect.signature(function).parameters.items():
             yield name, parameter.default
 
