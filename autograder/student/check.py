@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from difflib import get_close_matches
-from time import perf_counter
+from time import process_time
 from traceback import walk_tb
 from types import FrameType, FunctionType
 from typing import Any
@@ -150,12 +150,12 @@ def verdict_on(
         raise on_one_line(error) from None
     except ModuleNotFoundError as absent:
         return withheld(exercise, MISSING, f"{name} needs {absent.name}, which is not installed.")
-    started = perf_counter()
+    started = process_time()
     try:
         records = _records(answer, exercise, runs, where, said)
     except TimeoutError as late:
         return withheld(exercise, TIMEOUT, str(late))
-    seconds = perf_counter() - started
+    seconds = process_time() - started
     expected = [[on_device(record, where) for record in row] for row in reference]
     verdict = decide(exercise, runs, records, expected, lambda: known)
     if seconds > SECONDS:

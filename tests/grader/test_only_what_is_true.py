@@ -1,5 +1,7 @@
 """`check` says no name, cause or pointer that is not true of this answer."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from pointed import pointed
@@ -7,11 +9,13 @@ from pointed import pointed
 from autograder.student import pointing
 from autograder.student.engine.aspects import dtypes_kept, equals_reference
 from autograder.student.engine.compare import in_fewer_digits
+from autograder.student.engine.locator.counterfactual import _others
 from autograder.student.engine.locator.signatures import signature
 from autograder.student.engine.probe import probe
 from autograder.student.engine.runs import Exercise, call
 from autograder.student.engine.values import Array
 from autograder.student.engine.verdict import Mistake, decide
+from autograder.student.engine.words import describe
 
 
 @pytest.fixture(autouse=True)
@@ -215,6 +219,18 @@ def test_what_the_caller_gives_is_no_other_number():
     said, line, carets = pointed(source, "recall_at").splitlines()
     assert "with another number here" in said
     assert (line[: carets.index("^")][-5:], carets.count("^")) == (".sum(", 1)
+
+
+def test_no_number_far_above_its_own_is_tried_in_its_place():
+    """Where it is k of 2**k, nothing stops the power once it has begun."""
+    place = SimpleNamespace(kind="name")
+    assert [how(0, 3) for how in _others(place, 3, [7, 10**9])] == [4, 2, 7]
+    assert 10**9 in [how(0, 10**9 + 5) for how in _others(place, 10**9 + 5, [10**9])]
+
+
+def test_a_long_value_is_shown_as_cut():
+    assert describe("1" * 90) == f"'{'1' * 57}…'"
+    assert describe("1" * 58) == f"'{'1' * 58}'"
 
 
 def test_zeros_and_ones_are_recognised():

@@ -142,8 +142,8 @@ def _ends(draw: Draw) -> list[Run]:
 
 @EXERCISE.equals("rare tokens", 0.4)
 def _rare(draw: Draw) -> list[Run]:
-    """A token with a share of one in a million takes 20 bits. Rounded to 0, it could not be
-    written."""
+    """A token with a share of one in a million takes 20 bits. No share may be rounded, to 0 or to
+    the 53 bits of a float."""
     common, rare = same(1, 2**20 - 2, 1), same(2**30, 1, 3)
     return [
         _encoded(common, [1, 0, 1, 2, 1]),

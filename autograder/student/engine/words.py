@@ -40,7 +40,7 @@ def describe(value: Any) -> str:
     if isinstance(value, int) and value.bit_length() > 64:
         return "a huge integer"
     if value is None or isinstance(value, (bool, int, float, str)):
-        return repr(value)[:60]
+        return _cut(repr(value), 60)
     return f"an object of type {type(value).__name__}"
 
 
@@ -97,7 +97,12 @@ def _brief(value: Any) -> str:
         return f"({inner}), by shape" if arrays else f"({inner})"
     if isinstance(value, Mapping):
         return "{" + _list_of((f"{k!r}: {_brief(v)}" for k, v in value.items()), len(value)) + "}"
-    return repr(value)[:40]
+    return _cut(repr(value), 40)
+
+
+def _cut(text: str, most: int) -> str:
+    """A value in words, with what is too much in the middle left out."""
+    return text if len(text) <= most else f"{text[: most - 2]}…{text[-1]}"
 
 
 def _list_of(parts: Iterable[str], number: int) -> str:

@@ -38,6 +38,7 @@ _VALUES = {NUMBER: ("name", "attribute", "expression"), ROLE: ("name", "attribut
 _MOST_SEEN = 12  # values of a place that are kept
 _MOST_OTHERS = 6  # values that are tried in place of one
 _LONGER = 6  # rounds more that a loop may run for
+_LARGE = 10_000  # beyond it, no larger number is tried: nothing stops 2**k once it has begun
 
 
 class Watch:
@@ -267,7 +268,8 @@ def _others(site: Site, value: Any, pool: list[Any]) -> Iterator[Callable]:
         if site.kind == "name" and isinstance(value, float):
             yield lambda count, value: 1 - value
         pool = [] if site.kind == "expression" else pool
-        others = [v for v in pool if v != value and type(v) is type(value)]
+        most = max(_LARGE, abs(value))
+        others = [v for v in pool if v != value and type(v) is type(value) and abs(v) <= most]
     else:
         others = [v for v in pool if v is not value and _alike(v, value)]
     for other in others[:_MOST_OTHERS]:
