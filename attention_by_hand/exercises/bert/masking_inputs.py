@@ -175,16 +175,19 @@ def _summary(mask_tokens: Any, seed: int) -> dict[str, Any]:
 
 
 def _takes_long(mask_tokens: Any) -> bool:
-    """Whether 600,000 tokens, as are drawn for a summary, would take over a second.
+    """Whether 600,000 tokens, as are drawn for a summary, would take over two seconds.
 
-    So it is with a loop over each token, and nobody should wait that long for a name.
+    So it is with a loop over each token, and nobody should wait that long for a name. The best of
+    three times is far from it on either side: what a processor does beside does not count.
     """
     import torch
 
-    few = torch.zeros(10, 300, dtype=torch.long)
-    start = time.perf_counter()
-    mask_tokens(few, 9, 4, [3], 0.5)
-    return time.perf_counter() - start > few.numel() / 6e5
+    few, took = torch.zeros(10, 300, dtype=torch.long), []
+    for _ in range(3):
+        start = time.process_time()
+        mask_tokens(few, 9, 4, [3], 0.5)
+        took.append(time.process_time() - start)
+    return min(took) > 2 * few.numel() / 6e5
 
 
 def _steps(where: np.ndarray, step: float = 0.05) -> int:
