@@ -265,7 +265,7 @@ FILES = {
         "training": "Fitted",
     },
     "vision_gaps.py": {
-        "calls": "gaps",
+        "calls": "gaps apart",
         "data": "same makers held_out_with_room runs_of main",
         "training": "linear without_positions circular unpooled",
     },
