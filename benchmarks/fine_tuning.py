@@ -2,7 +2,7 @@
 
 Run: OMP_NUM_THREADS=1 python -m benchmarks.fine_tuning [--seeds 0 1 2 3 4] [--rows 80 320 1280]
 [--steps 300] [--pretraining 3000] [--weights FILE] [--result fine_tuning.json], and, for the
-control with more steps alone, the same with [--longer 3000] [--rows 1280]. Letters, encoder,
+control with more steps alone, --longer 3000 [--rows 1280]. Letters, encoder,
 its pre-training, the errors and the fine-tuning are those of the chapter's page, read from its
 cells. The encoder is pre-trained once (page's seed 0; `--weights` keeps it between runs). Each
 seed draws its own labelled rows from the training text, its own first weights, and its own errors
@@ -10,8 +10,8 @@ in all rows of the test (other topics), in which the share of errors found is me
 model `tuned`; by the same `from scratch`; by one whose output layer alone was tuned, its encoder
 `frozen`; by `letters`, logistic regression on each letter and its neighbours, singly and as pairs.
 Two need no labels: the model `untuned`, and `counts` of three letters in a row in the training
-text. Seeds on file already are kept. `longer` is the control trained with as many steps as the
-pre-training had, by seed, its rows and errors those of `runs`.
+text. Seeds on file already are kept. `longer` is the control with more steps;
+its rows and errors are those of `runs`.
 """
 
 import argparse
@@ -19,7 +19,6 @@ import datetime
 import json
 import platform
 import time
-from operator import itemgetter
 from pathlib import Path
 
 import numpy as np
@@ -134,10 +133,12 @@ def pretrained(page: dict, steps: int, kept: Path | None):
 
 
 def keep(result: Path, part: str, new: list, **others) -> None:
-    """Put new records into a part of the file, in place of those of the same seed and rows."""
+    """Put new records into a part of the file, in place of those of the same place there."""
     old = json.loads(result.read_text(encoding="utf-8")) if result.exists() else {}
-    place = itemgetter("seed", "rows")
-    records = {place(record): record for record in [*old.get(part, []), *new]}
+    records = {
+        (record["seed"], record["rows"], record.get("steps", 0)): record
+        for record in [*old.get(part, []), *new]
+    }
     held = old | others | {part: [records[key] for key in sorted(records)]}
     text = json.dumps(held).replace('{"seed', '\n{"seed').replace("], ", "],\n") + "\n"
     result.write_text(text, encoding="utf-8")
