@@ -1,21 +1,24 @@
 """Chapter 10's small BERT, fine-tuned to find a typing error: which letter of a row is wrong?
 
 Run: OMP_NUM_THREADS=1 python -m benchmarks.fine_tuning [--seeds 0 1 2 3 4] [--rows 80 320 1280]
-[--steps 300] [--pretraining 3000] [--weights FILE] [--result fine_tuning.json]. Letters, encoder,
-its pre-training, the errors and the fine-tuning are those of the chapter's page, read from its
+[--steps 300] [--pretraining 3000] [--weights FILE] [--result fine_tuning.json], and, for the
+control with more steps, --longer 3000 --rows 1280 --seeds 0 1. Letters, encoder, its pre-training,
+the errors and the fine-tuning are those of the chapter's page, read from its
 cells. The encoder is pre-trained once (page's seed 0; `--weights` keeps it between runs). Each
 seed draws its own labelled rows from the training text, its own first weights, and its own errors
 in all rows of the test (other topics), in which the share of errors found is measured: by the
 model `tuned`; by the same `from scratch`; by one whose output layer alone was tuned, its encoder
 `frozen`; by `letters`, logistic regression on each letter and its neighbours, singly and as pairs.
 Two need no labels: the model `untuned`, and `counts` of three letters in a row in the training
-text. Seeds on file already are kept.
+text. Seeds on file already are kept. `longer` is `from scratch` with more steps; rows and errors
+are those of `runs`.
 """
 
 import argparse
 import datetime
 import json
 import platform
+import time
 from pathlib import Path
 
 import numpy as np
@@ -72,12 +75,27 @@ def guessed(page: dict, bert, rows: torch.Tensor) -> torch.Tensor:
     return 1 + page["unlikely"](bert, rows).argmax(-1)
 
 
+def drawn(page: dict, seed: int) -> tuple:
+    """A seed's rows and places of errors, to learn from and for the test; its first weights."""
+    luck = torch.Generator().manual_seed(seed)
+    rows = page["train"][torch.randperm(len(page["train"]), generator=luck)]
+    learnt, asked = (page["mistyped"](part, luck) for part in (rows, page["test"]))
+    torch.manual_seed(2000 + seed)
+    return *learnt, *asked, page["Bert"](len(page["letters"]), 64, 4, 2)
+
+
+def longer(page: dict, seed: int, size: int, steps: int) -> dict:
+    """The share that the model from scratch finds after so many steps."""
+    rows, places, test, true, fresh = drawn(page, seed)
+    torch.manual_seed(1000 + seed)
+    tuned = page["fine_tuned"](fresh, rows[:size], places[:size], steps=steps)
+    found = round((guessed(page, tuned, test) == true).float().mean().item(), 3)
+    return {"seed": seed, "rows": size, "steps": steps, "from scratch": found}
+
+
 def measured(page: dict, encoder, log_shares, seed: int, sizes: list[int], steps: int) -> list:
     """The shares found of one seed, for each number of labelled rows."""
-    luck = torch.Generator().manual_seed(seed)
-    drawn = page["train"][torch.randperm(len(page["train"]), generator=luck)]
-    all_rows, all_places = page["mistyped"](drawn, luck)
-    test, true = page["mistyped"](page["test"], luck)
+    all_rows, all_places, test, true, fresh = drawn(page, seed)
     made = []
     for size in sizes:
         rows, places = all_rows[:size], all_places[:size]
@@ -85,8 +103,6 @@ def measured(page: dict, encoder, log_shares, seed: int, sizes: list[int], steps
             "counts": by_counts(log_shares, test),
             "letters": by_letters(rows, places, test),
         }
-        torch.manual_seed(2000 + seed)
-        fresh = page["Bert"](len(page["letters"]), 64, 4, 2)
         for name, start, stays in (
             ("frozen", encoder, ("embeddings", "layers")),
             ("tuned", encoder, ()),
@@ -116,17 +132,37 @@ def pretrained(page: dict, steps: int, kept: Path | None):
     return encoder
 
 
+def keep(result: Path, part: str, new: list, **others) -> None:
+    """Put new records into a part of the file, in place of those of the same place there."""
+    old = json.loads(result.read_text(encoding="utf-8")) if result.exists() else {}
+    records = {
+        (record["seed"], record["rows"], record.get("steps", 0)): record
+        for record in [*old.get(part, []), *new]
+    }
+    held = old | others | {part: [records[key] for key in sorted(records)]}
+    text = json.dumps(held).replace('{"seed', '\n{"seed').replace("], ", "],\n") + "\n"
+    result.write_text(text, encoding="utf-8")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seeds", type=int, nargs="+", default=range(5))
     parser.add_argument("--rows", type=int, nargs="+", default=(80, 320, 1280))
     parser.add_argument("--steps", type=int, default=300)
     parser.add_argument("--pretraining", type=int, default=3000)
+    parser.add_argument("--longer", type=int)
     parser.add_argument("--weights", type=Path)
     parser.add_argument("--result", default="fine_tuning.json")
     args = parser.parse_args()
     torch.set_num_threads(1)
     page = page_definitions()
+    result = Path(__file__).with_name(args.result)
+    if args.longer:
+        for seed in args.seeds:
+            new = [longer(page, seed, size, args.longer) for size in args.rows]
+            print(new, time.process_time(), flush=True)
+            keep(result, "longer", new)
+        return
     encoder = pretrained(page, args.pretraining, args.weights)
     log_shares = counted(page["train"], len(page["letters"]))
     made = {
@@ -139,14 +175,9 @@ def main() -> None:
         "steps": args.steps,
         "share of gaps": round(page["filled"](encoder, page["test"])[0], 4),
     }
-    result = Path(__file__).with_name(args.result)
     for seed in args.seeds:
         new = measured(page, encoder, log_shares, seed, args.rows, args.steps)
-        old = json.loads(result.read_text(encoding="utf-8"))["runs"] if result.exists() else []
-        runs = [run for run in old if run["seed"] != seed] + new
-        runs.sort(key=lambda run: (run["seed"], run["rows"]))
-        text = json.dumps({"made": made, "runs": runs}).replace('{"seed', '\n{"seed') + "\n"
-        result.write_text(text, encoding="utf-8")
+        keep(result, "runs", new, made=made)
 
 
 if __name__ == "__main__":

@@ -202,6 +202,11 @@ def test_what_the_page_says_of_fine_tuning_is_what_is_stored():
     for run in TUNED["runs"]:
         assert run["tuned"] > 2 * run["from scratch"]
         assert run["counts"] == max(run[name] for name in NAMES)
+    assert "ten times the steps leave that model worse in both seeds tried" in words
+    short = {run["seed"]: run["from scratch"] for run in TUNED["runs"] if run["rows"] == 1280}
+    long = [run for run in TUNED["longer"] if run["steps"] == 3000]
+    assert [run["seed"] for run in long] == [0, 1] and {run["rows"] for run in long} == {1280}
+    assert all(run["from scratch"] < short[run["seed"]] for run in long)
     assert "with 80 rows, the tuned model is not ahead of the untuned" in words
     assert mean["tuned", 80] < mean["untuned", 80]
     assert "with 320, it is better to train the output layer alone" in words

@@ -176,8 +176,8 @@ FILES = {
     "distances.py": {"calls": "page_definitions main"},
     "fine_tuning.py": {
         "calls": "guessed pretrained",
-        "data": "letters_of main",
-        "training": "by_letters",
+        "data": "letters_of drawn keep main",
+        "training": "by_letters longer",
         "test_bert_page.py": "counted by_counts",
         "second/typing_errors.py": "measured",
     },
