@@ -144,10 +144,10 @@ def test_the_table_by_hand_has_the_numbers_of_the_picture():
         assert shown == [round(number, 2) for number in wanted]
         assert (alike, brings) == (round((both + says) / 5, 2), round(weight * says, 2))
         assert average == round(brings + others, 2)
-        far.append((alike, average))
+        far.append(((both + says) / 5, average))
         logits = STATE["output.weight"] @ np.mean(found["values"], 0) + STATE["output.bias"]
         surely.append(round(np.exp(logits).max() / np.exp(logits).sum(), 2))
-    (alike, apart) = (round(a - b, 2) for a, b in zip(*far, strict=True))
-    assert f"come out {alike:.2f} apart; with the weights, {apart:.2f}." in PAGE
-    assert f"it would be {surely[0]:.2f} and {surely[1]:.2f} sure instead of 0.99" in PAGE
+    (alike, apart) = (a - b for a, b in zip(*far, strict=True))
+    assert f"come out {5 * alike:.2f}/5 = {alike:.2f} apart; with the weights, {apart:.2f}." in PAGE
+    assert f"that layer would be only {surely[0]:.2f} and {surely[1]:.2f} sure instead" in PAGE
     assert min(max(found["answer"]) for found in (MUDDY, CLOSED)) == pytest.approx(0.99, abs=0.005)
