@@ -5,7 +5,6 @@ from itertools import combinations
 
 import numpy as np
 import torch
-import torch.nn.functional as F
 
 from autograder.bank import Bank
 from autograder.bank.devices import forgotten
@@ -117,12 +116,6 @@ difference_of_lengths
     + astray = moved - torch.stack([h(answers) for g, h in changes]).flatten(2).norm(dim=2)
     The lengths of the two answers are subtracted, so an answer that turns without growing counts as
     unchanged. It is the length of their difference.
-cosine_for_distance
-    - found = astray.square().flatten(1).sum(dim=1) / B
-    + wanted = torch.stack([h(answers) for g, h in changes])
-    + found = 1 - F.cosine_similarity((wanted + astray).flatten(2), wanted.flatten(2), 2).mean(1)
-    This is the cosine of the two answers, which says nothing of how long they are. Take the
-    distance.
 names_compared
     - found = astray.square().flatten(1).sum(dim=1) / B
     - gaps = torch.where(found > 0, (found / pairs).sqrt(), 0)
