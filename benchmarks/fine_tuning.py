@@ -3,11 +3,11 @@
 Run: OMP_NUM_THREADS=1 python -m benchmarks.fine_tuning [--seeds 0 1 2 3 4] [--rows 80 320 1280]
 [--steps 300] [--pretraining 3000] [--weights FILE] [--result fine_tuning.json], and, for the
 control with more steps, --longer 3000 --rows 1280 --seeds 0 1. Letters, encoder, its pre-training,
-the errors and the fine-tuning are those of the chapter's page, read from its
-cells. The encoder is pre-trained once (page's seed 0; `--weights` keeps it between runs). Each
-seed draws its own labelled rows from the training text, its own first weights, and its own errors
-in all rows of the test (other topics), in which the share of errors found is measured: by the
-model `tuned`; by the same `from scratch`; by one whose output layer alone was tuned, its encoder
+the errors and the fine-tuning are those of the chapter's page, read from its cells. The encoder is
+pre-trained once (page's seed 0; `--weights` keeps it between runs). Each seed draws its own
+labelled rows from the training text, its own first weights, and its own errors in all rows of the
+test (other topics), in which the share of errors found is measured: by the model `tuned`; by the
+same `from scratch`; by one whose output layer alone was tuned, its encoder
 `frozen`; by `letters`, logistic regression on each letter and its neighbours, singly and as pairs.
 Two need no labels: the model `untuned`, and `counts` of three letters in a row in the training
 text. Seeds on file already are kept. `longer` is `from scratch` with more steps; rows and errors

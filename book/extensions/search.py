@@ -2,8 +2,8 @@
 
 It is made of the articles as they are published, and so can give away nothing that they do not
 show. A line of the glossary or of the notation is a passage, too; the names of one entry of the
-glossary are synonyms. `static/search.js` ranks the passages in the reader's browser; nobody else is
-asked.
+glossary are synonyms. `static/search.js` ranks the passages in the reader's browser, and no query
+leaves it.
 """
 
 import json

@@ -101,7 +101,7 @@ def _brief(value: Any) -> str:
 
 
 def _cut(text: str, most: int) -> str:
-    """A value in words, with what is too much in the middle left out."""
+    """A text of at most so many letters, of which the last stays: the quote that ends it."""
     return text if len(text) <= most else f"{text[: most - 2]}…{text[-1]}"
 
 

@@ -45,9 +45,9 @@ all_tokens_alike: counts = self.frequencies(ids[:t]) → counts = [1] * len(self
 model_not_asked_again: self.frequencies(ids[:t]) → self.frequencies([])
     The model is always asked for the first token. Its numbers depend on what comes before.
 looks_at_the_token: self.frequencies(ids[:t]) → self.frequencies(ids[: t + 1])
-    The model is asked with the token that is to be written. The receiver does not have it yet.
+    The model gets the token that is to be written, which the receiver does not have yet.
 looks_at_the_whole_text: self.frequencies(ids[:t]) → self.frequencies(ids)
-    The model is asked with the whole text, which the receiver does not have.
+    The model gets the whole text, which the receiver does not have.
 only_the_token_before: self.frequencies(ids[:t]) → self.frequencies(ids[max(t - 1, 0) : t])
     The model gets the one token before. It should get all that come before.
 past_backwards: self.frequencies(ids[:t]) → self.frequencies(ids[:t][::-1])
