@@ -10,6 +10,7 @@ import ast
 import io
 import re
 import symtable
+import sys
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
@@ -163,7 +164,7 @@ def names_in(source: str) -> Names:
     """The names in a cell."""
     try:
         tree, text = _parse(source)
-        tables = [*_all_tables(symtable.symtable(text, "cell", "exec"))]
+        tables = [*_all_tables(symtable.symtable(_with_generators(text), "cell", "exec"))]
     except (TooMuch, ValueError, RecursionError, MemoryError):
         return Names(reaches=True, parsed=False)
     except SyntaxError:  # it runs only if IPython rewrites it
@@ -189,6 +190,28 @@ def names_in(source: str) -> Names:
         frozenset(_changed(tree.body)),
         reaches or text != source,  # a magic may run anything
     )
+
+
+class _Generators(ast.NodeTransformer):
+    """Makes a generator of every comprehension."""
+
+    def visit_ListComp(self, node: ast.ListComp | ast.SetComp) -> ast.GeneratorExp:
+        self.generic_visit(node)
+        return ast.GeneratorExp(node.elt, node.generators)
+
+    visit_SetComp = visit_ListComp
+
+    def visit_DictComp(self, node: ast.DictComp) -> ast.GeneratorExp:
+        self.generic_visit(node)
+        return ast.GeneratorExp(ast.Tuple([node.key, node.value], ast.Load()), node.generators)
+
+
+def _with_generators(text: str) -> str:
+    """Code whose comprehensions keep their names to themselves: since Python 3.12 they stand in the
+    table of what is around them, as if it had bound them."""
+    if sys.version_info < (3, 12):
+        return text
+    return ast.unparse(_Generators().visit(ast.parse(text)))
 
 
 def _all_tables(table: symtable.SymbolTable) -> Iterator[symtable.SymbolTable]:
