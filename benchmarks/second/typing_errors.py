@@ -140,6 +140,9 @@ def main(weights=None, size="320"):
         print(f"{name}, before: {share(model, *as_ids(page, new)):.1%}", flush=True)
         learn(model, *as_ids(page, labelled), epochs=math.ceil(4800 / int(size)), rate=5e-4)
         print(f"{size} rows, {name}: {share(model, *as_ids(page, new)):.1%}", flush=True)
+    learn(model, *as_ids(page, labelled), epochs=9 * math.ceil(4800 / int(size)), rate=5e-4)
+    found = (f"{share(model, *as_ids(page, rows)):.1%}" for rows in (new, labelled))
+    print("ten times as long: {}, of its own rows {}".format(*found), flush=True)
 
 
 if __name__ == "__main__":
