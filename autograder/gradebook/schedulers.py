@@ -15,7 +15,7 @@ import queue
 import signal
 import time
 from collections import deque
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -39,6 +39,7 @@ Judge = Callable[[Job], Outcome]
 
 TRIES = 2
 SHARING = 4  # judging processes that share a warm process, which watches all their sandboxes
+AHEAD = 16  # jobs from which a judging process gets one with the inputs that it has had before
 FATAL = (IsolationError, OtherVersion)  # every other submission would fail the same way
 # A judge enforces its submission's limits; one that is busy long after they have passed is stuck.
 PATIENCE = MOST * (Limits.total_seconds + Limits.start_seconds)  # seconds, on a busy machine
@@ -60,16 +61,25 @@ class _JobQueue:
     def __init__(self, source: Source):
         self.source, self.again = source, deque[tuple[Any, Job, int]]()
         self.now: list[tuple[Any, Job, int]] = []
+        self.next: list[tuple[Any, Job]] = []
         self.ended = False
 
-    def take(self) -> tuple[Any, Job, int] | None:
-        """A key, its job, and the number of this try; None if there is nothing at the moment."""
+    def take(self, own: Any = None, others: Sequence[Any] = ()) -> tuple[Any, Job, int] | None:
+        """A key, its job, and the number of this try; None if there is nothing at the moment.
+
+        Of the next jobs, the first is one whose seeds the process has had, or else no other has.
+        """
         if self.now:
             return self.now.pop()
-        if not self.ended:
-            for item in self.source:
-                return (*item, 1) if item else None
-            self.ended = True
+        while not self.ended and len(self.next) < AHEAD:
+            item = next(self.source, self)
+            self.ended = item is self
+            if not isinstance(item, tuple):
+                break
+            self.next.append(item)
+        if self.next:
+            rank = [(_seeds(job) != own, _seeds(job) in others) for _, job in self.next]
+            return (*self.next.pop(rank.index(min(rank))), 1)
         return self.again.popleft() if self.again else None
 
     def complete_or_retry(self, task: tuple[Any, Job, int], answer: Any) -> bool:
@@ -90,7 +100,11 @@ class _JobQueue:
 
     @property
     def is_empty(self) -> bool:
-        return self.ended and not self.again and not self.now
+        return self.ended and not (self.next or self.again or self.now)
+
+
+def _seeds(job: Any) -> Any:
+    return getattr(job, "seeds", None)  # any work can be dispatched
 
 
 # --- this machine ---------------------------------------------------------------------------------
@@ -104,6 +118,7 @@ class _Worker:
     pipe: Connection
     task: tuple[Any, Job, int] | None = None
     deadline: float = 0.0
+    seeds: Any = None  # of its last job: what the references give on them is known there
 
 
 def local(
@@ -164,7 +179,8 @@ def _dispatch(
 ) -> None:
     """Give a job to every free process; start another if all are busy and `jobs` allows it."""
     while sum(worker.task is not None for worker in workers) < jobs:
-        task = todo.take()
+        worker = next((worker for worker in workers if worker.task is None), None)
+        task = todo.take(worker and worker.seeds, [each.seeds for each in workers])
         if task is None:
             return
         for _ in range(3):  # a free process may have died meanwhile
@@ -174,6 +190,7 @@ def _dispatch(
             try:
                 worker.pipe.send(task[1])
                 worker.task, worker.deadline = task, time.monotonic() + patience
+                worker.seeds = _seeds(task[1])
                 break
             except OSError:
                 workers.remove(worker)

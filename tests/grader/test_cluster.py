@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import sys
 import time
+from dataclasses import dataclass
 from io import StringIO
 from pathlib import Path
 
@@ -115,10 +116,21 @@ def test_a_machine_that_cannot_isolate_stops_everything_at_the_second_try():
 
 @pytest.mark.share(0)
 def test_an_iterator_that_has_nothing_just_now_is_asked_again():
-    todo = schedulers._JobQueue(iter([None, ("a", 1), None]))
+    todo = schedulers._JobQueue(iter([None, ("a", 1), None, ("b", 2)]))
     assert todo.take() is None and not todo.is_empty
-    assert todo.take() == ("a", 1, 1)
-    assert todo.take() is None and not todo.is_empty
+    assert todo.take() == ("a", 1, 1) and not todo.is_empty
+    assert todo.take() == ("b", 2, 1)
+    assert todo.take() is None and todo.is_empty
+
+
+def test_a_process_gets_the_inputs_that_it_has_had_or_else_those_of_no_other():
+    @dataclass
+    class Work:
+        seeds: str
+
+    todo = schedulers._JobQueue((word, Work(word[0])) for word in ("a1", "b1", "a2", "b2", "c1"))
+    held = [("b", "a"), ("a", "b"), (None, "ab"), ("b", "a"), ("c", "b")]  # its own, all others'
+    assert [todo.take(own, others)[0] for own, others in held] == ["b1", "a1", "c1", "b2", "a2"]
     assert todo.take() is None and todo.is_empty
 
 
