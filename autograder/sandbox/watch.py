@@ -5,8 +5,8 @@ sandbox. It reads numbers that the kernel wrote, never what a student's process 
 whether or not the judge is waiting. The cost of looking is bounded, so that no submission can keep
 the warm process from serving others.
 
-What the warm process holds, torch above all, is allowed besides. Shared pages count in proportion, so
-a submission may have as much more than its limit, at most.
+What the warm process holds, torch above all, is allowed besides. Shared pages count in proportion,
+so a submission may have as much more than its limit, at most.
 
 Where the kernel itself enforces the memory limit (`groups`), this only reports an excess sooner.
 """
