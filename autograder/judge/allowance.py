@@ -12,8 +12,8 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 
+from autograder.sandbox.walls import mapped_bytes
 from autograder.student.engine.verdict import MEMORY, TIMEOUT
 
 SECONDS = 120.0  # of computing time; the dearest honest verdict takes a tenth
@@ -50,7 +50,7 @@ def limit_computing(seconds: float = SECONDS, megabytes: int = MEGABYTES) -> Ite
     end = int(time.process_time() + seconds + _GRACE)
     try:
         _lower(resource.RLIMIT_CPU, end, cpu)
-        _lower(resource.RLIMIT_DATA, _data() + (megabytes << 20), data)
+        _lower(resource.RLIMIT_DATA, mapped_bytes()[1] + (megabytes << 20), data)
         signal.setitimer(signal.ITIMER_PROF, seconds, _AGAIN)
         yield
     except MemoryError:
@@ -66,9 +66,3 @@ def _lower(kind: int, wanted: int, now: tuple[int, int]) -> None:
     """Set a limit that can be lifted again; a lower one stays."""
     bounds = [wanted, *(limit for limit in now if limit != resource.RLIM_INFINITY)]
     resource.setrlimit(kind, (min(bounds), now[1]))
-
-
-def _data() -> int:
-    """How many bytes of memory this process has asked for, as RLIMIT_DATA counts them."""
-    pages = int(Path("/proc/self/statm").read_text().split()[5])
-    return pages * resource.getpagesize()

@@ -164,7 +164,7 @@ def names_in(source: str) -> Names:
     """The names in a cell."""
     try:
         tree, text = _parse(source)
-        tables = [*_all_tables(symtable.symtable(_with_generators(text), "cell", "exec"))]
+        tables = [*_all_tables(symtable.symtable(_with_generators(tree, text), "cell", "exec"))]
     except (TooMuch, ValueError, RecursionError, MemoryError):
         return Names(reaches=True, parsed=False)
     except SyntaxError:  # it runs only if IPython rewrites it
@@ -206,12 +206,13 @@ class _Generators(ast.NodeTransformer):
         return ast.GeneratorExp(ast.Tuple([node.key, node.value], ast.Load()), node.generators)
 
 
-def _with_generators(text: str) -> str:
+def _with_generators(tree: ast.Module, text: str) -> str:
     """Code whose comprehensions keep their names to themselves: since Python 3.12 they stand in the
     table of what is around them, as if it had bound them."""
-    if sys.version_info < (3, 12):
+    comprehensions = ast.ListComp | ast.SetComp | ast.DictComp
+    if sys.version_info < (3, 12) or not any(isinstance(n, comprehensions) for n in ast.walk(tree)):
         return text
-    return ast.unparse(_Generators().visit(ast.parse(text)))
+    return ast.unparse(_Generators().visit(ast.parse(text)))  # the tree itself is kept as it is
 
 
 def _all_tables(table: symtable.SymbolTable) -> Iterator[symtable.SymbolTable]:

@@ -10,6 +10,7 @@ lacks it.
 import ctypes
 import fcntl
 import importlib
+import mmap
 import os
 import re
 import resource
@@ -205,19 +206,21 @@ def _give_up_capabilities() -> None:
 def limit_resources(limits: Mapping[str, float], addresses: bool = True) -> None:
     """Set what the kernel enforces on this process and all that it starts. Cannot be undone.
 
+    What is mapped already, by torch above all, does not count: its builds differ in that by far.
     `addresses` is false where far more of them are reserved than any limit allows, as a GPU's
     driver does. Then RLIMIT_DATA, the control group and the watch alone limit memory.
     """
     memory, file = int(limits["memory_mb"]) << 20, int(limits["file_mb"]) << 20
+    mapped, data = mapped_bytes()
     settings = [
         (resource.RLIMIT_CORE, 0),
-        (resource.RLIMIT_DATA, memory),
+        (resource.RLIMIT_DATA, data + memory),
         (resource.RLIMIT_FSIZE, file),
         (resource.RLIMIT_NOFILE, 256),
         (resource.RLIMIT_SIGPENDING, 256),  # for all of the user's processes
     ]
     if addresses:  # libraries map far more than they use
-        settings.append((resource.RLIMIT_AS, memory + (8 << 30)))
+        settings.append((resource.RLIMIT_AS, mapped + memory + (8 << 30)))
     release = tuple(int(part) for part in os.uname().release.split(".")[:2])
     if release >= (5, 14):  # earlier kernels count all of the user's, not the sandbox's alone
         one_too_many = int(limits["processes"]) + 1  # which the watch then sees
@@ -228,6 +231,13 @@ def limit_resources(limits: Mapping[str, float], addresses: bool = True) -> None
         resource.setrlimit(what, (limit, limit))
     cpu = int(limits["cpu_seconds"])  # first a signal that names the cause, then the end
     resource.setrlimit(resource.RLIMIT_CPU, (cpu, cpu + 5))
+
+
+def mapped_bytes() -> tuple[int, int]:
+    """What this process has mapped, as RLIMIT_AS and RLIMIT_DATA count it."""
+    with open("/proc/self/statm", "rb") as numbers:
+        pages = numbers.read().split()
+    return int(pages[0]) * mmap.PAGESIZE, int(pages[5]) * mmap.PAGESIZE
 
 
 def confine(readable: list[str], gpu: Sequence[str] = ()) -> bool:

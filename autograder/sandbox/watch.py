@@ -5,6 +5,9 @@ sandbox. It reads numbers that the kernel wrote, never what a student's process 
 whether or not the judge is waiting. The cost of looking is bounded, so that no submission can keep
 the warm process from serving others.
 
+What the warm process holds, torch above all, is allowed besides. Shared pages count in proportion,
+so a submission may have as much more than its limit, at most.
+
 Where the kernel itself enforces the memory limit (`groups`), this only reports an excess sooner.
 """
 
@@ -13,7 +16,7 @@ import os
 import time
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 INTERVAL = 0.02  # seconds between two looks
@@ -39,12 +42,14 @@ def family(pid: int) -> list[int]:
 
 @dataclass
 class Watch:
-    """Watches a sandbox through its first process. `again` is when to look next."""
+    """Watches a sandbox through its first process. `again` is when to look next, `given_mb` what
+    this process has, which the sandbox's begin with."""
 
     pid: int
     limits: Mapping[str, Any]
     again: float = 0.0
     niceness: int = 0
+    given_mb: int = field(default_factory=lambda: _anonymous_kb(_status(os.getpid())) >> 10)
 
     def look(self) -> tuple[str, str] | None:
         """What it has used too much of: a reason for ending it, and text to complete “it …”."""
@@ -60,10 +65,11 @@ class Watch:
         if len(pids) > processes:
             return "crash", f"started more than {processes} processes"
         memory = int(self.limits["memory_mb"])
+        most = self.given_mb + memory
         uses = [_status(pid) for pid in pids]
         used = sum(map(_anonymous_kb, uses)) >> 10  # pages that are shared count twice
-        if used > memory and (
-            used > _SHARED * memory or sum(map(_proportional_kb, pids, uses)) >> 10 > memory
+        if used > most and (
+            used > _SHARED * most or sum(map(_proportional_kb, pids, uses)) >> 10 > most
         ):
             return "memory", f"used more than {memory} MB of memory"
         if sum(map(_descriptors, pids)) > DESCRIPTORS:

@@ -172,14 +172,15 @@ def test_memory_is_limited_where_addresses_cannot_be(monkeypatch):
             setrlimit=lambda what, values: limited.update({what: values[0]}),
         ),
     )
+    monkeypatch.setattr(walls, "mapped_bytes", lambda: (30 << 20, 7 << 20))
     limits = {"memory_mb": 100, "file_mb": 1, "processes": 4, "cpu_seconds": 9}
     walls.limit_resources(limits)
-    assert limited.pop(resource.RLIMIT_AS) == (100 << 20) + (8 << 30)
+    assert limited.pop(resource.RLIMIT_AS) == (130 << 20) + (8 << 30)
     everything_else = dict(limited)
     limited.clear()
     walls.limit_resources(limits, addresses=False)
     assert limited == everything_else
-    assert limited[resource.RLIMIT_DATA] == 100 << 20
+    assert limited[resource.RLIMIT_DATA] == 107 << 20
 
 
 LOOK = """
