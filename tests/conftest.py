@@ -112,10 +112,12 @@ def pytest_sessionfinish() -> None:
 
 def pytest_itemcollected(item: pytest.Item) -> None:
     """Mark what `make test` leaves to `make test-all`."""
-    shares = [(*mark.args, mark.kwargs.get("of", item.name)) for mark in item.iter_markers("share")]
-    if any(not one_of or _number(drawn) % one_of for one_of, drawn in shares):
-        item.add_marker(pytest.mark.full)
-    elif "html" in getattr(item, "fixturenames", ()) and not _pages_are_built(item.config.rootpath):
+    for mark in item.iter_markers("share"):
+        (one_of,), drawn = mark.args, mark.kwargs.get("of", item.name)
+        if not one_of or _number(drawn) % one_of:
+            item.add_marker(mark.kwargs.get("rest", "full"))
+            return
+    if "html" in getattr(item, "fixturenames", ()) and not _pages_are_built(item.config.rootpath):
         item.add_marker(pytest.mark.full)  # to run the chapters takes as long as all of `make test`
 
 

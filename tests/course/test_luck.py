@@ -1,4 +1,4 @@
-"""Right answers earn full marks on any inputs: a few fresh sets now, thirty at night.
+"""Right answers earn full marks on any inputs: a fresh set now, thirty at night.
 
 `python -m benchmarks.luck` tries more, which takes an hour.
 """
@@ -10,7 +10,7 @@ from autograder.student.course import chapters, exercises_of, find_exercise
 from benchmarks.luck import answers, unlucky
 
 EXERCISES = [(slug, exercise.name) for slug in chapters() for exercise in exercises_of(slug)]
-SAMPLE = 2
+SAMPLE = 1  # beside those of the matrix
 NIGHT = 30
 
 

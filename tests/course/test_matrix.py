@@ -35,6 +35,12 @@ def known_answers() -> Iterator[tuple[str, str, str, str]]:
                     yield pytest.param(slug, name, kind, answer, marks=marks)
 
 
+# These are nothing but a block: they test that the blocks do what the references do.
+THE_BLOCKS = {
+    *("encoder_of_the_blocks", "decoder_of_the_blocks", "embedding_of_the_blocks"),
+    *("block_of_the_blocks", "probabilities_of_the_blocks", "layer_of_the_blocks"),
+    *("attention_of_the_blocks", "vit_of_the_blocks"),
+}
 trial = cache(Trial)
 
 
@@ -53,7 +59,7 @@ def failed(verdict: Verdict) -> list[tuple[str, str | None]]:
 @pytest.mark.parametrize(("slug", "name"), EXERCISES)
 def test_a_reference_earns_full_marks(slug: str, name: str) -> None:
     for verdict in verdicts(slug, name, "reference", name):
-        assert (verdict.verdict, failed(verdict)) == (CORRECT, [])
+        assert (verdict.verdict, failed(verdict), verdict.ran) == (CORRECT, [], ())
         assert verdict.score == verdict.points > 0
 
 
@@ -72,6 +78,7 @@ def test_a_known_answer_is_judged_as_what_it_is(
     record_property("matrix", [slug, name, kind, answer, caught, named, full])
     if kind == "rights":
         assert full, [(v.score, v.mistake, failed(v)) for v in found]
+        assert {bool(v.ran) for v in found} == {answer in THE_BLOCKS}, "runs what is withheld"
     else:
         assert caught, "a mistake earns full marks, or counts as a crash"
         assert named, f"taken for {[v.mistake for v in found]}"

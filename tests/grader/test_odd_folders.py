@@ -37,6 +37,7 @@ from autograder.report.report import report
 
 ORDINARY = {"ann": 3.0, "bob": 0.5}
 MAKERS = TIMES | BAD | SKIPPED | FINE
+KINDS = ("times", "bad", "skipped", "fine", "all")
 CALLED = {f"called {name}": normalize("NFC", name) for name in NAMES}
 
 
@@ -149,7 +150,7 @@ def check_odd(odd: str, course: Path, result: ClassResult) -> None:
         assert row.status == GRADED and row.score == 1.0
 
 
-@pytest.mark.share(24)
+@pytest.mark.share(24, rest="nightly")
 @pytest.mark.parametrize("odd", MAKERS)
 def test_one_odd_folder_costs_that_folder_alone(tmp_path, release, usual, odd):
     course = course_of(tmp_path, release, {odd: MAKERS[odd]})
@@ -161,19 +162,22 @@ def test_one_odd_folder_costs_that_folder_alone(tmp_path, release, usual, odd):
 
 
 @pytest.mark.share(0)
-def test_all_odd_folders_at_once_cost_those_folders_alone(tmp_path, release, usual):
-    course = course_of(tmp_path, release, MAKERS)
+@pytest.mark.parametrize("odds", [TIMES, BAD, SKIPPED, FINE, MAKERS], ids=KINDS)
+def test_odd_folders_at_once_cost_those_folders_alone(tmp_path, release, usual, odds):
+    course = course_of(tmp_path, release, odds)
     result = graded(course)
     read_again(course)
     assert seen_of(course, result) == usual
-    for odd in MAKERS:
+    for odd in odds:
         check_odd(odd, course, result)
-    assert len([line for line in result.ignored if line.startswith("time_")]) == len(TIMES)
+    assert result.exit_status == int(odds is not FINE)
+    told = [line for line in result.ignored if line.startswith("time_")]
+    assert len(told) == len(odds.keys() & TIMES.keys())
     again = graded(course)
     assert {row.student for row in again.rows if not row.unchanged} == set()
 
 
-@pytest.mark.share(24)
+@pytest.mark.share(24, rest="nightly")
 @pytest.mark.parametrize("odd", AFTER)
 def test_what_happens_to_one_students_pages_costs_nobody_else(tmp_path, release, usual, odd):
     course = course_of(tmp_path, release, {odd: lambda *_: None})

@@ -3,7 +3,7 @@
 TRUST BOUNDARY. Runs the course's own answers in this process. No student's code gets here.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -11,10 +11,11 @@ from typing import NamedTuple
 
 from autograder.bank import banks
 from autograder.judge import stubs
-from autograder.judge.reference import known_mistakes, records, reference
+from autograder.judge.reference import known_mistakes, records, reference, silently
 from autograder.student import course
 from autograder.student.course import find_exercise
-from autograder.student.engine.runs import Record, Run
+from autograder.student.engine.probe import probe_within, undisturbed
+from autograder.student.engine.runs import Record, Run, made_once
 from autograder.student.engine.verdict import CORRECT, WRONG, Mistake, Verdict, decide
 from autograder.student.expected import SEED
 
@@ -119,16 +120,26 @@ class Trial:
         """A known answer, judged.
 
         A mistake runs a second time with the first set of inputs; otherwise its records suffice.
+        Of the others, the verdict also says which operations that the exercise withholds they run.
         """
         if (kind, answer) not in self._tried:
             answers = {REFERENCE: {self.name: reference(self.slug, self.name)}, **self.bank}
             found: list[Verdict] = []
             for i in self.inputs:
-                known = i.mistakes[answer].records if found and kind == MISTAKES else None
-                mine = known or records(answers[kind][answer], i.runs)
+                if kind != MISTAKES:
+                    mine = self._watched(answers[kind][answer], i.runs)
+                elif found:
+                    mine = i.mistakes[answer].records
+                else:
+                    mine = records(answers[kind][answer], i.runs)
                 found.append(decide(self.exercise, i.runs, mine, i.expected, i.mistakes.values))
             self._tried[kind, answer] = Tried(kind, answer, tuple(found))
         return self._tried[kind, answer]
+
+    def _watched(self, answer: Callable, runs: Sequence[Sequence[Run]]) -> list[list[Record]]:
+        with undisturbed(), silently():
+            watch = self.exercise.watched
+            return made_once(runs, lambda run: probe_within(answer, run, watch=watch))
 
     def answers(self) -> Iterator[tuple[str, str]]:
         """Kind and name of the reference and of every known answer."""

@@ -26,8 +26,9 @@ SHOW_ALL = """async () => {
 }"""
 # Marks the elements of the article whose contrast has to be measured: all, unless each has the same
 # colours as it had in this scheme at another width; then only those that have come into sight, and
-# those whose letters have become large or ceased to be, which is all that their size decides. For
-# axe, letters are large from 18 points on, or from 14 if bold.
+# those whose letters have become large or ceased to be, which is all that size and weight decide.
+# For axe, letters are large from 18 points on, or from 14 if bold. What stands elsewhere may cover
+# others, but for a figure's panels, which are cut to its frame.
 MARK = """(scheme) => {
   const before = (window.looks ??= {})[scheme], now = new Map();
   let same = Boolean(before);
@@ -37,8 +38,8 @@ MARK = """(scheme) => {
     const points = Math.ceil(72 * parseFloat(style.fontSize)) / 96;
     const bold = fontWeight === "bold" || parseFloat(fontWeight) >= 700;
     const colours = [
-      color, backgroundColor, backgroundImage, opacity, fontWeight, position, style.textShadow,
-      style.filter,
+      color, backgroundColor, backgroundImage, opacity, style.textShadow, style.filter,
+      element.closest("a.picture") ? "" : position,
     ].join();
     const visible = element.checkVisibility(), was = before?.get(element);
     now.set(element, { colours, visible, large: points >= (bold ? 14 : 18) });
@@ -54,7 +55,10 @@ MARK = """(scheme) => {
   window.looks[scheme] = now;
 }"""
 MARKED = """axe.configure({
-  rules: [{ id: "color-contrast", selector: ":not(article, article *), [data-anew]" }],
+  rules: [
+    { id: "color-contrast", selector: ":not(article, article *), [data-anew]" },
+    { id: "link-in-text-block", selector: "a[href]:not(article *), a[href][data-anew]" },
+  ],
 })"""
 
 # the theme's script looks 0.3 seconds after the last change of size
@@ -94,7 +98,7 @@ def wrong_with(name: str, open_tab: Callable, style: str = "") -> list[str]:
 
 
 def violations(page: Page, rules: list[str] = TAGS) -> list[str]:
-    """What axe finds; in the article, it measures the contrast, which takes longest, only where
+    """What axe finds; in the article, it looks at colours, which takes longest, only where
     `MARK` says so."""
     options = {"runOnly": rules, "resultTypes": ["violations"]}
     return told(Axe(f"{AXE_SCRIPT};\n{MARKED}").run(page, options=options))
