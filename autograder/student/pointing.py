@@ -147,7 +147,8 @@ def place_of(
         mended = mending(answer, failing, device, max(0.0, left), fine=fine)
     except Exception:  # noqa: BLE001  (what is known without it stays)
         return place
-    return _surest(place, [mend for mend in mended if alone or mend.always], cases[0][0])
+    mended = [mend for mend in mended if mend.always or (alone and mend.kind != IDLE)]
+    return _surest(place, mended, cases[0][0])
 
 
 def shown_at(place: Place) -> list[Site]:
@@ -170,7 +171,8 @@ def _surest(place: Place | None, mended: Sequence[Mend], aspect: str) -> Place |
     sure = first.always and first.kind not in (LOOP, ROLE)
     if place is not None and place.kind not in _WEAK and not sure:
         return place
-    return Place(first.site, first.kind, others[0].site if others else None, aspect=aspect)
+    whose = "The result" if first.always else "More results"
+    return Place(first.site, first.kind, others[0].site if others else None, whose, aspect)
 
 
 def pointer_on(answer: Any, name: str, device: str = "cpu") -> str | None:
@@ -251,11 +253,11 @@ _SAID = {
     EFFECT: "After this, {detail} is another, and stays so:",
     CUT: "The gradient is cut off here:",
     DTYPE: "Here the dtype becomes {detail}:",
-    BRANCH: "The result would be right if this came out the other way:",
-    LOOP: "The result would be right if this loop ended at another time:",
-    IDLE: "The result would be right without this operation:",
-    NUMBER: "The result would be right with another number here:",
-    ROLE: "The result would be right with another of your values here:",
+    BRANCH: "{detail} would be right if this came out the other way:",
+    LOOP: "{detail} would be right if this loop ended at another time:",
+    IDLE: "{detail} would be right without this operation:",
+    NUMBER: "{detail} would be right with another number here:",
+    ROLE: "{detail} would be right with another of your values here:",
 }
 _OPERATIONS = {
     ast.Add: "addition", ast.Sub: "subtraction", ast.Mult: "multiplication", ast.Div: "division",

@@ -101,8 +101,8 @@ def test_a_small_number_is_not_taken_for_another_dtype(answer, told):
     rounded = lambda draw: [call(draw.normal(3, dtype="float32"))]  # noqa: E731
     first = equals_reference(some.title, 1.0, "…", rounded)
     exercise = Exercise("squares", "…", ("x",), (first, dtypes_kept(0.5, "…", some.runs)))
-    dtype = _judged(exercise, answer, squares).aspects[1]
-    assert not dtype.passed and ("of another" in (dtype.hint or "")) == told
+    (failed,) = [a for a in _judged(exercise, answer, squares).aspects if not a.passed]
+    assert (failed.title == "dtype") == ("of another" in (failed.hint or "")) == told
 
 
 def test_float32_is_charged_where_the_dtype_is_and_not_for_its_digits_as_well():

@@ -5,7 +5,14 @@ from pointed import pointed, written
 
 from autograder.student import pointing
 from autograder.student.course import find_exercise
-from autograder.student.engine.locator.counterfactual import BRANCH, IDLE, NUMBER, ROLE, mending
+from autograder.student.engine.locator.counterfactual import (
+    BRANCH,
+    IDLE,
+    NUMBER,
+    ROLE,
+    Mend,
+    mending,
+)
 from autograder.student.engine.locator.locate import problem_of
 from autograder.student.engine.probe import probe
 from autograder.student.expected import expected_of, fixed_runs
@@ -17,9 +24,9 @@ def plenty_of_time(monkeypatch):
     monkeypatch.setattr(pointing, "SECONDS", 60.0)
 
 
-def mended(source: str, name: str, compare: bool = False, **kwargs) -> list[tuple[str, str]]:
-    """The lines at which a change would mend the answer's failing runs, and the change's kind;
-    `compare` says whether the runs that are right are shown as well."""
+def mends(source: str, name: str, compare: bool = False, **kwargs) -> list[Mend]:
+    """The places at which a change would mend the answer's failing runs; `compare` says whether
+    the runs that are right are shown as well."""
     answer = written(source, name)
     slug, exercise = find_exercise(name)
     runs = [run for row in fixed_runs(exercise) for run in row if not run.elsewhere]
@@ -37,7 +44,12 @@ def mended(source: str, name: str, compare: bool = False, **kwargs) -> list[tupl
     if compare:
         kwargs["fine"] = [case for case in cases if problem_of(*case[1:]) is None]
         assert kwargs["fine"]
-    found = mending(answer, failing, "cpu", 60.0, **kwargs)
+    return mending(answer, failing, "cpu", 60.0, **kwargs)
+
+
+def mended(*args, **kwargs) -> list[tuple[str, str]]:
+    """The lines of these places, and the change's kind."""
+    found = mends(*args, **kwargs)
     return [(m.site.lines[m.site.node.lineno - 1].strip(), m.kind) for m in found]
 
 
@@ -58,6 +70,34 @@ def test_an_operation_too_many():
     assert found == [("position = position + 1", IDLE)]
     told = pointed(ENCODING, "sinusoidal_encoding")
     assert "    position = position + 1\n" in told
+
+
+@pytest.mark.parametrize("doubled", [-1, 70])
+def test_an_operation_is_one_too_many_if_all_failing_runs_are_right_without_it(doubled):
+    """The run with 70 rows is not among the first that fail."""
+    returned = f"return table * (1 + (max_len == {doubled}))"
+    source = ENCODING.replace("return table", returned)
+    (found,) = mends(source, "sinusoidal_encoding", kinds=[IDLE])
+    assert found.always == (doubled < 0)
+
+
+ROUNDED = """
+def softmax(scores, axis=-1):
+    weights = np.exp(scores - scores.max(axis, keepdims=True))
+    weights = weights / weights.sum(axis, keepdims=True)
+    if weights.ndim != 2:
+        weights = np.round(weights, 3)
+    return weights
+"""
+
+
+@pytest.mark.parametrize("always", [True, False])
+def test_an_operation_without_which_only_some_runs_are_right_is_not_shown(always, monkeypatch):
+    def some(*args, **kwargs):
+        return [mend._replace(always=always) for mend in mending(*args, **kwargs)]
+
+    monkeypatch.setattr(pointing, "mending", some)
+    assert ("without this operation" in pointed(ROUNDED, "softmax")) == always
 
 
 CAUSAL = """

@@ -1,12 +1,14 @@
 """`linear_attention`: attention whose cost grows with the length, not with its square."""
 
+import numpy as np
+
 from attention_by_hand.exercises.shared import makes_nothing_larger, qkv
-from autograder.student.authoring import Declaration, Draw, Run, Strided, call
+from autograder.student.authoring import Declaration, Draw, Run, Strided, call, tensor
 
 EXERCISE = Declaration("linear_attention", "Linear attention", ("query", "key", "value", "causal"))
 
 
-@EXERCISE.equals("every query sees every key", 0.9)
+@EXERCISE.equals("every query sees every key", 0.7)
 def _runs(draw: Draw) -> list[Run]:
     """φ(x) = elu(x) + 1, of queries and keys. Sum φ(k_j)ᵀ v_j over the keys, a matrix (d_k, d_v),
     and φ(k_j), a vector; φ(q_i) times the first, divided by φ(q_i) · the second."""
@@ -22,7 +24,7 @@ def _runs(draw: Draw) -> list[Run]:
     ]
 
 
-@EXERCISE.equals("causal", 0.9)
+@EXERCISE.equals("causal", 0.7)
 def _causal(draw: Draw) -> list[Run]:
     """Both sums run over the keys up to the query's own position, itself included, so there is a
     matrix and a vector for each position."""
@@ -35,7 +37,7 @@ def _causal(draw: Draw) -> list[Run]:
     ]
 
 
-@EXERCISE.equals("one query, one key, one feature", 0.3)
+@EXERCISE.equals("one query, one key, one feature", 0.2)
 def _single(draw: Draw) -> list[Run]:
     """With one key, every query gets its value, whatever the scores."""
     return [
@@ -47,7 +49,7 @@ def _single(draw: Draw) -> list[Run]:
     ]
 
 
-@EXERCISE.equals("any leading axes, and views", 0.25)
+@EXERCISE.equals("any leading axes, and views", 0.2)
 def _shapes(draw: Draw) -> list[Run]:
     """Positions are the last axis but one, features the last; count axes from the end."""
     return [
@@ -82,6 +84,23 @@ def _uneven(draw: Draw) -> list[Run]:
         call(*qkv(draw, 7, 4, 5, 2, 3), causal=True),
         call(*qkv(draw, 1, 8, 3, 3, 2), causal=True),
     ]
+
+
+@EXERCISE.equals("keys and values first", 0.55, only_if_right=True)
+def _lost_in_a_table(draw: Draw) -> list[Run]:
+    """A table rounds φ(q)·φ(k) before the values come in: beside 2^27, all that the keys differ by
+    is lost. In φ(q) (φ(k)ᵀ v), keys meet values first, and nothing is lost."""
+    return [_nearly_alike(draw, 3, 4), _nearly_alike(draw, 4, 6, causal=False)]
+
+
+def _nearly_alike(draw: Draw, n_q: int, n_k: int, **causal: bool) -> Run:
+    """Keys that are alike in the feature that counts, and values that then add up to 0. What is
+    left comes of the other feature. In powers of 2, so that no order of the sums rounds."""
+    query = np.stack([2.0 ** draw.integers(27, 30, n_q), np.zeros(n_q)], axis=-1)
+    key = np.stack([np.zeros(n_k), np.resize([0.0, 1.0, 2.0, 0.0], n_k)], axis=-1)
+    half = 2.0 ** draw.integers(29, 31, n_k // 2, 2)
+    value = np.stack([half, -half], axis=1).reshape(n_k, 2)
+    return call(*(tensor(x, "float32") for x in (query, key, value)), **causal)
 
 
 def _half_a_table(run: Run) -> int:

@@ -240,6 +240,16 @@ def in_fewer_digits(value: Any, expected: Any) -> bool:
     return _fit(given.data, bits) and not _fit(wanted.data, bits)
 
 
+def of_float32(value: Any, expected: Any) -> bool:
+    """Whether some numbers that are float64 in a right answer are float32, or have its digits."""
+    if isinstance(value, tuple | list) and isinstance(expected, tuple | list):
+        return any(of_float32(*pair) for pair in zip(value, expected, strict=False))
+    given, wanted = numeric(value), numeric(expected)
+    if given is None or wanted is None or wanted.dtype != "float64":
+        return False
+    return given.dtype == "float32" or in_fewer_digits(given, wanted)
+
+
 _NARROWER = {"float64": 24, "float32": 11}  # the bits of a number in the next narrower dtype
 
 
@@ -286,5 +296,10 @@ def worst(findings: Sequence[Finding]) -> Finding:
     if failed:
         sizes = [finding.relative for finding in failed if finding.relative is not None]
         whole = len(sizes) == len(failed)
-        return replace(failed[0], relative=max(sizes) if whole else None)
+        return replace(
+            failed[0],
+            relative=max(sizes) if whole else None,
+            rounded=all(finding.rounded for finding in failed),
+            narrow=any(finding.narrow for finding in failed),
+        )
     return max(findings, key=lambda f: f.error or 0.0, default=Finding(True))

@@ -35,6 +35,7 @@ def record_tree(record: Record) -> dict[str, Any]:
         "changed": dict(record.changed),
         "side_effects": list(record.side_effects),
         "operations": dict(record.operations),
+        **({"rounding": record.rounding} if record.rounding else {}),
     }
 
 
@@ -71,7 +72,8 @@ def record_from(tree: Any) -> Record:
         effects = tuple(map(_text, tree["side_effects"]))
         ran = tree.get("operations", {})  # records on file have none
         operations = {name: _text(place) for name, place in ran.items()}
-        return Record(values, raised, gradients, changed, effects, operations)
+        rounding = float(tree.get("rounding", 0.0))
+        return Record(values, raised, gradients, changed, effects, operations, rounding)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise WireError(f"not a record ({error})") from None
 

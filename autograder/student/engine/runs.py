@@ -125,9 +125,14 @@ class Run:
         """The same run with float64 instead of every float32 tensor; None if there is none."""
         return self._recast("float32", "float64")
 
-    def _recast(self, old: str, new: str) -> "Run | None":
-        found: list[Array] = []
-        cast = partial(_recast, old=old, new=new, found=found)
+    def narrowed(self) -> "Run | None":
+        """The same run with float32 instead of every float64 array or tensor; None if there is
+        none."""
+        return self._recast("float64", "float32", ("torch", "numpy"))
+
+    def _recast(self, old: str, new: str, kinds: Sequence[str] = ("torch",)) -> "Run | None":
+        found: list[Any] = []
+        cast = partial(_recast, old=old, new=new, found=found, kinds=kinds)
         steps = [
             replace(s, args=cast(s.args), kwargs=cast(s.kwargs))
             for s in [*self.steps, self.init or Step()]
@@ -146,9 +151,13 @@ def _strided(value: Any) -> Any:
     return tuple(map(_strided, value)) if isinstance(value, tuple) else value
 
 
-def _recast(value: Any, old: str, new: str, found: list[Array]) -> Any:
-    """A value with its tensors of one dtype cast to another; these are added to `found`."""
-    cast = partial(_recast, old=old, new=new, found=found)
+def _recast(value: Any, old: str, new: str, found: list[Any], kinds: Sequence[str]) -> Any:
+    """A value with its tensors of one dtype cast to another, and its arrays, if they are of these
+    `kinds`; what is cast is added to `found`."""
+    cast = partial(_recast, old=old, new=new, found=found, kinds=kinds)
+    if isinstance(value, np.ndarray) and value.dtype == old and "numpy" in kinds:
+        found.append(value.astype(new))
+        return found[-1]
     if isinstance(value, Array) and (value.kind, value.dtype) == ("torch", old):
         found.append(tensor(value.data, new))
         return found[-1]
@@ -203,7 +212,9 @@ class Record:
 
     `changed` holds the arguments that the calls altered in place, under "step.argument";
     `side_effects` names the global state that they changed; `operations` holds the watched
-    operations that ran, each with the line of the answer that ran it first.
+    operations that ran, each with the line of the answer that ran it first. `rounding` is how far
+    a right answer is off if it computes in float32 here, relative to its largest number; 0 where
+    nobody knows.
     """
 
     values: tuple = ()
@@ -212,6 +223,7 @@ class Record:
     changed: Mapping[str, Any] = field(default_factory=dict)
     side_effects: tuple[str, ...] = ()
     operations: Mapping[str, str] = field(default_factory=dict)
+    rounding: float = 0.0
 
     @property
     def value(self) -> Any:
@@ -232,7 +244,8 @@ class Finding:
     the wrong kind, it would only mislead. `kind` says how it fails (see `AspectVerdict`), `step`
     at which of the run's steps, if at one of them. `relative` is the largest error relative to the
     largest of the expected numbers; `call` describes the call that fails, as the end of the message
-    does.
+    does. `rounded` says that numbers are off by no more than float32 explains, and `narrow` that
+    some of them have its digits.
     """
 
     passed: bool
@@ -244,6 +257,8 @@ class Finding:
     step: int | None = None
     relative: float | None = None
     call: str = ""
+    rounded: bool = False
+    narrow: bool = False
 
 
 # What the parts of a tuple are called: "the output"; ("the cache", ("its keys", "its values")).

@@ -175,7 +175,6 @@ def _parted(message: str) -> tuple[str, list[float]]:
     return _NUMBER.sub("", message), [*map(float, _NUMBER.findall(message))]
 
 
-_DIGITS_OF_FLOAT32 = 2e-5  # relative to the largest number: what sums in float32 are off by
 _SIDE = 0.1  # of the points: the hint of a lesser aspect waits until the first one passes
 _NUMBER = re.compile(r"\d+(?:\.\d+)?(?:e[-+]?\d+)?")
 
@@ -234,11 +233,15 @@ def _judge(
     records: Sequence[Sequence[Record]],
     expected: Sequence[Sequence[Record]],
 ) -> tuple[AspectVerdict, ...]:
+    told = exercise.arguments, exercise.returns
+    columns = zip(exercise.aspects, runs, records, expected, strict=True)
+    found = [
+        _found(aspect, [Trial(*one, *told) for one in zip(*rows, strict=True)])
+        for aspect, *rows in columns
+    ]
+    found, narrowed = _charged_to_dtype(exercise.aspects, found)
     verdicts: list[AspectVerdict] = []
-    for aspect, *columns in zip(exercise.aspects, runs, records, expected, strict=True):
-        told = exercise.arguments, exercise.returns
-        trials = [Trial(a, b, c, *told) for a, b, c in zip(*columns, strict=True)]
-        finding = _found(aspect, trials)
+    for aspect, finding in zip(exercise.aspects, found, strict=True):
         counts = not aspect.only_if_right or not verdicts or verdicts[0].passed
         passed = finding.passed and counts
         message = finding.message and one_line(finding.message)
@@ -260,25 +263,53 @@ def _judge(
                 call="" if passed or not counts else finding.call,
             )
         )
-    pairs = [*zip(exercise.aspects, verdicts, strict=True)]
-    narrow = any(not v.passed and v.judged and v.kind == "dtype" for v in verdicts)
-    excused = [
-        not v.passed
-        and v.judged
-        and (v.kind not in (*a.own, LOST) if a.own else narrow and _rounded(v))
-        for a, v in pairs
+    others = [
+        not v.passed and v.judged and bool(a.own) and v.kind not in (*a.own, LOST)
+        for a, v in zip(exercise.aspects, verdicts, strict=True)
     ]
-    if any(not v.passed and not e for v, e in zip(verdicts, excused, strict=True)):
-        for i, (aspect, _) in enumerate(pairs):
-            if excused[i]:
-                verdicts[i] = AspectVerdict(aspect.title, aspect.points, True)
+    others = [other and i not in narrowed for i, other in enumerate(others)]
+    if all(v.passed or other for v, other in zip(verdicts, others, strict=True)):
+        # What is wrong are values, if only those of the dtypes' runs, where all digits count.
+        strays = (v for v, a in zip(verdicts, exercise.aspects, strict=True) if _is_stray(v, a))
+        if not (stray := next(strays, None)):
+            return tuple(verdicts)
+        first = verdicts[0]
+        verdicts[0] = replace(stray, title=first.title, points=first.points, hint=None)
+    for i, aspect in enumerate(exercise.aspects):
+        if others[i]:
+            verdicts[i] = AspectVerdict(aspect.title, aspect.points, True)
     return tuple(verdicts)
 
 
-def _rounded(aspect: AspectVerdict) -> bool:
-    """Whether all that is wrong are digits that float32 does not have."""
-    size = aspect.relative if aspect.kind in ("value", "gradient") else None
-    return size is not None and size < _DIGITS_OF_FLOAT32
+def _charged_to_dtype(
+    aspects: Sequence[Aspect], found: Sequence[Finding]
+) -> tuple[list[Finding], set[int]]:
+    """The findings, and which of them charge an answer with float32. Then nothing else does: what
+    is off by no more than float32 explains passes."""
+    naming = {
+        i
+        for i, (aspect, finding) in enumerate(zip(aspects, found, strict=True))
+        if "dtype" in aspect.own
+        and not finding.passed
+        and (finding.kind in PRECISION or finding.rounded)
+    }
+    narrow = any(finding.narrow for finding in found)
+    if not (narrow and naming and (found[0].passed or found[0].rounded)):
+        return [*found], set()
+
+    def charged(i: int, finding: Finding) -> Finding:
+        if not finding.rounded:
+            return finding
+        digits = replace(finding, kind="digits", instructive=True)
+        return digits if i in naming else Finding(True)
+
+    return [charged(i, finding) for i, finding in enumerate(found)], naming
+
+
+def _is_stray(verdict: AspectVerdict, aspect: Aspect) -> bool:
+    """Whether an aspect of dtypes fails by numbers that are wrong in all dtypes."""
+    fails = not verdict.passed and verdict.kind == "value" and verdict.relative is not None
+    return fails and "dtype" in aspect.own
 
 
 def _found(aspect: Aspect, trials: Sequence[Trial]) -> Finding:

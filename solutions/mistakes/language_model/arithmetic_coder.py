@@ -77,6 +77,14 @@ largest_of_the_shortest
     Of the shortest strings it is the largest. It should be the smallest.
 zeros_in_front_lost: 2**k + math.ceil(low * 2**k), "b")[1:] → math.ceil(low * 2**k), "b")
     Zeros in front are missing, so the bits behind them count for too much.
+zeros_in_front_lost_from_some_bits
+    - format(2**k + math.ceil(low * 2**k), "b")[1:]
+    + format(math.ceil(low * 2**k), "b") if k else ""
+    Zeros in front are missing: as a number, 0011 is 11. The bits behind them then count for too
+    much. There should be k of them.
+zeros_in_front_stripped: "b")[1:] → "b")[1:].lstrip("0")
+    Zeros in front are missing, of a string of zeros all. Each of them halves the numbers that the
+    bits behind it stand for.
 zeros_behind_left_out: "b")[1:] → "b")[1:].rstrip("0")
     Zeros at the end are left out. The number is the same, but fewer bits name a longer interval.
 filled_to_bytes: "b")[1:] → "b")[1:] + "0" * (-k % 8)
@@ -111,6 +119,9 @@ bits_read_backwards: int("0" + bits, 2) → int("0" + bits[::-1], 2)
     The bits are read from the last to the first.
 bits_as_a_share_of_the_largest: 2 ** len(bits)) → max(2 ** len(bits) - 1, 1))
     The bits are divided by the largest number of their length. Bits that are all 1 lie below 1.
+zeros_in_front_not_read: 2 ** len(bits)) → 2 ** len(bits.lstrip("0")))
+    Zeros in front are not counted when bits are read. Each of them halves the numbers that the bits
+    behind it stand for.
 last_bit_ignored: ids, place = [], Frac → bits = bits[:-1]; ids, place = [], Frac
     The last bit is not read.
 no_bits_fail: int("0" + bits, 2) → int(bits, 2)

@@ -126,12 +126,14 @@ def mending(
     copy, recorder = copied(answer, Budget(seconds))
     mended = _Mended(copy, recorder, device, Budget(SEARCHING * seconds))
     found: dict[tuple[int, str], Change] = {}
+    others = cases[MOST_CASES:]
     with suppress(Spent):
         cases = mended.in_order(cases)
         for change in mended.by(cases[0], kinds) if cases else ():
             found.setdefault((change.number, change.kind), change)
     mended.budget = Budget((1 - SEARCHING) * seconds)
     kept: dict[int, Mend] = {}
+    untold: list[Change] = []
     with suppress(Spent):
         tests = [change.number for change in found.values() if change.kind == BRANCH]
         parting = mended.parting(tests, cases, fine) if tests else set()
@@ -142,12 +144,16 @@ def mending(
             site = recorder.sites[change.number]
             if site.node.lineno in kept:
                 continue
-            again = [
-                next(mended.by(case, [change.kind], change.number), None) is not None
-                for case in cases[1:]
-            ]
+            again = [mended.can_be(case, change) for case in cases[1:]]
             if len(cases) == 1 or any(again):
-                kept[site.node.lineno] = Mend(site, change.kind, all(again))
+                always = all(again) and not others
+                kept[site.node.lineno] = Mend(site, change.kind, always)
+                if all(again) and others:
+                    untold.append(change)
+        for change in untold:
+            if all(mended.can_be(case, change) for case in others):
+                line = recorder.sites[change.number].node.lineno
+                kept[line] = kept[line]._replace(always=True)
     return [*kept.values()]
 
 
@@ -200,6 +206,10 @@ class _Mended:
             record = self.made(run, change)
             if not change.budget.spent() and problem_of(record, expected) is None:
                 yield change
+
+    def can_be(self, case: Case, change: Change) -> bool:
+        """Whether such a change, at that place, makes a run right."""
+        return next(self.by(case, [change.kind], change.number), None) is not None
 
     def made(self, run: Run, change: Any) -> Record:
         self.recorder.change = change
