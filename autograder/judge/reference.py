@@ -55,6 +55,7 @@ def expected(slug: str, name: str, runs: Rows, device: str = "cpu") -> list[list
 
 
 def _with_rounding(answer: Callable[..., Any], run: Run, record: Record, device: str) -> Record:
+    """The record, which also says how far the answer is off where it computes in float32."""
     compared = not (record.raised or run.random or run.elsewhere)
     narrow = run.narrowed() if compared else None
     if narrow is None:
