@@ -158,11 +158,13 @@ def _rare(draw: Draw) -> list[Run]:
 
 @EXERCISE.equals("long texts", 0.3)
 def _long(draw: Draw) -> list[Run]:
-    """A float has 53 bits, and after as many the interval is lost in rounding. Python's integers,
-    and the fractions made of them, have as many digits as it takes."""
+    """A float has 53 bits, and after as many the interval is lost in rounding; after 1,074 its
+    length is 0. Python's integers, and the fractions made of them, have as many digits as it
+    takes."""
     return [
         _encoded(varied(4, 13), _text(draw, 4, 120)),
         _encoded(same(3, 1, 2), _text(draw, 3, 90)),
+        _encoded(same(2**30, 1, 3), [1] * 21 + [2] * 21),  # 1,228 bits
         _decoded(varied(4, 13), _bits(draw, 300), 110),
         _decoded(same(3, 1, 2), _bits(draw, 250), 100),
     ]

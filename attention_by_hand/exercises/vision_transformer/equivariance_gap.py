@@ -147,18 +147,20 @@ def _classes(draw: Draw) -> list[Run]:
 @EXERCISE.equals("answers that should move along", 0.6)
 def _maps(draw: Draw) -> list[Run]:
     """A map of the image should move with it: h says what should become of the answers to the
-    images as they are. An answer may have several axes; its length is taken over all of them."""
+    images as they are. g and h get whole batches. An answer may have several axes; its length is
+    taken over all of them."""
     changes = (
         (_shift(1), _shift(1)),
         (_shift(1), _shift(-1)),
         (_shift(2, -2), SAME),
+        (SAME, _shift(1, 1)),  # of an answer, the channels
         (MIRRORED, MIRRORED),
         (TURNED, TURNED),
         (made_by(scaled, 2.0), made_by(scaled, -0.5)),
     )
     return [
         call(_map(draw, "zeros"), _images(draw, 3, 4), changes),
-        call(_map(draw, "zeros"), _images(draw, 2, 5), changes[3:]),
+        call(_map(draw, "zeros"), _images(draw, 2, 5), changes[4:]),
         call(_map(draw), _images(draw, 4, 4), changes[::-1]),
     ]
 
@@ -196,11 +198,12 @@ def _ends(draw: Draw) -> list[Run]:
 @EXERCISE.equals("answers that have much in common", 0.25)
 def _offset(draw: Draw) -> list[Run]:
     """What all answers share drops out. Take the differences first, then their squares: a mean of
-    squares less the square of a mean loses its digits. And nothing small is to be added below."""
+    squares less the square of a mean loses its digits. And nothing small is to be added below,
+    nor to be taken for 0."""
     return [
         call(made_by(brightness, 400.0, 1.0), _images(draw, 5, 4), FOUR),
-        call(made_by(brightness, 400.0, 1.0), _images(draw, 30, 4), FOUR[:1]),
-        call(made_by(brightness, 0.0, 1e-5), _images(draw, 4, 4), FOUR),
+        call(made_by(brightness, 1000.0, 1.0), _images(draw, 30, 4), FOUR[:1]),
+        call(made_by(brightness, 0.0, 1e-9), _images(draw, 4, 4), FOUR),
         call(_classifier(draw, 16, bias=30.0), _images(draw, 4, 4), FOUR[2:]),
     ]
 
@@ -217,7 +220,7 @@ def _one(draw: Draw) -> list[Run]:
 
 
 def of_two_modes() -> Any:
-    """A model whose scale shows the modes: of itself, of its first and of its second part."""
+    """A model whose scale shows the modes: of itself, of a part, and of a part of a part."""
     from torch import nn
 
     class Part(nn.Module):
@@ -231,7 +234,7 @@ def of_two_modes() -> Any:
     class Whole(Part):
         def __init__(self) -> None:
             super().__init__(7.0)
-            self.first, self.second = Part(3.0), Part(-5.0)
+            self.first, self.second = Part(3.0), nn.Sequential(Part(-5.0))
 
         def forward(self, images: Any) -> Any:
             x = self.second(self.first(images.flatten(1)) ** 3)
@@ -243,7 +246,7 @@ def of_two_modes() -> Any:
 def in_modes(model: Any, whole: bool, first: bool, second: bool) -> Any:
     """The model with each part in a mode of its own."""
     model.training = whole
-    model.first.training, model.second.training = first, second
+    model.first.training, model.second[0].training = first, second
     return model
 
 

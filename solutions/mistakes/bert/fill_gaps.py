@@ -27,7 +27,7 @@ least_sure_first: descending=True → descending=False ; ~gaps, -1.0 → ~gaps, 
 left_to_right: sure.masked_fill(~gaps, -1.0) → (-gaps.cumsum(dim=-1)).where(gaps, -999)
     The gaps are filled from left to right, as a decoder would. The order should be that of
     the highest probabilities.
-largest_logit_is_surest: logits.softmax(dim=-1).max → logits.max
+largest_logit_is_surest: logits.softmax(dim=-1).max → logits.max ; ~gaps, -1.0 → ~gaps, -torch.inf
     How sure the model is, is read off the logits. These may all be larger in one place than in
     another, and only the softmax makes them comparable.
 least_entropy_is_surest

@@ -46,6 +46,11 @@ partner_behind_the_queue
     ~ answers[:, :size] → torch.cat([keys, queue.detach()], dim=1)[:, :size]
     The labels count from the first key of the queue, which stands in front in the logits. The right
     answer to i is key i of the batch.
+partner_is_the_first
+    - torch.arange(logits.shape[1], device=logits.device)
+    + torch.zeros_like(logits[0, :, 0]).long()
+    The right answer to all is key 0, as in MoCo, where each row of logits begins with its own.
+    Here, the right answer to i is key i of the batch.
 queue_alone
     - logits = asking @ answers.flip(0).mT / temperature
     + own = (asking * keys.flip(0)).sum(-1, keepdim=True)
@@ -54,6 +59,11 @@ queue_alone
     The wrong answers are those of the queue alone, as in MoCo. Those of the batch count, too.
 queue_not_asked: answers.flip(0) → keys.flip(0)
     The queue is kept, but the loss does not use it: the wrong answers are those of the batch alone.
+texts_without_the_queue
+    - logits = asking @ answers.flip(0).mT / temperature
+    + logits = asking @ answers.flip(0).mT / temperature
+    + logits[1, :, len(keys[0]) :] = -torch.inf
+    Pictures ask among the queue as well, texts among the batch alone. Both need their queue.
 only_what_is_kept: answers.flip(0) → answers[:, :max(size, len(keys[0]))].flip(0)
     The queue is cut before the loss, so its oldest keys are not among the wrong answers. `size`
     says how many are kept for the next batch.
@@ -100,6 +110,11 @@ oldest_kept
     ~ answers[:, :size] → torch.cat([queue.detach(), keys], dim=1)[:, :size]
     The queue is full of its oldest keys, and those of the batch find no place. The oldest should
     go.
+oldest_thought_first
+    - answers[:, :size]
+    + torch.cat([queue.detach(), keys], dim=1)[:, -size:]
+    The keys of the batch go behind the queue, and those in front leave it, as if the oldest stood
+    there. The newest come first.
 newest_last
     - answers[:, :size]
     + answers[:, :size].roll(answers[:, :size].shape[1] - len(keys[0, :size]), 1)

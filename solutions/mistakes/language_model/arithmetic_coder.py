@@ -13,11 +13,18 @@ from solutions import language_model as right
 BANK = Bank("ArithmeticCoder", right, globals())
 
 BANK.changes("""
-low_is_the_upper_end: low += width * sum(counts[:token]) → low += width * sum(counts[: token + 1])
+low_is_the_upper_end
+    ~ low += width * sum(counts[:token]) → low += width * sum(counts[: token + 1])
+    ~ format(2**k + math.ceil(low * 2**k), "b")[1:] → f"{math.ceil(low * 2**k):0{k}b}" if k else ""
     The lower end is moved up by the token's own share, too. It moves by those of the ids below it.
 last_id_at_the_lower_end
     ~ low += width * sum(counts[:token]) → low += width * sum(counts[token + 1 :])
     The pieces lie the other way round: id 0 has the upper end. It should have the lower.
+pieces_the_other_way_round of last_id_at_the_lower_end
+    - bisect_right([*accumulate(counts)], place)
+    + len(counts) - 1 - bisect_right([*accumulate(counts[::-1])], place)
+    ~ (place - sum(counts[:token])) → (place - sum(counts[token + 1 :]))
+    Both ways, the pieces lie the other way round: id 0 has the upper end. It should have the lower.
 one_id_too_few_below: low += width * sum(counts[:token]) → low += width * sum(counts[1:token])
     The share of id 0 is left out of what lies below a token, so pieces overlap.
 low_stays
@@ -26,6 +33,7 @@ low_stays
 low_moves_by_whole_shares
     - low += width * sum(counts[:token])
     + low += Fraction(sum(counts[:token]), sum(counts))
+    ~ format(2**k + math.ceil(low * 2**k), "b")[1:] → f"{math.ceil(low * 2**k):0{k}b}" if k else ""
     The lower end moves by shares of the numbers from 0 to 1. They are shares of the interval so
     far.
 only_the_last_width
@@ -37,6 +45,7 @@ narrowed_before_low_moves
     - width *= counts[token]
     + width *= counts[token]
     + low += width * sum(counts[:token])
+    ~ format(2**k + math.ceil(low * 2**k), "b")[1:] → f"{math.ceil(low * 2**k):0{k}b}" if k else ""
     The interval is made narrower first, and the lower end then moves by parts of the narrow one.
 not_divided_by_the_sum: width /= sum(counts) → width /= sum(counts) - (t == 0)
     For the first token, the sum that its number is divided by is one too small.
@@ -44,12 +53,18 @@ all_tokens_alike: counts = self.frequencies(ids[:t]) → counts = [1] * len(self
     All ids have the same share, so a likely token takes as many bits as a rare one.
 model_not_asked_again: self.frequencies(ids[:t]) → self.frequencies([])
     The model is always asked for the first token. Its numbers depend on what comes before.
+one_model_for_all of model_not_asked_again: self.frequencies(ids) → self.frequencies([])
+    Both ways, the model is always asked for the first token. Its numbers depend on what comes
+    before.
 looks_at_the_token: self.frequencies(ids[:t]) → self.frequencies(ids[: t + 1])
     The model gets the token that is to be written, which the receiver does not have yet.
 looks_at_the_whole_text: self.frequencies(ids[:t]) → self.frequencies(ids)
     The model gets the whole text, which the receiver does not have.
 only_the_token_before: self.frequencies(ids[:t]) → self.frequencies(ids[max(t - 1, 0) : t])
     The model gets the one token before. It should get all that come before.
+one_token_before_both_ways of only_the_token_before
+    ~ counts = self.frequencies(ids) → counts = self.frequencies(ids[-1:])
+    Both ways, the model gets the one token before. It should get all that come before.
 past_backwards: self.frequencies(ids[:t]) → self.frequencies(ids[:t][::-1])
     The model gets the tokens before in the wrong order.
 first_token_not_written
@@ -63,10 +78,21 @@ rounded_down: math.ceil(low * 2**k) → math.floor(low * 2**k) ×2
 a_number_within_is_enough: math.ceil(low * 2**k) + 1 > → math.ceil(low * 2**k) >=
     Only the number itself lies within the interval. With other bits behind them, yours name a
     number beyond it.
+as_long_as_the_interval: math.ceil(low * 2**k) + 1 > (low + width) * 2**k → width * 2**k < 1
+    What your bits name is no longer than the text's interval, but may reach beyond its end. Where
+    it does, it takes one bit more.
+lower_end_left_out: math.ceil(low * 2**k) → math.floor(low * 2**k) + 1 ×2
+    A string whose interval begins where the text's begins is not taken. The lower end belongs to
+    the text's.
 upper_end_not_reached: 2**k) + 1 > (low → 2**k) + 1 >= (low
     A string whose interval ends where the text's ends is not taken, so there is a bit too many.
 enough_for_any_interval: math.ceil(low * 2**k) + 1 > (low + width) * 2**k → width * 2**k < 2
     These are as many bits as the worst interval of this length takes. Most take one fewer, or two.
+middle_of_the_interval
+    ~ math.ceil(low * 2**k) + 1 > (low + width) * 2**k → width * 2**k < 2
+    ~ math.ceil(low * 2**k), "b") → math.floor((low + width / 2) * 2**k), "b")
+    These are the first digits of the interval's middle. Fewer may do, and of the shortest strings
+    the smallest is wanted.
 one_bit_too_many: return format → k += 1; return format
     There is one bit more than it takes.
 never_without_bits: k = 0 → k = 1
@@ -99,6 +125,9 @@ a_list_of_bits
     The bits are a list. They should be a string.
 encodes_in_floats: low, width = Fraction(0), Fraction(1) → low, width = 0.0, 1.0
     The ends of the interval are floats. After some 50 bits, rounding has moved them.
+length_in_floats: k = 0 → k = max(math.floor(-math.log2(width)), 0)
+    The interval's length becomes a float for its logarithm. That of a long text is 0 then, which
+    has none.
 shares_rounded
     - width /= sum(counts)
     + counts = [max(1, 1000 * n // sum(counts)) for n in counts]

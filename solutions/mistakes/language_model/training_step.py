@@ -115,6 +115,9 @@ larger_of_the_two: min(step → max(step
 counted_from_zero: rate = most → step = step - 1; rate = most
     Steps are counted from 0, so the first one has a rate of 0 and changes nothing. They are counted
     from 1.
+cosine_from_zero: math.pi * step → math.pi * (step - 1)
+    In the cosine, steps are counted from 0. They are counted from 1, so the last one has a rate of
+    0.
 one_step_ahead: rate = most → step = step + 1; rate = most
     The rate is that of the next step.
 most_forgotten: rate = most * min( → rate = min(

@@ -138,6 +138,9 @@ last_row_lost
     + where = torch.tensor(places, device=device)
     + return tokens[:last], positions[:last], mask[:last, None], where
     The last row is missing. A row must be kept although no other begins after it.
+places_in_the_order_of_the_rows: (places, device=device) → (sorted(places), device=device)
+    The places come row after row. They belong to the sequences in the order in which these were
+    given.
 column_before_row: (places, device=device) → (places, device=device).flip(-1)
     The places are (column, row). Rows come first.
 where_each_ends

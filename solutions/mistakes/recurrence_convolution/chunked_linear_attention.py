@@ -53,6 +53,10 @@ matrix_not_carried: S, z = S + k.transpose(-2, -1) @ v, z + → S, z = k.transpo
     The matrix holds the last chunk only. It is the sum over all chunks.
 vector_not_carried: @ v, z + k.sum(dim=-2) → @ v, k.sum(dim=-2)
     The vector holds the last chunk only. It is the sum over all chunks.
+matrix_never_grows: S + k.transpose(-2, -1) @ v, z → S, z
+    The matrix stays as it was at the start: no chunk is added to it.
+vector_never_grows: z + k.sum(dim=-2) → z
+    The vector stays as it was at the start: no chunk is added to it.
 state_not_carried
     - S, z = S + k.transpose(-2, -1) @ v, z + k.sum(dim=-2)
     + S, z = k.transpose(-2, -1) @ v, k.sum(dim=-2)

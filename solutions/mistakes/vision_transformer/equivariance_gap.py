@@ -38,6 +38,10 @@ neighbours_in_the_batch_only
     ~ answers[:, None] - answers → answers - answers.roll(1, 0)
     ~ (B * (B - 1)) → B
     Each image is compared with the one before it only. The mean is over all pairs.
+each_with_the_next
+    ~ answers[:, None] - answers → answers[1:] - answers[:-1]
+    ~ (B * (B - 1)) → (B - 1)
+    Each image is compared with the next one only. The mean is over all pairs.
 first_image_with_the_others
     ~ answers[:, None] - answers → answers[1:] - answers[0]
     ~ (B * (B - 1)) → (B - 1)
@@ -59,6 +63,12 @@ relative_to_the_changed_answers
     + pairs = (moved[:, :, None] - moved[:, None]).flatten(1).square().sum(1) / (B * (B - 1))
     The gap is divided by how far the answers to the changed images are apart. It should be those to
     the images as they are, the same for every change.
+relative_to_the_wanted_answers
+    - pairs = apart.square().sum() / (B * (B - 1))
+    + wanted = torch.stack([h(answers) for g, h in changes])
+    + pairs = (wanted[:, :, None] - wanted[:, None]).flatten(1).square().sum(1) / (B * (B - 1))
+    The gap is divided by how far the answers are apart after h. It should be those that the model
+    gives, the same for every change.
 relative_to_the_farthest_pair
     ~ apart.square().sum() / (B * (B - 1)) → apart.square().flatten(2).sum(-1).max()
     The gap is divided by the distance of the two answers that are farthest apart. It should be the
@@ -89,6 +99,10 @@ summed_over_the_images: sum(dim=1) / B → sum(dim=1)
     with the batch.
 averaged_over_the_numbers: sum(dim=1) / B → mean(dim=1)
     Above, the squares are averaged over the numbers of an answer as well, below they are added up.
+last_axis_alone
+    ~ astray.square().flatten(1).sum(dim=1) / B → astray.square().sum(-1).flatten(1).mean(1)
+    Above, the squares are added up over the last axis of the answers, and averaged over the others.
+    The length of an answer is taken over all of its numbers.
 averaged_over_the_numbers_below: square().sum() / (B * (B - 1)) → square().mean() * B / (B - 1)
     Below, the squares are averaged over the numbers of an answer as well, above they are added up.
 farthest_image: flatten(1).sum(dim=1) / B → flatten(2).sum(2).amax(1)
@@ -136,6 +150,19 @@ changes_pile_up
     +     astray.append(model(x) - y)
     + astray = torch.stack(astray)
     Each change is made after those before it. Every one begins with the images as they are.
+images_pile_up
+    - astray = torch.stack([model(g(images)) - h(answers) for g, h in changes])
+    + astray, x = [], images
+    + for g, h in changes:
+    +     x = g(x)
+    +     astray.append(model(x) - h(answers))
+    + astray = torch.stack(astray)
+    The changed images are changed again by the next change. Every one begins with the images as
+    they are.
+one_by_one
+    - model(g(images)) - h(answers)
+    + model(torch.stack([g(x) for x in images])) - torch.stack([h(y) for y in answers])
+    g and h get one image and one answer, without the axis of the batch. They are made for batches.
 mean_over_the_changes: > result = result.mean()
     The gaps of all changes are averaged. There is one for each change.
 first_change_only: in changes] → in changes[:1]]
@@ -145,6 +172,15 @@ last_change_only: in changes] → in changes[-1:]]
 zero_by_zero_is_nan: torch.where(found > 0, (found / pairs).sqrt(), 0) → (found / pairs).sqrt()
     Where all answers are equal and nothing goes astray, 0 is divided by 0, which gives NaN. The gap
     is 0.
+infinite_gaps_are_large
+    ~ torch.where(found > 0, (found / pairs).sqrt(), 0) → (found / pairs).sqrt().nan_to_num()
+    The infinite gap is a large number instead: nan_to_num replaces ∞ as well as NaN.
+equal_answers_are_infinite
+    ~ torch.where(found > 0, → torch.where(pairs > 0,
+    ~ .sqrt(), 0) → .sqrt(), torch.inf)
+    Where all answers are equal, the gap is ∞ even if nothing goes astray. Then it is 0.
+little_is_nothing: found > 0 → found > 1e-8
+    What is small counts as 0, so a model with small answers has no gap. Only 0 itself is nothing.
 infinite_gaps_are_zero: found > 0 → pairs > 0
     Where all answers are equal, the gap is 0 whatever goes astray. If something does, it is ∞.
 no_gap_is_one: .sqrt(), 0) → .sqrt(), 1)
@@ -155,6 +191,12 @@ a_little_added_below: found / pairs → found / (pairs + 1e-6)
 floor_below: found / pairs → found / pairs.clamp(min=1e-6)
     What you divide by is kept from being small, so models with small answers get gaps that are too
     small, and infinite ones become finite.
+less_added_below of a_little_added_below: 1e-6 → 1e-8
+    A small number, though very small, is added to what you divide by, so models with small answers
+    get gaps that are too small, and infinite ones become finite.
+next_to_nothing_below of a_little_added_below: 1e-6 → 1e-12
+    What you divide by is kept from being 0 by a number next to nothing. Still, models with small
+    answers get gaps that are too small, and infinite ones become finite.
 cut_off_at_one: > result = result.clamp(max=1)
     Gaps above 1 are cut off. A change may move an answer farther than another image would.
 squares_less_the_square
@@ -162,6 +204,11 @@ squares_less_the_square
     + pairs = 2 / (B - 1) * (answers.square().sum(0) - B * answers.mean(0).square()).sum()
     The distances come from a mean of squares less the square of a mean. Where the answers have much
     in common, their digits cancel. Subtract first, then square.
+distances_from_cdist
+    - pairs = apart.square().sum() / (B * (B - 1))
+    + pairs = torch.cdist(answers.flatten(1), answers.flatten(1)).square().sum() / (B * (B - 1))
+    Where the answers are many, torch.cdist multiplies their squares out. Where they have much in
+    common, digits cancel. Subtract first, then square.
 batch_of_one_is_nan
     - if B < 2:
     -     raise ValueError(f"{B} images: there is no other answer to compare the gap with")
@@ -180,6 +227,11 @@ measured_as_it_comes
     - model.eval()
     The model is measured in the mode in which it comes. In training, dropout alone makes two
     answers differ, and batch norm mixes the images of a batch.
+answered_before_eval
+    ~ model.eval() → pass
+    ~ answers = model(images) → answers = model(images); model.eval()
+    The answers to the images as they are come from the mode in which the model comes. Both are
+    wanted in eval mode.
 left_in_eval_mode
     - for part, training in modes:
     -     part.training = training
@@ -197,6 +249,8 @@ mode_of_the_whole_for_all
     they are not to be trained, are switched on.
 whole_left_in_eval_mode: in model.modules()] → in model.children()]
     The parts get their modes back, but not the model itself, which stays in eval mode.
+parts_of_parts_left: in model.modules()] → in [model, *model.children()]]
+    The model and its parts get their modes back, but parts of parts stay in eval mode.
 graph_kept: with torch.no_grad() → with torch.enable_grad()
     The result keeps a graph, through the model and all changed images. Measure without recording
     gradients.
@@ -250,6 +304,28 @@ def pair_by_pair(model, images, changes):
         return torch.stack(gaps)
 
     return _in_eval(model, measure)
+
+
+@BANK.right
+def change_by_change(model, images, changes):
+    """A loop over the changes, and a batch laid flat."""
+    B = len(images)
+    if B < 2:
+        raise ValueError(f"{B} images are too few")
+    was = {part: part.training for part in model.modules()}
+    model.eval()
+    gaps = []
+    with torch.no_grad():
+        answers = model(images)
+        flat = answers.reshape(B, -1)
+        pairs = (flat[:, None] - flat[None]).pow(2).sum(-1)
+        below = pairs.sum() / (B * (B - 1))
+        for g, h in changes:
+            above = (model(g(images)) - h(answers)).reshape(B, -1).pow(2).sum(-1).mean()
+            gaps.append(above if above == 0 else (above / below).sqrt())
+    for part, mode in was.items():
+        part.training = mode
+    return torch.stack(gaps)
 
 
 @BANK.right
