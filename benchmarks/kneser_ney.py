@@ -66,8 +66,11 @@ def count(texts: list[np.ndarray], longest: int) -> list[list[list[Counts]]]:
             behind = np.stack([np.bincount(past[at], minlength=pasts) for at in rare], -1)
             for text, at in zip(found, asked, strict=True):
                 run, before = numbers[k][at[1:]], numbers[k - 1][at[:-1]]
-                one = (times[run], whole[before], behind[before])
-                text[k - 1].append(tuple(torch.from_numpy(x).double() for x in one))
+                of = [
+                    torch.from_numpy(x).double()
+                    for x in (times[run], whole[before], behind[before])
+                ]
+                text[k - 1].append((of[0], of[1], of[2]))
     return found
 
 
