@@ -30,8 +30,8 @@ def from_the_pen(glyph: drawn.Glyph, letter: str) -> np.ndarray:
     return page[32:64, 32:64]
 
 
-def exact(seed: int, unseen_font: str = "DejaVuSerif-BoldItalic") -> float:
-    """The share of unseen pairs that the nearest pasted picture names."""
+def pasted(seed: int, unseen_font: str = "DejaVuSerif-BoldItalic") -> tuple[list, np.ndarray]:
+    """Names and pictures: bare letters, and on each every mark of its font and case."""
     out, by_kind, made = drawn.held_out(seed), {}, []
     every = [g for g in drawn.glyphs() if g.pair not in out and g.font != unseen_font]
     for glyph in every:
@@ -45,8 +45,14 @@ def exact(seed: int, unseen_font: str = "DejaVuSerif-BoldItalic") -> float:
             names = [f"{g.name} WITH {glyph.mark}" for g in letters]
             made += zip(names, np.clip(plain + mark, 0, 1), strict=True)
     names, known = zip(*made, strict=True)
-    known = np.stack(known).reshape(len(known), -1)
-    tests = [g for g in drawn.glyphs() if g.pair in out]
+    return list(names), np.stack(known)
+
+
+def exact(seed: int) -> float:
+    """The share of unseen pairs that the nearest pasted picture names."""
+    names, known = pasted(seed)
+    known = known.reshape(len(known), -1)
+    tests = [g for g in drawn.glyphs() if g.pair in drawn.held_out(seed)]
     asked = np.stack([drawn.picture(glyph) for glyph in tests]).reshape(len(tests), -1)
     nearest = ((known**2).sum(1) - 2 * asked @ known.T).argmin(1)
     return float(np.mean([names[i] == g.name for i, g in zip(nearest, tests, strict=True)]))

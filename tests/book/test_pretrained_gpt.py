@@ -15,7 +15,9 @@ from attention_by_hand.models import gpt
 from benchmarks import english, pretrained_gpt
 from solutions.language_model import GPT, byte_pair_encode, generate
 
-STORED = json.loads(Path(pretrained_gpt.__file__).with_suffix(".json").read_text("utf-8"))
+ROOT = Path(__file__).resolve().parents[2]
+STORED = json.loads((ROOT / "benchmarks" / "pretrained_gpt.json").read_text("utf-8"))
+PAGE = (ROOT / "book" / "09_language_model.md").read_text("utf-8")
 
 
 def trained() -> GPT:
@@ -64,8 +66,20 @@ def test_the_page_says_what_a_byte_costs_each_of_the_two_models():
         f"{min(ours):.2f} to {max(ours):.2f} bits per byte, this page's model "
         f"{min(of_page):.2f} to {max(of_page):.2f}, and the best compressor, primed, {best:.2f}"
     )
-    page = Path(pretrained_gpt.__file__).parents[1] / "book" / "09_language_model.md"
-    assert said in page.read_text("utf-8")
+    assert said in PAGE
+
+
+def test_the_page_says_what_counting_the_same_text_costs():
+    found = json.loads((ROOT / "benchmarks" / "kneser_ney.json").read_text("utf-8"))
+    costs = {kind: found[kind] for kind in ("tokens", "bytes")}
+    assert found["GPT"]["test"] == pytest.approx(STORED["seeds"][0]["test"], abs=2e-3)
+    for kind in ("GPT", *costs):
+        size = sum(found["sizes"])
+        assert sum(found[kind]["documents"]) / size == pytest.approx(found[kind]["test"], abs=1e-4)
+    best = min(STORED["text"]["compressors"].values())
+    assert max(run["test"] for run in STORED["seeds"]) < costs["tokens"]["test"] < best
+    assert costs["tokens"]["longest"] == 6 and costs["tokens"]["test"] < costs["bytes"]["test"]
+    assert f"up to six tokens come close, with {costs['tokens']['test']:.2f}." in PAGE
 
 
 def test_a_seed_takes_half_an_hour_of_one_core_at_most():

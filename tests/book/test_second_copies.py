@@ -203,6 +203,11 @@ FILES = {
         "find_files documents keep_sentences licence sources",
         "test_english.py": "is_prose without_repeats without_rare_words split runs_of_words",
     },
+    "kneser_ney.py": {
+        "data": "number_runs by_document main",
+        "training": "measure",
+        "test_kneser_ney.py": "count bits fit",
+    },
     "language_models.py": {
         "data": "streams topic_bits",
         "training": "rate train main",

@@ -111,12 +111,6 @@ def test_chapter_6_tokens_become_alike_as_numpy_says(open_tab):
     assert max(found[False, kind, 6] for kind in KINDS) < 1e-12
     assert found[True, "pre-norm", 24] == pytest.approx(0.2, abs=0.01)
     assert found[True, "post-norm", 24] == pytest.approx(0.003, abs=0.0005)
-    for seed in range(1, 9):
-        drawn = tab.page.evaluate(MODULE.replace("(x)", "([x, s])") % "m.made(s)", ["alike", seed])
-        none, pre, post = (
-            through(drawn, True, k, 24)[0] for k in ("none", "pre-norm", "post-norm")
-        )
-        assert pre > 7 * max(none, post)
     assert tab.wrong == []
 
 

@@ -1,0 +1,54 @@
+"""Counts beside chapter 9's GPT are smoothed as Chen and Goodman wrote."""
+
+import random
+from collections import Counter
+
+import numpy as np
+import pytest
+import torch
+
+from benchmarks import kneser_ney
+
+EDGE = 3
+
+
+def chance(train: list[int], past: tuple[int, ...], symbol: int, discounts: list) -> float:
+    """By the formula, run by run; `train` begins with as many zeros as runs are long at most."""
+    n = len(past) + 1
+    ends = range(EDGE + 1, len(train) + 1)
+    if n == len(discounts):
+        counts = Counter(tuple(train[i - n : i]) for i in ends)
+    else:
+        counts = Counter(run[1:] for run in {tuple(train[i - n - 1 : i]) for i in ends})
+    behind = {run[-1]: times for run, times in counts.items() if run[:-1] == past}
+    shorter = chance(train, past[1:], symbol, discounts) if past else 1 / 3
+    if not behind:
+        return shorter
+    taken = {last: discounts[n - 1][min(times, 3) - 1] for last, times in behind.items()}
+    kept = behind.get(symbol, 0) - taken.get(symbol, 0)
+    return (kept + sum(taken.values()) * shorter) / sum(behind.values())
+
+
+@pytest.mark.parametrize("longest", [1, 2, 3])
+def test_runs_are_smoothed_as_the_formula_says(longest):
+    luck = random.Random(longest)
+    train, new = ([0] * EDGE + luck.choices((0, 1, 2), (5, 2, 1), k=n) for n in (40, 12))
+    discounts = torch.rand(longest, 3, dtype=torch.double) * kneser_ney.MOST
+    (counts,) = kneser_ney.count([np.array(text[EDGE:]) for text in (train, new)], longest)
+    costs = kneser_ney.bits(counts, discounts, 3).tolist()
+    for i, cost in enumerate(costs, EDGE + 1):
+        past = tuple(new[i - longest + 1 : i])
+        every = [chance(train, past, symbol, discounts.tolist()) for symbol in range(3)]
+        assert sum(every) == pytest.approx(1)
+        assert 2**-cost == pytest.approx(every[new[i]])
+
+
+def test_the_discounts_are_fitted():
+    luck = random.Random(0)
+    texts = [np.array(luck.choices((0, 1, 2), (5, 2, 1), k=n)) for n in (300, 200)]
+    (counts,) = kneser_ney.count(texts, 2)
+    best = kneser_ney.fit(counts, 2, 3)
+    cost = kneser_ney.bits(counts, best, 3).sum()
+    for _ in range(20):
+        other = (best + 0.1 * torch.randn(2, 3)).clamp(min=0).minimum(kneser_ney.MOST)
+        assert kneser_ney.bits(counts, other, 3).sum() > cost - 1e-4
