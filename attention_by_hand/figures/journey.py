@@ -78,7 +78,8 @@ def here(chapter: int, text: str = "she sings well .") -> None:
     headed = next((i for i, s in reversed([*enumerate(STEPS)]) if s.by_word and shown[i]), None)
     heights = [0.42 if on else 0.31 for on in shown]
     room = 0.0 if headed is None else 0.8 if chapter == 1 else 0.3
-    flow = Flow(5.2, 0.66 + sum(heights) + room)
+    asks = any(on and step.stage == "query" for on, step in zip(shown, STEPS, strict=True))
+    flow = Flow(5.2, 0.66 + sum(heights) + room + 0.3 * asks)
     columns = [2.42 + 0.6 * i for i, _ in enumerate(words)]
     flow.text(1.05, 0.2, f"“{words[TEXTS[text]['place']]}”", weight="bold")
     y, below = 0.42, (1.05, 0.32)
@@ -120,6 +121,11 @@ def here(chapter: int, text: str = "she sings well .") -> None:
         if not step.by_word:
             shape = "$(2,\\ 2)$" if step.stage in ("query", "average") else "$(4,)$"
             flow.text(columns[-1] + 0.24, centre, shape, ha="right", size=SHAPES, color=QUIET)
+        if step.stage == "query":
+            for first, label in ((0, "query 0"), (2, "query 1")):
+                middle = (columns[first] + columns[first + 1]) / 2 + 0.12
+                flow.text(middle, y + 0.12, label, size=SHAPES, style="italic")
+            y += 0.3
         if i == headed:
             for place, word in zip(columns, words, strict=True):
                 flow.text(place + 0.24, y + 0.12, word, ha="right", size=SHAPES, style="italic")

@@ -89,8 +89,10 @@ def _explorable(app: Sphinx) -> str:
 
 
 def path_hours(minutes: int) -> str:
-    """How long a path takes, in half hours."""
-    return f"{_halves(minutes)} hour{'' if _halves(minutes) in ('½', '1') else 's'}"
+    """How long a path takes, to ten minutes."""
+    hours, rest = divmod(10 * max(1, round(minutes / 10)), 60)
+    said = [f"{hours} hour{'s' * (hours > 1)}"] * (hours > 0) + [f"{rest} minutes"] * (rest > 0)
+    return " ".join(said)
 
 
 def evenings(chapters: int, minutes: int) -> str:

@@ -17,7 +17,7 @@ import re
 from itertools import groupby
 from pathlib import Path
 
-from chapter_header import CHAPTER, minutes, pencil_minutes
+from chapter_header import CHAPTER, FRONT, minutes, pencil_minutes
 from docutils import nodes
 from sphinx.application import Sphinx
 from sphinx.errors import ExtensionError
@@ -121,12 +121,14 @@ def _wrong(comment: nodes.comment, mark: str, reason: str) -> ExtensionError:
 
 def fold(app: Sphinx, doctree: nodes.document) -> None:
     """Fold what is off the essential path, and say at the head of the chapter how long it is."""
+    if app.env.docname == FRONT:
+        Marks(next(doctree.findall(nodes.section)))
     if CHAPTER.match(app.env.docname) is None:
         return
     chapter = next(doctree.findall(nodes.section))
     marks = Marks(chapter)
     marks.fold(chapter)
-    time = minutes(marks.on, code=False, least=1) + pencil_minutes(marks.on)
+    time = minutes(marks.on, code=False, least=1) + pencil_minutes(marks.on, least=1)
     path_minutes(app)[app.env.docname] = time
     for part in marks.on:
         for cell in list(part.findall(nodes.container)):

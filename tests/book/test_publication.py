@@ -136,9 +136,9 @@ def test_hours_are_reading_and_six_minutes_a_point(reading, points, told):
 
 @pytest.mark.parametrize(
     ("minutes", "told"),
-    [(10, "½ hour"), (40, "½ hour"), (58, "1 hour"), (76, "1½ hours"), (192, "3 hours")],
+    [(1, "10 minutes"), (58, "1 hour"), (76, "1 hour 20 minutes"), (192, "3 hours 10 minutes")],
 )
-def test_the_hours_of_a_path_are_half_hours(minutes, told):
+def test_the_hours_of_a_path_are_told_to_ten_minutes(minutes, told):
     assert front_page.path_hours(minutes) == told
 
 

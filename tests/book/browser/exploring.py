@@ -22,11 +22,18 @@ def started(open_tab, number: str, which: str = "figure[data-explorable]", **opt
     """A page with its explorable ready, the first of several, and what goes with it."""
     tab = open_tab(**options)
     page = tab.open(PAGES[number])
+    unfold(page)
     figure = page.locator(which).first
     page.wait_for_selector(f"{which}[data-ready]", state="attached")
     figure.scroll_into_view_if_needed()
     data = json.loads(figure.locator('script[type="application/json"]').text_content())
     return tab, figure, data
+
+
+def unfold(page) -> None:
+    """Open what hides an explorable."""
+    hiding = page.locator("details:has(figure[data-explorable])")
+    hiding.evaluate_all("(all) => all.forEach((one) => { one.open = true; })")
 
 
 def named(explorable: str) -> str:
@@ -36,6 +43,7 @@ def named(explorable: str) -> str:
 
 def explorables(page) -> list[str]:
     """The explorables of a page that is open, by their names, all of them ready."""
+    unfold(page)
     figures = page.locator("figure[data-explorable]")
     names = figures.evaluate_all("(all) => all.map((one) => one.dataset.explorable)")
     for name in names:

@@ -11,7 +11,7 @@ from PIL import Image
 from pypdf import PdfReader
 
 from .conftest import chapter_pages
-from .exploring import named, said, settled
+from .exploring import named, said, settled, unfold
 from .sound import TAGS, told
 
 PAGES = {name[5:7]: name for name in chapter_pages()}
@@ -242,6 +242,7 @@ def test_without_a_script_everything_is_there(open_tab):
 def test_the_front_page_has_something_to_try_and_one_table(open_tab):
     tab = open_tab()
     page = tab.open(FRONT)
+    unfold(page)
     figure = page.locator(named("translator"))
     page.wait_for_selector(f"{named('translator')}[data-ready=true]")
     data = json.loads(figure.locator('script[type="application/json"]').text_content())

@@ -5,12 +5,13 @@ import { multiply, scaled, softmax, transpose } from "./matrices.js";
 import { chooser, drawing, live, slider, words, written } from "./parts.js";
 
 const WORDS = ["she", "sings", "well"];
+const FEATURES = ["person", "action", "manner"];
 const [WIDE, HIGH] = [29, 22];
 /** Where each matrix stands, in pixels, and its name. */
 const PLACES = {
-  X: [44, 40, "X"], Wq: [146, 40, "W_qᵀ"], Wk: [214, 40, "W_kᵀ"], Wv: [282, 40, "W_vᵀ"],
-  Q: [146, 156, "Q"], K: [214, 156, "K"], V: [282, 156, "V"],
-  scores: [44, 272, "QKᵀ/√2"], weights: [162, 272, "softmax"], output: [282, 272, "output"],
+  X: [44, 40, "X"], Wq: [192, 40, "W_qᵀ"], Wk: [258, 40, "W_kᵀ"], Wv: [324, 40, "W_vᵀ"],
+  Q: [192, 156, "Q"], K: [258, 156, "K"], V: [324, 156, "V"],
+  scores: [44, 272, "QKᵀ/√2"], weights: [184, 272, "softmax"], output: [324, 272, "output"],
 }; // prettier-ignore
 const NAMES = Object.keys(PLACES);
 /** The two factors of a product; of K, its rows. */
@@ -42,7 +43,8 @@ function told(all, name, i, j) {
   const value = written(all[name][i][j], Number.isInteger(all[name][i][j]) ? 0 : 2);
   const title = (matrix) => PLACES[matrix][2];
   const byWord = !name.startsWith("W");
-  const where = `${title(name)}, row ${byWord ? WORDS[i] : i}, column ${name === "scores" || name === "weights" ? WORDS[j] : j}`;
+  const across = name === "X" ? FEATURES : name === "scores" || name === "weights" ? WORDS : [0, 1];
+  const where = `${title(name)}, row ${(byWord ? WORDS : FEATURES)[i]}, column ${across[j]}`;
   if (name === "X") return `${where}: ${value}. It is given.`;
   if (!byWord) return `${where}: ${value}. It is learnt.`;
   if (name === "weights") return `${where}: its share in the exponentials of row ${WORDS[i]} of the scores, ${value}.`;
@@ -64,7 +66,8 @@ export function picture(state) {
     const largest = Math.max(1, ...matrix.flat().map(Math.abs));
     parts.push(words(left, top - 22, title, 'font-weight="bold"'), words(left, top - 6, `(${matrix.length}, ${matrix[0].length})`));
     matrix.forEach((values, i) => {
-      if (left === 44) parts.push(words(40, top + 16 + HIGH * i, WORDS[i], 'text-anchor="end"'));
+      const label = name === "Wq" ? FEATURES[i] : left === 44 || name === "Q" ? WORDS[i] : "";
+      if (label) parts.push(words(left - 4, top + 16 + HIGH * i, label, 'text-anchor="end"'));
       values.forEach((value, j) => {
         const [x, y] = [left + WIDE * j, top + HIGH * i];
         const here = name === chosen && i === row && j === column;
@@ -79,8 +82,12 @@ export function picture(state) {
       });
     });
   }
+  FEATURES.forEach((feature, j) => {
+    const [x, y] = [PLACES.X[0] + WIDE * j + 17, PLACES.X[1] + 3 * HIGH + 3];
+    parts.push(words(x, y, feature, `text-anchor="end" transform="rotate(-90 ${x} ${y})"`));
+  });
   const text = told(all, chosen, row, column);
-  return { svg: drawing(344, 344, text, parts.join("")), text };
+  return { svg: drawing(386, 344, text, parts.join("")), text };
 }
 
 export const first = {
