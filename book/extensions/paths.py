@@ -126,7 +126,7 @@ def fold(app: Sphinx, doctree: nodes.document) -> None:
     chapter = next(doctree.findall(nodes.section))
     marks = Marks(chapter)
     marks.fold(chapter)
-    time = minutes(marks.on, code=False, least=1) + pencil_minutes(marks.on)
+    time = minutes(marks.on, code=False, least=1) + pencil_minutes(marks.on, least=1)
     path_minutes(app)[app.env.docname] = time
     for part in marks.on:
         for cell in list(part.findall(nodes.container)):
