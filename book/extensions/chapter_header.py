@@ -38,6 +38,7 @@ LINES_A_MINUTE = 15
 FORMULAS_A_MINUTE = 4
 BLANKS_A_MINUTE = 3  # of the tables that the reader fills in
 MINUTES_A_PREDICTION = 2
+MINUTES_A_LIVE_FIGURE = 2
 
 
 # --- hints --------------------------------------------------------------------------------------
@@ -70,17 +71,19 @@ def _formula(match: re.Match) -> str:
 def minutes(parts: Iterable[nodes.Node], *, code: bool = True, least: int = 5) -> int:
     """How long it takes to read parts of a chapter without exercises, in steps of `least` minutes.
 
-    Without `code`, only text and formulas are read.
+    Without `code`, only text and formulas are read. Live figures are played with.
     """
-    words = lines = formulas = 0
+    words = lines = formulas = live = 0
     for node in (node for part in parts for node in part.findall()):
         if isinstance(node, nodes.math_block):
             formulas += 1
+        elif isinstance(node, nodes.raw):
+            live += "data-explorable=" in node.astext()
         elif isinstance(node, nodes.literal_block) and not _hidden(node):
             lines += sum(bool(line.strip()) for line in node.astext().split("\n"))
         elif isinstance(node, nodes.paragraph | nodes.title | nodes.caption):
             words += len(node.astext().split())
-    time = words / WORDS_A_MINUTE + formulas / FORMULAS_A_MINUTE
+    time = words / WORDS_A_MINUTE + formulas / FORMULAS_A_MINUTE + MINUTES_A_LIVE_FIGURE * live
     if code:
         time += lines / LINES_A_MINUTE
     return max(least, least * round(time / least))

@@ -117,8 +117,12 @@ def test_what_the_page_says_of_maps_is_what_is_stored():
     behind = [run["last layer's weights"] < run["nearness"] for run in moves]
     assert "behind the ruler in one model (seed 0) and ahead of it in two" in words
     assert [run["seed"] for run, less in zip(RUNS, behind, strict=True) if less] == [0]
-    assert "The maps of all layers, multiplied, do a little better." in words
-    assert all(run["rollout"] > run["last layer's weights"] for run in moves + falls)
+    assert "only maps times slopes do better than the ruler" in words
+    assert "Rollout does not beat the ruler here." in words
+    assert all(run["rollout"] < run["nearness"] < run["relevance"] for run in falls)
+    both = [run[key] for run in RUNS for key in ("agreement", "signed")]
+    halves = [half for found in both for _, half in found.values()]
+    assert "each give or take 0.03 at most" in words and max(halves) < 0.035
 
 
 @pytest.mark.parametrize("reach", [0, 1])

@@ -98,7 +98,7 @@ FILES = {
         "data": "to_copy",
         "drawing": "mixed panel ends crosses",
         "calls": "plain orthogonal gru open_gru",
-        "training": "copier copied recall",
+        "training": "OneLook copier copied recall",
         "wrong": "wrong_convolution",
         "machine": "multiplications longest_chain Largest",
         "second/first_digit.py": "gradient_back first_digit",
