@@ -77,7 +77,7 @@ def test_what_the_page_says_of_baselines_is_what_is_stored():
     low, high = span(moved)
     assert f"and {low} to {high} in a hundred if each picture may move by a pixel" in PAGE
     low, high = span(of("captioner") - moved)
-    assert f"the captioner beats it, by {low} to {high} points in our three seeds" in PAGE
+    assert f"The captioner beats them, by {low} to {high} points in our three seeds" in PAGE
     assert f"(+{interval(of('captioner') - moved)}; each seed holds out its own pairs)" in PAGE
     heads = interval(of("captioner") - of("heads on convolutions"))
     assert f"as well as the captioner, which is {heads} points ahead" in PAGE
