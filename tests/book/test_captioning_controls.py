@@ -109,6 +109,15 @@ def test_what_the_page_says_of_older_wrong_answers_is_what_is_stored():
         alone = recall("copy", part) - recall("batch", part)
         assert not above(alone)
         assert not above(-alone)
+    in_words = {
+        name: "{}, {} and {}".format(*percents(recall(name, "font")).split())
+        for name in ("batch", "batch of 64", "queue, copy", "queue")
+    }
+    assert f"found {in_words['batch']} in a hundred partners in an unseen font" in PAGE
+    assert f"64 pairs, at four times the work, {in_words['batch of 64']}" in PAGE
+    gained = told(recall("queue, copy", "font") - recall("batch", "font"))
+    assert f"to {in_words['queue, copy']} ({gained} points)" in PAGE
+    assert f"with vectors from the encoders themselves it was {in_words['queue']}" in PAGE
     assert "A batch of 64 helps more in the font" in PAGE
     assert above(recall("batch of 64", "font") - recall("queue, copy", "font"))
 

@@ -59,6 +59,11 @@ def span(values):
     return round(min(values)), round(max(values))
 
 
+def interval(values):
+    """The mean of three seeds and half of its 95% interval, as the page has them."""
+    return f"{values.mean():.1f} ± {4.303 * values.std(ddof=1) / math.sqrt(3):.1f}"
+
+
 def between(name):
     """How the page tells the smallest and the largest share of the seeds."""
     low, high = span(of(name))
@@ -72,7 +77,10 @@ def test_what_the_page_says_of_baselines_is_what_is_stored():
     low, high = span(moved)
     assert f"and {low} to {high} in a hundred if each picture may move by a pixel" in PAGE
     low, high = span(of("captioner") - moved)
-    assert f"the captioner beats it, by {low} to {high} points in our three seeds" in PAGE
+    assert f"The captioner beats them, by {low} to {high} points in our three seeds" in PAGE
+    assert f"(+{interval(of('captioner') - moved)}; each seed holds out its own pairs)" in PAGE
+    heads = interval(of("captioner") - of("heads on convolutions"))
+    assert f"as well as the captioner, which is {heads} points ahead" in PAGE
     assert "fewer in each seed than scissors that may move by a pixel" in PAGE
     assert max(of("patches, longer") - moved) < 0
     assert "even the *letter* is wrong in a third of them or more" in PAGE

@@ -136,8 +136,8 @@ FILES = {
     "11_vision_transformer": {
         "compared": "moved covered maps ranks distances likeness",
         "calls": "size_of",
-        "data": "fold eight_moves of on_letters gaps_of",
-        "drawing": "look told_as beside dots",
+        "data": "fold eight_moves of on_letters gaps_of alike_in",
+        "drawing": "look told_as beside dots table_of_gaps",
         "training": "nearest vit cnn trained right",
         "wrong": "wrong_patch_means",
         "second/empty_margin.py": "told agreement",
@@ -145,7 +145,7 @@ FILES = {
     },
     "12_captioning": {
         "calls": "captions looks_at",
-        "data": "of letter_and_mark",
+        "data": "of letter_and_mark box partly_covered kind",
         "drawing": "told table in_lines ink steps drawn",
         "wrong": "wrong_contrast",
         "test_captioning_page.py": "cut_in_two",

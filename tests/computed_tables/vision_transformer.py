@@ -43,3 +43,15 @@ def how_far_it_looks() -> list:
     heads = ([1, 2, 1, 0], [1, 1, 1, 1], [0, 0, 0, 4])
     from_one = [sum(w * abs(j - 1) for j, w in enumerate(head)) / 4 for head in heads]
     return [*([x] for x in from_one), [sum(range(4)) / 4]]
+
+
+@computes
+def a_gap() -> list:
+    said, moved = (torch.tensor(numbers) for numbers in ([0.0, 2, 4], [1.0, 3, 2]))
+    gaps = []
+    for scale in (1, 0.01):
+        astray = F.mse_loss(scale * moved, scale * said)
+        apart = torch.pdist(scale * said[:, None]).square().mean()
+        gaps.append((astray / apart).sqrt().item())
+    astray, apart = F.mse_loss(moved, said), torch.pdist(said[:, None]).square().mean()
+    return [[astray.item()], [apart.item()], [gaps[0]], [gaps[1]]]
