@@ -92,7 +92,7 @@ for line in sys.stdin:
         os._exit(0)
     print("ended", os.wait()[1], flush=True)
 """
-SAMPLE = 12  # one of so many references, for each setting others; all of them at night
+SAMPLE = 24  # one of so many references, for each setting others; all of them at night
 
 
 @pytest.fixture(scope="module")

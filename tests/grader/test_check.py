@@ -25,7 +25,7 @@ CHECKING = import_module("autograder.student.check")  # `autograder.student.chec
 EVERY = [(slug, e.name) for slug in chapters() for e in exercises_of(slug)]
 
 
-@pytest.mark.share(12)
+@pytest.mark.share(12, rest="nightly")  # see test_other_machines
 @pytest.mark.parametrize(("slug", "name"), EVERY)
 def test_the_reference_passes_its_check(slug, name):
     check(reference_of(slug, name))
