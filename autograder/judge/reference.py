@@ -8,6 +8,7 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from importlib import import_module
 from typing import Any
 
@@ -49,30 +50,18 @@ def expected(slug: str, name: str, runs: Rows, device: str = "cpu") -> list[list
     """What the reference gives on each run of each aspect, and how far it is off in float32."""
     answer = reference(slug, name)
     with undisturbed(), silently():
-        return made_once(
-            runs, lambda run: _with_rounding(answer, run, _made(answer, run, device), device)
-        )
-
-
-def _with_rounding(answer: Callable[..., Any], run: Run, record: Record, device: str) -> Record:
-    """The record, which also says how far the answer is off where it computes in float32."""
-    compared = not (record.raised or run.random or run.elsewhere)
-    narrow = run.narrowed() if compared else None
-    if narrow is None:
-        return record
-    rounded = _made(answer, narrow, device)
-    pairs = [(rounded.values, record.values), (rounded.gradients, record.gradients)]
-    sizes = [compare(*pair).relative or 0.0 for pair in pairs]
-    return replace(record, rounding=max(sizes))
+        return made_once(runs, lambda run: _made_with_rounding(answer, run, device))
 
 
 def on_demand(
-    answer: Callable[..., Any], runs: Rows, device: str = "cpu"
+    answer: Callable[..., Any], runs: Rows, device: str = "cpu", rounding: bool = False
 ) -> list[Sequence[Record]]:
-    """Like `records`, but each made on first access: for use `with undisturbed()`."""
+    """Like `records`, or with `rounding` like `expected`, but each made on first access: for use
+    `with undisturbed()`."""
+    make = partial(_made_with_rounding if rounding else _made, answer)
     every, keys = distinct(runs)
     made: dict[Key, Record] = {}
-    return [_Lazily(answer, every, device, row, made) for row in keys]
+    return [_Lazily(make, every, device, row, made) for row in keys]
 
 
 def known_mistakes(slug: str, name: str, runs: Rows, device: str = "cpu") -> Iterator[Mistake]:
@@ -105,6 +94,19 @@ def _made(answer: Callable[..., Any], run: Run, device: str) -> Record:
     return on_device(record, device)
 
 
+def _made_with_rounding(answer: Callable[..., Any], run: Run, device: str) -> Record:
+    """The same, which also says how far the answer is off where it computes in float32."""
+    record = _made(answer, run, device)
+    compared = not (record.raised or run.random or run.elsewhere)
+    narrow = run.narrowed() if compared else None
+    if narrow is None:
+        return record
+    rounded = _made(answer, narrow, device)
+    pairs = [(rounded.values, record.values), (rounded.gradients, record.gradients)]
+    sizes = [compare(*pair).relative or 0.0 for pair in pairs]
+    return replace(record, rounding=max(sizes))
+
+
 def _finer(value: Any, wide: Any) -> Any:
     """A result in float32, with the digits of the same result in float64 where both agree."""
     if isinstance(value, Array) and isinstance(wide, Array):
@@ -128,13 +130,13 @@ class _Lazily(Sequence[Record]):
 
     def __init__(
         self,
-        answer: Callable[..., Any],
+        make: Callable[[Run, str], Record],
         every: Mapping[Key, Run],
         device: str,
         keys: Sequence[Key],
         made: dict[Key, Record],
     ):
-        self.answer, self.every, self.device = answer, every, device
+        self.make, self.every, self.device = make, every, device
         self.keys, self.made = keys, made
 
     def __len__(self) -> int:
@@ -145,7 +147,7 @@ class _Lazily(Sequence[Record]):
         if key not in self.made:
             try:
                 with silently():
-                    self.made[key] = _made(self.answer, self.every[key], self.device)
+                    self.made[key] = self.make(self.every[key], self.device)
             except Exception as error:
                 told = f"an answer of the course could not be run ({type(error).__name__}: {error})"
                 raise CourseFault(told) from error

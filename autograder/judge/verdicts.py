@@ -352,7 +352,8 @@ class _Task:
         self.runs = _runs(slug, name, seed)
         if not any(run.elsewhere for row in self.runs for run in row):  # then they were made there
             device = "cpu"
-        self.expected = on_demand(reference(slug, name), self.runs, device)  # not for stubs
+        right = reference(slug, name)
+        self.expected = on_demand(right, self.runs, device, rounding=True)  # not for stubs
         self._known: list[Mistake] = []
         self._rest = known_mistakes(slug, name, self.runs, device)
 

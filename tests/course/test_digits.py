@@ -5,7 +5,9 @@ import pytest
 import torch
 
 from autograder.judge.reference import expected, records
+from autograder.judge.verdicts import _task
 from autograder.student.course import find_exercise
+from autograder.student.engine.probe import undisturbed
 from autograder.student.engine.verdict import decide
 from solutions import kernel_regression, language_model, recurrence_convolution, residual_layernorm
 
@@ -13,10 +15,14 @@ FACTOR = 1.00001
 
 
 def lost(answer, name):
-    """The titles of the aspects that fail."""
+    """The titles of the aspects that fail, in `check` as in the judge."""
     slug, exercise = find_exercise(name)
     runs = exercise.runs(b"digits")
-    verdict = decide(exercise, runs, records(answer, runs), expected(slug, name, runs))
+    given = records(answer, runs)
+    verdict = decide(exercise, runs, given, expected(slug, name, runs))
+    with undisturbed():
+        judged = decide(exercise, runs, given, _task(slug, name, b"digits", "cpu").expected)
+    assert judged.aspects == verdict.aspects
     return [aspect.title for aspect in verdict.aspects if not aspect.passed]
 
 

@@ -236,7 +236,7 @@ def _judge(
     told = exercise.arguments, exercise.returns
     columns = zip(exercise.aspects, runs, records, expected, strict=True)
     found = [
-        _found(aspect, [Trial(*one, *told) for one in zip(*rows, strict=True)])
+        _found(aspect, [Trial(a, b, c, *told) for a, b, c in zip(*rows, strict=True)])
         for aspect, *rows in columns
     ]
     found, narrowed = _charged_to_dtype(exercise.aspects, found)
