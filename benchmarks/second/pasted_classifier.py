@@ -2,7 +2,8 @@
 
 Run: OMP_NUM_THREADS=1 python -m benchmarks.second.pasted_classifier [STEPS [SEED ...]]; minutes for
 each. The convolutions of `eyes.py`, and on the mean of all places a class for each letter, each
-mark and each whole name; the pasted pictures of `pasted_marks.py` and the training's own.
+mark and each whole name; the pasted pictures of `pasted_marks.py` and the training's own. Not run
+yet, but for a single step.
 """
 
 import sys
