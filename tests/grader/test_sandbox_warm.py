@@ -159,8 +159,8 @@ def test_the_first_process_cannot_be_made_to_die_by_a_limit():
 def test_a_turn_that_is_overdue_is_told_as_that(monkeypatch):
     with Sandbox(limits=SMALL):  # so that the warm process is up
         pass
-    monkeypatch.setattr(host, "BEHIND", 8)
-    limits = dataclasses.replace(SMALL, total_seconds=1.0, start_seconds=1.0)
+    monkeypatch.setattr(host, "BEHIND", 3)
+    limits = dataclasses.replace(SMALL, total_seconds=1.0, start_seconds=4.0)
     death = how_it_dies("while True: pass", limits, 60)
     assert death.reason == "timeout"
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from autograder.bank import banks
 from autograder.judge import stubs
@@ -136,7 +136,9 @@ class Trial:
             self._tried[kind, answer] = Tried(kind, answer, tuple(found))
         return self._tried[kind, answer]
 
-    def _watched(self, answer: Callable, runs: Sequence[Sequence[Run]]) -> list[list[Record]]:
+    def _watched(
+        self, answer: Callable[..., Any], runs: Sequence[Sequence[Run]]
+    ) -> list[list[Record]]:
         with undisturbed(), silently():
             watch = self.exercise.watched
             return made_once(runs, lambda run: probe_within(answer, run, watch=watch))

@@ -2,11 +2,14 @@
 
 import json
 import re
+from collections.abc import Callable
 
 import numpy as np
+from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Locator
 
-from .conftest import chapter_pages
+from .conftest import Tab, chapter_pages
+from .sound import TAGS, told
 
 PAGES = {name[5:7]: name for name in chapter_pages()} | {"intro": "book/intro.html"}
 
@@ -79,7 +82,19 @@ def weights(scores) -> np.ndarray:
     return counts / counts.sum()
 
 
-def assert_picture_fits(figure: Locator, squares: int, narrow: bool) -> None:
+def is_open(tab: Tab, which: str, squares: int = 0) -> None:
+    """Axe finds nothing wrong with an explorable, and the page is no wider than the window; nor
+    does its picture, of so many squares across, leave its frame."""
+    context = {"include": [which]}
+    assert told(Axe().run(tab.page, context=context, options={"runOnly": TAGS})) == []
+    width = tab.page.viewport_size["width"]
+    assert tab.page.evaluate("document.documentElement.scrollWidth") <= width
+    if squares:
+        _fits(tab.page.locator(which), squares, width < 600)
+    assert tab.wrong == []
+
+
+def _fits(figure: Locator, squares: int, narrow: bool) -> None:
     """Its letters are large enough and stand inside; where it is narrow, fingers hit a square."""
     svg = figure.locator("svg")
     assert min(high for high, _ in svg.evaluate(LETTERS)) >= 12
@@ -91,3 +106,22 @@ def assert_picture_fits(figure: Locator, squares: int, narrow: bool) -> None:
         assert place["y"] + place["height"] <= bottom + 1
     if narrow:  # as wide as the card, its squares for fingers
         assert box["width"] > 0.97 * frame["width"] and box["width"] / squares >= 40
+
+
+def touched(
+    tab: Tab, number: str, which: str, touch: Callable[[Locator], object]
+) -> tuple[Locator, str]:
+    """An explorable after a touch, and the address of its model, which is not loaded before."""
+    asked: list[str] = []
+    tab.page.on("request", lambda request: asked.append(request.url))
+    tab.open(PAGES[number])
+    figure = tab.page.locator(which)
+    tab.page.wait_for_selector(f"{which}[data-ready=true]", state="attached")
+    figure.scroll_into_view_if_needed()
+    late = ("/models/", "transformer.js", "slopes.js")
+    assert [url for url in asked if any(name in url for name in late)] == []
+    touch(figure)
+    tab.page.wait_for_selector(f"{which}[aria-busy=false]")
+    (model,) = (url for url in asked if url.endswith(".safetensors"))
+    assert tab.wrong == []  # among it, requests to others
+    return figure, model

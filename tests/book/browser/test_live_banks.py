@@ -8,15 +8,13 @@ from pathlib import Path
 
 import pytest
 import torch
-from axe_playwright_python.sync_playwright import Axe
 
 from attention_by_hand.figures.two_banks import TEXTS
 from attention_by_hand.models.safetensors import unpacked
 from benchmarks.two_banks import PLACES, WORDS, Model, sentences
 
 from .conftest import ROOT
-from .exploring import LETTERS, chooser, named, said, settled, started
-from .sound import TAGS, told
+from .exploring import LETTERS, chooser, is_open, named, said, settled, started, touched
 
 BANKS = named("two_banks")
 STILL = ROOT / "book" / "extensions" / "stills" / "two_banks.svg"
@@ -200,18 +198,8 @@ def test_a_still_is_what_the_network_draws_at_first(introduction):
 
 def test_nothing_is_loaded_until_it_is_touched_and_nobody_else_is_asked(open_tab, html):
     tab = open_tab()
-    asked_for = []
-    tab.page.on("request", lambda request: asked_for.append(request.url))
-    tab.open("book/intro.html")
-    tab.page.wait_for_selector(f"{BANKS}[data-ready=true]", state="attached")
-    figure = tab.page.locator(BANKS)
-    figure.scroll_into_view_if_needed()
-    assert [url for url in asked_for if "/models/" in url or "transformer.js" in url] == []
-    asked(tab, figure, "the shop is wide")
-    loaded = [url for url in asked_for if url.endswith(".safetensors")]
-    assert len(loaded) == 1
-    assert (html / loaded[0].removeprefix(f"{tab.server}/")).stat().st_size < 1000
-    assert tab.wrong == []  # among it, requests to others
+    _, model = touched(tab, "intro", BANKS, lambda figure: asked(tab, figure, "the shop is wide"))
+    assert (html / model.removeprefix(f"{tab.server}/")).stat().st_size < 1000
 
 
 def test_the_sentence_stands_in_the_address_and_comes_back_from_it(open_tab):
@@ -256,7 +244,4 @@ def test_it_is_open_to_everyone_and_fits(open_tab, width, scheme):
     settled(figure)
     assert chooser(figure, "or one of these").input_value() == "0"
     assert "looks most at “muddy”" in said(figure)
-    context = {"include": [BANKS]}
-    assert told(Axe().run(tab.page, context=context, options={"runOnly": TAGS})) == []
-    assert tab.page.evaluate("document.documentElement.scrollWidth") <= width
-    assert tab.wrong == []
+    is_open(tab, BANKS)

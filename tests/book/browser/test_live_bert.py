@@ -7,13 +7,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from axe_playwright_python.sync_playwright import Axe
 
 from attention_by_hand.models.safetensors import unpacked
 from benchmarks.bert import page_definitions
 
-from .exploring import chooser, named, number, said, settled, slider, started
-from .sound import TAGS, told
+from .exploring import chooser, is_open, named, number, said, settled, slider, started, touched
 
 WIRE = 1_200_000  # bytes that a model may take
 GAPS = named("gaps")
@@ -237,19 +235,9 @@ def test_what_the_question_compares_is_bold_and_few_letters_have_no_ranks(chapte
 
 def test_a_finger_hides_a_letter_and_no_model_is_loaded_before(open_tab):
     tab = open_tab(width=390, has_touch=True)
-    asked = []
-    tab.page.on("request", lambda request: asked.append(request.url))
-    tab.open("book/10_bert.html")
-    figure = tab.page.locator(GAPS)
-    tab.page.wait_for_selector(f"{GAPS}[data-ready=true]", state="attached")
-    figure.scroll_into_view_if_needed()
-    late = ("/models/", "transformer.js", "slopes.js")
-    assert [url for url in asked if any(name in url for name in late)] == []
-    figure.locator("[data-part=lines] text").nth(2).tap()
-    tab.page.wait_for_selector(f"{GAPS}[aria-busy=false]")
+    letter = "[data-part=lines] text"
+    figure, _ = touched(tab, "10", GAPS, lambda f: f.locator(letter).nth(2).tap())
     assert "2 gaps are filled in right" in said(figure)
-    assert sum(url.endswith(".safetensors") for url in asked) == 1
-    assert tab.wrong == []
 
 
 def test_what_is_hidden_stands_in_the_address_and_comes_back_from_it(chapter_10, open_tab):
@@ -280,10 +268,7 @@ def test_gaps_that_are_filled_are_open_to_everyone_and_fit(open_tab, width, sche
     chooser(figure, "or one of these").select_option("2")
     settled(figure)
     assert "6 gaps are filled in right" in said(figure)
-    context = {"include": [GAPS]}
-    assert told(Axe().run(tab.page, context=context, options={"runOnly": TAGS})) == []
-    assert tab.page.evaluate("document.documentElement.scrollWidth") <= width
+    is_open(tab, GAPS)
     letters = """(all) => Math.min(...all.map((one) =>
       parseFloat(getComputedStyle(one).fontSize) * one.getScreenCTM().a))"""
     assert figure.locator("svg text").evaluate_all(letters) >= 12
-    assert tab.wrong == []

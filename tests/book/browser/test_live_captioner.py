@@ -5,15 +5,13 @@ from pathlib import Path
 
 import pytest
 import torch
-from axe_playwright_python.sync_playwright import Axe
 from torch import Tensor
 
 from attention_by_hand.models import captioner
 from attention_by_hand.models.safetensors import unpacked
 from solutions.captioning import write_caption
 
-from .exploring import assert_picture_fits, chooser, named, number, said, settled, slider, started
-from .sound import TAGS, told
+from .exploring import chooser, is_open, named, number, said, settled, slider, started, touched
 
 WIRE = 1_200_000  # bytes that a model may take
 GLANCES = named("glances")
@@ -168,18 +166,9 @@ def test_what_is_drawn_is_ink_and_comes_back_from_the_address(chapter_12, open_t
 
 def test_a_finger_covers_what_it_touches_and_no_model_is_loaded_before(open_tab):
     tab = open_tab(width=390, has_touch=True)
-    asked = []
-    tab.page.on("request", lambda request: asked.append(request.url))
-    tab.open("book/12_captioning.html")
-    figure = tab.page.locator(GLANCES)
-    tab.page.wait_for_selector(f"{GLANCES}[data-ready=true]", state="attached")
-    figure.scroll_into_view_if_needed()
-    assert [url for url in asked if "/models/" in url or "transformer.js" in url] == []
-    figure.get_by_role("checkbox").locator("rect").first.tap()
-    tab.page.wait_for_selector(f"{GLANCES}[aria-busy=false]")
+    square = "[role=checkbox] rect"
+    figure, _ = touched(tab, "12", GLANCES, lambda f: f.locator(square).first.tap())
     assert "squares covered: 1." in said(figure)
-    assert sum(url.endswith(".safetensors") for url in asked) == 1
-    assert tab.wrong == []
 
 
 @pytest.mark.parametrize(("width", "scheme"), [(1280, "light"), (390, "dark")])
@@ -188,8 +177,4 @@ def test_a_captioner_that_has_answered_is_open_to_everyone_and_fits(open_tab, wi
     figure.get_by_role("checkbox").press("Enter")
     settled(figure)
     assert "squares covered: 1." in said(figure)
-    context = {"include": [GLANCES]}
-    assert told(Axe().run(tab.page, context=context, options={"runOnly": TAGS})) == []
-    assert_picture_fits(figure, squares=8, narrow=width < 600)
-    assert tab.page.evaluate("document.documentElement.scrollWidth") <= width
-    assert tab.wrong == []
+    is_open(tab, GLANCES, squares=8)

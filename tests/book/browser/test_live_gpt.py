@@ -7,7 +7,6 @@ from functools import cache
 import numpy as np
 import pytest
 import torch
-from axe_playwright_python.sync_playwright import Axe
 
 from attention_by_hand import blocks
 from attention_by_hand.data import python_manual
@@ -15,8 +14,7 @@ from attention_by_hand.models import gpt
 from benchmarks.pretrained_gpt import Tokens
 from solutions.language_model import GPT, generate, next_token_probabilities
 
-from .exploring import named, number, said, settled, slider, started
-from .sound import TAGS, told
+from .exploring import is_open, named, number, said, settled, slider, started, touched
 
 WIRE = 1_200_000  # bytes that a model may take
 WRITER = named("writer")
@@ -304,18 +302,9 @@ def test_tokens_keep_the_settings_that_they_were_drawn_with(open_tab):
 
 def test_nothing_is_loaded_until_it_is_touched_and_a_finger_chooses_a_token(open_tab):
     tab = open_tab(width=390, has_touch=True)
-    asked = []
-    tab.page.on("request", lambda request: asked.append(request.url))
-    tab.open("book/09_language_model.html")
-    figure = tab.page.locator(WRITER)
-    tab.page.wait_for_selector(f"{WRITER}[data-ready=true]", state="attached")
-    figure.scroll_into_view_if_needed()
-    assert [url for url in asked if "/models/" in url or "transformer.js" in url] == []
-    figure.locator(".translator-cell").nth(7).tap()
-    tab.page.wait_for_selector(f"{WRITER}[aria-busy=false]")
+    token = ".translator-cell"
+    figure, _ = touched(tab, "09", WRITER, lambda f: f.locator(token).nth(7).tap())
     assert "At token 7, " in said(figure)
-    assert sum(url.endswith(".safetensors") for url in asked) == 1
-    assert tab.wrong == []
 
 
 def test_keys_move_every_control_and_the_sheet_ends(open_tab):
@@ -381,12 +370,9 @@ def test_the_state_in_the_address_gives_the_same_text(open_tab):
 def test_a_writer_that_has_answered_is_open_to_everyone_and_fits(open_tab, width, scheme):
     tab, figure, _ = started(open_tab, "09", WRITER, width=width, scheme=scheme)
     press(figure, "write 20")
-    context = {"include": [WRITER]}
-    assert told(Axe().run(tab.page, context=context, options={"runOnly": TAGS})) == []
-    assert tab.page.evaluate("document.documentElement.scrollWidth") <= width
+    is_open(tab, WRITER)
     sizes = figure.locator("svg text").evaluate_all(
         """(all) => all.map((one) => Number.parseFloat(getComputedStyle(one).fontSize)
              * one.getScreenCTM().a)"""
     )
     assert min(sizes) >= 12
-    assert tab.wrong == []

@@ -8,15 +8,13 @@ import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
-from axe_playwright_python.sync_playwright import Axe
 from sklearn.datasets import load_digits
 from torch import Tensor
 
 from attention_by_hand.models.safetensors import unpacked
 from solutions.vision_transformer import VisionTransformer, attention_rollout
 
-from .exploring import assert_picture_fits, chooser, named, said, settled, started
-from .sound import TAGS, told
+from .exploring import chooser, is_open, named, said, settled, started, touched
 
 WIRE = 1_200_000  # bytes that a model may take
 PATCHES = named("patches")
@@ -290,18 +288,9 @@ def test_what_is_drawn_is_ink_moves_along_and_comes_back_from_the_address(chapte
 
 def test_a_finger_covers_what_it_touches_and_no_model_is_loaded_before(open_tab):
     tab = open_tab(width=390, has_touch=True)
-    asked = []
-    tab.page.on("request", lambda request: asked.append(request.url))
-    tab.open("book/11_vision_transformer.html")
-    figure = tab.page.locator(PATCHES)
-    tab.page.wait_for_selector(f"{PATCHES}[data-ready=true]", state="attached")
-    figure.scroll_into_view_if_needed()
-    assert [url for url in asked if "/models/" in url or "transformer.js" in url] == []
-    figure.get_by_role("checkbox").locator("rect").first.tap()
-    tab.page.wait_for_selector(f"{PATCHES}[aria-busy=false]")
+    square = "[role=checkbox] rect"
+    figure, _ = touched(tab, "11", PATCHES, lambda f: f.locator(square).first.tap())
     assert "patches covered: 1." in said(figure)
-    assert sum(url.endswith(".safetensors") for url in asked) == 1
-    assert tab.wrong == []
 
 
 @pytest.mark.parametrize(("width", "scheme"), [(1280, "light"), (390, "dark")])
@@ -310,8 +299,4 @@ def test_a_vit_that_has_answered_is_open_to_everyone_and_fits(open_tab, width, s
     figure.get_by_role("checkbox").press("Enter")
     settled(figure)
     assert "patches covered: 1." in said(figure)
-    context = {"include": [PATCHES]}
-    assert told(Axe().run(tab.page, context=context, options={"runOnly": TAGS})) == []
-    assert_picture_fits(figure, squares=5, narrow=width < 600)
-    assert tab.page.evaluate("document.documentElement.scrollWidth") <= width
-    assert tab.wrong == []
+    is_open(tab, PATCHES, squares=5)
