@@ -1,8 +1,9 @@
-"""Chapter 8's three models on dates once more: other code for each, they take turns.
+"""Chapter 8's three models on dates and digits once more: other code for each, they take turns.
 
-Run: OMP_NUM_THREADS=1 python -m benchmarks.second.three_in_turn [SECONDS] [SEED ...]. Whoever has
-used least processor time goes on. A row counts as right if each token, read after the right ones
-before it, is the likeliest, which is what writing it greedily means.
+Run: OMP_NUM_THREADS=1 python -m benchmarks.second.three_in_turn [SECONDS [SEED [TASK]]]; the task
+is *dates* or *digits*, up to 20 of them to copy in training. Whoever has used least processor time
+goes on. A row counts as right if each token, read after the right ones before it, is the likeliest,
+which is what writing it greedily means.
 """
 
 import random
@@ -20,6 +21,7 @@ from benchmarks.second.finished_translator import Translator
 from benchmarks.second.one_vector_dates import GROUPS, LETTERS, Pair, padded
 
 RATES = {"one vector": 0.006, "looking back": 0.006, "Transformer": 0.003}
+DIGITS = (4, 8, 10, 12, 14, 16, 18, 20, 24, 32)
 Rows = list[tuple[list[int], list[int]]]
 
 
@@ -28,8 +30,14 @@ class Transformer(Translator):
         return self.logits(*self.read(source), shifted)
 
 
-def rows(seed: int) -> tuple[Rows, Rows, int]:
+def rows(task: str, seed: int) -> tuple[Rows, Rows, int]:
     """To learn from, to test on, and how many characters there are."""
+    if task == "digits":
+        draw, long = random.Random(seed), [n for n in DIGITS for _ in range(200)]
+        long = [*draw.choices(range(1, 21), k=40_000), *long]
+        texts = [draw.choices(range(3, 13), k=n) for n in long]
+        copied = [(text, text) for text in texts]
+        return copied[:40_000], copied[40_000:], 13
     told = [dates.examples("train", 40_000, 500 + seed), dates.examples("test", 2000, 600)]
     of = {c: i + 3 for i, c in enumerate(sorted({c for e in told[0] for c in e.text}))}
     both = ([([of[c] for c in e.text], [3 + LETTERS.index(c) for c in e.iso]) for e in examples]
@@ -49,8 +57,8 @@ def both(batch: Rows) -> tuple[Tensor, Tensor]:
     return padded([s for s, _ in batch]), padded([[1, *t, 2] for _, t in batch])
 
 
-def in_turn(seconds: float, seed: int) -> None:
-    learnt, tested, tokens = rows(seed)
+def in_turn(seconds: float, seed: int, task: str = "dates") -> None:
+    learnt, tested, tokens = rows(task, seed)
     torch.manual_seed(seed)
     models: dict[str, nn.Module] = {
         "one vector": Pair(tokens, False, 168),
@@ -84,18 +92,18 @@ def in_turn(seconds: float, seed: int) -> None:
                 likeliest = model(source, target[:, :-1]).argmax(-1)
             right = ((likeliest == target[:, 1:]) | (target[:, 1:] == 0)).all(1).tolist()
             for length, is_right in zip((source != 0).sum(1).tolist(), right, strict=True):
-                group = next(g for g in GROUPS if g[0] <= length <= g[1])
+                groups = GROUPS if task == "dates" else [(n, n) for n in DIGITS]
+                group = next(g for g in groups if g[0] <= length <= g[1])
                 found[group] += is_right
                 asked[group] += 1
         by = ", ".join(f"{a}–{b}: {found[a, b] / asked[a, b]:.0%}" for a, b in sorted(asked))
         size = sum(p.numel() for p in model.parameters())
         whole = found.total() / asked.total()
-        print(f"seed {seed}, {name}, {size:,} parameters, {steps[name]} steps: {whole:.1%}")
+        print(f"{task}, seed {seed}, {name}, {size:,} parameters, {steps[name]} steps: {whole:.1%}")
         print(f"  {by}", flush=True)
 
 
 if __name__ == "__main__":
     torch.set_num_threads(1)
-    seconds, *seeds = map(int, sys.argv[1:] or ("40",))
-    for seed in seeds or (71,):
-        in_turn(seconds, seed)
+    seconds, seed, *task = sys.argv[1:] or ("40", "71")
+    in_turn(int(seconds), int(seed), *task)
