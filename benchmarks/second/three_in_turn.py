@@ -105,5 +105,5 @@ def in_turn(seconds: float, seed: int, task: str = "dates") -> None:
 
 if __name__ == "__main__":
     torch.set_num_threads(1)
-    seconds, seed, *task = sys.argv[1:] or ("40", "71")
-    in_turn(int(seconds), int(seed), *task)
+    seconds, seed, task = [*sys.argv[1:], *("40", "71", "dates")[len(sys.argv) - 1 :]]
+    in_turn(int(seconds), int(seed), task)
