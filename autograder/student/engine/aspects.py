@@ -16,10 +16,10 @@ from autograder.student.engine.compare import (
     in_fewer_digits,
     names_of,
     numeric,
-    of_float32,
     worst,
     wrong,
 )
+from autograder.student.engine.rounding import PRECISION, with_rounding
 from autograder.student.engine.runs import (
     Aspect,
     Draw,
@@ -77,24 +77,7 @@ def _judge_one(trial: Trial, judge: Callable[[Trial], Finding]) -> Finding:
     finding = judge(trial)
     if finding.passed:
         return finding
-    return _with_rounding(with_call(finding, trial, finding.step), trial)
-
-
-def _with_rounding(finding: Finding, trial: Trial) -> Finding:
-    """The finding, which also says whether float32 explains what is wrong."""
-    wanted, size = trial.expected, finding.relative
-    limit = max(_FLOAT32, _TIMES * wanted.rounding)
-    if size is None or size > min(limit, NEARLY) or finding.kind not in (*_NUMBERS, "digits"):
-        return finding
-    given = trial.record.gradients
-    pairs = [*zip(trial.record.values, wanted.values, strict=False)]
-    pairs += [(given.get(name), slope) for name, slope in wanted.gradients.items()]
-    return replace(finding, rounded=True, narrow=any(of_float32(*pair) for pair in pairs))
-
-
-_FLOAT32 = 1e-6  # relative to the largest number: 16 times what a number in float32 is off by
-_TIMES = 8.0  # as far off as a right answer in float32, at most
-_NUMBERS = ("value", "gradient")  # kinds of failure
+    return with_rounding(with_call(finding, trial, finding.step), trial)
 
 
 def with_call(finding: Finding, trial: Trial, step: int | None) -> Finding:
@@ -236,7 +219,6 @@ def dtypes_kept(points: float, hint: str, runs: Runs) -> Aspect:
     )
 
 
-PRECISION = ("dtype", "digits")  # kinds of failure
 _PRECISION = (
     "The dtype of the result is right, its digits are those of another: it is computed in that one "
     "and converted at the end."

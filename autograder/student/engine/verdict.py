@@ -11,12 +11,12 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from autograder.student.course import is_exercise
-from autograder.student.engine.aspects import PRECISION
 from autograder.student.engine.compare import GRADIENT_FACTOR, NEARLY, agrees, as_if_rounded
 from autograder.student.engine.gate import admit
 from autograder.student.engine.mistakes.match import Mistake, likeness, same_failure
 from autograder.student.engine.mistakes.wording import describe_guess, describe_other_problems
 from autograder.student.engine.observe import MOST, forbidden
+from autograder.student.engine.rounding import PRECISION, charged_to_dtype
 from autograder.student.engine.runs import (
     APPLY,
     LOST,
@@ -239,7 +239,7 @@ def _judge(
         _found(aspect, [Trial(a, b, c, *told) for a, b, c in zip(*rows, strict=True)])
         for aspect, *rows in columns
     ]
-    found, narrowed = _charged_to_dtype(exercise.aspects, found)
+    found, narrowed = charged_to_dtype(exercise.aspects, found)
     verdicts: list[AspectVerdict] = []
     for aspect, finding in zip(exercise.aspects, found, strict=True):
         counts = not aspect.only_if_right or not verdicts or verdicts[0].passed
@@ -279,31 +279,6 @@ def _judge(
         if others[i]:
             verdicts[i] = AspectVerdict(aspect.title, aspect.points, True)
     return tuple(verdicts)
-
-
-def _charged_to_dtype(
-    aspects: Sequence[Aspect], found: Sequence[Finding]
-) -> tuple[list[Finding], set[int]]:
-    """The findings, and which of them charge an answer with float32. Then nothing else does: what
-    is off by no more than float32 explains passes."""
-    naming = {
-        i
-        for i, (aspect, finding) in enumerate(zip(aspects, found, strict=True))
-        if "dtype" in aspect.own
-        and not finding.passed
-        and (finding.kind in PRECISION or finding.rounded)
-    }
-    narrow = any(finding.narrow for finding in found)
-    if not (narrow and naming and (found[0].passed or found[0].rounded)):
-        return [*found], set()
-
-    def charged(i: int, finding: Finding) -> Finding:
-        if not finding.rounded:
-            return finding
-        digits = replace(finding, kind="digits", instructive=True)
-        return digits if i in naming else Finding(True)
-
-    return [charged(i, finding) for i, finding in enumerate(found)], naming
 
 
 def _is_stray(verdict: AspectVerdict, aspect: Aspect) -> bool:
