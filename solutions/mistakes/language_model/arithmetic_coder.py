@@ -52,9 +52,9 @@ not_divided_by_the_sum: width /= sum(counts) → width /= sum(counts) - (t == 0)
 all_tokens_alike: counts = self.frequencies(ids[:t]) → counts = [1] * len(self.frequencies(ids[:t]))
     All ids have the same share, so a likely token takes as many bits as a rare one.
 model_not_asked_again: self.frequencies(ids[:t]) → self.frequencies([])
-    The model is always asked for the first token. Its numbers depend on what comes before.
+    The model is always given an empty text. Its numbers depend on what comes before.
 one_model_for_all of model_not_asked_again: self.frequencies(ids) → self.frequencies([])
-    Both ways, the model is always asked for the first token. Its numbers depend on what comes
+    Both ways, the model is always given an empty text. Its numbers depend on what comes
     before.
 looks_at_the_token: self.frequencies(ids[:t]) → self.frequencies(ids[: t + 1])
     The model gets the token that is to be written, which the receiver does not have yet.
@@ -165,7 +165,7 @@ piece_not_spread_out: counts[:token])) / counts[token] → counts[:token])) / su
     The place within the piece is divided by the sum. Divided by the token's own number it goes from
     0 to 1.
 reads_without_the_model: counts = self.frequencies(ids) → counts = self.frequencies([])
-    In decode, the model is always asked for the first token. It should get what has been read.
+    In decode, the model is always given an empty text. It should get what has been read.
 reads_with_the_last_token: counts = self.frequencies(ids) → counts = self.frequencies(ids[-1:])
     In decode, the model gets the token read last. It should get all that have been read.
 one_token_too_few: range(length) → range(length - 1)
