@@ -21,7 +21,7 @@ ORANGE, PURPLE, SKY, GREY = "#E69F00", "#CC79A7", "#56B4E9", "#767676"
 PAPER = "#FCFCFA"
 
 STYLE: Any = {  # the type of its names is matplotlib's own
-    "figure.figsize": (6.4, 3.8),
+    "figure.figsize": (5.8, 3.6),
     "figure.facecolor": PAPER,
     "figure.constrained_layout.use": True,
     "savefig.facecolor": PAPER,

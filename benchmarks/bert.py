@@ -93,17 +93,25 @@ def measured(page: dict, seed: int, hidden: float, rows: int) -> dict:
 
 def longer(page: dict, seed: int) -> dict:
     """One model with four times as many steps."""
-    steps = 4 * page["STEPS"]
+    steps, test = 4 * page["STEPS"], page["test"]
     model = page["trained"](seed, steps)
-    return {"seed": seed, "steps": steps} | {
-        part: round(page["filled"](model, page[part][:1062])[0], 4) for part in ("test", "train")
-    }
+    vectors, true = page["gaps_of"](model, test)
+    with torch.no_grad():
+        right = (model.fill(vectors).argmax(-1) == true).numpy()
+    never = page["times_seen"](test, 2).reshape(len(test), -1) == 0
+    never = np.concatenate([never[:, first::7].ravel() for first in range(7)])  # as in gaps_of
+    return {
+        "seed": seed,
+        "steps": steps,
+        "two never seen": round(float(right[never].mean()), 4),
+    } | {part: round(page["filled"](model, page[part][:1062])[0], 4) for part in ("test", "train")}
 
 
 def baselines(page: dict) -> dict:
     """The shares filled in right by counting."""
     found = page["by_counting"](page["test"]) | {
-        f"table, {reach} on each side": page["by_table"](page["test"], reach) for reach in (1, 2, 3)
+        f"table, {reach} on each side": hits.mean()
+        for reach, hits in enumerate(page["by_tables"](page["test"], 4), start=1)
     }
     return {name: round(float(share), 4) for name, share in found.items()}
 
@@ -132,6 +140,10 @@ def main() -> None:
             ]
             for reach in (0, 1, 2, 3)
         },
+        "mixed": [
+            [round(share, 4) for share in page["probed"](page["window"](2, mixed=draw))]
+            for draw in range(3)
+        ],
     }
     runs = []
     for hidden in args.hidden:

@@ -11,6 +11,8 @@ training. What is compared:
 * captioner: convolutions, a ViT block and the text side, with all three losses of BLIP
 * captions only: the same with the captioning loss alone; for retrieval, its two projections are
   trained afterwards, by the contrastive loss, and nothing else is
+* never trained: a captioner as it begins, and two projections behind it, trained in the same way;
+  its batch norm has only gathered means and variances
 * no batch norm: convolutions without it, captions only; no batch norm, longer: in 4,500 steps
 * patches: patches of 4 × 4 pixels and two ViT blocks instead of convolutions, captions only
 * patches, longer: three times as many steps
@@ -213,8 +215,11 @@ def recalls(*vectors: Tensor) -> dict:
 
 
 @torch.no_grad()
-def matching(model: Captioner, seed: int) -> float:
-    """How often its own name is judged likelier than the same letter with another mark."""
+def matching(model: Captioner, seed: int) -> dict:
+    """How often its own name is judged likelier than the same letter with another mark.
+
+    By the matcher, and by the cosine alone.
+    """
     every, images, ids = collection()
     chosen, luck = one_each(parts_of(seed)["new"], seed), np.random.RandomState(seed)
     others = []
@@ -222,8 +227,12 @@ def matching(model: Captioner, seed: int) -> float:
         letter, mark = parsed(every[i].name)
         others.append(f"{letter} WITH {luck.choice([m for m in MARKS if m != mark])}")
     memory = model.eval().encode(images[chosen])
-    both = [model.match(t, memory).log_softmax(-1)[:, 1] for t in (ids[chosen], ids_of(others))]
-    return share((both[0] > both[1]).tolist())
+    texts = ids[chosen], ids_of(others)
+    judged = [model.match(text, memory).log_softmax(-1)[:, 1] for text in texts]
+    seen = model.image_vectors(memory)
+    alike = [F.cosine_similarity(seen, model.text_vectors(text)) for text in texts]
+    found = {"matching": judged, "matching, by cosine": alike}
+    return {name: share((own > other).tolist()) for name, (own, other) in found.items()}
 
 
 def with_projections(model: Captioner, seed: int) -> dict:
@@ -250,7 +259,8 @@ def with_projections(model: Captioner, seed: int) -> dict:
 def gaze(model: Captioner, seed: int) -> dict:
     """The share of the last layer's weights that falls on the mark's places, by word.
 
-    Only marks of one word; places are those in which the mark has any pixel.
+    Only marks of one word; places are those in which the mark has any pixel. "mark, elsewhere" is
+    the share of the mean map over the other pictures.
     """
     every, images, ids = collection()
     chosen = one_each(parts_of(seed)["new"], seed)
@@ -262,12 +272,16 @@ def gaze(model: Captioner, seed: int) -> dict:
     # [DEC] LATIN SMALL LETTER E WITH ACUTE: a word's row is that of the token before it
     rows = {"letter": 3, "WITH": 4, "mark": 5}
     found = {word: round(on_mark[:, row].mean().item(), 4) for word, row in rows.items()}
+    looks = looks[:, rows["mark"]]
+    others = (looks.sum(0) - looks) / (len(looks) - 1)
+    found["mark, elsewhere"] = round((others * places).sum((1, 2)).mean().item(), 4)
     return found | {"of the picture": round(places.float().mean().item(), 4)}
 
 
 CAPTIONERS = {
     "captioner": {"kinds": "cvm"},
     "captions only": {"project": True},
+    "never trained": {"project": True, "steps": 0},
     "no batch norm": {"batch_norm": False},
     "no batch norm, longer": {"batch_norm": False, "steps": 3 * STEPS},
     "patches": {"patches": True},
@@ -291,6 +305,11 @@ def captioner(
     began = time.process_time()
     part = parts_of(seed)["train"]
     descend(model, lambda _, x, t: losses(model, x, t, kinds, hide), part, seed, steps, watch)
+    if not steps:
+        model.train()
+        with torch.no_grad():
+            for _, x, _ in batches(part, 100, np.random.RandomState(seed)):
+                model.encode(x)
     found |= {"steps": steps, "cpu_seconds": round(time.process_time() - began, 1)}
     found["parameters"] = sum(p.numel() for p in model.parameters())
     found |= tried(lambda i: [words_of(t) for t in captions(model, collection()[1][i])], seed)
@@ -298,7 +317,7 @@ def captioner(
         found["retrieval, projections trained"] = with_projections(model, seed)
     if kinds == "cvm":
         found |= {"retrieval": retrieval(model, seed), "gaze": gaze(model, seed)}
-        found["matching"] = matching(model, seed)
+        found |= matching(model, seed)
     return found, model
 
 

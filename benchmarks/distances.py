@@ -2,8 +2,8 @@
 
 Run: python -m benchmarks.distances [--steps 1500]. The models, the task and the training loop are
 those of the chapter's page, read from its cells; the page trains one model, here each way to put
-the distance into the scores is trained with each seed, and the rotary heads are tested with their
-positions divided, too. The shares of right answers go to
+the distance into the scores is trained with each seed, ALiBi with three slopes, and the rotary
+heads are tested with their positions divided, too. The shares of right answers go to
 benchmarks/positional_encoding_distances.json, with how they were made; the page has a table of
 them, and a test compares the two.
 """
@@ -28,8 +28,12 @@ from solutions.positional_encoding import (
 
 PAGE = Path(__file__).parents[1] / "book" / "05_positional_encoding.md"
 RESULT = Path(__file__).with_name("positional_encoding_distances.json")
-WAYS, SEEDS = ("relative", "rotary", "ALiBi"), range(5)
-DIVISORS = (4, 6)
+WAYS = {
+    "relative": ("relative",),
+    "rotary": ("rotary",),
+    **{f"ALiBi, slope 1/{n}": ("ALiBi", 1 / n) for n in (8, 16, 64)},
+}
+SEEDS, DIVISORS = range(5), (4, 6)
 DEFINED = ("class Finder", "def two_marks", "def squeezed")
 
 
@@ -53,9 +57,9 @@ def main() -> None:
     torch.set_num_threads(1)
     page, began = page_definitions(), time.process_time()
     runs: dict[str, list[list[float]]] = {}
-    for way in WAYS:
+    for way, (kind, *slope) in WAYS.items():
         for seed in SEEDS:
-            head = page["trained"](way, seed, steps)
+            head = page["trained"](kind, seed, steps, *slope)
             answers = {way: head}
             if way == "rotary":
                 divided = page["with_squeezed_positions"]
@@ -64,7 +68,7 @@ def main() -> None:
                 torch.manual_seed(seed)
                 shares = [round(share, 4) for share in page["tested"](answer)]
                 runs.setdefault(name, []).append(shares)
-                print(f"{name:10} seed {seed}:", *(f"{x:5.0%}" for x in shares), flush=True)
+                print(f"{name:16} seed {seed}:", *(f"{x:5.0%}" for x in shares), flush=True)
     made = {
         "script": f"python -m benchmarks.distances --steps {steps}",
         "machine": f"{platform.machine()}, CPU, one thread",

@@ -201,10 +201,16 @@ def licence(package: str) -> str:
     short = (about.get("License-Expression") or about.get("License") or "").strip()
     if " AND " in short:
         short = f"{short.partition(' AND ')[0]} and others"
-    if not short or len(short) > 40:
+    if short in ("", "UNKNOWN") or len(short) > 40:
         kinds = [k for k in about.get_all("Classifier") or () if k.startswith("License ::")]
         short = "; ".join(kind.rpartition(" :: ")[2] for kind in kinds)
-    return short or "see its files"
+    return short or read_licence(package)
+
+
+def read_licence(package: str) -> str:
+    """The heading of the licence that comes with a package."""
+    file = next(f for f in distribution(package).files or () if f.name.startswith("LICEN"))
+    return file.read_text(encoding="utf-8").partition("\n")[0]
 
 
 def sources(texts: dict[Name, str]) -> list[list]:

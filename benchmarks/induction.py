@@ -34,10 +34,10 @@ class Attention(nn.Module):
         self.q, self.k, self.v, self.o = (nn.Linear(width, width, bias=False) for _ in range(4))
         self.bias = nn.Parameter(torch.randn(heads, FAR + 1))
 
-    def forward(self, x: Tensor, kept: Tensor, blind: int | None) -> tuple[Tensor, Tensor]:
+    def forward(self, x: Tensor, kept: Tensor, hidden: Tensor | None) -> tuple[Tensor, Tensor]:
         """x `(B, n, width)`, kept `(heads,)` → what it adds `(B, n, width)`, weights.
 
-        Nothing is taken from the token that is `blind` places back.
+        Nothing is taken where `hidden`, which goes with the weights, is true.
         """
         n, heads = x.shape[1], len(self.bias)
         q, k, v = (
@@ -47,8 +47,8 @@ class Attention(nn.Module):
         scores = q @ k.mT / q.shape[-1] ** 0.5 + self.bias[:, distance]  # (B, heads, n, n)
         weights = masked_softmax(scores, torch.ones(n, n, dtype=torch.bool).tril())
         taken = weights * kept[:, None, None]
-        if blind is not None:
-            taken = taken.masked_fill(distance == blind, 0.0)
+        if hidden is not None:
+            taken = taken.masked_fill(hidden, 0.0)
         return self.o((taken @ v).movedim(-3, -2).flatten(-2)), weights
 
 
@@ -63,18 +63,25 @@ class Model(nn.Module):
         self.out = nn.Linear(width, TOKENS)
 
     def forward(
-        self, ids: Tensor, cut: tuple[Head, ...] = (), blind: int | None = None
+        self,
+        ids: Tensor,
+        cut: tuple[Head, ...] = (),
+        blind: int | None = None,
+        unseen: Tensor | None = None,
     ) -> tuple[Tensor, Tensor]:
         """ids `(B, n)` → logits `(B, n, TOKENS)`, weights `(layers, B, heads, n, n)`.
 
-        The first layer takes nothing from the token that is `blind` places back, 1 to 7.
+        The first layer takes nothing from the token that is `blind` places back, the last nothing
+        from the one place that is `unseen` `(B, n)` by each.
         """
-        x, found = self.tokens(ids), []
+        x, found, hidden, place = self.tokens(ids), [], {}, torch.arange(ids.shape[1])
+        if blind is not None:
+            hidden[0] = place[:, None] - place == blind
+        if unseen is not None:
+            hidden[len(self.layers) - 1] = (place == unseen[..., None])[:, None]
         for number, layer in enumerate(self.layers):
             kept = [float((number, head) not in cut) for head in range(len(layer.bias))]
-            added, weights = layer(
-                self.norms[number](x), torch.tensor(kept), None if number else blind
-            )
+            added, weights = layer(self.norms[number](x), torch.tensor(kept), hidden.get(number))
             x, found = x + added, [*found, weights]
         return self.out(self.norms[-1](x)), torch.stack(found)
 
@@ -109,6 +116,19 @@ def loss(model: Model, ids: Tensor, cut: tuple[Head, ...] = (), blind: int | Non
     """Nats a token of the second half, but for its first, which nothing can tell."""
     half = slice(ids.shape[1] // 2, None)
     return next_token_loss(model(ids, cut, blind)[0][:, half], ids[:, half]).item()
+
+
+@torch.no_grad()
+def copied(model: Model, unseen: int | None = None) -> float:
+    """Nats of the next token in second halves, where the present one has come once before.
+
+    The last layer takes nothing from the place that is `unseen` behind the one that followed.
+    """
+    ids = twice(HALF)
+    places = followed(ids)
+    asked = ((places > 0) & (torch.arange(2 * HALF) >= HALF))[:, :-1]
+    logits = model(ids, unseen=None if unseen is None else places + unseen)[0][:, :-1]
+    return nn.functional.cross_entropy(logits[asked], ids[:, 1:][asked]).item()
 
 
 @torch.no_grad()
@@ -156,6 +176,9 @@ def measure(model: Model) -> dict:
         "without them": loss(model, ids, tuple(heads)),
         "first layer blind to one back": loss(model, ids, blind=1),
         "first layer blind to two back": loss(model, ids, blind=2),
+        "copied": copied(model),
+        "copied, blind to what followed": copied(model, 0),
+        "copied, blind to one further": copied(model, 1),
         "to what followed": after.tolist(),
         "to the one before": before.tolist(),
         "one head cut": [

@@ -5,8 +5,10 @@ those of `pretrained_gpt.py`. Runs are counted in the training text and smoothed
 and J. Goodman, "An empirical study of smoothing techniques" (1999): of each count, one of three
 discounts is taken (for 1, 2, and more) and given to the shorter run, whose count is of how many
 different symbols have stood before it. Discounts of each length are fitted to the validation text,
-and the longest run is chosen there. What comes out is in benchmarks/kneser_ney.json: bits per byte
-of the validation and test texts, and of each document of the test, with GPT's for the same text.
+and the longest run is chosen there. Counts that are *going on* also learn from what they have read
+of the new text, document after document; their discounts and length are chosen for that. What comes
+out is in benchmarks/kneser_ney.json: bits per byte of the validation and test texts, and of each
+document of the test, with GPT's for the same text.
 """
 
 import datetime
@@ -43,10 +45,11 @@ def number_runs(ids: np.ndarray, longest: int) -> tuple[list[np.ndarray], list[n
     return numbers, firsts
 
 
-def count(texts: list[np.ndarray], longest: int) -> list[list[list[Counts]]]:
+def count(texts: list[np.ndarray], longest: int, goes_on: bool = False) -> list[list[list[Counts]]]:
     """Of each text but the first, in which runs are counted: for each length, two kinds of counts.
 
-    First how often a run stood there, then of how many different symbols it stood behind.
+    First how often a run stood there, then of how many different symbols it stood behind. If it
+    `goes_on`, what was read of the text itself is counted as well.
     """
     edge = np.zeros(longest, dtype=texts[0].dtype)
     numbers, firsts = number_runs(np.concatenate([x for t in texts for x in (edge, t)]), longest)
@@ -56,22 +59,50 @@ def count(texts: list[np.ndarray], longest: int) -> list[list[list[Counts]]]:
     found: list[list[list[Counts]]] = [[[] for _ in range(longest)] for _ in asked]
     for k in range(1, longest + 1):
         past, pasts = numbers[k - 1][firsts[k] - 1], len(firsts[k - 1])
-        kinds = [seen[k]]
+        kinds, told = [seen[k]], [asked]
         if k < longest:
             suffixes = numbers[k][firsts[k + 1][seen[k + 1] > 0]]
             kinds.append(np.bincount(suffixes, minlength=len(firsts[k])))
-        for times in kinds:
+            told.append([at[new_runs(numbers[k + 1][at], seen[k + 1])] for at in asked])
+        for times, more in zip(kinds, told, strict=True):
             whole = np.bincount(past, times, pasts)
             rare = [times == 1, times == 2, times > 2]
             behind = np.stack([np.bincount(past[at], minlength=pasts) for at in rare], -1)
-            for text, at in zip(found, asked, strict=True):
-                run, before = numbers[k][at[1:]], numbers[k - 1][at[:-1]]
-                of = [
-                    torch.from_numpy(x).double()
-                    for x in (times[run], whole[before], behind[before])
-                ]
+            for text, at, learnt in zip(found, asked, more, strict=True):
+                run, before = numbers[k][at], numbers[k - 1][at - 1]
+                if goes_on:
+                    new = np.isin(at, learnt)
+                    of = [x[1:] for x in grown(times, whole, behind, run, before, new)]
+                else:
+                    of = [x[1:] for x in (times[run], whole[before], behind[before])]
+                of = [torch.from_numpy(x).double() for x in of]
                 text[k - 1].append((of[0], of[1], of[2]))
     return found
+
+
+def new_runs(runs: np.ndarray, seen: np.ndarray) -> np.ndarray:
+    """Where a run stands for the first time, in this text and in the one read before."""
+    first = np.zeros(len(runs), dtype=bool)
+    first[np.unique(runs, return_index=True)[1]] = True
+    return first & (seen[runs] == 0)
+
+
+def grown(times, whole, behind, runs, pasts, counted) -> list[np.ndarray]:
+    """The counts at each place of a text, of which the places before it are `counted`, or not."""
+    times, whole, behind = (
+        dict(zip(keys.tolist(), table[keys].tolist(), strict=True))
+        for keys, table in ((runs, times), (pasts, whole), (pasts, behind))
+    )
+    rows = []
+    for run, past, more in zip(runs.tolist(), pasts.tolist(), counted.tolist(), strict=True):
+        rows.append((times[run], whole[past], tuple(behind[past])))
+        if more:
+            if times[run]:
+                behind[past][min(times[run], 3) - 1] -= 1
+            times[run] += 1
+            whole[past] += 1
+            behind[past][min(times[run], 3) - 1] += 1
+    return [np.array(column) for column in zip(*rows, strict=True)]
 
 
 def bits(counts: list[list[Counts]], discounts: Tensor, symbols: int) -> Tensor:
@@ -99,9 +130,11 @@ def fit(counts: list[list[Counts]], longest: int, symbols: int) -> Tensor:
     return (free.sigmoid() * MOST).detach()
 
 
-def measure(texts: list[Tensor], symbols: int, lengths: tuple[int, ...], sizes: list[int]) -> dict:
+def measure(
+    texts: list[Tensor], symbols: int, lengths: tuple[int, ...], sizes: list[int], goes_on: bool
+) -> dict:
     """Bits per byte for each longest run; of the best on validation, the bits of each document."""
-    valid, test = count([text.numpy() for text in texts], max(lengths))
+    valid, test = count([text.numpy() for text in texts], max(lengths), goes_on)
     tried = []
     for longest in lengths:
         discounts = fit(valid, longest, symbols)
@@ -155,9 +188,14 @@ def main() -> None:
             "test": round(cost.sum().item() / len(kept), 4),
             "documents": by_document(cost, in_tokens[-1]),
         },
-        "tokens": measure(in_tokens, len(tokens.tokens), LONGEST["tokens"], sizes),
     }
-    found["bytes"] = measure(in_bytes, 257, LONGEST["bytes"], sizes)
+    for name, ids, symbols in (
+        ("tokens", in_tokens, len(tokens.tokens)),
+        ("bytes", in_bytes, 257),
+        ("tokens, going on", in_tokens, len(tokens.tokens)),
+    ):
+        lengths = LONGEST[name.partition(",")[0]]
+        found[name] = measure(ids, symbols, lengths, sizes, goes_on="going on" in name)
     lines = ",\n".join(f"{json.dumps(k)}: {json.dumps(v)}" for k, v in found.items())
     RESULT.write_text("{" + lines + "}\n", encoding="utf-8")
 

@@ -4,8 +4,8 @@ Run: OMP_NUM_THREADS=1 python -m benchmarks.older_negatives. Writes older_negati
 minutes of processor time.
 
 Pictures of 16 × 16 pixels and captions of three words, as in `benchmarks.noisy_captions`. Two small
-encoders, one for each, learn from the contrastive loss alone, in batches of 16. Compared, in
-equally many steps, from the same beginning and with the same batches:
+encoders, one for each, learn from the contrastive loss alone, in batches of 16. Compared,
+from the same beginning and, where nothing else is said, in equally many steps of the same batches:
 
 * batch: the wrong answers are those of the batch
 * queue: those of a queue, too, of the last 320 vectors of pictures and of texts, as the encoders
@@ -14,6 +14,8 @@ equally many steps, from the same beginning and with the same batches:
   hundredth of the way to them (BLIP: a two-hundredth); nothing is learnt through the copy
 * queue, copy: both
 * batch of 64: the wrong answers are those of a batch of four times the size
+* four times the steps: those of the batch of 16, which so reads as many pairs as that of 64
+* 64 in groups of 16: the batch of 64, but the wrong answers are those of one's own sixteen
 
 A wrong answer with the same caption as the right one is left out in all of them. What is counted is
 recall at 1, mean of both ways, among all names of unseen pairs of letter and mark (`new`), and
@@ -22,7 +24,9 @@ among all names in a font that was not read (`font`), a picture for each.
 
 import argparse
 import copy
+import json
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 import torch
@@ -43,6 +47,8 @@ CASES = {
     "copy": {"momentum": MOMENTUM},
     "queue, copy": {"queue": QUEUE, "momentum": MOMENTUM},
     "batch of 64": {"batch": 64},
+    "four times the steps": {"steps": 4 * STEPS},
+    "64 in groups of 16": {"batch": 64, "groups": 4},
 }
 
 
@@ -70,14 +76,22 @@ def one_way(asked: Tensor, answers: Tensor, same: Tensor) -> Tensor:
     return F.cross_entropy(logits, torch.arange(len(asked)))
 
 
-def learn(train: Tensor, *, batch: int = BATCH, queue: int = 0, momentum: float = 0.0) -> Encoders:
+def learn(
+    train: Tensor,
+    *,
+    batch: int = BATCH,
+    groups: int = 1,
+    queue: int = 0,
+    momentum: float = 0.0,
+    steps: int = STEPS,
+) -> Encoders:
     images, texts, _ = collection()
     model = Encoders()
     follower = copy.deepcopy(model).requires_grad_(False)
     optimiser = torch.optim.AdamW(model.parameters(), RATE, weight_decay=0.05, fused=True)
-    falling = torch.optim.lr_scheduler.CosineAnnealingLR(optimiser, STEPS)
+    falling = torch.optim.lr_scheduler.CosineAnnealingLR(optimiser, steps)
     older = torch.empty(0, SHARED), torch.empty(0, SHARED), torch.empty(0, 3, dtype=torch.long)
-    for _ in range(STEPS):
+    for _ in range(steps):
         rows = train[torch.randint(len(train), (64,))[:batch]]
         x, y = images[rows], texts[rows]
         seen, said = new = model(x, y)
@@ -88,6 +102,9 @@ def learn(train: Tensor, *, batch: int = BATCH, queue: int = 0, momentum: float 
                 new = follower(x, y)
         answers = [torch.cat(both) for both in zip((*new, y), older, strict=True)]
         same = (y[:, None] == answers[2]).all(-1)
+        if groups > 1:  # what is in another group is left out, too
+            group = torch.arange(batch) * groups // batch
+            same |= group[:, None] != group
         loss = (one_way(seen, answers[1], same) + one_way(said, answers[0], same)) / 2
         optimiser.zero_grad()
         loss.backward()
@@ -116,25 +133,31 @@ def found(model: Encoders, chosen: Tensor) -> float:
     return round(sum(recall_at(seen @ said.T, 1)) / 2, 4)
 
 
-def run_of(seed: int) -> dict:
+def run_of(seed: int, only: Sequence[str] = ()) -> dict:
+    """All cases, or some, beside what is on file of the others."""
     began = time.process_time()
     torch.manual_seed(seed)
     parts = tests(seed)
     result: dict = {"seed": seed, "names": {k: len(parts[k]) for k in ("new", "font")}}
-    for name, case in CASES.items():
+    if only:
+        runs = json.loads(RESULT.read_text("utf-8"))["runs"]
+        result = next(run for run in runs if run["seed"] == seed)
+    for name in only or CASES:
         torch.manual_seed(1000 + seed)
-        model = learn(parts["train"], **case)
+        model = learn(parts["train"], **CASES[name])
         result[name] = {part: found(model, parts[part]) for part in ("new", "font")}
-    return result | {"cpu_seconds": round(time.process_time() - began, 1)}
+    took = time.process_time() - began
+    return result if only else result | {"cpu_seconds": round(took, 1)}
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seeds", type=int, nargs="+", default=(0, 1, 2))
+    parser.add_argument("--only", nargs="+", default=(), choices=CASES, help="cases to make again")
     args = parser.parse_args()
     torch.set_num_threads(1)
     for seed in args.seeds:
-        store(RESULT, "benchmarks/older_negatives.py", run_of(seed))
+        store(RESULT, "benchmarks/older_negatives.py", run_of(seed, args.only))
 
 
 if __name__ == "__main__":

@@ -36,6 +36,7 @@ from solutions.language_model import (
 )
 
 RESULT = Path(__file__).with_suffix(".json")
+SOURCES = RESULT.parents[1] / "book" / "extensions" / "static" / "gpt_sources.txt"
 MERGES, STEPS, BATCH, MOST, WARMUP = 1200, 10_000, 16, 3e-3, 200
 PACKERS = {
     "gzip -9": lambda data: gzip.compress(data, 9, mtime=0),
@@ -204,6 +205,15 @@ def store(made: dict, text: dict, seeds: list[dict], page: list[dict]) -> None:
     found = {"made": about | made, "text": text, "seeds": seeds, "page": page}
     lines = ",\n".join(f"{json.dumps(k)}: {json.dumps(v)}" for k, v in found.items())
     RESULT.write_text("{" + lines + "}\n", encoding="utf-8")
+    SOURCES.write_text(listed(text["sources"]), encoding="utf-8")
+
+
+def listed(sources: list[list]) -> str:
+    """The packages as a table that the page links."""
+    lines = [f"{'package':30}{'version':14}{'documents':>10}{'bytes':>10}  licence"]
+    for package, version, licence, number, size in sources:
+        lines.append(f"{package:30}{version:14}{number:10,}{size:10,}  {licence}")
+    return "\n".join(lines) + "\n"
 
 
 def main() -> None:

@@ -162,19 +162,17 @@ def runs_of(page: dict, seed: int) -> list[dict]:
             run["looked at"] = looked_at(page, seed, model)
         found.append(run)
         print(run, flush=True)
+    found.append(run_of(page, seed, "vit", SIZES[-1], shifts=False, steps=page["STEPS"])[0])
+    print(found[-1], flush=True)
     for shifts in (False, True):
         for size in SIZES:
             for name in ("vit", "cnn", *RIVALS):
                 found.append(run_of(page, seed, name, size, shifts=shifts)[0])
                 print(found[-1], flush=True)
-    for name, order in (
-        ("vit", "pixels"),
-        ("cnn", "pixels"),
-        ("vit", "patches"),
-        ("cnn", "patches"),
-    ):
-        found.append(run_of(page, seed, name, SIZES[-1], shifts=False, order=order)[0])
-        print(found[-1], flush=True)
+    for order, size in (*(("pixels", size) for size in SIZES), ("patches", SIZES[-1])):
+        for name in ("vit", "cnn"):
+            found.append(run_of(page, seed, name, size, shifts=False, order=order)[0])
+            print(found[-1], flush=True)
     return found
 
 

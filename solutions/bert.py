@@ -31,7 +31,6 @@ class BertLayer(nn.Module):
     def __init__(
         self, d_model: int, num_heads: int, d_ff: int, dropout: float = 0.0, chunk_size: int = 0
     ):
-        ### BEGIN SOLUTION
         super().__init__()
         self.attention = MultiHeadAttention(d_model, num_heads, dropout)
         self.norm1 = nn.LayerNorm(d_model, eps=1e-12)
@@ -40,7 +39,6 @@ class BertLayer(nn.Module):
         self.norm2 = nn.LayerNorm(d_model, eps=1e-12)
         self.dropout = nn.Dropout(dropout)
         self.chunk_size = chunk_size
-        ### END SOLUTION
 
     def forward(
         self, x: Float[Tensor, "B n d_model"], mask: Bool[Tensor, "..."] | None = None
@@ -142,7 +140,8 @@ def attention_relevance(
     identity, and from the first layer to the last, R ← R + Ā R. Shapes: a list of
     weights and a list of their gradients, a layer each, first layer first, all
     `(B, H, n, n)` → R `(B, n, n)`: row i says what position i has drawn from each token.
-    Source: Chefer, Gur, Wolf (2021), equations 5 and 6.
+    R is to be looked at, so it need not have gradients. Source: Chefer, Gur, Wolf
+    (2021), equations 5 and 6.
     """
     ### BEGIN SOLUTION
     B, _, n, _ = weights[0].shape

@@ -239,9 +239,9 @@ def recall_at(similarity: Float[Tensor, "n n"], k: int) -> tuple[float, float]:
     Rows are pictures, columns are texts, and partners stand on the diagonal. The first
     number is the share of rows whose partner is among the k highest numbers of the row,
     the second that of columns whose partner is among the k highest of the column. Of
-    equal numbers, the one with the lower index comes first. Shapes: `(n, n)` → two floats
-    from 0 to 1; with a k of n or more, both are 1. Raises a `ValueError` that names k if
-    it is below 1.
+    equal numbers, the one with the lower index comes first. Shapes: `(n, n)`, with or
+    without gradients → two floats from 0 to 1; with a k of n or more, both are 1. Raises
+    a `ValueError` that names k if it is below 1.
     """
     ### BEGIN SOLUTION
     if k < 1:

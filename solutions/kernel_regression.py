@@ -120,7 +120,7 @@ def attention_pool(
     `score(query, key)` returns scores of shape `(n_q, n_k)`; queries and keys may
     be numbers or vectors. Shapes: query `(n_q, …)`, key `(n_k, …)`, value `(n_k,)`
     or `(n_k, d_v)` → `(output, weights)` of shapes `(n_q,)` or `(n_q, d_v)`, and
-    `(n_q, n_k)`. float32 stays float32.
+    `(n_q, n_k)`. Scores of ±1e4 give finite weights; float32 stays float32.
     """
     ### BEGIN SOLUTION
     weights = softmax(score(query, key), axis=-1)  # (n_q, n_k)
@@ -131,9 +131,10 @@ def attention_pool(
 def leave_one_out_mse(x: Num[np.ndarray, "n"], y: Num[np.ndarray, "n"], w: float) -> float:
     """Judge an inverse bandwidth by its leave-one-out mean squared error.
 
-    Each y_i is predicted from all the other points, with the Gaussian kernel.
-    Shapes: x `(n,)`, y `(n,)`, n ≥ 2 → a Python float, in the unit of y squared.
-    Source: leave-one-out cross-validation, M. Stone (1974).
+    Each y_i is predicted from all the other points, with the Gaussian kernel, even
+    if all of them are far from x_i. Shapes: x `(n,)`, y `(n,)`, n ≥ 2 → a Python
+    float, in the unit of y squared. Source: leave-one-out cross-validation, M. Stone
+    (1974).
     """
     ### BEGIN SOLUTION
     scores = gaussian_scores(x, x, w)
@@ -164,9 +165,10 @@ class KernelRegression(nn.Module):
         """Predict at each query; with `exclude_self`, pair (i, i) gets no weight.
 
         This also holds where n_q ≠ n_k, for every pair (i, i) that exists; a query
-        that is left without any key predicts 0. Shapes:
-        query `(n_q,)`, key `(n_k,)`, value `(n_k,)` or `(n_k, d_v)` → `(n_q,)` or
-        `(n_q, d_v)`. Gradients reach `w`, so an optimiser can learn it.
+        that is left without any key predicts 0. The weights of any other sum to 1,
+        even far from every key. Shapes: query `(n_q,)`, key `(n_k,)`, value `(n_k,)`
+        or `(n_k, d_v)` → `(n_q,)` or `(n_q, d_v)`. Gradients reach `w`, so an optimiser
+        can learn it.
         """
         ### BEGIN SOLUTION
         distance = query[:, None] - key[None, :]  # (n_q, n_k)

@@ -106,7 +106,7 @@ def masked_softmax(
     Shapes: scores `(..., n_k)` → the same. The mask is boolean, True = *may attend*, and broadcasts
     to the scores. A row that may attend to nothing is all zeros, and gradients are finite
     everywhere. Scores of ±1e4 and −inf give finite weights, as long as a row may attend to some
-    finite score. The dtype is kept. Source: Vaswani et al. (2017), section 3.2.3.
+    finite score. The dtype is kept, float16 as well. Source: Vaswani et al. (2017), section 3.2.3.
     """
     ### BEGIN SOLUTION
     if mask is not None:
@@ -164,7 +164,8 @@ def influence(
     Shapes: x, other `(n, d)` → `(m, n)`. `function` turns `(n, d)` into `(m, p)`, and gives the
     same for the same input. Entry (i, j) is the length, over the p features, of the change of
     output i when row j of x is replaced by row j of other and all other rows of x stay as they
-    are. x and other are left unchanged; the dtype is that of x.
+    are. x and other are left unchanged; the dtype is that of x. The result need not have
+    gradients.
     """
     ### BEGIN SOLUTION
     before = function(x)  # (m, p)

@@ -182,10 +182,10 @@ def rotary_attention(
 ) -> tuple[Float[Tensor, "*batch n_q d_v"], Float[Tensor, "*batch n_q n_k"]]:
     """Attend by content and distance, with rotated queries and rotated keys.
 
-    Key j is at position j, and the last query at the last key's position. Values
-    are not rotated. Shapes: query `(..., n_q, d_k)`, key
-    `(..., n_k, d_k)`, value `(..., n_k, d_v)` → `(output, weights)` of shapes
-    `(..., n_q, d_v)` and `(..., n_q, n_k)`; d_k is even.
+    Key j is at position j, and the last query at the last key's position; if n_q > n_k,
+    the first queries are at negative positions. Values are not rotated. Shapes: query
+    `(..., n_q, d_k)`, key `(..., n_k, d_k)`, value `(..., n_k, d_v)` → `(output, weights)`
+    of shapes `(..., n_q, d_v)` and `(..., n_q, n_k)`; d_k is even.
     Source: Su et al. (2021), section 3.2.2.
     """
     ### BEGIN SOLUTION

@@ -39,7 +39,8 @@ class LayerNorm(nn.Module):
         Shapes: x `(..., d_model)` → the same, with any leading axes or none. σ² is
         the mean squared deviation (divided by d_model, not d_model − 1), and
         ε = `eps` is added to it under the root. A token whose features are all
-        equal becomes the bias.
+        equal becomes the bias. In float32, too, features of 3000 ± 1 get mean 0 and
+        variance 1.
         """
         ### BEGIN SOLUTION
         mean = x.mean(dim=-1, keepdim=True)  # (..., 1)

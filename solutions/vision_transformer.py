@@ -224,8 +224,8 @@ def attention_rollout(weights: Sequence[Float[Tensor, "B H n n"]]) -> Float[Tens
     carries on is itself: ½A + ½I. The result is the product of these matrices, with the last
     layer's leftmost. Nothing is renormalised: the rows sum to 1 where those of the weights
     do. Shapes: a list of weights, first layer first, all `(B, H, n, n)` → `(B, n, n)`: row i
-    says what position i has drawn from each of the first layer's. Source: Abnar, Zuidema
-    (2020), section 3.
+    says what position i has drawn from each of the first layer's. It is to be looked at, so it
+    need not have gradients. Source: Abnar, Zuidema (2020), section 3.
     """
     ### BEGIN SOLUTION
     n = weights[0].shape[-1]

@@ -2,7 +2,6 @@
 
 import ast
 import math
-import re
 from pathlib import Path
 
 import numpy as np
@@ -11,10 +10,9 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
+from autograder.publishing.executed import CELL
+
 ROOT = Path(__file__).resolve().parents[1]
-CELL = re.compile(
-    r"^```\{code-cell\}[^\n]*\n(?:---\n.*?^---\n|:tags:[^\n]*\n)?(.*?)^```", re.M | re.S
-)
 
 
 def definitions(name: str) -> dict[str, ast.stmt]:

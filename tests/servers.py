@@ -87,7 +87,10 @@ class Cluster:
     def _start(self, program: str, *options: str) -> subprocess.Popen:
         command = [sys.executable, "-m", f"distributed.cli.{program}", *options]
         with (self.folder / "dask.log").open("ab") as log:
-            return subprocess.Popen(command, stdout=log, stderr=log, cwd=self.folder)
+            environment = os.environ | {"DASK_DISTRIBUTED__COMM__TIMEOUTS__TCP": "300s"}
+            return subprocess.Popen(
+                command, stdout=log, stderr=log, cwd=self.folder, env=environment
+            )
 
     def add_worker(self, threads: int = 1, nanny: bool = False) -> subprocess.Popen:
         worker = self._start(

@@ -225,7 +225,7 @@ def self_attention() -> None:
     core = flow.box(2.35, 3.1, "scaled dot-product attention", width=4.1)
     columns = ((0.8, "query", "Q", "k"), (2.35, "key", "K", "k"), (3.9, "value", "V", "v"))
     for x, kind, letter, length in columns:
-        projected = flow.box(x, 1.2, rf"$\times\ W_{letter.lower()}^\top$", width=1.0, new=True)
+        projected = flow.box(x, 1.2, rf"$\times\ W^{letter}$", width=1.0, new=True)
         tensor = flow.box(x, 2.05, f"${letter}$", kind, width=1.0)
         shape = r"$(n,\ d_\mathrm{model})$" if letter == "Q" else ""
         flow.arrow((x, rows.top[1]), projected.bottom, label=shape)
@@ -246,7 +246,7 @@ def multi_head() -> None:
     ]
     flow.text(cards[-1].x, cards[-1].y, "attention, once in each head", zorder=9)
     for x, kind, letter, length in columns:
-        tensor = flow.box(x, 0.3, f"${letter}$", kind, width=0.9)
+        tensor = flow.box(x, 0.3, kind, kind, width=0.9)
         projected = flow.box(x, 1.25, rf"$\times\ W^{letter}$", width=0.9)
         shape = rf"$(n_{length},\ d_\mathrm{{model}})$"
         flow.arrow(tensor.top, projected.bottom, label=shape)
@@ -336,9 +336,8 @@ def sublayers() -> None:
                 part = flow.box(x, y, "$F$" if name == "F" else name, kind, width=1.2)
             flow.arrow(below, part.bottom)
             below = part.top
-        flow.arrow(below, (x, 3.95), label=r"$(B,\ n,\ d_\mathrm{model})$", at=(x + 0.08, 3.65))
+        flow.arrow(below, (x, 3.95))
         flow.text(x, 4.08, "$y$", size=14)
-        flow.text(x + 0.08, 0.58, r"$(B,\ n,\ d_\mathrm{model})$", ha="left", size=SHAPES)
 
 
 def transformer() -> None:

@@ -71,7 +71,8 @@ def likeliest(text: str) -> tuple[str, float]:
 def here(chapter: int, text: str = "she sings well .") -> None:
     """The way of *well* through the encoder, and its numbers at what the chapter is about.
 
-    Chapter 7 is about all of it. Chapter 1 knows one average, and lines show what it is made of.
+    A step that comes in a later chapter has no name yet. Chapter 7 is about all of it. Chapter 1
+    knows one average, and lines show what it is made of.
     """
     shown = [chapter == 7 or chapter in step.chapters for step in STEPS]
     words = [word for word in TEXTS[text]["words"] if chapter > 1 or not word.startswith("⟨")]
@@ -85,10 +86,11 @@ def here(chapter: int, text: str = "she sings well .") -> None:
     y, below = 0.42, (1.05, 0.32)
     for i, (step, on, height) in enumerate(zip(STEPS, shown, heights, strict=True)):
         centre = y + height / 2
+        known = not step.chapters or min(step.chapters) < chapter
         box = flow.box(
             1.05,
             centre,
-            step.name,
+            step.name if on or known else "",
             step.kind if on else "plain",
             width=1.9,
             height=height - (0.1 if on else 0.09),

@@ -1,1 +1,1 @@
-"""A class: the gradebook and its one writer, who judges, feedback pages, the report."""
+"""Grades a class: judges its submissions, and keeps gradebook and feedback pages."""

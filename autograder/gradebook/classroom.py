@@ -1,8 +1,8 @@
 """A class: judges many submissions in parallel, while one writer keeps gradebook and feedback.
 
-TRUST BOUNDARY. The judging processes (`work`, `schedulers`) return rebuilt notebooks and judgements
-of our own. Whatever goes wrong with one submission is caught and reported, and no unearned mark
-stands: a submission whose grading failed has none.
+TRUST BOUNDARY. The judging processes (`judge.job`, `schedulers`) return rebuilt notebooks and
+judgements of our own. Whatever goes wrong with one submission is caught and reported, and no
+unearned mark stands: a submission whose grading failed has none.
 """
 
 import fcntl
@@ -204,7 +204,7 @@ class _Run:
                     continue  # another grader has graded it meanwhile
                 else:
                     ours = True
-                    with suppress(OSError):  # then pages are plain
+                    with suppress(OSError, EOFError):  # then pages are plain
                         self.writer.pages.start()
                     try:
                         job = job_for(task, *self.how)

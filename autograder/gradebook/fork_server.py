@@ -1,4 +1,4 @@
-"""The process that forks the judging processes: it imports once what all of them need.
+"""The process that forks those that judge or make pages: it imports once what they need.
 
 TRUST BOUNDARY. It runs only our own code, and so do the processes that it forks.
 """

@@ -9,11 +9,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from nbgrader.api import Assignment, Grade, Notebook, SubmittedAssignment, SubmittedNotebook
-from sqlalchemy.orm import Session, selectinload
+from sqlalchemy.orm import Session
 
 from autograder.gradebook.course_file import read_course
 from autograder.gradebook.gradebook import Book, database
-from autograder.gradebook.tables import all_kept
+from autograder.gradebook.tables import MARKS, all_kept
 from autograder.judge.judgement import FAILED, GRADED, Judgement
 from autograder.judge.runner import DEFINING
 from autograder.notebook.reading import CHECK
@@ -166,13 +166,12 @@ def _notebooks(session: Session) -> dict[tuple[str, str], SubmittedNotebook]:
 
     All are read at once: one by one, a class of hundreds takes tens of thousands of queries.
     """
-    grades = selectinload(SubmittedNotebook.grades)
     found = (
         session.query(SubmittedNotebook, Assignment.name, SubmittedAssignment.student_id)
         .join(SubmittedNotebook.assignment)
         .join(SubmittedAssignment.assignment)
         .join(SubmittedNotebook.notebook)
         .filter(Notebook.name == Assignment.name)
-        .options(grades.joinedload(Grade.cell), grades.undefer(Grade.max_score))
+        .options(*MARKS)
     )
     return {(name, student): notebook for notebook, name, student in found}

@@ -65,8 +65,7 @@ def make_sample_class(release_dir: Path, dest: Path) -> list[Path]:
         place = dest / "submitted" / name
         folder = place / assignment
         folder.mkdir(parents=True, exist_ok=True)
-        title = f"{assignment} (1).ipynb" if name == "otto" else f"{assignment}.ipynb"
-        path = folder / title
+        path = folder / f"{assignment}{' (1)' * (name in sample().DOWNLOADED_TWICE)}.ipynb"
         data = files.get(name)
         if data is not None and not (path.is_file() and path.read_bytes() == data):
             path.write_bytes(data)

@@ -4,8 +4,8 @@ Both take jobs from an iterator as processes become free, and yield each with it
 exception raised instead, in order of completion. An iterator that has nothing at the moment yields
 None. A judging process that dies costs one retry: only a submission whose process died twice fails.
 
-TRUST BOUNDARY. See `work`: the processes here run our own code. Those on this machine die with the
-grader, however it ends.
+TRUST BOUNDARY. See `judge.job`: the processes here run our own code. Those on this machine die with
+the grader, however it ends.
 """
 
 import ctypes
@@ -274,6 +274,9 @@ def _die_with_parent() -> None:
 # --- a cluster ------------------------------------------------------------------------------------
 
 
+SILENCE = "300s"  # for which a busy machine may not answer; Dask gives up after 30
+
+
 def cluster(
     source: Source,
     judge: Judge,
@@ -288,8 +291,11 @@ def cluster(
     `patience` seconds is killed, and counts as dead.
     Raises `ClusterLost` if there is no worker after `within` seconds.
     """
+    import dask
     import distributed
 
+    patient = {"connect": SILENCE, "tcp": SILENCE}  # unless the user's configuration says otherwise
+    dask.config.update_defaults({"distributed": {"comm": {"timeouts": patient}}})
     try:
         client = distributed.Client(address, timeout=within, set_as_default=False)
     except (OSError, TimeoutError, ValueError) as error:

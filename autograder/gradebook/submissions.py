@@ -125,7 +125,7 @@ def find_tasks(
         for assignment in wanted.intersection(here):
             key = normalize("NFC", place.name), assignment
             found.setdefault(key, []).append(place / assignment)
-    digests = {name: _course_digest(release, name, options) for name in wanted}
+    digests = {name: _course_digest(release, name, options) for name in {key[1] for key in found}}
     tasks = []
     for (student, assignment), folders in sorted(found.items()):
         *others, folder = sorted(folders, key=_when) if len(folders) > 1 else folders

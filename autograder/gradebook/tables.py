@@ -10,15 +10,36 @@ TRUST BOUNDARY. Names and texts come from outside; they go to the database as bo
 """
 
 import json
+import os
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
+import nbgrader
+from alembic.config import Config as AlembicConfig
+from alembic.script import ScriptDirectory
+from nbgrader.api import Comment, Grade, SubmittedNotebook
 from nbgrader.utils import parse_utc
-from sqlalchemy import Column, Float, Integer, MetaData, String, Table, Text, inspect, select
-from sqlalchemy.orm import Session
+from sqlalchemy import (
+    Column,
+    Connection,
+    Float,
+    Integer,
+    MetaData,
+    String,
+    Table,
+    Text,
+    inspect,
+    select,
+)
+from sqlalchemy.orm import Session, selectinload
 
 from autograder.judge.judgement import Judgement
+
+# How to read a submission's marks and comments at once: one by one, each takes a query or two.
+_GRADES = selectinload(SubmittedNotebook.grades)
+MARKS = (_GRADES.joinedload(Grade.cell), _GRADES.undefer(Grade.max_score))
+COMMENTS = (selectinload(SubmittedNotebook.comments).joinedload(Comment.cell),)
 
 OURS = MetaData()
 GRADED = Table(
@@ -146,3 +167,13 @@ def attempts(session: Session) -> list[Any]:
     if not inspect(session.connection()).has_table(ATTEMPTS.name):
         return []
     return list(session.execute(select(ATTEMPTS)))
+
+
+def stamp(connection: Connection) -> None:
+    """Record nbgrader's schema version, as nbgrader does."""
+    config = AlembicConfig()
+    config.set_main_option("script_location", os.path.join(nbgrader.__path__[0], "alembic"))
+    head = ScriptDirectory.from_config(config).get_current_head()
+    table = Table("alembic_version", MetaData(), Column("version_num", String(32), nullable=False))
+    table.create(connection)
+    connection.execute(table.insert().values(version_num=head))

@@ -1,4 +1,4 @@
-"""The instructor's side: one submission and whole classes, judged and recorded."""
+"""Judges one submission: its answers run in the sandbox, and the verdicts are made here."""
 
 import sys
 

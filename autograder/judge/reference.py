@@ -8,7 +8,7 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 from importlib import import_module
 from typing import Any
 
@@ -50,7 +50,7 @@ def expected(slug: str, name: str, runs: Rows, device: str = "cpu") -> list[list
     """What the reference gives on each run of each aspect, and how far it is off in float32."""
     answer = reference(slug, name)
     with undisturbed(), silently():
-        return made_once(runs, lambda run: _made_with_rounding(answer, run, device))
+        return made_once(runs, lambda run: _with_rounding(answer, run, device))
 
 
 def on_demand(
@@ -58,10 +58,10 @@ def on_demand(
 ) -> list[Sequence[Record]]:
     """Like `records`, or with `rounding` like `expected`, but each made on first access: for use
     `with undisturbed()`."""
-    make = partial(_made_with_rounding if rounding else _made, answer)
+    make = partial(_with_rounding, later=True) if rounding else _made
     every, keys = distinct(runs)
     made: dict[Key, Record] = {}
-    return [_Lazily(make, every, device, row, made) for row in keys]
+    return [_Lazily(partial(make, answer), every, device, row, made) for row in keys]
 
 
 def known_mistakes(slug: str, name: str, runs: Rows, device: str = "cpu") -> Iterator[Mistake]:
@@ -94,17 +94,26 @@ def _made(answer: Callable[..., Any], run: Run, device: str) -> Record:
     return on_device(record, device)
 
 
-def _made_with_rounding(answer: Callable[..., Any], run: Run, device: str) -> Record:
-    """The same, which also says how far the answer is off where it computes in float32."""
+def _with_rounding(
+    answer: Callable[..., Any], run: Run, device: str, later: bool = False
+) -> Record:
+    """The same, which also says how far the answer is off where it computes in float32; `later`
+    finds it out on demand."""
     record = _made(answer, run, device)
-    compared = not (record.raised or run.random or run.elsewhere)
-    narrow = run.narrowed() if compared else None
-    if narrow is None:
+    if record.raised or run.random or run.elsewhere:  # nothing is compared
         return record
-    rounded = _made(answer, narrow, device)
-    pairs = [(rounded.values, record.values), (rounded.gradients, record.gradients)]
-    sizes = [compare(*pair).relative or 0.0 for pair in pairs]
-    return replace(record, rounding=max(sizes))
+
+    @cache
+    def rounding() -> float:
+        narrow = run.narrowed()
+        if narrow is None:
+            return 0.0
+        with silently():
+            rounded = _made(answer, narrow, device)
+        pairs = [(rounded.values, record.values), (rounded.gradients, record.gradients)]
+        return max(compare(*pair).relative or 0.0 for pair in pairs)
+
+    return replace(record, rounding=rounding if later else rounding())
 
 
 def _finer(value: Any, wide: Any) -> Any:

@@ -13,6 +13,7 @@ import autograder.student.expected.paths as store
 from autograder.bank import banks
 from autograder.judge.reference import reference, silently
 from autograder.publishing.expected_values import drop_others, recorded
+from autograder.student.authoring.repeated_calls import FURTHER
 from autograder.student.engine.locator import (
     instrument,
     instrumented_copy,
@@ -42,7 +43,11 @@ def make_paths(slug: str, exercise: Exercise) -> store.Paths:
     runs = fixed_runs(exercise)
     answers = right_answers(slug, exercise.name)
     with undisturbed(), silently():
-        found = [[known_on(run, answers) for run in row] for row in runs]
+        found = [
+            # What an answer kept is not to be found among the values of the call that suffers.
+            [known_on(run, [] if aspect.title == FURTHER else answers) for run in row]
+            for aspect, row in zip(exercise.aspects, runs, strict=True)
+        ]
     return store.Paths(fixed_digest(exercise), _made_of(exercise, answers), found)
 
 

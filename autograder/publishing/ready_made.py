@@ -59,7 +59,9 @@ CONCEPTS = {
         arguments=frozenset(("use_gelu", "approximate", "unary_attr", "post_op_name")),
         known=(_LAYER,),
     ),
-    "normalisation": Concept("(layer|group|instance|batch|rms)_?norm", known=(_LAYER,)),
+    "normalisation": Concept(
+        "(layer|group|instance|batch|rms|response)_?norm|lrn", known=(_LAYER,)
+    ),
     "attention": Concept(
         "attention|attn|sdpa?(?![b-z])|sfdp|safe_softmax",
         known=(
@@ -71,6 +73,7 @@ CONCEPTS = {
             ),
         ),
     ),
+    "softmax_with_mask": Concept("(masked|safe)_softmax", known=("torch.masked._ops.softmax",)),
     "multi_head_attention": Concept(
         "multi_?head_?att", known=("_transform_bias_rescale_qkv", _LAYER)
     ),

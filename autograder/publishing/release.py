@@ -165,14 +165,13 @@ def _sources(path: Path, page: Page) -> Iterator[Source]:
     except Exception as error:
         raise BookError(page.name, 1, str(error)) from error
     rows = text.split("\n")
-    measured = Measured(notebook.cells)
+    measured = Measured()
     for cell, start in zip(notebook.cells, notebook.metadata["source_map"], strict=True):
         blank = 0
         while cell.cell_type == "markdown" and not rows[start + blank].strip():
             blank += 1
         tags = frozenset(cell.metadata.get("tags", ()))
-        table = measured.shown(cell) if "page-only" in tags else []
-        yield Source(cell, tags, start + blank + 1, table)
+        yield Source(cell, tags, start + blank + 1, measured.shown(cell))
 
 
 def _head(page: Page, cell: NotebookNode, line: int) -> list[NotebookNode]:

@@ -7,20 +7,19 @@ has cleaned. A page that cannot be made affects neither marks nor the class: a p
 it.
 """
 
-import socket
-import subprocess
-import sys
+import os
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from html import escape
 from multiprocessing.connection import Connection
+from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 
+from autograder.gradebook import fork_server
 from autograder.student.engine.verdict import Verdict
 from autograder.student.table import number
 
-PROJECT = Path(__file__).resolve().parents[3]
 CPU_SECONDS = 10  # of one page
 WALL_SECONDS = 60.0  # the same on a busy machine, including the start of the process
 MEMORY_MB = 2048
@@ -50,27 +49,21 @@ class PageMaker:
 
     def __init__(self, root: Path, wall_seconds: float = WALL_SECONDS):
         self.root, self.wall_seconds = root, wall_seconds
-        self._process: subprocess.Popen | None = None
+        self._process: ForkServerProcess | None = None
         self._pipe: Connection | None = None
 
     def start(self) -> None:
         """Start the process if it is not running; it gets ready in the background."""
         if self._process is not None:
             return
-        ours, theirs = socket.socketpair()
+        context = fork_server.get_ready()
+        ours, theirs = context.Pipe()
         with theirs:
-            self._process = subprocess.Popen(
-                [sys.executable, "-m", "autograder.report.pages", str(theirs.fileno())],
-                cwd=PROJECT,
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.DEVNULL,
-                pass_fds=[theirs.fileno()],
-                start_new_session=True,  # Ctrl-C is for the grader; this process ends with it
-            )
-        self._pipe = Connection(ours.detach())
+            process = context.Process(target=_make_pages, args=(theirs,), daemon=True)
+            process.start()
+        self._process, self._pipe = process, ours
         with suppress(OSError):
-            self._pipe.send(str(self.root))
+            ours.send(str(self.root))
 
     def page(self, notebook: bytes, assignment: str, student: str, marked: Marked) -> str:
         """The page of an autograded notebook. Raises `PageFailed`."""
@@ -90,9 +83,8 @@ class PageMaker:
 
     def _end(self) -> str:
         assert self._process is not None
-        with suppress(subprocess.TimeoutExpired):
-            self._process.wait(5)
-        status = self._process.returncode
+        self._process.join(5)
+        status = self._process.exitcode
         self.close()
         return "no answer" if status is None else f"status {status}"
 
@@ -102,8 +94,18 @@ class PageMaker:
             assert self._pipe is not None
             self._pipe.close()
             self._process.kill()
-            self._process.wait()
+            self._process.join()
         self._process = self._pipe = None
+
+
+def _make_pages(pipe: Connection) -> None:
+    """Runs in the process that makes pages; what the libraries print goes nowhere."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    for output in (1, 2):
+        os.dup2(nowhere, output)
+    from autograder.report.pages import serve
+
+    serve(pipe)
 
 
 def plain_page(assignment: str, student: str, marked: Marked) -> str:

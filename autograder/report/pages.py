@@ -3,15 +3,13 @@
 The tables of verdicts and the marks on a page come from the gradebook, not from the notebook.
 
 TRUST BOUNDARY. The notebook contains what students wrote; nbconvert's `sanitize_html` and the
-filters of `nbgrader_config.py` remove all active content. Run as a program, by
-`feedback.PageMaker`, this makes one page after another within limits of CPU time and memory, and
-dies when a page exceeds them.
+filters of `nbgrader_config.py` remove all active content. `serve` makes one page after another
+within limits of CPU time and memory; its process (`feedback.PageMaker`) dies when one exceeds them.
 """
 
 import gc
 import re
 import resource
-import sys
 import time
 from collections.abc import Mapping
 from html import escape
@@ -166,7 +164,3 @@ def _limit_time() -> None:
     """Give this page its CPU time; beyond it, the kernel kills the process."""
     _, hard = resource.getrlimit(resource.RLIMIT_CPU)
     resource.setrlimit(resource.RLIMIT_CPU, (int(time.process_time()) + CPU_SECONDS, hard))
-
-
-if __name__ == "__main__":
-    serve(Connection(int(sys.argv[1])))

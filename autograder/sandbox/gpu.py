@@ -6,7 +6,7 @@ sandbox shows them anyway, and some entries of /proc and /sys that the libraries
 behind the device files is a large piece of kernel code, which hostile code can then reach;
 `seccomp` lets through only the requests that computing needs. SECURITY.md says what risk remains.
 
-Written from the driver's and torch's documentation, and tried in part: SECURITY.md says how far.
+Written from the driver's and torch's documentation, and tried on one GPU: see SECURITY.md.
 """
 
 import os

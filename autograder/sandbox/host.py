@@ -316,10 +316,10 @@ class Sandbox:
     def _take(self, size: int, patience: Patience) -> bytes:
         taken = bytearray()
         while len(taken) < size:
-            self._wait(self._replies, select.POLLIN, patience)
             try:
                 part = os.read(self._replies, min(size - len(taken), 1 << 20))
             except BlockingIOError:
+                self._wait(self._replies, select.POLLIN, patience)
                 continue
             if not part:
                 self._die(*self._post_mortem())

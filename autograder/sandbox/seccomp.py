@@ -58,7 +58,7 @@ _ARCHITECTURES = {"x86_64": (0, 0xC000003E), "aarch64": (1, 0xC00000B7)}
 _X32 = 0x40000000  # x86-64's second set of numbers
 _NAMESPACES = 0x7E020000  # CLONE_NEW*
 _THREAD, _SAME_FILES = 0x10000, 0x400  # CLONE_THREAD, CLONE_FILES
-_SHARED_ANONYMOUS, _HUGE, _PAGE_OF_A_GPU = 0x21, 0x40000, 2 << 20
+_SHARED_ANONYMOUS, _HUGE = 0x21, 0x40000
 _LOCKS = (6, 7, 37, 38)  # F_SETLK and so on: unlimited locks, charged to no process
 _LEASE, _NOTIFY, _PIPE_SIZE = 1024, 1026, 1031  # F_SETLEASE: even on read-only files
 _TERMINAL = (0x5412, 0x541C)  # TIOCSTI, TIOCLINUX: typing on another's terminal
@@ -106,7 +106,8 @@ def program(machine: str, gpu: bool = False) -> list[tuple[int, int, int, int]]:
     """The filter's instructions: code, steps to skip if true, if false, operand.
 
     With a `gpu`, the only requests to devices that are let through are those named above. Its
-    libraries make a local socket when they start, and share memory of one page of the GPU.
+    libraries make a local socket when they start, and share memory with the driver, which the
+    watch and the control group then limit.
     """
     if machine not in _ARCHITECTURES:
         raise Unsupported(errno.ENOSYS, f"no seccomp filter for {machine}: x86-64 and aarch64 only")
@@ -155,20 +156,14 @@ def program(machine: str, gpu: bool = False) -> list[tuple[int, int, int, int]]:
     for command in (_LEASE, _NOTIFY, _PIPE_SIZE):
         made += when(_FCNTL, argument(1), (_IF_EQUAL, 0, 1, command), refuse(errno.EPERM))
     made += when(_MMAP, argument(3), (_IF_ANY, 0, 1, _HUGE), refuse(errno.ENOMEM))
-    small = (  # of the length, both halves
-        (_LOAD, 0, 0, _ARGUMENTS + 8 + 4),
-        (_IF_EQUAL, 0, 2, 0),
-        argument(1),
-        (_IF_ABOVE, 0, 1, _PAGE_OF_A_GPU),
-    )
-    made += when(
-        _MMAP,
-        argument(3),
-        (_AND, 0, 0, _SHARED_ANONYMOUS),
-        (_IF_EQUAL, 0, 1 + len(small) * gpu, _SHARED_ANONYMOUS),
-        *(small if gpu else ()),
-        refuse(errno.ENOMEM),
-    )
+    if not gpu:
+        made += when(
+            _MMAP,
+            argument(3),
+            (_AND, 0, 0, _SHARED_ANONYMOUS),
+            (_IF_EQUAL, 0, 1, _SHARED_ANONYMOUS),
+            refuse(errno.ENOMEM),
+        )
     made += when(  # other processes' limits, such as the first one's; 0 means one's own
         _PRLIMIT, argument(0), (_IF_EQUAL, 1, 0, 0), refuse(errno.EPERM)
     )

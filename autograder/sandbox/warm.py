@@ -48,7 +48,7 @@ MESSAGE = 1 << 16  # the most bytes of an order
 PRELOADED = (
     "numpy", "matplotlib.pyplot", "matplotlib_inline.backend_inline", "autograder.student.check",
     "autograder.student.engine.probe", "autograder.student.engine.records",
-    "autograder.student.engine.values", "autograder.student.table",
+    "autograder.student.engine.values", "autograder.student.pointing", "autograder.student.table",
 )  # fmt: skip
 
 _SET_OWNER, _SET_SIGNAL = 8, 10  # F_SETOWN, F_SETSIG

@@ -123,8 +123,8 @@ def _status(pid: int) -> dict[str, int]:
 
 
 def _anonymous_kb(use: Mapping[str, int]) -> int:
-    """Its private memory; files it maps belong to the system, or to its /tmp, which is limited."""
-    return sum(use.get(name, 0) for name in ("RssAnon", "VmSwap", "VmPTE"))
+    """Its memory, private and shared; files it maps belong to the system."""
+    return sum(use.get(name, 0) for name in ("RssAnon", "RssShmem", "VmSwap", "VmPTE"))
 
 
 def _proportional_kb(pid: int, use: Mapping[str, int]) -> int:
@@ -135,7 +135,8 @@ def _proportional_kb(pid: int, use: Mapping[str, int]) -> int:
         return 0
     except OSError:
         return _anonymous_kb(use)
-    return rollup.get("Pss_Anon", 0) + rollup.get("SwapPss", 0) + use.get("VmPTE", 0)
+    shares = sum(rollup.get(name, 0) for name in ("Pss_Anon", "Pss_Shmem", "SwapPss"))
+    return shares + use.get("VmPTE", 0)
 
 
 def _descriptors(pid: int) -> int:

@@ -14,6 +14,7 @@ from contextlib import redirect_stdout, suppress
 from dataclasses import replace
 from typing import Any
 
+from autograder.student.authoring.repeated_calls import FURTHER
 from autograder.student.course import find_exercise
 from autograder.student.engine.locator.counterfactual import (
     BRANCH,
@@ -41,9 +42,10 @@ from autograder.student.engine.locator.locate import (  # fmt: skip
 )
 from autograder.student.engine.locator.trace import Budget, Spent
 from autograder.student.engine.probe import probe
-from autograder.student.engine.runs import Record, Run, Trial, made_once
+from autograder.student.engine.runs import KEPT, Record, Run, Trial, made_once
 from autograder.student.engine.state import MEMORY
 from autograder.student.engine.verdict import CRASH, WRONG, Verdict, equal, passes
+from autograder.student.engine.words import refuses_arguments
 from autograder.student.expected import expected_of, fixed_digest, fixed_runs
 from autograder.student.expected.fingerprints import same_runs
 from autograder.student.expected.paths import paths_of
@@ -67,6 +69,7 @@ _SURE = (
     DTYPE,
 )
 _WEAK = ("made", "unusual", "role")
+_OF_KEPT = ("given back", "filling", "rewritten", "overwritten", "wrote", CHANGED, EFFECT)
 MOST_MENDED = 2  # lines: of more, none is likelier than another
 _WIDE = 88
 Rows = Sequence[Sequence[Record]]
@@ -88,7 +91,9 @@ def pointer(
         return None
     try:
         place = place_of(answer, verdict, runs, records, expected, device)
-        if place is None:
+        if place is None or place.kind not in _SURE and verdict.likely:  # which says another thing
+            return None
+        if place.kind not in _OF_KEPT and _is_kept(verdict):
             return None
         other = place.aspect not in (aspect.title for aspect in told_first(verdict))
         about = f"For “{place.aspect}”: " if other else ""
@@ -97,6 +102,12 @@ def pointer(
         raise
     except BaseException:  # noqa: BLE001  (a hint is worth no exception, whoever raised it)
         return None
+
+
+def _is_kept(verdict: Verdict) -> bool:
+    """Whether something is kept between calls: what is made of it later is not to blame."""
+    failed = [aspect for aspect in verdict.aspects if not aspect.passed]
+    return any(a.kind == KEPT for a in failed) or [a.title for a in failed] == [FURTHER]
 
 
 def place_of(
@@ -121,14 +132,18 @@ def place_of(
         for case in zip(*columns, known[aspect.title][1], strict=True)
         if not case[0].elsewhere  # the aspect itself names the line
         and (not case[0].random or case[1].raised)  # no numbers to compare with
-        and problem_of(*case[1:3]) is not None
+        and problem_of(*case[:3]) is not None
     ]
+    raised = [case[1].raised for _, case in tried if case[1].raised]
+    if any(refuses_arguments(one) and "keyword" not in one.message for one in raised):
+        # In other calls, the answer takes one argument for another.
+        tried = [(aspect, case) for aspect, case in tried if not case[1].raised]
     fine = [
         case
         for aspect, *columns in zip(verdict.aspects, runs, records, expected, strict=True)
         if aspect.passed and aspect.judged
         for case in zip(*columns, strict=True)
-        if not case[0].elsewhere and not case[0].random and problem_of(*case[1:]) is None
+        if not case[0].elsewhere and not case[0].random and problem_of(*case) is None
     ]
     cases = [(a.title, case) for a, case in tried if not passes(a, Trial(*case[:3]))]
     cases = cases or [(aspect.title, case) for aspect, case in tried]
@@ -164,9 +179,12 @@ def _surest(place: Place | None, mended: Sequence[Mend], aspect: str) -> Place |
         mended = [mend for mend in mended if mend.kind == IDLE]
     lines = {mend.site.node.lineno for mend in mended}
     shown = {site.node.lineno for site in shown_at(place)} if place is not None else set()
-    if not mended or len(mended) > MOST_MENDED or lines <= shown:
+    if not mended or len(mended) > MOST_MENDED:
         return place
     first, *others = sorted(mended, key=lambda mend: KINDS.index(mend.kind))
+    certain = first.always and first.kind == NUMBER  # which tells more than the operation
+    if lines <= shown and not (place and place.kind == "astray" and certain):
+        return place
     others = [mend for mend in others if mend.kind != ROLE or first.kind == ROLE]
     sure = first.always and first.kind not in (LOOP, ROLE)
     if place is not None and place.kind not in _WEAK and not sure:
@@ -200,7 +218,7 @@ def _places(
 ) -> Iterator[Place | None]:
     budget, unsure = Budget(TRACING * SECONDS), False
     for aspect, (run, record, expected, known) in cases[:MOST_RUNS]:
-        problem = problem_of(record, expected)
+        problem = problem_of(run, record, expected)
         try:
             copy, recorder = copied(answer, budget)
         except NoCopy:
@@ -212,7 +230,7 @@ def _places(
             seen = probe(copy, run, device)
         recorder.on = False
         if equal([[run]], [[record]], [[seen]]):  # or else the copy is not the answer
-            place = locate(recorder, known, problem, record, expected)
+            place = locate(recorder, known, run, record, expected)
             unsure = unsure or recorder.unsure
             weak = unsure and place is not None and place.kind in _WEAK
             yield replace(place, aspect=aspect) if place is not None and not weak else None
@@ -238,6 +256,8 @@ _SAID = {
     "before the exception": "The {detail} follows from numbers that are no right answer's:",
     "loaded": "The parameters do not fit what is made here:",
     "rewritten": "This writes into one array again and again, and the list holds it many times:",
+    "given back": "This writes into an array that an earlier call has returned:",
+    "filling": "What is filled in here does not come to be a right answer's numbers:",
     "zeros": "No right answer has these zeros, and what is made of them changes nothing:",
     "twice": "These numbers have been computed before, and right answers use others here:",
     "itself": "By this, two names stand for one array, which then meets itself:",
@@ -259,6 +279,10 @@ _SAID = {
     NUMBER: "{detail} would be right with another number here:",
     ROLE: "{detail} would be right with another of your values here:",
 }
+_GOES_ON = {
+    "": "Here your numbers are those of a right answer:",
+    "idle": "Here numbers of a right answer come out as they went in:",
+}
 _OPERATIONS = {
     ast.Add: "addition", ast.Sub: "subtraction", ast.Mult: "multiplication", ast.Div: "division",
     ast.MatMult: "matrix product", ast.Pow: "power", ast.FloorDiv: "division", ast.Mod: "remainder",
@@ -269,10 +293,11 @@ _OPERATIONS = {
 def told(place: Place) -> str:
     """A place in words: indented lines are code."""
     node, up_to = place.site.node, place.up_to
-    if place.kind == "missing" and up_to is not None and _inside(node, up_to.node):
+    inside = up_to is not None and _inside(node, up_to.node)
+    if place.kind == "missing" and up_to is not None and inside and place.detail == "left":
         return _up_to(place.site, up_to)
     if place.kind == "missing":
-        lines = ["Here your numbers are those of a right answer:", *snippet(place.site)]
+        lines = [_GOES_ON.get(place.detail, _GOES_ON[""]), *snippet(place.site)]
         if up_to is not None and up_to.node.lineno != node.lineno:
             lines += ["but a right answer does something else with them before this:"]
             return "\n".join([*lines, *snippet(up_to)])
@@ -317,7 +342,8 @@ def operation(node: Any) -> str:
         return _OPERATIONS.get(type(node.op), "operation")
     if isinstance(node, ast.Attribute):
         return f"attribute `{node.attr[:40]}`"
-    return {ast.Subscript: "indexing", ast.Compare: "comparison"}.get(type(node), "expression")
+    words = {ast.Subscript: "indexing", ast.Compare: "comparison", ast.Assign: "assignment"}
+    return words.get(type(node), "expression")
 
 
 def _inside(inner: Any, outer: Any) -> bool:

@@ -2,12 +2,19 @@
 
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 from html import escape as escaped
 from itertools import chain
 from textwrap import TextWrapper
 
 from autograder.student.engine.runs import KEPT
-from autograder.student.engine.verdict import CORRECT, POLICY, AspectVerdict, Verdict
+from autograder.student.engine.verdict import (
+    CORRECT,
+    OF_DIGITS,
+    POLICY,
+    AspectVerdict,
+    Verdict,
+)
 
 _GREEN, _RED = "#1a7f37", "#c4311b"  # white on them, or they on white: at least 4.5 : 1
 _CELL = "text-align:left;vertical-align:top;padding:.15em .8em .15em 0"
@@ -48,25 +55,43 @@ def table_text(verdict: Verdict, advice: str | None = None) -> str:
 
     `advice` is shown first.
     """
+    lines = _above(verdict, advice)
+    if verdict.note:
+        return "\n".join(lines)
+    plan = _planned(verdict, advice)
+    for row in plan.rows:
+        lines += _row_text(*row)
+    return "\n".join(lines + _others_text(plan.others, plan.terse))
+
+
+def _above(verdict: Verdict, advice: str | None) -> list[str]:
+    """The lines that stand above the aspects."""
+    texts = (advice, _remark(verdict))
+    texts += (verdict.cause and f"This is a known mistake: {verdict.cause}",)
+    texts += (verdict.besides, verdict.guess)
     lines = [headline(verdict)]
-    if advice:
-        lines += _indented(advice, "  ")
-    if verdict.remark:
-        lines += _indented(verdict.remark, "  ")
-    if verdict.cause:
-        lines += _indented("This is a known mistake: " + verdict.cause, "  ")
-    for text in filter(None, (verdict.besides, verdict.guess)):
-        lines += _indented(text, "  ")
+    lines += [line for text in filter(None, texts) for line in _indented(text, "  ")]
     if verdict.pointer:
         lines += ["  Where to look (a hint):"]
-        lines += ["      " + line for line in verdict.pointer.splitlines()]
-    if verdict.note:
-        return "\n".join([*lines, *_indented(verdict.note, "  ")])
-    for row in _shown(verdict):
-        lines += _row_text(*row)
-    for mark, told, aspects in _others(verdict):
-        lines += _indented(f"{mark} {told}: {_titles(aspects)}", "  ", "    ")
-    return "\n".join(lines)
+        for line in verdict.pointer.splitlines():
+            lines += ["      " + line] if line.startswith("    ") else _indented(line, "      ")
+    return lines + (_indented(verdict.note, "  ") if verdict.note else [])
+
+
+def _remark(verdict: Verdict) -> str:
+    """The remark; where a place is shown, without what it might be."""
+    remark = verdict.remark or ""
+    return remark.replace(OF_DIGITS, "").strip() if verdict.pointer else remark
+
+
+def _others_text(others: Sequence[tuple[str, str, list[AspectVerdict]]], terse: bool) -> list[str]:
+    if terse:
+        return _indented("; ".join(f"{mark} {told}" for mark, told, _ in others), "  ", "    ")
+    return [
+        line
+        for mark, told, aspects in others
+        for line in _indented(f"{mark} {told}: {_titles(aspects)}", "  ", "    ")
+    ]
 
 
 def _row_text(aspect: AspectVerdict, reasons: Sequence[str]) -> list[str]:
@@ -86,6 +111,7 @@ _OF_FORM = ("shape", "kind")
 _CAUSES = (KEPT, "misfit")  # of other failures
 _NUMBER = re.compile(r"\d")
 _MOST, _LINES = 2, 7  # failures that are told at once, and their lines together
+_ALL_LINES = 12  # of the whole table, unless what stands above the aspects is long
 _TITLES, _ROOM = 2, 50  # of the others: titles, and characters for them
 
 
@@ -96,10 +122,10 @@ def _mark(aspect: AspectVerdict) -> str:
 def _told(verdict: Verdict) -> list[AspectVerdict]:
     """The aspects whose failure is told, the one that says most first.
 
-    One failure is enough for a known mistake, where parameters do not fit, where something is kept
-    from one call to the next, and where the first aspect's result has another form: the others may
-    fail for that reason. If the first aspect fails, most others fail for the same reason: then
-    those are told that fail in another way.
+    One failure is enough for a mistake that is known or guessed, where parameters do not fit, where
+    something is kept from one call to the next, and where the first aspect's result has another
+    form: the others may fail for that reason. If the first aspect fails, most others fail for the
+    same reason: then those are told that fail in another way.
     """
     failed = [aspect for aspect in verdict.aspects if aspect.judged and not aspect.passed]
     failed.sort(key=lambda aspect: (aspect.kind not in _CAUSES, aspect.kind not in _OF_ITS_OWN))
@@ -109,45 +135,69 @@ def _told(verdict: Verdict) -> list[AspectVerdict]:
         by_text = first_passes or aspect.kind in ("raised", "lost")
         told.setdefault(_reason(aspect) if by_text else aspect.kind, aspect)
     causes = failed and failed[0].kind in _CAUSES
-    enough = verdict.cause or causes or verdict.aspects[0].kind in _OF_FORM
+    named = verdict.cause or verdict.guess
+    enough = named or causes or verdict.aspects[0].kind in _OF_FORM
     return [*told.values()][: 1 if enough else _MOST]
 
 
 def told_first(verdict: Verdict) -> list[AspectVerdict]:
-    """The aspects that have a row of their own in the table."""
-    return [aspect for aspect, _ in _shown(verdict)]
+    """The aspect that has a row of its own in the table, whatever stands above it."""
+    return _told(verdict)[:1]
+
+
+def _reason_alone(aspect: AspectVerdict) -> str:
+    """What is wrong, without the call that shows it."""
+    return (aspect.message or "").removesuffix(f" ({aspect.call})")
 
 
 def _reason(aspect: AspectVerdict) -> str:
     """What is wrong, whatever the sizes."""
-    return _NUMBER.sub("", (aspect.message or "").removesuffix(f" ({aspect.call})"))
+    return _NUMBER.sub("", _reason_alone(aspect))
 
 
-def _shown(verdict: Verdict) -> list[tuple[AspectVerdict, list[str]]]:
-    """The aspects that have a row of their own, each with what is wrong and the hint.
+@dataclass(frozen=True)
+class _Plan:
+    """Aspects that have a row of their own, each with what is wrong and the hint; the others in
+    groups: a mark, what it says, and the aspects. `terse` says that only their numbers are told."""
+
+    rows: list[tuple[AspectVerdict, list[str]]]
+    others: list[tuple[str, str, list[AspectVerdict]]]
+    terse: bool = False
+
+
+def _planned(verdict: Verdict, advice: str | None) -> _Plan:
+    """What is told of the aspects: as much as fits, and what says most.
 
     A hint is shown where it is likely to help: if the first aspect fails, others have theirs for
-    nothing. The cause of a known mistake says more than any hint.
+    nothing. What a known mistake is, or is likely to be, says more than any hint, and so do a
+    pointer and the first failure.
     """
     if verdict.verdict == CORRECT:
-        return [(aspect, []) for aspect in verdict.aspects]
-    first = verdict.aspects[0]
+        return _Plan([(aspect, []) for aspect in verdict.aspects], [])
+    first, named = verdict.aspects[0], verdict.cause or verdict.guess
+    told = [(aspect, [aspect.message or ""]) for aspect in _told(verdict)]
     rows = [
-        (
-            aspect,
-            [aspect.message or ""]
-            + [aspect.hint or ""] * (not verdict.cause and (first.passed or aspect is first)),
-        )
-        for aspect in _told(verdict)
+        (aspect, reasons + [aspect.hint or ""] * (not named and (first.passed or aspect is first)))
+        for aspect, reasons in told
     ]
-    return rows if sum(len(_row_text(*row)) for row in rows) <= _LINES else rows[:1]
+    brief = [(a, [_reason_alone(a)]) for a, _ in told[:1]]
+    above = len(_above(verdict, advice))
+    plans = [_Plan(some, _others(verdict, some)) for some in (rows, rows[:1], told[:1])]
+    plans += [_Plan(some, plans[-1].others, True) for some in (told[:1], brief)]
+    if sum(len(_row_text(*row)) for row in rows) > _LINES:
+        plans = plans[1:]
+    for plan in plans:
+        lines = [line for row in plan.rows for line in _row_text(*row)]
+        if above + len(lines + _others_text(plan.others, plan.terse)) <= _ALL_LINES:
+            return plan
+    return plans[-1]
 
 
-def _others(verdict: Verdict) -> list[tuple[str, str, list[AspectVerdict]]]:
-    """The other aspects in groups: a mark, what it says, and the aspects."""
-    if verdict.verdict == CORRECT:
-        return []
-    shown = [aspect for aspect, _ in _shown(verdict)]
+def _others(
+    verdict: Verdict, rows: Sequence[tuple[AspectVerdict, list[str]]]
+) -> list[tuple[str, str, list[AspectVerdict]]]:
+    """The aspects without a row of their own in groups."""
+    shown = [aspect for aspect, _ in rows]
     rest = [aspect for aspect in verdict.aspects if aspect not in shown]
     as_well = " as well" if shown else ""
     words = {"✗": ("fails", "fail", as_well), "–": ("is", "are", " checked later")}
@@ -185,8 +235,8 @@ def table_html(verdict: Verdict, advice: str | None = None) -> str:
     parts = [f"<p><strong>{_html(headline(verdict))}</strong></p>"]
     if advice:
         parts.append(f"<p><strong>{_html(advice)}</strong></p>")
-    if verdict.remark:
-        parts.append(f"<p>{_html(verdict.remark)}</p>")
+    if remark := _remark(verdict):
+        parts.append(f"<p>{_html(remark)}</p>")
     if verdict.cause:
         parts.append(f"<p><strong>A known mistake.</strong> {_html(verdict.cause)}</p>")
     for text in filter(None, (verdict.besides, verdict.guess)):
@@ -196,10 +246,11 @@ def table_html(verdict: Verdict, advice: str | None = None) -> str:
     if verdict.note:
         parts.append(f"<p>{_html(verdict.note)}</p>")
     else:
-        rows = "".join(_row(aspect, reasons) for aspect, reasons in _shown(verdict))
+        plan = _planned(verdict, advice)
+        rows = "".join(_row(aspect, reasons) for aspect, reasons in plan.rows)
         rows += "".join(
             _cells(aspects[0], f"{told}: {_titles(aspects)}", sum(a.points for a in aspects), "")
-            for _, told, aspects in _others(verdict)
+            for _, told, aspects in plan.others
         )
         head = "".join(f'<th scope="col" style="{_CELL}">{t}</th>' for t in _COLUMNS)
         parts.append(f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>")

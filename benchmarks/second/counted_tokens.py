@@ -5,35 +5,42 @@ Run: OMP_NUM_THREADS=1 python -m benchmarks.second.counted_tokens [SEED ...]
 
 import math
 import sys
-from collections import defaultdict
-from itertools import product
+from collections import Counter, defaultdict
 
 import numpy as np
 import torch
 
 from benchmarks.language_models import CONTEXT, streams, train
 
+DISCOUNT = 0.9
+
 
 def counts(text, longest):
-    """For each run of up to so many tokens, what followed it and how often."""
-    after = defaultdict(lambda: defaultdict(int))
+    """For each run of up to so many tokens: what stood behind it, and how often.
+
+    Behind the longest, each time counts; behind the others, each different token before the run.
+    """
+    after = defaultdict(Counter)
     for i, token in enumerate(text):
-        for k in range(min(longest, i + 1)):
-            after[tuple(text[i - k : i])][token] += 1
+        if i >= longest:
+            after[tuple(text[i - longest : i])][token] += 1
+    for k in range(longest):
+        ends = range(k, len(text))
+        for run in {tuple(text[max(i - k - 1, 0) : i + 1]) for i in ends}:
+            after[run[len(run) - 1 - k : -1]][run[-1]] += 1
     return after
 
 
-def cost(after, text, trusts, vocabulary):
-    """The bits of each token but the first."""
-    single = after[()]
-    whole, bits = sum(single.values()) + vocabulary, []
+def cost(after, text, longest, vocabulary):
+    """The bits of each token but the first, by Kneser and Ney's rule with one discount."""
+    bits = []
     for i in range(1, len(text)):
-        chance = (single.get(text[i], 0) + 1) / whole
-        for k, trust in enumerate(trusts, 1):
-            past = text[i - k : i] if i >= k else None
-            seen = after.get(tuple(past)) if past else None
+        chance = 1 / vocabulary
+        for k in range(longest + 1):
+            seen = after.get(tuple(text[i - k : i])) if i >= k else None
             if seen:
-                chance = (seen.get(text[i], 0) + trust * chance) / (sum(seen.values()) + trust)
+                left = DISCOUNT * len(seen) * chance
+                chance = (max(seen[text[i]] - DISCOUNT, 0) + left) / seen.total()
         bits.append(-math.log2(chance))
     return np.array(bits)
 
@@ -53,15 +60,13 @@ def read_by(model, text):
 def main(seeds):
     torch.set_num_threads(1)
     ids, lengths = streams()
-    learnt, known, new = (ids[part].tolist() for part in ("train", "valid", "test"))
+    learnt, new = (ids[part].tolist() for part in ("train", "test"))
     size = np.array([lengths[i].item() for i in new[1:]])
     topic = np.cumsum([i == 0 for i in new])[1:] - 1
-    after, found = counts(learnt, 4), {}
+    found = {}
     for k, name in enumerate(("pairs", "triples", "fours"), 1):
-        tries = product((8, 16, 32, 64, 128), repeat=k)
-        trusts = min(tries, key=lambda t: cost(after, known, t, len(lengths)).sum())
-        found[name] = cost(after, new, trusts, len(lengths))
-        print(name, trusts, f"{found[name].sum() / size.sum():.3f}", flush=True)
+        found[name] = cost(counts(learnt, k), new, k, len(lengths))
+        print(name, f"{found[name].sum() / size.sum():.3f}", flush=True)
     for seed in seeds:
         ours = read_by(train(ids["train"], len(lengths), 128, 2, 1080, seed), new)
         print(f"GPT, seed {seed}: {ours.sum() / size.sum():.3f}")

@@ -14,9 +14,10 @@ TRIALS = ((32, 1, 23), (128, 1, 23), (128, 24, 47), (128, 48, 71), (128, 96, 119
 
 
 class Head(nn.Module):
-    def __init__(self, way: str, d: int = 64, far: int = 31):
+    def __init__(self, way: str, slope: float = 1 / 8, d: int = 64, far: int = 31):
         super().__init__()
         self.way, self.far, self.words = way, far, nn.Embedding(21, d)
+        self.slope = slope if way == "ALiBi" else 0.0
         self.q, self.k, self.v = (nn.Linear(d, d, bias=False) for _ in range(3))
         self.table, self.out = nn.Embedding(2 * far + 1, d), nn.Linear(d, 10)
 
@@ -32,7 +33,7 @@ class Head(nn.Module):
         scores = torch.einsum("bd,bjd->bj", q, k)
         if self.way == "relative":
             scores = scores + q @ self.table.weight[back.clamp(max=self.far) + self.far].T
-        scores = scores / math.sqrt(x.shape[-1]) - (back / 8 if self.way == "ALiBi" else 0)
+        scores = scores / math.sqrt(x.shape[-1]) - self.slope * back
         return self.out((scores.softmax(-1)[..., None] * self.v(x)).sum(1))
 
 
@@ -49,9 +50,9 @@ def marked(n: int, nearest: int, farthest: int, count: int) -> tuple[Tensor, Ten
     return text, right
 
 
-def trained(way: str, seed: int) -> Head:
+def trained(way: str, seed: int, slope: float = 1 / 8) -> Head:
     torch.manual_seed(seed)
-    head = Head(way)
+    head = Head(way, slope)
     adam = torch.optim.Adam(head.parameters(), 0.002, betas=(0.9, 0.99))
     for _ in range(1500):
         text, right = marked(32, 1, 23, 64)
@@ -78,3 +79,6 @@ if __name__ == "__main__":
             print(f"seed {seed}, {way:9}", tested(head), flush=True)
             for s in (4, 6) if way == "rotary" else ():
                 print(f"          places ÷ {s}  ", tested(head, s), flush=True)
+        for n in (16, 64):
+            head = trained("ALiBi", seed, 1 / n)
+            print(f"          ALiBi, 1/{n}  ", tested(head), flush=True)

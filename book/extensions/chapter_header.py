@@ -36,7 +36,7 @@ INDEXED = re.compile(r"(√?)(?<![\w√])([A-Za-z])_([a-z]|model|ff|\{i−j\})(?
 WORDS_A_MINUTE = 180  # a slow, technical pace
 LINES_A_MINUTE = 15
 FORMULAS_A_MINUTE = 4
-BLANKS_A_MINUTE = 3  # of the tables that the reader fills in
+NUMBERS_A_MINUTE = 3  # in the tables that the reader fills in; a vector has several
 MINUTES_A_PREDICTION = 2
 MINUTES_A_LIVE_FIGURE = 2
 
@@ -96,9 +96,9 @@ def pencil_minutes(parts: Iterable[nodes.Node], least: int = 5) -> int:
     """
     found = (box for part in parts for box in part.findall(nodes.admonition))
     boxes = [box for box in found if "reader" in box["classes"]]
-    blanks = sum(1 for box in boxes for _ in box.findall(blank))
+    numbers = sum(1 + gap["answer"].count(", ") for box in boxes for gap in box.findall(blank))
     predictions = sum("predict" in box["classes"] for box in boxes)
-    time = blanks / BLANKS_A_MINUTE + MINUTES_A_PREDICTION * predictions
+    time = numbers / NUMBERS_A_MINUTE + MINUTES_A_PREDICTION * predictions
     return least * round(time / least)
 
 

@@ -44,7 +44,7 @@ WHOLE = (
 CAPTION = re.compile(r"\s*(?:</a>)?\s*<figcaption>(.*?)</figcaption>", re.DOTALL)
 SIDES = re.compile(r"\b(?:left|right)\b", re.IGNORECASE)
 IMAGE = re.compile(r'<img\b([^>]*?)src="([^"]+\.svg)"([^>]*?)/?>')
-WIDE = 624  # CSS pixels: a wider picture is taken apart on a phone, or scrolls, to stay legible
+WIDE = 624  # CSS pixels: a wider picture is taken apart on a phone, to stay legible
 PHONE = 520  # CSS pixels: what a phone shows at the smallest scale at which letters are legible
 SIZE = re.compile(r'<svg\b[^>]*?\bwidth="([\d.]+)pt"[^>]*?', re.DOTALL)
 HEIGHT = re.compile(r'<svg\b[^>]*?\bheight="([\d.]+)pt"', re.DOTALL)
@@ -246,16 +246,14 @@ def _image(match: re.Match, pictures: Path) -> str:
         return match[0]
     size = _size(pictures / Path(address).name)
     room = (
-        f' width="{size[0]}" height="{size[1]}" style="--width: {size[0]}px"'
-        if size and "width=" not in before + after
-        else ""
+        f' width="{size[0]}" height="{size[1]}"' if size and "width=" not in before + after else ""
     )
     image = f'<img{before}src="{address}"{after.rstrip()}{room} loading="lazy" decoding="async" />'
     kind = "picture"
     if size and size[0] > WIDE:
         caption = CAPTION.match(match.string, match.end())
         parts = _parts(address, pictures, size, caption[1] if caption else "")
-        kind, image = f"picture {'panels' if parts else 'wide'}", image + parts
+        kind, image = "picture panels" if parts else kind, image + parts
     return f'<a class="{kind}" href="{address}">{image}</a>'  # alone, as large as you like
 
 

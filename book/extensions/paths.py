@@ -14,6 +14,7 @@ and unfolds.
 
 import html
 import re
+from collections.abc import Iterable
 from itertools import groupby
 from pathlib import Path
 
@@ -27,6 +28,7 @@ MARK = re.compile(r"(essential|beyond|unfold)|(fold): *(\S.*)")
 SLOT = '<div class="progress-slot"></div>'
 CLOSE = "</details>"
 OPEN_LINES = 12  # of what a cell prints: so much stays on the path
+MANY = 3  # sections off the path in a row
 # what check(…) says if all aspects hold and there is nothing else to say
 VERDICT = re.compile(
     r'<div class="abh-check[^"]*" style="([^"]*)"><p><strong>([^<]*)</strong></p>'
@@ -92,19 +94,42 @@ class Marks:
         if self.on.isdisjoint(section.findall()):
             time = minutes([section], least=1)
             section["classes"].append("off-path")
-            _wrap(section, 1, len(section), f"Show this section (about {time} min)")
+            line = f"Show this section{_exercises([section])} (about {time} min)"
+            _wrap(section, 1, len(section), line)
             return
         for within, run in [(w, list(r)) for w, r in groupby(section[1:], self._stays)]:
             if within:
                 for part in run:
                     if isinstance(part, nodes.section):
                         self.fold(part)
+                self._gather(section, run)
             elif any(node not in self.folded for node in run):
                 first, time = section.index(run[0]), minutes(run, least=1)
-                _wrap(section, first, first + len(run), f"Show more (about {time} min)")
+                line = f"Show more{_exercises(run)} (about {time} min)"
+                _wrap(section, first, first + len(run), line)
+
+    def _gather(self, section: nodes.section, parts: list[nodes.Node]) -> None:
+        """Fold sections off the path to one line where many follow one another."""
+        for off, run in [(o, list(r)) for o, r in groupby(parts, _off)]:
+            if off and len(run) >= MANY:
+                first, time = section.index(run[0]), minutes(run, least=1)
+                line = f"More in this chapter{_exercises(run)} (about {time} min)"
+                _wrap(section, first, first + len(run), line)
 
     def _stays(self, node: nodes.Node) -> bool:
         return node in self.on | self.shown or isinstance(node, nodes.section)
+
+
+def _exercises(parts: Iterable[nodes.Node]) -> str:
+    """The exercises in parts of a chapter, to be named where these are folded."""
+    boxes = (box for part in parts for box in part.findall(nodes.container))
+    heads = [box["ids"][0] for box in boxes if "exercise-head" in box["classes"]]
+    names = [f"<code>{head.removeprefix('exercise-')}</code>" for head in heads]
+    return f": exercise{'s' * (len(names) > 1)} {', '.join(names)}" if names else ""
+
+
+def _off(part: nodes.Node) -> bool:
+    return isinstance(part, nodes.section) and "off-path" in part["classes"]
 
 
 def _wrong(comment: nodes.comment, mark: str, reason: str) -> ExtensionError:

@@ -49,7 +49,7 @@ def visit_blank(self: HTML5Translator, node: blank) -> None:
     else:
         field = (
             f'<input type="text"{_keyboard(node["answer"])} {given} '
-            f'style="width: {node["size"]}ch" autocomplete="off" '
+            f'style="--size: {node["size"]}" autocomplete="off" '
             'autocapitalize="off" spellcheck="false" />'
         )
     self.body.append(f'<span class="blank">{field}<span class="verdict" aria-hidden="true"></span>')
@@ -122,7 +122,7 @@ class Box(SphinxDirective):
         widths: dict[str, int] = {}
         for row, k in every:
             column, answer = row.columns[k], row.answers[k].split("±")[0].strip()
-            widths[column] = max(widths.get(column, 4), len(answer))
+            widths[column] = max(widths.get(column, 4), *map(len, answer.split(" or ")))
         for node, (row, k) in zip(found, every, strict=True):
             told = [row.columns[k], row.label]
             if not row.columns[k] and len(row.answers) > 1:

@@ -8,7 +8,9 @@ from autograder.gradebook.sample_class import Deserved
 from autograder.judge.judgement import UNUSABLE
 from solutions.sample_class.notebooks import FULL, SLUG, submissions
 
-__all__ = ["EXPECTED", "SLUG", "submissions"]
+__all__ = ["DOWNLOADED_TWICE", "EXPECTED", "SLUG", "submissions"]
+
+DOWNLOADED_TWICE = {"otto"}  # whose browser has put " (1)" behind the notebook's name
 
 NOTHING = dict.fromkeys(FULL, 0.0)
 EXPECTED: dict[str, Deserved] = {

@@ -41,6 +41,14 @@ def test_the_example_hides_transposed_scores_and_the_other_query_does_not():
     assert np.abs(right - transposed)[0].max() > 0.5
 
 
+def test_the_second_shopper_has_all_but_decided():
+    fruits = np.array([[3, 1, 0], [2, 2, 0], [1, 3, 2]])
+    scores = fruits @ [4, 0, 0]
+    weights = np.exp(scores) / np.exp(scores).sum()
+    assert f"Scores of {', '.join(map(str, scores))} have" in PAGE
+    assert f"enough for {weights.max():.0%} of the weight" in PAGE
+
+
 @pytest.fixture(scope="module")
 def saturation():
     return functions("def saturation(d, divide_by):", torch=torch)["saturation"]
@@ -103,9 +111,22 @@ def test_the_gaussians_number_matters_as_told():
     spread, moved = code["without_the_number"](tokens, torch.eye(64), torch.eye(64))
     assert spread == pytest.approx(0, abs=1e-5)
     assert moved == pytest.approx(0, abs=1e-5)
-    projections = torch.randn(2, 64, 64) / 8
-    _, moved = code["without_the_number"](tokens, *projections)
-    assert 0.1 < moved < 0.4
+    moved = []
+    for seed in range(10, 20):
+        torch.manual_seed(seed)
+        tokens = torch.nn.functional.layer_norm(torch.randn(200, 64), (64,))
+        moved += [code["without_the_number"](tokens, *torch.randn(2, 64, 64) / 8)[1]]
+    (told,) = re.findall(r"(\d+)% of the weight moves", PAGE)
+    assert np.mean(moved) == pytest.approx(int(told) / 100, abs=0.03)
+
+
+def test_the_slider_opens_with_scores_of_the_size_that_is_told():
+    (seed,) = re.findall(r"manual_seed\((\d+)\)\none_query, eight_keys", PAGE)
+    torch.manual_seed(int(seed))
+    query, keys = torch.randn(1024).double(), torch.randn(8, 1024).double()
+    scores = keys[:, :64] @ query[:64]
+    assert scores.square().mean().sqrt() == pytest.approx(8, rel=0.05)  # √64
+    assert scores.softmax(0).max() > 0.9  # "has made up its mind"
 
 
 def test_a_typical_querys_weights_move_a_fifth_to_a_twentieth_as_far_by_the_keys():

@@ -107,6 +107,8 @@ def test_the_weights_do_what_is_written_down(model):
     for what in ("at 1", "at 5"):
         assert script.retrieval(model, 0)[what] == pytest.approx(filed["retrieval"][what], abs=0.03)
     assert script.gaze(model, 0) == pytest.approx(filed["gaze"], abs=0.02)
+    judged = script.matching(model, 0)
+    assert judged == pytest.approx({name: filed[name] for name in judged}, abs=0.02)
 
 
 def test_nothing_held_out_is_read_in_training():

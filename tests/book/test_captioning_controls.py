@@ -73,6 +73,8 @@ OLDER_ROWS = {
     "and a queue, from the encoders": "queue",
     "those of the batch, from a slow copy": "copy",
     "and a queue, from a slow copy": "queue, copy",
+    "those of the batch, four times the steps": "four times the steps",
+    "64 pairs a step, in four groups of 16": "64 in groups of 16",
     "those of a batch of 64": "batch of 64",
 }
 
@@ -109,15 +111,26 @@ def test_what_the_page_says_of_older_wrong_answers_is_what_is_stored():
         alone = recall("copy", part) - recall("batch", part)
         assert not above(alone)
         assert not above(-alone)
-    in_words = {
-        name: "{}, {} and {}".format(*percents(recall(name, "font")).split())
-        for name in ("batch", "batch of 64", "queue, copy", "queue")
-    }
-    assert f"found {in_words['batch']} in a hundred partners in an unseen font" in PAGE
-    assert f"64 pairs, at four times the work, {in_words['batch of 64']}" in PAGE
-    gained = told(recall("queue, copy", "font") - recall("batch", "font"))
-    assert f"to {in_words['queue, copy']} ({gained} points)" in PAGE
-    assert f"with vectors from the encoders themselves it was {in_words['queue']}" in PAGE
+    mean = {name: f"{100 * recall(name, 'font').mean():.0f}" for name in OLDER_ROWS.values()}
+    assert f"they found {mean['batch']} in a hundred partners with 16 pairs a batch" in PAGE
+    assert f"16 pairs a batch, {mean['batch of 64']} with 64, at one learning rate" in PAGE
+    assert f"with four times the steps, found {mean['four times the steps']}." in PAGE
+    assert f"helped our 16 pairs to {mean['queue, copy']} in a hundred" in PAGE
+    assert f"the encoders themselves it was {mean['queue']}." in PAGE
+    wrong, work = (
+        {part: recall("batch of 64", part) - recall(name, part) for part in PARTS}
+        for name in ("64 in groups of 16", "four times the steps")
+    )
+    itself, of_pairs, at_equal_work = map(told, (wrong["font"], wrong["new"], work["font"]))
+    assert f"behind by {itself[1:]} points in the font and {of_pairs[1:]} among" in PAGE
+    assert f"| *the last against the one before* | | | {itself} |" in PAGE
+    assert f"find the partner at once for {at_equal_work[1:]} more in a hundred" in PAGE
+    assert f"and are behind by {at_equal_work[1:]} in the font" in PAGE
+    assert f"| *and against four times the steps* | | | {at_equal_work} |" in PAGE
+    assert all(above(wrong[part]) for part in PARTS)
+    assert above(work["font"])
+    gained = recall("four times the steps", "font") - recall("batch", "font")
+    assert gained.mean() > work["font"].mean()  # "most of that"
     assert "A batch of 64 helps more in the font" in PAGE
     assert above(recall("batch of 64", "font") - recall("queue, copy", "font"))
 

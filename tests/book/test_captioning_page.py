@@ -1,7 +1,9 @@
 """What chapter 12's page says of its captioner and of what failed before, held to the data."""
 
+import ast
 import json
 import math
+import re
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +17,7 @@ from attention_by_hand.models import captioner
 from solutions.captioning import recall_at, write_caption
 
 ROOT = Path(__file__).resolve().parents[2]
+SECOND = ROOT / "benchmarks" / "second"
 MEASURED = json.loads((ROOT / "benchmarks" / "captions.json").read_text("utf-8"))
 MADE, RUNS = MEASURED["made"], MEASURED["runs"]
 SEEDS = sorted({run["seed"] for run in RUNS})
@@ -61,7 +64,8 @@ def span(values):
 
 def interval(values):
     """The mean of three seeds and half of its 95% interval, as the page has them."""
-    return f"{values.mean():.1f} ± {4.303 * values.std(ddof=1) / math.sqrt(3):.1f}"
+    mean = f"{values.mean():.1f}".replace("-", "−")
+    return f"{mean} ± {4.303 * values.std(ddof=1) / math.sqrt(3):.1f}"
 
 
 def between(name):
@@ -81,8 +85,20 @@ def test_what_the_page_says_of_baselines_is_what_is_stored():
     assert f"(+{interval(of('captioner') - moved)}; each seed holds out its own pairs)" in PAGE
     heads = interval(of("captioner") - of("heads on convolutions"))
     assert f"as well as the captioner, which is {heads} points ahead" in PAGE
-    assert "fewer in each seed than scissors that may move by a pixel" in PAGE
-    assert max(of("patches, longer") - moved) < 0
+    behind = moved - of("patches, longer")
+    assert min(behind) > 0 and "fewer in each seed than scissors that may move by a pixel" in PAGE
+    assert f"scissors that may move by a pixel ({interval(-behind)} points" in PAGE
+    told = ast.get_docstring(ast.parse((SECOND / "pasted_classifier.py").read_text("utf-8")))
+    told = " ".join(told.split())
+    ahead = {}
+    for words, before in (("letter, mark", "both"), ("names", "by whole names")):
+        found = re.search(rf"{before} (\d+\.\d), (\d+\.\d) and (\d+\.\d)", told)
+        shares = np.array([float(share) for share in found.groups()])
+        assert f'"{words}; pasted too": {tuple(map(round, shares))},' in PAGE
+        ahead[words] = shares - of("captioner")
+        assert min(ahead[words]) > 0
+    assert f"that of whole names by {interval(ahead['names'])} points" in PAGE
+    assert f"those of letter and mark by {interval(ahead['letter, mark'])}." in PAGE
     assert "even the *letter* is wrong in a third of them or more" in PAGE
     assert max(of("names as classes", key="letter")) < 100 * 2 / 3
 
@@ -135,6 +151,9 @@ def test_what_the_page_says_of_looks_is_what_is_stored():
     assert 0.4 < first["mark"] < 0.5
     assert "nearly five times as much as if it looked evenly" in PAGE
     assert 4.5 < first["mark"] / first["of the picture"] < 5
+    assert f"puts {first['mark, elsewhere']:.2f} there" in PAGE and "about half of the lead" in PAGE
+    habit, lead = (first[key] - first["of the picture"] for key in ("mark, elsewhere", "mark"))
+    assert habit / lead == pytest.approx(0.5, abs=0.05)
 
 
 def at_1(found):
@@ -151,8 +170,19 @@ def test_what_the_page_says_of_finding_names_is_what_is_stored(model, unseen):
     assert f"for {low} to {high} in a hundred in our three seeds" in PAGE
     assert f"{64 * 64 * model.to_image.out_features:,} numbers, nearly as many as the model" in PAGE
     places = at_1(one["all places"] for one in afterwards)
-    least = f"it is {min(places):.0f} and more, as many as with the loss in the whole model"
-    assert least in PAGE
+    assert f"it is at least {min(places):.0f}, as many as with the loss in the whole model" in PAGE
+    without = [run["retrieval, projections trained"] for run in runs_of("never trained")]
+    unlearnt = {key: span(at_1(one[key] for one in without)) for key in ("mean", "all places")}
+    (few, more), (most, nearly) = unlearnt.values()
+    assert f"never trained, for {few} to {more}." in PAGE and f"find {few} to {more}. So" in PAGE
+    assert f"it finds {most} to {nearly}: captions" in PAGE
+    both = [[np.mean(one["all places"]["at 1"]) for one in some] for some in (afterwards, without)]
+    worth = 100 * np.subtract(*both)
+    assert f"are worth {interval(worth)} points" in PAGE
+    assert "right for all 69 names, the matcher for all but one" in PAGE
+    assert whole_loss[0]["matching, by cosine"] == 1
+    assert whole_loss[0]["matching"] == round(68 / 69, 4)
+    assert low - more > 30, "most of this is owed to captions"
     one_each = list({glyph.name: glyph for glyph in unseen}.values())
     with torch.no_grad():
         images = model.image_vectors(model.encode(captioner.pictures(one_each)))
@@ -179,6 +209,9 @@ def test_what_the_page_says_of_more_steps_is_what_is_stored():
     assert "does not even name all of its *known* pairs in a new font" in PAGE
     assert max(of("patches", "font")) < 90 and min(of("patches, longer", "font")) > 95
     assert f"of the unseen pairs it names {between('patches, longer')}" in PAGE
+    fewer = interval(of("captions only") - of("patches, longer"))
+    assert PAGE.count(f"{fewer} points") == 2
+    assert f"convolutions without batch norm name {interval(apart)} points more" in PAGE
     assert "about nine in ten of its wrong captions are names from the training" in PAGE
     assert round(of("patches, longer", key="wrong, but known").mean(), -1) == 90
     assert f"these convolutions name {between('no batch norm')} unseen pairs" in PAGE

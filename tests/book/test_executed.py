@@ -59,6 +59,7 @@ def test_chapters_are_run_once_and_an_error_is_left_to_sphinx(root):
     assert len(told) == 1
 
 
+@pytest.mark.share(0)
 def test_a_chapter_that_says_that_it_takes_longer_runs_first(root, monkeypatch):
     monkeypatch.setattr(executed, "MOST", 1)
     quick = PAGE.format("print(6 * 7)")

@@ -78,6 +78,41 @@ def test_with_every_seed_the_heads_form_in_the_second_layer_and_copying_needs_th
     assert two["without them"] > guessing > one["loss"]
     assert two["first layer blind to one back"] > guessing
     assert two["first layer blind to two back"] < guessing / 2
+    assert two["copied"] < guessing / 4
+    assert two["copied, blind to what followed"] > guessing
+    assert two["copied, blind to one further"] == pytest.approx(two["copied"], abs=0.001)
+
+
+@torch.no_grad()
+def test_hidden_from_the_last_layer_is_what_one_place_adds_and_no_more():
+    torch.manual_seed(3)
+    model, given = induction.Model(**induction.TWO), []
+    for layer in model.layers:
+        layer.o.weight.data *= 10  # so that it matters what they add
+    last, ids = model.layers[1], induction.twice(induction.HALF)
+    for part in (last, model.norms[2]):
+        part.register_forward_pre_hook(lambda _, got: given.append(got[0]))
+    weights, (h, x, *_) = model(ids)[1][1], given
+    values, nats = last.v(h), []
+    for b, row in enumerate(ids.tolist()):
+        for i in range(induction.HALF, len(row) - 1):
+            if row[:i].count(row[i]) == 1:
+                j = row.index(row[i]) + 1
+                taken = weights[b, :, i, j].repeat_interleave(16) * values[b, j]
+                logits = model.out(model.norms[2](x[b, i] - last.o(taken)))
+                nats.append(-logits.log_softmax(-1)[row[i + 1]].item())
+    assert induction.copied(model, 0) == pytest.approx(sum(nats) / len(nats), abs=1e-5)
+    assert induction.copied(model) != pytest.approx(sum(nats) / len(nats), abs=1e-4)
+
+
+def test_the_page_says_what_the_copied_token_costs():
+    for name, least, most in (
+        ("copied", "0.19", "0.24"),
+        ("copied, blind to what followed", "4.41", "4.44"),
+    ):
+        costs = [run[name] for run in TWO]
+        assert (f"{min(costs):.2f}", f"{max(costs):.2f}") == (least, most)
+        assert f"{least} to {most}" in PAGE
 
 
 def test_the_page_says_how_many_of_the_four_heads_they_are():

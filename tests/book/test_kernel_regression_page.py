@@ -5,14 +5,15 @@ import re
 from contextlib import redirect_stdout
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 PAGE = (Path(__file__).parents[2] / "book" / "01_kernel_regression.md").read_text("utf-8")
 
 
 @pytest.fixture(scope="module")
-def printed():
-    """What each of the page's cells prints, by a name that it defines or measures."""
+def run():
+    """What the page's cells print, and what they define."""
     cells = re.findall(r"^```\{code-cell\}[^\n]*\n(.*?)^```", PAGE, re.M | re.S)
     scope, texts = {}, []
     for cell in cells:
@@ -21,7 +22,12 @@ def printed():
         with redirect_stdout(io.StringIO()) as text:
             exec(re.sub(r"\A:tags:.*", "", cell), scope)
         texts.append(text.getvalue())
-    return "\n".join(texts)
+    return "\n".join(texts), scope
+
+
+@pytest.fixture(scope="module")
+def printed(run):
+    return run[0]
 
 
 def numbers(pattern, text):
@@ -46,6 +52,19 @@ def test_the_pages_best_kernels_are_those_of_its_table(printed):
     assert all(rival < own for _, own, rival in (boxcar, arch))
     wins = re.findall(r"the Gaussian beats (\w+) there on (\d+) of 50 other days", printed)
     assert len(wins) == 2 and all(int(days) >= 45 for _, days in wins)  # "nearly every other"
+
+
+@pytest.mark.share(0)
+def test_the_lazy_answers_miss_by_what_the_page_says(run):
+    """Each reading from the others: their plain average, and the value of the nearest."""
+    told = numbers(r"the average by ([\d.]+) °C², the nearest by ([\d.]+)\.", PAGE)
+    x, y = run[1]["x"], run[1]["y"]
+    average, nearest = [], []
+    for i, reading in enumerate(y):
+        times, others = np.delete(x, i), np.delete(y, i)
+        average.append(reading - others.mean())
+        nearest.append(reading - others[abs(times - x[i]).argmin()])
+    assert told == pytest.approx([np.square(off).mean() for off in (average, nearest)], abs=0.005)
 
 
 @pytest.mark.share(0)

@@ -15,7 +15,7 @@ import torch
 
 from attention_by_hand import blocks
 from attention_by_hand.data import python_manual
-from benchmarks import language_models
+from benchmarks import going_on, language_models
 from benchmarks.language_models import streams
 from solutions.language_model import GPT
 
@@ -25,6 +25,7 @@ MADE, RUNS = json.loads(
     (ROOT / "benchmarks" / "language_model_sizes.json").read_text(encoding="utf-8")
 ).values()
 SIZES = sorted({run["parameters"] for run in RUNS})
+TEXT = (ROOT / "book" / "09_language_model.md").read_text(encoding="utf-8")
 PAGE, TRAINED = json.loads(
     (ROOT / "benchmarks" / "language_model_page.json").read_text(encoding="utf-8")
 ).values()
@@ -53,22 +54,6 @@ def stream():
     return {part: found.tolist() for part, found in ids.items()} | {"lengths": lengths.tolist()}
 
 
-def bits_by_runs(seen: list[int], new: list[int], trusts: tuple[int, ...]) -> np.ndarray:
-    """Bits of each token but the first, after those before it, from the counts in `seen`."""
-    size = max(*seen, *new) + 1
-    single = np.bincount(seen, minlength=size) + 1  # each token once more
-    runs = Counter(tuple(seen[i - k : i + 1]) for i in range(len(seen)) for k in range(i + 1)[:4])
-    past = Counter(tuple(seen[i - k : i]) for i in range(len(seen)) for k in range(i + 1)[:4])
-    bits = []
-    for i in range(1, len(new)):
-        chance = single[new[i]] / single.sum()
-        for k, trust in enumerate(trusts[:i], 1):
-            before = tuple(new[i - k : i])
-            chance = (runs[*before, new[i]] + trust * chance) / (past[before] + trust)
-        bits.append(-np.log2(chance))
-    return np.array(bits)
-
-
 def page_functions(*names: str, **scope) -> list:
     """Functions that cells of the page define."""
     text = (ROOT / "book" / "09_language_model.md").read_text(encoding="utf-8")
@@ -80,13 +65,70 @@ def page_functions(*names: str, **scope) -> list:
     return [scope[name] for name in names]
 
 
-def test_the_page_counts_as_is_counted_here():
-    by_counting, _ = page_functions("by_counting", "stood", np=np, Counter=Counter)
-    draw = np.random.default_rng(0)
-    seen, new = (draw.integers(6, size=n).tolist() for n in (300, 80))
-    for trusts in ((), (3,), (3, 20), (1, 2, 50)):
-        found = by_counting(seen, new, len(trusts) + 1)(trusts)
-        assert np.allclose(found, bits_by_runs(seen, new, trusts))
+@pytest.mark.parametrize("longest", [1, 3, 6])
+def test_counts_of_bytes_frozen_and_going_on(longest):
+    """The page's, the benchmark's `Counts`, and the formula by whole lists of what stood where."""
+    draw = np.random.default_rng(longest)
+    seen, new = (draw.choice([97, 98, 99], n, p=[0.6, 0.3, 0.1]).tobytes()[::8] for n in (90, 30))
+    (counted,) = page_functions("counted", np=np, math=math, Counter=Counter)
+
+    def chance(past: bytes, symbol: int, read: bytes) -> float:
+        places = [i for i in range(len(past), len(read)) if read[i - len(past) : i] == past]
+        if len(past) < longest:  # of how many different runs, each one longer, did it end?
+            longer = {read[max(i - len(past) - 1, 0) : i + 1] for i in places}
+            stood = Counter(run[-1] for run in longer)
+        else:
+            stood = Counter(read[i] for i in places)
+        shorter = chance(past[1:], symbol, read) if past else 1 / 256
+        if not stood:
+            return shorter
+        taken = 0.9 * len(stood) * shorter
+        return (max(stood[symbol] - 0.9, 0) + taken) / stood.total()
+
+    both = []
+    for goes_on in (False, True):
+        costs = counted(seen, new, longest, 256, goes_on)
+        for i, cost in enumerate(costs):
+            read = seen + new[:i] if goes_on else seen
+            past = (seen + new[:i])[-longest:]
+            assert 2**-cost == pytest.approx(chance(past, new[i], read))
+        both.append(costs.sum() / len(new))
+    assert going_on.measure(seen, new, longest, 0.9) == pytest.approx(both, abs=1e-4)
+
+
+def test_the_page_says_what_going_on_learning_is_worth():
+    found = json.loads(going_on.RESULT.read_text("utf-8"))
+    assert found["chosen"] == [24, 0.95] == min(found["tried"], key=lambda row: row[3])[:2]
+    assert "kept, 24, 256, goes_on=True, discount=0.95" in TEXT
+    frozen, on = found["test"]
+    assert f"need {frozen:.2f} frozen and {on:.2f} going on" in TEXT
+    stored = json.loads((going_on.RESULT.parent / "ppm.json").read_text("utf-8"))
+    for by_ppm in (stored["manual"], stored["English"]):
+        assert by_ppm["order"] == min(by_ppm["tried"], key=lambda row: row[1])[0]
+    alone, primed = stored["manual"]["alone"], stored["manual"]["primed"]
+    assert f"needs {primed:.2f}, and without the training text {alone:.2f}." in TEXT
+    assert primed < on, "ahead of the counts that go on"
+
+
+def test_the_page_says_how_many_of_people_s_words_are_not_in_the_training_text():
+    """Claim 1's yardstick; its lines need no name but the two texts."""
+    learnt, kept = (
+        "".join(python_manual.documents(part).values()).encode() for part in ("train", "test")
+    )
+    cell = TEXT[TEXT.index('# 1. "a high temperature') : TEXT.index('# 2. "greedy')]
+    lines = [line for line in cell.splitlines() if line.startswith(("known = ", "human = "))]
+    scope = {"re": re, "learnt": learnt, "kept": kept, "words": "counted, up to six tokens"}
+    exec("\n".join(lines), scope)
+    seen, share = set(), 0
+    for text, tell in ((learnt, False), (kept, True)):
+        read = "".join(chr(b) if chr(b).isalpha() and b < 128 else " " for b in text).split()
+        if tell:
+            share = sum(word not in seen for word in read) / len(read)
+        seen |= set(read)
+    new = [word not in scope["known"] for word in scope["human"]]
+    assert sum(new) / len(new) == pytest.approx(share)
+    assert 0.05 < share < 0.2
+    assert f"of the words that people wrote, {share:.0%}".replace("%", " %") in TEXT
 
 
 @pytest.mark.parametrize("length", [9, 16, 17, 45])

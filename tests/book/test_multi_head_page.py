@@ -1,5 +1,6 @@
 """What chapter 3's page says of its own cells: a prediction, another width, a hard problem."""
 
+import json
 import re
 from copy import deepcopy
 from pathlib import Path
@@ -9,6 +10,7 @@ import torch
 from torch import nn
 from torch.func import functional_call, jacrev
 
+from attention_by_hand.models.checkpoints import MEASUREMENTS
 from solutions import multi_head as ref
 
 PAGE = (Path(__file__).parents[2] / "book" / "03_multi_head.md").read_text("utf-8")
@@ -27,6 +29,14 @@ def test_heads_that_change_places_change_the_order_of_the_maps_alone():
     assert (scope["output"] - scope["other_output"]).abs().max() < 1e-6
     assert torch.equal(scope["weights"][:, scope["order"]], scope["other_weights"])
     assert not torch.equal(scope["weights"], scope["other_weights"])
+
+
+def test_two_heads_divide_the_names_between_them_and_one_head_mostly_catches_up():
+    found = json.loads(MEASUREMENTS.read_text("utf-8"))["two_names"]["found"]
+    assert min(found["apart"]) > 50  # "in each of these models, and in most sentences"
+    one, two = ([late for _, late in runs] for runs in found["right"])
+    assert min(two) > 99  # "All ten"
+    assert 5 < sum(right > 95 for right in one) < 10  # "most of the ten"
 
 
 def test_projections_may_read_another_width():

@@ -107,6 +107,22 @@ def test_every_heading_shows(tmp_path):
     assert "off-path" not in page.find(id="partly").get("class", [])
 
 
+def test_many_sections_off_the_path_are_one_line(tmp_path):
+    on, off = "## {0}\n\n% essential\n\n{0}\n\n", "## {0}\n\n{0}\n\n"
+    text = "# T\n\n" + "".join(
+        [on.format("a"), *map(off.format, "bc"), on.format("d"), *map(off.format, "efg")]
+    )
+    page, _ = read(text, tmp_path / "a.md")
+    section = ("fold", True, "Show this section (about 1 min)")
+    for part in "bc":
+        assert folds_of(page, part) == [section]
+    more = ("fold", True, "More in this chapter (about 1 min)")
+    for part in "efg":
+        assert folds_of(page, part) == [section, more]
+    inside = page.find("summary", string=more[2]).parent.find_all("section", recursive=False)
+    assert [part["id"] for part in inside] == ["e", "f", "g"]
+
+
 def test_several_marks_in_a_row_hold_one_after_the_other(tmp_path):
     text = "# T\n\n## A\n\n% fold: x\n\nin\n\n% unfold\n% essential\n\non\n"
     page, _ = read(text, tmp_path / "a.md")
@@ -120,6 +136,16 @@ def test_a_fold_on_the_path_is_seen_whatever_comes_behind_it(tmp_path):
     assert folds_of(page, "in") == [("evidence", False, "x")]
     assert folds_of(page, "off") == [("fold", True, "Show more (about 1 min)")]
     assert "in" not in {node.astext() for node in marks.on}  # nor read in the path's minutes
+
+
+def test_the_line_of_a_fold_names_the_exercises_in_it():
+    cells = [nodes.container(classes=["cell"]) for _ in range(3)]
+    for cell, name in zip(cells, ("softmax", "causal_mask"), strict=False):
+        cell.append(nodes.container(classes=["exercise-head"], ids=[f"exercise-{name}"]))
+    assert paths._exercises(cells[2:]) == ""
+    assert paths._exercises(cells[1:]) == ": exercise <code>causal_mask</code>"
+    two = ": exercises <code>softmax</code>, <code>causal_mask</code>"
+    assert paths._exercises(cells) == two
 
 
 @pytest.mark.parametrize(

@@ -2,11 +2,13 @@
 
 import json
 import platform
+from importlib.metadata import distributions
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
+from scipy.stats import binomtest
 from test_language_model_page import page_functions
 
 from attention_by_hand import blocks
@@ -58,15 +60,39 @@ def test_what_is_stored_is_of_all_the_text():
     assert text["of these in training"] == 0 < text["runs of words held out"]
 
 
+def test_the_page_links_all_packages_each_with_its_licence():
+    rows = STORED["text"]["sources"]
+    assert pretrained_gpt.SOURCES.read_text("utf-8") == pretrained_gpt.listed(rows)
+    assert f'href="../_static/{pretrained_gpt.SOURCES.name}"' in PAGE
+    pinned = {d.metadata["Name"]: d.version for d in distributions()}
+    here = [row for row in rows if pinned.get(row[0]) == row[1]]
+    assert here and all(english.licence(name) == said for name, _, said, *_ in here)
+    assert not {said for _, _, said, *_ in rows} & {"", "UNKNOWN", "see its files"}
+
+
 def test_the_page_says_what_a_byte_costs_each_of_the_two_models():
     ours, of_page = ([run["test"] for run in STORED[name]] for name in ("seeds", "page"))
     best = min(STORED["text"]["compressors"].values())
-    assert max(ours) < best < min(of_page)
+    by_ppm = json.loads((ROOT / "benchmarks" / "ppm.json").read_text("utf-8"))["English"]
+    assert max(ours) < by_ppm["primed"] < best < min(of_page)
     said = (
-        f"{min(ours):.2f} to {max(ours):.2f} bits per byte, this page's model "
-        f"{min(of_page):.2f} to {max(of_page):.2f}, and the best compressor, primed, {best:.2f}"
+        f"{min(ours):.2f} to {max(ours):.2f} bits per byte (three seeds), "
+        f"primed PPM {by_ppm['primed']:.2f}, "
+        f"primed `xz` {STORED['text']['compressors']['xz -9, primed']:.2f}, "
     )
     assert said in PAGE
+
+
+def test_the_model_is_ahead_of_primed_ppm_with_other_documents_too():
+    stored = [json.loads((ROOT / "benchmarks" / f"{name}.json").read_text("utf-8"))
+              for name in ("ppm", "kneser_ney")]  # fmt: skip
+    by_ppm, by_counts = stored[0]["English"], stored[1]
+    assert by_ppm["sizes"] == by_counts["sizes"]
+    added, sizes = 8 * np.array(by_ppm["added"]), np.array(by_ppm["sizes"])
+    assert added.sum() / sizes.sum() == pytest.approx(by_ppm["primed"], abs=1e-4)
+    lead = added - by_counts["GPT"]["documents"]
+    drawn = np.random.default_rng(1).integers(len(sizes), size=(10_000, len(sizes)))
+    assert np.percentile(lead[drawn].sum(1) / sizes[drawn].sum(1), 2.5) > 0
 
 
 def test_the_page_says_what_counting_the_same_text_costs():
@@ -79,7 +105,45 @@ def test_the_page_says_what_counting_the_same_text_costs():
     best = min(STORED["text"]["compressors"].values())
     assert max(run["test"] for run in STORED["seeds"]) < costs["tokens"]["test"] < best
     assert costs["tokens"]["longest"] == 6 and costs["tokens"]["test"] < costs["bytes"]["test"]
-    assert f"up to six tokens come close, with {costs['tokens']['test']:.2f}." in PAGE
+    assert f"counts of up to six tokens {costs['tokens']['test']:.2f}." in PAGE
+    on = found["tokens, going on"]
+    assert on["longest"] == 6 and f"while they read the test, {on['test']:.2f}: the" in PAGE
+    sizes = np.array(found["sizes"])
+    lead = np.array(on["documents"]) - found["GPT"]["documents"]
+    drawn = np.random.default_rng(0).integers(len(sizes), size=(10_000, len(sizes)))
+    ends = np.percentile(lead[drawn].sum(1) / sizes[drawn].sum(1), (2.5, 97.5))
+    told = [f"{end:.3f}".replace("-", "−") for end in (lead.sum() / sizes.sum(), *ends)]
+    lies = "ahead by {} (with the documents drawn anew, 95% of the leads lie between {} and {})."
+    assert lies.format(*told) in PAGE
+    assert ends[0] < 0 < ends[1], "level"
+
+
+def test_the_page_says_how_many_sentences_are_grammatical():
+    """Its table is what was judged; the intervals are Wilson's."""
+    rows = json.loads((ROOT / "benchmarks" / "sentences.json").read_text("utf-8"))
+    for shown, name in {
+        "people's, held out": "held out",
+        "this model's, 0.5": "GPT, 0.5",
+        "counts of up to six tokens, 0.8": "counts, 0.8",
+        "this model's, 0.8": "GPT, 0.8",
+        "counts of up to six tokens, 0.5": "counts, 0.5",
+        "this model's, 0.5, drawn anew": "GPT, 0.5, once more",
+    }.items():
+        first, again = ([row[n] for row in rows if row[0] == name] for n in (2, 3))
+        good, whole, later = sum(x != "x" for x in first), first.count("s"), 60 - again.count("x")
+        low, high = (100 * x for x in binomtest(good, len(first)).proportion_ci(method="wilson"))
+        assert len(first) == 60
+        said = f"| {shown} | {good} | {low:.0f} to {high:.0f} % | {whole} | {later} |"
+        assert said in PAGE
+    same = sum((first == "x") == (again == "x") for *_, first, again, _ in rows)
+    assert f"agree on {same} of {len(rows)}" in PAGE
+    people = [row[2] for row in rows if row[0] == "held out, once more"]
+    passed = len(people) - people.count("x")
+    assert f"with {len(people)} sentences of people, of which {passed} passed" in PAGE
+    copied = {name: sum(known for whose, known, *_ in rows if whose == name)
+              for name in ("counts, 0.5", "GPT, 0.5", "GPT, 0.5, once more")}  # fmt: skip
+    assert list(copied.values()) == [11, 0, 0]
+    assert "the training text has 11 word for word; of the model's, none" in PAGE
 
 
 def test_a_seed_takes_half_an_hour_of_one_core_at_most():

@@ -218,6 +218,7 @@ def test_the_common_case_comes_first_is_short_and_has_the_commands_that_are_run(
         assert any(command.startswith(f"autograder {program} ") for command in commands)
 
 
+@pytest.mark.share(0)
 def test_formgrader_shows_what_was_graded(said):
     listed = json.loads(said[LAB])
     assert {row["student"]: row["score"] for row in listed} == {
@@ -225,6 +226,7 @@ def test_formgrader_shows_what_was_graded(said):
     }
 
 
+@pytest.mark.share(0)
 def test_an_upgrade_brings_the_later_version_and_leaves_the_class_out_of_git(course, said):
     assert (course / "CHANGELOG.md").read_text(encoding="utf-8").endswith(NEWS + "\n")
     status = subprocess.run(
@@ -236,6 +238,7 @@ def test_an_upgrade_brings_the_later_version_and_leaves_the_class_out_of_git(cou
     assert "https://attention.university.edu" in released
 
 
+@pytest.mark.share(0)
 def test_the_marks_arrive_where_the_page_says(course, said):
     assert all(
         (course / "submitted" / s / NAME / f"{NAME}.ipynb").is_file() for s in ("ada", "ben")
@@ -263,11 +266,13 @@ def test_the_marks_arrive_where_the_page_says(course, said):
     assert (course / "build" / "students.tar.gz").stat().st_size > 10_000
 
 
+@pytest.mark.share(0)
 def test_the_log_tells_what_happened(said):
     (block,) = [block for block in BLOCKS if "cat logs/ada" in block]
     assert re.search(r"graded on \S+\n    graded: 21.5 of 25.5 points", said[block])
 
 
+@pytest.mark.share(0)
 def test_backups_hold_what_the_page_says(course, said):
     backup = course / "build" / "backup"
     assert (backup / "gradebook.db").read_bytes()[:15] == b"SQLite format 3"
@@ -280,6 +285,7 @@ def test_backups_hold_what_the_page_says(course, said):
     assert ".autograder-secret" in listed
 
 
+@pytest.mark.share(0)
 def test_nothing_is_graded_twice_by_following_the_page(course, said):
     """Neither in the file's gradebook nor in the server's, however often `grade` is called."""
     log = (course / "logs" / "ada" / f"{NAME}.log").read_text(encoding="utf-8")

@@ -19,12 +19,7 @@ from torch import nn
 from attention_by_hand.data import dates
 from benchmarks import mixing, sequence_models
 from benchmarks.bert import page_definitions
-from solutions import (
-    attention_scoring,
-    language_model,
-    recurrence_convolution,
-    vision_transformer,
-)
+from solutions import attention_scoring, language_model, recurrence_convolution, vision_transformer
 from solutions.bert import prune_heads
 
 

@@ -43,8 +43,9 @@ FILES = {
         "merge_heads",
         "asserted": "compared",
         "data": "split",
-        "drawing": "draw_grid still_place",
-        "training": "WhoAndHow Guesser PlaceByPlace Unseeing trained pruned",
+        "drawing": "draw_grid draw_heads still_place",
+        "training": "WhoAndHow Guesser PlaceByPlace Unseeing trained pruned trained_listener "
+        "measure_listeners deceived measure_pruning",
         "wrong": "wrong_split straight_cut straight_join",
         "second/letters.py": "accuracy BlankAsks measure_heads slopes",
         "test_heads.py": "ValuesPerPlace Blind Scrambled",
@@ -66,7 +67,7 @@ FILES = {
         "calls": "alone to_the_past",
         "data": "two_back",
         "drawing": "hand",
-        "training": "trained find_nearer",
+        "training": "trained find_nearer measure_squeezed",
         "wrong": "along_the_batch wrong_distances",
         "second/far_marks.py": "Finder tested",
         "second/two_back.py": "learn",
@@ -83,10 +84,10 @@ FILES = {
     "07_transformer": {
         "compared": "moved kind through count",
         "asserted": "copy_layer",
-        "calls": "logits memory rate read written beams",
+        "calls": "logits memory rate read written beams measure_months measure_beams measure_doubt",
         "data": "numbered Pencil pencilled",
         "drawing": "chances shared cell most stop",
-        "training": "exact_match translator translated",
+        "training": "exact_match learn translator translated",
         "wrong": "wrong_loss",
         "second/finished_translator.py": "cross_weights month_is_right",
         "test_transformer_claims.py": "letters_of_month",
@@ -98,7 +99,7 @@ FILES = {
         "data": "to_copy",
         "drawing": "mixed panel ends crosses",
         "calls": "plain orthogonal gru open_gru",
-        "training": "OneLook copier copied recall",
+        "training": "OneLook copier copied recall measure_copying",
         "wrong": "wrong_convolution",
         "machine": "multiplications longest_chain Largest",
         "second/first_digit.py": "gradient_back first_digit",
@@ -108,15 +109,16 @@ FILES = {
         "compared": "encode decode log_p beam held_out",
         "asserted": "from_torch frequencies_of",
         "calls": "size_of write matrices look_back bare",
+        "training": "learn",
         "data": "as_bytes parts_of stream windows joined in_pieces_of decode_pieces",
         "drawing": "as_shown tell",
         "wrong": "wrong_next_token_loss",
         "machine": "milliseconds kept_bytes",
-        "second/counted_tokens.py": "counted by_topic lead_by_topics",
+        "second/counted_tokens.py": "by_topic lead_by_topics",
         "second/circles.py": "given_to_what_came_next",
-        "second/greedy.py": "short_training wrongly plain",
-        "second/packed_pieces.py": "in_pieces",
-        "test_language_model_page.py": "stood by_counting bits_of",
+        "second/greedy.py": "short_training wrongly plain measure_copier measure_temperature "
+        "gain_of",
+        "test_language_model_page.py": "bits_of counted",
     },
     "10_bert": {
         "compared": "ranks rank_correlation with_weights without by_counting",
@@ -124,24 +126,26 @@ FILES = {
         "calls": "size_of fill_in",
         "data": "plain ids_of text_of framed rows_of windows gaps_of with_gaps word_lengths "
         "held_out_topics",
-        "drawing": "look word",
-        "training": "Bert trained filled one_by_one short_training mean_moves",
+        "drawing": "word",
+        "training": "Bert fit untrained trained learn filled one_by_one short_training mean_moves "
+        "measure_outputs measure_replaced measure_probes",
         "wrong": "wrong_relevance",
         "second/bert_controls.py": "with_output",
         "second/rollout.py": "looked_into occlusion explained agreement",
         "second/word_length.py": "read_off probed",
         "second/typing_errors.py": "mistyped unlikely fine_tuned",
-        "test_bert_page.py": "neighbours by_table rollout wrong_rollout window",
+        "test_bert_page.py": "neighbours by_tables times_seen rollout wrong_rollout window "
+        "slope_times_change",
     },
     "11_vision_transformer": {
         "compared": "moved covered maps ranks distances likeness",
         "calls": "size_of",
         "data": "fold eight_moves of on_letters gaps_of alike_in",
-        "drawing": "look told_as beside dots table_of_gaps",
-        "training": "nearest vit cnn trained right",
+        "drawing": "told_as beside dots table_of_gaps",
+        "training": "nearest vit cnn trained learn right",
         "wrong": "wrong_patch_means",
         "second/empty_margin.py": "told agreement",
-        "test_vision_transformer_page.py": "interval",
+        "test_vision_transformer_page.py": "interval by_slopes",
     },
     "12_captioning": {
         "calls": "captions looks_at",
@@ -150,9 +154,7 @@ FILES = {
         "wrong": "wrong_contrast",
         "test_captioning_page.py": "cut_in_two",
     },
-    "bert.py": {
-        "calls": "page_definitions interval measured longer baselines main",
-    },
+    "bert.py": {"calls": "page_definitions interval measured longer baselines main"},
     "bugs.py": {
         "wrong": "mistake Misattention wrong_scale mask_leaks cosine_exponent no_root_d_model "
         "no_residual norm_over_the_sequence",
@@ -171,6 +173,7 @@ FILES = {
         "second/pasted_marks.py": "gaze share",
         "test_captioner.py": "marks_of tried",
     },
+    "checkpoints.py": {"data": "run_page", "training": "train_and_save measure_and_save main"},
     "decoding.py": {"compared": "CachedDecoder check_parity", "machine": "decode main"},
     "depth.py": {"compared": "train", "data": "main"},
     "distances.py": {"calls": "page_definitions main"},
@@ -181,6 +184,7 @@ FILES = {
         "test_bert_page.py": "counted by_counts",
         "second/typing_errors.py": "measured",
     },
+    "going_on.py": {"data": "joined main", "test_language_model_page.py": "Counts measure"},
     "heads.py": {
         "calls": "page_definitions keep_back shares guides",
         "data": "heads by_windows",
@@ -191,7 +195,7 @@ FILES = {
         "data": "repeating twice rounded",
         "training": "train measure main",
         "second/repeated_tokens.py": "Attention Model loss given looks",
-        "test_induction.py": "followed",
+        "test_induction.py": "followed copied",
     },
     "encoder_layers.py": {
         "data": "told store main",
@@ -200,11 +204,11 @@ FILES = {
     },
     "english.py": {
         "data": "find_paragraphs indent keep_prose find_docstrings read_prose find_pinned "
-        "find_files documents keep_sentences licence sources",
+        "find_files documents keep_sentences licence read_licence sources",
         "test_english.py": "is_prose without_repeats without_rare_words split runs_of_words",
     },
     "kneser_ney.py": {
-        "data": "number_runs by_document main",
+        "data": "number_runs new_runs grown by_document main",
         "training": "measure",
         "test_kneser_ney.py": "count bits fit",
     },
@@ -220,6 +224,12 @@ FILES = {
         "machine": "timed measured main",
         "test_sequence_models.py": "kept",
     },
+    "longer_counts.py": {
+        "data": "Table windows with_neighbours main",
+        "calls": "fit by_labels by_bert",
+        "training": "measured",
+        "test_bert_page.py": "Counts",
+    },
     "noisy_captions.py": {
         "data": "collection joined kept share store main",
         "training": "Model learn run_of",
@@ -234,12 +244,12 @@ FILES = {
         "data": "sentences kind batch rounded main literal",
         "training": "Model train",
     },
-    "page_models.py": {
-        "machine": "measure main",
-    },
+    "page_models.py": {"machine": "measure main"},
+    "patience.py": {"training": "shares main"},
+    "ppm.py": {"calls": "added", "data": "measure main"},
     "pretrained_gpt.py": {
         "calls": "learn_tokens measure measure_page_model bits_per_byte",
-        "data": "Tokens as_bytes packed unknown_words describe prepare store",
+        "data": "Tokens as_bytes packed unknown_words describe prepare store listed",
         "training": "rate train halve main",
         "machine": "seconds_a_step",
     },
@@ -247,6 +257,10 @@ FILES = {
         "data": "_day main",
         "training": "train",
         "test_transformer_claims.py": "training_examples kind",
+    },
+    "sentences.py": {
+        "data": "sentences first_sentence draw keep tell",
+        "test_kneser_ney.py": "Counted",
     },
     "sequence_models.py": {
         "compared": "Recurrent",
@@ -270,7 +284,8 @@ FILES = {
         "training": "Fitted",
     },
     "vision_gaps.py": {
-        "calls": "gaps apart",
+        "calls": "gaps",
+        "second/vision_gaps.py": "apart",
         "data": "same makers held_out_with_room runs_of main",
         "training": "linear without_positions circular unpooled",
     },
@@ -278,7 +293,7 @@ FILES = {
         "calls": "nearest twins main",
         "data": "collection reordered some_of store",
         "training": "vit cnn trained run_of rival",
-        "test_vision_transformer_page.py": "right nearness looked_at",
+        "test_letters_page.py": "right nearness looked_at",
     },
     "warm_up.py": {
         "compared": "SelfAttention Stack losses",

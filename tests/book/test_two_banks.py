@@ -89,7 +89,7 @@ def test_ten_trainings_do_what_the_caption_says():
         assert_allclose(looks(model), LOOKS[seed], atol=0.02)
     assert LOOKS[MADE["seed"]] == [MUDDY["weights"][3], CLOSED["weights"][3]]
     assert (right, most) == (10, 6)
-    assert "Of ten such networks, all get both banks right; in six, this one among them," in PAGE
+    assert "All ten such networks get both banks right; in six of them, this one included," in PAGE
 
 
 def test_the_page_says_the_numbers_of_its_picture():
@@ -150,4 +150,7 @@ def test_the_table_by_hand_has_the_numbers_of_the_picture():
     (alike, apart) = (a - b for a, b in zip(*far, strict=True))
     assert f"come out {5 * alike:.2f}/5 = {alike:.2f} apart; with the weights, {apart:.2f}." in PAGE
     assert f"that layer would be only {surely[0]:.2f} and {surely[1]:.2f} sure instead" in PAGE
+    others = np.c_[MUDDY["weights"], np.array(MUDDY["values"])[:, 0]][[0, 1, 2, 4]]
+    terms = (f"{w:.2f} · {v:.2f}" if v > 0 else f"{w:.2f} · (−{-v:.2f})" for w, v in others)
+    assert f"The 0.35 is {' + '.join(terms)}, with weights that are not rounded" in PAGE
     assert min(max(found["answer"]) for found in (MUDDY, CLOSED)) == pytest.approx(0.99, abs=0.005)

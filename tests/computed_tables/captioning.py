@@ -50,5 +50,5 @@ def what_is_scored() -> list:
     tokens, prompt, end = 7, 2, 5
     counts = [int(prompt <= position <= end) for position in range(tokens)]
     bits = [int(-np.log2(p)) for p in (1 / 4, 1, 1 / 2, 1 / 2)]
-    predicted = [position - 1 for position in range(prompt, end + 1)]
-    return [predicted, counts[1:], bits, [sum(bits) / sum(counts)]]
+    scored = [[prompt + i - 1, counts[prompt + i], bit] for i, bit in enumerate(bits)]
+    return [counts[1:prompt], *scored, counts[end + 1 :], [sum(bits) / sum(counts)]]

@@ -1,11 +1,13 @@
 """Tables of the second part: before, beside and after."""
 
 import math
+from datetime import timedelta
 from fractions import Fraction
 from itertools import product
 
 import numpy as np
 import torch
+from torch.utils.flop_counter import FlopCounterMode
 
 from . import computes
 
@@ -126,6 +128,23 @@ def cut_and_kept() -> list:
             (sum(p for w, p in every[: [w for w, _ in every].index(text)]), dict(every)[text])
         )
     return [*([float(a), float(b)] for a, b in found), [-math.log2(found[-1][1])]]
+
+
+@computes
+def what_it_takes() -> list:
+    """A small layer's products and Adam's state, as torch counts them, for each parameter."""
+    layer = torch.nn.Linear(16, 8, bias=False)
+    with FlopCounterMode(display=False) as counter:
+        layer(torch.randn(4, 16, requires_grad=True)).sum().backward()
+    adam = torch.optim.Adam(layer.parameters())
+    adam.step()
+    held = sum(x.nbytes for x in adam.state[layer.weight].values() if x.ndim) / layer.weight.numel()
+    each, rows = counter.get_total_flops() / 4 / layer.weight.numel(), []
+    for parameters, tokens in ((124_000_000, 10_000_000_000), (62_000_000, 5_000_000_000)):
+        operations = each * parameters * tokens
+        days = timedelta(seconds=operations / 40e12) / timedelta(days=1)
+        rows.append((operations / 1e18, days, held * parameters / 1024 / 1024))
+    return [*zip(*rows, strict=True)]
 
 
 @computes

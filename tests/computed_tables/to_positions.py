@@ -40,12 +40,6 @@ def two_more() -> list:
 
 
 @computes
-def three_scores() -> list:
-    scores = np.log([1.0, 2.0, 5.0])
-    return [[*np.exp(scores), np.exp(scores).sum()], [*softmax(scores), 1]]
-
-
-@computes
 def two_kernels() -> list:
     rows = []
     for query, epanechnikov in itertools.product((0.5, 0.0), (False, True)):
@@ -58,8 +52,7 @@ def two_kernels() -> list:
 @computes
 def well_sung() -> list:
     sung, deep = softmax(np.log([1, 6, 1])), softmax(np.log([1, 1, 1, 5]))
-    first = [[sung[0]], [6, sung[1]], [sung[2]], [1 + 6 + 1], [sung @ [0, 1, 0]]]
-    return [*first, [5, deep[3]], [1 + 1 + 1 + 5], [deep @ [0, 0, 0, -1]]]
+    return [[sung[1]], [sung @ [0, 1, 0]], [deep[3]], [deep @ [0, 0, 0, -1]]]
 
 
 @computes
@@ -76,22 +69,28 @@ def leave_each_out() -> list:
 
 @computes
 def slope() -> list:
-    def far(w):
-        return softmax(np.array([0.0, -(w**2) / 2]))[1]
+    def prediction(s):
+        return 8 * softmax(np.array([0.0, -s]))[1]
 
-    def derivative(f, w):
-        return (f(w + 1e-6) - f(w - 1e-6)) / 2e-6
+    def loss(s):
+        return (prediction(s) - 3) ** 2
 
-    def loss(w):
-        return (8 * far(w) - 6) ** 2
+    def derivative(f, s):
+        return (f(s + 1e-6) - f(s - 1e-6)) / 2e-6
 
-    w = math.sqrt(2 * math.log(3))
-    by_score = -derivative(far, w) / w  # what the softmax contributes
-    rows = [far(w), 8 * far(w), loss(w), by_score, 8 * derivative(far, w), derivative(loss, w)]
-    return [[round(row, 6)] for row in rows]
+    s = math.log(3)
+    rows = [prediction(s), loss(s), derivative(prediction, s), derivative(loss, s)]
+    return [[round(row, 6)] for row in [*rows, s - 0.05 * rows[-1]]]
 
 
 # --- chapter 2 ---
+
+
+@computes
+def fruit() -> list:
+    scores = np.array([[3, 1, 0], [2, 2, 0], [1, 3, 2]]) @ [2, 1, -1]
+    weights = softmax(scores.astype(float))
+    return [[weights[0]], [scores[1], weights[1]], [weights @ [4, 3, 2]]]
 
 
 @computes
@@ -109,7 +108,7 @@ def first_query() -> list:
 def sixteen_patterns() -> list:
     sums = [sum(signs) for signs in itertools.product((1, -1), repeat=4)]
     squares = [s * s for s in sums]
-    counts = [[sums.count(score)] for score in (4, 2, 0, -2, -4)]
+    counts = [[sums.count(score)] for score in (4, 2, 0)]
     return [*counts, [sum(sums) / 16], [sum(squares) / 16]]
 
 
@@ -121,13 +120,13 @@ def small_additive() -> list:
 @computes
 def views_of_a_sentence() -> list:
     words = torch.eye(3, 2)
-    maps = torch.tensor([[0.0, math.log(2), 8.0], [1.0, 0.0, 4.0]])
+    maps = torch.tensor([[0.0, math.log(2), 1.0], [1.0, 0.0, -1.0]])
     query, key, value = (words @ maps).split(1, dim=1)
-    views = [[q.item(), v.item()] for q, v in zip(query, value, strict=True)]
     attend = torch.nn.functional.scaled_dot_product_attention
     outputs = attend(query[None], key[None], value[None])[0]
     grown = (query @ key.T).exp()
-    return [*views, *([*grown[i].tolist(), outputs[i].item()] for i in (1, 0))]
+    views = [query[1].item(), value[1].item()]
+    return [views, [grown[1, 0].item(), outputs[1].item()], [outputs[0].item()]]
 
 
 @computes
@@ -135,7 +134,7 @@ def jacobian_of_two() -> list:
     half, sure = torch.zeros(2), torch.tensor([0.98, 0.02]).log()
     softmax = functools.partial(torch.softmax, dim=0)
     jacobian = torch.autograd.functional.jacobian
-    return [jacobian(softmax, scores)[0].tolist() for scores in (half, sure)]
+    return [[jacobian(softmax, scores)[0, 0].item()] for scores in (half, sure)]
 
 
 @computes
@@ -162,21 +161,23 @@ def two_lengths() -> list:
 # --- chapter 3 ---
 
 
-def head_by_hand(scores: list[float], value: list[int]) -> list:
-    grown, weights = np.exp(scores), softmax(np.array(scores))
-    rows = [list(row) for row in zip(grown, weights, weights * value, strict=True)]
-    return [*rows, [grown.sum(), weights.sum(), weights @ value]]
+@computes
+def who_and_how() -> list:
+    """By torch, on a query of one feature or two; the values of the names in both orders."""
+    keys = math.log(3) * torch.eye(2)
+    values = torch.tensor([(16.0, 0.0), (0.0, 16.0)])
+    columns = []
+    for seen in ([0], [1], [0, 1]):
+        weights = torch.softmax(keys[:, seen].sum(1) / math.sqrt(len(seen)), 0)
+        columns.append([*weights.tolist(), *(weights @ values).tolist()])
+    first, _, one = np.round(columns, 6).tolist()  # the second is given
+    return [[first[0], one[0]], [first[2], one[2]], [first[3], one[3]]]
 
 
 @computes
-def head_who() -> list:
-    return head_by_hand([math.log(5), math.log(2), 0.0], [16, 8, 0])
-
-
-@computes
-def head_how() -> list:
-    *rows, last = head_by_hand([0.0, 0.0, math.log(6)], [0, 8, 16])
-    return [*(row[1:] for row in rows), last]  # the exponentials are given
+def mixed() -> list:
+    found = torch.tensor([[12, 4], [4, 12]]) @ torch.tensor([[1, 1], [1, -1]])
+    return [[tuple(row)] for row in found.tolist()]
 
 
 @computes
@@ -199,7 +200,7 @@ def same_letter() -> list:
     first = [word[0] for word in ("sitting", "by", "her", "sister")]
     scores = [[float(one == other) for other in first] for one in first]
     sums = [sum(4**score for score in row) for row in scores]
-    return [[*row, total, 4 / total] for row, total in zip(scores, sums, strict=True)]
+    return [*scores, *([total, 4 / total] for total in sums)]
 
 
 @computes
@@ -217,12 +218,7 @@ GROWN, PRICES = np.array([1, 2, 1, 4]), np.array([12, 24, 6, 30])
 
 def masked_by_hand(seen: list[int]) -> list:
     weights = GROWN * seen / (GROWN @ seen)
-    return [*([w] for w in weights), [GROWN @ seen], [weights @ PRICES]]
-
-
-@computes
-def four_words() -> list:
-    return masked_by_hand([1, 1, 1, 1])
+    return [*([w] for w in weights), [weights @ PRICES]]
 
 
 @computes
@@ -232,7 +228,14 @@ def three_words() -> list:
 
 @computes
 def no_future() -> list:
-    return [[GROWN[:n].sum(), np.average(PRICES[:n], weights=GROWN[:n])] for n in (1, 2, 3, 4)]
+    return [[np.average(PRICES[:n], weights=GROWN[:n])] for n in (1, 2, 3)]
+
+
+@computes
+def one_place_on() -> list:
+    text = ["⟨bos⟩", "she", "sings", "well", "⟨eos⟩"]
+    seen = np.tri(4).sum(1).astype(int).tolist()
+    return [[seen[i], text[1:][i]] for i in (1, 2)]
 
 
 @computes
@@ -241,15 +244,18 @@ def two_of_four() -> list:
 
 
 @computes
-def four_calls() -> list:
+def ten_calls() -> list:
     """Counted cell by cell: each call's new queries, and each query's keys."""
-    again = [torch.ones(call, call) for call in (1, 2, 3, 4)]
-    cached = [torch.ones(1, call) for call in (1, 2, 3, 4)]
+    again = [torch.ones(call, call) for call in range(1, 11)]
+    cached = [torch.ones(1, call) for call in range(1, 11)]
     rows = [
         [len(full), len(new), full.numel(), new.numel()]
         for full, new in zip(again, cached, strict=True)
     ]
-    return [*rows[3:], [sum(column) for column in zip(*rows, strict=True)]]
+    tokens, _, scores, kept = rows[-1]
+    positions, new, all_scores, all_kept = map(sum, zip(*rows, strict=True))
+    assert all_scores == 385
+    return [[tokens, scores, kept], [positions, new, all_kept]]
 
 
 @computes
@@ -279,13 +285,13 @@ def reads_per_product() -> list:
 @computes
 def two_hands() -> list:
     angles = [(math.radians(90 * p), math.radians(30 * p)) for p in range(5)]
-    rows = [[math.sin(f), math.cos(f), math.sin(s), math.cos(s)] for f, s in angles]
+    fast = np.round([[math.sin(f), math.cos(f)] for f, _ in angles], 9).tolist()
     products = [
         sum(math.cos(a - b) for a, b in zip(*pair, strict=True))
         for pair in itertools.pairwise(angles)
     ]
-    # the first row is given
-    return [*np.round(rows[1:], 9).tolist(), np.round(products[:3], 9).tolist()]
+    # the first two rows are given, and the first product
+    return [*fast[2:], [fast.index(fast[0], 1)], np.round(products[1:3], 9).tolist()]
 
 
 @computes
@@ -300,11 +306,11 @@ def what_well_asks() -> list:
 @computes
 def quarter_turns() -> list:
     rows = []
-    for query, key in ((1, 2), (5, 6), (3, 5), (4, 6)):
-        a, b = 1j**query, 1j**key
+    for query, key in ((5, 6), (3, 5), (2, 1)):
+        a, b = 1j**query, 1j * 1j**key
         product = (a * b.conjugate()).real
         rows.append([(a.real, a.imag), (b.real, b.imag), product])
-    return rows
+    return [rows[0][2:], rows[1], rows[2][2:]]
 
 
 @computes

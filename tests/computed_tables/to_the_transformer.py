@@ -19,17 +19,21 @@ def three_layers() -> list:
         [p for p in itertools.product((1, 0.5), repeat=3) if p.count(0.5) == n] for n in range(4)
     ]
     rows = [[len(paths), math.prod(paths[0]), sum(map(math.prod, paths))] for paths in ways]
-    return [*rows, [sum(map(len, ways)), 1.5**3]]
+    assert (rows[0], rows[3], sum(map(len, ways))) == ([1, 1, 1], [1, 1 / 8, 1 / 8], 8), "given"
+    return [*rows[1:3], [1.5**3]]
 
 
 @computes
 def three_norms() -> list:
-    rows = []  # one for each token, and a column for it in the table
-    for token in ([1, 7, 9, 15], [3, 3, 5, 5], [30, 30, 50, 50]):
+    columns = []  # one for each token but *she*
+    for token in ([3, 3, 5, 5], [30, 30, 50, 50]):
         mean, root = statistics.mean(token), statistics.pstdev(token)
         away = tuple(x - mean for x in token)
-        rows.append([mean, away, statistics.pvariance(token), root, tuple(a / root for a in away)])
-    return [*zip(*rows, strict=True)]
+        result = tuple(a / root for a in away)
+        columns.append([mean, away, statistics.pvariance(token), root, result])
+    sings, well = columns
+    assert well[:-1] == [40, (-10, -10, 10, 10), 100, 10], "given"
+    return [*([row] for row in sings[:-1]), [sings[-1], well[-1]]]
 
 
 @computes
@@ -59,8 +63,9 @@ def exactly_one() -> list:
     average = votes.mean(1, keepdim=True)
     shifts = torch.tensor([0, -0.5])
     bends = torch.relu(torch.nn.functional.linear(average, torch.ones(2, 1), shifts))
-    answer = bends @ torch.tensor([2.0, -4.0])
-    return [average[:, 0].tolist(), *bends.T.tolist(), answer.tolist()]
+    assert average[:, 0].tolist() == [0, 0.5, 1], "given"
+    assert bends.T.tolist() == [[0, 0.5, 1], [0, 0, 0.5]], "given"
+    return [(bends @ torch.tensor([2.0, -4.0])).tolist()]
 
 
 @computes
@@ -69,8 +74,8 @@ def two_alike() -> list:
     after = torch.nn.functional.layer_norm(tokens, (4,), eps=1e-12)
     assert not tokens.mean(1).any()
     variances = tokens.var(1, correction=0).tolist()
-    apart = [(a[0] - b[0]).item() for a, b in (tokens, after)]
-    return [[*map(tuple, tokens.tolist()), apart[0]], variances, [apart[1]]]
+    assert tokens[:, 1:].tolist() == [[6, -6, -8], [8, -8, -6]] and variances[1] == 50, "given"
+    return [tokens[:, 0].tolist(), variances[:1], [(after[0, 0] - after[1, 0]).item()]]
 
 
 # --- chapter 7 ---
@@ -97,22 +102,28 @@ def one_layer() -> list:
     once = norm(well + brought)
     hidden = torch.relu(torch.tensor([0.0, 0, 1, 1]) @ once - 1)
     worked = hidden * torch.tensor([-6.0, 0, 0, 6])
-    rows = [brought, well + brought, once, hidden, worked, once + worked, norm(once + worked)]
+    rows = [brought, well + brought, once, hidden, norm(once + worked)]
     return [[round(r.item()) if r.ndim == 0 else tuple(np.round(r.tolist(), 6))] for r in rows]
 
 
 @computes
-def three_attentions() -> list:
-    source, target = torch.ones(4, 1), torch.ones(2, 1)
-    past = torch.ones(2, 2).tril()
-    rows = []
-    for asks, asked, seen in (
-        (target, target, past),
-        (target, source, torch.ones(2, 4)),
-    ):
-        hidden = int((seen == 0).sum())
-        rows.append([len(asks), len(asked), tuple((asks @ asked.T).shape), hidden])
-    return rows
+def the_bridge() -> list:
+    """By torch's attention; the value of *well* is what the table before it ends with."""
+    values = torch.zeros(4, 4)
+    values[1] = torch.tensor(one_layer()[-1][0])
+    scores = torch.tensor([[1.0, 3, 1, 1]]).log()
+    attend = torch.nn.functional.scaled_dot_product_attention
+    brought = attend(scores, torch.eye(4), values, scale=1.0)[0]
+    rows = {"Brunnen": torch.tensor([1.0, 0, 0, -1]), "gut": torch.tensor([-1.0, 0, 0, 1])}
+    logits = {word: round((row @ brought).item(), 6) for word, row in rows.items()}
+    weight = round(torch.softmax(scores[0], 0)[1].item(), 6)
+    written = max(logits, key=logits.get)
+    return [
+        [weight],
+        [tuple(np.round(brought.tolist(), 6))],
+        *([x] for x in logits.values()),
+        [written],
+    ]
 
 
 @computes
@@ -141,7 +152,7 @@ def five_texts() -> list:
             break
         greedy += letter
     found = [chance(text) for text in texts]
-    return [[*found, sum(found)], [text == greedy for text in texts]]
+    return [*([p, text == greedy] for p, text in zip(found, texts, strict=True)), [sum(found)]]
 
 
 @computes

@@ -13,8 +13,9 @@ def cutting_up() -> list:
     picture = torch.tensor([[1.0, 2, 3, 0], [0, 4, 1, 2], [5, 1, 2, 2], [3, 0, 0, 6]])
     weights = torch.tensor([1.0, -1, 2, 0])
     patches = F.unfold(picture[None, None], kernel_size=2, stride=2)[0].T
-    rows = [[*row.tolist(), (row @ weights).item()] for row in patches]
-    return [*rows, [(picture.flatten()[:4] @ weights).item()]]
+    first, second, *rest = [[*row.tolist(), (row @ weights).item()] for row in patches]
+    given = [first[4:], [*second[1:3], second[4]]]  # the other numbers stand there
+    return [*given, *rest, [(picture.flatten()[:4] @ weights).item()]]
 
 
 @computes

@@ -255,6 +255,7 @@ NUMBERS = {
 }
 
 
+@pytest.mark.share(4)
 @pytest.mark.parametrize("claim", NUMBERS, ids=lambda claim: ".".join(claim[1:]))
 def test_what_one_cause_claims_is_so(claim):
     with np.errstate(all="ignore"):

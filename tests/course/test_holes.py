@@ -43,6 +43,7 @@ def test_every_kind_of_wrong_answer_loses_marks_everywhere(slug: str, name: str)
     assert lost(slug, name) == []
 
 
+@pytest.mark.share(8)
 @pytest.mark.parametrize(("slug", "name"), EXERCISES)
 def test_each_wrong_answer_has_a_name_of_its_own_and_what_is_set_apart_is_one(slug, name) -> None:
     names = [f"{wrong.kind}: {wrong.name}" for wrong in all_wrong(slug, name)]

@@ -36,11 +36,6 @@ def exact_softmax(row: list[float]) -> list[float]:
 # --- softmax ------------------------------------------------------------------------------------
 
 
-def test_softmax_of_logarithms_gives_their_shares():
-    scores = np.log(np.array([[1.0, 2.0, 3.0], [5.0, 1.0, 4.0]]))
-    assert_allclose(softmax(scores), [[1 / 6, 2 / 6, 3 / 6], [5 / 10, 1 / 10, 4 / 10]])
-
-
 @pytest.mark.parametrize("offset", [0.0, 1e4, -1e4])
 def test_softmax_agrees_with_fifty_digits(offset):
     scores = GENERATOR.normal(size=(3, 5), scale=3.0) + offset
@@ -85,16 +80,6 @@ def test_gaussian_scores_by_hand():
     scores = gaussian_scores(np.array([0, 2]), np.array([1, 3, 4]), 2)
     assert_array_equal(scores, [[-2.0, -18.0, -32.0], [-2.0, -2.0, -8.0]])
     assert_array_equal(gaussian_scores(np.array([0.0]), np.array([3.0])), [[-4.5]])
-
-
-def test_nadaraya_watson_by_hand():
-    """At a distance of √(2 ln 2)/w the kernel has fallen to one half."""
-    half = math.sqrt(2 * math.log(2))
-    prediction, weights = nadaraya_watson(
-        np.array([0.0, half / 2]), np.array([0.0, half]), np.array([3.0, 6.0])
-    )
-    assert_allclose(weights, [[2 / 3, 1 / 3], [1 / 2, 1 / 2]])
-    assert_allclose(prediction, [4.0, 4.5])
 
 
 @pytest.mark.parametrize("w", [0.3, 1.0, 4.0])
@@ -151,12 +136,6 @@ def test_kernel_weights_follow_their_formulas(w):
             assert_allclose(row, [v / (sum(values) or 1) for v in values], rtol=1e-9)
 
 
-def test_the_gaussian_kernel_is_nadaraya_watsons():
-    assert_array_equal(
-        kernel_weights(QUERY, KEY, "gaussian", 1.7), nadaraya_watson(QUERY, KEY, VALUE, 1.7)[1]
-    )
-
-
 @pytest.mark.parametrize("kernel", ["triangle", "", "Gaussian", None])
 def test_an_unknown_kernel_is_refused_by_name(kernel):
     with pytest.raises(ValueError, match=repr(kernel)):
@@ -176,12 +155,6 @@ def test_attention_pool_with_a_dot_product_by_hand():
     large = (1 - small) / 2
     assert_allclose(weights[0], [small, large, large])
     assert_allclose(output[0], [1.937, 6.683, 1.595], atol=5e-4)
-
-
-def test_attention_pool_with_the_gaussian_score_is_nadaraya_watson():
-    pooled = attention_pool(QUERY, KEY, VALUE, lambda q, k: gaussian_scores(q, k, 1.7))
-    for one, other in zip(pooled, nadaraya_watson(QUERY, KEY, VALUE, 1.7), strict=True):
-        assert_array_equal(one, other)
 
 
 def test_attention_pool_asks_the_score_once_for_query_and_key():
@@ -249,21 +222,6 @@ def test_gradients_are_those_of_finite_differences(exclude_self):
         return functional_call(model, {"w": w}, (query, key, value, exclude_self))
 
     assert gradcheck(forward, inputs)
-
-
-def test_a_step_down_the_gradient_lowers_the_leave_one_out_error():
-    x = torch.linspace(0, 3, 20, dtype=torch.float64)
-    y = torch.sin(2 * x)
-    model = KernelRegression(1.0).double()
-    errors = []
-    for _ in range(5):
-        error = torch.mean((model(x, x, y, exclude_self=True) - y) ** 2)
-        (slope,) = torch.autograd.grad(error, [model.w])
-        errors.append(error.item())
-        with torch.no_grad():
-            model.w -= 0.5 * slope
-    assert errors == sorted(errors, reverse=True)
-    assert errors[-1] < errors[0]
 
 
 def test_a_single_point_left_out_of_itself_predicts_zero_and_passes_no_nan_back():

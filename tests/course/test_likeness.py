@@ -180,6 +180,15 @@ def test_two_mistakes_that_show_in_different_runs_are_both_likely():
     assert "two known mistakes at once" in verdict.guess
 
 
+def test_numbers_of_one_mistake_alone_speak_against_another_that_would_change_them():
+    def also_halved(x):
+        """Large numbers are halved, and the signs of negative ones are doubled."""
+        return halved(x) if x.max() > 1e3 else 2 * sign_kept(x) if (x < 0).all() else squares(x)
+
+    answer = lambda x: halved(x) if x.max() > 1e3 else sign_kept(x)  # noqa: E731
+    assert judged(answer, (sign_kept, also_halved)).likely == ("sign_kept",)
+
+
 @pytest.mark.parametrize(
     "answer",
     [

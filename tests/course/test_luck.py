@@ -1,4 +1,4 @@
-"""Right answers earn full marks on any inputs: a fresh set now, thirty at night.
+"""Right answers earn full marks on any inputs: beside the matrix's, thirty sets at night.
 
 `python -m benchmarks.luck` tries more, which takes an hour.
 """
@@ -14,7 +14,7 @@ SAMPLE = 1  # beside those of the matrix
 NIGHT = 30
 
 
-@pytest.mark.share(48)
+@pytest.mark.share(48, rest="nightly")
 @pytest.mark.parametrize(("slug", "name"), EXERCISES)
 def test_a_right_answer_needs_no_luck(slug: str, name: str) -> None:
     assert [*unlucky(slug, name, range(SAMPLE))] == []

@@ -7,32 +7,50 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import replace
-from functools import cache
+from functools import cache, cached_property
 
 import pytest
 
 from autograder.bank import banks
-from autograder.publishing.authors.trial import Trial
+from autograder.publishing.authors.trial import (
+    MISTAKES,
+    OTHERS,
+    REFERENCE,
+    RIGHTS,
+    Inputs,
+    Trial,
+    Tried,
+)
 from autograder.publishing.expected_values import entry_of_records, files, holds, recorded
 from autograder.student.course import chapters, exercises_of, find_exercise
-from autograder.student.engine.verdict import CORRECT, WRONG, Mistake, Verdict, decide, equal
-from autograder.student.expected import entry_of
-
-EXERCISES = [(slug, exercise.name) for slug in chapters() for exercise in exercises_of(slug)]
+from autograder.student.engine.verdict import CORRECT, Mistake, Verdict, decide, equal
+from autograder.student.expected import SEED, entry_of
 
 
-def known_answers() -> Iterator[tuple[str, str, str, str]]:
+def some(slug: str, name: str, *more: str) -> object:
+    """Of an exercise all or nothing: whichever answer is judged, the records of all are taken."""
+    return pytest.param(slug, name, *more, marks=shares(name, 2))
+
+
+def shares(name: str, one_of: int) -> list[pytest.MarkDecorator]:
+    """One exercise in so many by day, the others by night."""
+    mark, of = pytest.mark.share, f"known answers to {name}"
+    return [mark(one_of, of=of, rest="nightly"), mark(36, of=of)]
+
+
+NAMES = [(slug, exercise.name) for slug in chapters() for exercise in exercises_of(slug)]
+EXERCISES = [some(*row) for row in NAMES]
+DRAWN_AGAIN = [pytest.param(*row, marks=shares(row[1], 6)) for row in NAMES]
+RECORDED = [some(slug, exercise.name) for slug in chapters() for exercise in recorded(slug)]
+
+
+def known_answers() -> Iterator[object]:
     """Chapter, exercise, kind and name of every known answer, in the book's order."""
-    for slug, name in EXERCISES:
-        with suppress(ModuleNotFoundError):  # test_an_exercise_has_enough_known_answers says so
+    for slug, name in NAMES:
+        with suppress(ModuleNotFoundError):  # see the test of the banks
             bank = banks(slug)[name]
-            for kind, answers, share in (
-                ("mistakes", bank.mistakes, 72),  # naming one takes the records of all: all or none
-                ("rights", bank.rights, 24),
-            ):
-                marks = pytest.mark.share(share, of=f"{kind} of {name}")
-                for answer in answers:
-                    yield pytest.param(slug, name, kind, answer, marks=marks)
+            for kind, answers in ((MISTAKES, bank.mistakes), (RIGHTS, bank.rights)):
+                yield from (some(slug, name, kind, answer) for answer in answers)
 
 
 # These are nothing but a block: they test that the blocks do what the references do.
@@ -41,13 +59,42 @@ THE_BLOCKS = {
     *("block_of_the_blocks", "probabilities_of_the_blocks", "layer_of_the_blocks"),
     *("attention_of_the_blocks", "vit_of_the_blocks"),
 }
-trial = cache(Trial)
 
 
-def verdicts(slug: str, name: str, kind: str, answer: str) -> tuple[Verdict, ...]:
-    """The verdict on a known answer with each set of inputs."""
+class Kept(Trial):
+    """An exercise whose answers are judged as `check` judges them: against what is kept."""
+
+    @cached_property
+    def now(self) -> Inputs:
+        """What reference and mistakes give today."""
+        return self.drawn(SEED + self.name.encode())
+
+    @cached_property
+    def inputs(self) -> list[Inputs]:
+        if not self.exercise.recorded:
+            return [self.now]
+        kept, names = entry_of(self.slug, self.exercise), {}
+        for old, new in zip(kept.mistakes, self.now.mistakes.values(), strict=True):
+            same = equal(self.now.runs, new.records, old.records)
+            names[old.name] = old if same else new  # rounded by another processor: see below
+        return [Inputs(self.now.runs, kept.reference, names)]
+
+    def tried(self, kind: str, answer: str) -> Tried:
+        (given,) = self.inputs
+        if (kind, answer) not in self._tried:
+            mine = self.now.mistakes[answer].records if kind == MISTAKES else None
+            verdict = self.verdict(kind, answer, given, mine)
+            self._tried[kind, answer] = Tried(kind, answer, (verdict,))
+        return self._tried[kind, answer]
+
+
+trial = cache(Kept)
+
+
+def verdict_on(slug: str, name: str, kind: str, answer: str) -> Verdict:
+    """The verdict on a known answer with the inputs of `check`."""
     assert trial(name).slug == slug
-    return trial(name).tried(kind, answer).verdicts
+    return trial(name).tried(kind, answer).verdicts[0]
 
 
 def failed(verdict: Verdict) -> list[tuple[str, str | None]]:
@@ -55,71 +102,62 @@ def failed(verdict: Verdict) -> list[tuple[str, str | None]]:
     return [(a.title, a.message) for a in verdict.aspects if not a.passed]
 
 
-@pytest.mark.share(12)
 @pytest.mark.parametrize(("slug", "name"), EXERCISES)
 def test_a_reference_earns_full_marks(slug: str, name: str) -> None:
-    for verdict in verdicts(slug, name, "reference", name):
-        assert (verdict.verdict, failed(verdict), verdict.ran) == (CORRECT, [], ())
-        assert verdict.score == verdict.points > 0
+    verdict = verdict_on(slug, name, REFERENCE, name)
+    assert (verdict.verdict, failed(verdict), verdict.ran) == (CORRECT, [], ())
+    assert verdict.score == verdict.points > 0
 
 
 @pytest.mark.parametrize(("slug", "name", "kind", "answer"), [*known_answers()])
 def test_a_known_answer_is_judged_as_what_it_is(
-    slug: str,
-    name: str,
-    kind: str,
-    answer: str,
-    record_property: Callable[[str, object], None],
+    slug: str, name: str, kind: str, answer: str, record_property: Callable[[str, object], None]
 ) -> None:
-    found = verdicts(slug, name, kind, answer)
-    caught = all(v.verdict == WRONG and v.score < v.points for v in found)
-    named = all(v.mistake == answer for v in found)
-    full = all(v.verdict == CORRECT and v.score == v.points for v in found)
-    record_property("matrix", [slug, name, kind, answer, caught, named, full])
-    if kind == "rights":
-        assert full, [(v.score, v.mistake, failed(v)) for v in found]
-        assert {bool(v.ran) for v in found} == {answer in THE_BLOCKS}, "runs what is withheld"
+    found = verdict_on(slug, name, kind, answer)
+    tried = trial(name).tried(kind, answer)
+    record_property("matrix", [slug, name, kind, answer, tried.caught, tried.named, tried.full])
+    assert not [*tried.problems()], failed(found)
+    if kind == RIGHTS:
+        assert bool(found.ran) == (answer in THE_BLOCKS), "runs what is withheld"
     else:
-        assert caught, "a mistake earns full marks, or counts as a crash"
-        assert named, f"taken for {[v.mistake for v in found]}"
-        assert all(v.cause for v in found)
-        assert len({v.score for v in found}) == 1, "the marks depend on the numbers drawn"
+        assert found.cause
 
 
-@pytest.mark.parametrize(("slug", "name"), EXERCISES)
-def test_an_exercise_has_enough_known_answers(slug: str, name: str) -> None:
-    bank = banks(slug)[name]
-    assert len(bank.mistakes) >= 6
-    assert len(bank.rights) >= 4
+@pytest.mark.parametrize(("slug", "name"), DRAWN_AGAIN)
+def test_other_inputs_change_no_mark(slug: str, name: str) -> None:
+    """The answers get the same marks and names with inputs that nobody has seen."""
+    one, other = trial(name), trial(name).drawn(OTHERS)
+    for kind, answer in one.answers():
+        here, there = verdict_on(slug, name, kind, answer), one.verdict(kind, answer, other)
+        told = [(v.verdict, v.score, v.mistake, bool(v.ran)) for v in (here, there)]
+        assert told[0] == told[1], (kind, answer, failed(there))
 
 
-@pytest.mark.parametrize("slug", chapters())
-def test_every_exercise_has_its_bank_in_the_chapters_order(slug: str) -> None:
-    assert list(banks(slug)) == [exercise.name for exercise in exercises_of(slug)]
+def test_every_exercise_has_its_bank_in_the_chapters_order_and_enough_in_it() -> None:
+    for slug in chapters():
+        assert list(banks(slug)) == [exercise.name for exercise in exercises_of(slug)]
+        for name, bank in banks(slug).items():
+            assert len(bank.mistakes) >= 6 and len(bank.rights) >= 4, name
 
 
-@pytest.mark.share(0)
 @pytest.mark.parametrize(("slug", "name"), EXERCISES)
 def test_every_aspect_is_failed_by_some_mistake(slug: str, name: str) -> None:
     """An aspect that no mistake fails is one that no one knows to work."""
     exercise = find_exercise(name)[1]
     needed = Counter({aspect.title: 0 for aspect in exercise.aspects})
     for answer in banks(slug)[name].mistakes:
-        verdict = verdicts(slug, name, "mistakes", answer)[0]
+        verdict = verdict_on(slug, name, MISTAKES, answer)
         needed.update(title for title, _ in failed(verdict))
     assert not [title for title, times in needed.items() if not times]
 
 
-@pytest.mark.share(120)
-@pytest.mark.parametrize(
-    ("slug", "name"), [(slug, exercise.name) for slug in chapters() for exercise in recorded(slug)]
-)
+@pytest.mark.parametrize(("slug", "name"), RECORDED)
 def test_what_check_compares_with_is_what_reference_and_mistakes_give(slug: str, name: str) -> None:
     """Nobody who clones the course computes it again: `test_expected_values`. Where a mistake makes
     much of rounding, as one that computes in half the digits, another processor gives other
     numbers, which are judged alike.
     """
-    exercise, fixed = trial(name).exercise, trial(name).inputs[0]
+    exercise, fixed = trial(name).exercise, trial(name).now
     kept = entry_of(slug, exercise)
     made = entry_of_records(exercise, fixed.expected, fixed.mistakes.values())
 

@@ -129,8 +129,7 @@ def test_numpy_on_what_has_a_gradient_is_explained():
 
 
 @pytest.mark.parametrize(
-    "answer, change",
-    [(GPT, (BLOCKS, r"[\1]")), (PatchEmbedding, ("self.projection", "self.conv"))],
+    "answer, change", [(GPT, (BLOCKS, r"[\1]")), (PatchEmbedding, ("self.projection", "self.conv"))]
 )
 def test_a_misfit_is_told_once_although_an_exception_of_another_type_was_expected(answer, change):
     """Both refuse some arguments with a ValueError, in an aspect that loads parameters."""

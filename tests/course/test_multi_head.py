@@ -1,7 +1,7 @@
 """Chapter 3's references against numbers by hand, plain loops, and torch's own modules.
 
-The chain loop = einsum = batched matmul = torch's fused kernel = torch's module is held here
-forward and backward: to 1e-6 in float32 and to 1e-12 in float64.
+The module and torch's agree forward and backward, to 1e-6 in float32 and to 1e-12 in float64, and
+so do the page's loop, einsum, batched product and fused kernel.
 """
 
 import math
@@ -52,13 +52,6 @@ def pair(d_model, num_heads, dtype=torch.float64, bias=True):
 # --- moving numbers about -----------------------------------------------------------------------
 
 
-def test_splitting_twelve_numbers_by_hand():
-    x = torch.arange(12).reshape(1, 3, 4)  # rows 0 1 2 3 / 4 5 6 7 / 8 9 10 11
-    expected = [[[[0, 1], [4, 5], [8, 9]], [[2, 3], [6, 7], [10, 11]]]]
-    assert ref.split_heads(x, 2).tolist() == expected
-    assert merge_heads(torch.tensor(expected)).tolist() == x.tolist()
-
-
 @pytest.mark.parametrize(("B", "n", "H", "d_k"), [(1, 1, 1, 1), (2, 3, 4, 5), (3, 3, 3, 3)])
 def test_every_number_goes_where_its_indices_say(B, n, H, d_k):
     x = torch.randn(B, n, H * d_k)
@@ -96,10 +89,6 @@ def test_two_reshapes_cancel_and_hide_all_but_a_block_of_positions():
         other[0, j] += 1.0
         for attend, seen in ((by_reshape, j < 2), (lambda t: ours(t, t, t)[0], True)):
             assert bool((attend(other) - attend(x))[0, 0].abs().max() > 1e-6) == seen
-
-
-def test_the_books_example_768_features_in_12_heads():
-    assert ref.split_heads(torch.zeros(1, 3, 768), 12).shape == (1, 12, 3, 64)
 
 
 @pytest.mark.parametrize(("d_model", "num_heads"), [(7, 2), (10, 4), (3, 5)])
@@ -140,35 +129,6 @@ def by_plain_numbers(query, key, value, num_heads):
             for c in own:
                 out[i][c] += share / sum(raw) * v[c]
     return out
-
-
-def by_loop(q, k, v, num_heads):
-    parts = (x.chunk(num_heads, dim=-1) for x in (q, k, v))
-    return torch.cat(
-        [F.softmax(a @ b.mT / a.shape[-1] ** 0.5, -1) @ c for a, b, c in zip(*parts, strict=True)],
-        -1,
-    )
-
-
-def by_einsum(q, k, v, num_heads):
-    q, k, v = (x.unflatten(-1, (num_heads, -1)) for x in (q, k, v))
-    weights = F.softmax(torch.einsum("bqhd,bkhd->bhqk", q, k) / q.shape[-1] ** 0.5, -1)
-    return torch.einsum("bhqk,bkhd->bqhd", weights, v).flatten(2)
-
-
-def by_matmul(q, k, v, num_heads):
-    q, k, v = (torch.stack(x.chunk(num_heads, dim=-1), 1) for x in (q, k, v))
-    return torch.cat((F.softmax(q @ k.mT / q.shape[-1] ** 0.5, -1) @ v).unbind(1), -1)
-
-
-def by_fused_kernel(q, k, v, num_heads):
-    q, k, v = (torch.stack(x.chunk(num_heads, dim=-1), 1) for x in (q, k, v))
-    return torch.cat(F.scaled_dot_product_attention(q, k, v).unbind(1), -1)
-
-
-def with_projections(ours, attend, query, key, value):
-    heads = attend(ours.W_q(query), ours.W_k(key), ours.W_v(value), ours.num_heads)
-    return ours.W_o(heads)
 
 
 def page_cell(first_line):
@@ -226,21 +186,6 @@ def largest_gap(ones, others):
 
 @PRECISION
 @SIZES
-@pytest.mark.parametrize("attend", [by_loop, by_einsum, by_matmul, by_fused_kernel])
-def test_our_module_equals_each_other_way(B, n_q, n_k, d_model, num_heads, dtype, within, attend):
-    ours, _ = pair(d_model, num_heads, dtype)
-    x = inputs(B, n_q, n_k, d_model, dtype)
-    wanted = [*x, *ours.parameters()]
-    output, _ = ours(*x)
-    other = with_projections(ours, attend, *x)
-    assert largest_gap([output], [other]) <= within
-    scale = max(1.0, *(float(g.abs().max()) for g in gradients(output, wanted)))
-    gap = largest_gap(gradients(ours(*x)[0], wanted), gradients(other, wanted))
-    assert gap <= within * scale
-
-
-@PRECISION
-@SIZES
 @pytest.mark.parametrize("bias", [True, False])
 def test_our_module_equals_torchs_module(B, n_q, n_k, d_model, num_heads, dtype, within, bias):
     ours, theirs = pair(d_model, num_heads, dtype, bias)
@@ -257,16 +202,12 @@ def test_our_module_equals_torchs_module(B, n_q, n_k, d_model, num_heads, dtype,
 
 
 @SIZES
-def test_numpy_and_torch_and_plain_numbers_agree(B, n_q, n_k, d_model, num_heads):
+def test_numpy_and_plain_numbers_agree(B, n_q, n_k, d_model, num_heads):
     x = [t.detach() for t in inputs(B, n_q, n_k, d_model)]
-    batched = by_matmul(*x, num_heads)
     for b in range(B):
-        arrays = [t[b].numpy() for t in x]
-        found = ref.multi_head_numpy(*arrays, num_heads)
-        assert np.abs(found - batched[b].numpy()).max() < 1e-12
-        assert (
-            np.abs(found - by_plain_numbers(*(a.tolist() for a in arrays), num_heads)).max() < 1e-12
-        )
+        found = ref.multi_head_numpy(*(t[b].numpy() for t in x), num_heads)
+        by_hand = by_plain_numbers(*(t[b].tolist() for t in x), num_heads)
+        assert np.abs(found - by_hand).max() < 1e-12
 
 
 def test_gradients_are_those_of_finite_differences():
@@ -278,14 +219,6 @@ def test_gradients_are_those_of_finite_differences():
 # --- multi_head_numpy ---------------------------------------------------------------------------
 
 
-def test_two_heads_by_hand():
-    query = np.array([[1.0, 9.0, 0.0, 9.0]])  # d_k = 2; scores are divided by the root of 2
-    key = np.array([[0.0, 0.0, 0.0, 0.0], [math.sqrt(2) * math.log(3), 0.0, 0.0, 0.0]])
-    value = np.array([[4.0, 0.0, 1.0, 2.0], [8.0, 4.0, 3.0, 6.0]])
-    # head 0: scores 0 and ln 3, weights 1/4 and 3/4; head 1: scores 0 and 0, weights 1/2 and 1/2
-    assert np.allclose(ref.multi_head_numpy(query, key, value, 2), [[7.0, 3.0, 2.0, 4.0]])
-
-
 def test_numpy_keeps_the_dtype_and_stands_large_scores():
     x = np.random.RandomState(0).standard_normal((3, 4)).astype("float32")
     assert ref.multi_head_numpy(x, x, x, 2).dtype == np.float32
@@ -295,13 +228,6 @@ def test_numpy_keeps_the_dtype_and_stands_large_scores():
 
 
 # --- MultiHeadAttention -------------------------------------------------------------------------
-
-
-def test_as_many_parameters_as_one_wide_head():
-    counts = {sum(p.numel() for p in ref.MultiHeadAttention(24, H).parameters()) for H in (1, 2, 8)}
-    assert counts == {4 * (24 * 24 + 24)}
-    bare = ref.MultiHeadAttention(24, 4, bias=False)
-    assert sum(p.numel() for p in bare.parameters()) == 4 * 24 * 24
 
 
 @pytest.mark.parametrize("num_heads", [1, 2, 4])
@@ -340,15 +266,6 @@ def test_dropout_acts_on_the_weights_in_training_only():
     assert torch.equal(ours(query, key, value)[1], weights)
 
 
-def test_parameters_are_drawn_once_each():
-    weights = [
-        layer.weight
-        for layer in ref.MultiHeadAttention(8, 2).children()
-        if hasattr(layer, "weight")
-    ]
-    assert len({w.data_ptr() for w in weights}) == 4
-
-
 # --- load_torch_weights and head_importance -----------------------------------------------------
 
 
@@ -365,24 +282,15 @@ def test_the_copy_is_a_copy():
 def test_importance_is_the_length_of_what_a_head_adds():
     ours, _ = pair(6, 3)
     x = torch.randn(2, 4, 6, dtype=torch.float64)
+    importance = ref.head_importance(ours, x)
+    assert not importance.requires_grad
     with torch.no_grad():
         _, weights = ours(x, x, x)
         v = ours.W_v(x)
-        for h, found in enumerate(ref.head_importance(ours, x).tolist()):
+        for h, found in enumerate(importance.tolist()):
             own = slice(2 * h, 2 * h + 2)
             lengths = []
             for b, i in product(range(2), range(4)):
                 mixed = sum(weights[b, h, i, j] * v[b, j, own] for j in range(4))
                 lengths.append(float((ours.W_o.weight[:, own] @ mixed).norm()))
             assert found == pytest.approx(sum(lengths) / 8, abs=1e-12)
-
-
-def test_doubling_what_w_o_makes_of_a_head_doubles_its_importance():
-    ours, _ = pair(8, 4)
-    x = torch.randn(1, 5, 8, dtype=torch.float64)
-    before = ref.head_importance(ours, x)
-    with torch.no_grad():
-        ours.W_o.weight[:, 2:4] *= 2
-    factor = torch.tensor([1, 2, 1, 1], dtype=torch.float64)
-    assert torch.allclose(ref.head_importance(ours, x), before * factor)
-    assert not ref.head_importance(ours, x).requires_grad

@@ -1,8 +1,6 @@
 """Chapter 5's references against numbers by hand, plain loops, algebra and torch's own layers."""
 
 import cmath
-import math
-from itertools import product
 
 import pytest
 import torch
@@ -75,17 +73,6 @@ def test_measuring_leaves_modes_and_gradients_as_they_were():
 # --- sinusoidal_encoding ------------------------------------------------------------------------
 
 
-def test_a_table_of_base_100_by_hand():
-    """d = 4 and base 100: the pairs turn by 1 and by 1/10 radian per position."""
-    table = ref.sinusoidal_encoding(3, 4, base=100.0)
-    expected = [
-        [0.0, 1.0, 0.0, 1.0],
-        [0.841471, 0.540302, 0.099833, 0.995004],
-        [0.909297, -0.416147, 0.198669, 0.980067],
-    ]
-    assert close(table, torch.tensor(expected), 1e-6)
-
-
 @given(
     st.integers(1, 40), st.integers(1, 33), st.sampled_from([10.0, 100.0, 10000.0, 2.0]), st.data()
 )
@@ -104,13 +91,6 @@ def test_each_entry_is_a_part_of_a_complex_power(max_len, d_model, base, data):
     assert abs(table[pos, column].item() - wanted) < 1e-6
 
 
-def test_an_odd_table_has_one_sine_more():
-    table = ref.sinusoidal_encoding(9, 7)
-    position = torch.arange(9, dtype=torch.float64)
-    assert close(table[:, 6].double(), torch.sin(position / 10000 ** (6 / 7)), 1e-7)
-    assert close(table[:, 0:6:2] ** 2 + table[:, 1:7:2] ** 2, torch.ones(9, 3), 1e-6)
-
-
 def test_the_table_does_not_follow_the_default_dtype():
     torch.set_default_dtype(torch.float64)
     try:
@@ -118,14 +98,6 @@ def test_the_table_does_not_follow_the_default_dtype():
         assert ref.shift_matrix(2, 4).dtype == torch.float32
     finally:
         torch.set_default_dtype(torch.float32)
-
-
-def test_the_dot_product_of_two_rows_is_a_sum_of_cosines_of_their_distance():
-    table = ref.sinusoidal_encoding(60, 16).double()
-    dots = table @ table.T
-    for p, q in product(range(0, 60, 7), repeat=2):
-        wanted = sum(math.cos((p - q) / 10000 ** (2 * i / 16)) for i in range(8))
-        assert abs(dots[p, q].item() - wanted) < 1e-5
 
 
 # --- PositionalEncoding -------------------------------------------------------------------------
@@ -139,12 +111,6 @@ def test_a_module_of_positions_keeps_one_buffer_and_no_parameter():
     assert [*module.state_dict()] == ["pe"]
     assert module.double().pe.dtype == torch.float64
     assert ref.PositionalEncoding(4).pe.shape == (512, 4)
-
-
-def test_zeros_in_give_the_table_out_for_every_sequence():
-    module = ref.PositionalEncoding(6, 20)
-    out = module(torch.zeros(3, 5, 6), offset=4)
-    assert torch.equal(out, module.pe[4:9].expand(3, 5, 6))
 
 
 def test_pieces_with_offsets_make_the_whole():
@@ -191,19 +157,3 @@ def test_a_shift_matrix_moves_every_row_by_its_offset(offset, d_model, base):
     moved = table @ M.T
     first, last = max(0, -offset), min(70, 70 - offset)
     assert close(moved[first:last], table[first + offset : last + offset], 2e-6)
-
-
-@given(st.integers(-20, 20), st.integers(-20, 20), EVEN)
-def test_shift_matrices_are_a_group_of_rotations(a, b, d_model):
-    A, B = (ref.shift_matrix(k, d_model).double() for k in (a, b))
-    assert close(A @ B, ref.shift_matrix(a + b, d_model).double(), 1e-6)
-    assert close(A @ A.T, torch.eye(d_model, dtype=torch.float64), 1e-6)
-    assert abs(torch.linalg.det(A).item() - 1.0) < 1e-5
-    assert close(ref.shift_matrix(-a, d_model), A.T.float(), 0.0)
-
-
-def test_the_shift_by_one_is_found_again_by_least_squares():
-    """From the rows alone, without knowing sines and cosines; base 10 keeps it well-conditioned."""
-    table = ref.sinusoidal_encoding(200, 6, base=10.0).double()
-    found = torch.linalg.lstsq(table[:-1], table[1:]).solution.T
-    assert close(found.float(), ref.shift_matrix(1, 6, base=10.0), 1e-5)

@@ -21,21 +21,6 @@ def _seeded():
     torch.manual_seed(61)
 
 
-def test_feed_forward_by_hand():
-    """linear1 makes x₀ − x₁ and x₁ − x₀; ReLU keeps the positive one; linear2 adds: |x₀ − x₁|."""
-    layer = ref.FeedForward(2, 2).double()
-    layer.load_state_dict(
-        {
-            "linear1.weight": torch.tensor([[1.0, -1.0], [-1.0, 1.0]]),
-            "linear1.bias": torch.zeros(2),
-            "linear2.weight": torch.tensor([[1.0, 1.0], [0.0, 0.0]]),
-            "linear2.bias": torch.tensor([0.0, 5.0]),
-        }
-    )
-    x = torch.tensor([[3.0, 1.0], [1.0, 4.0]], dtype=torch.float64)
-    assert layer(x).tolist() == [[2.0, 5.0], [3.0, 5.0]]
-
-
 @PRECISION
 @pytest.mark.parametrize("activation", [torch.relu, F.gelu])
 def test_feed_forward_equals_torchs_encoder_layers(dtype, within, activation):
@@ -58,15 +43,6 @@ def test_feed_forward_equals_torchs_encoder_layers(dtype, within, activation):
             return torchs._ff_block(x)
 
     assert_parity(ours, Theirs(), [torch.randn(3, 5, 8, dtype=dtype)], within)
-
-
-def test_without_its_activation_it_would_be_one_linear_layer():
-    layer = ref.FeedForward(6, 24, activation=nn.Identity()).double()
-    x, y = torch.randn(2, 7, 6, dtype=torch.float64)
-    middle = layer((x + y) / 2)
-    assert close(middle, (layer(x) + layer(y)) / 2, 1e-14)
-    relu = shaken(ref.FeedForward(6, 24)).double()
-    assert not close(relu((x + y) / 2), (relu(x) + relu(y)) / 2, 1e-3)
 
 
 def test_feed_forward_drops_hidden_features_in_training_only():
@@ -131,14 +107,6 @@ def test_a_sublayer_that_says_nothing_leaves_x_or_its_norm(norm_first):
     assert torch.equal(layer(x), x if norm_first else F.layer_norm(x, (6,)))
 
 
-def test_pre_norm_keeps_an_identity_from_first_to_last_layer():
-    """With silent sublayers, a stack of a hundred is the identity and so is its gradient."""
-    stack = nn.Sequential(*(ref.Residual(torch.zeros_like, 6, norm_first=True) for _ in range(100)))
-    x = torch.randn(4, 6, requires_grad=True)
-    (grad,) = torch.autograd.grad(stack(x).sum(), x)
-    assert torch.equal(grad, torch.ones(4, 6))
-
-
 @NORM_FIRST
 def test_everything_but_x_reaches_the_sublayer_as_it_is(norm_first):
     seen = {}
@@ -175,12 +143,6 @@ def test_drop_path_drops_whole_samples_at_the_rate_it_says():
     values, counts = factors[:, 0, 0].round(decimals=4).unique(return_counts=True)
     assert close(values, torch.tensor([0.0, 1 / 0.7]), 1e-3)
     assert abs(counts[0].item() / 4000 - 0.3) < 0.04
-
-
-def test_drop_path_is_right_on_average():
-    layer, x = ref.DropPath(0.25).train(), torch.randn(5, dtype=torch.float64)
-    mean = torch.stack([layer(x.expand(400, 5)).mean(0) for _ in range(50)]).mean(0)
-    assert close(mean, x, 0.05)
 
 
 @pytest.mark.parametrize("shape", [(6,), (6, 2), (6, 2, 3, 1)])

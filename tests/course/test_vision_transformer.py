@@ -21,13 +21,6 @@ def _seeded():
 # --- patches ------------------------------------------------------------------------------------
 
 
-def test_patches_worked_by_hand():
-    image = torch.arange(16).reshape(1, 1, 4, 4)
-    found = ref.patchify(torch.cat([image, image + 100], dim=1), 2)[0]
-    assert found[1].tolist() == [2, 3, 6, 7, 102, 103, 106, 107]
-    assert found[:, 0].tolist() == [0, 2, 8, 10]
-
-
 @pytest.mark.parametrize(("height", "width", "p"), [(6, 6, 2), (4, 8, 4), (9, 3, 3), (2, 5, 1)])
 def test_a_linear_layer_on_patches_is_a_strided_convolution(height, width, p):
     images = torch.randn(2, 3, height, width, dtype=torch.float64)
@@ -204,10 +197,3 @@ def test_rollout_worked_by_hand():
     assert ref.attention_rollout([first, second]).tolist() == both
     heads = torch.cat([2 * first, 0 * first], dim=1)  # of which first is the mean
     assert ref.attention_rollout([heads, second]).tolist() == both
-
-
-def test_rows_sum_to_one_where_those_of_the_weights_do():
-    weights = [torch.randn(2, 3, 5, 5, dtype=torch.float64).softmax(-1) for _ in range(6)]
-    sums = ref.attention_rollout(weights).sum(-1)
-    assert close(sums, torch.ones(2, 5).double(), 1e-14)
-    assert close(ref.attention_rollout([0 * w for w in weights]).sum(-1), sums / 64, 1e-14)

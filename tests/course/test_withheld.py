@@ -73,9 +73,15 @@ def test_an_answer_that_calls_itself_earns_nothing(slug):
     assert scores(cells, names) == dict.fromkeys(names, 0.0)
 
 
-@pytest.mark.share(12)
-@pytest.mark.parametrize("road", LOOKED_UP)
-@pytest.mark.parametrize("slug", CHAPTERS)
+ROADS = [
+    pytest.param(slug, road, marks=pytest.mark.nightly if (chapter + way) % 3 else ())
+    for chapter, slug in enumerate(CHAPTERS)
+    for way, road in enumerate(LOOKED_UP)
+]
+
+
+@pytest.mark.share(10)
+@pytest.mark.parametrize(("slug", "road"), ROADS)
 def test_a_block_is_found_on_no_road_while_its_exercise_is_judged(slug, road):
     names = WITH_BLOCK[slug]
     cells = [HELPERS, *(answer(name, LOOKED_UP[road].format(name)) for name in names)]
@@ -89,6 +95,7 @@ def test_a_block_is_found_on_no_road_while_its_exercise_is_judged(slug, road):
         pytest.param(ITSELF, marks=pytest.mark.share(0, rest="nightly")),
     ],
 )
+@pytest.mark.share(3, rest="nightly")
 @pytest.mark.parametrize("slug", [slug for slug in CHAPTERS if len(WITH_BLOCK[slug]) > 1])
 def test_two_answers_that_call_each_other_earn_nothing(slug, written):
     for pairs in rounds(WITH_BLOCK[slug]):
@@ -120,6 +127,7 @@ def test_a_block_holds_no_later_exercise():
         assert max(map(order().get, blocks_in(frozenset({name})))) == order()[name], name
 
 
+@pytest.mark.share(4)
 @pytest.mark.parametrize("slug", chapters())
 def test_what_an_exercise_hands_out_stands_before_it_and_is_there(slug):
     """The blocks among its arguments, those that it names, and those of earlier chapters."""
@@ -153,6 +161,7 @@ files = [os.path.join(folder, *path) for path in (("blocks",), ("exercises", "bu
 print(sorted(found), [path for path in files if os.path.exists(path)])"""
 
 
+@pytest.mark.share(8)
 @pytest.mark.parametrize("slug", chapters())
 def test_a_process_holds_the_blocks_before_its_chapter_and_no_file_of_others(slug):
     with Sandbox() as sandbox:

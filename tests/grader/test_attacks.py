@@ -41,6 +41,8 @@ from autograder.sandbox.watch import family
 from autograder.student.course import chapters, exercises_of
 from autograder.student.expected import SEED
 
+pytestmark = pytest.mark.needs_torch  # as the course does
+
 HERE = Path(__file__).resolve().parents[1] / "attacks"
 FILES = {path.stem: path for path in HERE.iterdir() if path.suffix in (".py", ".ipy")}
 ATTACKS = sorted(FILES)
@@ -99,7 +101,7 @@ def nothing_remains(warm: WarmProcess) -> bool:
     return len(family(warm.process.pid)) == 3
 
 
-@pytest.mark.share(16)
+@pytest.mark.share(16, rest="nightly")  # `grade` judges all of them: see below
 @pytest.mark.parametrize("name", ATTACKS)
 def test_an_attack_ends_as_declared(name, warm, tmp_path):
     said, path = declared(name), FILES[name]

@@ -18,14 +18,14 @@ from hostile import EVIL, FULL, NAME, RELEASE, ROOT, ArchiveEntry, bytes_below, 
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_output
 from nbgrader.api import Gradebook
 
-import solutions.kernel_regression as right
 from autograder.gradebook.classroom import ClassResult, grade
 from autograder.gradebook.course_file import CourseFile
-from autograder.judge import stubs
 from autograder.judge.judge_file import judge_file
 from autograder.notebook import export
 from autograder.report.report import report
 from autograder.sandbox.limits import Limits
+
+pytestmark = pytest.mark.needs_torch  # as the course does
 
 WRONG = "def softmax(scores, axis=-1):\n    return scores * 0\n"
 
@@ -306,6 +306,7 @@ def test_each_earns_what_the_answers_deserve(graded, student):
     assert all(m.score == 0 for m in marks.values() if m.by_hand)
 
 
+@pytest.mark.share(4)
 @pytest.mark.parametrize("student", ATTACKS)
 def test_through_judge_it_earns_no_more(graded, student):
     """`judge` takes a notebook as it comes: what `grade` mends, or leaves unrun, may cost marks."""
@@ -385,8 +386,3 @@ def test_no_field_of_the_export_is_a_formula(graded, tmp_path):
         csv.writer(stream).writerows(rows)
     for row in csv.reader((tmp_path / "grades.csv").open(newline="")):
         assert not any(field.startswith(("=", "+", "-", "@", "\t")) for field in row)
-
-
-def test_the_right_answers_here_are_the_references():
-    assert "def softmax" in stubs.source("kernel_regression", "softmax")
-    assert callable(right.softmax)

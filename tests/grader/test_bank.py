@@ -39,10 +39,7 @@ class Scale(torch.nn.Module):
         def times(y: torch.Tensor) -> torch.Tensor:
             return y * self.factor
 
-        return torch.add(
-            times(x),
-            0,
-        )
+        return torch.add(times(x), 0)
 
 
 HELPER = 100.0

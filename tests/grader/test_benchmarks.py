@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-SECONDS = 3  # of processor time: more than imports take
+SECONDS = 2  # of processor time: more than imports take
 LONGER = {"grading": 90, "price": 90, "term": 60}  # those whose parts have to end
 SMALL = {
     "bert": "--seeds 0 --rows 1",
@@ -35,12 +35,17 @@ SMALL = {
     "readings": "--steps 1 --jobs 1 --seeds 0",
     "second.bert_controls": "1",
     "second.moved_digits": "1",
+    "sentences": "draw drawn",
     "sequence_models": "--seconds 1 --seed 0 --result sequences.json",
     "term": "--students 2 --chapters 1 --jobs 1",
     "training": "--threads 1 --rounds 1 --each 1",
     "vision": "--seeds 0 --result pictures.json",
     "vision_letters": "--seeds 0 --steps 1 --result letters.json",
     "warm_up": "--jobs 1",
+}
+NOT_INSTALLED = {
+    "libraries": {"keras": "compares with Keras and Transformers, which are not installed"},
+    "ppm": {"pyppmd": "packs by PPM, which is not installed"},
 }
 SCRIPTS = sorted(
     path.relative_to(ROOT).with_suffix("").as_posix().replace("/", ".").removesuffix(".__main__")
@@ -107,11 +112,9 @@ def fresh(copy) -> Iterator[subprocess.Popen]:
 
 @pytest.mark.parametrize("name", SCRIPTS)
 def test_benchmark_starts(name, fresh):
-    if name == "benchmarks.libraries":
-        pytest.importorskip(
-            "keras", reason="compares with Keras and Transformers, which are not installed"
-        )
     short = name.removeprefix("benchmarks.")
+    for package, reason in NOT_INSTALLED.get(short, {}).items():
+        pytest.importorskip(package, reason=reason)
     arguments, seconds = SMALL.get(short, "").split(), LONGER.get(short, SECONDS)
     fresh.stdin.write(json.dumps([name, seconds, arguments]) + "\n")
     fresh.stdin.flush()

@@ -19,22 +19,19 @@ from autograder.student.course import chapters, exercises_of
 from autograder.student.limit import VARIABLE, seconds_allowed
 
 ROOT = Path(__file__).resolve().parents[2]
-INSTRUCTORS = (
-    "solutions",
-    "autograder.bank",
-    "autograder.judge",
-    "autograder.publishing",
-    "autograder.cli",
-)
 PACKAGES = ("autograder", "attention_by_hand")
 
 
 @pytest.fixture(scope="module")
-def unpacked(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("student")
-    with zipfile.ZipFile(bundle(ROOT, folder / "bundle.zip")) as packed:
-        packed.extractall(folder)
-    return folder / "attention-by-hand"
+def archive(tmp_path_factory):
+    return bundle(ROOT, tmp_path_factory.mktemp("student") / "bundle.zip")
+
+
+@pytest.fixture(scope="module")
+def unpacked(archive):
+    with zipfile.ZipFile(archive) as packed:
+        packed.extractall(archive.parent)
+    return archive.parent / "attention-by-hand"
 
 
 def test_it_holds_no_line_of_the_references(unpacked):
@@ -147,27 +144,26 @@ def test_pip_installs_every_file_that_the_notebooks_need(unpacked, tmp_path):
     assert installed == {path.relative_to(unpacked).as_posix() for path in kept}
 
 
-def test_packing_twice_gives_the_same_bytes(tmp_path):
-    first, second = bundle(ROOT, tmp_path / "1.zip"), bundle(ROOT, tmp_path / "2.zip")
-    assert first.read_bytes() == second.read_bytes()
+def test_packing_twice_gives_the_same_bytes(archive, tmp_path):
+    assert bundle(ROOT, tmp_path / "2.zip").read_bytes() == archive.read_bytes()
 
 
-def test_files_bear_the_date_of_the_release(tmp_path):
+def test_files_bear_the_date_of_the_release(archive):
     cited = (ROOT / "CITATION.cff").read_text(encoding="utf-8")
-    with zipfile.ZipFile(bundle(ROOT, tmp_path / "1.zip")) as packed:
+    with zipfile.ZipFile(archive) as packed:
         for entry in packed.infolist():
             assert "date-released: {}-{:02}-{:02}".format(*entry.date_time) in cited
 
 
-def test_a_draft_says_that_it_is_one(tmp_path, monkeypatch):
-    def read() -> str:
-        with zipfile.ZipFile(bundle(ROOT, tmp_path / "bundle.zip")) as packed:
+def test_a_draft_says_that_it_is_one(archive, tmp_path, monkeypatch):
+    def read(path: Path) -> str:
+        with zipfile.ZipFile(path) as packed:
             return packed.read("attention-by-hand/README.md").decode()
 
-    assert "This is a draft" in read(), "the address in _config.yml is nobody's"
+    assert "This is a draft" in read(archive), "the address in _config.yml is nobody's"
     published = CourseFile(address="https://x.org")
     monkeypatch.setattr(before_release, "read_course", lambda root: published)
-    assert "draft" not in read()
+    assert "draft" not in read(bundle(ROOT, tmp_path / "bundle.zip"))
 
 
 def test_its_readme_tells_what_can_be_set(unpacked):

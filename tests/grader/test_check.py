@@ -32,6 +32,7 @@ def test_the_reference_passes_its_check(slug, name):
 
 
 @pytest.mark.share(96)
+@pytest.mark.share(8, rest="nightly")  # this mark is read first
 @pytest.mark.parametrize(("slug", "name"), EVERY)
 @pytest.mark.parametrize(
     "nonsense",
@@ -158,30 +159,43 @@ def test_the_callers_random_state_and_modes_survive_an_answer_that_changes_them(
     assert torch.is_grad_enabled()
 
 
-def _run(*sources: str) -> nbformat.NotebookNode:
+FORBIDDEN = "MultiHeadAttention"
+
+
+@pytest.fixture(scope="module")
+def told() -> list[list[nbformat.NotebookNode]]:
+    """What three checks in a notebook put out: one wrong, one right, one that is ready-made."""
+    sources = (
+        "from autograder import check\n"
+        "from attention_by_hand.blocks import MultiHeadAttention as Base\n"
+        "def softmax(scores, axis=-1):\n    return scores",
+        "check(softmax)",
+        "from solutions.kernel_regression import softmax",
+        "check(softmax)",
+        f"%matplotlib inline\nclass {FORBIDDEN}(Base): pass",
+        f"check({FORBIDDEN})",
+    )
     book = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(s) for s in sources])
     NotebookClient(book, kernel_name="python3", allow_errors=True).execute()
-    return book
+    return [cell.outputs for cell in book.cells[1::2]]
 
 
-def test_in_a_notebook_the_table_is_html_with_a_text_twin_and_the_error_is_one_line():
-    book = _run(
-        "from autograder import check\ndef softmax(scores, axis=-1):\n    return scores",
-        "check(softmax)",
-    )
-    table, error = book.cells[1].outputs
+def test_in_a_notebook_the_table_is_html_with_a_text_twin_and_the_error_is_one_line(told):
+    table, error = told[0]
     assert set(table["data"]) == {"text/html", "text/plain"}
     assert "<table>" in table["data"]["text/html"]
     assert error["ename"] == "AssertionError"
     assert len("\n".join(error["traceback"]).splitlines()) == 1
 
 
-def test_a_passing_check_leaves_no_result_for_nbgrader_to_misread():
-    book = _run(
-        "from autograder import check\nfrom solutions.kernel_regression import softmax",
-        "check(softmax)",
-    )
-    assert [o["output_type"] for o in book.cells[1].outputs] == ["display_data"]
+def test_a_passing_check_leaves_no_result_for_nbgrader_to_misread(told):
+    assert [o["output_type"] for o in told[1]] == ["display_data"]
+
+
+def test_a_ready_made_answer_is_told_that_its_points_would_be_withheld(told):
+    ready_made, own = (outputs[0]["data"]["text/html"] for outputs in (told[2], told[1]))
+    assert f"It runs attention_by_hand.blocks.{FORBIDDEN}.forward" in ready_made
+    assert "withheld" in ready_made and "It runs" not in own
 
 
 def test_what_a_student_typed_cannot_become_markup():
@@ -268,26 +282,6 @@ def test_a_forgotten_return_is_suspected(capsys):
     shown = " ".join(capsys.readouterr().out.split())
     assert "is `return` missing?" in shown
     assert "keepdims" not in shown, "the hints are about numbers, and there are none"
-
-
-FORBIDDEN = "MultiHeadAttention"
-
-
-def test_a_ready_made_answer_is_told_that_its_points_would_be_withheld():
-    book = _run(
-        "from autograder import check\n"
-        "from attention_by_hand.blocks import MultiHeadAttention as Base",
-        f"%matplotlib inline\nclass {FORBIDDEN}(Base): pass",
-        f"check({FORBIDDEN})",
-        "from solutions.kernel_regression import softmax\ncheck(softmax)",
-    )
-    shown = [o["data"]["text/html"] for cell in book.cells for o in cell.outputs if "data" in o]
-    assert len(shown) == 2
-    assert (
-        f"It runs attention_by_hand.blocks.{FORBIDDEN}.forward" in shown[0]
-        and "withheld" in shown[0]
-    )
-    assert "It runs" not in shown[1]
 
 
 def test_a_ready_made_answer_is_told_with_its_line(capsys):

@@ -82,27 +82,6 @@ def test_a_wrong_helper_is_found_wherever_it_is_called(body, capsys):
     assert "It calls your softmax, which does not pass" in capsys.readouterr().out
 
 
-def test_a_definition_that_does_not_compile_is_told_before_the_older_one_is_checked():
-    right = "def softmax(scores, axis=-1):\n    return reference.softmax(scores, axis)"
-    cells = run(
-        "from autograder import check\nimport solutions.kernel_regression as reference",
-        right,
-        right.replace("):", ")"),
-        "check(softmax)",
-        "    def softmax(scores):\n  return scores",
-        "check(softmax)",
-        right,
-        "check(softmax)",
-    )
-    for broken, line in ((3, "in line 1, expected ':'"), (5, "in line 1, unexpected indent")):
-        table, error = cells[broken].outputs
-        told = " ".join(table["data"]["text/plain"].split())
-        assert "does not compile: " + line in told and "older cell" in told
-        assert "✓" not in told and error["ename"] == "AssertionError"
-    (table,) = cells[7].outputs
-    assert "softmax: 3 of 3 points" in table["data"]["text/plain"]
-
-
 NOT_REACHED = {
     "raises": "1 / 0\n{new}",
     "raises_in_a_decorator": "def wrapped(f):\n    raise ZeroDivisionError\n@wrapped\n{new}",
@@ -123,23 +102,42 @@ IN_USE = {
     "of_a_library": "from attention_by_hand.blocks import softmax",
 }
 OLD = "def softmax(scores, axis=-1): return reference.softmax(scores, axis)"
+FORMS = {**NOT_REACHED, **{f"unused {k}": v for k, v in NOT_IN_USE.items()}, **IN_USE}
+NO_PYTHON = [OLD, OLD.replace("):", ")"), "    def softmax(scores):\n  return scores"]
 
 
 @pytest.fixture(scope="module")
-def newer_cells() -> dict[str, list[str]]:
-    """What `check(softmax)` tells behind each form of a newer cell, of which some are not used."""
+def cells() -> list[nbformat.NotebookNode]:
+    """A notebook that calls `check(softmax)` behind newer cells: no Python, not in use, in use."""
     new = "def softmax(scores, axis=-1): return scores"
     default = new.replace("-1", "1 // 0")
-    forms = {**NOT_REACHED, **{f"unused {k}": v for k, v in NOT_IN_USE.items()}, **IN_USE}
     sources = ["from autograder import check\nimport solutions.kernel_regression as reference"]
-    for form in forms.values():
+    for cell in (*NO_PYTHON, OLD):
+        sources += [cell, "check(softmax)"]
+    for form in FORMS.values():
         sources += [OLD, form.format(new=new, default=default), "check(softmax)"]
-    cells = run(*sources, OLD + "  # again", "1 / 0\n" + new, "check.all()")
+    return run(*sources, OLD + "  # again", "1 / 0\n" + new, "check.all()")
+
+
+@pytest.fixture(scope="module")
+def newer_cells(cells) -> dict[str, list[str]]:
+    """What `check(softmax)` tells behind each form of a newer cell, of which some are not used."""
     told = [
         " ".join(" ".join(o["data"]["text/plain"] for o in cell.outputs if "data" in o).split())
-        for cell in cells
+        for cell in cells[1 + 2 * len(NO_PYTHON) + 2 :]
     ]
-    return dict(zip([*forms, "all"], told[3::3], strict=True))
+    return dict(zip([*FORMS, "all"], told[2::3], strict=True))
+
+
+def test_a_definition_that_does_not_compile_is_told_before_the_older_one_is_checked(cells):
+    for broken, line in ((4, "in line 1, expected ':'"), (6, "in line 1, unexpected indent")):
+        table, error = cells[broken].outputs
+        told = " ".join(table["data"]["text/plain"].split())
+        assert "does not compile: " + line in told and "older cell" in told
+        assert "✓" not in told and error["ename"] == "AssertionError"
+    for right in (2, 8):
+        (table,) = cells[right].outputs
+        assert "softmax: 3 of 3 points" in table["data"]["text/plain"]
 
 
 @pytest.mark.parametrize("form", NOT_REACHED)
@@ -239,7 +237,7 @@ def test_a_console_without_utf_8_shows_all_there_is(monkeypatch, encoding):
     console = io.TextIOWrapper(io.BytesIO(), encoding=encoding)
     monkeypatch.setattr(sys, "stdout", console)
     say("✓ ≈ ✗ … − 漢 \ud800")
-    for name in ("noon", "three_scores"):
+    for name in ("noon", "two_more"):
         show_pencil(name)
         check_pencil(name, [["½"] * 6] * 3 + [["½"] * 4])
     check(reference.softmax)

@@ -26,6 +26,8 @@ from autograder.judge.seeds import secret_of
 from solutions.sample_class import EXPECTED
 from solutions.sample_class.notebooks import FULL
 
+pytestmark = pytest.mark.needs_torch  # as the course does
+
 ROOT = Path(__file__).resolve().parents[2]
 NOTEBOOKS = ROOT / "notebooks"
 NAME = next(NOTEBOOKS.glob("*_kernel_regression")).name

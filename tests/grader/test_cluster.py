@@ -146,7 +146,7 @@ def test_a_judge_that_never_comes_back_is_cut_off_and_costs_the_others_nothing()
 
 
 @pytest.mark.share(0)
-@pytest.mark.parametrize("nanny", [False, True])
+@pytest.mark.parametrize("nanny", [False, pytest.param(True, marks=pytest.mark.nightly)])
 def test_a_judge_that_never_comes_back_costs_neither_a_dask_worker_nor_the_others(
     tmp_path, monkeypatch, nanny
 ):

@@ -157,10 +157,7 @@ def test_the_right_functions_are_right():
             (x, kernel),
             solution("recurrence_convolution", "convolution_by_heads")(x, kernel)[0],
         ),
-        "relevance": (
-            (maps, slopes),
-            solution("bert", "attention_relevance")([maps], [slopes]),
-        ),
+        "relevance": ((maps, slopes), solution("bert", "attention_relevance")([maps], [slopes])),
         "patch_means": (
             (pictures, 2),
             patch_means(solution("vision_transformer", "patchify")(pictures, 2), 3),
@@ -296,3 +293,16 @@ def test_rounding_of_large_inputs_tells_nothing_apart(steps, hides):
     scores[1, 0] += steps * np.spacing(scores[1, 0])
     shows, hides_it = told(GOOD, scores)
     assert shows is None and (hides_it is None) == hides
+
+
+def test_rounding_of_large_results_of_moderate_inputs_tells_nothing_apart():
+    """Results are some 10⁶ here: inputs to 1,000, and a kernel mirrored but for rounding."""
+    bug = next(e for e in exercises_of("recurrence_convolution") if e.name == "bug_in_convolution")
+    step = np.arange(5, dtype=np.float32) - 2
+    kernel = np.float32(1000) * np.exp(-(step**2) / 9)
+    for shift, passes in ((np.float32(1e-4), True), (np.float32(3.0), False)):
+        kernel[0] += shift
+        x = np.linspace(-999, 999, 20, dtype=np.float32)[None, :, None]
+        both = (x, kernel[None, None])
+        trial = Trial(call(1, 1, 5), Record((decode(encode((both, both))),)), Record())
+        assert bug.aspects[1].judge([trial]).passed == passes

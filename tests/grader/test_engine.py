@@ -314,6 +314,7 @@ def test_the_dtype_aspect_makes_float64_runs_in_float32_too():
     assert wide.init.args[0].dtype == "float64"
 
 
+@pytest.mark.needs_torch
 def test_an_answer_that_widens_float32_fails_the_dtype_aspect():
     exercise = Exercise(
         "double",

@@ -43,6 +43,7 @@ SAME = {
 DIFFERENT = {
     "off by more than rounding": (np.array([1.0, 2.00001]), np.array([1.0, 2.0])),
     "float32 where float64 was at hand": (np.float32(1 / 3), np.float64(1 / 3)),
+    "a whole number that float64 has no room for": (np.array([2**53 + 1]), np.array([2**53])),
     "NaN for a number": (np.array([1.0, NAN]), np.array([1.0, 2.0])),
     "a number for NaN": (np.array([1.0, 2.0]), np.array([1.0, NAN])),
     "infinity for a number": (np.array([INF]), np.array([1e300])),
@@ -126,10 +127,7 @@ def test_compare_says_how_far_numbers_are_right(wrong, told):
     expected = np.arange(40.0).reshape(2, 4, 5)
     value = expected.copy()
     value[wrong] += 1.0
-    assert compare(given(value), given(expected)).message.partition(";")[1:] == (
-        told[:1],
-        told[1:],
-    )
+    assert compare(given(value), given(expected)).message.partition(";")[1:] == (told[:1], told[1:])
 
 
 def test_compare_says_where_how_far_off_and_what_was_allowed():

@@ -23,6 +23,8 @@ from autograder.student.engine.runs import Array, Record
 from autograder.student.engine.values import MAX_BYTES
 from autograder.student.expected.entries import Entries, unzipped
 
+pytestmark = pytest.mark.needs_torch  # as the course does
+
 SLUG = "masking"
 FOLDER = store.file_of(SLUG)
 

@@ -3,9 +3,12 @@
 import os
 import resource
 import signal
+import subprocess
+import sys
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 
 import nbformat
@@ -138,19 +141,33 @@ def test_a_process_that_stands_still_is_killed(tmp_path):
     maker.close()
 
 
+def test_a_process_that_cannot_be_started_is_tried_again(maker, monkeypatch):
+    def fail(self) -> None:
+        raise OSError("no memory")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(ForkServerProcess, "start", fail)
+        with pytest.raises(OSError, match="no memory"):
+            maker.page(SHORT, TINY, "ann", MARKED)
+    assert "<em>words</em>" in maker.page(SHORT, TINY, "bob", MARKED)
+
+
 def test_it_ends_with_the_grader(tmp_path):
-    reader, writer = os.pipe()
+    grader = f"""
+import os, signal
+from pathlib import Path
+from autograder.report.feedback import PageMaker
 
-    def start() -> None:
-        maker = PageMaker(tmp_path)
-        maker.start()
-        os.write(writer, str(maker._process.pid).encode())
-        os.kill(os.getpid(), signal.SIGKILL)
-
-    assert in_a_child(start) == signal.SIGKILL
-    pid = int(os.read(reader, 20))
-    os.close(reader)
-    os.close(writer)
+maker = PageMaker(Path({str(tmp_path)!r}))
+maker.start()
+print(maker._process.pid, flush=True)
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+    ended = subprocess.run(
+        [sys.executable, "-c", grader], capture_output=True, text=True, check=False
+    )
+    assert ended.returncode == -signal.SIGKILL
+    pid = int(ended.stdout)
     for _ in range(600):
         with suppress(FileNotFoundError):
             if "\nState:\tZ" not in Path(f"/proc/{pid}/status").read_text():

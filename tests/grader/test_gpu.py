@@ -2,6 +2,7 @@
 
 import _thread
 import threading
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,7 +17,7 @@ from autograder.judge.reference import records
 from autograder.sandbox.host import Sandbox
 from autograder.sandbox.limits import Limits
 from autograder.student.course import chapters
-from autograder.student.engine.observe import Observer
+from autograder.student.engine.observe import Observer, _hooks
 from autograder.student.engine.runs import Raised, Record, call, tensor
 from autograder.student.engine.simulated_device import ELSEWHERE
 
@@ -179,3 +180,17 @@ def test_what_has_no_caller_in_python_is_noted():
     _thread.start_new_thread(hook, ())
     assert done.wait(10)
     assert observer.seen == {"torch.nn.functional.softmax": ""}
+
+
+def test_an_operation_without_a_caller_in_python_runs_unhindered():
+    """As those of a backward pass on a GPU do."""
+    observer, numbers = Observer(("gelu",)), torch.ones(2)
+    with observer.watching():
+        (*_, kernels) = _hooks(below=True)
+        zero = torch.ops.aten.zero_.default
+        _thread.start_new_thread(kernels.mode.__torch_dispatch__, (zero, (), (numbers,)))
+        for _ in range(1000):
+            if not numbers.any():
+                break
+            time.sleep(0.01)
+    assert not numbers.any()

@@ -25,6 +25,8 @@ from autograder.gradebook.classroom import ClassResult, grade
 from autograder.judge.judge_file import judge_file
 from autograder.student.course import find_exercise
 
+pytestmark = pytest.mark.needs_torch  # as the course does
+
 HERE = Path(__file__).resolve().parents[1] / "honest"
 FILES = {path.stem: path for path in sorted(HERE.iterdir()) if path.suffix in (".py", ".ipy")}
 ANSWERS = {name: path.read_text(encoding="utf-8") for name, path in FILES.items()}

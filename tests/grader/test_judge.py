@@ -83,6 +83,7 @@ ANSWERS = {
 }  # fmt: skip
 
 
+@pytest.mark.share(3)
 @pytest.mark.parametrize("source, verdict, score, mistake", ANSWERS.values(), ids=ANSWERS.keys())
 def test_an_answer_gets_what_it_deserves(source, verdict, score, mistake):
     made = verdicts(source)["softmax"]
@@ -103,6 +104,7 @@ DEATHS = {
 }
 
 
+@pytest.mark.share(3)
 @pytest.mark.parametrize("source, verdict", DEATHS.values(), ids=DEATHS.keys())
 @pytest.mark.parametrize("where", ["in the call", "in the cell"])
 def test_a_death_costs_its_own_exercise_only(source, verdict, where):
@@ -276,6 +278,7 @@ HOSTILE = {
 }  # fmt: skip
 
 
+@pytest.mark.share(3)
 @pytest.mark.parametrize("attack", HOSTILE.values(), ids=HOSTILE.keys())
 def test_no_trick_earns_full_marks_for_a_wrong_answer(attack):
     source = attack if "def softmax" in attack else attack + "\n" + WRONG

@@ -12,15 +12,7 @@ from pathlib import Path
 from zipfile import ZipFile
 
 import pytest
-from judging import (
-    HASTY,
-    HEAD,
-    SOFTMAX,
-    WRONG,
-    code,
-    notebook,
-    verdicts,
-)
+from judging import HASTY, HEAD, SOFTMAX, WRONG, code, notebook, verdicts
 
 from autograder.judge.judge_file import judge_file
 from autograder.judge.names import defined_names

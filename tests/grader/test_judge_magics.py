@@ -34,6 +34,7 @@ WAYS = {
 }
 
 
+@pytest.mark.share(3)
 @pytest.mark.parametrize("source", WAYS.values(), ids=WAYS.keys())
 def test_a_block_is_not_there_however_its_call_is_written(source):
     cells = "import sys\nsys.setrecursionlimit(10**6)", source, TAKEN.replace("def ", "deffen ", 1)
@@ -42,6 +43,7 @@ def test_a_block_is_not_there_however_its_call_is_written(source):
     assert "attention_by_hand.blocks.softmax is a right answer" in verdict.note
 
 
+@pytest.mark.share(3)
 @pytest.mark.parametrize("source", WAYS.values(), ids=WAYS.keys())
 def test_what_nobody_can_read_costs_nothing(source):
     honest = source.replace("blocks.softmax(scores)", "0").replace("= blocks.softmax", "= None")
@@ -63,6 +65,7 @@ LINES = {
 }
 
 
+@pytest.mark.share(4)
 @pytest.mark.parametrize("line", LINES.values(), ids=LINES.keys())
 @pytest.mark.parametrize("place", ["above", "below"])
 def test_shell_and_magic_lines_cost_nothing(line, place):

@@ -83,11 +83,13 @@ def feedback(root: Path, student: str) -> str:
     return (root / "feedback" / student / NAME / f"{NAME}.html").read_text(encoding="utf-8")
 
 
+@pytest.mark.needs_torch
 def test_generate_assignment_makes_what_is_released(course):
     made = nbformat.read(course / "notebooks" / NAME / f"{NAME}.ipynb", as_version=4)
     assert made.cells == RELEASE.cells
 
 
+@pytest.mark.needs_torch
 @pytest.mark.parametrize("student", STUDENTS)
 def test_autograde_gives_partial_credit_by_aspect(course, student):
     with Gradebook(f"sqlite:///{course / 'gradebook.db'}") as gradebook:
@@ -103,6 +105,7 @@ def kept(course: Path, student: str) -> Judgement:
         return tables.kept(gradebook.db, NAME, student)
 
 
+@pytest.mark.needs_torch
 def test_a_check_cell_holds_the_table_and_the_score_of_the_verdict_that_is_kept(course):
     judgement = kept(course, "ben")
     for cell in autograded(course, "ben").cells:
@@ -118,17 +121,20 @@ def test_a_check_cell_holds_the_table_and_the_score_of_the_verdict_that_is_kept(
     assert judgement.status == "graded" and judgement.seconds > 0
 
 
+@pytest.mark.needs_torch
 def test_no_verdict_is_written_into_a_notebook(course):
     notebook = autograded(course, "ben")
     assert "autograder" not in notebook.metadata
     assert not any("autograder" in cell.metadata for cell in notebook.cells)
 
 
+@pytest.mark.needs_torch
 def test_a_claim_of_a_thousand_points_is_not_heard(course):
     cell = next(c for c in autograded(course, "pia").cells if c.id == "check_softmax")
     assert cell.metadata["nbgrader"]["points"] == 3
 
 
+@pytest.mark.needs_torch
 def test_formulas_and_commas_stay_in_their_column(course):
     with (course / "grades.csv").open(encoding="utf-8", newline="") as stream:
         rows = {row["student_id"]: row for row in csv.DictReader(stream)}
@@ -175,6 +181,7 @@ def danger_in(page: str) -> list[str]:
     return parser.found + [s for s in scripts if "owned" in s or "alert(" in s]
 
 
+@pytest.mark.needs_torch
 def test_scripts_in_a_submission_are_inert_on_the_feedback_page(course):
     page = feedback(course, "pia")
     assert danger_in(page) == []
@@ -182,6 +189,7 @@ def test_scripts_in_a_submission_are_inert_on_the_feedback_page(course):
     assert "full-credit" not in page
 
 
+@pytest.mark.needs_torch
 def test_the_aspect_table_stands_on_the_feedback_page(course):
     page = feedback(course, "ben")
     parser = Danger()
@@ -315,6 +323,7 @@ def server(course, tmp_path_factory):
         log.close()
 
 
+@pytest.mark.needs_torch
 def test_formgrader_lists_the_assignment_and_its_submissions(server):
     (assignment,) = json.loads(server("/formgrader/api/assignments"))
     assert assignment["name"] == NAME and assignment["num_submissions"] == len(STUDENTS)
@@ -328,6 +337,7 @@ def submission_id(course: Path, student: str) -> str:
         return gradebook.find_submission_notebook(NAME, NAME, student).id
 
 
+@pytest.mark.needs_torch
 def test_formgrader_shows_a_submission_with_our_tables(course, server):
     page = server(f"/formgrader/submissions/{submission_id(course, 'ben')}/")
     assert page.count('class="abh-check ') == 8
@@ -338,6 +348,7 @@ def test_formgrader_shows_a_submission_with_our_tables(course, server):
     assert any("known mistake" in (comment["auto_comment"] or "") for comment in comments)
 
 
+@pytest.mark.needs_torch
 def test_scripts_in_a_submission_are_inert_in_formgrader(course, server):
     page = server(f"/formgrader/submissions/{submission_id(course, 'pia')}/")
     assert danger_in(page) == [] and "owned" in page

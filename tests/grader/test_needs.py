@@ -84,6 +84,7 @@ def test_the_modules_that_a_demonstration_uses_do_not_make_it_needed():
     assert needless([TOOLS, shown, ("def f():\n    return np.e", THEIRS)]) == {1}
 
 
+@pytest.mark.needs_torch
 def test_a_cell_that_is_left_out_has_no_output_and_the_others_do():
     cells = [
         Cell("print('nobody needs this')", ours=True),
@@ -119,6 +120,7 @@ def global_names(code: types.CodeType) -> set[str]:
     return looked.union(*inner)
 
 
+@pytest.mark.share(9)
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.name)
 def test_a_chapters_answers_find_all_that_they_use(path):
     cells = answered(path)

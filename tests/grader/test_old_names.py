@@ -19,6 +19,7 @@ def test_old_name_is_the_new_module_and_warns(old):
     assert module.__spec__.name == module.__name__
 
 
+@pytest.mark.needs_torch
 def test_old_names_work_in_the_sandbox():
     with Sandbox() as worker:
         worker.hand_out(pieces(blocks_before("masking")), names_by_module(), 20)

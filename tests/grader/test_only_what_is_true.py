@@ -1,21 +1,21 @@
 """`check` says no name, cause or pointer that is not true of this answer."""
 
-from types import SimpleNamespace
+from functools import wraps
 
 import numpy as np
 import pytest
-from pointed import pointed
+import torch
 
+from autograder.judge.reference import reference
 from autograder.student import pointing
+from autograder.student.check import verdict_on
+from autograder.student.course import find_exercise
 from autograder.student.engine.aspects import dtypes_kept, equals_reference
 from autograder.student.engine.compare import in_fewer_digits
-from autograder.student.engine.locator.counterfactual import _others
-from autograder.student.engine.locator.signatures import signature
 from autograder.student.engine.probe import probe
 from autograder.student.engine.runs import Exercise, call
 from autograder.student.engine.values import Array
 from autograder.student.engine.verdict import Mistake, decide
-from autograder.student.engine.words import describe
 
 
 @pytest.fixture(autouse=True)
@@ -76,6 +76,20 @@ def test_numbers_that_are_a_right_answers_do_not_speak_for_a_mistake():
     assert _judged(exercise, given_up, summed, never_summed).likely == ()
 
 
+@pytest.mark.parametrize(
+    ("second", "said"),
+    [
+        (TypeError, "Every call raised TypeError: short"),
+        (ValueError, "Every call raises an exception. The first raised TypeError: short"),
+    ],
+)
+def test_calls_that_do_not_end_alike_are_not_told_as_if_they_did(second, said):
+    def answer(x):
+        raise (TypeError if len(x) < 4 else second)("short")
+
+    assert _judged(_exercise("squares", 3, 4), answer, squares).note.startswith(said)
+
+
 # --- digits and dtypes ----------------------------------------------------------------------------
 
 
@@ -124,117 +138,106 @@ def test_float32_is_charged_where_the_dtype_is_and_not_for_its_digits_as_well():
     assert not _judged(exercise, wrong, squares).aspects[1].passed
 
 
-# --- pointers -------------------------------------------------------------------------------------
-
-PACK = """
-    def pack(sequences, length, causal=False):
-        for s in sequences:
-            if len(s) > length:
-                raise ValueError(len(s))
-        used, places = [], []
-        for s in sequences:
-            r = next((r for r, n in enumerate(used) if n + len(s) <= length), len(used))
-            used += [0] * (r == len(used))
-            places.append([r, used[r]])
-            used[r] += len(s)
-        tokens = sequences[0].new_zeros((len(used), length))
-        positions = torch.zeros_like(tokens, dtype=torch.long)
-        owner = torch.full_like(positions, -1)
-        for i, s in enumerate(sequences):
-            r, c = places[i]
-            tokens[r, c : c + len(s)] = s
-            positions[r, c : c + len(s)] = torch.arange(len(s))
-            owner[r, c : c + len(s)] = i
-        real = owner >= 0
-        mask = real[:, None, :, None] & real[:, None, None, :]
-        if causal:
-            mask = mask & (positions[:, None, :, None] >= positions[:, None, None, :])
-        else:
-            mask = mask & (owner[:, None, :, None] == owner[:, None, None, :])
-        return tokens, positions, mask, torch.tensor(places)
-"""
+# --- causes ---------------------------------------------------------------------------------------
 
 
-def test_another_axis_of_one_is_not_where_a_mask_goes_wrong():
-    line = pointed(PACK, "pack").splitlines()
-    assert "real[:, None, :, None]" not in line[0]
-    shown = line[2].index("^"), len(line[2])
-    assert line[1][slice(*shown)] != "real[:, None, :, None]"
+def _rebuilt(given):
+    if isinstance(given, tuple):
+        return tuple(map(_rebuilt, given))
+    return torch.tensor(given.tolist(), dtype=given.dtype)
 
 
-FILL = """
-    def fill_gaps(model, ids, mask_id, steps):
-        ids = ids{cloned}
-        for left in range(steps, 0, -1):
-            logits = model(ids).clone()
-            logits[..., mask_id] = -torch.inf
-            probs = logits.softmax(-1)
-            p, token = probs.max(-1)
-            {token}
-            for b in range(len(ids)):
-                gaps = (ids[b] == mask_id).nonzero(){gaps}
-                k = math.ceil(len(gaps) / left)
-                best = gaps[p[b, gaps].argsort(descending=True)[:k]]
-                ids[b, best] = token[b, best]
-        return ids
-"""
+def _narrow(given):
+    return torch.tensor(given.tolist())
 
 
-def test_a_part_of_an_array_is_not_what_an_exception_follows_from():
-    source = FILL.format(cloned=".clone()", token="", gaps=".squeeze()")
-    first = pointed(source, "fill_gaps").splitlines()[0]
-    assert first == "The TypeError comes from here:"
+CUT = {
+    "no_grad": torch.no_grad(),
+    "inference_mode": torch.inference_mode(),
+    "rebuilt": lambda f: wraps(f)(lambda *args, **kwargs: _rebuilt(f(*args, **kwargs))),
+}
 
 
-def test_leading_axes_that_become_one_are_no_other_order():
-    drawn = "token = torch.multinomial(probs.flatten(0, 1), 1).view_as(ids)"
-    found = pointed(FILL.format(cloned=".clone()", token=drawn, gaps=".flatten()"), "fill_gaps")
-    assert "another order" not in found and "with the call of `multinomial`" in found
+def _changed(name, change):
+    right = reference(find_exercise(name)[0], name)
+    if not isinstance(right, type):
+        return change(right)
+    return type(name, (right,), {"forward": change(right.forward)})
 
 
-@pytest.mark.parametrize("axis", ["7", "-7"])
-def test_a_number_as_written_is_not_what_an_exception_follows_from(axis):
-    source = f"""
-        def cosine_scores(query, key, eps=1e-8):
-            query = query / query.norm(dim=-1, keepdim=True).clamp_min(eps)
-            key = key / key.norm(dim={axis}, keepdim=True).clamp_min(eps)
-            return (query @ key.mT).clamp(-1.0, 1.0)
-        """
-    said, line, carets = pointed(source, "cosine_scores").splitlines()
-    assert said == "The IndexError comes from here:"
-    assert line[carets.index("^") : len(carets)] == f"key.norm(dim={axis}, keepdim=True)"
+@pytest.mark.parametrize(
+    ("name", "mistake"),
+    [
+        ("KernelRegression", "no_gradient"),
+        ("GRUCell", "no_gradient"),
+        ("contrastive_loss", "detached"),
+        ("caption_loss", "detached"),
+        ("masked_loss", "loss_without_a_gradient"),
+        ("BilinearAttention", None),  # a known one has another parameter
+    ],
+)
+@pytest.mark.parametrize("way", CUT)
+def test_what_is_cut_off_from_the_graph_has_one_cause_whatever_cuts_it(name, mistake, way):
+    verdict = verdict_on(_changed(name, CUT[way]), name)
+    assert (verdict.mistake, verdict.besides, verdict.likely) == (mistake, None, ())
 
 
-def test_what_the_caller_gives_is_no_other_number():
-    """With 1 for k, 2 happens to give what is right: the sum runs over the wrong axis."""
-    source = """
-        def recall_at(similarity, k):
-            if k < 1:
-                raise ValueError(f"k = {k}")
-            own = similarity.diagonal()
-            rows = (similarity > own[:, None]).sum(1) < k
-            columns = (similarity > own[None]).sum(1) < k
-            return rows.double().mean().item(), columns.double().mean().item()
-        """
-    said, line, carets = pointed(source, "recall_at").splitlines()
-    assert "with another number here" in said
-    assert (line[: carets.index("^")][-5:], carets.count("^")) == (".sum(", 1)
+@pytest.mark.parametrize("name", ["caption_loss", "masked_loss", "next_token_loss"])
+def test_a_cut_in_some_runs_is_not_the_cause_of_one_in_all(name):
+    narrow = lambda f: lambda *args, **kwargs: _narrow(f(*args, **kwargs))  # noqa: E731
+    verdict = verdict_on(_changed(name, narrow), name)
+    told = f"{verdict.cause} {verdict.besides}"
+    assert "cut off from the graph" in told and "float32" in told
 
 
-def test_no_number_far_above_its_own_is_tried_in_its_place():
-    """Where it is k of 2**k, nothing stops the power once it has begun."""
-    place = SimpleNamespace(kind="name")
-    assert [how(0, 3) for how in _others(place, 3, [7, 10**9])] == [4, 2, 7]
-    assert 10**9 in [how(0, 10**9 + 5) for how in _others(place, 10**9 + 5, [10**9])]
+def _begun(name, begin):
+    right = reference(find_exercise(name)[0], name)
+
+    def init(self, *args, **kwargs):
+        right.__init__(self, *args, **kwargs)
+        with torch.no_grad():
+            for parameter in self.parameters():
+                begin(parameter)
+
+    return type(name, (right,), {"__init__": init})
 
 
-def test_a_long_value_is_shown_as_cut():
-    assert describe("1" * 90) == f"'{'1' * 57}…'"
-    assert describe("1" * 58) == f"'{'1' * 58}'"
+def _small(parameter):
+    torch.nn.init.normal_(parameter, std=0.01) if parameter.dim() > 1 else parameter.zero_()
 
 
-def test_zeros_and_ones_are_recognised():
-    for table in (np.eye(3, 9), np.tril(np.ones((4, 4))), np.zeros(3), np.array([[True, False]])):
-        assert signature(table).binary
-    for table in (np.arange(3.0), np.eye(3) / 2, np.array([0.0, 0.5, 1.0]), -np.eye(3)):
-        assert not signature(table).binary
+@pytest.mark.parametrize(
+    ("name", "begin", "mistake"),
+    [
+        ("GRUCell", _small, None),
+        ("GRUCell", lambda p: p.uniform_(0, 32**-0.5), None),
+        ("GRUCell", torch.Tensor.zero_, "begins_with_zeros"),
+        ("TokenEmbedding", lambda p: p.mul_(0.02 * p.shape[1] ** 0.5), None),
+        ("BilinearAttention", lambda p: p.fill_(1.0), None),
+        ("BilinearAttention", lambda p: p.normal_(std=0.01), None),
+    ],
+)
+def test_draws_of_another_kind_get_no_name_that_is_not_theirs(name, begin, mistake):
+    verdict = verdict_on(_begun(name, begin), name)
+    assert verdict.score < verdict.points and verdict.mistake == mistake
+    assert "CPU" not in (verdict.cause or "")
+
+
+def test_the_mode_that_a_model_is_left_in_is_not_taken_for_another_call():
+    right = reference("transformer", "greedy_decode")
+
+    def greedy_decode(model, *args, **kwargs):
+        found = right(model, *args, **kwargs)
+        model.train()
+        return found
+
+    verdict = verdict_on(greedy_decode, "greedy_decode")
+    assert verdict.mistake == "left_in_training_mode"
+    assert next(a for a in verdict.aspects if a.title.startswith("stops")).passed
+
+
+@pytest.mark.parametrize("fixed", [1e-8, 1e-12])
+def test_a_fixed_eps_is_not_one_for_the_product(fixed):
+    right = reference("attention_scoring", "cosine_scores")
+    verdict = verdict_on(lambda query, key, eps=0: right(query, key, fixed), "cosine_scores")
+    assert verdict.mistake == "eps_a_fixed_number"

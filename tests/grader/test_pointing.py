@@ -328,9 +328,45 @@ def test_the_paths_tell_neither_names_nor_values():
     assert whole < 17_000 * sum(1 for _ in folder.glob("*/*.paths"))
 
 
+@pytest.mark.share(4)
 @pytest.mark.parametrize("slug", chapters())
 def test_the_paths_are_made_of_the_right_answers_that_the_bank_has(slug):
     old = paths_of(slug)
     exercises = [exercise for exercise in exercises_of(slug) if exercise.recorded]
     assert exercises
     assert [e.name for e in exercises if not is_current(old, slug, e)] == []
+
+
+def test_a_temperature_that_leaves_one_token_is_not_the_number_that_is_wrong():
+    source = """
+        def generate(
+            model, ids, max_new_tokens, temperature=1.0, top_k=None, top_p=None, generator=None
+        ):
+            modes = {m: m.training for m in model.modules()}
+            model.eval()
+            with torch.no_grad():
+                for _ in range(max_new_tokens):
+                    logits = model(ids[:, -model.context_size :])[:, -1]
+                    first = next_token_probabilities(logits, temperature, None, top_p)
+                    p = next_token_probabilities(first.log(), 1.0, top_k)
+                    ids = torch.cat([ids, torch.multinomial(p, 1, generator=generator)], 1)
+            for module, mode in modes.items():
+                module.training = mode
+            return ids
+        """
+    more = "from attention_by_hand.blocks import next_token_probabilities\n"
+    assert "1.0" not in pointed(source, "generate", more)
+
+
+def test_what_is_kept_is_not_looked_for_where_it_is_used():
+    source = """
+        class GRUCell(nn.GRUCell):
+            def forward(self, x, h):
+                if not hasattr(self, "kept") or self.kept.shape[0] != len(x):
+                    self.kept = x @ self.weight_ih.T
+                x_r, x_z, x_n = (self.kept + self.bias_ih).chunk(3, -1)
+                h_r, h_z, h_n = (h @ self.weight_hh.T + self.bias_hh).chunk(3, -1)
+                r, z = torch.sigmoid(x_r + h_r), torch.sigmoid(x_z + h_z)
+                return (1 - z) * torch.tanh(x_n + r * h_n) + z * h
+        """
+    assert pointed(source, "GRUCell") == ""

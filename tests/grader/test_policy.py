@@ -36,6 +36,8 @@ TAMPERING = {
     "redispatch": "import torch\ntorch.ops.aten.gelu.default.redispatch(None)",
     "gc.get_objects": "from gc import get_objects as g\ng()",
     "ctypes": "import ctypes",
+    "threading._start_new_thread": "from threading import _start_new_thread as s\ns(int, ())",
+    "torch.utils._mode_utils.no_dispatch": "from torch.utils._mode_utils import no_dispatch",
     "f_globals": "try: 1 / 0\nexcept Exception as e: e.__traceback__.tb_frame.f_globals",
     "__globals__": "from autograder import check\ncheck.__globals__",
 }
@@ -99,7 +101,7 @@ LONG = {
 @pytest.mark.parametrize("source", LONG.values(), ids=LONG.keys())
 def test_twice_the_code_takes_twice_the_work(source):
     """Counted in calls, which are the same on every machine."""
-    assert _calls(source(4000)) < 2.2 * _calls(source(2000))
+    assert _calls(source(2000)) < 2.2 * _calls(source(1000))
 
 
 def _calls(source: str) -> int:

@@ -186,6 +186,7 @@ def test_a_judge_that_dies_of_its_limit_ends_in_a_judgement_and_not_in_a_retry()
     assert "s of computing time outside the sandbox" in outcome.judgement.reason
 
 
+@pytest.mark.needs_torch
 def test_the_verdicts_on_a_submission_have_a_limit_together(monkeypatch):
     path = Path(solutions.__file__).parent / "kernel_regression.py"
     monkeypatch.setattr(judge, "TOTAL", 0.0)

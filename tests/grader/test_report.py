@@ -63,6 +63,7 @@ def seen(drawn) -> Marks:
     return Marks(drawn.read_text(encoding="utf-8"))
 
 
+@pytest.mark.needs_torch
 def test_each_mark_stands_in_its_place(seen, sample_class):
     verdicts = {row.student: row.verdicts for row in sample_class.rows}
     graded = {row.student: row.status == GRADED for row in sample_class.rows}
@@ -85,12 +86,14 @@ def test_each_mark_stands_in_its_place(seen, sample_class):
     assert foot[0] == "mean of the graded"
 
 
+@pytest.mark.needs_torch
 def test_what_waits_for_a_person_is_not_shown_as_a_mark(seen):
     told = {row[0]: row for row in seen.rows}
     written = slice(1 + len(FULL), 3 + len(FULL))
     assert told["ada"][written] == ["?", "?"] and told["dan"][written] == ["–", "–"]
 
 
+@pytest.mark.needs_torch
 def test_the_page_loads_and_runs_nothing(drawn):
     text = drawn.read_text(encoding="utf-8")
     assert not re.search(r"<(link|iframe|img|object)\b|\bon\w+=|@import|url\(", text)
@@ -99,6 +102,7 @@ def test_the_page_loads_and_runs_nothing(drawn):
     assert "default-src 'none'" in text
 
 
+@pytest.mark.needs_torch
 def test_its_one_script_is_ours_by_its_hash(drawn):
     text = drawn.read_text(encoding="utf-8")
     (script,) = re.findall(r"<script[^>]*>(.*?)</script>", text, re.DOTALL)
@@ -107,6 +111,7 @@ def test_its_one_script_is_ours_by_its_hash(drawn):
     assert not re.search(r"https?:|fetch|import|eval|innerHTML", script)
 
 
+@pytest.mark.needs_torch
 def test_each_student_links_to_the_feedback(drawn, seen):
     pages = [link for link in seen.links if not link.startswith("http")]
     assert len(pages) == len(EXPECTED)
@@ -114,12 +119,14 @@ def test_each_student_links_to_the_feedback(drawn, seen):
         assert (drawn.parent / unquote(link)).is_file()
 
 
+@pytest.mark.needs_torch
 def test_mistakes_stand_with_their_cause_and_who_made_them(seen):
     text = " ".join(seen.words)
     assert "max not subtracted" in text and "ben" in text
     assert "Each column" in text or "each column" in text
 
 
+@pytest.mark.needs_torch
 def test_reasons_and_accidents_stand_at_the_top(seen):
     text = " ".join(" ".join(seen.words).split())
     top = text[: text.index("The stronger the colour")]
@@ -127,6 +134,7 @@ def test_reasons_and_accidents_stand_at_the_top(seen):
         assert words in top
 
 
+@pytest.mark.needs_torch
 def test_the_report_is_the_same_bytes_every_time(drawn, sample_class):
     text = drawn.read_text(encoding="utf-8")
     assert report(sample_class.root, drawn).read_text(encoding="utf-8") == text
@@ -215,6 +223,7 @@ def test_one_exercise_does_not_fill_the_list_of_what_fails():
     assert words.count("many aspect") == 2 and words.count("few aspect") == 1
 
 
+@pytest.mark.needs_torch
 def test_the_totals_stay_in_sight_where_the_table_is_wider_than_the_page(drawn):
     style = re.search(r"<style>(.*?)</style>", drawn.read_text(encoding="utf-8"), re.DOTALL)[1]
     (rule,) = re.findall(r"\.marks tr > :last-child[^{]*{([^}]*)}", style)

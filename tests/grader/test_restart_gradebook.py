@@ -13,11 +13,7 @@ from pathlib import Path
 from random import Random
 
 import pytest
-from faults import (
-    SCORES,
-    grade_quickly,
-    outcome_of,
-)
+from faults import SCORES, grade_quickly, outcome_of
 
 from autograder.gradebook import writer
 from autograder.gradebook.classroom import Stopped

@@ -12,16 +12,7 @@ from pathlib import Path
 from random import Random
 
 import pytest
-from faults import (
-    DESERVED,
-    LEAVES,
-    RIGHT,
-    alive,
-    family,
-    hand_in,
-    outcome_of,
-    start,
-)
+from faults import DESERVED, LEAVES, RIGHT, alive, family, hand_in, outcome_of, start
 
 from autograder.judge.judgement import GRADED
 

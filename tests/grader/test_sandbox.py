@@ -19,6 +19,8 @@ from autograder.student.course import VARIABLE
 from autograder.student.engine.runs import call
 from autograder.student.engine.values import Array, Opaque
 
+pytestmark = pytest.mark.needs_torch  # as the course does
+
 # --- cells are cells ----------------------------------------------------------------------------
 
 CELLS = {

@@ -14,6 +14,8 @@ from autograder.sandbox.host import ProcessDied, Sandbox
 from autograder.sandbox.limits import Limits
 from autograder.student.engine.runs import call
 
+pytestmark = pytest.mark.needs_torch  # as the course does
+
 # --- an end in time -----------------------------------------------------------------------------
 
 DEATHS = {

@@ -14,6 +14,8 @@ from sandboxes import SMALL, errors, how_it_dies, printed, value_of
 from autograder.sandbox import groups, watch
 from autograder.sandbox.host import ProcessDied, Sandbox
 
+pytestmark = pytest.mark.needs_torch  # as the course does
+
 
 def skip_without_groups(*needed: str) -> None:
     """Skip where this process may create no group, or none for a controller that is `needed`.

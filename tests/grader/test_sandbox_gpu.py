@@ -13,10 +13,12 @@ import pytest
 import torch
 
 from autograder.cli import main
-from autograder.sandbox import gpu, host, seccomp, walls
+from autograder.sandbox import gpu, groups, host, seccomp, walls
 from autograder.sandbox.bubblewrap import ENVIRONMENT, IsolationError, mounts
+from autograder.sandbox.ends import ProcessDied
 from autograder.sandbox.host import Sandbox
 from autograder.sandbox.launcher import close_warm_processes
+from autograder.sandbox.limits import Limits
 
 DEVICES = ("nvidia0", "nvidia1", "nvidiactl", "nvidia-uvm", "nvidia-uvm-tools", "nvidia-modeset")
 BUS = "0000:81:00.0"
@@ -51,10 +53,7 @@ def test_libraries_that_every_sandbox_sees_are_not_shown_twice(machine):
     own.mkdir(parents=True)
     (own / "libcuda.so.1").touch()
     found = gpu.found(machine, folders=["/usr/lib", "/opt/driver", ""])
-    assert [*found.libraries] == [
-        "/run/opengl-driver/lib/libcuda.so.1",
-        "/opt/driver/libcuda.so.1",
-    ]
+    assert [*found.libraries] == ["/run/opengl-driver/lib/libcuda.so.1", "/opt/driver/libcuda.so.1"]
     assert found.environment["LD_LIBRARY_PATH"] == "/run/opengl-driver/lib:/opt/driver"
 
 
@@ -203,7 +202,7 @@ def shared(size):
     except OSError as error:
         return type(error).__name__
 print(json.dumps({
-    "shared": [shared(size) for size in (2 << 20, (2 << 20) + 4096, (4 << 30) + 4096)],
+    "shared": shared(64 << 20),
     "named": write(f"/proc/self/task/{threading.get_native_id()}/comm"),
     "local": socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET).fileno() > 2,
     "written": [write(f"/proc/{name}") for name in ("devices", "sys/kernel/pid_max")],
@@ -230,7 +229,7 @@ def test_the_sandbox_shows_what_is_let_in_and_nothing_else(monkeypatch, machine)
     finally:
         close_warm_processes()
     assert seen == {
-        "shared": [2 << 20, "OSError", "OSError"],
+        "shared": 64 << 20,
         "named": 4,
         "local": True,
         "written": ["OSError", "FileNotFoundError"],
@@ -246,6 +245,27 @@ def test_the_sandbox_shows_what_is_let_in_and_nothing_else(monkeypatch, machine)
         "device": "cuda",
     }
     assert output["text"] == "False\n"
+
+
+def test_memory_shared_with_nobody_counts_like_any_other(monkeypatch, machine):
+    """Without a control group, the watch alone sees it."""
+    found = gpu.found(machine, folders=[])
+    monkeypatch.setattr(host, "require", lambda device: found)
+    monkeypatch.setattr(groups, "places_here", dict)
+    try:
+        with (
+            Sandbox(device="cuda", limits=Limits(memory_mb=200)) as own,
+            pytest.raises(ProcessDied, match="200 MB of memory"),
+        ):
+            own.execute(
+                "import mmap, time\n"
+                "held = [mmap.mmap(-1, 8 << 20) for _ in range(50)]\n"
+                "for one in held:\n"
+                "    one.write(bytes(8 << 20))\n"
+                "time.sleep(60)\n"
+            )
+    finally:
+        close_warm_processes()
 
 
 # --- without one ----------------------------------------------------------------------------------

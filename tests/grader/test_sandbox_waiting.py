@@ -53,6 +53,7 @@ def test_a_process_that_is_gone_does_nothing():
     assert work_of([2**22 + 1]) == (0, 0)
 
 
+@pytest.mark.needs_torch
 def test_a_sandbox_that_starts_late_runs_all_the_same(monkeypatch):
     """The warm process imports torch, which takes more than this second."""
     monkeypatch.setattr(waiting, "MOST", 10_000)
@@ -62,6 +63,7 @@ def test_a_sandbox_that_starts_late_runs_all_the_same(monkeypatch):
         assert value_of(own, "1 + 1") == "2"
 
 
+@pytest.mark.needs_torch
 def test_a_late_start_is_no_time_of_the_submission(monkeypatch):
     monkeypatch.setattr(waiting, "MOST", 10_000)
     launcher.close_warm_processes()

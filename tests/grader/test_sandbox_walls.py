@@ -18,6 +18,8 @@ from autograder.judge.student_package import student_package
 from autograder.sandbox import walls
 from autograder.sandbox.host import Sandbox
 
+pytestmark = pytest.mark.needs_torch  # as the course does
+
 REPOSITORY = Path(autograder.__file__).resolve().parents[1]
 
 
@@ -230,6 +232,7 @@ def tries(expression: str, layers: tuple[str, ...]) -> bool:
         return printed(own.execute(source)).startswith("True")
 
 
+@pytest.mark.share(3)
 @pytest.mark.parametrize("off, expression", ATTACKS.values(), ids=ATTACKS.keys())
 def test_each_layer_stops_what_passes_without_it(off, expression):
     left = tuple(

@@ -25,6 +25,8 @@ from autograder.student import course
 from autograder.student.course import find_exercise
 from autograder.student.engine.runs import call
 
+pytestmark = pytest.mark.needs_torch  # as the course does
+
 
 def the_warm_process(pids: list[int]) -> int:
     """Which of some processes, parents first, is the warm process."""

@@ -25,12 +25,7 @@ from autograder.student.engine.verdict import CRASH, WRONG, AspectVerdict, Verdi
 from autograder.student.table import table_html, table_text
 
 SOFTMAX = find_exercise("softmax")[1]
-FORGED = (
-    "boom",
-    "gaussian_scores: correct, 2",
-    "✓ rows sum to 1  3",
-    "softmax: 3 of 3 points",
-)
+FORGED = ("boom", "gaussian_scores: correct, 2", "✓ rows sum to 1  3", "softmax: 3 of 3 points")
 # What may stand between them.
 ENDS = (
     "\n", "\r", "\r\n", "\n\n\n", "\t", "\x0b", "\x0c", "\x1c", "\x1d", "\x1e", "\x85",
@@ -180,6 +175,7 @@ def logs(tmp_path_factory) -> dict[str, list[str]]:
     }
 
 
+@pytest.mark.needs_torch
 @pytest.mark.parametrize("student", ["calls", "cell"])
 def test_a_log_has_one_line_for_each_verdict(logs, student):
     told = [re.match(r"    (\w+): (\w+), ([\d.]+)", line) for line in logs[student]]

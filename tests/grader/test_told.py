@@ -4,6 +4,7 @@ import io
 import re
 import runpy
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -15,7 +16,7 @@ from autograder.student.check import check, verdict_on
 from autograder.student.engine.compare import compare
 from autograder.student.engine.runs import Previous, Raised, call, module
 from autograder.student.engine.values import Array
-from autograder.student.engine.verdict import AspectVerdict, Verdict
+from autograder.student.engine.verdict import OF_DIGITS, AspectVerdict, Verdict
 from autograder.student.engine.words import describe_call, describe_exception
 from autograder.student.table import table_html, table_text
 from solutions import attention_scoring, kernel_regression, masking, multi_head, transformer
@@ -349,3 +350,26 @@ def test_the_marks_can_be_read_on_any_ground():
         ground = row.partition("background-color:")[2][:7]
         assert "color:#fff" in row
         assert 1.05 / (luminance(ground) + 0.05) >= 4.5
+
+
+POINTER = "Here your numbers are those:\n    x = f(x)\n    ^^^^^^^^\nand here:\n    y\n    ^\n"
+
+
+@pytest.mark.parametrize("pointer", [None, POINTER])
+@pytest.mark.parametrize("remark", [None, f"Nearly right. {OF_DIGITS}"])
+def test_what_is_told_has_twelve_lines_and_the_failure_stays_before_the_hint(pointer, remark):
+    call = f"for x of shape ({'3, ' * 30})"
+    rows = [
+        replace(failing(i, "value"), message=f"{'far ' * (8 + i)}off ({call})", call=call)
+        for i in range(1, 4)
+    ]
+    rows = [replace(row, hint="Look at the axes. " * 9) for row in rows]
+    later = AspectVerdict("row 5", 1, False, judged=False)
+    wrong = replace(verdict(PASSES, *rows, later), pointer=pointer, remark=remark)
+    shown = table_text(wrong)
+    assert len(shown.splitlines()) <= 12
+    assert "row 1" in shown and "far off" in shown and "2 fail as well" in shown
+    assert all(line in shown for line in (pointer or "").splitlines())
+    assert "off (for x" in " ".join(shown.split()) or (pointer and remark)
+    assert ("Look at" in shown) == (not pointer)
+    assert ("small number" in shown) == bool(remark and not pointer)

@@ -132,6 +132,7 @@ def test_layout_does_not_matter(array):
     np.testing.assert_array_equal(decode(encode(array)).data, array)
 
 
+@pytest.mark.share(3)
 @pytest.mark.parametrize("slug", chapters())
 def test_the_runs_of_every_exercise_survive(slug):
     for exercise in exercises_of(slug):

@@ -39,10 +39,10 @@ def mends(source: str, name: str, compare: bool = False, **kwargs) -> list[Mend]
         if not run.elsewhere
     ]
     cases = [(r, probe(answer, r), k) for r, k in zip(runs, known, strict=True)]
-    failing = [case for case in cases if problem_of(*case[1:]) is not None]
+    failing = [case for case in cases if problem_of(*case) is not None]
     assert failing
     if compare:
-        kwargs["fine"] = [case for case in cases if problem_of(*case[1:]) is None]
+        kwargs["fine"] = [case for case in cases if problem_of(*case) is None]
         assert kwargs["fine"]
     return mending(answer, failing, "cpu", 60.0, **kwargs)
 

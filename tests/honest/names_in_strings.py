@@ -17,24 +17,6 @@ def get_activation(act):
 
 
 # %%
-class Residual(nn.Module):
-    def __init__(self, sublayer, d_model, dropout=0.0, norm_first=False):
-        super().__init__()
-        params = {k: v for k, v in locals().items() if k not in ("self", "__class__")}
-        self.sublayer = params.pop("sublayer")
-        for name, value in params.items():
-            if name not in ("d_model", "dropout"):
-                setattr(self, name, value)
-        self.norm = getattr(nn, "LayerNorm")(d_model)
-        self.dropout = nn.Dropout(dropout)
-        print(sorted(set(vars(self)) - set(vars(nn.Module()))))
-
-    def forward(self, x, *args, **kwargs):
-        F_x = lambda h: self.dropout(self.sublayer(h, *args, **kwargs))
-        return x + F_x(self.norm(x)) if self.norm_first else self.norm(x + F_x(x))
-
-
-# %%
 class FeedForward(nn.Module):
     def __init__(self, d_model, d_ff, dropout=0.0, activation=torch.relu):
         super().__init__()
@@ -52,6 +34,24 @@ class FeedForward(nn.Module):
 for name in ACT2FN:
     assert FeedForward(4, 8, activation=name)(torch.randn(2, 4)).shape == (2, 4)
 print([n for n in dir(FeedForward) if n.startswith("linear")], "softmax" in globals())
+
+
+# %%
+class Residual(nn.Module):
+    def __init__(self, sublayer, d_model, dropout=0.0, norm_first=False):
+        super().__init__()
+        params = {k: v for k, v in locals().items() if k not in ("self", "__class__")}
+        self.sublayer = params.pop("sublayer")
+        for name, value in params.items():
+            if name not in ("d_model", "dropout"):
+                setattr(self, name, value)
+        self.norm = getattr(nn, "LayerNorm")(d_model)
+        self.dropout = nn.Dropout(dropout)
+        print(sorted(set(vars(self)) - set(vars(nn.Module()))))
+
+    def forward(self, x, *args, **kwargs):
+        F_x = lambda h: self.dropout(self.sublayer(h, *args, **kwargs))
+        return x + F_x(self.norm(x)) if self.norm_first else self.norm(x + F_x(x))
 
 
 # %%

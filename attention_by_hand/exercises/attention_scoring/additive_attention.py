@@ -65,7 +65,9 @@ def _runs(draw: Draw) -> list[Run]:
     return [
         _additive(draw, 4, 3, 6).then(*first).then(*first),
         _additive(draw, 2, 6, 5).then(value=value, key=key, query=query),
-        _additive(draw, 5, 2, 7).then(*sized_tensors(draw, 3, 2, 4, (5, 2, 3))),
+        _additive(draw, 5, 2, 7)
+        .then(*sized_tensors(draw, 3, 2, 4, (5, 2, 3)))
+        .then(*sized_tensors(draw, 1, 3, 2, (5, 2, 3))),
         _additive(draw, 2, 1, 2).then(*sized_tensors(draw, 1, 70, 2, (2, 1, 1))),
         _additive(draw, 1, 2, 2).then(*sized_tensors(draw, 1, 2, 70, (1, 2, 1))),
     ]

@@ -39,7 +39,9 @@ def _runs(draw: Draw) -> list[Run]:
     return [
         _bilinear(draw, 4, 3).then(*first).then(*first),
         _bilinear(draw, 2, 6).then(value=value, key=key, query=query),
-        _bilinear(draw, 7, 2).then(*sized_tensors(draw, 3, 2, 4, (7, 2, 3))),
+        _bilinear(draw, 7, 2)
+        .then(*sized_tensors(draw, 3, 2, 4, (7, 2, 3)))
+        .then(*sized_tensors(draw, 1, 3, 2, (7, 2, 3))),
         _bilinear(draw, 2, 1).then(*sized_tensors(draw, 1, 70, 2, (2, 1, 1))),
         _bilinear(draw, 1, 2).then(*sized_tensors(draw, 1, 2, 70, (1, 2, 1))),
     ]

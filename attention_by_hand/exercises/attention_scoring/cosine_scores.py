@@ -90,8 +90,9 @@ def _short(draw: Draw) -> list[Run]:
     bound for the product of two."""
     query, key = (x.data for x in _vectors(draw, 3, 4, 5))
     short = 0.4 * query / np.linalg.norm(query, axis=-1, keepdims=True)
-    short, key = tensor(short, "float32"), tensor(key + np.sign(key), "float32")
-    return [call(short, key, 0.5), call(key, short, eps=0.7)]
+    short, long = tensor(short, "float32"), tensor(key + np.sign(key), "float32")
+    other = tensor(0.3 * key / np.linalg.norm(key, axis=-1, keepdims=True), "float32")
+    return [call(short, long, 0.5), call(long, short, eps=0.7), call(short, other, 0.5)]
 
 
 def _bounds(run: Run, record: Record) -> str | None:

@@ -120,8 +120,8 @@ def _nothing(draw: Draw) -> list[Run]:
 
 @EXERCISE.equals("the norms' eps is 1e-12", 0.3)
 def _faint(draw: Draw) -> list[Run]:
-    """Both norms of BERT's layer have an eps of 1e-12, not torch's 1e-5: nn.LayerNorm takes it as
-    an argument. It shows where the sums are small."""
+    """Both norms of BERT's layer have an eps of 1e-12, not torch's 1e-5, in the `__init__` that is
+    given. It shows where the sums are small."""
     runs = []
     for scale in (1e-2, 1e-3, 1e-6):
         for small in (("attention.W_o",), ("norm1", "linear2")):
@@ -268,16 +268,19 @@ def _drawn(draw: Draw) -> list[Run]:
 EXERCISE.draws_anew()
 
 
-@EXERCISE.equals("dropout on the attention weights", 0.3)
+@EXERCISE.equals("dropout on the attention weights", 0.3, only_if_right=True)
 def _weights_dropped(draw: Draw) -> list[Run]:
-    """BERT drops attention weights as well: build attention with the same dropout. With p = 1 in
-    training it returns nothing but the bias of W_o."""
+    """BERT drops attention weights as well: `__init__`, as given, builds attention with the same
+    dropout. With p = 1 in training it returns nothing but the bias of W_o."""
     runs = []
     some: Sequence[dict[str, Any]] = ({"dropout": 1.0}, {})
     for kwargs in some:
-        run = _layer(draw, 6, 2, 5, **kwargs).in_training()
-        run, x = run.then_method("get_submodule", "attention"), draw.tensor(2, 3, 6)
-        runs.append(run.then_apply(Previous(0), x, x, x))
+        # The layer is called, too, so that one without a `forward` is unwritten; it gives zeros.
+        state = _state(draw, 6, 5)
+        state |= {f"norm2.{kind}": tensor(np.zeros(6), "float32") for kind in ("weight", "bias")}
+        x = draw.tensor(2, 3, 6)
+        run = module(6, 2, 5, state=state, **kwargs).in_training().then(x)
+        runs.append(run.then_method("get_submodule", "attention").then_apply(Previous(1), x, x, x))
     return runs
 
 

@@ -228,6 +228,7 @@ def _special(draw: Draw) -> list[Run]:
         call(_ids(draw, 10, 20, 0, 9), 3, 10, (0, 2), 1.0).at_random(draw),
         call(_ids(draw, 10, 20, 0, 9), 3, 10, [9, 3, 4], 1.0).at_random(draw),
         call(_ids(draw, 10, 20, 0, 9), 3, 10, special_ids=(7,), probability=1.0).at_random(draw),
+        call(_ids(draw, 10, 20, 0, 9), 3, 10, special_ids=(5,), probability=1.0).at_random(draw),
         call(_ids(draw, 10, 20, 0, 9), 3, 10, (), 1.0).at_random(draw),
         call(_ids(draw, 40, 20, 0, 4), 1, 5, (1, 2), 0.5).at_random(draw),
     ]

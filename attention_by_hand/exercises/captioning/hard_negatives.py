@@ -1,9 +1,12 @@
 """`hard_negatives`: wrong partners that are hard to tell from the right ones."""
 
+from dataclasses import replace
+
 import numpy as np
 
 from attention_by_hand.exercises.captioning.negatives import (
     NAMES,
+    SHARP,
     as_often,
     kinds,
     named,
@@ -68,10 +71,11 @@ def _drawn(draw: Draw) -> list[Run]:
     softmax of the similarities, with −∞ in the place of the partners. Every row and every column is
     a draw of its own."""
     order, other = draw.permutation(3), draw.permutation(3)
-    table = kinds(draw, 240, order)
+    table, sharp = kinds(draw, 240, order), call(kinds(draw, 240, order, shares=SHARP))
     return [
         call(table).then(table).at_random(draw),
         call(kinds(draw, 150, other, -2.0)).then(kinds(draw, 150, other, 5.0)).at_random(draw),
+        replace(sharp, steps=sharp.steps * 6).at_random(draw),
         named(draw),
     ]
 

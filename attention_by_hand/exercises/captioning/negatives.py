@@ -23,14 +23,17 @@ NAMES = ("text_of_image", "image_of_text")
 
 _KINDS = 3
 _SHARES = np.array([[0.5, 0.3, 0.2], [0.2, 0.5, 0.3]])  # of the kinds of texts, of pictures
+SHARP = np.array([[0.9, 0.07, 0.03], [0.03, 0.9, 0.07]])  # as told from flatter and sharper ones
 
 
-def kinds(draw: Draw, B: int, order: np.ndarray, own: float = 2.0) -> Array:
+def kinds(
+    draw: Draw, B: int, order: np.ndarray, own: float = 2.0, shares: np.ndarray = _SHARES
+) -> Array:
     """Similarities of pictures and texts of three kinds each: a row's softmax depends on the texts'
     kinds alone, and a column's on the pictures'. Partners are the most alike, by `own`. `order`
     says which kind has which share; drawn anew, it makes draws from another table misfits.
     """
-    logs = np.log(_SHARES[:, order])
+    logs = np.log(shares[:, order])
     kind = np.arange(B) % _KINDS
     table = logs[1][kind][:, None] + logs[0][kind] + own * np.eye(B)
     return tensor(table + draw.normal(1), "float32")

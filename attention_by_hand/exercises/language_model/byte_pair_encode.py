@@ -86,6 +86,18 @@ def _ends(draw: Draw) -> list[Run]:
     ]
 
 
+def _other_merges(draw: Draw) -> list[Run]:
+    """The same words with other merges, as many or more."""
+    a, b, c = draw_letters(draw, 3)
+    run = Run(())
+    for merges in ([(a, b), (b, c)], [(b, c), (a, b)], [(b, a)], [(c, a), (a, b)]):
+        run = run.then(2 * (a + b + c), merges).then(b + c + a + b, merges)
+    return [run]
+
+
+EXERCISE.called_again(_other_merges)
+
+
 def _list_of_strings(run: Run, record: Record) -> str | None:
     found = record.value
     return None if isinstance(found, list) else f"expected a list, got a {type(found).__name__}"

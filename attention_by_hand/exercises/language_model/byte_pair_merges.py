@@ -64,7 +64,7 @@ def _ends(draw: Draw) -> list[Run]:
         call({a + b: 3, c + d: 2}, 10),
         call({a: 9, b: 8, c: 7}, 3),
         call({}, 5),
-        call({"": 4, a + b: 1}, 2),
+        call({c: 4, a + b: 1}, 2),
         call({a + b + c: 2}, 0),
     ]
 
@@ -80,6 +80,17 @@ def _any(draw: Draw) -> list[Run]:
         call({"10 000": 3, "1 000": 4, "\n\n": 2}, 4),
         call({long: 1}, 2),
     ]
+
+
+def _other_counts(draw: Draw) -> list[Run]:
+    """The same words with other counts, and more merges of them or fewer."""
+    words, run = [*some_words(draw, "abcdef", 20)], Run(())
+    for number in (3, 3, 5, 2):
+        run = run.then({word: draw.integer(1, 10**6) for word in words}, number)
+    return [run]
+
+
+EXERCISE.called_again(_other_counts)
 
 
 def _pairs_of_strings(run: Run, record: Record) -> str | None:

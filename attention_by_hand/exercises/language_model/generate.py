@@ -1,5 +1,7 @@
 """`generate`: writing on, token by token."""
 
+from dataclasses import replace
+
 import numpy as np
 
 from attention_by_hand.exercises.language_model.writing import (
@@ -90,6 +92,18 @@ def _passed_on(draw: Draw) -> list[Run]:
         # Of the two that top_k leaves, one has 60 %. Before top_k, it has 45 %.
         call(same_chances(draw, _CHANCES), _ids(draw, 2, 2), 3, top_k=2, top_p=0.5),
     ]
+
+
+def _passed_on_again(draw: Draw) -> list[Run]:
+    """Each leaves the likeliest token only; with what a call before it had, several are left."""
+    run, model = Run(()), same_chances(draw, _CHANCES)
+    for how in ({"top_k": 4, "top_p": 0.4}, {"top_k": 2, "top_p": 0.5}):
+        run = run.then(model, _ids(draw, 4, 2), 6, **how)
+    run = run.then(model, _ids(draw, 4, 2), 6, 0.0)
+    return [replace(run, steps=(*run.steps, *run.steps[1::-1]))]
+
+
+EXERCISE.called_again(_passed_on_again)
 
 
 @EXERCISE.equals("no new tokens, and one", 0.25)

@@ -204,8 +204,11 @@ def _misfits(draw: Draw) -> list[Run]:
     for gone in (("h.0.mlp.c_fc.bias",), ("wpe.weight", "h.0.ln_2.weight"), ("wte.weight",)):
         state = checkpoint(draw, 5, 4, 4, 1)
         runs.append(call({k: v for k, v in state.items() if k not in gone}, _HEADS))
-    more: State = {"transformer.h.0.attn.rotary.weight": draw.tensor(4)}
-    runs.append(call(prefixed("transformer", checkpoint(draw, 5, 4, 4, 1)) | more, _HEADS))
+    vector: State = {"rotary.weight": draw.tensor(4)}
+    like_masks: State = {"table": draw.tensor(1, 1, 4, 4), "scale": draw.tensor()}
+    for more in (vector, like_masks):  # whether an entry has a place, its name tells
+        whole = checkpoint(draw, 5, 4, 4, 1) | prefixed("h.0.attn", more)
+        runs.append(call(prefixed("transformer", whole), _HEADS))
     return runs
 
 
@@ -230,7 +233,7 @@ def _attributes(draw: Draw) -> list[Run]:
 @EXERCISE.keeps_dtypes(0.25)
 def _dtypes(draw: Draw) -> list[Run]:
     """The model has the dtype of the checkpoint."""
-    return [_loaded(checkpoint(draw, 6, 5, 4, 2, "float64", 0.01), _HEADS, _ids(draw, 2, 4, 6))]
+    return [_loaded(checkpoint(draw, 6, 5, 8, 2, "float64", 0.01), _HEADS, _ids(draw, 2, 4, 6))]
 
 
 @EXERCISE.equals("tensors that are views", 0.25)

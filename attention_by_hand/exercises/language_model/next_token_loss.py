@@ -28,7 +28,7 @@ def _runs(draw: Draw) -> list[Run]:
     ]
 
 
-@EXERCISE.equals("padding is not predicted", 0.75)
+@EXERCISE.equals("padding is not predicted", 0.6)
 def _padded(draw: Draw) -> list[Run]:
     """Leave out the predictions of pad_id, both from the sum and from the number it is divided by.
     All predicted tokens of all rows count alike. Without a pad_id, every token counts."""
@@ -38,10 +38,16 @@ def _padded(draw: Draw) -> list[Run]:
         call(_logits(draw, 2, 5, 7), padded(draw, (5, 2), 7, 3), pad_id=3),
         call(_logits(draw, 2, 5, 6), inside, 1),
         call(_logits(draw, 2, 3, 5), tensor([[1, 2, 0], [3, 0, 0]]), 0),  # a single prediction
-        call(_logits(draw, 2, 4, 5), tensor([[1, 2, -100, -100], [3, 0, 4, -100]]), -100),
         call(_logits(draw, 2, 4, 5), tensor([[1, 0, 3, 4], [2, 2, 0, 1]])),
         call(_logits(draw, 2, 5, 6), padded(draw, (5, 1), 6), 0),
     ]
+
+
+@EXERCISE.equals("a pad_id that is no token", 0.15)
+def _no_token(draw: Draw) -> list[Run]:
+    """−100 is no index into the vocabulary: let it stand for some token, whose loss does not count,
+    or take out the predictions of padding before you look anything up."""
+    return [call(_logits(draw, 2, 4, 5), tensor([[1, 2, -100, -100], [3, 0, 4, -100]]), -100)]
 
 
 @EXERCISE.equals("nothing to predict", 0.4, only_if_right=True)

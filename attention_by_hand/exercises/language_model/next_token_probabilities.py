@@ -77,8 +77,8 @@ def _top_p(draw: Draw) -> list[Run]:
 def _all_three(draw: Draw) -> list[Run]:
     """The shares that top-p adds up are those of what top-k has left, renormalised, at the given
     temperature."""
-    # Of the four kept, the first two have 0.5 / 0.8 and 0.65 / 0.8, not 0.5 and 0.65.
-    by_hand = tensor(np.log([[0.4, 0.25, 0.1, 0.05, 0.1, 0.1]]), "float32")
+    # Of the two kept, the first has 0.4 / 0.65, not 0.4. No two are equal: ties are judged below.
+    by_hand = tensor(np.log([[0.4, 0.25, 0.12, 0.05, 0.1, 0.08]]), "float32")
     runs = [call(by_hand, 1.0, 2, 0.6), call(by_hand, 2.0, 3, 0.62)]
     for temperature, k in ((0.7, 3), (1.6, 6), (1.0, 4)):
         logits = _logits(draw, 3, 9)

@@ -77,7 +77,7 @@ def steep(model: Any) -> Any:
     """The model with finite logits, but a slope without end: that of a root at 0."""
     import torch
 
-    model.root = torch.nn.Parameter(torch.zeros(1))
+    model.root = torch.nn.Parameter(model.norm.bias.new_zeros(1))
     model.norm.register_forward_hook(lambda _norm, _inputs, result: result + model.root.sqrt())
     return model
 

@@ -16,7 +16,12 @@ from autograder.student.authoring import (
 )
 from autograder.student.engine.aspects import numbers_of
 
-EXERCISE = Declaration("masked_softmax", "A softmax that obeys a mask", ("scores", "mask"))
+EXERCISE = Declaration(
+    "masked_softmax",
+    "A softmax that obeys a mask",
+    ("scores", "mask"),
+    forbids=("attention", "softmax_with_mask"),
+)
 
 
 @EXERCISE.equals("without a mask", 0.5)

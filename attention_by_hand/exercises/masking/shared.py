@@ -2,8 +2,6 @@
 
 from typing import Any
 
-from autograder.student.authoring import Recipe
-
 
 def __getattr__(name: str) -> Any:
     """torch's dtypes by name; a message then says `dtype float16`."""
@@ -12,7 +10,3 @@ def __getattr__(name: str) -> Any:
     import torch
 
     return getattr(torch, name)
-
-
-def torch_dtype(name: str) -> Recipe:
-    return Recipe(f"{__name__}:{name}")

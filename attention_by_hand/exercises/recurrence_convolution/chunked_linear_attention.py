@@ -2,14 +2,18 @@
 
 from typing import Any
 
-from attention_by_hand.exercises.shared import makes_nothing_larger, qkv
+import numpy as np
+
+from attention_by_hand.exercises.shared import applied, makes_nothing_larger, qkv
 from autograder.student.authoring import (
     Array,
     Declaration,
     Draw,
     Previous,
+    Record,
     Run,
     Strided,
+    as_argument,
     call,
     tensor,
 )
@@ -45,7 +49,7 @@ def _whole(draw: Draw) -> list[Run]:
 
 EXERCISE.equals(
     "the output, in whole chunks",
-    1.5,
+    1.25,
     "A query sees the chunks before its own through the state, φ(q) S above the fraction line and "
     "φ(q) · z below it, and of its own chunk the keys up to itself, through a lower triangle of "
     "weights φ(q_i)·φ(k_j). Add both above, both below, and divide once.",
@@ -54,7 +58,7 @@ EXERCISE.equals(
 )
 EXERCISE.equals(
     "the state after the last chunk",
-    0.75,
+    0.6,
     "Both parts are sums over all positions: add φ(K)ᵀ V of the whole chunk to the matrix and the "
     "sum of its φ(k) to the vector, once its outputs are computed.",
     _whole,
@@ -62,7 +66,7 @@ EXERCISE.equals(
 )
 
 
-@EXERCISE.equals("what is left over", 0.8)
+@EXERCISE.equals("what is left over", 0.55)
 def _remainders(draw: Draw) -> list[Run]:
     """The last chunk has fewer positions if n is not a multiple; a chunk may be longer than the
     text, or one position. All positions come back, and no more; padding must not count in z."""
@@ -78,7 +82,7 @@ def _remainders(draw: Draw) -> list[Run]:
     ]
 
 
-@EXERCISE.equals("from a state on", 0.75)
+@EXERCISE.equals("from a state on", 0.5)
 def _continued(draw: Draw) -> list[Run]:
     """The first chunk, too, reads what came before from the state, and adds to it."""
     return [
@@ -88,7 +92,7 @@ def _continued(draw: Draw) -> list[Run]:
     ]
 
 
-@EXERCISE.equals("a text in three calls, and a state that is used twice", 0.5)
+@EXERCISE.equals("a text in three calls, and a state that is used twice", 0.4)
 def _calls(draw: Draw) -> list[Run]:
     """Each call goes on where the one before stopped, whatever the chunks; an old state may be
     needed again, so make new ones instead of writing into it with `+=`."""
@@ -109,7 +113,12 @@ def _shapes(draw: Draw) -> list[Run]:
     ]
 
 
-@EXERCISE.gradients("gradients reach every argument, also through the state", 0.75)
+@EXERCISE.gradients(
+    "gradients reach every argument, also through the state",
+    0.6,
+    if_nan="0/0 is NaN, and so is its gradient, even at positions that only fill up the last chunk "
+    "and are cut off afterwards.",
+)
 def _backward(draw: Draw) -> list[Run]:
     """A later chunk depends on earlier keys and values through the state: no detach. Queries and
     keys count twice, above the fraction line and below it."""
@@ -136,6 +145,29 @@ def _uneven(draw: Draw) -> list[Run]:
     return [call(*qkv(draw, 6, 9, 2, 3), 3), call(*qkv(draw, 7, 4, 5, 2, 3), 2)]
 
 
+@EXERCISE.equals("earlier chunks as a state", 1.15, part=0, only_if_right=True)
+def _lost_in_a_table(draw: Draw) -> list[Run]:
+    """A table rounds φ(q)·φ(k) before the values come in: beside 2^27, all that the keys differ by
+    is lost. In φ(q) (φ(k)ᵀ v), keys of earlier chunks meet their values first, and nothing is
+    lost. Only a chunk's own keys belong in a table."""
+    return [_nearly_alike(draw, 4, 5), _nearly_alike(draw, 6, 9)]
+
+
+def _nearly_alike(draw: Draw, n: int, later: int) -> Run:
+    """A first chunk of keys that are alike in the feature that counts, and of values that then add
+    up to 0; its own queries see its first key alone. In powers of 2, so that no order of the sums
+    rounds. `later` positions without values come after it."""
+    off, size = -200.0, n + 1  # of it, φ is 0
+    query, key = np.full((size + later, 3), off), np.full((size + later, 3), off)
+    query[:size, 2] = key[0, 2] = 0.0
+    query[size:, 0], query[size:, 1] = 2.0 ** draw.integers(27, 30, later), 0.0
+    key[1:, 0], key[1:size, 1] = 0.0, np.resize([0.0, 1.0, 2.0, 0.0], n)
+    half = 2.0 ** draw.integers(29, 31, n // 2, 2)
+    value = np.zeros((size + later, 2))
+    value[1:size] = np.stack([half, -half], axis=1).reshape(n, 2)
+    return call(*(tensor(x, "float32") for x in (query, key, value)), size)
+
+
 def _most(run: Run) -> int:
     """Less than a third of what a state for each position takes; a table of queries and keys takes
     more."""
@@ -146,7 +178,7 @@ def _most(run: Run) -> int:
 EXERCISE.add(
     makes_nothing_larger(
         "no table of all queries and keys, no state for each position",
-        0.4,
+        0.2,
         "Only one chunk is in hand at a time: a table of chunk × chunk, and one state.",
         lambda draw: [
             call(*_text(draw, 400, 8, 8), 4),
@@ -155,6 +187,41 @@ EXERCISE.add(
         _most,
     )
 )
+
+
+def in_a_graph(x: Any) -> Any:
+    return x.clone().requires_grad_()
+
+
+def in_few_operations(result: Any) -> bool:
+    """Whether the graph of the output's gradients has fewer operations than there are positions."""
+    found, waiting = set(), [result[0].grad_fn]
+    while waiting:
+        node = waiting.pop()
+        if node is not None and node not in found:
+            found.add(node)
+            waiting += [before for before, _ in node.next_functions]
+    return len(found) < result[0].shape[-2]
+
+
+def _too_many(run: Run, record: Record) -> str | None:
+    n = len(run.steps[0].args[1].data)
+    few = record.value is True
+    return None if few else f"{n} positions in 6 chunks take {n} operations or more"
+
+
+@EXERCISE.holds(
+    "a step for each chunk, not for each position",
+    0.2,
+    _too_many,
+    only_if_right=True,
+    forgeable=True,
+)
+def _steps(draw: Draw) -> list[Run]:
+    """A chunk is a few matrix products, however many positions it has: no loop over positions."""
+    query, key, value = _text(draw, 600, 3, 2)
+    run = applied(in_a_graph, key).then(query, Previous(0), value, 100)
+    return [run.then_apply(as_argument(in_few_operations), Previous(1))]
 
 
 @EXERCISE.keeps_dtypes(0.15)

@@ -113,8 +113,15 @@ def as_they_begin(parameters: Iterable[tuple[str, Any]], bound: float) -> tuple[
     found = []
     for name, parameter in parameters:
         low, high = parameter.min().item(), parameter.max().item()
-        large, small = max(-low, high) > 1.001 * bound, min(-low, high) < 0.3 * bound
-        size = "larger" if large else "smaller" if small else "right"
+        size = "right"
+        if max(-low, high) > 1.001 * bound:
+            size = "larger ones"
+        elif low == high:
+            size = "only zeros" if low == 0 else "one number throughout"
+        elif max(-low, high) < 0.3 * bound:
+            size = "smaller ones"
+        elif min(-low, high) < 0.3 * bound:
+            size = f"hardly any {'below' if -low < high else 'above'} 0"
         found.append((name, tuple(parameter.shape), size))
     return tuple(sorted(found))
 
@@ -125,12 +132,15 @@ def _begins_as_torchs(run: Run, record: Record) -> str | None:
     if [name for name, *_ in found] != sorted(shapes):
         names = ", ".join(name for name, *_ in found)[:100]
         return f"the parameters: expected {', '.join(sorted(shapes))}, got {names or 'none'}"
-    for name, shape, numbers in found:
+    for name, shape, _ in found:
         if shape != shapes[name]:
             return f"{name}: expected shape {shapes[name]}, got {shape}"
-        if numbers != "right":
-            return f"{name} of a new cell: expected numbers up to ±1/√{hidden}, got {numbers} ones"
-    return None
+    wrong = [(name, numbers) for name, _, numbers in found if numbers != "right"]
+    if not wrong:
+        return None
+    name, numbers = wrong[0]
+    which = "all parameters" if wrong == [(name, numbers) for name in sorted(shapes)] else name
+    return f"{which} of a new cell: expected numbers up to ±1/√{hidden}, got {numbers}"
 
 
 @EXERCISE.holds("a new cell", 0.15, _begins_as_torchs, only_if_right=True, forgeable=True)

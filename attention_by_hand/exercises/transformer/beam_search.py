@@ -1,6 +1,7 @@
 """`beam_search`: decoding with several beams."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -243,7 +244,7 @@ def _nearly_sure(draw: Draw) -> Run:
     return call(model, _some_source(draw), _BOS, _EOS, 4, 1, 0.0)
 
 
-@EXERCISE.judged("one beam is greedy decoding", 0.5, _same_best)
+@EXERCISE.judged("one beam is greedy decoding", 0.4, _same_best)
 def _of_one(draw: Draw) -> list[Run]:
     """With beam_size 1, the likeliest token is taken at every step, until it is eos."""
     real = real_model(draw), tensor([[3, 5, 7, 4]])
@@ -315,6 +316,15 @@ def _modes(draw: Draw) -> list[Run]:
         called_again(_garden(draw, 3), _some_source(draw), _BOS, _EOS, 4, 2, start=start)
         for start in (in_training, itself, part_in_training)
     ]
+
+
+@EXERCISE.judged("without gradients", 0.1, _same_best, only_if_right=True)
+def _no_gradients(draw: Draw) -> list[Run]:
+    """Under torch.no_grad() or torch.inference_mode(), the model keeps nothing for a backward pass
+    that never comes."""
+    model = _garden(draw, 3)
+    model = replace(model, kwargs={**(model.kwargs or {}), "unrecorded": True})
+    return [call(model, _some_source(draw), _BOS, _EOS, 4, 2, 0.0)]
 
 
 EXERCISE.leaves_inputs_alone(0.1, _runs)

@@ -7,7 +7,7 @@ import numpy as np
 
 from attention_by_hand.exercises.shared import applied, itself
 from attention_by_hand.exercises.transformer.parameters import model_state
-from autograder.student.authoring import Draw, Previous, Recipe, Run, tensor
+from autograder.student.authoring import Array, Draw, Previous, Recipe, Run, tensor
 from autograder.student.engine.runs import made_by
 
 
@@ -17,8 +17,9 @@ def lookup(*args: Any, **kwargs: Any) -> Any:
     `table` `(T, V, V)` holds the logits by position, previous token and next token; positions
     beyond T are as T − 1. `by_source` `(S, V)` is added for every token of the source. With `ends`
     `(S,)`, a row whose source begins with token s has its `eos_id` at position ends[s], never
-    elsewhere. In training mode the logits come out back to front; while its part `part` is in
-    training mode, with the other sign. A `strict` model that is called again when every row has
+    elsewhere. In training mode the logits come out back to front, and so they do where gradients
+    are recorded if it is `unrecorded`; while its part `part` is in training mode, with the other
+    sign. A `strict` model that is called again when every row has
     its eos raises `RuntimeError`, and gives other logits from then on.
     """
     import torch
@@ -27,8 +28,18 @@ def lookup(*args: Any, **kwargs: Any) -> Any:
     spoilt = []
 
     class Lookup(nn.Module):
-        def __init__(self, table, by_source=None, pad_id=0, ends=None, eos_id=None, strict=False):
+        def __init__(
+            self,
+            table,
+            by_source=None,
+            pad_id=0,
+            ends=None,
+            eos_id=None,
+            strict=False,
+            unrecorded=False,
+        ):
             super().__init__()
+            self.unrecorded = unrecorded
             self.table = nn.Parameter(table)
             self.by_source, self.ends, self.eos_id = by_source, ends, eos_id
             self.pad_id, self.strict = pad_id, strict
@@ -51,7 +62,9 @@ def lookup(*args: Any, **kwargs: Any) -> Any:
                 at = torch.arange(logits.shape[-1], device=ids.device) == self.eos_id
                 logits = torch.where(at, eos, logits)
             logits = -logits if self.part.training else logits
-            return logits.flip(-1) if self.training or spoilt else logits
+            recorded = self.unrecorded and torch.is_grad_enabled()
+            logits = logits.roll(1, -1) if spoilt else logits
+            return logits.flip(-1) if self.training or recorded else logits
 
     return Lookup(*args, **kwargs)
 
@@ -80,8 +93,11 @@ def table_model(table: np.ndarray, **kwargs: Any) -> Recipe:
 def called_again(model: Recipe, *args: Any, start: Callable = itself, **kwargs: Any) -> Run:
     """Three steps: the model, the answer with it, and the model's logits for two tokens then."""
     run = applied(start, model).then(Previous(0), *args, **kwargs)
-    source, bos_id = args[:2]
-    return run.then_apply(Previous(0), source, tensor(np.full((len(source.data), 2), bos_id)))
+    return run.then_apply(Previous(0), *_two_tokens(*args))
+
+
+def _two_tokens(source: Array, bos_id: int, *_: Any) -> tuple[Array, Array]:
+    return source, tensor(np.full((len(source.data), 2), bos_id))
 
 
 def real_model(draw: Draw, dropout: float = 0.0) -> Recipe:

@@ -7,6 +7,11 @@ import numpy as np
 
 from attention_by_hand.exercises.parameters import padded, token_ids
 from attention_by_hand.exercises.transformer.parameters import model_state
+from attention_by_hand.exercises.transformer.where_real import (
+    DEEP,
+    found_where_real,
+    right_where_real,
+)
 from autograder.student.authoring import (
     Array,
     Declaration,
@@ -22,7 +27,7 @@ from autograder.student.authoring import (
     plain,
     tensor,
 )
-from autograder.student.engine.aspects import compare, same_results, worst
+from autograder.student.engine.aspects import compare, same_results
 from autograder.student.engine.compare import all_shaped
 
 EXERCISE = Declaration(
@@ -64,9 +69,6 @@ def _other_sizes(draw: Draw) -> list[Run]:
     ]
 
 
-DEEP = 3.0  # times the tolerance: rounding of positions in float32 grows from layer to layer
-
-
 def _through_all_layers(trial: Trial) -> Finding:
     return same_results(trial, DEEP)
 
@@ -99,22 +101,6 @@ def _pre(draw: Draw) -> list[Run]:
         )
         for n, n_t in ((2, 4), (1, 3))
     ]
-
-
-def _right_where_real(trial: Trial) -> Finding:
-    """The results equal the reference's wherever there is a token; padding may hold anything."""
-    pad_id = trial.run.constructor.kwargs.get("pad_id", 0)
-    findings = []
-    for step, value, expected in zip(
-        trial.run.steps, trial.record.values, trial.expected.values, strict=True
-    ):
-        ids = step.args[0] if step.method else step.args[1]
-        shown = value
-        if isinstance(value, Array) and value.data.shape == expected.data.shape:
-            real = (ids.data != pad_id)[..., None]
-            shown = replace(value, data=np.where(real, value.data, expected.data))
-        findings.append(compare(shown, expected, slack=DEEP))
-    return worst(findings)
 
 
 def _as_embedded(trial: Trial) -> Finding:
@@ -173,7 +159,7 @@ def _embed_dropped(draw: Draw) -> list[Run]:
 EXERCISE.step("encode")
 
 
-@EXERCISE.judged("encode: the memory", 0.2, _right_where_real)
+@EXERCISE.judged("encode: the memory", 0.2, right_where_real)
 def _encode(draw: Draw) -> list[Run]:
     """Mask the padding, embed the source, go through the encoder's layers, each with that mask, and
     end with encoder_norm, which does nothing without norm_first. pad_id need not be 0."""
@@ -189,7 +175,7 @@ def _encode(draw: Draw) -> list[Run]:
 EXERCISE.step("decode")
 
 
-@EXERCISE.judged("decode: from any memory", 0.2, _right_where_real)
+@EXERCISE.judged("decode: from any memory", 0.2, right_where_real)
 def _decode(draw: Draw) -> list[Run]:
     """Two masks: the future and the padding of the target, the padding of the source. Any memory
     will do; the source only says where it is padding. End with decoder_norm."""
@@ -226,6 +212,19 @@ def _source_padded(draw: Draw) -> list[Run]:
     ]
 
 
+def _padded_anew(draw: Draw) -> list[Run]:
+    """Other padding in texts of the same lengths, of source and target."""
+    run = _model(draw, 7, 6, 6, 2, 1, 5)
+    for longest in (4, 4, 6, 6, 3, 3, 4):
+        shorter = draw.permutation(longest)[:2] + 1
+        source = padded(draw, (longest, *shorter), 7)
+        run = run.then(source, padded(draw, (longest, *shorter[::-1]), 6))
+    return [run]
+
+
+EXERCISE.called_again(_padded_anew, found=found_where_real)
+
+
 def _padding_changes_nothing(run: Run, record: Record) -> str | None:
     short, long = (plain(value) for value in record.values)
     if short is None or long is None or short.shape != (2, 3, 6) or long.shape != (2, 3, 6):
@@ -251,7 +250,7 @@ def _longer(draw: Draw) -> list[Run]:
     return runs
 
 
-@EXERCISE.judged("padding in the target", 0.25, _right_where_real)
+@EXERCISE.judged("padding in the target", 0.25, right_where_real)
 def _target_padded(draw: Draw) -> list[Run]:
     """Behind a target, padding lies in the future of what is real. Before it or inside, only the
     mask hides it: attend to no padding, wherever it stands."""

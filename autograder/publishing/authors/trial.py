@@ -21,6 +21,7 @@ from autograder.student.expected import SEED
 
 MISTAKES, RIGHTS, REFERENCE = "mistakes", "rights", "reference"
 ENOUGH = {MISTAKES: 6, RIGHTS: 4}
+OTHERS = b"the matrix, once"  # the seed of the second set of inputs
 OPEN = "TODO"  # what the beginning of an exercise leaves to be written
 
 
@@ -108,13 +109,14 @@ class Trial:
     @cached_property
     def inputs(self) -> list[Inputs]:
         """Two sets of inputs, those that `check` uses first."""
-        found = []
-        for seed in (SEED + self.name.encode(), b"the matrix, once"):
-            runs = self.exercise.runs(seed)
-            right = expected(self.slug, self.name, runs)
-            known = known_mistakes(self.slug, self.name, runs) if self.bank[MISTAKES] else ()
-            found.append(Inputs(runs, right, {m.name: m for m in known}))
-        return found
+        return [self.drawn(SEED + self.name.encode()), self.drawn(OTHERS)]
+
+    def drawn(self, seed: bytes) -> Inputs:
+        """The inputs that a seed gives; the mistakes' records are made when they are read."""
+        runs = self.exercise.runs(seed)
+        right = expected(self.slug, self.name, runs)
+        known = known_mistakes(self.slug, self.name, runs) if self.bank[MISTAKES] else ()
+        return Inputs(runs, right, {m.name: m for m in known})
 
     def tried(self, kind: str, answer: str) -> Tried:
         """A known answer, judged.
@@ -123,25 +125,31 @@ class Trial:
         Of the others, the verdict also says which operations that the exercise withholds they run.
         """
         if (kind, answer) not in self._tried:
-            answers = {REFERENCE: {self.name: reference(self.slug, self.name)}, **self.bank}
             found: list[Verdict] = []
             for i in self.inputs:
-                if kind != MISTAKES:
-                    mine = self._watched(answers[kind][answer], i.runs)
-                elif found:
-                    mine = i.mistakes[answer].records
-                else:
-                    mine = records(answers[kind][answer], i.runs)
-                found.append(decide(self.exercise, i.runs, mine, i.expected, i.mistakes.values))
+                again = kind == MISTAKES and not found
+                mine = records(self.bank[kind][answer], i.runs) if again else None
+                found.append(self.verdict(kind, answer, i, mine))
             self._tried[kind, answer] = Tried(kind, answer, tuple(found))
         return self._tried[kind, answer]
 
-    def _watched(
-        self, answer: Callable[..., Any], runs: Sequence[Sequence[Run]]
-    ) -> list[list[Record]]:
+    def verdict(
+        self, kind: str, answer: str, i: Inputs, mine: Sequence[Sequence[Record]] | None = None
+    ) -> Verdict:
+        """The verdict on a known answer with some inputs, from its records there: by default, a
+        mistake's are those among the inputs, and the others' are made."""
+        if mine is None:
+            known = kind == MISTAKES
+            mine = i.mistakes[answer].records if known else self._watched(kind, answer, i.runs)
+        return decide(self.exercise, i.runs, mine, i.expected, i.mistakes.values)
+
+    def _answer(self, kind: str, answer: str) -> Callable[..., Any]:
+        return reference(self.slug, answer) if kind == REFERENCE else self.bank[kind][answer]
+
+    def _watched(self, kind: str, answer: str, runs: Sequence[Sequence[Run]]) -> list[list[Record]]:
+        code, watch = self._answer(kind, answer), self.exercise.watched
         with undisturbed(), silently():
-            watch = self.exercise.watched
-            return made_once(runs, lambda run: probe_within(answer, run, watch=watch))
+            return made_once(runs, lambda run: probe_within(code, run, watch=watch))
 
     def answers(self) -> Iterator[tuple[str, str]]:
         """Kind and name of the reference and of every known answer."""

@@ -34,7 +34,7 @@ LONGEST = 64  # of an axis whose length the answer chooses
 MOST = 1 << 16  # numbers in one input
 SHOWN = 0.01  # right and wrong have to differ by this much to be told apart by any sensible test
 SAME = 1e-12  # what float64 leaves of two ways to compute the same number
-HIDDEN = 1e-6  # as much as the largest number: they may differ by this where they count as the same
+HIDDEN = 1e-6  # of the largest number that goes in or comes out: so near, they count as the same
 
 BUGS = "exercises/bugs.py"  # of the course: right and wrong functions, which no sandbox has
 
@@ -79,8 +79,7 @@ class Bug:
         boring = self.dull(arrays)
         if boring:
             return wrong(f"hides: {boring}")
-        judge = partial(self._judge_hidden, max(1.0, *(np.abs(a).max(initial=0) for a in arrays)))
-        return self._told(trial, arrays, judge)
+        return self._told(trial, arrays, partial(self._judge_hidden, arrays))
 
     def _judge_shown(self, right: np.ndarray, mistaken: np.ndarray) -> Finding:
         apart, _ = _largest_difference(right, mistaken)
@@ -93,8 +92,9 @@ class Bug:
             f"shows: right and wrong differ by {apart:.1g} at most; {how}: expected {SHOWN:g}"
         )
 
-    def _judge_hidden(self, scale: float, right: np.ndarray, mistaken: np.ndarray) -> Finding:
+    def _judge_hidden(self, given: Arrays, right: np.ndarray, mistaken: np.ndarray) -> Finding:
         apart, where = _largest_difference(right, mistaken)
+        scale = max(1.0, *(np.abs(a[np.isfinite(a)]).max(initial=0) for a in (*given, right)))
         if apart <= HIDDEN * scale:
             return Finding(True)
         place = f" at [{', '.join(map(str, where))}]" if where else ""

@@ -6,9 +6,9 @@ from functools import partial
 from importlib import import_module
 from typing import Any
 
-from autograder.student.authoring.repeated_calls import follows_from_each_call
+from autograder.student.authoring.repeated_calls import Found, follows_from_each_call
 from autograder.student.engine import aspects, raising
-from autograder.student.engine.aspects import Runs, each
+from autograder.student.engine.aspects import Runs, each, results_found
 from autograder.student.engine.chance import drawn_anew
 from autograder.student.engine.runs import (
     BLOCKS,
@@ -58,6 +58,8 @@ class Declaration:
         )
         self._aspects: list[Aspect] = []
         self._compared: list[Runs] = []
+        self._again: Sequence[Runs] = ()
+        self._found: Found = results_found
         self._step = ""
 
     def exercise(self) -> Exercise:
@@ -69,7 +71,9 @@ class Declaration:
             dearest = max(found, key=lambda aspect: aspect.points)
             less = replace(dearest, points=round(dearest.points - points, 6))
             found[found.index(dearest)] = less
-            found.append(follows_from_each_call(found[0], points, self._compared))
+            calls = self._compared, self._again
+            further = follows_from_each_call(found[0], points, *calls, self._found)
+            found.append(further)
         return replace(self._exercise, aspects=tuple(found))
 
     def equals(
@@ -174,6 +178,11 @@ class Declaration:
         if of_a_module:
             return self.add(aspects.no_side_effects_of_a_module(points, together))
         return self.add(aspects.no_side_effects(points, together, writes))
+
+    def called_again(self, *runs: Runs, found: Found = results_found) -> None:
+        """Calls in a row for the aspect of further calls, where those that it chooses itself do not
+        show what may be kept. `found` compares each with the reference's."""
+        self._again, self._found = runs, found
 
     def step(self, method: str = "") -> None:
         """The aspects that follow need this method alone, with those of the steps before."""

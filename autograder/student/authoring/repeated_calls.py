@@ -1,60 +1,87 @@
 """Further calls of the same function or object: nothing may be kept from one for the next."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
+from functools import reduce
+from itertools import starmap, zip_longest
+from operator import getitem
+from typing import Any
+
+import numpy as np
 
 from autograder.student.engine.aspects import Runs, each, results_found
 from autograder.student.engine.compare import NEARLY, worst
 from autograder.student.engine.runs import (
     APPLY,
     KEPT,
+    Array,
     Aspect,
     Draw,
     Finding,
     Previous,
     Run,
     Step,
+    Strided,
     Trial,
 )
 from autograder.student.engine.values import encode
-from autograder.student.engine.words import describe_call
+
+Pair = tuple[Run, Run]  # of the same shapes
+Found = Callable[[Trial, float], list[Finding]]  # on each call, within so much times the tolerance
 
 _SLACK = 3.0  # times the tolerance: how near a result is has been judged by then
+_PAIRS = 8, 4, 2  # of calls, at most, for each of so many objects
+_FEW = 4  # for a function
+_ROW = 10**6 + 1  # the seed of calls in a row
+FURTHER = "further calls"
 _HINT = (
     "A result, mask or table that is kept from one call is wrong for the next, whose numbers are "
     "others even where its shapes are the same. Compute from the arguments of each call."
 )
 
 
-def follows_from_each_call(source: Aspect, points: float, compared: Sequence[Runs]) -> Aspect:
-    """Calls with other numbers of the same shapes as those of `source`, whose judge judges them.
+def follows_from_each_call(
+    source: Aspect,
+    points: float,
+    compared: Sequence[Runs],
+    again: Sequence[Runs],
+    found: Found = results_found,
+) -> Aspect:
+    """Calls in pairs, of the same shapes and with other values, longer and shorter ones in turn,
+    and at last one like the first: of a function in one process, of a class of one object each.
 
-    Of a class, an object as the first of `source` and one as the first of each set of runs that are
-    `compared` with the reference's: each gets all calls of objects that are built alike, but for
-    their parameters, longer and shorter ones in turn, and that twice.
+    The calls are those that are `compared` with the reference's, and `found` compares them. What
+    is to be called `again` is called besides, each run as it is; and a function's `source` is once
+    more, whose judge judges it.
     """
     every = [source.runs, *(runs for runs in compared if runs is not source.runs)]
 
     def drawn(draw: Draw) -> Sequence[Run]:
         first = [*draw.anew(source.runs)]
-        if first[0].init is None:  # the process has made calls of these shapes before
-            return first
-        ones, others = ([[*filter(_plain, draw.anew(runs))] for runs in every] for _ in range(2))
-        objects = {_built(runs[0]): runs[0] for runs in ones if runs}
-        rounds = [
-            [*_of_each_shapes(run for runs in some for run in runs if _built(run) == built)]
-            for built in objects
-            for some in (ones, others)
+        of_a_class = first[0].init is not None
+        pairs = [
+            (one, _other(one, other))
+            for runs in (every if of_a_class or source.runs in compared else every[1:])
+            if any(map(_plain, some := first if runs is source.runs else draw.anew(runs)))
+            for one, other in zip(_apart(some), _apart(draw.anew(runs)), strict=False)
+            if [*map(_shape, one.steps)] == [*map(_shape, other.steps)]
         ]
-        return [_in_a_row([*a, *b, a[0]]) for a, b in zip(rounds[::2], rounds[1::2], strict=True)]
+        most = _PAIRS if of_a_class else (_FEW,)
+        rows = [*map(_in_turn, _of_each_object(pairs), most)]
+        rows += [replace(run, seed=_ROW) for runs in again for run in draw.anew(runs)]
+        return rows if of_a_class else [*first, *rows]
 
     def judge(trials: Sequence[Trial]) -> Finding:
-        if trials[0].run.init is None:  # judged only where the calls of `source` are right
-            finding = source.judge(trials)
-            return finding if finding.passed else _kept(finding)
-        return _all_equal(trials)
+        if trials[0].run.init is not None:
+            return _all_equal(trials, found)
+        # The process has made calls of these shapes before.
+        rows = [trial for trial in trials if trial.run.seed == _ROW]
+        finding = source.judge([trial for trial in trials if trial.run.seed != _ROW])
+        if not finding.passed:
+            return _kept(finding)
+        return _all_equal(rows, found) if rows else finding
 
-    return Aspect("further calls", points, _HINT, drawn, judge, only_if_right=True, own=(KEPT,))
+    return Aspect(FURTHER, points, _HINT, drawn, judge, only_if_right=True, own=(KEPT,))
 
 
 def _kept(finding: Finding) -> Finding:
@@ -66,34 +93,38 @@ def _kept(finding: Finding) -> Finding:
     return replace(finding, message=told, kind=KEPT, instructive=True)
 
 
-def _all_equal(trials: Sequence[Trial]) -> Finding:
-    """Whether all calls of all objects are right. What is wrong later is kept from earlier calls
-    where the whole first round is right: a wrong formula may be right once, by its numbers."""
-    sound = all(_begins_right(trial) for trial in trials)
+def _all_equal(trials: Sequence[Trial], found: Found) -> Finding:
+    """Whether all calls are right. What is wrong later is kept from earlier calls where the first
+    call of each shapes is right: a wrong formula may be right once, by its numbers."""
+    sound = all(_begins_right(trial, found) for trial in trials)
 
     def judge(trial: Trial) -> Finding:
-        finding = worst(results_found(trial, _SLACK))
-        later = sound and finding.step in _counterparts(trial.run)
+        finding = worst(found(trial, _SLACK))
+        later = sound and finding.step not in _firsts(trial)
         return _kept(finding) if not finding.passed and later else finding
 
     return each(judge, (KEPT,))(trials)
 
 
-def _begins_right(trial: Trial) -> bool:
-    """Whether all calls of the first round are right, and none raises."""
+def _begins_right(trial: Trial, found: Found) -> bool:
+    """Whether the first calls of all shapes are right, and none raises."""
     if trial.record.raised or len(trial.record.values) != len(trial.run.steps):
         return False
-    found = results_found(trial, _SLACK)
-    return all(found[i].passed for i in _counterparts(trial.run).values())
+    each_call = found(trial, _SLACK)
+    return all(each_call[i].passed for i in _firsts(trial))
 
 
-def _counterparts(run: Run) -> dict[int, int]:
-    """For each step of calls in a row, the step of the first round that it is made after."""
-    shapes = [describe_call(replace(run, steps=(step,)), ()) for step in run.steps]
-    for period in range((len(shapes) - 1) // 2, 0, -1):  # two rounds, and the first run again
-        if all(shapes[i] == shapes[i % period] for i in range(period, len(shapes))):
-            return {i: i % period for i in range(period, len(shapes))}
-    return {}
+def _firsts(trial: Trial) -> set[int]:
+    """The steps that are the first of their shapes, the result of an earlier one counted as one."""
+
+    def given(value: Any) -> Any:
+        if type(value) is not Previous:
+            return value
+        return reduce(getitem, value.path, trial.expected.values[value.step])
+
+    calls = trial.run.steps
+    shapes = [(step.method, *(_shape(given(v)) for v in _values(step))) for step in calls]
+    return {shapes.index(shape) for shape in shapes}
 
 
 def _plain(run: Run) -> bool:
@@ -103,31 +134,118 @@ def _plain(run: Run) -> bool:
     return all(step.method not in (APPLY, "train") for step in run.steps)
 
 
-def _built(run: Run) -> tuple[bytes, bool]:
-    return encode([run.constructor.args, dict(run.constructor.kwargs)]), run.training
+def _apart(runs: Sequence[Run]) -> Iterator[Run]:
+    """The plain ones among the runs, those of several calls one by one, unless a call needs the
+    result of another."""
+    for run in filter(_plain, runs):
+        if any(type(value) is Previous for step in run.steps for value in _values(step)):
+            yield run
+        else:
+            yield from (replace(run, steps=(step,)) for step in run.steps)
 
 
-def _of_each_shapes(runs: Iterable[Run]) -> list[Run]:
-    """The first run of those whose calls are alike but for the numbers."""
-    found: dict[str, Run] = {}
-    for run in runs:
-        found.setdefault(describe_call(replace(run, init=None), ()), run)
+def _values(step: Step) -> list[Any]:
+    return [*step.args, *step.kwargs.values()]
+
+
+def _shape(value: Any, sizes: bool = True) -> Any:
+    """Of arrays the shape and dtype alone, of steps, lists and tuples those of their parts, of
+    anything else the name of its type; without `sizes`, of arrays only how many axes they have,
+    and flags and strings themselves, in no order."""
+    if isinstance(value, Step):
+        shapes = [_shape(one, sizes) for one in _values(value)]
+        return value.method, *(shapes if sizes else sorted(shapes, key=repr))
+    if isinstance(value, Strided):
+        return _shape(value.array, sizes)
+    if isinstance(value, Array | np.ndarray):
+        shape = np.shape(_data(value))
+        return shape if sizes else len(shape), str(value.dtype)
+    if isinstance(value, list | tuple):
+        return type(value).__name__, *(_shape(part, sizes) for part in value)
+    known = isinstance(value, bool | str) and not sizes
+    return value if known else type(value).__name__
+
+
+def _data(value: Any) -> Any:
+    return value.data if isinstance(value, Array) else value
+
+
+def _other(one: Run, other: Run) -> Run:
+    """The other run, in which the arrays of the arguments are unlike those of the one: masks and
+    ids, too, of which both may have been drawn alike."""
+    pairs = zip(one.steps, other.steps, strict=True)
+    return replace(other, steps=tuple(starmap(_unlike, pairs)))
+
+
+def _unlike(one: Step, other: Step) -> Step:
+    args = tuple(map(_moved_on, one.args, other.args))
+    kwargs = {name: _moved_on(one.kwargs.get(name), v) for name, v in other.kwargs.items()}
+    return replace(other, args=args, kwargs=kwargs)
+
+
+def _moved_on(one: Any, other: Any) -> Any:
+    """The other array, its rows moved on by one: of a mask those of any axis, of a batch the
+    first's, so that each sample is as it was drawn; of what is drawn in one row only if it is the
+    same in both."""
+    if isinstance(other, Strided):
+        return Strided(_moved_on(getattr(one, "array", None), other.array))
+    if isinstance(other, tuple) and isinstance(one, tuple):
+        return tuple(map(_moved_on, one, other))
+    if not isinstance(other, Array | np.ndarray):
+        return other
+    data = _data(other)
+    mask, batch = data.dtype.kind == "b", data.ndim > 1 + (data.dtype.kind == "f")
+    if not (mask or batch or np.array_equal(data, _data(one))):
+        return other
+    moved = (np.roll(data, 1, axis) for axis in range(data.ndim if mask else min(data.ndim, 1)))
+    found = next((one for one in moved if not np.array_equal(one, data)), data)
+    return replace(other, data=found) if isinstance(other, Array) else found
+
+
+def _of_each_object(pairs: Sequence[Pair]) -> list[list[Pair]]:
+    """The pairs of the objects that get the most various calls; of a function, all."""
+    built: dict[Any, list[Pair]] = {}
+    for pair in pairs:
+        init = pair[0].init
+        known = init and encode([init.args, dict(init.kwargs)])
+        built.setdefault((known, pair[0].training), []).append(pair)
+    return sorted(built.values(), key=lambda those: -len(_groups(those)))
+
+
+def _groups(pairs: Iterable[Pair], sizes: bool = True) -> list[list[Pair]]:
+    """The pairs, together those of the same shapes."""
+    found: dict[Any, list[Pair]] = {}
+    for pair in pairs:
+        found.setdefault(tuple(_shape(step, sizes) for step in pair[0].steps), []).append(pair)
     return [*found.values()]
 
 
-def _in_a_row(runs: Sequence[Run]) -> Run:
-    """The calls of all runs, one after the other, of the object of the first."""
+def _in_turn(pairs: Sequence[Pair], most: int) -> Run:
+    """The calls of the most various pairs, at most so many, those of the same shapes in a row, of
+    the object of the first; and once more the first call."""
+    first = pairs[0][0]
+    groups = _by_turns([_groups(those) for those in _groups(pairs, sizes=False)])
+    chosen = _by_turns(groups)[:most]
     steps: list[Step] = []
-    for run in runs:
-        steps += [_moved(step, len(steps)) for step in run.steps]
-    return replace(runs[0], steps=tuple(steps))
+    for runs in (*(pair for group in _groups(chosen) for pair in group), (first,)):
+        at = len(steps)
+        for calls in zip(*(run.steps for run in runs), strict=True):
+            steps += [_shifted(step, at + i, len(runs)) for i, step in enumerate(calls)]
+    return replace(first, steps=tuple(steps), seed=_ROW)
 
 
-def _moved(step: Step, by: int) -> Step:
-    """A step whose results of previous steps are those of `by` steps later."""
+def _by_turns(rows: Sequence[Sequence[Any]]) -> list[Any]:
+    """The first of each row, then the second of each."""
+    return [one for column in zip_longest(*rows) for one in column if one is not None]
 
-    def moved(value: object) -> object:
-        return replace(value, step=value.step + by) if isinstance(value, Previous) else value
 
-    kwargs = {name: moved(value) for name, value in step.kwargs.items()}
-    return replace(step, args=tuple(map(moved, step.args)), kwargs=kwargs)
+def _shifted(step: Step, at: int, of: int) -> Step:
+    """A step of one of `of` runs, whose calls are made in turn; the first of its own is at `at`."""
+
+    def shifted(value: Any) -> Any:
+        if type(value) is not Previous:
+            return value
+        return replace(value, step=at + value.step * of)
+
+    kwargs = {name: shifted(value) for name, value in step.kwargs.items()}
+    return replace(step, args=tuple(map(shifted, step.args)), kwargs=kwargs)

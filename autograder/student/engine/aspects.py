@@ -93,16 +93,19 @@ def same_results(trial: Trial, slack: float = 1.0) -> Finding:
 
 
 def results_found(trial: Trial, slack: float = 1.0) -> list[Finding]:
-    """The same for each step on its own.
-
-    A Python number that comes of tensors in float32 has their digits.
-    """
-    wanted, run = trial.expected.values, trial.run
-    if any(isinstance(w, float) for w in wanted) and run.in_float64() and not run.in_float32():
-        wanted = as_if_rounded(wanted)
+    """The same for each step on its own."""
+    wanted = values_wanted(trial.run, trial.expected)
     pairs = enumerate(zip(trial.record.values, wanted, strict=True))
     found = [(i, compare(v, e, parts=trial.returns, slack=slack)) for i, (v, e) in pairs]
     return [replace(finding, step=i) for i, finding in found]
+
+
+def values_wanted(run: Run, expected: Record) -> Any:
+    """What results are compared with: a Python number that comes of tensors in float32 has their
+    digits."""
+    some = any(isinstance(value, float) for value in expected.values)
+    narrow = some and run.in_float64() and not run.in_float32()
+    return as_if_rounded(expected.values) if narrow else expected.values
 
 
 # --- the kinds of aspect ------------------------------------------------------------------------

@@ -105,9 +105,8 @@ def compare(
 
 
 def _compare_numbers(given: Array, wanted: Array, what: str, slack: float) -> Finding:
-    a, b = given.data.astype(np.float64), wanted.data.astype(np.float64)
     with np.errstate(invalid="ignore", over="ignore"):
-        error = np.where((a == b) | (np.isnan(a) & np.isnan(b)), 0.0, np.abs(a - b))
+        b, error = _apart(given, wanted)
         allowed = _allowed(wanted, b, slack)
     if error.size == 0:
         return Finding(True, error=0.0, tolerance=slack * tolerance(wanted)[1])
@@ -164,11 +163,20 @@ def agrees(value: Any, expected: Any, *, slack: float = 1.0) -> bool:
         kinds = {given.kind, wanted.kind}
         if "torch" in kinds and len(kinds) == 2:
             return False
-    a, b = given.data.astype(np.float64), wanted.data.astype(np.float64)
     with np.errstate(invalid="ignore", over="ignore"):
-        error = np.abs(a - b)
-        near = (error <= _allowed(wanted, b, slack)) & np.isfinite(error)
-        return bool(near.all() or (near | (a == b) | (np.isnan(a) & np.isnan(b))).all())
+        b, error = _apart(given, wanted)
+        return bool(((error <= _allowed(wanted, b, slack)) & np.isfinite(error)).all())
+
+
+def _apart(given: Array, wanted: Array) -> tuple[np.ndarray, np.ndarray]:
+    """The wanted numbers in float64, and how far the given ones are off."""
+    a, b = given.data.astype(np.float64), wanted.data.astype(np.float64)
+    error = np.abs(a - b)
+    if given.data.dtype.kind in "iu" and wanted.data.dtype.kind in "iu":
+        return b, np.maximum(error, given.data != wanted.data)  # float64 has 53 bits of their 64
+    if not np.isfinite(error).all():
+        error = np.where((a == b) | (np.isnan(a) & np.isnan(b)), 0.0, error)
+    return b, error
 
 
 def _allowed(wanted: Array, numbers: np.ndarray, slack: float) -> np.ndarray:
@@ -179,8 +187,10 @@ def _allowed(wanted: Array, numbers: np.ndarray, slack: float) -> np.ndarray:
     """
     relative, absolute = (slack * t for t in tolerance(wanted))
     size = np.where(np.isfinite(numbers), np.abs(numbers), 0.0)
-    row = np.sqrt(np.mean(size**2, axis=-1, keepdims=True)) if size.size and size.ndim else size
-    return absolute * np.clip(row, 1.0, LARGEST_ROW) + relative * size
+    row = size
+    if size.size and size.ndim:  # by ufuncs alone, which is several times as fast as mean and clip
+        row = np.sqrt(np.add.reduce(size**2, axis=-1, keepdims=True) / size.shape[-1])
+    return absolute * np.minimum(np.maximum(row, 1.0), LARGEST_ROW) + relative * size
 
 
 def _relative(error: np.ndarray, wanted: np.ndarray) -> float | None:

@@ -18,7 +18,8 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache, partial
-from types import FrameType
+from sys import _getframe  # taken now, before an answer can replace it
+from types import CodeType, FrameType
 from typing import Any
 
 from autograder.student.engine.ready_made import is_backward_of, wanted
@@ -49,12 +50,14 @@ class Observer:
         self.patterns = tuple(patterns)
         self.seen: dict[str, str] = {}
         self.differentiates = False  # the probe takes gradients
+        self.met = False  # something of them, whoever ran it, in what the gradients are of
         self.handed: list[Any] = []
         ours = (f"{BLOCKS}.", f"!{BLOCKS}.")
         below = not all(pattern.startswith(ours) for pattern in self.patterns)
         there = self.patterns and "torch" in sys.modules  # without torch, nothing of it runs
         self.hooks = _hooks(below) if there else ()
-        know_the_course()
+        if self.hooks:  # or else nobody asks whose code runs
+            know_the_course()
 
     @contextmanager
     def watching(self) -> Iterator[None]:
@@ -85,7 +88,9 @@ class Observer:
 
         `node` is the one of the graph of gradients that it belongs to, if any.
         """
-        frame = sys._getframe(1).f_back  # none where autograd has a thread of its own, for a GPU
+        if not self.differentiates and wanted(name, self.patterns):
+            self.met = True
+        frame = _getframe(1).f_back  # none in autograd's own thread, for a GPU
         labels, block, theirs = [name], None, False
         while frame is not None:
             known = origin(frame)
@@ -103,8 +108,10 @@ class Observer:
         if frame is None or origin(frame).whose is Whose.PROBE:
             if frame is not None and frame.f_code.co_name == "_cook":  # it makes what it hands out
                 return
-            if self.differentiates and (name == "torch.autograd.grad" or is_backward_of(node)):
-                return
+            if self.differentiates and (
+                name == "torch.autograd.grad" or (self.met and is_backward_of(node))
+            ):
+                return  # what had not been met ran where no hook was
         for label in [*labels, block]:
             if label and wanted(label, self.patterns):
                 self.note(label, frame)
@@ -208,7 +215,8 @@ def _hooks(below: bool) -> tuple[_Hook, ...]:
             observer = _Current.observer
             if observer is not None:
                 name, within = _name(func), node()
-                if wanted(name, observer.patterns):
+                caller = _getframe().f_back  # none in autograd's own thread, for a GPU
+                if wanted(name, observer.patterns) or _out_of_view(caller, functions):
                     observer.saw(name, within)
                 differentiated = within is not None and not observer.differentiates
                 if differentiated and wanted(BACKWARD, observer.patterns):
@@ -225,11 +233,12 @@ def _hooks(below: bool) -> tuple[_Hook, ...]:
                     raise
                 return func(*tensors, **(kwargs or {}))
 
+    _torchs_own()
     # Else torch's compiler, where an answer uses it, would compile this as well.
     frames, skip = _C._dynamo.eval_frame, _C._dynamo.eval_frame._FrameAction.SKIP
     for hook in (Functions.__torch_function__, Kernels.__torch_dispatch__):
         frames.set_code_exec_strategy(hook.__code__, frames._FrameExecStrategy(skip, skip))
-    node = _C._current_autograd_node
+    node, functions = _C._current_autograd_node, Functions.__torch_function__.__code__
     hooks = [
         _Hook(
             Functions(),
@@ -250,6 +259,18 @@ def _hooks(below: bool) -> tuple[_Hook, ...]:
             )
         )
     return tuple(hooks)
+
+
+def _out_of_view(frame: FrameType | None, functions: CodeType) -> bool:
+    """Whether an operation runs in code that is called while the hook for functions is off: below
+    a function that the hook was called for, such as one that calls another, or where it was taken
+    off."""
+    while frame is not None and frame.f_code is not functions:
+        known = origin(frame)
+        if known.label or known.whose is not Whose.LIBRARY:
+            return True
+        frame = frame.f_back
+    return False
 
 
 def _is_its_own(method: Any) -> bool:
@@ -334,28 +355,40 @@ def _join_in(frame: FrameType, event: str, arg: Any) -> None:
 
 
 _NAMES: dict[Any, str] = {}
+_IS, _HEAP = type.__dict__["__flags__"].__get__, 1 << 9  # the flag of a class made in Python
+
+
+@lru_cache(maxsize=1)
+def _torchs_own() -> tuple[type[Any], type[Any], Callable[[Any], str | None]]:
+    """What tells operators and their names, taken with the hooks, before an answer can."""
+    from torch._ops import OpOverload, OpOverloadPacket
+    from torch.overrides import resolve_name
+
+    return OpOverload, OpOverloadPacket, resolve_name
 
 
 def _name(func: Any) -> str:
-    """The dotted name of the function a hook was called for; empty for an attribute access."""
+    """The dotted name of the function a hook was called for; empty for an attribute access, but
+    that to the graph of gradients, whose nodes can be called one by one."""
     try:
         return _NAMES[func]
     except KeyError:
-        _NAMES[func] = name = _name_once(func)
+        name = _name_once(func)
+        if not _IS(type(func)) & _HEAP or type(func) in _torchs_own()[:2]:
+            _NAMES[func] = name  # else the answer may say what it is equal to
         return name
     except TypeError:  # it cannot be hashed
         return _name_once(func)
 
 
 def _name_once(func: Any) -> str:
-    from torch._ops import OpOverload, OpOverloadPacket
-    from torch.overrides import resolve_name
-
+    operator, packet, resolve_name = _torchs_own()
     if getattr(func, "__name__", "") in ("__get__", "__set__"):
-        return ""
-    if isinstance(func, OpOverload):
+        of = getattr(getattr(func, "__self__", None), "__name__", "")
+        return "torch.autograd.grad_fn" if of == "grad_fn" else ""
+    if isinstance(func, operator):
         return f"torch.ops.{func.namespace}.{func._schema.name.partition('::')[2]}"
-    if isinstance(func, OpOverloadPacket):
+    if isinstance(func, packet):
         return f"torch.ops.{func}"
     known = resolve_name(func)
     if known:

@@ -19,9 +19,12 @@ _TIMES = 8.0  # as far off as a right answer in float32, at most
 def with_rounding(finding: Finding, trial: Trial) -> Finding:
     """The finding, which also says whether float32 explains what is wrong."""
     wanted, size = trial.expected, finding.relative
-    limit = max(_FLOAT32, _TIMES * wanted.rounding)
-    if size is None or size > min(limit, NEARLY) or finding.kind not in _NUMBERS:
+    if size is None or size > NEARLY or finding.kind not in _NUMBERS:
         return finding
+    if size > _FLOAT32:
+        off = wanted.rounding() if callable(wanted.rounding) else wanted.rounding
+        if size > _TIMES * off:
+            return finding
     given = trial.record.gradients
     pairs = [*zip(trial.record.values, wanted.values, strict=False)]
     pairs += [(given.get(name), slope) for name, slope in wanted.gradients.items()]

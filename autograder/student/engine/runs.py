@@ -29,6 +29,7 @@ KEPT = "kept"  # how a call fails after earlier ones that were right
 SECONDS = 20.0  # that all calls of an exercise have together when it is graded
 _CONCEPTS = {  # what is forbidden, for a sentence
     "normalisation": "normalisation layer",
+    "softmax_with_mask": "masked softmax",
     "multi_head_attention": "multi-head attention",
     "transformer": "layer of a Transformer",
     "recurrence": "recurrent layer",
@@ -213,8 +214,8 @@ class Record:
     `changed` holds the arguments that the calls altered in place, under "step.argument";
     `side_effects` names the global state that they changed; `operations` holds the watched
     operations that ran, each with the line of the answer that ran it first. `rounding` is how far
-    a right answer is off if it computes in float32 here, relative to its largest number; 0 where
-    nobody knows.
+    a right answer is off if it computes in float32 here, relative to its largest number, or finds
+    that out; 0 where nobody knows.
     """
 
     values: tuple = ()
@@ -223,7 +224,7 @@ class Record:
     changed: Mapping[str, Any] = field(default_factory=dict)
     side_effects: tuple[str, ...] = ()
     operations: Mapping[str, str] = field(default_factory=dict)
-    rounding: float = 0.0
+    rounding: float | Callable[[], float] = 0.0
 
     @property
     def value(self) -> Any:

@@ -155,6 +155,13 @@ _ARGUMENTS = re.compile(
 )
 
 
+def refuses_arguments(raised: Raised) -> bool:
+    """Whether an answer does not take the stub's arguments; with lines of the answer, the mismatch
+    is between two calls of its own."""
+    wrong = raised.types[0] == "TypeError" and not raised.traceback
+    return wrong and _ARGUMENTS.search(raised.message) is not None
+
+
 def describe_exception(raised: Raised) -> str:
     """An exception where a result was expected: what was going on, its text, the answer's line."""
     if raised.types[0] == MISFIT:
@@ -169,8 +176,7 @@ def describe_exception(raised: Raised) -> str:
     words = " ".join(words.split())
     words = words if len(words) <= _LONGEST else f"{words[:_LONGEST].rstrip()} …"
     text = f"{doing.get(raised.during, '')}raised {words}{where}"
-    own = raised.traceback  # with lines of the answer, the mismatch is between two calls of its own
-    if raised.types[0] == "TypeError" and not own and _ARGUMENTS.search(raised.message):
+    if refuses_arguments(raised):
         text += "; keep the names and the order of the stub's arguments"
     return text + next((f"; {told}" for words, told in _HELP if words in raised.message), "")
 

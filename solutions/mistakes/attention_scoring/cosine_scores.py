@@ -26,6 +26,10 @@ squared_lengths
     ~ key.norm(dim=-1, keepdim=True) → key.pow(2).sum(dim=-1, keepdim=True)
     ~ ).clamp(-1.0, 1.0) → )
     Each vector is divided by its squared length: the sum of squares, without the root.
+squared_lengths_then_limits of squared_lengths
+    > result = result.clamp(-1.0, 1.0)
+    Each vector is divided by its squared length: the sum of squares, without the root. The limits
+    of ±1 hide what becomes too large.
 sum_of_sizes_for_the_norm
     ~ query.norm(dim=-1, keepdim=True) → query.abs().sum(dim=-1, keepdim=True)
     ~ key.norm(dim=-1, keepdim=True) → key.abs().sum(dim=-1, keepdim=True)
@@ -37,6 +41,13 @@ divided_by_root_d: + return query @ key.transpose(-2, -1) / math.sqrt(query.shap
 lengths_over_positions: dim=-1 → dim=-2 ×2 ; ).clamp(-1.0, 1.0) → )
     The norm runs over the positions (dim=-2) instead of the features (dim=-1): columns are brought
     to length 1, not vectors.
+lengths_over_positions_then_limits of lengths_over_positions
+    > result = result.clamp(-1.0, 1.0)
+    The norm runs over the positions (dim=-2) instead of the features (dim=-1): columns are brought
+    to length 1, not vectors. The limits of ±1 hide what becomes too large.
+one_length_for_all_of_each
+    + return query / query.norm().clamp_min(eps) @ (key / key.norm().clamp_min(eps)).mT
+    norm() without dim is the length of the whole tensor, one number for all vectors.
 one_length_for_all
     + return query @ key.transpose(-2, -1) / (query.norm() * key.norm()).clamp_min(eps)
     norm() without dim is the length of the whole tensor, one number for all vectors.
@@ -70,6 +81,8 @@ softmax_added: > result = result.softmax(-1)
     A softmax is applied. These are scores, not weights: the softmax comes later.
 zero_vector_gives_nan: keepdim=True).clamp_min(eps) → keepdim=True) ×2
     eps is not used: a zero vector is divided by its length 0, and 0/0 is NaN.
+eps_a_fixed_number: clamp_min(eps) → clamp_min(1e-8) ×2
+    A number of your own stands where eps should: another eps makes no difference.
 zero_vector_gives_one
     + zero = (query == 0).all(-1)[..., None] | (key == 0).all(-1)[..., None, :]
     > result = result.masked_fill(zero, 1.0)
@@ -87,7 +100,8 @@ lengths_detached: clamp_min(eps) → clamp_min(eps).detach() ×2 ; ).clamp(-1.0,
     The lengths are detached: the gradient then has a part along the vector, although the cosine
     does not change in that direction.
 detached: > result = result.detach()
-    The scores are detached (or went through NumPy): no gradient reaches query and key.
+    No gradient reaches query and key: the scores are cut off from the graph (torch.no_grad,
+    .detach(), NumPy, torch.tensor …).
 always_float32: > result = result.float()
     The result is forced into float32. float64 should stay float64.
 normalised_in_place

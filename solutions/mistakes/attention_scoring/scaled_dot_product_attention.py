@@ -84,8 +84,8 @@ through_numpy
     + q, k, v = (x.detach().numpy() for x in (query, key, value))
     + results = simple_attention(q / math.sqrt(q.shape[-1]), k, v)
     + return tuple(torch.from_numpy(x).to(value.dtype) for x in results)
-    The computation leaves torch for NumPy and comes back: the numbers are right, but the gradient
-    is cut off.
+    The numbers are right, but no gradient reaches query, key and value: the results are cut off
+    from the graph (torch.no_grad, .detach(), NumPy, torch.tensor …).
 weights_first: weights @ value, weights → weights, weights @ value
     The weights are returned first. The order is (output, weights).
 weights_not_returned: weights @ value, weights → weights @ value

@@ -161,8 +161,7 @@ no_dropout_behind_the_feed_forward: x + self.dropout(h) → x + h
 no_dropout_on_the_weights
     - MultiHeadAttention(d_model, num_heads, dropout)
     + MultiHeadAttention(d_model, num_heads)
-    The attention weights are never dropped. BERT drops them in training: MultiHeadAttention takes
-    dropout as an argument.
+    The attention weights are never dropped. BERT drops them in training: leave `__init__` as given.
 nothing_dropped
     ~ self.dropout( → ( ×2
     ~ num_heads, dropout) → num_heads)
@@ -201,7 +200,7 @@ adds_in_place
     + self.norm1(x.add_(self.dropout(self.attention(x, x, x, mask=mask)[0])))
     `x.add_(…)` writes into the caller's x.
 switches_the_default: + torch.set_default_dtype(torch.float64)
-    forward changes torch's default dtype for the whole program.
+    The module changes torch's default dtype for the whole program.
 """)
 
 

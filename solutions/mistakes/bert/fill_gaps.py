@@ -46,6 +46,9 @@ widest_margin_is_surest
 places_that_are_written_count: sure.masked_fill(~gaps, -1.0) → sure
     Places where a token stands already are ranked with the gaps, so a round fills fewer than its
     share, and in the end gaps are left.
+divided_by_all_rounds: rounds - 1) // rounds → steps - 1) // steps
+    In each round, the gaps left are divided by the number of all rounds. They should be divided by
+    that of the rounds left: so gaps are left in the end.
 given_tokens_replaced
     ~ gaps & (rank < share), → (rank < share) | ~gaps,
     The likeliest token is written where there was no gap, too. What stands there should stay.

@@ -112,7 +112,8 @@ views_only: logits.flatten(0, 1) → logits.view(-1, logits.shape[-1])
     `view` refuses logits that are no contiguous tensor, such as a transposed one. flatten and
     reshape take any.
 loss_without_a_gradient: + logits = logits.detach()
-    The number is right but has no gradient: it has left torch on the way, through .item() or .data.
+    The number is right but has no gradient: it is cut off from the graph (torch.no_grad, .detach(),
+    .item(), torch.tensor …).
 a_number: > result = float(result)
     A Python number is returned, which has no gradient. It should be a tensor.
 switches_gradients_off: > torch.set_grad_enabled(False)

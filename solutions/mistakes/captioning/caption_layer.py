@@ -173,7 +173,7 @@ adds_in_place
     + x = self.norm1(x.add_(self.dropout(self.self_attn(x, x, x, mask=self_mask)[0])))
     `x.add_(…)` writes into the caller's x.
 switches_the_default: + torch.set_default_dtype(torch.float64)
-    forward changes torch's default dtype for the whole program.
+    The module changes torch's default dtype for the whole program.
 """)
 
 

@@ -97,7 +97,8 @@ view_for_flatten
     + total = F.cross_entropy(flat, labels.flatten(), reduction="sum")
     `.view` fails for logits that are no contiguous tensor. `.flatten` and `.reshape` work on any.
 detached: logits[:, :-1].flatten(0, 1) → logits[:, :-1].detach().flatten(0, 1)
-    The logits are detached: nothing can be learnt from this loss.
+    Nothing can be learnt from this loss: it is cut off from the graph (torch.no_grad, .detach(),
+    NumPy, torch.tensor …).
 rounded_to_single: > result = result.float()
     The result is float32 whatever the logits are.
 a_number: > result = result.item()

@@ -35,6 +35,9 @@ softmax_before: images @ texts.T / temperature → (images @ texts.T / temperatu
     The cross-entropy gets probabilities. It takes logits, and applies a softmax of its own.
 temperature_multiplied: / temperature → * temperature
     The similarities are multiplied by the temperature. They should be divided by it.
+exp_of_the_temperature: / temperature → * 2.718281828459045**temperature
+    The similarities are multiplied by exp(temperature), as CLIP does with a parameter that it
+    learns. Here the temperature itself is given: divide by it.
 temperature_ignored: images @ texts.T / temperature → images @ texts.T
     The temperature makes no difference.
 temperature_fixed: / temperature → / 0.07
@@ -104,6 +107,9 @@ rounded_to_single: > result = result.float()
     The result is float32 whatever the vectors are.
 a_number: > result = result.item()
     The loss is a Python number, from which nothing can be learnt. Return a tensor.
+detached: > result = result.detach()
+    No gradient reaches either side, so nothing learns: the loss is cut off from the graph
+    (torch.no_grad, .detach(), NumPy, torch.tensor …).
 seeds_everything: + torch.manual_seed(0)
     The call seeds torch's random numbers for the whole program.
 """)

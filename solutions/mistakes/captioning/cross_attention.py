@@ -151,7 +151,7 @@ x_changed: > x.mul_(2)
 memory_changed: > memory.zero_()
     The results are right, but the caller's memory is changed.
 switches_the_default: > torch.set_default_dtype(torch.float64)
-    forward changes torch's default dtype for the whole program.
+    The module changes torch's default dtype for the whole program.
 """)
 
 

@@ -49,6 +49,12 @@ softmax_over_columns: .softmax(dim=1) → .softmax(dim=0)
     The softmax runs over the wrong axis: a row's chances should sum to 1.
 squared_chances: .softmax(dim=1) → .softmax(dim=1).square()
     The chances are squared, so the most alike are drawn too often.
+flatter_chances: .softmax(dim=1) → .mul(0.7).softmax(dim=1)
+    The chances are flatter than the softmax: those that are most alike are drawn too seldom. The
+    similarities are taken as they come.
+sharper_chances: .softmax(dim=1) → .mul(1.5).softmax(dim=1)
+    The chances are sharper than the softmax: those that are most alike are drawn too often. The
+    similarities are taken as they come.
 with_a_temperature: .softmax(dim=1) → .div(0.07).softmax(dim=1)
     The similarities are divided by a temperature before the softmax. They are taken as they come.
 rows_twice: for s in (similarity, similarity.T)) → for s in (similarity, similarity))

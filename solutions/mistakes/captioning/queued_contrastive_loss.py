@@ -27,7 +27,8 @@ queue_keeps_its_graph
 queue_attached: queue.detach() → queue
     The keys are detached, the given queue is not: a gradient reaches it.
 vectors_detached: F.normalize(vectors, dim=-1) → F.normalize(vectors.detach(), dim=-1)
-    The vectors are detached, so nothing learns. It is keys and queue that get no gradient.
+    No gradient reaches the vectors (torch.no_grad, .detach(), NumPy, torch.tensor …), so nothing
+    learns. It is keys and queue that get none.
 lengths_left
     ~ F.normalize(vectors, dim=-1), F.normalize(keys.detach(), dim=-1) → vectors, keys.detach()
     Neither vectors nor keys are scaled to length 1.

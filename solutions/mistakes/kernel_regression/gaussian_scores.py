@@ -38,6 +38,8 @@ added_for_subtracted: query[:, None] - key → query[:, None] + key
     Queries and keys are added. The distance is their difference.
 half_forgotten: -0.5 * → -1.0 *
     The factor ½ is missing: every score is twice as large as it should be.
+half_squared: -0.5 * (distance * w) ** 2 → -((0.5 * distance * w) ** 2)
+    The factor ½ is inside the square, where it becomes ¼.
 w_ignored: distance * w → distance
     The argument w is not used: the scores are those of w = 1.
 exp_taken: > result = np.exp(result)

@@ -56,6 +56,9 @@ w_of_shape_1: torch.tensor(float(w)) → torch.tensor([float(w)])
 inputs_detached: + query, key, value = query.detach(), key.detach(), value.detach()
     The predictions are right and w learns, but no gradient reaches query, key and value: they were
     detached, or went through NumPy or `torch.tensor`.
+no_gradient: > result = result.detach()
+    The predictions are right, but no gradient reaches w or the inputs: they are cut off from the
+    graph (torch.no_grad, .detach(), NumPy, torch.tensor …).
 max_not_subtracted
     - torch.softmax(scores, dim=-1) ×2
     + ((kernel := scores.exp()) / kernel.sum(dim=-1, keepdim=True))

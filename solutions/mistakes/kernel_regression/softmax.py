@@ -83,6 +83,14 @@ sign_flipped: + scores = -scores
 max_not_subtracted: scores - largest → scores ; np.where(total == 0, 1, total) → total
     exp is taken of the raw scores. exp(10000) overflows to infinity and exp(−10000) vanishes, so
     large scores give ∞/∞ or 0/0, which is NaN. Only moderate scores come out right.
+scores_and_minus_infinity_clipped
+    - largest = scores.max(axis=axis, keepdims=True)
+    - largest = np.where(np.isneginf(largest), 0, largest)
+    - weights = np.exp(scores - largest)
+    + weights = np.exp(np.clip(scores, -50, 50))
+    ~ np.where(total == 0, 1, total) → total
+    The scores are clipped to keep exp from overflowing. Beyond the limits all scores count the
+    same, however far apart they are, and −inf gets some weight.
 max_found_and_not_subtracted: np.exp(scores - largest) → np.exp(scores)
     The largest score is found and never subtracted, so exp overflows for scores of 1e4 and gives
     nothing but zeros for −1e4.

@@ -78,6 +78,18 @@ rounded_down: math.ceil(low * 2**k) → math.floor(low * 2**k) ×2
 a_number_within_is_enough: math.ceil(low * 2**k) + 1 > → math.ceil(low * 2**k) >=
     Only the number itself lies within the interval. With other bits behind them, yours name a
     number beyond it.
+a_number_above_the_lower_end_is_enough
+    ~ k = 0 → k = int(low > 0)
+    ~ math.ceil(low * 2**k) + 1 > → low and math.floor(low * 2**k) + 1 >=
+    ~ math.ceil(low * 2**k), "b") → math.floor(low * 2**k) + (low > 0), "b")
+    Only the number itself lies within the interval. With other bits behind them, yours name a
+    number beyond it.
+ends_with_a_one
+    ~ k = 0 → k = 1
+    ~ math.ceil(low * 2**k) + 1 > → math.floor(low * 2**k) + 1 >=
+    ~ math.ceil(low * 2**k), "b") → math.floor(low * 2**k) + 1, "b")
+    The bits end with a 1, as coders with a state of fixed size do, and only the number itself lies
+    within the interval. With other bits behind them, they name a number beyond it.
 as_long_as_the_interval: math.ceil(low * 2**k) + 1 > (low + width) * 2**k → width * 2**k < 1
     What your bits name is no longer than the text's interval, but may reach beyond its end. Where
     it does, it takes one bit more.

@@ -35,6 +35,8 @@ mean_of_the_tokens
     + (-log_p[..., 0] / math.log(2) / byte_lengths[target]).mean()
     Each token's bits per byte are averaged: short tokens count for too much. It should be all bits
     over all bytes.
+mean_over_all_bytes: -log_p.sum() → -log_p.mean()
+    The mean of the bits is divided by the bytes of all tokens: it should be their sum.
 mean_of_the_rows
     - -log_p.sum() / math.log(2) / byte_lengths[target].sum()
     + (-log_p[..., 0].sum(1) / math.log(2) / byte_lengths[target].sum(1)).mean()
@@ -53,6 +55,8 @@ bits_for_the_byte: / byte_lengths[target].sum() → / byte_lengths[target].sum()
     The result is divided by 8: these are bits per bit of the text. It should be bits per byte.
 nothing_over_nothing: target.numel() == 0 → False
     Where nothing is predicted, the result is 0/0, not a number. It should be 0.
+endless_over_nothing: return 0.0 → return float("inf")
+    Where nothing is predicted, the result is infinite. It should be 0.
 no_softmax: .log_softmax(dim=-1) → .clone()
     The logits are used as if they were log-probabilities, without log_softmax.
 logarithm_of_the_softmax: .log_softmax(dim=-1) → .softmax(dim=-1).log()

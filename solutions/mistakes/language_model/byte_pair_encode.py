@@ -52,6 +52,20 @@ seeded_at_the_start: + random.seed(0)
 
 
 @BANK.mistake
+def leftmost_pair_first(word, merges):
+    """Of the pairs that are merges, the leftmost is joined, again and again. It should be the one
+    that stands earliest in `merges`."""
+    pieces, known, i = list(word), set(merges), 0
+    while i < len(pieces) - 1:
+        if (pieces[i], pieces[i + 1]) in known:
+            pieces[i : i + 2] = [pieces[i] + pieces[i + 1]]
+            i = 0
+        else:
+            i += 1
+    return pieces
+
+
+@BANK.mistake
 def each_merge_once(word, merges):
     """The merges are gone through once, in their order. A merge that a later one makes possible is
     missed: look from the beginning again after each."""

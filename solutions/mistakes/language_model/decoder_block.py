@@ -130,7 +130,7 @@ rounded_to_single: > result = result.float()
 adds_in_place: x = x + self.dropout → x += self.dropout
     `x += …` writes into the caller's x.
 switches_the_default: + torch.set_default_dtype(torch.float64)
-    forward changes torch's default dtype for the whole program.
+    The module changes torch's default dtype for the whole program.
 """)
 
 

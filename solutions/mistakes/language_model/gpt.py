@@ -138,7 +138,7 @@ logits_in_single: > result = result.float()
 ids_clamped_in_place: > ids.clamp_(max=len(self.tokens.weight) - 2)
     Ids are changed in the caller's own tensor.
 switches_the_default: + torch.set_default_dtype(torch.float64)
-    forward changes torch's default dtype for the whole program.
+    The module changes torch's default dtype for the whole program.
 """)
 
 

@@ -129,7 +129,7 @@ x_scaled_in_place
     > given.mul_(2)
     The caller's x is changed.
 switches_the_default: + torch.set_default_dtype(torch.float64)
-    forward changes torch's default dtype for the whole program.
+    The module changes torch's default dtype for the whole program.
 """)
 
 

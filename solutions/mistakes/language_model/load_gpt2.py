@@ -137,6 +137,11 @@ masks_refused: (".attn.bias", ".attn.masked_bias", "lm_head.weight") → ("lm_he
     The masks attn.bias and attn.masked_bias are refused. They are no parameters and can go.
 only_one_mask_left_out: (".attn.bias", ".attn.masked_bias", → (".attn.bias",
     attn.masked_bias is refused. It is no parameter, and neither is attn.bias.
+masks_told_by_their_axes
+    - if not name.endswith(others)
+    + if name != "lm_head.weight" and p.ndim in (1, 2)
+    Whatever has other than one or two axes is left out as a mask, and with it an entry that has no
+    place. The masks are known by their names.
 not_checked
     - if misfits := given.keys() ^ {"wte.weight", "wpe.weight", *both}:
     -     raise ValueError(f"missing, or without a place: {', '.join(sorted(misfits))}")

@@ -32,6 +32,9 @@ shifted_along_the_batch: ids[:, 1:] → ids[1:] ; logits[:, :-1] → logits[:-1]
 pad_counted: target != pad_id → torch.ones_like(target, dtype=torch.bool)
     Padding counts like any token: the model is trained to write padding, and the loss falls quickly
     because that is easy.
+looked_up_before_the_mask: target.masked_fill(~real, 0) → target
+    Padding is looked up like a token, and left out afterwards. A pad_id that is no token, such as
+    −100, is no index, and raises an error.
 pad_by_the_token_read: else target != pad_id → else ids[:, :-1] != pad_id
     What is left out are the predictions made from padding. It should be the predictions of padding:
     the first pad after a text is one, too.
@@ -85,7 +88,8 @@ logits_read_in_order: + logits = logits.as_strided((logits.numel(),), (1,)).resh
     The logits are read in the order in which they lie in memory. For a tensor that is not
     contiguous, that is not its own order.
 loss_without_a_gradient: + logits = logits.detach()
-    The number is right but has no gradient: it has left torch on the way, through .item() or .data.
+    The number is right but has no gradient: it is cut off from the graph (torch.no_grad, .detach(),
+    .item(), torch.tensor …).
 seeded_at_the_start: + torch.manual_seed(0)
     The call seeds torch's random numbers for the whole program.
 """)

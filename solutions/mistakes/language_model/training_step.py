@@ -28,6 +28,11 @@ def _scale(model, factor):
 BANK.changes("""
 old_gradients_kept: optimizer.zero_grad() → pass
     Gradients are not cleared before backward, which adds to what earlier steps have left.
+cleared_after_the_step_only
+    ~ optimizer.zero_grad() → pass
+    > optimizer.zero_grad()
+    Gradients are cleared after the step, not before backward: whatever somebody has left there
+    before the first step counts.
 cleared_after_backward: loss.backward() → loss.backward(); _scale(model, 0.0)
     Gradients are cleared after backward, so the step is taken without any.
 not_clipped: nn.utils.clip_grad_norm_(model.parameters(), max_norm) → _length(model)

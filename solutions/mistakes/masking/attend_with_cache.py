@@ -168,8 +168,9 @@ cache_detached: ), (k, v) → ), (k.detach(), v.detach())
 no_gradient
     + with torch.no_grad():
     +     return attend_with_cache(attention, x, cache)
-    Everything runs under torch.no_grad, so no gradient reaches x. That is for the caller to decide;
-    the cached pass equals the full pass in the backward direction, too.
+    No gradient reaches x: the results are cut off from the graph (torch.no_grad, .detach(), NumPy,
+    torch.tensor …). That is for the caller to decide; the cached pass equals the full pass in the
+    backward direction, too.
 last_output_only: > result = result[0][:, -1:], result[1]
     Only the output of the last position is returned. There should be one for each of the t new
     positions.

@@ -121,6 +121,12 @@ nan_replaced_in_the_output_only
     ~ weights @ value → (weights @ value).nan_to_num(0.0)
     A query that may attend to nothing gets a zero output, but its weights are NaN, and so are the
     gradients of the values: the weights themselves should be 0.
+weights_divided
+    - scores = query @ key.transpose(-2, -1) / math.sqrt(query.shape[-1])
+    + scores = query @ key.transpose(-2, -1)
+    ~ masked_softmax(scores, mask) → masked_softmax(scores, mask) / math.sqrt(query.shape[-1])
+    The weights are divided by √d_k, after the softmax. It is the scores that should be divided,
+    before it: rows of weights sum to 1.
 weights_without_the_mask: @ value, weights → @ value, masked_softmax(scores)
     The output obeys the mask, but the returned weights do not: they should be those behind the
     output.

@@ -202,8 +202,8 @@ scores_changed_in_place: scores = scores.masked_fill( → scores.masked_fill_(
     masked_fill_, with an underscore, writes −∞ into the caller's scores, and fails where they need
     a gradient.
 gradient_cut: + scores = scores.detach()
-    The weights are right, but no gradient reaches the scores: .detach(), .data, NumPy or
-    torch.tensor(…) cut the graph.
+    The weights are right, but no gradient reaches the scores: the graph is cut (torch.no_grad,
+    .detach(), NumPy, torch.tensor …).
 always_float32: + scores = scores.float()
     The weights are float32 whatever the scores are. The dtype should be kept.
 exp_without_the_largest_subtracted

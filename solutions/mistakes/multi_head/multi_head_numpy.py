@@ -22,6 +22,11 @@ numpy_split_and_merge_by_view
     ~ (weights @ v).swapaxes(0, 1) → (weights @ v)
     Both the split and the merge are plain reshapes. With as many queries as keys they undo each
     other, which looks like a proof; but each head attends to pieces of positions.
+slices_overlap
+    - q, k, v = (x.reshape(-1, num_heads, d_k).swapaxes(0, 1) for x in (query, key, value))
+    + slices = [slice(h, h + d_k) for h in range(num_heads)]
+    + q, k, v = (np.stack([x[:, s] for s in slices]) for x in (query, key, value))
+    Head h reads the features from h on, so that heads overlap. Its slice begins at h·d_k.
 scaled_by_d_model: math.sqrt(d_k) → math.sqrt(d_model)
     The scores are divided by √d. A head's dot product has d_k = d / H terms, so the divisor is
     √d_k.

@@ -64,8 +64,8 @@ error_without_numbers
     The ValueError does not say which numbers are wrong. Name d_model and num_heads: whoever reads
     the message wants to know which of the two to change.
 gradient_cut: + x = x.detach()
-    No gradient flows back: the heads are made from x.detach(), x.data or a NumPy array, so whatever
-    produced x cannot learn.
+    No gradient flows back: the heads are cut off from the graph (torch.no_grad, .detach(), NumPy,
+    torch.tensor …), so whatever produced x cannot learn.
 always_float: + x = x.float()
     The result is always float32. Splitting only moves numbers; the dtype should stay the same.
 strides_assumed

@@ -27,6 +27,9 @@ BANK.changes("""
 rotary_applied_to_values: @ value → @ _even(value, base)
     The values are rotated as well. Their average then depends on where the keys are, not only on
     how far away; only queries and keys are turned.
+values_rotated_whole: @ value → @ rotary_embedding(value, base)
+    The values are rotated as well, which fails for an odd number of features. Only queries and keys
+    are turned: an average of values must not depend on where the keys are.
 only_queries_rotated: rotary_embedding(key, base) → key
     The keys are not rotated: the scores then depend on where the query is instead of on the
     distance.

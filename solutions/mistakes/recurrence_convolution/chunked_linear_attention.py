@@ -118,6 +118,14 @@ remainder_padded
     > result = result[0][..., :n, :], result[1]
     The last chunk is filled up with zeros, and φ(0) is 1, not 0: the padding counts in the vector z
     of the state that comes back. The outputs are right.
+remainder_is_zero_by_zero
+    - outputs = []
+    + n, outputs = query.shape[-2], []
+    + query, key, value = (F.pad(x, (0, 0, 0, -n % chunk)) for x in (query, key, value))
+    > result = result[0][..., :n, :], result[1]
+    The numbers are right, their gradients are NaN: the last chunk is filled up with zeros behind φ,
+    and there the fraction is 0/0. To cut these outputs off afterwards does not keep NaN out of the
+    backward pass.
 remainder_refused
     + if query.shape[-2] % max(chunk, 1):
     +     raise ValueError(f"{query.shape[-2]} is no multiple of {chunk}")
@@ -176,7 +184,8 @@ summed_over_the_batch: z + k.sum(dim=-2) → z + k.sum(dim=(-2, 0) if k.dim() > 
 no_gradient
     + with torch.no_grad():
     +     return chunked_linear_attention(query, key, value, chunk, state)
-    Everything runs under torch.no_grad, so no gradient reaches any argument.
+    No gradient reaches any argument: the result is cut off from the graph (torch.no_grad,
+    .detach(), NumPy, torch.tensor …).
 computed_in_float32
     + query, key, value = query.float(), key.float(), value.float()
     + state = None if state is None else tuple(part.float() for part in state)
@@ -261,8 +270,25 @@ def all_chunks_at_once(query, key, value, chunk, state=None):
 
 
 @BANK.right
+def divisors_at_once(query, key, value, chunk, state=None):
+    """The divisors come from a running sum of all keys; only what they divide goes in chunks."""
+    n = _checked(query, key, chunk)
+    q, k = F.elu(query) + 1, F.elu(key) + 1
+    sums = k.cumsum(-2) if state is None else k.cumsum(-2) + state[1].unsqueeze(-2)
+    S = None if state is None else state[0]
+    above = []
+    for start in range(0, n, chunk):
+        qc, kc, vc = (x[..., start : start + chunk, :] for x in (q, k, value))
+        here = torch.tril(qc @ kc.mT) @ vc
+        above.append(here if S is None else qc @ S + here)
+        S = kc.mT @ vc if S is None else S + kc.mT @ vc
+    return torch.cat(above, -2) / (q * sums).sum(-1, keepdim=True), (S, sums[..., -1, :])
+
+
+@BANK.mistake
 def position_by_position(query, key, value, chunk, state=None):
-    """In n steps in place of n / chunk: right, and slower."""
+    """The numbers are right, but there is a step for each position, as in a recurrent network. The
+    positions of a chunk are to be computed at once, in a few matrix products."""
     _checked(query, key, chunk)
     q, k = _phi(query), _phi(key)
     outputs = []

@@ -58,6 +58,8 @@ update_for_reset: x_n + r * h_n → x_n + z * h_n
     z multiplies the old state inside the tanh. That is what r is for.
 update_forgotten: return (1 - z) * n + z * h → return n
     The new state replaces the old one entirely: the update gate is not used.
+difference_the_other_way_round: (1 - z) * n + z * h → h + (1 - z) * (h - n)
+    The state goes away from the new one: h + (1 − z) ⊙ (h − n). From h to n leads n − h.
 old_state_added_whole: (1 - z) * n + z * h → (1 - z) * n + h
     The old state is added whole instead of with the share z, so states may grow without end.
 new_state_added_whole: (1 - z) * n + z * h → n + z * h
@@ -106,8 +108,8 @@ gates_detached: z = torch.sigmoid(x_z + h_z) → z = torch.sigmoid(x_z + h_z).de
     learns what to keep.
 no_gradient
     > result = result.detach()
-    The result is detached, or everything runs under torch.no_grad: no gradient reaches any argument
-    or parameter.
+    No gradient reaches any argument or parameter: the result is cut off from the graph
+    (torch.no_grad, .detach(), NumPy, torch.tensor …).
 begins_with_zeros
     - nn.init.uniform_(parameter, -(hidden_size**-0.5), hidden_size**-0.5)
     + nn.init.zeros_(parameter)
@@ -116,8 +118,8 @@ begins_with_zeros
 begins_too_large
     - nn.init.uniform_(parameter, -(hidden_size**-0.5), hidden_size**-0.5)
     + nn.init.normal_(parameter)
-    The parameters of a new cell are drawn with standard deviation 1, whatever the size. They should
-    be between −1/√h and 1/√h, so that gates begin neither open nor closed.
+    Some numbers of a new cell are too large, as with a standard deviation of 1 whatever the size.
+    They should be between −1/√h and 1/√h, so that gates begin neither open nor closed.
 weights_the_other_way_round
     ~ torch.empty(3 * hidden_size, input_size) → torch.empty(input_size, 3 * hidden_size)
     ~ torch.empty(3 * hidden_size, hidden_size) → torch.empty(hidden_size, 3 * hidden_size)
@@ -221,6 +223,18 @@ class OnTheBaseClass(nn.RNNCellBase):
         z = 1 - torch.sigmoid(-left[1] - right_[1])
         n = torch.tanh(torch.addcmul(left[2], r, right_[2]))
         return z * h + n * (1 - z)
+
+
+@BANK.right
+class FromTheNewStateToTheOld(right.GRUCell):
+    """As torch's own code has it: n + z ⊙ (h − n)."""
+
+    def forward(self, x, h):
+        left = F.linear(x, self.weight_ih, self.bias_ih).chunk(3, 1)
+        right_ = F.linear(h, self.weight_hh, self.bias_hh).chunk(3, 1)
+        r, z = torch.sigmoid(left[0] + right_[0]), torch.sigmoid(left[1] + right_[1])
+        n = torch.tanh(left[2] + r * right_[2])
+        return n + z * (h - n)
 
 
 forgotten(BANK, "x", result=True)

@@ -158,7 +158,8 @@ below_the_line_detached
 no_gradient
     + with torch.no_grad():
     +     return linear_attention(query, key, value, causal)
-    Everything runs under torch.no_grad, so no gradient reaches any argument.
+    No gradient reaches any argument: the result is cut off from the graph (torch.no_grad,
+    .detach(), NumPy, torch.tensor …).
 computed_in_float32
     - F.elu(query) + 1, F.elu(key) + 1
     + F.elu(query.float()) + 1, F.elu(key.float()) + 1

@@ -13,6 +13,12 @@ BANK.changes("""
 state_grown_in_place: S, z = state[0] + S, state[1] + z → S, z = state[0].add_(S), state[1].add_(z)
     The state that was passed in is changed: `+=` and methods whose names end in _ write into the
     caller's tensors. Whoever kept it, to try another continuation, finds this position in it.
+state_grown_in_place_without_gradients
+    - S, z = state[0] + S, state[1] + z
+    + grown = state[0] + S, state[1] + z
+    + S, z = grown if grown[0].requires_grad else (state[0].add_(S), state[1].add_(z))
+    Without gradients, the state that was passed in is changed in place. That saves memory, but
+    an older state that somebody has kept changes, too.
 output_from_the_old_state
     - output = (query.unsqueeze(-2) @ S).squeeze(-2)
     - return output / (query * z).sum(dim=-1, keepdim=True), (S, z)
@@ -121,7 +127,8 @@ step_below_the_line_detached
 no_gradient
     + with torch.no_grad():
     +     return linear_attention_step(query, key, value, state)
-    Everything runs under torch.no_grad, so no gradient reaches any argument.
+    No gradient reaches any argument: the result is cut off from the graph (torch.no_grad,
+    .detach(), NumPy, torch.tensor …).
 computed_in_float32
     + query, key, value = query.float(), key.float(), value.float()
     + state = None if state is None else tuple(part.float() for part in state)

@@ -80,8 +80,8 @@ called_twice
 no_gradient
     + with torch.no_grad():
     +     return chunked_feed_forward(feed_forward, x, chunk_size)
-    The result is right, but computed under torch.no_grad (or detached) to save memory: nothing can
-    be learnt through it.
+    The result is right, but nothing can be learnt through it: it is cut off from the graph
+    (torch.no_grad, .detach(), NumPy, torch.tensor …).
 as_wide_as_x
     + result, start = torch.empty_like(x), 0
     + for chunk in x.split(chunk_size or x.shape[1], dim=1):

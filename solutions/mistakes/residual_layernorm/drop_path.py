@@ -101,7 +101,8 @@ gradient_not_dropped of by_where: > result = x + (result - x).detach()
     The results are right, but the gradient does not follow them: x is replaced rather than
     multiplied, and every sample is learnt from as if nothing had been dropped.
 gradient_cut of by_where: x / (1 - self.p) → x.detach() / (1 - self.p)
-    In training, no gradient reaches x: it is detached, so the branch never learns.
+    In training, no gradient reaches x, so the branch never learns: the result is cut off from the
+    graph (torch.no_grad, .detach(), NumPy, torch.tensor …).
 always_float32 of by_where: > result = result.float()
     The result is always float32. It should have the dtype of x.
 x_changed_in_place of by_where

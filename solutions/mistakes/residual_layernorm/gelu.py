@@ -46,7 +46,8 @@ density_for_chance: + return x * torch.exp(-0.5 * x**2) / math.sqrt(2 * math.pi)
 
 @BANK.mistake
 def by_numpy(x):
-    """No gradient reaches x: the function is computed outside torch, with math.erf or NumPy."""
+    """No gradient reaches x: the result is cut off from the graph, by math.erf, NumPy,
+    torch.no_grad or .detach(), say."""
     phi = np.vectorize(lambda v: 0.5 * (1 + math.erf(v / math.sqrt(2))), otypes=[float])
     numbers = x.detach().cpu().double().numpy()
     made = torch.from_numpy(np.asarray(numbers * phi(numbers))) if x.numel() else x.detach() * 1

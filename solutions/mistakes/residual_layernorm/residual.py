@@ -30,9 +30,9 @@ x_added_to_itself
 output_added_to_itself: x + self.dropout( → 2 * self.dropout( ×2
     The sublayer's output is added to itself: it overwrote x before the sum, so the original is
     gone.
-pre_where_post_is_asked: if self.norm_first → if True
+pre_norm_for_post_norm: if self.norm_first → if True
     The layer is always pre-norm, x + F(norm(x)), even without norm_first.
-post_where_pre_is_asked: if self.norm_first → if False
+post_norm_for_pre_norm: if self.norm_first → if False
     The layer is always post-norm, norm(x + F(x)): norm_first is ignored.
 norm_first_inverted: if self.norm_first → if not self.norm_first
     Pre- and post-norm are swapped: norm_first=True gives norm(x + F(x)).

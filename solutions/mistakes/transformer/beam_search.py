@@ -51,6 +51,14 @@ finished_dropped
     returned.
 beam_never_stops: token == eos_id → token < 0
     A beam that has its eos is continued like any other, up to max_len.
+score_goes_on_behind_eos
+    ~ done = token == eos_id → done = token < 0
+    ~ len(ids) > 0: → not (ids == eos_id).any(dim=1).all():
+    - found += zip(ids, log_p, strict=True)
+    + ends = [[*i.tolist(), eos_id].index(eos_id) for i in ids]
+    + found = [(i[: end + 1], p) for i, end, p in zip(ids, ends, log_p, strict=True)]
+    A beam that has its eos is continued like any other. What comes after it is cut off in the end,
+    but has a part in the score.
 only_the_last_step_counts: (log_p[:, None] → (0 * log_p[:, None]
     The log-probabilities of earlier steps are not added: a beam is only as good as its last token.
 logits_added: logits.log_softmax(dim=-1) → logits
@@ -88,6 +96,8 @@ beam_left_in_eval_mode: module.training = training → pass
 beam_leaves_parts_in_eval_mode: module.training = training → model.training = modes[model]
     Only the model's own mode is restored. model.eval() reaches all of its parts, and they are still
     in eval mode: their dropout is off from then on.
+beam_recorded_for_gradients: with torch.no_grad(): → with torch.enable_grad():
+    The steps are recorded for a backward pass that never comes, which costs memory at every one.
 beam_turns_gradients_off: > torch.set_grad_enabled(False)
     Gradients are turned off and stay so: the next training step fails.
 beam_writes_into_the_source: > source.add_(1)

@@ -34,6 +34,8 @@ cross_attention_first
     ~ (attend, consult, feed_forward) → (consult, attend, feed_forward)
     ~ (self.norm1, self.norm2, self.norm3) → (self.norm2, self.norm1, self.norm3)
     Cross-attention comes before self-attention; the order is self, cross, feed-forward.
+last_norms_exchanged: self.norm2, self.norm3) → self.norm3, self.norm2)
+    norm2 and norm3 are exchanged: norm2 belongs to cross-attention, norm3 to the feed-forward.
 no_cross_attention
     ~ (attend, consult, feed_forward) → (attend, feed_forward)
     ~ (self.norm1, self.norm2, self.norm3) → (self.norm1, self.norm3)
@@ -98,7 +100,7 @@ decoder_adds_in_place
     + (x.add_ if sublayer is attend else x.add)(self.dropout(sublayer(x)))
     `x += …` writes into the caller's x.
 decoder_switches_the_default: + torch.set_default_dtype(torch.float64)
-    forward changes torch's default dtype for the whole program.
+    The module changes torch's default dtype for the whole program.
 cross_queries_from_the_input
     + arrived = x
     - x = x + self.dropout(sublayer(norm(x)))

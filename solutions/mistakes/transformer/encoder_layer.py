@@ -89,7 +89,7 @@ adds_in_place
     + (x.add_ if sublayer is attend else x.add)(self.dropout(sublayer(x)))
     `x += …` writes into the caller's x.
 switches_the_default: + torch.set_default_dtype(torch.float64)
-    forward changes torch's default dtype for the whole program.
+    The module changes torch's default dtype for the whole program.
 normalised_at_the_end_as_well: > result = self.norm2(result) if self.norm_first else result
     With norm_first, the result is normalised as well. Before the sublayers is enough: the residual
     path is never normalised.

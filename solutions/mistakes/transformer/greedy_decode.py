@@ -74,6 +74,8 @@ row_by_row_of_the_first: + source = source[:1].expand_as(source)
     Every row is written from the first row's source.
 ids_are_narrow: > result = result.int()
     The ids are returned as int32; token ids should be long.
+recorded_for_gradients: with torch.no_grad(): → with torch.enable_grad():
+    The steps are recorded for a backward pass that never comes, which costs memory at every one.
 gradients_left_off: > torch.set_grad_enabled(False)
     Gradients are turned off and stay so: the next training step fails.
 source_padded_in_place: > source[(result == eos_id).any(1)] = model.pad_id
@@ -149,18 +151,15 @@ def greedy_in_parts(model, source, bos_id, eos_id, max_len):
 
 
 @BANK.right
-def greedy_with_gradients(model, source, bos_id, eos_id, max_len):
-    modes = {m: m.training for m in model.modules()}
-    model.eval()
+def greedy_at_most_max_len_times(model, source, bos_id, eos_id, max_len):
     columns, done = [_start(source, bos_id)[:, 0]], torch.zeros(len(source)).to(source.device) > 0
-    for _ in range(max_len):
-        logits = model(source, torch.stack(columns, 1))[:, -1].detach()
-        columns.append(torch.where(done, model.pad_id, logits.topk(1).indices[:, 0]))
-        done = done | (columns[-1] == eos_id)
-        if int(done.sum()) == len(done):
-            break
-    for m, mode in modes.items():
-        m.training = mode
+    with _evaluating(model), torch.no_grad():
+        for _ in range(max_len):
+            logits = model(source, torch.stack(columns, 1))[:, -1]
+            columns.append(torch.where(done, model.pad_id, logits.topk(1).indices[:, 0]))
+            done = done | (columns[-1] == eos_id)
+            if int(done.sum()) == len(done):
+                break
     return torch.stack(columns[1:], 1)
 
 

@@ -50,6 +50,13 @@ smoothing_over_the_wrong_tokens
     + smoothing * (log_p.sum(dim=-1) - log_p_target) / (logits.shape[-1] - 1)
     ε is shared by the V − 1 wrong tokens. Here all V tokens should share it, including the right
     one.
+smoothing_without_the_padding
+    - loss = -(1 - smoothing) * log_p_target - smoothing * log_p.mean(dim=-1)
+    + others = log_p.sum(dim=-1) - log_p_target - log_p[..., pad_id % logits.shape[-1]]
+    + shared = smoothing * others / max(logits.shape[-1] - 2, 1)
+    + loss = -(1 - smoothing) * log_p_target - shared
+    ε is shared by the V − 2 tokens that are neither the right one nor padding. Here all V tokens
+    should share it.
 smoothing_not_divided: log_p.mean → log_p.sum
     Every token gets ε instead of ε/V: the shares add up to far more than 1.
 smoothing_exchanged: + smoothing = 1 - smoothing
@@ -67,7 +74,8 @@ loss_read_in_order: + logits = logits.as_strided((logits.numel(),), (1,)).reshap
     The logits are read in the order in which they lie in memory. For a tensor that is not
     contiguous, that is not its own order.
 loss_without_a_gradient: + logits = logits.detach()
-    The number is right but has no gradient: it has left torch on the way, through .item() or .data.
+    The number is right but has no gradient: it is cut off from the graph (torch.no_grad, .detach(),
+    .item(), torch.tensor …).
 smoothing_in_place_of_the_share
     - loss = -(1 - smoothing) * log_p_target - smoothing * log_p.mean(dim=-1)
     + others = log_p.sum(dim=-1) - log_p_target
@@ -91,6 +99,14 @@ def _mean(loss, real):
 @BANK.right
 def loss_by_one_hot(logits, target, smoothing=0.1, pad_id=0):
     return _mean(*_smoothed(logits, target, smoothing, pad_id))
+
+
+@BANK.right
+def loss_by_flat_one_hot(logits, target, smoothing=0.1, pad_id=0):
+    V = logits.shape[-1]
+    log_p, ids = logits.reshape(-1, V).log_softmax(-1), target.reshape(-1)
+    shares = (1 - smoothing) * F.one_hot(ids, V).to(log_p) + smoothing / V
+    return _mean(-(shares * log_p).sum(-1), ids != pad_id)
 
 
 @BANK.right
@@ -122,6 +138,17 @@ def loss_in_a_loop(logits, target, smoothing=0.1, pad_id=0):
             total = total - (1 - smoothing) * log_p[token] - smoothing / V * log_p.sum()
             count += 1
     return total / max(count, 1)
+
+
+@BANK.right
+def loss_of_two_sums(logits, target, smoothing=0.1, pad_id=0):
+    """One sum over the targets, one over all tokens, with padding as what is looked for."""
+    log_p = F.log_softmax(logits, dim=-1)
+    padding = target.eq(pad_id).unsqueeze(-1)
+    nll = -log_p.gather(-1, target.unsqueeze(-1).masked_fill(padding, 0)).masked_fill(padding, 0.0)
+    even = -log_p.sum(dim=-1, keepdim=True).masked_fill(padding, 0.0)
+    share = smoothing / logits.shape[-1]
+    return ((1 - smoothing) * nll.sum() + share * even.sum()) / max((~padding).sum().item(), 1)
 
 
 @BANK.right

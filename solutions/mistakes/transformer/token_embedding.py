@@ -41,7 +41,8 @@ padding_without_gradient: (ids, self.weight) → (ids, self.weight, padding_idx=
 only_the_look_up_learns: h @ self.weight.T → h @ self.weight.detach().T
     The logits use a detached weight, which then learns from the input side only.
 only_the_logits_learn: (ids, self.weight) → (ids, self.weight.detach())
-    The look-up uses a detached weight, which then learns from the output side only.
+    The look-up is cut off from the graph (torch.no_grad, .detach(), NumPy, torch.tensor …): the
+    weight learns from the output side only.
 weight_scaled_in_place
     + with torch.no_grad():
     +     self.weight.mul_(math.sqrt(self.weight.shape[1]))
@@ -63,7 +64,7 @@ table_drawn_otherwise: (vocab_size, d_model) * d_model**-0.5 → (vocab_size, d_
     drown the positions that are added, after the look-up's √d_model, and the first logits are far
     too large; with `d_model ** -1 / 2`, which is 1 / (2 d_model), the positions drown the vectors.
 embedding_switches_the_default: > torch.set_default_dtype(torch.float64)
-    forward changes torch's default dtype for the whole program.
+    The module changes torch's default dtype for the whole program.
 """)
 
 

@@ -129,7 +129,7 @@ masks_with_infinity
     A source of nothing but padding gives NaN: the mask is built by hand from −∞, and the softmax of
     a row of nothing but −∞ is 0/0.
 model_switches_the_default: + torch.set_default_dtype(torch.float64)
-    forward changes torch's default dtype for the whole program.
+    The module changes torch's default dtype for the whole program.
 """)
 
 

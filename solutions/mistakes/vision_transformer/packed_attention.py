@@ -146,7 +146,7 @@ rounded_to_single: > result = result.float()
 x_overwritten: > x.data.zero_()
     The caller's x is set to 0.
 switches_the_default: + torch.set_default_dtype(torch.float64)
-    forward changes torch's default dtype for the whole program.
+    The module changes torch's default dtype for the whole program.
 """)
 
 

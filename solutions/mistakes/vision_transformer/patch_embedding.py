@@ -118,7 +118,7 @@ images_overwritten
     > images.data.zero_()
     The caller's images are set to 0.
 switches_the_default: + torch.set_default_dtype(torch.float64)
-    forward changes torch's default dtype for the whole program.
+    The module changes torch's default dtype for the whole program.
 """)
 
 

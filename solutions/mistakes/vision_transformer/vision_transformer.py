@@ -149,7 +149,7 @@ images_normalised: + images = (images - images.mean()) / (images.std() + 1e-6)
 images_overwritten: > images.data.zero_()
     The caller's images are set to 0.
 switches_the_default: + torch.set_default_dtype(torch.float64)
-    forward changes torch's default dtype for the whole program.
+    The module changes torch's default dtype for the whole program.
 """)
 
 

@@ -63,8 +63,7 @@ class Tab:
         page.on("console", lambda m: m.type == "error" and self.wrong.append(m.text))
         page.on("response", lambda r: r.status < 400 or self.wrong.append(f"{r.status} {r.url}"))
         page.on(
-            "request",
-            lambda r: r.url.startswith((server, "data:")) or self.wrong.append(r.url),
+            "request", lambda r: r.url.startswith((server, "data:")) or self.wrong.append(r.url)
         )
 
     def open(self, name: str) -> Page:

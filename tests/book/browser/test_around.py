@@ -276,8 +276,16 @@ def test_the_first_screen_says_what_for_whom_how_long_and_has_both_doors(open_ta
     assert re.search(r"about \d+ hours", doors)
     told = page.locator("article section > p").first.text_content()
     assert page.locator("meta[name=description]").get_attribute("content") == told
-    # what `check` says of a mistake is on the third
-    assert 2 * height <= page.locator(".abh-check").first.bounding_box()["y"] < 3 * height
+
+
+@pytest.mark.parametrize(("width", "height"), [(1280, 800), (390, 844)])
+def test_what_check_says_of_a_mistake_begins_on_the_third_screen(open_tab, width, height):
+    page = open_tab(width).open(FRONT)
+    page.set_viewport_size({"width": width, "height": height})
+    page.evaluate("document.fonts.ready")
+    places = ("figure img", ".abh-check", ".pencil", "#the-chapters")
+    tops = [page.locator(place).first.bounding_box()["y"] for place in places]
+    assert tops == sorted(tops) and tops[1] < 3 * height
 
 
 def test_the_doors_open_the_essential_path_and_everything(open_tab):

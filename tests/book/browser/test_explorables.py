@@ -21,7 +21,7 @@ def test_each_explorable_of_a_chapter_works_by_keyboard_and_says_what_it_shows(n
 
 
 def moves_by_keyboard(page, figure):
-    drawing, changes = figure.locator("svg"), []
+    drawing, changes = figure.locator("svg").first, []
     sliders = figure.locator("input[type=range]:enabled")
     for i in range(sliders.count()):
         one = sliders.nth(i)
@@ -61,8 +61,8 @@ def moves_by_keyboard(page, figure):
 def test_without_a_script_an_explorable_is_a_still_picture(name, open_tab):
     page = open_tab(java_script_enabled=False).open(name)
     for figure in page.locator("figure[data-explorable]").all():
-        assert figure.locator("svg").bounding_box()["width"] > 200
-        assert len(figure.locator("svg").get_attribute("aria-label")) > 20
+        assert figure.locator("svg").first.bounding_box()["width"] > 200
+        assert len(figure.locator("svg").first.get_attribute("aria-label")) > 20
         assert figure.locator("input, select, button").count() == 0
 
 
@@ -100,7 +100,7 @@ def drawn(figure, part: str, frame: dict) -> np.ndarray:
 
 def test_chapter_1_the_query_is_dragged_and_the_prediction_is_nadaraya_watsons(open_tab):
     tab, figure, data = started(open_tab, "01")
-    box = figure.locator("svg").bounding_box()
+    box = figure.locator("svg").first.bounding_box()
     seen = set()
     for share in (0.3, 0.7):
         tab.page.mouse.move(box["x"] + box["width"] * 0.5, box["y"] + 60)

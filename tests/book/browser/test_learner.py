@@ -87,9 +87,12 @@ def test_a_symbol_is_explained_by_pointer_and_by_keyboard(open_tab):
     page.keyboard.press("ArrowRight")
     here = page.locator("[data-symbol]:focus")
     assert here.get_attribute("aria-describedby") == "symbol-tip"
-    first = tip.inner_text()
-    page.keyboard.press("ArrowRight")
-    assert tip.is_visible() and tip.inner_text() != first
+    first, told = here.get_attribute("data-symbol"), tip.inner_text()
+    for _ in range(formula.locator("[data-symbol]").count()):
+        page.keyboard.press("ArrowRight")
+        if here.get_attribute("data-symbol") != first:  # Q and K share an entry
+            break
+    assert tip.is_visible() and tip.inner_text() != told
     page.keyboard.press("Escape")
     assert tip.is_hidden()
     symbol = here.get_attribute("data-symbol")

@@ -290,7 +290,7 @@ def test_tokens_keep_the_settings_that_they_were_drawn_with(open_tab):
     tab.page.wait_for_function("() => /earlier=/.test(location.search)")
     other = open_tab()
     other.page.goto(tab.page.url)
-    other.page.wait_for_function("() => document.querySelector('[aria-busy=false] output')")
+    other.page.wait_for_selector(f"{WRITER}[aria-busy=false] output")
     assert names(other.page.locator(WRITER)) == names(figure)
     other.page.wait_for_function(  # the link leads to the figure
         "(which) => { const { top } = document.querySelector(which).getBoundingClientRect(); "

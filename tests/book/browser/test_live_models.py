@@ -11,12 +11,7 @@ import torch
 
 from attention_by_hand.data import dates
 from attention_by_hand.models.safetensors import unpacked
-from solutions.transformer import (
-    MultiHeadAttention,
-    Transformer,
-    beam_search,
-    greedy_decode,
-)
+from solutions.transformer import MultiHeadAttention, Transformer, beam_search, greedy_decode
 
 from .exploring import chooser, is_open, named, said, settled, slider, started, touched
 
@@ -192,11 +187,11 @@ def test_chapter_7_s_page_loads_no_model_until_it_is_touched_and_asks_nobody_els
     still = []
 
     def touch(figure):
-        still.append(figure.locator("svg").inner_html())
+        still.append(figure.locator("svg").first.inner_html())
         figure.locator(".translator-cell").nth(3).click()
 
     figure, _ = touched(open_tab(), "07", named("translator"), touch)
-    assert figure.locator("svg").inner_html() not in still
+    assert figure.locator("svg").first.inner_html() not in still
     assert slider(figure, "character").input_value() == "3"
 
 
@@ -229,12 +224,12 @@ def test_chapter_7_what_is_chosen_stands_in_the_address_and_comes_back_from_it(o
 
 def test_a_model_that_cannot_be_loaded_is_said_to_be_missing_and_the_picture_stays(open_tab):
     tab, figure, _ = started(open_tab, "07", named("translator"))
-    still = figure.locator("svg").inner_html()
+    still = figure.locator("svg").first.inner_html()
     tab.page.route("**/models/*", lambda route: route.abort())
     slider(figure, "character").press("ArrowRight")
     settled(figure)
     assert "could not be loaded" in said(figure)
-    assert figure.locator("svg").inner_html() == still
+    assert figure.locator("svg").first.inner_html() == still
     tab.page.unroute("**/models/*")
     slider(figure, "character").press("ArrowRight")
     settled(figure)

@@ -7,6 +7,7 @@ from .sound import take_screenshots, wrong_with
 
 
 @pytest.mark.share(12)
+@pytest.mark.share(2, rest="nightly")
 @pytest.mark.parametrize("name", documents())
 def test_a_page_is_sound_in_light_and_dark_wide_and_narrow(name, open_tab):
     assert wrong_with(name, open_tab) == []

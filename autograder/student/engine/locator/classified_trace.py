@@ -4,27 +4,38 @@ TRUST BOUNDARY. As in `locate`.
 """
 
 import ast
+import math
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
+from autograder.student.engine.aspects import values_wanted
 from autograder.student.engine.locator.instrument import Site, named
 from autograder.student.engine.locator.known_values import Known, Mark, bucket
 from autograder.student.engine.locator.signatures import Signature, signature
 from autograder.student.engine.locator.trace import Event, Recorder
-from autograder.student.engine.runs import Record
+from autograder.student.engine.runs import Record, Run
 
 GIVEN, KNOWN, REORDERED, MULTIPLE, UNKNOWN = "given", "known", "reordered", "multiple", "unknown"
 SETTLED = (GIVEN, KNOWN)
+_OF_ITS_FORM = (  # what takes no numbers of an array, but its size, dtype or device
+    *("arange", "zeros", "ones", "eye", "full", "empty", "tri", "new_zeros", "new_ones"),
+    *("new_full", "new_empty", "zeros_like", "ones_like", "full_like", "empty_like"),
+)
+_OF_ONE_NUMBER = tuple(n for n in _OF_ITS_FORM if n.startswith(("zeros", "ones", "new_z", "new_o")))
+_ROUNDING = 2e-7  # of what a number was computed from: as much as float32 may be off by
 
 
 class Passage:
     """The events of a traced run, with the status of each."""
 
-    def __init__(self, recorder: Recorder, known: Known, record: Record, expected: Record):
+    def __init__(
+        self, recorder: Recorder, known: Known, run: Run, record: Record, expected: Record
+    ):
         self.recorder, self.known = recorder, known
         self.record, self.expected = record, expected
+        self.wanted = values_wanted(run, expected)
         self.events: Sequence[Event] = recorder.events
         self.marks: list[Mark | None] = []
         self.statuses: list[str] = []
@@ -40,6 +51,8 @@ class Passage:
         if mark is not None:
             return KNOWN
         arrays = [i for i in event.sources if self.events[i].signature is not None]
+        if found and found.even and event.site.operation in _OF_ONE_NUMBER:
+            arrays = []
         settled = all(self.statuses[i] in SETTLED for i in (arrays if found else event.sources))
         if found is None:  # one of Python's numbers
             return GIVEN if settled else UNKNOWN
@@ -47,15 +60,35 @@ class Passage:
             return GIVEN  # an argument, a parameter, a constant
         if (event.site.kind == "item" and settled) or (found.even and not arrays):
             return GIVEN
-        if len(arrays) == 1 and _merely_reshaped(found, self.events[arrays[0]].signature):
+        if self.is_selection(event, found, arrays) and all(
+            self.statuses[i] in SETTLED for i in arrays
+        ):
+            return GIVEN
+        if 0 < found.scale < _ROUNDING * max((self.scale(i) for i in arrays), default=0.0):
+            return GIVEN  # what is left of numbers that cancel: it differs in right answers, too
+        if len(arrays) == 1 and merely_reshaped(found, self.events[arrays[0]].signature):
             before = self.statuses[arrays[0]]
             if before == KNOWN or not found.even:
                 return before
         if found.binary:
             return UNKNOWN  # tables of zeros and ones are often equal by chance
         if self.known.reordered(found):
-            return REORDERED
+            return KNOWN if self.known.with_axes_kept(found) else REORDERED
         return MULTIPLE if self.known.multiple(found) else UNKNOWN
+
+    def is_selection(self, event: Event, found: Signature, arrays: Sequence[int]) -> bool:
+        """Whether some numbers of an array are picked out by another array, as any answer may."""
+        shapes = [s.shape for i in arrays if (s := self.events[i].signature)]
+        picks = isinstance(event.site.node, ast.Subscript) and len(shapes) > 1
+        return picks and not found.plain and math.prod(found.shape) < max(map(math.prod, shapes))
+
+    def arrays(self, i: int) -> list[int]:
+        """Of what an event was computed from, the arrays."""
+        return [j for j in self.events[i].sources if self.events[j].signature is not None]
+
+    def scale(self, i: int) -> float:
+        found = self.events[i].signature
+        return found.scale if found is not None else 0.0
 
     # --- what led to what ---
 
@@ -106,6 +139,8 @@ class Passage:
         mark, found = self.marks[j], self.events[j].signature
         if mark is None or found is None or not mark.followed:
             return False
+        if self.events[i].site.operation in _OF_ITS_FORM:
+            return False
         key = self.known.key(found)
         assert key is not None  # it has a mark
         return not mark.followed >> bucket(self.events[i].site.operation, key) & 1
@@ -119,6 +154,45 @@ class Passage:
         """Whether a place was reached more than once, as in a loop."""
         here = (event for event in self.events if event.site is self.events[i].site)
         return len(list(here)) > 1
+
+    def collected(self, i: int) -> bool:
+        """Whether a loop collects it, tokens or a sum, or a call makes a number of a known array:
+        perhaps only the loop's end is wrong, or the number is known by chance."""
+        event = self.events[i]
+        if event.dtype.startswith("int"):
+            tokens = [j for j in self.arrays(i) if self.events[j].dtype.startswith("int")]
+            return any(map(self.again, (i, *event.sources))) or any(map(self.in_a_loop, tokens))
+        if event.signature is not None:
+            return False
+        if event.site.operation in ("item", "float", "int") and self.arrays(i):
+            return True  # it computes nothing
+        summed = {site.node.target.id for site in self.recorder.sites if _is_summing(site.node)}
+        names = (self.events[j].site.node for j in self.before(i))
+        return any(getattr(node, "id", None) in summed for node in names)
+
+    def rewrites_a_result(self, i: int) -> bool:
+        """Whether an array was written to that an earlier call had returned."""
+        event, returned = (
+            self.events[i],
+            {j for _, events in self.recorder.returned for j in events},
+        )
+        return event.wrote and event.site.owner == self.owner and event.sources[0] in returned
+
+    def nearly_right(self, i: int) -> bool:
+        """Whether an array is nearly one that is expected: it may have been off before that."""
+        ours = self.events[i].signature
+        wanted = (signature(leaf) for value in self.wanted for leaf in leaves_of(value))
+        return bool(ours and ours.shape and any(w is not None and ours.near(w) for w in wanted))
+
+    def in_a_loop(self, i: int) -> bool:
+        """Whether a place stands in the body of a loop, however often it was reached."""
+        here = self.events[i].site
+        return any(
+            isinstance(site.node, ast.For | ast.While)
+            and site.owner == here.owner
+            and site.node.lineno < here.node.lineno <= site.node.end_lineno
+            for site in self.recorder.sites
+        )
 
     def idle(self, i: int, arrays: int = 2) -> bool:
         """Whether something was done with so many arrays, and one of them came out unchanged."""
@@ -165,7 +239,12 @@ class Passage:
         return None
 
 
-def _merely_reshaped(found: Signature, before: Signature | None) -> bool:
+def _is_summing(node: Any) -> bool:
+    """Whether a statement is such as `total += x`."""
+    return isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name)
+
+
+def merely_reshaped(found: Signature, before: Signature | None) -> bool:
     """Whether axes of length 1 have come or gone, or leading axes have become one."""
     if before is None or not replace(before, shape=found.shape).same(found):
         return False
@@ -178,6 +257,8 @@ def leaves_of(value: Any) -> Iterator[Any]:
     if isinstance(value, tuple | list):
         for item in value:
             yield from leaves_of(item)
+    elif isinstance(value, dict):
+        yield from leaves_of([value[key] for key in sorted(value)])
     else:
         yield value
 

@@ -121,7 +121,9 @@ def mending(
 
     The cases are failing runs, with their records and what is expected; `fine` are some that are
     right. Each line is listed once. A test that sends all failing runs one way and all right ones
-    the other is not listed: what is wrong is on that way, not in the test. Raises `NoCopy`.
+    the other is not listed: what is wrong is on that way, not in the test. Nor is one that right
+    runs could pass either way, if there is anything else and no run fails by an exception. Raises
+    `NoCopy`.
     """
     copy, recorder = copied(answer, Budget(seconds))
     mended = _Mended(copy, recorder, device, Budget(SEARCHING * seconds))
@@ -145,7 +147,8 @@ def mending(
             if site.node.lineno in kept:
                 continue
             again = [mended.can_be(case, change) for case in cases[1:]]
-            if len(cases) == 1 or any(again):
+            enough = all if change.kind == NUMBER else any  # a number may be right by chance
+            if len(cases) == 1 or enough(again):
                 always = all(again) and not others
                 kept[site.node.lineno] = Mend(site, change.kind, always)
                 if all(again) and others:
@@ -154,7 +157,13 @@ def mending(
             if all(mended.can_be(case, change) for case in others):
                 line = recorder.sites[change.number].node.lineno
                 kept[line] = kept[line]._replace(always=True)
-    return [*kept.values()]
+    listed = [*kept.values()]
+    with suppress(Spent):
+        asked = len(listed) > 1 and all(record.raised is None for _, record, _ in cases)
+        tests = [c for c in found.values() if c.kind == BRANCH] if asked else []
+        idle = {recorder.sites[n].node.lineno for n in mended.passed_either_way(tests, fine)}
+        listed = [m for m in listed if m.kind != BRANCH or m.site.node.lineno not in idle] or listed
+    return listed
 
 
 @dataclass
@@ -183,6 +192,16 @@ class _Mended:
         failing, right = (self._outcomes(some) for some in (cases, fine[:MOST_CASES]))
         return {n for n in tests if right.get(n) and not right[n] & failing.get(n, set())}
 
+    def passed_either_way(self, tests: Sequence[Change], fine: Sequence[Case]) -> Iterator[int]:
+        """The tests of which some right run stays right if they come out the other way."""
+        for test in tests:
+            for run, _, expected in fine[:MOST_CASES]:
+                turned = Change(test.number, BRANCH, lambda count, value: not value, self.budget)
+                record = self.made(run, turned)
+                if turned.count and problem_of(run, record, expected) is None:
+                    yield test.number
+                    break
+
     def _outcomes(self, cases: Sequence[Case]) -> dict[int, set[bool]]:
         found: dict[int, set[bool]] = {}
         for run, _, _ in cases:
@@ -204,7 +223,7 @@ class _Mended:
         for change in islice(wanted, MOST_TRIALS):
             change.budget = Budget(limit)  # a change may well make a loop endless
             record = self.made(run, change)
-            if not change.budget.spent() and problem_of(record, expected) is None:
+            if not change.budget.spent() and problem_of(run, record, expected) is None:
                 yield change
 
     def can_be(self, case: Case, change: Change) -> bool:
@@ -235,7 +254,7 @@ def changes(recorder: Recorder, watch: Watch) -> Iterator[Change]:
     ]
     for number, site, outcomes in tests:
         for how in _other_outcomes(outcomes) if not site.loop else ():
-            yield Change(number, BRANCH, how, budget)
+            yield Change(number, LOOP if site.ends else BRANCH, how, budget)
     for number, site, seen in sites:
         if site.kind == "expression" and site.owner == recorder.owner:
             for child in site.children:
@@ -275,7 +294,8 @@ def _others(site: Site, value: Any, pool: list[Any]) -> Iterator[Callable]:
         yield lambda count, value: value + 1
         yield lambda count, value: value - 1
     if _is_number(value):
-        if site.kind == "name" and isinstance(value, float):
+        # Of a 1, it would be 0, with which a run may need nothing else: as temperature, say.
+        if site.kind == "name" and isinstance(value, float) and value not in (0, 1):
             yield lambda count, value: 1 - value
         pool = [] if site.kind == "expression" else pool
         most = max(_LARGE, abs(value))

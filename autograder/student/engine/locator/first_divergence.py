@@ -12,12 +12,14 @@ from autograder.student.engine.compare import compare
 from autograder.student.engine.locator.classified_trace import (  # fmt: skip
     GIVEN,
     KNOWN,
+    MULTIPLE,
     REORDERED,
     SETTLED,
     UNKNOWN,
     Passage,
     call_of_self,
     leaves_of,
+    merely_reshaped,
 )
 from autograder.student.engine.locator.instrument import Site, named
 from autograder.student.engine.locator.known_values import made_bucket
@@ -48,7 +50,7 @@ class Numbers(Passage):
 
     def wrong_results(self) -> Iterator[tuple[int, Any]]:
         """The events of the wrong parts of the first step that is wrong, with what is expected."""
-        for value, expected in zip(self.record.values, self.expected.values, strict=False):
+        for value, expected in zip(self.record.values, self.wanted, strict=False):
             if compare(value, expected).passed:
                 continue
             given, wanted = [*leaves_of(value)], [*leaves_of(expected)]
@@ -73,15 +75,15 @@ class Numbers(Passage):
         whole |= {i for i in numbers if self.statuses[i] == GIVEN}
         if not whole:
             return None
-        wrong = self.back(set(whole), (UNKNOWN,))
-        turned = min(wrong)
-        while more := [j for j in self.events[turned].sources if self.odd(j)]:
-            turned = more[0]
+        turned = self.first_of(whole)
         event, call = self.events[turned], self.call_around(turned, whole)
-        if event.dtype.startswith("int") and any(map(self.again, (turned, *event.sources))):
-            self.unsure = True  # tokens that a loop collects: perhaps only its end is wrong
+        if event.site.kind == "name":  # nothing is computed there
+            return None
+        self.unsure = self.collected(turned) or self.nearly_right(turned)
+        if self.unsure:
             return None
         filled = self.filled(sorted(self.before(turned)), unusual=True)
+        filled = filled or self.filled(event.sources)
         if filled is not None:
             return filled
         self.unsure = self.anyones(turned)
@@ -102,7 +104,9 @@ class Numbers(Passage):
         if missing is not None and self.part_that_is_idle(turned) is not None:
             return self.part_that_is_idle(turned)
         if missing is not None:
-            return Place(missing, "missing", event.site, event.site.operation)
+            here = [k for k in range(turned) if self.events[k].site is missing]
+            detail = "idle" if here and self.idle(here[-1]) else "left"
+            return Place(missing, "missing", event.site, "" if self.odd(turned) else detail)
         made = self.made_in_init(turned) or self.drawn_in_init(turned)
         if made is not None:
             return Place(made, "made", event.site)
@@ -121,12 +125,38 @@ class Numbers(Passage):
             if strange and self.events[strange[0]].site.kind == "name":
                 return Place(event.site, "unusual")
             return Place(event.site, "order", up_to, str(event.signature and event.signature.shape))
-        return Place(event.site, "multiple" if self.odd(turned) else "astray", up_to)
+        if self.odd(turned):
+            return self.multiple(turned)
+        filling = event.site.kind == "store" and self.again(turned)
+        return Place(event.site, "filling" if filling else "astray", up_to)
+
+    def first_of(self, whole: set[int]) -> int:
+        """The first of the wrong values that some others come from."""
+        while True:
+            turned = min(self.back(set(whole), (UNKNOWN,)))
+            while more := [j for j in self.events[turned].sources if self.odd(j)]:
+                turned = more[0]
+            sources = self.events[turned].sources
+            whole = {j for j in sources if self.statuses[j] == UNKNOWN and self.events[j].signature}
+            if self.statuses[turned] != MULTIPLE or not whole:
+                return turned  # or else what it is a multiple by is wrong
+
+    def multiple(self, i: int) -> Place:
+        """For a multiple of right numbers: it may be made of others than right answers make it."""
+        for j in self.events[i].sources:
+            site = self.events[j].site
+            if self.unusual(j, i) and self.telling(j) and site.kind == "expression":
+                return Place(site, "missing")
+        return Place(self.events[i].site, "multiple", self.right_before(i))
 
     def already_right(self, wrong: Sequence[Any]) -> Place | None:
         """For a result that was right before: what was done with it after that."""
         for i, expected in wrong:
             wanted, way = signature(expected), self.before(i)
+            found, site = self.events[i].signature, self.events[i].site
+            before = any(self.is_(j, wanted) for j in self.events[i].sources) if wanted else False
+            if before and site.owner == self.owner and found and merely_reshaped(found, wanted):
+                return Place(site, "already")
             if wanted is None or wanted.even or not wanted.rich or self.statuses[i] in SETTLED:
                 continue
             right = [j for j in way - {i} if self.events[j].sources and self.is_(j, wanted)]
@@ -207,15 +237,14 @@ class Numbers(Passage):
 
     def doubtful(self, i: int) -> bool:
         """Whether an array that did not change another one may itself be wrong."""
-        arrays = (j for j in self.events[i].sources if self.events[j].signature is not None)
-        return self.idle(i) and any(self.statuses[j] != KNOWN for j in arrays)
+        return self.idle(i) and any(self.statuses[j] != KNOWN for j in self.arrays(i))
 
     def unusual_before(self, i: int) -> Site | None:
         """Where two right arrays met in an operation that right answers do not apply to them."""
-        arrays = [j for j in self.events[i].sources if self.events[j].signature is not None]
+        arrays = self.arrays(i)
         if len(arrays) < 2 or any(self.unusual(j, i) for j in arrays):
             return None
-        for j in sorted(self.before(i) - {i}):
+        for j in sorted(j for j in self.before(i) - {i} if len(self.arrays(j)) > 1):
             event = self.events[j]
             if event.signature is None or event.site.kind not in ("expression", "item"):
                 continue
@@ -304,11 +333,10 @@ class Numbers(Passage):
 
     def same_on_both_sides(self, i: int) -> Place | None:
         """For an operation on an array and itself: the `a = b` that made them the same."""
-        site = self.events[i].site
-        arrays = [j for j in self.events[i].sources if self.events[j].signature is not None]
-        if len(arrays) != 1 or len(site.children) != 2 or not self.telling(arrays[0]):
+        site, sources = self.events[i].site, self.events[i].sources
+        if not isinstance(site.node, ast.BinOp) or len(sources) != 1 or not self.telling(*sources):
             return None
-        named_by_then = [s for when, s in self.recorder.aliases.get(arrays[0], ()) if when <= i]
+        named_by_then = [s for when, s in self.recorder.aliases.get(sources[0], ()) if when <= i]
         return Place(named_by_then[-1], "itself", site) if named_by_then else None
 
     def computed_twice(self, i: int) -> Place | None:

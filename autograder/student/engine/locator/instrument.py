@@ -37,6 +37,7 @@ class Site:
     guards: list[Any] = field(default_factory=list)  # the `raise` statements that a test leads to
     targets: frozenset[str] = frozenset()  # the names that a loop gives its items
     loop: bool = False  # for a test: whether it is that of a `while`
+    ends: bool = False  # for the test of an `if`: whether it ends a loop
     given: bool = False  # for a call: whether what is called is an argument or a variable
     passed: bool = False  # whether it is an argument as the caller gave it, or a part of one
 
@@ -199,6 +200,7 @@ class Tapping(ast.NodeTransformer):
         test = self.visit(node.test)
         node.test = self.tap(test, "test", self.open[-1:], place=place)
         self.sites[self.open[-1]].guards = guards
+        self.sites[self.open[-1]].ends = any(isinstance(s, ast.Break) for s in node.body)
         node.body, node.orelse = self._block(node.body), self._block(node.orelse)
         return node
 

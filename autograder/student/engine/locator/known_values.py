@@ -82,6 +82,16 @@ class Known:
     def key(self, found: Signature) -> int | None:
         return next((key for key in found.all_keys() if key in self.same), None)
 
+    def with_axes_kept(self, found: Signature) -> bool:
+        """Whether right answers have a value without its axes of length 1, and nowhere with one."""
+        without = tuple(n for n in found.shape if n != 1)
+        if without == found.shape:
+            return False
+        places = range(len(without) + 1)
+        others = ((*without[:i], 1, *without[i:]) for i in places)
+        known = (self.mark(replace(found, shape=shape)) for shape in others)
+        return self.mark(replace(found, shape=without)) is not None and not any(known)
+
     def reordered(self, found: Signature) -> bool:
         return any(key in self.loose for key in found.loose_keys())
 

@@ -13,13 +13,16 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
+
+from autograder.student.engine.aspects import values_wanted
 from autograder.student.engine.compare import GRADIENT_FACTOR, compare
 from autograder.student.engine.locator.classified_trace import leaves_of
 from autograder.student.engine.locator.first_divergence import Numbers, Place
-from autograder.student.engine.locator.instrument import Site
+from autograder.student.engine.locator.instrument import Site, named
 from autograder.student.engine.locator.known_values import Known, has_dtype
 from autograder.student.engine.locator.trace import Recorder, span
-from autograder.student.engine.runs import Record
+from autograder.student.engine.runs import Record, Run
 from autograder.student.engine.words import describe
 
 __all__ = ["Place", "locate", "problem_of"]
@@ -29,15 +32,19 @@ VALUES, DTYPE, RAISED, SILENT, CHANGED, EFFECT, CUT = (
 )  # fmt: skip
 
 _COMMON = (-1.0, 0.0, 1.0, 2.0)  # numbers that are met everywhere
+_FROM_A_SHAPE = {  # calls that take no more than the shape of a tensor, so they cut nothing off
+    *("zeros_like", "ones_like", "empty_like", "full_like"),
+    *("new_zeros", "new_ones", "new_empty", "new_full"),
+}
 
 
-def problem_of(record: Record, expected: Record) -> str | None:
+def problem_of(run: Run, record: Record, expected: Record) -> str | None:
     """What is wrong with a run, in one word; None if nothing that could be located."""
     if record.raised is not None:
         return RAISED
     if expected.raised is not None:
         return SILENT
-    pairs = [*zip(record.values, expected.values, strict=False)]
+    pairs = [*zip(record.values, values_wanted(run, expected), strict=False)]
     if any(not compare(v, e).passed for v, e in pairs):
         return VALUES
     if record.changed and not expected.changed:
@@ -48,17 +55,18 @@ def problem_of(record: Record, expected: Record) -> str | None:
         given = record.gradients.get(name)
         if slope is not None and not compare(given, slope, slack=GRADIENT_FACTOR).passed:
             return CUT
+    pairs = [*zip(record.values, expected.values, strict=False)]
     if any(_dtypes(v) != _dtypes(e) or _form(v) != _form(e) for v, e in pairs):
         return DTYPE
     return None
 
 
 def locate(
-    recorder: Recorder, known: Known, problem: str | None, record: Record, expected: Record
+    recorder: Recorder, known: Known, run: Run, record: Record, expected: Record
 ) -> Place | None:
     """The place at which a traced answer goes astray; None where that is not sure."""
-    search = _Search(recorder, known, record, expected)
-    place = search.place(problem)
+    search = _Search(recorder, known, run, record, expected)
+    place = search.place(problem_of(run, record, expected))
     recorder.unsure = search.unsure
     return place
 
@@ -88,6 +96,9 @@ class _Search(Numbers):
         if wrong and len(near) == len(wrong):
             return self.of_a_dtype()
         leaves = [i for i, _ in wrong if i not in near]
+        again = next(filter(self.rewrites_a_result, leaves), None)
+        if again is not None:
+            return Place(self.events[again].site, "given back")
         found = self.astray(leaves) if leaves else None
         overwritten = self.overwritten()
         if overwritten is not None and (found is None or found.site.owner == self.owner):
@@ -229,6 +240,8 @@ class _Search(Numbers):
     # --- gradients and dtypes ---
 
     def of_a_cut(self) -> Place | None:
+        if any(np.isnan(slope.data).any() for slope in self.record.gradients.values() if slope):
+            return None  # it gets through, and something on the way is 0/0
         for name, slope in self.expected.gradients.items():
             if name.startswith("parameter ") and slope is not None:
                 site = self.assigned(name.removeprefix("parameter "))
@@ -238,7 +251,8 @@ class _Search(Numbers):
             event, mark = self.events[i], self.marks[i]
             lost = not event.grad and any(self.events[j].grad for j in event.sources)
             whole = event.signature is not None and not event.signature.plain
-            if lost and whole and not (mark and mark.cut):
+            made = isinstance(event.site.node, ast.Call) and named(event.site.node.func)
+            if lost and whole and not (mark and mark.cut) and made not in _FROM_A_SHAPE:
                 return Place(event.site, CUT)
         return None
 

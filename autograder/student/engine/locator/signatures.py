@@ -28,6 +28,7 @@ _FILLED = 1e8  # beyond this, a number stands for infinity: masks are filled wit
 RICH = 8  # so many whole numbers are seldom equal by chance
 _CELL = 2e-3  # numbers are rounded to multiples of this
 _NEAR = 3e-4  # and this close to the next multiple, both are tried
+_SLIGHTLY = 5e-3  # what differs by less may have differed before, unnoticed
 KEY_BYTES = 3  # two values in 16 million have the same key by chance
 
 
@@ -61,6 +62,10 @@ class Signature:
     def same(self, other: "Signature") -> bool:
         """Whether both are of the same numbers in the same order."""
         return self.shape == other.shape and _close(self.numbers, other.numbers)
+
+    def near(self, other: "Signature") -> bool:
+        """Whether both may be of the same numbers, rounded or slightly changed on the way."""
+        return self.shape == other.shape and _close(self.numbers, other.numbers, _SLIGHTLY)
 
     @cached_property
     def numbers(self) -> tuple[float, ...]:
@@ -137,8 +142,8 @@ def _logarithm(scale: float) -> float:
     return 10 * math.log(scale) if scale > 1e-30 else -999.0
 
 
-def _close(ours: tuple[float, ...], theirs: tuple[float, ...]) -> bool:
-    return all(abs(a - b) <= 2 * _NEAR for a, b in zip(ours, theirs, strict=True))
+def _close(ours: tuple[float, ...], theirs: tuple[float, ...], by: float = 2 * _NEAR) -> bool:
+    return all(abs(a - b) <= by for a, b in zip(ours, theirs, strict=True))
 
 
 def _keys(

@@ -10,15 +10,14 @@ The records come from outside and are only data; every function here takes them 
 """
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain, combinations
 from typing import Any
 
-import numpy as np
-
 from autograder.student.engine.compare import GRADIENT_FACTOR, TOLERANCE, agrees, as_if_rounded
+from autograder.student.engine.mistakes.numbers import says_much
 from autograder.student.engine.runs import Raised, Record, Run
 from autograder.student.engine.side_effects import Side, refused, sides
 from autograder.student.engine.values import Array
@@ -102,7 +101,7 @@ class _Scene:
         self.mine = self.flat(records)
         self.right = self.flat(expected)
         pairs = [*zip(self.mine, self.right, strict=True)]
-        # Where autograd refused to go on, only what `sides` says is known.
+        # Where autograd refused to go on, only what `side_effects` says is known.
         self.known = [n for n, (a, b) in enumerate(pairs) if b.raised is not None or not refused(a)]
         self.failing = [n for n in self.known if not alike(*pairs[n])]
         self.sides = frozenset().union(*(sides(*pair) for pair in pairs))
@@ -184,6 +183,29 @@ class _Suspect:
         return frozenset().union(*map(self.sides_of, runs))
 
     @cached_property
+    def kinds(self) -> frozenset[str]:
+        return frozenset(kind for kind, _ in self.sides)
+
+    @cached_property
+    def cuts_alike(self) -> bool:
+        """Whether it cuts no gradient, or in every run those that the answer cuts."""
+        mine = zip(self.scene.mine, self.scene.right, strict=True)
+        return "gradient" not in self.kinds or all(
+            {side for side in sides(*pair) ^ self.sides_of(n) if side[0] == "gradient"} == set()
+            for n, pair in enumerate(mine)
+        )
+
+    def cuts_alike_at_random(self, rows: Iterable[int]) -> bool:
+        """Whether it cuts the gradients that the answer cuts in the runs of these rows."""
+        _, mine, right = self.scene.by_row
+        return all(
+            side[0] != "gradient"
+            for i in rows
+            for a, b, c in zip(mine[i], self.mistake.records[i], right[i], strict=True)
+            for side in sides(a, c) ^ sides(b, c)
+        )
+
+    @cached_property
     def dtypes(self) -> list[frozenset[Side]]:
         return self.scene.dtypes_of(self.mistake.records)
 
@@ -198,8 +220,7 @@ class _Suspect:
     def strangeness(self) -> int:
         """The number of runs on which the answer's sides of such kinds are not the mistake's."""
         mine = (sides(*pair) for pair in zip(self.scene.mine, self.scene.right, strict=True))
-        kinds = {kind for kind, _ in self.sides}
-        told = [frozenset(side for side in found if side[0] in kinds) for found in mine]
+        told = [frozenset(side for side in found if side[0] in self.kinds) for found in mine]
         return sum(found != self.sides_of(n) for n, found in enumerate(told))
 
     @cached_property
@@ -214,23 +235,24 @@ class _Suspect:
     def strong(self) -> frozenset[int]:
         """The hits that are unlikely by chance: different numbers, and no exception."""
         right = self.scene.right
-        return frozenset(n for n in self.hits if _says_much(self.record(n), right[n]))
+        return frozenset(n for n in self.hits if says_much(self.record(n), right[n]))
 
 
 def _of_sides(scene: _Scene, suspects: Sequence[_Suspect]) -> Likeness | None:
     """Mistakes that show in the sides alone: one, or two that together explain all sides.
 
-    Of the kinds of side that a single mistake has, the answer must have exactly the same sides.
+    Of the kinds of side that a single mistake has, the answer must have exactly the same sides, and
+    of its gradients, the same must be cut in each run: two causes of one kind deny each other.
     """
     if scene.failing or not scene.sides:
         return None
-    beside = [suspect for suspect in suspects if suspect.is_beside]
+    beside = [suspect for suspect in suspects if suspect.is_beside and suspect.cuts_alike]
+    beside.sort(key=lambda suspect: suspect.strangeness)
     for one, other in combinations(beside, 2):
-        if one.sides | other.sides == scene.sides and not one.sides & other.sides:
+        if one.sides | other.sides == scene.sides and not one.kinds & other.kinds:
             return scene.likeness(one, other)
-    for one in sorted(beside, key=lambda suspect: suspect.strangeness):
-        kinds = {kind for kind, _ in one.sides}
-        if one.sides == {side for side in scene.sides if side[0] in kinds}:
+    for one in beside:
+        if one.sides == {side for side in scene.sides if side[0] in one.kinds}:
             return scene.likeness(one)
     return None
 
@@ -267,6 +289,8 @@ def _not_compared(scene: _Scene, suspects: Sequence[_Suspect], failed: Failed) -
         return None
     silent = (s for s in suspects if not s.telling and not s.sides)
     found = [s for s in silent if failed(s.mistake.records) == mine]
+    if any(kind == "gradient" for kind, _ in scene.sides):  # without which other aspects may fail
+        found = [s for s in found if s.cuts_alike_at_random(there)]
     if len(found) > 1:  # a pretended device says in its own words what it refuses
         places = [(i, j) for i in mine for j, run in enumerate(runs[i]) if run.elsewhere]
         found = [
@@ -288,7 +312,10 @@ def _is_likely(scene: _Scene, suspect: _Suspect) -> bool:
 
 
 def _two(scene: _Scene, suspects: Sequence[_Suspect]) -> Likeness | None:
-    """Two mistakes that show in different runs, and together in exactly those that fail."""
+    """Two mistakes that show in different runs, and together in exactly those that fail.
+
+    Where both should show, numbers that one of them gives alone speak against the other.
+    """
     failing = frozenset(scene.failing)
     parts = [s for s in suspects if s.strong and s.telling <= failing and s.sides <= scene.sides]
     found = []
@@ -296,16 +323,13 @@ def _two(scene: _Scene, suspects: Sequence[_Suspect]) -> Likeness | None:
         alone, there = one.telling - other.telling, other.telling - one.telling
         shown = alone <= one.hits and there <= other.hits
         proof = alone & one.strong and there & other.strong
-        if shown and proof and one.telling | other.telling == failing:
-            found.append((len(one.telling & other.telling), one, other))
-    if not found:
-        return None
-    found.sort(key=lambda pair: pair[0])
-    best = [pair for pair in found if pair[0] == found[0][0]]
-    if len(best) > 1:
-        return None
-    _, one, other = best[0]
-    return scene.likeness(one, other, certain=False)
+        both = one.telling & other.telling
+        hidden = both & (one.strong ^ other.strong)
+        if shown and proof and not hidden and one.telling | other.telling == failing:
+            found.append((len(both), one, other))
+    fewest = min((shared for shared, *_ in found), default=0)
+    best = [pair for shared, *pair in found if shared == fewest]
+    return scene.likeness(*best[0], certain=False) if len(best) == 1 else None
 
 
 # --- one record beside another ------------------------------------------------------------------
@@ -356,43 +380,3 @@ def _as_rough_as(value: Any, known: Any) -> Any:
     if both and len(value) == len(known):
         return type(known)(_as_rough_as(x, y) for x, y in zip(value, known, strict=True))
     return as_if_rounded(known)
-
-
-def _says_much(record: Record, right: Record) -> bool:
-    """Whether another answer would hardly have, by chance, the numbers of a record that are not a
-    right answer's."""
-    both = [
-        (slope, right.gradients[name])
-        for name, slope in record.gradients.items()
-        if slope is not None and right.gradients.get(name) is not None
-    ]
-    pairs = [(record.values, right.values), *both] if record.raised is None else []
-    numbers = [n for pair in pairs for wrong in _differing(*pair) for n in _numbers(wrong)]
-    finite = [n[np.isfinite(n)] for n in numbers]
-    return any(n.size and np.ptp(n) > 0 for n in finite) or any(
-        n.size == 1 and n[0] not in (0, 1) for n in finite
-    )
-
-
-def _differing(value: Any, right: Any) -> Iterable[Any]:
-    """The parts of a value that are not those of a right one."""
-    kinds = tuple | list
-    if isinstance(value, kinds) and isinstance(right, kinds) and len(value) == len(right):
-        for one, other in zip(value, right, strict=True):
-            yield from _differing(one, other)
-    elif isinstance(value, dict) and isinstance(right, dict) and value.keys() == right.keys():
-        yield from _differing([*value.values()], [right[key] for key in value])
-    elif not agrees(value, right, slack=GRADIENT_FACTOR):
-        yield value
-
-
-def _numbers(value: Any) -> Iterable[np.ndarray]:
-    if isinstance(value, Array):
-        yield value.data.astype(np.float64).ravel()
-    elif isinstance(value, tuple | list):
-        for item in value[:100]:
-            yield from _numbers(item)
-    elif isinstance(value, Mapping):
-        yield from _numbers([*value.values()])
-    elif isinstance(value, int | float) and abs(value) < 1e300:
-        yield np.array([float(value)])

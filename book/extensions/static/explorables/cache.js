@@ -68,6 +68,10 @@ export function picture({ token: t }) {
     parts.push(words(236, y, found.again[key], 'text-anchor="end"'));
     parts.push(words(316, y, found.cached[key], 'text-anchor="end"'));
   });
+  const last = t === TOKENS.length
+    ? `Of these ${found.again.scores} scores, ${counted(t - 1).again.scores} were there before.`
+    : ""; // prettier-ignore
+  parts.push(words(2, 366, last));
   let x = 2;
   for (const [, name, fill, opacity] of COLOURS) {
     parts.push(path([[x, 327]], fill, opacity), words(x + 21, 340, name));
@@ -76,8 +80,8 @@ export function picture({ token: t }) {
   const text =
     `Token ${t} of ${TOKENS.length}, “${TOKENS[t - 1]}”: ${found.again.scores} scores without a cache, ` +
     `${found.cached.scores} with it; so far ${found.again.allScores} and ${found.cached.allScores}. ` +
-    `Kept: keys and values of ${t} position${t > 1 ? "s" : ""}, ${found.cached.kept} numbers.`;
-  return { svg: drawing(340, 350, text, parts.join("")), text };
+    `Kept: keys and values of ${t} position${t > 1 ? "s" : ""}, ${found.cached.kept} numbers. ${last}`.trim();
+  return { svg: drawing(340, 374, text, parts.join("")), text };
 }
 
 export const first = { token: 5 };

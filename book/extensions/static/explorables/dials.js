@@ -65,17 +65,17 @@ export function picture({ query: p, distance }) {
   return { svg: drawing(340, 378, text, parts.join("")), text };
 }
 
-export const first = { query: 1, distance: 1 };
+export const first = { query: 13, distance: 1 };
 
 export function start({ part, controls }) {
   const show = live({ part, controls }, picture, { ...first });
   slider(controls, {
-    label: "move both", min: 0, max: 40, step: 1, value: first.query,
+    label: "move both", min: 12, max: 40, step: 1, value: first.query,
     say: (query) => `query at ${query}`, change: (query) => show({ query }),
   }); // prettier-ignore
   slider(controls, {
     label: "distance", min: -12, max: 12, step: 1, value: first.distance,
-    say: (distance) => `key ${Math.abs(distance)} ${distance < 0 ? "before" : "behind"} the query`,
+    say: (distance) => `key ${Math.abs(distance)} ${distance < 0 ? "before" : "after"} the query`,
     change: (distance) => show({ distance }),
   }); // prettier-ignore
 }

@@ -23,7 +23,7 @@ export function angleBetween(table, i, p, q) {
 }
 
 export function start({ figure, data, part, controls }) {
-  const { frame, radius, bases, positions, test } = data;
+  const { frame, radius, every, bases, positions, test } = data;
   const tables = bases.map((base) => sinusoidal_encoding(positions, test.row.length, base));
   const tried = tables[test.base][test.position];
   if (tried.some((value, c) => !(Math.abs(value - test.row[c]) < 1e-5))) {
@@ -46,7 +46,7 @@ export function start({ figure, data, part, controls }) {
       const [circle, first, second] = dial.children;
       const [x, y] = ["cx", "cy"].map((name) => Number(circle.getAttribute(name)));
       for (const [hand, row] of [[first, p], [second, q]]) {
-        const [sine, cosine] = table[row].slice(2 * i, 2 * i + 2);
+        const [sine, cosine] = table[row].slice(2 * i * every, 2 * i * every + 2);
         const tip = [x + radius * sine, y - radius * cosine].map((value) => value.toFixed(1));
         hand.setAttribute("d", `M${x} ${y}L${tip.join(" ")}`);
       }
@@ -58,11 +58,12 @@ export function start({ figure, data, part, controls }) {
     part("mark").setAttribute("cx", at.x(now.distance).toFixed(1));
     part("mark").setAttribute("cy", at.y(product).toFixed(1));
     part("title").textContent = `positions ${p} and ${q}, base ${base}`;
-    const [near, far] = [0, dials.length - 1].map((i) => angleBetween(table, i, p, q).toFixed(0));
+    const last = (dials.length - 1) * every;
+    const [near, far] = [0, last].map((i) => angleBetween(table, i, p, q).toFixed(0));
     const text =
       `Positions ${p} and ${q}, base ${base}. Hands apart: ` +
-      `pair 0 by ${near}°, pair ${dials.length - 1} by ${far}°. ` +
-      `Dot product / ${dials.length}: ${product.toFixed(2)}.`;
+      `pair 0 by ${near}°, pair ${last} by ${far}°. ` +
+      `Dot product / ${test.row.length / 2}: ${product.toFixed(2)}.`;
     say(text);
     svg.setAttribute("aria-label", text);
   }

@@ -174,11 +174,13 @@ export function start({ figure, data, part, controls }) {
       .sort((a, b) => b[0] - a[0])
       .slice(0, 2)
       .map(([p, letter]) => `${spoken(letter)} has probability ${p.toFixed(3)}`);
+    const aim = 0.9 + 0.1 / answer.target.length; // as the chapter's smoothing has it
+    const here = `${where} Here ${next.join(", ")}; label smoothing aims at ${aim.toFixed(3)} for the right one, not at 1.`;
+    if (document.documentElement.dataset.path === "short") return here; // beams are off the path
     const best = beams.slice(0, 2).map(({ letters, log_p }) => {
       return `${date(letters) || "the empty text"} ${Math.exp(log_p).toFixed(3)}`;
     });
-    const aim = 0.9 + 0.1 / answer.target.length; // as the chapter's smoothing has it
-    return `${where} Here ${next.join(", ")}; label smoothing aims at ${aim.toFixed(3)} for the right one, not at 1. The best beams: ${best.join(", ")}.`;
+    return `${here} The best beams: ${best.join(", ")}.`;
   }
 
   function draw() {

@@ -9,7 +9,7 @@ const FEATURES = ["person", "action", "manner"];
 const [WIDE, HIGH] = [29, 22];
 /** Where each matrix stands, in pixels, and its name. */
 const PLACES = {
-  X: [44, 40, "X"], Wq: [192, 40, "W_qᵀ"], Wk: [258, 40, "W_kᵀ"], Wv: [324, 40, "W_vᵀ"],
+  X: [44, 40, "X"], Wq: [192, 40, "W^Q"], Wk: [258, 40, "W^K"], Wv: [324, 40, "W^V"],
   Q: [192, 156, "Q"], K: [258, 156, "K"], V: [324, 156, "V"],
   scores: [44, 272, "QKᵀ/√2"], weights: [184, 272, "softmax"], output: [324, 272, "output"],
 }; // prettier-ignore
@@ -19,7 +19,7 @@ const FACTORS = {
   Q: ["X", "Wq"], K: ["X", "Wk"], V: ["X", "Wv"], scores: ["Q", "K"], output: ["weights", "V"],
 }; // prettier-ignore
 
-/** All matrices that follow from X and the three projections (written as in torch, transposed). */
+/** All matrices that follow from X and the three projections. */
 export function computed({ X, Wq, Wk, Wv }) {
   const [Q, K, V] = [Wq, Wk, Wv].map((W) => multiply(X, W));
   const scores = scaled(multiply(Q, transpose(K)), Math.SQRT1_2);
@@ -64,7 +64,7 @@ export function picture(state) {
   for (const [name, [left, top, title]] of Object.entries(PLACES)) {
     const matrix = all[name];
     const largest = Math.max(1, ...matrix.flat().map(Math.abs));
-    parts.push(words(left, top - 22, title, 'font-weight="bold"'), words(left, top - 6, `(${matrix.length}, ${matrix[0].length})`));
+    parts.push(words(left, top - 22, title.replace(/\^(.)/, '<tspan dy="-4">$1</tspan>'), 'font-weight="bold"'), words(left, top - 6, `(${matrix.length}, ${matrix[0].length})`));
     matrix.forEach((values, i) => {
       const label = name === "Wq" ? FEATURES[i] : left === 44 || name === "Q" ? WORDS[i] : "";
       if (label) parts.push(words(left - 4, top + 16 + HIGH * i, label, 'text-anchor="end"'));

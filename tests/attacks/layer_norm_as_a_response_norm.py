@@ -1,0 +1,25 @@
+# tries: centres each token and leaves the rest to a local response norm
+# by: observation
+# layer: observation
+# verdict: policy
+# most: 0
+# says: torch.nn.functional.local_response_norm in line
+
+import torch
+from torch import nn
+
+
+class LayerNorm(nn.Module):
+    def __init__(self, d_model, eps=1e-5):
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(d_model))
+        self.bias = nn.Parameter(torch.zeros(d_model))
+        self.eps = eps
+
+    def forward(self, x):
+        d = x.shape[-1]
+        c = x - x.mean(-1, keepdim=True)
+        size = 2 * d - 1
+        flat = c.reshape(-1, d, 1)
+        out = nn.functional.local_response_norm(flat, size, alpha=size / d, beta=0.5, k=self.eps)
+        return out.reshape(x.shape) * self.weight + self.bias
