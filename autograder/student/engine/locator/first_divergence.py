@@ -157,9 +157,10 @@ class Numbers(Passage):
             before = any(self.is_(j, wanted) for j in self.events[i].sources) if wanted else False
             if before and site.owner == self.owner and found and merely_reshaped(found, wanted):
                 return Place(site, "already")
-            if wanted and found and self.events[i].sources and site.owner == self.owner:
-                if found.shape != wanted.shape and merely_reshaped(found, wanted):
-                    return Place(site, "order", None, str(found.shape))
+            other = wanted and found and found.shape != wanted.shape and found.shape
+            made = self.events[i].sources and site.owner == self.owner
+            if found and other and made and merely_reshaped(found, wanted):
+                return Place(site, "order", None, str(other))
             if wanted is None or wanted.even or not wanted.rich or self.statuses[i] in SETTLED:
                 continue
             right = [j for j in way - {i} if self.events[j].sources and self.is_(j, wanted)]
