@@ -1,4 +1,4 @@
-"""Makes a copy of an answer in which every value is seen (`instrument`, `trace`).
+"""Makes a copy of an answer in which every value is seen (`taps`, `trace`).
 
 Its author's own functions and classes are copied with it: those that it names, and those that these
 name. The copies live in namespaces of their own, so that the answer, its globals and its files are

@@ -93,13 +93,13 @@ class Recorder:
     training: bool = False  # the mode of the module
     new: bool = False  # whether its parameters are those that it was made with
     on: bool = False
-    change: Callable[[int, Any], Any] | None = None  # see `counterfactual`
+    change: Callable[[int, Any], Any] | None = None  # while off: what a tap returns (`whatif`)
     events: list[Event] = field(default_factory=list)
     returned: list[tuple[Site, list[int]]] = field(default_factory=list)
     tests: dict[int, list[bool]] = field(default_factory=dict)
     tested: dict[int, list[int]] = field(default_factory=dict)  # the events that a test depended on
     raised: tuple[BaseException, list[tuple[int, ...]]] | None = None
-    overwriting: list[Site] = field(default_factory=list)  # see `instrumented_copy`
+    overwriting: list[Site] = field(default_factory=list)  # see `copies`
     owner: str = ""  # the answer's name in its own source
     unsure: bool = False  # whether the place might be any of several
     culprit: Site | None = None  # the statement after which the effect was there
