@@ -1,10 +1,10 @@
 """Chapter 12's scissors, and a classifier that learns from the pasted pictures.
 
 Run: OMP_NUM_THREADS=1 python -m benchmarks.second.pasted_classifier [SEED ...]; minutes for each.
-Writes pasted_classifier.json. The convolutions of `eyes.py`, and on the mean of all places a class
-for each letter, each mark and each whole name; the pasted pictures of `pasted_marks.py` and the
-training's own; 1,500 steps. What is counted are unseen pairs: the letter right, the mark, both, and
-the whole name by its own class.
+Writes benchmarks/pasted_classifier.json. The convolutions of `eyes.py`, and on the mean of all
+places a class for each letter, each mark and each whole name; the pasted pictures of
+`pasted_marks.py` and the training's own; 1,500 steps. What is counted are unseen pairs: the letter
+right, the mark, both, and the whole name by its own class.
 """
 
 import sys
@@ -19,6 +19,7 @@ from benchmarks.noisy_captions import store
 from benchmarks.second.eyes import UNSEEN_FONT, Eyes
 from benchmarks.second.pasted_marks import pasted
 
+RESULT = Path(__file__).parents[1] / "pasted_classifier.json"
 STEPS = 1500
 
 
@@ -64,7 +65,7 @@ def main() -> None:
         kept = dict(zip(("letter", "mark", "whole name", "both"), shares, strict=True))
         run = {"seed": seed, "pictures": len(images), "names": len(kinds[2])}
         run |= {key: round(float(share), 4) for key, share in kept.items()}
-        store(Path(__file__).with_suffix(".json"), "benchmarks/second/pasted_classifier.py", run)
+        store(RESULT, "benchmarks/second/pasted_classifier.py", run)
         print(run, flush=True)
 
 

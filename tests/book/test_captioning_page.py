@@ -14,16 +14,15 @@ from scipy import stats
 from attention_by_hand.blocks import CaptionLayer
 from attention_by_hand.data.glyphs import bare, glyphs, held_out, picture
 from attention_by_hand.models import captioner
-from benchmarks.second import new_pictures, pasted_marks
+from benchmarks.second import eyes, new_pictures, pasted_marks
 from solutions.captioning import recall_at, write_caption
 
 ROOT = Path(__file__).resolve().parents[2]
-SECOND = ROOT / "benchmarks" / "second"
 MEASURED = json.loads((ROOT / "benchmarks" / "captions.json").read_text("utf-8"))
 MADE, RUNS = MEASURED["made"], MEASURED["runs"]
 SEEDS = sorted({run["seed"] for run in RUNS})
 PAGE = (ROOT / "book" / "12_captioning.md").read_text("utf-8")
-PASTED_TOO = json.loads((SECOND / "pasted_classifier.json").read_text("utf-8"))["runs"]
+PASTED_TOO = json.loads((ROOT / "benchmarks" / "pasted_classifier.json").read_text("utf-8"))["runs"]
 
 
 def of(name, part="new", key="exact"):
@@ -250,6 +249,9 @@ def test_what_the_page_says_of_controls_is_what_is_stored():
     assert of("heads on patches", key="mark").mean() == pytest.approx(100 / 3, abs=5)
     assert "the classifiers name about three in ten pairs, and the captioner one in twenty" in PAGE
     assert round(of("heads on patches").mean(), -1) == 30 and round(of("patches").mean()) == 5
+    shares = [int(share) for share in re.findall(r"\d+", eyes.__doc__.rpartition("patches ")[2])]
+    assert "name fewer than one in ten, in other code with three seeds" in PAGE
+    assert len(shares) == 3 and max(shares) < 10
     steps = {run["run"]: run["steps"] for run in RUNS if "steps" in run}
     assert {steps["patches, longer"], steps["no batch norm, longer"]} == {3 * 1500}
     assert {steps[name] for name in ("captions only", "patches", "no batch norm")} == {1500}
