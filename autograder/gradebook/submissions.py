@@ -32,7 +32,7 @@ from autograder.gradebook.command_suggestions import assignment_named, chosen
 from autograder.gradebook.scripts import SUFFIX
 from autograder.gradebook.times import by_clock, moment_in
 from autograder.judge.job import Job, Options, version_of
-from autograder.notebook.judging import exercises_in, seeds_of
+from autograder.judge.judge_notebook import exercises_in, seeds_of
 from autograder.notebook.reading import MAX_BYTES, Unusable, exercise_of, read_file, text_in
 from autograder.student import course
 from autograder.student.course import find_exercise

@@ -29,7 +29,9 @@ from traitlets.config import Config
 from traitlets.config.loader import PyFileConfigLoader
 
 from autograder.gradebook.course_file import CourseFile
+from autograder.gradebook.feedback import Marked, PageMaker, plain_page
 from autograder.gradebook.gradebook import Book, GradebookLost, Graded, database
+from autograder.gradebook.review import Seen, seen_in, unchanged
 from autograder.gradebook.rows import UNDATED, Row, read_row, row_of
 from autograder.gradebook.submissions import (
     EXCHANGE_SECRET,
@@ -43,9 +45,7 @@ from autograder.gradebook.submissions import (
 )
 from autograder.judge.job import Outcome
 from autograder.judge.judgement import FAILED, Judgement
-from autograder.notebook.marked import Seen, seen_in, unchanged
-from autograder.notebook.marks import auto_comments, auto_scores
-from autograder.report.feedback import Marked, PageMaker, plain_page
+from autograder.judge.marks import auto_comments, auto_scores
 from autograder.student.course import root as course_root
 from autograder.student.engine.words import one_line
 

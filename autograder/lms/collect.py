@@ -33,8 +33,8 @@ from autograder.lms.record import Origin, folder_of, read_record, write_record
 from autograder.lms.system import FILE, ArchiveEntry
 from autograder.lms.systems import SYSTEMS, TITLES, entry_of, read_worksheet, tell_apart
 from autograder.notebook.archive import Archive, Member, Refused, shown
+from autograder.notebook.effort import ANSWERED, answers_named, effort_in, names_answered
 from autograder.notebook.reading import NOTEBOOK
-from autograder.report.effort import ANSWERED, answers_named, effort_in, names_answered
 
 MAX_FILES, MAX_SIZE = 100, 1_000_000_000  # of one participant: files, bytes that are read
 UNKNOWN = "unknown"  # collected/unknown/: of no known assignment

@@ -18,8 +18,8 @@ from pathlib import Path
 
 import yaml
 
-from autograder.judge.student_package import student_package
 from autograder.publishing.bookindex import published_at
+from autograder.sandbox.student_package import student_package
 from autograder.student import course, versions
 from autograder.student.course import chapters, contents, exercises_of
 from autograder.student.expected import digest_kept, fixed_digest

@@ -22,7 +22,7 @@ from nbgrader.coursedir import CourseDirectory
 from nbgrader.utils import capture_log
 from traitlets.config.loader import PyFileConfigLoader
 
-from autograder.judge import stubs
+from autograder.notebook import stubs
 from autograder.publishing import pencils
 from autograder.publishing.bookindex import (
     CHAPTER,

@@ -29,9 +29,10 @@ from nbformat import NotebookNode
 from autograder import cli
 from autograder.gradebook.classroom import grade
 from autograder.gradebook.rows import Row
-from autograder.judge import runner, stubs, verdicts
+from autograder.judge import runner, verdicts
 from autograder.judge.judge_file import judge_file
-from autograder.judge.names import defined_names
+from autograder.notebook import stubs
+from autograder.notebook.names import defined_names
 from autograder.sandbox.bubblewrap import ISOLATIONS
 from autograder.sandbox.host import ProcessDied, Sandbox, SandboxLost
 from autograder.sandbox.launcher import WarmProcess, warm_process

@@ -11,8 +11,8 @@ from autograder.judge.dependencies import (
     code_that_judges,
     imports_of,
 )
-from autograder.judge.student_package import student_package
 from autograder.publishing.executed import code_of
+from autograder.sandbox.student_package import student_package
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = {p.stem.partition("_")[2]: p for p in sorted((ROOT / "book").glob("[0-9]*_*.md"))}

@@ -15,7 +15,7 @@ from docutils import nodes
 from sphinx.application import Sphinx
 from sphinx.errors import ExtensionError
 
-from autograder.judge.stubs import clear, source
+from autograder.notebook.stubs import clear, source
 from autograder.publishing.executed import code_of, exercised, marked
 from autograder.student import course
 from autograder.student.course import exercises_of
