@@ -14,9 +14,9 @@ from importlib import import_module
 from itertools import takewhile
 from typing import Any
 
-from autograder.judge.absent import Absent
 from autograder.judge.allowance import SECONDS, TOTAL, Overdrawn, limit_computing
 from autograder.judge.block_code import all_blocks, blocks_before, blocks_for
+from autograder.judge.failed_cells import Absent
 from autograder.judge.judgement import GRADED, Judgement
 from autograder.judge.runner import REASONS, SHOWN, CellFailure, Runner, died, ran_out_of_memory
 from autograder.notebook.cells_to_skip import needless

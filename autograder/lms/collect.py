@@ -26,8 +26,8 @@ from autograder.gradebook.submissions import TIME, assignments_in, released, tim
 from autograder.gradebook.times import moment_in
 from autograder.gradebook.writer import FULL, put
 from autograder.lms.chapters import assignment_of
-from autograder.lms.found import LESS, CollectedNotebook, is_older, newness, why_other
-from autograder.lms.keeping import InTheWay, home, keep, read_there, safe_file
+from autograder.lms.collected_notebook import LESS, CollectedNotebook, is_older, newness, why_other
+from autograder.lms.course_files import InTheWay, home, keep, read_there, safe_file
 from autograder.lms.people import Roster, known_people, same_names
 from autograder.lms.record import Origin, folder_of, read_record, write_record
 from autograder.lms.system import FILE, ArchiveEntry

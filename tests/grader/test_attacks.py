@@ -23,7 +23,7 @@ from pathlib import Path
 import nbformat
 import pytest
 from faults import cut_down
-from handed import fill_in
+from file_cells import fill_in
 from nbformat import NotebookNode
 
 from autograder import cli

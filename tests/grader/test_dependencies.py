@@ -11,7 +11,7 @@ from autograder.judge.dependencies import (
     code_that_judges,
     imports_of,
 )
-from autograder.publishing.executed import code_of
+from autograder.publishing.chapter_runs import code_of
 from autograder.sandbox.student_package import student_package
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -42,7 +42,7 @@ CHANGES = {
     "autograder/cli.py": (set(), set(), set(), False),
     "autograder/report/report.py": (set(), set(), set(), False),
     "autograder/lms/collect.py": (set(), set(), set(), False),
-    "autograder/publishing/plain.py": (set(), set(), set(), False),
+    "autograder/publishing/plain_markdown.py": (set(), set(), set(), False),
     "book/extensions/front_page.py": (set(), set(), set(), False),
     "benchmarks/heads.json": (set(), set(), {"multi_head"}, False),
 }

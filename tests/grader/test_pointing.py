@@ -5,7 +5,7 @@ import re
 from typing import Any
 
 import pytest
-from pointed import pointed, written
+from pointer_cases import pointed, written
 
 from autograder.bank import banks
 from autograder.publishing.path_values import is_current

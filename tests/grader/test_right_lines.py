@@ -1,7 +1,7 @@
 """Right lines are not pointed at, and wrong ones are told as what they are."""
 
 import pytest
-from pointed import pointed
+from pointer_cases import pointed
 
 from autograder.student import pointing
 

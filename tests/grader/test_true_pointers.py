@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from pointed import pointed
+from pointer_cases import pointed
 
 from autograder.student import pointing
 from autograder.student.engine.locator.counterfactual import _others

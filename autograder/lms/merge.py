@@ -21,9 +21,9 @@ from nbgrader.api import MissingEntry, SubmittedAssignment, SubmittedNotebook
 from nbgrader.utils import parse_utc
 
 from autograder.gradebook import tables
-from autograder.gradebook.choosing import notebooks_in
 from autograder.gradebook.course_file import read_course
 from autograder.gradebook.gradebook import Book, database
+from autograder.gradebook.graded_file import notebooks_in
 from autograder.gradebook.submissions import STUDENT, TIME, assignments_in, released, timestamp_in
 from autograder.lms.record import folder_of, read_record, write_record
 from autograder.notebook.effort import effort_in

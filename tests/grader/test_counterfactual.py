@@ -1,7 +1,7 @@
 """What would be right if one value were another: where values do not tell, a trial does."""
 
 import pytest
-from pointed import pointed, written
+from pointer_cases import pointed, written
 
 from autograder.student import pointing
 from autograder.student.course import find_exercise
