@@ -18,11 +18,7 @@ from autograder.student.engine.verdict import CORRECT
 from autograder.student.expected.paths import paths_of
 from autograder.student.table import table_html, table_text
 
-
-@pytest.fixture(autouse=True)
-def plenty_of_time(monkeypatch):
-    """What is tested here must not depend on how busy the machine is."""
-    monkeypatch.setattr(pointing, "SECONDS", 60.0)
+pytestmark = pytest.mark.usefixtures("plenty_of_time")
 
 
 ATTENTION = """
