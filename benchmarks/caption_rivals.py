@@ -66,6 +66,22 @@ def closest(
     return write
 
 
+def nearness(
+    names: list[str], known: Tensor, images: Tensor, asked: list[str], reach: int = 0
+) -> Tensor:
+    """How near each image is to the nearest known picture of each name, `(images, asked)`.
+
+    Minus the distance; each image is tried where it stands and up to `reach` pixels away.
+    """
+    steps = list(product(range(-reach, reach + 1), repeat=2))
+    tried = torch.cat([images.roll(step, (1, 2)).flatten(1) for step in steps])
+    columns = []
+    for name in asked:
+        own = known[[i for i, word in enumerate(names) if word == name]].flatten(1)
+        columns.append(torch.cdist(tried, own).amin(1).view(len(steps), -1).amin(0))
+    return -torch.stack(columns, 1)
+
+
 def marks_on_letters(
     every: Sequence[Glyph], images: Tensor, train: list[int]
 ) -> tuple[list[str], Tensor]:

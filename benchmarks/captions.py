@@ -23,7 +23,8 @@ training. What is compared:
 * names as classes: the same on convolutions with one linear layer for whole names
 * nearest: the name of the training picture that is nearest, pixel by pixel
 * pasted: the same, among pictures that are made as well: each mark of the training, taken off its
-  letter, on each bare letter of the same font and case
+  letter, on each bare letter of the same font and case; for retrieval, a name is as like a picture
+  as the nearest of its own
 * pasted, moved: the same, each picture tried where it stands and a pixel away in eight directions
 """
 
@@ -55,7 +56,7 @@ from attention_by_hand.models.captioner import (
     pictures,
     words_of,
 )
-from benchmarks.caption_rivals import Heads, closest, marks_on_letters, projections
+from benchmarks.caption_rivals import Heads, closest, marks_on_letters, nearness, projections
 from solutions.captioning import (
     caption_loss,
     contrastive_loss,
@@ -362,8 +363,14 @@ def nearest(seed: int) -> dict:
 
 def pasted(seed: int, reach: int = 0) -> dict:
     """The nearest, where each mark of the training has been pasted onto each bare letter."""
-    images, train = collection()[1], parts_of(seed)["train"].tolist()
-    return tried(closest(*marks_on_letters(collection()[0], images, train), images, reach), seed)
+    every, images, _ = collection()
+    made_too = marks_on_letters(every, images, parts_of(seed)["train"].tolist())
+    found = tried(closest(*made_too, images, reach), seed)
+    chosen = one_each(parts_of(seed)["new"], seed)
+    asked = [every[i].name for i in chosen.tolist()]
+    alike = nearness(*made_too, images[chosen], asked, reach)
+    at = {f"at {k}": [round(share, 4) for share in recall_at(alike, k)] for k in (1, 5)}
+    return found | {"retrieval": {"names": len(asked)} | at}
 
 
 NEAREST = {"nearest": nearest, "pasted": pasted, "pasted, moved": partial(pasted, reach=1)}

@@ -1,6 +1,7 @@
 """Chapter 12's heads on convolutions and on patches once more, reading the mean of all places.
 
-Run: OMP_NUM_THREADS=1 python -m benchmarks.second.eyes [SEED ...]; minutes for each.
+Run: OMP_NUM_THREADS=1 python -m benchmarks.second.eyes [SEED ...]; minutes for each. Unseen
+pairs, letter and mark both right, seeds 0 to 2: convolutions 78, 71, 72%, patches 2, 8, 4%.
 """
 
 import sys

@@ -2,7 +2,9 @@
 
 One network sees, writes and matches. It learns from what was found; a copy that writes and a copy
 that matches learn on from the 200. Two tests: names of the training in other fonts, unseen pairs.
-At 600 steps these models have learnt too little: fewer at random are then no worse than as found.
+Right, seeds 0 to 2: known names, as found 36 37 35%, filtered 56 53 54; unseen pairs, as found
+7 8 11, filtered 15 12 23. At 600 steps these models have learnt too little: fewer at random are
+then no worse than as found.
 Run: OMP_NUM_THREADS=1 python -m benchmarks.second.noisy_captions [SEED ...]; minutes for each.
 """
 

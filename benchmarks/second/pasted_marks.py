@@ -1,4 +1,8 @@
-"""Chapter 12's pasted marks and looks once more, letter and mark drawn from one pen position."""
+"""Chapter 12's pasted marks and looks once more, letter and mark drawn from one pen position.
+
+A name found at once, by the picture and the picture by its name, seeds 0 to 2: as they stand 91 78,
+87 81, 93 83%; moved by a pixel 90 88, 91 87, 94 88.
+"""
 
 import json
 import sys
@@ -58,6 +62,28 @@ def exact(seed: int) -> float:
     return float(np.mean([names[i] == g.name for i, g in zip(nearest, tests, strict=True)]))
 
 
+def found_at_once(seed: int, reach: int) -> tuple[float, float]:
+    """Of a picture for each unseen name: the shares that find the name, and that the name finds.
+
+    A name and a picture are as far apart as the picture is from the nearest that was pasted.
+    """
+    names, known = pasted(seed)
+    names, known = np.array(names), known.reshape(len(known), -1)
+    out, luck = drawn.held_out(seed), np.random.default_rng(seed)
+    every = [g for g in drawn.glyphs() if g.pair in out]
+    asked = list({every[i].name: every[i] for i in luck.permutation(len(every))}.values())
+    far = np.full((len(asked), len(asked)), np.inf)
+    for down in range(-reach, reach + 1):
+        for right in range(-reach, reach + 1):
+            tried = np.stack([np.roll(drawn.picture(g), (down, right), (0, 1)) for g in asked])
+            for j, glyph in enumerate(asked):
+                apart = tried.reshape(len(asked), 1, -1) - known[names == glyph.name]
+                far[:, j] = np.minimum(far[:, j], (apart**2).sum(-1).min(1))
+    partner = np.arange(len(asked))
+    by_picture, by_name = (float(np.mean(far.argmin(axis) == partner)) for axis in (1, 0))
+    return by_picture, by_name
+
+
 def looked_at(seed: int = 0) -> dict[str, float]:
     """The share of the last layer's weights on the mark, over all unseen pictures of the page."""
     model, out = captioner.trained(), drawn.held_out(seed)
@@ -83,3 +109,5 @@ if __name__ == "__main__":
     first = {run["seed"]: run["new"]["exact"] for run in runs if run["run"] == "pasted"}
     for seed in map(int, sys.argv[1:] or ("0", "1", "2", "3")):
         print(f"seed {seed}: first {first.get(seed, float('nan')):.4f}, second {exact(seed):.4f}")
+        for reach in (0, 1):
+            print(f"  a name found at once, moved by {reach}: ", found_at_once(seed, reach))

@@ -1,11 +1,14 @@
 """What chapter 12's page says of the queue and of CapFilt, held to what was measured."""
 
 import json
+import re
 from pathlib import Path
 
 import numpy as np
 import pytest
 from scipy import stats
+
+from benchmarks.second import noisy_captions as second
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "book" / "12_captioning.md").read_text("utf-8")
@@ -133,6 +136,13 @@ def test_what_the_page_says_of_older_wrong_answers_is_what_is_stored():
     assert gained.mean() > work["font"].mean()  # "most of that"
     assert "A batch of 64 helps more in the font" in PAGE
     assert above(recall("batch of 64", "font") - recall("queue, copy", "font"))
+
+
+def test_what_the_page_says_of_unseen_pairs_is_what_the_other_code_found():
+    unseen = second.__doc__.partition("unseen pairs, as found")[2].partition(".")[0]
+    found, filtered = (re.findall(r"\d+", shares) for shares in unseen.split(", filtered"))
+    assert "as found, {}, {} and {} in a hundred are right".format(*found) in PAGE
+    assert "filtered, {}, {} and {}, for three seeds".format(*filtered) in PAGE
 
 
 def test_what_the_page_says_of_cleaning_is_what_is_stored():

@@ -164,7 +164,7 @@ FILES = {
     "caption_rivals.py": {
         "training": "Heads projections",
         "data": "of_a_kind",
-        "second/pasted_marks.py": "closest marks_on_letters",
+        "second/pasted_marks.py": "closest marks_on_letters nearness",
     },
     "captions.py": {
         "calls": "losses captions recalls retrieval",

@@ -184,7 +184,9 @@ def test_what_the_page_says_of_gaps_is_what_is_stored():
     assert "trained where digits stand, it counts as much as another digit" in PAGE
     standing, moved = (gaps_of("vit", taught) for taught in ("as they stand", "moved"))
     assert standing[:, 0].mean() == pytest.approx(1, abs=0.1)
-    assert standing[:, 1].mean() == pytest.approx(0.8, abs=0.1)
+    assert f"near one for a patch, both {standing[:, 1].mean():.1f} for a pixel" in " ".join(
+        PAGE.split()
+    )
     assert "tells it, more for a move by a pixel, which it saw, than by a patch" in PAGE
     fall = (standing - moved)[:, :2]
     assert (fall > 0).all() and fall[:, 1].mean() > fall[:, 0].mean()
@@ -192,7 +194,9 @@ def test_what_the_page_says_of_gaps_is_what_is_stored():
     for name in ("linear", "vit", "cnn"):
         for seeds in (gaps_of(name, taught) for taught in TAUGHT[1:]):
             assert round(abs(seeds - seeds.mean(0)).max(), 2) <= 0.1
-    assert all(gaps_of(m, t)[:, 2:].min() > 0.4 for m in ("linear", "vit", "cnn") for t in TAUGHT)
+    drawn = [gaps_of(m, t).mean(0) for m in ("linear", "vit", "cnn") for t in TAUGHT[1:]]
+    assert "Mirrored or turned, all are at two thirds or more" in " ".join(PAGE.split())
+    assert min(gaps[2:].min() for gaps in drawn) >= 2 / 3
 
 
 def test_what_the_page_says_of_moved_digits_reordered_is_what_the_other_code_found():

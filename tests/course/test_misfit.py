@@ -128,6 +128,16 @@ def test_numpy_on_what_has_a_gradient_is_explained():
     assert describe_exception(Raised(("ValueError",), "else")).endswith("ValueError: else")
 
 
+def test_writing_into_what_has_a_gradient_is_explained():
+    def add(x):
+        x += 1
+        return x
+
+    record = probe(add, call(torch.ones(2, requires_grad=True)))
+    told = describe_exception(record.raised)
+    assert told.endswith("methods that end in `_` change the tensor itself: make a new one")
+
+
 @pytest.mark.parametrize(
     "answer, change", [(GPT, (BLOCKS, r"[\1]")), (PatchEmbedding, ("self.projection", "self.conv"))]
 )

@@ -211,6 +211,9 @@ ONCE = {  # a mistake that has nothing to do with state, nor with dtypes
     "BertLayer": "eps_too_large",
     "PositionalEncoding": "full_length_refused",
     "GroupedQueryAttention": "mask_inverted",
+    "causal_mask": "shift_has_the_wrong_sign",  # right for as many queries as keys
+    "sinusoidal_encoding": "base_ignored",
+    "kernel_weights": "boxcar_half_as_wide",
 }
 
 

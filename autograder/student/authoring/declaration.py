@@ -180,8 +180,14 @@ class Declaration:
         return self.add(aspects.no_side_effects(points, together, writes))
 
     def called_again(self, *runs: Runs, found: Found = results_found) -> None:
-        """Calls in a row for the aspect of further calls, where those that it chooses itself do not
-        show what may be kept. `found` compares each with the reference's."""
+        """More runs for the aspect of further calls, which `exercise` adds to every declaration.
+
+        That aspect chooses calls itself, from all runs whose results are compared: in pairs of the
+        same shapes with other values, longer and shorter ones in turn, the first once more at the
+        end; of one object of a class, or of a function in one process. Give runs of several calls
+        in a row where these do not show what may be kept. `found` compares each call with the
+        reference's, where equality of whole results is too much.
+        """
         self._again, self._found = runs, found
 
     def step(self, method: str = "") -> None:

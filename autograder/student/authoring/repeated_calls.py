@@ -33,6 +33,7 @@ _SLACK = 3.0  # times the tolerance: how near a result is has been judged by the
 _PAIRS = 8, 4, 2  # of calls, at most, for each of so many objects
 _FEW = 4  # for a function
 _ROW = 10**6 + 1  # the seed of calls in a row
+_NUMBERS = int | float | bool | str | None  # what says how large a result is, or which
 FURTHER = "further calls"
 _HINT = (
     "A result, mask or table that is kept from one call is wrong for the next, whose numbers are "
@@ -115,16 +116,22 @@ def _begins_right(trial: Trial, found: Found) -> bool:
 
 
 def _firsts(trial: Trial) -> set[int]:
-    """The steps that are the first of their shapes, the result of an earlier one counted as one."""
+    """The steps that are the first of their shapes, the result of an earlier one counted as one;
+    flags and strings count as they are, and so do numbers where there is nothing else."""
 
     def given(value: Any) -> Any:
         if type(value) is not Previous:
             return value
         return reduce(getitem, value.path, trial.expected.values[value.step])
 
-    calls = trial.run.steps
-    shapes = [(step.method, *(_shape(given(v)) for v in _values(step))) for step in calls]
-    return {shapes.index(shape) for shape in shapes}
+    def shapes(step: Step) -> tuple:
+        values = [given(value) for value in _values(step)]
+        alone = all(isinstance(value, _NUMBERS) for value in values)
+        kept = _NUMBERS if alone else bool | str
+        return step.method, *(v if isinstance(v, kept) else _shape(v) for v in values)
+
+    every = [shapes(step) for step in trial.run.steps]
+    return {every.index(one) for one in every}
 
 
 def _plain(run: Run) -> bool:

@@ -140,6 +140,10 @@ _HELP = (
             *("has no attribute '_parameters'", "has no attribute '_buffers'"),
         )
     ),
+    (
+        "a leaf Variable that requires grad",
+        "`+=`, `x[…] = …` and methods that end in `_` change the tensor itself: make a new one",
+    ),
     ("on Tensor that requires grad", "NumPy knows no gradients: use torch's own functions"),
     *(
         (words, "this device is not available here: use that of the arguments")

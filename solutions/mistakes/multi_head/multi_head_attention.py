@@ -87,6 +87,9 @@ head_mask_ignored: + head_mask = None
     head_mask is accepted and not used.
 head_mask_inverted: head_mask[:, None, None] → (1 - head_mask[:, None, None])
     The heads are multiplied by 1 − head_mask: 0 must switch a head off, and 1 must leave it alone.
+head_mask_over_the_keys: head_mask[:, None, None] → head_mask
+    head_mask meets the last axis of the weights, that of the keys. There is a factor for each head:
+    two axes of length 1 have to follow it.
 head_mask_on_the_scores
     - applied = self.dropout(weights)
     - if head_mask is not None:

@@ -114,6 +114,9 @@ input_changed_in_place
     > with torch.no_grad():
     >     x.add_(self.pe[offset:end])
     The caller's x is overwritten: `x += …` adds in place.
+added_in_place: (x + self.pe[offset:end].to(x.dtype)) → (x.add_(self.pe[offset:end].to(x.dtype)))
+    The encoding is written into the caller's x, as by `x += …`, which torch refuses where x is to
+    have gradients. Make a new tensor.
 generator_seeded
     - super().__init__()
     + super().__init__()

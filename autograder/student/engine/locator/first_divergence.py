@@ -157,6 +157,10 @@ class Numbers(Passage):
             before = any(self.is_(j, wanted) for j in self.events[i].sources) if wanted else False
             if before and site.owner == self.owner and found and merely_reshaped(found, wanted):
                 return Place(site, "already")
+            other = wanted and found and found.shape != wanted.shape and found.shape
+            made = self.events[i].sources and site.owner == self.owner
+            if found and other and made and merely_reshaped(found, wanted):
+                return Place(site, "order", None, str(other))
             if wanted is None or wanted.even or not wanted.rich or self.statuses[i] in SETTLED:
                 continue
             right = [j for j in way - {i} if self.events[j].sources and self.is_(j, wanted)]
@@ -346,6 +350,8 @@ class Numbers(Passage):
         while at >= 0:
             twin = self.twin(at)
             found = Place(self.events[at].site, "twice", twin) if twin is not None else found
+            if twin is None and len(self.arrays(at)) > 1:
+                break  # one of these, met before, is right where it goes in
             at = next((j for j in self.events[at].sources if self.twin(j) is not None), -1)
         return found
 

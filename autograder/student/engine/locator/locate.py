@@ -170,6 +170,8 @@ class _Search(Numbers):
             or isinstance(astray.site.node, ast.Subscript)  # a part of what is right
             or _written_out(astray.site)
         )
+        if astray is not None and astray.kind == "order" and not sound:
+            return astray
         if astray is not None and astray.kind != "multiple" and not sound:
             return Place(astray.site, "before the exception", astray.up_to, raised.types[0])
         overwritten = self.overwritten()
