@@ -105,7 +105,7 @@ $(STAMPS)/class: $(STAMPS)/notebooks
 .PHONY: chapters
 chapters: env  # run their notebooks: the slowest part of the book
 	@echo "running the chapters' notebooks (some minutes)"
-	@$(BIN)/python -m autograder.publishing.executed
+	@$(BIN)/python -m autograder.publishing.chapter_runs
 
 .PHONY: book
 book: env $(STAMPS)/book  ## build the book's pages

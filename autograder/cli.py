@@ -108,11 +108,11 @@ def release(
 ) -> None:
     """Make the students' notebooks from the chapters, and what `check` compares with."""
     from autograder.publishing import collect_garbage_seldom
-    from autograder.publishing.before_release import check_handed_in, nobodys_address
     from autograder.publishing.expected_values import write_expected
     from autograder.publishing.path_values import write_paths
     from autograder.publishing.pencils import MADE, write_pencils
     from autograder.publishing.release import release as release_chapters
+    from autograder.publishing.release_checks import check_handed_in, nobodys_address
     from autograder.student.expected import file_of
 
     if not draft and (told := nobodys_address(root())):
@@ -120,7 +120,7 @@ def release(
     collect_garbage_seldom()
     chapter = chapter or [*read_course(root()).chapters]
     if solutions:
-        from autograder.publishing.solved import release_solved
+        from autograder.publishing.solved_chapters import release_solved
 
         for path in release_solved(root(), chapter or None):
             print(path.relative_to(root()))
@@ -160,7 +160,7 @@ def pdf(
     from rich.console import Console
 
     try:
-        from autograder.publishing.printed import print_book
+        from autograder.publishing.print_edition import print_book
     except ModuleNotFoundError as missing:
         raise RuntimeError(f"{missing}: `pip install '{PACKAGE}[paper]'`") from missing
     from autograder.publishing.publish import build_book
@@ -298,9 +298,9 @@ def bundle(
     ] = None,
 ) -> None:
     """Pack what a student downloads: the notebooks and the student's side, not the reference."""
-    from autograder.publishing.before_release import nobodys_address
     from autograder.publishing.bundle import KINDS
     from autograder.publishing.bundle import bundle as pack
+    from autograder.publishing.release_checks import nobodys_address
 
     def is_file(name: str) -> bool:
         return name.endswith(KINDS) or "/" in name or "." in name

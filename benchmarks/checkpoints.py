@@ -23,7 +23,7 @@ from attention_by_hand.models.checkpoints import (
     save,
     save_measurement,
 )
-from autograder.publishing.executed import CELL
+from autograder.publishing.chapter_runs import CELL
 
 BOOK = Path(__file__).parents[1] / "book"
 TRAINED = ("07_transformer", "09_language_model", "10_bert", "11_vision_transformer")

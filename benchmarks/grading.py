@@ -36,7 +36,7 @@ from nbgrader.utils import is_solution
 from rich.console import Console
 from rich.progress import Progress
 
-from autograder.judge import stubs
+from autograder.notebook import stubs
 from autograder.notebook.cells_to_skip import needless
 from autograder.student import course
 from autograder.student.course import exercises_of

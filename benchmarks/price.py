@@ -44,7 +44,7 @@ def priced(name: str) -> tuple[float, int, float, str]:
         cells = [{"cell_type": "code", "source": CELLS[name](i), "metadata": {}} for i in range(95)]
         handed = json.dumps({"nbformat": 4, "nbformat_minor": 5, "metadata": {}, "cells": cells})
     elif name and FILES[name].suffix == ".ipy":
-        from handed import fill_in
+        from file_cells import fill_in
 
         path = Path(f"/tmp/price-{name}.ipynb")
         nbformat.write(fill_in(released(attacked(name)), [attacked(name)], text_of(name)), path)

@@ -29,7 +29,7 @@ from nbformat.v4 import new_code_cell
 from rich.progress import track
 
 from autograder.bank import banks
-from autograder.judge import stubs
+from autograder.notebook import stubs
 from autograder.student.course import exercises_of
 from benchmarks.grading import busy
 

@@ -16,16 +16,16 @@ from nbformat import NotebookNode
 from sqlalchemy import create_engine, text
 
 from autograder.gradebook import classroom, schedulers, writer
+from autograder.gradebook.feedback import PageMaker
+from autograder.gradebook.feedback_pages import Pages, config_of
 from autograder.gradebook.gradebook import database
 from autograder.gradebook.schedulers import _JobQueue
 from autograder.judge.job import Job, Outcome, _read, judge_job
+from autograder.judge.judge_notebook import exercises_in
 from autograder.judge.judgement import GRADED, Judgement
-from autograder.notebook.judging import exercises_in
-from autograder.notebook.marks import show_verdicts
+from autograder.judge.marks import show_verdicts
 from autograder.notebook.reading import Unusable
 from autograder.notebook.rebuild import rebuild
-from autograder.report.feedback import PageMaker
-from autograder.report.pages import Pages, config_of
 from autograder.student.engine.verdict import WRONG, withheld
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -13,7 +13,7 @@ from faults import cut_down
 from nbformat import NotebookNode
 from nbformat.v4 import new_code_cell
 
-from autograder.judge import stubs
+from autograder.notebook import stubs
 
 ROOT = Path(__file__).resolve().parents[1]
 NAME = "01_kernel_regression"

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import snowballstemmer
 
-from autograder.judge import stubs
+from autograder.notebook import stubs
 from autograder.publishing.bookindex import Book, directive
 from autograder.publishing.release import chapter_files
 from autograder.student.course import exercises_of

@@ -10,7 +10,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from autograder.publishing.executed import CELL
+from autograder.publishing.chapter_runs import CELL
 
 ROOT = Path(__file__).resolve().parents[1]
 

@@ -14,14 +14,14 @@ from nbgrader.api import Gradebook
 
 from autograder.gradebook import classroom
 from autograder.gradebook.classroom import grade
+from autograder.gradebook.export import SafeCsv
+from autograder.gradebook.feedback import PageFailed, PageMaker
 from autograder.judge.job import Job, Outcome
+from autograder.judge.judge_notebook import exercises_in
 from autograder.judge.judgement import GRADED, Judgement
-from autograder.notebook.export import SafeCsv
-from autograder.notebook.judging import exercises_in
-from autograder.notebook.marks import show_verdicts
+from autograder.judge.marks import show_verdicts
 from autograder.notebook.reading import parse_notebook
 from autograder.notebook.rebuild import rebuild
-from autograder.report.feedback import PageFailed, PageMaker
 from autograder.report.report import report
 from autograder.student.engine.verdict import (
     CORRECT,

@@ -29,7 +29,7 @@ from autograder.judge.job import Job, OtherVersion, Outcome, unusable
 from autograder.sandbox.bubblewrap import IsolationError
 from autograder.sandbox.launcher import LentProcess, borrow, warm_process
 from autograder.sandbox.limits import Limits
-from autograder.sandbox.waiting import MOST
+from autograder.sandbox.start_up import MOST
 from autograder.student.engine.verdict import TIMEOUT
 
 Key = TypeVar("Key")

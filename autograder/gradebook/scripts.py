@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from autograder.judge.names import statements_of
+from autograder.notebook.names import statements_of
 from autograder.notebook.reading import Unusable, text_in
 
 SUFFIX = ".py"

@@ -20,7 +20,8 @@ from dateutil import parser, tz
 from nbformat import NotebookNode
 from nbgrader.utils import parse_utc
 
-from autograder.gradebook.choosing import (
+from autograder.gradebook.command_suggestions import assignment_named, chosen
+from autograder.gradebook.graded_file import (
     MOST_TOLD,
     data_in,
     is_printable,
@@ -28,11 +29,10 @@ from autograder.gradebook.choosing import (
     passed_over,
     shown_name,
 )
-from autograder.gradebook.command_suggestions import assignment_named, chosen
 from autograder.gradebook.scripts import SUFFIX
 from autograder.gradebook.times import by_clock, moment_in
 from autograder.judge.job import Job, Options, version_of
-from autograder.notebook.judging import exercises_in, seeds_of
+from autograder.judge.judge_notebook import exercises_in, seeds_of
 from autograder.notebook.reading import MAX_BYTES, Unusable, exercise_of, read_file, text_in
 from autograder.student import course
 from autograder.student.course import find_exercise

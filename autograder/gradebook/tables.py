@@ -2,7 +2,7 @@
 
 `autograder_judgement` keeps each submission's judgement, once, as JSON; `autograder_graded` says
 which submission, in which version, `autograder grade` has recorded (see `gradebook`);
-`autograder_seen` what a person saw of its answers and verdicts (see `notebook.marked`);
+`autograder_seen` what a person saw of its answers and verdicts (see `review`);
 `autograder_extension` says who has more time by course.toml;
 `autograder_attempt` each notebook that was graded, when, and its marks then.
 

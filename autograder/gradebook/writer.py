@@ -29,7 +29,9 @@ from traitlets.config import Config
 from traitlets.config.loader import PyFileConfigLoader
 
 from autograder.gradebook.course_file import CourseFile
+from autograder.gradebook.feedback import Marked, PageMaker, plain_page
 from autograder.gradebook.gradebook import Book, GradebookLost, Graded, database
+from autograder.gradebook.review import Seen, seen_in, unchanged
 from autograder.gradebook.rows import UNDATED, Row, read_row, row_of
 from autograder.gradebook.submissions import (
     EXCHANGE_SECRET,
@@ -42,10 +44,8 @@ from autograder.gradebook.submissions import (
     timestamp_in,
 )
 from autograder.judge.job import Outcome
-from autograder.judge.judgement import FAILED, Judgement
-from autograder.notebook.marked import Seen, seen_in, unchanged
-from autograder.notebook.marks import auto_comments, auto_scores
-from autograder.report.feedback import Marked, PageMaker, plain_page
+from autograder.judge.judgement import FAILED
+from autograder.judge.marks import auto_comments, auto_scores
 from autograder.student.course import root as course_root
 from autograder.student.engine.words import one_line
 
@@ -111,7 +111,7 @@ class Writer:
             judgement = replace(judgement, notes=(*judgement.notes, UNDATED))
         scores = auto_scores(notebook, judgement)
         seen = seen_in(notebook, judgement)
-        same = self._same(task, judgement, seen)
+        same = self._same(task, seen)
         with suppress(OSError):  # where a page cannot be, `_feedback` says so
             self._page(task).unlink()  # it may show an earlier judgement
         carried = {
@@ -138,7 +138,7 @@ class Writer:
         _log(self.root, task, f"graded on {outcome.where}", *_told(row, times))
         return row
 
-    def _same(self, task: Task, judgement: Judgement, seen: Seen) -> set[str]:
+    def _same(self, task: Task, seen: Seen) -> set[str]:
         """The graded cells whose answer and verdict are those that the gradebook has recorded."""
         with self.book.look():
             known, before = self.book.is_graded(*task.key), self.book.judgement(*task.key)

@@ -21,9 +21,9 @@ from nbgrader.preprocessors import CheckCellMetadata, LimitOutput
 
 from autograder.judge.allowance import Overdrawn, limit_computing
 from autograder.judge.dependencies import code_that_judges, digest_of
+from autograder.judge.judge_notebook import exercises_in, judge_notebook, show_outputs
 from autograder.judge.judgement import UNUSABLE, Judgement
-from autograder.notebook.judging import exercises_in, judge_notebook, show_outputs
-from autograder.notebook.marks import show_verdicts
+from autograder.judge.marks import show_verdicts
 from autograder.notebook.reading import Unusable, parse_notebook
 from autograder.notebook.rebuild import rebuild
 from autograder.sandbox.limits import Limits

@@ -10,9 +10,9 @@ from collections.abc import Iterator, Mapping, Sequence, Set
 from pathlib import Path
 from typing import Any
 
-from autograder.judge.names import defined_names, in_their_lines
 from autograder.judge.verdicts import Cell, judge_cells
 from autograder.notebook.archive import only_answer
+from autograder.notebook.names import defined_names, in_their_lines
 from autograder.notebook.reading import (
     CHECK,
     NOTEBOOK,

@@ -17,9 +17,9 @@ from autograder.judge.block_code import (
     pieces,
     stands_before,
 )
-from autograder.sandbox.ends import lost_the_gpu
 from autograder.sandbox.host import ProcessDied, Sandbox, SandboxLost
 from autograder.sandbox.limits import Limits
+from autograder.sandbox.process_end import lost_the_gpu
 from autograder.student import pointing
 from autograder.student.engine.locator.trace import WAITING
 from autograder.student.engine.runs import Record, Run

@@ -14,13 +14,13 @@ from importlib import import_module
 from itertools import takewhile
 from typing import Any
 
-from autograder.judge.absent import Absent
 from autograder.judge.allowance import SECONDS, TOTAL, Overdrawn, limit_computing
 from autograder.judge.block_code import all_blocks, blocks_before, blocks_for
+from autograder.judge.failed_cells import Absent
 from autograder.judge.judgement import GRADED, Judgement
-from autograder.judge.names import Names, defined_names, in_their_lines, names_in, parse
 from autograder.judge.runner import REASONS, SHOWN, CellFailure, Runner, died, ran_out_of_memory
 from autograder.notebook.cells_to_skip import needless
+from autograder.notebook.names import Names, defined_names, in_their_lines, names_in, parse
 from autograder.sandbox.host import ProcessDied
 from autograder.sandbox.limits import Limits
 from autograder.sandbox.outputs import clean

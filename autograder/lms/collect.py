@@ -26,15 +26,15 @@ from autograder.gradebook.submissions import TIME, assignments_in, released, tim
 from autograder.gradebook.times import moment_in
 from autograder.gradebook.writer import FULL, put
 from autograder.lms.chapters import assignment_of
-from autograder.lms.found import LESS, CollectedNotebook, is_older, newness, why_other
-from autograder.lms.keeping import InTheWay, home, keep, read_there, safe_file
+from autograder.lms.collected_notebook import LESS, CollectedNotebook, is_older, newness, why_other
+from autograder.lms.course_files import InTheWay, home, keep, read_there, safe_file
 from autograder.lms.people import Roster, known_people, same_names
 from autograder.lms.record import Origin, folder_of, read_record, write_record
 from autograder.lms.system import FILE, ArchiveEntry
 from autograder.lms.systems import SYSTEMS, TITLES, entry_of, read_worksheet, tell_apart
 from autograder.notebook.archive import Archive, Member, Refused, shown
+from autograder.notebook.effort import ANSWERED, answers_named, effort_in, names_answered
 from autograder.notebook.reading import NOTEBOOK
-from autograder.report.effort import ANSWERED, answers_named, effort_in, names_answered
 
 MAX_FILES, MAX_SIZE = 100, 1_000_000_000  # of one participant: files, bytes that are read
 UNKNOWN = "unknown"  # collected/unknown/: of no known assignment

@@ -64,7 +64,7 @@ def merge(
     db: Annotated[str | None, DATABASE] = None,
 ) -> None:
     """Make one student of two ids of the same person; marks given by hand are kept."""
-    from autograder.lms.merging import merge as merge_ids
+    from autograder.lms.merge import merge as merge_ids
 
     for line in merge_ids(course.absolute(), first, second, db):
         print(one_line(line))

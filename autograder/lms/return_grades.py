@@ -21,7 +21,7 @@ from pathlib import Path
 from unicodedata import normalize
 
 from autograder.gradebook.command_suggestions import assignment_named
-from autograder.gradebook.course_file import CourseFile, enter, read_course
+from autograder.gradebook.course_file import enter, read_course
 from autograder.gradebook.rows import Row, read_class
 from autograder.gradebook.submissions import assignments_in, released
 from autograder.gradebook.writer import Writer
@@ -88,7 +88,7 @@ def give_back(
                 writer.renew(row.student, row.assignment)
         rows, done = read_class(root, db), []
         for name in wanted:
-            way = _Way(root, lms, name, roster, course, column, open_too, scale)
+            way = _Way(root, lms, name, roster, column, open_too, scale)
             done.append(way.back([row for row in rows if row.assignment == name]))
             for row in rows:
                 if row.assignment == name and row.student in done[-1].totals:
@@ -120,7 +120,6 @@ class _Way:
         system: System,
         assignment: str,
         roster: Roster,
-        course: CourseFile,
         column: str | None,
         open_too: bool,
         scale: bool,
@@ -134,10 +133,10 @@ class _Way:
             for student, place in read_record(root, assignment).items()
             if place.system == system.name
         }
-        self.listed = self._listed(course)
+        self.listed = self._listed()
         self.result = Returned(assignment)
 
-    def _listed(self, course: CourseFile) -> dict[str, SheetRow]:
+    def _listed(self) -> dict[str, SheetRow]:
         """The worksheet's row of each student."""
         found: dict[str, SheetRow] = {}
         numbers = {place.number: student for student, place in self.places.items() if place.number}

@@ -4,7 +4,7 @@ Those that a system makes are read by `moodle`, `canvas` and `blackboard`. Any o
 Moodle's of participants or nbgrader's own, is read by its headings.
 
 TRUST BOUNDARY. Names and addresses come from outside. What is written is guarded as in the export
-(`notebook.export`): a field that a spreadsheet would take for a formula gets an apostrophe.
+(`gradebook.export`): a field that a spreadsheet would take for a formula gets an apostrophe.
 """
 
 import csv
@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import Any
 from unicodedata import normalize
 
+from autograder.gradebook.export import guarded
 from autograder.gradebook.times import NONE
-from autograder.notebook.export import guarded
 
 MAX_BYTES = 20_000_000
 _HEADINGS = {

@@ -12,7 +12,7 @@ Leaving a cell out by mistake could cost marks, but never earn any.
 import re
 from collections.abc import Sequence
 
-from autograder.judge.names import Names, names_in
+from autograder.notebook.names import Names, names_in
 
 _SETTING = re.compile(r"\bset_(?:default|grad|flush)|\bseterr\b|\bimport \*")
 

@@ -17,7 +17,7 @@ from typing import Any
 from nbformat import NotebookNode, from_dict
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_raw_cell
 
-from autograder.judge.names import defined_names, names_in
+from autograder.notebook.names import defined_names, names_in
 from autograder.notebook.reading import ADDED, Found, cells_of
 
 DOUBTFUL = "*Nothing was written here, but text was added elsewhere that may be the answer.*"

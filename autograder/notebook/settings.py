@@ -11,9 +11,9 @@ from typing import Any
 
 from nbgrader.converters import GenerateAssignment
 
-from autograder.judge.stubs import BEGIN, CODE_STUB, END, INSTRUCTOR, TEXT_STUB
+from autograder.notebook.stubs import BEGIN, CODE_STUB, END, INSTRUCTOR, TEXT_STUB
 
-OURS = "autograder.notebook.preprocessors"
+OURS = "autograder.gradebook.preprocessors"
 NBGRADER = "nbgrader.preprocessors"
 INERT = "autograder.notebook.inert"
 
@@ -82,4 +82,4 @@ def configure(c: Any, root: Path) -> None:
         "markdown2html": f"{INERT}.show_markdown",
         "strip_files_prefix": f"{INERT}.unchanged",
     }
-    c.ExportApp.plugin_class = "autograder.notebook.export.SafeCsv"
+    c.ExportApp.plugin_class = "autograder.gradebook.export.SafeCsv"

@@ -18,8 +18,8 @@ from pathlib import Path
 
 import yaml
 
-from autograder.judge.student_package import student_package
 from autograder.publishing.bookindex import published_at
+from autograder.sandbox.student_package import student_package
 from autograder.student import course, versions
 from autograder.student.course import chapters, contents, exercises_of
 from autograder.student.expected import digest_kept, fixed_digest
@@ -204,7 +204,7 @@ def _slug(notebook: Path) -> str:
 def _contents(root: Path, notebooks: list[Path], others: set[str]) -> Iterator[tuple[str, bytes]]:
     """The files of the archive, without the exercises of the `others` among the chapters."""
     text = _WITH_TORCH if "torch" in contents().PACKAGES else _WITHOUT_TORCH
-    from autograder.publishing.before_release import nobodys_address  # it imports this module
+    from autograder.publishing.release_checks import nobodys_address  # it imports this module
 
     told = {
         "title": contents().TITLE,

@@ -16,9 +16,9 @@ from markdown_it import MarkdownIt
 from nbformat import NotebookNode
 from nbformat.v4 import new_code_cell, new_markdown_cell
 
-from autograder.judge.stubs import INSTRUCTOR
+from autograder.notebook.stubs import INSTRUCTOR
 from autograder.publishing.bookindex import CHAPTER, Book, BookError, Directive, directive
-from autograder.publishing.plain import Page
+from autograder.publishing.plain_markdown import Page
 from autograder.student import pencil
 from autograder.student.expected import file_of
 

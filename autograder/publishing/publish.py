@@ -23,7 +23,7 @@ def build_book(
     `told` is given a line whenever one has ended. Raises `RuntimeError` with Sphinx's messages.
     """
     if run:
-        beforehand = [sys.executable, "-m", "autograder.publishing.executed", str(root)]
+        beforehand = [sys.executable, "-m", "autograder.publishing.chapter_runs", str(root)]
         with subprocess.Popen(beforehand, cwd=root, stdout=subprocess.PIPE, text=True) as running:
             for line in running.stdout or ():
                 told(line.rstrip())

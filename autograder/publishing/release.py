@@ -22,7 +22,7 @@ from nbgrader.coursedir import CourseDirectory
 from nbgrader.utils import capture_log
 from traitlets.config.loader import PyFileConfigLoader
 
-from autograder.judge import stubs
+from autograder.notebook import stubs
 from autograder.publishing import pencils
 from autograder.publishing.bookindex import (
     CHAPTER,
@@ -34,8 +34,8 @@ from autograder.publishing.bookindex import (
 )
 from autograder.publishing.bundle import download
 from autograder.publishing.cell_names import libraries, names_bound, names_read
-from autograder.publishing.measured import Measured
-from autograder.publishing.plain import Page
+from autograder.publishing.measured_tables import Measured
+from autograder.publishing.plain_markdown import Page
 from autograder.student.course import exercises_of, package
 
 KINDS = {"exercise", "check", "draw", "page-only", "hide-input", "question", "outcome"}

@@ -17,9 +17,9 @@ from math import sqrt
 from pathlib import Path
 from statistics import fmean
 
+from autograder.gradebook.export import guarded
 from autograder.gradebook.rows import Row
 from autograder.judge.judgement import FAILED, GRADED
-from autograder.notebook.export import guarded
 from autograder.notebook.reading import CHECK
 
 FEWEST = 10  # students, for a correlation

@@ -20,8 +20,8 @@ from autograder.gradebook.command_suggestions import assignment_named
 from autograder.gradebook.roster import Roll, read_roll
 from autograder.gradebook.rows import Row, read_class
 from autograder.gradebook.submissions import released
-from autograder.judge.stubs import BEGIN, END, TEXT_STUB
 from autograder.notebook.inert import clean_markdown, new_page
+from autograder.notebook.stubs import BEGIN, END, TEXT_STUB
 from autograder.report.drawing import controls, tabs, whole
 from autograder.report.sections import FORMGRADER, searched, who
 from autograder.student.table import number

@@ -14,8 +14,8 @@ from functools import cache
 from importlib.machinery import PathFinder
 from pathlib import Path
 
-from autograder.judge.student_package import parts_in_a_sandbox
 from autograder.sandbox import seccomp, walls, warm, watch, worker
+from autograder.sandbox.student_package import parts_in_a_sandbox
 from autograder.student import course
 
 ISOLATIONS = ("bwrap", "none")

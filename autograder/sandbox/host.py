@@ -28,12 +28,12 @@ from typing import Any, NoReturn
 from autograder.sandbox import groups, walls, warm, worker
 from autograder.sandbox.bubblewrap import ISOLATIONS, IsolationError, why_not_up
 from autograder.sandbox.clock import BEHIND, Clock, usage_of
-from autograder.sandbox.ends import ProcessDied, SandboxLost, lost_the_gpu, read_status
 from autograder.sandbox.gpu import require
 from autograder.sandbox.launcher import AnyWarm, end, warm_process
 from autograder.sandbox.limits import Limits
 from autograder.sandbox.outputs import TOO_LARGE, outputs_from
-from autograder.sandbox.waiting import Waiting
+from autograder.sandbox.process_end import ProcessDied, SandboxLost, lost_the_gpu, read_status
+from autograder.sandbox.start_up import Waiting
 from autograder.sandbox.watch import family
 from autograder.student.engine.records import record_from
 from autograder.student.engine.runs import Record, Run

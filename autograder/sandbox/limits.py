@@ -8,7 +8,7 @@ from autograder.student.engine.runs import SECONDS
 @dataclass(frozen=True)
 class Limits:
     """What a submission may use. `*_seconds` are its own time (see `clock`), which is that of an
-    idle machine, except `start_seconds` (see `waiting`) and `cpu_seconds` (CPU time).
+    idle machine, except `start_seconds` (see `start_up`) and `cpu_seconds` (CPU time).
 
     `cell_seconds` is per cell, `probe_seconds` for all calls of an exercise, `total_seconds` per
     submission, `cpu_seconds` per process; `output_bytes` per cell; `restarts` is how often a

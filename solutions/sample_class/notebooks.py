@@ -10,7 +10,7 @@ import nbformat
 from nbformat import NotebookNode
 from nbformat.v4 import new_code_cell, new_markdown_cell
 
-from autograder.judge import stubs
+from autograder.notebook import stubs
 
 SLUG = "kernel_regression"
 FULL = {

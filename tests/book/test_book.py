@@ -29,8 +29,8 @@ from leaks import (
     without_answers,
 )
 
-from autograder.judge import stubs
-from autograder.judge.student_package import student_package
+from autograder.notebook import stubs
+from autograder.sandbox.student_package import student_package
 from autograder.student.course import exercises_of
 
 BASE = yaml.safe_load((ROOT / "_config.yml").read_text(encoding="utf-8"))["html"]["baseurl"]

@@ -1,21 +1,13 @@
 """Chapter 7's experiment with mistakes: each is built in, the stored result is of all of them."""
 
-import importlib.util
 import json
-import sys
-from pathlib import Path
 
 import pytest
 import torch
 
 from attention_by_hand.data import dates
+from benchmarks import bugs
 from solutions.transformer import Transformer
-
-PATH = Path(__file__).resolve().parents[2] / "benchmarks" / "bugs.py"
-spec = importlib.util.spec_from_file_location("bugs", PATH)
-bugs = importlib.util.module_from_spec(spec)
-sys.modules["bugs"] = bugs
-spec.loader.exec_module(bugs)
 
 
 @pytest.mark.parametrize("name", [name for name, build in bugs.BUGS.items() if build])

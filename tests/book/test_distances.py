@@ -1,22 +1,15 @@
 """Chapter 5's longest experiment: what the page says of it holds for the stored trainings."""
 
-import importlib.util
 import json
 import math
 import re
-import sys
-from pathlib import Path
 
 import pytest
 import torch
 
-pytestmark = pytest.mark.share(0)  # takes long
+from benchmarks import distances
 
-PATH = Path(__file__).resolve().parents[2] / "benchmarks" / "distances.py"
-spec = importlib.util.spec_from_file_location("distances", PATH)
-distances = importlib.util.module_from_spec(spec)
-sys.modules["distances"] = distances
-spec.loader.exec_module(distances)
+pytestmark = pytest.mark.share(0)  # takes long
 
 
 @pytest.fixture(scope="module")

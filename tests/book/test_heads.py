@@ -1,23 +1,16 @@
 """Chapter 3's experiment with heads: its controls change what they say and nothing else."""
 
 import ast
-import importlib.util
 import json
 import math
 import platform
 import re
-import sys
-from pathlib import Path
 from statistics import mean, stdev
 
 import pytest
 import torch
 
-PATH = Path(__file__).resolve().parents[2] / "benchmarks" / "heads.py"
-spec = importlib.util.spec_from_file_location("heads", PATH)
-heads = importlib.util.module_from_spec(spec)
-sys.modules["heads"] = heads
-spec.loader.exec_module(heads)
+from benchmarks import heads
 
 
 @pytest.fixture(scope="module")

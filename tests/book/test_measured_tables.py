@@ -10,7 +10,7 @@ from nbformat.v4 import new_code_cell
 
 from autograder.publishing.bookindex import Book
 from autograder.publishing.cell_names import names_read
-from autograder.publishing.measured import DRAWS, Measured
+from autograder.publishing.measured_tables import DRAWS, Measured
 from autograder.publishing.release import chapter_files, instructor_notebook
 
 ROOT = Path(__file__).resolve().parents[2]

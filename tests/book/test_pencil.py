@@ -17,7 +17,7 @@ from autograder.publishing.bookindex import Book, BookError
 from autograder.publishing.release import instructor_notebook, release
 from autograder.student import pencil
 from tests.grader.test_release import SAMPLE, course
-from tests.pencilled import CASES
+from tests.pencil_cases import CASES
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -1,24 +1,18 @@
 """What chapter 6 says of stacks beyond its own cells: the stored trainings, and a scaled input."""
 
-import importlib.util
 import json
 import re
-import sys
 from pathlib import Path
 
 import pytest
 import torch
 from torch import nn
 
+from benchmarks import warm_up
 from solutions.residual_layernorm import FeedForward, Residual
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "book" / "06_residual_layernorm.md").read_text("utf-8")
-PATH = ROOT / "benchmarks" / "warm_up.py"
-spec = importlib.util.spec_from_file_location("warm_up", PATH)
-warm_up = importlib.util.module_from_spec(spec)
-sys.modules["warm_up"] = warm_up
-spec.loader.exec_module(warm_up)
 
 
 @pytest.fixture(scope="module")
@@ -35,7 +29,7 @@ def test_the_stored_trainings_are_of_every_run_and_seed(stored):
 
 
 def test_the_pages_table_is_what_is_stored(stored):
-    page = PATH.parents[1] / "book" / "06_residual_layernorm.md"
+    page = ROOT / "book" / "06_residual_layernorm.md"
     text, every = page.read_text(encoding="utf-8"), stored["made"]["every"]
     for name, trained in stored["runs"].items():
         (row,) = re.findall(rf"^\| {name} \|(.*)\|$", text, re.M)
@@ -118,11 +112,11 @@ COLUMNS = (("post-norm", 0), ("post-norm", 1), ("post-norm, rate ÷ 10", 1), ("p
 
 @pytest.fixture(scope="module")
 def by_depth():
-    return json.loads(PATH.with_name("depth.json").read_text(encoding="utf-8"))
+    return json.loads((ROOT / "benchmarks" / "depth.json").read_text(encoding="utf-8"))
 
 
 def test_the_table_of_heights_is_what_is_stored(by_depth):
-    text = (PATH.parents[1] / "book" / "06_residual_layernorm.md").read_text(encoding="utf-8")
+    text = (ROOT / "book" / "06_residual_layernorm.md").read_text(encoding="utf-8")
     for layers in by_depth["runs"]["pre-norm"]:
         (row,) = re.findall(rf"^\| {layers} \|(.*)\|$", text, re.M)
         seeds = [[loss[at] for loss in by_depth["runs"][kind][layers]] for kind, at in COLUMNS]

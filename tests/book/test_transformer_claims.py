@@ -1,24 +1,19 @@
 """What chapter 7 says of two readings and of six bugs: the stored trainings, and their numbers."""
 
 import datetime
-import importlib.util
 import json
 import re
-import sys
 from pathlib import Path
 
 import pytest
 from babel.dates import get_month_names
 
 from attention_by_hand.data import dates
+from benchmarks import readings
 
-PATH = Path(__file__).resolve().parents[2] / "benchmarks" / "readings.py"
-BUGS = PATH.with_name("transformer_bugs.json")
-PAGE = (PATH.parents[1] / "book" / "07_transformer.md").read_text(encoding="utf-8")
-spec = importlib.util.spec_from_file_location("readings", PATH)
-readings = importlib.util.module_from_spec(spec)
-sys.modules["readings"] = readings
-spec.loader.exec_module(readings)
+ROOT = Path(__file__).resolve().parents[2]
+BUGS = ROOT / "benchmarks" / "transformer_bugs.json"
+PAGE = (ROOT / "book" / "07_transformer.md").read_text(encoding="utf-8")
 
 
 @pytest.fixture(scope="module")
@@ -134,7 +129,7 @@ def test_a_recurrent_network_without_attention_reads_as_many_dates_as_the_page_t
 
 
 def test_a_finished_model_without_a_part_reads_as_many_dates_as_the_page_tells():
-    path = PATH.parents[1] / "attention_by_hand" / "models" / "checkpoints.measurements.json"
+    path = ROOT / "attention_by_hand" / "models" / "checkpoints.measurements.json"
     shares = json.loads(path.read_text(encoding="utf-8"))["taken_away"]["found"]
     whole, scale, mask, none = (round(200 * share) for share in shares.values())
     assert f"{whole} are right, {scale} without $\\sqrt{{d_k}}$, {mask} without the" in PAGE

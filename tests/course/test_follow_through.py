@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from attention_by_hand import blocks
-from autograder.judge.names import names_in
 from autograder.judge.verdicts import Cell, _built_on, judge_cells
+from autograder.notebook.names import names_in
 from autograder.student.course import chapters, exercises_of, find_exercise
 from autograder.student.engine.verdict import CORRECT, CRASH
 

@@ -23,15 +23,16 @@ from pathlib import Path
 import nbformat
 import pytest
 from faults import cut_down
-from handed import fill_in
+from file_cells import fill_in
 from nbformat import NotebookNode
 
 from autograder import cli
 from autograder.gradebook.classroom import grade
 from autograder.gradebook.rows import Row
-from autograder.judge import runner, stubs, verdicts
+from autograder.judge import runner, verdicts
 from autograder.judge.judge_file import judge_file
-from autograder.judge.names import defined_names
+from autograder.notebook import stubs
+from autograder.notebook.names import defined_names
 from autograder.sandbox.bubblewrap import ISOLATIONS
 from autograder.sandbox.host import ProcessDied, Sandbox, SandboxLost
 from autograder.sandbox.launcher import WarmProcess, warm_process

@@ -18,10 +18,10 @@ from hostile import EVIL, FULL, NAME, RELEASE, ROOT, ArchiveEntry, bytes_below, 
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_output
 from nbgrader.api import Gradebook
 
+from autograder.gradebook import export
 from autograder.gradebook.classroom import ClassResult, grade
 from autograder.gradebook.course_file import CourseFile
 from autograder.judge.judge_file import judge_file
-from autograder.notebook import export
 from autograder.report.report import report
 from autograder.sandbox.limits import Limits
 

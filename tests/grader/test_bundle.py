@@ -13,7 +13,7 @@ import pytest
 from packaging.requirements import Requirement
 
 from autograder.gradebook.course_file import CourseFile
-from autograder.publishing import before_release
+from autograder.publishing import release_checks
 from autograder.publishing.bundle import bundle
 from autograder.student.course import chapters, exercises_of
 from autograder.student.limit import VARIABLE, seconds_allowed
@@ -162,7 +162,7 @@ def test_a_draft_says_that_it_is_one(archive, tmp_path, monkeypatch):
 
     assert "This is a draft" in read(archive), "the address in _config.yml is nobody's"
     published = CourseFile(address="https://x.org")
-    monkeypatch.setattr(before_release, "read_course", lambda root: published)
+    monkeypatch.setattr(release_checks, "read_course", lambda root: published)
     assert "draft" not in read(bundle(ROOT, tmp_path / "bundle.zip"))
 
 

@@ -18,10 +18,10 @@ from attention_by_hand.course import NAME as FOLDER
 from autograder.cli import PACKAGE, main
 from autograder.gradebook.classroom import grade
 from autograder.gradebook.submissions import check_release
-from autograder.publishing.before_release import check_handed_in, nobodys_address
 from autograder.publishing.bookindex import published_at
 from autograder.publishing.bundle import bundle
 from autograder.publishing.release import release
+from autograder.publishing.release_checks import check_handed_in, nobodys_address
 from autograder.student.course import VARIABLE, chapters, exercises_of
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -130,7 +130,7 @@ def test_what_was_not_handed_in_and_who_has_withdrawn_is_told(course):
 
 def test_a_package_that_the_paper_needs_is_named(monkeypatch, capsys):
     monkeypatch.setitem(sys.modules, "pypdf", None)
-    monkeypatch.delitem(sys.modules, "autograder.publishing.printed", raising=False)
+    monkeypatch.delitem(sys.modules, "autograder.publishing.print_edition", raising=False)
     with pytest.raises(SystemExit) as ended:
         main(["pdf"])
     assert ended.value.code == 2
@@ -233,7 +233,7 @@ def test_a_release_with_nobodys_address_is_refused_unless_it_is_a_draft(monkeypa
     def looked_at(*arguments: object) -> None:
         raise ValueError("the gradebook is looked at next")
 
-    monkeypatch.setattr("autograder.publishing.before_release.check_handed_in", looked_at)
+    monkeypatch.setattr("autograder.publishing.release_checks.check_handed_in", looked_at)
     for options, told in (([], "attention-by-hand.example"), (["--draft"], "the gradebook")):
         with pytest.raises(SystemExit) as left:
             main(["release", *options, "kernel_regression"])

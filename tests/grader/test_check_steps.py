@@ -5,7 +5,7 @@ import inspect
 import pytest
 
 from autograder.bank import banks
-from autograder.judge.stubs import clear
+from autograder.notebook.stubs import clear
 from autograder.student.check import check, verdict_on
 from autograder.student.course import find_exercise
 from autograder.student.engine.verdict import CORRECT, MISSING, WRONG

@@ -11,11 +11,11 @@ from nbgrader.api import Gradebook
 from autograder.gradebook import classroom
 from autograder.gradebook.classroom import grade
 from autograder.gradebook.course_file import CourseFile, Late, read_course
+from autograder.gradebook.export import rows
+from autograder.gradebook.feedback import PageFailed, PageMaker
 from autograder.gradebook.rows import read_class
 from autograder.gradebook.writer import Writer
 from autograder.judge.job import Outcome, judge_job
-from autograder.notebook.export import rows
-from autograder.report.feedback import PageFailed, PageMaker
 from autograder.report.report import report
 
 ROOT = Path(__file__).resolve().parents[2]

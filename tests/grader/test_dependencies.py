@@ -11,8 +11,8 @@ from autograder.judge.dependencies import (
     code_that_judges,
     imports_of,
 )
-from autograder.judge.student_package import student_package
-from autograder.publishing.executed import code_of
+from autograder.publishing.chapter_runs import code_of
+from autograder.sandbox.student_package import student_package
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = {p.stem.partition("_")[2]: p for p in sorted((ROOT / "book").glob("[0-9]*_*.md"))}
@@ -42,7 +42,7 @@ CHANGES = {
     "autograder/cli.py": (set(), set(), set(), False),
     "autograder/report/report.py": (set(), set(), set(), False),
     "autograder/lms/collect.py": (set(), set(), set(), False),
-    "autograder/publishing/plain.py": (set(), set(), set(), False),
+    "autograder/publishing/plain_markdown.py": (set(), set(), set(), False),
     "book/extensions/front_page.py": (set(), set(), set(), False),
     "benchmarks/heads.json": (set(), set(), {"multi_head"}, False),
 }

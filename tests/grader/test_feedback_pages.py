@@ -19,9 +19,9 @@ from nbformat.v4 import new_markdown_cell
 
 from autograder import cli
 from autograder.gradebook.classroom import ClassResult
+from autograder.gradebook.feedback import Marked, PageFailed, PageMaker, plain_page
+from autograder.gradebook.feedback_pages import named
 from autograder.gradebook.rows import Row
-from autograder.report.feedback import Marked, PageFailed, PageMaker, plain_page
-from autograder.report.pages import named
 from autograder.student.engine.verdict import WRONG, AspectVerdict, Verdict
 
 
@@ -156,7 +156,7 @@ def test_it_ends_with_the_grader(tmp_path):
     grader = f"""
 import os, signal
 from pathlib import Path
-from autograder.report.feedback import PageMaker
+from autograder.gradebook.feedback import PageMaker
 
 maker = PageMaker(Path({str(tmp_path)!r}))
 maker.start()

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from test_elsewhere import ACCEPTED, NUMBERS, REFUSED
+from test_simulated_device import ACCEPTED, NUMBERS, REFUSED
 
 from autograder.judge import runner
 from autograder.judge.judge_file import judge_file

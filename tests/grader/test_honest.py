@@ -17,7 +17,7 @@ import honest_people  # noqa: F401  (registers forms)
 import nbformat
 import pytest
 from faults import NOTEBOOKS, cut_down
-from handed import fill_in
+from file_cells import fill_in
 from honest_forms import FORMS
 from nbformat import NotebookNode
 

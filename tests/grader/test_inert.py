@@ -9,13 +9,13 @@ from bs4 import BeautifulSoup
 from hostile import Frames, png
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_output
 
+from autograder.gradebook.feedback import Marked
+from autograder.gradebook.feedback_pages import Pages, config_of
 from autograder.notebook import inert, pictures
 from autograder.notebook import reading as notebooks
 from autograder.notebook.inert import NO_PICTURE, clean_html, clean_markdown
 from autograder.notebook.pictures import Album, picture
 from autograder.notebook.reading import Unusable, cells_of, parse_notebook, text_of
-from autograder.report.feedback import Marked
-from autograder.report.pages import Pages, config_of
 from autograder.student.course import find_exercise
 from autograder.student.engine.verdict import WRONG, withheld
 from autograder.student.table import table_html

@@ -15,8 +15,8 @@ import pytest
 from judging import HASTY, HEAD, SOFTMAX, WRONG, code, notebook, verdicts
 
 from autograder.judge.judge_file import judge_file
-from autograder.judge.names import defined_names
 from autograder.judge.seeds import GROUPS, seed_for
+from autograder.notebook.names import defined_names
 from autograder.notebook.reading import Unusable
 
 # --- inputs -------------------------------------------------------------------------------------

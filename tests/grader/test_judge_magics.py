@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from judging import HEAD, QUICK, SOFTMAX, verdicts
 
-from autograder.judge.names import MAX_SOURCE
 from autograder.judge.verdicts import Cell, judge_cells
+from autograder.notebook.names import MAX_SOURCE
 from autograder.student.course import find_exercise
 from autograder.student.engine.verdict import CRASH
 

@@ -10,9 +10,9 @@ from nbgrader.api import Gradebook
 from sqlalchemy import Engine, event
 
 from autograder.gradebook import tables
+from autograder.gradebook.preprocessors import ShowVerdicts
 from autograder.gradebook.rows import OLD, read_class
 from autograder.judge.judgement import GRADED, UNUSABLE, Judgement, finite
-from autograder.notebook.preprocessors import ShowVerdicts
 from autograder.report.report import report
 from autograder.student.engine.verdict import WRONG, AspectVerdict, Verdict
 

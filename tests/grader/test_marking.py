@@ -8,7 +8,7 @@ import pytest
 from bs4 import BeautifulSoup
 from terms import NAME, QUESTION, RELEASED, hand_in, mark, release, run, with_stand_in
 
-from autograder.judge.stubs import TEXT_STUB
+from autograder.notebook.stubs import TEXT_STUB
 from autograder.report.marking import marking_page, model_answer, own_words
 
 MODEL = "It is the mean of the values. Two sentences. One point for the mean, one for the reason."

@@ -18,7 +18,7 @@ from terms import (
 )
 
 from autograder.lms.collect import SAME, collect
-from autograder.lms.merging import merge
+from autograder.lms.merge import merge
 from autograder.lms.record import read_record
 
 PEOPLE = '[students.ada]\nfirst_name = "Ada"\nlast_name = "King"\n'

@@ -23,10 +23,10 @@ from nbgrader.api import Gradebook
 from nbgrader.utils import determine_grade
 
 from autograder.gradebook import tables
+from autograder.gradebook.export import guarded
 from autograder.judge.judgement import Judgement
-from autograder.notebook.export import guarded
+from autograder.judge.marks import comment_on
 from autograder.notebook.inert import clean_html, clean_markdown
-from autograder.notebook.marks import comment_on
 from autograder.notebook.reading import exercise_of
 from autograder.publishing.release import instructor_notebook
 from autograder.student.course import find_exercise

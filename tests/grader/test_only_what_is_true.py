@@ -7,7 +7,6 @@ import pytest
 import torch
 
 from autograder.judge.reference import reference
-from autograder.student import pointing
 from autograder.student.check import verdict_on
 from autograder.student.course import find_exercise
 from autograder.student.engine.aspects import dtypes_kept, equals_reference
@@ -17,10 +16,7 @@ from autograder.student.engine.runs import Exercise, call
 from autograder.student.engine.values import Array
 from autograder.student.engine.verdict import Mistake, decide
 
-
-@pytest.fixture(autouse=True)
-def plenty_of_time(monkeypatch):
-    monkeypatch.setattr(pointing, "SECONDS", 60.0)
+pytestmark = pytest.mark.usefixtures("plenty_of_time")
 
 
 # --- guesses --------------------------------------------------------------------------------------

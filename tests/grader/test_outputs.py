@@ -9,8 +9,8 @@ import pytest
 from nbformat.v4 import new_code_cell
 from nbgrader.utils import determine_grade
 
-from autograder.notebook.judging import show_outputs
-from autograder.notebook.marks import score_of, show_verdicts
+from autograder.judge.judge_notebook import show_outputs
+from autograder.judge.marks import score_of, show_verdicts
 from autograder.notebook.outputs import Room, fitted
 from autograder.sandbox.outputs import outputs_from
 from autograder.student.course import find_exercise

@@ -1,7 +1,7 @@
 """A pointer where numbers are right, and their axes or what they are put together with are not."""
 
 import pytest
-from pointed import pointed
+from pointer_cases import pointed
 
 from autograder.student import pointing
 

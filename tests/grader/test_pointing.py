@@ -5,7 +5,7 @@ import re
 from typing import Any
 
 import pytest
-from pointed import pointed, written
+from pointer_cases import pointed, written
 
 from autograder.bank import banks
 from autograder.publishing.path_values import is_current
@@ -18,11 +18,7 @@ from autograder.student.engine.verdict import CORRECT
 from autograder.student.expected.paths import paths_of
 from autograder.student.table import table_html, table_text
 
-
-@pytest.fixture(autouse=True)
-def plenty_of_time(monkeypatch):
-    """What is tested here must not depend on how busy the machine is."""
-    monkeypatch.setattr(pointing, "SECONDS", 60.0)
+pytestmark = pytest.mark.usefixtures("plenty_of_time")
 
 
 ATTENTION = """

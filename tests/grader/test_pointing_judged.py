@@ -13,10 +13,7 @@ from tests.judging import SOFTMAX, verdicts
 ASTRAY = SOFTMAX.replace("np.exp(scores - largest)", "np.exp(0.3 * (scores - largest) - 0.1)")
 
 
-@pytest.fixture(autouse=True)
-def plenty_of_time(monkeypatch):
-    """What is tested here must not depend on how busy the machine is."""
-    monkeypatch.setattr(pointing, "SECONDS", 30.0)
+pytestmark = pytest.mark.usefixtures("plenty_of_time")
 
 
 def test_a_wrong_answer_is_pointed_at_where_it_ran():

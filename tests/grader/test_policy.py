@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from autograder.judge.names import parse
+from autograder.notebook.names import parse
 from autograder.student.engine.policy import Code
 
 ROOT = Path(__file__).resolve().parents[2]

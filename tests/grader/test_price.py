@@ -13,12 +13,12 @@ from nbformat.v4 import new_code_cell, new_notebook
 
 import solutions
 from autograder.gradebook import schedulers
-from autograder.judge import names
 from autograder.judge import verdicts as judge
 from autograder.judge.allowance import Overdrawn, limit_computing
 from autograder.judge.job import Job, Options
 from autograder.judge.judge_file import verdicts_on
 from autograder.judge.judgement import UNUSABLE
+from autograder.notebook import names
 from autograder.notebook.rebuild import rebuild
 from autograder.student.engine.gate import ITEMS, NUMBERS, admit
 from autograder.student.engine.records import record_from, record_tree

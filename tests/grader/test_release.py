@@ -13,7 +13,7 @@ import nbformat
 import pytest
 from nbgrader.api import Gradebook
 
-from autograder.judge import stubs
+from autograder.notebook import stubs
 from autograder.publishing.bookindex import Book, BookError
 from autograder.publishing.release import chapter_files, instructor_notebook, release
 from autograder.student.course import exercises_of

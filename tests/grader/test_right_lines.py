@@ -1,14 +1,9 @@
 """Right lines are not pointed at, and wrong ones are told as what they are."""
 
 import pytest
-from pointed import pointed
+from pointer_cases import pointed
 
-from autograder.student import pointing
-
-
-@pytest.fixture(autouse=True)
-def plenty_of_time(monkeypatch):
-    monkeypatch.setattr(pointing, "SECONDS", 60.0)
+pytestmark = pytest.mark.usefixtures("plenty_of_time")
 
 
 def test_of_a_sum_over_too_few_the_last_operation_is_not_shown():

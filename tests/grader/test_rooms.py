@@ -20,19 +20,19 @@ EXAMPLE = GRADER / "publishing" / "authors" / "example"  # a course of its own
 FILES = sorted(p for p in GRADER.rglob("*.py") if not p.is_relative_to(EXAMPLE))
 OURS = sorted(COURSE.rglob("*.py"))
 REFERENCES = sorted(path for path in (ROOT / "solutions").glob("*.py") if path.stem in CHAPTERS)
-JUDGE = {"bank", "student", "judge", "notebook", "sandbox"}
 ALLOWED = {"GRUCell"}  # torch has one of that name
-MAY = {  # the folders that a folder of the grader imports from, besides itself
+COMMON = {"bank", "student", "judge", "notebook", "sandbox"}
+MAY = {  # the folders that a folder of the grader imports from, besides itself: those above it
     "student": set(),
     "bank": {"student"},
-    "sandbox": {"judge", "student"},
-    "judge": JUDGE,
-    "notebook": JUDGE | {"gradebook"},
-    "gradebook": JUDGE | {"report"},
-    "report": JUDGE | {"gradebook"},
-    "lms": JUDGE | {"gradebook", "report"},
-    "publishing": JUDGE | {"gradebook"},
-    "cli": JUDGE | {"gradebook", "report", "lms", "publishing"},
+    "notebook": {"student"},
+    "sandbox": {"student"},
+    "judge": COMMON,
+    "gradebook": COMMON,
+    "report": COMMON | {"gradebook"},
+    "lms": COMMON | {"gradebook"},
+    "publishing": COMMON | {"gradebook"},
+    "cli": COMMON | {"gradebook", "report", "lms", "publishing"},
 }
 
 
@@ -88,8 +88,11 @@ def test_grader_names_no_chapter_block_or_exercise():
     assert "Attention by Hand" not in text
 
 
-def test_every_folder_has_its_rule():
+def test_every_folder_has_its_rule_and_none_imports_a_later_one():
     assert {part(path) for path in FILES} - {"__init__"} == MAY.keys()
+    order = list(MAY)
+    for number, (name, allowed) in enumerate(MAY.items()):
+        assert allowed - {name} <= {*order[:number]}, f"{name} imports what imports it"
 
 
 def test_the_command_line_waits_for_no_long_import_before_it_starts_other_processes():

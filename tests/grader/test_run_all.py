@@ -11,7 +11,7 @@ from nbclient import NotebookClient
 import autograder
 import solutions.kernel_regression as reference
 from autograder import check
-from autograder.judge.stubs import stub
+from autograder.notebook.stubs import stub
 from autograder.publishing.release import instructor_notebook
 from autograder.student import overview
 from autograder.student.check import verdict_on

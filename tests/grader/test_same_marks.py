@@ -28,8 +28,8 @@ from servers import Cluster, postgres
 from autograder.bank import banks
 from autograder.gradebook.classroom import ClassResult, grade
 from autograder.gradebook.sample_class import compare, make_sample_class
-from autograder.judge import stubs
 from autograder.judge.judgement import GRADED
+from autograder.notebook import stubs
 from autograder.student.course import exercises_of, find_exercise
 from autograder.student.engine.probe import probe_within, undisturbed
 from autograder.student.engine.runs import Exercise

@@ -15,10 +15,10 @@ import torch
 from autograder.cli import main
 from autograder.sandbox import gpu, groups, host, seccomp, walls
 from autograder.sandbox.bubblewrap import ENVIRONMENT, IsolationError, mounts
-from autograder.sandbox.ends import ProcessDied
 from autograder.sandbox.host import Sandbox
 from autograder.sandbox.launcher import close_warm_processes
 from autograder.sandbox.limits import Limits
+from autograder.sandbox.process_end import ProcessDied
 
 DEVICES = ("nvidia0", "nvidia1", "nvidiactl", "nvidia-uvm", "nvidia-uvm-tools", "nvidia-modeset")
 BUS = "0000:81:00.0"

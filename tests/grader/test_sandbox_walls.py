@@ -14,9 +14,9 @@ from sandboxes import SMALL, errors, printed, value_of
 
 import autograder
 import solutions
-from autograder.judge.student_package import student_package
 from autograder.sandbox import walls
 from autograder.sandbox.host import Sandbox
+from autograder.sandbox.student_package import student_package
 
 pytestmark = pytest.mark.needs_torch  # as the course does
 

@@ -11,14 +11,14 @@ from nbformat.v4 import new_code_cell, new_markdown_cell
 
 from autograder import cli
 from autograder.gradebook.classroom import ClassResult, grade
+from autograder.gradebook.feedback import Marked
+from autograder.gradebook.feedback_pages import Pages, config_of
 from autograder.gradebook.rows import Row
 from autograder.gradebook.submissions import Task
 from autograder.gradebook.writer import _log, _told
 from autograder.judge.judgement import FAILED, GRADED
+from autograder.judge.marks import comment_on
 from autograder.notebook.inert import clean_html, clean_markdown
-from autograder.notebook.marks import comment_on
-from autograder.report.feedback import Marked
-from autograder.report.pages import Pages, config_of
 from autograder.report.report import page
 from autograder.student.course import find_exercise
 from autograder.student.engine.verdict import CRASH, WRONG, AspectVerdict, Verdict, withheld

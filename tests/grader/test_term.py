@@ -28,9 +28,9 @@ from terms import (
 )
 
 from autograder.gradebook.classroom import grade
+from autograder.gradebook.preprocessors import SaveAutoGrades, SaveJudgement
 from autograder.gradebook.writer import Writer
 from autograder.judge.job import Job, Options
-from autograder.notebook.preprocessors import SaveAutoGrades, SaveJudgement
 from autograder.report.report import report
 
 ZERO = 'c = get_config()\nc.LateSubmissionPlugin.penalty_method = "zero"\n'

@@ -4,17 +4,13 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from pointed import pointed
+from pointer_cases import pointed
 
-from autograder.student import pointing
 from autograder.student.engine.locator.counterfactual import _others
 from autograder.student.engine.locator.signatures import signature
 from autograder.student.engine.words import describe
 
-
-@pytest.fixture(autouse=True)
-def plenty_of_time(monkeypatch):
-    monkeypatch.setattr(pointing, "SECONDS", 60.0)
+pytestmark = pytest.mark.usefixtures("plenty_of_time")
 
 
 PACK = """

@@ -8,7 +8,7 @@ import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_raw_cell
 
 from autograder.judge.judgement import GRADED, Judgement
-from autograder.notebook.marks import auto_comments, auto_scores
+from autograder.judge.marks import auto_comments, auto_scores
 from autograder.notebook.rebuild import DOUBTFUL, rebuild
 
 ROOT = Path(__file__).resolve().parents[2]

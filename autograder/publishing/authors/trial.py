@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from autograder.bank import banks
-from autograder.judge import stubs
 from autograder.judge.reference import expected, known_mistakes, records, reference, silently
+from autograder.notebook import stubs
 from autograder.student import course
 from autograder.student.course import find_exercise
 from autograder.student.engine.probe import probe_within, undisturbed

@@ -3,7 +3,7 @@
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 
-from tests.pencilled import CASES
+from tests.pencil_cases import CASES
 
 from .conftest import ROOT, chapter_pages
 from .sound import TAGS

@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from pypdf import PdfReader
 
-from autograder.publishing.printed import page_numbers, print_book
+from autograder.publishing.print_edition import page_numbers, print_book
 
 from .conftest import ROOT
 

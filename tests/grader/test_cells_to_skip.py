@@ -8,8 +8,8 @@ import nbformat
 import pytest
 from nbgrader.utils import is_solution
 
-from autograder.judge import stubs
 from autograder.judge.verdicts import Cell, judge_cells
+from autograder.notebook import stubs
 from autograder.notebook.cells_to_skip import needless
 from autograder.notebook.reading import exercise_of
 from autograder.student import course

@@ -1,7 +1,7 @@
 """Judges a rebuilt notebook, and puts its cells' outputs into it.
 
 TRUST BOUNDARY. The notebook is ours, rebuilt from a submission's text. Its cells go to the judge;
-what comes back from the sandbox has been rebuilt, and is cut to size here (`outputs`).
+what comes back from the sandbox has been rebuilt, and is cut to size (`notebook.outputs`).
 """
 
 from collections.abc import Mapping, Sequence

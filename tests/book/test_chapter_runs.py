@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from jupyter_cache import get_cache
 
-from autograder.publishing import executed
-from autograder.publishing.executed import code_of, marked, run_chapters
+from autograder.publishing import chapter_runs
+from autograder.publishing.chapter_runs import code_of, marked, run_chapters
 from autograder.student import course
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -61,7 +61,7 @@ def test_chapters_are_run_once_and_an_error_is_left_to_sphinx(root):
 
 @pytest.mark.share(0)
 def test_a_chapter_that_says_that_it_takes_longer_runs_first(root, monkeypatch):
-    monkeypatch.setattr(executed, "MOST", 1)
+    monkeypatch.setattr(chapter_runs, "MOST", 1)
     quick = PAGE.format("print(6 * 7)")
     (root / "book" / "01_right.md").write_text(quick.replace("---\n", "---\nseconds: 5\n", 1))
     for name in ("02_wrong", "03_quick"):
@@ -96,7 +96,7 @@ def test_a_chapter_runs_again_when_the_code_that_it_runs_has_changed(tmp_path, m
     text = "from solutions.masking import causal_mask\ncheck(causal_mask)\n"
     reference = tmp_path / "masking.py"
     reference.write_text("def causal_mask(): ...\n")
-    monkeypatch.setattr(executed, "code_of", lambda root, text: [reference])
+    monkeypatch.setattr(chapter_runs, "code_of", lambda root, text: [reference])
     before = marked(tmp_path, text)
     assert before != text and marked(tmp_path, text) == before
     reference.write_text("def causal_mask(): return 1\n")

@@ -10,10 +10,10 @@ from collections.abc import Iterator
 import pytest
 from sandboxes import SMALL, value_of
 
-from autograder.sandbox import launcher, waiting
+from autograder.sandbox import launcher, start_up
 from autograder.sandbox.clock import BEHIND, Clock, usage_of
 from autograder.sandbox.host import Sandbox
-from autograder.sandbox.waiting import Waiting, work_of
+from autograder.sandbox.start_up import Waiting, work_of
 
 
 @pytest.fixture
@@ -56,7 +56,7 @@ def test_a_process_that_is_gone_does_nothing():
 @pytest.mark.needs_torch
 def test_a_sandbox_that_starts_late_runs_all_the_same(monkeypatch):
     """The warm process imports torch, which takes more than this second."""
-    monkeypatch.setattr(waiting, "MOST", 10_000)
+    monkeypatch.setattr(start_up, "MOST", 10_000)
     launcher.close_warm_processes()
     limits = dataclasses.replace(SMALL, start_seconds=0.5)
     with Sandbox(limits=limits) as own:
@@ -65,7 +65,7 @@ def test_a_sandbox_that_starts_late_runs_all_the_same(monkeypatch):
 
 @pytest.mark.needs_torch
 def test_a_late_start_is_no_time_of_the_submission(monkeypatch):
-    monkeypatch.setattr(waiting, "MOST", 10_000)
+    monkeypatch.setattr(start_up, "MOST", 10_000)
     launcher.close_warm_processes()
     with Sandbox(limits=SMALL) as own:
         own.wait_until_up()

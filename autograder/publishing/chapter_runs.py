@@ -4,7 +4,7 @@ Sphinx would run one notebook after the other while it reads the pages. Run befo
 first, they take little longer than the longest; myst-nb finds the results in its cache. A chapter
 that fails here is not kept: Sphinx runs it again, and says what is wrong and where.
 
-    python -m autograder.publishing.executed [DIR]
+    python -m autograder.publishing.chapter_runs [DIR]
 
 TRUST BOUNDARY. Runs the book's own cells, with the rights of the person who builds the book.
 """

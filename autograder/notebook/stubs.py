@@ -9,6 +9,8 @@ from collections.abc import Callable, Iterator
 from importlib import import_module
 from typing import Any
 
+from autograder.student import course
+
 BEGIN = "BEGIN SOLUTION"
 END = "END SOLUTION"
 CODE_STUB = "raise NotImplementedError"
@@ -21,6 +23,7 @@ def source(slug: str, name: str) -> str:
 
     Raises `ModuleNotFoundError` for an unknown chapter, `LookupError` for an unknown name.
     """
+    course.package()  # so that its references can be imported
     module = import_module(f"solutions.{slug}")
     reference: Any = getattr(module, name, None)
     if getattr(reference, "__module__", None) != module.__name__:

@@ -9,7 +9,7 @@ from collections.abc import Collection
 from nbformat import NotebookNode
 from nbformat.v4 import new_code_cell
 
-from autograder.judge.names import defined_names
+from autograder.notebook.names import defined_names
 
 
 def cells_of(text: str) -> list[str]:

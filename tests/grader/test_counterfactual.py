@@ -1,7 +1,7 @@
 """What would be right if one value were another: where values do not tell, a trial does."""
 
 import pytest
-from pointed import pointed, written
+from pointer_cases import pointed, written
 
 from autograder.student import pointing
 from autograder.student.course import find_exercise
@@ -17,11 +17,7 @@ from autograder.student.engine.locator.locate import problem_of
 from autograder.student.engine.probe import probe
 from autograder.student.expected import expected_of, fixed_runs
 
-
-@pytest.fixture(autouse=True)
-def plenty_of_time(monkeypatch):
-    """What is tested here must not depend on how busy the machine is."""
-    monkeypatch.setattr(pointing, "SECONDS", 60.0)
+pytestmark = pytest.mark.usefixtures("plenty_of_time")
 
 
 def mends(source: str, name: str, compare: bool = False, **kwargs) -> list[Mend]:

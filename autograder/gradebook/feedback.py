@@ -1,10 +1,10 @@
 """Feedback pages, made in a process that can be killed, and a plain page if that fails.
 
 TRUST BOUNDARY. What students wrote is turned into pages by large libraries, which some input may
-keep busy for minutes or cost gigabytes. So this is done in another process (`pages`), with limits
-on CPU time, memory and wall clock. It runs only our own code; what it sends is text that `inert`
-has cleaned. A page that cannot be made affects neither marks nor the class: a plain one replaces
-it.
+keep busy for minutes or cost gigabytes. So this is done in another process (`feedback_pages`), with
+limits on CPU time, memory and wall clock. It runs only our own code; what it sends is text that
+`inert` has cleaned. A page that cannot be made affects neither marks nor the class: a plain one
+replaces it.
 """
 
 import os
@@ -103,7 +103,7 @@ def _make_pages(pipe: Connection) -> None:
     nowhere = os.open(os.devnull, os.O_WRONLY)
     for output in (1, 2):
         os.dup2(nowhere, output)
-    from autograder.report.pages import serve
+    from autograder.gradebook.feedback_pages import serve
 
     serve(pipe)
 

@@ -20,10 +20,10 @@ from nbgrader.preprocessors import NbGraderPreprocessor
 from traitlets import Float, Integer, Unicode
 
 from autograder.gradebook import tables
+from autograder.gradebook.review import seen_in, unchanged
+from autograder.judge.judge_notebook import judge_notebook, seeds_of, show_outputs
+from autograder.judge.marks import auto_comments, auto_scores, show_verdicts
 from autograder.judge.seeds import secret_of
-from autograder.notebook.judging import judge_notebook, seeds_of, show_outputs
-from autograder.notebook.marked import seen_in, unchanged
-from autograder.notebook.marks import auto_comments, auto_scores, show_verdicts
 from autograder.notebook.rebuild import rebuild
 from autograder.sandbox.limits import Limits
 

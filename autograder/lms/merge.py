@@ -21,13 +21,13 @@ from nbgrader.api import MissingEntry, SubmittedAssignment, SubmittedNotebook
 from nbgrader.utils import parse_utc
 
 from autograder.gradebook import tables
-from autograder.gradebook.choosing import notebooks_in
 from autograder.gradebook.course_file import read_course
 from autograder.gradebook.gradebook import Book, database
+from autograder.gradebook.graded_file import notebooks_in
 from autograder.gradebook.submissions import STUDENT, TIME, assignments_in, released, timestamp_in
 from autograder.lms.record import folder_of, read_record, write_record
+from autograder.notebook.effort import effort_in
 from autograder.notebook.reading import Unusable, read_file
-from autograder.report.effort import effort_in
 
 _MADE = ("autograded", "feedback", "logs")
 _OURS = (tables.GRADED, tables.JUDGEMENTS, tables.SEEN, tables.ATTEMPTS, tables.EXTENSIONS)

@@ -13,7 +13,7 @@ import nbformat
 from nbformat import NotebookNode
 
 from autograder.gradebook.course_file import FILE, CourseFile, read_course
-from autograder.judge.stubs import BEGIN, END, INSTRUCTOR
+from autograder.notebook.stubs import BEGIN, END, INSTRUCTOR
 from autograder.publishing.bookindex import Book
 from autograder.publishing.release import chapter_files, instructor_notebook
 

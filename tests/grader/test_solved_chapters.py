@@ -7,7 +7,7 @@ from pathlib import Path
 import nbformat
 import pytest
 
-from autograder.publishing.solved import release_solved
+from autograder.publishing.solved_chapters import release_solved
 
 ROOT = Path(__file__).resolve().parents[2]
 NAME = "01_kernel_regression"

@@ -12,7 +12,7 @@ from nbformat import NotebookNode
 from nbgrader.utils import is_solution
 
 from autograder.judge.judgement import Judgement
-from autograder.notebook.marks import auto_scores
+from autograder.judge.marks import auto_scores
 from autograder.notebook.reading import CHECK
 
 Seen = Mapping[str, list]  # by grade id: the answer's digest, its score, verdict, the reason

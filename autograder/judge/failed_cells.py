@@ -12,8 +12,8 @@ from dataclasses import replace
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
-from autograder.judge.names import in_their_lines, parse
 from autograder.judge.runner import CellFailure, Runner, died
+from autograder.notebook.names import in_their_lines, parse
 from autograder.notebook.reading import conflict_in
 from autograder.sandbox.outputs import clean
 from autograder.student.engine.verdict import CORRECT, Verdict

@@ -21,7 +21,7 @@ class CollectedNotebook:
     handed: ArchiveEntry
     assignment: str
     member: Member
-    effort: int  # see `effort`
+    effort: int  # see `notebook.effort`
     moment: datetime | None = None
     said: str = ""  # a time that cannot be read
 

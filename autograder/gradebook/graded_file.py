@@ -10,8 +10,8 @@ from pathlib import Path
 
 from autograder.gradebook.scripts import SUFFIX, notebook_of
 from autograder.notebook.archive import only_answer
+from autograder.notebook.effort import ANSWERED, effort_in, is_notebook_of
 from autograder.notebook.reading import Unusable, read_file
-from autograder.report.effort import ANSWERED, effort_in, is_notebook_of
 
 MOST_TOLD = 10  # entries of one folder that are told one by one
 _OTHER = re.compile(r"\.(py|zip|ipynb\.(txt|json))$", re.IGNORECASE)  # where there is no notebook

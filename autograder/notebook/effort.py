@@ -10,7 +10,7 @@ from pathlib import Path
 
 import nbformat
 
-from autograder.judge.names import defined_names
+from autograder.notebook.names import defined_names
 from autograder.notebook.reading import Unusable, cells_of, parse_notebook, text_of
 
 UNTOUCHED, BESIDE, ANSWERED = 0, 1, 2

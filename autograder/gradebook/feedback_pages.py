@@ -28,10 +28,10 @@ from nbgrader.converters import GenerateFeedback
 from nbgrader.coursedir import CourseDirectory
 from traitlets.config import Config
 
-from autograder.notebook.marks import show_verdicts
+from autograder.gradebook.feedback import CPU_SECONDS, MEMORY_MB, Marked
+from autograder.judge.marks import show_verdicts
 from autograder.notebook.reading import CHECK
 from autograder.notebook.settings import configure
-from autograder.report.feedback import CPU_SECONDS, MEMORY_MB, Marked
 from autograder.student.engine.verdict import Verdict
 
 
