@@ -287,7 +287,7 @@ def test_tokens_keep_the_settings_that_they_were_drawn_with(open_tab):
         how = (data["temperatures"][temperature], data["ks"][k], data["ps"][p])
         ids = drawn(ids, 2, *how, seed=0)
         assert names(figure) == shown(ids)
-    tab.page.wait_for_function("() => /earlier=/.test(location.search)")
+    tab.page.wait_for_function("() => /written=6&/.test(location.search)")  # of all three settings
     other = open_tab()
     other.page.goto(tab.page.url)
     other.page.wait_for_selector(f"{WRITER}[aria-busy=false] output")
