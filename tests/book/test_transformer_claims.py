@@ -88,27 +88,30 @@ def test_the_two_bugs_that_hide_are_ahead_at_step_500_and_write_no_date():
     assert f"with {ahead} where the right models have {least:.2f} to {most:.2f}" in PAGE
 
 
-def test_the_three_bugs_that_exact_match_does_not_show_end_above_the_right_models():
+def test_of_the_three_bugs_that_exact_match_does_not_show_two_are_behind_at_first():
     made, runs = json.loads(BUGS.read_text(encoding="utf-8")).values()
     right = [run for name, run in runs.items() if name.startswith("right")]
     (three,) = re.findall(r'"three look right": \{(.*?)\},\n\}', PAGE, re.S)
     shown = [runs[name] for name in re.findall(r'"(.+?)":', three)]
     assert len(shown) == 3
     assert all(run["test"] >= min(one["test"] for one in right) for run in shown)
-    assert all(run["loss"][-1] > max(one["loss"][-1] for one in right) for run in shown)
     at = 500 // made["every"] - 1
     behind = [run["loss"][at] > max(one["loss"][at] for one in right) for run in shown]
-    assert sum(behind) == 2
+    assert sum(behind) == 2 and "Two are behind at step 500" in PAGE
 
 
 def test_fewer_dates_come_out_right_without_encoder_layers_as_the_page_tells():
     runs = json.loads(BUGS.with_name("transformer_encoder.json").read_text("utf-8"))["runs"]
     found = {n: [run["test"] for run in runs if run["encoder"] == n] for n in (0, 2)}
-    (bare,) = (run["test"] for run in runs if (run["encoder"], run["decoder"]) == (0, 2))
+    bare, longer = (
+        next(run["test"] for run in runs if (run["encoder"], run["decoder"]) == (0, n))
+        for n in (2, 4)
+    )
     least, most = 100 * min(found[2]), 100 * max(found[2])
     assert max(found[0]) < min(found[2])
     told = (
-        f"{100 * bare:.1f}% come out right in a model trained without them, {least:g} to {most:g}%"
+        f"one model gets {100 * bare:.1f}% of the dates right; with two more layers in the decoder "
+        f"instead, {100 * longer:.1f}%; three whole ones, {least:g} to {most:g}%"
     )
     assert told in PAGE
     bugs = json.loads(BUGS.read_text(encoding="utf-8"))["runs"]
@@ -125,7 +128,7 @@ def test_a_recurrent_network_without_attention_reads_as_many_dates_as_the_page_t
     ]
     shares = [100 * right / texts for right, texts in counts]
     assert len(shares) == 3
-    assert f"reads {min(shares):.0f} to {max(shares):.0f}%, with less training" in PAGE
+    assert f"comes close: {min(shares):.0f} to {max(shares):.0f}% (chapter 8)" in PAGE
 
 
 def test_a_finished_model_without_a_part_reads_as_many_dates_as_the_page_tells():
