@@ -146,10 +146,11 @@ def test_the_table_by_hand_has_the_numbers_of_the_picture():
         assert average == round(brings + others, 2)
         far.append(((both + says) / 5, average))
         logits = STATE["output.weight"] @ np.mean(found["values"], 0) + STATE["output.bias"]
+        assert logits.argmax() == np.argmax(found["answer"])
         surely.append(round(np.exp(logits).max() / np.exp(logits).sum(), 2))
     (alike, apart) = (a - b for a, b in zip(*far, strict=True))
     assert f"come out {5 * alike:.2f}/5 = {alike:.2f} apart; with the weights, {apart:.2f}." in PAGE
-    assert f"that layer would be only {surely[0]:.2f} and {surely[1]:.2f} sure instead" in PAGE
+    assert f"still be right, but only {surely[0]:.2f} and {surely[1]:.2f} sure instead" in PAGE
     others = np.c_[MUDDY["weights"], np.array(MUDDY["values"])[:, 0]][[0, 1, 2, 4]]
     terms = (f"{w:.2f} · {v:.2f}" if v > 0 else f"{w:.2f} · (−{-v:.2f})" for w, v in others)
     assert f"The 0.35 is {' + '.join(terms)}, with weights that are not rounded" in PAGE
