@@ -17,7 +17,9 @@ from autograder.judge.judge_file import as_json, verdicts_on
 from autograder.lms import commands
 from autograder.notebook.reading import Unusable
 from autograder.publishing.authors.commands import new, try_exercise
-from autograder.sandbox.bubblewrap import ISOLATIONS, IsolationError
+from autograder.sandbox.bubblewrap import IsolationError
+from autograder.sandbox.device import require
+from autograder.sandbox.isolation import ISOLATIONS
 from autograder.sandbox.launcher import warm_process
 from autograder.sandbox.limits import Limits
 from autograder.student.course import NoCourse, chapters, exercises_of, root
@@ -338,16 +340,12 @@ def _print_class(result: "ClassResult") -> None:
 
 
 def _one_at_a_time(device: str, jobs: int | None) -> int | None:
-    """How many jobs at a time: on a GPU, whose memory is not divided, one unless told otherwise.
+    """How many jobs at a time: as many as the device allows, unless told otherwise.
 
     Raises `IsolationError` if there is no such device here.
     """
-    if device == "cpu":
-        return jobs
-    from autograder.sandbox.gpu import require
-
-    require(device)
-    return jobs or 1
+    at_once = require(device).at_once
+    return jobs or at_once
 
 
 def _in_order(one: Any, files: Sequence[str], jobs: int | None) -> Iterator[Any]:

@@ -34,7 +34,7 @@ from autograder.gradebook.writer import FULL, Writer, recorded
 from autograder.judge.job import Job, Options, judge_job
 from autograder.judge.judgement import GRADED, finite
 from autograder.judge.seeds import secret_of
-from autograder.sandbox.bubblewrap import ISOLATIONS
+from autograder.sandbox.isolation import isolation_called
 
 
 @dataclass
@@ -94,8 +94,7 @@ def grade(
     progress, `IsolationError` if students' code cannot be isolated, `Stopped` when nothing more can
     be recorded: what has been graded stays graded.
     """
-    if isolation not in ISOLATIONS:
-        raise ValueError(f"isolation is one of {', '.join(ISOLATIONS)}, not {isolation!r}")
+    isolation_called(isolation)
     started = time.monotonic()
     root = submissions.absolute().parent.resolve()
     release = (release or released(root)).absolute()

@@ -18,7 +18,6 @@ from autograder.sandbox import seccomp, walls, warm, watch, worker
 from autograder.sandbox.student_package import parts_in_a_sandbox
 from autograder.student import course
 
-ISOLATIONS = ("bwrap", "none")
 COURSE = "/course"  # where the student's side is mounted
 ENVIRONMENT = {
     "HOME": "/tmp", "USER": "student", "LOGNAME": "student", "LANG": "C.UTF-8", "TZ": "UTC",

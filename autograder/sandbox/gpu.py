@@ -13,12 +13,11 @@ import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from autograder.sandbox.bubblewrap import IsolationError, Mounts
 from autograder.student import course
 
-KINDS = ("cpu", "cuda")
 SHARED_DEVICES = ("nvidiactl", "nvidia-uvm")  # beside nvidia0, nvidia1, …
 LIBRARIES = (
     "libcuda.so", "libnvidia-ml.so", "libnvidia-ptxjitcompiler.so", "libnvidia-nvvm.so",
@@ -38,7 +37,14 @@ ENVIRONMENT = {
 
 @dataclass(frozen=True)
 class Gpu:
-    """The files of one GPU and its driver: paths on this machine, keyed by path in the sandbox."""
+    """The files of one GPU and its driver: paths on this machine, keyed by path in the sandbox.
+
+    Its memory is not divided, so one submission uses it at a time.
+    """
+
+    name: ClassVar = "cuda"
+    at_once: ClassVar = 1
+    can_be_lost: ClassVar = True
 
     devices: Mapping[str, Path]
     libraries: Mapping[str, Path]
@@ -112,12 +118,8 @@ def _of_sys(root: Path, minor: int) -> dict[str, Path]:
     return {f"/{name}": root / name for name in shown if (root / name).exists()}
 
 
-def require(device: str) -> Gpu | None:
-    """The GPU for a `--device`; None for the CPU. Raises `IsolationError` if it cannot be used."""
-    if device not in KINDS:
-        raise IsolationError(f"--device is one of {', '.join(KINDS)}, not {device!r}")
-    if device == "cpu":
-        return None
+def require() -> Gpu:
+    """This machine's GPU, if torch can use it. Raises `IsolationError` if not."""
     gpu = found()
     import torch
 

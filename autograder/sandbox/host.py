@@ -26,9 +26,10 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from autograder.sandbox import groups, walls, warm, worker
-from autograder.sandbox.bubblewrap import ISOLATIONS, IsolationError, why_not_up
+from autograder.sandbox.bubblewrap import IsolationError, why_not_up
 from autograder.sandbox.clock import BEHIND, Clock, usage_of
-from autograder.sandbox.gpu import require
+from autograder.sandbox.device import require
+from autograder.sandbox.isolation import isolation_called
 from autograder.sandbox.launcher import AnyWarm, end, warm_process
 from autograder.sandbox.limits import Limits
 from autograder.sandbox.outputs import TOO_LARGE, outputs_from
@@ -69,26 +70,24 @@ class Sandbox:
         device: str = "cpu",
         layers: Collection[str] = walls.LAYERS,
     ):
-        if isolation not in ISOLATIONS:
-            raise ValueError(f"isolation is one of {', '.join(ISOLATIONS)}, not {isolation!r}")
-        self.gpu = require(device)  # or else verdicts of "crash" would be false
+        self.isolation, self._enclosed = isolation, isolation_called(isolation).encloses
+        self.device = require(device)  # or else verdicts of "crash" would be false
         self.limits = limits or Limits()
-        self.isolation, self.device = isolation, device
         self.landlock = False
         self._count, self._up, self._first = 0, False, _First()
         self._room, self._heads = _FRAME_LIMIT, MAX_HEAD  # bytes left for a request's replies
         self._left = _OUTPUTS  # bytes left for the outputs of all cells
         self.used = 0.0  # seconds of its own time, in all requests
         self._group: groups.Group | None = None
-        self._limited = isolation != "none" and walls.LIMITS in layers
+        self._limited = self._enclosed and walls.LIMITS in layers
         self._folder: tempfile.TemporaryDirectory | None = None
-        if isolation == "none":
+        if not self._enclosed:
             self._folder, layers = tempfile.TemporaryDirectory(prefix="autograder-"), ["limits"]
         order = {
             "limits": asdict(self.limits),
             "layers": list(layers),
             "folder": self._folder and self._folder.name,
-            "gpu": self.gpu and self.gpu.order,
+            "gpu": self.device.order,
             "seconds": BEHIND * (self.limits.total_seconds + self.limits.start_seconds),
         }
         request_end, self._requests = os.pipe()
@@ -110,12 +109,12 @@ class Sandbox:
 
     def _ordered(self, order: Mapping[str, Any], fds: Sequence[int]) -> AnyWarm:
         """The warm process that took the order; if it fails to start, the first request says so."""
-        found = warm_process(self.isolation, self.gpu)
+        found = warm_process(self.isolation, self.device)
         try:
             found.order(order, fds)
         except OSError:  # it has ended meanwhile
             found.gone(None)
-            found = warm_process(self.isolation, self.gpu)
+            found = warm_process(self.isolation, self.device)
             with contextlib.suppress(OSError):
                 found.order(order, fds)
         return found
@@ -174,7 +173,7 @@ class Sandbox:
         Operations that match the patterns in `watch` are recorded (see `Observer`). `instead` names
         blocks ("course.blocks:…") that replace the student's objects of those names meanwhile.
         """
-        device = self.device if any(run.elsewhere for run in runs) else "cpu"  # no run for a device
+        device = self.device.name if any(run.elsewhere for run in runs) else "cpu"
         where = {"name": name, "device": device, "watch": list(watch)}
         more = {"runs": [*runs], "instead": dict(instead or {})}
         request = {"op": "probe", **where, **more}
@@ -185,7 +184,7 @@ class Sandbox:
                 if reply.get("record", 0) is None and not records:
                     return None
                 records.append(self._read(record_from, reply.get("record")))
-                if self.gpu and lost_the_gpu(records[-1]):
+                if self.device.can_be_lost and lost_the_gpu(records[-1]):
                     break
         except ProcessDied as death:
             raise ProcessDied(death.reason, death.detail, records) from None
@@ -196,7 +195,7 @@ class Sandbox:
 
         `budget` is how long this may take. Raises `ProcessDied`.
         """
-        request = {"op": "point", "name": name, "device": self.device, "budget": budget}
+        request = {"op": "point", "name": name, "device": self.device.name, "budget": budget}
         reply = next(self._ask(request, seconds))
         told = reply.get("pointer")
         return told if isinstance(told, str) else None
@@ -382,7 +381,7 @@ class Sandbox:
             return
         if self._first.pidfd is not None:
             with contextlib.suppress(ProcessLookupError):
-                if self.isolation == "none" and self._first.pid:
+                if not self._enclosed and self._first.pid:
                     os.killpg(self._first.pid, signal.SIGKILL)
                 signal.pidfd_send_signal(self._first.pidfd, signal.SIGKILL)
             poll = select.poll()

@@ -11,19 +11,15 @@ import os
 import select
 import socket
 import subprocess
-import sys
 import tempfile
 import threading
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from multiprocessing import reduction
-from pathlib import Path
 from typing import Any
 
-from autograder.sandbox import warm
-from autograder.sandbox.bubblewrap import COURSE, ENVIRONMENT, NAMESPACES, bwrap, mounts
-from autograder.sandbox.gpu import Gpu
-from autograder.student import course
+from autograder.sandbox.device import Cpu, Device
+from autograder.sandbox.isolation import ISOLATIONS
 
 
 class WarmProcess:
@@ -35,24 +31,22 @@ class WarmProcess:
 
     lent = False  # by another process
 
-    def __init__(self, isolation: str, gpu: Gpu | None = None):
-        self.isolation, self.gpu = isolation, gpu
-        self.environment = ENVIRONMENT | (gpu.environment if gpu else {})
-        if isolation == "none":
-            self.environment |= {course.VARIABLE: str(course.root())}
+    def __init__(self, isolation: str, device: Device):
+        self.isolation = isolation
         self.proven = False  # whether one of its children has ever started
         self.said = tempfile.TemporaryFile()  # noqa: SIM115  (closed in close())
         self.lock = threading.Lock()
         self.control, control_end = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         life_end, self.life = os.pipe()
+        ends = {"control": control_end.fileno(), "life": life_end}
         try:
             self.process = subprocess.Popen(
-                self._command(control_end.fileno(), life_end),
+                ISOLATIONS[isolation].command(ends, device),
                 stdin=subprocess.DEVNULL,
                 stdout=self.said,
                 stderr=self.said,
-                pass_fds=(control_end.fileno(), life_end),
-                env=self.environment,  # the sandbox's first process keeps its initial environment
+                pass_fds=tuple(ends.values()),
+                env=ISOLATIONS[isolation].environment(device),  # a sandbox's first process keeps it
                 cwd="/",
                 start_new_session=True,
             )
@@ -64,20 +58,6 @@ class WarmProcess:
         finally:
             control_end.close()
             os.close(life_end)
-
-    def _command(self, control: int, life: int) -> list[str]:
-        config: dict[str, Any] = {"control": control, "life": life}
-        if self.isolation == "none":
-            root = Path(warm.__file__).resolve().parents[2]
-            config |= {"course": str(root), "readable": [], "isolated": False}
-            return [sys.executable, "-I", "-B", warm.__file__, json.dumps(config)]
-        mounted, readable = mounts(self.gpu.mounts() if self.gpu else ())
-        config |= {"course": COURSE, "readable": readable, "isolated": True}
-        options = [*NAMESPACES, *mounted]
-        for name, value in self.environment.items():
-            options += ["--setenv", name, value]
-        program = [sys.executable, "-I", "-B", f"{COURSE}/warm.py", json.dumps(config)]
-        return [bwrap(), *options, "--", *program]
 
     def order(self: "AnyWarm", order: Mapping[str, Any], fds: Sequence[int]) -> None:
         """Request a child with these descriptors. Raises `OSError` if the process has ended."""
@@ -148,33 +128,34 @@ class LentProcess:
 
 
 AnyWarm = WarmProcess | LentProcess
-_WARM: dict[tuple, AnyWarm] = {}  # by process, isolation, bubblewrap's path, devices, and number
+_WARM: dict[tuple, AnyWarm] = {}  # by process, isolation, its program, mounts and number
 _WARM_LOCK = threading.Lock()
 
 
-def warm_process(isolation: str, gpu: Gpu | None = None, number: int = 0) -> AnyWarm:
+def warm_process(isolation: str, device: Device | None = None, number: int = 0) -> AnyWarm:
     """This process's warm process, started if there is none. Raises `IsolationError`.
 
-    There is a separate one for children that may use a GPU, and one for each number.
+    There is a separate one for children on another device than the CPU, and for each number.
     """
-    key = _key(isolation, gpu.mounts() if gpu else (), number)
+    device = device or Cpu()
+    key = _key(isolation, device, number)
     with _WARM_LOCK:
         found = _WARM.get(key)
         if found is None or found.gone():
             if found is not None:
                 found.close()
-            found = _WARM[key] = WarmProcess(isolation, gpu)
+            found = _WARM[key] = WarmProcess(isolation, device)
         return found
 
 
-def _key(isolation: str, mounted: tuple, number: int) -> tuple:
-    return os.getpid(), isolation, bwrap() if isolation != "none" else None, mounted, number
+def _key(isolation: str, device: Device, number: int) -> tuple:
+    return os.getpid(), isolation, ISOLATIONS[isolation].program(), device.mounts(), number
 
 
 def borrow(lent: LentProcess) -> None:
     """Have another process's warm process fork this one's sandboxes, as long as it lives."""
     with _WARM_LOCK:
-        _WARM[_key(lent.isolation, (), 0)] = lent
+        _WARM[_key(lent.isolation, Cpu(), 0)] = lent
 
 
 def end(found: AnyWarm) -> None:

@@ -33,8 +33,8 @@ from autograder.judge import runner, verdicts
 from autograder.judge.judge_file import judge_file
 from autograder.notebook import stubs
 from autograder.notebook.names import defined_names
-from autograder.sandbox.bubblewrap import ISOLATIONS
 from autograder.sandbox.host import ProcessDied, Sandbox, SandboxLost
+from autograder.sandbox.isolation import ISOLATIONS
 from autograder.sandbox.launcher import WarmProcess, warm_process
 from autograder.sandbox.limits import Limits
 from autograder.sandbox.walls import LANDLOCK, LAYERS, LIMITS, NAMESPACES, SECCOMP

@@ -14,6 +14,7 @@ from test_simulated_device import ACCEPTED, NUMBERS, REFUSED
 from autograder.judge import runner
 from autograder.judge.judge_file import judge_file
 from autograder.judge.reference import records
+from autograder.sandbox.gpu import Gpu
 from autograder.sandbox.host import Sandbox
 from autograder.sandbox.limits import Limits
 from autograder.student.course import chapters
@@ -126,7 +127,7 @@ def test_after_a_run_that_loses_the_gpu_the_rest_is_made_in_another_process(
 def test_only_what_is_judged_on_devices_is_run_on_one(monkeypatch, elsewhere):
     asked = {}
     own = object.__new__(Sandbox)
-    own.device, own.gpu, own.limits = "cuda", None, Limits()
+    own.device, own.limits = Gpu({}, {}, {}), Limits()
     monkeypatch.setattr(own, "_ask", lambda request, seconds: iter(asked.update(request) or ()))
     run = call(tensor([1.0], "float32"))
     own.probe_all("softmax", [run, replace(run, elsewhere=elsewhere)])

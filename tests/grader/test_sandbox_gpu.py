@@ -13,7 +13,7 @@ import pytest
 import torch
 
 from autograder.cli import main
-from autograder.sandbox import gpu, groups, host, seccomp, walls
+from autograder.sandbox import device, gpu, groups, seccomp, walls
 from autograder.sandbox.bubblewrap import ENVIRONMENT, IsolationError, mounts
 from autograder.sandbox.host import Sandbox
 from autograder.sandbox.launcher import close_warm_processes
@@ -219,7 +219,7 @@ print(json.dumps({
 
 def test_the_sandbox_shows_what_is_let_in_and_nothing_else(monkeypatch, machine):
     found = gpu.found(machine, folders=[])
-    monkeypatch.setattr(host, "require", lambda device: found if device == "cuda" else None)
+    monkeypatch.setitem(device.DEVICES, "cuda", lambda: found)
     try:
         with Sandbox(device="cuda") as own:
             (output,) = own.execute(LOOK)
@@ -250,7 +250,7 @@ def test_the_sandbox_shows_what_is_let_in_and_nothing_else(monkeypatch, machine)
 def test_memory_shared_with_nobody_counts_like_any_other(monkeypatch, machine):
     """Without a control group, the watch alone sees it."""
     found = gpu.found(machine, folders=[])
-    monkeypatch.setattr(host, "require", lambda device: found)
+    monkeypatch.setitem(device.DEVICES, "cuda", lambda: found)
     monkeypatch.setattr(groups, "places_here", dict)
     try:
         with (
@@ -292,10 +292,10 @@ def test_a_torch_for_the_cpu_alone_is_told(monkeypatch, machine):
     monkeypatch.setattr(gpu, "found", lambda: gpu.Gpu({}, {}, {}))
     monkeypatch.setattr(torch.version, "cuda", None)
     with pytest.raises(IsolationError, match="built for the CPU only"):
-        gpu.require("cuda")
+        gpu.require()
 
 
 def test_there_are_two_kinds_of_device():
-    assert gpu.require("cpu") is None
+    assert device.require("cpu").name == "cpu"
     with pytest.raises(IsolationError, match="cpu, cuda, not 'tpu'"):
-        gpu.require("tpu")
+        device.require("tpu")
