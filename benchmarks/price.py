@@ -11,7 +11,7 @@ import sys
 import time
 from pathlib import Path
 
-from autograder.gradebook import schedulers
+from autograder.gradebook.local_pool import LocalPool
 from autograder.notebook.reading import parse_notebook
 from autograder.notebook.rebuild import rebuild
 from autograder.sandbox.limits import Limits
@@ -74,7 +74,7 @@ def main() -> None:
     names = options.only or [*ATTACKS, *CELLS]
     jobs = [("", ""), *((name, name) for name in names)]  # the first one imports what all need
     found = {}
-    for name, told in schedulers.local(iter(jobs), priced, 1, LONGEST, "bwrap"):
+    for name, told in LocalPool(1, LONGEST, "bwrap").run(iter(jobs), priced):
         failed = isinstance(told, Exception)
         found[name] = (LONGEST, 0, 2 * LONGEST, str(told)) if failed else told
         cpu, memory, clock, verdict = found[name]

@@ -15,11 +15,11 @@ import nbformat
 from nbformat import NotebookNode
 from sqlalchemy import create_engine, text
 
-from autograder.gradebook import classroom, schedulers, writer
+from autograder.gradebook import classroom, writer
 from autograder.gradebook.feedback import PageMaker
 from autograder.gradebook.feedback_pages import Pages, config_of
 from autograder.gradebook.gradebook import database
-from autograder.gradebook.schedulers import _JobQueue
+from autograder.gradebook.schedulers import JobQueue, Judge, Results, Source
 from autograder.judge.job import Job, Outcome, _read, judge_job
 from autograder.judge.judge_notebook import exercises_in
 from autograder.judge.judgement import GRADED, Judgement
@@ -99,15 +99,18 @@ def stuck(job: str) -> str:
     return job.upper()
 
 
-def inline(
-    source: schedulers.Source, judge: schedulers.Judge, jobs: int, **_: object
-) -> schedulers.Results:
+class Inline:
     """Stands in for the processes that judge: judges in this one."""
-    todo = _JobQueue(source)
-    while not todo.is_empty:
-        task = todo.take()
-        if task is not None:
-            yield task[0], judge(task[1])
+
+    def __init__(self, *_: object, **__: object):
+        pass
+
+    def run(self, source: Source, judge: Judge) -> Results:
+        todo = JobQueue(source)
+        while not todo.is_empty:
+            task = todo.take()
+            if task is not None:
+                yield task[0], judge(task[1])
 
 
 @dataclass
@@ -174,12 +177,12 @@ class Bomb:
 
 def grade_quickly(course: Path, release: Path, **options) -> classroom.ClassResult:
     """Grade with `quick`, in this process alone."""
-    kept = classroom.judge_job, schedulers.local, writer.PageMaker
-    classroom.judge_job, schedulers.local, writer.PageMaker = quick, inline, PagesHere
+    kept = classroom.judge_job, classroom.LocalPool, writer.PageMaker
+    classroom.judge_job, classroom.LocalPool, writer.PageMaker = quick, Inline, PagesHere
     try:
         return classroom.grade(course / "submitted", release=release, **options)
     finally:
-        classroom.judge_job, schedulers.local, writer.PageMaker = kept
+        classroom.judge_job, classroom.LocalPool, writer.PageMaker = kept
 
 
 class PagesHere(PageMaker):

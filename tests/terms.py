@@ -80,7 +80,7 @@ def with_stand_in(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Let the stand-in judge, and make pages plain; return the students that it judges."""
     seen: list[str] = []
 
-    def local(source, *_, **__):
+    def run(self, source, judge):
         for task, job in source:
             seen.append(task.student)
             yield task, stand_in(job)
@@ -88,7 +88,7 @@ def with_stand_in(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     def plain(self, *_):
         raise PageFailed("a test wants it plain")
 
-    monkeypatch.setattr(classroom.schedulers, "local", local)
+    monkeypatch.setattr(classroom.LocalPool, "run", run)
     monkeypatch.setattr(PageMaker, "start", lambda self: None)
     monkeypatch.setattr(PageMaker, "page", plain)
     return seen

@@ -17,11 +17,13 @@ from pathlib import Path
 
 from sqlalchemy.exc import SAWarning
 
-from autograder.gradebook import schedulers
 from autograder.gradebook.command_suggestions import check_folder, nothing_there
 from autograder.gradebook.course_file import enter, read_course
+from autograder.gradebook.dask_cluster import DaskCluster
 from autograder.gradebook.gradebook import GradebookLost, Graded
+from autograder.gradebook.local_pool import LocalPool
 from autograder.gradebook.rows import Row
+from autograder.gradebook.schedulers import Results, Scheduler
 from autograder.gradebook.submissions import (
     Task,
     assignments_in,
@@ -228,11 +230,12 @@ def _judged(
     jobs: int | None,
     scheduler: str | None,
     options: Options,
-) -> schedulers.Results:
+) -> Results:
     """Each task with its outcome, in order of completion."""
     shared = options.isolation if options.device == "cpu" else None
+    chosen: Scheduler
     if scheduler is not None:
-        yield from schedulers.cluster(source, judge_job, scheduler, isolation=shared)
+        chosen = DaskCluster(scheduler, isolation=shared)
     else:
-        jobs = max(1, jobs or len(os.sched_getaffinity(0)))
-        yield from schedulers.local(source, judge_job, jobs, isolation=shared)
+        chosen = LocalPool(max(1, jobs or len(os.sched_getaffinity(0))), isolation=shared)
+    yield from chosen.run(source, judge_job)

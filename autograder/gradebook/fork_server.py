@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from multiprocessing import forkserver, get_context
 from multiprocessing.context import ForkServerContext
 
-IMPORTED = ["autograder.gradebook.schedulers", "torch", "autograder.judge.reference"]
+IMPORTED = ["autograder.gradebook.judging_process", "torch", "autograder.judge.reference"]
 
 
 def get_ready() -> ForkServerContext:

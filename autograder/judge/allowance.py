@@ -3,7 +3,7 @@
 TRUST BOUNDARY. Trusted code of the judging process. What is read and compared there has been
 bounded before (`reading`, `gate`); this holds if some of it costs more than anybody thought of. The
 limits are those of the current use, so that what a process did before does not count. A process
-that cannot even be interrupted is killed by SIGXCPU: see `schedulers`.
+that cannot even be interrupted is killed by SIGXCPU: see `judging_process`.
 """
 
 import resource

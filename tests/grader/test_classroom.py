@@ -111,11 +111,11 @@ def test_the_exit_status_says_that_some_could_not_be_graded(sample_class):
 
 
 def test_a_second_run_judges_nothing_and_says_the_same(sample_class, grade_the_sample, monkeypatch):
-    def local(source, *_, **__):
+    def run(self, source, judge):
         assert list(source) == []
         return iter(())
 
-    monkeypatch.setattr(classroom.schedulers, "local", local)
+    monkeypatch.setattr(classroom.LocalPool, "run", run)
     again = grade_the_sample()
     assert all(row.unchanged for row in again.rows)
     assert [(r.student, r.score, r.status, r.verdicts) for r in again.rows] == [

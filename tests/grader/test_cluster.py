@@ -15,8 +15,10 @@ from faults import DESERVED, LEAVES, RIGHT, SECRET, alive, family, hand_in, outc
 from servers import Cluster
 
 from autograder.gradebook import progress, schedulers, submissions
+from autograder.gradebook.dask_cluster import ClusterLost, DaskCluster
+from autograder.gradebook.local_pool import LocalPool
 from autograder.gradebook.rows import Row
-from autograder.gradebook.schedulers import ClusterLost, JudgeDied, cluster
+from autograder.gradebook.schedulers import JudgeDied
 from autograder.judge.job import Job, Options, OtherVersion, judge_job
 from autograder.judge.judgement import GRADED
 from autograder.sandbox.limits import Limits
@@ -85,9 +87,9 @@ def test_a_worker_with_another_version_of_the_course_judges_nothing(course, rele
 @pytest.mark.share(0)
 def test_a_cluster_that_is_not_there_is_told(tmp_path):
     with pytest.raises(ClusterLost, match="no Dask scheduler"):
-        next(cluster(iter(()), quick, "tcp://127.0.0.1:1", within=0.5))
+        next(DaskCluster("tcp://127.0.0.1:1", within=0.5).run(iter(()), quick))
     with Cluster(tmp_path) as dask, pytest.raises(ClusterLost, match="no workers"):
-        next(cluster(iter(()), quick, dask.address, within=0.5))
+        next(DaskCluster(dask.address, within=0.5).run(iter(()), quick))
 
 
 # --- second tries ---------------------------------------------------------------------------------
@@ -95,7 +97,7 @@ def test_a_cluster_that_is_not_there_is_told(tmp_path):
 
 @pytest.mark.share(0)
 def test_a_job_whose_process_dies_is_tried_twice_and_the_others_first():
-    todo = schedulers._JobQueue(iter([("a", 1), ("b", 2)]))
+    todo = schedulers.JobQueue(iter([("a", 1), ("b", 2)]))
     first = todo.take()
     assert not todo.complete_or_retry(first, JudgeDied())
     second = todo.take()
@@ -106,7 +108,7 @@ def test_a_job_whose_process_dies_is_tried_twice_and_the_others_first():
 
 @pytest.mark.share(0)
 def test_a_machine_that_cannot_isolate_stops_everything_at_the_second_try():
-    todo = schedulers._JobQueue(iter([("a", 1), ("b", 2)]))
+    todo = schedulers.JobQueue(iter([("a", 1), ("b", 2)]))
     assert not todo.complete_or_retry(todo.take(), schedulers.IsolationError())
     again = todo.take()
     assert again == ("a", 1, 2)
@@ -116,7 +118,7 @@ def test_a_machine_that_cannot_isolate_stops_everything_at_the_second_try():
 
 @pytest.mark.share(0)
 def test_an_iterator_that_has_nothing_just_now_is_asked_again():
-    todo = schedulers._JobQueue(iter([None, ("a", 1), None, ("b", 2)]))
+    todo = schedulers.JobQueue(iter([None, ("a", 1), None, ("b", 2)]))
     assert todo.take() is None and not todo.is_empty
     assert todo.take() == ("a", 1, 1) and not todo.is_empty
     assert todo.take() == ("b", 2, 1)
@@ -128,7 +130,7 @@ def test_a_process_gets_the_inputs_that_it_has_had_or_else_those_of_no_other():
     class Work:
         seeds: str
 
-    todo = schedulers._JobQueue((word, Work(word[0])) for word in ("a1", "b1", "a2", "b2", "c1"))
+    todo = schedulers.JobQueue((word, Work(word[0])) for word in ("a1", "b1", "a2", "b2", "c1"))
     held = [("b", "a"), ("a", "b"), (None, "ab"), ("b", "a"), ("c", "b")]  # its own, all others'
     assert [todo.take(own, others)[0] for own, others in held] == ["b1", "a1", "c1", "b2", "a2"]
     assert todo.take() is None and todo.is_empty
@@ -136,9 +138,9 @@ def test_a_process_gets_the_inputs_that_it_has_had_or_else_those_of_no_other():
 
 @pytest.mark.share(0)
 def test_a_judge_that_never_comes_back_is_cut_off_and_costs_the_others_nothing():
-    assert list(schedulers.local(iter([("a", "right")]), stuck, 1)) == [("a", "RIGHT")]
+    assert list(LocalPool(1).run(iter([("a", "right")]), stuck)) == [("a", "RIGHT")]
     jobs = [(name, name) for name in ("busy", "right", "asleep", "stopped", "left")]
-    told = dict(schedulers.local(iter(jobs), stuck, 2, patience=4.0))
+    told = dict(LocalPool(2, patience=4.0).run(iter(jobs), stuck))
     assert told.keys() == dict(jobs).keys()
     assert (told["right"], told["left"]) == ("RIGHT", "LEFT")
     for name in ("busy", "asleep", "stopped"):
@@ -154,7 +156,9 @@ def test_a_judge_that_never_comes_back_costs_neither_a_dask_worker_nor_the_other
     with Cluster(tmp_path) as dask:
         dask.add_worker(nanny=nanny)
         jobs = iter([(name, name) for name in ("right", "asleep", "left")])
-        told = dict(cluster(jobs, stuck, dask.address, patience=15.0))  # a process starts in it
+        told = dict(
+            DaskCluster(dask.address, patience=15.0).run(jobs, stuck)
+        )  # a process starts in it
         assert dask.workers[0].poll() is None
     assert (told.pop("right"), told.pop("left")) == ("RIGHT", "LEFT")
     assert isinstance(told.pop("asleep"), JudgeDied) and not told

@@ -106,7 +106,7 @@ def course(tmp_path, monkeypatch) -> Path:
     A stand-in for the judge gives 10 points to each.
     """
 
-    def local(source, *_, **__):
+    def run(self, source, judge):
         for task, job in source:
             outcome = judge_job(job)  # of no notebook: nothing is run
             yield task, Outcome(outcome.judgement, outcome.notebook, "here")
@@ -114,7 +114,7 @@ def course(tmp_path, monkeypatch) -> Path:
     def plain(self, *_):
         raise PageFailed("a test wants it plain")
 
-    monkeypatch.setattr(classroom.schedulers, "local", local)
+    monkeypatch.setattr(classroom.LocalPool, "run", run)
     monkeypatch.setattr(PageMaker, "start", lambda self: None)
     monkeypatch.setattr(PageMaker, "page", plain)
     for student in ("ann", "bob", "ivo"):

@@ -12,7 +12,7 @@ import pytest
 from nbformat.v4 import new_code_cell, new_notebook
 
 import solutions
-from autograder.gradebook import schedulers
+from autograder.gradebook.local_pool import LocalPool
 from autograder.judge import verdicts as judge
 from autograder.judge.allowance import Overdrawn, limit_computing
 from autograder.judge.job import Job, Options
@@ -181,7 +181,7 @@ def stubborn(_: Job) -> None:
 def test_a_judge_that_dies_of_its_limit_ends_in_a_judgement_and_not_in_a_retry():
     release = json.dumps(new_notebook(cells=[new_code_cell("x = 1", id="first")])).encode()
     job = Job("tiny", release, b"{}", None, None, {}, Options())
-    ((_, outcome),) = schedulers.local(iter([("ann", job)]), stubborn, 1)
+    ((_, outcome),) = LocalPool(1).run(iter([("ann", job)]), stubborn)
     assert outcome.judgement.status == UNUSABLE
     assert "s of computing time outside the sandbox" in outcome.judgement.reason
 

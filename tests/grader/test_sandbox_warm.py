@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from sandboxes import SMALL, errors, how_it_dies, printed, value_of, who_forks
 
-from autograder.gradebook import schedulers
+from autograder.gradebook.local_pool import LocalPool
 from autograder.judge.block_code import blocks_for, names_by_module, pieces
 from autograder.judge.verdicts import Cell, judge_cells
 from autograder.sandbox import host, seccomp, watch
@@ -56,9 +56,9 @@ def test_children_come_from_one_process_and_share_nothing():
 def test_judging_processes_share_one_of_the_graders_and_each_has_its_own_once_that_has_ended():
     ours = warm_process("bwrap").pid
     jobs = iter([(job, job) for job in ("one", "two", "three")])
-    assert {pid for _, pid in schedulers.local(jobs, who_forks, 2, isolation="bwrap")} == {ours}
+    assert {pid for _, pid in LocalPool(2, isolation="bwrap").run(jobs, who_forks)} == {ours}
     jobs = iter([("one", "one"), ("killed", "killed")])
-    told = dict(schedulers.local(jobs, who_forks, 1, isolation="bwrap"))
+    told = dict(LocalPool(1, isolation="bwrap").run(jobs, who_forks))
     assert told["one"] == ours
     assert isinstance(told["killed"], int) and told["killed"] != ours
     assert warm_process("bwrap").pid != ours
