@@ -147,8 +147,7 @@ def test_what_the_page_says_of_maps_is_what_is_stored():
     assert f"agrees with the fall by {relevance}, and no other" in words
     assert f"at maps or at distances gets above {others:.2f}" in words
     rollout, ruler = (least_and_most([r[n] for r in moves]) for n in ("rollout", "nearness"))
-    assert f"rollout agrees by {rollout}, the ruler" in words
-    assert f"minus the distance from the gap, by {ruler}" in words
+    assert f"rollout agrees by {rollout}, nearness by {ruler}" in words
     assert all(max(run, key=run.get) == "relevance" for run in falls)
     assert all(max(run, key=run.get) == "rollout" for run in moves)
     two, *more = (MADE["baselines"][f"table, {n} on each side"] for n in (2, 3, 4))
@@ -158,9 +157,9 @@ def test_what_the_page_says_of_maps_is_what_is_stored():
     assert f"where its letters were never seen, {LONGER['two never seen']:.0%})" in words
     assert all(run["train"] > run["test"] + 0.02 for run in RUNS)
     behind = [run["last layer's weights"] < run["nearness"] for run in moves]
-    assert "behind the ruler in one model (seed 0) and ahead of it in two" in words
+    assert "behind nearness in one model (seed 0) and ahead of it in two" in words
     assert [run["seed"] for run, less in zip(RUNS, behind, strict=True) if less] == [0]
-    assert "Rollout does not beat the ruler here." in words
+    assert "Rollout does not beat nearness here." in words
     assert all(run["rollout"] < run["nearness"] < run["relevance"] for run in falls)
     both = [run[key] for run in RUNS for key in ("agreement", "signed")]
     halves = [half for found in both for _, half in found.values()]
@@ -176,7 +175,7 @@ def test_what_letters_tell_of_topic_and_length_is_what_is_stored(page, reach):
 
 def test_random_mixtures_of_letters_fill_in_as_many_gaps_as_the_page_says(page):
     words = (ROOT / "book" / "10_bert.md").read_text(encoding="utf-8")
-    assert "fitted in the same way, fills in 37% (another draw: 40%)" in words
+    assert "with a fitted linear layer, fills in 37 to 40%" in words
     mixed = page["with_output"](SimpleNamespace(encode=page["window"](2, mixed=0)))
     assert mixed == pytest.approx(0.37, abs=0.015)
 

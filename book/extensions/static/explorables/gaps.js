@@ -186,8 +186,8 @@ export function start({ figure, data, part, controls }) {
         return element("text", { x: 344 + 60 * k, y: 66 + 22 * w, "text-anchor": "end", "font-weight": weight }, number(r));
       }),
     ]);
-    const layer = `attention: ${LOOKS[now.look].replace(" over heads", "")}`;
-    const heads = [[0, 18, "likeliest in the gap"], [222, 18, "agreement with how far"], [222, 40, "the answer"], [222, 132, layer]]; // prettier-ignore
+    const layer = `(${LOOKS[now.look].replace(" over heads", "")})`;
+    const heads = [[0, 18, "likeliest in the gap"], [222, 18, "agreement with how far"], [222, 40, "answer"], [222, 132, layer]]; // prettier-ignore
     const columns = ["moves", "falls"].map((name, k) => element("text", { x: 344 + 60 * k, y: 40, "text-anchor": "end" }, name));
     return [...heads.map(([x, y, text]) => element("text", { x, y }, text)), ...columns, ...bars, ...table];
   }
