@@ -99,6 +99,8 @@ def test_what_the_page_says_of_baselines_is_what_is_stored():
     assert all(min(points) > 0 for points in ahead.values())
     low, high = span([share for key in ahead for share in pasted_too(key)])
     assert f"pasted letters lie between {low} and {high}, the captioner" in PAGE
+    hidden = of("patches, words hidden") - of("patches")
+    assert f"that brings it {interval(hidden)} points, so three seeds cannot say" in PAGE
     assert "There are some 90,000 pasted pictures" in PAGE
     assert all(85_000 < run["pictures"] - 4300 < 95_000 for run in PASTED_TOO)
     assert f"that of whole names by {interval(ahead['whole name'])} points" in PAGE
