@@ -1,6 +1,6 @@
 """Further calls of the same function or object: nothing may be kept from one for the next."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import reduce
 from itertools import starmap, zip_longest
@@ -11,6 +11,7 @@ import numpy as np
 
 from autograder.student.engine.aspects import Runs, each, results_found
 from autograder.student.engine.compare import NEARLY, worst
+from autograder.student.engine.gate import admit
 from autograder.student.engine.runs import (
     APPLY,
     KEPT,
@@ -18,6 +19,7 @@ from autograder.student.engine.runs import (
     Aspect,
     Draw,
     Finding,
+    Make,
     Previous,
     Run,
     Step,
@@ -77,34 +79,78 @@ def follows_from_each_call(
             return _all_equal(trials, found)
         # The process has made calls of these shapes before.
         rows = [trial for trial in trials if trial.run.seed == _ROW]
-        finding = source.judge([trial for trial in trials if trial.run.seed != _ROW])
-        if not finding.passed:
-            return _kept(finding)
-        return _all_equal(rows, found) if rows else finding
+        others = [trial for trial in trials if trial.run.seed != _ROW]
+        finding = source.judge(others)
+        if finding.passed:
+            return _all_equal(rows, found) if rows else finding
+        wrong = next((trial for trial in others if not source.judge([trial]).passed), None)
+        alone = wrong and replace(wrong, run=replace(wrong.run, fresh=True))
+        return _tried_alone(finding, alone, source.judge, finding.message)
 
     return Aspect(FURTHER, points, _HINT, drawn, judge, only_if_right=True, own=(KEPT,))
 
 
-def _kept(finding: Finding) -> Finding:
-    """A finding on a call that is wrong although such calls were right before, unless it is nearly
-    right."""
-    if finding.relative is not None and finding.relative < NEARLY:
+def _tried_alone(
+    finding: Finding,
+    alone: Trial | None,
+    judge: Callable[[Sequence[Trial]], Finding],
+    message: str | None,
+    suspected: bool = True,
+) -> Finding:
+    """A finding on a call that is wrong after others. Whether something is kept from these is told
+    by the same call `alone`, and by how far off it is; until that is made, it is `suspected`."""
+    nearly = finding.relative is not None and finding.relative < NEARLY
+    finding = replace(finding, instructive=False)
+    if nearly or alone is None:
         return finding
-    told = f"earlier calls were right, this one is not: {finding.message}"
-    return replace(finding, message=told, kind=KEPT, instructive=True)
+    kept = replace(finding, kind=KEPT, instructive=True)
+
+    def tried(make: Make) -> Finding:
+        record = admit(make(alone.run), alone.run, alone.expected)
+        if not judge([replace(alone, record=record)]).passed:
+            return finding
+        return replace(kept, message=f"right alone, wrong after other calls: {message}")
+
+    return replace(kept if suspected else finding, alone=tried)
+
+
+def _alone(trial: Trial, step: int) -> Trial | None:
+    """A trial that makes one call of a row alone, of a fresh object or function: with those whose
+    results it takes, and without its record. None if it is no call of the answer's."""
+    run = trial.run
+    if not run.steps[step].is_call:
+        return None
+    wanted = {step, *(i for i in range(step) if not run.steps[i].is_call)}
+    for i in range(step, -1, -1):
+        if i in wanted:
+            wanted |= {v.step for v in _values(run.steps[i]) if type(v) is Previous}
+    places = {old: new for new, old in enumerate(sorted(wanted))}
+    steps = tuple(_with_results(run.steps[i], places) for i in places)
+    values = tuple(trial.expected.values[i] for i in places)
+    expected = replace(trial.expected, values=values)
+    return replace(trial, run=replace(run, steps=steps, fresh=True), expected=expected)
 
 
 def _all_equal(trials: Sequence[Trial], found: Found) -> Finding:
-    """Whether all calls are right. What is wrong later is kept from earlier calls where the first
-    call of each shapes is right: a wrong formula may be right once, by its numbers."""
-    sound = all(_begins_right(trial, found) for trial in trials)
+    """Whether all calls are right. What is wrong later may be kept from earlier calls, where the
+    first call of each shapes is right: a wrong formula may be right once, by its numbers."""
+    finding = each(lambda trial: worst(found(trial, _SLACK)))(trials)
+    wrong = ((trial, step) for trial in trials for step in _first_wrong(trial, found))
+    trial, step = next(wrong, (trials[0], 0))
+    if finding.passed or (trial.run.init is not None and step == 0):
+        return replace(finding, instructive=False)
+    first = each(lambda trial: found(trial, _SLACK)[step])([trial]).message
+    later = step not in _firsts(trial) and all(_begins_right(one, found) for one in trials)
+    last = each(lambda trial: found(trial, _SLACK)[-1])
+    return _tried_alone(finding, _alone(trial, step), last, first, later)
 
-    def judge(trial: Trial) -> Finding:
-        finding = worst(found(trial, _SLACK))
-        later = sound and finding.step not in _firsts(trial)
-        return _kept(finding) if not finding.passed and later else finding
 
-    return each(judge, (KEPT,))(trials)
+def _first_wrong(trial: Trial, found: Found) -> list[int]:
+    """The first step that is wrong, or raises, if there is one."""
+    given = len(trial.record.values)
+    if given < len(trial.run.steps):
+        return [given]
+    return [i for i, one in enumerate(found(trial, _SLACK)) if not one.passed][:1]
 
 
 def _begins_right(trial: Trial, found: Found) -> bool:
@@ -237,7 +283,9 @@ def _in_turn(pairs: Sequence[Pair], most: int) -> Run:
     for runs in (*(pair for group in _groups(chosen) for pair in group), (first,)):
         at = len(steps)
         for calls in zip(*(run.steps for run in runs), strict=True):
-            steps += [_shifted(step, at + i, len(runs)) for i, step in enumerate(calls)]
+            for i, step in enumerate(calls):
+                own = range(at + i, at + i + len(runs) * len(runs[0].steps), len(runs))
+                steps.append(_with_results(step, own))
     return replace(first, steps=tuple(steps), seed=_ROW)
 
 
@@ -246,13 +294,11 @@ def _by_turns(rows: Sequence[Sequence[Any]]) -> list[Any]:
     return [one for column in zip_longest(*rows) for one in column if one is not None]
 
 
-def _shifted(step: Step, at: int, of: int) -> Step:
-    """A step of one of `of` runs, whose calls are made in turn; the first of its own is at `at`."""
+def _with_results(step: Step, places: Sequence[int] | Mapping[int, int]) -> Step:
+    """A step that takes the results of others, each from the place where that one is now."""
 
-    def shifted(value: Any) -> Any:
-        if type(value) is not Previous:
-            return value
-        return replace(value, step=at + value.step * of)
+    def moved(value: Any) -> Any:
+        return replace(value, step=places[value.step]) if type(value) is Previous else value
 
-    kwargs = {name: shifted(value) for name, value in step.kwargs.items()}
-    return replace(step, args=tuple(map(shifted, step.args)), kwargs=kwargs)
+    kwargs = {name: moved(value) for name, value in step.kwargs.items()}
+    return replace(step, args=tuple(map(moved, step.args)), kwargs=kwargs)
