@@ -16,7 +16,7 @@ from autograder.judge.reference import expected, records, reference
 from autograder.student.course import chapters, exercises_of, find_exercise
 from autograder.student.engine.runs import KEPT, Array, Finding, Record, Step, Strided, call
 from autograder.student.engine.verdict import Verdict, decide
-from autograder.student.expected import SEED
+from autograder.student.expected import SEED, entry_of, fixed_runs
 from autograder.student.table import table_text
 
 EXERCISES = [(slug, e) for slug in chapters() for e in exercises_of(slug) if e.recorded]
@@ -197,6 +197,16 @@ def test_what_else_is_kept_costs_marks(what):
     assert [a.title for a in verdict.aspects if a.kind == KEPT] == ["further calls"]
 
 
+class OneArray(reference("vision_transformer", "PatchEmbedding")):  # type: ignore[misc]
+    """Patches that are written into one tensor again and again."""
+
+    def forward(self, images: torch.Tensor) -> torch.Tensor:
+        out = super().forward(images)
+        kept = vars(self).setdefault("_kept", {}).setdefault(out.shape, torch.empty_like(out))
+        with torch.no_grad():
+            return kept.copy_(out)
+
+
 @pytest.mark.parametrize(("slug", "exercise"), EXERCISES, ids=[e.name for _, e in EXERCISES])
 def test_calls_of_the_same_shapes_follow_each_other_and_others_come_between(slug, exercise):
     rows = [run for run in exercise.runs(b"rows")[-1] if len(run.steps) > 2]
@@ -220,6 +230,36 @@ def test_what_is_kept_is_told_first(name):
     assert "right alone, wrong after other calls" in table_text(verdict)
 
 
+def test_what_a_later_call_changes_is_told_as_that():
+    verdict = verdict_on("PatchEmbedding", OneArray, b"told")
+    (failed,) = [a for a in verdict.aspects if a.title == "further calls"]
+    assert failed.message.startswith("right when it came back, changed by a later call: ")
+    assert failed.kind == KEPT and failed.hint is None
+
+
+@pytest.mark.share(6)
+@pytest.mark.parametrize("slug", chapters())
+def test_a_mistake_is_put_down_to_earlier_calls_only_if_its_call_alone_is_right(slug):
+    told = {}
+    for exercise in filter(lambda exercise: exercise.recorded, exercises_of(slug)):
+        runs, kept = fixed_runs(exercise), entry_of(slug, exercise)
+        for mistake in kept.mistakes:
+            answer = banks(slug)[exercise.name].mistakes[mistake.name]
+            verdict = decide(
+                *(exercise, runs, mistake.records, kept.reference),
+                make=lambda run, answer=answer: records(answer, [[run]])[0][0],
+            )
+            if any(aspect.kind == KEPT for aspect in verdict.aspects):
+                told.setdefault(exercise.name, set()).add(mistake.name)
+    assert told == {name: KEEPING[name] for name in KEEPING if slug_of(name) == slug}
+
+
+KEEPING = {  # the bank's mistakes that keep something, and are right in a first call
+    "LayerNorm": {"running_statistics"},
+    "TokenEmbedding": {"weight_scaled_in_place"},
+    "GRUCell": {"state_kept_in_the_cell"},
+    "ArithmeticCoder": {"past_is_kept", "numbers_are_kept"},
+}
 ONCE = {  # a mistake that has nothing to do with state, nor with dtypes
     "KernelRegression": "exclude_self_ignored",
     "BertLayer": "eps_too_large",

@@ -37,6 +37,8 @@ _FEW = 4  # for a function
 _ROW = 10**6 + 1  # the seed of calls in a row
 _NUMBERS = int | float | bool | str | None  # what says how large a result is, or which
 FURTHER = "further calls"
+_AFTER_OTHERS = "right alone, wrong after other calls"
+_LATER = "right when it came back, changed by a later call"
 _HINT = (
     "A result, mask or table that is kept from one call is wrong for the next, whose numbers are "
     "others even where its shapes are the same. Compute from the arguments of each call."
@@ -84,65 +86,79 @@ def follows_from_each_call(
         if finding.passed:
             return _all_equal(rows, found) if rows else finding
         wrong = next((trial for trial in others if not source.judge([trial]).passed), None)
-        alone = wrong and replace(wrong, run=replace(wrong.run, fresh=True))
-        return _tried_alone(finding, alone, source.judge, finding.message)
+        alone = [replace(wrong, run=replace(wrong.run, fresh=True))] if wrong else []
+        return _tried(finding, [(one, _AFTER_OTHERS) for one in alone], source.judge)
 
     return Aspect(FURTHER, points, _HINT, drawn, judge, only_if_right=True, own=(KEPT,))
 
 
-def _tried_alone(
+def _tried(
     finding: Finding,
-    alone: Trial | None,
+    trials: Sequence[tuple[Trial, str]],
     judge: Callable[[Sequence[Trial]], Finding],
-    message: str | None,
     suspected: bool = True,
 ) -> Finding:
-    """A finding on a call that is wrong after others. Whether something is kept from these is told
-    by the same call `alone`, and by how far off it is; until that is made, it is `suspected`."""
+    """A finding on a call that is wrong among others. Whether that is for what is kept is told by
+    the first of the `trials` that passes, each to be made anew, and with what it says then, if
+    anything; until then, it is `suspected`. What is nearly right is rounded otherwise."""
     nearly = finding.relative is not None and finding.relative < NEARLY
     finding = replace(finding, instructive=False)
-    if nearly or alone is None:
+    if nearly or not trials:
         return finding
     kept = replace(finding, kind=KEPT, instructive=True)
 
     def tried(make: Make) -> Finding:
-        record = admit(make(alone.run), alone.run, alone.expected)
-        if not judge([replace(alone, record=record)]).passed:
-            return finding
-        return replace(kept, message=f"right alone, wrong after other calls: {message}")
+        for trial, told in trials:
+            record = admit(make(trial.run), trial.run, trial.expected)
+            if judge([replace(trial, record=record)]).passed:
+                hint = told == _AFTER_OTHERS
+                said = replace(kept, message=f"{told}: {finding.message}", instructive=hint)
+                return said if told else finding
+        return finding
 
     return replace(kept if suspected else finding, alone=tried)
-
-
-def _alone(trial: Trial, step: int) -> Trial | None:
-    """A trial that makes one call of a row alone, of a fresh object or function: with those whose
-    results it takes, and without its record. None if it is no call of the answer's."""
-    run = trial.run
-    if not run.steps[step].is_call:
-        return None
-    wanted = {step, *(i for i in range(step) if not run.steps[i].is_call)}
-    for i in range(step, -1, -1):
-        if i in wanted:
-            wanted |= {v.step for v in _values(run.steps[i]) if type(v) is Previous}
-    places = {old: new for new, old in enumerate(sorted(wanted))}
-    steps = tuple(_with_results(run.steps[i], places) for i in places)
-    values = tuple(trial.expected.values[i] for i in places)
-    expected = replace(trial.expected, values=values)
-    return replace(trial, run=replace(run, steps=steps, fresh=True), expected=expected)
 
 
 def _all_equal(trials: Sequence[Trial], found: Found) -> Finding:
     """Whether all calls are right. What is wrong later may be kept from earlier calls, where the
     first call of each shapes is right: a wrong formula may be right once, by its numbers."""
     finding = each(lambda trial: worst(found(trial, _SLACK)))(trials)
+    if finding.passed:
+        return finding
     wrong = ((trial, step) for trial in trials for step in _first_wrong(trial, found))
     trial, step = next(wrong, (trials[0], 0))
-    if finding.passed or (trial.run.init is not None and step == 0):
-        return replace(finding, instructive=False)
-    first = each(lambda trial: found(trial, _SLACK)[step])([trial]).message
+    first = each(lambda trial: found(trial, _SLACK)[step])([trial])
     later = step not in _firsts(trial) and all(_begins_right(one, found) for one in trials)
     last = each(lambda trial: found(trial, _SLACK)[-1])
-    return _tried_alone(finding, _alone(trial, step), last, first, later)
+    told = replace(finding, message=first.message)
+    return _tried(told, _fewer(trial, step), last, later)
+
+
+def _fewer(trial: Trial, step: int) -> list[tuple[Trial, str]]:
+    """The trials that tell what other calls of a row have to do with one of them that is wrong: it
+    comes last, or alone, of a fresh function or object. None if it is no call of the answer's."""
+    steps = trial.run.steps
+    takes = [{v.step for v in _values(one) if type(v) is Previous} for one in steps]
+    if not steps[step].is_call:
+        return []
+    wanted, taken = {step, *(i for i in range(step) if not steps[i].is_call)}, set[int]()
+    for i in range(step, -1, -1):
+        if i in wanted or takes[i] & taken:  # which may have been changed for the one that is wrong
+            taken |= takes[i]
+            wanted |= {i, *takes[i]}
+    given = any(step in others for others in takes)  # to a later one, which may change it
+    last, alone = _of(trial, range(step + 1)), _of(trial, sorted(wanted))
+    alone = replace(alone, run=replace(alone.run, fresh=True))
+    return [(last, "" if given else _LATER), (alone, _AFTER_OTHERS)]
+
+
+def _of(trial: Trial, left: Sequence[int]) -> Trial:
+    """A trial of some of the steps."""
+    places = {old: new for new, old in enumerate(left)}
+    steps = tuple(_with_results(trial.run.steps[i], places) for i in left)
+    values = tuple(trial.expected.values[i] for i in left)
+    run = replace(trial.run, steps=steps)
+    return replace(trial, run=run, expected=replace(trial.expected, values=values))
 
 
 def _first_wrong(trial: Trial, found: Found) -> list[int]:

@@ -144,6 +144,10 @@ _HELP = (
         "a leaf Variable that requires grad",
         "`+=`, `x[…] = …` and methods that end in `_` change the tensor itself: make a new one",
     ),
+    (
+        "Expected size 1 but got size",
+        "nothing is broadcast here: an axis of length 1 has to be expanded first",
+    ),
     ("on Tensor that requires grad", "NumPy knows no gradients: use torch's own functions"),
     *(
         (words, "this device is not available here: use that of the arguments")
