@@ -147,6 +147,11 @@ def test_parameters_of_another_shape_are_told_in_few_words():
     assert "bias is (5) in what is loaded and (2) in the model." in told
 
 
+def test_what_is_put_together_is_not_broadcast():
+    record = probe(lambda x: torch.cat([torch.zeros(1, 1, 3), x], 1), call(torch.zeros(2, 2, 3)))
+    assert "an axis of length 1 has to be expanded first" in describe_exception(record.raised)
+
+
 @pytest.mark.parametrize(
     "answer, change", [(GPT, (BLOCKS, r"[\1]")), (PatchEmbedding, ("self.projection", "self.conv"))]
 )

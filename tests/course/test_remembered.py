@@ -258,6 +258,7 @@ KEEPING = {  # the bank's mistakes that keep something, and are right in a first
     "LayerNorm": {"running_statistics"},
     "TokenEmbedding": {"weight_scaled_in_place"},
     "GRUCell": {"state_kept_in_the_cell"},
+    "GroupedQueryAttention": {"mask_kept_by_its_shape"},
     "ArithmeticCoder": {"past_is_kept", "numbers_are_kept"},
 }
 ONCE = {  # a mistake that has nothing to do with state, nor with dtypes
