@@ -123,7 +123,7 @@ def test_what_the_caller_gives_is_no_other_number():
 
 def test_no_number_far_above_its_own_is_tried_in_its_place():
     """Where it is k of 2**k, nothing stops the power once it has begun."""
-    place = SimpleNamespace(kind="name")
+    place = SimpleNamespace(kind="name", node=None)
     assert [how(0, 3) for how in _others(place, 3, [7, 10**9])] == [4, 2, 7]
     assert 10**9 in [how(0, 10**9 + 5) for how in _others(place, 10**9 + 5, [10**9])]
 
