@@ -8,6 +8,7 @@ known mistakes and the verdict exist on this side only.
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from importlib import import_module
@@ -21,13 +22,13 @@ from autograder.judge.judgement import GRADED, Judgement
 from autograder.judge.runner import REASONS, SHOWN, CellFailure, Runner, died, ran_out_of_memory
 from autograder.notebook.cells_to_skip import needless
 from autograder.notebook.names import Names, defined_names, in_their_lines, names_in, parse
-from autograder.sandbox.host import ProcessDied
+from autograder.sandbox.host import ProcessDied, SandboxLost
 from autograder.sandbox.limits import Limits
 from autograder.sandbox.outputs import clean
 from autograder.student.course import exercises_of, find_exercise
 from autograder.student.engine.policy import Code, describe_uses
 from autograder.student.engine.probe import undisturbed
-from autograder.student.engine.runs import BLOCKS, Exercise, Run, distinct, lost
+from autograder.student.engine.runs import BLOCKS, Exercise, Record, Run, distinct, lost
 from autograder.student.engine.verdict import (
     CORRECT,
     CRASH,
@@ -292,6 +293,12 @@ def _judge(
         return withheld(exercise, MISSING, f"{exercise.name} is not defined.")
     made = dict(zip(every, flat, strict=True))
     records = [[made[key] for key in row] for row in keys]
+
+    def make(run: Run) -> Record:
+        with suppress(ProcessDied, SandboxLost):
+            return (runner.probe(exercise.name, [run], instead, exercise.watched, blocks) or [])[0]
+        return lost("its process has ended")
+
     with _TRUSTED, undisturbed():  # the runs seed the process's generators: one at a time
         task = _task(slug, exercise.name, seed, runner.options[2])
         try:
@@ -300,7 +307,11 @@ def _judge(
             if left <= 0:
                 raise Overdrawn(TIMEOUT, f"{TOTAL:.3g} s of computing time")
             with limit_computing(min(SECONDS, left)):
-                verdict = decide(exercise, task.runs, records, task.expected, known, search_depth=1)
+                verdict = decide(
+                    *(exercise, task.runs, records, task.expected, known),
+                    search_depth=1,
+                    make=None if end else make,
+                )
         except Overdrawn as error:
             return withheld(exercise, error.reason, f"Judging what came back {error}.")
         except CourseFault:  # ours: there is no verdict, and a submission in a class no mark yet

@@ -22,7 +22,7 @@ from autograder.student.course import chapters, exercises_of, find_exercise, is_
 from autograder.student.device import device_to_check_on
 from autograder.student.engine.probe import make_calls, materialise, own_lines, probe
 from autograder.student.engine.records import on_device
-from autograder.student.engine.runs import SECONDS, Exercise, Record, Run, made_once
+from autograder.student.engine.runs import SECONDS, Exercise, Record, Run, lost, made_once
 from autograder.student.engine.settings import as_fresh
 from autograder.student.engine.verdict import (
     CORRECT,
@@ -157,7 +157,14 @@ def verdict_on(
         return withheld(exercise, TIMEOUT, str(late))
     seconds = process_time() - started
     expected = [[on_device(record, where) for record in row] for row in reference]
-    verdict = decide(exercise, runs, records, expected, lambda: known)
+
+    def make(run: Run) -> Record:
+        try:
+            return _records(answer, exercise, [[run]], where, None)[0][0]
+        except TimeoutError as late:
+            return lost(str(late))
+
+    verdict = decide(exercise, runs, records, expected, lambda: known, make=make)
     if seconds > SECONDS:
         remarks = filter(None, (verdict.remark, _SLOW.format(seconds, SECONDS)))
         verdict = replace(verdict, remark=" ".join(remarks))

@@ -207,7 +207,7 @@ def pointer_on(answer: Any, name: str, device: str = "cpu") -> str | None:
     runs, entry = fixed_runs(exercise), expected_of(slug)[name]
     records = made_once(runs, lambda run: probe(answer, run, device))
     expected = [[on_device(record, device) for record in row] for row in entry.reference]
-    verdict = decide(exercise, runs, records, expected)
+    verdict = decide(exercise, runs, records, expected, make=lambda run: probe(answer, run, device))
     return pointer(answer, verdict, runs, records, expected, device)
 
 

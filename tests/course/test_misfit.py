@@ -138,6 +138,20 @@ def test_writing_into_what_has_a_gradient_is_explained():
     assert told.endswith("methods that end in `_` change the tensor itself: make a new one")
 
 
+def test_parameters_of_another_shape_are_told_in_few_words():
+    def load(given):
+        nn.Linear(3, 2).load_state_dict({"weight": given.new_zeros(3, 2), "bias": given})
+
+    told = describe_exception(probe(load, call(torch.zeros(5))).raised)
+    assert "weight is (3, 2) in what is loaded and (2, 3) in the model: transposed, it" in told
+    assert "bias is (5) in what is loaded and (2) in the model." in told
+
+
+def test_what_is_put_together_is_not_broadcast():
+    record = probe(lambda x: torch.cat([torch.zeros(1, 1, 3), x], 1), call(torch.zeros(2, 2, 3)))
+    assert "an axis of length 1 has to be expanded first" in describe_exception(record.raised)
+
+
 @pytest.mark.parametrize(
     "answer, change", [(GPT, (BLOCKS, r"[\1]")), (PatchEmbedding, ("self.projection", "self.conv"))]
 )

@@ -14,8 +14,9 @@ import torch
 from autograder.bank import banks
 from autograder.judge.reference import expected, records, reference
 from autograder.student.course import chapters, exercises_of, find_exercise
-from autograder.student.engine.runs import Array, Finding, Record, Step, Strided, call
-from autograder.student.engine.verdict import decide
+from autograder.student.engine.runs import KEPT, Array, Finding, Record, Step, Strided, call
+from autograder.student.engine.verdict import Verdict, decide
+from autograder.student.expected import SEED, entry_of, fixed_runs
 from autograder.student.table import table_text
 
 EXERCISES = [(slug, e) for slug in chapters() for e in exercises_of(slug) if e.recorded]
@@ -89,6 +90,18 @@ def variants(answer: Any) -> Iterator[tuple[str, Any]]:
                 yield f"{name}, {what}", type(answer.__name__, (answer,), {name: form})
 
 
+def slug_of(name: str) -> str:
+    return find_exercise(name)[0]
+
+
+def verdict_on(name: str, answer: Any, seed: bytes) -> Verdict:
+    slug, exercise = find_exercise(name)
+    runs = exercise.runs(seed)
+    wanted = expected(slug, name, runs)
+    made = records(answer, runs)
+    return decide(exercise, runs, made, wanted, make=lambda run: records(answer, [[run]])[0][0])
+
+
 JUDGED_ON_THEIR_OWN = {  # no results of theirs are the same in every right answer
     *("load_torch_weights", "prune_heads", "training_step", "load_gpt2"),
     *("beam_search", "bits_per_byte", "recall_at"),
@@ -124,7 +137,13 @@ def test_what_is_kept_by_shape_from_one_call_to_the_next_costs_marks(slug, exerc
 def by_words(answer: Any) -> Callable:
     """The function, which gives the first result again for the same words."""
     kept: dict = {}
-    return lambda words, more: kept.setdefault(tuple(words), answer(words, more))
+
+    @functools.wraps(answer)
+    def remembered(*args: Any, **kwargs: Any) -> Any:
+        words = inspect.signature(answer).bind(*args, **kwargs).args[0]
+        return [*kept.setdefault(tuple(words), answer(*args, **kwargs))]
+
+    return remembered
 
 
 def first_of_its_length(mask_of: str) -> type:
@@ -174,11 +193,18 @@ STATES: dict[str, tuple[str, Callable]] = {
 @pytest.mark.parametrize("what", STATES)
 def test_what_else_is_kept_costs_marks(what):
     name, made = STATES[what]
-    slug, exercise = find_exercise(name)
-    runs = exercise.runs(b"kept")
-    answer = made(reference(slug, name))
-    verdict = decide(exercise, runs, records(answer, runs), expected(slug, name, runs))
-    assert "further calls" in {a.title for a in verdict.aspects if not a.passed}
+    verdict = verdict_on(name, made(reference(slug_of(name), name)), b"kept")
+    assert [a.title for a in verdict.aspects if a.kind == KEPT] == ["further calls"]
+
+
+class OneArray(reference("vision_transformer", "PatchEmbedding")):  # type: ignore[misc]
+    """Patches that are written into one tensor again and again."""
+
+    def forward(self, images: torch.Tensor) -> torch.Tensor:
+        out = super().forward(images)
+        kept = vars(self).setdefault("_kept", {}).setdefault(out.shape, torch.empty_like(out))
+        with torch.no_grad():
+            return kept.copy_(out)
 
 
 @pytest.mark.parametrize(("slug", "exercise"), EXERCISES, ids=[e.name for _, e in EXERCISES])
@@ -196,16 +222,45 @@ def test_calls_of_the_same_shapes_follow_each_other_and_others_come_between(slug
 @pytest.mark.share(24)
 @pytest.mark.parametrize("name", ["shift_right", "masked_loss", "GRUCell"])
 def test_what_is_kept_is_told_first(name):
-    slug, exercise = find_exercise(name)
-    runs = exercise.runs(b"told")
-    what, variant = next(variants(reference(slug, name)))
+    what, variant = next(variants(reference(slug_of(name), name)))
     assert what.endswith("the result")
-    verdict = decide(exercise, runs, records(variant, runs), expected(slug, name, runs))
+    verdict = verdict_on(name, variant, b"told")
     first = next(line for line in table_text(verdict).splitlines() if line.startswith("  ✗"))
     assert first.startswith("  ✗ further calls")
-    assert "earlier calls were right, this one is not" in table_text(verdict)
+    assert "right alone, wrong after other calls" in table_text(verdict)
 
 
+def test_what_a_later_call_changes_is_told_as_that():
+    verdict = verdict_on("PatchEmbedding", OneArray, b"told")
+    (failed,) = [a for a in verdict.aspects if a.title == "further calls"]
+    assert failed.message.startswith("right when it came back, changed by a later call: ")
+    assert failed.kind == KEPT and failed.hint is None
+
+
+@pytest.mark.share(6)
+@pytest.mark.parametrize("slug", chapters())
+def test_a_mistake_is_put_down_to_earlier_calls_only_if_its_call_alone_is_right(slug):
+    told = {}
+    for exercise in filter(lambda exercise: exercise.recorded, exercises_of(slug)):
+        runs, kept = fixed_runs(exercise), entry_of(slug, exercise)
+        for mistake in kept.mistakes:
+            answer = banks(slug)[exercise.name].mistakes[mistake.name]
+            verdict = decide(
+                *(exercise, runs, mistake.records, kept.reference),
+                make=lambda run, answer=answer: records(answer, [[run]])[0][0],
+            )
+            if any(aspect.kind == KEPT for aspect in verdict.aspects):
+                told.setdefault(exercise.name, set()).add(mistake.name)
+    assert told == {name: KEEPING[name] for name in KEEPING if slug_of(name) == slug}
+
+
+KEEPING = {  # the bank's mistakes that keep something, and are right in a first call
+    "LayerNorm": {"running_statistics"},
+    "TokenEmbedding": {"weight_scaled_in_place"},
+    "GRUCell": {"state_kept_in_the_cell"},
+    "GroupedQueryAttention": {"mask_kept_by_its_shape"},
+    "ArithmeticCoder": {"past_is_kept", "numbers_are_kept"},
+}
 ONCE = {  # a mistake that has nothing to do with state, nor with dtypes
     "KernelRegression": "exclude_self_ignored",
     "BertLayer": "eps_too_large",
@@ -214,19 +269,18 @@ ONCE = {  # a mistake that has nothing to do with state, nor with dtypes
     "causal_mask": "shift_has_the_wrong_sign",  # right for as many queries as keys
     "sinusoidal_encoding": "base_ignored",
     "kernel_weights": "boxcar_half_as_wide",
+    "greedy_decode": "stops_with_the_first_row",  # right where all rows end together
+    "layers_to_see_all": "adds_themselves",  # right for the first tables
 }
 
 
 @pytest.mark.parametrize("name", ONCE)
 def test_a_fault_that_is_not_about_state_is_not_charged_as_if_it_were(name):
-    slug, exercise = find_exercise(name)
-    runs = exercise.runs(b"once")
-    wanted = expected(slug, name, runs)
-    mistake = banks(slug)[name].mistakes[ONCE[name]]
-    verdict = decide(exercise, runs, records(mistake, runs), wanted)
+    mistake = banks(slug_of(name))[name].mistakes[ONCE[name]]
+    verdict = verdict_on(name, mistake, SEED + name.encode())
     passed = {aspect.title: aspect.passed for aspect in verdict.aspects}
     assert not all(passed.values())
-    assert passed["further calls"] and passed["dtype"]
+    assert passed["further calls"] and passed.get("dtype", True)
 
 
 def test_what_fails_only_in_aspects_about_something_else_is_charged_there():

@@ -216,6 +216,23 @@ def test_another_value_of_the_answers_own():
     assert found == [("scores = query @ query.mT / query.shape[-1] ** 0.5", ROLE)]
 
 
+GELU = """
+def gelu(x):
+    return 0.5 * x * (1 + torch.erf(x / {}))
+"""
+
+
+@pytest.mark.parametrize("written_as", ["1.41", "1.414", "1.4142"])
+def test_a_constant_with_too_few_digits(written_as):
+    told, line, carets = pointed(GELU.format(written_as), "gelu").splitlines()
+    assert told == "The result would be right with another number here:"
+    assert line[carets.index("^") : len(carets)] == written_as
+
+
+def test_a_constant_that_is_none_of_a_formulas_rounded():
+    assert not mended(GELU.format("1.702"), "gelu", kinds=[NUMBER])
+
+
 def test_it_ends_with_its_time():
     assert mending(written(CAUSAL, "causal_mask"), [], "cpu", 0.0) == []
 

@@ -123,7 +123,7 @@ def test_what_the_caller_gives_is_no_other_number():
 
 def test_no_number_far_above_its_own_is_tried_in_its_place():
     """Where it is k of 2**k, nothing stops the power once it has begun."""
-    place = SimpleNamespace(kind="name")
+    place = SimpleNamespace(kind="name", node=None)
     assert [how(0, 3) for how in _others(place, 3, [7, 10**9])] == [4, 2, 7]
     assert 10**9 in [how(0, 10**9 + 5) for how in _others(place, 10**9 + 5, [10**9])]
 
@@ -374,3 +374,24 @@ def test_a_table_goes_wrong_where_it_is_filled_and_what_is_filled_in_may_be_righ
 def test_picking_numbers_out_of_an_array_is_no_mistake():
     source = FILL.format(cloned=".clone()", token="", gaps=".flatten()")
     assert "p[b, gaps]" not in pointed(source.replace("/ left", "/ steps"), "fill_gaps")
+
+
+def test_numbers_are_not_to_blame_for_a_buffer_that_is_missing():
+    source = """
+        class PositionalEncoding(nn.Module):
+            def __init__(self, d_model, max_len=512, dropout=0.0):
+                super().__init__()
+                pos = torch.arange(max_len).float()[:, None]
+                div = torch.exp(torch.arange(0, d_model, 2) * (-math.log(10000.0) / d_model))
+                pe = torch.zeros(max_len, d_model)
+                pe[:, 0::2] = torch.sin(pos * div)
+                pe[:, 1::2] = torch.cos(pos * div[: d_model // 2])
+                self.pe, self.max_len = pe, max_len
+                self.dropout = nn.Dropout(dropout)
+
+            def forward(self, x, offset=0):
+                if offset + x.shape[1] > self.max_len:
+                    raise ValueError(f"{offset + x.shape[1]} > {self.max_len}")
+                return self.dropout(x + self.pe[offset : offset + x.shape[1]])
+        """
+    assert pointed(source, "PositionalEncoding") == ""

@@ -141,7 +141,11 @@ class Trial:
         if mine is None:
             known = kind == MISTAKES
             mine = i.mistakes[answer].records if known else self._watched(kind, answer, i.runs)
-        return decide(self.exercise, i.runs, mine, i.expected, i.mistakes.values)
+        code = self._answer(kind, answer)
+        return decide(
+            *(self.exercise, i.runs, mine, i.expected, i.mistakes.values),
+            make=lambda run: records(code, [[run]])[0][0],
+        )
 
     def _answer(self, kind: str, answer: str) -> Callable[..., Any]:
         return reference(self.slug, answer) if kind == REFERENCE else self.bank[kind][answer]

@@ -1,6 +1,6 @@
 """Further calls of the same function or object: nothing may be kept from one for the next."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import reduce
 from itertools import starmap, zip_longest
@@ -11,6 +11,7 @@ import numpy as np
 
 from autograder.student.engine.aspects import Runs, each, results_found
 from autograder.student.engine.compare import NEARLY, worst
+from autograder.student.engine.gate import admit
 from autograder.student.engine.runs import (
     APPLY,
     KEPT,
@@ -18,6 +19,7 @@ from autograder.student.engine.runs import (
     Aspect,
     Draw,
     Finding,
+    Make,
     Previous,
     Run,
     Step,
@@ -35,6 +37,8 @@ _FEW = 4  # for a function
 _ROW = 10**6 + 1  # the seed of calls in a row
 _NUMBERS = int | float | bool | str | None  # what says how large a result is, or which
 FURTHER = "further calls"
+_AFTER_OTHERS = "right alone, wrong after other calls"
+_LATER = "right when it came back, changed by a later call"
 _HINT = (
     "A result, mask or table that is kept from one call is wrong for the next, whose numbers are "
     "others even where its shapes are the same. Compute from the arguments of each call."
@@ -77,34 +81,92 @@ def follows_from_each_call(
             return _all_equal(trials, found)
         # The process has made calls of these shapes before.
         rows = [trial for trial in trials if trial.run.seed == _ROW]
-        finding = source.judge([trial for trial in trials if trial.run.seed != _ROW])
-        if not finding.passed:
-            return _kept(finding)
-        return _all_equal(rows, found) if rows else finding
+        others = [trial for trial in trials if trial.run.seed != _ROW]
+        finding = source.judge(others)
+        if finding.passed:
+            return _all_equal(rows, found) if rows else finding
+        wrong = next((trial for trial in others if not source.judge([trial]).passed), None)
+        alone = [replace(wrong, run=replace(wrong.run, fresh=True))] if wrong else []
+        return _tried(finding, [(one, _AFTER_OTHERS) for one in alone], source.judge)
 
     return Aspect(FURTHER, points, _HINT, drawn, judge, only_if_right=True, own=(KEPT,))
 
 
-def _kept(finding: Finding) -> Finding:
-    """A finding on a call that is wrong although such calls were right before, unless it is nearly
-    right."""
-    if finding.relative is not None and finding.relative < NEARLY:
+def _tried(
+    finding: Finding,
+    trials: Sequence[tuple[Trial, str]],
+    judge: Callable[[Sequence[Trial]], Finding],
+    suspected: bool = True,
+) -> Finding:
+    """A finding on a call that is wrong among others. Whether that is for what is kept is told by
+    the first of the `trials` that passes, each to be made anew, and with what it says then, if
+    anything; until then, it is `suspected`. What is nearly right is rounded otherwise."""
+    nearly = finding.relative is not None and finding.relative < NEARLY
+    finding = replace(finding, instructive=False)
+    if nearly or not trials:
         return finding
-    told = f"earlier calls were right, this one is not: {finding.message}"
-    return replace(finding, message=told, kind=KEPT, instructive=True)
+    kept = replace(finding, kind=KEPT, instructive=True)
+
+    def tried(make: Make) -> Finding:
+        for trial, told in trials:
+            record = admit(make(trial.run), trial.run, trial.expected)
+            if judge([replace(trial, record=record)]).passed:
+                hint = told == _AFTER_OTHERS
+                said = replace(kept, message=f"{told}: {finding.message}", instructive=hint)
+                return said if told else finding
+        return finding
+
+    return replace(kept if suspected else finding, alone=tried)
 
 
 def _all_equal(trials: Sequence[Trial], found: Found) -> Finding:
-    """Whether all calls are right. What is wrong later is kept from earlier calls where the first
-    call of each shapes is right: a wrong formula may be right once, by its numbers."""
-    sound = all(_begins_right(trial, found) for trial in trials)
+    """Whether all calls are right. What is wrong later may be kept from earlier calls, where the
+    first call of each shapes is right: a wrong formula may be right once, by its numbers."""
+    finding = each(lambda trial: worst(found(trial, _SLACK)))(trials)
+    if finding.passed:
+        return finding
+    wrong = ((trial, step) for trial in trials for step in _first_wrong(trial, found))
+    trial, step = next(wrong, (trials[0], 0))
+    first = each(lambda trial: found(trial, _SLACK)[step])([trial])
+    later = step not in _firsts(trial) and all(_begins_right(one, found) for one in trials)
+    last = each(lambda trial: found(trial, _SLACK)[-1])
+    told = replace(finding, message=first.message)
+    return _tried(told, _fewer(trial, step), last, later)
 
-    def judge(trial: Trial) -> Finding:
-        finding = worst(found(trial, _SLACK))
-        later = sound and finding.step not in _firsts(trial)
-        return _kept(finding) if not finding.passed and later else finding
 
-    return each(judge, (KEPT,))(trials)
+def _fewer(trial: Trial, step: int) -> list[tuple[Trial, str]]:
+    """The trials that tell what other calls of a row have to do with one of them that is wrong: it
+    comes last, or alone, of a fresh function or object. None if it is no call of the answer's."""
+    steps = trial.run.steps
+    takes = [{v.step for v in _values(one) if type(v) is Previous} for one in steps]
+    if not steps[step].is_call:
+        return []
+    wanted, taken = {step, *(i for i in range(step) if not steps[i].is_call)}, set[int]()
+    for i in range(step, -1, -1):
+        if i in wanted or takes[i] & taken:  # which may have been changed for the one that is wrong
+            taken |= takes[i]
+            wanted |= {i, *takes[i]}
+    given = any(step in others for others in takes)  # to a later one, which may change it
+    last, alone = _of(trial, range(step + 1)), _of(trial, sorted(wanted))
+    alone = replace(alone, run=replace(alone.run, fresh=True))
+    return [(last, "" if given else _LATER), (alone, _AFTER_OTHERS)]
+
+
+def _of(trial: Trial, left: Sequence[int]) -> Trial:
+    """A trial of some of the steps."""
+    places = {old: new for new, old in enumerate(left)}
+    steps = tuple(_with_results(trial.run.steps[i], places) for i in left)
+    values = tuple(trial.expected.values[i] for i in left)
+    run = replace(trial.run, steps=steps)
+    return replace(trial, run=run, expected=replace(trial.expected, values=values))
+
+
+def _first_wrong(trial: Trial, found: Found) -> list[int]:
+    """The first step that is wrong, or raises, if there is one."""
+    given = len(trial.record.values)
+    if given < len(trial.run.steps):
+        return [given]
+    return [i for i, one in enumerate(found(trial, _SLACK)) if not one.passed][:1]
 
 
 def _begins_right(trial: Trial, found: Found) -> bool:
@@ -237,7 +299,9 @@ def _in_turn(pairs: Sequence[Pair], most: int) -> Run:
     for runs in (*(pair for group in _groups(chosen) for pair in group), (first,)):
         at = len(steps)
         for calls in zip(*(run.steps for run in runs), strict=True):
-            steps += [_shifted(step, at + i, len(runs)) for i, step in enumerate(calls)]
+            for i, step in enumerate(calls):
+                own = range(at + i, at + i + len(runs) * len(runs[0].steps), len(runs))
+                steps.append(_with_results(step, own))
     return replace(first, steps=tuple(steps), seed=_ROW)
 
 
@@ -246,13 +310,11 @@ def _by_turns(rows: Sequence[Sequence[Any]]) -> list[Any]:
     return [one for column in zip_longest(*rows) for one in column if one is not None]
 
 
-def _shifted(step: Step, at: int, of: int) -> Step:
-    """A step of one of `of` runs, whose calls are made in turn; the first of its own is at `at`."""
+def _with_results(step: Step, places: Sequence[int] | Mapping[int, int]) -> Step:
+    """A step that takes the results of others, each from the place where that one is now."""
 
-    def shifted(value: Any) -> Any:
-        if type(value) is not Previous:
-            return value
-        return replace(value, step=at + value.step * of)
+    def moved(value: Any) -> Any:
+        return replace(value, step=places[value.step]) if type(value) is Previous else value
 
-    kwargs = {name: shifted(value) for name, value in step.kwargs.items()}
-    return replace(step, args=tuple(map(shifted, step.args)), kwargs=kwargs)
+    kwargs = {name: moved(value) for name, value in step.kwargs.items()}
+    return replace(step, args=tuple(map(moved, step.args)), kwargs=kwargs)

@@ -19,6 +19,7 @@ import numpy as np
 from autograder.student import course
 from autograder.student.engine import simulated_device
 from autograder.student.engine.arrays import Array, as_array, tensor_of
+from autograder.student.engine.fresh_copy import fresh_copy
 from autograder.student.engine.loading import load
 from autograder.student.engine.misfit import Misfit, describe_misfit
 from autograder.student.engine.observe import Observer, differentiating, hand_out
@@ -63,7 +64,8 @@ def make_calls(answer: Any, run: Run, device: str, state: GlobalState) -> Record
     sent: list[tuple[list, dict]] = []
     stage = "build"
     try:
-        target = _build(answer, run, device, state) if run.init is not None else answer
+        function = fresh_copy(answer) if run.fresh else answer
+        target = function if run.init is None else _build(answer, run, device, state)
         stage = "call"
         state.watch(target)
         for step in run.steps:

@@ -51,6 +51,11 @@ class Step:
     kwargs: dict[str, Any] = field(default_factory=dict)
     method: str = ""
 
+    @property
+    def is_call(self) -> bool:
+        """Whether it calls the answer, rather than to look at it or to call something else."""
+        return self.method not in (APPLY, "__getattribute__", "named_parameters", "train")
+
 
 @dataclass(frozen=True)
 class Run:
@@ -63,6 +68,7 @@ class Run:
     `random` marks a run whose results are random: no two answers need to agree on it. `elsewhere`
     marks one whose tensors say that they are not on the CPU; it is only judged by where its results
     are, or by whether a tensor made on the way holds more than `most` numbers (0: no limit).
+    A `fresh` one is made of a copy of the function that has kept nothing from calls so far.
     """
 
     steps: tuple[Step, ...]
@@ -74,6 +80,7 @@ class Run:
     random: bool = False
     elsewhere: bool = False
     most: int = 0
+    fresh: bool = False
 
     @property
     def constructor(self) -> Step:
@@ -232,6 +239,9 @@ class Record:
         return self.values[-1] if self.values else None
 
 
+Make = Callable[[Run], Record]  # makes a run of an answer
+
+
 def lost(why: str) -> Record:
     """Stands for the record of a run that never came back."""
     return Record(raised=Raised(("Lost",), why, during=LOST))
@@ -246,7 +256,8 @@ class Finding:
     at which of the run's steps, if at one of them. `relative` is the largest error relative to the
     largest of the expected numbers; `call` describes the call that fails, as the end of the message
     does. `rounded` says that numbers are off by no more than float32 explains, and `narrow` that
-    some of them have its digits.
+    some of them have its digits. `alone` gives the finding that holds once the call has been made
+    alone as well, by the function that it is given.
     """
 
     passed: bool
@@ -260,6 +271,7 @@ class Finding:
     call: str = ""
     rounded: bool = False
     narrow: bool = False
+    alone: "Callable[[Make], Finding] | None" = None
 
 
 # What the parts of a tuple are called: "the output"; ("the cache", ("its keys", "its values")).

@@ -18,15 +18,14 @@ from autograder.student.engine.mistakes.wording import describe_guess, describe_
 from autograder.student.engine.observe import MOST, forbidden
 from autograder.student.engine.rounding import PRECISION, charged_to_dtype
 from autograder.student.engine.runs import (
-    APPLY,
     LOST,
     Aspect,
     Exercise,
     Finding,
+    Make,
     Raised,
     Record,
     Run,
-    Step,
     Trial,
 )
 from autograder.student.engine.side_effects import same_sides
@@ -101,28 +100,31 @@ def decide(
     mistakes: Callable[[], Iterable[Mistake]] = tuple,
     *,
     search_depth: int = 4,
+    make: Make | None = None,
 ) -> Verdict:
     """Judge the records of an answer's runs against those of the reference on the same runs.
 
     `mistakes` is called only if the answer is wrong; `search_depth` says how hard to look for
-    one that a second slip hides, at the price of more of the mistakes' records. Each argument
-    holds one sequence per aspect, with one item per run.
+    one that a second slip hides, at the price of more of the mistakes' records. `make` makes one
+    more run of the answer, where a finding needs it. Each argument holds one sequence per aspect,
+    with one item per run.
     """
     raised = [record.raised for row in records for record in row]
     pairs = zip(raised, (run for row in runs for run in row), strict=True)
-    called = [error for error, run in pairs if any(map(_calls, run.steps))]
+    called = [error for error, run in pairs if any(step.is_call for step in run.steps)]
     first = called[0] if called and all(called) else None
     if first and first.types[0] == "NotImplementedError" and _is_stub(first):
         return _unwritten(exercise, first)
     rows = zip(records, runs, expected, strict=True)
     records = [[admit(*trial) for trial in zip(*row, strict=True)] for row in rows]
-    verdicts = _judge(exercise, runs, records, expected)
-    score = round(sum(v.points for v in verdicts if v.passed), 6)
+    verdicts = _judge(exercise, runs, records, expected)  # as mistakes are, of which no run is made
     if all(v.passed for v in verdicts):
         full = exercise.points
         return Verdict(exercise.name, full, full, CORRECT, verdicts, ran=_ran(exercise, records))
     if raised[0] and all(raised):  # two answers that always raise alike need not be the same
         return withheld(exercise, CRASH, _story([one for one in raised if one]))
+    told = _judge(exercise, runs, records, expected, make) if make else verdicts
+    score = round(sum(v.points for v in told if v.passed), 6)
     drawn = [any(run.random for run in row) for row in runs]
     runs = _to_compare(runs, verdicts)
     # What fails first: there most of the mistakes are unlike the answer, after a record or two.
@@ -152,8 +154,8 @@ def decide(
         known = like.mistakes[0]
     name, cause = (known.name, known.cause) if known else (None, None)
     return Verdict(
-        *(exercise.name, exercise.points, score, WRONG, verdicts, name, cause),
-        remark=None if known or like else _describe_digits(verdicts),
+        *(exercise.name, exercise.points, score, WRONG, told, name, cause),
+        remark=None if known or like else _describe_digits(told),
         ran=_ran(exercise, records),
         besides=describe_other_problems(like, exercise.arguments)
         if like and like.certain
@@ -176,16 +178,11 @@ def _parted(message: str) -> tuple[str, list[float]]:
 
 
 OF_DIGITS = (
-    "A small number is added or left out, or digits are lost: in float32 or less, in the "
-    "difference of two large numbers, in a fit in place of a formula."
+    "A small number is added or left out, or digits are lost: in float32 or less, in a rounded "
+    "constant, in the difference of two large numbers, in a fit in place of a formula."
 )
 _SIDE = 0.1  # of the points: the hint of a lesser aspect waits until the first one passes
 _NUMBER = re.compile(r"\d+(?:\.\d+)?(?:e[-+]?\d+)?")
-
-
-def _calls(step: Step) -> bool:
-    """Whether a step calls the answer, rather than to look at it or to call something else."""
-    return step.method not in (APPLY, "__getattribute__", "named_parameters", "train")
 
 
 def _to_compare(
@@ -232,11 +229,12 @@ def _judge(
     runs: Sequence[Sequence[Run]],
     records: Sequence[Sequence[Record]],
     expected: Sequence[Sequence[Record]],
+    make: Make | None = None,
 ) -> tuple[AspectVerdict, ...]:
     told = exercise.arguments, exercise.returns
     columns = zip(exercise.aspects, runs, records, expected, strict=True)
     found = [
-        _found(aspect, [Trial(a, b, c, *told) for a, b, c in zip(*rows, strict=True)])
+        _found(aspect, [Trial(a, b, c, *told) for a, b, c in zip(*rows, strict=True)], make)
         for aspect, *rows in columns
     ]
     found, narrowed = charged_to_dtype(exercise.aspects, found)
@@ -287,15 +285,17 @@ def _is_stray(verdict: AspectVerdict, aspect: Aspect) -> bool:
     return fails and "dtype" in aspect.own
 
 
-def _found(aspect: Aspect, trials: Sequence[Trial]) -> Finding:
-    """What an aspect finds; a result that makes its judge raise is wrong, and one that is lost."""
+def _found(aspect: Aspect, trials: Sequence[Trial], make: Make | None = None) -> Finding:
+    """What an aspect finds; a result that makes its judge raise is wrong, and one that is lost.
+    With `make`, a call that fails is made alone, where that tells more."""
     for trial in trials:
         if trial.record.raised and trial.record.raised.during == LOST:
             call = describe_call(trial.run, trial.arguments)
             told = f"{trial.record.raised.message}{call and f' ({call})'}"
             return Finding(False, told, instructive=False, kind=LOST, call=call)
     try:
-        return aspect.judge(trials)
+        finding = aspect.judge(trials)
+        return finding.alone(make) if finding.alone and make else finding
     except MemoryError:
         raise
     except Exception as error:  # noqa: BLE001  (no result may bring the judge down)

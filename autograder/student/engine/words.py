@@ -144,6 +144,10 @@ _HELP = (
         "a leaf Variable that requires grad",
         "`+=`, `x[…] = …` and methods that end in `_` change the tensor itself: make a new one",
     ),
+    (
+        "Expected size 1 but got size",
+        "nothing is broadcast here: an axis of length 1 has to be expanded first",
+    ),
     ("on Tensor that requires grad", "NumPy knows no gradients: use torch's own functions"),
     *(
         (words, "this device is not available here: use that of the arguments")
@@ -152,6 +156,10 @@ _HELP = (
             *("No CUDA GPUs are available", "NVIDIA driver", "invalid device ordinal"),
         )
     ),
+)
+_SIZES = re.compile(
+    r"size mismatch for (\S+): copying a param with shape torch.Size\(\[([\d, ]*)\]\) from "
+    r"checkpoint, the shape in current model is torch.Size\(\[([\d, ]*)\]\)"
 )
 _ARGUMENTS = re.compile(
     r"unexpected keyword argument|missing \d+ required|positional arguments? but"
@@ -177,12 +185,20 @@ def describe_exception(raised: Raised) -> str:
     }
     where = f" ({raised.traceback.splitlines()[-1]})" if raised.traceback else ""
     words = str(raised).partition(" Hint: enable anomaly detection")[0]  # torch's, for others
-    words = " ".join(words.split())
+    words = _SIZES.sub(_sizes, " ".join(words.split()))
     words = words if len(words) <= _LONGEST else f"{words[:_LONGEST].rstrip()} …"
     text = f"{doing.get(raised.during, '')}raised {words}{where}"
     if refuses_arguments(raised):
         text += "; keep the names and the order of the stub's arguments"
     return text + next((f"; {told}" for words, told in _HELP if words in raised.message), "")
+
+
+def _sizes(found: re.Match[str]) -> str:
+    """Torch's words for a parameter of another shape, in fewer, and whether it is transposed."""
+    name, given, wanted = found.groups()
+    turned = given != wanted and given.split(", ") == wanted.split(", ")[::-1]
+    told = f"{name} is ({given}) in what is loaded and ({wanted}) in the model"
+    return told + ": transposed, it would fit" * turned
 
 
 def describe_codes(names: Sequence[str]) -> str:

@@ -14,6 +14,9 @@ BANK = Bank("prune_heads", right, globals())
 BANK.changes("""
 rows_of_the_output: attention.W_o.weight[:, kept] → attention.W_o.weight[kept]
     The rows of W_o are cut. Heads are its columns: they are what W_o reads.
+rows_of_the_output_turned: attention.W_o.weight[:, kept] → attention.W_o.weight[kept].T
+    The rows of W_o are cut, and then transposed, so that the shape fits. Heads are its columns:
+    they are what W_o reads.
 rows_of_the_output_and_its_bias
     - attention.W_o.weight[:, kept], attention.W_o.bias
     + attention.W_o.weight[kept], None if attention.W_o.bias is None else attention.W_o.bias[kept]

@@ -26,6 +26,9 @@ queue_keeps_its_graph
     with every batch.
 queue_attached: queue.detach() → queue
     The keys are detached, the given queue is not: a gradient reaches it.
+nothing_detached: keys.detach() → keys ; queue.detach() → queue
+    Neither the keys nor the queue are detached: the loss changes what made them, and the graph of
+    every batch stays in memory as long as its keys are in the queue.
 vectors_detached: F.normalize(vectors, dim=-1) → F.normalize(vectors.detach(), dim=-1)
     No gradient reaches the vectors (torch.no_grad, .detach(), NumPy, torch.tensor …), so nothing
     learns. It is keys and queue that get none.

@@ -64,6 +64,11 @@ softmax_over_queries: scores.softmax(dim=-1) → scores.softmax(dim=-2)
     The weights are normalised over the queries: the columns sum to 1, not the rows.
 mask_ignored: + mask = None
     The mask is not used: every position sees all.
+mask_kept_by_its_shape
+    + if mask is not None:
+    +     mask = vars(self).setdefault("masks", {}).setdefault(mask.shape, mask)
+    The first mask of each shape is kept and used again. The next one of that shape forbids other
+    keys.
 mask_inverted: + mask = None if mask is None else ~mask
     The mask is inverted. True means may attend.
 mask_multiplied

@@ -60,6 +60,11 @@ mean_of_the_rows
     + (loss.sum(-1) / real.sum(-1).clamp(min=1)).mean()
     The rows' means are averaged, so a token in a short row counts for more than one in a long row.
     The mean should be over tokens.
+mean_of_the_rows_that_predict
+    - loss.sum() / real.sum().clamp(min=1)
+    + (loss.sum(-1) / real.sum(-1).clamp(min=1)).sum() / real.any(-1).sum().clamp(min=1)
+    The means of the rows that have something to predict are averaged, so a token in a short row
+    counts for more than one in a long row. The mean should be over tokens.
 summed: loss.sum() / real.sum().clamp(min=1) → loss.sum()
     The sum over the tokens is returned instead of their mean: the gradient grows with the batch.
 one_per_position: loss.sum() / real.sum().clamp(min=1) → loss

@@ -23,6 +23,14 @@ cut_after_raising
     + (i - j + max_distance).clamp(-max_distance, max_distance)
     The distance is clipped after max_distance was added: everything in the past gets the number
     max_distance. Clipping comes first.
+cut_before_the_queries_are_placed
+    - i = torch.arange(n_k - n_q, n_k)[:, None]
+    - j = torch.arange(n_k)
+    - return (i - j).clamp(-max_distance, max_distance) + max_distance
+    + i, j = torch.arange(n_q)[:, None], torch.arange(n_k)
+    + return (i - j).clamp(-max_distance, max_distance) + (n_k - n_q) + max_distance
+    n_k − n_q is added to distances that are clipped already. It belongs to the position of the
+    query: where there are more keys than queries, the numbers go beyond the table.
 cut_on_one_side: clamp(-max_distance, max_distance) → clamp(max=max_distance)
     Only large positive distances are clipped; the future goes on below 0.
 future_counted_as_here: clamp(-max_distance → clamp(0

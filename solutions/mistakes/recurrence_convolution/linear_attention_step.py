@@ -13,6 +13,17 @@ BANK.changes("""
 state_grown_in_place: S, z = state[0] + S, state[1] + z → S, z = state[0].add_(S), state[1].add_(z)
     The state that was passed in is changed: `+=` and methods whose names end in _ write into the
     caller's tensors. Whoever kept it, to try another continuation, finds this position in it.
+state_grown_in_place_from_zeros
+    - S = key.unsqueeze(-1) * value.unsqueeze(-2)
+    - z = key
+    - if state is not None:
+    -     S, z = state[0] + S, state[1] + z
+    + new = key.unsqueeze(-1) * value.unsqueeze(-2)
+    + S, z = (torch.zeros_like(new), torch.zeros_like(key)) if state is None else state
+    + S += new
+    + z += key
+    `S += …` writes into the caller's state. Whoever kept it, to try another continuation, finds
+    this position in it.
 state_grown_in_place_without_gradients
     - S, z = state[0] + S, state[1] + z
     + grown = state[0] + S, state[1] + z

@@ -38,6 +38,10 @@ norm_before_the_sum: norm(x + self.dropout(sublayer(x))) → x + norm(self.dropo
     after the sum.
 one_norm_for_both: (feed_forward, self.norm2) → (feed_forward, self.norm1)
     norm1 serves both sublayers, and norm2 learns nothing.
+one_norm_for_both_after_the_sum
+    - x = norm(x + self.dropout(sublayer(x)))
+    + x = self.norm1(x + self.dropout(sublayer(x)))
+    Without `norm_first`, norm1 serves both sublayers. The second is to be followed by norm2.
 norms_swapped
     ~ (attend, self.norm1) → (attend, self.norm2)
     ~ (feed_forward, self.norm2) → (feed_forward, self.norm1)

@@ -11,6 +11,7 @@ sandbox. What comes out is a hint that the answer may have forged.
 
 import ast
 import io
+import math
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import redirect_stdout, suppress
@@ -38,6 +39,11 @@ _VALUES = {NUMBER: ("name", "attribute", "expression"), ROLE: ("name", "attribut
 _MOST_SEEN = 12  # values of a place that are kept
 _MOST_OTHERS = 6  # values that are tried in place of one
 _LONGER = 6  # rounds more that a loop may run for
+_OF_FORMULAS = (
+    *(x for n in (2, 3, math.pi, 2 * math.pi) for x in (math.sqrt(n), 1 / math.sqrt(n))),
+    *(math.pi, 2 * math.pi, 1 / math.pi, math.sqrt(2 / math.pi), math.sqrt(math.pi / 2)),
+    *(math.e, 1 / math.e, math.log(2), 1 / math.log(2), math.log(10), 1 / 3, 2 / 3, 1 / 6),
+)
 _LARGE = 10_000  # beyond it, no larger number is tried: nothing stops 2**k once it has begun
 
 
@@ -293,6 +299,9 @@ def _others(site: Site, value: Any, pool: list[Any]) -> Iterator[Callable]:
     if isinstance(value, int):
         yield lambda count, value: value + 1
         yield lambda count, value: value - 1
+    if isinstance(site.node, ast.Constant) and isinstance(value, float):
+        for meant in _rounded_to(value):
+            yield lambda count, value, meant=meant: meant
     if _is_number(value):
         # Of a 1, it would be 0, with which a run may need nothing else: as temperature, say.
         if site.kind == "name" and isinstance(value, float) and value not in (0, 1):
@@ -304,6 +313,12 @@ def _others(site: Site, value: Any, pool: list[Any]) -> Iterator[Callable]:
         others = [v for v in pool if v is not value and _alike(v, value)]
     for other in others[:_MOST_OTHERS]:
         yield lambda count, value, other=other: other
+
+
+def _rounded_to(written: float) -> Iterator[float]:
+    """The numbers of formulas of which a written one has only the first digits: √2 of 1.41."""
+    decimals = len(repr(written).partition(".")[2])
+    return (n for n in _OF_FORMULAS if written != n and abs(written - n) < 10.0**-decimals)
 
 
 Seen = tuple[int, Site, list[Any]]
