@@ -17,7 +17,7 @@ from autograder.notebook.rebuild import rebuild
 from autograder.sandbox.limits import Limits
 
 ROOT = Path(__file__).parents[1]
-sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "tests" / "grader")]
+sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "tests" / "grader" / "sandbox")]
 LONGEST = 400.0  # seconds after which a judge is given up, twice
 CELLS = {
     "95 cells of lists": lambda i: f"a{i}=[" + "[]," * 6600 + "]",

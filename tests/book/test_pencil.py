@@ -16,7 +16,7 @@ from autograder.publishing import pencils
 from autograder.publishing.bookindex import Book, BookError
 from autograder.publishing.release import instructor_notebook, release
 from autograder.student import pencil
-from tests.grader.test_release import SAMPLE, course
+from tests.grader.publishing.test_release import SAMPLE, course
 from tests.pencil_cases import CASES
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -18,7 +18,7 @@ from autograder.judge.judgement import GRADED, UNUSABLE
 from autograder.report.report import Extra, page
 from autograder.report.similarity import Pair
 from autograder.student.engine.verdict import CORRECT, WRONG, AspectVerdict, Verdict
-from tests.grader.test_marking import marked_in
+from tests.grader.report.test_marking import marked_in
 
 from .conftest import Quiet, Tab
 from .sound import TAGS, told
