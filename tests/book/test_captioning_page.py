@@ -215,6 +215,7 @@ def test_what_the_page_says_of_finding_names_is_what_is_stored(model, unseen):
     worth = 100 * np.subtract(*both)
     assert f"are worth {interval(worth)} points" in PAGE
     assert "right for all 69 names, the matcher for all but one" in PAGE
+    assert "right for all 69 unseen names, the matcher for all but one" in PAGE
     assert whole_loss[0]["matching, by cosine"] == 1
     assert whole_loss[0]["matching"] == round(68 / 69, 4)
     most_of_it = [[np.mean(one["mean"]["at 1"]) for one in some] for some in (afterwards, without)]
@@ -278,6 +279,19 @@ def test_what_the_page_says_of_more_steps_is_what_is_stored():
     assert {
         f"in each of our three seeds {points:.0f} more than the patches" in PAGE for points in apart
     } == {True}
+
+
+def test_what_the_page_says_the_other_losses_add_to_captions_is_what_is_stored():
+    with_all, alone = of("captioner"), of("captions only")
+    assert "names {:.0f}, {:.0f} and {:.0f}% of the unseen pairs".format(*with_all) in PAGE
+    assert "with captions alone {:.0f}, {:.0f} and {:.0f}%".format(*alone) in PAGE
+    ahead = with_all - alone
+    assert abs(ahead.mean()) < 4.303 * ahead.std(ddof=1) / math.sqrt(3), "nothing that three show"
+
+
+def test_at_a_temperature_of_1_the_best_text_has_the_share_that_the_page_says():
+    share = F.softmax(torch.eye(64)[0], dim=0)[0].item()
+    assert f"0 with 63 others gives that text a share of {100 * share:.0f}%." in PAGE
 
 
 def test_equal_texts_in_a_batch_are_as_many_as_the_answer_says():

@@ -170,3 +170,17 @@ def test_a_cache_gives_the_same_logits_as_the_whole_text():
         assert torch.allclose(part, whole[:, start:end], atol=1e-12)
     kept = sum(tensor.nbytes for pair in cache for tensor in pair)
     assert kept == 2 * 2 * 2 * 4 * 40 * 8 * 8  # k and v, blocks, texts, heads, T, d_k, bytes
+
+
+def test_the_page_says_what_the_cache_of_a_large_model_takes():
+    blocks_, positions, size, bytes_ = 80, 131_072, 128, 2
+    heads, sets = (2 * blocks_ * n * positions * size * bytes_ / 2**30 for n in (64, 8))
+    assert f"would keep {heads:.0f} GiB for a single text of {positions:,} tokens" in TEXT
+    assert f"its eight sets make that {sets:.0f}. " in TEXT
+
+
+def test_counts_of_bytes_are_ahead_of_the_page_s_model_even_frozen():
+    stored = (ROOT / "attention_by_hand/models/checkpoints.measurements.json").read_text("utf-8")
+    counts = json.loads(stored)["counted_bytes"]["found"]
+    assert "But frozen counts of bytes are ahead of it, too." in TEXT
+    assert counts["bytes, going on"] < counts["bytes, frozen"] < min(r["test"] for r in TRAINED)

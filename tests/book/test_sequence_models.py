@@ -105,6 +105,15 @@ def test_what_the_page_says_of_dates_is_what_is_stored(runs):
     assert all(share(run, 26) == 1 for run in runs["dates", "GRU"])
 
 
+def test_recall_falls_long_before_the_bound_as_the_page_says():
+    stored = FOLDER.parent / "attention_by_hand" / "models" / "checkpoints.measurements.json"
+    found = json.loads(stored.read_text(encoding="utf-8"))["recall"]["found"]
+    assert "both lines fall long before the bound, since 300 steps were too few" in PAGE
+    for features in (16, 64):
+        at_8_pairs = [shares[3] for shares in found[f"linear, d_k = {features}"]]
+        assert max(at_8_pairs) < 0.95 and min(min(found["softmax, d_k = 16"])) > 0.99
+
+
 @pytest.mark.parametrize("features", [1, 3, 8])
 def test_no_more_keys_are_safe_than_there_are_features(features):
     """Rows larger on the diagonal than elsewhere: at most as many as the table has rank."""

@@ -21,11 +21,11 @@ def cutting_up() -> list:
 @computes
 def counting_tokens() -> list:
     rows = []
-    for side, channels, patch in ((224, 3, 32), (224, 3, 16), (10, 1, 2)):
+    for side, channels, patch in ((224, 3, 32), (224, 3, 16)):
         cut = F.unfold(torch.zeros(1, channels, side, side), kernel_size=patch, stride=patch)
         _, numbers, patches = cut.shape
         rows.append([patches + 1, numbers, (patches + 1) ** 2])
-    return rows
+    return rows[1:]  # the first stands there
 
 
 @computes
