@@ -36,9 +36,8 @@ class Writer(nn.Module):
         self.norm, self.out = nn.LayerNorm(WIDE), nn.Linear(WIDE, words)
 
     def see(self, images):
-        eyes = self.eyes
-        places = eyes.stem(images[:, None]).flatten(2).mT + eyes.places
-        return self.across(eyes.norm(eyes.blocks(places)))
+        places = self.eyes.stem(images[:, None]).flatten(2).mT + self.eyes.places
+        return self.across(self.eyes.norm(self.eyes.blocks(places)))
 
     def forward(self, ids, places):
         n = ids.shape[1]
@@ -83,8 +82,7 @@ def learn(images, ids, learnt, size, share, steps):
     model = Writer(size, ids.shape[1])
     adam = torch.optim.AdamW(model.parameters(), 2e-3, weight_decay=0.01)
     for step in range(1, steps + 1):
-        falling = (1 + np.cos(np.pi * step / steps)) / 2
-        adam.param_groups[0]["lr"] = 2e-3 * min(step / 50, falling)
+        adam.param_groups[0]["lr"] = 2e-3 * min(step / 50, (1 + np.cos(np.pi * step / steps)) / 2)
         shown, names = draw(images, ids, learnt)
         read, target = names[:, :-1].clone(), names[:, 1:]
         read[(torch.rand(read.shape) < share) & (read != BEGIN)] = PAD
@@ -115,8 +113,9 @@ def main():
             torch.manual_seed(60 + seed)
             model = learn(images, ids, (~new & ~font).nonzero()[:, 0], size, share, steps)
             pairs, known = (right(model, images[part], ids[part]) for part in (new, font))
-            told = f"unseen pairs {pairs:.1%}, unseen font {known:.1%}"
-            print(f"seed {seed}, {share:.0%} hidden: {told}", flush=True)
+            print(
+                f"seed {seed}, {share:.0%} hidden: pairs {pairs:.1%}, font {known:.1%}", flush=True
+            )
 
 
 if __name__ == "__main__":
