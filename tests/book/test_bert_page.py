@@ -1,11 +1,9 @@
 """What chapter 10's page says of its models, its ways to explain and its probes, held to data."""
 
 import json
-import math
 import platform
 from collections import Counter, defaultdict
 from pathlib import Path
-from statistics import fmean, stdev
 from types import SimpleNamespace
 
 import pytest
@@ -14,8 +12,6 @@ from torch import nn
 
 from attention_by_hand.blocks import BertEmbeddings
 from benchmarks.bert import page_definitions
-from benchmarks.fine_tuning import by_counts, counted
-from benchmarks.longer_counts import Counts
 from solutions.bert import BertLayer
 from solutions.vision_transformer import attention_rollout
 
@@ -186,142 +182,3 @@ def test_bert_has_as_many_parameters_as_the_page_says():
         parts = [BertEmbeddings(30_522, 768), nn.Linear(768, 768)]
         parts += [BertLayer(768, 12, 3072) for _ in range(12)]
     assert sum(p.numel() for part in parts for p in part.parameters()) == 109_482_240
-
-
-NAMES = ("tuned", "from scratch", "frozen", "untuned", "letters", "counts")
-TUNED = json.loads((ROOT / "benchmarks" / "fine_tuning.json").read_text(encoding="utf-8"))
-
-
-def shares(name, rows):
-    """The percentages of the five seeds."""
-    found = {r["seed"]: 100 * r[name] for r in TUNED["runs"] if r["rows"] == rows}
-    assert sorted(found) == [0, 1, 2, 3, 4]
-    return list(found.values())
-
-
-def lead(name, other, rows):
-    """The lower end of the 95% interval by which one finds more than the other."""
-    leads = [a - b for a, b in zip(shares(name, rows), shares(other, rows), strict=True)]
-    return fmean(leads) - 2.776 * stdev(leads) / 5**0.5
-
-
-def test_what_is_tuned_is_the_encoder_of_the_page():
-    made = TUNED["made"]
-    assert "/" not in made["machine"] and made["pretraining"] == MADE["steps"]
-    assert made["share of gaps"] == RUNS[0]["test"]
-
-
-def test_one_letter_of_each_row_has_become_another(page):
-    rows = page["framed"](page["ids_of"]("the value, 12").repeat(40, 1))
-    wrong, place = page["mistyped"](rows, torch.Generator().manual_seed(0))
-    changed = wrong != rows
-    assert changed.sum(1).tolist() == [1] * 40 and len(set(place.tolist())) > 4
-    assert changed.int().argmax(1).tolist() == place.tolist()
-    letters = [page["letters"][i] for i in [*wrong[changed].tolist(), *rows[changed].tolist()]]
-    assert all("a" <= letter <= "z" for letter in letters)
-    no_word = page["framed"](page["ids_of"]("(1, 2)")[None])
-    assert len(page["mistyped"](no_word, torch.Generator())[0]) == 0
-
-
-def test_counts_find_the_letter_that_was_not_seen_there():
-    row = torch.tensor([[2, 5, 6, 5, 6, 5, 6, 3]])
-    log_shares = counted(row.repeat(50, 1), 8)
-    assert torch.allclose(log_shares.exp().sum(-1), torch.ones(8, 8))
-    for place in range(2, 6):
-        wrong = row.clone()
-        wrong[0, place] = 7
-        assert by_counts(log_shares, wrong).item() == place
-
-
-def test_frozen_parts_stay_and_the_others_learn(page):
-    rows, places = page["mistyped"](page["train"][:20], torch.Generator().manual_seed(1))
-    start = page["Bert"](len(page["letters"]), 64, 4, 2)
-    tuned = page["fine_tuned"](start, rows, places, ("embeddings", "layers"), steps=2)
-    for name, weight in tuned.named_parameters():
-        same = torch.equal(weight, start.get_parameter(name))
-        assert same == name.startswith(("embeddings", "layers")), name
-
-
-def test_what_the_page_says_of_fine_tuning_is_what_is_stored():
-    words = " ".join((ROOT / "book" / "10_bert.md").read_text(encoding="utf-8").split())
-    mean = {(name, rows): fmean(shares(name, rows)) for name in NAMES for rows in (80, 320, 1280)}
-    pairs = [[round(mean[name, n]) for name in ("tuned", "letters")] for n in (80, 320, 1280)]
-    (a, b), (c, d), (e, f) = pairs
-    assert f"{a}% against {b} from 80 rows, {c} against {d} from 320, {e} against {f} from" in words
-    assert f"From the same 320 labelled rows, the tuned model finds {c}% of the errors" in words
-    assert f"*letters* {d}%" in words
-    assert all(lead("tuned", "letters", rows) > 0 for rows in (80, 320, 1280))
-    assert "Before the first label, it finds 42%" in words and round(mean["untuned", 1280]) == 42
-    assert "Counting letters finds 65%" in words and round(mean["counts", 1280]) == 65
-    assert "more than twice as many as the model from scratch, with every number of" in words
-    for run in TUNED["runs"]:
-        assert run["tuned"] > 2 * run["from scratch"]
-        assert run["counts"] == max(run[name] for name in NAMES)
-    assert "ten times the steps leave that model worse in both seeds tried" in words
-    short = {run["seed"]: run["from scratch"] for run in TUNED["runs"] if run["rows"] == 1280}
-    long = [run for run in TUNED["longer"] if run["steps"] == 3000]
-    assert [run["seed"] for run in long] == [0, 1] and {run["rows"] for run in long} == {1280}
-    assert all(run["from scratch"] < short[run["seed"]] for run in long)
-    frozen = [round(mean["frozen", rows]) for rows in (80, 320, 1280)]
-    assert f"output layer alone ({frozen[0]} and {frozen[1]}%, tuned {a} and {c}); with" in words
-    assert f"with 1,280, to tune the whole ({e} against {frozen[2]})" in words
-    assert all(lead("frozen", "tuned", rows) > 0 for rows in (80, 320))
-    assert lead("frozen", "untuned", 320) > 0
-    assert lead("tuned", "frozen", 1280) > 0 and lead("tuned", "untuned", 1280) > 0
-
-
-def test_what_the_page_says_of_counts_of_longer_runs_is_what_is_stored():
-    words = " ".join((ROOT / "book" / "10_bert.md").read_text(encoding="utf-8").split())
-    runs = json.loads((ROOT / "benchmarks" / "longer_counts.json").read_text("utf-8"))["runs"]
-    five = fmean(run["no labels"]["runs of 5"] for run in runs)
-    most = [run["labels"][-1] for run in runs]
-    counts = fmean(run["counts"] for run in most)
-    assert {run["rows"] for run in most} == {1280}
-    assert f"up to five, {five:.0%}, and {counts:.0%} with 1,280 labels on top" in words
-    *more, last = (f"{100 * (run['counts and BERT'] - run['counts']):.1f}" for run in most)
-    assert f"adds little: with 1,280 labels, {', '.join(more)} and {last} points" in words
-    for run in runs:
-        assert run["no labels"]["runs of 5"] > shares("counts", 1280)[run["seed"]] / 100
-
-
-def test_the_scores_of_longer_runs_are_those_counted_one_by_one():
-    torch.manual_seed(0)
-    size, longest, reach = 6, 3, 2
-    learnt, asked = (torch.randint(1, size, (n, 9)) for n in (20, 3))
-    seen = Counter()  # runs, and pasts of runs; what stood around a letter, and with it
-    nearest = [(-1, 1), (-1, 1, -2, 2)]
-    for row in learnt.tolist():
-        wide = [0, 0, *row, 0, 0]
-        for i in range(3, 10):
-            for n in range(1, longest + 1):
-                run = tuple(wide[i - n + 1 : i + 1])
-                seen.update([run, ("past", *run[:-1])])
-            for steps in nearest:
-                around = tuple(wide[i + step] for step in steps)
-                seen.update([("around", *around), ("around", *around, "holds", wide[i])])
-
-    def after(run):
-        shorter = after(run[1:]) if len(run) > 1 else 1 / size
-        return (seen[run] + 3 * shorter) / (seen["past", *run[:-1]] + 3)
-
-    found = Counts(learnt, size, longest, reach).scores(asked)
-    for row, scores in zip(asked.tolist(), found, strict=True):
-        for i in range(1, 8):
-            wide = [0, 0, 0, *row, 0, 0, 0]
-            log_p = []
-            for letter in range(size):
-                wide[i + 3] = letter
-                ends = range(i + 3, i + 3 + longest)
-                found_here = [
-                    sum(math.log(after(tuple(wide[e - n + 1 : e + 1]))) for e in [*ends][:n])
-                    for n in range(2, longest + 1)
-                ]
-                p = after((letter,))
-                for steps in nearest:
-                    key = ("around", *(wide[i + 3 + step] for step in steps))
-                    p = (seen[*key, "holds", letter] + 3 * p) / (seen[key] + 3)
-                    found_here.append(math.log(p))
-                log_p.append(found_here)
-            odds = torch.tensor(log_p)
-            told = odds.logsumexp(0) - odds[row[i]]
-            assert torch.allclose(torch.from_numpy(scores[i - 1]), told, atol=1e-4)

@@ -126,7 +126,7 @@ FILES = {
         "calls": "size_of fill_in",
         "data": "plain ids_of text_of framed rows_of windows gaps_of with_gaps word_lengths "
         "held_out_topics",
-        "drawing": "word",
+        "drawing": "word print_errors",
         "training": "Bert fit untrained trained learn filled one_by_one short_training mean_moves "
         "measure_outputs measure_replaced measure_probes",
         "wrong": "wrong_relevance",
@@ -136,6 +136,7 @@ FILES = {
         "second/typing_errors.py": "mistyped unlikely fine_tuned",
         "test_bert_page.py": "neighbours by_tables times_seen rollout wrong_rollout window "
         "slope_times_change",
+        "test_fine_tuning_page.py": "over_seeds_and_topics",
     },
     "11_vision_transformer": {
         "compared": "moved covered maps ranks distances likeness",
@@ -185,9 +186,8 @@ FILES = {
     "distances.py": {"calls": "page_definitions main"},
     "fine_tuning.py": {
         "calls": "guessed pretrained",
-        "data": "letters_of drawn keep main",
+        "data": "letters_of drawn rows_of_topics keep main",
         "training": "by_letters longer",
-        "test_bert_page.py": "counted by_counts",
         "second/typing_errors.py": "measured",
     },
     "going_on.py": {"data": "joined main", "test_language_model_page.py": "Counts measure"},
@@ -230,11 +230,14 @@ FILES = {
         "machine": "timed measured main",
         "test_sequence_models.py": "kept",
     },
+    "letter_runs.py": {
+        "data": "Table windows",
+        "test_fine_tuning_page.py": "Counts",
+    },
     "longer_counts.py": {
-        "data": "Table windows with_neighbours main",
+        "data": "with_neighbours main",
         "calls": "fit by_labels by_bert",
         "training": "measured",
-        "test_bert_page.py": "Counts",
     },
     "noisy_captions.py": {
         "data": "collection joined kept share store main",

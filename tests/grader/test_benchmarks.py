@@ -21,7 +21,7 @@ SMALL = {
     "decoding": "--threads 1 --length 16 --repeats 1",
     "depth": "--jobs 1",
     "distances": "--steps 1",
-    "fine_tuning": "--seeds 0 --rows 40 --steps 1 --pretraining 1 --result typed.json",
+    "fine_tuning": "--seeds 0 --rows 40 --steps 1 --result typed.json",
     "grading": "--count 2 --jobs 1 --no-stock",
     "heads": "--steps 300",
     "induction": "--seeds 0 --steps 1 --result x.json",
