@@ -4,6 +4,7 @@ import json
 from collections import defaultdict
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 
@@ -105,10 +106,21 @@ def test_what_the_page_says_of_dates_is_what_is_stored(runs):
     assert all(share(run, 26) == 1 for run in runs["dates", "GRU"])
 
 
+def test_sixteen_features_must_fail_some_sets_of_six_pairs_out_of_64_keys():
+    def least_rank(pairs: int) -> float:
+        """Of a table of 64 keys whose diagonal outweighs any `pairs` - 1 others of its row."""
+        rest = np.arange(1, 64)  # how many of the others share what they may sum to
+        squares = (rest / np.minimum(rest, pairs - 1) ** 2).max()
+        return 64 / (1 + squares)
+
+    assert "From $m = 6$ on, that is more than 16." in PAGE
+    assert least_rank(5) < 16 < least_rank(6) < least_rank(9) == pytest.approx(32)
+
+
 def test_recall_falls_long_before_the_bound_as_the_page_says():
     stored = FOLDER.parent / "attention_by_hand" / "models" / "checkpoints.measurements.json"
     found = json.loads(stored.read_text(encoding="utf-8"))["recall"]["found"]
-    assert "both lines fall long before the bound, since 300 steps were too few" in PAGE
+    assert "fall long before the bound, in good part since 300 steps were too few" in PAGE
     for features in (16, 64):
         at_8_pairs = [shares[3] for shares in found[f"linear, d_k = {features}"]]
         assert max(at_8_pairs) < 0.95 and min(min(found["softmax, d_k = 16"])) > 0.99

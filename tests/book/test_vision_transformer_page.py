@@ -170,7 +170,7 @@ def test_what_the_page_says_of_gaps_is_what_is_stored():
     assert gaps_of("unpooled")[:, :2].max() < 1e-4 < gaps_of("unpooled")[:, 2:].min()
     assert "For the pixel, pooling alone does most of it" in PAGE
     assert gaps_of("circular")[:, 1].mean() > 0.5 * gaps_of("cnn")[:, 1].mean()
-    assert "about a quarter of the step to another digit, and moved digits halve that" in PAGE
+    assert "about a quarter of the step to another digit; moved digits halve that" in PAGE
     gaps = [gaps_of("cnn", t)[:, :2].mean() for t in ("as they stand", "moved")]
     assert 0.2 < gaps[0] < 0.3 and 0.4 < gaps[1] / gaps[0] < 0.6
     assert "Trained, it is a third or less, with zeros or without" in PAGE
@@ -180,7 +180,7 @@ def test_what_the_page_says_of_gaps_is_what_is_stored():
     assert "before training, their answers to any two digits hardly differ" in PAGE
     apart = [(r["taught"], r["apart"]) for r in GAP_RUNS if r["model"] == "circular"]
     assert all(far < 0.01 if taught == "never" else far > 10 for taught, far in apart)
-    assert "about a third as much as for another digit, or less; the ViT, nearly as much" in PAGE
+    assert "more than a quarter as much as for another digit; the ViT, nearly as much" in PAGE
     assert "a move by a patch is hardly noticed" in PAGE and gaps_of("vit")[:, 0].max() < 0.15
     assert "trained where digits stand, it counts as much as another digit" in PAGE
     standing, moved = (gaps_of("vit", taught) for taught in ("as they stand", "moved"))
@@ -191,10 +191,10 @@ def test_what_the_page_says_of_gaps_is_what_is_stored():
     assert "tells it, more for a move by a pixel, which it saw, than by a patch" in PAGE
     fall = (standing - moved)[:, :2]
     assert (fall > 0).all() and fall[:, 1].mean() > fall[:, 0].mean()
-    assert "none of which is more than 0.1 away from it" in PAGE
+    assert "none of which is more than 0.11 away from it" in PAGE
     for name in ("linear", "vit", "cnn"):
         for seeds in (gaps_of(name, taught) for taught in TAUGHT[1:]):
-            assert round(abs(seeds - seeds.mean(0)).max(), 2) <= 0.1
+            assert abs(seeds - seeds.mean(0)).max() <= 0.11
     drawn = [gaps_of(m, t).mean(0) for m in ("linear", "vit", "cnn") for t in TAUGHT[1:]]
     assert "Mirrored or turned, all are at two thirds or more" in " ".join(PAGE.split())
     assert min(gaps[2:].min() for gaps in drawn) >= 2 / 3
