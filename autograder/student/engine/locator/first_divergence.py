@@ -95,11 +95,9 @@ class Numbers(Passage):
         if call is not None:
             return Place(call, "astray", self.right_before(turned), event.site.owner)
         found = self.dropped(turned) or self.one_array_many_times(turned) or self.zeros(turned)
+        found = found or self.computed_twice(turned)
         if found is not None:
             return found
-        twin = self.computed_twice(turned)
-        if twin is not None:
-            return twin
         missing = self.missing_before(turned)
         if missing is not None and self.part_that_is_idle(turned) is not None:
             return self.part_that_is_idle(turned)
@@ -121,7 +119,7 @@ class Numbers(Passage):
             return None
         up_to = self.right_before(turned)
         if self.statuses[turned] == REORDERED:
-            strange = [j for j in event.sources if self.unusual(j, turned) and self.telling(j)]
+            strange = self.strange_sources(turned)
             if strange and self.events[strange[0]].site.kind == "name":
                 return Place(event.site, "unusual")
             return Place(event.site, "order", up_to, str(event.signature and event.signature.shape))
@@ -129,6 +127,10 @@ class Numbers(Passage):
             return self.multiple(turned)
         filling = event.site.kind == "store" and self.again(turned)
         return Place(event.site, "filling" if filling else "astray", up_to)
+
+    def strange_sources(self, i: int) -> list[int]:
+        """What an event is made of, where right answers do not use such numbers like this."""
+        return [j for j in self.events[i].sources if self.unusual(j, i) and self.telling(j)]
 
     def first_of(self, whole: set[int]) -> int:
         """The first of the wrong values that some others come from."""
@@ -143,9 +145,8 @@ class Numbers(Passage):
 
     def multiple(self, i: int) -> Place:
         """For a multiple of right numbers: it may be made of others than right answers make it."""
-        for j in self.events[i].sources:
-            site = self.events[j].site
-            if self.unusual(j, i) and self.telling(j) and site.kind == "expression":
+        for site in (self.events[j].site for j in self.strange_sources(i)):
+            if site.kind == "expression":
                 return Place(site, "missing")
         return Place(self.events[i].site, "multiple", self.right_before(i))
 
@@ -252,8 +253,7 @@ class Numbers(Passage):
             event = self.events[j]
             if event.signature is None or event.site.kind not in ("expression", "item"):
                 continue
-            strange = [k for k in event.sources if self.unusual(k, j) and self.telling(k)]
-            if self.statuses[j] == KNOWN and strange:
+            if self.statuses[j] == KNOWN and self.strange_sources(j):
                 return event.site if event.site.owner == self.owner else None
         return None
 
@@ -312,7 +312,7 @@ class Numbers(Passage):
         if of_a_loop and len(call.args) + len(call.keywords) < 2:
             return False
         settled = all(self.statuses[j] in SETTLED for j in event.sources)
-        return settled and not any(self.unusual(j, i) and self.telling(j) for j in event.sources)
+        return settled and not self.strange_sources(i)
 
     def missing_before(self, i: int) -> Site | None:
         """The known value with which right answers do something else before they do this."""
@@ -321,14 +321,11 @@ class Numbers(Passage):
             return None
         if not self.known.made & made_bucket(event.site.operation, event.signature):
             return None
-        strange = [j for j in event.sources if self.unusual(j, i) and self.telling(j)]
-        if not strange:
+        at = i
+        while strange := self.strange_sources(at):
+            at = strange[0]
+        if at == i:
             return None
-        at = strange[0]
-        while more := [
-            j for j in self.events[at].sources if self.unusual(j, at) and self.telling(j)
-        ]:
-            at = more[0]
         named_by_then = [s for when, s in self.recorder.aliases.get(at, ()) if when <= i]
         if named_by_then:
             return named_by_then[-1]
@@ -345,7 +342,7 @@ class Numbers(Passage):
 
     def computed_twice(self, i: int) -> Place | None:
         """For numbers computed twice, which no right answer uses like this: the second place."""
-        at = next((j for j in self.events[i].sources if self.unusual(j, i) and self.telling(j)), -1)
+        at = next(iter(self.strange_sources(i)), -1)
         found = None
         while at >= 0:
             twin = self.twin(at)
@@ -388,13 +385,11 @@ class Numbers(Passage):
         if not leaves:
             return None
         for i in sorted(self.before(leaves[0])):
-            strange = [j for j in self.events[i].sources if self.unusual(j, i) and self.telling(j)]
-            if strange and self.events[i].signature and self.events[i].site.kind == "expression":
-                return Place(self.events[i].site, "unusual")
-        idle = [i for i in self.before(leaves[0]) if self.doubtful(i) and not self.again(i)]
-        if idle:
-            return None  # what it depends on may be wrong
-        if not self.telling(leaves[0]):
+            event = self.events[i]
+            if event.signature and event.site.kind == "expression" and self.strange_sources(i):
+                return Place(event.site, "unusual")
+        doubts = [i for i in self.before(leaves[0]) if self.doubtful(i) and not self.again(i)]
+        if doubts or not self.telling(leaves[0]):  # what it depends on may be wrong
             return None
         for site, events in reversed(self.recorder.returned):
             if leaves[0] in events and site.owner == self.owner:
