@@ -94,6 +94,13 @@ def by_comparing_positions(n_q, n_k=None, device=None):
 
 
 @BANK.right
+def by_their_difference(n_q, n_k=None, device=None):
+    n_k = n_q if n_k is None else n_k
+    query, key = torch.arange(n_q, device=device)[:, None], torch.arange(n_k, device=device)
+    return key - query <= n_k - n_q
+
+
+@BANK.right
 def without_the_upper_triangle(n_q, n_k=None, device=None):
     n_k = n_q if n_k is None else n_k
     return ~torch.ones((n_q, n_k), device=device).triu(1 + n_k - n_q).bool()
