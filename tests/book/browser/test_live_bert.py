@@ -196,7 +196,7 @@ def test_each_head_s_weights_can_be_looked_at(chapter_10):
         )
         assert [*map(float, heights)] == pytest.approx((16 * row / row.max()).tolist(), abs=0.02)
         below = figure.locator("[data-part=below] text").all_text_contents()
-        assert below.count(f"attention: {label}") == 1
+        assert below.count(f"({label})") == 1
         assert f"Attention is that of the {label}. Largest: attention " in said(figure)
     assert tab.wrong == []
 
