@@ -147,19 +147,19 @@ def test_tracebacks_and_inspect_show_the_changed_code():
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("a: y < low → False\n    …", r"limit, a: this text occurs 0 times, not 1:\ny < low\n"),
-        ("a: return → 1\n    …", r"limit, a: this text occurs 2 times, not 1:\nreturn\n"),
+        ("a: y < low → False\n    …", r"limit:1, a: this text occurs 0 times, not 1:\ny < low\n"),
+        ("a: return → 1\n    …", r"limit:1, a: this text occurs 2 times, not 1:\nreturn\n"),
         ("a: return → 1 ×3\n    …", r"occurs 2 times, not 3"),
         ("a: Keep → Take\n    …", r"occurs 0 times"),  # in the docstring alone
         ("a: too low → 1\n    …", r"occurs 0 times"),  # in a comment alone
         ("a\n    - if x < low:\n    - return low\n    …", r"occurs 0 times"),  # not indented
-        ("a: low → low ×3\n    …", r"limit, a: nothing is changed"),
-        ("a\n    …", r"limit, a: nothing is changed"),
-        ("a: x < low\n    …", r"limit, a: 'x < low' is not a change"),
-        ("two words: x → y\n    …", r"limit: an entry begins with a name, not with 'two words"),
-        ("a of nobody: x → y\n    …", r"limit, a: there is no nobody to change"),
-        ("a: x < low → False\n", r"limit: the mistake a does not say what went wrong"),
-        ("a: min → max\n    …\na: min → sum\n    …", r"limit has an answer called a already"),
+        ("a: low → low ×3\n    …", r"limit:1, a: nothing is changed"),
+        ("a\n    …", r"limit:1, a: nothing is changed"),
+        ("a: x < low\n    …", r"limit:1, a: 'x < low' is not a change"),
+        ("two words: x → y\n    …", r"limit:1: an entry begins with a name, not with 'two words"),
+        ("a of nobody: x → y\n    …", r"limit:1, a: there is no nobody to change"),
+        ("a: x < low → False\n", r"limit:1, a: the mistake does not say what went wrong"),
+        ("a: min → max\n    …\na: min → sum\n    …", r"limit:3, a: .* of this name already"),
     ],
 )  # fmt: skip
 def test_a_change_that_does_not_fit_is_an_error_when_the_bank_is_loaded(text, words):
@@ -170,9 +170,9 @@ def test_a_change_that_does_not_fit_is_an_error_when_the_bank_is_loaded(text, wo
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("a: return low → return (\n    …", r"limit, a: .* line 3 of\ndef a\(x"),
-        ("a: + if\n    …", r"limit, a: invalid syntax, line 2 of\ndef a\(x"),
-        ("a: x < low → (x) < low\n    …", r"limit, a: the changed code does the same as before"),
+        ("a: return low → return (\n    …", r"limit:1, a: .* line 3 of\ndef a\(x"),
+        ("a: + if\n    …", r"limit:1, a: invalid syntax, line 2 of\ndef a\(x"),
+        ("a: x < low → (x) < low\n    …", r"limit:1, a: the changed code does the same as before"),
     ],
 )  # fmt: skip
 def test_code_that_is_no_python_or_the_same_is_an_error_when_it_is_looked_up(text, words):
@@ -185,7 +185,7 @@ def test_code_that_is_no_python_or_the_same_is_an_error_when_it_is_looked_up(tex
 def test_a_class_without_forward_takes_no_code():
     made = Bank("Holder", sys.modules[__name__], globals())
     made.changes("a: + x = 1\n    …")
-    with pytest.raises(ValueError, match="Holder, a: there is no forward in"):
+    with pytest.raises(ValueError, match="Holder:1, a: there is no forward in"):
         made.mistakes["a"]
 
 
