@@ -31,14 +31,17 @@ def completed(entry: Entry) -> Entry:
     if changed:
         return entry
     if (entry.argument is None) != (shared.argument is None):
-        told = f"({shared.argument})" if shared.argument else ""
-        raise ValueError(f"{entry.what}: expected {entry.name}{told}, as in {shared.what}")
+        raise ValueError(f"{entry.what}: expected {_called(shared)}, got {_called(entry)}")
 
     def filled(code: str) -> str:
         return re.sub(rf"\b{shared.argument}\b", entry.argument or "", code)
 
     edits = [e._replace(old=filled(e.old), new=filled(e.new)) for e in shared.edits]
     return entry._replace(edits=edits, before=filled(shared.before), after=filled(shared.after))
+
+
+def _called(entry: Entry) -> str:
+    return entry.name + (f"({entry.argument})" if entry.argument else "")
 
 
 @cache
