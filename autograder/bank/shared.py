@@ -18,30 +18,34 @@ OURS = Path(__file__).with_suffix(".txt")
 def completed(entry: Entry) -> Entry:
     """An entry, with what it leaves out, cause or change, from the shared mistake of its name.
 
-    Raises `ValueError` if that takes an argument and the entry gives none, or the other way round.
+    Raises `ValueError` if its change takes an argument and the entry gives none, or the other way
+    round.
     """
-    changed = bool(entry.edits or entry.before or entry.after)
-    if changed and entry.cause:
-        return entry
-    shared = _shared(course.root() / "solutions" / "mistakes" / OURS.name).get(entry.name)
-    shared = shared or _shared(OURS).get(entry.name)
-    if shared is None:
-        return entry
-    entry = entry._replace(cause=entry.cause or shared.cause)
-    if changed:
-        return entry
-    if (entry.argument is None) != (shared.argument is None):
-        raise ValueError(f"{entry.what}: expected {_called(shared)}, got {_called(entry)}")
+    ours = course.root() / "solutions" / "mistakes" / OURS.name
+    shared = _shared(ours).get(entry.name) or _shared(OURS).get(entry.name)
+    source = entry if shared is None or _changes(entry) else shared
+    wanted = None if source is entry else source.argument
+    if (entry.argument is None) != (wanted is None):
+        given, right = _called(entry.name, entry.argument), _called(entry.name, wanted)
+        raise ValueError(f"{entry.what}: expected {right}, got {given}")
 
     def filled(code: str) -> str:
-        return re.sub(rf"\b{shared.argument}\b", entry.argument or "", code)
+        return re.sub(rf"\b{wanted}\b", str(entry.argument), code) if wanted else code
 
-    edits = [e._replace(old=filled(e.old), new=filled(e.new)) for e in shared.edits]
-    return entry._replace(edits=edits, before=filled(shared.before), after=filled(shared.after))
+    return entry._replace(
+        cause=entry.cause or (shared.cause if shared else ""),
+        edits=[e._replace(old=filled(e.old), new=filled(e.new)) for e in source.edits],
+        before=filled(source.before),
+        after=filled(source.after),
+    )
 
 
-def _called(entry: Entry) -> str:
-    return entry.name + (f"({entry.argument})" if entry.argument else "")
+def _changes(entry: Entry) -> bool:
+    return bool(entry.edits or entry.before or entry.after)
+
+
+def _called(name: str, argument: str | None) -> str:
+    return f"{name}({argument})" if argument else name
 
 
 @cache

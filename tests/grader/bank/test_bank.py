@@ -211,6 +211,7 @@ def test_shared_mistakes_give_what_an_entry_leaves_out():
         ("a of nobody: x → y\n    …", r"limit:1, a: there is no nobody to change"),
         ("a: x < low → False\n", r"limit:1, a: the mistake does not say what went wrong"),
         ("made_on_the_cpu", r"expected made_on_the_cpu\(x\), got made_on_the_cpu$"),
+        ("a(x): min → max\n    …", r"limit:1, a: expected a, got a\(x\)$"),
         ("left_on_the_cpu(x)", r"expected left_on_the_cpu, got left_on_the_cpu\(x\)$"),
         ("a: min → max\n    …\na: min → sum\n    …", r"limit:3, a: .* of this name already"),
     ],
