@@ -14,17 +14,17 @@ from pathlib import Path
 
 from autograder.student.table import number
 
-_PAGE, _SCRIPT = (
+_PAGE, SCRIPT = (
     Path(__file__).with_name(name).read_text(encoding="utf-8") for name in ("page.html", "page.js")
 )
-_HASH = base64.b64encode(hashlib.sha256(_SCRIPT.encode()).digest()).decode()
+_HASH = base64.b64encode(hashlib.sha256(SCRIPT.encode()).digest()).decode()
 
 
 def whole(body: str, title: str = "Class report") -> str:
     """The page around its contents."""
     page = _PAGE.replace("<!-- title -->", escape(title)).replace("HASH", _HASH)
     before, after = page.split("<!-- body -->")
-    return before + body + after.replace("<!-- script -->", f"<script>{_SCRIPT}</script>")
+    return before + body + after.replace("<!-- script -->", f"<script>{SCRIPT}</script>")
 
 
 def tabs(parts: Sequence[tuple[str, str]]) -> str:
