@@ -70,12 +70,14 @@ def main():
     )
     print(f"  texts turned at random, the least of 900: {best:.4f}")
     for warmth, said in ((1, "nearly 4.16"), (0.07, "6.8")):
-        print(f"random, 64 of 32 at {warmth}: page {said}, {at_random(64, 32, warmth, 20, luck):.3f}")
+        found = at_random(64, 32, warmth, 20, luck)
+        print(f"random, 64 of 32 at {warmth}: page {said}, here {found:.3f}")
     table = [[5, 4, 1], [6, 3, 2], [2, 1, 4]]
     for words, rows in (("picture", table), ("text", list(zip(*table, strict=True)))):
         print(f"{words} looks: at 1 {first(rows, 1)}, at 2 {first(rows, 2)}")
     print("page 2/3 and 1, 1/3 and 1; drawn as wrong, page 8/9 1/9, 16/17 1/17, 2/3 1/3, 4/5:")
-    print(" ", *(drawn_wrong(row, i) for i, row in enumerate(table)), drawn_wrong(table[1], 1, 2)[0])
+    wrong = [drawn_wrong(row, i) for i, row in enumerate(table)]
+    print(" ", *wrong, drawn_wrong(table[1], 1, 2)[0])
     bits = [4, 2, 0, 1, 1, 3]  # LATIN SMALL LETTER E [EOS] [PAD]
     means = [Fraction(sum(bits[i:5]), 5 - i) for i in (1, 0, 2)]
     print("bits a word: page 1, with LATIN 8/5, without SMALL 2/3; here", *map(str, means))

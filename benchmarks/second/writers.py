@@ -15,7 +15,7 @@ from torch import nn
 from attention_by_hand.data import glyphs as drawn
 from benchmarks.second.eyes import UNSEEN_FONT, Eyes
 from benchmarks.second.two_matrices import recall
-from benchmarks.second.words_hidden import BEGIN, PAD, WIDE, Writer, collection, draw, right
+from benchmarks.second.words_hidden import PAD, WIDE, Writer, collection, draw, right
 
 ARMS = ("captions", "three", "unnormed", "patches")
 SEARCH, MATCH, BATCH = 0, 1, 48
