@@ -12,7 +12,7 @@ from autograder.report.report_script import HASH, SCRIPT
 from autograder.student.table import number
 
 
-def whole(body: str, title: str = "Class report") -> str:
+def html_page(body: str, title: str = "Class report") -> str:
     """The page around its contents."""
     page = _PAGE.replace("<!-- title -->", escape(title)).replace("HASH", HASH)
     before, after = page.split("<!-- body -->")
