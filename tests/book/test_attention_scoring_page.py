@@ -8,7 +8,10 @@ import numpy as np
 import pytest
 import torch
 
-PAGE = (Path(__file__).parents[2] / "book" / "02_attention_scoring.md").read_text("utf-8")
+from benchmarks.page_cells import cell_of
+
+FILE = Path(__file__).parents[2] / "book" / "02_attention_scoring.md"
+PAGE = FILE.read_text("utf-8")
 Q = np.array([[1.0, 0, 2], [2, 2, 2], [2, 1, 3]])
 K = np.array([[0.0, 1, 1], [4, 4, 0], [2, 3, 1]])
 V = np.array([[1.0, 2, 3], [2, 8, 0], [2, 6, 3]])
@@ -17,9 +20,7 @@ DIVISORS = (lambda d: 1.0, math.sqrt, float)
 
 def functions(first_line, **scope):
     """The functions of the cell that has this line; what the cell prints or draws is left out."""
-    cells = re.findall(r"^```\{code-cell\}[^\n]*\n(.*?)^```", PAGE, re.M | re.S)
-    (cell,) = [cell for cell in cells if first_line in cell.splitlines()]
-    code = "\n\n".join(re.findall(r"^def .*?(?=^\S|\Z)", cell, re.M | re.S))
+    code = "\n\n".join(re.findall(r"^def .*?(?=^\S|\Z)", cell_of(FILE, first_line), re.M | re.S))
     exec(code, scope)
     return scope
 

@@ -13,9 +13,9 @@ from autograder.student.engine.aspects import (
     inputs_untouched,
     no_side_effects,
 )
+from autograder.student.engine.exception_aspect import raises
 from autograder.student.engine.mistakes.match import alike
 from autograder.student.engine.probe import probe
-from autograder.student.engine.raising import raises
 from autograder.student.engine.runs import Exercise, Raised, Record, call
 from autograder.student.engine.side_effects import sides
 from autograder.student.engine.values import Array
