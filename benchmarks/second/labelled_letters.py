@@ -1,9 +1,12 @@
 """Chapter 10's *letters*, and counts with labels on top, against typing errors once more.
 
 Run: OMP_NUM_THREADS=1 python -m benchmarks.second.labelled_letters [SEED] [ROWS ...]; minutes.
-Rows and errors are those of `typing_errors.py`. *Letters* has one penalty, 3, and is fitted with and
-without pairs of letters. The labels weigh scores of runs of up to two, three, four and five, each
-of a letter and of its two neighbours; they are the first 320, 500 other rows are tried.
+Rows and errors are those of `typing_errors.py`. *Letters* has one penalty, 3, with and without
+pairs of letters. Labels weigh scores of runs of up to two, three, four and five, of a letter and of
+its two neighbours; they are the first 320, and 500 other rows are tried. Seed 79: with pairs 16.4,
+35.1 and 46.7% of the errors from 80, 320 and 1,280 rows, without them 18.4, 28.5 and 31.5. Counts
+of up to four and five without labels 81.0 and 84.6, weighed by 320 labels 81.8: the labelled rows
+stand in the text that was counted, where the longest runs are never in doubt.
 """
 
 import math

@@ -1,7 +1,9 @@
 """Chapter 10's random mixtures of letters, and probes for the length of a word, once more.
 
 Run: OMP_NUM_THREADS=1 python -m benchmarks.second.mixtures [SEED]; a minute. Rows are cut by
-`bert_controls.py`; of the model, the page's weights are read. All layers are fitted by NumPy.
+`bert_controls.py`; of the model, the page's weights are read. Seed 95: of the gaps, 30 to 31% by
+least squares, 38 to 40% by cross-entropy. Lengths of words: table 24%, trained 39, never trained
+26, letters up to 0, 1, 2 and 3 away 24, 35, 43 and 48, two away and mixed 36.
 """
 
 import re

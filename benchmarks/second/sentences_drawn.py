@@ -1,4 +1,4 @@
-"""Chapter 9's sentences of the GPT trained beforehand and of counts, drawn once more, by other code.
+"""Chapter 9's sentences of the GPT trained beforehand and of counts, drawn once more.
 
 Run: OMP_NUM_THREADS=1 python -m benchmarks.second.sentences_drawn FOLDER [COUNT] [SEED]; minutes.
 Writes a list of sentences, shuffled, and whose they are. Each text begins behind an end token, is
