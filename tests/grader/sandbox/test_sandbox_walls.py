@@ -33,7 +33,7 @@ def secret(tmp_path_factory) -> Path:
 
 HIDDEN = {
     "the reference": Path(solutions.__file__).parent / "kernel_regression.py",
-    "the known mistakes": Path(solutions.__file__).parent / "mistakes/kernel_regression/softmax.py",
+    "the known mistakes": Path(solutions.__file__).parent / "mistakes/kernel_regression/softmax.txt",
     "the judge": REPOSITORY / "autograder" / "judge" / "verdicts.py",
     "the project": REPOSITORY / "pyproject.toml",
     "passwords": Path("/etc/shadow"),
