@@ -58,9 +58,9 @@ def is_right(answer: Any, exercise: str) -> bool:
 
 def base_of(bank: Bank, name: str) -> str | None:
     """The text of the right answer that a mistake was made from; None if it was a wrong one."""
-    base = bank.bases[name]
-    while base in bank.bases:
-        base = bank.bases[base]
+    base = name
+    while base in bank.declared:
+        base = bank.declared[base].of or bank.exercise
     for scope in (bank.names, vars(bank.references)):
         if base in scope:
             known = scope[base] is getattr(bank.references, bank.exercise)

@@ -2,7 +2,7 @@
 
 TRUST BOUNDARY. Ids, names, reasons, notes and messages come from outside and are escaped
 everywhere. The page holds one script, our own, which the browser knows by its hash
-(`report_script`); it loads nothing, and tells the browser so.
+(`page.js`); it loads nothing, and tells the browser so.
 """
 
 import os

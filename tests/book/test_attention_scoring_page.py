@@ -130,12 +130,13 @@ def test_the_slider_opens_with_scores_of_the_size_that_is_told():
     assert scores.softmax(0).max() > 0.9  # "has made up its mind"
 
 
-def test_a_typical_querys_weights_move_a_fifth_to_a_twentieth_as_far_by_the_keys():
+def test_a_typical_querys_weights_move_about_an_eighth_as_far():
     """At 256 features without the scale: the middle eight of ten sets of keys, and the median."""
-    assert "only a fifth to a twentieth as far as with the scale" in PAGE
+    told = "only about an eighth as far as with the scale (with most sets of keys, a fifth to a twelfth)"
+    assert told in PAGE
     torch.manual_seed(4)
     shares = []
-    for _ in range(40):
+    for _ in range(200):
         queries, keys = torch.randn(500, 256), torch.randn(256, 10)
         moves = []
         for divisor in (1.0, 16.0):
@@ -144,5 +145,6 @@ def test_a_typical_querys_weights_move_a_fifth_to_a_twentieth_as_far_by_the_keys
             moves.append((slopes @ keys.T / divisor).flatten(1).norm(dim=1).median())
         shares.append(moves[0] / moves[1])
     low, middle, high = torch.stack(shares).quantile(torch.tensor([0.1, 0.5, 0.9]))
-    assert 1 / 30 < low < middle < high < 1 / 4
-    assert 1 / 20 < middle < 1 / 5
+    assert 1 / 9 < middle < 1 / 6
+    assert 1 / 15 < low < 1 / 11
+    assert 1 / 6 < high < 1 / 4

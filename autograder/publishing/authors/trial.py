@@ -187,7 +187,7 @@ def find_todos(root: Path, slug: str, name: str) -> list[str]:
     files = [
         root / "solutions" / f"{slug}.py",
         course.folder("exercises") / slug / f"{name}.py",
-        root / "solutions" / "mistakes" / slug / f"{name}.py",
+        *(root / "solutions" / "mistakes" / slug / f"{name}.{kind}" for kind in ("py", "txt")),
         *sorted((root / "book").glob(f"[0-9]*_{slug}.md")),
         *sorted((root / "tests").rglob(f"test_{slug}*.py")),
         root / "CHANGELOG.md",

@@ -29,7 +29,7 @@ CALL = shlex.split(
     re.search(r"```sh\nautograder (.+?)\n```", SECTION, re.DOTALL)[1].replace("\\\n", "")
 )
 SLUG, NAME = CALL[2:4]
-BLOCKS = re.findall(r" in\s+`([\w/]+\.py)`[^`]*?\n\n```python\n(.*?\n)```", SECTION, re.DOTALL)
+BLOCKS = re.findall(r" in\s+`([\w/]+\.\w+)`[^`]*?\n\n```\w+\n(.*?\n)```", SECTION, re.DOTALL)
 
 
 @pytest.fixture(scope="module")
@@ -82,6 +82,7 @@ def test_the_call_writes_into_every_place_where_an_exercise_lives(begun):
         f"attention_by_hand/exercises/{SLUG}/{NAME}.py",
         f"attention_by_hand/exercises/{SLUG}/__init__.py",
         f"solutions/mistakes/{SLUG}/{NAME}.py",
+        f"solutions/mistakes/{SLUG}/{NAME}.txt",
         "book/01_kernel_regression.md",
         f"tests/course/test_{SLUG}_{NAME}.py",
         "CHANGELOG.md",
@@ -213,7 +214,7 @@ def test_a_function_in_torch_is_also_called_elsewhere_and_differentiated():
     exercise = names["EXERCISE"].exercise()
     assert exercise.points == 2.5
     assert [len(row) > 0 for row in exercise.runs(b"any seed")] == [True] * len(exercise.aspects)
-    assert "forgotten(BANK" in plan.files[ROOT / "solutions/mistakes/masking/twice.py"]
+    assert "made_on_the_cpu(x)" in plan.files[ROOT / "solutions/mistakes/masking/twice.txt"]
 
 
 # --- what a trial finds ---------------------------------------------------------------------------
