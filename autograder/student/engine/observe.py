@@ -34,6 +34,8 @@ from autograder.student.engine.whose import (
     vouches,
 )
 
+# By names of this module, since an enumeration's take several times as long.
+_LIBRARY, _BLOCK, _COURSE, _PROBE = Whose.LIBRARY, Whose.BLOCK, Whose.COURSE, Whose.PROBE
 MOST = 20  # names that one call of an answer may add to its record
 TAKEN_OFF = "torch.overrides"  # the name noted when an answer has removed the hooks
 BACKWARD = "torch.autograd.backward"  # whatever starts the autograd engine
@@ -91,21 +93,23 @@ class Observer:
         if not self.differentiates and wanted(name, self.patterns):
             self.met = True
         frame = _getframe(1).f_back  # none in autograd's own thread, for a GPU
-        labels, block, theirs = [name], None, False
+        labels, block, theirs, whose = [name], None, False, None
         while frame is not None:
             known = origin(frame)
-            if known.whose is Whose.BLOCK or known.whose is Whose.COURSE:
+            whose = known.whose
+            if whose is _LIBRARY:
+                if known.label and not theirs:
+                    labels.append(known.label)
+            elif whose is _BLOCK or whose is _COURSE:
                 theirs = True
                 labels = [one for one in labels if not self._vouched(one, frame, known)]
-                if block and known.whose is Whose.COURSE and self._vouched(block, frame, known):
+                if block and whose is _COURSE and self._vouched(block, frame, known):
                     block = None
                 block = known.label or block
-            elif known.whose is not Whose.LIBRARY:
+            else:
                 break
-            elif known.label and not theirs:
-                labels.append(known.label)
             frame = frame.f_back
-        if frame is None or origin(frame).whose is Whose.PROBE:
+        if frame is None or whose is _PROBE:
             if frame is not None and frame.f_code.co_name == "_cook":  # it makes what it hands out
                 return
             if self.differentiates and (
@@ -193,6 +197,7 @@ def _hooks(below: bool) -> tuple[_Hook, ...]:
     done only where torch's operations matter.
     """
     from torch import _C
+    from torch import Tensor as tensor  # noqa: N813  (the class of most, which has no other)
     from torch.library import _impls  # what has been implemented in Python, "aten/gelu/CPU"
     from torch.overrides import TorchFunctionMode
     from torch.utils._python_dispatch import TorchDispatchMode
@@ -202,9 +207,10 @@ def _hooks(below: bool) -> tuple[_Hook, ...]:
             name = _name(func)
             if name and _Current.observer is not None:
                 _Current.observer.saw(name)
-                if types and any(_is_its_own(kind.__torch_function__) for kind in types):
-                    return NotImplemented  # so that it runs with this hook on
-            return func(*args, **(kwargs or {}))
+                for kind in types:
+                    if kind is not tensor and _is_its_own(kind.__torch_function__):
+                        return NotImplemented  # so that it runs with this hook on
+            return func(*args, **kwargs) if kwargs else func(*args)
 
     class Kernels(TorchDispatchMode):
         @classmethod
@@ -221,8 +227,9 @@ def _hooks(below: bool) -> tuple[_Hook, ...]:
                 differentiated = within is not None and not observer.differentiates
                 if differentiated and wanted(BACKWARD, observer.patterns):
                     observer.saw(BACKWARD)
-                if types and any(_is_its_own(kind.__torch_dispatch__) for kind in types):
-                    return NotImplemented
+                for kind in types:
+                    if kind is not tensor and _is_its_own(kind.__torch_dispatch__):
+                        return NotImplemented
                 if not _keys(func).isdisjoint(_impls):
                     return _run_in_view(func, args, kwargs or {})
             try:
