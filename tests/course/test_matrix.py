@@ -23,7 +23,8 @@ from autograder.publishing.authors.trial import (
 )
 from autograder.publishing.expected_values import entry_of_records, files, holds, recorded
 from autograder.student.course import chapters, exercises_of, find_exercise
-from autograder.student.engine.verdict import CORRECT, Mistake, Verdict, decide, equal
+from autograder.student.engine.mistakes.equality import equal
+from autograder.student.engine.verdict import CORRECT, Mistake, Verdict, decide
 from autograder.student.expected import SEED, entry_of
 
 

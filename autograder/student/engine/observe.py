@@ -34,7 +34,6 @@ from autograder.student.engine.whose import (
     vouches,
 )
 
-# By names of this module, since an enumeration's take several times as long.
 _LIBRARY, _BLOCK, _COURSE, _PROBE = Whose.LIBRARY, Whose.BLOCK, Whose.COURSE, Whose.PROBE
 MOST = 20  # names that one call of an answer may add to its record
 TAKEN_OFF = "torch.overrides"  # the name noted when an answer has removed the hooks
@@ -86,10 +85,7 @@ class Observer:
             self.seen[name] = place(frame) if frame is not None else ""
 
     def saw(self, name: str, node: Any = None) -> None:
-        """Note an operation and, from the stack, who called it.
-
-        `node` is the one of the graph of gradients that it belongs to, if any.
-        """
+        """Note an operation (of this node of the graph of gradients, if any), and whose it is."""
         if not self.differentiates and wanted(name, self.patterns):
             self.met = True
         frame = _getframe(1).f_back  # none in autograd's own thread, for a GPU
@@ -98,8 +94,7 @@ class Observer:
             known = origin(frame)
             whose = known.whose
             if whose is _LIBRARY:
-                if known.label and not theirs:
-                    labels.append(known.label)
+                labels += [known.label] if known.label and not theirs else []
             elif whose is _BLOCK or whose is _COURSE:
                 theirs = True
                 labels = [one for one in labels if not self._vouched(one, frame, known)]
