@@ -41,10 +41,11 @@ from autograder.student.engine.locator.locate import (  # fmt: skip
     problem_of,
 )
 from autograder.student.engine.locator.trace import Budget, Spent
+from autograder.student.engine.mistakes.equality import equal
 from autograder.student.engine.probe import probe
 from autograder.student.engine.runs import KEPT, Record, Run, Trial, made_once
 from autograder.student.engine.state import MEMORY
-from autograder.student.engine.verdict import CRASH, WRONG, Verdict, equal, passes
+from autograder.student.engine.verdict import CRASH, WRONG, Verdict, passes
 from autograder.student.engine.words import refuses_arguments
 from autograder.student.expected import expected_of, fixed_digest, fixed_runs
 from autograder.student.expected.fingerprints import same_runs

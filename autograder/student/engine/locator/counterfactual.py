@@ -24,9 +24,9 @@ from autograder.student.engine.locator.instrument import Site
 from autograder.student.engine.locator.instrumented_copy import copied
 from autograder.student.engine.locator.locate import problem_of
 from autograder.student.engine.locator.trace import Budget, Recorder, Spent, span
+from autograder.student.engine.mistakes.equality import equal
 from autograder.student.engine.probe import probe
 from autograder.student.engine.runs import Record, Run
-from autograder.student.engine.verdict import equal
 
 MOST_TRIALS = 150
 MOST_CASES = 3  # runs that are looked at
