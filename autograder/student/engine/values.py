@@ -152,8 +152,7 @@ class _Encoder:
     def _parts(self, value: tuple | list | Mapping, depth: int) -> Any:
         if self.items > self.many and depth >= _FORM:
             return _named(describe_size(value), "large")
-        kind = type(value)
-        if kind is dict or (kind is not tuple and kind is not list and isinstance(value, Mapping)):
+        if type(value) is not tuple and type(value) is not list and isinstance(value, Mapping):
             pairs = [(text_of(str(k), 200), v) for k, v in islice(value.items(), 1000)]
             self.items += sum(len(name) for name, _ in pairs) // 20
             return {"t": "dict", "items": [[k, self.tree(v, depth + 1)] for k, v in pairs]}
