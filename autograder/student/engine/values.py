@@ -94,7 +94,7 @@ def text_of(value: str, most: int = MAX_TEXT) -> str:
     return value[:most] if type(value) is str else _JOINED("", [_PART(value, slice(most))])
 
 
-def told(value: Any) -> str:
+def describe_size(value: Any) -> str:
     """An array, a list, a mapping or a text in words: of what kind it is, and how large."""
     if isinstance(value, Array):
         name = "a tensor" if value.kind == "torch" else "an array"
@@ -151,9 +151,8 @@ class _Encoder:
 
     def _parts(self, value: tuple | list | Mapping, depth: int) -> Any:
         if self.items > self.many and depth >= _FORM:
-            return _named(told(value), "large")
-        kind = type(value)
-        if kind is dict or (kind is not tuple and kind is not list and isinstance(value, Mapping)):
+            return _named(describe_size(value), "large")
+        if type(value) is not tuple and type(value) is not list and isinstance(value, Mapping):
             pairs = [(text_of(str(k), 200), v) for k, v in islice(value.items(), 1000)]
             self.items += sum(len(name) for name, _ in pairs) // 20
             return {"t": "dict", "items": [[k, self.tree(v, depth + 1)] for k, v in pairs]}
@@ -164,7 +163,7 @@ class _Encoder:
         numbers = extent(array.data.shape)
         items = self.items + numbers // _NUMBERS
         if max(self.size + array.data.nbytes, numbers) > self.room or items > self.many:
-            return _named(told(array), "large")
+            return _named(describe_size(array), "large")
         self.items = items
         data = np.ascontiguousarray(array.data)
         blob = _npy_head(data.dtype.str, data.shape) + data.tobytes()

@@ -14,7 +14,7 @@ from autograder.student.course import is_exercise
 from autograder.student.engine.compare import NEARLY
 from autograder.student.engine.gate import admit
 from autograder.student.engine.mistakes.equality import equal
-from autograder.student.engine.mistakes.match import Mistake, likeness
+from autograder.student.engine.mistakes.match import Mistake, match_mistakes
 from autograder.student.engine.mistakes.wording import describe_guess, describe_other_problems
 from autograder.student.engine.observe import MOST, forbidden
 from autograder.student.engine.rounding import PRECISION, charged_to_dtype
@@ -43,7 +43,7 @@ class AspectVerdict:
     `error` is the largest deviation from what was expected, where there is one to measure.
     `judged` is false for an aspect that does not count yet because the first one fails. `kind` is
     how it fails: "value", "gradient", "nan", "shape", "dtype", "digits" (too few of them),
-    "missing" (a gradient), "kind" (of result), "raised", "lost" (with its process), "misfit" (of
+    "missing" (a gradient), "kind" (of result), "raised", "lost" (with its process), "mismatch" (of
     parameters) or "kept" (from an earlier call);
     `relative` the largest error relative to the largest expected number; `call` the end of the
     message, which tells the call that fails.
@@ -124,7 +124,7 @@ def decide(
         full = exercise.points
         return Verdict(exercise.name, full, full, CORRECT, verdicts, ran=_ran(exercise, records))
     if raised[0] and all(raised):  # two answers that always raise alike need not be the same
-        return withheld(exercise, CRASH, _story([one for one in raised if one]))
+        return no_marks(exercise, CRASH, _story([one for one in raised if one]))
     if make and any(finding.alone for finding in found):
         told = _told(exercise, [_made_alone(finding, make) for finding in found])
     else:
@@ -154,7 +154,9 @@ def decide(
         judged = verdicts if given is records else _judge(exercise, runs, given, expected)
         return frozenset(i for i, aspect in enumerate(judged) if not aspect.passed)
 
-    like = None if known else likeness(runs, records, expected, mistakes(), failed, search_depth)
+    like = (
+        None if known else match_mistakes(runs, records, expected, mistakes(), failed, search_depth)
+    )
     if like and like.certain:
         known = like.mistakes[0]
     name, cause = (known.name, known.cause) if known else (None, None)
@@ -356,20 +358,20 @@ def _unwritten(exercise: Exercise, raised: Raised) -> Verdict:
     inside = rest.partition(":")[0]
     if inside != exercise.name and is_exercise(inside):
         note = f"It calls {inside}, which raises NotImplementedError: write that first."
-        return withheld(exercise, CRASH, note)
+        return no_marks(exercise, CRASH, note)
     where = f" in {place}" if place else ""
     note = f"Not written yet: it raises NotImplementedError{where}. Write your code in its place."
-    return withheld(exercise, MISSING, note)
+    return no_marks(exercise, MISSING, note)
 
 
-def withheld(exercise: Exercise, verdict: str, note: str) -> Verdict:
+def no_marks(exercise: Exercise, verdict: str, note: str) -> Verdict:
     """No marks and no aspects judged: the answer is missing, or its process failed."""
     note = one_line(note)
     aspects = tuple(AspectVerdict(a.title, a.points, False, None, note) for a in exercise.aspects)
     return Verdict(exercise.name, exercise.points, 0.0, verdict, aspects, note=note)
 
 
-def stripped(record: Record) -> Record:
+def without_traceback(record: Record) -> Record:
     """The part of a record that is stored: no tracebacks."""
     raised = record.raised and replace(record.raised, traceback="")
     return replace(record, raised=raised)
