@@ -2,6 +2,8 @@
 
 Run: OMP_NUM_THREADS=1 python -m benchmarks.second.patient_gru [RATE] [STEPS] [SEED ...]; minutes.
 Attention is torch's, one head; its query is made of the last digit and its position.
+The GRU has 64 features and batches of 64, twice the page's. At a rate of 0.01, seeds 64 and 65, it
+guesses after 250 steps and knows the digit after 500; attention knows it after 250.
 """
 
 import sys
