@@ -26,11 +26,12 @@ from autograder.bank import Bank, banks
 from autograder.bank.change import build, edited, with_code
 from autograder.judge.reference import reference
 from autograder.student.course import chapters, exercises_of
+from autograder.student.engine.mistakes.equality import equal
 from autograder.student.engine.mistakes.match import alike
-from autograder.student.engine.probe import probe_within, undisturbed
+from autograder.student.engine.probe import preserve_generators, probe_within
 from autograder.student.engine.runs import Exercise
 from autograder.student.engine.side_effects import sides
-from autograder.student.engine.verdict import WRONG, Verdict, decide, equal
+from autograder.student.engine.verdict import WRONG, Verdict, decide
 from autograder.student.expected import expected_of, fixed_runs
 
 RESULT = Path(__file__).with_name("names.json")
@@ -170,7 +171,7 @@ class Scene:
         self.seconds: list[float] = []
 
     def records(self, answer: Answer) -> list:
-        with undisturbed(), warnings.catch_warnings(), np.errstate(all="ignore"):
+        with preserve_generators(), warnings.catch_warnings(), np.errstate(all="ignore"):
             warnings.simplefilter("ignore")
             return [[probe_within(answer, run) for run in row] for row in self.runs]
 

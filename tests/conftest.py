@@ -221,6 +221,13 @@ def _line(title: str, counts: list[int]) -> str:
     return "{:44} {:8} {:7} {:6} {:7} {:5}".format(title, *counts)
 
 
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    for mark in [*item.iter_markers("seed")][:1]:
+        from torch import manual_seed
+
+        manual_seed(*mark.args)
+
+
 @pytest.fixture
 def plenty_of_time(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whether a pointer is found must not depend on how busy the machine is."""

@@ -20,7 +20,7 @@ _PAGE, SCRIPT = (
 _HASH = base64.b64encode(hashlib.sha256(SCRIPT.encode()).digest()).decode()
 
 
-def whole(body: str, title: str = "Class report") -> str:
+def html_page(body: str, title: str = "Class report") -> str:
     """The page around its contents."""
     page = _PAGE.replace("<!-- title -->", escape(title)).replace("HASH", _HASH)
     before, after = page.split("<!-- body -->")

@@ -19,7 +19,7 @@ from autograder.publishing.authors import commands
 from autograder.publishing.authors.commands import try_exercise
 from autograder.publishing.authors.scaffold import new_exercise
 from autograder.publishing.authors.signature import parse
-from autograder.publishing.authors.trial import MISTAKES, Trial, Tried
+from autograder.publishing.authors.trial import MISTAKES, Trial, TrialResult
 from autograder.student.engine.verdict import Mistake
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -266,7 +266,7 @@ def test_marks_and_names_that_depend_on_the_numbers_are_told(trial):
     verdict = tried.verdicts[0]
     assert verdict.score > 0
     other = replace(verdict, score=verdict.score / 2, mistake=None)
-    told = [*Tried("mistakes", tried.name, (verdict, other)).problems()]
+    told = [*TrialResult("mistakes", tried.name, (verdict, other)).problems()]
     assert told == [
         "always_float64 is taken for no known mistake",
         f"always_float64: its marks depend on the numbers drawn "

@@ -22,7 +22,7 @@ class Misfit(RuntimeError):
     """The parameters of a module are not those that are expected."""
 
 
-def describe_misfit(module: Any, tensors: Mapping[str, Any]) -> str:
+def describe_mismatch(module: Any, tensors: Mapping[str, Any]) -> str:
     """What keeps a state dict from being loaded; empty if nothing is seen."""
     own = {name: tuple(tensor.shape) for name, tensor in module.state_dict().items()}
     buffers = {name for name, _ in module.named_buffers()}

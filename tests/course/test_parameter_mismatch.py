@@ -9,7 +9,7 @@ import torch
 from torch import nn
 
 from autograder.student.check import verdict_on
-from autograder.student.engine.misfit import describe_misfit
+from autograder.student.engine.parameter_mismatch import describe_mismatch
 from autograder.student.engine.probe import probe
 from autograder.student.engine.runs import Raised, call
 from autograder.student.engine.words import describe_exception
@@ -111,7 +111,7 @@ def test_names_are_paired_by_shape_and_likeness():
             self.query, self.extra = nn.Linear(2, 4, bias=False), nn.Parameter(torch.zeros(9))
 
     wanted = {"W_q.weight": (4, 2), "W_k.weight": (4, 2), "W_v.weight": (4, 3), "b": (8,)}
-    told = describe_misfit(Answer(), {name: torch.zeros(shape) for name, shape in wanted.items()})
+    told = describe_mismatch(Answer(), {name: torch.zeros(shape) for name, shape in wanted.items()})
     assert told.split("; ") == [
         *("your layer is called `values`", "expected `W_v`"),
         *("your layer is called `w_key`", "expected `W_k`"),
@@ -158,7 +158,7 @@ def test_what_is_put_together_is_not_broadcast():
 def test_a_misfit_is_told_once_although_an_exception_of_another_type_was_expected(answer, change):
     """Both refuse some arguments with a ValueError, in an aspect that loads parameters."""
     verdict = verdict_on(changed(answer, change), answer.__name__)
-    assert sum(aspect.kind == "misfit" for aspect in verdict.aspects) > 2
+    assert sum(aspect.kind == "mismatch" for aspect in verdict.aspects) > 2
     told = table_text(verdict)
     assert "Misfit" not in told and told.count("`nn.ModuleList`") + told.count("`conv`") == 1
     assert len(told.splitlines()) <= 12

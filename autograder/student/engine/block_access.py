@@ -13,12 +13,12 @@ from types import ModuleType
 from typing import Any
 
 from autograder.student import course
-from autograder.student.engine.whose import forget
+from autograder.student.engine.code_origin import register_again
 
 ABSENT = "it is not there while yours is judged"
 
 
-class Withheld:
+class UnavailableBlock:
     """Stands for a block that is not in this process."""
 
     def __init__(self, module: ModuleType, name: str):
@@ -38,10 +38,10 @@ class Withheld:
         return (self._block(),)
 
     def __repr__(self) -> str:
-        return f"<{self._module.__name__}.{self._name}, withheld>"
+        return f"<{self._module.__name__}.{self._name}, not available>"
 
 
-class Blocks:
+class BlockPackage:
     """The package of the blocks: its modules, empty until code is handed out."""
 
     def __init__(self, names: Mapping[str, Sequence[str]]):
@@ -62,13 +62,13 @@ class Blocks:
             file = os.path.join(course.root(), *place.split(".")) + ".py"
             exec(compile(code, file, "exec", dont_inherit=True), vars(self.modules[place]))
         for place in {place for place, _ in pieces}:
-            forget(place)
+            register_again(place)
 
 
 def _looked_up_in(module: ModuleType, known: frozenset[str]) -> Any:
-    def __getattr__(name: str) -> Withheld:  # noqa: N807  (Python looks for this name)
+    def __getattr__(name: str) -> UnavailableBlock:  # noqa: N807  (Python looks for this name)
         if name in known:
-            return Withheld(module, name)
+            return UnavailableBlock(module, name)
         raise AttributeError(f"module {module.__name__!r} has no attribute {name!r}")
 
     return __getattr__

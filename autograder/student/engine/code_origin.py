@@ -23,7 +23,7 @@ from autograder.student.engine.ready_made import CONCEPTS, computes
 from autograder.student.engine.runs import BLOCKS
 
 
-class Whose(Enum):
+class Owner(Enum):
     """Whose code a frame runs."""
 
     ANSWER = 1
@@ -34,21 +34,21 @@ class Whose(Enum):
 
 
 @dataclass(frozen=True)
-class Origin:
+class CodeOrigin:
     """Whose some code is, and the name under which it counts, if any.
 
     Code of the course has the globals of its module, and `names` what its function or class names.
     The code is kept alive, so that its id is not reused.
     """
 
-    whose: Whose
+    owner: Owner
     label: str | None
     code: CodeType
     globals: dict[str, Any] | None = None
     names: frozenset[str] = field(default=frozenset(), repr=False)
 
 
-_KNOWN: dict[int, Origin] = {}  # by the code's id
+_KNOWN: dict[int, CodeOrigin] = {}  # by the code's id
 _COLLECTED: set[str] = set()
 # The modules there are, listed before an answer runs: one that it makes up is not among them.
 _EXERCISES = frozenset(course.modules_of_exercises())
@@ -81,30 +81,30 @@ def is_library(path: str) -> bool:
     return _with_slashes(path).startswith(_FOLDERS)
 
 
-def origin(frame: FrameType) -> Origin:
+def origin_of(frame: FrameType) -> CodeOrigin:
     """Whose code a frame runs."""
     code = frame.f_code
     found = _KNOWN.get(id(code))
     if found is None:
-        found = _KNOWN[id(code)] = Origin(*_by_its_file(code), code)
+        found = _KNOWN[id(code)] = CodeOrigin(*_by_its_file(code), code)
     if found.globals is not None and frame.f_globals is not found.globals:
-        return Origin(Whose.ANSWER, None, code)
+        return CodeOrigin(Owner.ANSWER, None, code)
     return found
 
 
-def _by_its_file(code: CodeType) -> tuple[Whose, str | None]:
+def _by_its_file(code: CodeType) -> tuple[Owner, str | None]:
     path = code.co_filename
     if path.startswith(("<frozen", "<string_")) or is_library(path):
         found = _LABELLED.search(_with_slashes(path))
         if found is None or _PLUMBING.fullmatch(code.co_qualname) or path.startswith("<"):
-            return Whose.LIBRARY, None
+            return Owner.LIBRARY, None
         label = f"{found[1].replace('/', '.')}.{code.co_qualname}"
         counts = label.startswith("torch.nn.") or any(computes(label.lower(), c) for c in CONCEPTS)
-        return Whose.LIBRARY, label if counts else None
-    return Whose.ANSWER, None
+        return Owner.LIBRARY, label if counts else None
+    return Owner.ANSWER, None
 
 
-def vouches(frame: FrameType, known: Origin, label: str) -> bool:
+def is_own_doing(frame: FrameType, known: CodeOrigin, label: str) -> bool:
     """Whether what runs under a label below some code of the course is that code's own doing.
 
     Its function or class names what computes it; and it was not handed a function of somebody
@@ -148,7 +148,7 @@ def own_codes(thing: Any) -> Iterator[CodeType]:
             yield code
 
 
-def know_the_course() -> None:
+def register_course() -> None:
     """Register the code of the course's modules imported since the last call."""
     global _LATEST  # noqa: PLW0603
     try:
@@ -161,28 +161,28 @@ def know_the_course() -> None:
     there = [*sys.modules]  # copied at once: other threads may be importing, here as below
     for name in {*there} - _COLLECTED:
         _COLLECTED.add(name)
-        whose = _whose_module(name) if name.startswith(_OURS) else None
+        owner = _whose_module(name) if name.startswith(_OURS) else None
         module = sys.modules.get(name)
-        if whose is not None and isinstance(module, ModuleType):
-            _register(import_module(name), whose)  # waits while another thread imports it
+        if owner is not None and isinstance(module, ModuleType):
+            _register(import_module(name), owner)  # waits while another thread imports it
 
 
-def forget(name: str) -> None:
+def register_again(name: str) -> None:
     """Have a module that has been filled, or filled anew, looked at again at the next call."""
     global _LATEST  # noqa: PLW0603
     _COLLECTED.discard(name)
     _LATEST = None
 
 
-def _register(module: ModuleType, whose: Whose) -> None:
-    ours = vars(module) if whose in (Whose.BLOCK, Whose.COURSE) else None
+def _register(module: ModuleType, owner: Owner) -> None:
+    ours = vars(module) if owner in (Owner.BLOCK, Owner.COURSE) else None
     own = [value for value in [*vars(module).values()] if _is_own(value, module)]
     for thing in own:
         names = frozenset(_all_names(thing, vars(module))) if ours else frozenset()
         for code in codes_of(thing):
-            counts = whose is Whose.BLOCK and not _PLUMBING.fullmatch(code.co_qualname)
+            counts = owner is Owner.BLOCK and not _PLUMBING.fullmatch(code.co_qualname)
             label = f"{BLOCKS}.{code.co_qualname}" if counts else None
-            _KNOWN[id(code)] = Origin(whose, label, code, ours, names)
+            _KNOWN[id(code)] = CodeOrigin(owner, label, code, ours, names)
 
 
 def _all_names(thing: Any, others: dict[str, Any]) -> set[str]:
@@ -203,12 +203,12 @@ def _all_names(thing: Any, others: dict[str, Any]) -> set[str]:
     return {name.lower() for name in found}
 
 
-def _whose_module(name: str) -> Whose:
+def _whose_module(name: str) -> Owner:
     if name == BLOCKS or name.startswith(f"{BLOCKS}."):
-        return Whose.BLOCK
+        return Owner.BLOCK
     if name == "autograder.student.engine.probe":
-        return Whose.PROBE
-    return Whose.COURSE if name in _EXERCISES else Whose.LIBRARY
+        return Owner.PROBE
+    return Owner.COURSE if name in _EXERCISES else Owner.LIBRARY
 
 
 def codes_of(thing: Any) -> Iterator[CodeType]:
@@ -233,11 +233,11 @@ def _is_own(thing: Any, module: ModuleType) -> bool:
     return getattr(thing, "__module__", None) == module.__name__
 
 
-def place(frame: FrameType) -> str:
+def line_in_answer(frame: FrameType) -> str:
     """Where in the answer's code a frame is; empty if it is not in the answer's code."""
     import linecache
 
-    if origin(frame).whose is not Whose.ANSWER:
+    if origin_of(frame).owner is not Owner.ANSWER:
         return ""
     line = linecache.getline(frame.f_code.co_filename, frame.f_lineno).strip()[:80]
     return f"line {frame.f_lineno}, in {frame.f_code.co_name}" + (f": {line}" if line else "")

@@ -7,7 +7,7 @@ from typing import Any
 from autograder.student.engine.aspects import Runs, raised_finding, with_call
 from autograder.student.engine.compare import worst, wrong
 from autograder.student.engine.runs import Aspect, Finding, Run, Trial
-from autograder.student.engine.words import MISFIT, describe
+from autograder.student.engine.words import MISMATCH, describe
 
 
 def raises(
@@ -29,7 +29,7 @@ def raises(
 
 def _with_its_call(trial: Trial, error: type[Exception], naming: Sequence[Any]) -> Finding:
     finding = _raises(trial, error, naming)
-    told = finding.passed or finding.kind == "misfit"
+    told = finding.passed or finding.kind == "mismatch"
     return finding if told else with_call(finding, trial, len(trial.record.values))
 
 
@@ -37,7 +37,7 @@ def _raises(trial: Trial, error: type[Exception], naming: Sequence[Any]) -> Find
     raised = trial.record.raised
     if raised is None:
         return wrong(f"expected {_a(error)}, got {describe(trial.record.value)}")
-    if raised.types[0] == MISFIT:
+    if raised.types[0] == MISMATCH:
         return raised_finding(raised)
     if error.__name__ not in raised.types:
         return wrong(f"expected {_a(error)}, got {raised}")

@@ -192,7 +192,7 @@ PASSES = AspectVerdict("row 0", 1, True)
         (["value", "value", "missing", "nan"], [2, 0]),  # what says most stands first
         (["kind", "value", "nan"], [0]),  # a result of another form has none of these
         (["shape", "raised", "value"], [0]),
-        (["misfit", "raised", "value"], [0]),  # parameters that do not fit are the cause
+        (["mismatch", "raised", "value"], [0]),  # parameters that do not fit are the cause
     ],
 )
 def test_while_the_first_aspect_fails_two_kinds_are_told_and_no_hint_but_its_own(kinds, told):
