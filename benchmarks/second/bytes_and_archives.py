@@ -119,7 +119,7 @@ def archives() -> None:
     known, new = ("".join(TEXTS[part]).encode("latin-1") for part in ("train", "test"))
     for program in ("gzip", "bzip2", "xz"):
         alone, both, before = (
-            len(subprocess.run([program, "-9c"], input=text, capture_output=True).stdout)
+            len(subprocess.run([program, "-9c"], input=text, stdout=-1, check=True).stdout)
             for text in (new, known + new, known)
         )
         per_byte = [8 * length / len(new) for length in (alone, both - before)]
