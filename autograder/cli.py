@@ -204,8 +204,9 @@ def grade(
         if device == "cpu" and isolation in ISOLATIONS:
             with suppress(IsolationError):  # the judging processes will report that
                 warm_process(isolation)
-    from autograder.gradebook import progress
-    from autograder.gradebook.classroom import grade as grade_class
+    with fork_server.without_collecting():
+        from autograder.gradebook import progress
+        from autograder.gradebook.classroom import grade as grade_class
 
     with progress.lines() if as_json else progress.bar("grading") as step:
         result = grade_class(

@@ -26,11 +26,12 @@ from autograder.bank import Bank, banks
 from autograder.bank.change import build, edited, with_code
 from autograder.judge.reference import reference
 from autograder.student.course import chapters, exercises_of
+from autograder.student.engine.mistakes.equality import equal
 from autograder.student.engine.mistakes.match import alike
 from autograder.student.engine.probe import preserve_generators, probe_within
 from autograder.student.engine.runs import Exercise
 from autograder.student.engine.side_effects import sides
-from autograder.student.engine.verdict import WRONG, Verdict, decide, equal
+from autograder.student.engine.verdict import WRONG, Verdict, decide
 from autograder.student.expected import expected_of, fixed_runs
 
 RESULT = Path(__file__).with_name("names.json")

@@ -35,7 +35,7 @@ from autograder.gradebook.submissions import (
 from autograder.gradebook.writer import FULL, Writer, record_outcome
 from autograder.judge.job import Job, Options, judge_job
 from autograder.judge.judgement import GRADED, finite
-from autograder.judge.seeds import secret_of
+from autograder.judge.seeds import group_of, secret_of
 from autograder.sandbox.isolation import isolation_called
 
 
@@ -122,6 +122,8 @@ def grade(
                 writer.register(assignment)
             enter(writer.book, course)
             secret, elsewhere = secret_of(root), scheduler is not None
+            jobs = max(1, jobs or len(os.sched_getaffinity(0)))
+            tasks = in_turn(tasks, secret, jobs)
             run = _Run(writer, tasks, secret, options, elsewhere, force, progress)
             with closing(_judged(run.jobs(), jobs, scheduler, options)) as judged:
                 for task, outcome in judged:
@@ -160,6 +162,12 @@ def _stopping() -> Iterator[None]:
         raise GradingStopped(
             f"{why}. What is graded stays graded; make room and run this again."
         ) from error
+
+
+def in_turn(tasks: Sequence[Task], secret: bytes, jobs: int) -> list[Task]:
+    """The tasks, in an order in which each process meets few assignments and groups of students:
+    what the references give on a group's inputs is computed in each process that needs it."""
+    return sorted(tasks, key=lambda t: (t.assignment, group_of(secret, t.student) // jobs))
 
 
 class _Run:
@@ -227,7 +235,7 @@ class _Run:
 
 def _judged(
     source: Iterator[tuple[Task, Job] | None],
-    jobs: int | None,
+    jobs: int,
     scheduler: str | None,
     options: Options,
 ) -> Results:
@@ -237,5 +245,5 @@ def _judged(
     if scheduler is not None:
         chosen = DaskCluster(scheduler, isolation=shared)
     else:
-        chosen = LocalPool(max(1, jobs or len(os.sched_getaffinity(0))), isolation=shared)
+        chosen = LocalPool(jobs, isolation=shared)
     yield from chosen.run(source, judge_job)

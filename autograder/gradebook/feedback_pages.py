@@ -105,10 +105,14 @@ class _Page(HTMLExporter):
     """nbconvert's page without two steps that took most of the time.
 
     The last one parses the page to name pictures without alt: here a regular expression adds the
-    same text. Another validates the notebook after each preprocessor: it is one of ours.
+    same text. Another copies the notebook and validates it after each preprocessor: it is one of
+    ours, of which nothing else is made.
     """
 
-    def _validate_preprocessor(self, nbc: NotebookNode, preprocessor: Any) -> None: ...
+    def _preprocess(self, nb: NotebookNode, resources: dict) -> tuple[NotebookNode, dict]:
+        for preprocessor in self._preprocessors:
+            nb, resources = preprocessor(nb, resources)
+        return nb, resources
 
     def _create_environment(self) -> Environment:
         environment = super()._create_environment()

@@ -16,9 +16,10 @@ import autograder.student.expected as store
 from autograder.judge.dependencies import code_of_expected_values, digest_of
 from autograder.judge.reference import expected, known_mistakes
 from autograder.student.course import exercises_of
+from autograder.student.engine.mistakes.equality import equal
 from autograder.student.engine.records import record_tree
 from autograder.student.engine.runs import Array, Exercise, Record
-from autograder.student.engine.verdict import Mistake, equal, without_traceback
+from autograder.student.engine.verdict import Mistake, without_traceback
 from autograder.student.expected.entries import unzipped
 from autograder.student.expected.fingerprints import same_runs
 

@@ -41,10 +41,11 @@ from autograder.student.engine.locator.locate import (  # fmt: skip
     problem_of,
 )
 from autograder.student.engine.locator.trace import Budget, Spent
+from autograder.student.engine.mistakes.equality import equal
 from autograder.student.engine.probe import probe
 from autograder.student.engine.runs import KEPT, Record, Run, Trial, made_once
 from autograder.student.engine.state import MEMORY
-from autograder.student.engine.verdict import CRASH, WRONG, Verdict, equal, passes
+from autograder.student.engine.verdict import CRASH, WRONG, Verdict, passes
 from autograder.student.engine.words import refuses_arguments
 from autograder.student.expected import expected_of, fixed_digest, fixed_runs
 from autograder.student.expected.fingerprints import same_runs
@@ -70,6 +71,7 @@ _SURE = (
 )
 _WEAK = ("made", "unusual", "role")
 _OF_KEPT = ("given back", "filling", "rewritten", "overwritten", "wrote", CHANGED, EFFECT)
+MOST_FURTHER = 3  # runs of other aspects
 MOST_MENDED = 2  # lines: of more, none is likelier than another
 _WIDE = 88
 Rows = Sequence[Sequence[Record]]
@@ -159,7 +161,9 @@ def place_of(
         of_one = [case for case in cases if case[0] == cases[0][0]]
         alone = len(of_one) > 1 or len(cases) == 1
         failing = [case[:3] for _, case in (of_one if alone else cases)]
-        mended = find_repair(answer, failing, device, max(0.0, left), fine=fine)
+        further = {title: case[:3] for title, case in reversed(cases) if title != cases[0][0]}
+        some = [*reversed(further.values())][:MOST_FURTHER] if alone else []
+        mended = find_repair(answer, failing, device, max(0.0, left), fine=fine, further=some)
     except Exception:  # noqa: BLE001  (what is known without it stays)
         return place
     mended = [mend for mend in mended if mend.always or (alone and mend.kind != IDLE)]

@@ -2,10 +2,10 @@
 
 Run: OMP_NUM_THREADS=1 python -m benchmarks.second.paths_around [SEED]; some three minutes, most of
 it for the stacks, which are those of `deep_stacks.py`. The gradients are written out in NumPy.
-Seed 66: no path, 0.24 a layer, 8e-11 after 16; with it 2.4 after 32, and 2e4 with a gain of 4. Twelve
-layers after 150 steps: pre-norm 0.01, post-norm 2.31, with a warm-up 2.10, with a tenth of the rate
-1.98. One, two and four layers 0.00 to 0.01 in both, six 1.95 and 0.00. Chunks save nothing of what
-is kept.
+Seed 66: no path, 0.24 a layer, 8e-11 after 16; with it 2.4 after 32, and 2e4 with a gain of 4.
+Twelve layers after 150 steps: pre-norm 0.01, post-norm 2.31, with a warm-up 2.10, with a tenth of
+the rate 1.98. One, two and four layers 0.00 to 0.01 in both, six 1.95 and 0.00. Chunks save nothing
+of what is kept.
 """
 
 import sys

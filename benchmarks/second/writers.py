@@ -14,11 +14,13 @@ from torch import nn
 
 from attention_by_hand.data import glyphs as drawn
 from benchmarks.second.eyes import UNSEEN_FONT, Eyes
+from benchmarks.second.pasted_marks import from_the_pen
 from benchmarks.second.two_matrices import recall
 from benchmarks.second.words_hidden import PAD, WIDE, Writer, collection, draw, right
 
 ARMS = ("captions", "three", "unnormed", "patches")
 SEARCH, MATCH, BATCH = 0, 1, 48
+causal = nn.Transformer.generate_square_subsequent_mask
 
 
 class Captioner(Writer):
@@ -49,6 +51,15 @@ class Captioner(Writer):
         """Pictures in rows, texts in columns."""
         ours, theirs = self.picture(places.mean(1)), self.text(self.read(ids, SEARCH))
         return F.normalize(ours, dim=-1) @ F.normalize(theirs, dim=-1).T
+
+    def looks(self, ids, places):
+        """The last layer's weights, averaged over the heads, while it writes."""
+        x, mask = self.words(ids) + self.order[: ids.shape[1]], causal(ids.shape[1])
+        for layer in self.layers:
+            asks = layer.norm1(x + layer._sa_block(x, mask, None))
+            weights = layer.multihead_attn(asks, places, places)[1]
+            x = layer(x, places, mask)
+        return weights
 
     def searching_and_matching(self, ids, places):
         here = torch.arange(len(ids))
@@ -84,6 +95,21 @@ def looked_at(model, images, ids):
     """Of pictures as they stand: the places' mean, all places, and the vectors of their names."""
     places = torch.cat([model.see(some) for some in images.split(64)])
     return places.mean(1), places.flatten(1), model.read(ids, SEARCH)
+
+
+@torch.no_grad()
+def looked_on(model, glyphs, images, ids):
+    """The weights on the mark while the letter is chosen, and the mark; and if looked evenly."""
+    rows = [i for i, g in enumerate(glyphs) if " " not in g.mark]
+    marks = [
+        images[i].numpy() - from_the_pen(glyphs[i], drawn.bare(glyphs[i]).letter) for i in rows
+    ]
+    on = torch.from_numpy(abs(np.stack(marks)) > 0.2).view(-1, 8, 4, 8, 4).any(4).any(2).flatten(1)
+    # [BEGIN] LATIN SMALL LETTER E WITH ACUTE: the word at t is chosen at t - 1
+    looks = torch.cat([model.looks(ids[part], model.see(images[part]))[:, [3, 5]]
+                       for part in torch.tensor(rows).split(64)])  # fmt: skip
+    letter, mark = (looks * on[:, None]).sum(-1).mean(0).tolist()
+    return f"on the mark {letter:.2f}, then {mark:.2f}; evenly {on.float().mean():.2f}"
 
 
 def two_matrices(model, images, ids, learnt, asked, steps):
@@ -126,7 +152,9 @@ def main():
             model = learn(arm, images, ids, learnt, size, steps)
             pairs, known = (right(model, images[part], ids[part]) for part in (new, font))
             print(f"seed {seed}, {arm}: pairs {pairs:.1%}, font {known:.1%}", flush=True)
-            order = new.nonzero()[:, 0][torch.randperm(int(new.sum()))].tolist()
+            unseen = new.nonzero()[:, 0]
+            print(" ", looked_on(model, [every[i] for i in unseen], images[new], ids[new]))
+            order = unseen[torch.randperm(len(unseen))].tolist()
             asked = list({every[i].name: i for i in order}.values())
             if arm == "captions":
                 two_matrices(model, images, ids, learnt, asked, steps)

@@ -12,11 +12,7 @@ from solutions import masking as ref
 
 FILE = Path(__file__).parents[2] / "book" / "04_masking.md"
 PAGE = FILE.read_text("utf-8")
-
-
-@pytest.fixture(autouse=True)
-def _seeded():
-    torch.manual_seed(31)
+pytestmark = pytest.mark.seed(31)
 
 
 def test_what_a_mask_does_to_the_two_wells():

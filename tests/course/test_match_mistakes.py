@@ -14,12 +14,13 @@ from autograder.student.engine.aspects import (
     no_side_effects,
 )
 from autograder.student.engine.exception_aspect import raises
+from autograder.student.engine.mistakes.equality import equal
 from autograder.student.engine.mistakes.match import alike
 from autograder.student.engine.probe import probe
 from autograder.student.engine.runs import Exercise, Raised, Record, call
 from autograder.student.engine.side_effects import sides
 from autograder.student.engine.values import Array
-from autograder.student.engine.verdict import Mistake, Verdict, decide, equal
+from autograder.student.engine.verdict import Mistake, Verdict, decide
 from autograder.student.table import table_html, table_text
 from solutions import kernel_regression
 

@@ -28,7 +28,8 @@ from autograder.publishing.expected_values import (
     is_current,
 )
 from autograder.student.course import chapters, exercises_of, find_exercise
-from autograder.student.engine.verdict import CORRECT, Mistake, Verdict, decide, equal
+from autograder.student.engine.mistakes.equality import equal
+from autograder.student.engine.verdict import CORRECT, Mistake, Verdict, decide
 from autograder.student.expected import SEED, entry_of
 
 

@@ -14,6 +14,7 @@ import torch
 import torch.nn.functional as F
 from beartype import beartype
 from jaxtyping import TypeCheckError, jaxtyped
+from scoring import largest_gap
 from torch import Tensor, nn
 
 from attention_by_hand.blocks import merge_heads
@@ -27,11 +28,7 @@ SIZES = pytest.mark.parametrize(
     ("B", "n_q", "n_k", "d_model", "num_heads"),
     [(2, 3, 6, 8, 2), (1, 5, 4, 6, 3), (3, 4, 4, 4, 1), (2, 1, 3, 5, 5)],
 )
-
-
-@pytest.fixture(autouse=True)
-def _seeded():
-    torch.manual_seed(17)
+pytestmark = pytest.mark.seed(17)
 
 
 def inputs(B, n_q, n_k, d_model, dtype=torch.float64):
@@ -171,10 +168,6 @@ def packed(ours, grads):
     kinds = [kind for kind in ("weight", "bias") if f"W_q.{kind}" in by_name]
     inner = [torch.cat([by_name[f"W_{x}.{kind}"] for x in "qkv"]) for kind in kinds]
     return inner + [by_name[f"W_o.{kind}"] for kind in kinds]
-
-
-def largest_gap(ones, others):
-    return max(float((a - b).detach().abs().max()) for a, b in zip(ones, others, strict=True))
 
 
 @PRECISION

@@ -34,6 +34,7 @@ from autograder.student.engine.code_origin import (
 )
 from autograder.student.engine.ready_made import is_backward_of, wanted
 
+_LIBRARY, _BLOCK, _COURSE, _PROBE = Owner.LIBRARY, Owner.BLOCK, Owner.COURSE, Owner.PROBE
 MOST = 20  # names that one call of an answer may add to its record
 TAKEN_OFF = "torch.overrides"  # the name noted when an answer has removed the hooks
 BACKWARD = "torch.autograd.backward"  # whatever starts the autograd engine
@@ -84,28 +85,26 @@ class Observer:
             self.seen[name] = line_in_answer(frame) if frame is not None else ""
 
     def saw(self, name: str, node: Any = None) -> None:
-        """Note an operation and, from the stack, who called it.
-
-        `node` is the one of the graph of gradients that it belongs to, if any.
-        """
+        """Note an operation (of this node of the graph of gradients, if any), and whose it is."""
         if not self.differentiates and wanted(name, self.patterns):
             self.met = True
         frame = _getframe(1).f_back  # none in autograd's own thread, for a GPU
-        labels, block, theirs = [name], None, False
+        labels, block, theirs, whose = [name], None, False, None
         while frame is not None:
             known = origin_of(frame)
-            if known.owner is Owner.BLOCK or known.owner is Owner.COURSE:
+            whose = known.owner
+            if whose is _LIBRARY:
+                labels += [known.label] if known.label and not theirs else []
+            elif whose is _BLOCK or whose is _COURSE:
                 theirs = True
                 labels = [one for one in labels if not self._vouched(one, frame, known)]
-                if block and known.owner is Owner.COURSE and self._vouched(block, frame, known):
+                if block and whose is _COURSE and self._vouched(block, frame, known):
                     block = None
                 block = known.label or block
-            elif known.owner is not Owner.LIBRARY:
+            else:
                 break
-            elif known.label and not theirs:
-                labels.append(known.label)
             frame = frame.f_back
-        if frame is None or origin_of(frame).owner is Owner.PROBE:
+        if frame is None or whose is _PROBE:
             if frame is not None and frame.f_code.co_name == "_cook":  # it makes what it hands out
                 return
             if self.differentiates and (
@@ -193,6 +192,7 @@ def _hooks(below: bool) -> tuple[_Hook, ...]:
     done only where torch's operations matter.
     """
     from torch import _C
+    from torch import Tensor as tensor  # noqa: N813  (the class of most, which has no other)
     from torch.library import _impls  # what has been implemented in Python, "aten/gelu/CPU"
     from torch.overrides import TorchFunctionMode
     from torch.utils._python_dispatch import TorchDispatchMode
@@ -202,9 +202,10 @@ def _hooks(below: bool) -> tuple[_Hook, ...]:
             name = _name(func)
             if name and _Current.observer is not None:
                 _Current.observer.saw(name)
-                if types and any(_is_its_own(kind.__torch_function__) for kind in types):
-                    return NotImplemented  # so that it runs with this hook on
-            return func(*args, **(kwargs or {}))
+                for kind in types:
+                    if kind is not tensor and _is_its_own(kind.__torch_function__):
+                        return NotImplemented  # so that it runs with this hook on
+            return func(*args, **kwargs) if kwargs else func(*args)
 
     class Kernels(TorchDispatchMode):
         @classmethod
@@ -221,8 +222,9 @@ def _hooks(below: bool) -> tuple[_Hook, ...]:
                 differentiated = within is not None and not observer.differentiates
                 if differentiated and wanted(BACKWARD, observer.patterns):
                     observer.saw(BACKWARD)
-                if types and any(_is_its_own(kind.__torch_dispatch__) for kind in types):
-                    return NotImplemented
+                for kind in types:
+                    if kind is not tensor and _is_its_own(kind.__torch_dispatch__):
+                        return NotImplemented
                 if not _keys(func).isdisjoint(_impls):
                     return _run_in_view(func, args, kwargs or {})
             try:

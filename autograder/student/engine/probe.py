@@ -23,7 +23,7 @@ from autograder.student.engine.code_origin import is_library
 from autograder.student.engine.fresh_copy import fresh_copy
 from autograder.student.engine.loading import load
 from autograder.student.engine.observe import Observer, differentiating, hand_out
-from autograder.student.engine.parameter_mismatch import ParameterMismatch, describe_mismatch
+from autograder.student.engine.parameter_mismatch import Misfit, describe_mismatch
 from autograder.student.engine.runs import APPLY, BLOCKS, Raised, Record, Run, Step
 from autograder.student.engine.settings import as_fresh
 from autograder.student.engine.simulated_device import ELSEWHERE
@@ -167,7 +167,7 @@ def _load(built: Any, state: Mapping[str, Any], device: str) -> None:
         told = ""
         with suppress(Exception):
             told = describe_mismatch(built, tensors)
-        raise _LoadError from ParameterMismatch(told) if told else error
+        raise _LoadError from Misfit(told) if told else error
 
 
 def _wide(tensors: Iterable[Any]) -> set[Any]:

@@ -130,9 +130,7 @@ def describe_numbers(*values: Any) -> list[str]:
 
 # --- exceptions ---------------------------------------------------------------------------------
 
-MISMATCH = (
-    "ParameterMismatch"  # its message says how parameters differ from those that are expected
-)
+MISMATCH = "Misfit"  # its message says how parameters differ from those that are expected
 _LONGEST = 200
 _HELP = (
     *(

@@ -6,8 +6,7 @@ from zipfile import ZipFile
 
 import nbformat
 import pytest
-from terms import NAME, RELEASED, answered, run, with_stand_in
-from terms import release as put_release
+from terms import NAME, RELEASED, answered, run
 
 from autograder.gradebook.classroom import grade
 from autograder.gradebook.scripts import notebook_of
@@ -25,10 +24,8 @@ MARKED = "\n".join(f"# %%\n{part}" for part in PARTS)
 
 
 @pytest.fixture
-def course(tmp_path, monkeypatch):
-    put_release(tmp_path)
-    with_stand_in(monkeypatch)
-    return tmp_path
+def course(term_course):
+    return term_course
 
 
 def hand_in(course, **files: bytes) -> None:

@@ -13,7 +13,7 @@ from lms_archives import (
     read_table,
     table,
 )
-from terms import NAME, OTHER, QUESTION, answered, mark, release, run, with_stand_in
+from terms import NAME, OTHER, QUESTION, answered, mark, run
 
 from autograder.lms.collect import collect
 from autograder.lms.return_grades import return_grades
@@ -24,10 +24,8 @@ GROUPS = {"ann": "Team A", "bob": "Team A", "zoe": "Team B"}
 
 
 @pytest.fixture
-def course(tmp_path, monkeypatch):
-    release(tmp_path)
-    with_stand_in(monkeypatch)
-    return tmp_path
+def course(term_course):
+    return term_course
 
 
 def marked(course, **scores: float) -> None:

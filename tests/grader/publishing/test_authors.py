@@ -111,11 +111,12 @@ def test_what_is_begun_says_what_is_to_be_written_and_is_not_called_done(begun):
 @pytest.fixture(scope="module")
 def written(course, begun) -> Path:
     """The course with the blocks of CONTRIBUTING.md in the files that it names."""
-    assert [Path(path).parts[0] for path, _ in BLOCKS] == [
-        "solutions",
-        "attention_by_hand",
-        "solutions",
-        "tests",
+    assert [path for path, _ in BLOCKS] == [
+        f"solutions/{SLUG}.py",
+        f"attention_by_hand/exercises/{SLUG}/{NAME}.py",
+        f"solutions/mistakes/{SLUG}/{NAME}.txt",
+        f"solutions/mistakes/{SLUG}/{NAME}.py",
+        f"tests/course/test_{SLUG}_{NAME}.py",
     ]
     for path, block in BLOCKS:
         file, text = course / path, block

@@ -23,6 +23,9 @@ _OF_ITS_FORM = (  # what takes no numbers of an array, but its size, dtype or de
     *("arange", "zeros", "ones", "eye", "full", "empty", "tri", "new_zeros", "new_ones"),
     *("new_full", "new_empty", "zeros_like", "ones_like", "full_like", "empty_like"),
 )
+_IDLE = ("detach", "clone", "contiguous", "copy", "numpy", "cpu")  # what leaves the numbers alone
+_NEGATED = ("Invert", "invert", "logical_not", "bitwise_not")
+_SELECTING = ("topk", "sort")  # of an array, as many as any answer may want
 _OF_ONE_NUMBER = tuple(n for n in _OF_ITS_FORM if n.startswith(("zeros", "ones", "new_z", "new_o")))
 _ROUNDING = 2e-7  # of what a number was computed from: as much as float32 may be off by
 
@@ -60,10 +63,11 @@ class ClassifiedTrace:
             return GIVEN  # an argument, a parameter, a constant
         if (event.site.kind == "item" and settled) or (found.even and not arrays):
             return GIVEN
-        if self.is_selection(event, found, arrays) and all(
-            self.statuses[i] in SETTLED for i in arrays
-        ):
-            return GIVEN
+        if settled and arrays:
+            if self.is_selection(event, found, arrays) or event.site.operation in _SELECTING:
+                return GIVEN
+            if found.binary and event.site.operation in _NEGATED:  # which says the same
+                return GIVEN
         if 0 < found.scale < _ROUNDING * max((self.scale(i) for i in arrays), default=0.0):
             return GIVEN  # what is left of numbers that cancel: it differs in right answers, too
         if len(arrays) == 1 and merely_reshaped(found, self.events[arrays[0]].signature):
@@ -74,7 +78,9 @@ class ClassifiedTrace:
             return UNKNOWN  # tables of zeros and ones are often equal by chance
         if self.known.reordered(found):
             return KNOWN if self.known.with_axes_kept(found) else REORDERED
-        return MULTIPLE if self.known.multiple(found) else UNKNOWN
+        if self.known.multiple(found) and not self.known.nearly(found):
+            return MULTIPLE
+        return UNKNOWN
 
     def is_selection(self, event: Event, found: Signature, arrays: Sequence[int]) -> bool:
         """Whether some numbers of an array are picked out by another array, as any answer may."""
@@ -139,7 +145,7 @@ class ClassifiedTrace:
         mark, found = self.marks[j], self.events[j].signature
         if mark is None or found is None or not mark.followed:
             return False
-        if self.events[i].site.operation in _OF_ITS_FORM:
+        if self.events[i].site.operation in (*_OF_ITS_FORM, *_IDLE):
             return False
         key = self.known.key(found)
         assert key is not None  # it has a mark
@@ -179,8 +185,11 @@ class ClassifiedTrace:
         return event.wrote and event.site.owner == self.owner and event.sources[0] in returned
 
     def nearly_right(self, i: int) -> bool:
-        """Whether an array is nearly one that is expected: it may have been off before that."""
+        """Whether an array is nearly one that is expected, or that right answers pass through: it
+        may have been off before that."""
         ours = self.events[i].signature
+        if ours and ours.shape and not ours.plain and self.known.nearly(ours):
+            return True
         wanted = (signature(leaf) for value in self.wanted for leaf in leaves_of(value))
         return bool(ours and ours.shape and any(w is not None and ours.near(w) for w in wanted))
 
