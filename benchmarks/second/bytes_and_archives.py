@@ -1,7 +1,9 @@
 """Chapter 9's byte pairs, counted bytes and compressors once more: pair by pair, byte by byte.
 
 Run: python -m benchmarks.second.bytes_and_archives [PART ...]; the parts are *pairs*, *bytes* and
-*archives*. The compressors are the programs of the command line.
+*archives*. The compressors are the programs of the command line. Tokens, their lengths, the first
+and last pairs and all compressors are the page's to its digits; bytes after up to 0, 1, 12 and 24
+others 4.82, 3.61, 2.14 and 2.14 frozen, the last 1.61 going on.
 """
 
 import subprocess

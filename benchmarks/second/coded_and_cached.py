@@ -3,6 +3,10 @@
 Run: OMP_NUM_THREADS=1 python -m benchmarks.second.coded_and_cached [PART ...]; minutes. The parts
 are *costs* (of steps and of caches), *cache* (token by token), *coded* (sentences of held-out
 topics, by fractions) and *words* (what the training text does not have, in ten texts).
+A step takes 3.81 GFLOP, the scores' 0.40 among them. Held-out topics: 2.420 bits per byte. Twelve
+pieces of 40 tokens take 0.6 to 1.9 bits more than they cost, 288 on average; bare xz, primed, 299.
+Of the words 8, 27 and 37% are new at 0.5, 1 and 1.5; of those by people 10%, small letters and
+capitals alike. Step by step, 128 tokens come out the same to 2e-14.
 """
 
 import lzma

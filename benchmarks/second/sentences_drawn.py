@@ -5,6 +5,10 @@ Writes a list of sentences, shuffled, and whose they are. Each text begins behin
 drawn with a top-p of 0.9, and its first sentence of five words or more is taken. The counts see
 five tokens back; they have one discount, 0.75, not three. Printed: how many sentences the training
 text has, and the share of the words written, at a temperature, that it does not have.
+Seed 97, read blind by a large language model (not the page's reading): grammatical are 56 of 60 by
+people, 49 and 28 of 60 by the model at 0.5 and 0.8. The counts then began with the end token as if
+something stood before it, and a quarter of their sentences in the middle; of the 45 others each, 32
+and 21 are grammatical. At 0.5 the training text has 17 of the counts' 60, and none of the model's.
 """
 
 import json
