@@ -32,7 +32,7 @@ from autograder.gradebook.submissions import (
     job_for,
     released,
 )
-from autograder.gradebook.writer import FULL, Writer, recorded
+from autograder.gradebook.writer import FULL, Writer, record_outcome
 from autograder.judge.job import Job, Options, judge_job
 from autograder.judge.judgement import GRADED, finite
 from autograder.judge.seeds import secret_of
@@ -59,7 +59,7 @@ class ClassResult:
         return json.dumps(told | {"seconds": self.seconds})
 
 
-class Stopped(RuntimeError):
+class GradingStopped(RuntimeError):
     """Nothing more can be recorded: the disk is full, or the gradebook locked or missing."""
 
 
@@ -93,8 +93,8 @@ def grade(
     core); `scheduler` the address of a Dask cluster that judges in their place. `progress` is
     called after each submission with its row, how many are done, and how many there are.
     Raises `ValueError` if there is nothing to grade with, `BlockingIOError` if another run is in
-    progress, `IsolationError` if students' code cannot be isolated, `Stopped` when nothing more can
-    be recorded: what has been graded stays graded.
+    progress, `IsolationError` if students' code cannot be isolated, `GradingStopped` when nothing
+    more can be recorded: what has been graded stays graded.
     """
     isolation_called(isolation)
     started = time.monotonic()
@@ -125,7 +125,7 @@ def grade(
             run = _Run(writer, tasks, secret, options, elsewhere, force, progress)
             with closing(_judged(run.jobs(), jobs, scheduler, options)) as judged:
                 for task, outcome in judged:
-                    run.done(recorded(writer, task, outcome), task)
+                    run.done(record_outcome(writer, task, outcome), task)
     rows = sorted(run.rows, key=lambda row: (row.assignment, row.student))
     return ClassResult(root, rows, ignored, round(time.monotonic() - started, 1))
 
@@ -148,16 +148,16 @@ def _only_one(root: Path, shared: bool) -> Iterator[None]:
 
 @contextmanager
 def _stopping() -> Iterator[None]:
-    """Turn errors that prevent recording into a one-line `Stopped`."""
+    """Turn errors that prevent recording into a one-line `GradingStopped`."""
     try:
         yield
     except GradebookLost as error:
-        raise Stopped(f"{error}. What is graded stays graded.") from error
+        raise GradingStopped(f"{error}. What is graded stays graded.") from error
     except OSError as error:
         if error.errno not in FULL:
             raise
         why = f"{error.strerror}: {error.filename}" if error.filename else error.strerror
-        raise Stopped(
+        raise GradingStopped(
             f"{why}. What is graded stays graded; make room and run this again."
         ) from error
 
@@ -210,7 +210,7 @@ class _Run:
                     try:
                         job = job_for(task, *self.how)
                     except Exception as error:  # noqa: BLE001  (it costs this submission alone)
-                        self.done(recorded(self.writer, task, error), task)
+                        self.done(record_outcome(self.writer, task, error), task)
                     else:
                         yield task, job
             todo = others

@@ -28,7 +28,7 @@ from nbgrader.converters import GenerateFeedback
 from nbgrader.coursedir import CourseDirectory
 from traitlets.config import Config
 
-from autograder.gradebook.feedback import CPU_SECONDS, MEMORY_MB, Marked
+from autograder.gradebook.feedback import CPU_SECONDS, MEMORY_MB, MarkedNotebook
 from autograder.judge.marks import show_verdicts
 from autograder.notebook.reading import CHECK
 from autograder.notebook.settings import configure
@@ -43,7 +43,9 @@ class Pages:
         self.exporter = _Page(parent=converter, config=converter.config)
         self.exporter.register_preprocessor(CSSHTMLHeaderPreprocessor, enabled=True)
 
-    def page(self, notebook: NotebookNode, assignment: str, student: str, marked: Marked) -> str:
+    def page(
+        self, notebook: NotebookNode, assignment: str, student: str, marked: MarkedNotebook
+    ) -> str:
         """The page of an autograded notebook, which is modified."""
         show_verdicts(notebook, marked.verdicts)
         for cell in notebook.cells:

@@ -23,8 +23,8 @@ from autograder.student.engine.locator.counterfactual import (
     LOOP,
     NUMBER,
     ROLE,
-    Mend,
-    mending,
+    Repair,
+    find_repair,
 )
 from autograder.student.engine.locator.instrument import Site
 from autograder.student.engine.locator.instrumented_copy import NoCopy, copied
@@ -49,7 +49,7 @@ from autograder.student.engine.words import refuses_arguments
 from autograder.student.expected import expected_of, fixed_digest, fixed_runs
 from autograder.student.expected.fingerprints import same_runs
 from autograder.student.expected.paths import paths_of
-from autograder.student.table import told_first
+from autograder.student.table import first_row
 
 SECONDS = 0.9  # of the processor, for all that is done to find a place
 TRACING = 0.5  # of these, at most, before other values are tried
@@ -95,9 +95,9 @@ def pointer(
             return None
         if place.kind not in _OF_KEPT and _is_kept(verdict):
             return None
-        other = place.aspect not in (aspect.title for aspect in told_first(verdict))
+        other = place.aspect not in (aspect.title for aspect in first_row(verdict))
         about = f"For “{place.aspect}”: " if other else ""
-        return (about + told(place))[:MOST_SHOWN]
+        return (about + describe_place(place))[:MOST_SHOWN]
     except KeyboardInterrupt:
         raise
     except BaseException:  # noqa: BLE001  (a hint is worth no exception, whoever raised it)
@@ -159,7 +159,7 @@ def place_of(
         of_one = [case for case in cases if case[0] == cases[0][0]]
         alone = len(of_one) > 1 or len(cases) == 1
         failing = [case[:3] for _, case in (of_one if alone else cases)]
-        mended = mending(answer, failing, device, max(0.0, left), fine=fine)
+        mended = find_repair(answer, failing, device, max(0.0, left), fine=fine)
     except Exception:  # noqa: BLE001  (what is known without it stays)
         return place
     mended = [mend for mend in mended if mend.always or (alone and mend.kind != IDLE)]
@@ -173,7 +173,7 @@ def shown_at(place: Place) -> list[Site]:
     return [place.site]
 
 
-def _surest(place: Place | None, mended: Sequence[Mend], aspect: str) -> Place | None:
+def _surest(place: Place | None, mended: Sequence[Repair], aspect: str) -> Place | None:
     """Of a place found by its values, and those at which a change would mend a run, the surest."""
     if len(mended) > MOST_MENDED:  # then what is one operation too many is the likeliest
         mended = [mend for mend in mended if mend.kind == IDLE]
@@ -290,7 +290,7 @@ _OPERATIONS = {
 }  # fmt: skip
 
 
-def told(place: Place) -> str:
+def describe_place(place: Place) -> str:
     """A place in words: indented lines are code."""
     node, up_to = place.site.node, place.up_to
     inside = up_to is not None and _inside(node, up_to.node)

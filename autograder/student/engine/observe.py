@@ -22,17 +22,17 @@ from sys import _getframe  # taken now, before an answer can replace it
 from types import CodeType, FrameType
 from typing import Any
 
-from autograder.student.engine.ready_made import is_backward_of, wanted
-from autograder.student.engine.whose import (
+from autograder.student.engine.code_origin import (
     BLOCKS,
-    Origin,
-    Whose,
-    know_the_course,
-    origin,
+    CodeOrigin,
+    Owner,
+    is_own_doing,
+    line_in_answer,
+    origin_of,
     own_codes,
-    place,
-    vouches,
+    register_course,
 )
+from autograder.student.engine.ready_made import is_backward_of, wanted
 
 MOST = 20  # names that one call of an answer may add to its record
 TAKEN_OFF = "torch.overrides"  # the name noted when an answer has removed the hooks
@@ -57,7 +57,7 @@ class Observer:
         there = self.patterns and "torch" in sys.modules  # without torch, nothing of it runs
         self.hooks = _hooks(below) if there else ()
         if self.hooks:  # or else nobody asks whose code runs
-            know_the_course()
+            register_course()
 
     @contextmanager
     def watching(self) -> Iterator[None]:
@@ -81,7 +81,7 @@ class Observer:
     def note(self, name: str, frame: FrameType | None) -> None:
         """Record a name, with the place where it was first seen."""
         if name not in self.seen and len(self.seen) < MOST:
-            self.seen[name] = place(frame) if frame is not None else ""
+            self.seen[name] = line_in_answer(frame) if frame is not None else ""
 
     def saw(self, name: str, node: Any = None) -> None:
         """Note an operation and, from the stack, who called it.
@@ -93,19 +93,19 @@ class Observer:
         frame = _getframe(1).f_back  # none in autograd's own thread, for a GPU
         labels, block, theirs = [name], None, False
         while frame is not None:
-            known = origin(frame)
-            if known.whose is Whose.BLOCK or known.whose is Whose.COURSE:
+            known = origin_of(frame)
+            if known.owner is Owner.BLOCK or known.owner is Owner.COURSE:
                 theirs = True
                 labels = [one for one in labels if not self._vouched(one, frame, known)]
-                if block and known.whose is Whose.COURSE and self._vouched(block, frame, known):
+                if block and known.owner is Owner.COURSE and self._vouched(block, frame, known):
                     block = None
                 block = known.label or block
-            elif known.whose is not Whose.LIBRARY:
+            elif known.owner is not Owner.LIBRARY:
                 break
             elif known.label and not theirs:
                 labels.append(known.label)
             frame = frame.f_back
-        if frame is None or origin(frame).whose is Whose.PROBE:
+        if frame is None or origin_of(frame).owner is Owner.PROBE:
             if frame is not None and frame.f_code.co_name == "_cook":  # it makes what it hands out
                 return
             if self.differentiates and (
@@ -116,14 +116,14 @@ class Observer:
             if label and wanted(label, self.patterns):
                 self.note(label, frame)
 
-    def _vouched(self, label: str, frame: FrameType, known: Origin) -> bool:
+    def _vouched(self, label: str, frame: FrameType, known: CodeOrigin) -> bool:
         """Whether what ran below some code of the course is its own doing, or is not forbidden."""
         if not wanted(label, self.patterns):
             return True
-        given = known.whose is Whose.BLOCK or any(
+        given = known.owner is Owner.BLOCK or any(
             known.code is code for thing in self.handed for code in own_codes(thing)
         )
-        return given and vouches(frame, known, label)
+        return given and is_own_doing(frame, known, label)
 
 
 def hand_out(thing: Any) -> None:
@@ -266,8 +266,8 @@ def _out_of_view(frame: FrameType | None, functions: CodeType) -> bool:
     a function that the hook was called for, such as one that calls another, or where it was taken
     off."""
     while frame is not None and frame.f_code is not functions:
-        known = origin(frame)
-        if known.label or known.whose is not Whose.LIBRARY:
+        known = origin_of(frame)
+        if known.label or known.owner is not Owner.LIBRARY:
             return True
         frame = frame.f_back
     return False

@@ -93,7 +93,7 @@ def text_of(value: str, most: int = MAX_TEXT) -> str:
     return _JOINED("", [_PART(value, slice(most))])
 
 
-def told(value: Any) -> str:
+def describe_size(value: Any) -> str:
     """An array, a list, a mapping or a text in words: of what kind it is, and how large."""
     if isinstance(value, Array):
         name = "a tensor" if value.kind == "torch" else "an array"
@@ -149,7 +149,7 @@ class _Encoder:
 
     def _parts(self, value: tuple | list | Mapping, depth: int) -> Any:
         if self.items > self.many and depth >= _FORM:
-            return _named(told(value), "large")
+            return _named(describe_size(value), "large")
         if isinstance(value, Mapping):
             pairs = [(text_of(str(k), 200), v) for k, v in islice(value.items(), 1000)]
             self.items += sum(len(name) for name, _ in pairs) // 20
@@ -161,7 +161,7 @@ class _Encoder:
         numbers = extent(array.data.shape)
         items = self.items + numbers // _NUMBERS
         if max(self.size + array.data.nbytes, numbers) > self.room or items > self.many:
-            return _named(told(array), "large")
+            return _named(describe_size(array), "large")
         self.items = items
         data = np.ascontiguousarray(array.data)
         blob = _npy_head(data.dtype.str, data.shape) + data.tobytes()

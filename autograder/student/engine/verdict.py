@@ -13,7 +13,7 @@ from typing import Any
 from autograder.student.course import is_exercise
 from autograder.student.engine.compare import GRADIENT_FACTOR, NEARLY, agrees, as_if_rounded
 from autograder.student.engine.gate import admit
-from autograder.student.engine.mistakes.match import Mistake, likeness, same_failure
+from autograder.student.engine.mistakes.match import Mistake, match_mistakes, same_failure
 from autograder.student.engine.mistakes.wording import describe_guess, describe_other_problems
 from autograder.student.engine.observe import MOST, forbidden
 from autograder.student.engine.rounding import PRECISION, charged_to_dtype
@@ -42,7 +42,7 @@ class AspectVerdict:
     `error` is the largest deviation from what was expected, where there is one to measure.
     `judged` is false for an aspect that does not count yet because the first one fails. `kind` is
     how it fails: "value", "gradient", "nan", "shape", "dtype", "digits" (too few of them),
-    "missing" (a gradient), "kind" (of result), "raised", "lost" (with its process), "misfit" (of
+    "missing" (a gradient), "kind" (of result), "raised", "lost" (with its process), "mismatch" (of
     parameters) or "kept" (from an earlier call);
     `relative` the largest error relative to the largest expected number; `call` the end of the
     message, which tells the call that fails.
@@ -122,7 +122,7 @@ def decide(
         full = exercise.points
         return Verdict(exercise.name, full, full, CORRECT, verdicts, ran=_ran(exercise, records))
     if raised[0] and all(raised):  # two answers that always raise alike need not be the same
-        return withheld(exercise, CRASH, _story([one for one in raised if one]))
+        return no_marks(exercise, CRASH, _story([one for one in raised if one]))
     told = _judge(exercise, runs, records, expected, make) if make else verdicts
     score = round(sum(v.points for v in told if v.passed), 6)
     drawn = [any(run.random for run in row) for row in runs]
@@ -149,7 +149,9 @@ def decide(
         judged = verdicts if given is records else _judge(exercise, runs, given, expected)
         return frozenset(i for i, aspect in enumerate(judged) if not aspect.passed)
 
-    like = None if known else likeness(runs, records, expected, mistakes(), failed, search_depth)
+    like = (
+        None if known else match_mistakes(runs, records, expected, mistakes(), failed, search_depth)
+    )
     if like and like.certain:
         known = like.mistakes[0]
     name, cause = (known.name, known.cause) if known else (None, None)
@@ -331,13 +333,13 @@ def _unwritten(exercise: Exercise, raised: Raised) -> Verdict:
     inside = rest.partition(":")[0]
     if inside != exercise.name and is_exercise(inside):
         note = f"It calls {inside}, which raises NotImplementedError: write that first."
-        return withheld(exercise, CRASH, note)
+        return no_marks(exercise, CRASH, note)
     where = f" in {place}" if place else ""
     note = f"Not written yet: it raises NotImplementedError{where}. Write your code in its place."
-    return withheld(exercise, MISSING, note)
+    return no_marks(exercise, MISSING, note)
 
 
-def withheld(exercise: Exercise, verdict: str, note: str) -> Verdict:
+def no_marks(exercise: Exercise, verdict: str, note: str) -> Verdict:
     """No marks and no aspects judged: the answer is missing, or its process failed."""
     note = one_line(note)
     aspects = tuple(AspectVerdict(a.title, a.points, False, None, note) for a in exercise.aspects)
@@ -388,7 +390,7 @@ def _same(a: Record, b: Record) -> bool:
     )
 
 
-def stripped(record: Record) -> Record:
+def without_traceback(record: Record) -> Record:
     """The part of a record that is stored: no tracebacks."""
     raised = record.raised and replace(record.raised, traceback="")
     return replace(record, raised=raised)

@@ -176,7 +176,7 @@ def test_a_judge_has_more_time_than_its_submission():
 @pytest.mark.share(0)
 def test_pace_and_time_left_count_what_was_judged_in_this_run():
     now = 0.0
-    counted = progress.Pace(lambda: now)
+    counted = progress.GradingRate(lambda: now)
     assert counted.step(Row("a", "x", GRADED, unchanged=True), 1, 10) == (None, None)
     now = 30.0
     assert counted.step(Row("b", "x", GRADED), 2, 10) == (2.0, 240.0)

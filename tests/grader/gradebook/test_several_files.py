@@ -12,7 +12,7 @@ from terms import release as put_release
 from autograder.gradebook.classroom import grade
 from autograder.gradebook.scripts import notebook_of
 from autograder.gradebook.submissions import find_file
-from autograder.notebook.reading import Unusable
+from autograder.notebook.reading import UnusableFile
 
 WORK = answered(softmax="return x", rest="return 1")
 PARTS = [
@@ -148,7 +148,7 @@ def test_the_notebook_in_a_zip_is_graded(course, files, name):
 )
 def test_a_zip_of_nothing_to_grade_is_told(course, data):
     hand_in(course, **{"my.zip": data})
-    with pytest.raises(Unusable, match=r"The zip (holds|cannot be read)"):
+    with pytest.raises(UnusableFile, match=r"The zip (holds|cannot be read)"):
         find_file(
             course / "submitted" / "ann" / NAME, NAME, course / "notebooks" / NAME / f"{NAME}.ipynb"
         )

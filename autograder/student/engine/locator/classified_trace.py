@@ -27,7 +27,7 @@ _OF_ONE_NUMBER = tuple(n for n in _OF_ITS_FORM if n.startswith(("zeros", "ones",
 _ROUNDING = 2e-7  # of what a number was computed from: as much as float32 may be off by
 
 
-class Passage:
+class ClassifiedTrace:
     """The events of a traced run, with the status of each."""
 
     def __init__(

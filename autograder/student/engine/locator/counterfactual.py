@@ -107,7 +107,7 @@ class Skip(Change):
         return self.given if number == self.number else value
 
 
-class Mend(NamedTuple):
+class Repair(NamedTuple):
     """A place at which a change makes failing runs right: `always`, if it does so in every one."""
 
     site: Site
@@ -115,14 +115,14 @@ class Mend(NamedTuple):
     always: bool
 
 
-def mending(
+def find_repair(
     answer: Any,
     cases: Sequence[Case],
     device: str,
     seconds: float,
     kinds: Sequence[str] = KINDS,
     fine: Sequence[Case] = (),
-) -> list[Mend]:
+) -> list[Repair]:
     """The places at which some change of these kinds makes a failing run right, and one more.
 
     The cases are failing runs, with their records and what is expected; `fine` are some that are
@@ -140,7 +140,7 @@ def mending(
         for change in mended.by(cases[0], kinds) if cases else ():
             found.setdefault((change.number, change.kind), change)
     mended.budget = Budget((1 - SEARCHING) * seconds)
-    kept: dict[int, Mend] = {}
+    kept: dict[int, Repair] = {}
     untold: list[Change] = []
     with suppress(Spent):
         tests = [change.number for change in found.values() if change.kind == BRANCH]
@@ -156,7 +156,7 @@ def mending(
             enough = all if change.kind == NUMBER else any  # a number may be right by chance
             if len(cases) == 1 or enough(again):
                 always = all(again) and not others
-                kept[site.node.lineno] = Mend(site, change.kind, always)
+                kept[site.node.lineno] = Repair(site, change.kind, always)
                 if all(again) and others:
                     untold.append(change)
         for change in untold:
