@@ -70,6 +70,7 @@ _SURE = (
 )
 _WEAK = ("made", "unusual", "role")
 _OF_KEPT = ("given back", "filling", "rewritten", "overwritten", "wrote", CHANGED, EFFECT)
+MOST_FURTHER = 3  # runs of other aspects
 MOST_MENDED = 2  # lines: of more, none is likelier than another
 _WIDE = 88
 Rows = Sequence[Sequence[Record]]
@@ -159,7 +160,9 @@ def place_of(
         of_one = [case for case in cases if case[0] == cases[0][0]]
         alone = len(of_one) > 1 or len(cases) == 1
         failing = [case[:3] for _, case in (of_one if alone else cases)]
-        mended = mending(answer, failing, device, max(0.0, left), fine=fine)
+        further = {title: case[:3] for title, case in reversed(cases) if title != cases[0][0]}
+        some = [*reversed(further.values())][:MOST_FURTHER] if alone and len(further) > 1 else ()
+        mended = mending(answer, failing, device, max(0.0, left), fine=fine, further=some)
     except Exception:  # noqa: BLE001  (what is known without it stays)
         return place
     mended = [mend for mend in mended if mend.always or (alone and mend.kind != IDLE)]

@@ -23,7 +23,11 @@ _OF_ITS_FORM = (  # what takes no numbers of an array, but its size, dtype or de
     *("arange", "zeros", "ones", "eye", "full", "empty", "tri", "new_zeros", "new_ones"),
     *("new_full", "new_empty", "zeros_like", "ones_like", "full_like", "empty_like"),
 )
+_IDLE = ("detach", "clone", "contiguous", "copy", "numpy", "cpu")  # what leaves the numbers alone
+_NEGATED = ("Invert", "invert", "logical_not", "bitwise_not")
+_SELECTING = ("topk", "sort")  # of an array, as many as any answer may want
 _OF_ONE_NUMBER = tuple(n for n in _OF_ITS_FORM if n.startswith(("zeros", "ones", "new_z", "new_o")))
+_FINE, _STEPS = 2e-4, 25  # as finely as signatures tell scales apart, to half a percent
 _ROUNDING = 2e-7  # of what a number was computed from: as much as float32 may be off by
 
 
@@ -60,10 +64,11 @@ class Passage:
             return GIVEN  # an argument, a parameter, a constant
         if (event.site.kind == "item" and settled) or (found.even and not arrays):
             return GIVEN
-        if self.is_selection(event, found, arrays) and all(
-            self.statuses[i] in SETTLED for i in arrays
-        ):
-            return GIVEN
+        if settled and arrays:
+            if self.is_selection(event, found, arrays) or event.site.operation in _SELECTING:
+                return GIVEN
+            if found.binary and event.site.operation in _NEGATED:  # which says the same
+                return GIVEN
         if 0 < found.scale < _ROUNDING * max((self.scale(i) for i in arrays), default=0.0):
             return GIVEN  # what is left of numbers that cancel: it differs in right answers, too
         if len(arrays) == 1 and merely_reshaped(found, self.events[arrays[0]].signature):
@@ -74,7 +79,9 @@ class Passage:
             return UNKNOWN  # tables of zeros and ones are often equal by chance
         if self.known.reordered(found):
             return KNOWN if self.known.with_axes_kept(found) else REORDERED
-        return MULTIPLE if self.known.multiple(found) else UNKNOWN
+        if self.known.multiple(found) and not nearly_known(found, self.known):
+            return MULTIPLE
+        return UNKNOWN
 
     def is_selection(self, event: Event, found: Signature, arrays: Sequence[int]) -> bool:
         """Whether some numbers of an array are picked out by another array, as any answer may."""
@@ -139,7 +146,7 @@ class Passage:
         mark, found = self.marks[j], self.events[j].signature
         if mark is None or found is None or not mark.followed:
             return False
-        if self.events[i].site.operation in _OF_ITS_FORM:
+        if self.events[i].site.operation in (*_OF_ITS_FORM, *_IDLE):
             return False
         key = self.known.key(found)
         assert key is not None  # it has a mark
@@ -179,8 +186,11 @@ class Passage:
         return event.wrote and event.site.owner == self.owner and event.sources[0] in returned
 
     def nearly_right(self, i: int) -> bool:
-        """Whether an array is nearly one that is expected: it may have been off before that."""
+        """Whether an array is nearly one that is expected, or that right answers pass through: it
+        may have been off before that."""
         ours = self.events[i].signature
+        if ours and ours.shape and not ours.plain and nearly_known(ours, self.known):
+            return True
         wanted = (signature(leaf) for value in self.wanted for leaf in leaves_of(value))
         return bool(ours and ours.shape and any(w is not None and ours.near(w) for w in wanted))
 
@@ -242,6 +252,12 @@ class Passage:
 def _is_summing(node: Any) -> bool:
     """Whether a statement is such as `total += x`."""
     return isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name)
+
+
+def nearly_known(found: Signature, known: Known) -> bool:
+    """Whether right answers have such numbers, all larger or smaller by up to half a percent."""
+    factors = (math.exp(step * _FINE) for step in range(-_STEPS, _STEPS + 1))
+    return any(known.mark(replace(found, scale=f * found.scale)) for f in factors)
 
 
 def merely_reshaped(found: Signature, before: Signature | None) -> bool:

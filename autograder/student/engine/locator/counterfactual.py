@@ -122,14 +122,16 @@ def mending(
     seconds: float,
     kinds: Sequence[str] = KINDS,
     fine: Sequence[Case] = (),
+    further: Sequence[Case] = (),
 ) -> list[Mend]:
     """The places at which some change of these kinds makes a failing run right, and one more.
 
-    The cases are failing runs, with their records and what is expected; `fine` are some that are
-    right. Each line is listed once. A test that sends all failing runs one way and all right ones
-    the other is not listed: what is wrong is on that way, not in the test. Nor is one that right
-    runs could pass either way, if there is anything else and no run fails by an exception. Raises
-    `NoCopy`.
+    The cases are failing runs, with their records and what is expected; `further` are failing runs
+    of other aspects, `fine` some that are right. Each line is listed once. A change, of another
+    kind than a number, that mends no further run is not listed: it hides what is wrong. A test that
+    sends all failing runs one way and all right ones the other is not listed: what is wrong is on
+    that way, not in the test. Nor is one that right runs could pass either way, if there is
+    anything else and no run fails by an exception. Raises `NoCopy`.
     """
     copy, recorder = copied(answer, Budget(seconds))
     mended = _Mended(copy, recorder, device, Budget(SEARCHING * seconds))
@@ -154,7 +156,8 @@ def mending(
                 continue
             again = [mended.can_be(case, change) for case in cases[1:]]
             enough = all if change.kind == NUMBER else any  # a number may be right by chance
-            if len(cases) == 1 or enough(again):
+            hides = change.kind != NUMBER and further and not mended.any_of(further, change)
+            if not hides and (len(cases) == 1 or enough(again)):
                 always = all(again) and not others
                 kept[site.node.lineno] = Mend(site, change.kind, always)
                 if all(again) and others:
@@ -231,6 +234,9 @@ class _Mended:
             record = self.made(run, change)
             if not change.budget.spent() and problem_of(run, record, expected) is None:
                 yield change
+
+    def any_of(self, cases: Sequence[Case], change: Change) -> bool:
+        return any(self.can_be(case, change) for case in cases)
 
     def can_be(self, case: Case, change: Change) -> bool:
         """Whether such a change, at that place, makes a run right."""

@@ -262,8 +262,8 @@ class Numbers(Passage):
         if any(self.events[i].signature is not None for i in leaves):
             return None
         tested = {i for found in self.recorder.tested.values() for i in found}
-        every = tested | {j for i in tested for j in self.events[i].sources}
-        seen = sorted(i for i in every if self.statuses[i] == UNKNOWN and self.events[i].signature)
+        tested |= {j for i in tested for j in self.events[i].sources}
+        seen = sorted(i for i in tested if self.statuses[i] == UNKNOWN and self.events[i].signature)
         if not seen:
             return None
         turned = min(self.back(set(seen), (UNKNOWN,)))
@@ -357,7 +357,8 @@ class Numbers(Passage):
         site, found = self.events[i].site, self.events[i].signature
         if found is None or found.plain or found.even or site.kind != "expression":
             return None
-        for other in self.events[:i] if site.owner == self.owner else ():
+        earlier = {*range(i)} - self.before(i)  # what is made of its twin was only left as it was
+        for other in (self.events[j] for j in sorted(earlier)) if site.owner == self.owner else ():
             ours = other.site.kind == site.kind and other.site.owner == self.owner
             apart = other.site.node.lineno != site.node.lineno
             if ours and apart and other.signature and other.signature.same(found):
@@ -366,8 +367,7 @@ class Numbers(Passage):
 
     def overwritten(self) -> Place | None:
         """An assignment to an argument that had not been read."""
-        found = self.recorder.overwriting
-        return Place(found[0], "overwritten") if found else None
+        return next((Place(s, "overwritten") for s in self.recorder.overwriting), None)
 
     def filled(self, way: Sequence[int], unusual: bool = False) -> Place | None:
         """Where a large number is used in place of an infinite one."""

@@ -32,6 +32,7 @@ VALUES, DTYPE, RAISED, SILENT, CHANGED, EFFECT, CUT = (
 )  # fmt: skip
 
 _COMMON = (-1.0, 0.0, 1.0, 2.0)  # numbers that are met everywhere
+_OF_RIGHT_NUMBERS = ("multiple", "missing", "unusual", "twice")  # or nearly right ones
 _FROM_A_SHAPE = {  # calls that take no more than the shape of a tensor, so they cut nothing off
     *("zeros_like", "ones_like", "empty_like", "full_like"),
     *("new_zeros", "new_ones", "new_empty", "new_full"),
@@ -177,7 +178,7 @@ class _Search(Numbers):
         )
         if astray is not None and astray.kind == "order" and not sound:
             return astray
-        if astray is not None and astray.kind != "multiple" and not sound:
+        if astray is not None and astray.kind not in _OF_RIGHT_NUMBERS and not sound:
             return Place(astray.site, "before the exception", astray.up_to, raised.types[0])
         overwritten = self.overwritten()
         if overwritten is not None and site.owner == self.owner:

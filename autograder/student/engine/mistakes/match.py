@@ -104,6 +104,8 @@ class _Scene:
         # Where autograd refused to go on, only what `side_effects` says is known.
         self.known = [n for n, (a, b) in enumerate(pairs) if b.raised is not None or not refused(a)]
         self.failing = [n for n in self.known if not alike(*pairs[n])]
+        # Where a property is judged, or within other tolerances, other numbers may well pass.
+        self.excused = frozenset(n for n in self.failing if self.places[n][0] not in failed)
         self.sides = frozenset().union(*(sides(*pair) for pair in pairs))
         self.dtypes = self.dtypes_of(records)
 
@@ -225,11 +227,18 @@ class _Suspect:
 
     @cached_property
     def fits_everywhere(self) -> bool:
-        """Whether all values agree, and the answer has all sides that the mistake has."""
-        failing = self.scene.failing
-        if not failing or not self.possible or len(self.hits) < len(failing):
+        """Whether all values agree, and the answer has all sides that the mistake has.
+
+        Where the answer passes with other numbers, the mistake may have those of a right answer.
+        """
+        others = frozenset(self.scene.failing) - self.hits
+        if (
+            not self.possible
+            or not self.hits - self.scene.excused
+            or not others <= self.scene.excused
+        ):
             return False
-        return self.telling == frozenset(failing) and self.sides <= self.scene.sides
+        return self.telling == self.hits and self.sides <= self.scene.sides
 
     @cached_property
     def strong(self) -> frozenset[int]:
@@ -244,7 +253,7 @@ def _of_sides(scene: _Scene, suspects: Sequence[_Suspect]) -> Likeness | None:
     Of the kinds of side that a single mistake has, the answer must have exactly the same sides, and
     of its gradients, the same must be cut in each run: two causes of one kind deny each other.
     """
-    if scene.failing or not scene.sides:
+    if {*scene.failing} - scene.excused or not scene.sides:
         return None
     beside = [suspect for suspect in suspects if suspect.is_beside and suspect.cuts_alike]
     beside.sort(key=lambda suspect: suspect.strangeness)
@@ -285,9 +294,9 @@ def _not_compared(scene: _Scene, suspects: Sequence[_Suspect], failed: Failed) -
     runs, records, expected = scene.by_row
     there = frozenset(i for i, row in enumerate(runs) if any(run.random for run in row))
     mine = scene.failed & there
-    if scene.failing or not scene.sides or not mine:
+    if {*scene.failing} - scene.excused or not scene.sides or not mine:
         return None
-    silent = (s for s in suspects if not s.telling and not s.sides)
+    silent = (s for s in suspects if not s.telling and not s.sides and not s.lacks_a_dtype)
     found = [s for s in silent if failed(s.mistake.records) == mine]
     if any(kind == "gradient" for kind, _ in scene.sides):  # without which other aspects may fail
         found = [s for s in found if s.cuts_alike_at_random(there)]
