@@ -8,12 +8,12 @@ if sys.version_info < (3, 11):  # noqa: UP036  (a notebook's kernel may be older
 from autograder.student.check import check
 from autograder.student.device import device
 from autograder.student.old_names import keep_old_names
-from autograder.student.overview import check_all, hint, tell_what_lacks_briefly
+from autograder.student.overview import check_all, hint, shorten_missing_name_errors
 from autograder.student.pencil import check_pencil, show_pencil
 from autograder.student.progress import Progress
 
 vars(check).update(all=check_all, hint=hint)
-tell_what_lacks_briefly()
+shorten_missing_name_errors()
 keep_old_names()
 
 __all__ = ["Progress", "check", "check_pencil", "device", "show_pencil"]

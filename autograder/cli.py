@@ -15,7 +15,7 @@ from autograder.gradebook import command_suggestions, fork_server
 from autograder.gradebook.course_file import read_course
 from autograder.judge.judge_file import as_json, verdicts_on
 from autograder.lms import commands
-from autograder.notebook.reading import Unusable
+from autograder.notebook.reading import UnusableFile
 from autograder.publishing.authors.commands import new, try_exercise
 from autograder.sandbox.bubblewrap import IsolationError
 from autograder.sandbox.device import require
@@ -78,15 +78,15 @@ def judge(
     base = os.urandom(32) if seed is None else f"seed {seed}".encode()
     limits = Limits(cell_seconds=cell_seconds or read_course(root()).cell_seconds)
 
-    def one(file: str) -> dict[str, Verdict] | Unusable:
+    def one(file: str) -> dict[str, Verdict] | UnusableFile:
         try:
             return verdicts_on(file, exercise, base, device, isolation, limits)
-        except Unusable as reason:
+        except UnusableFile as reason:
             return reason
 
     status = 0
     for file, found in zip(files, _in_order(one, files, jobs), strict=True):
-        if isinstance(found, Unusable):
+        if isinstance(found, UnusableFile):
             _complain(f"{file}: {found}")
             status = 2
             continue
@@ -204,8 +204,9 @@ def grade(
         if device == "cpu" and isolation in ISOLATIONS:
             with suppress(IsolationError):  # the judging processes will report that
                 warm_process(isolation)
-    from autograder.gradebook import progress
-    from autograder.gradebook.classroom import grade as grade_class
+    with fork_server.without_collecting():
+        from autograder.gradebook import progress
+        from autograder.gradebook.classroom import grade as grade_class
 
     with progress.lines() if as_json else progress.bar("grading") as step:
         result = grade_class(
@@ -265,7 +266,7 @@ def marking(
 
 app.command("collect")(commands.collect)
 app.command("merge")(commands.merge)
-app.command("return")(commands.give_back)
+app.command("return")(commands.return_grades)
 
 
 @app.command()

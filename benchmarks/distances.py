@@ -11,7 +11,6 @@ them, and a test compares the two.
 import argparse
 import json
 import platform
-import re
 import time
 from pathlib import Path
 
@@ -20,6 +19,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
+from benchmarks.page_cells import run_cells
 from solutions.positional_encoding import (
     PositionalEncoding,
     relative_position_scores,
@@ -42,12 +42,7 @@ def page_definitions() -> dict:
     scope = {"np": np, "torch": torch, "F": F, "nn": nn, "PositionalEncoding": PositionalEncoding}
     scope |= {"rotary_attention": rotary_attention}
     scope |= {"relative_position_scores": relative_position_scores}
-    text = PAGE.read_text(encoding="utf-8")
-    cells = re.findall(r"^```\{code-cell\}[^\n]*\n(?::tags:[^\n]*\n)?(.*?)^```", text, re.M | re.S)
-    for wanted in DEFINED:
-        (cell,) = (cell for cell in cells if re.search(rf"^{wanted}\b", cell, re.M))
-        exec(cell, scope)
-    return scope
+    return run_cells(PAGE, DEFINED, scope)
 
 
 def main() -> None:

@@ -1,6 +1,6 @@
 """Chapter 10's small BERT, fine-tuned to find a typing error: which letter of a row is wrong?
 
-Run: OMP_NUM_THREADS=1 python -m benchmarks.fine_tuning [--seeds 0 1 2 3] [--rows 80 320 1280]
+Run: OMP_NUM_THREADS=1 python -m benchmarks.fine_tuning [--seeds 0 1 2 3 4] [--rows 80 320 1280]
 [--steps 300] [--result fine_tuning.json], some minutes a seed; and, for the control with more
 steps, --longer 3000 --rows 1280 --seeds 0 1. Letters, encoder, its pre-training, the errors and the
 fine-tuning are those of the chapter's page, read from its cells. Each seed has an encoder of its
@@ -152,7 +152,7 @@ def keep(result: Path, part: str, new: list, **others) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--seeds", type=int, nargs="+", default=range(4))
+    parser.add_argument("--seeds", type=int, nargs="+", default=range(5))
     parser.add_argument("--rows", type=int, nargs="+", default=(80, 320, 1280))
     parser.add_argument("--steps", type=int, default=300)
     parser.add_argument("--longer", type=int)

@@ -37,7 +37,7 @@ from rich.console import Console
 from rich.progress import Progress
 
 from autograder.notebook import stubs
-from autograder.notebook.cells_to_skip import needless
+from autograder.notebook.cells_to_skip import cells_to_skip
 from autograder.student import course
 from autograder.student.course import exercises_of
 
@@ -237,7 +237,7 @@ def floor() -> tuple[float, float]:
             if c.cell_type == "code" and "draw" not in c.metadata.get("tags", ())
         ]
         answers = [c for c in cells if not c.metadata.get("nbgrader", {}).get("locked")]
-        idle = needless([(c.source, not is_solution(c)) for c in answers])
+        idle = cells_to_skip([(c.source, not is_solution(c)) for c in answers])
         idle = {id(answers[number]) for number in idle}
         session.shell.reset(new_session=False)
         for cell in cells:

@@ -23,6 +23,7 @@ import torch.nn.functional as F
 from torch import nn
 
 from attention_by_hand.blocks import merge_heads
+from benchmarks.page_cells import run_cells
 from solutions.multi_head import MultiHeadAttention, head_importance, split_heads
 
 PAGE = Path(__file__).parents[1] / "book" / "03_multi_head.md"
@@ -39,12 +40,7 @@ def page_definitions() -> dict:
     scope |= {"Tensor": torch.Tensor, "MultiHeadAttention": MultiHeadAttention}
     scope |= {"split_heads": split_heads, "merge_heads": merge_heads}
     scope |= {"head_importance": head_importance, "np": np}
-    text = PAGE.read_text(encoding="utf-8")
-    cells = re.findall(r"^```\{code-cell\}[^\n]*\n(?::tags:[^\n]*\n)?(.*?)^```", text, re.M | re.S)
-    for wanted in DEFINED:
-        (cell,) = (cell for cell in cells if re.search(rf"^{wanted}\b", cell, re.M))
-        exec(cell, scope)
-    return scope
+    return run_cells(PAGE, DEFINED, scope)
 
 
 def models(page: dict) -> dict[str, tuple[int, type[nn.Module]]]:

@@ -29,7 +29,7 @@ from autograder.bank import banks
 from autograder.judge.reference import reference
 from autograder.student.course import chapters, exercises_of, find_exercise
 from autograder.student.engine.compare import TOLERANCE
-from autograder.student.engine.probe import probe_within, undisturbed
+from autograder.student.engine.probe import preserve_generators, probe_within
 from autograder.student.engine.runs import Exercise, Run
 from autograder.student.engine.verdict import CORRECT, decide
 
@@ -60,7 +60,7 @@ def unlucky(slug: str, name: str, times: range, *, tighter: bool = False) -> Ite
     With `tighter`, also those that would with a tenth of the tolerances.
     """
     exercise = find_exercise(name)[1]
-    with undisturbed(), np.errstate(all="ignore"):
+    with preserve_generators(), np.errstate(all="ignore"):
         for i in times:
             runs = exercise.runs(f"luck {i}".encode())
             right = reference(slug, name)

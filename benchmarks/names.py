@@ -9,14 +9,12 @@ Run: python -m benchmarks.names [--only NAME] [--slips 30] [--pairs 20]. Writes 
 """
 
 import argparse
-import functools
 import json
 import random
 import time
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any
@@ -24,45 +22,20 @@ from typing import Any
 import numpy as np
 import torch
 
-import autograder.bank as bank_module
 from autograder.bank import Bank, banks
-from autograder.bank.change import Edit, build, edited, with_code
+from autograder.bank.change import build, edited, with_code
 from autograder.judge.reference import reference
 from autograder.student.course import chapters, exercises_of
+from autograder.student.engine.mistakes.equality import equal
 from autograder.student.engine.mistakes.match import alike
-from autograder.student.engine.probe import probe_within, undisturbed
+from autograder.student.engine.probe import preserve_generators, probe_within
 from autograder.student.engine.runs import Exercise
 from autograder.student.engine.side_effects import sides
-from autograder.student.engine.verdict import WRONG, Verdict, decide, equal
+from autograder.student.engine.verdict import WRONG, Verdict, decide
 from autograder.student.expected import expected_of, fixed_runs
 
 RESULT = Path(__file__).with_name("names.json")
 Answer = Callable[..., Any]
-
-
-@dataclass(frozen=True)
-class Change:
-    """The arguments of `Bank.change`, to make a change together with another."""
-
-    edits: tuple[Edit, ...]
-    before: str
-    after: str
-    of: str | None
-
-
-CHANGES: dict[tuple[str, str], Change] = {}
-
-
-def _remember(add: Callable[..., None]) -> Callable[..., None]:
-    @functools.wraps(add)
-    def change(self, name, cause, *edits, before="", after="", of=None):
-        CHANGES[self.exercise, name] = Change(edits, before, after, of)
-        add(self, name, cause, *edits, before=before, after=after, of=of)
-
-    return change
-
-
-bank_module.Bank.change = _remember(Bank.change)  # before the banks are loaded
 
 
 # --- second slips -------------------------------------------------------------------------------
@@ -168,7 +141,7 @@ def both(bank: Bank, one: str, other: str) -> tuple[Answer, set[str]] | None:
 
     With it come the names that fit it: the two, and that of any mistake with the same code.
     """
-    first, second = CHANGES.get((bank.exercise, one)), CHANGES.get((bank.exercise, other))
+    first, second = bank.declared.get(one), bank.declared.get(other)
     if first is None or second is None or first.of is not None or second.of is not None:
         return None
     what = f"{one} and {other}"
@@ -198,7 +171,7 @@ class Scene:
         self.seconds: list[float] = []
 
     def records(self, answer: Answer) -> list:
-        with undisturbed(), warnings.catch_warnings(), np.errstate(all="ignore"):
+        with preserve_generators(), warnings.catch_warnings(), np.errstate(all="ignore"):
             warnings.simplefilter("ignore")
             return [[probe_within(answer, run) for run in row] for row in self.runs]
 

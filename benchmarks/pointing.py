@@ -39,11 +39,11 @@ from autograder.student.check import verdict_on
 from autograder.student.course import chapters, exercises_of
 from autograder.student.engine.locator import trace
 from autograder.student.engine.locator.locate import Place
-from autograder.student.engine.probe import probe_within, undisturbed
+from autograder.student.engine.probe import preserve_generators, probe_within
 from autograder.student.engine.runs import Exercise
 from autograder.student.engine.verdict import CORRECT, Verdict, decide
 from autograder.student.expected import fixed_runs
-from autograder.student.pointing import told
+from autograder.student.pointing import describe_place
 
 RESULT = Path(__file__).with_suffix(".json")
 OUTCOMES = ("right", "near", "wrong", "nothing")
@@ -58,9 +58,9 @@ def is_right(answer: Any, exercise: str) -> bool:
 
 def base_of(bank: Bank, name: str) -> str | None:
     """The text of the right answer that a mistake was made from; None if it was a wrong one."""
-    base = bank.bases[name]
-    while base in bank.bases:
-        base = bank.bases[base]
+    base = name
+    while base in bank.declared:
+        base = bank.declared[base].of or bank.exercise
     for scope in (bank.names, vars(bank.references)):
         if base in scope:
             known = scope[base] is getattr(bank.references, bank.exercise)
@@ -130,7 +130,11 @@ def of_exercise(slug: str, exercise: Exercise, verbose: bool) -> tuple[Counter, 
         found[result] += 1
         if verbose and result != "right":
             print(f"--- {exercise.name} {name}: {result} {seconds[-1]:.2f} s, {sorted(changed)}")
-            print(f"{place.kind}, line {place.site.node.lineno}\n{told(place)}" if place else "-")
+            print(
+                f"{place.kind}, line {place.site.node.lineno}\n{describe_place(place)}"
+                if place
+                else "-"
+            )
             lines = text.splitlines()
             print(
                 *(f"      {n} {lines[n - 1]}" for n in sorted(changed) if 0 < n <= len(lines)),
@@ -147,7 +151,7 @@ def main() -> None:
     for slug in asked or chapters():
         total, seconds, shares = Counter(), [], []
         for exercise in (e for e in exercises_of(slug) if e.recorded):
-            with undisturbed(), np.errstate(all="ignore"):
+            with preserve_generators(), np.errstate(all="ignore"):
                 found, spent, parts = of_exercise(slug, exercise, verbose)
             print(f"{exercise.name:30}", dict(found), flush=True)
             total, seconds, shares = total + found, seconds + spent, shares + parts

@@ -14,8 +14,8 @@ import argparse
 import datetime
 import json
 import platform
-import re
 import time
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -23,6 +23,8 @@ import torch
 from sklearn.linear_model import LogisticRegression
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.svm import SVC
+
+from benchmarks.page_cells import run_cells
 
 PAGE = Path(__file__).parents[1] / "book" / "11_vision_transformer.md"
 # the cells that define what is used here, found by how one of their lines begins
@@ -42,18 +44,7 @@ RIVALS = {
     "nearest": KNeighborsClassifier(1),
     "svm": SVC(C=10),
 }
-
-
-def page_definitions() -> dict:
-    """What the page's cells define."""
-    text = PAGE.read_text(encoding="utf-8")
-    cells = re.findall(r"^```\{code-cell\}[^\n]*\n(.*?)^```", text, re.M | re.S)
-    cells = [re.sub(r"\A(---\n.*?^---\n|:tags:[^\n]*\n)", "", c, flags=re.M | re.S) for c in cells]
-    scope: dict = {}
-    for wanted in NEEDED:
-        (cell,) = (cell for cell in cells if re.search(rf"^{re.escape(wanted)}\b", cell, re.M))
-        exec(cell, scope)
-    return scope
+page_definitions = partial(run_cells, PAGE, NEEDED)
 
 
 def reordered(page: dict, images: torch.Tensor, order: str) -> torch.Tensor:

@@ -35,7 +35,7 @@ LONG = (
     "test_same_marks.py",
     "test_running_a_course.py",
     "test_matrix.py",
-    "test_withheld.py",
+    "test_block_access.py",
     "test_luck.py",
     "test_restart_parts.py",
     "test_check.py",
@@ -49,7 +49,7 @@ TOGETHER = re.compile(r"test_(attacks|honest)\.py::\w+\[(endless|ending|first|se
 OF_MATRIX = re.compile(r"test_matrix\.py::\w+\[([a-z_]+(?:-\w+)?)")  # chapter and exercise
 ALONE = re.compile(
     r"test_(attacks\.py::test_an_attack_ends_|honest\.py::test_judge_|restart_parts\.py::test_"
-    r"|withheld\.py::test_|other_machines\.py::test_|check\.py::test_nonsense_|luck\.py::test_a_right_|mutants\.py::test_a_sample_)\w+"
+    r"|block_access\.py::test_|other_machines\.py::test_|check\.py::test_nonsense_|luck\.py::test_a_right_|mutants\.py::test_a_sample_)\w+"
 )
 PIECES = 3
 # Tensors of a few numbers gain nothing from threads, and threads that wait for a core are costly.
@@ -219,6 +219,13 @@ def _table(exercises: list[dict]) -> Iterable[str]:
 
 def _line(title: str, counts: list[int]) -> str:
     return "{:44} {:8} {:7} {:6} {:7} {:5}".format(title, *counts)
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    for mark in [*item.iter_markers("seed")][:1]:
+        from torch import manual_seed
+
+        manual_seed(*mark.args)
 
 
 @pytest.fixture

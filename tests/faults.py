@@ -24,9 +24,9 @@ from autograder.judge.job import Job, Outcome, _read, judge_job
 from autograder.judge.judge_notebook import exercises_in
 from autograder.judge.judgement import GRADED, Judgement
 from autograder.judge.marks import show_verdicts
-from autograder.notebook.reading import Unusable
+from autograder.notebook.reading import UnusableFile
 from autograder.notebook.rebuild import rebuild
-from autograder.student.engine.verdict import WRONG, withheld
+from autograder.student.engine.verdict import WRONG, no_marks
 
 ROOT = Path(__file__).resolve().parents[1]
 NOTEBOOKS = ROOT / "notebooks"
@@ -77,12 +77,12 @@ def quick(job: Job) -> Outcome:
     try:
         submitted, _ = _read(job, release)
         notebook, _ = rebuild(release, submitted)
-    except Unusable:
+    except UnusableFile:
         return judge_job(job)  # of which nothing runs
     verdicts = {}
     for _, exercise in exercises_in(notebook):
         score = float(re.search(r"return ([\d.]+)", job.submission.decode())[1])
-        verdicts[exercise.name] = replace(withheld(exercise, WRONG, "quick"), score=score)
+        verdicts[exercise.name] = replace(no_marks(exercise, WRONG, "quick"), score=score)
     show_verdicts(notebook, verdicts)
     judgement = Judgement(GRADED, verdicts)
     return Outcome(judgement, (nbformat.writes(notebook) + "\n").encode(), "here")

@@ -1,5 +1,7 @@
 """What the tests of attention's scores share: sizes, random inputs, and whether two ways agree."""
 
+import math
+
 import pytest
 import torch
 from torch import Tensor
@@ -40,3 +42,9 @@ def assert_same(ours, theirs, wanted, within):
     grads = gradients(theirs, wanted)
     scale = max(1.0, *(float(g.abs().max()) for g in grads))
     assert largest_gap(gradients(ours, wanted), grads) <= within * scale
+
+
+def softmax_of_some(scores, allowed):
+    """The weights of one row in plain Python: only what is allowed takes part."""
+    counts = [math.exp(s) if a else 0.0 for s, a in zip(scores, allowed, strict=True)]
+    return [count / (sum(counts) or 1.0) for count in counts]

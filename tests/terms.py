@@ -30,7 +30,7 @@ from autograder.student.engine.verdict import (
     WRONG,
     AspectVerdict,
     Verdict,
-    withheld,
+    no_marks,
 )
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -65,11 +65,11 @@ def stand_in(job: Job) -> Outcome:
         aspects = (AspectVerdict("the values", exercise.points, True, None, None),)
         verdict = Verdict(exercise.name, exercise.points, exercise.points, CORRECT, aspects)
         if "raise NotImplementedError" in text:
-            verdict = withheld(exercise, MISSING, "Not written yet.")
+            verdict = no_marks(exercise, MISSING, "Not written yet.")
         elif "wrong" in text:
             verdict = Verdict(exercise.name, exercise.points, 0.5, WRONG, aspects)
         elif "withheld" in text:
-            verdict = withheld(exercise, POLICY, "For a person to look at.")
+            verdict = no_marks(exercise, POLICY, "For a person to look at.")
         verdicts[exercise.name] = verdict
     show_verdicts(notebook, verdicts)
     judgement = Judgement(GRADED, verdicts, 0.1, None, tuple(notes))

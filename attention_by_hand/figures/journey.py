@@ -55,7 +55,7 @@ def numbers(step: Step, text: str) -> list[float | None]:
     return found
 
 
-def said(number: float | None) -> str:
+def format_number(number: float | None) -> str:
     """A number to two decimal places, with a true minus sign; None is −∞."""
     if number is None:
         return "−∞"
@@ -113,10 +113,10 @@ def here(chapter: int, text: str = "she sings well .") -> None:
                 ends = ((place + 0.03, middle), (centre - 0.6, centre - 0.15))
                 flow.axes.plot(*ends, color=plots.BLUE, lw=0.5 + 8 * weight)
             for place, number in zip((middle - 0.3, middle + 0.3), found[2:], strict=True):
-                flow.text(place + 0.24, centre, said(number), ha="right", size=SHAPES)
+                flow.text(place + 0.24, centre, format_number(number), ha="right", size=SHAPES)
             continue
         for place, number in zip(columns, found, strict=False):
-            flow.text(place + 0.24, centre, said(number), ha="right", size=SHAPES)
+            flow.text(place + 0.24, centre, format_number(number), ha="right", size=SHAPES)
         if step.stage in ("query", "average"):  # between the heads
             bar = (columns[1] + columns[2]) / 2
             flow.axes.plot((bar, bar), (centre - 0.13, centre + 0.13), color=QUIET, lw=1.0)
@@ -215,7 +215,7 @@ def _row(
 ) -> Box:
     """A vector as a row of cells around (x, y), its numbers in them."""
     cells = [
-        flow.box(x + cell * (i - (len(numbers) - 1) / 2), y, said(number), kind,
+        flow.box(x + cell * (i - (len(numbers) - 1) / 2), y, format_number(number), kind,
                  width=cell, height=0.34, size=SHAPES)
         for i, number in enumerate(numbers)
     ]  # fmt: skip

@@ -5,17 +5,19 @@ Each chapter has a package in `solutions/mistakes/`, each of its exercises a mod
 its cause. The same bank tests the grader: every mistake must lose marks and be named, and every
 right answer must earn full marks.
 
-Most mistakes are the reference with one thing changed, and are declared as that change
-(`Bank.changes`); the others are functions and classes (`Bank.mistake`).
+Most mistakes are the reference with one thing changed, and are declared as that change in a text
+beside the module (`Bank.read`); the others are functions and classes (`Bank.mistake`).
 """
 
 from collections.abc import Callable, Iterator, Mapping
 from importlib import import_module
+from pathlib import Path
 from pkgutil import iter_modules
 from types import ModuleType
 from typing import Any, TypeVar
 
-from autograder.bank.change import Edit, build, edited, entries, plain_source, with_code
+from autograder.bank.change import Edit, Entry, build, edited, entries, plain_source, with_code
+from autograder.bank.shared import completed
 from autograder.student import course
 
 course.package()
@@ -54,7 +56,7 @@ class Bank:
         self.exercise, self.references, self.names = exercise, references, names
         self.mistakes, self.rights = Answers(), Answers()
         self.changed: dict[str, tuple[str, str, str]] = {}  # the arguments of `with_code`
-        self.bases: dict[str, str] = {}  # the names of what was changed
+        self.declared: dict[str, Entry] = {}
 
     def mistake(self, answer: Answer) -> Answer:
         """Add a wrong answer, whose docstring tells a student what went wrong. A decorator."""
@@ -85,24 +87,13 @@ class Bank:
         `ValueError` for code that is not valid Python, or does the same as before.
         """
         what = f"{self.exercise}, {name}"
-        source = self._source(self.exercise if of is None else of, what)
-        changed = edited(source, edits, what)
-        if changed == source and not before and not after:
-            raise ValueError(f"{what}: nothing is changed")
+        self._declare(Entry(name, cause, of, edits, before, after, what))
 
-        def make() -> Callable[..., Any]:
-            text = with_code(changed, before, after, what)
-            names = {**self.names, **vars(self.references)}
-            return build(name, cause, text, source, names, what)
+    def read(self) -> None:
+        """Add the wrong answers that the text beside the bank's module declares.
 
-        self._add(self.mistakes, name, make, cause)
-        self.changed[name] = (changed, before, after)
-        self.bases[name] = self.exercise if of is None else of
-
-    def changes(self, text: str) -> None:
-        """Add the wrong answers that a text declares, each as a `change`.
-
-        An entry is a name, its changes and, indented, its cause::
+        `softmax.txt` belongs to `softmax.py`. An entry is a name, its changes and, indented, its
+        cause; lines that begin with `#` are comments::
 
             sign_flipped: scores - largest → largest - scores
                 The exponent has the wrong sign: the lowest score gets the largest weight.
@@ -115,10 +106,34 @@ class Bank:
             + code          without `-` above it: goes to the beginning of the function or `forward`
             > code          goes to its end, where its return value is called `result`
 
-        `name of other` changes another answer instead of the reference.
+        `name of other` changes another answer instead of the reference. An entry without a cause,
+        or without changes, has those of the shared mistake of its name, in the grader's
+        `bank/shared.txt` or the course's `solutions/mistakes/shared.txt`: `made_on_the_cpu(scores)`
+        puts `scores` for the argument there.
         """
-        for e in entries(text, self.exercise):
-            self.change(e.name, e.cause, *e.edits, before=e.before, after=e.after, of=e.of)
+        file = Path(self.names["__file__"]).with_suffix(".txt")
+        self.changes(file.read_text(encoding="utf-8"), f"{file.parent.name}/{file.name}")
+
+    def changes(self, text: str, place: str = "") -> None:
+        """Add the wrong answers that a text declares; `place` is where it stands, for errors."""
+        for entry in entries(text, place or self.exercise):
+            self._declare(completed(entry))
+
+    def _declare(self, entry: Entry) -> None:
+        name, cause, of, edits, before, after, what, _ = entry
+        source = self._source(self.exercise if of is None else of, what)
+        changed = edited(source, edits, what)
+        if changed == source and not before and not after:
+            raise ValueError(f"{what}: nothing is changed")
+
+        def make() -> Callable[..., Any]:
+            text = with_code(changed, before, after, what)
+            names = {**self.names, **vars(self.references)}
+            return build(name, cause, text, source, names, what)
+
+        self._add(self.mistakes, name, make, cause, what)
+        self.changed[name] = (changed, before, after)
+        self.declared[name] = entry
 
     def _source(self, name: str, what: str) -> str:
         """The text of an answer, to be changed."""
@@ -130,12 +145,18 @@ class Bank:
         raise ValueError(f"{what}: there is no {name} to change")
 
     def _add(
-        self, shelf: Answers, name: str, make: Callable[[], Callable[..., Any]], cause: str = "-"
+        self,
+        shelf: Answers,
+        name: str,
+        make: Callable[[], Callable[..., Any]],
+        cause: str = "-",
+        what: str = "",
     ) -> None:
+        what = what or f"{self.exercise}, {name}"
         if not cause.strip():
-            raise ValueError(f"{self.exercise}: the mistake {name} does not say what went wrong")
+            raise ValueError(f"{what}: the mistake does not say what went wrong")
         if name in self.mistakes or name in self.rights:
-            raise ValueError(f"{self.exercise} has an answer called {name} already")
+            raise ValueError(f"{what}: there is an answer of this name already")
         shelf.makers[name] = make
 
 

@@ -9,7 +9,7 @@ from functools import cache
 from types import CodeType
 from typing import Any, NamedTuple
 
-ENTRY = re.compile(r"(\w+)(?: of (\w+))?(?:: (.+))?")
+ENTRY = re.compile(r"(\w+)(?:\((\w+)\))?(?: of (\w+))?(?:: (.+))?")
 TIMES = re.compile(r"(.*?)(?: ×(\d+))?", re.DOTALL)
 COMMENT = re.compile(r"(^| ) *#.*")
 MARKS = ("    ~ ", "    - ", "    + ", "    > ")
@@ -211,7 +211,11 @@ def _does_the_same(one: Any, other: Any) -> bool:
 
 
 class Entry(NamedTuple):
-    """What a text declares about a mistake: the arguments of `Bank.change`."""
+    """What a text declares about a mistake: the arguments of `Bank.change`, and where it stands.
+
+    `argument` is what the entry writes for the argument of a shared mistake, or a shared mistake
+    for its own.
+    """
 
     name: str
     cause: str
@@ -219,22 +223,31 @@ class Entry(NamedTuple):
     edits: Sequence[Edit]
     before: str
     after: str
+    what: str
+    argument: str | None = None
 
 
-def entries(text: str, exercise: str) -> Iterator[Entry]:
-    """The mistakes that a text declares. Raises `ValueError` for one that cannot be read."""
-    for part in re.split(r"^(?=\S)", text, flags=re.MULTILINE):
-        if not part.strip():
-            continue
-        head, *lines = part.rstrip().split("\n")
-        found = ENTRY.fullmatch(head.rstrip())
+def entries(text: str, place: str) -> Iterator[Entry]:
+    """The mistakes that a text declares; `place` is its file's name, or the exercise's.
+
+    Raises `ValueError` for one that cannot be read.
+    """
+    parts: list[tuple[int, list[str]]] = []
+    for number, line in enumerate(text.split("\n"), 1):
+        if line.strip() and not line.startswith("#"):
+            if not parts or not line.startswith(" "):
+                parts.append((number, []))
+            parts[-1][1].append(line.rstrip())
+    for number, (head, *lines) in parts:
+        found = ENTRY.fullmatch(head)
         if found is None:
-            raise ValueError(f"{exercise}: an entry begins with a name, not with {head!r}")
-        name, of, inline = found.groups()
+            raise ValueError(f"{place}:{number}: an entry begins with a name, not with {head!r}")
+        name, argument, of, inline = found.groups()
         marked = inline.split(" ; ") if inline else []
         marked += [line[4:] for line in lines if line.startswith(MARKS)]
         cause = " ".join(line.strip() for line in lines if not line.startswith(MARKS))
-        yield Entry(name, cause.strip(), of, *_changes(marked, f"{exercise}, {name}"))
+        what = f"{place}:{number}, {name}"
+        yield Entry(name, cause, of, *_changes(marked, what), what, argument)
 
 
 def _changes(marked: Sequence[str], what: str) -> tuple[list[Edit], str, str]:

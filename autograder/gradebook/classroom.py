@@ -32,10 +32,10 @@ from autograder.gradebook.submissions import (
     job_for,
     released,
 )
-from autograder.gradebook.writer import FULL, Writer, recorded
+from autograder.gradebook.writer import FULL, Writer, record_outcome
 from autograder.judge.job import Job, Options, judge_job
 from autograder.judge.judgement import GRADED, finite
-from autograder.judge.seeds import secret_of
+from autograder.judge.seeds import group_of, secret_of
 from autograder.sandbox.isolation import isolation_called
 
 
@@ -59,7 +59,7 @@ class ClassResult:
         return json.dumps(told | {"seconds": self.seconds})
 
 
-class Stopped(RuntimeError):
+class GradingStopped(RuntimeError):
     """Nothing more can be recorded: the disk is full, or the gradebook locked or missing."""
 
 
@@ -93,8 +93,8 @@ def grade(
     core); `scheduler` the address of a Dask cluster that judges in their place. `progress` is
     called after each submission with its row, how many are done, and how many there are.
     Raises `ValueError` if there is nothing to grade with, `BlockingIOError` if another run is in
-    progress, `IsolationError` if students' code cannot be isolated, `Stopped` when nothing more can
-    be recorded: what has been graded stays graded.
+    progress, `IsolationError` if students' code cannot be isolated, `GradingStopped` when nothing
+    more can be recorded: what has been graded stays graded.
     """
     isolation_called(isolation)
     started = time.monotonic()
@@ -122,10 +122,12 @@ def grade(
                 writer.register(assignment)
             enter(writer.book, course)
             secret, elsewhere = secret_of(root), scheduler is not None
+            jobs = max(1, jobs or len(os.sched_getaffinity(0)))
+            tasks = in_turn(tasks, secret, jobs)
             run = _Run(writer, tasks, secret, options, elsewhere, force, progress)
             with closing(_judged(run.jobs(), jobs, scheduler, options)) as judged:
                 for task, outcome in judged:
-                    run.done(recorded(writer, task, outcome), task)
+                    run.done(record_outcome(writer, task, outcome), task)
     rows = sorted(run.rows, key=lambda row: (row.assignment, row.student))
     return ClassResult(root, rows, ignored, round(time.monotonic() - started, 1))
 
@@ -148,18 +150,24 @@ def _only_one(root: Path, shared: bool) -> Iterator[None]:
 
 @contextmanager
 def _stopping() -> Iterator[None]:
-    """Turn errors that prevent recording into a one-line `Stopped`."""
+    """Turn errors that prevent recording into a one-line `GradingStopped`."""
     try:
         yield
     except GradebookLost as error:
-        raise Stopped(f"{error}. What is graded stays graded.") from error
+        raise GradingStopped(f"{error}. What is graded stays graded.") from error
     except OSError as error:
         if error.errno not in FULL:
             raise
         why = f"{error.strerror}: {error.filename}" if error.filename else error.strerror
-        raise Stopped(
+        raise GradingStopped(
             f"{why}. What is graded stays graded; make room and run this again."
         ) from error
+
+
+def in_turn(tasks: Sequence[Task], secret: bytes, jobs: int) -> list[Task]:
+    """The tasks, in an order in which each process meets few assignments and groups of students:
+    what the references give on a group's inputs is computed in each process that needs it."""
+    return sorted(tasks, key=lambda t: (t.assignment, group_of(secret, t.student) // jobs))
 
 
 class _Run:
@@ -210,7 +218,7 @@ class _Run:
                     try:
                         job = job_for(task, *self.how)
                     except Exception as error:  # noqa: BLE001  (it costs this submission alone)
-                        self.done(recorded(self.writer, task, error), task)
+                        self.done(record_outcome(self.writer, task, error), task)
                     else:
                         yield task, job
             todo = others
@@ -227,7 +235,7 @@ class _Run:
 
 def _judged(
     source: Iterator[tuple[Task, Job] | None],
-    jobs: int | None,
+    jobs: int,
     scheduler: str | None,
     options: Options,
 ) -> Results:
@@ -237,5 +245,5 @@ def _judged(
     if scheduler is not None:
         chosen = DaskCluster(scheduler, isolation=shared)
     else:
-        chosen = LocalPool(max(1, jobs or len(os.sched_getaffinity(0))), isolation=shared)
+        chosen = LocalPool(jobs, isolation=shared)
     yield from chosen.run(source, judge_job)

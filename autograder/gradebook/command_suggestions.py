@@ -84,7 +84,7 @@ def assignment_named(name: str, assignments: Sequence[str]) -> str | None:
     return next((a for a in assignments if name in (a, a.partition("_")[2])), None)
 
 
-def chosen(
+def select(
     asked: Sequence[str] | None, there: Sequence[str], what: str, aliases: bool = False
 ) -> set[str] | None:
     """Those that were asked for, out of those that are there; None means all.

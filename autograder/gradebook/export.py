@@ -32,7 +32,7 @@ COLUMNS = (
 FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
 
 
-def guarded(value: Any) -> str:
+def escape_formula(value: Any) -> str:
     """A field of text, with an apostrophe in front if it could be a formula."""
     text = "" if value is None else str(value)
     risky = text.startswith(FORMULA) or text.lstrip().startswith(FORMULA)
@@ -61,7 +61,7 @@ def rows(
             text = [assignment.name, assignment.duedate, timestamp, student.id]
             text += [student.last_name, student.first_name, student.email]
             marks = [raw, penalty, max(0.0, raw - penalty), assignment.max_score]
-            yield [*map(guarded, text), *(f"{float(mark):.6g}" for mark in marks), complete]
+            yield [*map(escape_formula, text), *(f"{float(mark):.6g}" for mark in marks), complete]
 
 
 class SafeCsv(ExportPlugin):

@@ -26,7 +26,7 @@ MEMORY_MB = 2048
 
 
 @dataclass(frozen=True)
-class Marked:
+class MarkedNotebook:
     """What the gradebook says about a submission, as its page shows it.
 
     Scores (with points) and comments by grade id; the verdicts by exercise.
@@ -65,7 +65,7 @@ class PageMaker:
         with suppress(OSError):
             ours.send(str(self.root))
 
-    def page(self, notebook: bytes, assignment: str, student: str, marked: Marked) -> str:
+    def page(self, notebook: bytes, assignment: str, student: str, marked: MarkedNotebook) -> str:
         """The page of an autograded notebook. Raises `PageFailed`."""
         self.start()
         assert self._pipe is not None
@@ -108,7 +108,7 @@ def _make_pages(pipe: Connection) -> None:
     serve(pipe)
 
 
-def plain_page(assignment: str, student: str, marked: Marked) -> str:
+def plain_page(assignment: str, student: str, marked: MarkedNotebook) -> str:
     """A page with the marks and comments alone, for a submission that cannot be shown."""
     rows = "".join(
         f"<tr><td>{escape(name)}</td><td>{number(score)} / {number(points)}</td></tr>"

@@ -28,7 +28,7 @@ from nbgrader.converters import GenerateFeedback
 from nbgrader.coursedir import CourseDirectory
 from traitlets.config import Config
 
-from autograder.gradebook.feedback import CPU_SECONDS, MEMORY_MB, Marked
+from autograder.gradebook.feedback import CPU_SECONDS, MEMORY_MB, MarkedNotebook
 from autograder.judge.marks import show_verdicts
 from autograder.notebook.reading import CHECK
 from autograder.notebook.settings import configure
@@ -43,7 +43,9 @@ class Pages:
         self.exporter = _Page(parent=converter, config=converter.config)
         self.exporter.register_preprocessor(CSSHTMLHeaderPreprocessor, enabled=True)
 
-    def page(self, notebook: NotebookNode, assignment: str, student: str, marked: Marked) -> str:
+    def page(
+        self, notebook: NotebookNode, assignment: str, student: str, marked: MarkedNotebook
+    ) -> str:
         """The page of an autograded notebook, which is modified."""
         show_verdicts(notebook, marked.verdicts)
         for cell in notebook.cells:
@@ -103,10 +105,14 @@ class _Page(HTMLExporter):
     """nbconvert's page without two steps that took most of the time.
 
     The last one parses the page to name pictures without alt: here a regular expression adds the
-    same text. Another validates the notebook after each preprocessor: it is one of ours.
+    same text. Another copies the notebook and validates it after each preprocessor: it is one of
+    ours, of which nothing else is made.
     """
 
-    def _validate_preprocessor(self, nbc: NotebookNode, preprocessor: Any) -> None: ...
+    def _preprocess(self, nb: NotebookNode, resources: dict) -> tuple[NotebookNode, dict]:
+        for preprocessor in self._preprocessors:
+            nb, resources = preprocessor(nb, resources)
+        return nb, resources
 
     def _create_environment(self) -> Environment:
         environment = super()._create_environment()

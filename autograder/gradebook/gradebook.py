@@ -272,8 +272,8 @@ class Book(Gradebook):
             times = before.times + 1 if before and before.digest == digest else 1
             row = {"digest": digest, "notebook": notebook, "times": times}
             tables.put(self.db, tables.GRADED, assignment, student, **row)
-            tables.keep(self.db, assignment, student, judgement)
-            tables.remember(self.db, assignment, student, seen or {})
+            tables.store_judgement(self.db, assignment, student, judgement)
+            tables.store_seen(self.db, assignment, student, seen or {})
             if handed_in is not None:
                 tables.attempted(self.db, assignment, student, handed_in, timestamp, marked)
         return times
@@ -301,7 +301,7 @@ class Book(Gradebook):
 
     def judgement(self, assignment: str, student: str) -> Judgement | None:
         """The judgement kept on a submission; None if there is none that we can read."""
-        return tables.kept(self.db, assignment, student)
+        return tables.read_judgement(self.db, assignment, student)
 
     def _submission(self, assignment: str, student: str, timestamp: str | None) -> Any:
         self.update_or_create_student(student)

@@ -11,7 +11,7 @@ from pathlib import Path
 from autograder.gradebook.scripts import SUFFIX, notebook_of
 from autograder.notebook.archive import only_answer
 from autograder.notebook.effort import ANSWERED, effort_in, is_notebook_of
-from autograder.notebook.reading import Unusable, read_file
+from autograder.notebook.reading import UnusableFile, read_file
 
 MOST_TOLD = 10  # entries of one folder that are told one by one
 _OTHER = re.compile(r"\.(py|zip|ipynb\.(txt|json))$", re.IGNORECASE)  # where there is no notebook
@@ -60,7 +60,7 @@ def _copy(path: Path) -> tuple[int, str]:
 def _effort(path: Path, release: Path) -> int:
     try:
         return effort_in(data_in(path)[1], release)
-    except (Unusable, OSError):
+    except (UnusableFile, OSError):
         return ANSWERED  # it may have held some
 
 
@@ -68,7 +68,7 @@ def _is_work(path: Path, release: Path) -> bool:
     """Whether a file other than the expected one holds answers to this assignment."""
     try:
         name, data = data_in(path)
-    except (Unusable, OSError):
+    except (UnusableFile, OSError):
         return False
     is_this = name.casefold().endswith(SUFFIX) or is_notebook_of(data, release)
     return is_this and effort_in(data, release) == ANSWERED
@@ -77,7 +77,7 @@ def _is_work(path: Path, release: Path) -> bool:
 def data_in(path: Path) -> tuple[str, bytes]:
     """The name and contents of a notebook, or of a script as one; of the one in an archive.
 
-    Raises `Unusable`, `OSError`.
+    Raises `UnusableFile`, `OSError`.
     """
     name, data = path.name, read_file(path)
     if path.suffix.casefold() == ".zip":

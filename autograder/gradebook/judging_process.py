@@ -14,7 +14,7 @@ from multiprocessing.connection import Connection, wait
 from typing import Any
 
 from autograder.gradebook.schedulers import Judge, JudgeDied
-from autograder.judge.allowance import SECONDS, Overdrawn
+from autograder.judge.allowance import SECONDS, LimitExceeded
 from autograder.judge.job import Job, Outcome, unusable
 from autograder.sandbox.bubblewrap import IsolationError
 from autograder.sandbox.launcher import LentProcess, borrow, warm_process
@@ -58,7 +58,7 @@ def answer(worker: JudgingProcess, ready: bool, job: Job, patience: float) -> Ou
     except (EOFError, OSError) as error:
         dismiss(worker)
         if worker.process.exitcode == -signal.SIGXCPU:  # of its own limit: it would die of it again
-            limit = Overdrawn(TIMEOUT, f"{SECONDS:g} s of computing time")
+            limit = LimitExceeded(TIMEOUT, f"{SECONDS:g} s of computing time")
             return unusable(job, f"Judging it {limit}.")
         code = f"status {worker.process.exitcode}"
         if isinstance(error, TimeoutError):

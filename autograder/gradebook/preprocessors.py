@@ -117,11 +117,11 @@ class SaveJudgement(NbGraderPreprocessor):
                     given = gradebook.find_grade(name, *where)
                     given.auto_score, given.needs_manual_grade = None, True
             key, seen = (ours["assignment"], ours["student"]), seen_in(nb, judgement)
-            same = unchanged(tables.remembered(gradebook.db, *key), seen)
+            same = unchanged(tables.read_seen(gradebook.db, *key), seen)
             for name in same & resources.get("autograder_settled", set()):
                 gradebook.find_grade(name, *where).needs_manual_grade = False
-            tables.keep(gradebook.db, *key, judgement)
-            tables.remember(gradebook.db, *key, seen)
+            tables.store_judgement(gradebook.db, *key, judgement)
+            tables.store_seen(gradebook.db, *key, seen)
             gradebook.db.commit()
         return nb, resources
 
@@ -135,7 +135,7 @@ class ShowVerdicts(NbGraderPreprocessor):
     def preprocess(self, nb: NotebookNode, resources: dict) -> tuple[NotebookNode, dict]:
         ours = resources["nbgrader"]
         with Gradebook(ours["db_url"]) as gradebook:
-            judgement = tables.kept(gradebook.db, ours["assignment"], ours["student"])
+            judgement = tables.read_judgement(gradebook.db, ours["assignment"], ours["student"])
         if judgement is not None:
             show_verdicts(nb, judgement.verdicts)
         return nb, resources

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 @dataclass
-class Pace:
+class GradingRate:
     """Submissions per minute and the time left, estimated from those judged in this run."""
 
     clock: Callable[[], float] = time.monotonic
@@ -45,7 +45,7 @@ def bar(what: str) -> Iterator["Progress"]:
         MofNCompleteColumn(),
         TextColumn("{task.fields[pace]}"),
     )
-    pace, console = Pace(), Console(stderr=True)
+    pace, console = GradingRate(), Console(stderr=True)
     quiet = not console.is_terminal
     with Progress(*columns, console=console, transient=True, disable=quiet) as shown:
         task = shown.add_task(what, total=None, pace="")
@@ -70,7 +70,7 @@ def in_words(per_minute: float | None, left: float | None) -> str:
 @contextmanager
 def lines(stream: TextIO | None = None) -> Iterator["Progress"]:
     """A line of JSON per submission; yields a function to call after each."""
-    pace, out = Pace(), stream or sys.stdout
+    pace, out = GradingRate(), stream or sys.stdout
 
     def step(row: "Row", done: int, total: int) -> None:
         per_minute, left = pace.step(row, done, total)

@@ -30,7 +30,7 @@ class Attempt:
 
 
 @dataclass
-class Roll:
+class Roster:
     """People by id; due dates by assignment; submissions and attempts by student and assignment."""
 
     names: dict[str, str] = field(default_factory=dict)
@@ -43,9 +43,9 @@ class Roll:
         return self.names.get(student) or student
 
 
-def read_roll(root: Path, db: str | None = None) -> Roll:
+def read_roster(root: Path, db: str | None = None) -> Roster:
     """Read names, dates and attempts from a course's gradebook and file."""
-    course, roll = read_course(root), Roll()
+    course, roster = read_course(root), Roster()
     book = Book(database(root, db))
     try:
         with book.look():
@@ -53,26 +53,26 @@ def read_roll(root: Path, db: str | None = None) -> Roll:
                 told = course.person(student.id).told
                 first = told.get("first_name", student.first_name or "")
                 last = told.get("last_name", student.last_name or "")
-                roll.names[student.id] = f"{first} {last}".strip()
+                roster.names[student.id] = f"{first} {last}".strip()
             for assignment in book.assignments:
                 due = assignment.duedate
                 if assignment.name in course.due:
-                    roll.due[assignment.name] = course.due[assignment.name]
+                    roster.due[assignment.name] = course.due[assignment.name]
                 elif due is not None:
-                    roll.due[assignment.name] = due.replace(tzinfo=due.tzinfo or UTC)
+                    roster.due[assignment.name] = due.replace(tzinfo=due.tzinfo or UTC)
                 for submitted in assignment.submissions:
                     for notebook in submitted.notebooks:
                         key = submitted.student.id, assignment.name
-                        roll.submissions[key] = notebook.id
+                        roster.submissions[key] = notebook.id
             for row in tables.attempts(book.db):
                 moment = datetime.fromisoformat(row.moment)
                 key = row.student, row.assignment
-                roll.attempts.setdefault(key, []).append(Attempt(moment, row.score, row.points))
+                roster.attempts.setdefault(key, []).append(Attempt(moment, row.score, row.points))
     finally:
         book.close()
-    for attempts in roll.attempts.values():
+    for attempts in roster.attempts.values():
         attempts.sort(key=lambda attempt: attempt.moment)
-    return roll
+    return roster
 
 
 def who_needs_help(

@@ -13,7 +13,7 @@ from sqlalchemy.orm import Session
 
 from autograder.gradebook.course_file import read_course
 from autograder.gradebook.gradebook import Book, database
-from autograder.gradebook.tables import MARKS, all_kept
+from autograder.gradebook.tables import MARKS, read_judgements
 from autograder.judge.judgement import FAILED, GRADED, Judgement
 from autograder.judge.runner import DEFINING
 from autograder.notebook.reading import CHECK
@@ -142,7 +142,7 @@ def read_class(root: Path, db: str | None = None) -> list[Row]:
     book = Book(database(root, db))
     try:
         with book.look():
-            judgements = {(name, student): kept for name, student, kept in all_kept(book.db)}
+            judgements = {(name, student): kept for name, student, kept in read_judgements(book.db)}
             notebooks = _notebooks(book.db)
             pairs = sorted(pair for pair in _submitted(book.db) if not course.withdrawn(pair[1]))
             return [

@@ -27,7 +27,7 @@ CELL_SECONDS, PROBE_SECONDS = 12.0, 6.0  # so that its endless loop does not cos
 
 
 @dataclass(frozen=True)
-class Deserved:
+class ExpectedMarks:
     """The marks that a sample student deserves, the mistakes to be named, and the reasoning."""
 
     why: str

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from autograder.notebook.names import statements_of
-from autograder.notebook.reading import Unusable, text_in
+from autograder.notebook.reading import UnusableFile, text_in
 
 SUFFIX = ".py"
 _MARK = re.compile(r"^# ?(?:%%(.*)|In ?\[[ \d]*\]:?\s*)$", re.MULTILINE)
@@ -24,7 +24,7 @@ def notebook_of(data: bytes) -> bytes:
     """A script's contents as a notebook's; what is no text comes back as it is."""
     try:
         text = text_in(data, "file").replace("\r\n", "\n").replace("\r", "\n")
-    except Unusable:
+    except UnusableFile:
         return data
     cells = [*(_marked(text) if _MARK.search(text) else _stated(text))]
     tree = {"cells": cells, "metadata": {}, "nbformat": 4, "nbformat_minor": 4}

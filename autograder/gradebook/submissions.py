@@ -20,7 +20,7 @@ from dateutil import parser, tz
 from nbformat import NotebookNode
 from nbgrader.utils import parse_utc
 
-from autograder.gradebook.command_suggestions import assignment_named, chosen
+from autograder.gradebook.command_suggestions import assignment_named, select
 from autograder.gradebook.graded_file import (
     MOST_TOLD,
     data_in,
@@ -30,10 +30,10 @@ from autograder.gradebook.graded_file import (
     shown_name,
 )
 from autograder.gradebook.scripts import SUFFIX
-from autograder.gradebook.times import by_clock, moment_in
+from autograder.gradebook.times import clock_to_utc, moment_in
 from autograder.judge.job import Job, Options, version_of
 from autograder.judge.judge_notebook import exercises_in, seeds_of
-from autograder.notebook.reading import MAX_BYTES, Unusable, exercise_of, read_file, text_in
+from autograder.notebook.reading import MAX_BYTES, UnusableFile, exercise_of, read_file, text_in
 from autograder.student import course
 from autograder.student.course import find_exercise
 
@@ -110,8 +110,8 @@ def find_tasks(
     assignments = assignments_in(release)
     places = [place for place in sorted(submissions.iterdir()) if place.name[:1] != "."]
     names = sorted({normalize("NFC", place.name) for place in places})
-    asked = chosen(students, names, "student's folder")
-    wanted = chosen(only, assignments, "assignment", aliases=True) or {*assignments}
+    asked = select(students, names, "student's folder")
+    wanted = select(only, assignments, "assignment", aliases=True) or {*assignments}
     found: dict[tuple[str, str], list[Path]] = {}
     ignored: list[str] = []
     for place in places:
@@ -208,7 +208,7 @@ def _contents_of(path: Path) -> str:
     return f"{info.st_size} {info.st_mtime_ns}"
 
 
-def handed_in_as(folder: Path, release: Path) -> str:
+def submission_digest(folder: Path, release: Path) -> str:
     """The digest of what a student handed in, whatever the time and the grader's version."""
     try:
         parts = [_contents_of(path) for path in notebooks_in(folder, release)]
@@ -220,16 +220,16 @@ def handed_in_as(folder: Path, release: Path) -> str:
 def find_file(folder: Path, assignment: str, release: Path) -> tuple[bytes, str | None]:
     """The notebook handed in, and its name if it is not the expected one.
 
-    Raises `Unusable` if there is none to grade.
+    Raises `UnusableFile` if there is none to grade.
     """
     if folder.is_symlink() or not folder.is_dir():
-        raise Unusable(f"{assignment} is not a folder.")
+        raise UnusableFile(f"{assignment} is not a folder.")
     there = notebooks_in(folder, release)
     missing = f"There is no notebook {assignment}.ipynb"
     if not there:
-        raise Unusable(f"{missing}.")
+        raise UnusableFile(f"{missing}.")
     if len(there) > 1:
-        raise Unusable(f"{missing}, and it is not clear which of the others to take.")
+        raise UnusableFile(f"{missing}, and it is not clear which of the others to take.")
     name, data = data_in(there[0])
     is_named = name == f"{assignment}.ipynb" or name.casefold().endswith(SUFFIX)
     return data, None if is_named else shown_name(name)
@@ -243,7 +243,7 @@ def job_for(task: Task, secret: bytes, options: Options, elsewhere: bool) -> Job
     problem, data, renamed = None, b"", None
     try:
         data, renamed = find_file(task.folder, task.assignment, task.release)
-    except Unusable as error:
+    except UnusableFile as error:
         problem = str(error)
     except OSError as error:
         problem = f"The folder cannot be read ({error.strerror})."
@@ -280,7 +280,7 @@ def timestamp_in(path: Path, zone: tzinfo = UTC) -> str | None:
     elif zone is UTC or _names_zone(text):
         return text
     else:
-        moment = by_clock(parse_utc(text), zone)
+        moment = clock_to_utc(parse_utc(text), zone)
     return f"{moment:%Y-%m-%d %H:%M:%S} UTC" if moment and moment.year in _YEARS else None
 
 
@@ -304,7 +304,7 @@ def _line_in(path: Path) -> str | None:
     try:
         data = b"" if path.parent.is_symlink() else read_file(path)
         return text_in(data) if len(data) <= 1000 else None
-    except (Unusable, OSError):
+    except (UnusableFile, OSError):
         return None
 
 

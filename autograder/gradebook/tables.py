@@ -104,12 +104,12 @@ def remove(session: Session, table: Table, assignment: str, student: str) -> Non
     session.execute(table.delete().where(of(table, assignment, student)))
 
 
-def keep(session: Session, assignment: str, student: str, judgement: Judgement) -> None:
+def store_judgement(session: Session, assignment: str, student: str, judgement: Judgement) -> None:
     """Keep a judgement, in the caller's transaction."""
     put(session, JUDGEMENTS, assignment, student, judgement=judgement.to_json())
 
 
-def kept(session: Session, assignment: str, student: str) -> Judgement | None:
+def read_judgement(session: Session, assignment: str, student: str) -> Judgement | None:
     """The judgement on a submission; None if none is kept that this version can read."""
     if not inspect(session.connection()).has_table(JUDGEMENTS.name):
         return None
@@ -117,7 +117,7 @@ def kept(session: Session, assignment: str, student: str) -> Judgement | None:
     return _read(row.judgement) if row else None
 
 
-def all_kept(session: Session) -> Iterator[tuple[str, str, Judgement | None]]:
+def read_judgements(session: Session) -> Iterator[tuple[str, str, Judgement | None]]:
     """Assignment, student and judgement of all submissions on which a judgement is kept."""
     if inspect(session.connection()).has_table(JUDGEMENTS.name):
         for row in session.execute(select(JUDGEMENTS)):
@@ -131,12 +131,12 @@ def _read(judgement: str) -> Judgement | None:
         return None
 
 
-def remember(session: Session, assignment: str, student: str, seen: Mapping[str, list]) -> None:
+def store_seen(session: Session, assignment: str, student: str, seen: Mapping[str, list]) -> None:
     """Keep what a person sees of a submission, in the caller's transaction."""
     put(session, SEEN, assignment, student, seen=json.dumps(dict(seen)))
 
 
-def remembered(session: Session, assignment: str, student: str) -> dict[str, list]:
+def read_seen(session: Session, assignment: str, student: str) -> dict[str, list]:
     """What a person saw of a submission when it was last recorded; empty if it was not."""
     if not inspect(session.connection()).has_table(SEEN.name):
         return {}

@@ -34,7 +34,7 @@ def moment_in(text: str, zone: tzinfo) -> datetime | None:
 def _moment_in(text: str, zone: tzinfo) -> datetime | None:
     if found := _ISO.fullmatch(text):
         stamp = datetime.fromisoformat(text.replace(" UTC", "+00:00").replace("UTC", "+00:00"))
-        return stamp.astimezone(UTC) if found[3] else by_clock(stamp, zone)
+        return stamp.astimezone(UTC) if found[3] else clock_to_utc(stamp, zone)
     clock = _CLOCK.search(text)
     if clock is None:
         return None
@@ -49,10 +49,12 @@ def _moment_in(text: str, zone: tzinfo) -> datetime | None:
         hour = hour % 12 + _halves()[behind]
     elif behind not in ("", "uhr"):
         return None
-    return by_clock(datetime(int(year[0]), months.pop(), int(day[0]), hour, minute, second), zone)
+    return clock_to_utc(
+        datetime(int(year[0]), months.pop(), int(day[0]), hour, minute, second), zone
+    )
 
 
-def by_clock(shown: datetime, zone: tzinfo) -> datetime | None:
+def clock_to_utc(shown: datetime, zone: tzinfo) -> datetime | None:
     """What clocks of a zone showed, if they did so once."""
     moment = shown.replace(tzinfo=zone)
     once = moment.utcoffset() == moment.replace(fold=1).utcoffset()

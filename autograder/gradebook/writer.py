@@ -29,7 +29,7 @@ from traitlets.config import Config
 from traitlets.config.loader import PyFileConfigLoader
 
 from autograder.gradebook.course_file import CourseFile
-from autograder.gradebook.feedback import Marked, PageMaker, plain_page
+from autograder.gradebook.feedback import MarkedNotebook, PageMaker, plain_page
 from autograder.gradebook.gradebook import Book, GradebookLost, Graded, database
 from autograder.gradebook.review import Seen, seen_in, unchanged
 from autograder.gradebook.rows import UNDATED, Row, read_row, row_of
@@ -37,10 +37,10 @@ from autograder.gradebook.submissions import (
     EXCHANGE_SECRET,
     TIME,
     Task,
-    handed_in_as,
     has_odd_time,
     read_release,
     secret_in,
+    submission_digest,
     timestamp_in,
 )
 from autograder.judge.job import Outcome
@@ -132,7 +132,7 @@ class Writer:
             self._penalty,
             same,
             seen,
-            handed_in_as(task.folder, task.release),
+            submission_digest(task.folder, task.release),
         )
         row = self._feedback(task, outcome.notebook)
         _log(self.root, task, f"graded on {outcome.where}", *_told(row, times))
@@ -182,7 +182,7 @@ class Writer:
             )
             judgement = self.book.judgement(*task.key)
             row = row_of(found, task.student, task.assignment, judgement)
-            marked = Marked(
+            marked = MarkedNotebook(
                 {name: (mark.score, mark.points) for name, mark in row.marks.items()},
                 {comment.name: comment.comment for comment in found.comments},
                 found.score,
@@ -321,7 +321,7 @@ def _told(row: Row, times: int) -> Iterator[str]:
     yield from row.notes
 
 
-def recorded(writer: Writer, task: Task, outcome: Outcome | Exception) -> Row:
+def record_outcome(writer: Writer, task: Task, outcome: Outcome | Exception) -> Row:
     """Write one outcome to gradebook and feedback; if that fails, leave it without a mark."""
     try:
         if isinstance(outcome, Exception):

@@ -23,7 +23,7 @@ _GRACE = 30  # seconds until a process that was told to stop, and did not, is ki
 _AGAIN = 1.0  # it is told so each second: what is interrupted may swallow it
 
 
-class Overdrawn(BaseException):
+class LimitExceeded(BaseException):
     """Judging took too much; no `except Exception` catches this. `reason` is timeout or memory."""
 
     def __init__(self, reason: str, limit: str):
@@ -33,7 +33,7 @@ class Overdrawn(BaseException):
 
 @contextmanager
 def limit_computing(seconds: float = SECONDS, megabytes: int = MEGABYTES) -> Iterator[None]:
-    """Limit what is done inside. Raises `Overdrawn`.
+    """Limit what is done inside. Raises `LimitExceeded`.
 
     Start no process inside, which would inherit the limits. Only the main thread can be
     interrupted: in others there is no limit, so a submission is judged in a main thread.
@@ -43,7 +43,7 @@ def limit_computing(seconds: float = SECONDS, megabytes: int = MEGABYTES) -> Ite
         return
 
     def stop(*_: object) -> None:
-        raise Overdrawn(TIMEOUT, f"{seconds:.3g} s of computing time")
+        raise LimitExceeded(TIMEOUT, f"{seconds:.3g} s of computing time")
 
     handler = signal.signal(signal.SIGPROF, stop)
     cpu, data = (resource.getrlimit(kind) for kind in (resource.RLIMIT_CPU, resource.RLIMIT_DATA))
@@ -54,7 +54,7 @@ def limit_computing(seconds: float = SECONDS, megabytes: int = MEGABYTES) -> Ite
         signal.setitimer(signal.ITIMER_PROF, seconds, _AGAIN)
         yield
     except MemoryError:
-        raise Overdrawn(MEMORY, f"{megabytes} MB of memory") from None
+        raise LimitExceeded(MEMORY, f"{megabytes} MB of memory") from None
     finally:
         signal.setitimer(signal.ITIMER_PROF, 0)
         resource.setrlimit(resource.RLIMIT_CPU, cpu)

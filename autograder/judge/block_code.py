@@ -27,7 +27,7 @@ def order() -> dict[str, int]:
     return {name: place for place, name in enumerate(names)}
 
 
-def stands_before(name: str, exercise: str) -> bool:
+def is_earlier(name: str, exercise: str) -> bool:
     """Whether a block may be in the process that judges an exercise: it is none, or an earlier."""
     return order().get(name, -1) < order()[exercise]
 
@@ -47,10 +47,10 @@ def blocks_before(slug: str) -> frozenset[str]:
     is no exercise and in no block of this chapter or a later one."""
     names = all_blocks()
     earlier = {e.name for s in chapters()[: chapters().index(slug)] for e in exercises_of(s)}
-    withheld = (names & order().keys()) - earlier
-    inside = {name for _, name in _needed(withheld)}
+    later = (names & order().keys()) - earlier
+    inside = {name for _, name in _needed(later)}
     found = (names & earlier) | (names - order().keys() - inside)
-    return frozenset(n for n in found if withheld.isdisjoint(p[1] for p in _needed({n})))
+    return frozenset(n for n in found if later.isdisjoint(p[1] for p in _needed({n})))
 
 
 def blocks_for(slug: str, exercise: Exercise, instead: Iterable[str] = ()) -> frozenset[str]:

@@ -24,6 +24,7 @@ _IMPORT = re.compile(
     r"^[ \t]*+((?:from[ \t]++[\w.]++[ \t]++)?import[ \t]++(?:\([^()]*+\)|[^\n(]++))", re.MULTILINE
 )
 JUDGING = ("autograder.judge.job", "autograder.judge.judge_file", "autograder.sandbox.warm")
+_DATA = (".bin", ".json", ".txt")
 EXPECTING = ("autograder.publishing.expected_values", "autograder.publishing.path_values")
 
 
@@ -118,5 +119,6 @@ def _modules() -> dict[str, Path]:
 
 
 def _data_of(path: Path) -> list[Path]:
-    """The data that a module reads: those of its own name."""
-    return [p for p in path.parent.glob(f"{path.stem}.*") if p.suffix in (".bin", ".json")]
+    """The data that a module reads: those of its own name, and a package's of the name `shared`."""
+    stems = {path.stem, "shared" if path.stem == "__init__" else path.stem}
+    return [p for p in path.parent.iterdir() if p.stem in stems and p.suffix in _DATA]

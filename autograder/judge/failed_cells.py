@@ -29,7 +29,7 @@ _OTHERS = "(Files beside the one handed in are not read.)"
 _LINE = 160  # characters of what a cell raised
 
 
-class Absent:
+class MissingModules:
     """What a submission's cells lack: the names they import from missing packages, and the first
     cell that failed."""
 

@@ -19,16 +19,16 @@ from nbformat import NotebookNode
 from nbformat.v4 import new_markdown_cell
 from nbgrader.preprocessors import CheckCellMetadata, LimitOutput
 
-from autograder.judge.allowance import Overdrawn, limit_computing
+from autograder.judge.allowance import LimitExceeded, limit_computing
 from autograder.judge.dependencies import code_that_judges, digest_of
 from autograder.judge.judge_notebook import exercises_in, judge_notebook, show_outputs
 from autograder.judge.judgement import UNUSABLE, Judgement
 from autograder.judge.marks import show_verdicts
-from autograder.notebook.reading import Unusable, parse_notebook
+from autograder.notebook.reading import UnusableFile, parse_notebook
 from autograder.notebook.rebuild import rebuild
 from autograder.sandbox.limits import Limits
 from autograder.student.engine.runs import SECONDS
-from autograder.student.engine.verdict import MISSING, withheld
+from autograder.student.engine.verdict import MISSING, no_marks
 
 
 class OtherVersion(RuntimeError):
@@ -92,9 +92,9 @@ def judge_job(job: Job) -> Outcome:
         with limit_computing():
             submitted, notes = _read(job, release)
             notebook, more = rebuild(release, submitted)
-    except Unusable as error:
+    except UnusableFile as error:
         return unusable(job, str(error))
-    except Overdrawn as error:
+    except LimitExceeded as error:
         return unusable(job, f"Reading the notebook {error}.")
     options = job.options
     limits = Limits(
@@ -110,7 +110,7 @@ def judge_job(job: Job) -> Outcome:
         with limit_computing():
             show_outputs(notebook, found.outputs)
             return _shown(notebook, judgement)
-    except Overdrawn as error:
+    except LimitExceeded as error:
         note = f"Showing its outputs {error}: they are left out."
         judgement = replace(judgement, notes=(*judgement.notes, note))
         return _shown(_without_outputs(notebook), judgement)
@@ -142,19 +142,19 @@ def _release(data: bytes) -> NotebookNode:
 
 
 def _read(job: Job, release: NotebookNode) -> tuple[dict[str, Any], list[str]]:
-    """The notebook handed in, as JSON, and notes. Raises `Unusable`.
+    """The notebook handed in, as JSON, and notes. Raises `UnusableFile`.
 
     One under another name is accepted if it has at least half of the grade ids.
     """
     if job.problem is not None:
-        raise Unusable(job.problem)
+        raise UnusableFile(job.problem)
     notebook = parse_notebook(job.submission)
     if job.renamed is None:
         return notebook, []
     ids = {cell.metadata.get("nbgrader", {}).get("grade_id") for cell in release.cells} - {None}
     if 2 * len(set(_grade_ids(notebook["cells"])) & ids) < len(ids):
         missing = f"There is no notebook {job.assignment}.ipynb"
-        raise Unusable(f"{missing}, and the notebook under another name is a different one.")
+        raise UnusableFile(f"{missing}, and the notebook under another name is a different one.")
     return notebook, [f"The notebook is named {job.renamed}; it was graded all the same."]
 
 
@@ -173,5 +173,5 @@ def _unusable(release: NotebookNode, reason: str) -> tuple[NotebookNode, Judgeme
     notebook, _ = rebuild(release, {})
     head = f"# This submission could not be graded\n\n**{reason}** It counts as not answered."
     notebook.cells.insert(0, new_markdown_cell(head, id="unusable"))
-    verdicts = {e.name: withheld(e, MISSING, reason) for _, e in exercises_in(release)}
+    verdicts = {e.name: no_marks(e, MISSING, reason) for _, e in exercises_in(release)}
     return notebook, Judgement(UNUSABLE, verdicts, 0.0, reason)

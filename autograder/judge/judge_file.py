@@ -16,7 +16,7 @@ from autograder.notebook.names import defined_names, in_their_lines
 from autograder.notebook.reading import (
     CHECK,
     NOTEBOOK,
-    Unusable,
+    UnusableFile,
     cells_of,
     conflict_in,
     parse_notebook,
@@ -49,8 +49,8 @@ def verdicts_on(
 ) -> dict[str, Verdict]:
     """Judge a `.py` or `.ipynb` on every exercise that it defines, or on the named ones.
 
-    `seed` fixes the inputs; without it they are fresh. Raises `Unusable` for a file that cannot be
-    judged, `IsolationError` for a machine that cannot isolate it.
+    `seed` fixes the inputs; without it they are fresh. Raises `UnusableFile` for a file that cannot
+    be judged, `IsolationError` for a machine that cannot isolate it.
     """
     path = Path(path)
     name, data = _contents(path)
@@ -61,7 +61,7 @@ def verdicts_on(
     asked = [known[name] for name in known if name in names & wanted]
     if not asked:
         what = "no exercise" if exercises is None else f"none of {', '.join(exercises)}"
-        raise Unusable(f"It defines {what}.")
+        raise UnusableFile(f"It defines {what}.")
     base = os.urandom(32) if seed is None else seed
     seeds = {exercise.name: base + exercise.name.encode() for _, exercise in asked}
     judgement = judge_cells(
@@ -79,10 +79,10 @@ def verdicts_on(
 def _contents(path: Path) -> tuple[str, bytes]:
     """The name and the contents of a file, or of the only one in a zip that can be judged.
 
-    A notebook may have the further suffix that a browser gave it. Raises `Unusable`.
+    A notebook may have the further suffix that a browser gave it. Raises `UnusableFile`.
     """
     if not re.search(r"\.(py|zip)$", path.name, re.IGNORECASE) and not NOTEBOOK.search(path.name):
-        raise Unusable("It is neither a .py nor an .ipynb file.")
+        raise UnusableFile("It is neither a .py nor an .ipynb file.")
     name, data = path.name, read_file(path, links=True)
     return only_answer(name, data) if path.suffix.casefold() == ".zip" else (name, data)
 
@@ -124,13 +124,13 @@ def as_json(file: str, device: str, verdicts: Mapping[str, Verdict]) -> dict[str
 def _script(data: bytes) -> tuple[list[Cell], Set[str]]:
     text = text_in(data, "file")
     if "\0" in text:
-        raise Unusable("The file is not a text file.")
+        raise UnusableFile("The file is not a text file.")
     try:
         statements = in_their_lines(text)
     except SyntaxError as error:
         where = f" in line {error.lineno}" if error.lineno else ""
         wrong = conflict_in(text) or f"has a syntax error{where}: {error.msg}."
-        raise Unusable(f"It {wrong}") from None
+        raise UnusableFile(f"It {wrong}") from None
     return [*map(Cell, statements)], defined_names(text)
 
 

@@ -13,7 +13,7 @@ from nbgrader.utils import is_solution
 from autograder.judge.judgement import Judgement
 from autograder.judge.seeds import seed_for
 from autograder.judge.verdicts import Cell, judge_cells
-from autograder.notebook.outputs import Room, fitted
+from autograder.notebook.outputs import Room, fit_outputs
 from autograder.notebook.reading import ADDED, exercise_of
 from autograder.sandbox.limits import Limits
 from autograder.student.course import find_exercise
@@ -72,4 +72,4 @@ def show_outputs(
     for number, cell in enumerate(code):
         cell.execution_count = None
         if exercise_of(cell) is None:
-            cell.outputs = list(room.fill(fitted(outputs.get(number, ()))))
+            cell.outputs = list(room.fill(fit_outputs(outputs.get(number, ()))))

@@ -16,7 +16,7 @@ import numpy as np
 
 from autograder.bank import banks, cause
 from autograder.student.engine.compare import GPU_FACTOR, compare
-from autograder.student.engine.probe import probe_within, undisturbed
+from autograder.student.engine.probe import preserve_generators, probe_within
 from autograder.student.engine.records import on_device
 from autograder.student.engine.runs import Array, Key, Record, Run, distinct, made_once
 from autograder.student.engine.verdict import CourseFault, Mistake
@@ -34,12 +34,12 @@ def records(answer: Callable[..., Any], runs: Rows, device: str = "cpu") -> list
 
     For another device, what is expected there (see `_made`).
     """
-    with undisturbed(), silently():
+    with preserve_generators(), without_warnings():
         return made_once(runs, lambda run: _made(answer, run, device))
 
 
 @contextmanager
-def silently() -> Iterator[None]:
+def without_warnings() -> Iterator[None]:
     """Without warnings: known mistakes overflow and divide by zero on purpose."""
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
@@ -49,7 +49,7 @@ def silently() -> Iterator[None]:
 def expected(slug: str, name: str, runs: Rows, device: str = "cpu") -> list[list[Record]]:
     """What the reference gives on each run of each aspect, and how far it is off in float32."""
     answer = reference(slug, name)
-    with undisturbed(), silently():
+    with preserve_generators(), without_warnings():
         return made_once(runs, lambda run: _with_rounding(answer, run, device))
 
 
@@ -57,7 +57,7 @@ def on_demand(
     answer: Callable[..., Any], runs: Rows, device: str = "cpu", rounding: bool = False
 ) -> list[Sequence[Record]]:
     """Like `records`, or with `rounding` like `expected`, but each made on first access: for use
-    `with undisturbed()`."""
+    `with preserve_generators()`."""
     make = partial(_with_rounding, later=True) if rounding else _made
     every, keys = distinct(runs)
     made: dict[Key, Record] = {}
@@ -68,7 +68,7 @@ def known_mistakes(slug: str, name: str, runs: Rows, device: str = "cpu") -> Ite
     """The bank's mistakes for an exercise, each with its records, made on first access.
 
     Most mistakes differ from an answer in the first run or two, so most records are never made.
-    Making them advances the global random generators: `with undisturbed()` restores them.
+    Making them advances the global random generators: `with preserve_generators()` restores them.
     """
     for title, answer in banks(slug)[name].mistakes.items():
         yield Mistake(title, cause(answer), on_demand(answer, runs, device))
@@ -108,7 +108,7 @@ def _with_rounding(
         narrow = run.narrowed()
         if narrow is None:
             return 0.0
-        with silently():
+        with without_warnings():
             rounded = _made(answer, narrow, device)
         pairs = [(rounded.values, record.values), (rounded.gradients, record.gradients)]
         return max(compare(*pair).relative or 0.0 for pair in pairs)
@@ -155,7 +155,7 @@ class _Lazily(Sequence[Record]):
         key = self.keys[index]
         if key not in self.made:
             try:
-                with silently():
+                with without_warnings():
                     self.made[key] = self.make(self.every[key], self.device)
             except Exception as error:
                 told = f"an answer of the course could not be run ({type(error).__name__}: {error})"

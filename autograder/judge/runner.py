@@ -13,9 +13,9 @@ from typing import Any
 from autograder.judge.block_code import (
     all_blocks,
     blocks_in,
+    is_earlier,
     names_by_module,
     pieces,
-    stands_before,
 )
 from autograder.sandbox.host import ProcessDied, Sandbox, SandboxLost
 from autograder.sandbox.limits import Limits
@@ -109,7 +109,7 @@ class Runner:
 
         In a process that has a block of this exercise, or of one after it, they are not made.
         """
-        if not all(stands_before(block, name) for block in blocks_in(self.there)):
+        if not all(is_earlier(block, name) for block in blocks_in(self.there)):
             self._end()
 
         def make(left: Sequence[Run]) -> list[Record] | None:

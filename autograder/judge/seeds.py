@@ -39,8 +39,12 @@ def seed_for(secret: bytes, student: str, assignment: str, exercise: str) -> byt
 
     The secret deals the students into `GROUPS` groups, which get one seed each.
     """
-    group = _digest(secret, student)[0] % GROUPS
-    return _digest(secret, group, assignment, exercise)
+    return _digest(secret, group_of(secret, student), assignment, exercise)
+
+
+def group_of(secret: bytes, student: str) -> int:
+    """The number of a student's group."""
+    return _digest(secret, student)[0] % GROUPS
 
 
 def _digest(secret: bytes, *message: object) -> bytes:

@@ -15,19 +15,20 @@ from importlib import import_module
 from itertools import takewhile
 from typing import Any
 
-from autograder.judge.allowance import SECONDS, TOTAL, Overdrawn, limit_computing
+from autograder.judge.allowance import SECONDS, TOTAL, LimitExceeded, limit_computing
 from autograder.judge.block_code import all_blocks, blocks_before, blocks_for
-from autograder.judge.failed_cells import Absent
+from autograder.judge.failed_cells import MissingModules
 from autograder.judge.judgement import GRADED, Judgement
 from autograder.judge.runner import REASONS, SHOWN, CellFailure, Runner, died, ran_out_of_memory
-from autograder.notebook.cells_to_skip import needless
+from autograder.notebook.cells_to_skip import cells_to_skip
 from autograder.notebook.names import Names, defined_names, in_their_lines, names_in, parse
 from autograder.sandbox.host import ProcessDied, SandboxLost
 from autograder.sandbox.limits import Limits
 from autograder.sandbox.outputs import clean
 from autograder.student.course import exercises_of, find_exercise
+from autograder.student.engine.block_access import ABSENT
 from autograder.student.engine.policy import Code, describe_uses
-from autograder.student.engine.probe import undisturbed
+from autograder.student.engine.probe import preserve_generators
 from autograder.student.engine.runs import BLOCKS, Exercise, Record, Run, distinct, lost
 from autograder.student.engine.verdict import (
     CORRECT,
@@ -42,9 +43,8 @@ from autograder.student.engine.verdict import (
     Verdict,
     decide,
     describe_operations,
-    withheld,
+    no_marks,
 )
-from autograder.student.engine.withheld import ABSENT
 
 _POINTER_LINES, _POINTER_WIDTH = 8, 120  # of what is shown of a pointer
 
@@ -116,7 +116,7 @@ def _judge_chapter(
     others: dict[str, Verdict] = {}  # on answers that others call, outside `exercises`
     code = Code()  # of the cells whose effects persist
     read: list[Names] = []  # of the same cells
-    defined, absent = set[str](), Absent(notes)  # by the cells so far
+    defined, absent = set[str](), MissingModules(notes)  # by the cells so far
     idle, is_file = _not_run(cells), options[3] != "__main__"
     blocks = blocks_before(exercises[0][0]) if exercises else frozenset()
     with Runner(*options, notes, blocks) as runner:
@@ -200,7 +200,7 @@ def _not_run(cells: Sequence[Cell]) -> set[int]:
     """The numbers of the cells, besides the checks, that are not run."""
     idle = {number for number, cell in enumerate(cells) if cell.skip or not cell.source.strip()}
     rest = [n for n, cell in enumerate(cells) if n not in idle and cell.check is None]
-    return idle | {rest[n] for n in needless([(cells[n].source, cells[n].ours) for n in rest])}
+    return idle | {rest[n] for n in cells_to_skip([(cells[n].source, cells[n].ours) for n in rest])}
 
 
 def _read_into(code: Code, source: str) -> None:
@@ -226,7 +226,7 @@ def _held_back(verdict: Verdict, exercise: Exercise, code: Code) -> Verdict:
         return verdict
     earned = f"{verdict.score:g} of {verdict.points:g} points"
     note = f"For a person to look at. {why} Judged by its results it would earn {earned}."
-    return withheld(exercise, POLICY, clean(note))
+    return no_marks(exercise, POLICY, clean(note))
 
 
 def _built_on(name: str, read: Sequence[Names]) -> set[str] | None:
@@ -275,7 +275,7 @@ def _judge(
     instead: Mapping[str, str] | None = None,
 ) -> Verdict:
     if failure is not None and failure.died:
-        return withheld(exercise, failure.verdict, failure.note)
+        return no_marks(exercise, failure.verdict, failure.note)
     runs, end, told = _runs(slug, exercise.name, seed), None, ""
     every, keys = distinct(runs)
     try:
@@ -284,13 +284,13 @@ def _judge(
     except ProcessDied as death:
         end, told = REASONS[death.reason], f"a call of it {death.detail}"
         if all(record.raised for record in death.records):  # there is nothing to judge
-            return withheld(exercise, end, f"A{told[1:]}.")
+            return no_marks(exercise, end, f"A{told[1:]}.")
         missing = len(every) - len(death.records)
         flat = [*death.records, *[lost(f"not reached, since {told}")] * missing]
     if flat is None:
         if failure is not None:
-            return withheld(exercise, failure.verdict, failure.note)
-        return withheld(exercise, MISSING, f"{exercise.name} is not defined.")
+            return no_marks(exercise, failure.verdict, failure.note)
+        return no_marks(exercise, MISSING, f"{exercise.name} is not defined.")
     made = dict(zip(every, flat, strict=True))
     records = [[made[key] for key in row] for row in keys]
 
@@ -299,26 +299,26 @@ def _judge(
             return (runner.probe(exercise.name, [run], instead, exercise.watched, blocks) or [])[0]
         return lost("its process has ended")
 
-    with _TRUSTED, undisturbed():  # the runs seed the process's generators: one at a time
+    with _TRUSTED, preserve_generators():  # the runs seed the process's generators: one at a time
         task = _task(slug, exercise.name, seed, runner.options[2])
         try:
             known = tuple if end else task.mistakes  # each is like an answer that is seen in part
             left = TOTAL - (time.process_time() - runner.began)
             if left <= 0:
-                raise Overdrawn(TIMEOUT, f"{TOTAL:.3g} s of computing time")
+                raise LimitExceeded(TIMEOUT, f"{TOTAL:.3g} s of computing time")
             with limit_computing(min(SECONDS, left)):
                 verdict = decide(
                     *(exercise, task.runs, records, task.expected, known),
                     search_depth=1,
                     make=None if end else make,
                 )
-        except Overdrawn as error:
-            return withheld(exercise, error.reason, f"Judging what came back {error}.")
+        except LimitExceeded as error:
+            return no_marks(exercise, error.reason, f"Judging what came back {error}.")
         except CourseFault:  # ours: there is no verdict, and a submission in a class no mark yet
             raise
         except Exception as error:  # noqa: BLE001  (no record may bring the judge down)
             note = f"What came back is not an answer ({type(error).__name__})."
-            return withheld(exercise, CRASH, note)
+            return no_marks(exercise, CRASH, note)
     if end:
         verdict = replace(
             verdict, verdict=end, remark=f"A{told[1:]}. What came back before counts."

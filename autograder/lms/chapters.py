@@ -10,7 +10,7 @@ from pathlib import Path
 
 import nbformat
 
-from autograder.notebook.reading import Unusable, parse_notebook
+from autograder.notebook.reading import UnusableFile, parse_notebook
 
 
 def assignment_of(data: bytes, name: str, release: Path, assignments: Sequence[str]) -> str | None:
@@ -44,7 +44,7 @@ def _named(name: str, assignments: Sequence[str]) -> str | None:
 def _ids(data: bytes) -> set[str]:
     try:
         cells = parse_notebook(data)["cells"]
-    except Unusable:
+    except UnusableFile:
         return set()
     found = set()
     for cell in cells:

@@ -28,11 +28,11 @@ from autograder.gradebook.writer import FULL, put
 from autograder.lms.chapters import assignment_of
 from autograder.lms.collected_notebook import LESS, CollectedNotebook, is_older, newness, why_other
 from autograder.lms.course_files import InTheWay, home, keep, read_there, safe_file
-from autograder.lms.people import Roster, known_people, same_names
+from autograder.lms.people import StudentIndex, known_people, same_names
 from autograder.lms.record import Origin, folder_of, read_record, write_record
 from autograder.lms.system import FILE, ArchiveEntry
-from autograder.lms.systems import SYSTEMS, TITLES, entry_of, read_worksheet, tell_apart
-from autograder.notebook.archive import Archive, Member, Refused, shown
+from autograder.lms.systems import SYSTEMS, TITLES, entry_of, identify_system, read_worksheet
+from autograder.notebook.archive import Archive, Member, RefusedArchive, shown
 from autograder.notebook.effort import ANSWERED, answers_named, effort_in, names_answered
 from autograder.notebook.reading import NOTEBOOK
 
@@ -78,7 +78,7 @@ def collect(
     if assignment and only is None:
         raise ValueError(f"no assignment {assignment}; there are {', '.join(assignments)}")
     sheet = read_worksheet(worksheet, course.zone) if worksheet else None
-    roster = Roster(known_people(root, course, db), sheet)
+    roster = StudentIndex(known_people(root, course, db), sheet)
     with Archive(path, course.zone) as archive:
         run = _Run(archive, root, release, assignments, only, course, roster, archive_times)
         run.read()
@@ -95,7 +95,7 @@ class _Run:
         assignments: Sequence[str],
         only: str | None,
         course: CourseFile,
-        roster: Roster,
+        roster: StudentIndex,
         archive_times: bool,
     ):
         self.root, self.release, self.assignments, self.only = root, release, assignments, only
@@ -166,7 +166,7 @@ class _Run:
             return
         try:
             data = self._data(member)
-        except Refused as why:
+        except RefusedArchive as why:
             self.empty.setdefault(who, f"{name}, which was refused")
             self.result.aside.append(f"{shown(member.name)}: refused, {why}")
             return
@@ -178,7 +178,7 @@ class _Run:
         self.found.append(self._found(found, data, member))
 
     def _data(self, member: Member) -> bytes:
-        """A notebook, or a script as one. Raises `Refused`."""
+        """A notebook, or a script as one. Raises `RefusedArchive`."""
         data = self.archive.read(member)
         return notebook_of(data) if member.name.casefold().endswith(SUFFIX) else data
 
@@ -201,7 +201,7 @@ class _Run:
                     self._take(inner, replace(found, filename=name))
                 else:
                     self.result.aside.append(f"{inner[0]}: refused, {inner[1]}")
-        except Refused as why:
+        except RefusedArchive as why:
             self.result.aside.append(f"{shown(member.name)}: refused, {why}")
         self.empty.setdefault(who, shown(found.filename))
 
@@ -287,7 +287,7 @@ class _Run:
 
     def _match(self) -> None:
         """Find the students of each notebook; put aside what is nobody's, or might be another's."""
-        self.everybody = tell_apart(self.everybody, self.roster.numbers)
+        self.everybody = identify_system(self.everybody, self.roster.numbers)
         namesakes = same_names(self.everybody.values())
         members = {w: self.roster.members(one, namesakes) for w, one in self.everybody.items()}
         whose: dict[str, set[tuple[str, str, str]]] = {}

@@ -70,7 +70,7 @@ def merge(
         print(one_line(line))
 
 
-def give_back(
+def return_grades(
     system: Annotated[str, typer.Argument(help="moodle, canvas or blackboard")],
     assignment: Annotated[list[str] | None, typer.Option(help="only this; repeatable")] = None,
     worksheet: Annotated[Path | None, _WORKSHEET] = None,
@@ -90,7 +90,7 @@ def give_back(
 
     Totals that still lack marks by hand are left out. Exit status: 0, or 1 if anybody was left out.
     """
-    from autograder.lms.return_grades import give_back as back
+    from autograder.lms.return_grades import return_grades as back
 
     done = back(
         course.absolute(),

@@ -27,7 +27,7 @@ from autograder.gradebook.graded_file import notebooks_in
 from autograder.gradebook.submissions import STUDENT, TIME, assignments_in, released, timestamp_in
 from autograder.lms.record import folder_of, read_record, write_record
 from autograder.notebook.effort import effort_in
-from autograder.notebook.reading import Unusable, read_file
+from autograder.notebook.reading import UnusableFile, read_file
 
 _MADE = ("autograded", "feedback", "logs")
 _OURS = (tables.GRADED, tables.JUDGEMENTS, tables.SEEN, tables.ATTEMPTS, tables.EXTENSIONS)
@@ -191,7 +191,7 @@ def _rank(folder: Path, release: Path, zone: tzinfo) -> tuple[int, datetime]:
     moment = parse_utc(said).replace(tzinfo=UTC) if said else datetime.min.replace(tzinfo=UTC)
     try:
         effort = effort_in(read_file(notebooks_in(folder, release)[0]), release)
-    except (OSError, Unusable, IndexError):
+    except (OSError, UnusableFile, IndexError):
         effort = -1
     return effort, moment
 

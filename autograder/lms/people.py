@@ -70,7 +70,7 @@ def known_people(root: Path, course: CourseFile, db: str | None = None) -> list[
 
 
 @dataclass
-class Roster:
+class StudentIndex:
     """The course's people, and what a worksheet says about those of the system.
 
     Where the course has no list of people, a worksheet's logins and addresses, or else the names in

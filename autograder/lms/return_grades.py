@@ -26,7 +26,7 @@ from autograder.gradebook.rows import Row, read_class
 from autograder.gradebook.submissions import assignments_in, released
 from autograder.gradebook.writer import Writer
 from autograder.judge.judgement import FAILED
-from autograder.lms.people import Roster, agree, known_people
+from autograder.lms.people import StudentIndex, agree, known_people
 from autograder.lms.record import read_record
 from autograder.lms.system import Mark, System
 from autograder.lms.systems import NAMES, SYSTEMS, read_worksheet
@@ -39,7 +39,7 @@ RETURNED = "returned"
 
 @dataclass
 class Returned:
-    """What `give_back` wrote for an assignment, and whom it left out, each with the reason."""
+    """What `return_grades` wrote for an assignment, and whom it left out, each with the reason."""
 
     assignment: str
     files: list[Path] = field(default_factory=list)
@@ -48,7 +48,7 @@ class Returned:
     told: list[str] = field(default_factory=list)
 
 
-def give_back(
+def return_grades(
     root: Path,
     system: str,
     *,
@@ -80,7 +80,7 @@ def give_back(
     sheet = read_worksheet(worksheet, course.zone) if worksheet else None
     if sheet is not None and sheet.system != system:
         raise ValueError(f"{sheet.name}: expected a {lms.table} of {lms.title}'s")
-    roster = Roster(known_people(root, course, db), sheet)
+    roster = StudentIndex(known_people(root, course, db), sheet)
     with Writer(root, db, release, course) as writer:
         enter(writer.book, course)
         for row in read_class(root, db):
@@ -119,7 +119,7 @@ class _Way:
         root: Path,
         system: System,
         assignment: str,
-        roster: Roster,
+        roster: StudentIndex,
         column: str | None,
         open_too: bool,
         scale: bool,

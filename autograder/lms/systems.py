@@ -28,7 +28,7 @@ def entry_of(member: Member) -> ArchiveEntry | None:
     return next((entry for entry in found if entry), None)
 
 
-def tell_apart(
+def identify_system(
     entries: Mapping[tuple[str, str, str], ArchiveEntry], known: Collection[str]
 ) -> dict[tuple[str, str, str], ArchiveEntry]:
     """An archive's people, an entry each, with the numbers by which each system knows them."""

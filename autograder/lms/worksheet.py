@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 from unicodedata import normalize
 
-from autograder.gradebook.export import guarded
+from autograder.gradebook.export import escape_formula
 from autograder.gradebook.times import NONE
 
 MAX_BYTES = 20_000_000
@@ -190,4 +190,4 @@ def write_table(path: Path, rows: Iterable[Sequence[str]], delimiter: str = ",")
 
 def _defused(cell: str) -> str:
     """A field without formulas; numbers, and the lone dash for none, are left unchanged."""
-    return cell if cell.strip() in NONE or number_in(cell) is not None else guarded(cell)
+    return cell if cell.strip() in NONE or number_in(cell) is not None else escape_formula(cell)

@@ -22,7 +22,7 @@ from datetime import UTC, datetime, tzinfo
 from pathlib import Path, PurePosixPath
 from unicodedata import normalize
 
-from autograder.notebook.reading import MAX_BYTES, MAX_FILE, NOTEBOOK, Unusable, without_outputs
+from autograder.notebook.reading import MAX_BYTES, MAX_FILE, NOTEBOOK, UnusableFile, without_outputs
 
 MAX_ARCHIVE = 4_000_000_000  # bytes of the file
 MAX_MEMBERS = 200_000
@@ -54,7 +54,7 @@ class Member:
         return PurePosixPath(self.name).parts
 
 
-class Refused(ValueError):
+class RefusedArchive(ValueError):
     """A member that is not read; the message says why."""
 
 
@@ -115,7 +115,7 @@ class Archive:
             )
 
     def within(self, member: Member) -> Iterator[Member | tuple[str, str]]:
-        """The files in an archive in this one, as `members` gives them. Raises `Refused`."""
+        """The files in an archive in this one, as `members` gives them. Raises `RefusedArchive`."""
         for inner in self._inner(member).members():
             if isinstance(inner, Member):
                 yield replace(member, name=f"{member.name}/{inner.name}", inner=inner.info)
@@ -129,11 +129,11 @@ class Archive:
                 self._opened = member.info, Archive(Path(member.name), self.zone, data)
             except ValueError as error:
                 what = str(error).removeprefix(f"{Path(member.name).name} ")
-                raise Refused(f"an archive that {what}") from None
+                raise RefusedArchive(f"an archive that {what}") from None
         return self._opened[1]
 
     def read(self, member: Member) -> bytes:
-        """A file's contents, of a large notebook without its outputs. Raises `Refused`."""
+        """A file's contents, of a large notebook without its outputs. Raises `RefusedArchive`."""
         most = MAX_FILE if NOTEBOOK.search(member.name) else MAX_BYTES
         if member.inner is None:
             data = self._read(member.info, most)
@@ -146,10 +146,10 @@ class Archive:
                 self.left = packed.left
         if len(data) <= MAX_BYTES:
             return data
-        with suppress(Unusable):
+        with suppress(UnusableFile):
             data = without_outputs(data)
         if len(data) > MAX_BYTES:
-            raise Refused(f"more than {MAX_BYTES // 10**6} MB without its outputs")
+            raise RefusedArchive(f"more than {MAX_BYTES // 10**6} MB without its outputs")
         return data
 
     def _read(self, info: zipfile.ZipInfo, most: int) -> bytes:
@@ -157,10 +157,10 @@ class Archive:
             with self._zip.open(info) as stream:
                 data = stream.read(min(most, self.left) + 1)
         except Exception as error:  # noqa: BLE001  (each way to compress has errors of its own)
-            raise Refused(f"damaged ({error})") from None
+            raise RefusedArchive(f"damaged ({error})") from None
         self.left -= len(data)
         if len(data) > most:
-            raise Refused(f"more than {most // 10**6} MB")
+            raise RefusedArchive(f"more than {most // 10**6} MB")
         if self.left < 0:
             raise ValueError(f"{self.path.name} holds more than {MAX_IN_ALL // 10**9} GB")
         return data
@@ -170,7 +170,7 @@ def only_answer(name: str, data: bytes, expected: str = "") -> tuple[str, bytes]
     """What a student's archive holds, by name and contents: its only notebook or script.
 
     With an `expected` name, that file, or else the only notebook, whatever scripts are beside it.
-    Raises `Unusable`.
+    Raises `UnusableFile`.
     """
     try:
         with Archive(Path(name), data=data) as archive:
@@ -182,8 +182,8 @@ def only_answer(name: str, data: bytes, expected: str = "") -> tuple[str, bytes]
                 if len(found) == 1:
                     return found[0].parts[-1], archive.read(found[0])
     except ValueError as error:
-        raise Unusable(f"The zip cannot be read ({error}).") from None
-    raise Unusable(f"The zip holds {len(both)} .py and .ipynb files, not one.")
+        raise UnusableFile(f"The zip cannot be read ({error}).") from None
+    raise UnusableFile(f"The zip holds {len(both)} .py and .ipynb files, not one.")
 
 
 def shown(text: str) -> str:

@@ -17,7 +17,7 @@ from autograder.notebook.names import Names, names_in
 _SETTING = re.compile(r"\bset_(?:default|grad|flush)|\bseterr\b|\bimport \*")
 
 
-def needless(cells: Sequence[tuple[str, bool]]) -> set[int]:
+def cells_to_skip(cells: Sequence[tuple[str, bool]]) -> set[int]:
     """The numbers of the course's own cells that need not run.
 
     `cells` holds the source of each cell and whether it is the course's own, as it was released.

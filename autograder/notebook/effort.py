@@ -11,7 +11,7 @@ from pathlib import Path
 import nbformat
 
 from autograder.notebook.names import defined_names
-from autograder.notebook.reading import Unusable, cells_of, parse_notebook, text_of
+from autograder.notebook.reading import UnusableFile, cells_of, parse_notebook, text_of
 
 UNTOUCHED, BESIDE, ANSWERED = 0, 1, 2
 
@@ -23,7 +23,7 @@ def effort_in(data: bytes, release: Path) -> int:
     """
     try:
         cells = [*cells_of(parse_notebook(data), [])]
-    except Unusable:
+    except UnusableFile:
         return ANSWERED
     answers, texts, names = _given(release)
     beside = UNTOUCHED
@@ -42,7 +42,7 @@ def names_answered(data: bytes) -> Set[str]:
     """All names that the code of a notebook defines."""
     try:
         cells = [*cells_of(parse_notebook(data), [])]
-    except Unusable:
+    except UnusableFile:
         return frozenset()
     return {name for cell in cells if cell.kind == "code" for name in defined_names(cell.source)}
 
@@ -56,7 +56,7 @@ def is_notebook_of(data: bytes, release: Path) -> bool:
     """Whether a notebook has at least half of a release's answers, by their grade ids."""
     try:
         ids = {cell.grade_id for cell in cells_of(parse_notebook(data), [])}
-    except Unusable:
+    except UnusableFile:
         return False
     answers = _given(release)[0]
     return 2 * len(ids & answers) >= len(answers)

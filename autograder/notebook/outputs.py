@@ -43,7 +43,7 @@ class Room:
             yield output
 
 
-def fitted(outputs: Iterable[Mapping[str, Any]]) -> Iterator[NotebookNode]:
+def fit_outputs(outputs: Iterable[Mapping[str, Any]]) -> Iterator[NotebookNode]:
     """A cell's outputs in nbformat's form, each cut to size, or left out if it cannot be cut."""
     for output in outputs:
         kind = output["output_type"]

@@ -35,12 +35,12 @@ _UTF16 = codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE
 _CONFLICT = re.compile(r"^(?:<<<<<<<|>>>>>>>)", re.MULTILINE)
 
 
-class Unusable(ValueError):
+class UnusableFile(ValueError):
     """A submission that cannot be graded; the message is one line that a student understands."""
 
 
 @dataclass
-class Found:
+class SubmittedFile:
     """A cell of a submission: its kind and text, the marks that identify it, its pictures."""
 
     kind: str
@@ -57,7 +57,7 @@ def read_file(path: Path, *, links: bool = False) -> bytes:
 
     Of a large notebook, the outputs are left out.
 
-    Raises `Unusable` for anything else at `path`, and never waits for it.
+    Raises `UnusableFile` for anything else at `path`, and never waits for it.
     """
     notebook, packed = bool(NOTEBOOK.search(path.name)), path.suffix.casefold() == ".zip"
     what = "notebook" if notebook else "file"
@@ -65,18 +65,18 @@ def read_file(path: Path, *, links: bool = False) -> bytes:
     try:
         handle = os.open(path, flags)
     except FileNotFoundError:
-        raise Unusable(f"There is no {what}.") from None
+        raise UnusableFile(f"There is no {what}.") from None
     except (OSError, ValueError) as error:
         if not links and path.is_symlink():
-            raise Unusable(f"The {what} is a link, not a file.") from None
+            raise UnusableFile(f"The {what} is a link, not a file.") from None
         why = getattr(error, "strerror", None) or error
-        raise Unusable(f"The {what} cannot be opened ({why}).") from None
+        raise UnusableFile(f"The {what} cannot be opened ({why}).") from None
     info = os.fstat(handle)
     if not stat.S_ISREG(info.st_mode):
         os.close(handle)
         if stat.S_ISDIR(info.st_mode):
-            raise Unusable(f"There is a folder where the {what} should be.")
-        raise Unusable(f"The {what} is not an ordinary file.")
+            raise UnusableFile(f"There is a folder where the {what} should be.")
+        raise UnusableFile(f"The {what} is not an ordinary file.")
     with open(handle, "rb") as stream:
         most = MAX_FILE if notebook or packed else MAX_BYTES
         if info.st_size > most:
@@ -84,17 +84,17 @@ def read_file(path: Path, *, links: bool = False) -> bytes:
         try:
             data = stream.read(most + 1)
         except OSError as error:
-            raise Unusable(f"The {what} cannot be read ({error.strerror}).") from None
+            raise UnusableFile(f"The {what} cannot be read ({error.strerror}).") from None
     data = without_outputs(data) if notebook and len(data) > MAX_BYTES else data
     if len(data) > MAX_BYTES and not packed:
         raise _too_large(what, len(data), MAX_BYTES)
     return data
 
 
-def _too_large(what: str, size: int, most: int) -> Unusable:
+def _too_large(what: str, size: int, most: int) -> UnusableFile:
     sizes = [f"{number / 1e6:.0f} MB" for number in (size, most)]
     advice = " Clear its outputs and hand it in again." if what == "notebook" else ""
-    return Unusable(f"The {what} has {sizes[0]}; at most {sizes[1]} are accepted.{advice}")
+    return UnusableFile(f"The {what} has {sizes[0]}; at most {sizes[1]} are accepted.{advice}")
 
 
 _STRING = rb'"(?:[^"\\]++|\\.)*+"'
@@ -118,7 +118,7 @@ def without_outputs(data: bytes) -> bytes:
     """The text of a notebook's JSON without what stands in its outputs and in the state of its
     widgets, or as it is from where these do not end. What stands in a string is no list of outputs.
 
-    Raises `Unusable` for a text in UTF-16 that is none.
+    Raises `UnusableFile` for a text in UTF-16 that is none.
     """
     data = text_in(data).encode() if data.startswith(_UTF16) else data
     kept, at = bytearray(), 0
@@ -129,15 +129,15 @@ def without_outputs(data: bytes) -> bytes:
 
 
 def text_in(data: bytes, what: str = "notebook") -> str:
-    """The text in a file's contents, without what a disk may leave behind it. Raises `Unusable`."""
+    """The text in a file's contents, without what a disk may add. Raises `UnusableFile`."""
     if not data.strip(b"\0 \t\r\n"):
-        raise Unusable(f"The {what} is an empty file.")
+        raise UnusableFile(f"The {what} is an empty file.")
     try:
         text = data.decode("utf-16" if data.startswith(_UTF16) else "utf-8-sig")
         return text.rstrip("\0")
     except UnicodeDecodeError as error:
         place = f" (byte {error.start})"
-        raise Unusable(f"The {what} is not a text file in UTF-8{place}.") from None
+        raise UnusableFile(f"The {what} is not a text file in UTF-8{place}.") from None
 
 
 def conflict_in(text: str) -> str:
@@ -152,28 +152,28 @@ def conflict_in(text: str) -> str:
 def parse_notebook(data: bytes) -> dict[str, Any]:
     """The JSON object of a notebook, in format 4; one of format 3 is converted, without outputs.
 
-    Raises `Unusable`, which says what is wrong.
+    Raises `UnusableFile`, which says what is wrong.
     """
     text = text_in(data)
     if text.count("[") + text.count("{") > MAX_CONTAINERS:
-        raise Unusable("The notebook holds millions of lists; clear its outputs.")
+        raise UnusableFile("The notebook holds millions of lists; clear its outputs.")
     try:
         notebook = json.loads(text)
     except (ValueError, RecursionError):
         wrong = conflict_in(text) or "is not valid JSON, so it is no notebook."
-        raise Unusable(f"The notebook {wrong}") from None
+        raise UnusableFile(f"The notebook {wrong}") from None
     if not isinstance(notebook, dict) or not isinstance(notebook.get("nbformat"), int):
-        raise Unusable("The file is JSON but no notebook.")
+        raise UnusableFile("The file is JSON but no notebook.")
     if notebook["nbformat"] == 3:
         notebook = {"nbformat": 4, "cells": [*_cells_of_3(notebook)]}
     if notebook["nbformat"] != 4:
         number = str(notebook["nbformat"])[:8]
-        raise Unusable(
+        raise UnusableFile(
             f"The notebook has format {number}; only formats 3 and 4 are accepted. "
             "Save it with a current Jupyter and hand it in again."
         )
     if not isinstance(notebook.get("cells"), list):
-        raise Unusable("The notebook has no list of cells.")
+        raise UnusableFile("The notebook has no list of cells.")
     return notebook
 
 
@@ -181,7 +181,7 @@ def _cells_of_3(notebook: Mapping[str, Any]) -> Iterator[Any]:
     """The cells of a notebook in format 3, which had several sheets of them."""
     sheets = notebook.get("worksheets")
     if not isinstance(sheets, list):
-        raise Unusable("The notebook has no list of cells.")
+        raise UnusableFile("The notebook has no list of cells.")
     for sheet in sheets:
         listed = sheet.get("cells") if isinstance(sheet, dict) else None
         for cell in listed if isinstance(listed, list) else []:
@@ -192,7 +192,7 @@ def _cells_of_3(notebook: Mapping[str, Any]) -> Iterator[Any]:
                 yield {**cell, "cell_type": "markdown"} if kind == "heading" else cell
 
 
-def cells_of(submitted: Any, notes: list[str]) -> Iterator[Found]:
+def cells_of(submitted: Any, notes: list[str]) -> Iterator[SubmittedFile]:
     """The usable cells of a submission, in its order; `notes` say what was left out.
 
     Pictures in a Markdown cell, attached or embedded, become its attachments.
@@ -226,7 +226,7 @@ def cells_of(submitted: Any, notes: list[str]) -> Iterator[Found]:
         tags = tags if isinstance(tags, list) else []
         grade_id = mark.get("grade_id") if isinstance(mark, Mapping) else None
         cell_id = item.get("id")
-        yield Found(
+        yield SubmittedFile(
             kind,
             source,
             grade_id if isinstance(grade_id, str) else None,

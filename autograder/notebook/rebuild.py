@@ -18,7 +18,7 @@ from nbformat import NotebookNode, from_dict
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_raw_cell
 
 from autograder.notebook.names import defined_names, names_in
-from autograder.notebook.reading import ADDED, Found, cells_of
+from autograder.notebook.reading import ADDED, SubmittedFile, cells_of
 
 DOUBTFUL = "*Nothing was written here, but text was added elsewhere that may be the answer.*"
 _TELLING = 40  # characters of a line that tell which question it is
@@ -30,9 +30,9 @@ class Slot:
     """A cell of the release, the submission's cell in its place, and the cells added around it."""
 
     cell: NotebookNode  # empty before the first
-    found: Found | None = None
-    before: list[Found] = field(default_factory=list)
-    after: list[Found] = field(default_factory=list)
+    found: SubmittedFile | None = None
+    before: list[SubmittedFile] = field(default_factory=list)
+    after: list[SubmittedFile] = field(default_factory=list)
 
     @property
     def mark(self) -> Mapping[str, Any]:
@@ -68,7 +68,7 @@ def rebuild(release: NotebookNode, submitted: Mapping[str, Any]) -> tuple[Notebo
     return notebook, list(dict.fromkeys(notes))
 
 
-def _match(slots: list[Slot], cells: list[Found], notes: list[str]) -> None:
+def _match(slots: list[Slot], cells: list[SubmittedFile], notes: list[str]) -> None:
     """Match every slot with its cell of the submission: by grade id, cell id, then text."""
     graded = {slot.grade_id: slot for slot in slots if slot.grade_id}
     plain = [slot for slot in slots if slot.cell and not slot.grade_id]
@@ -106,7 +106,7 @@ def _match(slots: list[Slot], cells: list[Found], notes: list[str]) -> None:
                 free = [cell for cell in free if cell is not slot.found]
 
 
-def _choose(slot: Slot, cells: list[Found], numbers: list[int], end: int) -> int:
+def _choose(slot: Slot, cells: list[SubmittedFile], numbers: list[int], end: int) -> int:
     """Which of several copies of a graded cell counts.
 
     For an answer: the last edited copy before the check that defines the name, so that a cell that
@@ -121,18 +121,18 @@ def _choose(slot: Slot, cells: list[Found], numbers: list[int], end: int) -> int
     return ranked[-1]
 
 
-def _same(cell: Found, slot: Slot) -> bool:
+def _same(cell: SubmittedFile, slot: Slot) -> bool:
     return cell.kind == slot.cell.cell_type and cell.source.strip() == slot.cell.source.strip()
 
 
-def _defines(cell: Found, name: str | None) -> bool:
+def _defines(cell: SubmittedFile, name: str | None) -> bool:
     """Whether a cell's text defines a name at its top level."""
     if cell.kind == "code" and cell.names is None:
         cell.names = defined_names(cell.source)
     return cell.names is not None and name in cell.names
 
 
-def _place(slots: list[Slot], cells: list[Found], notes: list[str]) -> None:
+def _place(slots: list[Slot], cells: list[SubmittedFile], notes: list[str]) -> None:
     """Attach every other cell of the submission before or after a cell of the release."""
     slot_of = {id(slot.found): slot for slot in slots if slot.found}
     anchor = slots[0]
@@ -206,7 +206,7 @@ def _beside(slot: Slot, slots: list[Slot]) -> list[Slot]:
 
 
 def _adopt(
-    slot: Slot, wanted: Callable[[Found], bool], among: list[Slot], notes: list[str]
+    slot: Slot, wanted: Callable[[SubmittedFile], bool], among: list[Slot], notes: list[str]
 ) -> None:
     """Take an added cell as the answer to a question whose own cell is missing."""
     for near in among:
@@ -219,13 +219,13 @@ def _adopt(
                 return
 
 
-def _is_text(cell: Found) -> bool:
+def _is_text(cell: SubmittedFile) -> bool:
     """Whether an added cell holds text for people: no code, nor a code cell without Python."""
     prose = cell.kind != "code" or not names_in(cell.source).parsed
     return prose and any(character.isalnum() for character in cell.source)
 
 
-def _repeats(cell: Found, slot: Slot) -> bool:
+def _repeats(cell: SubmittedFile, slot: Slot) -> bool:
     """Whether a text holds a line of the question, in whatever spacing."""
     theirs = " ".join(cell.source.split())
     lines = (" ".join(line.split()) for line in slot.cell.source.splitlines())
@@ -259,7 +259,7 @@ def _assemble(slots: list[Slot], doubtful: set[int], notes: list[str]) -> Iterat
         yield from (_added(cell, adopted) for cell in slot.after)
 
 
-def _added(cell: Found, adopted: Mapping[int, Slot]) -> NotebookNode:
+def _added(cell: SubmittedFile, adopted: Mapping[int, Slot]) -> NotebookNode:
     slot = adopted.get(id(cell))
     if slot is not None:
         return _answered(slot, cell)
@@ -269,16 +269,16 @@ def _added(cell: Found, adopted: Mapping[int, Slot]) -> NotebookNode:
     return made
 
 
-def _answered(slot: Slot, cell: Found) -> NotebookNode:
+def _answered(slot: Slot, cell: SubmittedFile) -> NotebookNode:
     made = _clean(slot.cell)
     # An untouched cell keeps the exact text of the release, and so nbgrader's checksum.
-    if not _same(Found(made.cell_type, cell.source), slot):
+    if not _same(SubmittedFile(made.cell_type, cell.source), slot):
         made.source = cell.source
         _hang(made, cell)
     return made
 
 
-def _hang(made: NotebookNode, cell: Found) -> None:
+def _hang(made: NotebookNode, cell: SubmittedFile) -> None:
     """Give a written text its pictures."""
     if cell.pictures and made.cell_type == "markdown":
         made.attachments = from_dict(cell.pictures)

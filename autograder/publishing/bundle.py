@@ -31,89 +31,11 @@ _TRIED = {"numpy": ">=2.0,<2.5"}
 Date = tuple[int, int, int, int, int, int]  # to the second
 _DATE = re.compile(r"^date-released: (\d{4})-(\d\d)-(\d\d)$", re.MULTILINE)
 
-_WITH_TORCH = """\
-# {title}: the notebooks
-
-{draft}\
-You need Python 3.11, 3.12, 3.13 or 3.14, on Linux, on Windows, or on a Mac with Apple silicon:
-torch {torch} is not available for other versions of Python, nor for Intel Macs. In this folder:
-
-    python3 -m venv .venv
-    .venv/bin/pip install --no-deps -e .
-    .venv/bin/pip install torch=={torch} --index-url https://download.pytorch.org/whl/cpu
-    .venv/bin/pip install -r requirements.txt
-    .venv/bin/jupyter lab notebooks/
-
-On Windows, use `py -m venv .venv` and `.venv\\Scripts\\` for `.venv/bin/`. The second line refuses
-a Python that is too old. The third one fetches torch for the CPU alone, which is all that the
-course needs; leave it out if you want to use an NVIDIA GPU: on Linux, torch then comes with
-gigabytes for it. If the third line fails, your network blocks download.pytorch.org. On Windows and
-on a Mac, go on: torch is small there. On Linux, stop there and try another network, since the
-fourth line would fetch these gigabytes.
-
-The checks were tried with Python 3.11, torch {torch}, NumPy 2.0.2 and NumPy {numpy}. Other versions
-of torch, such as Colab's, may do; answers are graded with Python {python}, torch {torch} and NumPy
-{numpy}, and `check` says so where yours uses what is not there.
-
-The browser opens on the chapters. Begin with `{first}`: run its cells from the top
-with Shift+Enter, replace each `raise NotImplementedError` with your own code, and run the
-`check(...)` cell below it. The check tells you what is right, what is wrong, and why.
-
-Write the answers yourself. A ready-made one from torch is good to compare with, but earns no marks
-until a person has looked at it; `check` tells you so. So are the course's own
-`{blocks}`; where your answers are graded, those of the chapter and of later ones are not there.
-{there}
-`check.all()`, in the last cell, tells how many points you have so far and what is next, and
-`check.hint(softmax)` one hint more each time. An answer that does not end is stopped after {limit}
-seconds: `%env {variables}_SECONDS=300` in a cell gives it more time. If `check` says that torch
-cannot compute on your GPU, `%env {variables}_DEVICE=cpu` makes it use the CPU.
-
-In VS Code, open this folder and choose `.venv` as the notebook's kernel.
-"""
-_WITHOUT_TORCH = """\
-# {title}: the notebooks
-
-{draft}You need Python 3.11 or later. In this folder:
-
-    python3 -m venv .venv
-    .venv/bin/pip install -r requirements.txt
-    .venv/bin/jupyter lab notebooks/
-
-On Windows, use `py -m venv .venv` and `.venv\\Scripts\\` for `.venv/bin/`. Answers are graded with
-Python {python} and NumPy {numpy}, and `check` says so where yours uses what is not there.
-
-The browser opens on the chapters. Begin with `{first}`: run its cells from the top with
-Shift+Enter, replace each `raise NotImplementedError` with your own code, and run the `check(...)`
-cell below it. The check tells you what is right, what is wrong, and why. `check.all()` tells how
-many points you have so far, and `check.hint(…)` one hint more each time. An answer that does not
-end is stopped after {limit} seconds: `%env {variables}_SECONDS=300` in a cell gives it more time.
-
-In VS Code, open this folder and choose `.venv` as the notebook's kernel.
-"""
 _THERE = "What is there, and which limits hold: <{address}>\n"
 _DRAFT = """\
 **This is a draft.** The book is not published yet: links in the notebooks lead nowhere, and
 exercises may still change.
 
-"""
-
-PYPROJECT = """\
-[build-system]
-requires = ["setuptools>=77"]
-build-backend = "setuptools.build_meta"
-
-[project]
-name = "{name}-student"
-version = "1.0.0"
-requires-python = ">=3.11"
-dependencies = [{dependencies}]
-
-[tool.setuptools.packages.find]
-include = ["autograder*", "{package}*"]
-
-[tool.setuptools.package-data]
-"*" = ["*.bin", "*.json"]
-"{package}" = ["expected/*.bin", "expected/*/*.bin", "expected/*/*.paths"]
 """
 
 
@@ -203,7 +125,7 @@ def _slug(notebook: Path) -> str:
 
 def _contents(root: Path, notebooks: list[Path], others: set[str]) -> Iterator[tuple[str, bytes]]:
     """The files of the archive, without the exercises of the `others` among the chapters."""
-    text = _WITH_TORCH if "torch" in contents().PACKAGES else _WITHOUT_TORCH
+    readme = "with_torch.md" if "torch" in contents().PACKAGES else "without_torch.md"
     from autograder.publishing.release_checks import nobodys_address  # it imports this module
 
     told = {
@@ -216,16 +138,18 @@ def _contents(root: Path, notebooks: list[Path], others: set[str]) -> Iterator[t
         "variables": course.variable("").rstrip("_"),
         "blocks": course.blocks(),
     }
-    yield "README.md", text.format(**told, **_pins(root)).encode()
+    yield "README.md", _template(readme).format(**told, **_pins(root)).encode()
     # without torch's version: in Colab, its pin would fetch gigabytes that are there already
     packages = [name + _TRIED.get(name, "") for name in contents().PACKAGES]
     yield (
         "pyproject.toml",
-        PYPROJECT.format(
+        _template("pyproject.toml")
+        .format(
             name=contents().NAME,
             dependencies=str(packages)[1:-1],
             package=course.package(),
-        ).encode(),
+        )
+        .encode(),
     )
     yield "requirements.txt", _requirements(root).encode()
     if (root / "LICENSE").is_file():
@@ -236,6 +160,10 @@ def _contents(root: Path, notebooks: list[Path], others: set[str]) -> Iterator[t
         if path.parent.name not in others:
             yield name, path.read_bytes()
     yield f"autograder/student/{versions.FILE.name}", json.dumps(versions.versions_here()).encode()
+
+
+def _template(name: str) -> str:
+    return Path(__file__).with_name(f"bundle_{name}").read_text(encoding="utf-8")
 
 
 def _there(root: Path) -> str:

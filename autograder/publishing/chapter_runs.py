@@ -41,28 +41,28 @@ def code_of(root: Path, text: str) -> list[Path]:
     """The files whose change could change the results of the cells on a chapter's page."""
     named = (root / "benchmarks" / name for name in sorted({*MEASURED.findall(text)}))
     cells = "\n".join(match[1] for match in CELL.finditer(text))
-    return [*code_of_cells(cells, exercised(text)), *(path for path in named if path.is_file())]
+    return [*code_of_cells(cells, chapters_run(text)), *(path for path in named if path.is_file())]
 
 
-def exercised(text: str) -> set[str]:
+def chapters_run(text: str) -> set[str]:
     """The chapters whose references a page's cells run."""
     return {match[1] for match in EXERCISE.finditer(text)}
 
 
-def marked(root: Path, text: str) -> str:
+def with_code_digest(root: Path, text: str) -> str:
     """A page on which each exercise's cell bears a digest of all the code that the cells run.
 
     The cache looks at the cells alone, and must not mistake the run of an earlier reference for
     that of this one.
     """
-    mark = digest_of(code_of(root, text))[:16] if exercised(text) else ""
+    mark = digest_of(code_of(root, text))[:16] if chapters_run(text) else ""
     return EXERCISE.sub(lambda match: f"{match[0]}  # {mark}", text)
 
 
 def read(root: Path, page: Path, config: dict) -> NotebookNode:
     """A chapter's notebook, cell by cell as Sphinx will see it."""
     syntax = MdParserConfig(enable_extensions=config["parse"]["myst_enable_extensions"])
-    text = marked(root, page.read_text(encoding="utf-8"))
+    text = with_code_digest(root, page.read_text(encoding="utf-8"))
     return read_myst_markdown_notebook(text, syntax, add_source_map=True, path=page)
 
 

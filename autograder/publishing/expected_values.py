@@ -16,9 +16,10 @@ import autograder.student.expected as store
 from autograder.judge.dependencies import code_of_expected_values, digest_of
 from autograder.judge.reference import expected, known_mistakes
 from autograder.student.course import exercises_of
+from autograder.student.engine.mistakes.equality import equal
 from autograder.student.engine.records import record_tree
 from autograder.student.engine.runs import Array, Exercise, Record
-from autograder.student.engine.verdict import Mistake, equal, stripped
+from autograder.student.engine.verdict import Mistake, without_traceback
 from autograder.student.expected.entries import unzipped
 from autograder.student.expected.fingerprints import same_runs
 
@@ -40,7 +41,7 @@ def entry_of_records(
     return store.Expected(store.fixed_digest(exercise), _stripped(reference), stripped_mistakes)
 
 
-def recorded(slug: str) -> list[Exercise]:
+def exercises_with_expected(slug: str) -> list[Exercise]:
     """The exercises of a chapter whose results are kept."""
     return [exercise for exercise in exercises_of(slug) if exercise.recorded]
 
@@ -55,16 +56,16 @@ def write_expected(slug: str, held: Path | None = None) -> list[Path]:
     held = held or store.file_of(HELD)
     paths = files(slug)
     changed = drop_others(slug, ".bin")
-    if not changed and known_to_hold(held).get(slug) == made_of(slug, paths.values()):
+    if not changed and read_checked(held).get(slug) == fingerprint_of(slug, paths.values()):
         return []
-    for exercise in recorded(slug):
+    for exercise in exercises_with_expected(slug):
         path, made = paths[exercise.name], make_expected(slug, exercise)
-        if not holds(path, exercise, made):
+        if not is_current(path, exercise, made):
             path.parent.mkdir(exist_ok=True, parents=True)
             path.write_bytes(store.dump(made))
             changed.append(path)
     store.expected_of.cache_clear()
-    known = known_to_hold(held) | {slug: made_of(slug, paths.values())}
+    known = read_checked(held) | {slug: fingerprint_of(slug, paths.values())}
     held.parent.mkdir(parents=True, exist_ok=True)
     held.write_text(json.dumps(known, indent=1, sort_keys=True) + "\n", encoding="utf-8")
     return changed
@@ -72,15 +73,15 @@ def write_expected(slug: str, held: Path | None = None) -> list[Path]:
 
 def files(slug: str) -> dict[str, Path]:
     """The files of a chapter's exercises whose results are kept."""
-    return {e.name: store.file_of(f"{slug}/{e.name}.bin") for e in recorded(slug)}
+    return {e.name: store.file_of(f"{slug}/{e.name}.bin") for e in exercises_with_expected(slug)}
 
 
-def known_to_hold(held: Path) -> dict[str, str]:
+def read_checked(held: Path) -> dict[str, str]:
     """By chapter, the fingerprint with which its files were last found to hold."""
     return json.loads(held.read_text(encoding="utf-8")) if held.is_file() else {}
 
 
-def holds(path: Path, exercise: Exercise, made: store.Expected) -> bool:
+def is_current(path: Path, exercise: Exercise, made: store.Expected) -> bool:
     """Whether a file holds what an exercise's reference and mistakes give now, as `made`."""
     read = unzipped(store.dump(made), store.entry_from)
     runs = store.fixed_runs(exercise)
@@ -89,14 +90,14 @@ def holds(path: Path, exercise: Exercise, made: store.Expected) -> bool:
 
 def drop_others(slug: str, suffix: str) -> list[Path]:
     """Remove a chapter's files of exercises that it no longer has; return them."""
-    names = {exercise.name for exercise in recorded(slug)}
+    names = {exercise.name for exercise in exercises_with_expected(slug)}
     others = [f for f in sorted(store.file_of(slug).glob(f"*{suffix}")) if f.stem not in names]
     for file in others:
         file.unlink()
     return others
 
 
-def made_of(slug: str, paths: Iterable[Path]) -> str:
+def fingerprint_of(slug: str, paths: Iterable[Path]) -> str:
     """A fingerprint of a chapter's files and of all that decides what they should hold."""
     code = digest_of([*code_of_expected_values([slug]), *paths])
     return f"{code} torch {_version_of_torch()} numpy {np.__version__}"
@@ -133,4 +134,4 @@ def _outline(rows: Any) -> Any:
 
 
 def _stripped(rows: Sequence[Sequence[Record]]) -> list[list[Record]]:
-    return [[stripped(record) for record in row] for row in rows]
+    return [[without_traceback(record) for record in row] for row in rows]

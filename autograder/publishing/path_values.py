@@ -11,8 +11,8 @@ from typing import Any
 
 import autograder.student.expected.paths as store
 from autograder.bank import banks
-from autograder.judge.reference import reference, silently
-from autograder.publishing.expected_values import drop_others, recorded
+from autograder.judge.reference import reference, without_warnings
+from autograder.publishing.expected_values import drop_others, exercises_with_expected
 from autograder.student.authoring.repeated_calls import FURTHER
 from autograder.student.engine.locator import (
     instrument,
@@ -24,7 +24,7 @@ from autograder.student.engine.locator import (
 from autograder.student.engine.locator.instrumented_copy import NoCopy, copied
 from autograder.student.engine.locator.known_values import Known, known_from
 from autograder.student.engine.locator.trace import Budget, Event
-from autograder.student.engine.probe import probe_within, undisturbed
+from autograder.student.engine.probe import preserve_generators, probe_within
 from autograder.student.engine.runs import Exercise, Run
 from autograder.student.expected import file_of, fixed_digest, fixed_runs
 from autograder.student.expected.fingerprints import same_runs
@@ -42,16 +42,16 @@ def make_paths(slug: str, exercise: Exercise) -> store.Paths:
     """What is known about the right answers' values on the fixed runs of one exercise."""
     runs = fixed_runs(exercise)
     answers = right_answers(slug, exercise.name)
-    with undisturbed(), silently():
+    with preserve_generators(), without_warnings():
         found = [
             # What an answer kept is not to be found among the values of the call that suffers.
-            [known_on(run, [] if aspect.title == FURTHER else answers) for run in row]
+            [known_values_on(run, [] if aspect.title == FURTHER else answers) for run in row]
             for aspect, row in zip(exercise.aspects, runs, strict=True)
         ]
     return store.Paths(fixed_digest(exercise), _made_of(exercise, answers), found)
 
 
-def known_on(run: Run, answers: list[Callable[..., Any]]) -> Known:
+def known_values_on(run: Run, answers: list[Callable[..., Any]]) -> Known:
     """What is known once the right answers have been traced on a run.
 
     Where only the place of the results is judged, nothing needs to be known; and where they are
@@ -79,7 +79,7 @@ def write_paths(slug: str) -> list[Path]:
     changed, so that rounding on another processor changes no byte.
     """
     changed, old = drop_others(slug, ".paths"), store.paths_of(slug)
-    for exercise in recorded(slug):  # the others compare no values
+    for exercise in exercises_with_expected(slug):  # the others compare no values
         if not is_current(old, slug, exercise):
             path = file_of(f"{slug}/{exercise.name}.paths")
             path.parent.mkdir(exist_ok=True, parents=True)

@@ -59,7 +59,7 @@ def answer(mark: str) -> tuple[str, str]:
     return right, shown or re.sub(r"\s*±.*", "", right.split(" or ")[0])
 
 
-def chosen(text: str) -> tuple[str, int | None]:
+def split_choice(text: str) -> tuple[str, int | None]:
     """The text without the mark on the right choice in a list, and the number of that choice."""
     lines, right = text.split("\n"), None
     items = [i for i, row in enumerate(lines) if re.match(r"[-*+] ", row)]
@@ -217,7 +217,7 @@ def _predict(page: Page, found: Directive, line: int) -> list[NotebookNode]:
     got = parts(page.book.parser, found, "explanation", page.name)
     if not got.inner.strip():
         raise BookError(page.name, line, f"{{predict}} {found.argument} has no {{explanation}}")
-    text, right = chosen(got.text)
+    text, right = split_choice(got.text)
     if right is None and not BLANK.search(text):
         raise BookError(page.name, line, f"{{predict}} {found.argument}: nothing is in [[ ]]")
     asked = page.plain(BLANK.sub("…", text), got.line)

@@ -34,7 +34,7 @@ def release_solved(
     for path in (path for path, told in waits.items() if not told):
         made = root / "build" / "solved" / f"{path.stem}.ipynb"
         made.parent.mkdir(parents=True, exist_ok=True)
-        nbformat.write(solved(instructor_notebook(path, book)), made)
+        nbformat.write(without_grading(instructor_notebook(path, book)), made)
         written.append(made)
     return written
 
@@ -52,7 +52,7 @@ def _waits(course: CourseFile, name: str, now: datetime | None) -> str | None:
     )
 
 
-def solved(notebook: NotebookNode) -> NotebookNode:
+def without_grading(notebook: NotebookNode) -> NotebookNode:
     """An instructor's notebook as one to read: nothing in it is marked for grading."""
     cells = [cell for cell in notebook.cells if INSTRUCTOR not in cell.metadata.get("tags", ())]
     for cell in cells:

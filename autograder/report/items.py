@@ -17,7 +17,7 @@ from math import sqrt
 from pathlib import Path
 from statistics import fmean
 
-from autograder.gradebook.export import guarded
+from autograder.gradebook.export import escape_formula
 from autograder.gradebook.rows import Row
 from autograder.judge.judgement import FAILED, GRADED
 from autograder.notebook.reading import CHECK
@@ -135,8 +135,8 @@ def write_items(path: Path, items: Iterable[Item]) -> None:
             numbers = (item.mean, item.share, item.discrimination)
             writer.writerow(
                 [
-                    guarded(item.assignment),
-                    guarded(item.exercise),
+                    escape_formula(item.assignment),
+                    escape_formula(item.exercise),
                     kind,
                     f"{item.points:.6g}",
                     *counts,
@@ -161,9 +161,9 @@ def write_marks(
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("w", encoding="utf-8", newline="", errors="replace") as stream:
         writer = csv.writer(stream)
-        writer.writerow(["student_id", "name", *map(guarded, heads)])
+        writer.writerow(["student_id", "name", *map(escape_formula, heads)])
         for student in sorted({*(row.student for row in rows), *absent}):
-            cells = [guarded(student), guarded(names.get(student, ""))]
+            cells = [escape_formula(student), escape_formula(names.get(student, ""))]
             for assignment in assignments:
                 row = there.get((student, assignment))
                 cells += [_mark_of(row, name) for name in by_name[assignment]]

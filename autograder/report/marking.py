@@ -17,13 +17,13 @@ from pathlib import Path
 from urllib.parse import quote
 
 from autograder.gradebook.command_suggestions import assignment_named
-from autograder.gradebook.roster import Roll, read_roll
+from autograder.gradebook.roster import Roster, read_roster
 from autograder.gradebook.rows import Row, read_class
 from autograder.gradebook.submissions import released
 from autograder.notebook.inert import clean_markdown, new_page
 from autograder.notebook.stubs import BEGIN, END, TEXT_STUB
-from autograder.report.drawing import controls, tabs, whole
-from autograder.report.sections import FORMGRADER, searched, who
+from autograder.report.drawing import controls, html_page, tabs
+from autograder.report.sections import FORMGRADER, describe_student, search_attribute
 from autograder.student.table import number
 
 _SENTENCE = re.compile(r"(?<=[.!?])\s+(?=[A-Z0-9])")
@@ -55,16 +55,16 @@ def marking_page(
         row.student: questions_in(root / "autograded" / row.student / name / f"{name}.ipynb")
         for row in rows
     }
-    roll = read_roll(root, db)
+    roster = read_roster(root, db)
     parts = [
         (
             question.removeprefix("question_").replace("_", " "),
-            _question(question, text, model.get(question), rows, answers, roll, formgrader),
+            _question(question, text, model.get(question), rows, answers, roster, formgrader),
         )
         for question, text in questions.items()
     ]
     out.parent.mkdir(parents=True, exist_ok=True)
-    out.write_text(whole(controls() + tabs(parts), f"Marking {name}"), "utf-8", "replace")
+    out.write_text(html_page(controls() + tabs(parts), f"Marking {name}"), "utf-8", "replace")
     return out
 
 
@@ -107,7 +107,7 @@ def _question(
     model: Answer | None,
     rows: Sequence[Row],
     answers: Mapping[str, Mapping[str, Answer]],
-    roll: Roll,
+    roster: Roster,
     formgrader: str,
 ) -> str:
     asked = question[0].replace(TEXT_STUB, "").strip()
@@ -120,9 +120,11 @@ def _question(
     )
     order = {True: 0, False: 1}
     marked = [row for row in rows if name in row.marks]
-    marked.sort(key=lambda row: (order[row.marks[name].by_hand], roll.name(row.student).casefold()))
+    marked.sort(
+        key=lambda row: (order[row.marks[name].by_hand], roster.name(row.student).casefold())
+    )
     items = "".join(
-        _answer(name, row, answers[row.student].get(name), question[0], roll, formgrader)
+        _answer(name, row, answers[row.student].get(name), question[0], roster, formgrader)
         for row in marked
     )
     waits = sum(row.marks[name].by_hand for row in marked)
@@ -135,7 +137,7 @@ def _question(
 
 
 def _answer(
-    name: str, row: Row, answer: Answer | None, question: str, roll: Roll, formgrader: str
+    name: str, row: Row, answer: Answer | None, question: str, roster: Roster, formgrader: str
 ) -> str:
     mark = row.marks[name]
     of = f"of {number(mark.points)}"
@@ -145,17 +147,17 @@ def _answer(
         state = "waits for a mark"
     else:
         state = f"{number(mark.score)} {of}" + (", changed since" if mark.by_hand else "")
-    known = roll.submissions.get((row.student, row.assignment))
+    known = roster.submissions.get((row.student, row.assignment))
     link = ""
     if known is not None:
         address = f"{formgrader.rstrip('/')}/submissions/{quote(known, safe='')}/#{quote(name)}"
-        link = f' · <a href="{escape(address)}">mark {escape(roll.name(row.student))}</a>'
+        link = f' · <a href="{escape(address)}">mark {escape(roster.name(row.student))}</a>'
     text = own_words(answer[0], question) if answer else ""
     new_page()  # no answer takes another one's time
     shown = clean_markdown(text, answer[1] if answer else {}) if text else "<p>–</p>"
     flags = "waits" if mark.by_hand else ""
     return (
-        f'<li {searched(roll, row.student)} data-flags="{flags}"><div class="label">'
-        f"<span>{who(roll, row.student)}{link}</span><b>{state}</b></div>"
+        f'<li {search_attribute(roster, row.student)} data-flags="{flags}"><div class="label">'
+        f"<span>{describe_student(roster, row.student)}{link}</span><b>{state}</b></div>"
         f'<div class="answer">{shown}</div></li>'
     )

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from statistics import mean
 
-from autograder.gradebook.roster import Roll
+from autograder.gradebook.roster import Roster
 from autograder.gradebook.rows import Mark, Row
 from autograder.judge.judgement import FAILED, GRADED
 from autograder.notebook.reading import CHECK
@@ -20,15 +20,17 @@ def marks_table(
     rows: list[Row],
     links: Mapping[tuple[str, str], str],
     absent: Sequence[str] = (),
-    roll: Roll | None = None,
+    roster: Roster | None = None,
 ) -> str:
     """A table of students and exercises; each score is also a shade.
 
-    The `absent` have handed in nothing; `roll` has the names and the attempts.
+    The `absent` have handed in nothing; `roster` has the names and the attempts.
     """
-    roll = roll or Roll()
+    roster = roster or Roster()
     columns = items.columns(rows)
-    tries = {row.student: len(roll.attempts.get((row.student, row.assignment), ())) for row in rows}
+    tries = {
+        row.student: len(roster.attempts.get((row.student, row.assignment), ())) for row in rows
+    }
     shows_tries = any(count > 1 for count in tries.values())
     points = {name: row.marks[name].points for row in rows for name in columns if name in row.marks}
     heads = "".join(_head(name, points[name]) for name in columns)
@@ -39,11 +41,11 @@ def marks_table(
         f'<th scope="col">{_button("Total")}<br><i>{total}</i></th></tr>'
     )
     counts = tries if shows_tries else None
-    lines = [(row.student, _mark_row(row, columns, links, roll, counts)) for row in rows]
+    lines = [(row.student, _mark_row(row, columns, links, roster, counts)) for row in rows]
     lines += [
-        (student, _absent_row(student, len(columns) + shows_tries, roll)) for student in absent
+        (student, _absent_row(student, len(columns) + shows_tries, roster)) for student in absent
     ]
-    ordered = sorted(lines, key=lambda line: (roll.name(line[0]).casefold(), line))
+    ordered = sorted(lines, key=lambda line: (roster.name(line[0]).casefold(), line))
     body = "".join(line for _, line in ordered)
     graded = [row for row in rows if row.status == GRADED]
     foot = ""
@@ -86,7 +88,7 @@ def _mark_row(
     row: Row,
     columns: list[str],
     links: Mapping[tuple[str, str], str],
-    roll: Roll,
+    roster: Roster,
     tries: Mapping[str, int] | None,
 ) -> str:
     link = links.get((row.student, row.assignment))
@@ -103,17 +105,17 @@ def _mark_row(
         "low": row.status == FAILED or row.total < row.points / 2,
         "late": bool(row.penalty),
     }
-    return _row(row.student, link, roll, [name for name, there in flags.items() if there], cells)
+    return _row(row.student, link, roster, [name for name, there in flags.items() if there], cells)
 
 
-def _absent_row(student: str, columns: int, roll: Roll) -> str:
+def _absent_row(student: str, columns: int, roster: Roster) -> str:
     cells = f'<td class="none" colspan="{columns + 1}">handed in nothing</td>'
-    return _row(student, None, roll, ["absent"], cells)
+    return _row(student, None, roster, ["absent"], cells)
 
 
-def _row(student: str, link: str | None, roll: Roll, flags: Sequence[str], cells: str) -> str:
+def _row(student: str, link: str | None, roster: Roster, flags: Sequence[str], cells: str) -> str:
     """A student's row, which the page's search finds by name and id."""
-    name = roll.name(student)
+    name = roster.name(student)
     shown = f'<a href="{escape(link)}">{escape(name)}</a>' if link else escape(name)
     small = f"<small>{escape(student)}</small>" if name != student else ""
     text = escape(student if name == student else f"{name} {student}")

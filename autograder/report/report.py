@@ -2,7 +2,7 @@
 
 TRUST BOUNDARY. Ids, names, reasons, notes and messages come from outside and are escaped
 everywhere. The page holds one script, our own, which the browser knows by its hash
-(`report_script`); it loads nothing, and tells the browser so.
+(`page.js`); it loads nothing, and tells the browser so.
 """
 
 import os
@@ -15,24 +15,24 @@ from pathlib import Path
 from statistics import mean, median
 from urllib.parse import quote
 
-from autograder.gradebook.roster import Roll, read_roll, who_needs_help
+from autograder.gradebook.roster import Roster, read_roster, who_needs_help
 from autograder.gradebook.rows import OLD, UNDATED, Row, read_absent, read_class
 from autograder.gradebook.submissions import released
 from autograder.judge.judgement import FAILED, GRADED
 from autograder.judge.runner import DEFINING
-from autograder.report.drawing import bars, controls, histogram, section, tabs, whole
+from autograder.report.drawing import bars, controls, histogram, html_page, section, tabs
 from autograder.report.items import items_of, write_items, write_marks
 from autograder.report.marks_table import marks_table
 from autograder.report.sections import (
     FORMGRADER,
     alike_list,
     class_table,
+    describe_student,
     help_list,
     items_table,
-    searched,
+    search_attribute,
     timeline,
     waiting_list,
-    who,
 )
 from autograder.report.similarity import Pair, answers_in, pairs_alike
 from autograder.student.engine.verdict import CRASH, MEMORY, MISSING, POLICY, TIMEOUT, Verdict
@@ -53,7 +53,7 @@ WORDS = {
 class Extra:
     """What the report shows besides marks and verdicts."""
 
-    roll: Roll = field(default_factory=Roll)
+    roster: Roster = field(default_factory=Roster)
     alike: Mapping[str, Sequence[Pair]] = field(default_factory=dict)  # by assignment
     formgrader: str = FORMGRADER
 
@@ -77,12 +77,12 @@ def report(
     if not formgrader.startswith(("http://", "https://")):
         raise ValueError(f"expected formgrader's address, such as {FORMGRADER}, got {formgrader}")
     rows, absent = read_class(root, db), read_absent(root, db)
-    extra = Extra(read_roll(root, db), _alike(root, rows), formgrader)
+    extra = Extra(read_roster(root, db), _alike(root, rows), formgrader)
     if items is not None:
         by_assignment = _by_assignment(rows).items()
         write_items(items, (i for name, theirs in by_assignment for i in items_of(name, theirs)))
     if marks is not None:
-        write_marks(marks, rows, {s for some in absent.values() for s in some}, extra.roll.names)
+        write_marks(marks, rows, {s for some in absent.values() for s in some}, extra.roster.names)
     out.parent.mkdir(parents=True, exist_ok=True)
     text = page(rows, feedback_links(rows, root, out), absent, extra)
     out.write_text(text, encoding="utf-8", errors="replace")
@@ -138,14 +138,14 @@ def page(
         for name, theirs in _by_assignment(rows).items()
     ]
     if not parts:
-        return whole("<p>Nobody has handed anything in.</p>")
-    whom = help_list(who_needs_help(rows, absent), extra.roll)
+        return html_page("<p>Nobody has handed anything in.</p>")
+    whom = help_list(who_needs_help(rows, absent), extra.roster)
     overview = (
         section("Chapters", _chapters(rows, absent))
         + section("Who needs help", whom, _HELP_SAYS)
-        + section("Everybody", class_table(rows, absent, extra.roll), _CLASS_SAYS)
+        + section("Everybody", class_table(rows, absent, extra.roster), _CLASS_SAYS)
     )
-    return whole(controls() + tabs([("The class", overview), *parts]))
+    return html_page(controls() + tabs([("The class", overview), *parts]))
 
 
 def _chapters(rows: Sequence[Row], absent: Mapping[str, Sequence[str]]) -> str:
@@ -172,22 +172,24 @@ def _assignment(
 ) -> str:
     """The part of the page about one assignment."""
     scored = [row for row in rows if row.status != FAILED]
-    roll = extra.roll
-    attempts = {row.student: roll.attempts.get((row.student, name), ()) for row in rows}
+    roster = extra.roster
+    attempts = {row.student: roster.attempts.get((row.student, name), ()) for row in rows}
     parts = [
         _tiles(rows, len(absent)),
         _old(rows),
-        section("Who needs a look", _troubled(rows, roll)),
-        section("What waits for you", waiting_list(name, rows, roll, extra.formgrader)),
-        section("Marks", marks_table(rows, links, absent, roll), _MARKS_SAY),
+        section("Who needs a look", _troubled(rows, roster)),
+        section("What waits for you", waiting_list(name, rows, roster, extra.formgrader)),
+        section("Marks", marks_table(rows, links, absent, roster), _MARKS_SAY),
         section("Exercises and questions", items_table(items_of(name, rows)), _ITEMS_SAY),
         section("How the totals are spread", _spread(scored)),
         section("What fails most often", _aspects(scored), _ASPECTS_SAY),
-        section("Mistakes made most often", _mistakes(scored, roll)),
-        section("Answers that are alike", alike_list(extra.alike.get(name, ()), roll), _ALIKE_SAYS),
-        section("Attempts over time", timeline(attempts, roll.due.get(name))),
-        section("Time per submission", _times(rows, roll)),
-        section("Notes on single submissions", _notes(rows, roll)),
+        section("Mistakes made most often", _mistakes(scored, roster)),
+        section(
+            "Answers that are alike", alike_list(extra.alike.get(name, ()), roster), _ALIKE_SAYS
+        ),
+        section("Attempts over time", timeline(attempts, roster.due.get(name))),
+        section("Time per submission", _times(rows, roster)),
+        section("Notes on single submissions", _notes(rows, roster)),
     ]
     return "".join(parts)
 
@@ -278,7 +280,7 @@ def _aspects(rows: list[Row]) -> str:
     return bars(lines[:MOST]) if lines else "<p>Nothing failed.</p>"
 
 
-def _mistakes(rows: list[Row], roll: Roll) -> str:
+def _mistakes(rows: list[Row], roster: Roster) -> str:
     """The known mistakes that were made, with causes and students."""
     made: dict[tuple[str, str], list[str]] = defaultdict(list)
     causes: dict[tuple[str, str], str] = {}
@@ -296,7 +298,7 @@ def _mistakes(rows: list[Row], roll: Roll) -> str:
         label = (
             f"<code>{escape(exercise)}</code> {escape(mistake.replace('_', ' '))}"
             f"<small>{_code(causes[exercise, mistake])}</small>"
-            f"<small>{escape(', '.join(map(roll.name, by)))}</small>"
+            f"<small>{escape(', '.join(map(roster.name, by)))}</small>"
         )
         lines.append((label, str(len(by)), len(by) / len(rows)))
     return bars(lines)
@@ -307,7 +309,7 @@ def _code(text: str) -> str:
     return re.sub(r"`([^`]+)`", r"<code>\1</code>", escape(text))
 
 
-def _times(rows: list[Row], roll: Roll) -> str:
+def _times(rows: list[Row], roster: Roster) -> str:
     """How long each submission took, the longest first."""
     timed = [row for row in rows if row.seconds]
     if not timed:
@@ -315,7 +317,7 @@ def _times(rows: list[Row], roll: Roll) -> str:
     timed.sort(key=lambda row: -(row.seconds or 0.0))
     longest = timed[0].seconds or 1.0
     lines = [
-        (escape(roll.name(row.student)), f"{row.seconds:.1f} s", (row.seconds or 0.0) / longest)
+        (escape(roster.name(row.student)), f"{row.seconds:.1f} s", (row.seconds or 0.0) / longest)
         for row in timed[:MOST]
     ]
     rest = len(timed) - len(lines)
@@ -327,21 +329,22 @@ def _times(rows: list[Row], roll: Roll) -> str:
 # --- Who and why ----------------------------------------------------------------------------------
 
 
-def _troubled(rows: list[Row], roll: Roll) -> str:
+def _troubled(rows: list[Row], roster: Roster) -> str:
     """The submissions that could not be graded, and the answers that did not finish."""
     items = [
-        f"<li {searched(roll, row.student)}>{who(roll, row.student)}: "
+        f"<li {search_attribute(roster, row.student)}>{describe_student(roster, row.student)}: "
         f"{escape(one_line(row.reason or row.status))}</li>"
         for row in rows
         if row.status != GRADED
     ]
     items += [
-        f"<li {searched(roll, row.student)}>{who(roll, row.student)}: {escape(UNDATED)}</li>"
+        f"<li {search_attribute(roster, row.student)}>{describe_student(roster, row.student)}: "
+        f"{escape(UNDATED)}</li>"
         for row in rows
         if UNDATED in row.notes
     ]
     items += [
-        f"<li {searched(roll, row.student)}>{who(roll, row.student)}: "
+        f"<li {search_attribute(roster, row.student)}>{describe_student(roster, row.student)}: "
         f"<code>{escape(exercise)}</code> {what}{_because(verdict)}</li>"
         for row in rows
         if row.status == GRADED
@@ -364,10 +367,10 @@ def _because(verdict: Verdict) -> str:
     return f"<small>{escape(note)}</small>" if note else ""
 
 
-def _notes(rows: list[Row], roll: Roll) -> str:
+def _notes(rows: list[Row], roster: Roster) -> str:
     """What was repaired in the notebooks, and what happened while they ran."""
     items = [
-        f"<dt>{escape(roll.name(row.student))}</dt>"
+        f"<dt>{escape(roster.name(row.student))}</dt>"
         + "".join(f"<dd>{_counted(n)}</dd>" for n in _grouped(row))
         for row in rows
         if row.notes

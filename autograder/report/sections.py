@@ -11,7 +11,7 @@ from html import escape
 from statistics import fmean
 from urllib.parse import quote
 
-from autograder.gradebook.roster import Attempt, Roll
+from autograder.gradebook.roster import Attempt, Roster
 from autograder.gradebook.rows import Row
 from autograder.judge.judgement import FAILED
 from autograder.report.drawing import columns_by_day
@@ -24,24 +24,25 @@ FIRST = 12  # of those who need help; the others are folded away
 LONG = 60  # days of a timeline; what came later is counted together
 
 
-def who(roll: Roll, student: str) -> str:
+def describe_student(roster: Roster, student: str) -> str:
     """A student, by name and id."""
-    name = roll.name(student)
+    name = roster.name(student)
     small = f" <small>{escape(student)}</small>" if name != student else ""
     return f'<span class="who"><b>{escape(name)}</b>{small}</span>'
 
 
-def searched(roll: Roll, student: str) -> str:
+def search_attribute(roster: Roster, student: str) -> str:
     """The attribute by which the page's search finds a student."""
-    name = roll.name(student)
+    name = roster.name(student)
     text = student if name == student else f"{name} {student}"
     return f'data-who="{escape(text)}"'
 
 
-def help_list(reasons: Sequence[tuple[str, Sequence[str]]], roll: Roll) -> str:
+def help_list(reasons: Sequence[tuple[str, Sequence[str]]], roster: Roster) -> str:
     """The students to be asked how they are, with the reasons."""
     items = [
-        f"<li {searched(roll, student)}>{who(roll, student)}: {escape('; '.join(why))}</li>"
+        f"<li {search_attribute(roster, student)}>{describe_student(roster, student)}: "
+        f"{escape('; '.join(why))}</li>"
         for student, why in reasons
     ]
     first, rest = "".join(items[:FIRST]), "".join(items[FIRST:])
@@ -49,7 +50,7 @@ def help_list(reasons: Sequence[tuple[str, Sequence[str]]], roll: Roll) -> str:
     return f"<ul>{first}</ul>{more if rest else ''}" if items else ""
 
 
-def class_table(rows: Sequence[Row], absent: Mapping[str, Sequence[str]], roll: Roll) -> str:
+def class_table(rows: Sequence[Row], absent: Mapping[str, Sequence[str]], roster: Roster) -> str:
     """A row for each student, a column for each assignment: the share of its points."""
     assignments = sorted({row.assignment for row in rows})
     there = {(row.student, row.assignment): row for row in rows}
@@ -60,7 +61,7 @@ def class_table(rows: Sequence[Row], absent: Mapping[str, Sequence[str]], roll: 
         for title in ("Student", *assignments, "Mean")
     )
     lines = []
-    for student in sorted(students, key=lambda one: (roll.name(one).casefold(), one)):
+    for student in sorted(students, key=lambda one: (roster.name(one).casefold(), one)):
         theirs = [there.get((student, name)) for name in assignments]
         shares = [_share(row) for row in theirs if row is not None]
         known = [share for share in shares if share is not None]
@@ -76,8 +77,9 @@ def class_table(rows: Sequence[Row], absent: Mapping[str, Sequence[str]], roll: 
         told = " ".join(flag for flag, on in flags.items() if on)
         sort = "" if mean is None else f"{mean:.6g}"
         lines.append(
-            f'<tr {searched(roll, student)} data-flags="{told}">'
-            f'<th scope="row" data-sort="{escape(roll.name(student))}">{who(roll, student)}</th>'
+            f'<tr {search_attribute(roster, student)} data-flags="{told}">'
+            f'<th scope="row" data-sort="{escape(roster.name(student))}">'
+            f"{describe_student(roster, student)}</th>"
             f'{cells}<td data-sort="{sort}">{last}</td></tr>'
         )
     return (
@@ -101,7 +103,7 @@ def _share_cell(row: Row | None) -> str:
     return f'<td style="--lost:{lost}%" data-sort="{share:.6g}">{share:.0%}{open_}</td>'
 
 
-def waiting_list(assignment: str, rows: Sequence[Row], roll: Roll, formgrader: str) -> str:
+def waiting_list(assignment: str, rows: Sequence[Row], roster: Roster, formgrader: str) -> str:
     """What waits for a mark by hand, with links to formgrader's pages."""
     waits: dict[str, list[str]] = {}
     for row in rows:
@@ -114,7 +116,7 @@ def waiting_list(assignment: str, rows: Sequence[Row], roll: Roll, formgrader: s
     place = quote(assignment, safe="")
     items = []
     for name, students in sorted(waits.items(), key=lambda item: (-len(item[1]), item[0])):
-        links = ", ".join(_at_formgrader(student, assignment, roll, base) for student in students)
+        links = ", ".join(_at_formgrader(student, assignment, roster, base) for student in students)
         items.append(
             f"<li><details><summary><code>{escape(name)}</code> of {len(students)}</summary>"
             f"{links}</details></li>"
@@ -126,8 +128,8 @@ def waiting_list(assignment: str, rows: Sequence[Row], roll: Roll, formgrader: s
     )
 
 
-def _at_formgrader(student: str, assignment: str, roll: Roll, base: str) -> str:
-    name, known = escape(roll.name(student)), roll.submissions.get((student, assignment))
+def _at_formgrader(student: str, assignment: str, roster: Roster, base: str) -> str:
+    name, known = escape(roster.name(student)), roster.submissions.get((student, assignment))
     if known is None:
         return name
     address = f"{base}/submissions/{quote(known, safe='')}/"
@@ -168,10 +170,11 @@ def _item_row(item: Item) -> str:
     )
 
 
-def alike_list(pairs: Sequence[Pair], roll: Roll) -> str:
+def alike_list(pairs: Sequence[Pair], roster: Roster) -> str:
     """Pairs of submissions that share unusual passages."""
     items = [
-        f"<li>{who(roll, pair.first)} and {who(roll, pair.second)}: {pair.share:.0%}, "
+        f"<li>{describe_student(roster, pair.first)} and {describe_student(roster, pair.second)}: "
+        f"{pair.share:.0%}, "
         f"{pair.shared} passages, in "
         + ", ".join(f"<code>{escape(name)}</code>" for name in pair.exercises)
         + "</li>"

@@ -245,6 +245,7 @@ def main() -> None:
     _die_with(config["life"])
     here = os.path.dirname(os.path.abspath(__file__))
     sys.path[:0] = [here, config["course"]]
+    gc.disable()  # nothing is garbage that is imported
     session = preload(import_module("autograder.student.course"))
     sys.path.remove(here)
     if config["isolated"]:
@@ -254,8 +255,8 @@ def main() -> None:
     torch = sys.modules.get("torch")
     if torch is not None and torch.cuda.is_initialized():
         raise RuntimeError("there is a CUDA context before the fork: no child could use the GPU")
-    gc.collect()
     gc.freeze()  # so that a collection in a child does not copy all these pages
+    gc.enable()
     Warm(config, session).run()
 
 

@@ -13,6 +13,7 @@ Where the kernel itself enforces the memory limit (`groups`), this only reports 
 
 import math
 import os
+import re
 import time
 from collections.abc import Mapping
 from contextlib import suppress
@@ -25,6 +26,9 @@ _REST = 1  # looks take at most half of the time
 _SHARED = 16  # times the limit: no honest work shares that much among its processes
 _WEIGHT = 1.25  # what one step of niceness costs
 _NICEST = 19
+_USED = re.compile(  # by `Watch`, of a process's status and of the sums of its maps
+    rb"^(Threads|RssAnon|RssShmem|VmSwap|VmPTE|Pss_Anon|Pss_Shmem|SwapPss):\s+(\d+)", re.MULTILINE
+)
 _MOST = 5000  # processes, so that every look ends
 
 
@@ -104,15 +108,9 @@ def tasks_of(pid: int) -> list[str]:
 
 
 def _numbers(path: str) -> dict[str, int]:
-    """The lines of a file of /proc that begin with a name and a number."""
-    found = {}
-    with open(path, encoding="utf-8", errors="replace") as lines:
-        for line in lines:
-            name, _, rest = line.partition(":")
-            value = rest.split()[:1]
-            if value and value[0].isdigit():
-                found[name] = int(value[0])
-    return found
+    """The lines of a file of /proc that hold a name and a number, of those that are used here."""
+    with open(path, "rb") as lines:
+        return {name.decode(): int(value) for name, value in _USED.findall(lines.read())}
 
 
 def _status(pid: int) -> dict[str, int]:

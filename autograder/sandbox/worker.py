@@ -215,14 +215,14 @@ class Session:
     """The shell, and the requests that it answers."""
 
     def __init__(self, output_bytes: int):
+        from autograder.student.engine.block_access import BlockPackage
         from autograder.student.engine.observe import Observer, accompany_threads
-        from autograder.student.engine.probe import materialise, probe_within, undisturbed
+        from autograder.student.engine.probe import materialise, preserve_generators, probe_within
         from autograder.student.engine.records import record_from, record_tree
         from autograder.student.engine.settings import as_fresh
-        from autograder.student.engine.simulated_device import rehearse
+        from autograder.student.engine.simulated_device import warm_up
         from autograder.student.engine.state import GlobalState
         from autograder.student.engine.values import MANY, MAX_BYTES, Recipe, encode
-        from autograder.student.engine.withheld import Blocks
 
         def make(answer: Any, run: Any, device: str, watch: list[str]) -> dict[str, Any]:
             return record_tree(probe_within(answer, run, device, watch))
@@ -235,17 +235,17 @@ class Session:
         if "torch" in sys.modules:
             with Observer(("torch.*",)).watching():  # so that first-use costs are paid once for all
                 import_module("torch").zeros(1)
-            rehearse()
+            warm_up()
         accompany_threads()
         # Taken now, before an answer can replace their modules.
-        self.make, self.unreadable, self.undisturbed = make, unreadable, undisturbed
+        self.make, self.unreadable, self.preserve_generators = make, unreadable, preserve_generators
         self.encode, self.encode_results = encode, partial(encode, many=MANY)
         self.room = MAX_BYTES
         with as_fresh():  # both take their readers of torch, which was imported after them
             GlobalState()
         self.block = lambda name, device: materialise(Recipe(name), device)
-        self.make_blocks = Blocks
-        self.blocks: Blocks | None = None
+        self.make_blocks = BlockPackage
+        self.blocks: BlockPackage | None = None
         self.probed: dict[str, Any] = {}
         self.recorder = Recorder(output_bytes)
         self.shell = make_shell(self.recorder)
@@ -304,7 +304,7 @@ class Session:
         self.probed[request["name"]] = answer
         left = list(request["runs"])
         try:
-            with self.undisturbed(), self.standing_in(request["instead"], device):
+            with self.preserve_generators(), self.standing_in(request["instead"], device):
                 while left:
                     try:
                         record = self.make(answer, left[0], device, request["watch"])

@@ -13,13 +13,13 @@ from html import escape
 from textwrap import shorten
 from typing import Any
 
-from autograder.student.engine.whose import Whose, origin, place
+from autograder.student.engine.code_origin import Owner, line_in_answer, origin_of
 
 _LINES, _WIDTH, _WARNINGS = 10, 100, 3  # that are shown
 STYLE = "margin:.2em 0;line-height:1.3;overflow-x:auto;background:none;border:0;padding:0"
 
 
-class Said(io.TextIOBase):
+class CapturedOutput(io.TextIOBase):
     """Takes what is printed, of which it keeps the beginning; a stream in place of the usual ones.
 
     While it is not `listening`, nothing is kept: what runs then is a copy of the answer, or ours.
@@ -71,10 +71,10 @@ class Said(io.TextIOBase):
     def _warn(self, message: Any, category: type[Warning], *_: Any, **__: Any) -> None:
         """Keep a warning if a line of the answer led to it."""
         frame = sys._getframe(1) if self._listens and len(self._warned) < 99 else None
-        while frame is not None and (known := origin(frame).whose) is not Whose.PROBE:
-            if known is Whose.ANSWER:
+        while frame is not None and (known := origin_of(frame).owner) is not Owner.PROBE:
+            if known is Owner.ANSWER:
                 told = shorten(str(message), 2 * _WIDTH, placeholder=" …")
-                self._warned[f"{category.__name__} in {place(frame)}: {told}"] = None
+                self._warned[f"{category.__name__} in {line_in_answer(frame)}: {told}"] = None
                 return
             frame = frame.f_back
 

@@ -16,7 +16,7 @@ from traceback import walk_tb
 from types import FrameType, FunctionType
 from typing import Any
 
-from autograder.student.captured_output import Said
+from autograder.student.captured_output import CapturedOutput
 from autograder.student.console import notebook, on_one_line, show
 from autograder.student.course import chapters, exercises_of, find_exercise, is_exercise
 from autograder.student.device import device_to_check_on
@@ -31,7 +31,7 @@ from autograder.student.engine.verdict import (
     Verdict,
     decide,
     describe_operations,
-    withheld,
+    no_marks,
 )
 from autograder.student.engine.words import describe_call, one_line
 from autograder.student.expected import entry_of, fixed_digest, fixed_runs
@@ -64,7 +64,7 @@ def check(answer: Any, exercise: str | None = None) -> None:
     owner, step = _step_of(answer) if exercise is None else (None, "")
     answer = owner if step else answer
     own = getattr(answer, "__name__", None) or type(answer).__name__
-    said = Said()
+    said = CapturedOutput()
     try:
         with said.instead():
             name = own if step else str(exercise or name or own)
@@ -108,7 +108,12 @@ _FIX_FIRST = "It calls your {}, which does not pass its own check: fix that firs
 
 @as_fresh()
 def verdict_on(
-    answer: Any, name: str, step: str = "", *, pointing: bool = False, said: Said | None = None
+    answer: Any,
+    name: str,
+    step: str = "",
+    *,
+    pointing: bool = False,
+    said: CapturedOutput | None = None,
 ) -> Verdict:
     """The verdict on an answer for the fixed inputs, or on one step of it.
 
@@ -130,10 +135,10 @@ def verdict_on(
     if not callable(answer):
         kind = "a class" if runs[0][0].init else "a function"
         note = f"{name} is {_brief(answer)}, not {kind}."
-        return withheld(exercise, MISSING, note)
+        return no_marks(exercise, MISSING, note)
     if runs[0][0].init and not isinstance(answer, type) and type(answer).__name__ == name:
         note = f"Pass the class itself, not an instance of it: check({name})."
-        return withheld(exercise, MISSING, note)
+        return no_marks(exercise, MISSING, note)
     known = entry.mistakes
     reference = entry.reference
     if step:
@@ -149,12 +154,12 @@ def verdict_on(
     except RuntimeError as error:
         raise on_one_line(error) from None
     except ModuleNotFoundError as absent:
-        return withheld(exercise, MISSING, f"{name} needs {absent.name}, which is not installed.")
+        return no_marks(exercise, MISSING, f"{name} needs {absent.name}, which is not installed.")
     started = process_time()
     try:
         records = _records(answer, exercise, runs, where, said)
     except TimeoutError as late:
-        return withheld(exercise, TIMEOUT, str(late))
+        return no_marks(exercise, TIMEOUT, str(late))
     seconds = process_time() - started
     expected = [[on_device(record, where) for record in row] for row in reference]
 
@@ -177,7 +182,11 @@ def verdict_on(
 
 
 def _records(
-    answer: Any, exercise: Exercise, runs: Sequence[Sequence[Run]], where: str, said: Said | None
+    answer: Any,
+    exercise: Exercise,
+    runs: Sequence[Sequence[Run]],
+    where: str,
+    said: CapturedOutput | None,
 ) -> list[list[Record]]:
     """What an answer does. Raises `TimeoutError` or `KeyboardInterrupt`, with place and call."""
     try:
@@ -238,7 +247,7 @@ def newest_verdict(answer: Any, name: str, step: str = "", **options: Any) -> tu
     own = getattr(answer, "__name__", name)
     told, failed = (is_exercise(name) and definition_not_in_use(own, answer)) or ("", False)
     if failed:
-        return withheld(find_exercise(name)[1], MISSING, told), True
+        return no_marks(find_exercise(name)[1], MISSING, told), True
     verdict = verdict_on(answer, name, step, **options)
     return replace(verdict, remark=" ".join(filter(None, (told, verdict.remark))) or None), False
 
@@ -280,6 +289,6 @@ def _named_in(caller: FrameType) -> tuple[str | None, bool]:
     return (name, called) if is_exercise(name) else (None, False)
 
 
-def _show(verdict: Verdict, advice: str | None, said: Said) -> None:
+def _show(verdict: Verdict, advice: str | None, said: CapturedOutput) -> None:
     text = table_text(verdict, advice) + said.as_text()
     show(text, lambda: table_html(verdict, advice) + said.as_html())

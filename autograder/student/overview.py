@@ -12,7 +12,7 @@ from traceback import walk_tb
 from typing import Any
 
 from autograder.student import course
-from autograder.student.captured_output import STYLE, Said
+from autograder.student.captured_output import STYLE, CapturedOutput
 from autograder.student.check import newest_verdict
 from autograder.student.console import notebook, on_one_line, show
 from autograder.student.course import chapters, exercises_of, find_exercise, is_exercise
@@ -46,7 +46,7 @@ def check_all() -> None:
     _tell("\n".join(rows))
 
 
-def tell_what_lacks_briefly() -> None:
+def shorten_missing_name_errors() -> None:
     """From now on, a notebook's cell that needs what is not there fails on one line: an exercise
     that is not written or not defined yet, or a library that is not installed."""
     shell = notebook()
@@ -85,7 +85,7 @@ def _answers(scope: Mapping[str, Any]) -> dict[str, Any]:
 
 def _quietly(answer: Any, name: str) -> tuple[Verdict, bool]:
     try:
-        with Said().instead():
+        with CapturedOutput().instead():
             return newest_verdict(answer, name)
     except KeyboardInterrupt as stopped:
         raise on_one_line(KeyboardInterrupt(str(stopped) or "check was stopped")) from None

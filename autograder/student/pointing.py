@@ -23,8 +23,8 @@ from autograder.student.engine.locator.counterfactual import (
     LOOP,
     NUMBER,
     ROLE,
-    Mend,
-    mending,
+    Repair,
+    find_repair,
 )
 from autograder.student.engine.locator.instrument import Site
 from autograder.student.engine.locator.instrumented_copy import NoCopy, copied
@@ -41,15 +41,16 @@ from autograder.student.engine.locator.locate import (  # fmt: skip
     problem_of,
 )
 from autograder.student.engine.locator.trace import Budget, Spent
+from autograder.student.engine.mistakes.equality import equal
 from autograder.student.engine.probe import probe
 from autograder.student.engine.runs import KEPT, Record, Run, Trial, made_once
 from autograder.student.engine.state import MEMORY
-from autograder.student.engine.verdict import CRASH, WRONG, Verdict, equal, passes
+from autograder.student.engine.verdict import CRASH, WRONG, Verdict, passes
 from autograder.student.engine.words import refuses_arguments
 from autograder.student.expected import expected_of, fixed_digest, fixed_runs
 from autograder.student.expected.fingerprints import same_runs
 from autograder.student.expected.paths import paths_of
-from autograder.student.table import told_first
+from autograder.student.table import first_row
 
 SECONDS = 0.9  # of the processor, for all that is done to find a place
 TRACING = 0.5  # of these, at most, before other values are tried
@@ -96,9 +97,9 @@ def pointer(
             return None
         if place.kind not in _OF_KEPT and _is_kept(verdict):
             return None
-        other = place.aspect not in (aspect.title for aspect in told_first(verdict))
+        other = place.aspect not in (aspect.title for aspect in first_row(verdict))
         about = f"For “{place.aspect}”: " if other else ""
-        return (about + told(place))[:MOST_SHOWN]
+        return (about + describe_place(place))[:MOST_SHOWN]
     except KeyboardInterrupt:
         raise
     except BaseException:  # noqa: BLE001  (a hint is worth no exception, whoever raised it)
@@ -162,7 +163,7 @@ def place_of(
         failing = [case[:3] for _, case in (of_one if alone else cases)]
         further = {title: case[:3] for title, case in reversed(cases) if title != cases[0][0]}
         some = [*reversed(further.values())][:MOST_FURTHER] if alone and len(further) > 1 else ()
-        mended = mending(answer, failing, device, max(0.0, left), fine=fine, further=some)
+        mended = find_repair(answer, failing, device, max(0.0, left), fine=fine, further=some)
     except Exception:  # noqa: BLE001  (what is known without it stays)
         return place
     mended = [mend for mend in mended if mend.always or (alone and mend.kind != IDLE)]
@@ -176,7 +177,7 @@ def shown_at(place: Place) -> list[Site]:
     return [place.site]
 
 
-def _surest(place: Place | None, mended: Sequence[Mend], aspect: str) -> Place | None:
+def _surest(place: Place | None, mended: Sequence[Repair], aspect: str) -> Place | None:
     """Of a place found by its values, and those at which a change would mend a run, the surest."""
     if len(mended) > MOST_MENDED:  # then what is one operation too many is the likeliest
         mended = [mend for mend in mended if mend.kind == IDLE]
@@ -293,7 +294,7 @@ _OPERATIONS = {
 }  # fmt: skip
 
 
-def told(place: Place) -> str:
+def describe_place(place: Place) -> str:
     """A place in words: indented lines are code."""
     node, up_to = place.site.node, place.up_to
     inside = up_to is not None and _inside(node, up_to.node)

@@ -12,7 +12,7 @@ from types import FrameType, FunctionType
 from typing import Any
 
 from autograder.student.console import notebook
-from autograder.student.engine.whose import codes_of
+from autograder.student.engine.code_origin import codes_of
 
 _DEFINED = re.compile(r"^[ \t]*(?:async[ \t]+def|def|class)[ \t]+(\w+)", re.MULTILINE)
 

@@ -108,7 +108,7 @@ _OF_ITS_OWN = (
     "kind",
 )  # failures that say what is wrong
 _OF_FORM = ("shape", "kind")
-_CAUSES = (KEPT, "misfit")  # of other failures
+_CAUSES = (KEPT, "mismatch")  # of other failures
 _NUMBER = re.compile(r"\d")
 _MOST, _LINES = 2, 7  # failures that are told at once, and their lines together
 _ALL_LINES = 12  # of the whole table, unless what stands above the aspects is long
@@ -140,7 +140,7 @@ def _told(verdict: Verdict) -> list[AspectVerdict]:
     return [*told.values()][: 1 if enough else _MOST]
 
 
-def told_first(verdict: Verdict) -> list[AspectVerdict]:
+def first_row(verdict: Verdict) -> list[AspectVerdict]:
     """The aspect that has a row of its own in the table, whatever stands above it."""
     return _told(verdict)[:1]
 

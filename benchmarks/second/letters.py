@@ -55,9 +55,11 @@ class Blanks(nn.Module):
         return self.out(y + self.back(F.relu(self.wide(y))) if self.kind == "fed" else y)
 
 
-def trained(learnt: Tensor, heads: int, kind: str, seed: int, steps: int) -> Blanks:
+def trained(
+    learnt: Tensor, heads: int, kind: str, seed: int, steps: int, make: type[Blanks] = Blanks
+) -> Blanks:
     torch.manual_seed(seed)
-    model = Blanks(heads, kind)
+    model = make(heads, kind)
     adam = torch.optim.Adam(model.parameters())
     rates = torch.optim.lr_scheduler.OneCycleLR(adam, 0.01, steps)
     for _ in range(steps):

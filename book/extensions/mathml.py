@@ -26,6 +26,7 @@ function render(tex, display) {
   return [temml.renderToString(tex, options)].join();  // in one piece, to be handed over
 }
 """
+GAP = re.compile(r"\\qquad\s*")
 BRACE = re.compile(r"<mo( stretchy=\"true\"[^>]*)>⏟</mo>")
 
 
@@ -57,9 +58,11 @@ def mended(formula: str) -> str:
 
 
 def _render(node: nodes.math | nodes.math_block, display: bool) -> str:
+    """MathML, in which parts that `\\qquad` keeps apart are rows: a phone puts them on lines."""
     tex = node.astext().strip()
+    parts = GAP.split(tex) if display and "{aligned}" not in tex else [tex]
     try:
-        return mathml(tex, display)
+        return re.sub("</math><math [^>]*>", "", "".join(mathml(part, display) for part in parts))
     except ValueError as error:
         logger.warning("%s in: %s", error, tex, location=node)
         return f"<code>{nodes.unescape(tex)}</code>"

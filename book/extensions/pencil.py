@@ -163,7 +163,7 @@ class Predict(Box):
     kind, title = "predict", "Predict, then run"
 
     def fill(self, box: nodes.Element, got: pencils.Parts) -> None:
-        text, right = pencils.chosen(got.text)
+        text, right = pencils.split_choice(got.text)
         if right is None:
             self.blanks(text, got.line, box)
         else:

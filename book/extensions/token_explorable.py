@@ -60,7 +60,7 @@ def entries(text: str) -> list[dict]:
         found.append(
             {
                 "labels": labels,
-                "said": [journey.said(value) for value in values],
+                "said": [journey.format_number(value) for value in values],
                 "bars": [round((value or 0) / largest, 3) for value in values],
             }
         )

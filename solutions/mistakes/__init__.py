@@ -1,1 +1,1 @@
-"""The known answers: a package for each chapter, in it a module for each exercise."""
+"""The known answers: a package for each chapter, in it a module and a text for each exercise."""

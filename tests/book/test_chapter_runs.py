@@ -8,7 +8,7 @@ import pytest
 from jupyter_cache import get_cache
 
 from autograder.publishing import chapter_runs
-from autograder.publishing.chapter_runs import code_of, marked, run_chapters
+from autograder.publishing.chapter_runs import code_of, run_chapters, with_code_digest
 from autograder.student import course
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -97,10 +97,10 @@ def test_a_chapter_runs_again_when_the_code_that_it_runs_has_changed(tmp_path, m
     reference = tmp_path / "masking.py"
     reference.write_text("def causal_mask(): ...\n")
     monkeypatch.setattr(chapter_runs, "code_of", lambda root, text: [reference])
-    before = marked(tmp_path, text)
-    assert before != text and marked(tmp_path, text) == before
+    before = with_code_digest(tmp_path, text)
+    assert before != text and with_code_digest(tmp_path, text) == before
     reference.write_text("def causal_mask(): return 1\n")
-    assert marked(tmp_path, text) != before
+    assert with_code_digest(tmp_path, text) != before
 
 
 def test_a_chapter_runs_again_when_what_a_script_has_measured_for_it_has_changed(tmp_path):
@@ -108,11 +108,11 @@ def test_a_chapter_runs_again_when_what_a_script_has_measured_for_it_has_changed
     for name in ("solutions/masking.py", "benchmarks/captions.json", "benchmarks/other.json"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text("before")
-    before = marked(tmp_path, text)
+    before = with_code_digest(tmp_path, text)
     (tmp_path / "benchmarks/other.json").write_text("after")
-    assert marked(tmp_path, text) == before
+    assert with_code_digest(tmp_path, text) == before
     (tmp_path / "benchmarks/captions.json").write_text("after")
-    assert marked(tmp_path, text) != before
+    assert with_code_digest(tmp_path, text) != before
 
 
 def test_no_chapter_runs_again_because_what_check_compares_with_was_written_meanwhile():

@@ -22,7 +22,7 @@ ROOT = Path(__file__).resolve().parents[2]
 MEASURED = json.loads((ROOT / "benchmarks" / "fine_tuning.json").read_text(encoding="utf-8"))
 RUNS, IN_TOPIC = MEASURED["runs"], np.array(MEASURED["topics"])
 SIZES = (80, 320, 1280)
-SEEDS = 4
+SEEDS = 5
 NO_LABELS = ("three", "five", "untuned")
 interval = of_page("10_bert", "over_seeds_and_topics")["over_seeds_and_topics"]
 

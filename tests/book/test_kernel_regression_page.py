@@ -8,19 +8,20 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from autograder.publishing.chapter_runs import CELL
+
 PAGE = (Path(__file__).parents[2] / "book" / "01_kernel_regression.md").read_text("utf-8")
 
 
 @pytest.fixture(scope="module")
 def run():
     """What the page's cells print, and what they define."""
-    cells = re.findall(r"^```\{code-cell\}[^\n]*\n(.*?)^```", PAGE, re.M | re.S)
     scope, texts = {}, []
-    for cell in cells:
-        if cell.startswith("---") or "check(" in cell:  # drawings; answers to exercises
+    for cell in CELL.findall(PAGE):
+        if "check(" in cell:  # answers to exercises
             continue
         with redirect_stdout(io.StringIO()) as text:
-            exec(re.sub(r"\A:tags:.*", "", cell), scope)
+            exec(cell, scope)
         texts.append(text.getvalue())
     return "\n".join(texts), scope
 

@@ -15,6 +15,7 @@ import torch
 
 from attention_by_hand import blocks
 from attention_by_hand.data import python_manual
+from autograder.publishing.chapter_runs import CELL
 from benchmarks import going_on, language_models
 from benchmarks.language_models import streams
 from solutions.language_model import GPT
@@ -57,9 +58,8 @@ def stream():
 def page_functions(*names: str, **scope) -> list:
     """Functions that cells of the page define."""
     text = (ROOT / "book" / "09_language_model.md").read_text(encoding="utf-8")
-    for cell in re.findall(r"^```\{code-cell\}[^\n]*\n(.*?)^```", text, re.M | re.S):
-        code = re.sub(r"\A(---\n.*?^---\n|:tags:[^\n]*\n)", "", cell, flags=re.M | re.S)
-        nodes = ast.parse(code).body
+    for cell in CELL.findall(text):
+        nodes = ast.parse(cell).body
         wanted = [n for n in nodes if isinstance(n, ast.FunctionDef) and n.name in names]
         exec(compile(ast.Module(wanted, []), "page", "exec"), scope)
     return [scope[name] for name in names]

@@ -1,34 +1,22 @@
 """What chapter 4's page says of its own cells: its sentences, a prediction, a hard problem."""
 
 import math
-import re
 from pathlib import Path
 
 import pytest
 import torch
 from parity import some_mask
 
+from benchmarks.page_cells import run_cells
 from solutions import masking as ref
 
-PAGE = (Path(__file__).parents[2] / "book" / "04_masking.md").read_text("utf-8")
-
-
-@pytest.fixture(autouse=True)
-def _seeded():
-    torch.manual_seed(31)
-
-
-def cell(first_line):
-    cells = re.findall(r"^```\{code-cell\}[^\n]*\n(?::tags:[^\n]*\n)?(.*?)^```", PAGE, re.M | re.S)
-    (found,) = [code for code in cells if first_line in code.splitlines()]
-    return found
+FILE = Path(__file__).parents[2] / "book" / "04_masking.md"
+PAGE = FILE.read_text("utf-8")
+pytestmark = pytest.mark.seed(31)
 
 
 def test_what_a_mask_does_to_the_two_wells():
-    scope = {"torch": torch} | vars(ref)
-    exec(
-        cell('features = {"sings": (3, 0), "deep": (0, 3), "well": (1, 1), "⟨pad⟩": (0, 4)}'), scope
-    )
+    scope = run_cells(FILE, ['features = {"sings"'], {"torch": torch} | vars(ref))
     meant = {}
     for name, mask in scope["masks_for_well"].items():
         output, _ = ref.masked_attention(scope["x"], scope["x"], scope["x"], mask)
@@ -45,7 +33,7 @@ def test_what_a_mask_does_to_the_two_wells():
 def test_a_small_leak_grows_with_depth():
     scope = {"torch": torch, "one_too_far": torch.ones(8, 8).tril(1).bool()} | vars(ref)
     scope["x"], scope["other"] = torch.randn(2, 8, 16)
-    exec(cell("def three_layers(x):"), scope)
+    scope = run_cells(FILE, ["def three_layers(x):"], scope)
     last = [int(row.nonzero().max()) for row in scope["reach"]]
     assert last == [min(i + 3, 7) for i in range(8)]
 

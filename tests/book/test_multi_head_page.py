@@ -14,11 +14,7 @@ from attention_by_hand.models.checkpoints import MEASUREMENTS
 from solutions import multi_head as ref
 
 PAGE = (Path(__file__).parents[2] / "book" / "03_multi_head.md").read_text("utf-8")
-
-
-@pytest.fixture(autouse=True)
-def _seeded():
-    torch.manual_seed(29)
+pytestmark = pytest.mark.seed(29)
 
 
 def test_heads_that_change_places_change_the_order_of_the_maps_alone():

@@ -24,10 +24,7 @@ from solutions import (
     residual_layernorm,
 )
 
-
-@pytest.fixture(autouse=True)
-def _seeded():
-    torch.manual_seed(53)
+pytestmark = pytest.mark.seed(53)
 
 
 @pytest.mark.parametrize("n_q", [1, 3])

@@ -22,10 +22,7 @@ from benchmarks.bert import page_definitions
 from solutions import attention_scoring, language_model, recurrence_convolution, vision_transformer
 from solutions.bert import prune_heads
 
-
-@pytest.fixture(autouse=True)
-def _seeded():
-    torch.manual_seed(53)
+pytestmark = pytest.mark.seed(53)
 
 
 @BATCH

@@ -155,7 +155,7 @@ FILES = {
         "wrong": "wrong_contrast",
         "test_captioning_page.py": "cut_in_two",
     },
-    "bert.py": {"calls": "page_definitions interval measured longer baselines main"},
+    "bert.py": {"calls": "interval measured longer baselines main"},
     "bugs.py": {
         "wrong": "mistake Misattention wrong_scale mask_leaks cosine_exponent no_root_d_model "
         "no_residual norm_over_the_sequence",
@@ -254,6 +254,7 @@ FILES = {
         "training": "Model train",
     },
     "page_models.py": {"machine": "measure main"},
+    "page_cells.py": {"calls": "cell_of run_cells"},
     "patience.py": {"training": "shares main"},
     "ppm.py": {"calls": "added", "data": "measure main"},
     "pretrained_gpt.py": {
@@ -288,7 +289,7 @@ FILES = {
         "test_two_banks.py": "sentences learnt shown looks train",
     },
     "vision.py": {
-        "calls": "page_definitions run_of looked_at",
+        "calls": "run_of looked_at",
         "data": "reordered rounded mean_and_half runs_of main",
         "training": "Fitted",
     },

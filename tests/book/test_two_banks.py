@@ -98,13 +98,13 @@ def test_the_page_says_the_numbers_of_its_picture():
     numbers = [*MUDDY["embedding"]]
     for found in (MUDDY, CLOSED):
         numbers += [max(found["weights"]), max(found["answer"]), *found["average"]]
-    assert told == {float(journey.said(number).replace("−", "-")) for number in numbers}
+    assert told == {float(journey.format_number(number).replace("−", "-")) for number in numbers}
     journey.neighbours()
     drawn = [text.get_text() for text in plt.gcf().axes[0].texts]
     for found, sense in ((MUDDY, "by the water"), (CLOSED, "with money")):
         assert any(sense in label and f"{max(found['answer']):.2f}" in label for label in drawn)
         for number in (*found["weights"], *found["average"], *np.ravel(found["values"])):
-            assert journey.said(number) in drawn
+            assert journey.format_number(number) in drawn
     plt.close("all")
 
 

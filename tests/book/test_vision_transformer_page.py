@@ -211,7 +211,8 @@ def test_what_the_page_says_of_no_positions_is_what_is_stored():
         for model in ("no positions", "vit")
     }
     ends = [end for found in named.values() for end in (min(found), max(found))]
-    said = "names {:.0f} to {:.0f}% of the digits instead of {:.0f} to {:.0f}% (three seeds)"
+    said = "trained so where digits stand, our ViT names {:.0f} to {:.0f}% of them"
+    said += " instead of {:.0f} to {:.0f}% (three seeds)"
     assert said.format(*ends) in PAGE and {len(found) for found in named.values()} == {3}
     assert gaps_of("no positions", "as they stand")[:, 0].max() < 1e-4, "however shuffled"
 

@@ -147,20 +147,29 @@ def what_it_takes() -> list:
     return [*zip(*rows, strict=True)]
 
 
+ADJECTIVES = [Fraction(1, 2), Fraction(1, 4), Fraction(1, 8), Fraction(1, 8)]
+
+
+def normed(p: list[Fraction]) -> list[Fraction]:
+    return [x / sum(p) for x in p]
+
+
+def needed(p: list[Fraction], share: float) -> int:
+    return next(k for k in range(1, 5) if sum(p[:k]) >= share)
+
+
+def first(p: list[Fraction], k: int) -> list[Fraction]:
+    return normed([*p[:k], *[Fraction(0)] * (4 - k)])
+
+
 @computes
 def four_adjectives() -> list:
-    p = [Fraction(1, 2), Fraction(1, 4), Fraction(1, 8), Fraction(1, 8)]
+    p, cold = ADJECTIVES, normed([x * x for x in ADJECTIVES])
+    kept = needed(p, 0.8)
+    return [[*map(float, cold)], [*map(float, first(p, kept))], [float(sum(p[:kept]))]]
 
-    def normed(q: list[Fraction]) -> list[Fraction]:
-        return [x / sum(q) for x in q]
 
-    def share(q: list[Fraction], least: float) -> int:
-        return next(k for k in range(1, 5) if sum(q[:k]) >= least)
-
-    def first(q: list[Fraction], k: int) -> list[Fraction]:
-        return normed([*q[:k], *[Fraction(0)] * (4 - k)])
-
-    cold = normed([x * x for x in p])
-    ways = [cold, first(p, 2), first(p, share(p, 0.8)), first(cold, share(cold, 0.8))]
-    kept = float(sum(p[: share(p, 0.8)]))
-    return [*([float(x) for x in q] for q in ways), [kept]]
+@computes
+def cut_and_cold() -> list:
+    cold = normed([x * x for x in ADJECTIVES])
+    return [[*map(float, q)] for q in (first(ADJECTIVES, 2), first(cold, needed(cold, 0.8)))]

@@ -19,11 +19,7 @@ from solutions import attention_scoring as ref
 Q = np.array([[1, 0, 2], [2, 2, 2], [2, 1, 3]])
 K = np.array([[0, 1, 1], [4, 4, 0], [2, 3, 1]])
 V = np.array([[1, 2, 3], [2, 8, 0], [2, 6, 3]])
-
-
-@pytest.fixture(autouse=True)
-def _seeded():
-    torch.manual_seed(17)
+pytestmark = pytest.mark.seed(17)
 
 
 def test_the_example_by_hand():

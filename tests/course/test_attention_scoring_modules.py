@@ -11,10 +11,7 @@ from torch import nn
 
 from solutions import attention_scoring as ref
 
-
-@pytest.fixture(autouse=True)
-def _seeded():
-    torch.manual_seed(17)
+pytestmark = pytest.mark.seed(17)
 
 
 def additive(query_size, key_size, hidden_size, dropout=0.0, dtype=torch.float64):

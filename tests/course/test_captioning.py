@@ -18,11 +18,7 @@ from solutions import captioning as ref
 
 OURS = pytest.mark.parametrize("ours", [ref, blocks], ids=["reference", "block"])
 D, E, H = 8, 6, 2
-
-
-@pytest.fixture(autouse=True)
-def _seeded():
-    torch.manual_seed(41)
+pytestmark = pytest.mark.seed(41)
 
 
 # --- attention to another width -----------------------------------------------------------------

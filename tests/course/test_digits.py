@@ -7,7 +7,7 @@ import torch
 from autograder.judge.reference import expected, records
 from autograder.judge.verdicts import _task
 from autograder.student.course import find_exercise
-from autograder.student.engine.probe import undisturbed
+from autograder.student.engine.probe import preserve_generators
 from autograder.student.engine.verdict import decide
 from solutions import kernel_regression, language_model, recurrence_convolution, residual_layernorm
 
@@ -20,7 +20,7 @@ def lost(answer, name):
     runs = exercise.runs(b"digits")
     given = records(answer, runs)
     verdict = decide(exercise, runs, given, expected(slug, name, runs))
-    with undisturbed():
+    with preserve_generators():
         judged = decide(exercise, runs, given, _task(slug, name, b"digits", "cpu").expected)
     assert judged.aspects == verdict.aspects
     return [aspect.title for aspect in verdict.aspects if not aspect.passed]

@@ -18,11 +18,7 @@ from solutions import language_model as ref
 
 OURS = pytest.mark.parametrize("ours", [ref, blocks], ids=["reference", "block"])
 D, H = 8, 2
-
-
-@pytest.fixture(autouse=True)
-def _seeded():
-    torch.manual_seed(31)
+pytestmark = pytest.mark.seed(31)
 
 
 # --- byte pairs ---------------------------------------------------------------------------------

@@ -7,6 +7,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 from parity import close, some_mask
+from scoring import softmax_of_some
 from torch import nn
 
 from attention_by_hand.blocks import MultiHeadAttention, additive_mask
@@ -16,17 +17,7 @@ INF = float("inf")
 FLOATS = pytest.mark.parametrize(
     "dtype", [torch.float16, torch.bfloat16, torch.float32, torch.float64]
 )
-
-
-@pytest.fixture(autouse=True)
-def _seeded():
-    torch.manual_seed(23)
-
-
-def softmax_of_some(scores, allowed):
-    """The weights of one row in plain Python: only what is allowed takes part."""
-    counts = [math.exp(s) if a else 0.0 for s, a in zip(scores, allowed, strict=True)]
-    return [count / (sum(counts) or 1.0) for count in counts]
+pytestmark = pytest.mark.seed(23)
 
 
 # --- the masks ----------------------------------------------------------------------------------

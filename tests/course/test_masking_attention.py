@@ -1,6 +1,5 @@
 """Chapter 4's attention and its cache against numbers by hand, plain loops, and torch's own."""
 
-import math
 from itertools import product
 
 import pytest
@@ -9,26 +8,18 @@ import torch.nn.functional as F
 from beartype import beartype
 from jaxtyping import TypeCheckError, jaxtyped
 from parity import PRECISION, close, some_mask
+from scoring import softmax_of_some
 from torch import nn
 
 from attention_by_hand.blocks import MultiHeadAttention
 from solutions import masking as ref
 
-
-@pytest.fixture(autouse=True)
-def _seeded():
-    torch.manual_seed(23)
+pytestmark = pytest.mark.seed(23)
 
 
 def qkv(n_q, n_k, d_k, d_v, *batch, dtype=torch.float64):
     shapes = [(*batch, n_q, d_k), (*batch, n_k, d_k), (*batch, n_k, d_v)]
     return [torch.randn(shape, dtype=dtype, requires_grad=True) for shape in shapes]
-
-
-def softmax_of_some(scores, allowed):
-    """The weights of one row in plain Python: only what is allowed takes part."""
-    counts = [math.exp(s) if a else 0.0 for s, a in zip(scores, allowed, strict=True)]
-    return [count / (sum(counts) or 1.0) for count in counts]
 
 
 def test_masked_attention_in_plain_python():

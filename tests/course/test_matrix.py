@@ -19,11 +19,17 @@ from autograder.publishing.authors.trial import (
     RIGHTS,
     Inputs,
     Trial,
-    Tried,
+    TrialResult,
 )
-from autograder.publishing.expected_values import entry_of_records, files, holds, recorded
+from autograder.publishing.expected_values import (
+    entry_of_records,
+    exercises_with_expected,
+    files,
+    is_current,
+)
 from autograder.student.course import chapters, exercises_of, find_exercise
-from autograder.student.engine.verdict import CORRECT, Mistake, Verdict, decide, equal
+from autograder.student.engine.mistakes.equality import equal
+from autograder.student.engine.verdict import CORRECT, Mistake, Verdict, decide
 from autograder.student.expected import SEED, entry_of
 
 
@@ -41,7 +47,9 @@ def shares(name: str, one_of: int) -> list[pytest.MarkDecorator]:
 NAMES = [(slug, exercise.name) for slug in chapters() for exercise in exercises_of(slug)]
 EXERCISES = [some(*row) for row in NAMES]
 DRAWN_AGAIN = [pytest.param(*row, marks=shares(row[1], 6)) for row in NAMES]
-RECORDED = [some(slug, exercise.name) for slug in chapters() for exercise in recorded(slug)]
+RECORDED = [
+    some(slug, exercise.name) for slug in chapters() for exercise in exercises_with_expected(slug)
+]
 
 
 def known_answers() -> Iterator[object]:
@@ -79,12 +87,12 @@ class Kept(Trial):
             names[old.name] = old if same else new  # rounded by another processor: see below
         return [Inputs(self.now.runs, kept.reference, names)]
 
-    def tried(self, kind: str, answer: str) -> Tried:
+    def tried(self, kind: str, answer: str) -> TrialResult:
         (given,) = self.inputs
         if (kind, answer) not in self._tried:
             mine = self.now.mistakes[answer].records if kind == MISTAKES else None
             verdict = self.verdict(kind, answer, given, mine)
-            self._tried[kind, answer] = Tried(kind, answer, (verdict,))
+            self._tried[kind, answer] = TrialResult(kind, answer, (verdict,))
         return self._tried[kind, answer]
 
 
@@ -171,4 +179,4 @@ def test_what_check_compares_with_is_what_reference_and_mistakes_give(slug: str,
         mistakes.append(new if same else old)
         rounded += not same
     assert rounded <= len(mistakes) / 20
-    assert holds(files(slug)[name], exercise, replace(made, mistakes=mistakes))
+    assert is_current(files(slug)[name], exercise, replace(made, mistakes=mistakes))

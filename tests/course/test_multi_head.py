@@ -5,7 +5,6 @@ so do the page's loop, einsum, batched product and fused kernel.
 """
 
 import math
-import re
 from itertools import product
 from pathlib import Path
 
@@ -15,9 +14,11 @@ import torch
 import torch.nn.functional as F
 from beartype import beartype
 from jaxtyping import TypeCheckError, jaxtyped
+from scoring import largest_gap
 from torch import Tensor, nn
 
 from attention_by_hand.blocks import merge_heads
+from benchmarks.page_cells import cell_of, run_cells
 from solutions import multi_head as ref
 
 PRECISION = pytest.mark.parametrize(
@@ -27,11 +28,7 @@ SIZES = pytest.mark.parametrize(
     ("B", "n_q", "n_k", "d_model", "num_heads"),
     [(2, 3, 6, 8, 2), (1, 5, 4, 6, 3), (3, 4, 4, 4, 1), (2, 1, 3, 5, 5)],
 )
-
-
-@pytest.fixture(autouse=True)
-def _seeded():
-    torch.manual_seed(17)
+pytestmark = pytest.mark.seed(17)
 
 
 def inputs(B, n_q, n_k, d_model, dtype=torch.float64):
@@ -131,20 +128,13 @@ def by_plain_numbers(query, key, value, num_heads):
     return out
 
 
-def page_cell(first_line):
-    """The code of the cell of the chapter's page that has this line."""
-    page = Path(__file__).parents[2] / "book" / "03_multi_head.md"
-    cells = re.findall(r"^```\{code-cell\}[^\n]*\n(.*?)^```", page.read_text("utf-8"), re.M | re.S)
-    (found,) = [cell for cell in cells if first_line in cell.splitlines()]
-    return re.sub(r"\A(:[^\n]*\n)+", "", found)  # its tags
+PAGE = Path(__file__).parents[2] / "book" / "03_multi_head.md"
 
 
 def test_the_page_compares_five_ways_to_1e_6_and_1e_12():
     scope = {"math": math, "torch": torch, "F": F, "nn": nn} | vars(ref)
-    exec(page_cell("def looped(q, k, v, H):"), scope)
-    code, loop, _ = page_cell("def compared(dtype, B=2, n_q=3, n_k=6, d=24, H=4):").partition(
-        "\nfor "
-    )
+    scope = run_cells(PAGE, ["def looped(q, k, v, H):"], scope)
+    code, loop, _ = cell_of(PAGE, "def compared").partition("\nfor ")
     exec(code, scope)
     assert loop
     for dtype, within in ((torch.float32, 1e-6), (torch.float64, 1e-12)):
@@ -155,7 +145,7 @@ def test_the_page_compares_five_ways_to_1e_6_and_1e_12():
 
 def test_the_pages_handmade_heads_look_where_it_says():
     scope = {"torch": torch, "MultiHeadAttention": ref.MultiHeadAttention}
-    exec(page_cell("handmade = MultiHeadAttention(64, 4, bias=False).requires_grad_(False)"), scope)
+    scope = run_cells(PAGE, ["handmade = MultiHeadAttention"], scope)
     tokens, (before, after, initial, long) = scope["tokens"], scope["looks"][0]
     for i, token in enumerate(tokens):
         alike = [t[0] == token[0] for t in tokens]
@@ -178,10 +168,6 @@ def packed(ours, grads):
     kinds = [kind for kind in ("weight", "bias") if f"W_q.{kind}" in by_name]
     inner = [torch.cat([by_name[f"W_{x}.{kind}"] for x in "qkv"]) for kind in kinds]
     return inner + [by_name[f"W_o.{kind}"] for kind in kinds]
-
-
-def largest_gap(ones, others):
-    return max(float((a - b).detach().abs().max()) for a, b in zip(ones, others, strict=True))
 
 
 @PRECISION

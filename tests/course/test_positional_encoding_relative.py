@@ -15,11 +15,7 @@ from parity import PRECISION, close
 from solutions import positional_encoding as ref
 
 EVEN = st.integers(1, 12).map(lambda pairs: 2 * pairs)
-
-
-@pytest.fixture(autouse=True)
-def _seeded():
-    torch.manual_seed(29)
+pytestmark = pytest.mark.seed(29)
 
 
 def double(*shape):

@@ -12,8 +12,8 @@ import torch
 
 from autograder.publishing import ready_made
 from autograder.student.course import chapters, exercises_of
+from autograder.student.engine.code_origin import BLOCKS
 from autograder.student.engine.ready_made import CONCEPTS, FILE, computes, wanted
-from autograder.student.engine.whose import BLOCKS
 
 ROOT = Path(__file__).resolve().parents[2]
 EXERCISES = [exercise for slug in chapters() for exercise in exercises_of(slug)]

@@ -16,11 +16,7 @@ from solutions import recurrence_convolution as ref
 from solutions.attention_scoring import AdditiveAttention
 
 CAUSAL = pytest.mark.parametrize("causal", [False, True])
-
-
-@pytest.fixture(autouse=True)
-def _seeded():
-    torch.manual_seed(8)
+pytestmark = pytest.mark.seed(8)
 
 
 def apart(a, b):

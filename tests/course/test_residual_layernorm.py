@@ -9,11 +9,7 @@ from torch import nn
 from solutions import residual_layernorm as ref
 
 SHAPES = pytest.mark.parametrize("shape", [(8,), (5, 8), (2, 3, 8), (2, 1, 4, 8)])
-
-
-@pytest.fixture(autouse=True)
-def _seeded():
-    torch.manual_seed(61)
+pytestmark = pytest.mark.seed(61)
 
 
 @SHAPES

@@ -14,11 +14,7 @@ from attention_by_hand.blocks import MultiHeadAttention
 from solutions import residual_layernorm as ref
 
 NORM_FIRST = pytest.mark.parametrize("norm_first", [False, True])
-
-
-@pytest.fixture(autouse=True)
-def _seeded():
-    torch.manual_seed(61)
+pytestmark = pytest.mark.seed(61)
 
 
 @PRECISION

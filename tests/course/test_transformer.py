@@ -18,11 +18,7 @@ from solutions import transformer as ref
 ORDER = pytest.mark.parametrize("norm_first", [False, True], ids=["post-norm", "pre-norm"])
 OURS = pytest.mark.parametrize("ours", [ref, blocks], ids=["reference", "block"])
 D, H, D_FF = 8, 2, 12
-
-
-@pytest.fixture(autouse=True)
-def _seeded():
-    torch.manual_seed(29)
+pytestmark = pytest.mark.seed(29)
 
 
 def copied(ours, theirs):

@@ -15,11 +15,7 @@ from attention_by_hand.blocks import noam_rate
 from solutions import transformer as ref
 
 D, H, D_FF = 8, 2, 12
-
-
-@pytest.fixture(autouse=True)
-def _seeded():
-    torch.manual_seed(29)
+pytestmark = pytest.mark.seed(29)
 
 
 @PRECISION

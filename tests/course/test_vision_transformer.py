@@ -11,11 +11,7 @@ from solutions import vision_transformer as ref
 
 OURS = pytest.mark.parametrize("ours", [ref, blocks], ids=["reference", "block"])
 D, H = 8, 2
-
-
-@pytest.fixture(autouse=True)
-def _seeded():
-    torch.manual_seed(41)
+pytestmark = pytest.mark.seed(41)
 
 
 # --- patches ------------------------------------------------------------------------------------

@@ -68,14 +68,14 @@ def try_exercise(
     """
     from rich.console import Console
 
-    from autograder.publishing.authors.trial import Trial, still_open
+    from autograder.publishing.authors.trial import Trial, find_todos
 
     console = Console()
     try:
         trial = Trial(name)
     except KeyError:
         raise ValueError(f"no exercise is called {name!r}: `autograder new exercise`") from None
-    places = still_open(root(), trial.slug, name)
+    places = find_todos(root(), trial.slug, name)
     problems: list[str] = []
     if trial.written:
         with console.status("judging the reference, the mistakes and the right answers"):

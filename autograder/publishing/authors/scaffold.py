@@ -65,9 +65,10 @@ def new_exercise(
         source = _inserted(source, _end_of(source, after), _reference(plan))
     exercises = course.folder("exercises") / slug
     bank = root / "solutions" / "mistakes" / slug / f"{name}.py"
+    mistakes = bank.with_suffix(".txt")
     tests = root / "tests" / "course"
     test = (tests if tests.is_dir() else tests.parent) / f"test_{slug}_{name}.py"
-    for path in (exercises / f"{name}.py", bank, test):
+    for path in (exercises / f"{name}.py", bank, mistakes, test):
         if path.exists():
             raise ValueError(f"{path.relative_to(root)} is there already")
     listed = (exercises / "__init__.py").read_text(encoding="utf-8")
@@ -76,6 +77,7 @@ def new_exercise(
         exercises / f"{name}.py": _declaration(plan, title),
         exercises / "__init__.py": _listed(listed, after, name),
         bank: _bank(plan, slug),
+        mistakes: _mistakes(plan),
         page: _on_the_page(page, after, slug, name),
         test: _test(slug, name),
     }
@@ -240,40 +242,39 @@ def _listed(text: str, after: str, name: str) -> str:
 
 
 def _bank(plan: Signature, slug: str) -> str:
-    entries = []
-    floats = [p.name for p in plan.needed() if p.floats]
-    if plan.gives_one_array_of_floats:
-        entries.append("wrong_sign\n    > result = -result\n    The result has the wrong sign.")
-    if floats:
-        entries.append(
-            f"{floats[0]}_changed\n    > {floats[0]} *= 2\n"
-            f"    The result is right, but the caller's `{floats[0]}` is changed."
-        )
-    entries = entries and ['BANK.changes("""', *entries, '""")\n']
-    forgotten = "from autograder.bank.devices import forgotten\n" if plan.torch else ""
-    imports = (
-        f"from autograder.bank import Bank\n{forgotten}from solutions import {slug} as right\n"
-    )
     arguments = ", ".join(p.name for p in plan.parameters)
-    return "\n".join(
-        [
-            f'"""Known answers to `{plan.name}`: mistakes, then right answers."""\n',
-            imports,
-            f'BANK = Bank("{plan.name}", right, globals())\n',
-            *entries,
-            *([f'forgotten(BANK, "{floats[0]}")\n'] if plan.torch and floats else []),
-            "# TODO: at least six mistakes in all. One is a name, the change, and what went wrong:",
-            "#",
-            "# summed_over_columns: axis=-1 → axis=0",
-            "#     The sum runs down the columns, so …",
-            "#",
-            "# TODO: at least four right answers that are written another way:",
-            "#",
-            "# @BANK.right",
-            f"# def with_a_loop({arguments}): …",
-            "",
-        ]
-    )
+    return f'''"""Known answers to `{plan.name}`: mistakes, then right answers."""
+
+from autograder.bank import Bank
+from solutions import {slug} as right
+
+BANK = Bank("{plan.name}", right, globals())
+BANK.read()
+
+# TODO: at least four right answers that are written another way:
+#
+# @BANK.right
+# def with_a_loop({arguments}): …
+'''
+
+
+def _mistakes(plan: Signature) -> str:
+    floats = [p.name for p in plan.needed() if p.floats]
+    text = """\
+# TODO: at least six mistakes in all. One is a name, the change, and what went wrong:
+#
+# summed_over_columns: axis=-1 → axis=0
+#     The sum runs down the columns, so …
+"""
+    if plan.gives_one_array_of_floats:
+        text += "\nwrong_sign: > result = -result\n    The result has the wrong sign."
+    if floats:
+        text += f"""
+{floats[0]}_changed: > {floats[0]} *= 2
+    The result is right, but the caller's `{floats[0]}` is changed."""
+    if floats and plan.torch:
+        text += f"\nmade_on_the_cpu({floats[0]})"
+    return text + "\n"
 
 
 def _on_the_page(page: Path, after: str, slug: str, name: str) -> str:

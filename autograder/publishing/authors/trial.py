@@ -10,11 +10,17 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from autograder.bank import banks
-from autograder.judge.reference import expected, known_mistakes, records, reference, silently
+from autograder.judge.reference import (
+    expected,
+    known_mistakes,
+    records,
+    reference,
+    without_warnings,
+)
 from autograder.notebook import stubs
 from autograder.student import course
 from autograder.student.course import find_exercise
-from autograder.student.engine.probe import probe_within, undisturbed
+from autograder.student.engine.probe import preserve_generators, probe_within
 from autograder.student.engine.runs import Record, Run, made_once
 from autograder.student.engine.verdict import CORRECT, WRONG, Mistake, Verdict, decide
 from autograder.student.expected import SEED
@@ -34,7 +40,7 @@ class Inputs(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Tried:
+class TrialResult:
     """A known answer, and the verdict on it with each set of inputs."""
 
     kind: str
@@ -93,7 +99,7 @@ class Trial:
     def __init__(self, name: str):
         self.name = name
         self.slug, self.exercise = find_exercise(name)
-        self._tried: dict[tuple[str, str], Tried] = {}
+        self._tried: dict[tuple[str, str], TrialResult] = {}
 
     @property
     def written(self) -> bool:
@@ -118,7 +124,7 @@ class Trial:
         known = known_mistakes(self.slug, self.name, runs) if self.bank[MISTAKES] else ()
         return Inputs(runs, right, {m.name: m for m in known})
 
-    def tried(self, kind: str, answer: str) -> Tried:
+    def tried(self, kind: str, answer: str) -> TrialResult:
         """A known answer, judged.
 
         A mistake runs a second time with the first set of inputs; otherwise its records suffice.
@@ -130,7 +136,7 @@ class Trial:
                 again = kind == MISTAKES and not found
                 mine = records(self.bank[kind][answer], i.runs) if again else None
                 found.append(self.verdict(kind, answer, i, mine))
-            self._tried[kind, answer] = Tried(kind, answer, tuple(found))
+            self._tried[kind, answer] = TrialResult(kind, answer, tuple(found))
         return self._tried[kind, answer]
 
     def verdict(
@@ -152,7 +158,7 @@ class Trial:
 
     def _watched(self, kind: str, answer: str, runs: Sequence[Sequence[Run]]) -> list[list[Record]]:
         code, watch = self._answer(kind, answer), self.exercise.watched
-        with undisturbed(), silently():
+        with preserve_generators(), without_warnings():
             return made_once(runs, lambda run: probe_within(code, run, watch=watch))
 
     def answers(self) -> Iterator[tuple[str, str]]:
@@ -176,12 +182,12 @@ class Trial:
             yield f"no mistake fails “{title}”, so nobody knows whether it works"
 
 
-def still_open(root: Path, slug: str, name: str) -> list[str]:
+def find_todos(root: Path, slug: str, name: str) -> list[str]:
     """The places, as file:line, where the beginning of an exercise still says what to write."""
     files = [
         root / "solutions" / f"{slug}.py",
         course.folder("exercises") / slug / f"{name}.py",
-        root / "solutions" / "mistakes" / slug / f"{name}.py",
+        *(root / "solutions" / "mistakes" / slug / f"{name}.{kind}" for kind in ("py", "txt")),
         *sorted((root / "book").glob(f"[0-9]*_{slug}.md")),
         *sorted((root / "tests").rglob(f"test_{slug}*.py")),
         root / "CHANGELOG.md",

@@ -16,7 +16,7 @@ from sphinx.application import Sphinx
 from sphinx.errors import ExtensionError
 
 from autograder.notebook.stubs import clear, source
-from autograder.publishing.chapter_runs import code_of, exercised, marked
+from autograder.publishing.chapter_runs import chapters_run, code_of, with_code_digest
 from autograder.student import course
 from autograder.student.course import exercises_of
 from autograder.student.engine.runs import Exercise
@@ -53,9 +53,9 @@ def mark_version(app: Sphinx, docname: str, text: list[str]) -> None:
 
     Nobody sees the mark, as the stub takes its place.
     """
-    for path in code_of(ROOT, text[0]) if exercised(text[0]) else ():
+    for path in code_of(ROOT, text[0]) if chapters_run(text[0]) else ():
         app.env.note_dependency(str(path))
-    text[0] = marked(ROOT, text[0])
+    text[0] = with_code_digest(ROOT, text[0])
 
 
 def show_stubs(app: Sphinx, doctree: nodes.document) -> None:

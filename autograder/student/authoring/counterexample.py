@@ -145,14 +145,14 @@ class Bug:
         shapes = self.shapes(*_arguments(trial))
         for part, given, shape in zip(self.names, value, shapes, strict=True):
             what = name if len(self.names) == 1 else f"{name}, {part}"
-            problem = self._misfit(given, part in self.ids, shape, lengths)
+            problem = self._mismatch(given, part in self.ids, shape, lengths)
             if problem:
                 return wrong_kind(f"{what}: {problem}")
             arrays.append(given.data.astype(np.int64 if part in self.ids else np.float64))
         problem = self.unfit(arrays)
         return wrong(f"{name}: {problem}") if problem else arrays
 
-    def _misfit(self, given: Any, ids: bool, shape: Shape, lengths: dict[str, int]) -> str | None:
+    def _mismatch(self, given: Any, ids: bool, shape: Shape, lengths: dict[str, int]) -> str | None:
         """What is wrong with one array of an input; its lengths are added to `lengths`."""
         told = f"({', '.join(map(str, shape))}{',' * (len(shape) == 1)})"
         if not isinstance(given, Array):

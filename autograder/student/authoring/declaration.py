@@ -7,9 +7,9 @@ from importlib import import_module
 from typing import Any
 
 from autograder.student.authoring.repeated_calls import Found, follows_from_each_call
-from autograder.student.engine import aspects, raising
+from autograder.student.engine import aspects, exception_aspect
 from autograder.student.engine.aspects import Runs, each, results_found
-from autograder.student.engine.chance import drawn_anew
+from autograder.student.engine.chance import draws_afresh
 from autograder.student.engine.runs import (
     BLOCKS,
     Aspect,
@@ -158,7 +158,7 @@ class Declaration:
         naming: Callable[[Run], Sequence[Any]] = lambda run: (),
     ) -> Any:
         """Each run ends in `error`, whose text holds everything that `naming(run)` lists."""
-        make = partial(raising.raises, title, points, error=error, naming=naming)
+        make = partial(exception_aspect.raises, title, points, error=error, naming=naming)
         return self._add(make, hint, runs)
 
     def keeps_dtypes(self, points: float, hint: str = "", *runs: Runs) -> Any:
@@ -215,7 +215,7 @@ class Declaration:
     def draws_anew(self, with_torchs: bool = False) -> None:
         """The last aspect also wants other draws under other seeds of the global generators, in
         fresh objects; and the same under the same, if it is `with_torchs` that is to be drawn."""
-        self._aspects[-1] = drawn_anew(self._aspects[-1], with_torchs)
+        self._aspects[-1] = draws_afresh(self._aspects[-1], with_torchs)
 
     def add(self, aspect: Aspect) -> None:
         """An aspect that none of the other methods makes."""

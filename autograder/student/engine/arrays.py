@@ -8,12 +8,14 @@ a method that the value brings along.
 import importlib
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
 
+_PLAIN_NAMES = ("bool", "uint8", "int8", "int16", "int32", "int64", "float32", "float64")
 PLAIN_KINDS = "biuf"  # bool, integers, floats: the dtypes that an answer may have
 
 
@@ -51,11 +53,17 @@ def _torchs() -> _Torchs | None:
         is_complex, detach, cpu, numbers = base.is_complex, base.detach, base.cpu, base.numpy
         resolve_neg, in_float32 = base.resolve_neg, base.float
         make, to, named = torch.from_numpy, base.to, vars(torch)
+        is_trained, usual = base.requires_grad.__get__, (tensor, torch.nn.Parameter)
+        plain_names = {named[name]: name for name in _PLAIN_NAMES}
     except AttributeError:  # no torch, or another thread imports it: there are no tensors yet
         return None
 
     def read(value: Any) -> tuple[np.ndarray, str, str] | None:
         with alone():
+            name = plain_names.get(dtype_of(value))
+            if name and type(value) in usual and not is_trained(value):
+                with suppress(TypeError, RuntimeError):  # elsewhere, sparse, or with turned signs
+                    return numbers(value), name, "cpu"  # a third of the time
             dtype = str(dtype_of(value)).removeprefix("torch.")
             if layout_of(value) != strided or is_meta(value):
                 return None

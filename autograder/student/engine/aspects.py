@@ -39,12 +39,12 @@ from autograder.student.engine.simulated_device import (
 )
 from autograder.student.engine.state import MEMORY, NUMBERS
 from autograder.student.engine.values import Strided
-from autograder.student.engine.words import MISFIT, describe, describe_call, describe_exception
+from autograder.student.engine.words import MISMATCH, describe, describe_call, describe_exception
 
 
 def raised_finding(raised: Raised) -> Finding:
     """The finding for a call that raised where a result was expected."""
-    kind = "misfit" if raised.types[0] == MISFIT else "raised"
+    kind = "mismatch" if raised.types[0] == MISMATCH else "raised"
     return Finding(False, describe_exception(raised), instructive=False, kind=kind)
 
 

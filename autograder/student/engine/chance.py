@@ -16,7 +16,7 @@ _OTHERS = "under another seed of the global generators, expected other draws, go
 _AGAIN = "under the same seed of torch's generator, expected the same draws, got others"
 
 
-def drawn_anew(aspect: Aspect, with_torchs: bool = False) -> Aspect:
+def draws_afresh(aspect: Aspect, with_torchs: bool = False) -> Aspect:
     """The aspect, whose first random run is also made under another seed of the global generators,
     of which something else must come, and, `with_torchs`, once more under the same seed."""
 

@@ -108,11 +108,12 @@ def _compare_numbers(given: Array, wanted: Array, what: str, slack: float) -> Fi
     with np.errstate(invalid="ignore", over="ignore"):
         b, error = _apart(given, wanted)
         allowed = _allowed(wanted, b, slack)
-    if error.size == 0:
-        return Finding(True, error=0.0, tolerance=slack * tolerance(wanted)[1])
-    error = np.where(np.isnan(error), np.inf, error)
-    with np.errstate(invalid="ignore"):  # infinity less infinity, which `where` leaves out
-        excess = np.where(np.isinf(error), np.inf, error - allowed)
+        if error.size == 0:
+            return Finding(True, error=0.0, tolerance=slack * tolerance(wanted)[1])
+        excess = error - allowed
+        if not _all_finite(error):
+            error = np.where(np.isnan(error), np.inf, error)
+            excess = np.where(np.isinf(error), np.inf, excess)
     where = tuple(map(int, np.unravel_index(int(np.argmax(excess)), error.shape)))
     error_there, allowed_there = float(error[where]), float(allowed[where])
     if excess[where] <= 0:
@@ -174,7 +175,7 @@ def _apart(given: Array, wanted: Array) -> tuple[np.ndarray, np.ndarray]:
     error = np.abs(a - b)
     if given.data.dtype.kind in "iu" and wanted.data.dtype.kind in "iu":
         return b, np.maximum(error, given.data != wanted.data)  # float64 has 53 bits of their 64
-    if not np.isfinite(error).all():
+    if not _all_finite(error):
         error = np.where((a == b) | (np.isnan(a) & np.isnan(b)), 0.0, error)
     return b, error
 
@@ -186,11 +187,17 @@ def _allowed(wanted: Array, numbers: np.ndarray, slack: float) -> np.ndarray:
     terms, and is off by as much as they are.
     """
     relative, absolute = (slack * t for t in tolerance(wanted))
-    size = np.where(np.isfinite(numbers), np.abs(numbers), 0.0)
+    size = np.abs(numbers)
+    if not _all_finite(size):
+        size = np.where(np.isfinite(size), size, 0.0)
     row = size
     if size.size and size.ndim:  # by ufuncs alone, which is several times as fast as mean and clip
         row = np.sqrt(np.add.reduce(size**2, axis=-1, keepdims=True) / size.shape[-1])
     return absolute * np.minimum(np.maximum(row, 1.0), LARGEST_ROW) + relative * size
+
+
+def _all_finite(numbers: np.ndarray) -> bool:
+    return bool(np.logical_and.reduce(np.isfinite(numbers), axis=None))
 
 
 def _relative(error: np.ndarray, wanted: np.ndarray) -> float | None:

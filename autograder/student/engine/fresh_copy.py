@@ -14,7 +14,7 @@ from types import CellType, CodeType, FunctionType
 from typing import Any
 
 from autograder.student import course
-from autograder.student.engine.whose import is_library
+from autograder.student.engine.code_origin import is_library
 
 _CONTAINERS = dict | list | set
 _MOST = 40  # functions

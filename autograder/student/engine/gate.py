@@ -26,8 +26,8 @@ from autograder.student.engine.values import (
     Recipe,
     Strided,
     TooLarge,
+    describe_size,
     extent,
-    told,
 )
 
 ITEMS, NUMBERS = 10_000, 1 << 21  # what a record may hold, whatever was expected
@@ -112,7 +112,7 @@ class _Room:
         elif isinstance(value, Strided | Previous | Recipe):  # goes in, and never comes back
             return Opaque(type(value).__name__)
         if items > self.items or numbers > self.numbers:
-            return TooLarge(told(value))
+            return TooLarge(describe_size(value))
         self.items -= items
         self.numbers -= numbers
         if isinstance(value, Mapping):

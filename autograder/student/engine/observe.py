@@ -22,18 +22,19 @@ from sys import _getframe  # taken now, before an answer can replace it
 from types import CodeType, FrameType
 from typing import Any
 
-from autograder.student.engine.ready_made import is_backward_of, wanted
-from autograder.student.engine.whose import (
+from autograder.student.engine.code_origin import (
     BLOCKS,
-    Origin,
-    Whose,
-    know_the_course,
-    origin,
+    CodeOrigin,
+    Owner,
+    is_own_doing,
+    line_in_answer,
+    origin_of,
     own_codes,
-    place,
-    vouches,
+    register_course,
 )
+from autograder.student.engine.ready_made import is_backward_of, wanted
 
+_LIBRARY, _BLOCK, _COURSE, _PROBE = Owner.LIBRARY, Owner.BLOCK, Owner.COURSE, Owner.PROBE
 MOST = 20  # names that one call of an answer may add to its record
 TAKEN_OFF = "torch.overrides"  # the name noted when an answer has removed the hooks
 BACKWARD = "torch.autograd.backward"  # whatever starts the autograd engine
@@ -57,7 +58,7 @@ class Observer:
         there = self.patterns and "torch" in sys.modules  # without torch, nothing of it runs
         self.hooks = _hooks(below) if there else ()
         if self.hooks:  # or else nobody asks whose code runs
-            know_the_course()
+            register_course()
 
     @contextmanager
     def watching(self) -> Iterator[None]:
@@ -81,31 +82,29 @@ class Observer:
     def note(self, name: str, frame: FrameType | None) -> None:
         """Record a name, with the place where it was first seen."""
         if name not in self.seen and len(self.seen) < MOST:
-            self.seen[name] = place(frame) if frame is not None else ""
+            self.seen[name] = line_in_answer(frame) if frame is not None else ""
 
     def saw(self, name: str, node: Any = None) -> None:
-        """Note an operation and, from the stack, who called it.
-
-        `node` is the one of the graph of gradients that it belongs to, if any.
-        """
+        """Note an operation (of this node of the graph of gradients, if any), and whose it is."""
         if not self.differentiates and wanted(name, self.patterns):
             self.met = True
         frame = _getframe(1).f_back  # none in autograd's own thread, for a GPU
-        labels, block, theirs = [name], None, False
+        labels, block, theirs, whose = [name], None, False, None
         while frame is not None:
-            known = origin(frame)
-            if known.whose is Whose.BLOCK or known.whose is Whose.COURSE:
+            known = origin_of(frame)
+            whose = known.owner
+            if whose is _LIBRARY:
+                labels += [known.label] if known.label and not theirs else []
+            elif whose is _BLOCK or whose is _COURSE:
                 theirs = True
                 labels = [one for one in labels if not self._vouched(one, frame, known)]
-                if block and known.whose is Whose.COURSE and self._vouched(block, frame, known):
+                if block and whose is _COURSE and self._vouched(block, frame, known):
                     block = None
                 block = known.label or block
-            elif known.whose is not Whose.LIBRARY:
+            else:
                 break
-            elif known.label and not theirs:
-                labels.append(known.label)
             frame = frame.f_back
-        if frame is None or origin(frame).whose is Whose.PROBE:
+        if frame is None or whose is _PROBE:
             if frame is not None and frame.f_code.co_name == "_cook":  # it makes what it hands out
                 return
             if self.differentiates and (
@@ -116,14 +115,14 @@ class Observer:
             if label and wanted(label, self.patterns):
                 self.note(label, frame)
 
-    def _vouched(self, label: str, frame: FrameType, known: Origin) -> bool:
+    def _vouched(self, label: str, frame: FrameType, known: CodeOrigin) -> bool:
         """Whether what ran below some code of the course is its own doing, or is not forbidden."""
         if not wanted(label, self.patterns):
             return True
-        given = known.whose is Whose.BLOCK or any(
+        given = known.owner is Owner.BLOCK or any(
             known.code is code for thing in self.handed for code in own_codes(thing)
         )
-        return given and vouches(frame, known, label)
+        return given and is_own_doing(frame, known, label)
 
 
 def hand_out(thing: Any) -> None:
@@ -193,6 +192,7 @@ def _hooks(below: bool) -> tuple[_Hook, ...]:
     done only where torch's operations matter.
     """
     from torch import _C
+    from torch import Tensor as tensor  # noqa: N813  (the class of most, which has no other)
     from torch.library import _impls  # what has been implemented in Python, "aten/gelu/CPU"
     from torch.overrides import TorchFunctionMode
     from torch.utils._python_dispatch import TorchDispatchMode
@@ -202,9 +202,10 @@ def _hooks(below: bool) -> tuple[_Hook, ...]:
             name = _name(func)
             if name and _Current.observer is not None:
                 _Current.observer.saw(name)
-                if types and any(_is_its_own(kind.__torch_function__) for kind in types):
-                    return NotImplemented  # so that it runs with this hook on
-            return func(*args, **(kwargs or {}))
+                for kind in types:
+                    if kind is not tensor and _is_its_own(kind.__torch_function__):
+                        return NotImplemented  # so that it runs with this hook on
+            return func(*args, **kwargs) if kwargs else func(*args)
 
     class Kernels(TorchDispatchMode):
         @classmethod
@@ -221,8 +222,9 @@ def _hooks(below: bool) -> tuple[_Hook, ...]:
                 differentiated = within is not None and not observer.differentiates
                 if differentiated and wanted(BACKWARD, observer.patterns):
                     observer.saw(BACKWARD)
-                if types and any(_is_its_own(kind.__torch_dispatch__) for kind in types):
-                    return NotImplemented
+                for kind in types:
+                    if kind is not tensor and _is_its_own(kind.__torch_dispatch__):
+                        return NotImplemented
                 if not _keys(func).isdisjoint(_impls):
                     return _run_in_view(func, args, kwargs or {})
             try:
@@ -266,8 +268,8 @@ def _out_of_view(frame: FrameType | None, functions: CodeType) -> bool:
     a function that the hook was called for, such as one that calls another, or where it was taken
     off."""
     while frame is not None and frame.f_code is not functions:
-        known = origin(frame)
-        if known.label or known.whose is not Whose.LIBRARY:
+        known = origin_of(frame)
+        if known.label or known.owner is not Owner.LIBRARY:
             return True
         frame = frame.f_back
     return False

@@ -19,17 +19,17 @@ import numpy as np
 from autograder.student import course
 from autograder.student.engine import simulated_device
 from autograder.student.engine.arrays import Array, as_array, tensor_of
+from autograder.student.engine.code_origin import is_library
 from autograder.student.engine.fresh_copy import fresh_copy
 from autograder.student.engine.loading import load
-from autograder.student.engine.misfit import Misfit, describe_misfit
 from autograder.student.engine.observe import Observer, differentiating, hand_out
+from autograder.student.engine.parameter_mismatch import Misfit, describe_mismatch
 from autograder.student.engine.runs import APPLY, BLOCKS, Raised, Record, Run, Step
 from autograder.student.engine.settings import as_fresh
 from autograder.student.engine.simulated_device import ELSEWHERE
-from autograder.student.engine.state import GlobalState, alone, form_of
+from autograder.student.engine.state import GlobalState, form_of, without_hooks
 from autograder.student.engine.state import torch_if_imported as _torch
 from autograder.student.engine.values import Opaque, Previous, Recipe, Strided, text_of
-from autograder.student.engine.whose import is_library
 
 _RECIPES = (BLOCKS or "-", f"{course.package()}.exercises.", "autograder.student.authoring.")
 _FAR = 1_618_033_988
@@ -41,12 +41,13 @@ def probe(answer: Any, run: Run, device: str = "cpu", watch: Sequence[str] = ())
     Operations that match the patterns in `watch` (see `Observer`) are recorded, too. Never raises
     what the answer raises, except `KeyboardInterrupt`, which is how students stop endless loops.
     """
-    with undisturbed():
+    with preserve_generators():
         return probe_within(answer, run, device, watch)
 
 
 def probe_within(answer: Any, run: Run, device: str = "cpu", watch: Sequence[str] = ()) -> Record:
-    """Like `probe`, but leaves the global generators changed: for many runs `with undisturbed()`.
+    """Like `probe`, but leaves the global generators changed: for many runs
+    `with preserve_generators()`.
 
     A run `elsewhere` is made on a pretended device, whatever `device` is: instead of each tensor,
     its record says where it is.
@@ -77,7 +78,7 @@ def make_calls(answer: Any, run: Run, device: str, state: GlobalState) -> Record
                 called, *args = args
             else:
                 called = getattr(target, step.method) if step.method else target
-            with simulated_device.pretending(run.most) if run.elsewhere else nullcontext():
+            with simulated_device.simulate_device(run.most) if run.elsewhere else nullcontext():
                 values.append(called(*args, **kwargs))
         stage = "backward"
         gradients = _gradients(target, values, sent, run.state or {}) if run.gradients else {}
@@ -89,7 +90,7 @@ def make_calls(answer: Any, run: Run, device: str, state: GlobalState) -> Record
         shown = () if run.elsewhere else tuple(map(snapshot, values))
         return Record(shown, raised, side_effects=state.differences())
     if run.elsewhere:
-        return Record(tuple(map(simulated_device.whereabouts, values)))
+        return Record(tuple(map(simulated_device.devices_of, values)))
     changed = {
         f"{i}.{name}": snapshot(after)
         for i, (step, (args, kwargs)) in enumerate(zip(run.steps, sent, strict=True))
@@ -152,7 +153,7 @@ def _moved(thing: Any, device: str) -> Any:
     if device != ELSEWHERE:
         return thing.to(device)
     module = hasattr(thing, "named_parameters")
-    return simulated_device.moved_module(thing) if module else simulated_device.moved(thing)
+    return simulated_device.move_module(thing) if module else simulated_device.move_tensor(thing)
 
 
 def _load(built: Any, state: Mapping[str, Any], device: str) -> None:
@@ -165,7 +166,7 @@ def _load(built: Any, state: Mapping[str, Any], device: str) -> None:
     except Exception as error:
         told = ""
         with suppress(Exception):
-            told = describe_misfit(built, tensors)
+            told = describe_mismatch(built, tensors)
         raise _LoadError from Misfit(told) if told else error
 
 
@@ -236,12 +237,12 @@ def _cook(recipe: Recipe, device: str) -> Any:
     args = [materialise(arg, device) for arg in recipe.args]
     kwargs = {k: materialise(v, device) for k, v in (recipe.kwargs or {}).items()}
     # Outside the pretence, anything done to a tensor that is elsewhere imports half of torch.
-    unseen = simulated_device.pretending() if device == ELSEWHERE else alone()
+    unseen = simulated_device.simulate_device() if device == ELSEWHERE else without_hooks()
     with torch.random.fork_rng(devices=[]), unseen:  # our draws are no side effect of the answer
         built = found(*args, **kwargs)
     hand_out(built)
     if recipe.state is not None:
-        with nullcontext() if device == ELSEWHERE else alone():
+        with nullcontext() if device == ELSEWHERE else without_hooks():
             _load(built, recipe.state, "cpu" if device == ELSEWHERE else device)
     if not hasattr(built, "eval"):
         return built
@@ -320,7 +321,7 @@ def _tensors(value: Any):
 
 
 @contextmanager
-def undisturbed() -> Iterator[None]:
+def preserve_generators() -> Iterator[None]:
     """Restore the global random generators at the end."""
     numpys, pythons = np.random.get_state(), random.getstate()
     torch = _torch()

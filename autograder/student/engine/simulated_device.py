@@ -46,7 +46,7 @@ class TooMany(MemoryError):
     """An operation made a tensor that holds more numbers than the run allows."""
 
 
-class Untried(Exception):
+class NotSimulated(Exception):
     """The pretence ends here: what would happen on a GPU is not known."""
 
 
@@ -100,7 +100,7 @@ def _pretence() -> tuple[type, Any, Any]:
             mine: Any = self
             same = isinstance(value, Elsewhere) and value._numbers.shape == mine._numbers.shape
             if not same or value.dtype != self.dtype:
-                raise Untried("a tensor is given other data")
+                raise NotSimulated("a tensor is given other data")
             mine._numbers = value._numbers
 
         @property
@@ -113,10 +113,10 @@ def _pretence() -> tuple[type, Any, Any]:
 
         @property
         def is_cuda(self) -> bool:
-            raise Untried("the answer does something else on a GPU")
+            raise NotSimulated("the answer does something else on a GPU")
 
         def get_device(self) -> int:
-            raise Untried("the answer asks for the number of its GPU")
+            raise NotSimulated("the answer asks for the number of its GPU")
 
         def cuda(self, *_: Any, **__: Any) -> Any:
             return self
@@ -163,7 +163,7 @@ def _pretence() -> tuple[type, Any, Any]:
             far = device is not None and torch.device(device) == there
             kwargs["device"] = cpu if far else device
             made = func(*map(numbers_in, args), **{k: numbers_in(v) for k, v in kwargs.items()})
-            return moved(made) if far else made
+            return move_tensor(made) if far else made
 
     def numbers_in(value: Any) -> Any:
         """Tensors in lists, replaced by the numbers that torch would read from them one by one."""
@@ -194,7 +194,7 @@ def _pretence() -> tuple[type, Any, Any]:
 
     def run(func: Any, args: tuple, kwargs: Mapping[str, Any]) -> Any:
         if forward_ad._current_level >= 0:  # `torch.func.jvp` of x * 2 would end the process
-            raise Untried("forward-mode differentiation does not follow the pretence")
+            raise NotSimulated("forward-mode differentiation does not follow the pretence")
         name, device = func._schema.name, kwargs.get("device")
         found = [*_tensors((args, tuple(kwargs.values())), tensor)]
         far = [t for t in found if isinstance(t, Elsewhere)]
@@ -210,7 +210,7 @@ def _pretence() -> tuple[type, Any, Any]:
         target = kwargs.get("out") if "out" in kwargs else args[0] if name.endswith("_") else None
         if target is not None:  # the argument itself
             if isinstance(target, Elsewhere) and target._numbers.shape != target.shape:
-                raise Untried(f"{name} changes a tensor's shape in place")
+                raise NotSimulated(f"{name} changes a tensor's shape in place")
             return target
         if _Limit.most:
             _refuse_large(_tensors(result, tensor))
@@ -230,9 +230,9 @@ def _tensors(value: Any, tensor: type) -> Iterator[Any]:
 def _refuse(name: str, args: tuple, far: list, near: list) -> None:
     """Raise what a GPU raises for tensors on two devices, if it does for this operation."""
     if any(t.is_meta for t in near):
-        raise Untried("a tensor was made in a way that the pretence cannot follow")
+        raise NotSimulated("a tensor was made in a way that the pretence cannot follow")
     if any(t.is_cuda for t in near):
-        raise Untried("a tensor was made on a device that is there")
+        raise NotSimulated("a tensor was made on a device that is there")
     if name.startswith(_COPIES):
         return
     sized = [t for t in near if t.dim()]
@@ -259,13 +259,13 @@ def _refuse_large(made: Iterator[Any]) -> None:
             raise TooMany(f"makes a tensor of shape {tuple(tensor.shape)}, of {held} numbers")
 
 
-def moved(tensor: Any) -> Any:
+def move_tensor(tensor: Any) -> Any:
     """A CPU tensor as one that says it is elsewhere."""
     numbers = tensor.detach()
     return _pretence()[0](numbers).requires_grad_(tensor.requires_grad)
 
 
-def moved_module(module: Any) -> Any:
+def move_module(module: Any) -> Any:
     """A module whose parameters and buffers are elsewhere from now on, as after `.to(device)`:
     whatever else it keeps stays where it is."""
     import torch
@@ -276,7 +276,7 @@ def moved_module(module: Any) -> Any:
         if tensor is None or isinstance(tensor, kind):
             return tensor
         if id(tensor) not in known:
-            made = moved(tensor)
+            made = move_tensor(tensor)
             made._is_param = isinstance(tensor, torch.nn.Parameter)
             known[id(tensor)] = (made, tensor)  # kept, so that its id is not used again
         return known[id(tensor)][0]
@@ -288,19 +288,19 @@ def moved_module(module: Any) -> Any:
     return module
 
 
-def whereabouts(value: Any) -> Any:
+def devices_of(value: Any) -> Any:
     """A result in which each tensor is replaced by where it is."""
     torch = sys.modules["torch"]
     if isinstance(value, torch.Tensor):
         return ELSEWHERE if isinstance(value, _pretence()[0]) else "cpu"
     if isinstance(value, (tuple, list)):
-        items = [whereabouts(item) for item in value[:1000]]
+        items = [devices_of(item) for item in value[:1000]]
         return tuple(items) if isinstance(value, tuple) else items
     return None
 
 
 @contextmanager
-def pretending(most: int = 0) -> Iterator[None]:
+def simulate_device(most: int = 0) -> Iterator[None]:
     """Meanwhile, `device=` with the device of a tensor that is elsewhere makes another one there;
     and unless `most` is 0, no tensor with more than `most` numbers can be made."""
     from torch import _C
@@ -320,11 +320,11 @@ def pretending(most: int = 0) -> Iterator[None]:
         _Limit.most = 0
 
 
-def rehearse() -> None:
+def warm_up() -> None:
     """Pay the costs of the first use."""
     import torch
 
-    x = moved(torch.ones(2, 3))
-    with pretending():
+    x = move_tensor(torch.ones(2, 3))
+    with simulate_device():
         mask = torch.arange(3, device=x.device) > 1
         (torch.softmax(x @ x.T, -1) @ x).masked_fill(mask, 0.0).sum().item()

@@ -140,7 +140,7 @@ class _Torchs(NamedTuple):
     slope: Callable[[Any], Any]
     form: Callable[[Any], tuple[Any, Any]]
     parts: tuple[str, ...]
-    alone: Callable[[], Any]
+    without_hooks: Callable[[], Any]
 
 
 def _of_torch() -> _Torchs | None:
@@ -148,7 +148,8 @@ def _of_torch() -> _Torchs | None:
     if torch is None:
         return None
     core, read = torch._C, torch._C.Generator.get_state
-    generator, tensor, alone = torch.default_generator, torch.Tensor, core.DisableTorchFunction
+    generator, tensor = torch.default_generator, torch.Tensor
+    without_hooks = core.DisableTorchFunction
 
     detach, copy = core.TensorBase.detach, core.TensorBase.copy_
     pretends = core.TensorBase.is_meta.__get__  # it has no memory, and a view of it costs imports
@@ -159,11 +160,11 @@ def _of_torch() -> _Torchs | None:
     def view(value: Any) -> Any:
         if not isinstance(value, tensor):
             return None
-        with alone():
+        with without_hooks():
             return None if pretends(value) else detach(value)
 
     def write(value: Any, numbers: Any) -> None:
-        with alone():
+        with without_hooks():
             copy(detach(value), numbers)
 
     # C's own readers, past the hooks: no code of an answer can run in them.
@@ -172,15 +173,15 @@ def _of_torch() -> _Torchs | None:
     dtype_of, shape_of = base.dtype.__get__, base.shape.__get__
 
     def trained(value: Any) -> bool:
-        with alone():
+        with without_hooks():
             return is_trained(value)
 
     def slope(value: Any) -> Any:
-        with alone():
+        with without_hooks():
             return gradient(value)
 
     def form(value: Any) -> tuple[Any, Any]:
-        with alone():
+        with without_hooks():
             return dtype_of(value), shape_of(value)
 
     return _Torchs(
@@ -194,7 +195,7 @@ def _of_torch() -> _Torchs | None:
         slope,
         form,
         tuple(n for n, kept in vars(torch.nn.Module()).items() if isinstance(kept, dict)),
-        alone,
+        without_hooks,
     )
 
 
@@ -242,7 +243,7 @@ class GlobalState:
         torch = _torchs()
         if torch is not None:
             ours = [thing for thing in objects if isinstance(thing, torch.module)]
-            self.modules += [(part, held(part)) for thing in ours for part in parts_of(thing)]
+            self.modules += [(part, own_state(part)) for thing in ours for part in parts_of(thing)]
 
     def note_modules(self) -> None:
         """Note what has changed in the modules watched, and stop watching them."""
@@ -250,7 +251,7 @@ class GlobalState:
         self.modules = []
 
     def _changed_in_modules(self) -> set[str]:
-        pairs = [(held(part), was) for part, was in self.modules]
+        pairs = [(own_state(part), was) for part, was in self.modules]
         return {what for now, was in pairs for what in was if now[what] != was[what]}
 
     def watch(self, *objects: Any) -> None:
@@ -309,7 +310,7 @@ def parts_of(module: Any) -> Iterator[Any]:
             yield part
 
 
-def held(module: Any) -> dict[str, Any]:
+def own_state(module: Any) -> dict[str, Any]:
     """What a module itself holds, without its parts, in a form that can be compared."""
     own, torch = _ATTRIBUTES(module, "__dict__"), _torchs()
     assert torch is not None  # there is a module
@@ -340,11 +341,11 @@ def write(tensor: Any, numbers: Any) -> None:
     torch.write(tensor, numbers)
 
 
-def alone() -> Any:
+def without_hooks() -> Any:
     """While nobody's hooks see what torch does: for what is the course's own doing."""
     torch = _torchs()
     assert torch is not None
-    return torch.alone()
+    return torch.without_hooks()
 
 
 def form_of(tensor: Any) -> tuple[Any, Any]:

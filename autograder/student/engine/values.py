@@ -32,6 +32,7 @@ MANY = 40_000  # values after which what an answer gave is not taken apart any m
 MAX_DEPTH, MAX_TEXT = 12, 4000
 _NUMBERS, _FORM = 200, 4  # in an array, so many count as one value; levels of a call's record
 _HEADER = struct.Struct("<Q")
+_JSON = json.JSONEncoder(check_circular=False).encode  # a tree has a greatest depth
 _PART, _JOINED = str.__getitem__, str.join  # taken now, before any answer can replace them
 
 
@@ -90,10 +91,10 @@ def _npy_head(dtype: str, shape: tuple[int, ...]) -> bytes:
 
 def text_of(value: str, most: int = MAX_TEXT) -> str:
     """The beginning of a text as a plain string, whatever its own class makes of it."""
-    return _JOINED("", [_PART(value, slice(most))])
+    return value[:most] if type(value) is str else _JOINED("", [_PART(value, slice(most))])
 
 
-def told(value: Any) -> str:
+def describe_size(value: Any) -> str:
     """An array, a list, a mapping or a text in words: of what kind it is, and how large."""
     if isinstance(value, Array):
         name = "a tensor" if value.kind == "torch" else "an array"
@@ -117,9 +118,10 @@ class _Encoder:
         self.items += 1
         if depth > MAX_DEPTH:
             return _named("a structure nested too deeply")
-        if type(value) is Array:
+        kind = type(value)
+        if kind is Array:
             return self._array(value)
-        if type(value) in (tuple, list, dict):
+        if kind is dict or kind is list or kind is tuple:
             return self._parts(value, depth)
         if isinstance(value, str):
             text = text_of(value, MAX_TEXT if self.items < self.many else 100)
@@ -127,9 +129,9 @@ class _Encoder:
             return text
         if value is None or isinstance(value, bool):
             return value
-        if type(value) is int:
+        if kind is int:
             return value if abs(value) < 2**63 else _named("a huge integer")
-        if type(value) is float:
+        if kind is float:
             return {"t": "float", "v": repr(value)}
         if isinstance(value, Opaque):
             return _named(value.type_name, "large" if isinstance(value, TooLarge) else "opaque")
@@ -145,12 +147,12 @@ class _Encoder:
             return self._array(array)
         if isinstance(value, (tuple, list, Mapping)):
             return self._parts(value, depth)
-        return _named(type(value).__name__)
+        return _named(kind.__name__)
 
     def _parts(self, value: tuple | list | Mapping, depth: int) -> Any:
         if self.items > self.many and depth >= _FORM:
-            return _named(told(value), "large")
-        if isinstance(value, Mapping):
+            return _named(describe_size(value), "large")
+        if type(value) is not tuple and type(value) is not list and isinstance(value, Mapping):
             pairs = [(text_of(str(k), 200), v) for k, v in islice(value.items(), 1000)]
             self.items += sum(len(name) for name, _ in pairs) // 20
             return {"t": "dict", "items": [[k, self.tree(v, depth + 1)] for k, v in pairs]}
@@ -161,7 +163,7 @@ class _Encoder:
         numbers = extent(array.data.shape)
         items = self.items + numbers // _NUMBERS
         if max(self.size + array.data.nbytes, numbers) > self.room or items > self.many:
-            return _named(told(array), "large")
+            return _named(describe_size(array), "large")
         self.items = items
         data = np.ascontiguousarray(array.data)
         blob = _npy_head(data.dtype.str, data.shape) + data.tobytes()
@@ -186,7 +188,7 @@ def encode(value: Any, many: float = math.inf, room: int = MAX_BYTES) -> bytes:
     """
     encoder = _Encoder(many, room)
     tree = encoder.tree(value)
-    head = json.dumps({"tree": tree, "sizes": [len(b) for b in encoder.blobs]}).encode()
+    head = _JSON({"tree": tree, "sizes": [len(b) for b in encoder.blobs]}).encode()
     return b"".join([_HEADER.pack(len(head)), head, *encoder.blobs])
 
 
@@ -237,18 +239,24 @@ _NPY_HEAD = re.compile(
 )
 
 
-def _read_array(blob: bytes) -> np.ndarray:
-    if blob[: len(_NPY)] != _NPY:
-        raise WireError("an array of an unknown format")
-    start = len(_NPY) + 2
-    end = start + int.from_bytes(blob[start - 2 : start], "little")
-    head = _NPY_HEAD.fullmatch(blob, start, end)
+@lru_cache(maxsize=256)  # of 64 KB at most
+def _form(text: bytes) -> tuple[np.dtype, tuple[int, ...]]:
+    """The dtype and the shape of which the head of a `.npy` file tells."""
+    head = _NPY_HEAD.fullmatch(text)
     if head is None:
         raise WireError("an array of an unknown format")
     dtype = np.dtype(head[1].decode())
     if dtype.kind not in PLAIN_KINDS or dtype.hasobject:
         raise WireError(f"an array of dtype {dtype}")
-    shape = tuple(map(int, head[2].replace(b",", b" ").split()))
+    return dtype, tuple(map(int, head[2].replace(b",", b" ").split()))
+
+
+def _read_array(blob: bytes) -> np.ndarray:
+    if blob[: len(_NPY)] != _NPY:
+        raise WireError("an array of an unknown format")
+    start = len(_NPY) + 2
+    end = start + int.from_bytes(blob[start - 2 : start], "little")
+    dtype, shape = _form(blob[start:end])
     if math.prod(shape) * dtype.itemsize != len(blob) - end:
         raise WireError("an array's shape is not the size of its data")
     return np.frombuffer(blob, dtype, offset=end).reshape(shape)

@@ -11,9 +11,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from autograder.student.course import is_exercise
-from autograder.student.engine.compare import GRADIENT_FACTOR, NEARLY, agrees, as_if_rounded
+from autograder.student.engine.compare import NEARLY
 from autograder.student.engine.gate import admit
-from autograder.student.engine.mistakes.match import Mistake, likeness, same_failure
+from autograder.student.engine.mistakes.equality import equal
+from autograder.student.engine.mistakes.match import Mistake, match_mistakes
 from autograder.student.engine.mistakes.wording import describe_guess, describe_other_problems
 from autograder.student.engine.observe import MOST, forbidden
 from autograder.student.engine.rounding import PRECISION, charged_to_dtype
@@ -42,7 +43,7 @@ class AspectVerdict:
     `error` is the largest deviation from what was expected, where there is one to measure.
     `judged` is false for an aspect that does not count yet because the first one fails. `kind` is
     how it fails: "value", "gradient", "nan", "shape", "dtype", "digits" (too few of them),
-    "missing" (a gradient), "kind" (of result), "raised", "lost" (with its process), "misfit" (of
+    "missing" (a gradient), "kind" (of result), "raised", "lost" (with its process), "mismatch" (of
     parameters) or "kept" (from an earlier call);
     `relative` the largest error relative to the largest expected number; `call` the end of the
     message, which tells the call that fails.
@@ -117,13 +118,17 @@ def decide(
         return _unwritten(exercise, first)
     rows = zip(records, runs, expected, strict=True)
     records = [[admit(*trial) for trial in zip(*row, strict=True)] for row in rows]
-    verdicts = _judge(exercise, runs, records, expected)  # as mistakes are, of which no run is made
+    found = _findings(exercise, runs, records, expected)
+    verdicts = _told(exercise, found)  # as mistakes are judged, of which no run is made
     if all(v.passed for v in verdicts):
         full = exercise.points
         return Verdict(exercise.name, full, full, CORRECT, verdicts, ran=_ran(exercise, records))
     if raised[0] and all(raised):  # two answers that always raise alike need not be the same
-        return withheld(exercise, CRASH, _story([one for one in raised if one]))
-    told = _judge(exercise, runs, records, expected, make) if make else verdicts
+        return no_marks(exercise, CRASH, _story([one for one in raised if one]))
+    if make and any(finding.alone for finding in found):
+        told = _told(exercise, [_made_alone(finding, make) for finding in found])
+    else:
+        told = verdicts
     score = round(sum(v.points for v in told if v.passed), 6)
     drawn = [any(run.random for run in row) for row in runs]
     runs = _to_compare(runs, verdicts)
@@ -149,7 +154,9 @@ def decide(
         judged = verdicts if given is records else _judge(exercise, runs, given, expected)
         return frozenset(i for i, aspect in enumerate(judged) if not aspect.passed)
 
-    like = None if known else likeness(runs, records, expected, mistakes(), failed, search_depth)
+    like = (
+        None if known else match_mistakes(runs, records, expected, mistakes(), failed, search_depth)
+    )
     if like and like.certain:
         known = like.mistakes[0]
     name, cause = (known.name, known.cause) if known else (None, None)
@@ -229,14 +236,26 @@ def _judge(
     runs: Sequence[Sequence[Run]],
     records: Sequence[Sequence[Record]],
     expected: Sequence[Sequence[Record]],
-    make: Make | None = None,
 ) -> tuple[AspectVerdict, ...]:
+    return _told(exercise, _findings(exercise, runs, records, expected))
+
+
+def _findings(
+    exercise: Exercise,
+    runs: Sequence[Sequence[Run]],
+    records: Sequence[Sequence[Record]],
+    expected: Sequence[Sequence[Record]],
+) -> list[Finding]:
+    """What each aspect finds."""
     told = exercise.arguments, exercise.returns
     columns = zip(exercise.aspects, runs, records, expected, strict=True)
-    found = [
-        _found(aspect, [Trial(a, b, c, *told) for a, b, c in zip(*rows, strict=True)], make)
+    return [
+        _found(aspect, [Trial(a, b, c, *told) for a, b, c in zip(*rows, strict=True)])
         for aspect, *rows in columns
     ]
+
+
+def _told(exercise: Exercise, found: Sequence[Finding]) -> tuple[AspectVerdict, ...]:
     found, narrowed = charged_to_dtype(exercise.aspects, found)
     verdicts: list[AspectVerdict] = []
     for aspect, finding in zip(exercise.aspects, found, strict=True):
@@ -285,17 +304,25 @@ def _is_stray(verdict: AspectVerdict, aspect: Aspect) -> bool:
     return fails and "dtype" in aspect.own
 
 
-def _found(aspect: Aspect, trials: Sequence[Trial], make: Make | None = None) -> Finding:
-    """What an aspect finds; a result that makes its judge raise is wrong, and one that is lost.
-    With `make`, a call that fails is made alone, where that tells more."""
+def _found(aspect: Aspect, trials: Sequence[Trial]) -> Finding:
+    """What an aspect finds; a result that makes its judge raise is wrong, and one that is lost."""
     for trial in trials:
         if trial.record.raised and trial.record.raised.during == LOST:
             call = describe_call(trial.run, trial.arguments)
             told = f"{trial.record.raised.message}{call and f' ({call})'}"
             return Finding(False, told, instructive=False, kind=LOST, call=call)
+    return _safely(lambda: aspect.judge(trials))
+
+
+def _made_alone(finding: Finding, make: Make) -> Finding:
+    """The finding once the call that fails has been made alone, where that tells more."""
+    alone = finding.alone
+    return _safely(lambda: alone(make)) if alone else finding
+
+
+def _safely(judge: Callable[[], Finding]) -> Finding:
     try:
-        finding = aspect.judge(trials)
-        return finding.alone(make) if finding.alone and make else finding
+        return judge()
     except MemoryError:
         raise
     except Exception as error:  # noqa: BLE001  (no result may bring the judge down)
@@ -331,64 +358,20 @@ def _unwritten(exercise: Exercise, raised: Raised) -> Verdict:
     inside = rest.partition(":")[0]
     if inside != exercise.name and is_exercise(inside):
         note = f"It calls {inside}, which raises NotImplementedError: write that first."
-        return withheld(exercise, CRASH, note)
+        return no_marks(exercise, CRASH, note)
     where = f" in {place}" if place else ""
     note = f"Not written yet: it raises NotImplementedError{where}. Write your code in its place."
-    return withheld(exercise, MISSING, note)
+    return no_marks(exercise, MISSING, note)
 
 
-def withheld(exercise: Exercise, verdict: str, note: str) -> Verdict:
+def no_marks(exercise: Exercise, verdict: str, note: str) -> Verdict:
     """No marks and no aspects judged: the answer is missing, or its process failed."""
     note = one_line(note)
     aspects = tuple(AspectVerdict(a.title, a.points, False, None, note) for a in exercise.aspects)
     return Verdict(exercise.name, exercise.points, 0.0, verdict, aspects, note=note)
 
 
-def equal(
-    runs: Sequence[Sequence[Run]],
-    records: Sequence[Sequence[Record]],
-    others: Sequence[Sequence[Record]],
-) -> bool:
-    """Whether two answers did the same on every run that is not random, `others` the known one.
-
-    Which runs a pretended device refuses depends on where an answer needs what it made on the CPU.
-    """
-    return all(
-        _refused(row, left) == _refused(row, right)
-        and all(
-            run.random or (run.elsewhere and _refused(row, left)) or _same(a, b)
-            for run, a, b in zip(row, left, right, strict=True)
-        )
-        for row, left, right in zip(runs, records, others, strict=True)
-    )
-
-
-def _refused(row: Sequence[Run], records: Sequence[Record]) -> set[str]:
-    """How a pretended device refused some of an aspect's runs."""
-    if not any(run.elsewhere and not run.random for run in row):
-        return set()
-    return {record.raised.types[0] for record in records if record.raised}
-
-
-def _same(a: Record, b: Record) -> bool:
-    if a.raised is None or b.raised is None:
-        if a.raised is not b.raised:
-            return False
-    else:
-        return same_failure(a.raised, b.raised)
-    if len(a.values) != len(b.values) or a.changed.keys() != b.changed.keys():
-        return False
-    if a.gradients.keys() != b.gradients.keys():  # a parameter without a gradient, or none at all
-        return False
-    pairs = [*zip(a.values, b.values, strict=True)]
-    pairs += [(a.changed[k], b.changed[k]) for k in a.changed]
-    slopes = [(a.gradients[name], b.gradients[name]) for name in a.gradients]
-    return all(agrees(x, as_if_rounded(y)) for x, y in pairs) and all(
-        agrees(x, y, slack=GRADIENT_FACTOR) for x, y in slopes
-    )
-
-
-def stripped(record: Record) -> Record:
+def without_traceback(record: Record) -> Record:
     """The part of a record that is stored: no tracebacks."""
     raised = record.raised and replace(record.raised, traceback="")
     return replace(record, raised=raised)

@@ -19,7 +19,7 @@ from autograder.student.engine.values import (
     Recipe,
     Strided,
     TooLarge,
-    told,
+    describe_size,
 )
 
 _FEW = 8  # strings of a list or tuple, or parts of an argument, that a message shows
@@ -28,7 +28,7 @@ _FEW = 8  # strings of a list or tuple, or parts of an argument, that a message 
 def describe(value: Any) -> str:
     """A value in a few words, for a message: `None`, `an array of shape (3, 4)`, `['a', 'b']`."""
     if isinstance(value, Array):
-        return f"a NumPy number ({value.dtype})" if value.kind == "scalar" else told(value)
+        return f"a NumPy number ({value.dtype})" if value.kind == "scalar" else describe_size(value)
     if isinstance(value, TooLarge):
         return f"{value.type_name}, too large to compare"
     if isinstance(value, Opaque):
@@ -36,7 +36,7 @@ def describe(value: Any) -> str:
     if isinstance(value, (tuple, list)):
         if 0 < len(value) <= _FEW and all(type(item) is str for item in value):
             return repr(type(value)(item[:20] for item in value))
-        return told(value)
+        return describe_size(value)
     if isinstance(value, int) and value.bit_length() > 64:
         return "a huge integer"
     if value is None or isinstance(value, (bool, int, float, str)):
@@ -130,7 +130,7 @@ def describe_numbers(*values: Any) -> list[str]:
 
 # --- exceptions ---------------------------------------------------------------------------------
 
-MISFIT = "Misfit"  # its message says how parameters differ from those that are expected
+MISMATCH = "Misfit"  # its message says how parameters differ from those that are expected
 _LONGEST = 200
 _HELP = (
     *(
@@ -176,7 +176,7 @@ def refuses_arguments(raised: Raised) -> bool:
 
 def describe_exception(raised: Raised) -> str:
     """An exception where a result was expected: what was going on, its text, the answer's line."""
-    if raised.types[0] == MISFIT:
+    if raised.types[0] == MISMATCH:
         return raised.message
     doing = {
         "build": "building it ",

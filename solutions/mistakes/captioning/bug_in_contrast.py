@@ -2,38 +2,11 @@
 
 import torch
 
-from autograder.bank import Bank, counterexample
+from autograder.bank import Bank
 from solutions import captioning as right
 
 BANK = Bank("bug_in_contrast", right, globals())
-counterexample.add_to(BANK)
-
-BANK.changes("""
-texts_are_the_pictures: > result = result[0], (images, images)
-    The texts of the second batch are its pictures. The table is symmetric, but every picture has
-    its own text's direction.
-all_alike: > result = result[0], (torch.ones(B, d), torch.ones(B, d))
-    All vectors of the second batch have the same direction, and nobody can be told apart.
-pictures_alike: > result = result[0], (images[:1].expand(B, d), mirrored)
-    All pictures of the second batch have the same direction.
-texts_alike: > result = result[0], (images, mirrored[:1].expand(B, d))
-    All texts of the second batch have the same direction.
-nothing_at_all: > result = result[0], (flat, flat)
-    The vectors of the second batch are 0, and have no direction.
-too_short: > result = (images * 0.01, astray), result[1]
-    The first batch has vectors shorter than 0.1. Only directions count: make them longer.
-too_long: > result = (images * 1e4, astray), result[1]
-    The first batch has numbers larger than 1000. Only directions count: make them smaller.
-shows_too_little
-    > nearly = mirrored + 0.001 * astray
-    > result = (images, nearly), result[1]
-    On the first batch, right and wrong differ by next to nothing. Make the two questions differ
-    more.
-texts_left_out: > result = images, result[1]
-    The first batch lacks its texts. A batch is a tuple (image_vectors, text_vectors).
-sizes_exchanged: > result = (images.T, astray.T), result[1]
-    The first batch has features as rows. It should have a row for each picture: (B, d).
-""")
+BANK.read()
 
 
 @BANK.right

@@ -9,65 +9,7 @@ from solutions import kernel_regression as right
 from solutions.mistakes.kernel_regression.softmax import _naive_softmax
 
 BANK = Bank("leave_one_out_mse", right, globals())
-
-BANK.changes("""
-own_point_kept: - np.fill_diagonal(scores, -np.inf)
-    Each point helps to predict itself. The narrower the kernel, the closer the prediction gets to
-    the point's own value, and the error falls to 0 without anything being learnt. (A score of 0
-    does not leave a point out: exp(0) is 1.)
-diagonal_not_low_enough: -np.inf → -1000.0
-    The diagonal is set to a number such as −1000. With a narrow kernel the other points have lower
-    scores than that, and then a point's own vote counts after all.
-weight_zeroed_after_softmax
-    - np.fill_diagonal(scores, -np.inf)
-    - prediction = softmax(scores, axis=-1) @ y
-    + weights = softmax(scores, axis=-1)
-    + np.fill_diagonal(weights, 0.0)
-    + prediction = weights @ y
-    The point's own weight is set to 0 after the softmax while the others stay as they are: they sum
-    to less than 1, and every prediction is pulled towards 0.
-every_equal_x_left_out: np.fill_diagonal(scores, -np.inf) → scores[np.equal.outer(x, x)] = -np.inf
-    Every point with the same x is left out, not only the point itself: another measurement at the
-    same place is the best evidence there is.
-normalised_over_queries: axis=-1 → axis=0
-    The softmax runs down the columns, so the weights that predict a point do not sum to 1. It has
-    to run along each row.
-max_not_subtracted: = softmax → = _naive_softmax
-    With a narrow kernel, all the other points' exponentials vanish, and 0/0 gives NaN: exp was
-    taken of the raw scores, or the point's own weight was set to 0 after the softmax and the rest
-    normalised again.
-sum_for_mean: np.mean → np.sum
-    The squared errors are added up, not averaged: the result grows with the number of points.
-divided_by_n_minus_1: np.mean((prediction - y) ** 2) → np.sum((prediction - y) ** 2) / (len(x) - 1)
-    The sum of the squared errors is divided by n − 1. Each prediction uses n − 1 points, but there
-    are n errors to average.
-root_taken: np.mean((prediction - y) ** 2) → np.sqrt(np.mean((prediction - y) ** 2))
-    The square root of the mean squared error is returned. Return the mean of the squares, in the
-    unit of y squared.
-absolute_errors: (prediction - y) ** 2 → np.abs(prediction - y)
-    The absolute errors are averaged instead of their squares.
-errors_not_squared: (prediction - y) ** 2 → (prediction - y)
-    The errors are averaged with their signs, so that they cancel. Square them first.
-mean_before_square: np.mean((prediction - y) ** 2) → np.mean(prediction - y) ** 2
-    The errors are averaged before they are squared, so positive and negative ones cancel.
-halved: > result = result / 2
-    The result is half of the mean squared error: there is a factor ½ in front, as in some loss
-    functions.
-divided_by_w: x, x, w → x, x, 1 / w
-    The distance is divided by w instead of multiplied. w is the inverse bandwidth.
-w_not_squared: x, x, w → x, x, np.sqrt(w)
-    w is outside the square: −½(x − x_i)² w. It multiplies the distance, so it is squared along with
-    it.
-one_error_per_point: float(np.mean((prediction - y) ** 2)) → (prediction - y) ** 2
-    The squared error of every point is returned. Return their mean, a single number.
-array_of_no_dimension: > result = np.asarray(result)
-    The number is right, but it is returned as an array of shape `()`. Return a Python float.
-sorts_x_in_place: > x.sort()
-    The error is right, but the caller's x is changed: `x.sort()` sorts the array that was passed
-    in.
-last_point_never_predicted: ((prediction - y) ** 2) → (((prediction - y) ** 2)[:-1])
-    The loop ends one point early: the last one is never predicted, and its error does not count.
-""")
+BANK.read()
 
 
 @BANK.right

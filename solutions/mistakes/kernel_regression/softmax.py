@@ -72,87 +72,8 @@ for _name, _total, _cause in (
         _sum = Edit("sum(axis=axis, keepdims=True)", _total)
         BANK.change(_name + _suffix, _cause + _more, *_edits, _sum)
 
-BANK.changes("""
-axis_ignored: axis=axis → axis=-1 ×2
-    The argument `axis` is not used: whatever it says, the sum runs over the last axis.
-exp_forgotten: np.exp(scores - largest) → scores ; np.where(total == 0, 1, total) → total
-    The scores themselves are divided by their sum, without exp. Scores may be negative and may sum
-    to 0, so weights turn out negative or huge.
-sign_flipped: + scores = -scores
-    The exponent has the wrong sign: the lowest score gets the largest weight.
-max_not_subtracted: scores - largest → scores ; np.where(total == 0, 1, total) → total
-    exp is taken of the raw scores. exp(10000) overflows to infinity and exp(−10000) vanishes, so
-    large scores give ∞/∞ or 0/0, which is NaN. Only moderate scores come out right.
-scores_and_minus_infinity_clipped
-    - largest = scores.max(axis=axis, keepdims=True)
-    - largest = np.where(np.isneginf(largest), 0, largest)
-    - weights = np.exp(scores - largest)
-    + weights = np.exp(np.clip(scores, -50, 50))
-    ~ np.where(total == 0, 1, total) → total
-    The scores are clipped to keep exp from overflowing. Beyond the limits all scores count the
-    same, however far apart they are, and −inf gets some weight.
-max_found_and_not_subtracted: np.exp(scores - largest) → np.exp(scores)
-    The largest score is found and never subtracted, so exp overflows for scores of 1e4 and gives
-    nothing but zeros for −1e4.
-min_subtracted: scores.max → scores.min
-    The smallest score is subtracted, not the largest: exp overflows where a row's scores lie far
-    apart.
-mean_for_sum: weights.sum → weights.mean
-    The weights are divided by their mean: each row sums to its length, not to 1.
-max_of_everything_subtracted
-    ~ scores.max(axis=axis, keepdims=True) → scores.max()
-    - largest = np.where(np.isneginf(largest), 0, largest)
-    ~ np.where(total == 0, 1, total) → total
-    The largest score of the whole array is subtracted from every row. In a row far below it all
-    exponentials vanish, and 0/0 is NaN: each row needs its own largest score.
-max_along_another_axis: scores.max(axis=axis → scores.max(axis=-1
-    The largest score is taken along the last axis even when `axis` is another one. Subtracting
-    keeps the weights as they are only if the same number is subtracted everywhere along `axis`.
-empty_row_gives_nan
-    - largest = np.where(np.isneginf(largest), 0, largest)
-    ~ np.where(total == 0, 1, total) → total
-    Right, except where a whole row is −inf: its largest score is −inf, and −inf − (−inf) is NaN,
-    which spreads to the whole row. A row with nothing to attend to should be all zeros.
-empty_row_gives_uniform: + scores = np.nan_to_num(scores, neginf=-1e300)
-    −inf is replaced by a very negative finite number. That works as long as some score in the row
-    is larger; in a row of nothing but −inf all are equal, and every entry gets the same weight
-    instead of 0.
-minus_inf_not_low_enough: + scores = np.maximum(scores, -1e4)
-    −inf is replaced by a number such as −10,000, which real scores can reach: next to scores about
-    as low, a key that must not be attended to gets weight.
-small_number_added: np.exp(scores - largest) → np.exp(scores - largest) + 1e-12
-    A small number is added to every exponential. It keeps the sum from being 0, but an entry of
-    −inf gets a little weight instead of exactly none, and an empty row is shared out evenly.
-softmax_twice: > result = softmax(result, axis)
-    Softmax is applied to its own result: the weights sum to 1 but are far too even.
-changes_scores_in_place
-    - weights = np.exp(scores - largest)
-    + scores -= largest
-    + weights = np.exp(scores)
-    The weights are right, but the caller's scores are changed: `-=` writes into the array that was
-    passed in.
-always_float64: + scores = scores.astype(np.float64)
-    Everything is converted to float64: the weights are right, but float32 scores should give
-    float32 weights.
-always_float32: + scores = scores.astype(np.float32)
-    Everything is computed in float32, which keeps 7 of the 16 digits of float64 scores: the weights
-    are off from the 7th digit on.
-two_dimensions_only
-    + if axis == 0:
-    +     return two_dimensions_only(scores.T).T
-    + weights = softmax(scores, axis=1)
-    + return weights / np.where(weights.sum(axis=1) == 0, 1, weights.sum(axis=1))[:, None]
-    The scores are assumed to be a table of rows and columns: a single row, or a stack of tables,
-    gives an error or is normalised along the wrong axis.
-two_for_e: np.exp → np.exp2
-    The scores are taken as powers of 2, not of e: the weights lie closer together than they should.
-mean_subtracted: scores.max(axis → np.where(np.isneginf(scores), 0, scores).mean(axis
-    The mean of the scores is subtracted instead of the largest: with scores of ±10,000 the largest
-    is still far above it, and exp overflows.
-scores_clipped: scores - largest → np.where(np.isneginf(scores), scores, scores.clip(-80, 80))
-    The scores are clipped to keep exp from overflowing. Beyond the limits all scores count the
-    same, however far apart they are.
-""")
+
+BANK.read()
 
 
 @BANK.right

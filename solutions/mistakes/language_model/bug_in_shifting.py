@@ -2,37 +2,11 @@
 
 import torch
 
-from autograder.bank import Bank, counterexample
+from autograder.bank import Bank
 from solutions import language_model as right
 
 BANK = Bank("bug_in_shifting", right, globals())
-counterexample.add_to(BANK)
-
-BANK.changes("""
-one_token_throughout: > result = result[0], (logits, torch.ones(1, 4, dtype=torch.long))
-    The second batch repeats one token, so it makes no difference where a loss looks. Let the row
-    hold two different ones.
-logits_alike: > result = result[0], (torch.zeros(1, 4, vocab_size), begins_and_ends_alike)
-    All logits of the second batch are alike, as those of a model that has not learnt anything:
-    every token has the same loss. Let the logits differ.
-one_position: > result = result[0], (logits[:, :1], begins_and_ends_alike[:, :1])
-    The second batch has one position, and nothing is predicted.
-shows_with_logits_alike
-    > result = (torch.zeros(1, 4, vocab_size), begins_and_ends_apart), result[1]
-    All logits of the first batch are alike: every token has the same loss, the right one and the
-    wrong one.
-hides_only_the_first_row
-    > both = torch.cat([begins_and_ends_alike, begins_and_ends_apart])
-    > result = result[0], (logits.expand(2, -1, -1), both)
-    Only the first row of the second batch hides the bug. The second one shows it, and it counts in
-    the mean.
-ids_as_floats: > result = (logits, begins_and_ends_apart.float()), result[1]
-    The ids of the first batch are not integers.
-ids_out_of_range: > result = (logits, begins_and_ends_apart * vocab_size), result[1]
-    The first batch has an id that is not below vocab_size.
-ids_left_out: > result = logits, result[1]
-    The first batch lacks its ids. A batch is a tuple (logits, ids).
-""")
+BANK.read()
 
 
 @BANK.right

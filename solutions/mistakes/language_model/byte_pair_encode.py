@@ -7,48 +7,7 @@ from autograder.bank import Bank
 from solutions import language_model as right
 
 BANK = Bank("byte_pair_encode", right, globals())
-
-BANK.changes("""
-in_the_order_of_the_places: min(known, key=lambda pair: rank[pair]) → known[0]
-    The first pair in the word that is a merge is joined, wherever it stands in `merges`. The
-    earliest merge comes first, wherever it stands in the word.
-latest_merge_first: min(known → max(known
-    The pair that stands last in `merges` is joined first. The earliest merge comes first.
-last_place_of_a_pair: reversed([*enumerate(merges)]) → enumerate(merges)
-    Of a pair that stands in `merges` twice, the last place counts. It should be the first: a dict
-    keeps what was stored last.
-longest_pair_first: key=lambda pair: rank[pair] → key=lambda pair: -len("".join(pair))
-    The pair that makes the longest piece is joined first. What counts is its place in `merges`.
-first_place_only: pieces[i : i + 2] = ["".join(first)] → pieces[i : i + 2] = ["".join(first)]; break
-    One place is joined, and then the search begins anew. Of several places of the best pair all are
-    joined, and here that makes a difference once pieces overlap.
-joined_from_the_right: range(len(pieces) - 1) → reversed(range(len(pieces) - 1))
-    Where places overlap, the right one is joined: "aaa" becomes "a" and "aa". It should be "aa" and
-    "a".
-one_merge_only: while known := → if known :=
-    One merge is made, and no more. Go on until no pair of neighbours is a merge.
-ids_for_pieces: > result = [rank.get((p[:1], p[1:]), -1) for p in result]
-    The places of merges are returned. It should be the pieces themselves, as strings.
-tuple_for_list: > result = tuple(result)
-    The pieces are returned as a tuple. It should be a list.
-pieces_in_one_string: > result = " ".join(result)
-    The pieces are returned as one string with spaces between them. It should be a list of strings.
-empty_word_has_a_piece: > result = result or [""]
-    An empty word gets one empty piece. It has none.
-unknown_characters_dropped
-    > known = {letter for pair in merges for letter in "".join(pair)}
-    > result = [piece for piece in result if set(piece) <= known]
-    Characters that occur in no merge are left out. Joined, the pieces must give the word.
-bytes_for_characters: list(word) → [chr(byte) for byte in word.encode()]
-    The word is cut into bytes. Here a piece is made of characters, whatever takes one byte or
-    several.
-merges_used_up: > merges.clear()
-    The caller's list of merges is changed: afterwards it is another.
-merges_sorted_in_place: + merges.sort()
-    merges.sort() changes the caller's list, and with it the order in which pairs are joined.
-seeded_at_the_start: + random.seed(0)
-    The call seeds Python's random numbers for the whole program.
-""")
+BANK.read()
 
 
 @BANK.mistake

@@ -2,33 +2,11 @@
 
 import torch
 
-from autograder.bank import Bank, counterexample
+from autograder.bank import Bank
 from solutions import multi_head as right
 
 BANK = Bank("bug_in_splitting", right, globals())
-counterexample.add_to(BANK)
-
-BANK.changes("""
-all_alike: > result = result[0], torch.ones(1, 2, num_heads * d_k)
-    All numbers of the second x are alike. Whatever is mixed up in it looks the same: let at least
-    two numbers differ.
-one_position: > result = result[0], result[1][:, :1]
-    The second x has one position. There is nothing to mix in it: take two or more.
-positions_alike: > result = torch.ones_like(result[0]), result[1]
-    All numbers of the first x are alike, so that nobody can see what has been mixed up.
-rows_constant
-    - hides = torch.arange(d_k).repeat(1, 2, num_heads)
-    + hides = torch.arange(2.0)[None, :, None].expand(1, 2, num_heads * d_k)
-    Each position of the second x holds one number. The wrong function hands a head numbers from
-    other positions, and so the numbers differ.
-sizes_exchanged: > result = result[0].mT, result[1]
-    The axes of the first x are exchanged: features come last.
-batch_forgotten: > result = result[0][0], result[1]
-    The first x has no batch axis: its shape is (B, n, d_model).
-shown_by_a_hair: > result = result[0] / 1e6, result[1]
-    Right and wrong do differ on the first x, but by so little that a test with a sensible tolerance
-    would let it pass.
-""")
+BANK.read()
 
 
 @BANK.right

@@ -2,33 +2,11 @@
 
 import torch
 
-from autograder.bank import Bank, counterexample
+from autograder.bank import Bank
 from solutions import recurrence_convolution as right
 
 BANK = Bank("bug_in_convolution", right, globals())
-
-counterexample.add_to(BANK)
-BANK.changes("""
-kernels_without_numbers: x, shows + shows.flip(2) → x, torch.zeros_like(shows)
-    The kernels that are to hide the bug are all zeros. They hide any bug: they must differ from
-    step to step.
-kernels_constant: x, shows + shows.flip(2) → x, torch.ones_like(shows)
-    The kernels that are to hide the bug are constant. They would hide any order of their steps:
-    they must differ from step to step.
-same_everywhere: x, shows + shows.flip(2) → torch.zeros_like(x), shows
-    The x that is to hide the bug is zero everywhere, and hides any bug. It must differ from
-    position to position.
-kernel_odd_for_even: shows + shows.flip(2) → shows - shows.flip(2)
-    The kernel that is to hide the bug changes its sign when it is turned round, and with it the
-    output does.
-sequence_symmetric_instead
-    - x, shows + shows.flip(2)
-    + x + x.flip(1), torch.arange(1.0, 1 + k).expand_as(shows)
-    In the input that is to hide the bug, x looks the same from either end, and the kernel does not.
-    The output is then turned round, which shows.
-input_features_exchanged: shows = torch.zeros(d_out, d_in, k) → shows = torch.zeros(d_in, d_out, k)
-    The kernel is (d_in, d_out, k). nn.Conv1d's is (d_out, d_in, k).
-""")
+BANK.read()
 
 
 @BANK.right

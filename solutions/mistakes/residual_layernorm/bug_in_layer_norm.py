@@ -2,32 +2,11 @@
 
 import torch
 
-from autograder.bank import Bank, counterexample
+from autograder.bank import Bank
 from solutions import residual_layernorm as right
 
 BANK = Bank("bug_in_layer_norm", right, globals())
-counterexample.add_to(BANK)
-
-BANK.changes("""
-features_alike: > result = result[0], torch.ones(1, n, d_model)
-    The features of each token of the second x are alike, so that nothing is left after the mean has
-    gone, whichever mean it was: let them differ.
-same_means_only
-    > spread = torch.arange(1.0, n + 1)[:, None]
-    > result = result[0], (result[1] - result[1].mean(-1, keepdim=True)) * spread
-    The tokens of the second x have the same mean, but not the same variance.
-same_variances_only: > result = result[0], -result[0]
-    The tokens of the second x have the same variance, but not the same mean.
-tokens_alike: > result = result[1] / 2, result[1]
-    All tokens of the first x have the same mean and the same variance: these are then the whole
-    sequence's as well.
-two_axes: > result = result[0][0], result[1]
-    The first x has no batch axis: its shape is (B, n, d_model).
-always_four_features: > result = result[0][..., :1].expand(1, n, d_model + 1), result[1]
-    The tokens of the first x have more than d_model features.
-not_a_number: > result = result[0], result[1] / 0
-    The second x holds numbers that are not finite.
-""")
+BANK.read()
 
 
 @BANK.right

@@ -2,35 +2,11 @@
 
 import torch
 
-from autograder.bank import Bank, counterexample
+from autograder.bank import Bank
 from solutions import transformer as right
 
 BANK = Bank("bug_in_loss", right, globals())
-counterexample.add_to(BANK)
-
-BANK.changes("""
-no_padding: > result = result[0], (logits, torch.ones(2, 3, dtype=torch.long))
-    There is no padding in the second batch. That every row has the same length then goes without
-    saying: pad all of them.
-one_row: > result = result[0], (logits[:1], alike[:1])
-    The second batch has one row, and nothing to average twice.
-same_losses: > result = result[0], (torch.zeros(2, 3, vocab_size), alike)
-    All logits of the second batch are alike, so every token has the same loss, and every average is
-    the same: let the rows differ.
-rows_of_the_same_length: > result = (logits, torch.ones(2, 3, dtype=torch.long)), result[1]
-    The rows of the first batch have the same length, and a mean of their means is the mean of all.
-logits_alike: > result = (torch.zeros(2, 3, vocab_size), short_and_long), result[1]
-    All logits of the first batch are alike, so every token has the same loss, and every average is
-    the same.
-a_row_of_padding: > result = (logits, torch.tensor([[0, 0, 0], [1, 1, 1]])), result[1]
-    A row of the first batch is padding only. Its mean would be 0/0, which is another bug.
-ids_as_floats: > result = (logits, short_and_long.float()), result[1]
-    The ids of the first batch are not integers.
-ids_out_of_range: > result = (logits, short_and_long * vocab_size), result[1]
-    The first batch has an id that is not below vocab_size.
-targets_left_out: > result = logits, result[1]
-    The first batch lacks its targets. A batch is a tuple (logits, target).
-""")
+BANK.read()
 
 
 @BANK.right

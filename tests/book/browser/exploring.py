@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from axe_playwright_python.sync_playwright import Axe
@@ -125,3 +125,22 @@ def touched(
     (model,) = (url for url in asked if url.endswith(".safetensors"))
     assert tab.wrong == []  # among it, requests to others
     return figure, model
+
+
+def comes_back(
+    open_tab, tab: Tab, which: str, broken: str = "", told: Sequence[str] = ()
+) -> Locator:
+    """The explorable in another tab, to which the address brings what is chosen in this one.
+
+    With a `broken` address it says what is `told`.
+    """
+    tabs = [tab]
+    for address in [tab.page.url, *filter(None, [broken and f"{tab.server}/{broken}"])]:
+        tabs.append(open_tab())
+        tabs[-1].page.goto(address)
+        tabs[-1].page.wait_for_function("() => document.querySelector('[aria-busy=false] output')")
+    here, again, *_ = (one.page.locator(which) for one in tabs)
+    assert said(again) == said(here)
+    assert [text for text in told if text not in said(tabs[-1].page.locator(which))] == []
+    assert [one.wrong for one in tabs if one.wrong] == []
+    return again

@@ -61,6 +61,18 @@ def test_no_gap_follows_a_root_and_none_sinks_below_its_line(open_tab, number):
     assert max(sinks, default=0) < 0.5
 
 
+@pytest.mark.share(2)
+@pytest.mark.parametrize("number", PAGES)
+def test_no_formula_scrolls_on_a_phone(open_tab, number):
+    page = open_tab(390).open(PAGES[number])
+    page.evaluate("document.documentElement.dataset.whole = ''")
+    page.evaluate("document.querySelectorAll('details').forEach((fold) => (fold.open = true))")
+    wide = """(all) => all.filter((one) => one.scrollWidth > one.clientWidth)
+      .map((one) => one.textContent)"""
+    formulas = page.locator("article .formula")
+    assert formulas.count() > 1 and formulas.evaluate_all(wide) == []
+
+
 @pytest.mark.parametrize("scale", [1, 1.25, 2])
 def test_braces_have_both_their_halves(open_tab, scale):
     page = open_tab(device_scale_factor=scale).open(PAGES["05"])

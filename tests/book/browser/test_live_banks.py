@@ -14,7 +14,7 @@ from attention_by_hand.models.safetensors import unpacked
 from benchmarks.two_banks import PLACES, WORDS, Model, sentences
 
 from .conftest import ROOT
-from .exploring import LETTERS, chooser, is_open, named, said, settled, started, touched
+from .exploring import LETTERS, chooser, comes_back, is_open, named, said, settled, started, touched
 
 BANKS = named("two_banks")
 STILL = ROOT / "book" / "extensions" / "stills" / "two_banks.svg"
@@ -153,12 +153,9 @@ def test_another_word_asks_by_click_or_key_and_only_nouns_were_taught_to(introdu
     boxes.nth(5).press("Enter")
     tab.page.wait_for_function("() => /asks=6/.test(location.search)")
     settled(figure)
-    other = open_tab()
-    other.page.goto(tab.page.url)
-    other.page.wait_for_function("() => document.querySelector('[aria-busy=false] output')")
-    assert said(other.page.locator(BANKS)) == said(figure) != first
+    assert said(comes_back(open_tab, tab, BANKS)) != first
     assert "“bank” looks" in asked(tab, figure, "the bank is old"), "of a new text, the noun"
-    assert tab.wrong == other.wrong == []
+    assert tab.wrong == []
 
 
 def test_a_word_that_it_does_not_know_is_struck_through_and_told(introduction):
@@ -204,14 +201,9 @@ def test_nothing_is_loaded_until_it_is_touched_and_nobody_else_is_asked(open_tab
 
 def test_the_sentence_stands_in_the_address_and_comes_back_from_it(open_tab):
     tab, figure, _ = started(open_tab, "intro", BANKS)
-    told = asked(tab, figure, "the lake is <rich>")
-    other = open_tab()
-    other.page.goto(tab.page.url)
-    other.page.wait_for_function("() => document.querySelector('[aria-busy=false] output')")
-    again = other.page.locator(BANKS)
-    assert said(again) == told
+    asked(tab, figure, "the lake is <rich>")
+    again = comes_back(open_tab, tab, BANKS)
     assert again.get_by_label("your sentence", exact=True).input_value() == "the lake is <rich>"
-    assert tab.wrong == other.wrong == []
 
 
 def test_a_network_that_cannot_be_loaded_is_said_to_be_missing_and_the_picture_stays(open_tab):

@@ -11,7 +11,7 @@ from attention_by_hand.models import captioner
 from attention_by_hand.models.safetensors import unpacked
 from solutions.captioning import write_caption
 
-from .exploring import chooser, is_open, named, number, said, settled, slider, started, touched
+from .exploring import chooser, comes_back, named, number, said, settled, slider, started
 
 WIRE = 1_200_000  # bytes that a model may take
 GLANCES = named("glances")
@@ -152,29 +152,5 @@ def test_what_is_drawn_is_ink_and_comes_back_from_the_address(chapter_12, open_t
     words, _, _ = written(model, picture)
     assert f"drawn on. Written: {caption(words)}. " in said(figure)
     tab.page.wait_for_function("() => /drawn=/.test(location.search)")
-    other = open_tab()
-    other.page.goto(tab.page.url)
-    again = other.page.locator(GLANCES)
-    other.page.wait_for_function("() => document.querySelector('[aria-busy=false] output')")
-    assert said(again) == said(figure)
-    broken = open_tab()
-    broken.open("book/12_captioning.html?letter=99&word=-1&layer=x&covered=%E2%82%AC&drawn=~B")
-    broken.page.wait_for_function("() => document.querySelector('[aria-busy=false] output')")
-    assert "Written: " in said(broken.page.locator(GLANCES))
-    assert tab.wrong == other.wrong == broken.wrong == []
-
-
-def test_a_finger_covers_what_it_touches_and_no_model_is_loaded_before(open_tab):
-    tab = open_tab(width=390, has_touch=True)
-    square = "[role=checkbox] rect"
-    figure, _ = touched(tab, "12", GLANCES, lambda f: f.locator(square).first.tap())
-    assert "squares covered: 1." in said(figure)
-
-
-@pytest.mark.parametrize(("width", "scheme"), [(1280, "light"), (390, "dark")])
-def test_a_captioner_that_has_answered_is_open_to_everyone_and_fits(open_tab, width, scheme):
-    tab, figure, _ = started(open_tab, "12", GLANCES, width=width, scheme=scheme)
-    figure.get_by_role("checkbox").press("Enter")
-    settled(figure)
-    assert "squares covered: 1." in said(figure)
-    is_open(tab, GLANCES, squares=8)
+    broken = "book/12_captioning.html?letter=99&word=-1&layer=x&covered=%E2%82%AC&drawn=~B"
+    comes_back(open_tab, tab, GLANCES, broken, ["Written: "])

@@ -14,7 +14,7 @@ from attention_by_hand.models import gpt
 from benchmarks.pretrained_gpt import Tokens
 from solutions.language_model import GPT, generate, next_token_probabilities
 
-from .exploring import is_open, named, number, said, settled, slider, started, touched
+from .exploring import comes_back, named, number, said, settled, slider, started
 
 WIRE = 1_200_000  # bytes that a model may take
 WRITER = named("writer")
@@ -300,13 +300,6 @@ def test_tokens_keep_the_settings_that_they_were_drawn_with(open_tab):
     assert tab.wrong == other.wrong == []
 
 
-def test_nothing_is_loaded_until_it_is_touched_and_a_finger_chooses_a_token(open_tab):
-    tab = open_tab(width=390, has_touch=True)
-    token = ".translator-cell"
-    figure, _ = touched(tab, "09", WRITER, lambda f: f.locator(token).nth(7).tap())
-    assert "At token 7, " in said(figure)
-
-
 def test_keys_move_every_control_and_the_sheet_ends(open_tab):
     tab, figure, _ = started(open_tab, "09", WRITER)
     for label in ("token", "layer"):
@@ -350,29 +343,12 @@ def test_the_state_in_the_address_gives_the_same_text(open_tab):
     press(figure, "write 20")
     put(figure, layer=1, head=3, token=9)
     tab.page.wait_for_function("() => /at=9/.test(location.search)")
-    other = open_tab()
-    other.page.goto(tab.page.url)
-    again = other.page.locator(WRITER)
-    other.page.wait_for_function("() => document.querySelector('[aria-busy=false] output')")
-    assert said(again) == said(figure)
-    assert slider(again, "token").input_value() == "9"
-    broken = open_tab()
-    broken.open(
+    again = comes_back(
+        open_tab,
+        tab,
+        WRITER,
         "book/09_language_model.html?at=999&layer=9&head=-1&k=x&p=99&seed=1.5&earlier=x.1+9.99.0.0"
-        "&written=1000&text=" + "%F0%9F%98%80" * 80
+        "&written=1000&text=" + "%F0%9F%98%80" * 80,
+        ["The text: 😀"],
     )
-    broken.page.wait_for_function("() => document.querySelector('[aria-busy=false] output')")
-    assert "The text: 😀" in said(broken.page.locator(WRITER))
-    assert tab.wrong == other.wrong == broken.wrong == []
-
-
-@pytest.mark.parametrize(("width", "scheme"), [(1280, "light"), (390, "dark")])
-def test_a_writer_that_has_answered_is_open_to_everyone_and_fits(open_tab, width, scheme):
-    tab, figure, _ = started(open_tab, "09", WRITER, width=width, scheme=scheme)
-    press(figure, "write 20")
-    is_open(tab, WRITER)
-    sizes = figure.locator("svg text").evaluate_all(
-        """(all) => all.map((one) => Number.parseFloat(getComputedStyle(one).fontSize)
-             * one.getScreenCTM().a)"""
-    )
-    assert min(sizes) >= 12
+    assert slider(again, "token").input_value() == "9"

@@ -14,7 +14,7 @@ from torch import Tensor
 from attention_by_hand.models.safetensors import unpacked
 from solutions.vision_transformer import VisionTransformer, attention_rollout
 
-from .exploring import chooser, is_open, named, said, settled, started, touched
+from .exploring import chooser, comes_back, named, said, settled, started
 
 WIRE = 1_200_000  # bytes that a model may take
 PATCHES = named("patches")
@@ -271,32 +271,8 @@ def test_what_is_drawn_is_ink_moves_along_and_comes_back_from_the_address(chapte
     chooser(figure, "tinted").select_option("2")
     tab.page.wait_for_function("() => /view=2/.test(location.search)")
     settled(figure)
-    other = open_tab()
-    other.page.goto(tab.page.url)
-    again = other.page.locator(PATCHES)
-    other.page.wait_for_function("() => document.querySelector('[aria-busy=false] output')")
-    assert said(again) == said(figure)
-    same_shares(again, model, moved(image, 0, -1))
-    broken = open_tab()
-    broken.open(
+    broken = (
         "book/11_vision_transformer.html?digit=99&down=x&right=-1&view=7&head=5&covered=%E2%82%AC"
     )
-    broken.page.wait_for_function("() => document.querySelector('[aria-busy=false] output')")
-    assert "A 3. The model says " in said(broken.page.locator(PATCHES))
-    assert tab.wrong == other.wrong == broken.wrong == []
-
-
-def test_a_finger_covers_what_it_touches_and_no_model_is_loaded_before(open_tab):
-    tab = open_tab(width=390, has_touch=True)
-    square = "[role=checkbox] rect"
-    figure, _ = touched(tab, "11", PATCHES, lambda f: f.locator(square).first.tap())
-    assert "patches covered: 1." in said(figure)
-
-
-@pytest.mark.parametrize(("width", "scheme"), [(1280, "light"), (390, "dark")])
-def test_a_vit_that_has_answered_is_open_to_everyone_and_fits(open_tab, width, scheme):
-    tab, figure, _ = started(open_tab, "11", PATCHES, width=width, scheme=scheme)
-    figure.get_by_role("checkbox").press("Enter")
-    settled(figure)
-    assert "patches covered: 1." in said(figure)
-    is_open(tab, PATCHES, squares=5)
+    again = comes_back(open_tab, tab, PATCHES, broken, ["A 3. The model says "])
+    same_shares(again, model, moved(image, 0, -1))

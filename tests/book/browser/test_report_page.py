@@ -12,7 +12,7 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Page
 
-from autograder.gradebook.roster import Attempt, Roll
+from autograder.gradebook.roster import Attempt, Roster
 from autograder.gradebook.rows import Mark, Row
 from autograder.judge.judgement import GRADED, UNUSABLE
 from autograder.report.report import Extra, page
@@ -34,10 +34,10 @@ START = datetime(2030, 3, 1, 12, tzinfo=UTC)
 
 def a_class(size: int = 60) -> str:
     """The report of a class of sixty in two chapters, every part of it with something to say."""
-    rows, roll = [], Roll(due={"01_one": START + timedelta(days=3)})
+    rows, roster = [], Roster(due={"01_one": START + timedelta(days=3)})
     for n in range(size):
         student = f"s{n:02}"
-        roll.names[student] = f"{'Åsa Ödegård' if n == 7 else EVIL if n == 8 else 'Ann'} Nr {n}"
+        roster.names[student] = f"{'Åsa Ödegård' if n == 7 else EVIL if n == 8 else 'Ann'} Nr {n}"
         for chapter in ("01_one", "02_two")[: 1 + (n % 3 > 0)]:
             marks, verdicts = {}, {}
             for k, name in enumerate(EXERCISES):
@@ -56,15 +56,15 @@ def a_class(size: int = 60) -> str:
                 Row(student, chapter, GRADED, total, 10.25, 1.0, marks=marks, verdicts=verdicts,
                     notes=["A cell was put back."], penalty=0.5 * (n % 6 == 0))
             )  # fmt: skip
-            roll.submissions[student, chapter] = f"id{n}"
-            roll.attempts[student, chapter] = [
+            roster.submissions[student, chapter] = f"id{n}"
+            roster.attempts[student, chapter] = [
                 Attempt(START + timedelta(days=d), total, 10.0) for d in range(1 + n % 3)
             ]
     rows.append(Row("s98", "01_one", UNUSABLE, 0.0, 0.0, None, "There is no notebook."))
     alike = {"01_one": [Pair("s07", "s09", 0.83, 21, ("softmax", "KernelRegression"))]}
     links = {("s07", "01_one"): "feedback/s07.html"}
     rows.sort(key=lambda row: (row.assignment, row.student))
-    return page(rows, links, {"01_one": ["s99"]}, Extra(roll, alike))
+    return page(rows, links, {"01_one": ["s99"]}, Extra(roster, alike))
 
 
 @pytest.fixture(scope="module")

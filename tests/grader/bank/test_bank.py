@@ -5,7 +5,9 @@ import dis
 import inspect
 import sys
 import traceback
+from collections import Counter
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
@@ -14,6 +16,9 @@ import pytest
 import torch
 
 from autograder.bank import Bank, Edit, banks, cause
+from autograder.bank.change import entries
+from autograder.bank.shared import completed
+from autograder.student import course
 from autograder.student.course import chapters
 from solutions import kernel_regression
 
@@ -141,25 +146,74 @@ def test_tracebacks_and_inspect_show_the_changed_code():
     assert "return low / 0" in "".join(traceback.format_exception(caught.value))
 
 
+# --- the texts ----------------------------------------------------------------------------------
+
+
+def read(folder: Path, text: str) -> Bank:
+    """The bank whose module in a folder has this text beside it."""
+    (folder / "limit.txt").write_text(text, encoding="utf-8")
+    made = Bank("limit", here, {**globals(), "__file__": str(folder / "limit.py")})
+    made.read()
+    return made
+
+
+def test_a_text_lies_beside_the_module_and_may_have_comments(tmp_path):
+    made = read(
+        tmp_path, "# Both limits.\n\na: min → max\n    …\n\n# No more.\nb: > result = 3\n    …\n"
+    )
+    assert [wrong(20.0) for wrong in made.mistakes.values()] == [20.0, 3]
+
+
+@pytest.mark.parametrize(
+    "entry", ["a: y < low → False\n    …", "a: x < low → False", "2 words\n    …"]
+)
+def test_an_error_names_file_and_line(tmp_path, entry):
+    with pytest.raises(ValueError, match=f"^{tmp_path.name}/limit.txt:4(, a)?: "):
+        read(tmp_path, f"# Both limits.\nb: min → max\n    …\n{entry}\n")
+    made = read(tmp_path, "\na: return low → return (\n    …")
+    with pytest.raises(ValueError, match=f"^{tmp_path.name}/limit.txt:2, a: .* line 3 of"):
+        made.mistakes["a"]
+
+
+def test_shared_mistakes_give_what_an_entry_leaves_out():
+    shared = mistake("seeded_at_the_start")
+    assert "torch.manual_seed(0)" in inspect.getsource(shared)
+    assert "random numbers of the whole program" in cause(shared)
+    changed = mistake("seeded_at_the_start: + np.random.seed(0)")
+    assert "np.random.seed(0)" in inspect.getsource(changed) and cause(changed) == cause(shared)
+    named = mistake("seeded_at_the_start\n    Every limit is the same.")
+    assert "torch.manual_seed(0)" in inspect.getsource(named)
+    assert cause(named) == "Every limit is the same."
+    assert mistake("sign_forgotten")(20.0) == -10.0  # the course's own
+    x = torch.ones(2)
+    assert (mistake("made_on_the_cpu(x)", "Scale")()(x) == 2).all()
+    assert "zeros(factor.shape, dtype=factor.dtype)" in inspect.getsource(
+        mistake("made_on_the_cpu(factor)")
+    )
+
+
 # --- what is said of a wrong one ----------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("a: y < low → False\n    …", r"limit, a: this text occurs 0 times, not 1:\ny < low\n"),
-        ("a: return → 1\n    …", r"limit, a: this text occurs 2 times, not 1:\nreturn\n"),
+        ("a: y < low → False\n    …", r"limit:1, a: this text occurs 0 times, not 1:\ny < low\n"),
+        ("a: return → 1\n    …", r"limit:1, a: this text occurs 2 times, not 1:\nreturn\n"),
         ("a: return → 1 ×3\n    …", r"occurs 2 times, not 3"),
         ("a: Keep → Take\n    …", r"occurs 0 times"),  # in the docstring alone
         ("a: too low → 1\n    …", r"occurs 0 times"),  # in a comment alone
         ("a\n    - if x < low:\n    - return low\n    …", r"occurs 0 times"),  # not indented
-        ("a: low → low ×3\n    …", r"limit, a: nothing is changed"),
-        ("a\n    …", r"limit, a: nothing is changed"),
-        ("a: x < low\n    …", r"limit, a: 'x < low' is not a change"),
-        ("two words: x → y\n    …", r"limit: an entry begins with a name, not with 'two words"),
-        ("a of nobody: x → y\n    …", r"limit, a: there is no nobody to change"),
-        ("a: x < low → False\n", r"limit: the mistake a does not say what went wrong"),
-        ("a: min → max\n    …\na: min → sum\n    …", r"limit has an answer called a already"),
+        ("a: low → low ×3\n    …", r"limit:1, a: nothing is changed"),
+        ("a\n    …", r"limit:1, a: nothing is changed"),
+        ("a: x < low\n    …", r"limit:1, a: 'x < low' is not a change"),
+        ("two words: x → y\n    …", r"limit:1: an entry begins with a name, not with 'two words"),
+        ("a of nobody: x → y\n    …", r"limit:1, a: there is no nobody to change"),
+        ("a: x < low → False\n", r"limit:1, a: the mistake does not say what went wrong"),
+        ("made_on_the_cpu", r"expected made_on_the_cpu\(x\), got made_on_the_cpu$"),
+        ("a(x): min → max\n    …", r"limit:1, a: expected a, got a\(x\)$"),
+        ("left_on_the_cpu(x)", r"expected left_on_the_cpu, got left_on_the_cpu\(x\)$"),
+        ("a: min → max\n    …\na: min → sum\n    …", r"limit:3, a: .* of this name already"),
     ],
 )  # fmt: skip
 def test_a_change_that_does_not_fit_is_an_error_when_the_bank_is_loaded(text, words):
@@ -170,9 +224,9 @@ def test_a_change_that_does_not_fit_is_an_error_when_the_bank_is_loaded(text, wo
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("a: return low → return (\n    …", r"limit, a: .* line 3 of\ndef a\(x"),
-        ("a: + if\n    …", r"limit, a: invalid syntax, line 2 of\ndef a\(x"),
-        ("a: x < low → (x) < low\n    …", r"limit, a: the changed code does the same as before"),
+        ("a: return low → return (\n    …", r"limit:1, a: .* line 3 of\ndef a\(x"),
+        ("a: + if\n    …", r"limit:1, a: invalid syntax, line 2 of\ndef a\(x"),
+        ("a: x < low → (x) < low\n    …", r"limit:1, a: the changed code does the same as before"),
     ],
 )  # fmt: skip
 def test_code_that_is_no_python_or_the_same_is_an_error_when_it_is_looked_up(text, words):
@@ -185,7 +239,7 @@ def test_code_that_is_no_python_or_the_same_is_an_error_when_it_is_looked_up(tex
 def test_a_class_without_forward_takes_no_code():
     made = Bank("Holder", sys.modules[__name__], globals())
     made.changes("a: + x = 1\n    …")
-    with pytest.raises(ValueError, match="Holder, a: there is no forward in"):
+    with pytest.raises(ValueError, match="Holder:1, a: there is no forward in"):
         made.mistakes["a"]
 
 
@@ -206,6 +260,23 @@ def test_what_has_no_code_of_its_own_cannot_be_changed():
 
 
 # --- the banks ----------------------------------------------------------------------------------
+
+TEXTS = sorted((course.root() / "solutions" / "mistakes").glob("*/*.txt"))
+
+
+def test_each_text_belongs_to_a_module_and_has_lines_that_one_can_read():
+    assert TEXTS
+    for path in TEXTS:
+        assert path.with_suffix(".py").is_file(), path
+        assert max(map(len, path.read_text(encoding="utf-8").split("\n"))) <= 100, path
+
+
+def test_what_three_exercises_share_is_declared_once():
+    written = [e for path in TEXTS for e in entries(path.read_text(encoding="utf-8"), path.stem)]
+    causes = Counter(entry.cause for entry in written if entry.cause)
+    assert [cause for cause, times in causes.items() if times > 2] == []
+    for entry in written:
+        assert not entry.cause or completed(entry._replace(cause="")).cause != entry.cause, entry
 
 
 @pytest.mark.parametrize("slug", chapters())

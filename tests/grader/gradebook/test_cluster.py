@@ -2,7 +2,6 @@
 
 import json
 import pickle
-import shutil
 import subprocess
 import sys
 import time
@@ -11,7 +10,7 @@ from io import StringIO
 from pathlib import Path
 
 import pytest
-from faults import DESERVED, LEAVES, RIGHT, SECRET, alive, family, hand_in, outcome_of, quick, stuck
+from faults import DESERVED, RIGHT, SECRET, alive, family, outcome_of, quick, stuck
 from servers import Cluster
 
 from autograder.gradebook import progress, schedulers, submissions
@@ -24,23 +23,14 @@ from autograder.judge.judgement import GRADED
 from autograder.sandbox.limits import Limits
 
 
-@pytest.fixture
-def course(tmp_path, release) -> Path:
-    course = tmp_path / "course"
-    for student, score in DESERVED.items():
-        hand_in(course, release, student, RIGHT if score else LEAVES)
-    shutil.copytree(release, course / "notebooks")
-    return course
-
-
 @pytest.mark.share(0)
-def test_workers_come_and_go_and_each_submission_is_graded_once(course, tmp_path):
+def test_workers_come_and_go_and_each_submission_is_graded_once(real_course, tmp_path):
     with Cluster(tmp_path) as dask:
         first = dask.add_worker()
         command = [sys.executable, "-m", "autograder.cli", "grade", "submitted", "--json"]
         with subprocess.Popen(
             [*command, "--scheduler", dask.address],
-            cwd=course, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+            cwd=real_course, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
         ) as grader:  # fmt: skip
             assert '"event": "submission"' in grader.stdout.readline()
             sandboxes = family(first.pid)
@@ -57,27 +47,27 @@ def test_workers_come_and_go_and_each_submission_is_graded_once(course, tmp_path
     result = json.loads(said.splitlines()[-1])
     assert {row["student"]: row["score"] for row in result["submissions"]} == DESERVED
     assert {row["status"] for row in result["submissions"]} == {GRADED}
-    outcome = outcome_of(course)
+    outcome = outcome_of(real_course)
     assert {name: entry[:2] for name, entry in outcome.items()} == {
         name: (1, score) for name, score in DESERVED.items()
     }
 
 
 @pytest.mark.share(0)
-def test_nothing_secret_and_no_name_travels(course, release):
-    tasks, _ = submissions.find_tasks(course / "submitted", release, Options())
+def test_nothing_secret_and_no_name_travels(real_course, release):
+    tasks, _ = submissions.find_tasks(real_course / "submitted", release, Options())
     task = next(task for task in tasks if task.student == "cleo")
     job = submissions.job_for(task, SECRET.encode(), Options(), elsewhere=True)
     sent = pickle.dumps(job)
-    for hidden in (SECRET.encode(), b"cleo", str(course).encode(), b"gradebook"):
+    for hidden in (SECRET.encode(), b"cleo", str(real_course).encode(), b"gradebook"):
         assert hidden not in sent
     assert set(job.seeds) == {"softmax"} and len(job.seeds["softmax"]) == 32
     assert type(job.submission) is bytes and RIGHT.splitlines()[1].strip().encode() in sent
 
 
 @pytest.mark.share(0)
-def test_a_worker_with_another_version_of_the_course_judges_nothing(course, release):
-    tasks, _ = submissions.find_tasks(course / "submitted", release, Options())
+def test_a_worker_with_another_version_of_the_course_judges_nothing(real_course, release):
+    tasks, _ = submissions.find_tasks(real_course / "submitted", release, Options())
     job = submissions.job_for(tasks[0], SECRET.encode(), Options(), elsewhere=True)
     other = Job(**{**vars(job), "version": "0" * 64})
     with pytest.raises(OtherVersion, match="another version"):
@@ -176,7 +166,7 @@ def test_a_judge_has_more_time_than_its_submission():
 @pytest.mark.share(0)
 def test_pace_and_time_left_count_what_was_judged_in_this_run():
     now = 0.0
-    counted = progress.Pace(lambda: now)
+    counted = progress.GradingRate(lambda: now)
     assert counted.step(Row("a", "x", GRADED, unchanged=True), 1, 10) == (None, None)
     now = 30.0
     assert counted.step(Row("b", "x", GRADED), 2, 10) == (2.0, 240.0)

@@ -19,7 +19,7 @@ from nbformat.v4 import new_markdown_cell
 
 from autograder import cli
 from autograder.gradebook.classroom import ClassResult
-from autograder.gradebook.feedback import Marked, PageFailed, PageMaker, plain_page
+from autograder.gradebook.feedback import MarkedNotebook, PageFailed, PageMaker, plain_page
 from autograder.gradebook.feedback_pages import named
 from autograder.gradebook.rows import Row
 from autograder.student.engine.verdict import WRONG, AspectVerdict, Verdict
@@ -97,7 +97,9 @@ def maker(tmp_path):
     made.close()
 
 
-MARKED = Marked({f"check_{TINY}": (1.0, 3.0)}, {"softmax": "<b>well</b> done"}, 1.0, 3.0, 0.25)
+MARKED = MarkedNotebook(
+    {f"check_{TINY}": (1.0, 3.0)}, {"softmax": "<b>well</b> done"}, 1.0, 3.0, 0.25
+)
 SHORT = nbformat.writes(nbformat.v4.new_notebook(cells=[new_markdown_cell("*words*")])).encode()
 
 

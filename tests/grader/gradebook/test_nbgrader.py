@@ -23,14 +23,14 @@ from nbgrader.api import Gradebook
 from nbgrader.utils import determine_grade
 
 from autograder.gradebook import tables
-from autograder.gradebook.export import guarded
+from autograder.gradebook.export import escape_formula
 from autograder.judge.judgement import Judgement
 from autograder.judge.marks import comment_on
 from autograder.notebook.inert import clean_html, clean_markdown
 from autograder.notebook.reading import exercise_of
 from autograder.publishing.release import instructor_notebook
 from autograder.student.course import find_exercise
-from autograder.student.engine.verdict import CRASH, WRONG, Verdict, withheld
+from autograder.student.engine.verdict import CRASH, WRONG, Verdict, no_marks
 from autograder.student.table import table_html
 from solutions.sample_class import EXPECTED
 from solutions.sample_class.notebooks import submissions
@@ -102,7 +102,7 @@ def test_autograde_gives_partial_credit_by_aspect(course, student):
 def kept(course: Path, student: str) -> Judgement:
     """What the gradebook keeps of a submission's judgement."""
     with Gradebook(f"sqlite:///{course / 'gradebook.db'}") as gradebook:
-        return tables.kept(gradebook.db, NAME, student)
+        return tables.read_judgement(gradebook.db, NAME, student)
 
 
 @pytest.mark.needs_torch
@@ -147,7 +147,7 @@ def test_formulas_and_commas_stay_in_their_column(course):
 
 @pytest.mark.parametrize("text", ["=1+1", "+1", "-1", "@x", "\t=1", "\r=1", " =1", "＝1"])
 def test_a_field_that_could_be_a_formula_is_guarded(text):
-    assert guarded(text) == "'" + text
+    assert escape_formula(text) == "'" + text
 
 
 # --- What a browser sees --------------------------------------------------------------------------
@@ -202,7 +202,7 @@ def test_the_aspect_table_stands_on_the_feedback_page(course):
 
 def test_our_table_passes_the_cleaner_as_it_is():
     _, exercise = find_exercise("softmax")
-    wrong = withheld(exercise, WRONG, "x")
+    wrong = no_marks(exercise, WRONG, "x")
     verdict = Verdict("softmax", 3, 0, WRONG, wrong.aspects, "axis_ignored", "A <cause> & more.")
     kept = clean_html(table_html(verdict), ours=True)
     assert re.sub(r"[\s;]", "", kept) == re.sub(r"[\s;]", "", table_html(verdict))

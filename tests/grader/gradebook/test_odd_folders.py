@@ -22,7 +22,7 @@ from autograder.gradebook.classroom import ClassResult
 from autograder.gradebook.rows import UNDATED
 from autograder.gradebook.submissions import timestamp_in
 from autograder.judge.judgement import GRADED, UNUSABLE
-from autograder.lms.return_grades import Returned, give_back
+from autograder.lms.return_grades import Returned, return_grades
 from autograder.report.marking import marking_page
 from autograder.report.report import report
 
@@ -76,7 +76,7 @@ def read_again(course: Path) -> Returned:
         patch.setattr(writer, "PageMaker", PagesHere)
         report(course, course / "report.html", items=course / "items.csv")
         marking_page(course, TINY, course / "marking.html")
-        (back,) = give_back(course, "moodle", worksheet=sheet, open_too=True, scale=True)
+        (back,) = return_grades(course, "moodle", worksheet=sheet, open_too=True, scale=True)
     return back
 
 

@@ -14,7 +14,7 @@ from servers import postgres
 from sqlalchemy import create_engine, text
 
 from autograder.gradebook import classroom
-from autograder.gradebook.classroom import Stopped
+from autograder.gradebook.classroom import GradingStopped
 from autograder.gradebook.gradebook import Book
 from autograder.gradebook.rows import read_class
 from autograder.report.report import report
@@ -139,7 +139,7 @@ def test_a_connection_that_is_lost_stops_the_run_and_the_next_one_ends_it(course
                     )
                 )
 
-    with pytest.raises(Stopped, match="cannot be used"):
+    with pytest.raises(GradingStopped, match="cannot be used"):
         grade_quickly(course, release, db=db, progress=cut)
     engine.dispose()
     again = grade_quickly(course, release, db=db)

@@ -16,7 +16,7 @@ import pytest
 from faults import SCORES, grade_quickly, outcome_of
 
 from autograder.gradebook import writer
-from autograder.gradebook.classroom import Stopped
+from autograder.gradebook.classroom import GradingStopped
 from autograder.gradebook.gradebook import Book, GradebookLost
 
 # --- a full disk ----------------------------------------------------------------------------------
@@ -89,7 +89,7 @@ def test_every_write_may_be_the_one_that_fails(course, release, undisturbed, mon
     monkeypatch.setattr(writer, "put", fails)
     for fail_at in range(1, 7):  # each run comes further
         count = 0
-        with pytest.raises(Stopped, match="run this again"):
+        with pytest.raises(GradingStopped, match="run this again"):
             grade_quickly(course, release, force=fail_at > 3)
     monkeypatch.undo()
     grade_quickly(course, release)
@@ -110,7 +110,7 @@ def lock(course: Path) -> sqlite3.Connection:
 def test_a_gradebook_that_stays_locked_stops_the_run(course, release, undisturbed):
     other = lock(course)
     db = f"sqlite:///{course / 'gradebook.db'}?timeout=0.3"
-    with pytest.raises(Stopped, match="another program is writing to it"):
+    with pytest.raises(GradingStopped, match="another program is writing to it"):
         grade_quickly(course, release, db=db)
     other.close()
     grade_quickly(course, release, db=db)
@@ -125,7 +125,7 @@ def test_one_that_is_locked_between_two_submissions_stops_it_too(course, release
             held.append(lock(course))
 
     db = f"sqlite:///{course / 'gradebook.db'}?timeout=0.3"
-    with pytest.raises(Stopped, match="locked"):
+    with pytest.raises(GradingStopped, match="locked"):
         grade_quickly(course, release, db=db, progress=hold)
     held[0].close()
     again = grade_quickly(course, release)
@@ -165,7 +165,7 @@ def test_one_that_is_removed_while_we_grade_stops_the_run(course, release, undis
     def remove(row, done, total) -> None:
         (course / "gradebook.db").unlink(missing_ok=True)
 
-    with pytest.raises(Stopped, match="removed or replaced"):
+    with pytest.raises(GradingStopped, match="removed or replaced"):
         grade_quickly(course, release, progress=remove)
     grade_quickly(course, release)
     assert outcome_of(course) == undisturbed[0]
@@ -174,7 +174,7 @@ def test_one_that_is_removed_while_we_grade_stops_the_run(course, release, undis
 def test_a_damaged_gradebook_is_left_as_it_is(course, release):
     damaged = b"not a database" * 1000
     (course / "gradebook.db").write_bytes(damaged)
-    with pytest.raises(Stopped, match="cannot be used"):
+    with pytest.raises(GradingStopped, match="cannot be used"):
         grade_quickly(course, release)
     assert (course / "gradebook.db").read_bytes() == damaged
 
@@ -225,7 +225,7 @@ def test_a_clock_that_jumps_changes_nothing(course, release, undisturbed, monkey
     monkeypatch.setattr(time, "time", lambda: real() + random.uniform(-1e9, 1e9))
     monkeypatch.setattr(time, "time_ns", lambda: int(1e9 * time.time()))
     monkeypatch.setattr(time, "gmtime", lambda *_: time.struct_time((1970, 1, 1) + (0,) * 6))
-    with pytest.raises(Stopped):
+    with pytest.raises(GradingStopped):
         grade_quickly(course, release, progress=_stop)
     for path in course.rglob("*"):
         when = real() + random.uniform(-1e9, 1e9)

@@ -19,15 +19,6 @@ from autograder.judge.judgement import GRADED
 pytestmark = pytest.mark.share(0)  # takes long
 
 
-@pytest.fixture
-def real_course(tmp_path, release) -> Path:
-    course = tmp_path / "course"
-    for student, score in DESERVED.items():
-        hand_in(course, release, student, RIGHT if score else LEAVES)
-    shutil.copytree(release, course / "notebooks")
-    return course
-
-
 def test_nothing_outlives_a_grader_that_is_killed_and_each_is_graded_once(real_course):
     seen: dict[int, bytes] = {}
     for after in (1, 3):  # submissions that are told before the kill

@@ -6,13 +6,12 @@ from zipfile import ZipFile
 
 import nbformat
 import pytest
-from terms import NAME, RELEASED, answered, run, with_stand_in
-from terms import release as put_release
+from terms import NAME, RELEASED, answered, run
 
 from autograder.gradebook.classroom import grade
 from autograder.gradebook.scripts import notebook_of
 from autograder.gradebook.submissions import find_file
-from autograder.notebook.reading import Unusable
+from autograder.notebook.reading import UnusableFile
 
 WORK = answered(softmax="return x", rest="return 1")
 PARTS = [
@@ -25,10 +24,8 @@ MARKED = "\n".join(f"# %%\n{part}" for part in PARTS)
 
 
 @pytest.fixture
-def course(tmp_path, monkeypatch):
-    put_release(tmp_path)
-    with_stand_in(monkeypatch)
-    return tmp_path
+def course(term_course):
+    return term_course
 
 
 def hand_in(course, **files: bytes) -> None:
@@ -148,7 +145,7 @@ def test_the_notebook_in_a_zip_is_graded(course, files, name):
 )
 def test_a_zip_of_nothing_to_grade_is_told(course, data):
     hand_in(course, **{"my.zip": data})
-    with pytest.raises(Unusable, match=r"The zip (holds|cannot be read)"):
+    with pytest.raises(UnusableFile, match=r"The zip (holds|cannot be read)"):
         find_file(
             course / "submitted" / "ann" / NAME, NAME, course / "notebooks" / NAME / f"{NAME}.ipynb"
         )

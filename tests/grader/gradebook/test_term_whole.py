@@ -26,7 +26,7 @@ from terms import (
 
 from autograder.gradebook.rows import read_class
 from autograder.lms.collect import NEW, NEWER, SAME, collect
-from autograder.lms.return_grades import give_back
+from autograder.lms.return_grades import return_grades
 
 PEOPLE = {"ann": "Ann Lee", "bob": "Bob Day", "ivo": "Ivo Hill"}
 COURSE = """
@@ -109,12 +109,12 @@ def test_a_whole_term(course, monkeypatch):
     assert waits(course, "ann") == waits(course, "bob") == {OTHER}
     all_show(course, ann=6.5, bob=6.3)
 
-    (one,) = give_back(course, "moodle", worksheet=course / "worksheet.csv")
+    (one,) = return_grades(course, "moodle", worksheet=course / "worksheet.csv")
     assert one.totals == {} and len(one.left_out) == 2  # a mark is still missing
 
     mark(course, "ann", OTHER, 2.0)
     mark(course, "bob", OTHER, 0.0)
-    (one,) = give_back(course, "moodle", worksheet=course / "worksheet.csv")
+    (one,) = return_grades(course, "moodle", worksheet=course / "worksheet.csv")
     assert one.left_out == []
     all_show(course, ann=8.5, bob=6.3)
     head, *rows = read_table(course / "returned" / NAME / "grades.csv")

@@ -38,6 +38,9 @@ CHANGES = {
     "attention_by_hand/exercises/masking/causal_mask.py": ({"masking"},) * 3 + (True,),  # a hint
     "solutions/masking.py": ({"masking"},) * 3 + (False,),
     "solutions/mistakes/masking/causal_mask.py": ({"masking"}, {"masking"}, set(), False),
+    "solutions/mistakes/masking/causal_mask.txt": ({"masking"}, {"masking"}, set(), False),
+    "solutions/mistakes/shared.txt": (ALL, ALL, set(), False),
+    "autograder/bank/shared.txt": (ALL, ALL, set(), False),
     "autograder/sandbox/worker.py": (ALL, set(), set(), False),
     "autograder/cli.py": (set(), set(), set(), False),
     "autograder/report/report.py": (set(), set(), set(), False),

@@ -17,7 +17,7 @@ from judging import HASTY, HEAD, SOFTMAX, WRONG, code, notebook, verdicts
 from autograder.judge.judge_file import judge_file
 from autograder.judge.seeds import GROUPS, seed_for
 from autograder.notebook.names import defined_names
-from autograder.notebook.reading import Unusable
+from autograder.notebook.reading import UnusableFile
 
 # --- inputs -------------------------------------------------------------------------------------
 
@@ -145,7 +145,7 @@ BAD = {
 def test_a_file_that_cannot_be_judged_says_why(tmp_path, name):
     if BAD[name] is not None:
         (tmp_path / name).write_bytes(BAD[name])
-    with pytest.raises(Unusable) as error:
+    with pytest.raises(UnusableFile) as error:
         judge_file(tmp_path / name)
     assert 3 < len(str(error.value)) < 200
     assert "\n" not in str(error.value)
@@ -157,7 +157,7 @@ def test_what_is_no_file_is_not_waited_for(tmp_path):
     (tmp_path / "device.py").symlink_to("/dev/zero")
     (tmp_path / "loop.py").symlink_to(tmp_path / "loop.py")
     for name in ("folder.py", "pipe.py", "device.py", "loop.py"):
-        with pytest.raises(Unusable):
+        with pytest.raises(UnusableFile):
             judge_file(tmp_path / name)
 
 
@@ -261,8 +261,8 @@ def test_the_one_file_in_a_zip_is_judged(tmp_path):
     assert judge_file(path, seed=b"1")["exercises"]["softmax"]["verdict"] == "correct"
     with ZipFile(path, "a") as archive:
         archive.writestr("b.py", SOFTMAX)
-    with pytest.raises(Unusable, match="holds 2"):
+    with pytest.raises(UnusableFile, match="holds 2"):
         judge_file(path)
     path.write_bytes(b"PK")
-    with pytest.raises(Unusable, match="cannot be read"):
+    with pytest.raises(UnusableFile, match="cannot be read"):
         judge_file(path)

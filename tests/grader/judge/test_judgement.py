@@ -146,4 +146,7 @@ def test_another_versions_submissions_are_judged_again(older, release):
     assert not any(row.unchanged for row in result.rows)
     assert {row.student: row.verdicts["softmax"].score for row in result.rows} == SCORES
     with Gradebook(f"sqlite:///{older / 'gradebook.db'}") as gradebook:
-        assert tables.kept(gradebook.db, TINY, "ann").verdicts["softmax"].score == SCORES["ann"]
+        assert (
+            tables.read_judgement(gradebook.db, TINY, "ann").verdicts["softmax"].score
+            == SCORES["ann"]
+        )

@@ -31,7 +31,7 @@ from autograder.gradebook.sample_class import compare, make_sample_class
 from autograder.judge.judgement import GRADED
 from autograder.notebook import stubs
 from autograder.student.course import exercises_of, find_exercise
-from autograder.student.engine.probe import probe_within, undisturbed
+from autograder.student.engine.probe import preserve_generators, probe_within
 from autograder.student.engine.runs import Exercise
 from autograder.student.engine.verdict import AspectVerdict
 from autograder.student.expected import fixed_runs
@@ -93,7 +93,7 @@ def _global_names(table: symtable.SymbolTable) -> list[str]:
 
 
 def allowed(exercise: Exercise, answer: Callable[..., Any]) -> bool:
-    with undisturbed():
+    with preserve_generators():
         runs = [run for row in fixed_runs(exercise) for run in row]
         return not any(probe_within(answer, r, watch=exercise.watched).operations for r in runs)
 

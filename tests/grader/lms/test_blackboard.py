@@ -15,7 +15,7 @@ from terms import NAME, QUESTION, answered, mark, release, run, with_stand_in
 
 from autograder.gradebook.submissions import TIME, has_odd_time
 from autograder.lms.collect import collect
-from autograder.lms.return_grades import give_back
+from autograder.lms.return_grades import return_grades
 
 
 def named(user: str, day: str = "2030-03-01-10-15-30", file: str = FILE, title="Chapter_1") -> str:
@@ -138,7 +138,7 @@ def test_marks_go_back_in_their_own_column_and_no_other_mark_with_them(graded):
     rows = run(graded)
     totals, table = {s: row.total for s, row in rows.items()}, grade_center(rows["aking"].points)
     sheet = written(graded / "gc.xls", table)
-    (done,) = give_back(graded, "blackboard", worksheet=sheet, column="1281892")
+    (done,) = return_grades(graded, "blackboard", worksheet=sheet, column="1281892")
     assert done.left_out == []
     head, *back = read_table(graded / "returned" / NAME / "grades.csv", "\t")
     assert head == ["Last Name", "First Name", "Username", table[0][-1]]
@@ -151,7 +151,7 @@ def test_marks_go_back_in_their_own_column_and_no_other_mark_with_them(graded):
 
 
 def test_without_a_table_one_is_made_and_what_its_column_needs_is_told(graded):
-    (done,) = give_back(graded, "blackboard")
+    (done,) = return_grades(graded, "blackboard")
     head, *rows = read_table(graded / "returned" / NAME / "grades.csv")
     assert head == ["Last Name", "First Name", "Username", NAME]
     assert [row[2] for row in rows] == ["aking", "bday"]
@@ -164,4 +164,4 @@ def test_another_systems_table_is_refused_by_name(graded):
     rows += [f"Participant {n},A,a{n}@x.org,-,,5" for n in (1, 2)]
     sheet.write_text("\n".join(rows), encoding="utf-8")
     with pytest.raises(ValueError, match="expected a Grade Center table of Blackboard's"):
-        give_back(graded, "blackboard", worksheet=sheet)
+        return_grades(graded, "blackboard", worksheet=sheet)

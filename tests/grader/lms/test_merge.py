@@ -10,11 +10,9 @@ from terms import (
     book,
     hand_in,
     mark,
-    release,
     run,
     totals,
     waits,
-    with_stand_in,
 )
 
 from autograder.lms.collect import SAME, collect
@@ -25,10 +23,8 @@ PEOPLE = '[students.ada]\nfirst_name = "Ada"\nlast_name = "King"\n'
 
 
 @pytest.fixture
-def course(tmp_path, monkeypatch):
-    release(tmp_path)
-    with_stand_in(monkeypatch)
-    return tmp_path
+def course(term_course):
+    return term_course
 
 
 def students(course) -> set[str]:

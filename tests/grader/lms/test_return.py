@@ -22,7 +22,7 @@ from lms_archives import (
 from terms import NAME, OTHER, QUESTION, answered, mark, release, run, totals, with_stand_in
 
 from autograder.lms.collect import collect
-from autograder.lms.return_grades import Returned, give_back
+from autograder.lms.return_grades import Returned, return_grades
 
 ANN, BOB, EVE = "Ann Lee", "Bob Day", "Zoë Ångström"
 PEOPLE = "".join(
@@ -71,7 +71,7 @@ def course(graded, tmp_path, monkeypatch) -> Path:
 
 
 def back(course: Path, system: str = "moodle", **how) -> Returned:
-    (one,) = give_back(course, system, **how)
+    (one,) = return_grades(course, system, **how)
     return one
 
 
@@ -272,7 +272,7 @@ def test_a_call_that_makes_no_sense_is_told(course, system, how, words):
         course / "notebooks" / NAME / FILE, course / "notebooks/04_masking/04_masking.ipynb"
     )
     with pytest.raises(ValueError, match=re.escape(words)):
-        give_back(course, system, **how)
+        return_grades(course, system, **how)
 
 
 def test_a_name_from_an_archive_that_could_lead_elsewhere_makes_no_name_in_ours(course):

@@ -13,10 +13,10 @@ from lms_archives import (
     read_table,
     table,
 )
-from terms import NAME, OTHER, QUESTION, answered, mark, release, run, with_stand_in
+from terms import NAME, OTHER, QUESTION, answered, mark, run
 
 from autograder.lms.collect import collect
-from autograder.lms.return_grades import give_back
+from autograder.lms.return_grades import return_grades
 
 PEOPLE = {"ann": "Ann Lee", "bob": "Bob Day", "zoe": "Zoe Hill"}
 TIME = "Friday, 1 March 2030, 11:59 AM"
@@ -24,10 +24,8 @@ GROUPS = {"ann": "Team A", "bob": "Team A", "zoe": "Team B"}
 
 
 @pytest.fixture
-def course(tmp_path, monkeypatch):
-    release(tmp_path)
-    with_stand_in(monkeypatch)
-    return tmp_path
+def course(term_course):
+    return term_course
 
 
 def marked(course, **scores: float) -> None:
@@ -60,7 +58,7 @@ def test_each_member_of_moodles_group_gets_marks_and_page(course, old, with_shee
              moodle("Team B", 18, old=old): answered(rest="return 'wrong'")}  # fmt: skip
     assert collect(archive(course / "a.zip", files), course, worksheet=sheet).aside == []
     marked(course, ann=1, bob=2, zoe=0)
-    (done,) = give_back(course, "moodle", worksheet=sheet if with_sheet else None)
+    (done,) = return_grades(course, "moodle", worksheet=sheet if with_sheet else None)
     assert done.totals == {"ann": 7, "bob": 9, "zoe": 1} and done.left_out == []
     head, *rows = read_table(course / "returned" / NAME / "grades.csv")
     grade = head.index("Grade")
@@ -85,7 +83,7 @@ def test_each_member_of_canvas_group_gets_marks_and_page(course):
     marked(course, ann=1, bob=2, zoe=0)
     people = [("Lee, Ann", 71, "ann"), ("Day, Bob", 72, "bob"), ("Hill, Zoe", 73, "zoe")]
     gradebook = table(course / "book.csv", canvas_rows(people, "One (815)", "9.00"))
-    (done,) = give_back(course, "canvas", worksheet=gradebook, column="815")
+    (done,) = return_grades(course, "canvas", worksheet=gradebook, column="815")
     assert done.totals == {"ann": 7, "bob": 9, "zoe": 1}
     rows = read_table(course / "returned" / NAME / "grades.csv")[2:]
     assert {row[1]: float(row[5]) for row in rows} == {"71": 7, "72": 9, "73": 1}
@@ -104,7 +102,7 @@ def test_anonymous_participants_get_theirs_by_number(course, listed):
     files = {moodle("Participant", n): answered(rest="return 1") for n in (11, 12)}
     assert collect(archive(course / "a.zip", files), course, worksheet=sheet).aside == []
     marked(course, **{"Participant 11": 1, "Participant 12": 2})
-    (done,) = give_back(course, "moodle", worksheet=sheet)
+    (done,) = return_grades(course, "moodle", worksheet=sheet)
     assert done.totals == {"Participant 11": 7, "Participant 12": 9}
     head, *rows = read_table(course / "returned" / NAME / "grades.csv")
     assert {row[0]: row[head.index("Grade")] for row in rows} == {
@@ -128,7 +126,7 @@ def test_each_anonymous_member_of_a_group_gets_theirs(course, old):
         files = {moodle(f"Team {g}", n, old=False): work[g] for g, n in (("A", 12), ("B", 18))}
     assert collect(archive(course / "a.zip", files), course, worksheet=sheet).aside == []
     marked(course, **{f"Participant {n}": n - 11 for n in groups})
-    (done,) = give_back(course, "moodle", worksheet=sheet)
+    (done,) = return_grades(course, "moodle", worksheet=sheet)
     assert done.left_out == []
     head, *rows = read_table(course / "returned" / NAME / "grades.csv")
     grades = {row[0]: float(row[head.index("Grade")]) for row in rows}
@@ -146,7 +144,7 @@ def test_the_number_of_a_group_gives_nobody_elses_row_a_mark(course):
     marked(course, **{"Team A": 1})
     rows = [moodle_row(n, name, "", TIME, "9.00") for n, name in enumerate(PEOPLE.values(), 11)]
     sheet = table(course / "sheet.csv", [MOODLE_HEAD, *rows])
-    (done,) = give_back(course, "moodle", worksheet=sheet)
+    (done,) = return_grades(course, "moodle", worksheet=sheet)
     assert done.totals == {} and "Team A: not found in sheet.csv" in done.left_out
     head, *back = read_table(course / "returned" / NAME / "grades.csv")
     assert {row[head.index("Grade")] for row in back} == {""}
@@ -159,11 +157,11 @@ def test_members_without_numbers_need_the_worksheet_to_get_theirs(course):
     files = {moodle("Team A", 12, old=False): answered(rest="return 1")}
     assert collect(archive(course / "a.zip", files), course, worksheet=listed).aside == []
     marked(course, ann=1, bob=2)
-    (done,) = give_back(course, "moodle")
+    (done,) = return_grades(course, "moodle")
     assert done.totals == {} and len(done.left_out) == 2
     rows = [moodle_row(n, name, "", TIME, "9.00") for n, name in enumerate(PEOPLE.values(), 11)]
     sheet = table(course / "sheet.csv", [MOODLE_HEAD, *rows])
-    (done,) = give_back(course, "moodle", worksheet=sheet)
+    (done,) = return_grades(course, "moodle", worksheet=sheet)
     assert done.totals == {"ann": 7, "bob": 9} and done.left_out == []
     head, *back = read_table(course / "returned" / NAME / "grades.csv")
     assert {row[1]: row[head.index("Grade")] for row in back} == {
@@ -181,5 +179,5 @@ def test_who_is_not_in_the_worksheet_is_told_so_and_no_more(course):
     rows = [moodle_row(n, name, "", TIME, "9.00") for n, name in enumerate(PEOPLE.values(), 11)]
     sheet = table(course / "sheet.csv", [MOODLE_HEAD, *rows])
     for open_too in (True, False):
-        (done,) = give_back(course, "moodle", worksheet=sheet, open_too=open_too)
+        (done,) = return_grades(course, "moodle", worksheet=sheet, open_too=open_too)
         assert (done.left_out, done.told) == (["Zed Moor: not found in sheet.csv"], [])

@@ -10,7 +10,7 @@ from nbgrader.utils import is_solution
 
 from autograder.judge.verdicts import Cell, judge_cells
 from autograder.notebook import stubs
-from autograder.notebook.cells_to_skip import needless
+from autograder.notebook.cells_to_skip import cells_to_skip
 from autograder.notebook.reading import exercise_of
 from autograder.student import course
 from autograder.student.course import exercises_of
@@ -60,28 +60,28 @@ ALL = {  # code that may use any name
 @pytest.mark.parametrize(("written", "ours"), KEPT.values(), ids=KEPT)
 def test_what_an_answer_could_use_is_run_and_nothing_else(written, ours):
     cells = [SHOWN, *((source, OURS) for source in ours), (written, THEIRS), SHOWN]
-    assert needless(cells) == {0, len(cells) - 1}
+    assert cells_to_skip(cells) == {0, len(cells) - 1}
 
 
 @pytest.mark.parametrize("written", ALL.values(), ids=ALL)
 def test_code_that_may_use_any_name_has_them_all(written):
-    assert needless([("width = 3", OURS), SHOWN, (written, THEIRS)]) == set()
+    assert cells_to_skip([("width = 3", OURS), SHOWN, (written, THEIRS)]) == set()
 
 
 def test_nobodys_names_are_taken_for_somebodys():
     """Arguments, locals and attributes that are called like something of the course."""
     written = "def f(q, k):\n    n = len(q)\n    return [w.v for w in k[:n]]"
     ours = [("q = k = 1", OURS), ("n = 2", OURS), ("w = 3", OURS), ("v = 4", OURS)]
-    assert needless([*ours, (written, THEIRS)]) == {0, 1, 2, 3}
+    assert cells_to_skip([*ours, (written, THEIRS)]) == {0, 1, 2, 3}
 
 
 def test_a_cell_that_cannot_run_needs_nothing():
-    assert needless([SHOWN, ("def f(:", THEIRS), (") ** width", THEIRS)]) == {0}
+    assert cells_to_skip([SHOWN, ("def f(:", THEIRS), (") ** width", THEIRS)]) == {0}
 
 
 def test_the_modules_that_a_demonstration_uses_do_not_make_it_needed():
     shown = ("np.random.seed(1)\nprint(np.random.rand())", OURS)
-    assert needless([TOOLS, shown, ("def f():\n    return np.e", THEIRS)]) == {1}
+    assert cells_to_skip([TOOLS, shown, ("def f():\n    return np.e", THEIRS)]) == {1}
 
 
 @pytest.mark.needs_torch
@@ -124,7 +124,7 @@ def global_names(code: types.CodeType) -> set[str]:
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.name)
 def test_a_chapters_answers_find_all_that_they_use(path):
     cells = answered(path)
-    idle = needless([(source, ours) for source, ours, _ in cells])
+    idle = cells_to_skip([(source, ours) for source, ours, _ in cells])
     assert len(idle) >= len(cells) / 4  # or there is no point in it
     names: dict = {"__name__": "chapter"}
     for number, (source, _, _) in enumerate(cells):

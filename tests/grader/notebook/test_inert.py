@@ -9,15 +9,15 @@ from bs4 import BeautifulSoup
 from hostile import Frames, png
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_output
 
-from autograder.gradebook.feedback import Marked
+from autograder.gradebook.feedback import MarkedNotebook
 from autograder.gradebook.feedback_pages import Pages, config_of
 from autograder.notebook import inert, pictures
 from autograder.notebook import reading as notebooks
 from autograder.notebook.inert import NO_PICTURE, clean_html, clean_markdown
 from autograder.notebook.pictures import Album, picture
-from autograder.notebook.reading import Unusable, cells_of, parse_notebook, text_of
+from autograder.notebook.reading import UnusableFile, cells_of, parse_notebook, text_of
 from autograder.student.course import find_exercise
-from autograder.student.engine.verdict import WRONG, withheld
+from autograder.student.engine.verdict import WRONG, no_marks
 from autograder.student.table import table_html
 
 
@@ -274,7 +274,7 @@ def test_cells_are_read_one_by_one():
 
 def test_millions_of_lists_are_refused_before_they_are_made():
     lists = b"[]," * (notebooks.MAX_CONTAINERS + 1)
-    with pytest.raises(Unusable, match="millions"):
+    with pytest.raises(UnusableFile, match="millions"):
         parse_notebook(b'{"nbformat": 4, "cells": [], "x": [' + lists + b"[]]}")
 
 
@@ -283,7 +283,7 @@ def test_millions_of_lists_are_refused_before_they_are_made():
 
 def test_a_page_tells_who_says_what(tmp_path):
     """The verdict is the grader's; everything else is framed, or nbgrader says whose it is."""
-    verdict = table_html(withheld(find_exercise("softmax")[1], WRONG, "x"))
+    verdict = table_html(no_marks(find_exercise("softmax")[1], WRONG, "x"))
     mark = {"grade_id": "check_softmax", "grade": True, "locked": True, "solution": False,
             "task": False, "points": 3, "schema_version": 3}  # fmt: skip
     shown = [new_output("display_data", data={"text/html": verdict})]
@@ -294,7 +294,7 @@ def test_a_page_tells_who_says_what(tmp_path):
         new_markdown_cell(f"**theirs** {verdict}", id="added-1"),
     ]
     notebook = nbformat.v4.new_notebook(cells=cells)
-    marked = Marked({"check_softmax": (0.0, 3.0)}, {}, 0.0, 3.0, 0.0)
+    marked = MarkedNotebook({"check_softmax": (0.0, 3.0)}, {}, 0.0, 3.0, 0.0)
     page = Pages(config_of(tmp_path)).page(notebook, "x", "ann", marked)
     frames = Frames()
     frames.feed(page)

@@ -11,11 +11,11 @@ from nbgrader.utils import determine_grade
 
 from autograder.judge.judge_notebook import show_outputs
 from autograder.judge.marks import score_of, show_verdicts
-from autograder.notebook.outputs import Room, fitted
+from autograder.notebook.outputs import Room, fit_outputs
 from autograder.sandbox.outputs import outputs_from
 from autograder.student.course import find_exercise
 from autograder.student.engine.values import Array
-from autograder.student.engine.verdict import WRONG, Verdict, withheld
+from autograder.student.engine.verdict import WRONG, Verdict, no_marks
 
 ROOT = Path(__file__).resolve().parents[3]
 NAME = next((ROOT / "notebooks").glob("*_kernel_regression")).name
@@ -81,7 +81,7 @@ def test_what_is_no_list_of_outputs_is_refused(outputs):
     ],
 )
 def test_whatever_the_sandbox_sends_becomes_plain_outputs(outputs):
-    made = list(Room().fill(fitted(sent(outputs))))
+    made = list(Room().fill(fit_outputs(sent(outputs))))
     cell = new_code_cell("x", outputs=made)
     nbformat.validate(nbformat.v4.new_notebook(cells=[cell]))
     assert all(output.output_type != "execute_result" for output in made)
@@ -92,7 +92,7 @@ def test_whatever_the_sandbox_sends_becomes_plain_outputs(outputs):
 def test_outputs_of_a_student_cannot_become_marks():
     notebook = nbformat.reads(nbformat.writes(RELEASE), as_version=4)
     names = [c.id.removeprefix("check_") for c in notebook.cells if c.id.startswith("check_")]
-    verdicts = {name: withheld(find_exercise(name)[1], WRONG, "x") for name in names}
+    verdicts = {name: no_marks(find_exercise(name)[1], WRONG, "x") for name in names}
     claim = [{"output_type": "execute_result", "data": {"text/plain": "3.0"}, "metadata": {}}]
     show_outputs(notebook, dict.fromkeys(range(200), claim))
     show_verdicts(notebook, verdicts)

@@ -13,7 +13,7 @@ from nbformat.v4 import new_code_cell, new_markdown_cell
 
 from autograder.notebook.reading import (
     MAX_SOURCE,
-    Unusable,
+    UnusableFile,
     parse_notebook,
     read_file,
     without_outputs,
@@ -326,7 +326,7 @@ NOT_NOTEBOOKS = {
 
 @pytest.mark.parametrize("data, reason", NOT_NOTEBOOKS.values(), ids=NOT_NOTEBOOKS)
 def test_what_is_no_notebook_is_refused_with_its_reason(data, reason):
-    with pytest.raises(Unusable, match=reason) as raised:
+    with pytest.raises(UnusableFile, match=reason) as raised:
         parse_notebook(data)
     assert "\n" not in str(raised.value)
 
@@ -391,5 +391,5 @@ def test_outputs_that_do_not_end_stay(body):
 
 def test_a_link_is_not_followed(tmp_path):
     (tmp_path / "link.ipynb").symlink_to(PATH)
-    with pytest.raises(Unusable, match="link"):
+    with pytest.raises(UnusableFile, match="link"):
         read_file(tmp_path / "link.ipynb")

@@ -11,7 +11,7 @@ from nbformat.v4 import new_code_cell, new_markdown_cell
 
 from autograder import cli
 from autograder.gradebook.classroom import ClassResult, grade
-from autograder.gradebook.feedback import Marked
+from autograder.gradebook.feedback import MarkedNotebook
 from autograder.gradebook.feedback_pages import Pages, config_of
 from autograder.gradebook.rows import Row
 from autograder.gradebook.submissions import Task
@@ -21,7 +21,7 @@ from autograder.judge.marks import comment_on
 from autograder.notebook.inert import clean_html, clean_markdown
 from autograder.report.report import page
 from autograder.student.course import find_exercise
-from autograder.student.engine.verdict import CRASH, WRONG, AspectVerdict, Verdict, withheld
+from autograder.student.engine.verdict import CRASH, WRONG, AspectVerdict, Verdict, no_marks
 from autograder.student.table import table_html, table_text
 
 SOFTMAX = find_exercise("softmax")[1]
@@ -40,7 +40,7 @@ FORMULAS = (
 
 
 def crashed(text: str) -> Verdict:
-    return withheld(SOFTMAX, CRASH, f"Every call raised ValueError: {text}.")
+    return no_marks(SOFTMAX, CRASH, f"Every call raised ValueError: {text}.")
 
 
 def failing(text: str) -> Verdict:
@@ -136,7 +136,7 @@ def test_no_formula_of_a_students_is_typeset_among_the_graders_words(tmp_path):
     graded = [c.metadata.nbgrader for c in notebook.cells if "nbgrader" in c.metadata]
     scores = {mark["grade_id"]: (0.0, 1.0) for mark in graded if mark["grade"]}
     comments = {"softmax": comment_on(verdict)}
-    marked = Marked(scores, comments, 0.0, 3.0, 0.0, {"softmax": verdict})
+    marked = MarkedNotebook(scores, comments, 0.0, 3.0, 0.0, {"softmax": verdict})
     made = Pages(config_of(tmp_path)).page(notebook, NAME, "ann", marked)
     assert made.count("XY") >= 2 and typeset(made, "XY") == []
     assert len(typeset(made, "QED")) == 1

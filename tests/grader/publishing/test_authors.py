@@ -19,7 +19,7 @@ from autograder.publishing.authors import commands
 from autograder.publishing.authors.commands import try_exercise
 from autograder.publishing.authors.scaffold import new_exercise
 from autograder.publishing.authors.signature import parse
-from autograder.publishing.authors.trial import MISTAKES, Trial, Tried
+from autograder.publishing.authors.trial import MISTAKES, Trial, TrialResult
 from autograder.student.engine.verdict import Mistake
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -29,7 +29,7 @@ CALL = shlex.split(
     re.search(r"```sh\nautograder (.+?)\n```", SECTION, re.DOTALL)[1].replace("\\\n", "")
 )
 SLUG, NAME = CALL[2:4]
-BLOCKS = re.findall(r" in\s+`([\w/]+\.py)`[^`]*?\n\n```python\n(.*?\n)```", SECTION, re.DOTALL)
+BLOCKS = re.findall(r" in\s+`([\w/]+\.\w+)`[^`]*?\n\n```\w+\n(.*?\n)```", SECTION, re.DOTALL)
 
 
 @pytest.fixture(scope="module")
@@ -82,6 +82,7 @@ def test_the_call_writes_into_every_place_where_an_exercise_lives(begun):
         f"attention_by_hand/exercises/{SLUG}/{NAME}.py",
         f"attention_by_hand/exercises/{SLUG}/__init__.py",
         f"solutions/mistakes/{SLUG}/{NAME}.py",
+        f"solutions/mistakes/{SLUG}/{NAME}.txt",
         "book/01_kernel_regression.md",
         f"tests/course/test_{SLUG}_{NAME}.py",
         "CHANGELOG.md",
@@ -110,11 +111,12 @@ def test_what_is_begun_says_what_is_to_be_written_and_is_not_called_done(begun):
 @pytest.fixture(scope="module")
 def written(course, begun) -> Path:
     """The course with the blocks of CONTRIBUTING.md in the files that it names."""
-    assert [Path(path).parts[0] for path, _ in BLOCKS] == [
-        "solutions",
-        "attention_by_hand",
-        "solutions",
-        "tests",
+    assert [path for path, _ in BLOCKS] == [
+        f"solutions/{SLUG}.py",
+        f"attention_by_hand/exercises/{SLUG}/{NAME}.py",
+        f"solutions/mistakes/{SLUG}/{NAME}.txt",
+        f"solutions/mistakes/{SLUG}/{NAME}.py",
+        f"tests/course/test_{SLUG}_{NAME}.py",
     ]
     for path, block in BLOCKS:
         file, text = course / path, block
@@ -213,7 +215,7 @@ def test_a_function_in_torch_is_also_called_elsewhere_and_differentiated():
     exercise = names["EXERCISE"].exercise()
     assert exercise.points == 2.5
     assert [len(row) > 0 for row in exercise.runs(b"any seed")] == [True] * len(exercise.aspects)
-    assert "forgotten(BANK" in plan.files[ROOT / "solutions/mistakes/masking/twice.py"]
+    assert "made_on_the_cpu(x)" in plan.files[ROOT / "solutions/mistakes/masking/twice.txt"]
 
 
 # --- what a trial finds ---------------------------------------------------------------------------
@@ -264,7 +266,7 @@ def test_marks_and_names_that_depend_on_the_numbers_are_told(trial):
     verdict = tried.verdicts[0]
     assert verdict.score > 0
     other = replace(verdict, score=verdict.score / 2, mistake=None)
-    told = [*Tried("mistakes", tried.name, (verdict, other)).problems()]
+    told = [*TrialResult("mistakes", tried.name, (verdict, other)).problems()]
     assert told == [
         "always_float64 is taken for no known mistake",
         f"always_float64: its marks depend on the numbers drawn "

@@ -11,11 +11,11 @@ import autograder.student.expected as store
 from autograder.publishing import expected_values
 from autograder.publishing.expected_values import (
     HELD,
+    exercises_with_expected,
     files,
-    known_to_hold,
-    made_of,
+    fingerprint_of,
     make_expected,
-    recorded,
+    read_checked,
     write_expected,
 )
 from autograder.student.course import chapters
@@ -42,14 +42,14 @@ def test_an_entry_keeps_arrays_that_no_message_could_hold():
 @pytest.mark.parametrize("slug", chapters())
 def test_the_committed_files_are_known_to_hold_with_this_code(slug):
     """If not: run `autograder release --draft`, and commit what it writes."""
-    known = known_to_hold(store.file_of(HELD))
-    assert known.get(slug) == made_of(slug, files(slug).values())
+    known = read_checked(store.file_of(HELD))
+    assert known.get(slug) == fingerprint_of(slug, files(slug).values())
 
 
 def test_a_digest_is_read_without_the_rest_of_its_file(monkeypatch):
-    kept = {e.name: store.entry_of(SLUG, e).digest for e in recorded(SLUG)}
+    kept = {e.name: store.entry_of(SLUG, e).digest for e in exercises_with_expected(SLUG)}
     monkeypatch.setattr(store, "entry_of", None)
-    assert {e.name: store.digest_kept(SLUG, e) for e in recorded(SLUG)} == kept
+    assert {e.name: store.digest_kept(SLUG, e) for e in exercises_with_expected(SLUG)} == kept
 
 
 def held() -> dict[str, bytes]:
@@ -59,14 +59,14 @@ def held() -> dict[str, bytes]:
 @pytest.fixture
 def made(monkeypatch) -> list[str]:
     """The exercises whose results were computed, of two; they are those on file, and hold."""
-    names, few, entries = list[str](), recorded(SLUG)[:2], store.expected_of(SLUG)
+    names, few, entries = list[str](), exercises_with_expected(SLUG)[:2], store.expected_of(SLUG)
 
     def computed(slug, exercise):
         names.append(exercise.name)
         return entries[exercise.name]
 
     monkeypatch.setattr(expected_values, "make_expected", computed)
-    monkeypatch.setattr(expected_values, "recorded", lambda slug: few)
+    monkeypatch.setattr(expected_values, "exercises_with_expected", lambda slug: few)
     monkeypatch.setattr(expected_values, "drop_others", lambda slug, suffix: [])
     monkeypatch.setattr(expected_values, "_same_entry", lambda *entries: True)
     return names
@@ -75,7 +75,7 @@ def made(monkeypatch) -> list[str]:
 def test_what_was_found_to_hold_is_not_computed_again(made, tmp_path):
     before = held()
     assert not write_expected(SLUG, tmp_path / "held.json")
-    assert made == [exercise.name for exercise in recorded(SLUG)[:2]]
+    assert made == [exercise.name for exercise in exercises_with_expected(SLUG)[:2]]
     assert not write_expected(SLUG, tmp_path / "held.json")
     assert len(made) == 2
     assert held() == before
@@ -91,16 +91,18 @@ def test_it_is_after_a_change_of(what, made, tmp_path, monkeypatch):
     elif what == "NumPy":
         monkeypatch.setattr(np, "__version__", "another")
     else:
-        first, second = (FOLDER / f"{exercise.name}.bin" for exercise in recorded(SLUG)[:2])
-        held.write_text(json.dumps({SLUG: made_of(SLUG, [first, first])}))
+        first, second = (
+            FOLDER / f"{exercise.name}.bin" for exercise in exercises_with_expected(SLUG)[:2]
+        )
+        held.write_text(json.dumps({SLUG: fingerprint_of(SLUG, [first, first])}))
         assert first.read_bytes() != second.read_bytes()
     write_expected(SLUG, held)
     assert len(made) == 4
 
 
 def test_a_file_that_does_not_hold_is_written_and_the_others_are_not(monkeypatch, tmp_path):
-    first, second, *_ = recorded(SLUG)
-    for exercise in recorded(SLUG):
+    first, second, *_ = exercises_with_expected(SLUG)
+    for exercise in exercises_with_expected(SLUG):
         (tmp_path / SLUG).mkdir(exist_ok=True)
         held = (FOLDER / f"{exercise.name}.bin").read_bytes()
         (tmp_path / SLUG / f"{exercise.name}.bin").write_bytes(held)
@@ -121,7 +123,7 @@ def test_a_file_that_does_not_hold_is_written_and_the_others_are_not(monkeypatch
 
 
 def test_what_a_mistake_gives_is_compared():
-    exercise = recorded(SLUG)[0]
+    exercise = exercises_with_expected(SLUG)[0]
     entry = store.expected_of(SLUG)[exercise.name]
     runs = store.fixed_runs(exercise)
     assert expected_values._same_entry(entry, make_expected(SLUG, exercise), runs)
@@ -139,8 +141,10 @@ def test_an_entry_is_read_when_it_is_needed_and_only_then():
         return tree
 
     entries = Entries(FOLDER, ".bin", noted)
-    first, second, *_ = sorted(exercise.name for exercise in recorded(SLUG))
-    assert {*entries} == {e.name for e in recorded(SLUG)} and len(entries) == len(recorded(SLUG))
+    first, second, *_ = sorted(exercise.name for exercise in exercises_with_expected(SLUG))
+    assert {*entries} == {e.name for e in exercises_with_expected(SLUG)} and len(entries) == len(
+        exercises_with_expected(SLUG)
+    )
     assert read == []
     assert entries[second]["digest"] == store.expected_of(SLUG)[second].digest
     assert entries[second] is entries[second] and len(read) == 1

@@ -93,26 +93,28 @@ def normed_sum(x: Tensor, norm) -> Tensor:
 ''',
     "solutions/mistakes/__init__.py": "",
     "solutions/mistakes/norms/__init__.py": "",
-    "solutions/mistakes/norms/halved.py": '''
+    "solutions/mistakes/norms/halved.py": """
 from autograder.bank import Bank
 from solutions import norms as right
 
 BANK = Bank("halved", right, globals())
-BANK.changes("""
+BANK.read()
+""",
+    "solutions/mistakes/norms/halved.txt": """
 doubled: x / 2 → x * 2
     Each number is doubled.
-""")
-''',
-    "solutions/mistakes/norms/normed_sum.py": '''
+""",
+    "solutions/mistakes/norms/normed_sum.py": """
 from autograder.bank import Bank
 from solutions import norms as right
 
 BANK = Bank("normed_sum", right, globals())
-BANK.changes("""
+BANK.read()
+""",
+    "solutions/mistakes/norms/normed_sum.txt": """
 summed_over_the_rows: dim=-1 → dim=0
     The rows are added up, not what stands in each.
-""")
-''',
+""",
     "book/01_norms.md": """---
 kernelspec: {display_name: Python 3, language: python, name: python3}
 jupytext: {text_representation: {extension: .md, format_name: myst}}

@@ -9,7 +9,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from autograder.gradebook.roster import Attempt, Roll, who_needs_help
+from autograder.gradebook.roster import Attempt, Roster, who_needs_help
 from autograder.gradebook.rows import Mark, Row
 from autograder.judge.judgement import FAILED, GRADED
 from autograder.report.items import Item, correlation, items_of, write_items
@@ -104,9 +104,11 @@ def test_names_attempts_and_links_stand_on_the_page():
         ("ann", "a"): [Attempt(moments[0], 1.0, 4.0), Attempt(moments[2], 4.0, 4.0)],
         ("bob", "a"): [Attempt(moments[1], 2.0, 4.0)],
     }
-    roll = Roll({"ann": "Ann <Lee>", "bob": ""}, {"a": moments[2]}, {("ann", "a"): "f00"}, attempts)
+    roster = Roster(
+        {"ann": "Ann <Lee>", "bob": ""}, {"a": moments[2]}, {("ann", "a"): "f00"}, attempts
+    )
     rows = [row("ann", x=2.0, y=Mark(0.0, 2.0, by_hand=True)), row("bob", x=1.0, y=1.0)]
-    text = page(rows, None, None, Extra(roll, {}, "http://host:1/formgrader/"))
+    text = page(rows, None, None, Extra(roster, {}, "http://host:1/formgrader/"))
     assert 'data-who="Ann &lt;Lee&gt; ann" data-flags="waits' in text
     assert "<b>" in text and "Ann <Lee>" not in text
     assert 'href="http://host:1/formgrader/submissions/f00/"' in text

@@ -12,8 +12,8 @@ import pytest
 
 from autograder.gradebook.rows import Mark, Row
 from autograder.judge.judgement import FAILED, GRADED, UNUSABLE
+from autograder.report import drawing
 from autograder.report.report import page, report
-from autograder.report.report_script import SCRIPT
 from autograder.student.engine.verdict import CRASH, MISSING, WRONG, AspectVerdict, Verdict
 from autograder.student.table import number
 from solutions.sample_class import EXPECTED
@@ -183,7 +183,7 @@ def test_everything_from_outside_is_escaped():
 def test_any_class_can_be_drawn(rows):
     text = page(rows)
     assert text.count("<article ") == len({row.assignment for row in rows}) + bool(rows)
-    assert "nan" not in text.replace(SCRIPT, "").lower().replace("nand", "")
+    assert "nan" not in text.replace(drawing.SCRIPT, "").lower().replace("nand", "")
 
 
 def test_a_failed_grading_is_told_and_has_no_marks():

@@ -14,7 +14,7 @@ from nbformat.v4 import new_code_cell, new_notebook
 import solutions
 from autograder.gradebook.local_pool import LocalPool
 from autograder.judge import verdicts as judge
-from autograder.judge.allowance import Overdrawn, limit_computing
+from autograder.judge.allowance import LimitExceeded, limit_computing
 from autograder.judge.job import Job, Options
 from autograder.judge.judge_file import verdicts_on
 from autograder.judge.judgement import UNUSABLE
@@ -150,7 +150,7 @@ def test_each_cell_is_parsed_once(monkeypatch):
 
 def test_time_that_runs_out_is_told():
     why = r"took more than 0\.2 s of computing time"
-    with pytest.raises(Overdrawn, match=why) as told, limit_computing(0.2):
+    with pytest.raises(LimitExceeded, match=why) as told, limit_computing(0.2):
         while True:
             try:
                 for _ in itertools.count():
@@ -163,7 +163,7 @@ def test_time_that_runs_out_is_told():
 
 def test_memory_that_runs_out_is_told():
     why = "took more than 64 MB of memory"
-    with pytest.raises(Overdrawn, match=why) as told, limit_computing(60, 64):
+    with pytest.raises(LimitExceeded, match=why) as told, limit_computing(60, 64):
         np.ones(64 << 20)
     assert told.value.reason == MEMORY
     assert np.ones(16 << 20).all()  # the limit is lifted

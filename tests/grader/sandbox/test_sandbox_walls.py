@@ -31,9 +31,10 @@ def secret(tmp_path_factory) -> Path:
     return path
 
 
+SOLUTIONS = Path(solutions.__file__).parent
 HIDDEN = {
-    "the reference": Path(solutions.__file__).parent / "kernel_regression.py",
-    "the known mistakes": Path(solutions.__file__).parent / "mistakes/kernel_regression/softmax.py",
+    "the reference": SOLUTIONS / "kernel_regression.py",
+    "the known mistakes": SOLUTIONS / "mistakes/kernel_regression/softmax.txt",
     "the judge": REPOSITORY / "autograder" / "judge" / "verdicts.py",
     "the project": REPOSITORY / "pyproject.toml",
     "passwords": Path("/etc/shadow"),

@@ -7,7 +7,7 @@ from torch import nn
 
 from autograder.judge.reference import expected, records
 from autograder.student.course import chapters, exercises_of, find_exercise
-from autograder.student.engine.chance import drawn_anew
+from autograder.student.engine.chance import draws_afresh
 from autograder.student.engine.probe import probe
 from autograder.student.engine.runs import Aspect, Draw, Finding, Record, Trial, module, tensor
 from solutions import bert, captioning, language_model, residual_layernorm
@@ -63,7 +63,7 @@ def test_draws_follow_the_seed_of_the_global_generators(answer, anew, with_torch
         "drawn", 1.0, "", lambda draw: [run, run.at_random(draw)], lambda trials: Finding(True)
     )
     for wanted, fine in ((False, anew), (True, with_torchs)):
-        made = drawn_anew(aspect, wanted)
+        made = draws_afresh(aspect, wanted)
         runs = made.runs(Draw(b"any"))
         trials = [Trial(run, probe(answer, run)) for run in runs]
         assert made.judge(trials).passed == fine

@@ -15,10 +15,10 @@ import torch
 from nbclient import NotebookClient
 
 import solutions.kernel_regression as reference
-from autograder.student.captured_output import Said
+from autograder.student.captured_output import CapturedOutput
 from autograder.student.check import check
 from autograder.student.console import say
-from autograder.student.engine.whose import Whose, is_library
+from autograder.student.engine.code_origin import Owner, is_library
 from autograder.student.pencil import check_pencil, show_pencil
 
 CHECKING = import_module("autograder.student.check")  # `autograder.student.check` is the function
@@ -210,9 +210,11 @@ def test_a_warning_that_no_line_of_the_answer_led_to_is_not_shown(monkeypatch, c
 
     probe = CHECKING.probe
     ours.__code__ = ours.__code__.replace(co_filename=CHECKING.__file__)
-    whose = sys.modules["autograder.student.engine.whose"]
+    code_origin = sys.modules["autograder.student.engine.code_origin"]
     monkeypatch.setitem(
-        whose._KNOWN, id(ours.__code__), whose.Origin(Whose.PROBE, None, ours.__code__)
+        code_origin._KNOWN,
+        id(ours.__code__),
+        code_origin.CodeOrigin(Owner.PROBE, None, ours.__code__),
     )
     monkeypatch.setattr(CHECKING, "probe", ours)
     with warnings.catch_warnings(record=True) as shown:
@@ -222,7 +224,7 @@ def test_a_warning_that_no_line_of_the_answer_led_to_is_not_shown(monkeypatch, c
 
 
 def test_the_text_is_no_markup():
-    said = Said()
+    said = CapturedOutput()
     with said.instead(), said.listening():
         print("<script>alert(1)</script>\ud800")
     shown = said.as_html().encode().decode()  # as a notebook stores it
@@ -284,13 +286,13 @@ def test_a_library_that_has_not_implemented_something_is_no_unwritten_answer(cap
 
 
 def test_windows_paths_of_libraries_are_known(monkeypatch):
-    whose = sys.modules["autograder.student.engine.whose"]
-    folder = whose._with_slashes("C:\\Users\\Ada\\.venv\\Lib\\site-packages\\")
-    monkeypatch.setattr(whose, "_FOLDERS", (folder,))
+    code_origin = sys.modules["autograder.student.engine.code_origin"]
+    folder = code_origin._with_slashes("C:\\Users\\Ada\\.venv\\Lib\\site-packages\\")
+    monkeypatch.setattr(code_origin, "_FOLDERS", (folder,))
     inside = "c:\\users\\Ada\\.venv\\lib\\site-packages\\torch\\nn\\functional.py"
     code = compile("def gelu(x): return x", inside, "exec").co_consts[0]
     assert is_library(inside) and not is_library("C:\\Users\\Ada\\notebook.py")
-    assert whose._by_its_file(code) == (Whose.LIBRARY, "torch.nn.functional.gelu")
+    assert code_origin._by_its_file(code) == (Owner.LIBRARY, "torch.nn.functional.gelu")
 
 
 def test_an_older_python_is_refused_clearly():

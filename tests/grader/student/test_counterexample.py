@@ -66,107 +66,59 @@ def patch_means(patches: torch.Tensor, channels: int) -> torch.Tensor:
     return patches.unflatten(-1, (channels, -1)).mean(dim=-1).mT
 
 
-def test_the_wrong_functions_have_the_bugs_of_the_bank():
-    """Each as the bank's mistake, on numbers that show it."""
+def test_the_wrong_functions_have_the_bugs_of_the_bank_and_the_right_ones_are_right():
+    """Each as the bank's mistake or the reference, on numbers that tell the two apart."""
 
-    def mistake(slug, exercise, name):
-        return banks(slug)[exercise].mistakes[name]
+    def both(slug, name, mistake, made=lambda answer: answer):
+        """The mistake and the reference."""
+        return [made(one) for one in (banks(slug)[name].mistakes[mistake], reference(slug, name))]
 
     scores, x = table(4, 4), table(6, 8).reshape(2, 3, 8)
     query, key, value = table(2, 4), table(5, 4, 1), table(5, 6, 2)
     logits, target = 3 * table(6, 5).reshape(2, 3, 5), torch.tensor([[1, 0, 0], [2, 3, 4]])
     mask = table(4, 4, 3) > 0
     mask[:, 0] = True
-    masked = mistake("masking", "masked_softmax", "scores_multiplied")
-    norm = mistake("residual_layernorm", "LayerNorm", "over_positions_and_features")(8).double()
-    softmax = mistake(
-        "kernel_regression", "softmax", "normalised_over_queries_and_max_not_subtracted"
-    )
-    scale = mistake("attention_scoring", "scaled_dot_product_attention", "divided_by_root_d_v")
-    loss = mistake("transformer", "label_smoothed_cross_entropy", "mean_of_the_rows")
-    by_distance = torch.softmax(query @ key.T / 2 + shifted(2, 5), -1) @ value
     text = torch.tensor([[1, 0, 3], [2, 3, 4]])
-    shift = mistake("language_model", "next_token_loss", "not_shifted")
+    bias = -0.5 * (torch.arange(3, 5)[:, None] - torch.arange(5)).abs()
+    distances = [torch.softmax(query @ key.T / 2 + b, -1) @ value for b in (shifted(2, 5), bias)]
     kernel = table(4, 24, 5).reshape(4, 8, 3)
     maps = torch.softmax(table(12, 3, 6), -1).reshape(2, 2, 3, 3)
     slopes = 3 * table(12, 3, 7).reshape(2, 2, 3, 3)
-    averaged = mistake("bert", "attention_relevance", "mean_before_the_positive_part")
-    flipped = mistake("recurrence_convolution", "convolution_by_heads", "kernel_flipped")
     pictures = table(12, 12, 8).reshape(2, 3, 4, 6)
-    columns_first = mistake("vision_transformer", "patchify", "columns_before_rows")
     vectors = table(4, 3, 9), table(4, 3, 16)
-    one_way = mistake("captioning", "contrastive_loss", "only_images_to_texts")
+    softmax = both("kernel_regression", "softmax", "normalised_over_queries_and_max_not_subtracted")
+    scale = both("attention_scoring", "scaled_dot_product_attention", "divided_by_root_d_v")
+    split = both("multi_head", "split_heads", "split_by_view_unchecked")
+    masked = both("masking", "masked_softmax", "scores_multiplied")
+    norm = both(
+        "residual_layernorm", "LayerNorm", "over_positions_and_features", lambda c: c(8).double()
+    )
+    loss = both("transformer", "label_smoothed_cross_entropy", "mean_of_the_rows")
+    shift = both("language_model", "next_token_loss", "not_shifted")
+    flipped = both("recurrence_convolution", "convolution_by_heads", "kernel_flipped")
+    averaged = both("bert", "attention_relevance", "mean_before_the_positive_part")
+    columns = both("vision_transformer", "patchify", "columns_before_rows")
+    one_way = both("captioning", "contrastive_loss", "only_images_to_texts")
     pairs = {
-        "softmax": ((scores.numpy(),), softmax(scores.numpy())),
-        "scale": ((query, key, value), scale(query, key, value)[0]),
-        "split": ((x, 2), mistake("multi_head", "split_heads", "split_by_view_unchecked")(x, 2)),
-        "masking": ((scores, mask), masked(scores, mask)),
-        "distances": ((query, key, value), by_distance),
-        "norm": ((x,), norm(x).detach()),
-        "loss": ((logits, target), loss(logits, target, smoothing=0.0)),
-        "next_token_loss": ((logits, text), shift(logits, text)),
-        "convolution": ((x, kernel), flipped(x, kernel)[0]),
-        "relevance": ((maps, slopes), averaged([maps], [slopes])),
-        "patch_means": ((pictures, 2), patch_means(columns_first(pictures, 2), 3)),
-        "contrast": (vectors, one_way(*vectors, 1.0)),
+        "softmax": ((scores.numpy(),), [f(scores.numpy()) for f in softmax]),
+        "scale": ((query, key, value), [f(query, key, value)[0] for f in scale]),
+        "split": ((x, 2), [f(x, 2) for f in split]),
+        "masking": ((scores, mask), [f(scores, mask) for f in masked]),
+        "distances": ((query, key, value), distances),
+        "norm": ((x,), [f(x).detach() for f in norm]),
+        "loss": ((logits, target), [f(logits, target, smoothing=0.0) for f in loss]),
+        "next_token_loss": ((logits, text), [f(logits, text) for f in shift]),
+        "convolution": ((x, kernel), [f(x, kernel)[0] for f in flipped]),
+        "relevance": ((maps, slopes), [f([maps], [slopes]) for f in averaged]),
+        "patch_means": ((pictures, 2), [patch_means(f(pictures, 2), 3) for f in columns]),
+        "contrast": (vectors, [f(*vectors, 1.0) for f in one_way]),
     }  # fmt: skip
     assert pairs.keys() == {function_of(slug) for slug in CHAPTERS}
     for name, (given, expected) in pairs.items():
-        shown, right = (getattr(bugs, f"{kind}_{name}")(*given) for kind in ("wrong", "right"))
-        np.testing.assert_allclose(shown, expected, rtol=1e-9, atol=1e-12, err_msg=name)
-        assert np.abs(np.asarray(right - shown)).max() > 0.01, name
-
-
-def test_the_right_functions_are_right():
-    """Each as the chapter's reference."""
-
-    def solution(slug, name):
-        return reference(slug, name)
-
-    scores, x = table(4, 4), table(6, 8).reshape(2, 3, 8)
-    query, key, value = table(2, 4), table(5, 4, 1), table(5, 6, 2)
-    logits, target = 3 * table(6, 5).reshape(2, 3, 5), torch.tensor([[1, 0, 0], [2, 3, 4]])
-    mask = table(4, 4, 3) > 0
-    mask[:, 0] = True
-    i, j = torch.arange(3, 5)[:, None], torch.arange(5)
-    bias = -0.5 * (i - j).abs()
-    kernel = table(4, 24, 5).reshape(4, 8, 3)
-    maps = torch.softmax(table(12, 3, 6), -1).reshape(2, 2, 3, 3)
-    slopes = 3 * table(12, 3, 7).reshape(2, 2, 3, 3)
-    pictures = table(12, 12, 8).reshape(2, 3, 4, 6)
-    vectors = table(4, 3, 9), table(4, 3, 16)
-    pairs = {
-        "softmax": ((scores.numpy(),), solution("kernel_regression", "softmax")(scores.numpy())),
-        "scale": (
-            (query, key, value),
-            solution("attention_scoring", "scaled_dot_product_attention")(query, key, value)[0],
-        ),
-        "split": ((x, 2), solution("multi_head", "split_heads")(x, 2)),
-        "masking": ((scores, mask), solution("masking", "masked_softmax")(scores, mask)),
-        "distances": ((query, key, value), torch.softmax(query @ key.T / 2 + bias, -1) @ value),
-        "norm": ((x,), solution("residual_layernorm", "LayerNorm")(8).double()(x).detach()),
-        "loss": (
-            (logits, target),
-            solution("transformer", "label_smoothed_cross_entropy")(logits, target, 0.0),
-        ),
-        "next_token_loss": (
-            (logits, target),
-            solution("language_model", "next_token_loss")(logits, target),
-        ),
-        "convolution": (
-            (x, kernel),
-            solution("recurrence_convolution", "convolution_by_heads")(x, kernel)[0],
-        ),
-        "relevance": ((maps, slopes), solution("bert", "attention_relevance")([maps], [slopes])),
-        "patch_means": (
-            (pictures, 2),
-            patch_means(solution("vision_transformer", "patchify")(pictures, 2), 3),
-        ),
-        "contrast": (vectors, solution("captioning", "contrastive_loss")(*vectors, 1.0)),
-    }
-    for name, (given, expected) in pairs.items():
-        result = getattr(bugs, f"right_{name}")(*given)
-        np.testing.assert_allclose(result, expected, rtol=1e-9, atol=1e-12, err_msg=name)
+        shown = [getattr(bugs, f"{kind}_{name}")(*given) for kind in ("wrong", "right")]
+        for found, known in zip(shown, expected, strict=True):
+            np.testing.assert_allclose(found, known, rtol=1e-9, atol=1e-12, err_msg=name)
+        assert np.abs(np.asarray(shown[1] - shown[0])).max() > 0.01, name
 
 
 # --- what is said -------------------------------------------------------------------------------

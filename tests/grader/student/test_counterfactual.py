@@ -10,8 +10,8 @@ from autograder.student.engine.locator.counterfactual import (
     IDLE,
     NUMBER,
     ROLE,
-    Mend,
-    mending,
+    Repair,
+    find_repair,
 )
 from autograder.student.engine.locator.locate import problem_of
 from autograder.student.engine.probe import probe
@@ -20,7 +20,7 @@ from autograder.student.expected import expected_of, fixed_runs
 pytestmark = pytest.mark.usefixtures("plenty_of_time")
 
 
-def mends(source: str, name: str, compare: bool = False, **kwargs) -> list[Mend]:
+def mends(source: str, name: str, compare: bool = False, **kwargs) -> list[Repair]:
     """The places at which a change would mend the answer's failing runs; `compare` says whether
     the runs that are right are shown as well."""
     answer = written(source, name)
@@ -40,7 +40,7 @@ def mends(source: str, name: str, compare: bool = False, **kwargs) -> list[Mend]
     if compare:
         kwargs["fine"] = [case for case in cases if problem_of(*case) is None]
         assert kwargs["fine"]
-    return mending(answer, failing, "cpu", 60.0, **kwargs)
+    return find_repair(answer, failing, "cpu", 60.0, **kwargs)
 
 
 def mended(*args, **kwargs) -> list[tuple[str, str]]:
@@ -90,9 +90,9 @@ def softmax(scores, axis=-1):
 @pytest.mark.parametrize("always", [True, False])
 def test_an_operation_without_which_only_some_runs_are_right_is_not_shown(always, monkeypatch):
     def some(*args, **kwargs):
-        return [mend._replace(always=always) for mend in mending(*args, **kwargs)]
+        return [mend._replace(always=always) for mend in find_repair(*args, **kwargs)]
 
-    monkeypatch.setattr(pointing, "mending", some)
+    monkeypatch.setattr(pointing, "find_repair", some)
     assert ("without this operation" in pointed(ROUNDED, "softmax")) == always
 
 
@@ -234,7 +234,7 @@ def test_a_constant_that_is_none_of_a_formulas_rounded():
 
 
 def test_it_ends_with_its_time():
-    assert mending(written(CAUSAL, "causal_mask"), [], "cpu", 0.0) == []
+    assert find_repair(written(CAUSAL, "causal_mask"), [], "cpu", 0.0) == []
 
 
 def test_an_argument_that_is_rebound_is_left_as_it_was():

@@ -12,8 +12,8 @@ from autograder.student.engine.aspects import (
     inputs_untouched,
     no_side_effects,
 )
+from autograder.student.engine.exception_aspect import raises
 from autograder.student.engine.probe import probe
-from autograder.student.engine.raising import raises
 from autograder.student.engine.records import record_from, record_tree
 from autograder.student.engine.runs import (
     Array,

@@ -11,8 +11,8 @@ import torch
 from torch import nn
 
 from autograder.student.engine.aspects import compare, gradients_match
+from autograder.student.engine.exception_aspect import raises
 from autograder.student.engine.probe import probe, snapshot
-from autograder.student.engine.raising import raises
 from autograder.student.engine.runs import (
     Exercise,
     Previous,
@@ -251,13 +251,13 @@ def test_global_state_is_put_back_and_its_change_is_told(answer):
 
 IMPORTED_BESIDE = """
 import sys, threading
-from autograder.student.engine.probe import undisturbed
+from autograder.student.engine.probe import preserve_generators
 beside = threading.Thread(target=__import__, args=("torch",))
 beside.start()
 while "torch" not in sys.modules:
     pass
 half = not hasattr(sys.modules["torch"], "get_rng_state")
-with undisturbed():
+with preserve_generators():
     print(half, hasattr(sys.modules["torch"], "get_rng_state"))
 """
 

@@ -17,7 +17,7 @@ from torch import nn
 
 import autograder
 from attention_by_hand import blocks
-from autograder.student.engine import whose
+from autograder.student.engine import code_origin
 from autograder.student.engine.observe import TAKEN_OFF, Observer, forbidden, hand_out
 from autograder.student.engine.probe import probe
 from autograder.student.engine.runs import Recipe, call, module, tensor
@@ -152,12 +152,12 @@ class Given(nn.Module):
 def handing_out(monkeypatch) -> Iterator[Observer]:
     """An observer of a run in which `Given` is a class of the course."""
     module = sys.modules[__name__]
-    monkeypatch.setattr(whose, "_is_own", lambda thing, where: thing is Given)
-    before = dict(whose._KNOWN)
-    whose._register(module, whose.Whose.COURSE)
+    monkeypatch.setattr(code_origin, "_is_own", lambda thing, where: thing is Given)
+    before = dict(code_origin._KNOWN)
+    code_origin._register(module, code_origin.Owner.COURSE)
     yield Observer((NORM,))
-    whose._KNOWN.clear()
-    whose._KNOWN.update(before)
+    code_origin._KNOWN.clear()
+    code_origin._KNOWN.update(before)
 
 
 def test_what_the_course_computes_itself_is_its_own_where_it_was_handed_out(handing_out):
@@ -192,11 +192,11 @@ def test_the_courses_code_with_other_globals_is_the_answers(handing_out):
 def test_a_module_that_is_filled_later_is_looked_at_again(monkeypatch):
     module = ModuleType("attention_by_hand.blocks.filled_later")
     monkeypatch.setitem(sys.modules, module.__name__, module)
-    whose.know_the_course()
+    code_origin.register_course()
     exec("def later(f, x):\n    return f(x)", vars(module))
-    whose.forget(module.__name__)
+    code_origin.register_again(module.__name__)
     found = seen(lambda: module.later(F.gelu, X), ANY_BLOCK)
-    del whose._KNOWN[id(module.later.__code__)]
+    del code_origin._KNOWN[id(module.later.__code__)]
     assert found == {"attention_by_hand.blocks.later"}
 
 
@@ -307,11 +307,11 @@ def test_a_module_that_another_thread_is_importing_is_waited_for(monkeypatch, tm
     with ThreadPoolExecutor(2) as threads:
         imported = threads.submit(importlib.import_module, name)
         assert reached.wait(60)
-        looked = threads.submit(whose.know_the_course)
+        looked = threads.submit(code_origin.register_course)
         wait([looked], timeout=0.5)  # if it does not wait, it is done by now
         go.set()
         looked.result()
-        known = whose._KNOWN.get(id(imported.result().last.__code__))
+        known = code_origin._KNOWN.get(id(imported.result().last.__code__))
     monkeypatch.delitem(sys.modules, name)
     assert known is not None
 
@@ -328,11 +328,11 @@ def test_modules_that_cannot_be_compared_now_are_listed(monkeypatch):
     exec("def inside(): pass", vars(module))
     name = module.__name__
     monkeypatch.setitem(sys.modules, name, module)
-    monkeypatch.setattr(whose, "_LATEST", whose._LATEST)
-    monkeypatch.setattr(whose, "sys", SimpleNamespace(modules=Importing(sys.modules)))
-    whose.know_the_course()
-    assert id(module.inside.__code__) in whose._KNOWN
-    del whose._KNOWN[id(module.inside.__code__)]
+    monkeypatch.setattr(code_origin, "_LATEST", code_origin._LATEST)
+    monkeypatch.setattr(code_origin, "sys", SimpleNamespace(modules=Importing(sys.modules)))
+    code_origin.register_course()
+    assert id(module.inside.__code__) in code_origin._KNOWN
+    del code_origin._KNOWN[id(module.inside.__code__)]
 
 
 def test_a_module_that_changes_while_it_is_listed_is_listed(monkeypatch):
@@ -342,8 +342,8 @@ def test_a_module_that_changes_while_it_is_listed_is_listed(monkeypatch):
         setattr(where, f"new_{len(vars(where))}", None)
         return False
 
-    monkeypatch.setattr(whose, "_is_own", meanwhile)
-    whose._register(module, whose.Whose.LIBRARY)
+    monkeypatch.setattr(code_origin, "_is_own", meanwhile)
+    code_origin._register(module, code_origin.Owner.LIBRARY)
     assert hasattr(module, "new_5")
 
 

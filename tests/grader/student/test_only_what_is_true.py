@@ -166,9 +166,9 @@ def _changed(name, change):
     [
         ("KernelRegression", "no_gradient"),
         ("GRUCell", "no_gradient"),
-        ("contrastive_loss", "detached"),
-        ("caption_loss", "detached"),
-        ("masked_loss", "loss_without_a_gradient"),
+        ("contrastive_loss", "no_gradient"),
+        ("caption_loss", "no_gradient"),
+        ("masked_loss", "no_gradient"),
         ("BilinearAttention", None),  # a known one has another parameter
     ],
 )

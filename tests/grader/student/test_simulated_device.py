@@ -26,12 +26,12 @@ NUMBERS = torch.tensor([[1.0, -2.0, 0.5, 3.0], [0.0, 4.0, -1.0, 2.0], [5.0, 1.0,
 
 
 def there() -> torch.Tensor:
-    return simulated_device.moved(NUMBERS.clone())
+    return simulated_device.move_tensor(NUMBERS.clone())
 
 
 def on_the_cpu(value: Any) -> Any:
     """The numbers of a tensor, wherever it says it is."""
-    with simulated_device.pretending():
+    with simulated_device.simulate_device():
         return value.cpu() if isinstance(value, torch.Tensor) else value
 
 
@@ -59,7 +59,7 @@ REFUSED: dict[str, tuple[type, Callable[[torch.Tensor], Any]]] = {
 @pytest.mark.parametrize("what", REFUSED)
 def test_what_a_gpu_refuses_fails(what):
     error, function = REFUSED[what]
-    with simulated_device.pretending(), pytest.raises(error):
+    with simulated_device.simulate_device(), pytest.raises(error):
         function(there())
 
 
@@ -123,7 +123,7 @@ ACCEPTED: dict[str, Callable[[torch.Tensor], Any]] = {
 @pytest.mark.parametrize("what", ACCEPTED)
 def test_what_a_gpu_accepts_gives_the_numbers_of_the_cpu(what):
     expected = ACCEPTED[what](NUMBERS.clone())
-    with simulated_device.pretending():
+    with simulated_device.simulate_device():
         found = ACCEPTED[what](there())
     torch.testing.assert_close(on_the_cpu(found), expected)
 
@@ -258,7 +258,7 @@ def test_modules_that_are_shared_stay_shared():
     layer = nn.Linear(3, 3)
     both = nn.ModuleList([layer, nn.Linear(3, 3)])
     both[1].weight = layer.weight
-    simulated_device.moved_module(both)
+    simulated_device.move_module(both)
     assert both[1].weight is layer.weight
     assert isinstance(layer.weight, nn.Parameter)
 

@@ -92,35 +92,6 @@ def test_a_number_as_written_is_not_what_an_exception_follows_from(axis):
     assert line[carets.index("^") : len(carets)] == f"key.norm(dim={axis}, keepdim=True)"
 
 
-def test_lines_that_get_what_is_meant_for_others_raise_no_exception_of_their_own():
-    """Some calls give a base, which is a number, where this answer takes positions."""
-    source = """
-        def rotary_embedding(x, positions, base=10_000.0):
-            rates = base ** (-torch.arange(0, x.shape[-1], 2) / x.shape[-1])
-            angle = positions[..., None] * rates
-            even, odd = x[..., 0::2], x[..., 1::2]
-            cos, sin = angle.cos(), angle.sin()
-            return torch.stack([even * cos - odd * sin, even * sin + odd * cos], -1).flatten(-2)
-        """
-    assert pointed(source, "rotary_embedding") == ""
-
-
-def test_what_the_caller_gives_is_no_other_number():
-    """With 1 for k, 2 happens to give what is right: the sum runs over the wrong axis."""
-    source = """
-        def recall_at(similarity, k):
-            if k < 1:
-                raise ValueError(f"k = {k}")
-            own = similarity.diagonal()
-            rows = (similarity > own[:, None]).sum(1) < k
-            columns = (similarity > own[None]).sum(1) < k
-            return rows.double().mean().item(), columns.double().mean().item()
-        """
-    said, line, carets = pointed(source, "recall_at").splitlines()
-    assert "with another number here" in said
-    assert (line[: carets.index("^")][-5:], carets.count("^")) == (".sum(", 1)
-
-
 def test_no_number_far_above_its_own_is_tried_in_its_place():
     """Where it is k of 2**k, nothing stops the power once it has begun."""
     place = SimpleNamespace(kind="name", node=None)
@@ -323,16 +294,6 @@ def test_a_place_that_only_may_be_wrong_is_not_shown(encoding, total, unsaid):
     assert unsaid not in found
 
 
-def test_axes_of_length_one_are_no_other_order():
-    source = """
-        def cosine_scores(query, key, eps=1e-8):
-            q = query / (query**2).sum(-1, keepdim=True).clamp(min=eps)
-            k = key / (key**2).sum(-1, keepdim=True).clamp(min=eps)
-            return (q @ k.mT).clamp(-1, 1)
-        """
-    assert "with the division" in pointed(source, "cosine_scores").splitlines()[0]
-
-
 @pytest.mark.parametrize(
     ("made", "name"),
     [
@@ -374,24 +335,3 @@ def test_a_table_goes_wrong_where_it_is_filled_and_what_is_filled_in_may_be_righ
 def test_picking_numbers_out_of_an_array_is_no_mistake():
     source = FILL.format(cloned=".clone()", token="", gaps=".flatten()")
     assert "p[b, gaps]" not in pointed(source.replace("/ left", "/ steps"), "fill_gaps")
-
-
-def test_numbers_are_not_to_blame_for_a_buffer_that_is_missing():
-    source = """
-        class PositionalEncoding(nn.Module):
-            def __init__(self, d_model, max_len=512, dropout=0.0):
-                super().__init__()
-                pos = torch.arange(max_len).float()[:, None]
-                div = torch.exp(torch.arange(0, d_model, 2) * (-math.log(10000.0) / d_model))
-                pe = torch.zeros(max_len, d_model)
-                pe[:, 0::2] = torch.sin(pos * div)
-                pe[:, 1::2] = torch.cos(pos * div[: d_model // 2])
-                self.pe, self.max_len = pe, max_len
-                self.dropout = nn.Dropout(dropout)
-
-            def forward(self, x, offset=0):
-                if offset + x.shape[1] > self.max_len:
-                    raise ValueError(f"{offset + x.shape[1]} > {self.max_len}")
-                return self.dropout(x + self.pe[offset : offset + x.shape[1]])
-        """
-    assert pointed(source, "PositionalEncoding") == ""

@@ -27,11 +27,10 @@ _IDLE = ("detach", "clone", "contiguous", "copy", "numpy", "cpu")  # what leaves
 _NEGATED = ("Invert", "invert", "logical_not", "bitwise_not")
 _SELECTING = ("topk", "sort")  # of an array, as many as any answer may want
 _OF_ONE_NUMBER = tuple(n for n in _OF_ITS_FORM if n.startswith(("zeros", "ones", "new_z", "new_o")))
-_FINE, _STEPS = 2e-4, 25  # as finely as signatures tell scales apart, to half a percent
 _ROUNDING = 2e-7  # of what a number was computed from: as much as float32 may be off by
 
 
-class Passage:
+class ClassifiedTrace:
     """The events of a traced run, with the status of each."""
 
     def __init__(
@@ -79,7 +78,7 @@ class Passage:
             return UNKNOWN  # tables of zeros and ones are often equal by chance
         if self.known.reordered(found):
             return KNOWN if self.known.with_axes_kept(found) else REORDERED
-        if self.known.multiple(found) and not nearly_known(found, self.known):
+        if self.known.multiple(found) and not self.known.nearly(found):
             return MULTIPLE
         return UNKNOWN
 
@@ -189,7 +188,7 @@ class Passage:
         """Whether an array is nearly one that is expected, or that right answers pass through: it
         may have been off before that."""
         ours = self.events[i].signature
-        if ours and ours.shape and not ours.plain and nearly_known(ours, self.known):
+        if ours and ours.shape and not ours.plain and self.known.nearly(ours):
             return True
         wanted = (signature(leaf) for value in self.wanted for leaf in leaves_of(value))
         return bool(ours and ours.shape and any(w is not None and ours.near(w) for w in wanted))
@@ -252,12 +251,6 @@ class Passage:
 def _is_summing(node: Any) -> bool:
     """Whether a statement is such as `total += x`."""
     return isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name)
-
-
-def nearly_known(found: Signature, known: Known) -> bool:
-    """Whether right answers have such numbers, all larger or smaller by up to half a percent."""
-    factors = (math.exp(step * _FINE) for step in range(-_STEPS, _STEPS + 1))
-    return any(known.mark(replace(found, scale=f * found.scale)) for f in factors)
 
 
 def merely_reshaped(found: Signature, before: Signature | None) -> bool:

@@ -24,9 +24,9 @@ from autograder.student.engine.locator.instrument import Site
 from autograder.student.engine.locator.instrumented_copy import copied
 from autograder.student.engine.locator.locate import problem_of
 from autograder.student.engine.locator.trace import Budget, Recorder, Spent, span
+from autograder.student.engine.mistakes.equality import equal
 from autograder.student.engine.probe import probe
 from autograder.student.engine.runs import Record, Run
-from autograder.student.engine.verdict import equal
 
 MOST_TRIALS = 150
 MOST_CASES = 3  # runs that are looked at
@@ -107,7 +107,7 @@ class Skip(Change):
         return self.given if number == self.number else value
 
 
-class Mend(NamedTuple):
+class Repair(NamedTuple):
     """A place at which a change makes failing runs right: `always`, if it does so in every one."""
 
     site: Site
@@ -115,7 +115,7 @@ class Mend(NamedTuple):
     always: bool
 
 
-def mending(
+def find_repair(
     answer: Any,
     cases: Sequence[Case],
     device: str,
@@ -123,7 +123,7 @@ def mending(
     kinds: Sequence[str] = KINDS,
     fine: Sequence[Case] = (),
     further: Sequence[Case] = (),
-) -> list[Mend]:
+) -> list[Repair]:
     """The places at which some change of these kinds makes a failing run right, and one more.
 
     The cases are failing runs, with their records and what is expected; `further` are failing runs
@@ -142,7 +142,7 @@ def mending(
         for change in mended.by(cases[0], kinds) if cases else ():
             found.setdefault((change.number, change.kind), change)
     mended.budget = Budget((1 - SEARCHING) * seconds)
-    kept: dict[int, Mend] = {}
+    kept: dict[int, Repair] = {}
     untold: list[Change] = []
     with suppress(Spent):
         tests = [change.number for change in found.values() if change.kind == BRANCH]
@@ -159,7 +159,7 @@ def mending(
             hides = change.kind != NUMBER and further and not mended.any_of(further, change)
             if not hides and (len(cases) == 1 or enough(again)):
                 always = all(again) and not others
-                kept[site.node.lineno] = Mend(site, change.kind, always)
+                kept[site.node.lineno] = Repair(site, change.kind, always)
                 if all(again) and others:
                     untold.append(change)
         for change in untold:

@@ -16,7 +16,7 @@ from autograder.student.engine.locator.classified_trace import (  # fmt: skip
     REORDERED,
     SETTLED,
     UNKNOWN,
-    Passage,
+    ClassifiedTrace,
     call_of_self,
     leaves_of,
     merely_reshaped,
@@ -42,7 +42,7 @@ class Place:
     aspect: str = ""
 
 
-class Numbers(Passage):
+class Numbers(ClassifiedTrace):
     """Looks for the place at which numbers went wrong. `unsure` says that there is such a place,
     but that it might be any of several."""
 

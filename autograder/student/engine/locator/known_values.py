@@ -19,7 +19,7 @@ DTYPES = ("float64", "float32", "int64", "bool", "bfloat16", "float16", "int32",
 BUCKETS = 32
 MADE = 256  # buckets of operations and the shapes that they give
 _ALIKE = {  # operations of one kind, by the names they have
-    "product": "MatMult matmul mm bmm dot einsum tensordot mv inner outer vdot baddbmm",
+    "product": "MatMult matmul mm bmm dot einsum tensordot mv inner outer vdot vecdot baddbmm",
     "sum": "Add add Sub sub subtract add_ sub_",
     "factor": "Mult mul multiply mul_ Div div divide true_divide div_",
     "exponential": "exp exp_ softmax log_softmax softmin logsumexp",
@@ -28,7 +28,9 @@ _ALIKE = {  # operations of one kind, by the names they have
     "order": "transpose permute swapaxes movedim mT T moveaxis",
     "form": "reshape view flatten unflatten squeeze unsqueeze Subscript expand chunk split",
     "fill": "masked_fill masked_fill_ where",
-    "look": "max amax min amin argmax isneginf isinf isnan any all Compare",
+    "look": "max amax min amin argmax isneginf isinf isnan any all Compare eq ne lt le gt ge",
+    "sign": "USub neg neg_ negative",
+    "ranks": "sort argsort topk",
     "kind": "to float double half type astype type_as asarray",
 }
 
@@ -97,6 +99,10 @@ class Known:
 
     def multiple(self, found: Signature) -> bool:
         return any(key in self.rays for key in found.ray_keys())
+
+    def nearly(self, found: Signature) -> bool:
+        """Whether right answers have nearly these numbers, slightly larger or smaller."""
+        return any(key in self.same for key in found.keys_of_neighbours())
 
 
 def known_from(traces: Iterable[list[Event]]) -> Known:

@@ -29,6 +29,7 @@ RICH = 8  # so many whole numbers are seldom equal by chance
 _CELL = 2e-3  # numbers are rounded to multiples of this
 _NEAR = 3e-4  # and this close to the next multiple, both are tried
 _SLIGHTLY = 5e-3  # what differs by less may have differed before, unnoticed
+_STEPS = 25  # so many cells of a logarithm are half a percent
 KEY_BYTES = 3  # two values in 16 million have the same key by chance
 
 
@@ -79,6 +80,13 @@ class Signature:
     def all_keys(self) -> Iterator[int]:
         """The keys that arrays of nearly the same numbers may have been stored under."""
         return _keys("same", self.shape, self.numbers, _NEAR)
+
+    def keys_of_neighbours(self) -> Iterator[int]:
+        """The keys that arrays may have been stored under that are slightly larger or smaller."""
+        steps = range(-_STEPS, _STEPS + 1)
+        for larger in steps:
+            scale, *ordered = self.numbers
+            yield from _keys("same", self.shape, (scale + larger * _CELL, *ordered), _NEAR)
 
     @cached_property
     def loose_key(self) -> int:

@@ -41,7 +41,7 @@ class Mistake:
 
 
 @dataclass(frozen=True)
-class Likeness:
+class MistakeMatch:
     """The mistakes that an answer looks like, one or two; `besides` is what else is wrong with it.
 
     `certain` says that nothing else would give the same values.
@@ -52,14 +52,14 @@ class Likeness:
     besides: frozenset[Side] = frozenset()
 
 
-def likeness(
+def match_mistakes(
     runs: Sequence[Sequence[Run]],
     records: Sequence[Sequence[Record]],
     expected: Sequence[Sequence[Record]],
     mistakes: Iterable[Mistake],
     failed: Failed,
     search_depth: int,
-) -> Likeness | None:
+) -> MistakeMatch | None:
     """The mistakes that a wrong answer looks like; None if it looks like none, or like too many.
 
     `failed` gives the numbers of the aspects that some records fail. `search_depth` is how many
@@ -73,7 +73,7 @@ def likeness(
     found = [suspect for suspect in seen if suspect.fits_everywhere]
     if found:  # aspects tell more than values within tolerances: whether a 0 is exactly 0, say
         rank = {s.mistake.name: len(scene.failed ^ failed(s.mistake.records)) for s in found}
-        return scene.likeness(min(found, key=lambda s: (s.lacks_a_dtype, rank[s.mistake.name])))
+        return scene.match(min(found, key=lambda s: (s.lacks_a_dtype, rank[s.mistake.name])))
     return (
         _of_sides(scene, seen)
         or _two(scene, seen)
@@ -109,8 +109,8 @@ class _Scene:
         self.sides = frozenset().union(*(sides(*pair) for pair in pairs))
         self.dtypes = self.dtypes_of(records)
 
-    def likeness(self, *found: "_Suspect", certain: bool = True) -> Likeness:
-        """The likeness to these mistakes; not certain if, on some run, one has a dtype that the
+    def match(self, *found: "_Suspect", certain: bool = True) -> MistakeMatch:
+        """The match with these mistakes; not certain if, on some run, one has a dtype that the
         answer does not have there."""
         theirs = frozenset[Side]().union(*(suspect.sides for suspect in found))
         besides = self.sides - theirs
@@ -118,7 +118,7 @@ class _Scene:
             for side in mine.difference(*others):
                 besides |= {("dtypes", side[1]) if side in theirs else side}
         sure = certain and not any(suspect.lacks_a_dtype for suspect in found)
-        return Likeness(tuple(suspect.mistake for suspect in found), sure, besides)
+        return MistakeMatch(tuple(suspect.mistake for suspect in found), sure, besides)
 
     def dtypes_of(self, rows: Sequence[Sequence[Record]]) -> list[frozenset[Side]]:
         """On each run, including random ones, the dtypes that the reference does not have."""
@@ -247,7 +247,7 @@ class _Suspect:
         return frozenset(n for n in self.hits if says_much(self.record(n), right[n]))
 
 
-def _of_sides(scene: _Scene, suspects: Sequence[_Suspect]) -> Likeness | None:
+def _of_sides(scene: _Scene, suspects: Sequence[_Suspect]) -> MistakeMatch | None:
     """Mistakes that show in the sides alone: one, or two that together explain all sides.
 
     Of the kinds of side that a single mistake has, the answer must have exactly the same sides, and
@@ -259,14 +259,14 @@ def _of_sides(scene: _Scene, suspects: Sequence[_Suspect]) -> Likeness | None:
     beside.sort(key=lambda suspect: suspect.strangeness)
     for one, other in combinations(beside, 2):
         if one.sides | other.sides == scene.sides and not one.kinds & other.kinds:
-            return scene.likeness(one, other)
+            return scene.match(one, other)
     for one in beside:
         if one.sides == {side for side in scene.sides if side[0] in one.kinds}:
-            return scene.likeness(one)
+            return scene.match(one)
     return None
 
 
-def _likely(scene: _Scene, suspects: Sequence[_Suspect], failed: Failed) -> Likeness | None:
+def _likely(scene: _Scene, suspects: Sequence[_Suspect], failed: Failed) -> MistakeMatch | None:
     """The mistake that most of the failing runs agree with, if nothing speaks against it."""
     failing = frozenset(scene.failing)
     most = _STRAYS * len(scene.places)
@@ -283,10 +283,12 @@ def _likely(scene: _Scene, suspects: Sequence[_Suspect], failed: Failed) -> Like
     rivals = [s for s in found if oddity(s)[0] == oddity(best)[0]]
     if any(s.hits != best.hits for s in rivals):
         return None  # several explain equally much, each something different
-    return scene.likeness(best, certain=False)
+    return scene.match(best, certain=False)
 
 
-def _not_compared(scene: _Scene, suspects: Sequence[_Suspect], failed: Failed) -> Likeness | None:
+def _not_compared(
+    scene: _Scene, suspects: Sequence[_Suspect], failed: Failed
+) -> MistakeMatch | None:
     """The one mistake that shows only where values are not compared, when sides are wrong, too.
 
     These are aspects judged by random draws, and those on a pretended device.
@@ -307,7 +309,7 @@ def _not_compared(scene: _Scene, suspects: Sequence[_Suspect], failed: Failed) -
             for s in found
             if all(alike(records[i][j], s.mistake.records[i][j], expected[i][j]) for i, j in places)
         ]
-    return scene.likeness(found[0], certain=False) if len(found) == 1 else None
+    return scene.match(found[0], certain=False) if len(found) == 1 else None
 
 
 def _is_likely(scene: _Scene, suspect: _Suspect) -> bool:
@@ -320,7 +322,7 @@ def _is_likely(scene: _Scene, suspect: _Suspect) -> bool:
     return enough and len(suspect.strong) >= min(2, len(telling))
 
 
-def _two(scene: _Scene, suspects: Sequence[_Suspect]) -> Likeness | None:
+def _two(scene: _Scene, suspects: Sequence[_Suspect]) -> MistakeMatch | None:
     """Two mistakes that show in different runs, and together in exactly those that fail.
 
     Where both should show, numbers that one of them gives alone speak against the other.
@@ -338,7 +340,7 @@ def _two(scene: _Scene, suspects: Sequence[_Suspect]) -> Likeness | None:
             found.append((len(both), one, other))
     fewest = min((shared for shared, *_ in found), default=0)
     best = [pair for shared, *pair in found if shared == fewest]
-    return scene.likeness(*best[0], certain=False) if len(best) == 1 else None
+    return scene.match(*best[0], certain=False) if len(best) == 1 else None
 
 
 # --- one record beside another ------------------------------------------------------------------
@@ -371,10 +373,10 @@ def same_failure(one: Raised, other: Raised) -> bool:
     names for them."""
     if (one.types[0], one.during) != (other.types[0], other.during):
         return False
-    return one.during != "load" or _misfit(one.message) == _misfit(other.message)
+    return one.during != "load" or _mismatch(one.message) == _mismatch(other.message)
 
 
-def _misfit(message: str) -> list[str]:
+def _mismatch(message: str) -> list[str]:
     parts = message.split("; ")
     own = ("your ", "expected no ")
     return [_NAME.sub("", part) if part.startswith(own) else part for part in parts]

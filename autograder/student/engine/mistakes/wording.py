@@ -1,6 +1,6 @@
 """What an answer looks like, in words: what is wrong besides a known mistake; guesses as guesses.
 
-TRUST BOUNDARY. The words are made from likenesses, whose sides may hold what a student's process
+TRUST BOUNDARY. The words are made from matches, whose sides may hold what a student's process
 has made up: only names that are known here are repeated.
 """
 
@@ -8,7 +8,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 
-from autograder.student.engine.mistakes.match import Likeness
+from autograder.student.engine.mistakes.match import MistakeMatch
 from autograder.student.engine.state import STATE
 
 _WORDS = {
@@ -24,7 +24,7 @@ _WORDS = {
 _SOME = "an argument"
 
 
-def describe_other_problems(like: Likeness, arguments: Sequence[str]) -> str | None:
+def describe_other_problems(like: MistakeMatch, arguments: Sequence[str]) -> str | None:
     """What is wrong with an answer besides its mistake, as a sentence or two; None if nothing."""
     told = [f"Besides: {other.cause}" for other in like.mistakes[1:]]
     by_kind: dict[str, list[str]] = {}
@@ -50,7 +50,7 @@ def _name(kind: str, what: str, arguments: Sequence[str]) -> str:
     return what if re.fullmatch(r"\w{1,40}", what) else "another"
 
 
-def describe_guess(like: Likeness, arguments: Sequence[str]) -> str:
+def describe_guess(like: MistakeMatch, arguments: Sequence[str]) -> str:
     """What an answer looks like, as a paragraph that says that it is a guess."""
     first, *rest = (mistake.cause for mistake in like.mistakes)
     if rest:

@@ -6,28 +6,7 @@ from autograder.bank import Bank
 from solutions import averages as right
 
 BANK = Bank("moving_average", right, globals())
-
-BANK.changes("""
-summed: .mean(axis=-1) → .sum(axis=-1)
-    The values of each window are added up, but the sum is not divided by the width.
-over_the_windows: axis=-1 → axis=0
-    The mean runs over the windows, not over the values in each, so there is one number for each
-    place in a window.
-last_window_missing: .mean(axis=-1) → [: max(1, len(windows) - 1)].mean(axis=-1)
-    The last window is left out: n values have n − width + 1 windows.
-window_too_narrow: view(values, width) → view(values, max(1, width - 1))
-    Each window holds one value too few.
-not_checked
-    - if not 1 <= width <= len(values):
-    -     raise ValueError(f"width must be from 1 to {len(values)}, got {width}")
-    A width that cannot be is not noticed, or ends in an error that does not name it.
-integers_stay_integers: > result = result.astype(values.dtype)
-    The means have the dtype of the values, so those of integers lose what stands behind the point.
-always_float64: view(values, width) → view(values.astype(np.float64), width)
-    The result is float64, whatever the dtype of the values.
-values_changed: > values *= 2
-    The result is right, but the caller's values are changed.
-""")
+BANK.read()
 
 
 @BANK.mistake
