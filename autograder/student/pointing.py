@@ -162,7 +162,7 @@ def place_of(
         alone = len(of_one) > 1 or len(cases) == 1
         failing = [case[:3] for _, case in (of_one if alone else cases)]
         further = {title: case[:3] for title, case in reversed(cases) if title != cases[0][0]}
-        some = [*reversed(further.values())][:MOST_FURTHER] if alone else []
+        some = [*reversed(further.values())][:MOST_FURTHER] if alone and len(further) > 1 else ()
         mended = find_repair(answer, failing, device, max(0.0, left), fine=fine, further=some)
     except Exception:  # noqa: BLE001  (what is known without it stays)
         return place
