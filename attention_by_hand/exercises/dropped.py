@@ -75,3 +75,21 @@ def factors(y: np.ndarray, column: np.ndarray) -> np.ndarray | None:
 def over_column(column: Any, scale: Any) -> Any:
     """Finds these factors in a result."""
     return lambda result: factors(result, numbers_of(column)[2:, 0] * numbers_of(scale))
+
+
+# --- a sum of numbers that are all alike ---------------------------------------------------------
+
+
+def dropped_once(results: np.ndarray, p: float = 0.5) -> str | None:
+    """What dropout has left of numbers that were all alike, the last axis: zeros and one other
+    number. Scale and shift are up to what comes after it."""
+    lowest = results - results.min(-1, keepdims=True)
+    parts = np.sort(lowest / np.maximum(lowest.max(-1, keepdims=True), 1e-6), -1)
+    if (np.abs(parts - np.round(parts)) > 1e-3).any():
+        return (
+            f"in training with dropout {p}, numbers that are all alike come out as several: "
+            "expected zeros and one other number, as from one dropout on the sum"
+        )
+    if not (np.ptp(results, -1) > 1e-3).any():
+        return f"in training with dropout {p}, nothing of the sum is dropped, or whole tokens are"
+    return None

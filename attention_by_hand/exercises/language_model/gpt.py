@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from attention_by_hand.exercises.dropped import dropped_once
 from attention_by_hand.exercises.parameters import layer_state, norm_state, prefixed, token_ids
 from attention_by_hand.exercises.shared import State
 from autograder.student.authoring import (
@@ -60,7 +61,7 @@ def _ids(draw: Draw, B: int, n: int, vocab: int) -> Any:
     return token_ids(draw, B, n, vocab, low=0)
 
 
-@EXERCISE.equals("the logits", 1.55)
+@EXERCISE.equals("the logits", 1.45)
 def _runs(draw: Draw) -> list[Run]:
     """Add the vectors of the tokens and those of the positions 0 … n − 1, go through the blocks,
     each under a causal mask, normalise, and score every token by its row of tokens.weight."""
@@ -155,6 +156,25 @@ def _dropped(draw: Draw) -> list[Run]:
         _model(draw, 7, 6, 6, 2, n, dropout=1.0).in_training().then(_ids(draw, 2, 3, 7))
         for n in (0, 2)
     ]
+
+
+def _once(run: Run, record: Record) -> str | None:
+    logits = plain(record.value)
+    if logits is None or logits.shape != (8, 5, 9):
+        return f"the logits: expected shape (8, 5, 9), got {describe(record.value)}"
+    return dropped_once(logits[..., 1:])
+
+
+@EXERCISE.holds("dropout acts once", 0.1, _once, only_if_right=True)
+def _drawn(draw: Draw) -> list[Run]:
+    """The sum of the two vectors is dropped once: neither vector before it, nor the sum again."""
+    d, rows = 8, np.ones((9, 8))
+    rows[1:] = np.eye(d)  # their logits are what comes out of the norm
+    state = {"tokens.weight": rows, "positions.weight": np.ones((5, d))}
+    state |= {"norm.weight": np.ones(d), "norm.bias": np.zeros(d)}
+    numbers = {name: tensor(array, "float32") for name, array in state.items()}
+    run = module(9, 5, d, 2, 0, dropout=0.5, state=numbers).in_training()
+    return [run.then(tensor(np.zeros((8, 5), dtype=np.int64))).at_random(draw)]
 
 
 @EXERCISE.equals("no dropout in eval mode", 0.15)

@@ -39,7 +39,7 @@ EXERCISE = Declaration(
 )
 
 
-@EXERCISE.equals("output and weights", 1.25)
+@EXERCISE.equals("output and weights", 1.2)
 def _runs(draw: Draw, dtype: str = "float32") -> list[Run]:
     """Project with W_q, W_k and W_v, split each into heads, attend with scores / √d_k, merge, then
     apply W_o. Return the output first and the weights (B, H, n_q, n_k) second."""
@@ -241,6 +241,13 @@ def _double(draw: Draw) -> list[Run]:
     mask = tensor([1.0, 0.5], "float64")
     run = module(6, 2, state=attention_state(draw, 6, dtype="float64"))
     return [run.then(*inputs, head_mask=mask).then(*inputs), _no_bias(draw, "float64")[0]]
+
+
+@EXERCISE.equals("the attribute num_heads", 0.05, only_if_right=True)
+def _attribute(draw: Draw) -> list[Run]:
+    """Whoever masks heads has to know how many there are: keep num_heads as an attribute."""
+    run = module(8, 4, state=attention_state(draw, 8))
+    return [run.then_method("__getattribute__", "num_heads")]
 
 
 EXERCISE.leaves_inputs_alone(0.05, _masked)

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from attention_by_hand.exercises.dropped import dropped_once
 from attention_by_hand.exercises.parameters import padded, token_ids
 from attention_by_hand.exercises.transformer.parameters import model_state
 from attention_by_hand.exercises.transformer.where_real import (
@@ -73,7 +74,7 @@ def _through_all_layers(trial: Trial) -> Finding:
     return same_results(trial, DEEP)
 
 
-@EXERCISE.judged("the logits", 1.0, _through_all_layers)
+@EXERCISE.judged("the logits", 0.9, _through_all_layers)
 def _runs(draw: Draw) -> list[Run]:
     """Embed the source, add positions, and go through the encoder's layers: that is the memory.
     Embed the target, add positions, and go through the decoder's layers, each of which attends to
@@ -154,6 +155,23 @@ def _embed_dropped(draw: Draw) -> list[Run]:
     of it in eval mode."""
     run = _embedded(draw, 6, "source", dropout=1.0)
     return [run.in_training(), run]
+
+
+def _once(run: Run, record: Record) -> str | None:
+    found = plain(record.value)
+    if found is None or found.shape != (60, 1, 6):
+        return f"the result: expected shape (60, 1, 6), got {describe(record.value)}"
+    return dropped_once(found[..., ::2]) or dropped_once(found[..., 1::2])
+
+
+@EXERCISE.holds("embed: dropout acts once", 0.1, _once, only_if_right=True)
+def _embed_drawn(draw: Draw) -> list[Run]:
+    """The sum is dropped once: neither the tokens' vectors before it, nor the sum again."""
+    state = model_state(draw, 7, 6, 6, 0, 4)  # at position 0, sines are 0, cosines 1
+    state |= {"source_embedding.weight": tensor(np.ones((7, 6)), "float32")}
+    run = module(7, 6, 6, 1, 0, 4, dropout=0.5, state=state).in_training()
+    run = run.then_method("get_submodule", "source_embedding")
+    return [run.then_method("embed", Previous(0), token_ids(draw, 60, 1, 7)).at_random(draw)]
 
 
 EXERCISE.step("encode")
