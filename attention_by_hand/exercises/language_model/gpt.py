@@ -170,7 +170,7 @@ def _drawn(draw: Draw) -> list[Run]:
     """The sum of the two vectors is dropped once: neither vector before it, nor the sum again."""
     d, rows = 8, np.ones((9, 8))
     rows[1:] = np.eye(d)  # their logits are what comes out of the norm
-    state = {"tokens.weight": rows, "positions.weight": np.ones((5, d))}
+    state: dict[str, np.ndarray] = {"tokens.weight": rows, "positions.weight": np.ones((5, d))}
     state |= {"norm.weight": np.ones(d), "norm.bias": np.zeros(d)}
     numbers = {name: tensor(array, "float32") for name, array in state.items()}
     run = module(9, 5, d, 2, 0, dropout=0.5, state=numbers).in_training()
