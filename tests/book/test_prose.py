@@ -52,6 +52,7 @@ NO_MEASUREMENT = {
         "1.9": "a claim to be judged, in an exercise",
         "4.4": "held with the chapter's other intervals",
         "9.8": "held with the chapter's other intervals",
+        "20.5": "in other code, named beside it",
     },
 }
 

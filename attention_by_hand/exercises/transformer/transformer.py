@@ -174,6 +174,8 @@ def _embed_drawn(draw: Draw) -> list[Run]:
     return [run.then_method("embed", Previous(0), token_ids(draw, 60, 1, 7)).at_random(draw)]
 
 
+EXERCISE.draws_anew()
+
 EXERCISE.step("encode")
 
 

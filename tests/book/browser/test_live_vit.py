@@ -204,7 +204,7 @@ def test_a_picture_moves_with_the_buttons_and_the_names_around_it_are_torch_s(ch
         for box in boxes
     ]
     assert framed == [abs(right) < 2 for _, right in MOVES]
-    assert "by 2 sideways (framed: 1)" in figure.locator("svg text").all_text_contents()
+    assert "2 sideways (framed: 1)" in figure.locator("svg text").all_text_contents()
     for arrow, right in (("→", 1), ("→", 2), ("→", 2)):  # no farther than by two
         figure.get_by_role("button", name=arrow).press("Enter")
         same_shares(figure, model, moved(image, 0, right))
