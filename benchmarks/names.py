@@ -9,6 +9,7 @@ Run: python -m benchmarks.names [--only NAME] [--slips 30] [--pairs 20]. Writes 
 """
 
 import argparse
+import functools
 import json
 import random
 import time

@@ -44,9 +44,10 @@ class Counts:
         Nothing stands before a text: a run that begins with the end token counts each time.
         """
         seen, chance = self.kinds, 1 / self.size
+        last = self.places[ids[-1]] if len(ids) else np.array([], int)
         for k in range(min(BACK, len(ids)) + 1):
             if k:
-                last = self.places[ids[-1]] if k == 1 else last[last >= k - 1]
+                last = last[last >= k - 1]
                 last = last[(last < len(self.text) - 1) & (self.text[last - k + 1] == ids[-k])]
                 if not len(last):
                     break

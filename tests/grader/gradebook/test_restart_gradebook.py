@@ -26,7 +26,7 @@ import json, shutil, sys
 from pathlib import Path
 sys.path[:0] = [{tests!r}]
 from faults import grade_quickly, leftovers, outcome_of
-from autograder.gradebook.classroom import Stopped
+from autograder.gradebook.classroom import GradingStopped
 
 told = []
 for room in {rooms}:
@@ -38,7 +38,7 @@ for room in {rooms}:
     try:
         grade_quickly(course, Path({release!r}))
         stopped = None
-    except Stopped as error:
+    except GradingStopped as error:
         stopped = str(error)
     ballast.unlink()
     grade_quickly(course, Path({release!r}))
