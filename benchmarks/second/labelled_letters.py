@@ -12,7 +12,6 @@ stand in the text that was counted, where the longest runs are never in doubt.
 import math
 import string
 import sys
-from collections import Counter, defaultdict
 from functools import cache
 from itertools import combinations
 
@@ -22,7 +21,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import OneHotEncoder
 
 from attention_by_hand.data import python_manual
-from benchmarks.second.typing_errors import WIDTH, misprints
+from benchmarks.second.typing_errors import WIDTH, chances_of, misprints
 
 LONGEST = (2, 3, 4, 5)
 
@@ -64,24 +63,11 @@ def letters(labelled, new, with_pairs):
 
 def doubts(texts, found):
     """Of each letter of each row, by runs of each length: how much likelier is any other?"""
-    after = defaultdict(Counter)
-    for text in texts:
-        for i in range(len(text)):
-            for n in range(min(LONGEST[-1], i + 1)):
-                after[text[i - n : i]][text[i]] += 1
-    seen = {past: symbols.total() for past, symbols in after.items()}
+    chance = chances_of(texts, LONGEST[-1])
 
     @cache
     def log_chance(past, symbol):
         return math.log(chance(past, symbol))
-
-    @cache
-    def chance(past, symbol):
-        shorter = chance(past[1:], symbol) if past else 1 / len(after[""])
-        if past not in seen:
-            return shorter
-        kept = max(after[past][symbol] - 0.75, 0)
-        return (kept + 0.75 * len(after[past]) * shorter) / seen[past]
 
     table = np.zeros((len(found), WIDTH, len(LONGEST)))
     for number, (row, *_) in enumerate(found):

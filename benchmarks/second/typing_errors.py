@@ -102,8 +102,11 @@ def learn(model, ids, places, epochs, rate, frozen=False):
     return model
 
 
-def by_counting(texts, found, most):
-    """Whether the place is found where some other letter is likeliest, against the one there."""
+def chances_of(texts, most):
+    """How likely a letter is after up to `most` - 1 others, as a function of these and the letter.
+
+    Every letter seen gives 0.75 of its times to what is less seen, by a shorter past.
+    """
     after = defaultdict(Counter)
     for text in texts:
         for i in range(len(text)):
@@ -113,14 +116,18 @@ def by_counting(texts, found, most):
 
     @cache
     def chance(past, letter):
-        """Every letter seen gives 0.75 of its times to what is less seen, by a shorter past."""
         shorter = chance(past[1:], letter) if past else 1 / len(after[""])
         if past not in seen:
             return shorter
         kept = max(after[past][letter] - 0.75, 0)
         return (kept + 0.75 * len(after[past]) * shorter) / seen[past]
 
-    hits = []
+    return chance
+
+
+def by_counting(texts, found, most):
+    """Whether the place is found where some other letter is likeliest, against the one there."""
+    chance, hits = chances_of(texts, most), []
     for row, place, _ in found:
         odds = []
         for i in range(WIDTH):
