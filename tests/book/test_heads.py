@@ -220,7 +220,8 @@ def test_the_points_that_the_page_tells_in_words_are_those_stored():
 def test_the_lead_of_many_heads_is_larger_where_training_has_been():
     seen, new = (mean(ahead("32 heads", "1 head", "1500", w)) for w in ("learnt", "kept back"))
     assert seen > new
-    assert f"some {100 * seen:.0f} points more than one, of new contexts some {100 * new:.0f}" in TEXT
+    said = "some {:.0f} points more than one, of new contexts some {:.0f}"
+    assert said.format(100 * seen, 100 * new) in TEXT
 
 
 def test_the_feed_forward_layer_has_as_many_parameters_as_the_page_says(page):
