@@ -11,6 +11,7 @@ import pytest
 import torch
 
 from benchmarks import heads
+from benchmarks.second import letters_by_heart
 
 
 @pytest.fixture(scope="module")
@@ -213,6 +214,14 @@ def test_the_points_that_the_page_tells_in_words_are_those_stored():
     assert f"and {100 * unseen:.0f} points worse than 32 heads that see the letters" in TEXT
     assert f"one head gains {100 * fed:.0f} points. " in TEXT
     ahead_of_fed = mean(ahead("32 heads, then feed-forward", FED, "1500"))
+    many = "{} ± {}".format(*told(ahead("32 heads", "8 heads", "1500")))
+    splits, *other = re.search(
+        r"all (\d+) by ([\d.]+) ± ([\d.]+);", letters_by_heart.__doc__
+    ).groups()
+    assert f"our five splits cannot say (by {many} points), nor {splits} others" in TEXT
+    assert "they are about one point ahead, with 0 in the interval" in TEXT
+    lead, half = map(float, other)
+    assert round(lead) == 1 and lead < half
     told_so = f"ahead of one head with it by {100 * ahead_of_fed:.0f} points, no longer by"
     assert f"{told_so} {100 * whole:.0f}." in TEXT
 
