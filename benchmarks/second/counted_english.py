@@ -2,7 +2,8 @@
 
 Run: OMP_NUM_THREADS=1 python -m benchmarks.second.counted_english [LONGEST_TOKENS LONGEST_BYTES];
 four minutes. Bits per byte, validation and test: tokens 1.3797 and 1.3756, going on 1.3388 and
-1.3089, bytes 1.4160 and 1.4134.
+1.3089, bytes 1.4160 and 1.4134. Those that go on, with the discounts of kneser_ney.json: the GPT is
+ahead by 0.009, over documents drawn anew -0.012 to 0.028, in 40 of 73 documents.
 """
 
 import json
