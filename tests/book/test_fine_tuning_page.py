@@ -180,7 +180,9 @@ def test_what_the_page_says_of_fine_tuning_is_what_is_stored(words):
     assert scratch < tuned / 2
     assert f"Before the first label, the model finds {share('untuned').mean():.0f}%" in words
     three, five = (share(name).mean() for name in ("three", "five"))
-    rivals = f"*letters*, from 320 rows, {letters:.0f}%; counts of runs of up to three, {three:.0f}%."
+    rivals = (
+        f"*letters*, from 320 rows, {letters:.0f}%; counts of runs of up to three, {three:.0f}%."
+    )
     assert rivals in words
     assert f"Runs of up to five letters find {five:.0f}%, without any label." in words
 
