@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from attention_by_hand.exercises.layer_dropout import read_in_training
 from attention_by_hand.exercises.residual_layernorm.dropout import (
     P,
     drawn_calls,
@@ -205,7 +206,19 @@ def _dropout(draw: Draw) -> list[Run]:
 EXERCISE.draws_anew()
 
 
-@EXERCISE.equals("no dropout in eval mode", 0.2)
+@EXERCISE.equals("the sublayer reads nothing that was dropped", 0.05, forgeable=True)
+def _whole(draw: Draw) -> list[Run]:
+    """Dropout acts on what the sublayer gives, not on what it reads: in training, too, that is x or
+    what the norm gives, with every number."""
+    return [
+        read_in_training(
+            _around_linear(draw, 5, dropout=0.5, norm_first=first), tokens(draw, 2, 3, 5)
+        )
+        for first in (False, True)
+    ]
+
+
+@EXERCISE.equals("no dropout in eval mode", 0.15)
 def _evaluated(draw: Draw) -> list[Run]:
     """nn.Dropout follows model.eval(); F.dropout has to be told which mode it is in. Unless
     `dropout` is given, nothing is dropped in training, either."""

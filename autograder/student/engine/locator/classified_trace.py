@@ -26,7 +26,7 @@ _OF_ITS_FORM = (  # what takes no numbers of an array, but its size, dtype or de
 _IDLE = ("detach", "clone", "contiguous", "copy", "numpy", "cpu")  # what leaves the numbers alone
 MULTIPLYING = (
     *("mul", "mul_", "multiply", "div", "div_", "divide", "true_divide"),
-    *("matmul", "einsum", "bmm", "dot"),
+    *("matmul", "einsum", "bmm", "dot", "sum", "mean"),
 )
 _DIVIDING = ("Mod", "FloorDiv", "remainder", "fmod", "floor_divide", "mod", "divmod")
 _NEGATED = ("Invert", "invert", "logical_not", "bitwise_not")
@@ -166,12 +166,15 @@ class ClassifiedTrace:
         return found is not None and not found.plain and not found.binary
 
     def harmless(self, j: int, end: int) -> bool:
-        """Whether an event on the way to another has a right answer's numbers, with which that goes
-        on as right answers do: as where an array comes out of a line as it went in."""
+        """Whether what is made of an event on the way to another are right answers' numbers, with
+        which it goes on as right answers do: where a line leaves an array as it was, say."""
         way = self.before(end)
         after = [k for k in way if j in self.events[k].sources]
-        goes_on = bool(after) and not any(self.unusual(j, k) for k in after)
-        return self.statuses[j] == KNOWN and goes_on
+        if self.statuses[j] != KNOWN:
+            return bool(after) and all(
+                self.statuses[k] == KNOWN and self.harmless(k, end) for k in after
+            )
+        return bool(after) and not any(self.unusual(j, k) for k in after)
 
     def unusual_before(self, i: int) -> Site | None:
         """Where two right arrays met in an operation that right answers do not apply to them."""

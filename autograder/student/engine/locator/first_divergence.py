@@ -87,7 +87,7 @@ class Numbers(ClassifiedTrace):
         if self.unsure:
             return None
         filled = self.filled(sorted(self.before(turned)), unusual=True)
-        filled = filled or self.filled(event.sources)
+        filled = filled or self.filled([*event.sources, turned])
         if filled is not None:
             return filled
         self.unsure = self.unsure or self.anyones(turned)
@@ -375,6 +375,10 @@ class Numbers(ClassifiedTrace):
         """Right numbers, but not those that belong in the result."""
         if not leaves:
             return None
+        last = self.events[leaves[0]].signature
+        for i in sorted(self.before(leaves[0])) if last and last.nan else ():
+            if self.gives_nan(i):
+                return Place(self.events[i].site, "nan")
         for i in sorted(self.before(leaves[0])):
             event = self.events[i]
             computed = event.signature and event.site.kind == "expression"
