@@ -73,20 +73,22 @@ _FIRST = ("W_q", "W_k", "W_v", "linear1", "sublayer")  # what reads, of a sublay
 
 def farthest_read(layer: Any, *inputs: Any) -> float:
     """How far, in training, what the sublayers read is from the inputs and from what the norms
-    give, where these parts are called."""
+    give, where these parts are called; 0 where some norm is not."""
     whole, found = [*inputs], [0.0]
 
     def look(_: Any, read: tuple) -> None:
         alike = [x for x in whole if x.shape == read[0].shape]
         found.append(min((float((read[0] - x).abs().max()) for x in alike), default=0.0))
 
+    norms = {name for name, _ in layer.named_modules() if name.startswith("norm")}
     for name, part in layer.named_modules():
-        if name.startswith("norm"):
+        if name in norms:
             part.register_forward_hook(lambda _, inputs, output: whole.append(output))
+            part.register_forward_hook(lambda *_, name=name: norms.discard(name))
         if name.rpartition(".")[2] in _FIRST:
             part.register_forward_pre_hook(look)
     layer.train()(*inputs)
-    return max(found)
+    return 0.0 if norms else max(found)
 
 
 def read_in_training(run: Run, *inputs: Array) -> Run:

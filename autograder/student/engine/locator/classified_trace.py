@@ -28,6 +28,7 @@ MULTIPLYING = (
     *("mul", "mul_", "multiply", "div", "div_", "divide", "true_divide"),
     *("matmul", "einsum", "bmm", "dot", "sum", "mean"),
 )
+GROWING = ("exp", "exp_", "expm1", "exp2", "Pow", "pow", "power", "square")
 _DIVIDING = ("Mod", "FloorDiv", "remainder", "fmod", "floor_divide", "mod", "divmod")
 _NEGATED = ("Invert", "invert", "logical_not", "bitwise_not")
 _SELECTING = ("topk", "sort")  # of an array, as many as any answer may want

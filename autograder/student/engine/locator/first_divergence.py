@@ -11,6 +11,7 @@ from typing import Any
 from autograder.student.engine.compare import compare
 from autograder.student.engine.locator.classified_trace import (  # fmt: skip
     GIVEN,
+    GROWING,
     KNOWN,
     MULTIPLE,
     MULTIPLYING,
@@ -362,12 +363,14 @@ class Numbers(ClassifiedTrace):
         """Where a large number is used in place of an infinite one."""
         for i in way:
             found, sources = self.events[i].signature, self.events[i].sources
-            made = self.events[i].site.function == "__init__"  # by torch.empty, perhaps
-            if found is None or not found.filled or not sources or made:
+            site = self.events[i].site
+            made = site.function == "__init__"  # by torch.empty, perhaps
+            grown = site.operation in GROWING  # not put there
+            if found is None or not found.filled or not sources or made or grown:
                 continue
             if not unusual or any(self.unusual(j, i) for j in sources):
-                if not self.sound(self.events[i].site):
-                    return Place(self.events[i].site, "filled")
+                if not self.sound(site):
+                    return Place(site, "filled")
                 self.unsure = True
         return None
 
