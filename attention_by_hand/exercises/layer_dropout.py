@@ -78,7 +78,8 @@ def farthest_read(layer: Any, *inputs: Any) -> float:
 
     def look(_: Any, read: tuple) -> None:
         alike = [x for x in whole if x.shape == read[0].shape]
-        found.append(min((float((read[0] - x).abs().max()) for x in alike), default=0.0))
+        distances = (float((read[0] - x).detach().abs().max()) for x in alike)
+        found.append(min(distances, default=0.0))
 
     norms = {name for name, _ in layer.named_modules() if name.startswith("norm")}
     for name, part in layer.named_modules():
