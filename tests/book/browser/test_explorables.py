@@ -79,7 +79,7 @@ def test_an_explorables_letters_can_be_read_on_a_phone(name, open_tab):
 
 @pytest.mark.share(6)
 @pytest.mark.parametrize("name", chapter_pages())
-def test_an_explorable_keeps_still_where_less_motion_is_asked_for(name, open_tab):
+def test_an_explorable_keeps_still_for_readers_who_want_less_motion(name, open_tab):
     page = open_tab(reduced_motion="reduce").open(name)
     for one in explorables(page):
         figure = page.locator(named(one))

@@ -193,7 +193,7 @@ def test_a_still_is_what_the_network_draws_at_first(introduction):
     assert tab.wrong == []
 
 
-def test_nothing_is_loaded_until_it_is_touched_and_nobody_else_is_asked(open_tab, html):
+def test_a_model_is_loaded_at_the_first_touch_and_from_this_host_alone(open_tab, html):
     tab = open_tab()
     _, model = touched(tab, "intro", BANKS, lambda figure: asked(tab, figure, "the shop is wide"))
     assert (html / model.removeprefix(f"{tab.server}/")).stat().st_size < 1000
