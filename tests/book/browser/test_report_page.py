@@ -32,10 +32,10 @@ CUT = """[...document.querySelectorAll("svg text")].filter(text => {
 START = datetime(2030, 3, 1, 12, tzinfo=UTC)
 
 
-def a_class(size: int = 60) -> str:
+def a_class() -> str:
     """The report of a class of sixty in two chapters, every part of it with something to say."""
     rows, roster = [], Roster(due={"01_one": START + timedelta(days=3)})
-    for n in range(size):
+    for n in range(60):
         student = f"s{n:02}"
         roster.names[student] = f"{'Åsa Ödegård' if n == 7 else EVIL if n == 8 else 'Ann'} Nr {n}"
         for chapter in ("01_one", "02_two")[: 1 + (n % 3 > 0)]:
