@@ -144,6 +144,7 @@ def test_entries_are_kept_and_can_be_cleared(open_tab):
     assert tab.wrong == []
 
 
+@pytest.mark.share(3)
 @pytest.mark.parametrize("entries", ["none", "[", "null", "7", '{"01_kernel_regression.html": 3}'])
 def test_a_browser_that_keeps_nothing_or_something_odd_still_judges(entries, open_tab):
     tab = open_tab()
