@@ -14,7 +14,18 @@ from attention_by_hand.models.safetensors import unpacked
 from benchmarks.two_banks import PLACES, WORDS, Model, sentences
 
 from .conftest import ROOT
-from .exploring import LETTERS, chooser, comes_back, is_open, named, said, settled, started, touched
+from .exploring import (
+    LETTERS,
+    SAMPLED,
+    chooser,
+    comes_back,
+    is_open,
+    named,
+    said,
+    settled,
+    started,
+    touched,
+)
 
 BANKS = named("two_banks")
 STILL = ROOT / "book" / "extensions" / "stills" / "two_banks.svg"
@@ -71,12 +82,13 @@ def asked(tab, figure, text: str) -> str:
     return said(figure)
 
 
-def test_it_answers_what_torch_answers_for_200_sentences_of_the_words_it_knows(introduction):
+@SAMPLED
+def test_it_answers_what_torch_answers_for_sentences_of_the_words_it_knows(introduction, count):
     tab, _, model = introduction
     draw = random.Random(7)
     trained = {" ".join(words) for words, _ in sentences()}
     texts: list[str] = []
-    while len(texts) < 200:
+    while len(texts) < count:
         words = [draw.choice(["bank", *PLACES]), *draw.choices(WORDS, k=draw.randint(1, 11))]
         draw.shuffle(words)
         if " ".join(words) not in trained:
