@@ -70,6 +70,7 @@ class Absent(MetaPathFinder):
 sys.meta_path.insert(0, Absent())"""
 
 
+@pytest.mark.share(0)
 def test_without_torch_all_of_chapter_1_runs_that_is_not_in_torch():
     notebook = instructor_notebook(ROOT / "book" / f"{STEMS[0]}.md")
     for cell in notebook.cells:
