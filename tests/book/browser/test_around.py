@@ -190,7 +190,7 @@ def test_the_essential_path_is_kept_and_folds_what_is_not_essential(open_tab):
     assert tab.wrong == []
 
 
-@pytest.mark.share(2)
+@pytest.mark.share(5)
 @pytest.mark.parametrize(("scheme", "width"), [("light", 1280), ("dark", 390)])
 def test_the_essential_path_is_accessible(open_tab, scheme, width):
     page = open_tab(width, scheme).open(PAGES["02"])

@@ -228,6 +228,7 @@ def test_a_network_that_cannot_be_loaded_is_said_to_be_missing_and_the_picture_s
     assert "nobody can tell" in asked(tab, figure, "the small bank")
 
 
+@pytest.mark.share(6)
 @pytest.mark.parametrize(("width", "scheme"), [(1280, "light"), (390, "dark")])
 def test_it_is_open_to_everyone_and_fits(open_tab, width, scheme):
     tab, figure, _ = started(open_tab, "intro", BANKS, width=width, scheme=scheme)

@@ -191,6 +191,7 @@ def test_a_suggestion_on_the_same_page_leads_there(open_tab):
     assert not page.locator("#pst-search-dialog").is_visible()
 
 
+@pytest.mark.share(3)
 @pytest.mark.parametrize(("scheme", "width"), [("light", 1280), ("dark", 390)])
 def test_suggestions_are_accessible_and_have_room(scheme, width, open_tab):
     page = open_tab(width, scheme).open("book/intro.html")
