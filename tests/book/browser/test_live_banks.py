@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from playwright.sync_api import expect
 
 from attention_by_hand.figures.two_banks import TEXTS
 from attention_by_hand.models.safetensors import unpacked
@@ -143,7 +144,7 @@ def test_another_word_asks_by_click_or_key_and_only_nouns_were_taught_to(introdu
     assert boxes.count() == len(words)
     for place, key in ((5, ""), (0, "Enter"), (3, "Space"), (1, "Enter")):
         one = boxes.nth(place)
-        assert one.get_attribute("aria-label") == f"let “{words[place]}” ask"
+        expect(one).to_have_accessible_name(re.compile(rf"\b{words[place]}$"))
         one.press(key) if key else one.click()
         settled(figure)
         weights, logits = answered(model, words, place)

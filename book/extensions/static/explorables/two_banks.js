@@ -128,10 +128,8 @@ export function start({ figure, data, part, controls }) {
   function offer() {
     part("picture").firstElementChild.setAttribute("role", "group");
     for (const box of boxes()) {
-      const attributes = {
-        role: "button", tabindex: 0, "aria-label": `let “${box.lastElementChild.textContent}” ask`,
-        "aria-pressed": Boolean(box.querySelector('[stroke="#D55E00"]')),
-      }; // prettier-ignore
+      const asks = Boolean(box.querySelector('[stroke="#D55E00"]'));
+      const attributes = { role: "button", tabindex: 0, "aria-pressed": asks };
       for (const [key, value] of Object.entries(attributes)) box.setAttribute(key, value);
     }
   }
