@@ -14,7 +14,7 @@ from scipy import stats
 from attention_by_hand.blocks import CaptionLayer
 from attention_by_hand.data.glyphs import bare, bare_in_place, glyphs, held_out, picture
 from attention_by_hand.models import captioner
-from benchmarks.second import covered, eyes, new_pictures, pasted_marks
+from benchmarks.second import covered, eyes, new_pictures, pasted_marks, writers
 from solutions.captioning import recall_at, write_caption
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -286,6 +286,14 @@ def test_what_the_page_says_the_other_losses_add_to_captions_is_what_is_stored()
     with_all, alone = of("captioner"), of("captions only")
     assert "names {:.0f}, {:.0f} and {:.0f}% of the unseen pairs".format(*with_all) in PAGE
     assert "with captions alone {:.0f}, {:.0f} and {:.0f}%".format(*alone) in PAGE
+    found = writers.__doc__
+    second = (
+        re.search(rf"{of} ([\d.]+)%", found)[1] for of in ("all three losses", "captions alone")
+    )
+    assert (
+        "all three losses were behind, {:.0f} in a hundred to {:.0f};".format(*map(float, second))
+        in PAGE
+    )
     ahead = with_all - alone
     assert abs(ahead.mean()) < 4.303 * ahead.std(ddof=1) / math.sqrt(3), "nothing that three show"
 

@@ -252,7 +252,16 @@ def _double(draw: Draw) -> list[Run]:
     return [_post(draw, "float64")[0], _pre(draw, "float64")[0]]
 
 
-EXERCISE.leaves_inputs_alone(0.05, lambda d: [_post(d)[0], _pre(d)[0]])
+def itself(x: Any) -> Any:
+    """A sublayer that returns the tensor it is given, as nn.Identity does."""
+    return x
+
+
+def _around_nothing(draw: Draw) -> Run:
+    return module(as_argument(itself), 5, state=_state(draw, 5)).then(tokens(draw, 2, 3, 5))
+
+
+EXERCISE.leaves_inputs_alone(0.05, lambda d: [_post(d)[0], _pre(d)[0], _around_nothing(d)])
 
 
 def _in_both_modes(draw: Draw) -> list[Run]:
