@@ -13,7 +13,7 @@ import nbformat
 import numpy as np
 import pytest
 import torch
-from nbclient import NotebookClient
+from kernels import run_cells
 
 import solutions.kernel_regression as reference
 from autograder.student.captured_output import CapturedOutput
@@ -25,12 +25,6 @@ from autograder.student.table import MOST_LINES
 
 CHECKING = import_module("autograder.student.check")  # `autograder.student.check` is the function
 ROOT = Path(__file__).resolve().parents[3]
-
-
-def run(*sources: str) -> list[nbformat.NotebookNode]:
-    book = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(s) for s in sources])
-    NotebookClient(book, kernel_name="python3", allow_errors=True).execute()
-    return book.cells
 
 
 # --- whom it is about ---------------------------------------------------------------------------
@@ -118,7 +112,7 @@ def cells() -> list[nbformat.NotebookNode]:
         sources += [cell, "check(softmax)"]
     for form in FORMS.values():
         sources += [OLD, form.format(new=new, default=default), "check(softmax)"]
-    return run(*sources, OLD + "  # again", "1 / 0\n" + new, "check.all()")
+    return run_cells(*sources, OLD + "  # again", "1 / 0\n" + new, "check.all()")
 
 
 @pytest.fixture(scope="module")
