@@ -123,8 +123,8 @@ pdf: browser env  ## print the book: build/attention-by-hand.pdf
 
 .PHONY: test
 test: test-tools env  ## check each kind of promise, some cases of each; the pages where `make` built them
-	@$(BIN)/ruff check . && $(BIN)/ruff format --check --quiet . && $(BIN)/mypy --no-error-summary
-	@$(PYTEST)
+	@$(BIN)/ruff check . && $(BIN)/ruff format --check --quiet .
+	@$(BIN)/mypy --no-error-summary & types=$$!; $(PYTEST) || { wait $$types; exit 1; }; wait $$types
 
 .PHONY: test-all
 test-all: test-tools env  ## all that `make test` leaves out: CI runs both

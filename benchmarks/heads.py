@@ -119,15 +119,15 @@ def counted(learnt: torch.Tensor, asked: torch.Tensor, places: tuple[int, ...]) 
     return table[asked_key]
 
 
-def smoothed(learnt: torch.Tensor, asked: torch.Tensor, trust: float = 2.0) -> torch.Tensor:
+def smoothed(learnt: torch.Tensor, asked: torch.Tensor) -> torch.Tensor:
     """Probabilities (n, 27) from counts of one, of two and of three neighbours, in turn.
 
-    Those of fewer neighbours count like `trust` windows more; two tables of a size are averaged.
+    Those of fewer neighbours count like two windows more; two tables of a size are averaged.
     """
     known = F.normalize(counted(learnt, asked, ()), p=1, dim=1)
     for tables in (((1,), (3,)), ((1, 3),), ((0, 1, 3), (1, 3, 4))):
         counts = [counted(learnt, asked, places) for places in tables]
-        found = [(c + trust * known) / (c.sum(1, keepdim=True) + trust) for c in counts]
+        found = [(c + 2 * known) / (c.sum(1, keepdim=True) + 2) for c in counts]
         known = torch.stack(found).mean(0)
     return known
 

@@ -127,9 +127,9 @@ def packed(learnt: bytes, kept: bytes) -> dict[str, float]:
     return found
 
 
-def unknown_words(model: GPT, tokens: Tokens, known: set[str], count: int = 100) -> list[int]:
+def unknown_words(model: GPT, tokens: Tokens, known: set[str]) -> list[int]:
     """Of what the model writes: words that the training text does not have, and all words."""
-    start = torch.zeros(count, 1, dtype=torch.long, device=next(model.parameters()).device)
+    start = torch.zeros(100, 1, dtype=torch.long, device=next(model.parameters()).device)
     luck = torch.Generator(start.device).manual_seed(0)
     rows = generate(model, start, 100, top_p=0.9, generator=luck).tolist()
     words = [w for row in rows for w in english.WORDS.findall(tokens.decode(row))[:-1]]

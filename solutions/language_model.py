@@ -270,7 +270,8 @@ def bits_per_byte(
 
     Σ −log₂ p(ids[t + 1]) / Σ byte_lengths[ids[t + 1]], both sums over all predicted
     tokens of the batch. Shapes: logits `(B, n, V)` of ids `(B, n)`, byte_lengths
-    `(V,)`, how many bytes each token stands for → a float, 0 without predictions.
+    `(V,)`, how many bytes each token stands for (0 for a marker, which costs its bits
+    all the same) → a float, 0 without predictions.
     """
     ### BEGIN SOLUTION
     target = ids[:, 1:]  # (B, n − 1)

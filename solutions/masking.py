@@ -36,9 +36,10 @@ def causal_mask(
 ) -> Bool[Tensor, "n_q n_k"]:
     """Let each query see the keys up to its own position, the last query all of them.
 
-    Shapes: → boolean `(n_q, n_k)` on `device`; `n_k` defaults to `n_q`. The queries are the last
-    `n_q` of the `n_k` positions: query i is at position i + n_k − n_q. If there are more queries
-    than keys, the first n_q − n_k see nothing. Source: Vaswani et al. (2017), section 3.2.3.
+    Shapes: → boolean `(n_q, n_k)` on `device`; `n_k` defaults to `n_q`, and may be 0. The queries
+    are the last `n_q` of the `n_k` positions: query i is at position i + n_k − n_q. If there are
+    more queries than keys, the first n_q − n_k see nothing. Source: Vaswani et al. (2017),
+    section 3.2.3.
     """
     ### BEGIN SOLUTION
     n_k = n_q if n_k is None else n_k

@@ -72,9 +72,14 @@ def stub_of(slug: str, name: str) -> str:
 
 
 @functools.cache
+def the_book() -> Book:
+    """The book's sources, read once."""
+    return Book(ROOT)
+
+
+@functools.cache
 def model_answers(chapter: Path) -> list[str]:
-    book = Book(ROOT)
-    found = []
+    book, found = the_book(), []
     for token in book.parser.parse(chapter.read_text(encoding="utf-8")):
         question = directive(token, chapter, 1)
         if question is not None and question.name in ("question", "hard-problem"):

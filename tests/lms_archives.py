@@ -43,9 +43,9 @@ def moodle(name: str, number: int, file: str = FILE, plugin: str = "file", old: 
     return f"{name}_{number}_assignsubmission_{plugin}{'_' if old else ''}/{file}"
 
 
-def flat(name: str, number: int, file: str = FILE) -> str:
+def flat(name: str, number: int) -> str:
     """The same where submissions are not downloaded in folders."""
-    return f"{name}_{number}_assignsubmission_file_{file}"
+    return f"{name}_{number}_assignsubmission_file_{FILE}"
 
 
 def canvas(name: str, user: int, number: int, file: str = FILE, late: bool = False) -> str:
@@ -88,7 +88,7 @@ def moodle_row(
 
 
 def canvas_rows(
-    people: Sequence[tuple[str, int, str]], column: str, points: str, other: str = "7.00"
+    people: Sequence[tuple[str, int, str]], column: str, points: str
 ) -> list[list[str]]:
     """Canvas's gradebook: a row of headings, one of points, one for each student."""
     totals = ["Current Score", "Final Score"]
@@ -98,7 +98,7 @@ def canvas_rows(
         ["    Points Possible", "", "", "", "", "10.00", points, "(read only)", "(read only)"]
     )
     for name, user, login in people:
-        rows.append([name, str(user), f"S{user}", login, "Group 1", other, "", "70.00", "70.00"])
+        rows.append([name, str(user), f"S{user}", login, "Group 1", "7.00", "", "70.00", "70.00"])
     return rows
 
 

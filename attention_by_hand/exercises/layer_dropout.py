@@ -1,12 +1,25 @@
 """Dropout inside a layer's feed-forward part, made visible."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from attention_by_hand.exercises.parameters import layer_state
-from autograder.student.authoring import Array, Draw, Record, Run, describe, module, plain, tensor
+from autograder.student.authoring import (
+    Array,
+    Draw,
+    Previous,
+    Record,
+    Run,
+    Step,
+    as_argument,
+    describe,
+    module,
+    plain,
+    tensor,
+)
 from autograder.student.engine.aspects import numbers_of
 from autograder.student.engine.compare import all_shaped
 
@@ -53,3 +66,33 @@ def both_dropouts(run: Run, record: Record) -> str | None:
     if abs(gone - 0.5) > 0.35:
         return f"the unit inside the feed-forward is dropped {gone:.0%} of the time, with p = 50 %"
     return None if not np.allclose(added[0], added[1]) else "two calls drop the same numbers"
+
+
+_FIRST = ("W_q", "W_k", "W_v", "linear1", "sublayer")  # what reads, of a sublayer
+
+
+def farthest_read(layer: Any, *inputs: Any) -> float:
+    """How far, in training, what the sublayers read is from the inputs and from what the norms
+    give, where these parts are called; 0 where some norm is not."""
+    whole, found = [*inputs], [0.0]
+
+    def look(_: Any, read: tuple) -> None:
+        alike = [x for x in whole if x.shape == read[0].shape]
+        distances = (float((read[0] - x).detach().abs().max()) for x in alike)
+        found.append(min(distances, default=0.0))
+
+    norms = {name for name, _ in layer.named_modules() if name.startswith("norm")}
+    for name, part in layer.named_modules():
+        if name in norms:
+            part.register_forward_hook(lambda _, inputs, output: whole.append(output))
+            part.register_forward_hook(lambda *_, name=name: norms.discard(name))
+        if name.rpartition(".")[2] in _FIRST:
+            part.register_forward_pre_hook(look)
+    layer.train()(*inputs)
+    return 0.0 if norms else max(found)
+
+
+def read_in_training(run: Run, *inputs: Array) -> Run:
+    """A run that makes this visible: 0 where no sublayer reads what was dropped."""
+    in_training = replace(run, steps=(Step((True,), {}, "train"),))
+    return in_training.then_apply(as_argument(farthest_read), Previous(0), *inputs)

@@ -341,14 +341,14 @@ def sublayers() -> None:
 
 
 def transformer() -> None:
-    """The whole: an encoder, a decoder, and the memory between them."""
+    """The whole: an encoder, a decoder, and the memory between them; with the parts' chapters."""
     flow = Flow(5.2, 7.95)
-    stacks = {
-        1.25: ("source", "n_s", ["self-attention", "feed-forward"]),
+    stacks: dict[float, tuple[str, str, dict[str, str]]] = {
+        1.25: ("source", "n_s", {"self-attention": "3", "feed-forward": "6"}),
         3.85: (
             "target, shifted",
             "n_t",
-            ["self-attn., no future", "cross-attention", "feed-forward"],
+            {"self-attn., no future": "4", "cross-attention": "", "feed-forward": "6"},
         ),
     }
     ends: dict[float, Point] = {}
@@ -358,11 +358,12 @@ def transformer() -> None:
         flow.arrow((x, 0.28), table.bottom, label=rf"$(B,\ {length})$")
         plus = flow.box(x, 1.45, "+ position", "position", width=1.75, height=0.36)
         flow.arrow(table.top, plus.bottom)
+        numbered = [(plus, "5")]
         below, y = plus.top, 1.8
         shape = rf"$(B,\ {length},\ d_\mathrm{{model}})$"
         flow.frame(x - 1.1, 1.95, x + 1.2, 1.95 + 1.5 * len(sublayers) + 0.05)
         flow.text(x + 1.12, 2.13, r"$N\,\times$", ha="right", size=SHAPES)
-        for sublayer in sublayers:
+        for sublayer, chapter in sublayers.items():
             bridge = sublayer == "cross-attention"
             part = flow.box(x, y + 0.72, sublayer, width=1.85, new=bridge)
             norm = flow.box(x, y + 1.27, "add & norm", "plain", width=1.85, height=0.34)
@@ -373,12 +374,15 @@ def transformer() -> None:
                 at=(x + 0.08, y + 0.04),
             )
             flow.arrow(part.top, norm.bottom)
+            numbered += [(part, chapter), (norm, "6")]
             side = x - 1.02
             flow.arrow((x, y + 0.32), (side, y + 0.32), (side, norm.y), norm.left, color=plots.GREY)
             if bridge:
                 ends[0.0] = part.left
                 flow.text(x + 0.1, y + 0.27, "queries", ha="left", size=SHAPES)
             below, y = norm.top, y + 1.5
+        for box, chapter in numbered:
+            flow.text(box.right[0] + 0.13, box.y, chapter, size=SHAPES, color=plots.GREY)
         ends[x] = below
     start, end = ends[1.25], ends[0.0]
     flow.arrow(start, (1.25, start[1] + 0.3), (2.6, start[1] + 0.3), (2.6, end[1]), end, lw=2.4)

@@ -9,6 +9,8 @@ from functools import cache
 from types import CodeType
 from typing import Any, NamedTuple
 
+from autograder.student.engine.locator.instrumented_copy import same_code
+
 ENTRY = re.compile(r"(\w+)(?:\((\w+)\))?(?: of (\w+))?(?:: (.+))?")
 TIMES = re.compile(r"(.*?)(?: ×(\d+))?", re.DOTALL)
 COMMENT = re.compile(r"(^| ) *#.*")
@@ -130,7 +132,7 @@ def build(
     changed, source = (re.sub(r"^(def|class) \w+", rf"\1 {name}", s) for s in (changed, source))
     file = f"<{what}>"
     code = _compiled(changed, file, what)
-    if _does_the_same(code, _compiled(source, file, what)):
+    if same_code(code, _compiled(source, file, what)):
         raise ValueError(f"{what}: the changed code does the same as before:\n{changed}")
     linecache.cache[file] = (len(changed), None, changed.splitlines(True), file)  # for tracebacks
     scope = dict(names)
@@ -191,20 +193,6 @@ def _compiled(source: str, file: str, what: str) -> CodeType:
 
 def _no_python(error: SyntaxError, source: str, what: str) -> ValueError:
     return ValueError(f"{what}: {error.msg}, line {error.lineno} of\n{source}")
-
-
-def _does_the_same(one: Any, other: Any) -> bool:
-    """Whether two constants are equal, or two code objects apart from where they were written."""
-    if not isinstance(one, CodeType) or not isinstance(other, CodeType):
-        return type(one) is type(other) and repr(one) == repr(other)
-    return (
-        one.co_code == other.co_code
-        and one.co_names == other.co_names
-        and one.co_varnames == other.co_varnames
-        and one.co_freevars == other.co_freevars
-        and len(one.co_consts) == len(other.co_consts)
-        and all(map(_does_the_same, one.co_consts, other.co_consts))
-    )
 
 
 # --- the text that declares them ----------------------------------------------------------------

@@ -80,13 +80,7 @@ def make_sample_class(release_dir: Path, dest: Path) -> list[Path]:
 
 
 def grade_sample(
-    release_dir: Path,
-    dest: Path,
-    *,
-    jobs: int | None = None,
-    isolation: str = "bwrap",
-    device: str = "cpu",
-    progress: Progress | None = None,
+    release_dir: Path, dest: Path, *, jobs: int | None = None, progress: Progress | None = None
 ) -> ClassResult:
     """Make the sample class in `dest` and grade it there.
 
@@ -101,8 +95,6 @@ def grade_sample(
     return grade(
         dest / "submitted",
         jobs=jobs,
-        isolation=isolation,
-        device=device,
         release=release_dir,
         cell_seconds=CELL_SECONDS,
         probe_seconds=PROBE_SECONDS,

@@ -78,22 +78,31 @@ class CapturedOutput(io.TextIOBase):
                 return
             frame = frame.f_back
 
-    def lines(self) -> list[str]:
-        """What there is to show, shortened; empty if the answer said nothing."""
+    def lines(self, room: int = _WARNINGS) -> list[str]:
+        """What there is to show, shortened; empty if the answer said nothing. For its warnings
+        there are `room` lines, and one in any case."""
         kept = self._kept.encode(errors="backslashreplace").decode()
         printed = [line.rstrip() for line in kept.splitlines()]
         shown = [line if len(line) <= _WIDTH else line[:_WIDTH] + " …" for line in printed[:_LINES]]
         shown = [f"    {line}" for line in shown]
         if more := len(printed) - len(shown) + self._cut:
             shown.append(f"    … and {more} more line{'s' * (more > 1)}")
-        warned = [*self._warned]
-        if len(warned) > _WARNINGS:
-            warned[_WARNINGS:] = [f"… and {len(warned) - _WARNINGS} more"]
         told = ["Your code prints:", *shown] if shown else []
-        return told + (["It causes warnings:", *(f"    {line}" for line in warned)] * bool(warned))
+        return told + self._warnings(room)
 
-    def as_text(self) -> str:
-        return "".join(f"\n  {line}" for line in self.lines())
+    def _warnings(self, room: int) -> list[str]:
+        warned, some = [*self._warned], max(1, min(room, _WARNINGS))
+        if more := len(warned[some:]):
+            warned[some - 1 :] = [f"{warned[some - 1]} (and {more} more)"]
+        return warned
+
+    @property
+    def warned(self) -> bool:
+        """Whether there is a warning to show."""
+        return bool(self._warned)
+
+    def as_text(self, room: int = _WARNINGS) -> str:
+        return "".join(f"\n  {line}" for line in self.lines(room))
 
     def as_html(self) -> str:
         lines = escape("\n".join(self.lines()))

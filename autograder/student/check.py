@@ -38,7 +38,7 @@ from autograder.student.expected import entry_of, fixed_digest, fixed_runs
 from autograder.student.expected.fingerprints import same_runs
 from autograder.student.limit import VARIABLE, Limit, seconds_allowed
 from autograder.student.source import call_in, definition_not_in_use, named_by
-from autograder.student.table import headline, table_html, table_text
+from autograder.student.table import MOST_LINES, headline, table_html, table_text
 from autograder.student.versions import missing_where_graded
 
 
@@ -290,5 +290,6 @@ def _named_in(caller: FrameType) -> tuple[str | None, bool]:
 
 
 def _show(verdict: Verdict, advice: str | None, said: CapturedOutput) -> None:
-    text = table_text(verdict, advice) + said.as_text()
+    table = table_text(verdict, advice, below=int(said.warned))
+    text = table + said.as_text(room=MOST_LINES - len(table.splitlines()))
     show(text, lambda: table_html(verdict, advice) + said.as_html())

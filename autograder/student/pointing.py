@@ -23,9 +23,11 @@ from autograder.student.engine.locator.counterfactual import (
     LOOP,
     NUMBER,
     ROLE,
+    Case,
     Repair,
     find_repair,
 )
+from autograder.student.engine.locator.infinity import does_as_well
 from autograder.student.engine.locator.instrument import Site
 from autograder.student.engine.locator.instrumented_copy import NoCopy, copied
 from autograder.student.engine.locator.known_values import Known
@@ -40,7 +42,7 @@ from autograder.student.engine.locator.locate import (  # fmt: skip
     locate,
     problem_of,
 )
-from autograder.student.engine.locator.trace import Budget, Spent
+from autograder.student.engine.locator.trace import Budget, Spent, span
 from autograder.student.engine.mistakes.equality import equal
 from autograder.student.engine.probe import probe
 from autograder.student.engine.runs import KEPT, Record, Run, Trial, made_once
@@ -54,6 +56,7 @@ from autograder.student.table import first_row
 
 SECONDS = 0.9  # of the processor, for all that is done to find a place
 TRACING = 0.5  # of these, at most, before other values are tried
+TRYING = 0.2  # of these, for what an infinite number in the place of a large one would change
 MOST_RUNS = 4  # that are looked at
 MOST_SHOWN = 900  # characters
 SHOWN_TWICE = ("missing", "made", "twice", EFFECT, *KINDS)  # kinds of which two places are shown
@@ -150,10 +153,12 @@ def place_of(
     cases = [(a.title, case) for a, case in tried if not passes(a, Trial(*case[:3]))]
     cases = cases or [(aspect.title, case) for aspect, case in tried]
     start = time.process_time()
-    found = (place for place in _places(answer, cases, device) if place is not None)
+    found = (place for place in _places(answer, cases, fine, device) if place is not None)
     place = None
     with suppress(Spent):
         place = next(found, None)
+        if place is not None and place.kind == "multiple":  # by one number in every run?
+            place = next((p for p in found if _elsewise(p, place)), place)
     if place is not None and place.kind in _SURE or not cases:
         return place
     try:
@@ -168,6 +173,11 @@ def place_of(
         return place
     mended = [mend for mend in mended if mend.always or (alone and mend.kind != IDLE)]
     return _surest(place, mended, cases[0][0])
+
+
+def _elsewise(one: Place, other: Place) -> bool:
+    """Whether two runs show one place, but not the same of it."""
+    return span(one.site.node) == span(other.site.node) and one.kind != other.kind
 
 
 def shown_at(place: Place) -> list[Site]:
@@ -218,6 +228,7 @@ def pointer_on(answer: Any, name: str, device: str = "cpu") -> str | None:
 def _places(
     answer: Any,
     cases: Sequence[tuple[str, tuple[Run, Record, Record, Known]]],
+    fine: Sequence[Case],
     device: str,
 ) -> Iterator[Place | None]:
     budget, unsure = Budget(TRACING * SECONDS), False
@@ -234,7 +245,12 @@ def _places(
             seen = probe(copy, run, device)
         recorder.on = False
         if equal([[run]], [[record]], [[seen]]):  # or else the copy is not the answer
-            place = locate(recorder, known, run, record, expected)
+            failing = run, record, expected
+
+            def sound(site: Site, failing: Case = failing) -> bool:
+                return does_as_well(answer, site, failing, fine, device, TRYING * SECONDS)
+
+            place = locate(recorder, known, *failing, sound)
             unsure = unsure or recorder.unsure
             weak = unsure and place is not None and place.kind in _WEAK
             yield replace(place, aspect=aspect) if place is not None and not weak else None
@@ -255,6 +271,7 @@ _SAID = {
     "role": "These numbers occur in a right answer, but they are not what it returns here:",
     "unusual": "A right answer has the numbers that go in here, but it does something else:",
     "dropped": "What this gives is not used: it makes a new array and leaves the old one alone:",
+    "nan": "Here numbers turn into NaN:",
     "filled": "Here a large number takes the place of infinity:",
     "overwritten": "An argument is overwritten here before anything has read it:",
     "before the exception": "The {detail} follows from numbers that are no right answer's:",

@@ -50,15 +50,15 @@ def _rough(value: float) -> str:
     return f"{float(f'{value:.1g}'):g}"
 
 
-def table_text(verdict: Verdict, advice: str | None = None) -> str:
+def table_text(verdict: Verdict, advice: str | None = None, below: int = 0) -> str:
     """The verdict for a terminal: one line per aspect, and below a failed one what is wrong.
 
-    `advice` is shown first.
+    `advice` is shown first; `below` is the number of lines to leave for what follows.
     """
     lines = _above(verdict, advice)
     if verdict.note:
         return "\n".join(lines)
-    plan = _planned(verdict, advice)
+    plan = _planned(verdict, advice, below)
     for row in plan.rows:
         lines += _row_text(*row)
     return "\n".join(lines + _others_text(plan.others, plan.terse))
@@ -99,19 +99,13 @@ def _row_text(aspect: AspectVerdict, reasons: Sequence[str]) -> list[str]:
     return [row.rstrip(), *(line for text in reasons for line in _indented(text, "      "))]
 
 
-_OF_ITS_OWN = (
-    "raised",
-    "lost",
-    "missing",
-    "dtype",
-    "shape",
-    "kind",
-)  # failures that say what is wrong
+_OF_ITS_OWN = ("raised", "lost", "dtype", "shape", "kind")  # failures that say what is wrong
+_OF_GRADIENTS = ("missing", "gradient")  # they may follow from wrong values
 _OF_FORM = ("shape", "kind")
 _CAUSES = (KEPT, "mismatch")  # of other failures
 _NUMBER = re.compile(r"\d")
 _MOST, _LINES = 2, 7  # failures that are told at once, and their lines together
-_ALL_LINES = 12  # of the whole table, unless what stands above the aspects is long
+MOST_LINES = 12  # of the whole table, unless what stands above the aspects is long
 _TITLES, _ROOM = 2, 50  # of the others: titles, and characters for them
 
 
@@ -128,7 +122,8 @@ def _told(verdict: Verdict) -> list[AspectVerdict]:
     same reason: then those are told that fail in another way.
     """
     failed = [aspect for aspect in verdict.aspects if aspect.judged and not aspect.passed]
-    failed.sort(key=lambda aspect: (aspect.kind not in _CAUSES, aspect.kind not in _OF_ITS_OWN))
+    groups = _CAUSES, _OF_ITS_OWN
+    failed.sort(key=lambda a: (*(a.kind not in kinds for kinds in groups), a.kind in _OF_GRADIENTS))
     first_passes = verdict.aspects[0].passed
     told: dict[str, AspectVerdict] = {}
     for aspect in failed:
@@ -165,7 +160,7 @@ class _Plan:
     terse: bool = False
 
 
-def _planned(verdict: Verdict, advice: str | None) -> _Plan:
+def _planned(verdict: Verdict, advice: str | None, below: int = 0) -> _Plan:
     """What is told of the aspects: as much as fits, and what says most.
 
     A hint is shown where it is likely to help: if the first aspect fails, others have theirs for
@@ -181,14 +176,14 @@ def _planned(verdict: Verdict, advice: str | None) -> _Plan:
         for aspect, reasons in told
     ]
     brief = [(a, [_reason_alone(a)]) for a, _ in told[:1]]
-    above = len(_above(verdict, advice))
+    others = len(_above(verdict, advice)) + below
     plans = [_Plan(some, _others(verdict, some)) for some in (rows, rows[:1], told[:1])]
     plans += [_Plan(some, plans[-1].others, True) for some in (told[:1], brief)]
     if sum(len(_row_text(*row)) for row in rows) > _LINES:
         plans = plans[1:]
     for plan in plans:
         lines = [line for row in plan.rows for line in _row_text(*row)]
-        if above + len(lines + _others_text(plan.others, plan.terse)) <= _ALL_LINES:
+        if others + len(lines + _others_text(plan.others, plan.terse)) <= MOST_LINES:
             return plan
     return plans[-1]
 

@@ -19,13 +19,13 @@ EVERY = "every "  # and an operator's name: all that it makes of the exercise an
 Listed = Mapping[str, str]  # a mutant's name, or `every OPERATOR`, and the reason
 
 
-def equivalents(path: Path = EQUIVALENT) -> dict[str, dict[str, str]]:
+def equivalents() -> dict[str, dict[str, str]]:
     """For each exercise, the mutants that are still right answers, each with the reason.
 
     Raises `ValueError` for one that is listed twice.
     """
     listed: dict[str, dict[str, str]] = {}
-    for group in tomllib.loads(path.read_text(encoding="utf-8"))["right"]:
+    for group in tomllib.loads(EQUIVALENT.read_text(encoding="utf-8"))["right"]:
         for exercise, names in group.items():
             for name in names if exercise != "reason" else ():
                 if name in listed.setdefault(exercise, {}):

@@ -86,7 +86,7 @@ def vectors(model: Filler, shown: Tensor, asked: Tensor) -> Tensor:
     return torch.cat(found)
 
 
-def read_off(model: Filler, learnt: Tensor, rows: Tensor, rounds: int = 40) -> list[float]:
+def read_off(model: Filler, learnt: Tensor, rows: Tensor) -> list[float]:
     """Shares right, here and on the training's rows, of a linear layer fitted to the vectors."""
     parts = []
     for part in (learnt, rows):
@@ -95,7 +95,7 @@ def read_off(model: Filler, learnt: Tensor, rows: Tensor, rounds: int = 40) -> l
     (x, y), _ = parts
     middle, width = x.mean(0), x.std(0)
     layer = torch.nn.Linear(D, SIZE)
-    newton = torch.optim.LBFGS(layer.parameters(), max_iter=rounds, line_search_fn="strong_wolfe")
+    newton = torch.optim.LBFGS(layer.parameters(), max_iter=40, line_search_fn="strong_wolfe")
 
     def loss() -> Tensor:
         newton.zero_grad()

@@ -14,12 +14,12 @@ TRIALS = ((32, 1, 23), (128, 1, 23), (128, 24, 47), (128, 48, 71), (128, 96, 119
 
 
 class Head(nn.Module):
-    def __init__(self, way: str, slope: float = 1 / 8, d: int = 64, far: int = 31):
+    def __init__(self, way: str, slope: float = 1 / 8):
         super().__init__()
-        self.way, self.far, self.words = way, far, nn.Embedding(21, d)
+        self.way, self.far, self.words = way, 31, nn.Embedding(21, 64)
         self.slope = slope if way == "ALiBi" else 0.0
-        self.q, self.k, self.v = (nn.Linear(d, d, bias=False) for _ in range(3))
-        self.table, self.out = nn.Embedding(2 * far + 1, d), nn.Linear(d, 10)
+        self.q, self.k, self.v = (nn.Linear(64, 64, bias=False) for _ in range(3))
+        self.table, self.out = nn.Embedding(63, 64), nn.Linear(64, 10)
 
     def forward(self, text: Tensor, divided_by: float = 1.0) -> Tensor:
         """What the last token answers, `(B, 10)`."""

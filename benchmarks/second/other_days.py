@@ -122,7 +122,7 @@ def survey() -> tuple[np.ndarray, float, float]:
         return found["elevation"].astype(float), south, east * math.cos(turn)
 
 
-def tell_map(w: float = 1.25) -> None:
+def tell_map() -> None:
     """Every fourth place in both directions is guessed from 400 of them, drawn or 20 by 20."""
     heights, south, east = survey()
     land = heights[::4, ::4]
@@ -132,7 +132,7 @@ def tell_map(w: float = 1.25) -> None:
     even = np.ravel_multi_index(np.meshgrid(rows, columns), land.shape).ravel()
     for name, known in (("drawn", drawn), ("in rows", even)):
         keys, y = at[known], land.ravel()[known]
-        scores = w * w * (at @ keys.T - (keys**2).sum(1) / 2)
+        scores = 1.25**2 * (at @ keys.T - (keys**2).sum(1) / 2)
         most = scores.max(1, keepdims=True)
         told = np.exp(scores - most) @ y / np.exp(scores - most).sum(1)
         off, lazy = (np.delete(each - land.ravel(), known) for each in (told, y.mean()))

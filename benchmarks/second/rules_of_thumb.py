@@ -36,12 +36,12 @@ def random_loss(pairs: int, features: int, temperature: float, draws: int = 400)
     return float(np.mean(losses))
 
 
-def safe_keys(features: int, keys: int = 64, draws: int = 300) -> int:
+def safe_keys(features: int) -> int:
     """The most keys that random positive features give more than half of their row's weight."""
     luck, most = np.random.default_rng(features), 0
     for sharpness in (1, 4, 16, 64):
-        for _ in range(draws):
-            phi = luck.random((keys, features)) ** sharpness
+        for _ in range(300):
+            phi = luck.random((64, features)) ** sharpness
             table = phi @ phi.T
             most = max(most, int((2 * np.diag(table) > table.sum(1)).sum()))
     return most

@@ -14,7 +14,7 @@ def scores(p: list, kind: str):
     return h @ p[2], h
 
 
-def least(kind: str, seed: int, steps: int, rate: float = 0.02) -> list[float]:
+def least(kind: str, seed: int, steps: int) -> list[float]:
     """The least weight on a right key at the start, after 100 steps and at the end, with Adam."""
     draw = np.random.default_rng(seed)
     shapes = [(7, 4)] if kind == "bilinear" else [(7, 16), (4, 16), (16,)]
@@ -39,7 +39,7 @@ def least(kind: str, seed: int, steps: int, rate: float = 0.02) -> list[float]:
         for i, g in enumerate(slopes):
             m[i], v[i] = 0.9 * m[i] + 0.1 * g, 0.999 * v[i] + 0.001 * g**2
             p[i] -= (
-                rate * m[i] / (1 - 0.9 ** (step + 1))
+                0.02 * m[i] / (1 - 0.9 ** (step + 1))
                 / ((v[i] / (1 - 0.999 ** (step + 1))) ** 0.5 + 1e-8)
             )  # fmt: skip
     return found

@@ -257,9 +257,9 @@ class Drawing(SphinxDirective):
 # --- how to cite --------------------------------------------------------------------------------
 
 
-def citation(path: Path = CITATION) -> tuple[str, str]:
+def citation() -> tuple[str, str]:
     """How to cite the course, in words and as BibTeX, from `CITATION.cff`."""
-    cff = yaml.safe_load(path.read_text(encoding="utf-8"))
+    cff = yaml.safe_load(CITATION.read_text(encoding="utf-8"))
     authors = " and ".join(
         author.get("name") or f"{author['given-names']} {author['family-names']}"
         for author in cff["authors"]

@@ -60,12 +60,12 @@ class Symbol:
 
 
 @cache
-def symbols(path: Path = NOTATION) -> tuple[Symbol, ...]:
+def symbols() -> tuple[Symbol, ...]:
     """The lines of the notation page's tables, in the page's order."""
     found: list[Symbol] = []
     taken: set[str] = set()
     header: list[str] = []
-    for line in path.read_text(encoding="utf-8").split("\n"):
+    for line in NOTATION.read_text(encoding="utf-8").split("\n"):
         if not line.startswith("|"):
             header = []
             continue

@@ -42,11 +42,11 @@ def test_the_example_hides_transposed_scores_and_the_other_query_does_not():
     assert np.abs(right - transposed)[0].max() > 0.5
 
 
-def test_the_second_shopper_has_all_but_decided():
+def test_one_fruit_takes_nearly_all_that_the_second_shopper_gives():
     fruits = np.array([[3, 1, 0], [2, 2, 0], [1, 3, 2]])
     scores = fruits @ [4, 0, 0]
     weights = np.exp(scores) / np.exp(scores).sum()
-    assert f"Scores of {', '.join(map(str, scores))} have" in PAGE
+    assert "With scores of {}, {} and {}, one fruit takes nearly everything".format(*scores) in PAGE
     assert f"enough for {weights.max():.0%} of the weight" in PAGE
 
 

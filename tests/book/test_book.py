@@ -10,30 +10,18 @@ from importlib import import_module
 from pathlib import Path
 from urllib.parse import unquote, urldefrag
 
+import leaks
 import nbformat
 import pytest
 import yaml
 from bs4 import BeautifulSoup
 from fontTools.ttLib import TTFont
-from leaks import (
-    CHAPTERS,
-    ROOT,
-    SLUGS,
-    leaked_lines,
-    leaked_phrases,
-    leaked_terms,
-    model_answers,
-    runs,
-    secret_lines,
-    stems,
-    without_answers,
-)
 
 from autograder.notebook import stubs
 from autograder.sandbox.student_package import student_package
 from autograder.student.course import exercises_of
 
-BASE = yaml.safe_load((ROOT / "_config.yml").read_text(encoding="utf-8"))["html"]["baseurl"]
+BASE = yaml.safe_load((leaks.ROOT / "_config.yml").read_text(encoding="utf-8"))["html"]["baseurl"]
 ELSEWHERE = re.compile(r"^\s*(?:[a-z][a-z0-9+.-]*:)?//", re.IGNORECASE)
 FETCHED = re.compile(r"""url\(\s*["']?([^"')]+)|@import\s+["']([^"']+)""")
 
@@ -121,9 +109,9 @@ def published(html, pages) -> dict[str, str]:
         texts[path.relative_to(html).as_posix()] = gzip.decompress(path.read_bytes()).decode()
     for archive in html.rglob("*.zip"):
         texts |= {f"{archive.name}: {n}": text for n, text in unpacked(archive).items()}
-    for path in sorted((ROOT / "notebooks").rglob("*.ipynb")):
+    for path in sorted((leaks.ROOT / "notebooks").rglob("*.ipynb")):
         cells = json.loads(path.read_text(encoding="utf-8"))
-        texts[path.relative_to(ROOT).as_posix()] = "\n".join(strings(cells))
+        texts[path.relative_to(leaks.ROOT).as_posix()] = "\n".join(strings(cells))
     return texts
 
 
@@ -131,15 +119,21 @@ def published(html, pages) -> dict[str, str]:
 def phrases(published) -> dict[str, set[str]]:
     """The runs of words that each text shares with some model answer: one pass over all of it."""
     secret = {
-        run for chapter in CHAPTERS for answer in model_answers(chapter) for run in runs(answer)
+        run
+        for chapter in leaks.CHAPTERS
+        for answer in leaks.model_answers(chapter)
+        for run in leaks.runs(answer)
     }
-    return {name: leaked_phrases(text, secret) for name, text in published.items()}
+    return {name: leaks.leaked_phrases(text, secret) for name, text in published.items()}
 
 
 @pytest.fixture(scope="session")
 def shown(pages) -> str:
     """What the reader sees, and the chapters' sources less their model answers."""
-    texts = [*(page.get_text() for page in pages.values()), *map(without_answers, CHAPTERS)]
+    texts = [
+        *(page.get_text() for page in pages.values()),
+        *map(leaks.without_answers, leaks.CHAPTERS),
+    ]
     return "\n".join(texts)
 
 
@@ -155,21 +149,21 @@ def attributes(page: BeautifulSoup) -> str:
     return "\n".join(v if isinstance(v, str) else " ".join(v) for v in values)
 
 
-@pytest.mark.parametrize("slug", SLUGS)
+@pytest.mark.parametrize("slug", leaks.SLUGS)
 def test_no_solution_line_is_published(published, slug):
-    lines = secret_lines(slug)
+    lines = leaks.secret_lines(slug)
     assert len(lines) >= 10
     for name, text in published.items():
-        assert leaked_lines(text, lines) == [], name
+        assert leaks.leaked_lines(text, lines) == [], name
 
 
-@pytest.mark.parametrize("slug", SLUGS)
+@pytest.mark.parametrize("slug", leaks.SLUGS)
 def test_no_solution_line_is_in_the_files_that_students_have(slug):
-    lines = secret_lines(slug)
+    lines = leaks.secret_lines(slug)
     files = [file for file in student_package().values() if file.suffix == ".py"]
     assert {"language.py", "check.py", "probe.py"} <= {file.name for file in files}
     for file in files:
-        assert leaked_lines(file.read_text(encoding="utf-8"), lines) == [], file.name
+        assert leaks.leaked_lines(file.read_text(encoding="utf-8"), lines) == [], file.name
 
 
 def test_the_front_page_adds_up_the_hours_of_its_table(pages):
@@ -190,53 +184,53 @@ def test_the_front_page_shows_what_check_says_of_a_mistake(pages):
     assert re.search(r"✗ scores of ±10,000", told) and re.search(r"✓ \d pass", told)
 
 
-@pytest.mark.parametrize("chapter", CHAPTERS, ids=SLUGS)
+@pytest.mark.parametrize("chapter", leaks.CHAPTERS, ids=leaks.SLUGS)
 def test_no_model_answer_is_published(phrases, chapter):
-    answers = model_answers(chapter)
+    answers = leaks.model_answers(chapter)
     assert answers and len(phrases) > 50
     for answer in answers:
-        mine = set(runs(answer))
+        mine = set(leaks.runs(answer))
         assert mine, "too short to look for"
         for name, found in phrases.items():
             assert found & mine == set(), name
 
 
-@pytest.mark.parametrize("chapter", CHAPTERS, ids=SLUGS)
+@pytest.mark.parametrize("chapter", leaks.CHAPTERS, ids=leaks.SLUGS)
 def test_the_search_index_knows_no_word_of_an_answer_that_no_page_shows(shown, index, chapter):
-    lines = "\n".join(secret_lines(chapter.stem.partition("_")[2]))
-    for secret in (lines, *model_answers(chapter)):
-        assert leaked_terms(index, secret, shown) == set()
+    lines = "\n".join(leaks.secret_lines(chapter.stem.partition("_")[2]))
+    for secret in (lines, *leaks.model_answers(chapter)):
+        assert leaks.leaked_terms(index, secret, shown) == set()
 
 
 def test_a_planted_leak_is_found(shown, index):
-    slug, chapter, text = SLUGS[0], CHAPTERS[0], shown
-    line, answer = secret_lines(slug)[0], model_answers(chapter)[0]
+    slug, chapter, text = leaks.SLUGS[0], leaks.CHAPTERS[0], shown
+    line, answer = leaks.secret_lines(slug)[0], leaks.model_answers(chapter)[0]
     spaced = "\n  ".join(line.split())
-    assert leaked_lines(text + spaced, secret_lines(slug)) == [line]
-    secret_runs = set(runs(answer))
-    assert leaked_phrases(text + "\n> ".join(answer.split(" ")), secret_runs) == secret_runs
-    assert leaked_phrases(text, secret_runs) == set()
-    secret = "\n".join(secret_lines(slug))
-    unknown = stems(secret) - stems(text)
+    assert leaks.leaked_lines(text + spaced, leaks.secret_lines(slug)) == [line]
+    secret_runs = set(leaks.runs(answer))
+    assert leaks.leaked_phrases(text + "\n> ".join(answer.split(" ")), secret_runs) == secret_runs
+    assert leaks.leaked_phrases(text, secret_runs) == set()
+    secret = "\n".join(leaks.secret_lines(slug))
+    unknown = leaks.stems(secret) - leaks.stems(text)
     assert unknown, "every word of the solutions stands on the page anyway"
     planted = {"terms": {**index["terms"], min(unknown): 0}, "titleterms": index["titleterms"]}
-    assert leaked_terms(planted, secret, text) == {min(unknown)}
+    assert leaks.leaked_terms(planted, secret, text) == {min(unknown)}
 
 
 def test_no_sources_are_published(html):
     assert not (html / "_sources").exists()
     published = [p for p in html.rglob("*") if p.suffix in {".md", ".ipynb", ".py", ".doctree"}]
     assert [p.relative_to(html).as_posix() for p in sorted(published)] == [
-        f"_downloads/{chapter.stem}.ipynb" for chapter in CHAPTERS
+        f"_downloads/{chapter.stem}.ipynb" for chapter in leaks.CHAPTERS
     ]
     for path in published:  # the student's version, to download
-        assert path.read_bytes() == (ROOT / "notebooks" / path.stem / path.name).read_bytes()
+        assert path.read_bytes() == (leaks.ROOT / "notebooks" / path.stem / path.name).read_bytes()
 
 
 # --- what a reader gets ---
 
 
-@pytest.mark.parametrize("chapter", CHAPTERS, ids=SLUGS)
+@pytest.mark.parametrize("chapter", leaks.CHAPTERS, ids=leaks.SLUGS)
 def test_each_exercise_shows_its_stub_and_points(pages, chapter):
     page = page_of(pages, chapter)
     slug = chapter.stem.partition("_")[2]
@@ -250,7 +244,7 @@ def test_each_exercise_shows_its_stub_and_points(pages, chapter):
         assert f"import {exercise.name}" not in cell.get_text()
 
 
-@pytest.mark.parametrize("chapter", CHAPTERS, ids=SLUGS)
+@pytest.mark.parametrize("chapter", leaks.CHAPTERS, ids=leaks.SLUGS)
 def test_each_check_shows_its_table_at_full_marks(pages, chapter):
     tables = page_of(pages, chapter).select(".tag_check .abh-check")
     asked = exercises_of(chapter.stem.partition("_")[2])
@@ -259,16 +253,16 @@ def test_each_check_shows_its_table_at_full_marks(pages, chapter):
     )
 
 
-@pytest.mark.parametrize("chapter", CHAPTERS, ids=SLUGS)
+@pytest.mark.parametrize("chapter", leaks.CHAPTERS, ids=leaks.SLUGS)
 def test_questions_show_their_points(pages, chapter):
     boxes = page_of(pages, chapter).select(".admonition.question, .admonition.hard-problem")
-    assert len(boxes) == len(model_answers(chapter))
+    assert len(boxes) == len(leaks.model_answers(chapter))
     for box in boxes:
         title = box.find(class_="admonition-title").get_text()
         assert re.search(r"\((\d+|optional, no) points?\)", title)
 
 
-@pytest.mark.parametrize("chapter", CHAPTERS, ids=SLUGS)
+@pytest.mark.parametrize("chapter", leaks.CHAPTERS, ids=leaks.SLUGS)
 def test_the_open_text_of_a_chapter_has_4500_words_at_most(pages, chapter):
     """Of sentences: without what is folded for everybody, code, formulas, pencils, captions, tables
     and the list of references."""
@@ -289,11 +283,11 @@ def test_every_picture_has_an_alternative_text(pages):
             assert len(image.get("alt", "")) >= 20, f"{name}: {image['src']}"
         for drawing in page.select("svg[role=img]"):
             assert drawing.get("aria-label"), name
-    assert count >= 4 * len(CHAPTERS)
+    assert count >= 4 * len(leaks.CHAPTERS)
 
 
 def test_figures_are_vector_graphics(pages):
-    for chapter in CHAPTERS:
+    for chapter in leaks.CHAPTERS:
         for image in page_of(pages, chapter).select("figure img"):
             assert image["src"].endswith(".svg")
 
@@ -330,9 +324,9 @@ def test_the_font_has_every_character_of_every_formula(html, pages):
 # --- the notebooks' links ---
 
 
-@pytest.mark.parametrize("chapter", CHAPTERS, ids=SLUGS)
+@pytest.mark.parametrize("chapter", leaks.CHAPTERS, ids=leaks.SLUGS)
 def test_links_from_the_notebooks_arrive(html, pages, chapter):
-    path = ROOT / "notebooks" / chapter.stem / f"{chapter.stem}.ipynb"
+    path = leaks.ROOT / "notebooks" / chapter.stem / f"{chapter.stem}.ipynb"
     notebook = nbformat.read(path, as_version=4)
     prose = "\n".join(c.source for c in notebook.cells if c.cell_type == "markdown")
     links = re.findall(rf"\[([^\]]*)\]\({re.escape(BASE)}([^)]*)\)", prose)

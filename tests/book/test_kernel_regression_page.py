@@ -97,6 +97,7 @@ def test_the_pages_promises_are_those_of_its_thousand_walks(printed):
     assert round(abs(promise / finding - 1), 1) == 0.1  # "off by about a tenth"
 
 
+@pytest.mark.share(0)
 def test_the_pages_walk_has_three_minima_and_the_widest_is_the_best(printed):
     found = re.findall(r"minimum at w = +([\d.]+): promised ([\d.]+) m, found ([\d.]+)", printed)
     minima = [tuple(map(float, row)) for row in found]

@@ -38,6 +38,14 @@ def test_the_pages_table_is_what_is_stored(stored):
         assert [cell.strip() for cell in row.split("|")] == told
 
 
+def test_stacks_without_a_norm_end_far_above_chance(stored):
+    (bound,) = re.findall(
+        r"without any norm, .* end at losses above (\d+), where chance is 2.3", PAGE
+    )
+    bare = [losses for name, runs in stored["runs"].items() if "no norm" in name for losses in runs]
+    assert len(bare) == 6 and min(losses[-1] for losses in bare) > int(bound)
+
+
 def test_the_script_trains_the_chapters_stack():
     """The same seed and steps: the first losses are those that are stored."""
     stored = json.loads(warm_up.RESULT.read_text(encoding="utf-8"))["runs"]

@@ -84,6 +84,8 @@ def test_the_two_bugs_that_hide_are_ahead_at_step_500_and_write_no_date():
     assert [name for name, run in runs.items() if run["test"] == 0] == hidden
     right = [name for name in runs if name.startswith("right")]
     least, most = (f([early[name] for name in right]) for f in (min, max))
+    shares = ", ".join(f"{100 * runs[name]['test']:g}" for name in right)
+    assert f"the right models get {' and '.join(shares.rsplit(', ', 1))}%, and not" in PAGE
     ahead = " and ".join(f"{early[name]:.3f}" for name in hidden)
     assert f"with {ahead} where the right models have {least:.2f} to {most:.2f}" in PAGE
 

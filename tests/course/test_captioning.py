@@ -24,8 +24,8 @@ pytestmark = pytest.mark.seed(41)
 # --- attention to another width -----------------------------------------------------------------
 
 
-def torchs_attention(dtype, d_encoder=E, heads=H):
-    made = nn.MultiheadAttention(D, heads, kdim=d_encoder, vdim=d_encoder, batch_first=True)
+def torchs_attention(dtype, d_encoder=E):
+    made = nn.MultiheadAttention(D, H, kdim=d_encoder, vdim=d_encoder, batch_first=True)
     return shaken(made.to(dtype)).eval()
 
 
@@ -86,8 +86,8 @@ def test_heads_that_do_not_divide_are_refused(ours, d_model, heads):
 # --- the layer ----------------------------------------------------------------------------------
 
 
-def torchs_decoder(dtype, dropout=0.0):
-    sizes = (D, H, 12, dropout, "gelu")
+def torchs_decoder(dtype):
+    sizes = (D, H, 12, 0.0, "gelu")
     return shaken(nn.TransformerDecoderLayer(*sizes, batch_first=True, dtype=dtype))
 
 

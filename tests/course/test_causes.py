@@ -187,9 +187,9 @@ def embedded(layer: type, times: int = 1) -> torch.Tensor:
         return [made(torch.tensor([[0, 1, 4]])) for _ in range(times)][-1]
 
 
-def slowest(table: Callable, base: float, d: int = 64) -> float:
+def slowest(table: Callable, base: float) -> float:
     """By how much the last pair's angle grows in one step."""
-    row = table(2, d, base)[1]
+    row = table(2, 64, base)[1]
     return float(torch.atan2(row[-2], row[-1]))
 
 

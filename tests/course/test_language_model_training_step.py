@@ -21,9 +21,9 @@ class Logits(nn.Module):
         return self.row.expand(*ids.shape, 4)
 
 
-def begun(*logits, rate=99.0):
+def begun(*logits):
     model = Logits(*logits)
-    return model, torch.optim.SGD(model.parameters(), rate)
+    return model, torch.optim.SGD(model.parameters(), 99.0)
 
 
 TEXT = torch.tensor([[0, 1, 1]])  # twice, token 1 comes next

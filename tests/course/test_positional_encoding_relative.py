@@ -46,9 +46,9 @@ def test_distances_cell_by_cell(n_q, n_k, far):
 # --- relative_position_scores -------------------------------------------------------------------
 
 
-def relative_inputs(n_q, n_k, far, d_k=4, dtype=torch.float64):
+def relative_inputs(n_q, n_k, far, d_k=4):
     shapes = (2, 3, n_q, d_k), (2, 3, n_k, d_k), (2 * far + 1, d_k)
-    return [torch.randn(shape, dtype=dtype, requires_grad=True) for shape in shapes]
+    return [torch.randn(shape, dtype=torch.float64, requires_grad=True) for shape in shapes]
 
 
 @pytest.mark.parametrize("mode", ["relative_key", "relative_key_query"])

@@ -255,14 +255,14 @@ def busy(pattern: str | bytes, flags: int, method: str, seconds: int) -> str | N
     return None if last == "done" else last
 
 
-@pytest.mark.share(16)
+@pytest.mark.share(15)
 @pytest.mark.parametrize(("where", "pattern", "flags", "method"), [*CASES, *WATCHED])
 def test_no_text_keeps_a_pattern_busy(where, pattern, flags, method):
     assert worst(pattern, flags) or not re.search(r"[*+]", str(pattern)), "nothing was tried"
     assert busy(pattern, flags, method, SECONDS) is None, where
 
 
-@pytest.mark.share(2)
+@pytest.mark.share(5)
 @pytest.mark.parametrize(
     "pattern", [r"same device.*(?:meta.*cpu|cpu.*meta)", r"(?:\w+ ?)*!", r"\s+$", r"<a ([^>]*)>"]
 )

@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 
 from attention_by_hand.exercises.dropped import WIDTH, factors, named, over_column, steps
+from attention_by_hand.exercises.layer_dropout import read_in_training
 from attention_by_hand.exercises.parameters import causal, layer_state
 from attention_by_hand.exercises.shared import State, linear_state, random_mask
 from autograder.student.authoring import (
@@ -210,7 +211,15 @@ def _drawn(draw: Draw) -> list[Run]:
 EXERCISE.draws_anew()
 
 
-@EXERCISE.equals("no dropout in eval mode", 0.2)
+@EXERCISE.equals("no sublayer reads what was dropped", 0.05, forgeable=True)
+def _whole(draw: Draw) -> list[Run]:
+    """Dropout acts on what a sublayer gives, not on what it reads: in training, too, that is x, the
+    memory, or what a norm gives, with every number."""
+    run, (x, memory) = _layer(draw, 6, 4, 2, 5, dropout=0.5), _two(draw, 2, 3, 4, 6, 4)
+    return [read_in_training(run, x, memory), read_in_training(run, x)]
+
+
+@EXERCISE.equals("no dropout in eval mode", 0.15)
 def _evaluated(draw: Draw) -> list[Run]:
     """nn.Dropout follows model.eval(); F.dropout has to be told which mode it is in. Unless
     `dropout` is given, nothing is dropped in training, either."""

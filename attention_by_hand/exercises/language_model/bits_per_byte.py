@@ -84,13 +84,14 @@ def _runs(draw: Draw) -> list[Run]:
 def _uneven(draw: Draw) -> list[Run]:
     """The bytes are those of the predicted tokens, not of the tokens read, nor of the whole
     vocabulary. One fraction for the whole batch: a mean of the rows' or of the tokens' bits per
-    byte counts long tokens for too little."""
+    byte counts long tokens for too little. A token of 0 bytes costs its bits all the same."""
     ids = tensor([[5, 0, 1, 2], [0, 3, 3, 4]])
     lengths = tensor([1, 2, 17, 1, 40, 90])
     return [
         call(_logits(draw, 2, 4, 6), ids, lengths),
         call(_logits(draw, 3, 6, 8), _ids(draw, 3, 6, 8), _lengths(draw, 8)),
         call(_logits(draw, 2, 5, 4), _ids(draw, 2, 5, 4), tensor(np.array([1, 9, 3, 30]), "int32")),
+        call(_logits(draw, 2, 4, 6), ids, tensor([1, 2, 17, 0, 40, 90])),
     ]
 
 

@@ -4,7 +4,11 @@ from typing import Any
 
 import numpy as np
 
-from attention_by_hand.exercises.layer_dropout import both_dropouts, inner_dropout
+from attention_by_hand.exercises.layer_dropout import (
+    both_dropouts,
+    inner_dropout,
+    read_in_training,
+)
 from attention_by_hand.exercises.parameters import causal, layer_run, layer_state
 from attention_by_hand.exercises.shared import random_mask
 from autograder.student.authoring import Declaration, Draw, Previous, Run, Strided, module, tensor
@@ -103,7 +107,14 @@ def _weights_whole(draw: Draw) -> list[Run]:
     return [run.then_apply(Previous(0), x, x, x)]
 
 
-@EXERCISE.equals("no dropout in eval mode", 0.2)
+@EXERCISE.equals("no sublayer reads what was dropped", 0.05, forgeable=True)
+def _whole(draw: Draw) -> list[Run]:
+    """Dropout acts on what a sublayer gives, not on what it reads: in training, too, that is what
+    a norm gives, with every number."""
+    return [read_in_training(_block(draw, 6, 2, 5, dropout=0.5), draw.tensor(2, 3, 6))]
+
+
+@EXERCISE.equals("no dropout in eval mode", 0.15)
 def _evaluated(draw: Draw) -> list[Run]:
     """nn.Dropout follows model.eval(); F.dropout has to be told which mode it is in. Unless
     `dropout` is given, nothing is dropped in training, either."""

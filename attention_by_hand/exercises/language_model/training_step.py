@@ -96,12 +96,14 @@ def parameters_of(model: Any) -> Any:
 
 def state_of(model: Any, optimizer: Any) -> dict[str, Any]:
     """What a step leaves behind, but for parameters."""
-    return {
-        "rates": [float(group["lr"]) for group in optimizer.param_groups],
-        "steps of the optimizer": max(
-            [int(s["step"]) if "step" in s else 1 for s in optimizer.state.values()], default=0
-        ),
-    }
+    rates = [float(group["lr"]) for group in optimizer.param_groups]
+    return {"rates": rates, "steps of the optimizer": steps_of(model, optimizer)}
+
+
+def steps_of(model: Any, optimizer: Any) -> int:
+    """How many steps the optimizer remembers."""
+    steps = [int(s["step"]) if "step" in s else 1 for s in optimizer.state.values()]
+    return max(steps, default=0)
 
 
 def mode_of(model: Any) -> bool:
@@ -111,7 +113,7 @@ def mode_of(model: Any) -> bool:
 
 _MADE, _LENGTH = as_argument(with_optimizer), as_argument(length_of)
 _NUMBERS = as_argument(parameters_of)
-_LEFT = as_argument(state_of)
+_LEFT, _STEPS = as_argument(state_of), as_argument(steps_of)
 
 
 def _begun(model: Recipe, *how: Any) -> Run:
@@ -205,11 +207,12 @@ def _four(draw: Draw) -> list[Run]:
 def _overflow(draw: Draw) -> list[Run]:
     """A step with such a gradient makes every parameter NaN, and the optimizer's memory, too.
     Leave it out; the loss and the norm come back as they are."""
+    # Whether the rate is set where no step is taken is left to the answer.
     runs = []
     for change, kind in ((spoilt, "SGD"), (spoilt, "AdamW"), (steep, "SGD")):
         run = _changed_and_begun(change, _gpt(draw), kind)
         run = _stepped(run, _ids(draw), 3, 9, 2, 0.2, at=1)
-        run = run.then_apply(_LEFT, Previous(1, (0,)), Previous(1, (1,)))
+        run = run.then_apply(_STEPS, Previous(1, (0,)), Previous(1, (1,)))
         runs.append(_numbers(run, at=1))
     return runs
 

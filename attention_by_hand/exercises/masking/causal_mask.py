@@ -6,7 +6,7 @@ from autograder.student.engine.simulated_device import PRETENDED
 EXERCISE = Declaration("causal_mask", "No looking into the future", ("n_q", "n_k", "device"))
 
 
-@EXERCISE.equals("as many queries as keys", 1.0)
+@EXERCISE.equals("as many queries as keys", 0.9)
 def _square(draw: Draw) -> list[Run]:
     """Query i sees the keys 0 … i, itself included: True on the diagonal and below it."""
     n = draw.integer(6, 25)
@@ -27,6 +27,12 @@ def _long(draw: Draw) -> list[Run]:
     nothing."""
     n_k = draw.integer(2, 9)
     return [call(n_k + draw.integer(2, 20), n_k), call(4, 1), call(70, 2)]
+
+
+@EXERCISE.equals("no keys at all", 0.1)
+def _none(_: Draw) -> list[Run]:
+    """An n_k of 0 is a number of keys, not a missing one: the mask has no columns."""
+    return [call(3, 0), call(n_q=1, n_k=0)]
 
 
 EXERCISE.keeps_dtypes(0.25, "The mask is boolean, not 0 and 1.", _square)

@@ -9,7 +9,7 @@ from autograder.student.engine.aspects import numbers_of
 EXERCISE = Declaration("padding_mask", "Which positions hold a token", ("lengths", "max_len"))
 
 
-@EXERCISE.equals("a mask from lengths", 1.25)
+@EXERCISE.equals("a mask from lengths", 1.15)
 def _runs(draw: Draw) -> list[Run]:
     """Position j of a sequence of length n holds a token if j < n: compare 0, 1, 2, … with each
     length, then give the result the shape (B, 1, 1, max_len). The keys are on the last axis; the
@@ -52,6 +52,12 @@ def _long(draw: Draw) -> list[Run]:
     cuts off a sequence hides a bug."""
     longest = draw.integer(31, 38)
     return [call(tensor([4, longest, 2]), 9), call(tensor([longest]), max_len=longest - 10)]
+
+
+@EXERCISE.raises("a max_len of 0", 0.1, ValueError, naming=_numbers)
+def _no_room(draw: Draw) -> list[Run]:
+    """A max_len of 0 is a number, not a missing one: no token fits into it."""
+    return [call(tensor([draw.integer(11, 18), 2]), 0), call(tensor([13]), max_len=0)]
 
 
 EXERCISE.keeps_dtypes(

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from attention_by_hand.exercises.layer_dropout import read_in_training
 from attention_by_hand.exercises.residual_layernorm.dropout import (
     P,
     drawn_calls,
@@ -205,7 +206,19 @@ def _dropout(draw: Draw) -> list[Run]:
 EXERCISE.draws_anew()
 
 
-@EXERCISE.equals("no dropout in eval mode", 0.2)
+@EXERCISE.equals("the sublayer reads nothing that was dropped", 0.05, forgeable=True)
+def _whole(draw: Draw) -> list[Run]:
+    """Dropout acts on what the sublayer gives, not on what it reads: in training, too, that is x or
+    what the norm gives, with every number."""
+    return [
+        read_in_training(
+            _around_linear(draw, 5, dropout=0.5, norm_first=first), tokens(draw, 2, 3, 5)
+        )
+        for first in (False, True)
+    ]
+
+
+@EXERCISE.equals("no dropout in eval mode", 0.15)
 def _evaluated(draw: Draw) -> list[Run]:
     """nn.Dropout follows model.eval(); F.dropout has to be told which mode it is in. Unless
     `dropout` is given, nothing is dropped in training, either."""
@@ -252,7 +265,16 @@ def _double(draw: Draw) -> list[Run]:
     return [_post(draw, "float64")[0], _pre(draw, "float64")[0]]
 
 
-EXERCISE.leaves_inputs_alone(0.05, lambda d: [_post(d)[0], _pre(d)[0]])
+def itself(x: Any) -> Any:
+    """A sublayer that returns the tensor it is given, as nn.Identity does."""
+    return x
+
+
+def _around_nothing(draw: Draw) -> Run:
+    return module(as_argument(itself), 5, state=_state(draw, 5)).then(tokens(draw, 2, 3, 5))
+
+
+EXERCISE.leaves_inputs_alone(0.05, lambda d: [_post(d)[0], _pre(d)[0], _around_nothing(d)])
 
 
 def _in_both_modes(draw: Draw) -> list[Run]:

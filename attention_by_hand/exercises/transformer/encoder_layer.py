@@ -5,7 +5,11 @@ from typing import Any
 
 import numpy as np
 
-from attention_by_hand.exercises.layer_dropout import both_dropouts, inner_dropout
+from attention_by_hand.exercises.layer_dropout import (
+    both_dropouts,
+    inner_dropout,
+    read_in_training,
+)
 from attention_by_hand.exercises.parameters import causal, layer_run, layer_state
 from attention_by_hand.exercises.shared import random_mask
 from attention_by_hand.exercises.transformer.parameters import ENCODER
@@ -93,7 +97,19 @@ EXERCISE.holds(
 EXERCISE.draws_anew()
 
 
-@EXERCISE.equals("no dropout in eval mode", 0.2)
+@EXERCISE.equals("no sublayer reads what was dropped", 0.05, forgeable=True)
+def _whole(draw: Draw) -> list[Run]:
+    """Dropout acts on what a sublayer gives, not on what it reads: in training, too, that is x or
+    what a norm gives, with every number."""
+    return [
+        read_in_training(
+            _encoder(draw, 6, 2, 5, dropout=0.5, norm_first=first), draw.tensor(2, 3, 6)
+        )
+        for first in (False, True)
+    ]
+
+
+@EXERCISE.equals("no dropout in eval mode", 0.15)
 def _evaluated(draw: Draw) -> list[Run]:
     """nn.Dropout follows model.eval(); F.dropout has to be told which mode it is in. Unless
     `dropout` is given, nothing is dropped in training, either."""

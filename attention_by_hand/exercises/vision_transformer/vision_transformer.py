@@ -1,6 +1,7 @@
 """`VisionTransformer`: an encoder that reads patches."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,7 @@ from autograder.student.authoring import (
     Previous,
     Record,
     Run,
+    Step,
     Strided,
     as_argument,
     describe,
@@ -143,7 +145,7 @@ def _refused(draw: Draw) -> list[Run]:
     ]
 
 
-@EXERCISE.equals("dropout on the sum, and inside the blocks", 0.3)
+@EXERCISE.equals("dropout on the sum, and inside the blocks", 0.25)
 def _dropped(draw: Draw) -> list[Run]:
     """Dropout acts once on the sum with the positions, and every block gets the same p. With p = 1
     in training the norm gets zeros."""
@@ -151,6 +153,33 @@ def _dropped(draw: Draw) -> list[Run]:
     sizes = (4, 2, 1, 3, 6, 2, 1)
     runs.append(module(*sizes, 1.0, state=vit_state(draw, sizes)))
     return [run.in_training().then(_images(draw, 2, run)) for run in runs]
+
+
+_ONCE = 4.0  # what dropout with p = 0.5 leaves of 1 + 1, unless it leaves 0
+
+
+def numbers_left(model: Any, images: Any) -> list[float]:
+    """What goes into the first block in training, where it is called, but for 0 and `_ONCE`."""
+    seen: list[float] = []
+    look = model.blocks[0].register_forward_pre_hook
+    look(lambda _, inputs: seen.extend(inputs[0].detach().flatten().tolist()))
+    model.train()(images)
+    return sorted({round(number, 2) for number in seen} - {0.0, _ONCE})
+
+
+@EXERCISE.equals("dropout on the patches: once, on the sum", 0.05, forgeable=True)
+def _dropped_once(draw: Draw) -> list[Run]:
+    """Dropout acts once, after the positions have been added, on the patches as on the class token:
+    where patches and positions are 1 and p = 0.5, each number becomes 0 or 4."""
+    sizes = (4, 2, 1, 3, 8, 2, 1)
+    state = vit_state(draw, sizes)
+    ones = {"cls_token": (1, 1, 8), "positions": (1, 5, 8), "patches.projection.bias": (8,)}
+    state |= {name: tensor(np.ones(shape), "float32") for name, shape in ones.items()}
+    state["patches.projection.weight"] = tensor(np.zeros((8, 1, 2, 2)), "float32")
+    run = module(*sizes, dropout=0.5, state=state)
+    run = replace(run, steps=(Step((True,), {}, "train"),))
+    look = as_argument(numbers_left)
+    return [run.then_apply(look, Previous(0), images(draw, 12, 1, 4, 4))]
 
 
 def _few_vanish(run: Run, record: Record) -> str | None:

@@ -25,6 +25,7 @@ from autograder.student.engine.runs import (
     Step,
     Strided,
     Trial,
+    as_argument,
 )
 from autograder.student.engine.values import encode
 
@@ -41,7 +42,8 @@ _AFTER_OTHERS = "right alone, wrong after other calls"
 _LATER = "right when it came back, changed by a later call"
 _HINT = (
     "A result, mask or table that is kept from one call is wrong for the next, whose numbers are "
-    "others even where its shapes are the same. Compute from the arguments of each call."
+    "others even where its shapes are the same; and training changes parameters. Compute from what "
+    "a call is given, and from the parameters as they are then."
 )
 
 
@@ -53,7 +55,8 @@ def follows_from_each_call(
     found: Found = results_found,
 ) -> Aspect:
     """Calls in pairs, of the same shapes and with other values, longer and shorter ones in turn,
-    and at last one like the first: of a function in one process, of a class of one object each.
+    and at last one like the first: of a function in one process, of a class of one object each,
+    and there once more with other parameters.
 
     The calls are those that are `compared` with the reference's, and `found` compares them. What
     is to be called `again` is called besides, each run as it is; and a function's `source` is once
@@ -291,18 +294,38 @@ def _groups(pairs: Iterable[Pair], sizes: bool = True) -> list[list[Pair]]:
 
 def _in_turn(pairs: Sequence[Pair], most: int) -> Run:
     """The calls of the most various pairs, at most so many, those of the same shapes in a row, of
-    the object of the first; and once more the first call."""
-    first = pairs[0][0]
+    the object of the first; and once more the first call, and those of each method when the
+    object's parameters have been changed."""
+    first = replace(pairs[0][0], state=next((one.state for one, _ in pairs if one.state), None))
     groups = _by_turns([_groups(those) for those in _groups(pairs, sizes=False)])
     chosen = _by_turns(groups)[:most]
     steps: list[Step] = []
-    for runs in (*(pair for group in _groups(chosen) for pair in group), (first,)):
+
+    def add(*runs: Run) -> None:
         at = len(steps)
         for calls in zip(*(run.steps for run in runs), strict=True):
             for i, step in enumerate(calls):
                 own = range(at + i, at + i + len(runs) * len(runs[0].steps), len(runs))
                 steps.append(_with_results(step, own))
+
+    for pair in (pair for group in _groups(chosen) for pair in group):
+        add(*pair)
+    add(first)
+    if first.state:
+        steps.append(Step(("parameters",), method="__getattribute__"))
+        steps.append(Step((as_argument(enlarge), Previous(len(steps) - 1)), method=APPLY))
+        for run in {tuple(s.method for s in one.steps): one for one, _ in reversed(pairs)}.values():
+            add(run)
     return replace(first, steps=tuple(steps), seed=_ROW)
+
+
+def enlarge(parameters: Callable[[], Iterable[Any]]) -> None:
+    """Change a module's parameters as an optimizer does: in place, without gradients."""
+    import torch
+
+    with torch.no_grad():
+        for parameter in parameters():
+            parameter.mul_(1.25)
 
 
 def _by_turns(rows: Sequence[Sequence[Any]]) -> list[Any]:

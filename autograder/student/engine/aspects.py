@@ -97,7 +97,7 @@ def results_found(trial: Trial, slack: float = 1.0) -> list[Finding]:
     wanted = values_wanted(trial.run, trial.expected)
     pairs = enumerate(zip(trial.record.values, wanted, strict=True))
     found = [(i, compare(v, e, parts=trial.returns, slack=slack)) for i, (v, e) in pairs]
-    return [replace(finding, step=i) for i, finding in found]
+    return [f if f.passed else replace(f, step=i) for i, f in found]
 
 
 def values_wanted(run: Run, expected: Record) -> Any:
@@ -375,8 +375,8 @@ def part(value: Any, index: int) -> Any:
     return value[index] if isinstance(value, (tuple, list)) and len(value) > index else None
 
 
-def not_rows_of_one(weights: Any, axis: int = -1) -> str | None:
-    """Why weights are not non-negative and summing to 1 along `axis`; None if they are."""
+def not_rows_of_one(weights: Any) -> str | None:
+    """Why weights are not non-negative with rows that sum to 1; None if they are."""
     numbers = plain(weights)
     if numbers is None:
         return f"the weights are {describe(weights)}"
@@ -386,7 +386,7 @@ def not_rows_of_one(weights: Any, axis: int = -1) -> str | None:
         return f"a weight is negative ({numbers.min():.3g})"
     if numbers.ndim == 0:
         return "the weights are a single number"
-    sums = numbers.sum(axis=axis).ravel()
+    sums = numbers.sum(axis=-1).ravel()
     if not sums.size:
         return "there are no weights"
     worst_sum = float(sums[np.abs(sums - 1).argmax()])

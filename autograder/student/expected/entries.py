@@ -28,9 +28,9 @@ class Entries(Mapping[str, Entry], Generic[Entry]):
             self._known[name] = unzipped(self._files[name].read_bytes(), self._read)
         return self._known[name]
 
-    def beginning(self, name: str, size: int = 6000) -> bytes:
+    def beginning(self, name: str) -> bytes:
         """The first bytes of an entry, uncompressed; the others are not read."""
-        return lzma.LZMADecompressor().decompress(self._files[name].read_bytes(), size)
+        return lzma.LZMADecompressor().decompress(self._files[name].read_bytes(), 6000)
 
     def __contains__(self, name: object) -> bool:
         return name in self._files

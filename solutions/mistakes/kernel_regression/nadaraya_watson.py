@@ -24,6 +24,17 @@ def query_by_query(query, key, value, w=1.0):
 
 
 @BANK.right
+def row_by_row(query, key, value, w=1.0):
+    weights = []
+    for x in query:
+        scores = -0.5 * ((x - key) * w) ** 2
+        kernel = np.exp(scores - scores.max())
+        weights.append(kernel / kernel.sum())
+    weights = np.array(weights)
+    return weights @ value, weights
+
+
+@BANK.right
 def by_einsum(query, key, value, w=1.0):
     scores = -0.5 * np.subtract.outer(query, key) ** 2 * w**2
     weights = np.exp(scores - scores.max(1)[:, None])

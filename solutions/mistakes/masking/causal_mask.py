@@ -14,7 +14,7 @@ BANK.read()
 
 @BANK.right
 def by_comparing_positions(n_q, n_k=None, device=None):
-    n_k = n_k or n_q
+    n_k = n_q if n_k is None else n_k
     query = torch.arange(n_k - n_q, n_k, device=device).unsqueeze(1)
     return query >= torch.arange(n_k, device=device)
 
@@ -30,6 +30,14 @@ def by_their_difference(n_q, n_k=None, device=None):
 def without_the_upper_triangle(n_q, n_k=None, device=None):
     n_k = n_q if n_k is None else n_k
     return ~torch.ones((n_q, n_k), device=device).triu(1 + n_k - n_q).bool()
+
+
+@BANK.right
+def by_counting_cells(n_q, n_k=None, device=None):
+    n_k = n_q if n_k is None else n_k
+    cell = torch.arange(n_q * n_k, device=device)
+    i, j = cell // max(n_k, 1), cell % max(n_k, 1)
+    return (j - i <= n_k - n_q).reshape(n_q, n_k)
 
 
 @BANK.right

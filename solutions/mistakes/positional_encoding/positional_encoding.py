@@ -22,7 +22,7 @@ class with_functional_dropout(nn.Module):
     def forward(self, x, offset=0):
         n, limit = x.size(1), self.pe.size(0)
         if n + offset > limit:
-            raise ValueError(f"max_len is {limit}, position {n + offset} was asked for")
+            raise ValueError(f"expected at most {limit} positions, got {n + offset}")
         return F.dropout(x + self.pe[offset : offset + n].unsqueeze(0), self.p, self.training)
 
 

@@ -5,12 +5,16 @@ import re
 from collections.abc import Callable, Sequence
 
 import numpy as np
+import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Locator
 
 from .conftest import Tab, chapter_pages
 from .sound import TAGS, told
 
+WIRE = 1_200_000  # bytes that a model may take
+# With how many inputs a page's model is compared with torch's.
+SAMPLED = pytest.mark.parametrize("count", [25, pytest.param(200, marks=pytest.mark.share(0))])
 PAGES = {name[5:7]: name for name in chapter_pages()} | {"intro": "book/intro.html"}
 
 # the letters of a drawing: how many pixels high each text's are, and the text

@@ -99,7 +99,9 @@ def test_a_first_tap_shows_a_card_and_a_second_follows(open_tab):
     assert tab.wrong == []
 
 
-@pytest.mark.parametrize(("scheme", "width"), [("light", 1280), ("dark", 390)])
+@pytest.mark.parametrize(
+    ("scheme", "width"), [("light", 1280), pytest.param("dark", 390, marks=pytest.mark.share(0))]
+)
 def test_a_card_is_accessible(scheme, width, open_tab):
     page = open_tab(width, scheme).open(PAGE)
     page.locator(PADDING).first.hover()

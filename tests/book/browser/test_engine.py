@@ -23,6 +23,7 @@ from solutions.captioning import CaptionLayer, write_caption
 from solutions.vision_transformer import VisionTransformer
 
 from .conftest import ROOT, Quiet
+from .exploring import SAMPLED
 
 STATIC = ROOT / "book" / "extensions" / "static" / "explorables"
 CLOSE = {"rtol": 1e-5, "atol": 2e-6}  # of numbers of about 1
@@ -254,10 +255,11 @@ def test_writing_is_the_references_greedy_and_with_beams(compute, whole):
         assert np.log(steps).sum() == pytest.approx(score, abs=1e-4)
 
 
-def test_the_trained_captioner_writes_what_torch_writes_for_200_pictures_held_out(compute):
+@SAMPLED
+def test_the_trained_captioner_writes_what_torch_writes_for_pictures_held_out(compute, count):
     model = captioner.trained().eval()
     held = [glyph for glyph in glyphs.glyphs() if glyph.pair in glyphs.held_out()]
-    images = captioner.pictures(held[:: len(held) // 200][:200])
+    images = captioner.pictures(held[:: len(held) // count][:count])
     with torch.no_grad():
         ids = write_caption(model, images, captioner.prompt(), captioner.EOS, captioner.longest())
         memory = model.encode(images)

@@ -9,7 +9,7 @@ from .conftest import chapter_pages
 from .exploring import LETTERS, explorables, named, number, said, settled, slider, started, weights
 
 
-@pytest.mark.share(6)
+@pytest.mark.share(8)
 @pytest.mark.parametrize("name", chapter_pages())
 def test_each_explorable_of_a_chapter_works_by_keyboard_and_says_what_it_shows(name, open_tab):
     tab = open_tab()
@@ -56,7 +56,7 @@ def moves_by_keyboard(page, figure):
     )
 
 
-@pytest.mark.share(6)
+@pytest.mark.share(8)
 @pytest.mark.parametrize("name", chapter_pages())
 def test_without_a_script_an_explorable_is_a_still_picture(name, open_tab):
     page = open_tab(java_script_enabled=False).open(name)
@@ -66,6 +66,7 @@ def test_without_a_script_an_explorable_is_a_still_picture(name, open_tab):
         assert figure.locator("input, select, button").count() == 0
 
 
+@pytest.mark.share(4)
 @pytest.mark.parametrize("name", [*chapter_pages(), "book/intro.html"])
 def test_an_explorables_letters_can_be_read_on_a_phone(name, open_tab):
     page = open_tab(390).open(name)
@@ -79,7 +80,7 @@ def test_an_explorables_letters_can_be_read_on_a_phone(name, open_tab):
 
 @pytest.mark.share(6)
 @pytest.mark.parametrize("name", chapter_pages())
-def test_an_explorable_keeps_still_where_less_motion_is_asked_for(name, open_tab):
+def test_an_explorable_keeps_still_for_readers_who_want_less_motion(name, open_tab):
     page = open_tab(reduced_motion="reduce").open(name)
     for one in explorables(page):
         figure = page.locator(named(one))

@@ -102,7 +102,7 @@ def test_a_symbol_is_explained_by_pointer_and_by_keyboard(open_tab):
     assert tab.wrong == []
 
 
-@pytest.mark.share(2)
+@pytest.mark.share(5)
 @pytest.mark.parametrize(("scheme", "width"), [("light", 1280), ("dark", 390)])
 def test_what_unfolds_is_accessible_too(scheme, width, open_tab):
     page = open_tab(width, scheme).open("book/04_masking.html")

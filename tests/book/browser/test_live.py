@@ -14,6 +14,7 @@ LIVE = {  # the chapter, what a finger touches there, and what is said then
 SQUARES = {"patches": 5, "glances": 8}  # across the picture
 
 
+@pytest.mark.share(6)
 @pytest.mark.parametrize("name", LIVE)
 def test_a_finger_is_answered_and_no_model_is_loaded_before(open_tab, name):
     number, place, text = LIVE[name]
@@ -41,6 +42,7 @@ def answer(name: str, figure) -> None:
     settled(figure)
 
 
+@pytest.mark.share(5)
 @pytest.mark.parametrize(("width", "scheme"), [(1280, "light"), (390, "dark")])
 @pytest.mark.parametrize("name", LIVE)
 def test_what_has_answered_is_open_to_everyone_and_fits(open_tab, name, width, scheme):

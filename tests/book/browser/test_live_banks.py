@@ -15,7 +15,18 @@ from attention_by_hand.models.safetensors import unpacked
 from benchmarks.two_banks import PLACES, WORDS, Model, sentences
 
 from .conftest import ROOT
-from .exploring import LETTERS, chooser, comes_back, is_open, named, said, settled, started, touched
+from .exploring import (
+    LETTERS,
+    SAMPLED,
+    chooser,
+    comes_back,
+    is_open,
+    named,
+    said,
+    settled,
+    started,
+    touched,
+)
 
 BANKS = named("two_banks")
 STILL = ROOT / "book" / "extensions" / "stills" / "two_banks.svg"
@@ -72,12 +83,13 @@ def asked(tab, figure, text: str) -> str:
     return said(figure)
 
 
-def test_it_answers_what_torch_answers_for_200_sentences_of_the_words_it_knows(introduction):
+@SAMPLED
+def test_it_answers_what_torch_answers_for_sentences_of_the_words_it_knows(introduction, count):
     tab, _, model = introduction
     draw = random.Random(7)
     trained = {" ".join(words) for words, _ in sentences()}
     texts: list[str] = []
-    while len(texts) < 200:
+    while len(texts) < count:
         words = [draw.choice(["bank", *PLACES]), *draw.choices(WORDS, k=draw.randint(1, 11))]
         draw.shuffle(words)
         if " ".join(words) not in trained:
@@ -194,7 +206,7 @@ def test_a_still_is_what_the_network_draws_at_first(introduction):
     assert tab.wrong == []
 
 
-def test_nothing_is_loaded_until_it_is_touched_and_nobody_else_is_asked(open_tab, html):
+def test_a_model_is_loaded_at_the_first_touch_and_from_this_host_alone(open_tab, html):
     tab = open_tab()
     _, model = touched(tab, "intro", BANKS, lambda figure: asked(tab, figure, "the shop is wide"))
     assert (html / model.removeprefix(f"{tab.server}/")).stat().st_size < 1000
@@ -217,6 +229,7 @@ def test_a_network_that_cannot_be_loaded_is_said_to_be_missing_and_the_picture_s
     assert "nobody can tell" in asked(tab, figure, "the small bank")
 
 
+@pytest.mark.share(6)
 @pytest.mark.parametrize(("width", "scheme"), [(1280, "light"), (390, "dark")])
 def test_it_is_open_to_everyone_and_fits(open_tab, width, scheme):
     tab, figure, _ = started(open_tab, "intro", BANKS, width=width, scheme=scheme)

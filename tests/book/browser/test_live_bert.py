@@ -11,9 +11,19 @@ import torch
 from attention_by_hand.models.safetensors import unpacked
 from benchmarks.bert import page_definitions
 
-from .exploring import chooser, comes_back, named, number, said, settled, slider, started
+from .exploring import (
+    SAMPLED,
+    WIRE,
+    chooser,
+    comes_back,
+    named,
+    number,
+    said,
+    settled,
+    slider,
+    started,
+)
 
-WIRE = 1_200_000  # bytes that a model may take
 GAPS = named("gaps")
 WAYS = ("last layer's weights", "rollout", "relevance", "occlusion")
 READ = """async ([texts, explain]) => {
@@ -66,11 +76,12 @@ def with_gaps(page, rows) -> list[tuple[str, list[int]]]:
     return [(texts[k], places[k][: 1 + k % 3]) for k in range(len(texts))]
 
 
-def test_it_fills_gaps_of_200_held_out_rows_as_torch_does(chapter_10, html):
+@SAMPLED
+def test_it_fills_gaps_of_held_out_rows_as_torch_does(chapter_10, html, count):
     tab, _, data, page, model = chapter_10
     assert (html / "book" / data["model"]).stat().st_size < WIRE
-    texts = with_gaps(page, page["test"][::5][:200])
-    assert len(texts) == 200
+    texts = with_gaps(page, page["test"][::5][:count])
+    assert len(texts) == count
     found = tab.page.evaluate(READ, [texts, False])
     for (text, gaps), (filled, _) in zip(texts, found, strict=True):
         right = filled_in(page, model, text, gaps)[gaps]

@@ -11,9 +11,8 @@ from attention_by_hand.models import captioner
 from attention_by_hand.models.safetensors import unpacked
 from solutions.captioning import write_caption
 
-from .exploring import chooser, comes_back, named, number, said, settled, slider, started
+from .exploring import WIRE, chooser, comes_back, named, number, said, settled, slider, started
 
-WIRE = 1_200_000  # bytes that a model may take
 GLANCES = named("glances")
 
 

@@ -14,9 +14,8 @@ from attention_by_hand.models import gpt
 from benchmarks.pretrained_gpt import Tokens
 from solutions.language_model import GPT, generate, next_token_probabilities
 
-from .exploring import comes_back, named, number, said, settled, slider, started
+from .exploring import SAMPLED, WIRE, comes_back, named, number, said, settled, slider, started
 
-WIRE = 1_200_000  # bytes that a model may take
 WRITER = named("writer")
 READ = """async ([name, texts, written]) => {
   const figure = document.querySelector(`[data-explorable="${name}"]`);
@@ -119,23 +118,24 @@ def shown(ids: list[int]) -> list[str]:
     return [decode([i]).replace(" ", "␣").replace("\n", "⏎") or "(end)" for i in ids]
 
 
-def test_it_writes_what_torch_writes_after_200_beginnings_of_held_out_texts(open_tab, html):
+@SAMPLED
+def test_it_writes_what_torch_writes_after_beginnings_of_held_out_texts(open_tab, html, count):
     tab, _, data = started(open_tab, "09", WRITER)
     assert (html / "book" / data["model"]).stat().st_size < WIRE
     text, draw = "\n".join(python_manual.documents("test").values()), random.Random(0)
     texts = ["", "Größe: 5 €…", "Å\u2003 x", "  two  spaces ", "日本語", "a_b² ½"]
-    while len(texts) < 200:
+    while len(texts) < count:
         first = draw.randrange(len(text) - 60)
         texts.append(text[first : first + draw.randint(1, 60)])
     found, far = tab.page.evaluate(READ, ["writer", texts, 3]), 0.0
-    for text, (ids, count, first, last) in zip(texts, found, strict=True):
+    for text, (ids, known, first, last) in zip(texts, found, strict=True):
         right = encoded(text)
-        assert ids[:count] == right, text
+        assert ids[:known] == right, text
         written = generate(trained()[0], torch.tensor([right]), 3, temperature=0)[0].tolist()
         assert ids == written[: len(ids)], text
         assert len(ids) == len(written) or ids[-1] == 0
         exact = logits(ids).numpy()
-        far = max(far, np.abs(exact[[count - 1, -1]] - np.array([first, last])).max())
+        far = max(far, np.abs(exact[[known - 1, -1]] - np.array([first, last])).max())
     assert far < 1e-3
     assert tab.wrong == []
 

@@ -13,9 +13,8 @@ from attention_by_hand.data import dates
 from attention_by_hand.models.safetensors import unpacked
 from solutions.transformer import MultiHeadAttention, Transformer, beam_search, greedy_decode
 
-from .exploring import chooser, comes_back, named, said, settled, slider, started
+from .exploring import SAMPLED, WIRE, chooser, comes_back, named, said, settled, slider, started
 
-WIRE = 1_200_000  # bytes that a model may take
 READ = """async ([name, texts, without]) => {
   const figure = document.querySelector(`[data-explorable="${name}"]`);
   const data = JSON.parse(figure.querySelector('script[type="application/json"]').textContent);
@@ -60,10 +59,11 @@ def chapter_7(open_tab, html):
     return tab, figure, data, translator(html / "book" / data["model"])
 
 
-def test_chapter_7_s_model_writes_what_torch_writes_for_200_dates_of_the_test(chapter_7, html):
+@SAMPLED
+def test_chapter_7_s_model_writes_what_torch_writes_for_dates_of_the_test(chapter_7, html, count):
     tab, _, data, (model, letters, targets) = chapter_7
     assert (html / "book" / data["model"]).stat().st_size < WIRE
-    texts = [example.text for example in dates.examples("test", 200, seed=2)]
+    texts = [example.text for example in dates.examples("test", count, seed=2)]
     far, different = 0.0, []
     for text, (written, logits) in zip(
         texts, tab.page.evaluate(READ, ["translator", texts, []]), strict=True

@@ -14,9 +14,8 @@ from torch import Tensor
 from attention_by_hand.models.safetensors import unpacked
 from solutions.vision_transformer import VisionTransformer, attention_rollout
 
-from .exploring import chooser, comes_back, named, said, settled, started
+from .exploring import SAMPLED, WIRE, chooser, comes_back, named, said, settled, started
 
-WIRE = 1_200_000  # bytes that a model may take
 PATCHES = named("patches")
 MOVES = [(down, right) for down in (-1, 0, 1) for right in (-2, -1, 0, 1, 2)]
 READ = """async (pictures) => {
@@ -109,13 +108,14 @@ def same_shares(figure, model: VisionTransformer, image: Tensor) -> None:
     assert f"The model says {int(right.argmax())} with {right.max():.2f}" in said(figure)
 
 
-def test_the_model_names_200_held_out_digits_as_torch_does(chapter_11, html):
+@SAMPLED
+def test_the_model_names_held_out_digits_as_torch_does(chapter_11, html, count):
     tab, _, data, model = chapter_11
     assert (html / "book" / data["model"]).stat().st_size < WIRE
     images, _ = held_out()
-    found = np.array(tab.page.evaluate(READ, images[:200].flatten(1).tolist()))
+    found = np.array(tab.page.evaluate(READ, images[:count].flatten(1).tolist()))
     with torch.no_grad():
-        right = model(images[:200]).numpy()
+        right = model(images[:count]).numpy()
     assert (found.argmax(1) == right.argmax(1)).all()
     assert np.abs(found - right).max() < 1e-3
     assert tab.wrong == []

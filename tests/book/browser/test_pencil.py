@@ -64,7 +64,7 @@ def test_the_answers_unfold(open_tab):
     assert "16/25" in shown and any("375/25 = 15" in answer for answer in shown)
 
 
-@pytest.mark.share(2)
+@pytest.mark.share(8)
 @pytest.mark.parametrize(("scheme", "width"), [("light", 1280), ("dark", 390)])
 def test_blanks_and_answers_are_accessible(scheme, width, open_tab):
     page = open_tab(width, scheme).open(FIRST)
@@ -144,6 +144,7 @@ def test_entries_are_kept_and_can_be_cleared(open_tab):
     assert tab.wrong == []
 
 
+@pytest.mark.share(3)
 @pytest.mark.parametrize("entries", ["none", "[", "null", "7", '{"01_kernel_regression.html": 3}'])
 def test_a_browser_that_keeps_nothing_or_something_odd_still_judges(entries, open_tab):
     tab = open_tab()

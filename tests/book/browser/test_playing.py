@@ -49,6 +49,7 @@ def test_each_directive_is_tried_here():
     assert {path.stem for path in STILLS.glob("*.svg")} == {*WHERE, "two_banks"}  # test_live_banks
 
 
+@pytest.mark.share(4)
 @pytest.mark.parametrize("name", WHERE)
 def test_a_still_is_what_the_script_draws_at_first(name, open_tab):
     tab, figure = opened(open_tab, name)

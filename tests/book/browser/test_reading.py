@@ -119,6 +119,7 @@ def test_every_icon_that_is_shown_is_in_our_font(open_tab, name):
         assert "Font Awesome 6 Free" in family and code in ours, (family, code)
 
 
+@pytest.mark.share(8)
 @pytest.mark.parametrize("width", [1280, 390])
 @pytest.mark.parametrize("name", ["book/running_a_course.html", chapter_pages()[1]])
 def test_the_scrollbar_knows_about_how_long_a_page_is(open_tab, name, width):
@@ -151,12 +152,13 @@ def test_controls_are_dark_in_the_dark(open_tab):
     assert page.evaluate("getComputedStyle(document.querySelector('input')).colorScheme") == "dark"
 
 
+@pytest.mark.share(9)
 @pytest.mark.parametrize("name", chapter_pages())
 def test_no_code_in_the_open_text_scrolls_sideways(open_tab, name):
     assert open_tab().open(name).evaluate(SCROLLING) == []
 
 
-@pytest.mark.share(4)
+@pytest.mark.share(5)
 @pytest.mark.parametrize("name", [*chapter_pages(), "book/intro.html"])
 def test_on_a_phone_no_figure_and_no_pencil_scrolls_and_all_can_be_read(open_tab, html, name):
     page = open_tab(390).open(name)

@@ -65,27 +65,12 @@ QUERIES = {
     "softmax overflow": "01#exercise-softmax",
     "Bahdanau attention": "02#exercise-AdditiveAttention",
 }
-CLOSEST = """(id) => {
-  const section = document.getElementById(id)?.closest("dl.glossary dt, tr[id], section");
+# The section in which a place stands, and the one around it; the page is read, not drawn.
+CLOSEST = """async ([url, id]) => {
+  const page = new DOMParser().parseFromString(await (await fetch(url)).text(), "text/html");
+  const section = page.getElementById(id)?.closest("dl.glossary dt, tr[id], section");
   return section && [section.id, section.parentElement.closest("section")?.id];
 }"""
-
-
-@pytest.fixture(scope="module")
-def places(chromium, server):
-    """The passages in which the places stand: the address of each section, and of that around."""
-    page = chromium.new_page()
-    found: dict[str, set[str]] = {}
-    for place in sorted({one for wanted in QUERIES.values() for one in wanted.split(" or ")}):
-        short, anchor = place.split("#")
-        name = CHAPTER.get(short, f"book/{short}.html")
-        if page.url != f"{server}/{name}":
-            page.goto(f"{server}/{name}")
-        around = page.evaluate(CLOSEST, anchor)
-        assert around, f"{place} is not there"
-        found[place] = {f"{server}/{name}#{one}" for one in around if one}
-    page.close()
-    return found
 
 
 @pytest.fixture(scope="module")
@@ -103,13 +88,21 @@ def searching(chromium, server):
             query,
         )
 
+    first.page = page
     yield first
     page.close()
 
 
+@pytest.mark.share(5)
 @pytest.mark.parametrize("query", QUERIES)
-def test_what_is_looked_for_is_among_the_first_three(query, searching, places):
-    wanted = set().union(*(places[one] for one in QUERIES[query].split(" or ")))
+def test_what_is_looked_for_is_among_the_first_three(query, searching, server):
+    wanted = set()
+    for place in QUERIES[query].split(" or "):
+        short, anchor = place.split("#")
+        address = f"{server}/{CHAPTER.get(short, f'book/{short}.html')}"
+        around = searching.page.evaluate(CLOSEST, [address, anchor])
+        assert around, f"{place} is not there"
+        wanted |= {f"{address}#{one}" for one in around if one}
     found = searching(query)
     assert wanted & set(found), f"{query}: {found}"
 
@@ -129,23 +122,15 @@ def test_other_words_for_the_same_find_the_same(one, other, searching):
 
 def test_every_name_of_the_glossary_finds_its_entry(searching, open_tab):
     terms = open_tab().open("book/glossary.html").locator("dl.glossary > dt")
-    names = terms.evaluate_all("(all) => all.map((t) => [t.id, t.firstChild.textContent])")
-    assert len(names) > 200
-    entries = (
-        open_tab()
-        .open("book/glossary.html")
-        .evaluate(
-            """Object.fromEntries([...document.querySelectorAll("dl.glossary > dt")].map((term) => {
+    names = terms.evaluate_all(
+        """(all) => all.map((term) => {
           let first = term;
           while (first.previousElementSibling?.matches("dt")) first = first.previousElementSibling;
-          return [term.id, first.id];
-        }))"""
-        )
+          return [term.firstChild.textContent, first.id];
+        })"""
     )
-    missed = [
-        name for anchor, name in names if not searching(name)[0].endswith(f"#{entries[anchor]}")
-    ]
-    assert missed == []
+    assert len(names) > 200
+    assert [n for n, entry in names if not searching(n)[0].endswith(f"#{entry}")] == []
 
 
 # --- while typing -------------------------------------------------------------------------------
@@ -206,6 +191,7 @@ def test_a_suggestion_on_the_same_page_leads_there(open_tab):
     assert not page.locator("#pst-search-dialog").is_visible()
 
 
+@pytest.mark.share(3)
 @pytest.mark.parametrize(("scheme", "width"), [("light", 1280), ("dark", 390)])
 def test_suggestions_are_accessible_and_have_room(scheme, width, open_tab):
     page = open_tab(width, scheme).open("book/intro.html")

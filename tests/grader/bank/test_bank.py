@@ -8,7 +8,7 @@ import traceback
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from types import CodeType, FunctionType, ModuleType
+from types import CodeType, FunctionType
 from typing import Any
 
 import numpy as np
@@ -51,8 +51,8 @@ HELPER = 100.0
 here = sys.modules[__name__]
 
 
-def bank(exercise: str = "limit", module: ModuleType = here) -> Bank:
-    return Bank(exercise, module, globals())
+def bank(exercise: str = "limit") -> Bank:
+    return Bank(exercise, here, globals())
 
 
 def mistake(text: str, exercise: str = "limit") -> Callable[..., Any]:

@@ -38,11 +38,18 @@ ATTACKS: dict[str, tuple[Callable[[ArchiveEntry], None], dict[str, float | None]
 
 
 def attack(softmax: float | None = 0.0, scores: float | None = 2.0, name: str = "") -> Callable:
-    """Register an attack by a student of its name, with the marks that it must earn."""
+    """Register an attack by a student of its name, with the marks that it must earn.
+
+    What must earn nothing for its softmax begins with a wrong one.
+    """
 
     def register(made: Callable[[ArchiveEntry], None]) -> Callable[[ArchiveEntry], None]:
-        marks = dict(zip(FULL, (softmax, scores), strict=True))
-        ATTACKS[name or made.__name__] = made, marks
+        def handed_in(handed: ArchiveEntry) -> None:
+            if softmax == 0:
+                handed.cell("softmax").source = WRONG
+            made(handed)
+
+        ATTACKS[name or made.__name__] = handed_in, dict(zip(FULL, (softmax, scores), strict=True))
         return made
 
     return register
@@ -56,7 +63,6 @@ def ann(handed: ArchiveEntry) -> None:
 @attack()
 def outlives_its_turn(handed: ArchiveEntry) -> None:
     """Leaves processes behind that write, signal and print while others are graded."""
-    handed.cell("softmax").source = WRONG
     handed.before(
         "softmax",
         "import os, signal, time\n"
@@ -79,7 +85,6 @@ def outlives_its_turn(handed: ArchiveEntry) -> None:
 @attack()
 def replaces_ipython(handed: ArchiveEntry) -> None:
     """IPython's own: AST and input transformers, hooks, formatters, the check's name."""
-    handed.cell("softmax").source = WRONG
     handed.before(
         "softmax",
         "import ast, autograder\n"
@@ -98,7 +103,6 @@ def replaces_ipython(handed: ArchiveEntry) -> None:
 @attack()
 def runs_the_shell(handed: ArchiveEntry) -> None:
     """Magics: kills, files, other notebooks."""
-    handed.cell("softmax").source = WRONG
     handed.before("softmax", "!kill -9 -1\n!touch /tmp/attack-canary ../attack-canary")
     handed.before("softmax", "%%bash\npkill -9 python\nkill -STOP 1\ncat /proc/1/environ")
     handed.before("softmax", "%run ../../zoe/01_kernel_regression/01_kernel_regression.ipynb")
@@ -107,7 +111,6 @@ def runs_the_shell(handed: ArchiveEntry) -> None:
 @attack()
 def reads_the_others(handed: ArchiveEntry) -> None:
     """Looks for what others have handed in, and says whether it was found."""
-    handed.cell("softmax").source = WRONG
     handed.before(
         "softmax",
         "import os\n"
@@ -125,7 +128,6 @@ def reads_the_others(handed: ArchiveEntry) -> None:
 @attack()
 def forges_metadata(handed: ArchiveEntry) -> None:
     """Points, verdicts and locks written into the metadata, and outputs that look like marks."""
-    handed.cell("softmax").source = WRONG
     check = handed.cell("check_softmax")
     check.metadata.nbgrader.update(points=1000, locked=False, solution=True, schema_version=99)
     check.metadata["autograder"] = {"verdict": "correct", "score": 3.0, "points": 3.0}
@@ -138,7 +140,6 @@ def forges_metadata(handed: ArchiveEntry) -> None:
 @attack()
 def edits_the_checks(handed: ArchiveEntry) -> None:
     """Its own text in the locked cells, and one of them as Markdown."""
-    handed.cell("softmax").source = WRONG
     handed.cell("check_softmax").source = "3.0"
     number = handed.at("check_gaussian_scores")
     moved = new_markdown_cell("2.0")
@@ -149,7 +150,6 @@ def edits_the_checks(handed: ArchiveEntry) -> None:
 @attack()
 def doubles_everything(handed: ArchiveEntry) -> None:
     """Every cell twice, the checks first, all ids the same, and a right answer to look at only."""
-    handed.cell("softmax").source = WRONG
     cells = handed.notebook.cells
     again = [nbformat.from_dict(dict(cell)) for cell in cells]
     handed.notebook.cells = [*reversed(again), *cells]

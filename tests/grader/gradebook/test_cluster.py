@@ -107,7 +107,7 @@ def test_a_machine_that_cannot_isolate_stops_everything_at_the_second_try():
 
 
 @pytest.mark.share(0)
-def test_an_iterator_that_has_nothing_just_now_is_asked_again():
+def test_an_iterator_that_has_nothing_just_now_is_tried_again():
     todo = schedulers.JobQueue(iter([None, ("a", 1), None, ("b", 2)]))
     assert todo.take() is None and not todo.is_empty
     assert todo.take() == ("a", 1, 1) and not todo.is_empty

@@ -97,10 +97,10 @@ def _children(pid: int) -> list[int]:
     return [int(child) for text in texts for child in text.split()]
 
 
-def storm(course: Path, random: Random, kills: int, pause: float = 1.5) -> Counter:
+def storm(course: Path, random: Random, kills: int) -> Counter:
     """Grade a course, killing random parts of the run at random moments, and start it again.
 
-    At most `kills` are killed, each a pause of at most `pause` seconds after it was there; gives
+    At most `kills` are killed, each a pause of at most 1.5 seconds after it was there; gives
     how many of which.
     """
     killed: Counter = Counter()
@@ -110,7 +110,7 @@ def storm(course: Path, random: Random, kills: int, pause: float = 1.5) -> Count
                 kind = random.choice(PARTS)
                 while process.poll() is None and not parts(process.pid)[kind]:
                     time.sleep(0.02)
-                time.sleep(random.uniform(0, pause))
+                time.sleep(random.uniform(0, 1.5))
                 victims = parts(process.pid)[kind]
                 if victims and process.poll() is None:
                     with suppress(ProcessLookupError):

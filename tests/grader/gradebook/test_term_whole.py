@@ -8,21 +8,8 @@ import zipfile
 from pathlib import Path
 
 import pytest
+import terms
 from lms_archives import MOODLE_HEAD, archive, handed_in, moodle, moodle_row, read_table, table
-from terms import (
-    NAME,
-    OTHER,
-    QUESTION,
-    RELEASED,
-    TYPO,
-    answered,
-    mark,
-    release,
-    run,
-    totals,
-    waits,
-    with_stand_in,
-)
 
 from autograder.gradebook.rows import read_class
 from autograder.lms.collect import NEW, NEWER, SAME, collect
@@ -44,7 +31,7 @@ LATER = "Sunday, 3 March 2030, 1:00 PM"
 
 @pytest.fixture
 def course(tmp_path) -> Path:
-    release(tmp_path)
+    terms.release(tmp_path)
     write_course(tmp_path)
     return tmp_path
 
@@ -74,56 +61,59 @@ def all_show(course: Path, **expected: float) -> None:
     """Report, export, feedback, log and `grade` show these totals, and nobody else's."""
     assert {row.student: row.total for row in read_class(course)} == pytest.approx(expected)
     for student, total in expected.items():
-        assert set(totals(course, student).values()) == {total}
+        assert set(terms.totals(course, student).values()) == {total}
 
 
 def test_a_whole_term(course, monkeypatch):
-    judged = with_stand_in(monkeypatch)
-    right, half = answered(rest="return 1"), answered(softmax="return 'wrong'", rest="return 1")
+    judged = terms.with_stand_in(monkeypatch)
+    right, half = (
+        terms.answered(rest="return 1"),
+        terms.answered(softmax="return 'wrong'", rest="return 1"),
+    )
     times = {"ann": ON_TIME, "bob": LATE, "ivo": ON_TIME}
 
     how = from_moodle(course, times, ann=right, bob=half, ivo=right)
     assert how == dict.fromkeys(PEOPLE, NEW) and len(handed_in(course)) == 6  # with their times
-    run(course)  # Bob: 0.5 and 2, two days begun
+    terms.run(course)  # Bob: 0.5 and 2, two days begun
     all_show(course, ann=5.0, bob=2.0, ivo=5.0)
 
     times |= {"bob": LATER}
     how = from_moodle(course, times, ann=right, bob=right, ivo=right)
     assert how == {"ann": SAME, "bob": NEWER, "ivo": SAME}
     judged.clear()
-    run(course)  # three days begun by now
+    terms.run(course)  # three days begun by now
     assert judged == ["bob"]
     all_show(course, ann=5.0, bob=3.5, ivo=5.0)
 
-    write_course(course, bob=f"extension = {{ {NAME} = 1.5 }}\n", ivo="withdrawn = true\n")
+    write_course(course, bob=f"extension = {{ {terms.NAME} = 1.5 }}\n", ivo="withdrawn = true\n")
     judged.clear()
-    run(course)  # one day begun, and nothing judged again
+    terms.run(course)  # one day begun, and nothing judged again
     assert judged == []
     all_show(course, ann=5.0, bob=4.5)
 
-    mark(course, "ann", QUESTION, 1.5)
-    mark(course, "bob", QUESTION, 2.0)
-    release(course, RELEASED.replace(TYPO, TYPO.replace("z", "s")))
-    run(course)  # judged again, and no mark goes back to the marker
+    terms.mark(course, "ann", terms.QUESTION, 1.5)
+    terms.mark(course, "bob", terms.QUESTION, 2.0)
+    terms.release(course, terms.RELEASED.replace(terms.TYPO, terms.TYPO.replace("z", "s")))
+    terms.run(course)  # judged again, and no mark goes back to the marker
     assert judged == ["ann", "bob"]
-    assert waits(course, "ann") == waits(course, "bob") == {OTHER}
+    assert terms.waits(course, "ann") == terms.waits(course, "bob") == {terms.OTHER}
     all_show(course, ann=6.5, bob=6.3)
 
     (one,) = return_grades(course, "moodle", worksheet=course / "worksheet.csv")
     assert one.totals == {} and len(one.left_out) == 2  # a mark is still missing
 
-    mark(course, "ann", OTHER, 2.0)
-    mark(course, "bob", OTHER, 0.0)
+    terms.mark(course, "ann", terms.OTHER, 2.0)
+    terms.mark(course, "bob", terms.OTHER, 0.0)
     (one,) = return_grades(course, "moodle", worksheet=course / "worksheet.csv")
     assert one.left_out == []
     all_show(course, ann=8.5, bob=6.3)
-    head, *rows = read_table(course / "returned" / NAME / "grades.csv")
+    head, *rows = read_table(course / "returned" / terms.NAME / "grades.csv")
     grade = head.index("Grade")
     assert {row[1]: row[grade] for row in rows} == {
         "Ann Lee": "8.5", "Bob Day": "6.3", "Ivo Hill": ""
     }  # fmt: skip
-    with zipfile.ZipFile(course / "returned" / NAME / "feedback.zip") as packed:
+    with zipfile.ZipFile(course / "returned" / terms.NAME / "feedback.zip") as packed:
         assert packed.namelist() == [
-            f"{PEOPLE[s]}_{n}_assignsubmission_file_/{NAME}.html"
+            f"{PEOPLE[s]}_{n}_assignsubmission_file_/{terms.NAME}.html"
             for s, n in (("ann", 41), ("bob", 42))
         ]

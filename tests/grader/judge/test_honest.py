@@ -73,7 +73,7 @@ def handed_in(name: str) -> bytes:
     return made if isinstance(made, bytes) else json.dumps(made).encode()
 
 
-@pytest.mark.share(24, rest="nightly")  # `grade` judges all of them: see below
+@pytest.mark.share(16, rest="nightly")  # `grade` judges all of them: see below
 @pytest.mark.parametrize("name", CASES)
 def test_judge_gives_full_marks(name, tmp_path):
     path = FILES.get(name, tmp_path)

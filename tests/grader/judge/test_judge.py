@@ -142,6 +142,7 @@ def test_a_demonstration_that_hangs_costs_nothing():
     assert judged.notes == ("A cell did not end within 1 s.",)
 
 
+@pytest.mark.share(4)
 @pytest.mark.parametrize(
     "cell",
     [
@@ -187,6 +188,7 @@ def test_a_submission_that_always_dies_comes_to_an_end():
     assert "ended its process 3 times" in judged.outputs[5][0]["evalue"]
 
 
+@pytest.mark.share(3)
 @pytest.mark.parametrize("source, verdict", DEATHS.values(), ids=DEATHS.keys())
 def test_what_came_back_before_an_end_counts(source, verdict):
     softmax = find_exercise("softmax")[1]
@@ -312,6 +314,7 @@ FORGED = {
 }
 
 
+@pytest.mark.share(4)
 @pytest.mark.parametrize("forged", FORGED.values(), ids=FORGED.keys())
 def test_a_forged_record_never_brings_the_judge_down(forged):
     made = verdicts(
@@ -334,6 +337,7 @@ CALLED = {
 }
 
 
+@pytest.mark.share(3)
 @pytest.mark.parametrize("softmax", CALLED.values(), ids=CALLED.keys())
 @pytest.mark.parametrize("asked", [("softmax", "nadaraya_watson"), ("nadaraya_watson",)])
 def test_an_answer_is_not_charged_for_the_answers_that_it_calls(softmax, asked):

@@ -193,7 +193,7 @@ def test_several_files_are_judged_in_order_past_a_broken_one(answers):
     assert "none.py" in lines[1]
 
 
-@pytest.mark.share(4)
+@pytest.mark.share(3)
 @pytest.mark.parametrize("name, status", [("right.py", 0), ("wrong.py", 1)])
 def test_the_exit_status_and_the_table(answers, name, status):
     done = autograder("judge", answers / name)

@@ -62,6 +62,7 @@ SAID = {
 }
 
 
+@pytest.mark.share(7)
 @pytest.mark.parametrize("said", SAID.values(), ids=SAID.keys())
 def test_a_forged_pointer_is_cut_and_cleaned_and_moves_no_mark(said):
     honest = verdicts(ASTRAY)["softmax"]

@@ -21,6 +21,17 @@ pytestmark = pytest.mark.share(0)  # takes long
 
 ROOT = Path(__file__).resolve().parents[3]
 PACKAGE = "norms_by_hand"
+CELLS = """
+```{{code-cell}} ipython3
+:tags: [exercise]
+from solutions.norms import {0}
+```
+
+```{{code-cell}} ipython3
+:tags: [check]
+check({0})
+```
+"""
 FILES = {
     f"{PACKAGE}/__init__.py": "",
     f"{PACKAGE}/course.py": f"""
@@ -127,27 +138,8 @@ from torch import Tensor
 
 from autograder import check
 ```
-
-```{code-cell} ipython3
-:tags: [exercise]
-from solutions.norms import halved
-```
-
-```{code-cell} ipython3
-:tags: [check]
-check(halved)
-```
-
-```{code-cell} ipython3
-:tags: [exercise]
-from solutions.norms import normed_sum
-```
-
-```{code-cell} ipython3
-:tags: [check]
-check(normed_sum)
-```
-""",
+"""
+    + "".join(map(CELLS.format, ("halved", "normed_sum"))),
     "book/intro.md": "# Norms by Hand\n",
     "_toc.yml": "format: jb-book\nroot: book/intro\nchapters:\n  - file: book/01_norms\n",
 }

@@ -36,6 +36,7 @@ DEATHS = {
 }  # fmt: skip
 
 
+@pytest.mark.share(3)
 @pytest.mark.parametrize("source, reason", DEATHS.values(), ids=DEATHS.keys())
 def test_a_process_that_comes_to_grief_says_how(source, reason):
     seconds = 1.0 if reason == "timeout" else None
@@ -57,6 +58,7 @@ BOMBS = {
 }  # fmt: skip
 
 
+@pytest.mark.share(4)
 @pytest.mark.parametrize("source, name", BOMBS.values(), ids=BOMBS.keys())
 def test_a_bomb_goes_off_inside(source, name):
     with Sandbox(limits=SMALL) as own:
@@ -86,6 +88,7 @@ FLOODS = {
 }
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("source", FLOODS.values(), ids=FLOODS.keys())
 def test_a_flood_of_output_is_cut(source):
     limits = Limits(output_bytes=1 << 20)
@@ -124,6 +127,7 @@ REMAINS = {
 }  # fmt: skip
 
 
+@pytest.mark.share(4)
 @pytest.mark.parametrize("source", REMAINS.values(), ids=REMAINS.keys())
 @pytest.mark.parametrize("end", ["closed", "timed out"])
 def test_nothing_outlives_its_turn(source, end):

@@ -54,6 +54,7 @@ def seen_within(seconds: float, condition) -> bool:
     return bool(condition())
 
 
+@pytest.mark.share(2)
 def test_memory_is_limited_while_the_judge_does_something_else(grouped):
     """Each child has less than one process may; nobody asks for anything while they take it.
 
@@ -94,6 +95,7 @@ def test_a_submission_has_its_memory_to_itself(grouped):
         assert errors(own.execute("np.ones(68 << 20, 'u1')")) == ["MemoryError"]
 
 
+@pytest.mark.share(2)
 def test_a_child_that_the_kernel_kills_for_its_memory_is_told(grouped):
     source = FAMILY.format(count=4, each="kept = [np.ones(1 << 23) for _ in range(8)]")
     death = how_it_dies(source + "os.wait()\ntime.sleep(600)", seconds=15.0)

@@ -11,7 +11,7 @@ import nbformat
 import numpy as np
 import pytest
 import torch
-from nbclient import NotebookClient
+from kernels import run_cells
 
 import solutions.kernel_regression as reference
 from autograder.judge.reference import reference as reference_of
@@ -165,7 +165,7 @@ FORBIDDEN = "MultiHeadAttention"
 @pytest.fixture(scope="module")
 def told() -> list[list[nbformat.NotebookNode]]:
     """What three checks in a notebook put out: one wrong, one right, one that is ready-made."""
-    sources = (
+    cells = run_cells(
         "from autograder import check\n"
         "from attention_by_hand.blocks import MultiHeadAttention as Base\n"
         "def softmax(scores, axis=-1):\n    return scores",
@@ -175,9 +175,7 @@ def told() -> list[list[nbformat.NotebookNode]]:
         f"%matplotlib inline\nclass {FORBIDDEN}(Base): pass",
         f"check({FORBIDDEN})",
     )
-    book = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(s) for s in sources])
-    NotebookClient(book, kernel_name="python3", allow_errors=True).execute()
-    return [cell.outputs for cell in book.cells[1::2]]
+    return [cell.outputs for cell in cells[1::2]]
 
 
 def test_in_a_notebook_the_table_is_html_with_a_text_twin_and_the_error_is_one_line(told):

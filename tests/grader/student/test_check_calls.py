@@ -1,6 +1,7 @@
 """Whom a call of `check` is about, what it tells first, and what the answer says meanwhile."""
 
 import io
+import re
 import subprocess
 import sys
 import warnings
@@ -12,7 +13,7 @@ import nbformat
 import numpy as np
 import pytest
 import torch
-from nbclient import NotebookClient
+from kernels import run_cells
 
 import solutions.kernel_regression as reference
 from autograder.student.captured_output import CapturedOutput
@@ -20,15 +21,10 @@ from autograder.student.check import check
 from autograder.student.console import say
 from autograder.student.engine.code_origin import Owner, is_library
 from autograder.student.pencil import check_pencil, show_pencil
+from autograder.student.table import MOST_LINES
 
 CHECKING = import_module("autograder.student.check")  # `autograder.student.check` is the function
 ROOT = Path(__file__).resolve().parents[3]
-
-
-def run(*sources: str) -> list[nbformat.NotebookNode]:
-    book = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(s) for s in sources])
-    NotebookClient(book, kernel_name="python3", allow_errors=True).execute()
-    return book.cells
 
 
 # --- whom it is about ---------------------------------------------------------------------------
@@ -116,7 +112,7 @@ def cells() -> list[nbformat.NotebookNode]:
         sources += [cell, "check(softmax)"]
     for form in FORMS.values():
         sources += [OLD, form.format(new=new, default=default), "check(softmax)"]
-    return run(*sources, OLD + "  # again", "1 / 0\n" + new, "check.all()")
+    return run_cells(*sources, OLD + "  # again", "1 / 0\n" + new, "check.all()")
 
 
 @pytest.fixture(scope="module")
@@ -194,10 +190,24 @@ def test_warnings_of_the_answer_are_told_with_its_line_and_ours_never(capsys):
     with warnings.catch_warnings(record=True) as shown:
         warnings.simplefilter("always")
         check(softmax)
-    told = capsys.readouterr().out.partition("It causes warnings:")[2]
+    told = capsys.readouterr().out
     assert "RuntimeWarning in line" in told and "np.log(np.zeros(2))" in told
     assert told.count("mind the gap") == 2, "once as code, once as text, whatever was called"
     assert shown == []
+
+
+def test_warnings_take_what_room_the_table_leaves_and_one_line_at_least(capsys):
+    def softmax(scores, axis=-1):
+        for i in range(5):
+            warnings.warn(f"mind gap {i}", UserWarning, stacklevel=1)
+        kernel = np.exp(scores - scores.max(axis=axis, keepdims=True))
+        return kernel / np.sqrt((kernel**2).sum(axis=axis, keepdims=True))
+
+    with pytest.raises(AssertionError):
+        check(softmax)
+    lines = capsys.readouterr().out.rstrip().splitlines()
+    assert len(lines) <= MOST_LINES
+    assert "mind gap" in lines[-1] and re.search(r"\(and \d more\)$", lines[-1])
 
 
 def test_a_warning_that_no_line_of_the_answer_led_to_is_not_shown(monkeypatch, capsys):

@@ -249,7 +249,7 @@ def test_raising_everywhere_is_a_crash_and_no_known_mistake():
     assert "ZeroDivisionError" in verdict.note
 
 
-def test_raising_what_is_asked_everywhere_earns_nothing():
+def test_raising_the_expected_error_everywhere_earns_nothing():
     def refuse(x):
         raise ValueError("nothing to double")
 

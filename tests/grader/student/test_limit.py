@@ -4,21 +4,14 @@ import signal
 import threading
 from importlib import import_module
 
-import nbformat
 import pytest
-from nbclient import NotebookClient
+from kernels import run_cells
 
 from autograder.student.check import check, verdict_on
 from autograder.student.engine.verdict import TIMEOUT
 from autograder.student.limit import VARIABLE, Limit, seconds_allowed
 
 LIMIT = import_module("autograder.student.limit")
-
-
-def run(*sources: str) -> nbformat.NotebookNode:
-    book = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(s) for s in sources])
-    NotebookClient(book, kernel_name="python3", allow_errors=True).execute()
-    return book
 
 
 ENDLESS = {
@@ -31,12 +24,12 @@ ENDLESS = {
 @pytest.mark.share(6)
 @pytest.mark.parametrize("body", ENDLESS.values(), ids=ENDLESS)
 def test_in_a_notebook_an_endless_answer_is_one_line_with_place_and_call(body):
-    book = run(
+    _, checked = run_cells(
         f"%env {VARIABLE}=1\nfrom autograder import check\n"
         f"def softmax(scores, axis=-1):\n    {body}",
         "check(softmax)",
     )
-    (error,) = book.cells[1].outputs
+    (error,) = checked.outputs
     (line,) = "\n".join(error["traceback"]).splitlines()
     assert line.startswith("AssertionError: softmax: stopped after 1 s in line ")
     assert body.splitlines()[0] in line and "for scores of shape (3, 5)" in line
@@ -44,12 +37,12 @@ def test_in_a_notebook_an_endless_answer_is_one_line_with_place_and_call(body):
 
 
 def test_a_students_interrupt_is_one_line_too():
-    book = run(
+    _, checked = run_cells(
         "from autograder import check\nimport signal, time\n"
         "def softmax(scores, axis=-1):\n    signal.raise_signal(signal.SIGINT); time.sleep(60)",
         "check(softmax)",
     )
-    (error,) = book.cells[1].outputs
+    (error,) = checked.outputs
     assert error["ename"] == "KeyboardInterrupt"
     (line,) = "\n".join(error["traceback"]).splitlines()
     assert "softmax was stopped in line 4, in softmax: " in line and "(3, 5)" in line

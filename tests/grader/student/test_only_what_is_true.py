@@ -55,6 +55,20 @@ def test_a_guess_agrees_on_nearly_all_runs_that_tell_it_from_a_right_answer(alik
     assert _judged(exercise, answer, squares, doubled).likely == likely
 
 
+@pytest.mark.parametrize(("wrong", "likely"), [(1, ("doubled",)), (2, ())])
+def test_a_guess_explains_the_aspect_that_fails_first(wrong, likely):
+    def answer(x):
+        return 3 * x * x if len(x) == wrong else doubled_from_two_on(x)
+
+    def doubled_from_two_on(x):
+        """Twice the square, of two numbers or more."""
+        return doubled(x) if len(x) > 1 else squares(x)
+
+    doubled_from_two_on.__name__ = "doubled"
+    exercise = _exercise("squares", *([2, 3, 4, 5, 6, 1] if wrong == 1 else [2, 3, 4, 5, 6, 7, 8]))
+    assert _judged(exercise, answer, squares, doubled_from_two_on).likely == likely
+
+
 def test_numbers_that_are_a_right_answers_do_not_speak_for_a_mistake():
     def summed(x):
         return x * x, float(x.sum())

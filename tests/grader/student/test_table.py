@@ -189,7 +189,8 @@ PASSES = AspectVerdict("row 0", 1, True)
         (["value"] * 5, [0]),  # the others fail for the same reason
         (["value", "gradient", "value", "value"], [0, 1]),
         (["value"] * 4 + ["nan", "nan"], [0, 4]),  # another kind of failure, once
-        (["value", "value", "missing", "nan"], [2, 0]),  # what says most stands first
+        (["value", "dtype", "value", "nan"], [1, 0]),  # what says most stands first
+        (["value", "missing", "value", "nan"], [0, 3]),  # gradients follow from values
         (["kind", "value", "nan"], [0]),  # a result of another form has none of these
         (["shape", "raised", "value"], [0]),
         (["mismatch", "raised", "value"], [0]),  # parameters that do not fit are the cause
@@ -204,9 +205,9 @@ def test_while_the_first_aspect_fails_two_kinds_are_told_and_no_hint_but_its_own
 
 
 def test_where_the_first_aspect_passes_each_failure_that_is_told_has_its_hint():
-    rows = [failing(i, kind) for i, kind in enumerate(["value", "gradient", "value"], 1)]
+    rows = [failing(i, kind) for i, kind in enumerate(["gradient", "value", "value"], 1)]
     shown = table_text(verdict(PASSES, *rows))
-    assert re.findall(r"hint (\d)", shown) == ["1", "2"]
+    assert re.findall(r"hint (\d)", shown) == ["2", "3"], "gradients follow from values"
 
 
 def test_one_failure_is_told_once_and_the_others_are_counted():

@@ -24,6 +24,12 @@ _OF_ITS_FORM = (  # what takes no numbers of an array, but its size, dtype or de
     *("new_full", "new_empty", "zeros_like", "ones_like", "full_like", "empty_like"),
 )
 _IDLE = ("detach", "clone", "contiguous", "copy", "numpy", "cpu")  # what leaves the numbers alone
+MULTIPLYING = (
+    *("mul", "mul_", "multiply", "div", "div_", "divide", "true_divide"),
+    *("matmul", "einsum", "bmm", "dot", "sum", "mean"),
+)
+GROWING = ("exp", "exp_", "expm1", "exp2", "Pow", "pow", "power", "square")
+_DIVIDING = ("Mod", "FloorDiv", "remainder", "fmod", "floor_divide", "mod", "divmod")
 _NEGATED = ("Invert", "invert", "logical_not", "bitwise_not")
 _SELECTING = ("topk", "sort")  # of an array, as many as any answer may want
 _OF_ONE_NUMBER = tuple(n for n in _OF_ITS_FORM if n.startswith(("zeros", "ones", "new_z", "new_o")))
@@ -151,10 +157,59 @@ class ClassifiedTrace:
         assert key is not None  # it has a mark
         return not mark.followed >> bucket(self.events[i].site.operation, key) & 1
 
+    def strange_sources(self, i: int) -> list[int]:
+        """What an event is made of, where right answers do not use such numbers like this."""
+        return [j for j in self.events[i].sources if self.unusual(j, i) and self.telling(j)]
+
     def telling(self, i: int) -> bool:
         """Whether a value is an array of floats; tokens, masks and the like take too few values."""
         found = self.events[i].signature
         return found is not None and not found.plain and not found.binary
+
+    def harmless(self, j: int, end: int) -> bool:
+        """Whether what is made of an event on the way to another are right answers' numbers, with
+        which it goes on as right answers do: where a line leaves an array as it was, say."""
+        way = self.before(end)
+        after = [k for k in way if j in self.events[k].sources]
+        if self.statuses[j] != KNOWN:
+            return bool(after) and all(
+                self.statuses[k] == KNOWN and self.harmless(k, end) for k in after
+            )
+        return bool(after) and not any(self.unusual(j, k) for k in after)
+
+    def unusual_before(self, i: int) -> Site | None:
+        """Where two right arrays met in an operation that right answers do not apply to them."""
+        arrays = self.arrays(i)
+        if len(arrays) < 2 or any(self.unusual(j, i) for j in arrays):
+            return None
+        for j in sorted(j for j in self.before(i) - {i} if len(self.arrays(j)) > 1):
+            event = self.events[j]
+            if event.signature is None or event.site.kind not in ("expression", "item"):
+                continue
+            if self.statuses[j] == KNOWN and self.strange_sources(j) and not self.harmless(j, i):
+                return event.site if event.site.owner == self.owner else None
+        return None
+
+    def numbers_pairs(self, i: int) -> bool:
+        """Whether whole numbers are taken apart by division, as where one number stands for a row
+        and a column: no other answer need have them."""
+        found = self.events[i].signature
+        by = [i, *(k for k, event in enumerate(self.events) if i in event.sources)]
+        divided = any(self.events[k].site.operation in _DIVIDING for k in by)
+        return found is not None and found.plain and divided
+
+    def of_one_row(self, i: int) -> bool:
+        """Whether a loop computes it of the inputs alone: where it goes row by row, it has numbers
+        that answers without this loop have not."""
+        arrays = self.arrays(i)
+        given = all(self.statuses[j] == GIVEN for j in arrays)
+        return bool(arrays) and given and self.again(i) and self.in_a_loop(i)
+
+    def gives_nan(self, i: int) -> bool:
+        """Whether there is a NaN in it, and none in what it was computed from."""
+        found = (self.events[j].signature for j in (i, *self.events[i].sources))
+        first, *others = [s is not None and s.nan for s in found]
+        return first and not any(others)
 
     def again(self, i: int) -> bool:
         """Whether a place was reached more than once, as in a loop."""

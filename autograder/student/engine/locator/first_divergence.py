@@ -4,15 +4,17 @@ TRUST BOUNDARY. As in `locate`.
 """
 
 import ast
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from autograder.student.engine.compare import compare
 from autograder.student.engine.locator.classified_trace import (  # fmt: skip
     GIVEN,
+    GROWING,
     KNOWN,
     MULTIPLE,
+    MULTIPLYING,
     REORDERED,
     SETTLED,
     UNKNOWN,
@@ -44,9 +46,11 @@ class Place:
 
 class Numbers(ClassifiedTrace):
     """Looks for the place at which numbers went wrong. `unsure` says that there is such a place,
-    but that it might be any of several."""
+    but that it might be any of several; `sound` tells a place at which a large number is as good as
+    an infinite one."""
 
     unsure = False
+    sound: Callable[[Site], bool] = staticmethod(lambda site: False)
 
     def wrong_results(self) -> Iterator[tuple[int, Any]]:
         """The events of the wrong parts of the first step that is wrong, with what is expected."""
@@ -79,14 +83,15 @@ class Numbers(ClassifiedTrace):
         event, call = self.events[turned], self.call_around(turned, whole)
         if event.site.kind == "name":  # nothing is computed there
             return None
-        self.unsure = self.collected(turned) or self.nearly_right(turned)
+        doubts = self.collected, self.nearly_right, self.numbers_pairs, self.of_one_row
+        self.unsure = any(doubt(turned) for doubt in doubts)
         if self.unsure:
             return None
         filled = self.filled(sorted(self.before(turned)), unusual=True)
-        filled = filled or self.filled(event.sources)
+        filled = filled or self.filled([*event.sources, turned])
         if filled is not None:
             return filled
-        self.unsure = self.anyones(turned)
+        self.unsure = self.unsure or self.anyones(turned)
         if self.unsure:
             return None
         loop = self.loop_variable(turned)
@@ -113,7 +118,7 @@ class Numbers(ClassifiedTrace):
             return same
         role = self.unusual_before(turned)
         if role is not None:
-            return Place(role, "unusual")
+            return Place(event.site, "nan") if self.gives_nan(turned) else Place(role, "unusual")
         if not self.known.same:  # a run that draws random numbers: right answers may have others
             self.unsure = True
             return None
@@ -127,10 +132,6 @@ class Numbers(ClassifiedTrace):
             return self.multiple(turned)
         filling = event.site.kind == "store" and self.again(turned)
         return Place(event.site, "filling" if filling else "astray", up_to)
-
-    def strange_sources(self, i: int) -> list[int]:
-        """What an event is made of, where right answers do not use such numbers like this."""
-        return [j for j in self.events[i].sources if self.unusual(j, i) and self.telling(j)]
 
     def first_of(self, whole: set[int]) -> int:
         """The first of the wrong values that some others come from."""
@@ -148,7 +149,9 @@ class Numbers(ClassifiedTrace):
         for site in (self.events[j].site for j in self.strange_sources(i)):
             if site.kind == "expression":
                 return Place(site, "missing")
-        return Place(self.events[i].site, "multiple", self.right_before(i))
+        site = self.events[i].site
+        by_chance = isinstance(site.node, ast.Call) and site.operation not in MULTIPLYING
+        return Place(site, "astray" if by_chance else "multiple", self.right_before(i))
 
     def already_right(self, wrong: Sequence[Any]) -> Place | None:
         """For a result that was right before: what was done with it after that."""
@@ -243,19 +246,6 @@ class Numbers(ClassifiedTrace):
     def doubtful(self, i: int) -> bool:
         """Whether an array that did not change another one may itself be wrong."""
         return self.idle(i) and any(self.statuses[j] != KNOWN for j in self.arrays(i))
-
-    def unusual_before(self, i: int) -> Site | None:
-        """Where two right arrays met in an operation that right answers do not apply to them."""
-        arrays = self.arrays(i)
-        if len(arrays) < 2 or any(self.unusual(j, i) for j in arrays):
-            return None
-        for j in sorted(j for j in self.before(i) - {i} if len(self.arrays(j)) > 1):
-            event = self.events[j]
-            if event.signature is None or event.site.kind not in ("expression", "item"):
-                continue
-            if self.statuses[j] == KNOWN and self.strange_sources(j):
-                return event.site if event.site.owner == self.owner else None
-        return None
 
     def of_a_test(self, leaves: Sequence[int]) -> Place | None:
         """If the result is a number, or missing: the first wrong numbers that a test saw."""
@@ -373,20 +363,29 @@ class Numbers(ClassifiedTrace):
         """Where a large number is used in place of an infinite one."""
         for i in way:
             found, sources = self.events[i].signature, self.events[i].sources
-            made = self.events[i].site.function == "__init__"  # by torch.empty, perhaps
-            if found is None or not found.filled or not sources or made:
+            site = self.events[i].site
+            made = site.function == "__init__"  # by torch.empty, perhaps
+            grown = site.operation in GROWING  # not put there
+            if found is None or not found.filled or not sources or made or grown:
                 continue
             if not unusual or any(self.unusual(j, i) for j in sources):
-                return Place(self.events[i].site, "filled")
+                if not self.sound(site):
+                    return Place(site, "filled")
+                self.unsure = True
         return None
 
     def of_a_role(self, leaves: Sequence[int]) -> Place | None:
         """Right numbers, but not those that belong in the result."""
         if not leaves:
             return None
+        last = self.events[leaves[0]].signature
+        for i in sorted(self.before(leaves[0])) if last and last.nan else ():
+            if self.gives_nan(i):
+                return Place(self.events[i].site, "nan")
         for i in sorted(self.before(leaves[0])):
             event = self.events[i]
-            if event.signature and event.site.kind == "expression" and self.strange_sources(i):
+            computed = event.signature and event.site.kind == "expression"
+            if computed and self.strange_sources(i) and not self.harmless(i, leaves[0]):
                 return Place(event.site, "unusual")
         doubts = [i for i in self.before(leaves[0]) if self.doubtful(i) and not self.again(i)]
         if doubts or not self.telling(leaves[0]):  # what it depends on may be wrong

@@ -237,12 +237,12 @@ def _is_of(node: Any, thing: Any, compiled: dict[tuple[str, int], list[CodeType]
         return False
     return all(
         first <= code.co_firstlineno <= node.end_lineno
-        and any(_same(code, c) for c in compiled.get((code.co_name, code.co_firstlineno), ()))
+        and any(same_code(code, c) for c in compiled.get((code.co_name, code.co_firstlineno), ()))
         for code in codes
     )
 
 
-def _same(one: Any, other: Any) -> bool:
+def same_code(one: Any, other: Any) -> bool:
     """Whether two constants are equal, or two code objects apart from their names and places."""
     if not isinstance(one, CodeType) or not isinstance(other, CodeType):
         return type(one) is type(other) and repr(one) == repr(other)
@@ -250,6 +250,7 @@ def _same(one: Any, other: Any) -> bool:
         one.co_code == other.co_code
         and one.co_names == other.co_names
         and one.co_varnames == other.co_varnames
+        and one.co_freevars == other.co_freevars
         and len(one.co_consts) == len(other.co_consts)
-        and all(map(_same, one.co_consts, other.co_consts))
+        and all(map(same_code, one.co_consts, other.co_consts))
     )

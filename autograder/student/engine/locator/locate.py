@@ -10,7 +10,7 @@ may be forged: no mark depends on it, and code that shows it treats it as the st
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -63,10 +63,19 @@ def problem_of(run: Run, record: Record, expected: Record) -> str | None:
 
 
 def locate(
-    recorder: Recorder, known: Known, run: Run, record: Record, expected: Record
+    recorder: Recorder,
+    known: Known,
+    run: Run,
+    record: Record,
+    expected: Record,
+    sound: Callable[[Site], bool] = lambda site: False,
 ) -> Place | None:
-    """The place at which a traced answer goes astray; None where that is not sure."""
+    """The place at which a traced answer goes astray; None where that is not sure.
+
+    `sound` says of a place with a large number whether that does as well there as an infinite one.
+    """
     search = _Search(recorder, known, run, record, expected)
+    search.sound = sound
     place = search.place(problem_of(run, record, expected))
     recorder.unsure = search.unsure
     return place

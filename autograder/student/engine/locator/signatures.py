@@ -24,7 +24,7 @@ import numpy as np
 from autograder.student.engine.arrays import as_array
 
 LARGEST = 1 << 14  # the most entries of an array that is looked at
-_FILLED = 1e8  # beyond this, a number stands for infinity: masks are filled with −1e9 or −∞
+FILLED = 1e8  # beyond this, a number stands for infinity: masks are filled with −1e9 or −∞
 RICH = 8  # so many whole numbers are seldom equal by chance
 _CELL = 2e-3  # numbers are rounded to multiples of this
 _NEAR = 3e-4  # and this close to the next multiple, both are tried
@@ -43,6 +43,7 @@ class Signature:
     loose: tuple[float, ...]
     plain: bool
     filled: bool = False  # holds a finite number so large that it stands for infinity
+    nan: bool = False  # holds a NaN
 
     @property
     def even(self) -> bool:
@@ -121,13 +122,13 @@ def signature(value: Any) -> Signature | None:
     if not size:
         return Signature(array.data.shape, 0.0, (0.0, 0.0), (0.0,) * 3, True)
     sizes = np.abs(data)
-    finite = sizes < _FILLED  # false for NaN
+    finite = sizes < FILLED  # false for NaN
     if finite.all():
-        scale, filled = float(sizes.max()), False
+        scale, filled, nan = float(sizes.max()), False, False
         data = data / (scale or 1.0)
     else:
         scale = float(sizes[finite].max(initial=0.0))
-        filled = bool(np.isfinite(data).sum() > finite.sum())
+        filled, nan = bool(np.isfinite(data).sum() > finite.sum()), bool(np.isnan(data).any())
         with np.errstate(all="ignore"):
             odd = np.where(np.isnan(data), 7.0, 3.0 * np.sign(data))
             data = np.where(finite, data / (scale or 1.0), odd)
@@ -136,7 +137,7 @@ def signature(value: Any) -> Signature | None:
     ordered = _directions(size) @ data
     first, second = (float(x) for x in ordered)
     plain = array.data.dtype.kind in "biu"
-    return Signature(array.data.shape, scale, (first, second), moments, plain, filled)
+    return Signature(array.data.shape, scale, (first, second), moments, plain, filled, nan)
 
 
 @lru_cache(maxsize=256)

@@ -162,6 +162,13 @@ class _Suspect:
         return frozenset(n for n in failing if self.like_mine(n))
 
     @cached_property
+    def explains_the_first(self) -> bool:
+        """Whether it does the same on a run of the first aspect that fails, of which it is told."""
+        first = min(self.scene.failed, default=-1)
+        runs = [n for n in self.scene.failing if self.scene.places[n][0] == first]
+        return not runs or any(n in self.hits for n in runs)
+
+    @cached_property
     def telling(self) -> frozenset[int]:
         """The runs on which the mistake differs from a right answer."""
         right = self.scene.right
@@ -272,7 +279,7 @@ def _likely(scene: _Scene, suspects: Sequence[_Suspect], failed: Failed) -> Mist
     most = _STRAYS * len(scene.places)
     found = [s for s in suspects if len(failing - s.hits) <= most and _is_likely(scene, s)]
     rows = {s.mistake.name: failed(s.mistake.records) for s in found}
-    found = [s for s in found if rows[s.mistake.name] <= scene.failed]
+    found = [s for s in found if rows[s.mistake.name] <= scene.failed and s.explains_the_first]
     if not found:
         return None
 
