@@ -218,7 +218,11 @@ def test_the_points_that_the_page_tells_in_words_are_those_stored():
     splits, *other = re.search(
         r"all (\d+) by ([\d.]+) ± ([\d.]+);", letters_by_heart.__doc__
     ).groups()
-    assert f"our five splits cannot say (by {many} points), nor {splits} others" in TEXT
+    assert f"our five splits cannot say (by {many} points). With five more they are" in TEXT
+    more = re.search(r"parts 5 to 9: (.*?) points", letters_by_heart.__doc__)[1].split(", ")
+    points, half = told(ahead("32 heads", "8 heads", "1500") + [float(n) / 100 for n in more])
+    assert "by about three points; but on" in TEXT and round(points) == 3 and points > half
+    assert f"but on {splits} others, in other code, they" in TEXT
     assert "they are about one point ahead, with 0 in the interval" in TEXT
     lead, half = map(float, other)
     assert round(lead) == 1 and lead < half
