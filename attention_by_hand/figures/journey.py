@@ -55,11 +55,11 @@ def numbers(step: Step, text: str) -> list[float | None]:
     return found
 
 
-def format_number(number: float | None) -> str:
-    """A number to two decimal places, with a true minus sign; None is −∞."""
+def format_number(number: float | None, places: int = 2) -> str:
+    """A number to some decimal places, with a true minus sign; None is −∞."""
     if number is None:
         return "−∞"
-    return f"{number + 0.0:.2f}".replace("-0.00", "0.00").replace("-", "−")
+    return f"{round(number, places) + 0.0:.{places}f}".replace("-", "−")
 
 
 def likeliest(text: str) -> tuple[str, float]:
@@ -201,7 +201,7 @@ def neighbours() -> None:
         columns = zip(places, found["words"], found["values"], found["weights"], strict=True)
         for place, word, value, weight in columns:
             asked = flow.box(place, floor + 0.8, word, "plain", width=0.8, height=0.36)
-            says = _row(flow, place, floor + 1.35, value, "value", cell=0.48)
+            says = _row(flow, place, floor + 1.35, value, "value", cell=0.48, places=1)
             flow.arrow(asked.top, says.bottom, head=False, color=QUIET)
             flow.arrow(
                 says.top, gathered.bottom, head=False, color=plots.BLUE, lw=0.8 + 11 * weight
@@ -211,11 +211,17 @@ def neighbours() -> None:
 
 
 def _row(
-    flow: Flow, x: float, y: float, numbers: list[float], kind: str, cell: float = CELL
+    flow: Flow,
+    x: float,
+    y: float,
+    numbers: list[float],
+    kind: str,
+    cell: float = CELL,
+    places: int = 2,
 ) -> Box:
-    """A vector as a row of cells around (x, y), its numbers in them."""
+    """A vector as a row of cells around (x, y), its numbers in them, rounded to some places."""
     cells = [
-        flow.box(x + cell * (i - (len(numbers) - 1) / 2), y, format_number(number), kind,
+        flow.box(x + cell * (i - (len(numbers) - 1) / 2), y, format_number(number, places), kind,
                  width=cell, height=0.34, size=SHAPES)
         for i, number in enumerate(numbers)
     ]  # fmt: skip

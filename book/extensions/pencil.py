@@ -160,7 +160,7 @@ class Pencil(Box):
 class Predict(Box):
     """A question about what the next cells, tagged `outcome`, will show."""
 
-    kind, title = "predict", "Predict, then run"
+    kind, title = "predict", "Predict, then look"
 
     def fill(self, box: nodes.Element, got: pencils.Parts) -> None:
         text, right = pencils.split_choice(got.text)
