@@ -191,11 +191,11 @@ def neighbours() -> None:
         x = places[found["place"]]
         likeliest = max(found["answer"])
         sense = senses[found["answer"].index(likeliest)]
-        _row(flow, x, floor + 0.2, found["embedding"], "plain")
-        flow.text(x + 1.12, floor + 0.2, "from the table", ha="left", size=SHAPES)
+        _row(flow, x, floor + 0.2, found["embedding"], "plain", cell=0.62)
+        flow.text(x + 1.32, floor + 0.2, "from the table", ha="left", size=SHAPES)
         flow.arrow((x, floor + 0.37), (x, floor + 0.62), head=False, color=QUIET)
-        gathered = _row(flow, x, floor + 2.75, found["average"], "value")
-        flow.text(x + 0.65, floor + 2.75, "weighted average", ha="left", size=SHAPES)
+        gathered = _row(flow, x, floor + 2.75, found["average"], "value", cell=0.62)
+        flow.text(x + 0.75, floor + 2.75, "weighted average", ha="left", size=SHAPES)
         flow.arrow(gathered.top, (x, floor + 3.1), color=QUIET)
         flow.text(x, floor + 3.25, f"$\\it{{bank}}$: {sense}, {likeliest:.2f}", color=QUIET)
         columns = zip(places, found["words"], found["values"], found["weights"], strict=True)
