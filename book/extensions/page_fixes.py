@@ -100,7 +100,7 @@ def unbroken(page: str) -> str:
         return match[0] if match[0].startswith("<") else PIECES.sub(glue, match[0])
 
     def glue(match: re.Match) -> str:
-        return match[0].replace(" ", "\u00a0") if len(match[0]) <= room else match[0]
+        return f'<span class="{GLUED}">{match[0]}</span>' if len(match[0]) <= room else match[0]
 
     return RUNS.sub(kept, page)
 
