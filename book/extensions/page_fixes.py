@@ -21,8 +21,12 @@ FORMULA = re.compile(
 GLUED = "glued"
 # Nor may a line end within a short vector, (1, 3, 2), or sum, 4 + 2 − 0 = 6.
 NUMBER = r"[−-]?[\d½¼¾⅓⅔][\d.,/]*(?<![.,])%?"
-PIECES = re.compile(rf"\({NUMBER}(?:, {NUMBER})+\)|{NUMBER}(?: [+−·×÷/=≈] {NUMBER})+")
-WHOLE_PIECE, WHOLE_CELL = 26, 14  # characters, in a paragraph and in a table
+PIECES = re.compile(rf"\({NUMBER}(?:, {NUMBER})+\)|{NUMBER}(?: [+−·÷/=≈] {NUMBER})+")
+WHOLE_PIECE, WHOLE_CELL, WHOLE_VECTOR = (
+    26,
+    14,
+    10,
+)  # characters: in text, in a table, a vector there
 RUNS = re.compile(
     r"<(script|style|pre|code|template|svg|math|title|output)\b.*?</\1>|</?(t[dh])\b[^>]*>|<[^>]*>|[^<]+",
     re.DOTALL,
@@ -100,7 +104,9 @@ def unbroken(page: str) -> str:
         return match[0] if match[0].startswith("<") else PIECES.sub(glue, match[0])
 
     def glue(match: re.Match) -> str:
-        return f'<span class="{GLUED}">{match[0]}</span>' if len(match[0]) <= room else match[0]
+        vector = room == WHOLE_CELL and match[0].startswith("(")
+        fits = len(match[0]) <= (WHOLE_VECTOR if vector else room)
+        return f'<span class="{GLUED}">{match[0]}</span>' if fits else match[0]
 
     return RUNS.sub(kept, page)
 
