@@ -2,7 +2,8 @@
 
 Run: OMP_NUM_THREADS=1 python -m benchmarks.second.counted_english [LONGEST_TOKENS LONGEST_BYTES];
 four minutes. Bits per byte, validation and test: tokens 1.3797 and 1.3756, going on 1.3388 and
-1.3089, bytes 1.4160 and 1.4134.
+1.3089, bytes 1.4160 and 1.4134. Those that go on, with the discounts of kneser_ney.json: the GPT is
+ahead by 0.009, over documents drawn anew -0.012 to 0.028, in 40 of 73 documents.
 """
 
 import json
@@ -79,6 +80,11 @@ def bits(table, discounts, size):
     return -np.log2(chance)
 
 
+def of_documents(symbols, costs):
+    """The sum over each document; it begins with a 0, and the very first symbol costs nothing."""
+    return np.bincount(np.cumsum(symbols == 0)[1:] - 1, costs)
+
+
 def told(counted, texts):
     """How far the GPT is ahead; its bits of a document are those that `weights_in_numpy.py` finds.
 
@@ -121,8 +127,7 @@ def main(lengths):
             name = f"{kind} up to {longest}{', going on' * going_on}"
             print(f"{name}: valid {best.fun:.4f}, test {cost(best.x, 'test'):.4f}", flush=True)
             if kind == "tokens":
-                topic = np.cumsum(np.array(row["test"]) == 0) - 1
-                told(np.bincount(topic, bits(tables["test"], best.x, size)), texts["test"])
+                told(of_documents(row["test"], bits(tables["test"], best.x, size)), texts["test"])
 
 
 if __name__ == "__main__":

@@ -8,7 +8,8 @@ of eight costs 1.7 to 9.4 and 4.5 to 13.4 points. Split by position, one head an
 39.3 62.9. On 2,000 windows, their own less the new: one head 14.4, 8.2, eight 41.3, 38.1, 32 heads
 57.9, 57.8. Of the last tenth of the text 92.8% stands in the first nine. How far 32 heads are ahead
 of eight: after 300 steps (seeds 80 to 87) by 4.5 ± 2.5 points, after 1,500 (71, 73 to 79) by 0.4 ±
-2.6, where the page's five seeds have 4.4 ± 4.9. Scrambled, eight less 3.8 ± 6.0, four 0.8 ± 3.6.
+2.6 and (80 to 85) by 1.9 ± 2.6, all 14 by 1.1 ± 1.6; the page's five seeds have 4.4 ± 4.8.
+Scrambled, eight less 3.8 ± 6.0, four 0.8 ± 3.6.
 """
 
 import math

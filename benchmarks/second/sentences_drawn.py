@@ -9,6 +9,9 @@ Seed 97, read blind by a large language model (not the page's reading): grammati
 people, 49 and 28 of 60 by the model at 0.5 and 0.8. The counts then began with the end token as if
 something stood before it, and a quarter of their sentences in the middle; of the 45 others each, 32
 and 21 are grammatical. At 0.5 the training text has 17 of the counts' 60, and none of the model's.
+Seed 101, read blind by another such reader, who had seen none of these: 57 of 60 by people; at 0.5
+and 0.8, 41 and 27 by the model, 49 and 39 by the counts, of which 21 and 9 stand in the training
+text (20 and 9 of these grammatical, and 29 and 30 of the 39 and 51 others).
 """
 
 import json

@@ -2,6 +2,7 @@
 
 import json
 import platform
+import re
 from collections import Counter, defaultdict
 from pathlib import Path
 from types import SimpleNamespace
@@ -12,6 +13,7 @@ from torch import nn
 
 from attention_by_hand.blocks import BertEmbeddings
 from benchmarks.bert import page_definitions
+from benchmarks.second import trained_longer
 from solutions.bert import BertLayer
 from solutions.vision_transformer import attention_rollout
 
@@ -160,6 +162,21 @@ def test_what_the_page_says_of_maps_is_what_is_stored():
     both = [run[key] for run in RUNS for key in ("agreement", "signed")]
     halves = [half for found in both for _, half in found.values()]
     assert "All are within ± 0.03." in words and max(halves) < 0.035
+
+
+def test_the_page_tells_what_the_other_code_found_after_more_steps():
+    words = " ".join((ROOT / "book" / "10_bert.md").read_text(encoding="utf-8").split())
+    found = re.search(
+        r"model ([\d.]+)%, tables of two and three ([\d.]+) and ([\d.]+)%; .*? ([\d.]+), ([\d.]+)",
+        " ".join(trained_longer.__doc__.split()),
+    )
+    model, two, three, *never_seen = map(float, found.groups())
+    said = f"fills in {model:.0f} letters in a hundred, where tables with two and with three"
+    assert f"{said} neighbours fill in {two:.0f} and {three:.0f} (" in words
+    assert "level with this table or a little ahead of it, and behind larger ones" in words
+    bound = MADE["baselines"]["table, 2 on each side"] - LONGER["test"]
+    assert abs(bound) < 0.01 and two < model < three
+    assert never_seen[0] > never_seen[1]
 
 
 @pytest.mark.parametrize("reach", [0, 1])

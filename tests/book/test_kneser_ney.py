@@ -8,6 +8,7 @@ import pytest
 import torch
 
 from benchmarks import kneser_ney, sentences
+from benchmarks.second import counted_english
 
 EDGE = 3
 
@@ -55,6 +56,11 @@ def test_the_discounts_are_fitted():
     for _ in range(20):
         other = (best + 0.1 * torch.randn(2, 3)).clamp(min=0).minimum(kneser_ney.MOST)
         assert kneser_ney.bits(counts, other, 3).sum() > cost - 1e-4
+
+
+def test_the_other_code_s_bits_are_added_up_by_document():
+    symbols, costs = np.array([0, 5, 5, 0, 7, 0, 0, 8]), [1, 2, 4, 8, 16, 32, 64]
+    assert counted_english.of_documents(symbols, costs).tolist() == [3, 12, 16, 96]
 
 
 @pytest.mark.parametrize("longest", [1, 2, 3])

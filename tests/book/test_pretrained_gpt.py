@@ -2,6 +2,7 @@
 
 import json
 import platform
+import re
 from importlib.metadata import distributions
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from attention_by_hand import blocks
 from attention_by_hand.data import python_manual
 from attention_by_hand.models import gpt
 from benchmarks import english, pretrained_gpt
+from benchmarks.second import sentences_drawn
 from solutions.language_model import GPT, byte_pair_encode, generate
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -140,10 +142,21 @@ def test_the_page_says_how_many_sentences_are_grammatical():
     people = [row[2] for row in rows if row[0] == "held out, once more"]
     passed = len(people) - people.count("x")
     assert f"with {len(people)} sentences of people, of which {passed} passed" in PAGE
-    copied = {name: sum(known for whose, known, *_ in rows if whose == name)
-              for name in ("counts, 0.5", "GPT, 0.5", "GPT, 0.5, once more")}  # fmt: skip
-    assert list(copied.values()) == [11, 0, 0]
-    assert "the training text has 11 word for word; of the model's, none" in PAGE
+    counts, *ours = (sum(known for whose, known, *_ in rows if whose == name)
+                     for name in ("counts, 0.5", "GPT, 0.5", "GPT, 0.5, once more"))  # fmt: skip
+    assert f"the training text has {counts} word for word; of the model's, none" in PAGE
+    assert ours == [0, 0]
+    new = [first for name, known, first, *_ in rows if name == "counts, 0.5" and not known]
+    assert f"Of the other {len(new)}, {len(new) - new.count('x')} are grammatical" in PAGE
+
+
+def test_the_page_says_what_was_found_when_sentences_were_drawn_again():
+    found = " ".join(sentences_drawn.__doc__.split())
+    both = r"(\d+) and (\d+)"
+    told = rf"{both} by the model, {both} by the counts, of which {both} stand in the training text"
+    numbers = re.search(told, found).groups()
+    said = "{} and {} of 60 for the model, {} and {} for counts, of which {} and {} are copies"
+    assert said.format(*numbers) in PAGE
 
 
 def test_a_seed_takes_half_an_hour_of_one_core_at_most():
@@ -199,7 +212,7 @@ def test_layer_2_head_0_looks_back_in_circles_and_does_not_find_what_random_toke
         start = tokens.encode([text]).tolist()
         ids = generate(model, torch.tensor([start]), 60, temperature=0)[0].tolist()
         mean, even = shares(ids, len(start))
-        assert divmod(int(mean.argmax()), 4) == (2, 0) and mean.max() > 2.4 * even
+        assert divmod(int(mean.argmax()), 4) == (2, 0) and mean.max() > 1.5 * even
     luck, found = torch.Generator().manual_seed(3), []
     for _ in range(8):
         row = torch.randint(257, len(tokens.tokens), (50,), generator=luck).tolist()

@@ -8,7 +8,7 @@ import json
 import math
 import re
 from pathlib import Path
-from statistics import mean
+from statistics import mean, stdev
 
 import pytest
 import torch
@@ -65,6 +65,8 @@ def known_otherwise() -> dict[str, dict[str, float]]:
         for name, shares in stored["on few windows"].items()
     }
     guides, both = stored["guides"], 100 * mean(stored["counted"]["both neighbours"])
+    many, eight = (stored["runs"][name]["1500"]["kept back"] for name in ("32 heads", "8 heads"))
+    lead = [100 * (a - b) for a, b in zip(many, eight, strict=True)]
     betas = inspect.signature(torch.optim.Adam).parameters["betas"].default
     e = [math.exp(score / math.sqrt(2)) for score in (3, 0, 4)]  # of "sings", in the three views
     partner = math.e / (math.e + 1 + 1 + 1 / math.e)  # of cosines 1, 0, 0 and −1
@@ -77,6 +79,8 @@ def known_otherwise() -> dict[str, dict[str, float]]:
             "1056": useful_directions(32, 1),
             "3040": useful_directions(32, 32),
             "0.48": math.e / (math.e + 3),
+            "4.4": mean(lead),
+            "4.8": 2.776 * stdev(lead) / math.sqrt(5),
         },
         "04_masking": {"4.7": 2 * 96 * 12_288 * 2 / 1e6},
         "06_residual_layernorm": {"5.77": math.sqrt(100 / 3)},

@@ -155,7 +155,10 @@ FILES = {
         "wrong": "wrong_contrast",
         "test_captioning_page.py": "cut_in_two",
     },
-    "bert.py": {"calls": "interval measured longer baselines main"},
+    "bert.py": {
+        "calls": "interval measured baselines main",
+        "second/trained_longer.py": "longer",
+    },
     "bugs.py": {
         "wrong": "mistake Misattention wrong_scale mask_leaks cosine_exponent no_root_d_model "
         "no_residual norm_over_the_sequence",

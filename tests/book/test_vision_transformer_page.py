@@ -68,9 +68,8 @@ def test_it_says_where_it_comes_from_and_the_two_networks_are_of_a_size():
 
 
 def test_what_the_page_says_of_moved_digits_is_what_is_stored():
-    assert "they name between a quarter and two fifths. The nearest neighbour keeps half" in PAGE
-    assert all(25 < of(name, "moved").mean() < 40 for name in ("vit", "linear", "svm"))
-    assert round(of("nearest", "moved").mean(), -1) == 50
+    assert "the ViT, and to the SVM: they name fewer than two fifths" in PAGE
+    assert max(of(name, "moved").mean() for name in ("vit", "svm")) < 40
     assert "it comes from about three in ten to about seven" in PAGE
     assert round(of("vit", "moved", shifts=True).mean(), -1) == 70
     assert "after 2,400 steps it names about nine in ten of both" in PAGE
@@ -117,7 +116,7 @@ def test_what_the_page_says_of_another_order_of_pixels_is_what_is_stored():
     svm, cnn = ((of(name) - of("vit")).mean() for name in ("svm", "cnn"))
     assert f"by {svm:.1f} points, where the convolutions lead by {cnn:.1f}" in PAGE
     assert f"the SVM, has most of the lead as well ({svm:.1f} of {cnn:.1f} points)" in PAGE
-    assert "with 100 pictures, by about as many as these" in PAGE
+    assert "With 100 pictures, the SVM leads the ViT by about as many points as they do" in PAGE
     assert abs((of("svm", images=100) - of("cnn", images=100)).mean()) < 1.5
     for images in SIZES[::2]:
         cnn, vit = (
@@ -133,10 +132,8 @@ def test_what_the_page_says_of_another_order_of_pixels_is_what_is_stored():
         assert interval(costs[-1])[0] > 0 > interval(vit[1] - vit[0])[0]
         share = [end / leads[0].mean() for end in interval(leads[0] - leads[1])]
         assert share[0] < 0.02 and share[1] > 0.8  # nearly nothing, or nearly all of it
-    assert (
-        round(costs[1].mean()) == 2
-        and f"with 100 pictures {costs[0].mean():.1f}. Part of that" in PAGE
-    )
+    assert round(costs[1].mean()) == 2
+    assert f"with 100 pictures {costs[0].mean():.1f}. **The SVM**" in PAGE
     few, by_few, many, by_many = falls
     assert f"The lead falls {many} points, {by_many}, and with 100 pictures {few}, {by_few}" in PAGE
     assert "the convolutions lose two to four points by it" in PAGE
@@ -153,8 +150,9 @@ def leads_left():
 
 def test_what_the_page_says_of_few_and_many_digits_that_stand_is_what_is_stored():
     vit, cnn = ([round(of(name, images=n).mean()) for n in SIZES] for name in ("vit", "cnn"))
-    assert "names {}, {} and {}% with 100, 400 and 1,437 of them".format(*vit) in PAGE
+    assert "100, 400 and 1,437 pictures, the ViT names {}, {} and {}%".format(*vit) in PAGE
     assert "the convolutions {}, {} and {}%".format(*cnn) in PAGE
+    assert f"With all 1,437 it names {vit[2]}%, the convolutions {cnn[2]}%" in PAGE
 
 
 def gaps_of(model, taught="never"):

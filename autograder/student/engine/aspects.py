@@ -97,7 +97,7 @@ def results_found(trial: Trial, slack: float = 1.0) -> list[Finding]:
     wanted = values_wanted(trial.run, trial.expected)
     pairs = enumerate(zip(trial.record.values, wanted, strict=True))
     found = [(i, compare(v, e, parts=trial.returns, slack=slack)) for i, (v, e) in pairs]
-    return [replace(finding, step=i) for i, finding in found]
+    return [f if f.passed else replace(f, step=i) for i, f in found]
 
 
 def values_wanted(run: Run, expected: Record) -> Any:

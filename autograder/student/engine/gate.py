@@ -9,7 +9,7 @@ The records come from outside: each is only data, of the kinds that `values.deco
 refer to one array a thousand times, or hold what no call could have returned.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from itertools import islice
 from typing import Any
 
@@ -42,8 +42,7 @@ def admit(record: Record, run: Run, expected: Record) -> Record:
 
     Of made-up names one at most is left, without its words. `expected` is the reference's record.
     """
-    items, numbers = _size([expected.values, expected.gradients, _given(run)])
-    room = _Room(ITEMS + TIMES * items, NUMBERS + TIMES * numbers)
+    room = _Room(lambda: _size([expected.values, expected.gradients, _given(run)]))
     arguments = {
         f"{i}.{name}"
         for i, step in enumerate(run.steps)
@@ -95,10 +94,21 @@ def _size(value: Any) -> tuple[int, int]:
 
 class _Room:
     """How much more a record may hold: items, which are walked one by one, and numbers in arrays,
-    or characters, as often as they are referred to."""
+    or characters, as often as they are referred to.
 
-    def __init__(self, items: int, numbers: int):
-        self.items, self.numbers = items, numbers
+    What was expected, and given, is measured only for a record that is larger than most.
+    """
+
+    def __init__(self, measure: Callable[[], tuple[int, int]]):
+        self.items, self.numbers = ITEMS, NUMBERS
+        self.measure: Callable[[], tuple[int, int]] | None = measure
+
+    def _holds(self, items: int, numbers: int) -> bool:
+        if (items > self.items or numbers > self.numbers) and self.measure is not None:
+            expected, self.measure = self.measure(), None
+            self.items += TIMES * expected[0]
+            self.numbers += TIMES * expected[1]
+        return items <= self.items and numbers <= self.numbers
 
     def fill(self, value: Any) -> Any:
         """The value as far as there is room; what is not, in words."""
@@ -111,7 +121,7 @@ class _Room:
             items = len(value)
         elif isinstance(value, Strided | Previous | Recipe):  # goes in, and never comes back
             return Opaque(type(value).__name__)
-        if items > self.items or numbers > self.numbers:
+        if not self._holds(items, numbers):
             return TooLarge(describe_size(value))
         self.items -= items
         self.numbers -= numbers

@@ -42,6 +42,7 @@ ATTRIBUTES = (
     *("f_globals", "f_locals", "f_builtins", "tb_frame", "gi_frame", "cr_frame"),
     *("__globals__", "redispatch", "redispatch_boxed", "call_boxed"),  # kernels below the hooks
 )
+_INNER = tuple(f"{name}." for name in TAMPERING)
 _IMPORTERS = ("importlib.import_module", "importlib.__import__", "__import__")
 _OUTSIDE = frozenset(("object", "__import__"))  # names that need no import
 _MEANINGS = 4  # of one name: so many of the latest are kept
@@ -80,7 +81,7 @@ class Code:
         self._bind(nodes)
         self.classes.update(node.name for node in nodes if isinstance(node, ast.ClassDef))
         own = self._own(nodes)
-        found = {use for use in self._uses(nodes, own) if _reaches_in(use.name)}
+        found = {*self._uses(nodes, own)}
         self.tampering += sorted(found, key=lambda use: (use.line, use.name))
         self.cells += 1
 
@@ -145,7 +146,7 @@ class Code:
         return part.iter.func if kept in ours else None
 
     def _uses(self, nodes: Sequence[ast.AST], own: set[int]) -> Iterator[Use]:
-        """All dotted names in some code, `nodes` being its tree with parents before children."""
+        """The names in some code that reach in, `nodes` being its tree, parents before children."""
         means: dict[int, Names] = {}
         for node in reversed(nodes):
             meanings = self._meanings(node, means)
@@ -155,7 +156,8 @@ class Code:
             means[id(node)] = names
             attribute = node.attr if isinstance(node, ast.Attribute) else _text(node)
             for name in (*names, *([attribute] if attribute in ATTRIBUTES else ())):
-                yield Use(name, getattr(node, "lineno", 1), self.cells)
+                if _reaches_in(name):
+                    yield Use(name, getattr(node, "lineno", 1), self.cells)
 
     def _meanings(self, node: ast.AST, means: dict[int, Names]) -> Iterable[str]:
         if isinstance(node, ast.Import):
@@ -188,8 +190,7 @@ def describe_uses(uses: Sequence[Use], cells: int) -> str:
 
 
 def _reaches_in(name: str) -> bool:
-    whole = any(name == inner or name.startswith(f"{inner}.") for inner in TAMPERING)
-    return whole or name in ATTRIBUTES
+    return f"{name}.".startswith(_INNER) or name in ATTRIBUTES
 
 
 def _text(node: ast.AST) -> str | None:
