@@ -17,7 +17,7 @@ from bs4 import BeautifulSoup
 SHOWN = "pre, table, svg, .abh-check, .pencil, .progress-bar"
 NOT_MEASURED = (
     f"{SHOWN}, script, style, a, .citation, .caption-number, .eqno, .section-number, .glance, "
-    ".exercise-head"
+    ".exercise-head, .path-more"
 )
 NUMBER = re.compile(r"(?<![\w.,])\d+\.?\d*(?:e[-+]?\d+)?")
 TOLD = re.compile(r"(?<![\w.,])(?<!section )(\d+\.\d+)(?![\w.])( ?%)?|(?<![\w.,])(\d+) ?%")
