@@ -41,8 +41,10 @@ class Heading:
     anchor: str
 
 
-def print_book(root: Path, pages: Path, target: Path | None = None) -> Path:
-    """Print the book whose built pages are in `pages`; return the PDF's path.
+def print_book(
+    root: Path, pages: Path, target: Path | None = None, names: Sequence[str] | None = None
+) -> Path:
+    """Print the book whose built pages are in `pages`, or the named ones; return the PDF's path.
 
     Raises `FileNotFoundError` if there is no Chromium or a page is missing.
     """
@@ -51,7 +53,7 @@ def print_book(root: Path, pages: Path, target: Path | None = None) -> Path:
         raise FileNotFoundError("chromium is missing: it prints the book")
     target = target or root / "build" / f"{course.contents().NAME}.pdf"
     target.parent.mkdir(parents=True, exist_ok=True)
-    articles, headings = gather(pages, in_order(root))
+    articles, headings = gather(pages, names or in_order(root))
     numbers: dict[str, int] = {}
     with _printer(chromium, pages) as printed:
         for _ in range(2):

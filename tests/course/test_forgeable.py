@@ -43,7 +43,7 @@ EFFECTS = (
     *("torch's random state", "torch's default dtype", "torch's grad mode", MODES, MEMORY),
 )
 CALLS = {  # functions of ours that begin a task, or give back numbers computed with what it made
-    *("projected", "attend", "descended", "with_optimizer"),
+    *("projected", "attend", "descended", "enlarge", "with_optimizer"),
     *("parameters_of", "length_of", "state_of"),
 }
 

@@ -33,7 +33,7 @@ def padding_mask(lengths, max_len=None):
 
 # %%
 def causal_mask(n_q, n_k=None, device=None):
-    n_k = n_k or n_q
+    n_k = n_q if n_k is None else n_k
     rows = torch.arange(n_k - n_q, n_k, device=device).repeat(n_k, 1).T
     cols = torch.arange(n_k, device=device).repeat(n_q, 1)
     return cols <= rows
