@@ -91,3 +91,29 @@ def shared_keys() -> None:
             to = 1.75 + 0.4 * (g * (8 // sets) + (8 // sets - 1) / 2)
             words = "$k$" if sets == 8 else "$k,\\ v$"
             flow.box(to, y, words, "key", width=0.32 if sets == 8 else 0.75, height=0.34)
+
+
+def induction() -> None:
+    """A token is told what came before it; a later one finds it by that, and copies it."""
+    flow = Flow(5.0, 4.3)
+    words = ("the", "well", "is", "deep", ".", "the", "well")
+    places = [0.42 + 0.6 * i for i in range(len(words))]
+    tokens = [
+        flow.box(x, 0.3, word, "plain", width=0.54, height=0.36)
+        for x, word in zip(places, words, strict=True)
+    ]
+    key = flow.box(1.62, 1.55, "$is$: I came\nafter $well$", "key", width=1.3, height=0.56)
+    query = flow.box(4.02, 2.55, "who came\nafter $well$?", "query", width=1.3, height=0.56)
+    flow.arrow(tokens[2].top, (tokens[2].x, key.bottom[1]), color=plots.GREY)
+    flow.arrow(tokens[1].top, (tokens[1].x, 0.95), (1.45, 0.95), (1.45, key.bottom[1]),
+               color=plots.BLUE, lw=2.4)  # fmt: skip
+    flow.text(0.84, 0.95, "1", weight="bold", color=plots.BLUE)
+    flow.text(2.4, 1.55, "first layer", ha="left", size=SHAPES, color="#5E5E5E")
+    flow.arrow(tokens[6].top, (tokens[6].x, query.bottom[1]), color=plots.GREY)
+    flow.arrow(key.top, (key.x, query.y), query.left, color=plots.VERMILLION, lw=2.4)
+    flow.text(2.45, 2.75, "2", weight="bold", color=plots.VERMILLION)
+    flow.text(2.0, 2.35, "second layer", ha="left", size=SHAPES, color="#5E5E5E")
+    answer = flow.box(4.02, 3.9, "$is$", "value", width=0.54, height=0.36)
+    flow.arrow(query.top, answer.bottom, color=plots.VERMILLION, lw=2.4)
+    flow.text(3.84, 3.27, "3", weight="bold", color=plots.VERMILLION)
+    flow.text(3.6, 3.9, "comes next:", ha="right", size=SHAPES)

@@ -114,3 +114,36 @@ def blip() -> None:
     flow.axes.plot((x, way, way, x), (start, start, end, end), "--", color=plots.BLACK, lw=1.3)
     flow.arrow(below, (x, 6.35), label=STREAM, at=(x + 0.08, 6.12))
     flow.text(x, 6.53, "to the next layer", size=SHAPES)
+
+
+def two_trainings() -> None:
+    """The same layers twice: under a head that fills gaps, and under the output layers of tasks."""
+    flow = Flow(5.0, 5.9)
+    places = [0.55 + 0.85 * i for i in range(5)]
+    for floor, gap, title in (
+        (3.2, "[MASK]", "1  Pre-train, on any text"),
+        (0.0, "well", "2  Fine-tune, on labelled texts"),
+    ):
+        first = gap == "[MASK]"
+        flow.text(0.1, floor + 2.52, title, ha="left", weight="bold")
+        layers = flow.box(2.25, floor + 0.95, "$N$ layers", "value", width=4.2, height=0.5)
+        for x, word in zip(places, ("[CLS]", "the", gap, "is", "deep"), strict=True):
+            token = flow.box(x, floor + 0.25, word, "plain", width=0.78, height=0.34)
+            flow.arrow(token.top, (x, layers.bottom[1]))
+        heads = ((places[2], 1.3, "MLM head", "well"),) if first else (
+            (places[0], 0.98, "classifier", "friendly?"),
+            (places[2] + 0.42, 2.95, "tagger", ""),
+        )  # fmt: skip
+        for x, width, head, says in heads:
+            box = flow.box(x, floor + 1.6, head, width=width, height=0.38, new=not first)
+            reads = places[1:] if head == "tagger" else [places[2] if first else places[0]]
+            for place in reads:
+                flow.arrow((place, layers.top[1]), (place, box.bottom[1]))
+            tags = ("article", "noun", "verb", "adj.") if head == "tagger" else (says,)
+            for place, tag in zip(reads, tags, strict=True):
+                flow.arrow((place, box.top[1]), (place, floor + 2.02))
+                flow.text(place, floor + 2.14, tag, size=SHAPES, style="italic")
+        if first:
+            flow.arrow(layers.right, (4.62, layers.y), (4.62, 0.95), (4.35, 0.95),
+                       color=plots.VERMILLION, lw=2.4)  # fmt: skip
+            flow.text(4.52, 3.0, "parameters", ha="right", size=SHAPES, color=plots.VERMILLION)

@@ -55,11 +55,11 @@ def numbers(step: Step, text: str) -> list[float | None]:
     return found
 
 
-def format_number(number: float | None) -> str:
-    """A number to two decimal places, with a true minus sign; None is −∞."""
+def format_number(number: float | None, places: int = 2) -> str:
+    """A number to some decimal places, with a true minus sign; None is −∞."""
     if number is None:
         return "−∞"
-    return f"{number + 0.0:.2f}".replace("-0.00", "0.00").replace("-", "−")
+    return f"{round(number, places) + 0.0:.{places}f}".replace("-", "−")
 
 
 def likeliest(text: str) -> tuple[str, float]:
@@ -191,17 +191,17 @@ def neighbours() -> None:
         x = places[found["place"]]
         likeliest = max(found["answer"])
         sense = senses[found["answer"].index(likeliest)]
-        _row(flow, x, floor + 0.2, found["embedding"], "plain")
-        flow.text(x + 1.12, floor + 0.2, "from the table", ha="left", size=SHAPES)
+        _row(flow, x, floor + 0.2, found["embedding"], "plain", cell=0.62)
+        flow.text(x + 1.32, floor + 0.2, "from the table", ha="left", size=SHAPES)
         flow.arrow((x, floor + 0.37), (x, floor + 0.62), head=False, color=QUIET)
-        gathered = _row(flow, x, floor + 2.75, found["average"], "value")
-        flow.text(x + 0.65, floor + 2.75, "weighted average", ha="left", size=SHAPES)
+        gathered = _row(flow, x, floor + 2.75, found["average"], "value", cell=0.62)
+        flow.text(x + 0.75, floor + 2.75, "weighted average", ha="left", size=SHAPES)
         flow.arrow(gathered.top, (x, floor + 3.1), color=QUIET)
         flow.text(x, floor + 3.25, f"$\\it{{bank}}$: {sense}, {likeliest:.2f}", color=QUIET)
         columns = zip(places, found["words"], found["values"], found["weights"], strict=True)
         for place, word, value, weight in columns:
             asked = flow.box(place, floor + 0.8, word, "plain", width=0.8, height=0.36)
-            says = _row(flow, place, floor + 1.35, value, "value", cell=0.48)
+            says = _row(flow, place, floor + 1.35, value, "value", cell=0.48, places=1)
             flow.arrow(asked.top, says.bottom, head=False, color=QUIET)
             flow.arrow(
                 says.top, gathered.bottom, head=False, color=plots.BLUE, lw=0.8 + 11 * weight
@@ -211,11 +211,17 @@ def neighbours() -> None:
 
 
 def _row(
-    flow: Flow, x: float, y: float, numbers: list[float], kind: str, cell: float = CELL
+    flow: Flow,
+    x: float,
+    y: float,
+    numbers: list[float],
+    kind: str,
+    cell: float = CELL,
+    places: int = 2,
 ) -> Box:
-    """A vector as a row of cells around (x, y), its numbers in them."""
+    """A vector as a row of cells around (x, y), its numbers in them, rounded to some places."""
     cells = [
-        flow.box(x + cell * (i - (len(numbers) - 1) / 2), y, format_number(number), kind,
+        flow.box(x + cell * (i - (len(numbers) - 1) / 2), y, format_number(number, places), kind,
                  width=cell, height=0.34, size=SHAPES)
         for i, number in enumerate(numbers)
     ]  # fmt: skip

@@ -2,7 +2,9 @@
 
 An author writes the whole table and puts `[[ ]]` around what the reader is to find out.
 `[[2 // 1 + 1]]` shows "1 + 1" among the answers. The directives `pencil`, `predict` and
-`hard-problem` share this.
+`hard-problem` share this. A line of its own tells what a wrong number comes from:
+
+    % slip: 8/25, not 8/24: You left out one count: the sum is 16 + 8 + 1.
 """
 
 import ast
@@ -23,6 +25,7 @@ from autograder.student import pencil
 from autograder.student.expected import file_of
 
 BLANK = re.compile(r"\[\[(.+?)\]\]")
+SLIP = re.compile(r"% slip: (?P<right>.+?), not (?P<wrong>.+?): (?P<told>\S.*)")
 CHOICE = re.compile(r"(\s*[-*+] +)\[\[(.+)\]\]\s*")
 EXPLAINS = "explains"  # marks the cell that goes after the outcome, until it is there
 MADE = "pencils.bin"  # beside the expected values
@@ -57,6 +60,21 @@ def answer(mark: str) -> tuple[str, str]:
     """What counts as right, and what is shown as the answer, from the text in `[[ ]]`."""
     right, _, shown = (part.strip() for part in mark.partition("//"))
     return right, shown or re.sub(r"\s*±.*", "", right.split(" or ")[0])
+
+
+def split_slips(text: str) -> tuple[str, list[pencil.Slip]]:
+    """The text without its lines about slips, and these. Raises `ValueError` for a bad one."""
+    lines, found = text.split("\n"), []
+    answers = {answer(mark)[0] for mark in BLANK.findall(text)}
+    for i, line in enumerate(lines):
+        if not line.startswith("% "):
+            continue
+        match = SLIP.fullmatch(line.strip())
+        if match is None or match["right"] not in answers:
+            raise ValueError(f"no slip in an answer of this table: {line}")
+        found.append(pencil.Slip(**match.groupdict()))
+        lines[i] = ""
+    return "\n".join(lines).rstrip(), found
 
 
 def split_choice(text: str) -> tuple[str, int | None]:
@@ -170,7 +188,7 @@ def _pencil(page: Page, found: Directive, line: int) -> list[NotebookNode]:
         raise BookError(page.name, line, f"{{pencil}} {name}: the name must be a Python name")
     table = read(page, found, line)
     got = parts(page.book.parser, found, "explanation", page.name)
-    blank = page.plain(BLANK.sub("…", got.text), got.line)
+    blank = page.plain(BLANK.sub("…", split_slips(got.text)[0]), got.line)
     return [
         new_markdown_cell(f"**By hand**\n\n{blank}"),
         new_code_cell(code(name, table), metadata={"tags": ["draw"]}),  # not run when grading
@@ -180,11 +198,15 @@ def _pencil(page: Page, found: Directive, line: int) -> list[NotebookNode]:
 def read(page: Page, found: Directive, line: int) -> pencil.Answers:
     """A pencil's answers. Raises `BookError` if nothing in it is to be filled in."""
     got = parts(page.book.parser, found, "explanation", page.name)
-    table = list(rows(page.book.parser, got.text))
+    try:
+        text, slips = split_slips(got.text)
+    except ValueError as error:
+        raise BookError(page.name, line, str(error)) from None
+    table = list(rows(page.book.parser, text))
     if not table:
         raise BookError(page.name, line, f"{{{found.name}}} {found.argument}: nothing is in [[ ]]")
     told = page.plain(got.inner, got.inner_line) if got.inner else ""
-    return pencil.Answers(table, told)
+    return pencil.Answers(table, told, slips)
 
 
 def code(name: str, table: pencil.Answers) -> str:

@@ -26,8 +26,8 @@ from autograder.student import course
 REFERENCES = ("for", "aria-labelledby", "aria-describedby")
 # what only works on a screen
 DROPPED = (
-    ".headerlink, .copybtn, .hints, .progress-slot, .path-slot, .fold-line, .page-foot, "
-    ".glance ul:nth-of-type(2), script, template, details.hide, .prev-next-footer, "
+    ".headerlink, .copybtn, .hints, .progress-slot, .path-slot, .path-more, .fold-line, "
+    ".page-foot, .glance ul:nth-of-type(2), script, template, details.hide, .prev-next-footer, "
     "[data-part=controls], td.chapter-done, th.chapter-done"
 )
 

@@ -8,7 +8,7 @@ import lzma
 import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
@@ -138,17 +138,36 @@ class Row:
 
 
 @dataclass(frozen=True)
+class Slip:
+    """A wrong number in the place of an answer, and what one did to get it (plain text)."""
+
+    right: str
+    wrong: str
+    told: str
+
+
+@dataclass(frozen=True)
 class Answers:
-    """A table's rows, and what there is to say when it has been filled in (Markdown)."""
+    """A table's rows, what there is to say when it has been filled in (Markdown), known slips."""
 
     rows: Sequence[Row]
     explanation: str = ""
+    slips: Sequence[Slip] = field(default_factory=list)
+
+    def slip(self, answer: str, given: str) -> str:
+        """What is told of something wrong that was given for an answer; empty if it is unknown."""
+        own = (slip for slip in self.slips if slip.right == answer)
+        return next((slip.told for slip in own if judge(slip.wrong, given) == RIGHT), "")
 
 
 def dump(tables: Mapping[str, Answers]) -> bytes:
     """All tables of the book, as the bytes of their file."""
     tree = {
-        name: [[[r.label, list(r.columns), list(r.answers)] for r in table.rows], table.explanation]
+        name: [
+            [[r.label, list(r.columns), list(r.answers)] for r in table.rows],
+            table.explanation,
+            [[s.right, s.wrong, s.told] for s in table.slips],
+        ]
         for name, table in tables.items()
     }
     return lzma.compress(encode(tree), preset=9)
@@ -157,8 +176,8 @@ def dump(tables: Mapping[str, Answers]) -> bytes:
 def parse(data: bytes) -> dict[str, Answers]:
     """The tables in the bytes of their file."""
     return {
-        name: Answers([Row(*row) for row in rows], explanation)
-        for name, (rows, explanation) in decode(lzma.decompress(data), math.inf).items()
+        name: Answers([Row(*row) for row in rows], told, [Slip(*s) for part in slips for s in part])
+        for name, (rows, told, *slips) in decode(lzma.decompress(data), math.inf).items()
     }
 
 
@@ -215,7 +234,15 @@ def report(name: str, table: Answers, cells: Any) -> str:
     if sums[RIGHT] == len(every):
         return told + "."
     marks = [[MARKS[v] for v in row] for row in verdicts]
-    return told + ".\n" + _grid(list(zip(table.rows, marks, strict=True)))
+    wrong = [
+        (a, written(g))
+        for row, mine, found in zip(table.rows, given, verdicts, strict=True)
+        for a, g, verdict in zip(row.answers, mine, found, strict=True)
+        if verdict == WRONG
+    ]
+    slips = dict.fromkeys(slip for a, g in wrong if (slip := table.slip(a, g)))
+    grid = _grid(list(zip(table.rows, marks, strict=True)))
+    return "\n".join([f"{told}.", grid, *(f"✗ {slip}" for slip in slips)])
 
 
 def _is_row(cells: Any) -> bool:

@@ -36,6 +36,7 @@ INDEXED = re.compile(r"(√?)(?<![\w√])([A-Za-z])_([a-z]|model|ff|\{i−j\})(?
 WORDS_A_MINUTE = 180  # a slow, technical pace
 LINES_A_MINUTE = 15
 FORMULAS_A_MINUTE = 4
+PICTURES_A_MINUTE = 2
 NUMBERS_A_MINUTE = 3  # in the tables that the reader fills in; a vector has several
 MINUTES_A_PREDICTION = 2
 MINUTES_A_LIVE_FIGURE = 2
@@ -71,19 +72,22 @@ def _formula(match: re.Match) -> str:
 def minutes(parts: Iterable[nodes.Node], *, code: bool = True, least: int = 5) -> int:
     """How long it takes to read parts of a chapter without exercises, in steps of `least` minutes.
 
-    Without `code`, only text and formulas are read. Live figures are played with.
+    Without `code`, only text, formulas and pictures are read. Live figures are played with.
     """
-    words = lines = formulas = live = 0
+    words = lines = formulas = live = pictures = 0
     for node in (node for part in parts for node in part.findall()):
         if isinstance(node, nodes.math_block):
             formulas += 1
         elif isinstance(node, nodes.raw):
             live += "data-explorable=" in node.astext()
+        elif isinstance(node, nodes.figure):
+            pictures += 1
         elif isinstance(node, nodes.literal_block) and not _hidden(node):
             lines += sum(bool(line.strip()) for line in node.astext().split("\n"))
         elif isinstance(node, nodes.paragraph | nodes.title | nodes.caption):
             words += len(node.astext().split())
-    time = words / WORDS_A_MINUTE + formulas / FORMULAS_A_MINUTE + MINUTES_A_LIVE_FIGURE * live
+    time = words / WORDS_A_MINUTE + formulas / FORMULAS_A_MINUTE
+    time += pictures / PICTURES_A_MINUTE + MINUTES_A_LIVE_FIGURE * live
     if code:
         time += lines / LINES_A_MINUTE
     return max(least, least * round(time / least))

@@ -6,16 +6,17 @@
     ```
 
 The first door opens the essential path, the second everything. Times are computed: those of the
-path in `hours` and in `evenings`, one a chapter, those of `all`. A `front` without content is the
-explorable of chapter 7, taken from its page as it was run, with only what needs no explanation. The
-table is that of `intro.md`; each chapter's line also gets the hours that it takes and a place for
-what the reader has done.
+path in `hours` and in `evenings`, one a chapter, those of `all`. The role `begin` links to the
+essential path of a chapter. A `front` without content is the explorable of chapter 7, taken from
+its page as it was run, with only what needs no explanation. The table is that of `intro.md`; each
+chapter's line also gets the hours that it takes and a place for what the reader has done.
 """
 
+import html
 import json
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from bs4 import BeautifulSoup
 from chapter_header import CHAPTER, FRONT, minutes, pencil_minutes, things_to_do
@@ -41,6 +42,7 @@ DATA = re.compile(r'(<script type="application/json">)(.*?)(</script>)', re.DOTA
 BEAMS = re.compile(r"<text [^>]*>what comes here.*?(?=</svg>)", re.DOTALL)
 SLOT = '<div class="front-explorable"></div>'
 TIME = re.compile(r'<span data-time="(\w+) (\d+)-(\d+)"></span>')
+BEGIN = re.compile(r'<span data-begin="(\w+)"></span>')
 DOOR = re.compile(r'(?<=<div class="doors).*?</ul>', re.DOTALL)
 LEFT_FOR_BEAMS, WITHOUT_BEAMS = 'viewBox="0 0 352 592"', 'viewBox="0 0 352 236"'
 
@@ -61,6 +63,11 @@ class Front(SphinxDirective):
 def path_role(name, rawtext, text, lineno, inliner, options=None, content=()) -> tuple:
     """A place for a time, which is known when all chapters have been read."""
     return [nodes.raw("", f'<span data-time="{text}"></span>', format="html")], []
+
+
+def begin_role(name, rawtext, text, lineno, inliner, options=None, content=()) -> tuple:
+    """A link to a chapter's essential path, once all titles are known."""
+    return [nodes.raw("", f'<span data-begin="{text}"></span>', format="html")], []
 
 
 def brief(figure: str) -> str:
@@ -95,11 +102,11 @@ def path_hours(minutes: int) -> str:
     return " ".join(said)
 
 
-def evenings(chapters: int, minutes: int) -> str:
-    """A path as evenings, one for each of some chapters; `minutes` are those of all."""
-    each = 5 * max(1, math.ceil((minutes / chapters - 1.5) / 5))  # no shorter than it is
-    evening = f"evening{'' if chapters == 1 else 's'}"
-    return f"{COUNTS[chapters]} {evening} of {'half an hour' if each == 30 else f'{each} minutes'}"
+def evenings(minutes: Sequence[int]) -> str:
+    """A path as evenings, one for each chapter's minutes: the shortest and the longest."""
+    shortest, longest = 5 * max(1, min(minutes) // 5), 5 * math.ceil(max(minutes) / 5)
+    each = f"{shortest} to {longest}" if longest > shortest else f"{longest}"
+    return f"{COUNTS[len(minutes)]} evening{'s' * (len(minutes) > 1)} of {each} minutes"
 
 
 def _halves(minutes: float) -> str:
@@ -114,8 +121,15 @@ def _time(app: Sphinx, match: re.Match) -> str:
     if what == "all":
         spent = (_times(app)[name] for name in names)
         return f"{sum(reading + MINUTES_A_POINT * points for reading, points in spent) / 60:.0f}"
-    minutes = sum(path_minutes(app)[name] for name in names)
-    return path_hours(minutes) if what == "hours" else evenings(len(names), minutes)
+    minutes = [path_minutes(app)[name] for name in names]
+    return path_hours(sum(minutes)) if what == "hours" else evenings(minutes)
+
+
+def _begin(app: Sphinx, match: re.Match) -> str:
+    name = f"book/{match[1]}"
+    address = app.builder.get_relative_uri(FRONT, name)
+    title = html.escape(app.env.titles[name].astext())
+    return f'<a class="reference internal" href="{address}?path=short">{title}</a>'
 
 
 def opened(doors: str) -> str:
@@ -191,6 +205,7 @@ def fill(app: Sphinx, pagename: str, templatename: str, context: dict, doctree) 
         if name in times
     }
     body = TIME.sub(lambda match: _time(app, match), context["body"])
+    body = BEGIN.sub(lambda match: _begin(app, match), body)
     body = DOOR.sub(lambda match: opened(match[0]), body)
     context["body"] = with_progress(body.replace(SLOT, figure), rows)
 
@@ -202,6 +217,7 @@ def front_again(app: Sphinx, env) -> list[str]:
 def setup(app: Sphinx) -> dict:
     app.add_directive("front", Front)
     app.add_role("path", path_role)
+    app.add_role("begin", begin_role)
     app.connect("doctree-read", note_time, priority=590)
     app.connect("env-updated", front_again)
     app.connect("html-page-context", fill)

@@ -18,6 +18,19 @@ from sphinx.application import Sphinx
 FORMULA = re.compile(
     r'([(\[“‘]*)(<span class="math"[^>]*>(?:(?!</math>).)*</math></span>)([^\s<(\[—]*)', re.DOTALL
 )
+GLUED = "glued"
+# Nor may a line end within a short vector, (1, 3, 2), or sum, 4 + 2 − 0 = 6.
+NUMBER = r"[−-]?[\d½¼¾⅓⅔][\d.,/]*(?<![.,])%?"
+PIECES = re.compile(rf"\({NUMBER}(?:, {NUMBER})+\)|{NUMBER}(?: [+−·÷/=≈] {NUMBER})+")
+WHOLE_PIECE, WHOLE_CELL, WHOLE_VECTOR = (
+    26,
+    14,
+    10,
+)  # characters: in text, in a table, a vector there
+RUNS = re.compile(
+    r"<(script|style|pre|code|template|svg|math|title|output)\b.*?</\1>|</?(t[dh])\b[^>]*>|<[^>]*>|[^<]+",
+    re.DOTALL,
+)
 TITLE = re.compile(r"<title>(.+?) &#8212; \1</title>")
 # A script sets the theme; without scripts, the page must be readable.
 NO_SCRIPT = re.compile(r'(<html\b[^>]*\bdata-theme=)"auto"')
@@ -66,7 +79,7 @@ def polished(page: str) -> str:
     page = TITLE.sub(r"<title>\1</title>", page)
     page = NO_SCRIPT.sub(r'\1"light"', page)
     page = page.replace("</head>", f"{PAPER}</head>", 1)
-    page = FORMULA.sub(_glued, page)
+    page = unbroken(FORMULA.sub(_glued, page))
     page = TERM.sub(_in_chinese, page)
     page = CODE.sub(_wrapped, page)
     page = STOPPED.sub(_stopped, page)
@@ -77,7 +90,25 @@ def polished(page: str) -> str:
 
 def _glued(match: re.Match) -> str:
     before, formula, after = match.groups()
-    return f'<span class="glued">{match[0]}</span>' if before or after else formula
+    return f'<span class="{GLUED}">{match[0]}</span>' if before or after else formula
+
+
+def unbroken(page: str) -> str:
+    """A page in whose text short vectors and sums stay on one line."""
+    room = WHOLE_PIECE
+
+    def kept(match: re.Match) -> str:
+        nonlocal room
+        if match[2]:
+            room = WHOLE_PIECE if match[0].startswith("</") else WHOLE_CELL
+        return match[0] if match[0].startswith("<") else PIECES.sub(glue, match[0])
+
+    def glue(match: re.Match) -> str:
+        vector = room == WHOLE_CELL and match[0].startswith("(")
+        fits = len(match[0]) <= (WHOLE_VECTOR if vector else room)
+        return f'<span class="{GLUED}">{match[0]}</span>' if fits else match[0]
+
+    return RUNS.sub(kept, page)
 
 
 def _in_chinese(match: re.Match) -> str:

@@ -16,6 +16,7 @@ from itertools import islice
 from pathlib import Path
 
 import tinycss2
+from page_fixes import GLUED
 from panels import panels
 from sphinx.application import Sphinx
 from sphinx.errors import ExtensionError
@@ -312,7 +313,7 @@ def finish(app: Sphinx, error: Exception | None) -> None:
     pages = {
         p: p.read_text(encoding="utf-8") for p in output.rglob("*.html") if static not in p.parents
     }
-    words: set[str] = set()
+    words = {GLUED}  # page_fixes puts it in later
     tags: set[str] = {"html", "body", "*"}
     for page in pages.values():
         for value in ATTRIBUTE.findall(page):

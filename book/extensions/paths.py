@@ -6,15 +6,17 @@ Marks are comments in the source, each alone on its line, and hold in reading or
     % beyond         from here to the next heading is not
     % fold: Title    from here to `% unfold`, or the next heading, is folded for everybody
 
-What comes before the first section is on the path. What is off it is in `details` that are open and
-whose lines do not show until `static/path.js` offers the choice and the reader takes it; without
-the script, everything is there. What `check` says about a right answer is one line for everybody,
-and unfolds.
+What comes before the first section is on the path. What is off it is in open `details`, and below
+the section, or below those that follow it and are off the path as a whole, one line says how much
+that is. `static/path.js` closes the `details` of a reader who takes the path, and opens those of a
+line; without the script, everything is there. What `check` says about a right answer is one line
+for everybody, and unfolds.
 """
 
 import html
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
 
@@ -27,8 +29,8 @@ from symbols import inline_html
 MARK = re.compile(r"(essential|beyond|unfold)|(fold): *(\S.*)")
 SLOT = '<div class="progress-slot"></div>'
 CLOSE = "</details>"
+NAMED = 3  # exercises in a line; of more there is their number
 OPEN_LINES = 12  # of what a cell prints: so much stays on the path
-MANY = 3  # sections off the path in a row
 # what check(…) says if all aspects hold and there is nothing else to say
 VERDICT = re.compile(
     r'<div class="abh-check[^"]*" style="([^"]*)"><p><strong>([^<]*)</strong></p>'
@@ -89,47 +91,103 @@ class Marks:
             self.shown.update([end] if essential else ())
             section.insert(1 + sum(not isinstance(n, nodes.section) for n in section[1:]), end)
 
-    def fold(self, section: nodes.section) -> None:
-        """Fold what is off the path in a section: all that is below its heading, or the runs."""
-        if self.on.isdisjoint(section.findall()):
-            time = minutes([section], least=1)
-            section["classes"].append("off-path")
-            line = f"Show this section{_exercises([section])} (about {time} min)"
-            _wrap(section, 1, len(section), line)
-            return
-        for within, run in [(w, list(r)) for w, r in groupby(section[1:], self._stays)]:
-            if within:
-                for part in run:
-                    if isinstance(part, nodes.section):
-                        self.fold(part)
-                self._gather(section, run)
-            elif any(node not in self.folded for node in run):
-                first, time = section.index(run[0]), minutes(run, least=1)
-                line = f"Show more{_exercises(run)} (about {time} min)"
-                _wrap(section, first, first + len(run), line)
+    def fold(self, chapter: nodes.section, number: int) -> None:
+        """Fold what is off the path, and below what is on it put a line that tells what follows."""
+        waiting = self._runs(chapter)
+        for place, section in enumerate(_sections(chapter), 1):
+            found = self._fold(section, f"{number}.{place}")
+            if not _off(section):
+                _tell(chapter, chapter.index(section), waiting)
+                waiting = []
+            waiting += found
+        _tell(chapter, len(chapter), waiting)
 
-    def _gather(self, section: nodes.section, parts: list[nodes.Node]) -> None:
-        """Fold sections off the path to one line where many follow one another."""
-        for off, run in [(o, list(r)) for o, r in groupby(parts, _off)]:
-            if off and len(run) >= MANY:
-                first, time = section.index(run[0]), minutes(run, least=1)
-                line = f"More in this chapter{_exercises(run)} (about {time} min)"
-                _wrap(section, first, first + len(run), line)
+    def _fold(self, section: nodes.section, number: str) -> list["Folded"]:
+        """Fold all that is below a section's heading if it is off the path, or what in it is."""
+        if self.on.isdisjoint(section.findall()):
+            found = [Folded(section[1:], number, section[0].astext())]
+            section["classes"].append("off-path")
+            _wrap(section, 1, len(section), "fold", "More")
+            return found
+        found = self._runs(section)
+        for place, part in enumerate(_sections(section), 1):
+            found += self._fold(part, f"{number}.{place}")
+        return found
+
+    def _runs(self, section: nodes.section) -> list["Folded"]:
+        """Fold what is off the path in a section's own text."""
+        found = []
+        for stays, run in [(s, list(r)) for s, r in groupby(section[1:], self._stays)]:
+            if not stays and any(node not in self.folded for node in run):
+                first = section.index(run[0])
+                _wrap(section, first, first + len(run), "fold", "More")
+                found.append(Folded(run))
+        return found
 
     def _stays(self, node: nodes.Node) -> bool:
         return node in self.on | self.shown or isinstance(node, nodes.section)
 
 
-def _exercises(parts: Iterable[nodes.Node]) -> str:
+@dataclass(frozen=True)
+class Folded:
+    """What is folded in one piece; a section has its number and its title."""
+
+    parts: Sequence[nodes.Node]
+    number: str = ""
+    title: str = ""
+
+
+def line(folded: Sequence[Folded]) -> str:
+    """What tells how much is folded: which sections, whose exercises, how many minutes."""
+    sections = [part for part in folded if part.number]
+    said = ["More on this"] if len(sections) < len(folded) else []
+    if len(sections) == 1:
+        said.append(f"section {sections[0].number}, {html.escape(sections[0].title)}")
+    elif sections:
+        said.append(f"sections {_listed([part.number for part in sections])}")
+    parts = [node for part in folded for node in part.parts]
+    time = max(1, minutes(parts, least=1) + pencil_minutes(parts, least=1))
+    told = "; ".join([", and ".join(said), *_exercises(parts)])
+    return f"{told[0].upper()}{told[1:]} ({time} min)"
+
+
+def _listed(numbers: Sequence[str]) -> str:
+    """Numbers of sections in order, three or more that follow one another as 1.10–1.12."""
+    runs: list[list[str]] = []
+    for number in numbers:
+        around, _, last = number.rpartition(".")
+        if runs and runs[-1][-1] == f"{around}.{int(last) - 1}":
+            runs[-1].append(number)
+        else:
+            runs.append([number])
+    told = [part for run in runs for part in ([f"{run[0]}–{run[-1]}"] if len(run) > 2 else run)]
+    return " and ".join(filter(None, [", ".join(told[:-1]), told[-1]]))
+
+
+def _tell(chapter: nodes.section, place: int, folded: Sequence[Folded]) -> None:
+    """Put the line that unfolds some parts before the `place`-th child of a chapter."""
+    if folded:
+        button = f'<button type="button" aria-expanded="false">{line(folded)}</button>'
+        text = f'<p class="path-more">{button}</p>'
+        chapter.insert(place, nodes.raw("", text, format="html"))
+
+
+def _exercises(parts: Iterable[nodes.Node]) -> list[str]:
     """The exercises in parts of a chapter, to be named where these are folded."""
     boxes = (box for part in parts for box in part.findall(nodes.container))
     heads = [box["ids"][0] for box in boxes if "exercise-head" in box["classes"]]
     names = [f"<code>{head.removeprefix('exercise-')}</code>" for head in heads]
-    return f": exercise{'s' * (len(names) > 1)} {', '.join(names)}" if names else ""
+    if len(names) > NAMED:
+        return [f"{COUNTS[len(names)]} exercises"]
+    return [f"exercise{'s' * (len(names) > 1)} {', '.join(names)}"] if names else []
 
 
-def _off(part: nodes.Node) -> bool:
-    return isinstance(part, nodes.section) and "off-path" in part["classes"]
+def _sections(section: nodes.section) -> list[nodes.section]:
+    return [part for part in section if isinstance(part, nodes.section)]
+
+
+def _off(section: nodes.section) -> bool:
+    return "off-path" in section["classes"]
 
 
 def _wrong(comment: nodes.comment, mark: str, reason: str) -> ExtensionError:
@@ -148,11 +206,12 @@ def fold(app: Sphinx, doctree: nodes.document) -> None:
     """Fold what is off the essential path, and say at the head of the chapter how long it is."""
     if app.env.docname == FRONT:
         Marks(next(doctree.findall(nodes.section)))
-    if CHAPTER.match(app.env.docname) is None:
+    name = CHAPTER.match(app.env.docname)
+    if name is None:
         return
     chapter = next(doctree.findall(nodes.section))
     marks = Marks(chapter)
-    marks.fold(chapter)
+    marks.fold(chapter, int(name[1][:2]))
     time = minutes(marks.on, code=False, least=1) + pencil_minutes(marks.on, least=1)
     path_minutes(app)[app.env.docname] = time
     for part in marks.on:
@@ -181,15 +240,12 @@ def _fold_cell(cell: nodes.container) -> None:
     place = next((i for i, c in enumerate(cell.children) if "cell_input" in _classes(c)), None)
     if place is None:
         return
-    if "tag_exercise" in kinds:
-        _wrap(cell, place, len(cell), "Show the exercise")
-    elif "tag_outcome" in kinds or any(
+    short = any(
         "cell_output" in _classes(c) and (_pictures(c) or c.astext().count("\n") < OPEN_LINES)
         for c in cell.children
-    ):
-        _wrap(cell, place, place + 1, "Show the code")
-    else:
-        _wrap(cell, place, len(cell), "Show the code and what it prints")
+    )
+    shown = "tag_outcome" in kinds or (short and "tag_exercise" not in kinds)
+    _wrap(cell, place, place + 1 if shown else len(cell), "fold code", "Code")
 
 
 def _classes(node: nodes.Node) -> list[str]:
@@ -206,17 +262,16 @@ def _pictures(output: nodes.Element) -> bool:
 RICH = {"text/html", "image/svg+xml", "image/png"}
 
 
-def _wrap(parent: nodes.Element, first: int, end: int, line: str) -> None:
+def _wrap(parent: nodes.Element, first: int, end: int, kind: str, line: str) -> None:
     parent.insert(end, _closed())
-    parent.insert(first, _opened("fold", line))
+    parent.insert(first, _opened(kind, line))
 
 
 def _opened(kind: str, line: str) -> nodes.raw:
-    shown = ' class="fold-line"' if kind == "fold" else ""
-    opened = " open" if kind == "fold" else ""
-    return nodes.raw(
-        "", f'<details class="{kind}"{opened}><summary{shown}>{line}</summary>', format="html"
-    )
+    opened = "" if kind == "evidence" else " open"
+    shown = "" if kind == "evidence" else ' class="fold-line"'
+    text = f'<details class="{kind}"{opened}><summary{shown}>{line}</summary>'
+    return nodes.raw("", text, format="html")
 
 
 def _closed() -> nodes.raw:

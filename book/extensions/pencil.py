@@ -11,6 +11,7 @@ Without the script, and on paper, the blanks stay blanks. `publishing/pencils.py
 """
 
 import html
+import json
 import sys
 from pathlib import Path
 
@@ -43,6 +44,9 @@ class fold(nodes.General, nodes.Element):
 def visit_blank(self: HTML5Translator, node: blank) -> None:
     answer, name = html.escape(node["answer"]), html.escape(node["label"])
     given = f'data-answer="{answer}" aria-label="{name}"'
+    if slips := node.get("slips"):
+        told = json.dumps(slips, ensure_ascii=False, separators=(",", ":"))
+        given += f" data-slips='{html.escape(told, quote=False).replace(chr(39), '’')}'"
     if node["answer"].lower() in rules.YES | rules.NO:
         options = "<option></option><option>✓ yes</option><option>✗ no</option>"
         field = f"<select {given}>{options}</select>"
@@ -149,9 +153,12 @@ class Pencil(Box):
     kind, title = "pencil", "By hand"
 
     def fill(self, box: nodes.Element, got: pencils.Parts) -> None:
-        self.blanks(got.text, got.line, box)
+        text, slips = pencils.split_slips(got.text)
+        self.blanks(text, got.line, box)
+        for gap in box.findall(blank):
+            gap["slips"] = {s.wrong: s.told for s in slips if s.right == gap["answer"]}
         inside = fold(summary="Show the answers")
-        self.answers(got.text, got.line, inside)
+        self.answers(text, got.line, inside)
         if got.inner:
             self.parse(got.inner, got.inner_line, inside)
         box += inside
@@ -160,7 +167,7 @@ class Pencil(Box):
 class Predict(Box):
     """A question about what the next cells, tagged `outcome`, will show."""
 
-    kind, title = "predict", "Predict, then run"
+    kind, title = "predict", "Predict, then look"
 
     def fill(self, box: nodes.Element, got: pencils.Parts) -> None:
         text, right = pencils.split_choice(got.text)

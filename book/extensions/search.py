@@ -15,8 +15,9 @@ from pathlib import Path
 from sphinx.application import Sphinx
 
 LEFT_OUT = {
-    "headerlink", "section-number", "prev-next-footer", "page-foot", "glance", "hints", "fold-line",
-    "exercise-done", "progress-slot", "path-slot", "exercise-points", "collapsed", "expanded",
+    "headerlink", "section-number", "prev-next-footer", "page-foot", "glance", "hints",
+    "exercise-done", "progress-slot", "path-slot", "path-more", "fold-line",
+    "exercise-points", "collapsed", "expanded",
 }  # fmt: skip
 UNREAD = {"script", "style", "template", "button", "select"}
 VOID = {"br", "hr", "img", "input", "wbr", "source", "link", "meta"}

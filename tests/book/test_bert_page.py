@@ -141,7 +141,7 @@ def test_what_the_page_says_of_maps_is_what_is_stored():
 
     relevance = least_and_most([run["relevance"] for run in falls])
     others = max(run[name] for run in falls for name in run if name != "relevance")
-    assert "Relevance is best, but its 0.3 is not much" in words
+    assert "relevance is best, but its 0.3 is not much" in words
     assert f"agrees with the fall by {relevance}, and no other" in words
     assert f"at maps or at distances gets above {others:.2f}" in words
     rollout, ruler = (least_and_most([r[n] for r in moves]) for n in ("rollout", "nearness"))

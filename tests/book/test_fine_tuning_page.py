@@ -176,11 +176,15 @@ def test_the_scores_of_runs_are_those_counted_one_by_one():
 def test_what_the_page_says_of_fine_tuning_is_what_is_stored(words):
     tuned, letters, scratch = (share(x, 320).mean() for x in ("tuned", "letters", "from scratch"))
     assert f"From the same 320 labelled rows, the tuned model finds {tuned:.0f}% of" in words
-    assert f"*letters* {letters:.0f}%; the same model from scratch fewer than half as" in words
+    assert "of the errors; the same model from scratch fewer than half as many" in words
     assert scratch < tuned / 2
     assert f"Before the first label, the model finds {share('untuned').mean():.0f}%" in words
     three, five = (share(name).mean() for name in ("three", "five"))
-    assert f"three letters find {three:.0f}%, runs of up to five {five:.0f}%, without" in words
+    rivals = (
+        f"*letters*, from 320 rows, {letters:.0f}%; counts of runs of up to three, {three:.0f}%."
+    )
+    assert rivals in words
+    assert f"Runs of up to five letters find {five:.0f}%, without any label." in words
 
 
 @pytest.mark.parametrize("rows", SIZES)

@@ -31,6 +31,26 @@ def test_a_formula_among_words_is_left_alone():
     assert text in page_fixes.polished(PAGE.format(text))
 
 
+@pytest.mark.parametrize(
+    ("text", "whole"),
+    [
+        ("<p>so (1, 3, 2) scores 6 + 1 − 0 = 7.</p>", ["(1, 3, 2)", "6 + 1 − 0 = 7"]),
+        ("<p>it is 4.84/5 = 0.97 apart</p>", ["4.84/5 = 0.97"]),
+        ("<td>grapefruit, (1, 3, 2)</td>", ["(1, 3, 2)"]),
+        ("<td>(0, 0, 0, 0)</td><td>4 + 2 − 0 = 6</td><td>224 × 224</td>", ["4 + 2 − 0 = 6"]),
+        ("<td>(−1.4, −0.2, 0.2, 1.4)</td><p>(0.5, 1, 1.5)</p>", ["(0.5, 1, 1.5)"]),
+        ("<p>1 + 2 + 3 + 4 + 5 + 6 + 7 + 8 = 36</p>", []),
+        ("<pre>(1, 3, 2)</pre>", []),
+        ('<p><input data-answer="(1, 3, 2)"/></p>', []),
+        ("<p>in 2015, 2017 and 2019</p>", []),
+    ],
+)
+def test_short_vectors_and_sums_stay_on_one_line_where_there_is_room(text, whole):
+    page = BeautifulSoup(page_fixes.unbroken(text), "html.parser")
+    assert [part.get_text() for part in page.select(".glued")] == whole
+    assert page.get_text() == BeautifulSoup(text, "html.parser").get_text()
+
+
 def test_polishing_again_changes_nothing():
     once = page_fixes.polished(PAGE.format(f"<section id='s'><p>({MATH}).</p></section>"))
     assert page_fixes.polished(once) == once

@@ -104,6 +104,16 @@ def test_a_report_on_a_full_an_empty_and_a_misshapen_table():
         assert "noon needs 3 rows of 2, 2, 1 cells" in pencil.report("noon", small(), odd)
 
 
+def test_a_report_tells_a_known_slip_once():
+    slips = [pencil.Slip("16/25", "16/24", "You left out a count."), pencil.Slip("1", "2", "No.")]
+    table = pencil.Answers(small().rows, slips=slips)
+    told = pencil.report("noon", table, [[0, 16 / 24], [1, 8 / 24], [...]])
+    assert told.splitlines()[-1] == "✗ You left out a count."
+    assert told.count("✗ ") == 1 and "No." not in told
+    assert "left out" not in pencil.report("noon", table, [[0, 0.5], [1, 16 / 24], [...]])
+    assert pencil.parse(pencil.dump({"noon": table})) == {"noon": table}
+
+
 def test_a_single_row_is_a_flat_list():
     one = pencil.Answers([pencil.Row("weights", ["", ""], ["1/4", "3/4"])])
     assert pencil.report("w", one, [0.25, 0.75]) == "w: 2 of 2 right."
@@ -169,6 +179,14 @@ def test_a_pencil_becomes_a_blank_table_and_cells_to_fill_in(tmp_path):
     assert table.explanation == "It is *so*."
 
 
+def test_a_slip_is_known_to_the_table_and_not_shown(tmp_path):
+    slip = "% slip: 16/25, not 16/24: You left out a count: it is 1."
+    path = sample(tmp_path, f":::::{{pencil}} made_up\nFill in.\n{TABLE}\n{slip}\n:::::\n")
+    table = pencils.tables(path.parents[1])["made_up"]
+    assert table.slips == [pencil.Slip("16/25", "16/24", "You left out a count: it is 1.")]
+    assert not any("slip" in cell.source for cell in instructor_notebook(path).cells)
+
+
 def test_lines_with_blanks_become_rows(tmp_path):
     path = sample(tmp_path, ":::{pencil} lines\n*loss*: [[81]]\n\nboth: [[1]], [[2]]\n:::\n")
     table = pencils.tables(path.parents[1])["lines"]
@@ -206,6 +224,8 @@ def test_a_hard_problems_answer_is_for_instructors_only(tmp_path):
     [
         (":::{pencil} made_up\nNothing.\n:::", "nothing is in [[ ]]"),
         (":::{pencil} made-up\nx: [[1]]\n:::", "the name must be a Python name"),
+        (":::{pencil} p\nx: [[1]]\n\n% slip: 2, not 3: No.\n:::", "no slip in an answer"),
+        (":::{pencil} p\nx: [[1]]\n\n% slip: 1 not 3\n:::", "no slip in an answer"),
         ("- a\n\n  :::{pencil} p\n  x: [[1]]\n  :::", "inside a list"),
         ("::::{pencil} p\n\n:::{explanation}\nx\n:::\nx: [[1]]\n::::", "text after the"),
         (":::{predict} p\nWhat?\n\n- [[1]]\n- 2\n:::", "has no {explanation}"),

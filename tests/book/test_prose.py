@@ -17,7 +17,7 @@ from bs4 import BeautifulSoup
 SHOWN = "pre, table, svg, .abh-check, .pencil, .progress-bar"
 NOT_MEASURED = (
     f"{SHOWN}, script, style, a, .citation, .caption-number, .eqno, .section-number, .glance, "
-    ".exercise-head"
+    ".exercise-head, .path-more"
 )
 NUMBER = re.compile(r"(?<![\w.,])\d+\.?\d*(?:e[-+]?\d+)?")
 TOLD = re.compile(r"(?<![\w.,])(?<!section )(\d+\.\d+)(?![\w.])( ?%)?|(?<![\w.,])(\d+) ?%")
@@ -48,6 +48,9 @@ NO_MEASUREMENT = {
         "84.5": "of Wettig et al., with its source",
         "84.3": "of Wettig et al., with its source",
         "79.6": "of Devlin et al., with its source",
+        "75.1": "of Devlin et al., with its source",
+        "64.2": "of the code's README, with its source",
+        "73.5": "of the code's README, with its source",
         "16.2": "in other code, beside the sentence",
     },
     "11_vision_transformer": {"68 %": "held with the chapter's other figures of no positions"},

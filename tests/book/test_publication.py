@@ -143,17 +143,16 @@ def test_the_hours_of_a_path_are_told_to_ten_minutes(minutes, told):
 
 
 @pytest.mark.parametrize(
-    ("chapters", "minutes", "told"),
+    ("minutes", "told"),
     [
-        (7, 210, "seven evenings of half an hour"),
-        (7, 199, "seven evenings of half an hour"),
-        (7, 192, "seven evenings of half an hour"),
-        (5, 130, "five evenings of 25 minutes"),
-        (1, 1, "one evening of 5 minutes"),
+        ([26, 28, 21, 24, 27, 24, 34], "seven evenings of 20 to 35 minutes"),
+        ([20, 25], "two evenings of 20 to 25 minutes"),
+        ([30, 30, 30], "three evenings of 30 minutes"),
+        ([1], "one evening of 5 minutes"),
     ],
 )
-def test_a_path_takes_an_evening_a_chapter(chapters, minutes, told):
-    assert front_page.evenings(chapters, minutes) == told
+def test_a_path_takes_an_evening_a_chapter(minutes, told):
+    assert front_page.evenings(minutes) == told
 
 
 def test_the_first_door_asks_for_the_essential_path_and_the_second_for_everything():

@@ -95,7 +95,7 @@ FILES = {
     },
     "08_recurrence_convolution": {
         "compared": "attention window last_seen",
-        "asserted": "off states_of",
+        "asserted": "off states_of carried",
         "data": "to_copy",
         "drawing": "mixed panel ends crosses",
         "calls": "plain orthogonal gru open_gru",
@@ -126,7 +126,7 @@ FILES = {
         "calls": "size_of fill_in",
         "data": "plain ids_of text_of framed rows_of windows gaps_of with_gaps word_lengths "
         "held_out_topics",
-        "drawing": "word print_errors",
+        "drawing": "word print_errors agreement_panel label_ends",
         "training": "Bert fit untrained trained learn filled one_by_one short_training mean_moves "
         "measure_outputs measure_replaced measure_probes",
         "wrong": "wrong_relevance",

@@ -94,6 +94,15 @@ def test_ten_trainings_do_what_the_caption_says():
     assert "All ten such networks get both banks right; in six of them, this one included," in PAGE
 
 
+def test_a_large_first_number_speaks_for_the_water_and_a_large_second_one_for_money():
+    rows = STATE["output.weight"]
+    assert "a large first number speaks for the water, a large second one for money" in PAGE
+    for place, sense in enumerate(("water", "money")):
+        assert SENSES[np.argmax(rows[:, place])] == sense and rows[:, place].max() > 0
+    assert MUDDY["average"][0] > 0 > CLOSED["average"][0]
+    assert CLOSED["average"][1] > 1 > MUDDY["average"][1]
+
+
 def test_the_page_says_the_numbers_of_its_picture():
     (alt,) = re.findall(r"\{picture\} journey\.neighbours\n:alt: (.*)", PAGE)
     told = {float(number.replace("−", "-")) for number in re.findall(r"−?\d\.\d\d", alt)}
@@ -105,8 +114,10 @@ def test_the_page_says_the_numbers_of_its_picture():
     drawn = [text.get_text() for text in plt.gcf().axes[0].texts]
     for found, sense in ((MUDDY, "by the water"), (CLOSED, "with money")):
         assert any(sense in label and f"{max(found['answer']):.2f}" in label for label in drawn)
-        for number in (*found["weights"], *found["average"], *np.ravel(found["values"])):
+        for number in (*found["weights"], *found["average"]):
             assert journey.format_number(number) in drawn
+        for number in np.ravel(found["values"]):
+            assert journey.format_number(number, 1) in drawn
     plt.close("all")
 
 

@@ -1,6 +1,7 @@
 // The essential path or everything: the reader's choice, at the head of a chapter or by a link with
 // `?path=short`, kept in the reader's own browser. Without this script, or until somebody chooses,
-// everything is there; evidence is folded for everybody.
+// everything is there; evidence is folded for everybody. On the path one line (`.path-more`) opens
+// all that is folded before it; code only shows with everything.
 
 const KEY = "attention-by-hand-path";
 const root = document.documentElement;
@@ -29,12 +30,40 @@ function show(path) {
   for (const fold of folds) fold.open = path !== "short";
 }
 
+/** Let each line open and close the folds since the line before it. */
+function lines() {
+  let own = [];
+  for (const part of document.querySelectorAll("details.fold:not(.code), .path-more > button")) {
+    if (part.matches("details")) {
+      own.push(part);
+      continue;
+    }
+    const [mine, line] = [own, part];
+    own = [];
+    line.addEventListener("click", () => {
+      const opens = line.getAttribute("aria-expanded") !== "true";
+      for (const fold of mine) fold.open = opens;
+      line.setAttribute("aria-expanded", opens);
+      if (opens) (mine[0].closest(".off-path") ?? mine[0]).scrollIntoView();
+      else line.scrollIntoView({ block: "center" });
+    });
+  }
+}
+
+/** Grey in the list of contents what is off the path. */
+function grey() {
+  for (const link of document.querySelectorAll(".toc-entry > a[href^='#']")) {
+    const place = document.getElementById(decodeURIComponent(link.hash.slice(1)));
+    link.classList.toggle("off", Boolean(place?.closest(".off-path")));
+  }
+}
+
 /** Unfold whatever hides the place that an address names. */
 function reveal() {
   const place = location.hash && document.getElementById(decodeURIComponent(location.hash.slice(1)));
   if (!place) return;
   let hidden = false;
-  // a section's heading shows; who goes there wants what is under it
+  // who goes to a section wants what is under its heading
   const own = place.matches("section.off-path") ? place.querySelector("details.fold") : null;
   for (let fold = own ?? place.closest("details"); fold; ) {
     hidden ||= !fold.open;
@@ -50,11 +79,11 @@ if (slot) {
   const whole = times && Number(times[1]) + Number(times[2] ?? 0); // with a pencil, like the path's
   const choices = [
     ["short", `Essential path, ${slot.dataset.short} min`],
-    ["whole", whole ? `Everything, ${whole} min` : "Everything"],
+    ["whole", whole ? `Everything<span>, ${whole} min</span>` : "Everything"],
   ];
   const buttons = choices.map(([path, text]) => {
     const button = document.createElement("button");
-    Object.assign(button, { type: "button", textContent: text });
+    Object.assign(button, { type: "button", innerHTML: text });
     button.addEventListener("click", () => {
       keep(path);
       choose(path);
@@ -64,7 +93,12 @@ if (slot) {
   const choose = (path) => {
     show(path);
     for (const [own, button] of buttons) button.setAttribute("aria-pressed", own === path);
+    for (const line of document.querySelectorAll(".path-more > button")) {
+      line.setAttribute("aria-expanded", "false");
+    }
   };
+  lines();
+  grey();
   slot.setAttribute("role", "group");
   slot.setAttribute("aria-label", "How much of this chapter to show");
   slot.append(...buttons.map(([, button]) => button));

@@ -84,6 +84,13 @@ function judge(answer, given) {
   return ["right", "rough", "wrong"].find((verdict) => found.includes(verdict));
 }
 
+/** What is known of something wrong that is given in a field; empty if nothing is. */
+function slip(field) {
+  if (!field.dataset.slips || judge(field.dataset.answer, field.value) !== "wrong") return "";
+  const known = Object.entries(JSON.parse(field.dataset.slips));
+  return known.find(([wrong]) => judge(wrong, field.value) === "right")?.[1] ?? "";
+}
+
 const SAID = { right: "right", rough: "rounded too far", wrong: "not right" };
 
 function mark(field) {
@@ -153,7 +160,8 @@ function table(box) {
     if (count("wrong")) parts.push(`${count("wrong")} not (✗)`);
     if (count("rough")) parts.push(`${count("rough")} rounded too far (≈)`);
     const none = count("empty") === fields.length;
-    told.textContent = none ? "" : `${parts.join(", ")}.`;
+    const slips = [...new Set(fields.map(slip).filter(Boolean))];
+    told.textContent = none ? "" : [`${parts.join(", ")}.`, ...slips].join(" ");
     button.hidden = none;
   }
 

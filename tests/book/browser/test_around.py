@@ -1,4 +1,4 @@
-"""What stands around the text, and how it is set: the front page, the path, roots, braces."""
+"""What stands around the text, and how it is set: the front page, roots, braces."""
 
 import io
 import json
@@ -6,13 +6,10 @@ import re
 
 import numpy as np
 import pytest
-from axe_playwright_python.sync_playwright import Axe
 from PIL import Image
-from pypdf import PdfReader
 
 from .conftest import chapter_pages
 from .exploring import named, said, settled, unfold
-from .sound import TAGS, told
 
 PAGES = {name[5:7]: name for name in chapter_pages()}
 FRONT = "book/intro.html"
@@ -157,104 +154,6 @@ def test_what_has_no_room_in_a_stub_goes_on_where_its_line_began(open_tab):
     assert all(abs(start) < 1 for start in starts)
 
 
-# --- the essential path -------------------------------------------------------------------------
-
-
-def test_the_essential_path_is_kept_and_folds_what_is_not_essential(open_tab):
-    tab = open_tab()
-    page = tab.open(PAGES["04"])
-    full = page.evaluate("document.documentElement.scrollHeight")
-    choice = page.locator(".path-slot")
-    short = choice.get_by_role("button", name="Essential path")
-    assert short.get_attribute("aria-pressed") == "false"
-    assert page.locator("summary.fold-line:visible").count() == 0
-    glance = page.locator(".glance li").first.inner_text()
-    times = [int(number) for number in re.findall(r"\d+", glance)]
-    assert f"Everything, {sum(times)} min" in choice.inner_text()  # to read, and with a pencil
-    told = re.search(r"Essential path, (\d+) min", choice.inner_text())
-    assert 0 < int(told[1]) < sum(times) / 2
-    short.click()
-    page.reload()
-    assert short.get_attribute("aria-pressed") == "true"
-    assert page.evaluate("document.documentElement.scrollHeight") < 0.6 * full
-    headings = page.locator("article > section > section > h2")
-    assert headings.count() == page.locator("article > section > section > h2:visible").count()
-    assert page.locator("#summary p:visible, #summary li:visible").count() > 0
-
-    # a link to what is folded unfolds it
-    place = page.locator(".exercise-head").last.get_attribute("id")
-    tab.open(f"{PAGES['04']}?#{place}")
-    assert page.locator(f"#{place}").is_visible()
-    choice.get_by_role("button", name="Everything").click()
-    assert page.locator("details.fold:not([open])").count() == 0
-    assert tab.wrong == []
-
-
-@pytest.mark.share(5)
-@pytest.mark.parametrize(("scheme", "width"), [("light", 1280), ("dark", 390)])
-def test_the_essential_path_is_accessible(open_tab, scheme, width):
-    page = open_tab(width, scheme).open(PAGES["02"])
-    page.get_by_role("button", name="Essential path").click()
-    found = Axe().run(page, options={"runOnly": TAGS, "resultTypes": ["violations"]})
-    assert told(found) == []
-    assert page.evaluate("document.documentElement.scrollWidth") <= width
-
-
-EVIDENCE = """(article) => article.insertAdjacentHTML("beforeend",
-  "<details class='evidence'><summary>Evidence</summary><p id='proof'>proof</p></details>"
-)"""
-
-
-def test_paper_has_no_buttons_and_no_lists_of_contents(open_tab):
-    page = open_tab().open(PAGES["04"])
-    page.emulate_media(media="print")
-    screen = ".bd-main button, .bd-sidebar-primary, .bd-sidebar-secondary, .path-slot, .bd-header"
-    assert page.locator(screen).count() > 5
-    assert page.locator(screen).locator("visible=true").count() == 0
-    assert page.locator("article h2:visible").count() > 5
-
-
-def test_the_whole_is_printed_open_and_the_essential_path_without_what_it_folds(open_tab):
-    page = open_tab().open(PAGES["04"])
-    page.locator("article").evaluate(EVIDENCE)
-    page.emulate_media(media="print")
-    page.evaluate("dispatchEvent(new Event('beforeprint'))")
-    assert page.locator("#proof").is_visible()
-    page.evaluate("dispatchEvent(new Event('afterprint'))")
-    assert page.locator("#proof").is_hidden()
-    page.emulate_media(media="screen")
-    page.get_by_role("button", name="Essential path").click()
-    page.emulate_media(media="print")
-    page.evaluate("dispatchEvent(new Event('beforeprint'))")
-    assert page.locator("summary.fold-line:visible, .evidence:visible").count() == 0
-    assert page.locator("article h2:visible").count() > 0
-    assert page.locator(".off-path").count() > 0 and page.locator(".off-path:visible").count() == 0
-
-
-@pytest.mark.share(6)
-@pytest.mark.parametrize("number", PAGES)
-def test_the_essential_path_is_printed_on_twelve_pages_at_most(open_tab, number):
-    page = open_tab().open(f"{PAGES[number]}?path=short")
-    margin = dict.fromkeys(("top", "right", "bottom", "left"), "15mm")
-    printed = PdfReader(io.BytesIO(page.pdf(format="A4", margin=margin)))
-    assert 1 <= len(printed.pages) <= 12
-
-
-def test_a_link_into_evidence_unfolds_it(open_tab):
-    page = open_tab().open(PAGES["04"])
-    page.locator("article").evaluate(EVIDENCE)
-    assert page.locator("#proof").is_hidden()
-    page.evaluate("location.hash = 'proof'")
-    page.wait_for_selector("#proof", state="visible")
-
-
-def test_without_a_script_everything_is_there(open_tab):
-    page = open_tab(java_script_enabled=False).open(PAGES["04"])
-    assert page.locator("details.fold").count() > 5
-    assert page.locator("details.fold:not([open]), summary.fold-line:visible").count() == 0
-    assert page.locator(".path-slot > *").count() == 0
-
-
 # --- the front page -----------------------------------------------------------------------------
 
 
@@ -300,13 +199,15 @@ def test_the_first_screen_says_what_for_whom_how_long_and_has_both_doors(open_ta
 @pytest.mark.share(2)
 @pytest.mark.parametrize("font", ["the book's", "the machine's"])
 @pytest.mark.parametrize(("width", "height"), [(1280, 800), (390, 844)])
-def test_what_check_says_of_a_mistake_begins_on_the_third_screen(open_tab, width, height, font):
+def test_the_pencil_begins_on_the_third_screen_and_code_comes_behind_it(
+    open_tab, width, height, font
+):
     tab = open_tab(width)
     if font == "the machine's":  # as on a slow line
         tab.page.route("**/*.woff2", lambda route: route.abort())
     page = tab.open(FRONT)
     page.set_viewport_size({"width": width, "height": height})
-    places = ("figure img", ".abh-check", ".pencil", "#the-chapters")
+    places = ("figure img", ".pencil", "#before-you-begin", ".abh-check", "#the-chapters")
     tops = [page.locator(place).first.bounding_box()["y"] for place in places]
     assert tops == sorted(tops) and tops[1] < 3 * height
 
@@ -322,6 +223,16 @@ def test_the_doors_open_the_essential_path_and_everything(open_tab):
     page.goto(f"{tab.server}/{PAGES['02']}")
     assert choice.inner_text().startswith("Everything"), "the choice is kept"
     assert tab.wrong == []
+
+
+def test_who_is_told_to_begin_begins_on_the_essential_path(open_tab):
+    page = open_tab().open(FRONT)
+    unfold(page)
+    begins = page.locator("article p:has-text('egin') a[href*='01_']")
+    assert (
+        begins.evaluate_all("(all) => all.map((a) => a.getAttribute('href'))")
+        == ["01_kernel_regression.html?path=short"] * 2
+    )
 
 
 def test_an_address_that_leads_nowhere_is_told_kindly(open_tab):

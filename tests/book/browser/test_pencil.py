@@ -54,6 +54,27 @@ def test_a_table_says_what_is_right_and_keyboard_goes_on(open_tab):
     assert tab.wrong == []
 
 
+def test_a_known_slip_is_told_until_it_is_mended(open_tab):
+    tab = open_tab()
+    page = tab.open(FIRST)
+    box = page.locator("#pencil-noon")
+    told = box.locator(".told")
+    known = "You left out one count: the sum is 16 + 8 + 1."
+    assert known not in box.inner_text()
+    for field, given in ((box.locator("[data-answer='16/25']"), "0.67"),
+                         (box.locator("[data-answer='8/25']"), "8/24")):  # fmt: skip
+        field.fill(given)
+        field.blur()
+    assert told.inner_text().endswith(f"2 not (✗). {known}")
+    field.fill("0.9")
+    field.blur()
+    assert told.inner_text().count(known) == 1
+    box.locator("[data-answer='16/25']").fill("0.64")
+    box.locator("[data-answer='16/25']").blur()
+    assert known not in told.inner_text()
+    assert tab.wrong == []
+
+
 def test_the_answers_unfold(open_tab):
     page = open_tab().open(FIRST)
     fold = page.locator("#pencil-noon details.answers")

@@ -177,3 +177,28 @@ def test_on_a_phone_no_figure_and_no_pencil_scrolls_and_all_can_be_read(open_tab
     wide = open_tab(1280).open(name)
     assert wide.locator(".panels").count() == sum(f["panels"] > 0 for f in figures)
     assert wide.locator(".panel:visible").count() == 0
+
+
+# punctuation that a formula has left to the next line
+ALONE = """() => [...document.querySelectorAll(".glued")].filter((glued) => {
+  const math = glued.querySelector("math")?.getBoundingClientRect();
+  const last = glued.lastChild;
+  if (!math?.height || last.nodeType !== Node.TEXT_NODE) return false;
+  const range = document.createRange();
+  range.selectNodeContents(last);
+  return range.getBoundingClientRect().top >= math.bottom - 2;
+}).map((glued) => glued.parentElement.innerText.slice(0, 60))"""
+
+
+@pytest.mark.share(4)
+@pytest.mark.parametrize("number", ["03", "05", "06"])
+@pytest.mark.parametrize("width", [390, 1280])
+def test_no_line_begins_with_the_punctuation_behind_a_formula(open_tab, width, number):
+    (name,) = [page for page in chapter_pages() if page.startswith(f"book/{number}")]
+    page = open_tab(width).open(name)
+    page.evaluate("document.documentElement.dataset.whole = ''")
+    assert page.locator(".glued").count() > 20
+    assert page.evaluate(ALONE) == []
+    vectors = page.locator("p > .glued:not(:has(math)):visible")
+    assert vectors.evaluate_all("(all) => all.every((one) => one.getClientRects().length === 1)")
+    assert vectors.count()
