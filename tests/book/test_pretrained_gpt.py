@@ -16,7 +16,7 @@ from attention_by_hand import blocks
 from attention_by_hand.data import python_manual
 from attention_by_hand.models import gpt
 from benchmarks import english, pretrained_gpt
-from benchmarks.second import sentences_drawn
+from benchmarks.second import sentences_drawn, trained_writer
 from solutions.language_model import GPT, byte_pair_encode, generate
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -157,6 +157,23 @@ def test_the_page_says_what_was_found_when_sentences_were_drawn_again():
     numbers = re.search(told, found).groups()
     said = "{} and {} of 60 for the model, {} and {} for counts, of which {} and {} are copies"
     assert said.format(*numbers) in PAGE
+
+
+def test_the_page_says_what_is_needed_to_train_it_again():
+    made, sizes = pretrained_gpt, gpt.SIZES
+    assert (sizes["num_layers"], sizes["num_heads"]) == (3, 4)
+    wide = f"three blocks, four heads, $d_\\text{{model}} = {sizes['d_model']}$"
+    assert f"({wide}, {made.MERGES:,} merges)" in PAGE and len(gpt.merges()) == made.MERGES
+    rate = f"with a rate that rises to {made.MOST} in {made.WARMUP} steps, and no dropout"
+    assert f"{made.STEPS:,} steps of {made.BATCH} windows, {rate}; all else is as there" in PAGE
+    assert {m.p for m in trained().modules() if isinstance(m, torch.nn.Dropout)} == {0}
+    second = trained_writer
+    assert (second.ROWS, second.WARM_UP, second.MOST) == (made.BATCH, made.WARMUP, made.MOST)
+    told = " ".join(second.__doc__.split())
+    first = [run["test"] for run in STORED["seeds"]]
+    assert "three seeds {:.3f}, {:.3f} and {:.3f})".format(*first) in told
+    again = float(re.search(r"([\d.]+) bits per byte held out", told)[1])
+    assert min(first) < again < max(first)
 
 
 def test_a_seed_takes_half_an_hour_of_one_core_at_most():

@@ -263,7 +263,8 @@ FILES = {
     "pretrained_gpt.py": {
         "calls": "learn_tokens measure measure_page_model bits_per_byte",
         "data": "Tokens as_bytes packed unknown_words describe prepare store listed",
-        "training": "rate train halve main",
+        "training": "halve main",
+        "second/trained_writer.py": "rate train",
         "machine": "seconds_a_step",
     },
     "readings.py": {
