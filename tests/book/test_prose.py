@@ -60,6 +60,7 @@ NO_MEASUREMENT = {
         "4.4": "held with the chapter's other intervals",
         "9.8": "held with the chapter's other intervals",
         "20.5": "in other code, named beside it",
+        "6.9": "in other code, named beside it",
     },
 }
 
