@@ -44,7 +44,7 @@ EFFECTS = (
 )
 CALLS = {  # functions of ours that begin a task, or give back numbers computed with what it made
     *("projected", "attend", "descended", "enlarge", "with_optimizer"),
-    *("parameters_of", "length_of", "state_of"),
+    *("parameters_of", "length_of", "state_of", "steps_of"),
 }
 
 
@@ -104,6 +104,9 @@ def test_these_aspects_are_looks():
         "a step for each chunk, not for each position",
         "never more than chunk_size positions at a time",
         "nothing is dropped before attention",
+        "dropout on the patches: once, on the sum",
+        "no sublayer reads what was dropped",
+        "the sublayer reads nothing that was dropped",
         "four layers of their own",
         "a new cell",
         "context_size, and eval mode",

@@ -109,7 +109,7 @@ def _whole(draw: Draw) -> list[Run]:
     ]
 
 
-@EXERCISE.equals("no dropout in eval mode", 0.15)
+@EXERCISE.equals("no dropout in eval mode", 0.2)
 def _evaluated(draw: Draw) -> list[Run]:
     """nn.Dropout follows model.eval(); F.dropout has to be told which mode it is in. Unless
     `dropout` is given, nothing is dropped in training, either."""
@@ -138,5 +138,5 @@ def _double(draw: Draw) -> list[Run]:
 
 
 EXERCISE.leaves_inputs_alone(0.1, _post, _masked)
-EXERCISE.leaves_state_alone(0.1, _post, of_a_module=True)
+EXERCISE.leaves_state_alone(0.05, _post, of_a_module=True)
 EXERCISE.follows_its_inputs(_post, _masked, _dropped)

@@ -145,7 +145,7 @@ def _refused(draw: Draw) -> list[Run]:
     ]
 
 
-@EXERCISE.equals("dropout on the sum, and inside the blocks", 0.25)
+@EXERCISE.equals("dropout on the sum, and inside the blocks", 0.3)
 def _dropped(draw: Draw) -> list[Run]:
     """Dropout acts once on the sum with the positions, and every block gets the same p. With p = 1
     in training the norm gets zeros."""
@@ -238,7 +238,7 @@ def _drawn(draw: Draw) -> list[Run]:
 EXERCISE.draws_anew()
 
 
-@EXERCISE.equals("no dropout in eval mode", 0.25)
+@EXERCISE.equals("no dropout in eval mode", 0.3)
 def _evaluated(draw: Draw) -> list[Run]:
     """nn.Dropout follows model.eval(); F.dropout has to be told which mode it is in. Unless
     `dropout` is given, nothing is dropped in training, either."""
@@ -269,6 +269,6 @@ def _double(draw: Draw) -> list[Run]:
     ]
 
 
-EXERCISE.leaves_inputs_alone(0.15, _runs)
-EXERCISE.leaves_state_alone(0.1, _runs, of_a_module=True)
+EXERCISE.leaves_inputs_alone(0.1, _runs)
+EXERCISE.leaves_state_alone(0.05, _runs, of_a_module=True)
 EXERCISE.follows_its_inputs(_runs, _dropped)
