@@ -6,12 +6,12 @@ of the words hidden; in the unseen font 54.1%, then 62.1%. The page has 7.1 and 
 61.8%. Seed 1: 1.4 and 3.4%, in the font 51.7 and 47.7; the page 4.0 and 6.6, 55.4 and 45.6. Seed
 2: 1.8 and 8.7%, in the font 52.9 and 43.4. The
 three gains, 20.5, 2.0 and 6.9 points, lie within what a new seed may give after the page's three
-(4.4 ± 19.5), and it is the same pairs that gain most there (8.9, 2.6 and 1.7 points). The level hangs on
-the text side: with norms before the sublayers, a linear layer between the places and the words, and
-words that start at a scale of 1, their positions at 0.02, and are not the output's weights as well,
-seed 0 had 0.0 and 2.4%, 36.7 and
-30.9%. From there, with no word hidden, in the font: norms after the sublayers alone 41.0%, a start
-of both at 0.1 alone 46.5%, these two and no linear layer 49.8%.
+(4.4 ± 19.5), and it is the same pairs that gain most there (8.9, 2.6 and 1.7 points). The level
+hangs on the text side: with norms before the sublayers, a linear layer between the places and the
+words, and words that start at a scale of 1, their positions at 0.02, and are not the output's
+weights as well, seed 0 had 0.0 and 2.4%, 36.7 and 30.9%. From there, with no word hidden, in the
+font: norms after the sublayers alone 41.0%, a start of both at 0.1 alone 46.5%, these two and no
+linear layer 49.8%.
 """
 
 import sys
