@@ -1,4 +1,4 @@
-"""Dropout inside a layer's feed-forward part, made visible."""
+"""Where a layer drops numbers, made visible: in its feed-forward part, and before a sublayer."""
 
 from collections.abc import Sequence
 from dataclasses import replace
