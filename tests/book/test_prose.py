@@ -91,6 +91,13 @@ def known_otherwise() -> dict[str, dict[str, float]]:
             "4.8": 2.776 * stdev(lead) / math.sqrt(5),
         },
         "04_masking": {"4.7": 2 * 96 * 12_288 * 2 / 1e6},
+        "05_positional_encoding": {
+            "0.01": 10_000 ** (-2 / 4),
+            "0.14": math.sin(3),
+            "0.99": -math.cos(3),
+            "0.03": math.sin(3 * 10_000 ** (-2 / 4)),
+            "1.00": math.cos(3 * 10_000 ** (-2 / 4)),
+        },
         "06_residual_layernorm": {"5.77": math.sqrt(100 / 3)},
         "07_transformer": {"0.007": 0.1 / 14, "0.69": math.log(2), "0.999": betas[1]},
         "08_recurrence_convolution": {"0.95": 1 / (1 + math.exp(-3))},
