@@ -65,4 +65,4 @@ def wrong(seed: int) -> list[tuple[str, str, str]]:
 if __name__ == "__main__":
     for seed in map(int, sys.argv[1:] or ("0", "1", "2", "3")):
         misread = wrong(seed)
-        print(f"test of seed {seed}: {1 - len(misread) / 2000:.2%} right", *misread[:5], sep="\n   ")
+        print(f"test of seed {seed}: {1 - len(misread) / 2000:.2%} right", *misread[:5])
