@@ -27,6 +27,7 @@ FILES = {
         "training": "learn_bandwidth",
         "wrong": "wrong_softmax",
         "second/kernels.py": "scored promise_and_finding",
+        "test_kernel_regression_page.py": "line_error",
     },
     "02_attention_scoring": {
         "compared": "with_a_pencil pencilled fused rowwise bilinear_variance",
