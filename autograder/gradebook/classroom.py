@@ -20,7 +20,7 @@ from sqlalchemy.exc import SAWarning
 from autograder.gradebook.command_suggestions import check_folder, nothing_there
 from autograder.gradebook.course_file import enter, read_course
 from autograder.gradebook.dask_cluster import DaskCluster
-from autograder.gradebook.gradebook import GradebookLost, Graded
+from autograder.gradebook.gradebook import GradebookLost, GradedSubmission
 from autograder.gradebook.local_pool import LocalPool
 from autograder.gradebook.rows import Row
 from autograder.gradebook.schedulers import Results, Scheduler
@@ -226,7 +226,7 @@ class _Run:
                 yield None
             ours = False
 
-    def _skipped(self, task: Task, graded: Graded | None) -> bool:
+    def _skipped(self, task: Task, graded: GradedSubmission | None) -> bool:
         if not self.writer.finished(task, graded):
             return False
         self.done(self.writer.read(task), task)

@@ -30,7 +30,7 @@ from traitlets.config.loader import PyFileConfigLoader
 
 from autograder.gradebook.course_file import CourseFile
 from autograder.gradebook.feedback import MarkedNotebook, PageMaker, plain_page
-from autograder.gradebook.gradebook import Book, GradebookLost, Graded, database
+from autograder.gradebook.gradebook import Book, GradebookLost, GradedSubmission, database
 from autograder.gradebook.review import Seen, seen_in, unchanged
 from autograder.gradebook.rows import UNDATED, Row, read_row, row_of
 from autograder.gradebook.submissions import (
@@ -74,7 +74,7 @@ class Writer:
         _, notebook = read_release(self.release / assignment / f"{assignment}.ipynb")
         self.book.register(assignment, notebook)
 
-    def finished(self, task: Task, graded: Graded | None) -> bool:
+    def finished(self, task: Task, graded: GradedSubmission | None) -> bool:
         """Whether this exact submission is graded; makes its feedback page again if needed."""
         if graded is None or graded.digest != task.digest:
             return False

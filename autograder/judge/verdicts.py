@@ -216,7 +216,8 @@ def _held_back(verdict: Verdict, exercise: Exercise, code: Code) -> Verdict:
     """The verdict, its marks withheld if a person has to review how they were earned."""
     if not verdict.score:
         return verdict
-    reasons = [f"The answer runs {describe_operations(verdict.ran)}."] if verdict.ran else []
+    ran = verdict.forbidden_operations
+    reasons = [f"The answer runs {describe_operations(ran)}."] if ran else []
     if code.tampering:
         reasons.append(
             f"The file reaches into the grader: {describe_uses(code.tampering, code.cells)}."
@@ -337,8 +338,8 @@ def _fit_to_show(verdict: Verdict) -> Verdict:
         return value and clean(value[:SHOWN] + ("…" if len(value) > SHOWN else ""))
 
     aspects = tuple(replace(aspect, message=text(aspect.message)) for aspect in verdict.aspects)
-    ran = tuple((text(name) or "", text(place) or "") for name, place in verdict.ran)
-    return replace(verdict, aspects=aspects, note=text(verdict.note), ran=ran)
+    ran = tuple((text(name) or "", text(at) or "") for name, at in verdict.forbidden_operations)
+    return replace(verdict, aspects=aspects, note=text(verdict.note), forbidden_operations=ran)
 
 
 def _shown(pointer: str | None) -> str | None:
@@ -361,7 +362,7 @@ class _Task:
         from autograder.judge.reference import known_mistakes, on_demand, reference
 
         self.runs = _runs(slug, name, seed)
-        if not any(run.elsewhere for row in self.runs for run in row):  # then they were made there
+        if not any(run.simulated for row in self.runs for run in row):  # then they were made there
             device = "cpu"
         right = reference(slug, name)
         self.expected = on_demand(right, self.runs, device, rounding=True)  # not for stubs

@@ -27,7 +27,7 @@ from autograder.gradebook.times import moment_in
 from autograder.gradebook.writer import FULL, put
 from autograder.lms.chapters import assignment_of
 from autograder.lms.collected_notebook import LESS, CollectedNotebook, is_older, newness, why_other
-from autograder.lms.course_files import InTheWay, home, keep, read_there, safe_file
+from autograder.lms.course_files import PathOccupied, home, keep, read_there, safe_file
 from autograder.lms.people import StudentIndex, known_people, same_names
 from autograder.lms.record import Origin, folder_of, read_record, write_record
 from autograder.lms.system import FILE, ArchiveEntry
@@ -42,7 +42,7 @@ NEW, NEWER, OLDER, SAME = "new", "newer", "older", "same"
 
 
 @dataclass
-class Collected:
+class CollectResult:
     """What `collect` did: what became of each notebook, and what a person has to look at."""
 
     placed: dict[tuple[str, str], str] = field(default_factory=dict)  # by student and assignment
@@ -63,7 +63,7 @@ def collect(
     worksheet: Path | None = None,
     archive_times: bool = False,
     db: str | None = None,
-) -> Collected:
+) -> CollectResult:
     """Sort the notebooks of an archive into a course's submissions.
 
     `assignment` is the one that the archive is for (default: what the notebooks say they are).
@@ -101,7 +101,7 @@ class _Run:
         self.root, self.release, self.assignments, self.only = root, release, assignments, only
         self.archive, self.uncharged = archive, archive.left
         self.course, self.roster, self.archive_times = course, roster, archive_times
-        self.result = Collected()
+        self.result = CollectResult()
         self.found: list[CollectedNotebook] = []
         self.theirs: list[
             tuple[str, CollectedNotebook]
@@ -272,7 +272,7 @@ class _Run:
                 self._keep_earlier(student, other, data, why_other(other, best))
             try:
                 outcome = self._place(student, best, records[assignment].get(student))
-            except (OSError, InTheWay) as error:
+            except (OSError, PathOccupied) as error:
                 if isinstance(error, OSError) and error.errno in FULL:
                     raise
                 self._put_aside(best, f"{student}: {getattr(error, 'strerror', None) or error}")
@@ -333,13 +333,13 @@ class _Run:
             raise ValueError(f"{folder.parent.parent} is a link: expected the course's own folder")
         for path in (folder.parent, folder):
             if path.is_symlink():
-                raise InTheWay(f"{path} is a link: expected a folder of the course's own")
+                raise PathOccupied(f"{path} is a link: expected a folder of the course's own")
             if os.path.lexists(path) and not path.is_dir():
-                raise InTheWay(f"{path} is not a folder: move it away, and collect again")
+                raise PathOccupied(f"{path} is not a folder: move it away, and collect again")
         target = folder / f"{found.assignment}.ipynb"
         stamp = folder / TIME
         if os.path.isdir(stamp):
-            raise InTheWay(f"{stamp} is a folder: move it away, and collect again")
+            raise PathOccupied(f"{stamp} is a folder: move it away, and collect again")
         there, data = read_there(target), self._data(found.member)
         if there == data:
             _write_time(stamp, found, keep=True)

@@ -38,7 +38,7 @@ RETURNED = "returned"
 
 
 @dataclass
-class Returned:
+class ReturnResult:
     """What `return_grades` wrote for an assignment, and whom it left out, each with the reason."""
 
     assignment: str
@@ -58,7 +58,7 @@ def return_grades(
     open_too: bool = False,
     scale: bool = False,
     db: str | None = None,
-) -> list[Returned]:
+) -> list[ReturnResult]:
     """Write feedback and marks of a course for a learning management system.
 
     `worksheet` is the system's own table, which is filled in; without it, one is made of what was
@@ -134,7 +134,7 @@ class _Way:
             if place.system == system.name
         }
         self.listed = self._listed()
-        self.result = Returned(assignment)
+        self.result = ReturnResult(assignment)
 
     def _listed(self) -> dict[str, SheetRow]:
         """The worksheet's row of each student."""
@@ -152,7 +152,7 @@ class _Way:
         """Whether a row can be about whom a file was collected of: numbers are groups', too."""
         return agree(row, self.system, label) or self.system.is_anonymous(label, self.roster.sheet)
 
-    def back(self, rows: Sequence[Row]) -> Returned:
+    def back(self, rows: Sequence[Row]) -> ReturnResult:
         """Write the assignment's two files."""
         there = self._is_listed if self.roster.sheet is not None else self._is_collected
         final = [row for row in rows if there(row) and self._is_final(row)]

@@ -70,7 +70,7 @@ _MAGIC = re.compile(
 _MAGIC_VALUE = re.compile(r"^([ \t]*+[\w, \t]++=[ \t]*+)[%!].*$", re.MULTILINE)
 
 
-class TooMuch(SyntaxError):
+class SourceTooLong(SyntaxError):
     """It may be Python, but it is longer or more deeply nested than we parse."""
 
 
@@ -86,7 +86,7 @@ def parse(source: str) -> ast.Module:
 def _parse(source: str) -> tuple[ast.Module, str]:
     """The tree, and the text that it was made from."""
     if len(source) > MAX_SOURCE:
-        raise TooMuch(f"more than {MAX_SOURCE} characters of code")
+        raise SourceTooLong(f"more than {MAX_SOURCE} characters of code")
     try:
         try:
             return ast.parse(source), source
@@ -94,7 +94,7 @@ def _parse(source: str) -> tuple[ast.Module, str]:
             plain = _without_magics(source)
             return ast.parse(plain), plain
     except (ValueError, RecursionError, MemoryError) as error:
-        raise TooMuch(f"too deeply nested or not a text ({type(error).__name__})") from None
+        raise SourceTooLong(f"too deeply nested or not a text ({type(error).__name__})") from None
 
 
 def _without_magics(source: str) -> str:
@@ -165,7 +165,7 @@ def names_in(source: str) -> Names:
     try:
         tree, text = _parse(source)
         tables = [*_all_tables(symtable.symtable(_with_generators(tree, text), "cell", "exec"))]
-    except (TooMuch, ValueError, RecursionError, MemoryError):
+    except (SourceTooLong, ValueError, RecursionError, MemoryError):
         return Names(reaches=True, parsed=False)
     except SyntaxError:  # it runs only if IPython rewrites it
         return Names(reaches=bool(_HAS_MAGIC.search(source)), parsed=False)

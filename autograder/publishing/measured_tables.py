@@ -25,7 +25,7 @@ def _names(tree: ast.AST) -> set[str]:
     return {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
 
 
-class Measured:
+class MeasuredTables:
     """The measured tables of a chapter, asked for cell by cell, in their order."""
 
     def __init__(self) -> None:

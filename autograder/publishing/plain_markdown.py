@@ -11,7 +11,7 @@ from pathlib import Path
 
 from markdown_it.token import Token
 
-from autograder.publishing.bookindex import Book, BookError, Directive, directive
+from autograder.publishing.bookindex import BookError, BookIndex, Directive, directive
 
 ADMONITIONS = {
     "note", "tip", "hint", "warning", "important", "caution", "attention", "danger", "seealso",
@@ -35,7 +35,7 @@ EXPLICIT = re.compile(r"(?P<text>.+?)\s*<(?P<target>[^<>]+)>", re.DOTALL)
 class Page:
     """A page that is being translated, and the papers it has cited so far."""
 
-    book: Book
+    book: BookIndex
     path: Path
     cited: set[str] = field(default_factory=set)
 

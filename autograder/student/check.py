@@ -78,7 +78,7 @@ def check(answer: Any, exercise: str | None = None) -> None:
         verdict = replace(verdict, pointer=None)
     if helper and not (helper.aspects[0].passed and verdict.cause):
         verdict = replace(
-            verdict, mistake=None, cause=None, besides=None, guess=None
+            verdict, mistake=None, cause=None, other_problems=None, suspicion=None
         )  # which lies there, not in this answer
     if lacking:
         verdict = replace(verdict, remark=" ".join(filter(None, (verdict.remark, lacking))))
@@ -270,11 +270,12 @@ def _wrong_helper(answer: Any, verdict: Verdict) -> Verdict | None:
 
 def _ready_made(verdict: Verdict) -> str | None:
     """Why grading would withhold the points: a ready-made answer was used."""
-    if not (verdict.score and verdict.ran):
+    if not (verdict.score and verdict.forbidden_operations):
         return None
     return (
-        f"It runs {describe_operations(verdict.ran)}. In this exercise you write that yourself: "
-        "when it is graded, the points are withheld until a person has looked at the answer."
+        f"It runs {describe_operations(verdict.forbidden_operations)}. In this exercise you write "
+        "that yourself: when it is graded, the points are withheld until a person has looked at "
+        "the answer."
     )
 
 

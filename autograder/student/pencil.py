@@ -129,7 +129,7 @@ def _near(wanted: Number, found: Number, slack: str) -> str:
 
 
 @dataclass(frozen=True)
-class Row:
+class TableRow:
     """The cells of a row that are to be filled in: their columns' heads, and the answers."""
 
     label: str
@@ -147,10 +147,10 @@ class Slip:
 
 
 @dataclass(frozen=True)
-class Answers:
+class PencilAnswers:
     """A table's rows, what there is to say when it has been filled in (Markdown), known slips."""
 
-    rows: Sequence[Row]
+    rows: Sequence[TableRow]
     explanation: str = ""
     slips: Sequence[Slip] = field(default_factory=list)
 
@@ -160,7 +160,7 @@ class Answers:
         return next((slip.told for slip in own if judge(slip.wrong, given) == RIGHT), "")
 
 
-def dump(tables: Mapping[str, Answers]) -> bytes:
+def dump(tables: Mapping[str, PencilAnswers]) -> bytes:
     """All tables of the book, as the bytes of their file."""
     tree = {
         name: [
@@ -173,20 +173,22 @@ def dump(tables: Mapping[str, Answers]) -> bytes:
     return lzma.compress(encode(tree), preset=9)
 
 
-def parse(data: bytes) -> dict[str, Answers]:
+def parse(data: bytes) -> dict[str, PencilAnswers]:
     """The tables in the bytes of their file."""
     return {
-        name: Answers([Row(*row) for row in rows], told, [Slip(*s) for part in slips for s in part])
+        name: PencilAnswers(
+            [TableRow(*row) for row in rows], told, [Slip(*s) for part in slips for s in part]
+        )
         for name, (rows, told, *slips) in decode(lzma.decompress(data), math.inf).items()
     }
 
 
 @cache
-def _all() -> dict[str, Answers]:
+def _all() -> dict[str, PencilAnswers]:
     return parse(file_of("pencils.bin").read_bytes())
 
 
-def _answers(name: str) -> Answers:
+def _answers(name: str) -> PencilAnswers:
     if name not in _all():
         raise ValueError(f"no table is called {name!r}")
     return _all()[name]
@@ -211,7 +213,7 @@ def show_pencil(name: str) -> None:
         _show_markdown(table.explanation)
 
 
-def report(name: str, table: Answers, cells: Any) -> str:
+def report(name: str, table: PencilAnswers, cells: Any) -> str:
     """The text that `check_pencil` prints."""
     given = [cells] if len(table.rows) == 1 else cells
     shape = [len(row.answers) for row in table.rows]
@@ -270,7 +272,7 @@ def written(cell: Any) -> str:
     return str(int(value)) if value.is_integer() else repr(value)
 
 
-def _grid(rows: Sequence[tuple[Row, Sequence[str]]]) -> str:
+def _grid(rows: Sequence[tuple[TableRow, Sequence[str]]]) -> str:
     """Rows with the same heads in a table of their own, each under its heads."""
     lines: list[str] = []
     blocks: list[list[list[str]]] = []

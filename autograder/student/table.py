@@ -68,7 +68,7 @@ def _above(verdict: Verdict, advice: str | None) -> list[str]:
     """The lines that stand above the aspects."""
     texts = (advice, _remark(verdict))
     texts += (verdict.cause and f"This is a known mistake: {verdict.cause}",)
-    texts += (verdict.besides, verdict.guess)
+    texts += (verdict.other_problems, verdict.suspicion)
     lines = [headline(verdict)]
     lines += [line for text in filter(None, texts) for line in _indented(text, "  ")]
     if verdict.pointer:
@@ -130,7 +130,7 @@ def _told(verdict: Verdict) -> list[AspectVerdict]:
         by_text = first_passes or aspect.kind in ("raised", "lost")
         told.setdefault(_reason(aspect) if by_text else aspect.kind, aspect)
     causes = failed and failed[0].kind in _CAUSES
-    named = verdict.cause or verdict.guess
+    named = verdict.cause or verdict.suspicion
     enough = named or causes or verdict.aspects[0].kind in _OF_FORM
     return [*told.values()][: 1 if enough else _MOST]
 
@@ -169,7 +169,7 @@ def _planned(verdict: Verdict, advice: str | None, below: int = 0) -> _Plan:
     """
     if verdict.verdict == CORRECT:
         return _Plan([(aspect, []) for aspect in verdict.aspects], [])
-    first, named = verdict.aspects[0], verdict.cause or verdict.guess
+    first, named = verdict.aspects[0], verdict.cause or verdict.suspicion
     told = [(aspect, [aspect.message or ""]) for aspect in _told(verdict)]
     rows = [
         (aspect, reasons + [aspect.hint or ""] * (not named and (first.passed or aspect is first)))
@@ -234,7 +234,7 @@ def table_html(verdict: Verdict, advice: str | None = None) -> str:
         parts.append(f"<p>{_html(remark)}</p>")
     if verdict.cause:
         parts.append(f"<p><strong>A known mistake.</strong> {_html(verdict.cause)}</p>")
-    for text in filter(None, (verdict.besides, verdict.guess)):
+    for text in filter(None, (verdict.other_problems, verdict.suspicion)):
         parts.append(f"<p>{_html(text)}</p>")
     if verdict.pointer:
         parts.append(_pointer_html(verdict.pointer))

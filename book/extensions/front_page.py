@@ -47,7 +47,7 @@ DOOR = re.compile(r'(?<=<div class="doors).*?</ul>', re.DOTALL)
 LEFT_FOR_BEAMS, WITHOUT_BEAMS = 'viewBox="0 0 352 592"', 'viewBox="0 0 352 236"'
 
 
-class Front(SphinxDirective):
+class FrontPage(SphinxDirective):
     """The doors, a list with a link each; without content, the explorable."""
 
     has_content = True
@@ -215,7 +215,7 @@ def front_again(app: Sphinx, env) -> list[str]:
 
 
 def setup(app: Sphinx) -> dict:
-    app.add_directive("front", Front)
+    app.add_directive("front", FrontPage)
     app.add_role("path", path_role)
     app.add_role("begin", begin_role)
     app.connect("doctree-read", note_time, priority=590)

@@ -102,10 +102,10 @@ class Marks:
             waiting += found
         _tell(chapter, len(chapter), waiting)
 
-    def _fold(self, section: nodes.section, number: str) -> list["Folded"]:
+    def _fold(self, section: nodes.section, number: str) -> list["FoldedPart"]:
         """Fold all that is below a section's heading if it is off the path, or what in it is."""
         if self.on.isdisjoint(section.findall()):
-            found = [Folded(section[1:], number, section[0].astext())]
+            found = [FoldedPart(section[1:], number, section[0].astext())]
             section["classes"].append("off-path")
             _wrap(section, 1, len(section), "fold", "More")
             return found
@@ -114,14 +114,14 @@ class Marks:
             found += self._fold(part, f"{number}.{place}")
         return found
 
-    def _runs(self, section: nodes.section) -> list["Folded"]:
+    def _runs(self, section: nodes.section) -> list["FoldedPart"]:
         """Fold what is off the path in a section's own text."""
         found = []
         for stays, run in [(s, list(r)) for s, r in groupby(section[1:], self._stays)]:
             if not stays and any(node not in self.folded for node in run):
                 first = section.index(run[0])
                 _wrap(section, first, first + len(run), "fold", "More")
-                found.append(Folded(run))
+                found.append(FoldedPart(run))
         return found
 
     def _stays(self, node: nodes.Node) -> bool:
@@ -129,7 +129,7 @@ class Marks:
 
 
 @dataclass(frozen=True)
-class Folded:
+class FoldedPart:
     """What is folded in one piece; a section has its number and its title."""
 
     parts: Sequence[nodes.Node]
@@ -137,7 +137,7 @@ class Folded:
     title: str = ""
 
 
-def line(folded: Sequence[Folded]) -> str:
+def line(folded: Sequence[FoldedPart]) -> str:
     """What tells how much is folded: which sections, whose exercises, how many minutes."""
     sections = [part for part in folded if part.number]
     said = ["More on this"] if len(sections) < len(folded) else []
@@ -164,7 +164,7 @@ def _listed(numbers: Sequence[str]) -> str:
     return " and ".join(filter(None, [", ".join(told[:-1]), told[-1]]))
 
 
-def _tell(chapter: nodes.section, place: int, folded: Sequence[Folded]) -> None:
+def _tell(chapter: nodes.section, place: int, folded: Sequence[FoldedPart]) -> None:
     """Put the line that unfolds some parts before the `place`-th child of a chapter."""
     if folded:
         button = f'<button type="button" aria-expanded="false">{line(folded)}</button>'

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from autograder.publishing import pencils
-from autograder.publishing.bookindex import Book, directive
+from autograder.publishing.bookindex import BookIndex, directive
 from autograder.student import pencil
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -180,7 +180,7 @@ MADE = {
 
 def slips() -> dict[str, dict[str, list[pencil.Slip]]]:
     """For each page, its tables with known slips."""
-    book, found = Book(ROOT), {}
+    book, found = BookIndex(ROOT), {}
     for path in [ROOT / "book" / "intro.md", *sorted((ROOT / "book").glob("[01]*.md"))]:
         tables = {}
         for token in book.parser.parse(path.read_text(encoding="utf-8")):

@@ -113,7 +113,7 @@ def failed(verdict: Verdict) -> list[tuple[str, str | None]]:
 @pytest.mark.parametrize(("slug", "name"), EXERCISES)
 def test_a_reference_earns_full_marks(slug: str, name: str) -> None:
     verdict = verdict_on(slug, name, REFERENCE, name)
-    assert (verdict.verdict, failed(verdict), verdict.ran) == (CORRECT, [], ())
+    assert (verdict.verdict, failed(verdict), verdict.forbidden_operations) == (CORRECT, [], ())
     assert verdict.score == verdict.points > 0
 
 
@@ -126,7 +126,7 @@ def test_a_known_answer_is_judged_as_what_it_is(
     record_property("matrix", [slug, name, kind, answer, tried.caught, tried.named, tried.full])
     assert not [*tried.problems()], failed(found)
     if kind == RIGHTS:
-        assert bool(found.ran) == (answer in THE_BLOCKS), "runs what is withheld"
+        assert bool(found.forbidden_operations) == (answer in THE_BLOCKS), "runs what is withheld"
     else:
         assert found.cause
 
@@ -137,7 +137,9 @@ def test_other_inputs_change_no_mark(slug: str, name: str) -> None:
     one, other = trial(name), trial(name).drawn(OTHERS)
     for kind, answer in one.answers():
         here, there = verdict_on(slug, name, kind, answer), one.verdict(kind, answer, other)
-        told = [(v.verdict, v.score, v.mistake, bool(v.ran)) for v in (here, there)]
+        told = [
+            (v.verdict, v.score, v.mistake, bool(v.forbidden_operations)) for v in (here, there)
+        ]
         assert told[0] == told[1], (kind, answer, failed(there))
 
 

@@ -23,7 +23,7 @@ from autograder.student.authoring import (
     Draw,
     Finding,
     Run,
-    Strided,
+    StridedArray,
     Trial,
     module,
     part,
@@ -93,7 +93,7 @@ def _single(draw: Draw) -> list[Run]:
         _additive(draw, 2, 3, 4).then(*sized_tensors(draw, 2, 4, 1, (2, 3, 2))),
         _additive(draw, 2, 3, 1).then(*sized_tensors(draw, 1, 3, 4, (2, 3, 1))),
         _additive(draw, 1, 1, 1).then(*sized_tensors(draw, 1, 1, 1, (1, 1, 1))),
-        _additive(draw, 3, 4, 2).then(*map(Strided, sized_tensors(draw, 2, 3, 2, (3, 4, 5)))),
+        _additive(draw, 3, 4, 2).then(*map(StridedArray, sized_tensors(draw, 2, 3, 2, (3, 4, 5)))),
     ]
 
 

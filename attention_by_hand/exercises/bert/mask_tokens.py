@@ -25,7 +25,7 @@ from autograder.student.authoring import (
     Previous,
     Record,
     Run,
-    Strided,
+    StridedArray,
     as_argument,
     call,
     describe,
@@ -71,7 +71,7 @@ def _runs(draw: Draw) -> list[Run]:
     return [
         call(_ids(draw, 20, 30, 4, 49), 3, 50, (), 0.5).at_random(draw),
         call(ids=_ids(draw, 30, 20, 0, 49), special_ids=[3, 0], **middle).at_random(draw),
-        call(Strided(_ids(draw, 20, 30, 4, 49)), 3, 50, probability=0.4).at_random(draw),
+        call(StridedArray(_ids(draw, 20, 30, 4, 49)), 3, 50, probability=0.4).at_random(draw),
         named(draw),
     ]
 

@@ -12,7 +12,7 @@ from autograder.student.authoring import (
     Finding,
     Record,
     Run,
-    Strided,
+    StridedArray,
     Trial,
     call,
     describe,
@@ -56,7 +56,7 @@ def _single_number(trial: Trial) -> Finding:
             findings.append(compare(value, expected))
             continue
         given: Any = [*step.args, *step.kwargs.values()]
-        arrays = [a.array if isinstance(a, Strided) else a for a in given]
+        arrays = [a.array if isinstance(a, StridedArray) else a for a in given]
         dtype = next(a.dtype for a in arrays if a.data.ndim == 3)
         with np.errstate(over="ignore"):
             found, wanted = (tensor(np.float64(x), dtype) for x in (numbers.reshape(()), expected))

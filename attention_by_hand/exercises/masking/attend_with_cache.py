@@ -13,7 +13,7 @@ from autograder.student.authoring import (
     Previous,
     Recipe,
     Run,
-    Strided,
+    StridedArray,
     Trial,
     as_argument,
     call,
@@ -53,7 +53,7 @@ def _start(draw: Draw) -> list[Run]:
         call(_attention(draw, 6, 3), draw.tensor(2, 5, 6)),
         call(_attention(draw, 4, 1), draw.tensor(1, 1, 4), None),
         call(_attention(draw, 8, 2, bias=False), x=draw.tensor(3, 4, 8), cache=None),
-        call(_attention(draw, 6, 2), Strided(draw.tensor(2, 3, 6))),
+        call(_attention(draw, 6, 2), StridedArray(draw.tensor(2, 3, 6))),
         call(_attention(draw, 1, 1), draw.tensor(1, 3, 1)),
         call(_attention(draw, 2, 2), draw.tensor(1, 70, 2)),
     ]

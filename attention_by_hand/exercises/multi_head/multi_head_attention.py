@@ -19,7 +19,7 @@ from autograder.student.authoring import (
     Finding,
     Record,
     Run,
-    Strided,
+    StridedArray,
     Trial,
     module,
     part,
@@ -229,8 +229,8 @@ def _batch(draw: Draw) -> list[Run]:
 @EXERCISE.equals("non-contiguous views", 0.05)
 def _strided(draw: Draw) -> list[Run]:
     """reshape works on any view."""
-    inputs = [Strided(t) for t in qkv_inputs(draw, 2, 3, 4, 6)]
-    mask = Strided(tensor(draw.uniform(0.2, 2.0, 2), "float32"))
+    inputs = [StridedArray(t) for t in qkv_inputs(draw, 2, 3, 4, 6)]
+    mask = StridedArray(tensor(draw.uniform(0.2, 2.0, 2), "float32"))
     return [module(6, 2, state=attention_state(draw, 6)).then(*inputs).then(*inputs, mask)]
 
 

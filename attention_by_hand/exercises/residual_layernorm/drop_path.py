@@ -17,7 +17,7 @@ from autograder.student.authoring import (
     Declaration,
     Draw,
     Run,
-    Strided,
+    StridedArray,
     Trial,
     as_argument,
     module,
@@ -159,7 +159,7 @@ def _evaluated(draw: Draw) -> list[Run]:
         module(P).then(draw.tensor(3, 2, 4)),
         module(P).then(draw.tensor(1, 3, scale=1e-4)),
         module(1.0).then(x=draw.tensor(4, 3)),
-        module(0.5).then(Strided(draw.tensor(2, 3))),
+        module(0.5).then(StridedArray(draw.tensor(2, 3))),
     ]
 
 

@@ -16,7 +16,7 @@ from autograder.student.authoring import (
     Finding,
     Record,
     Run,
-    Strided,
+    StridedArray,
     Trial,
     describe,
     module,
@@ -57,7 +57,7 @@ def _shapes(draw: Draw) -> list[Run]:
         _norm(draw, 5, 5),
         _norm(draw, 4, 3, 4),
         _norm(draw, 6, 2, 3, 1, 6),
-        module(4, state=norm_state(draw, 4)).then(Strided(tokens(draw, 3, 2, 4))),
+        module(4, state=norm_state(draw, 4)).then(StridedArray(tokens(draw, 3, 2, 4))),
     ]
 
 

@@ -22,7 +22,7 @@ from autograder.student.authoring import (
     Declaration,
     Draw,
     Run,
-    Strided,
+    StridedArray,
     Trial,
     as_argument,
     module,
@@ -134,7 +134,7 @@ def _shapes(draw: Draw) -> list[Run]:
             layer.then(tokens(draw, 6), 0.3),
             _around_function(draw, 1, norm_first=first).then(tokens(draw, 3, 1)),
             layer.then(tokens(draw, 3, 6), 0.3, size=2.0),
-            layer.then(Strided(tokens(draw, 2, 1, 3, 6)), size=0.5),
+            layer.then(StridedArray(tokens(draw, 2, 1, 3, 6)), size=0.5),
         ]
     return runs
 

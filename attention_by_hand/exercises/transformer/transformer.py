@@ -21,7 +21,7 @@ from autograder.student.authoring import (
     Previous,
     Record,
     Run,
-    Strided,
+    StridedArray,
     Trial,
     describe,
     module,
@@ -209,7 +209,9 @@ def _decode(draw: Draw) -> list[Run]:
             "decode", one, draw.tensor(2, 4, 6), padded(draw, (2, 4), 7)
         ),
         post.then_method("decode", token_ids(draw, 2, 3, 6), draw.tensor(2, 4, 6), source),
-        post.then_method("decode", padded(draw, (3, 2), 6), Strided(draw.tensor(2, 4, 6)), source),
+        post.then_method(
+            "decode", padded(draw, (3, 2), 6), StridedArray(draw.tensor(2, 4, 6)), source
+        ),
         pre.then_method(
             "decode", padded(draw, (3, 1), 6, 3), memory=draw.tensor(2, 4, 6), source=other
         ),

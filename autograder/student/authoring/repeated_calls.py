@@ -23,7 +23,7 @@ from autograder.student.engine.runs import (
     Previous,
     Run,
     Step,
-    Strided,
+    StridedArray,
     Trial,
     as_argument,
 )
@@ -201,7 +201,7 @@ def _firsts(trial: Trial) -> set[int]:
 
 def _plain(run: Run) -> bool:
     """Whether a run is of calls alone, whose results are the same in every right answer."""
-    if run.random or run.gradients or run.elsewhere:
+    if run.random or run.gradients or run.simulated:
         return False
     return all(step.method not in (APPLY, "train") for step in run.steps)
 
@@ -227,7 +227,7 @@ def _shape(value: Any, sizes: bool = True) -> Any:
     if isinstance(value, Step):
         shapes = [_shape(one, sizes) for one in _values(value)]
         return value.method, *(shapes if sizes else sorted(shapes, key=repr))
-    if isinstance(value, Strided):
+    if isinstance(value, StridedArray):
         return _shape(value.array, sizes)
     if isinstance(value, Array | np.ndarray):
         shape = np.shape(_data(value))
@@ -259,8 +259,8 @@ def _moved_on(one: Any, other: Any) -> Any:
     """The other array, its rows moved on by one: of a mask those of any axis, of a batch the
     first's, so that each sample is as it was drawn; of what is drawn in one row only if it is the
     same in both."""
-    if isinstance(other, Strided):
-        return Strided(_moved_on(getattr(one, "array", None), other.array))
+    if isinstance(other, StridedArray):
+        return StridedArray(_moved_on(getattr(one, "array", None), other.array))
     if isinstance(other, tuple) and isinstance(one, tuple):
         return tuple(map(_moved_on, one, other))
     if not isinstance(other, Array | np.ndarray):

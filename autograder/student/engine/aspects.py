@@ -25,7 +25,7 @@ from autograder.student.engine.runs import (
     Draw,
     Finding,
     Names,
-    Raised,
+    RaisedException,
     Record,
     Run,
     Runs,
@@ -38,11 +38,11 @@ from autograder.student.engine.simulated_device import (
     TWO_DEVICES,
 )
 from autograder.student.engine.state import MEMORY, NUMBERS
-from autograder.student.engine.values import Strided
+from autograder.student.engine.values import StridedArray
 from autograder.student.engine.words import MISMATCH, describe, describe_call, describe_exception
 
 
-def raised_finding(raised: Raised) -> Finding:
+def raised_finding(raised: RaisedException) -> Finding:
     """The finding for a call that raised where a result was expected."""
     kind = "mismatch" if raised.types[0] == MISMATCH else "raised"
     return Finding(False, describe_exception(raised), instructive=False, kind=kind)
@@ -256,7 +256,7 @@ def on_the_inputs_device(points: float, runs: Runs) -> Aspect:
     """
 
     def there(draw: Draw) -> list[Run]:
-        return [replace(r, gradients=False, random=False, elsewhere=True) for r in runs(draw)]
+        return [replace(r, gradients=False, random=False, simulated=True) for r in runs(draw)]
 
     def judge(trials: Sequence[Trial]) -> Finding:
         found = [(trial, _stays(trial)) for trial in trials]
@@ -359,7 +359,7 @@ def _argument(name: str, arguments: Sequence[str]) -> str:
 
 def plain(value: Any) -> np.ndarray | None:
     """The numbers of a result or an argument as float64, or None if it holds none."""
-    value = value.array if isinstance(value, Strided) else value
+    value = value.array if isinstance(value, StridedArray) else value
     array = numeric(value) or as_array(value)
     return None if array is None else array.data.astype(np.float64)
 

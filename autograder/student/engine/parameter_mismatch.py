@@ -18,7 +18,7 @@ _CONTAINERS: dict[type, str] = {
 _SHOWN = 4  # differences
 
 
-class Misfit(RuntimeError):
+class ParameterMismatch(RuntimeError):
     """The parameters of a module are not those that are expected."""
 
 

@@ -4,14 +4,14 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from autograder.student.engine.runs import Raised, Record, Run, Step
+from autograder.student.engine.runs import RaisedException, Record, Run, Step
 from autograder.student.engine.values import Array, WireError
 
 
 def run_tree(run: Run) -> dict[str, Any]:
     """A run as a tree that `values.encode` takes."""
     flags = [run.training, run.gradients, run.seed, run.random]
-    if run.elsewhere:
+    if run.simulated:
         flags += [True, run.most] if run.most else [True]
     return {
         "steps": [_step_tree(step) for step in run.steps],
@@ -64,7 +64,7 @@ def record_from(tree: Any) -> Record:
         if raised is not None:
             types, message, traceback, during = raised
             types = tuple(map(_text, types)) or ("Exception",)
-            raised = Raised(types, *map(_text, (message, traceback, during)))
+            raised = RaisedException(types, *map(_text, (message, traceback, during)))
         values, gradients, changed = tree["values"], tree["gradients"], tree["changed"]
         fits = (isinstance(values, tuple), isinstance(gradients, dict), isinstance(changed, dict))
         if not all(fits):

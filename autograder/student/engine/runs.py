@@ -15,11 +15,11 @@ import numpy as np
 
 from autograder.student import course
 from autograder.student.engine.draw import Draw, Runs, tensor
-from autograder.student.engine.values import Array, Previous, Recipe, Strided
+from autograder.student.engine.values import Array, Previous, Recipe, StridedArray
 
 __all__ = [
-    "Array", "Aspect", "Draw", "Exercise", "Finding", "Previous", "Raised", "Recipe", "Record",
-    "Run", "Step", "Strided", "Trial", "as_argument", "call", "made_by", "module",
+    "Array", "Aspect", "Draw", "Exercise", "Finding", "Previous", "RaisedException", "Recipe",
+    "Record", "Run", "Step", "StridedArray", "Trial", "as_argument", "call", "made_by", "module",
 ]  # fmt: skip
 
 
@@ -65,7 +65,7 @@ class Run:
     parameters to load and `training` the mode. With `gradients`, the last call's result is
     contracted with fixed numbers and differentiated with respect to every floating-point argument
     and every parameter. `seed` fixes torch's and NumPy's global generators before the first call.
-    `random` marks a run whose results are random: no two answers need to agree on it. `elsewhere`
+    `random` marks a run whose results are random: no two answers need to agree on it. `simulated`
     marks one whose tensors say that they are not on the CPU; it is only judged by where its results
     are, or by whether a tensor made on the way holds more than `most` numbers (0: no limit).
     A `fresh` one is made of a copy of the function that has kept nothing from calls so far.
@@ -78,7 +78,7 @@ class Run:
     gradients: bool = False
     seed: int = 0
     random: bool = False
-    elsewhere: bool = False
+    simulated: bool = False
     most: int = 0
     fresh: bool = False
 
@@ -153,7 +153,7 @@ class Run:
 def _strided(value: Any) -> Any:
     """A value with its arrays as views."""
     if isinstance(value, (np.ndarray, Array)):
-        return Strided(value)
+        return StridedArray(value)
     if isinstance(value, dict):
         return {name: _strided(part) for name, part in value.items()}
     return tuple(map(_strided, value)) if isinstance(value, tuple) else value
@@ -169,8 +169,8 @@ def _recast(value: Any, old: str, new: str, found: list[Any], kinds: Sequence[st
     if isinstance(value, Array) and (value.kind, value.dtype) == ("torch", old):
         found.append(tensor(value.data, new))
         return found[-1]
-    if isinstance(value, Strided):
-        return Strided(cast(value.array))
+    if isinstance(value, StridedArray):
+        return StridedArray(cast(value.array))
     if isinstance(value, Recipe):
         parts = ("args", "kwargs", "state")
         return replace(value, **{part: cast(getattr(value, part)) for part in parts})
@@ -202,7 +202,7 @@ def module(*args: Any, state: Mapping[str, Any] | None = None, **kwargs: Any) ->
 
 
 @dataclass(frozen=True)
-class Raised:
+class RaisedException:
     """An exception: the names of its type and its type's bases, its text, where it came from."""
 
     types: tuple[str, ...]
@@ -226,7 +226,7 @@ class Record:
     """
 
     values: tuple = ()
-    raised: Raised | None = None
+    raised: RaisedException | None = None
     gradients: Mapping[str, Any] = field(default_factory=dict)
     changed: Mapping[str, Any] = field(default_factory=dict)
     side_effects: tuple[str, ...] = ()
@@ -244,7 +244,7 @@ Make = Callable[[Run], Record]  # makes a run of an answer
 
 def lost(why: str) -> Record:
     """Stands for the record of a run that never came back."""
-    return Record(raised=Raised(("Lost",), why, during=LOST))
+    return Record(raised=RaisedException(("Lost",), why, during=LOST))
 
 
 @dataclass(frozen=True)

@@ -66,7 +66,7 @@ class Recipe:
 
 
 @dataclass(frozen=True)
-class Strided:
+class StridedArray:
     """An array that arrives as a non-contiguous view."""
 
     array: Any
@@ -135,7 +135,7 @@ class _Encoder:
             return {"t": "float", "v": repr(value)}
         if isinstance(value, Opaque):
             return _named(value.type_name, "large" if isinstance(value, TooLarge) else "opaque")
-        if isinstance(value, Strided):
+        if isinstance(value, StridedArray):
             return {"t": "strided", "of": self.tree(value.array, depth + 1)}
         if isinstance(value, Previous):
             return {"t": "previous", "step": value.step, "path": list(value.path)}

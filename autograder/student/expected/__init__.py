@@ -23,7 +23,7 @@ _DIGEST = re.compile(rb'"digest", "([0-9a-f]{64}[ .0-9-]*)"')  # comes first in 
 
 
 @dataclass(frozen=True)
-class Expected:
+class ExpectedValues:
     """The reference's records on the fixed runs, the mistakes' ones, and the runs' fingerprint."""
 
     digest: str
@@ -53,12 +53,12 @@ def _fixed(exercise: Exercise) -> tuple[list[list[Run]], str, Exercise]:
     return found
 
 
-def dump(entry: Expected) -> bytes:
+def dump(entry: ExpectedValues) -> bytes:
     """An entry as the bytes of its file."""
     return zipped(tree_of(entry))
 
 
-def tree_of(entry: Expected) -> dict[str, Any]:
+def tree_of(entry: ExpectedValues) -> dict[str, Any]:
     """The same before it is encoded and compressed."""
     return {
         "digest": entry.digest,
@@ -67,10 +67,10 @@ def tree_of(entry: Expected) -> dict[str, Any]:
     }
 
 
-def entry_from(tree: Mapping[str, Any]) -> Expected:
+def entry_from(tree: Mapping[str, Any]) -> ExpectedValues:
     """The entry that `tree_of` has made a tree of."""
     mistakes = [Mistake(title, cause, _rows(rows)) for title, cause, rows in tree["mistakes"]]
-    return Expected(tree["digest"], _rows(tree["reference"]), mistakes)
+    return ExpectedValues(tree["digest"], _rows(tree["reference"]), mistakes)
 
 
 def file_of(name: str) -> Path:
@@ -78,23 +78,23 @@ def file_of(name: str) -> Path:
     return course.folder("expected") / name
 
 
-def read(path: Path) -> Expected:
+def read(path: Path) -> ExpectedValues:
     """The entry in a file."""
     return unzipped(path.read_bytes(), entry_from)
 
 
 @cache
-def expected_of(slug: str) -> Entries[Expected]:
+def expected_of(slug: str) -> Entries[ExpectedValues]:
     """A chapter's entries, those that `autograder release` has made."""
     return Entries(file_of(slug), ".bin", entry_from)
 
 
-def entry_of(slug: str, exercise: Exercise) -> Expected:
+def entry_of(slug: str, exercise: Exercise) -> ExpectedValues:
     """An exercise's entry. One that is not recorded has empty records and no mistakes."""
     if exercise.recorded:
         return expected_of(slug)[exercise.name]
     runs = fixed_runs(exercise)
-    return Expected(fixed_digest(exercise), [[Record() for _ in row] for row in runs], ())
+    return ExpectedValues(fixed_digest(exercise), [[Record() for _ in row] for row in runs], ())
 
 
 def digest_kept(slug: str, exercise: Exercise) -> str:

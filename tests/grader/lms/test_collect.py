@@ -30,7 +30,7 @@ from lms_archives import (
 from autograder.gradebook.gradebook import Book
 from autograder.gradebook.submissions import find_tasks, timestamp_in
 from autograder.judge.job import Options
-from autograder.lms.collect import NEW, NEWER, OLDER, SAME, Collected, collect
+from autograder.lms.collect import NEW, NEWER, OLDER, SAME, CollectResult, collect
 
 PEOPLE = """
 timezone = "Europe/Berlin"
@@ -57,7 +57,7 @@ def course(tmp_path) -> Path:
     return tmp_path
 
 
-def sort(course: Path, files, **how) -> Collected:
+def sort(course: Path, files, **how) -> CollectResult:
     return collect(archive(course / "class.zip", files), course, **how)
 
 

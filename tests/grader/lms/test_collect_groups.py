@@ -21,7 +21,7 @@ from lms_archives import (
     table,
 )
 
-from autograder.lms.collect import NEW, OLDER, Collected, collect
+from autograder.lms.collect import NEW, OLDER, CollectResult, collect
 
 PEOPLE = {"ada": "Ada King", "ben": "Ben Day", "eve": "Eve Hill"}
 TIME = "Friday, 1 March 2030, 11:59 AM"
@@ -47,7 +47,7 @@ def sheet(course: Path, groups: dict[str, str]) -> Path:
     return table(course / "sheet.csv", [TEAM_HEAD, *rows])
 
 
-def sort(course: Path, files, **how) -> Collected:
+def sort(course: Path, files, **how) -> CollectResult:
     return collect(archive(course / "class.zip", files), course, **how)
 
 

@@ -10,7 +10,7 @@ import pytest
 from lms_archives import FILE, MOODLE_HEAD, NAME, handed_in, moodle, moodle_row, notebook, table
 from odd_folders import PLACED, SAID, TEXTS, in_place_of
 
-from autograder.lms.collect import NEW, Collected, collect
+from autograder.lms.collect import NEW, CollectResult, collect
 from tests.grader.gradebook.test_odd_folders import bound_by_modes
 
 ORDINARY = {"Ada King": notebook("return 1"), "Bob Day": notebook("return 2")}
@@ -147,7 +147,7 @@ BEFORE |= {f"before_{name}": another_notebook(text) for name, text in SAID.items
 ODD = [*PACKED, *BROKEN, *BEFORE, *(f"said_{name}" for name in SAID)]
 
 
-def collected(course: Path, odd: list[str]) -> Collected:
+def collected(course: Path, odd: list[str]) -> CollectResult:
     """Collect an archive of the ordinary participants and of one for each odd thing."""
     path, course = course / "a.zip", course / "course"
     course.mkdir()
@@ -176,7 +176,7 @@ def collected(course: Path, odd: list[str]) -> Collected:
         return collect(path, course, assignment=NAME, worksheet=sheet)
 
 
-def check(course: Path, done: Collected, odd: list[str]) -> None:
+def check(course: Path, done: CollectResult, odd: list[str]) -> None:
     """The ordinary ones have what they handed in; who has not is told by name."""
     root = course / "course"
     files = {path: root / "submitted" / path for path in (f"{n}/{NAME}/{FILE}" for n in ORDINARY)}

@@ -22,7 +22,7 @@ from lms_archives import (
 from terms import NAME, OTHER, QUESTION, answered, mark, release, run, totals, with_stand_in
 
 from autograder.lms.collect import collect
-from autograder.lms.return_grades import Returned, return_grades
+from autograder.lms.return_grades import ReturnResult, return_grades
 
 ANN, BOB, EVE = "Ann Lee", "Bob Day", "Zoë Ångström"
 PEOPLE = "".join(
@@ -70,7 +70,7 @@ def course(graded, tmp_path, monkeypatch) -> Path:
     return tmp_path / "course"
 
 
-def back(course: Path, system: str = "moodle", **how) -> Returned:
+def back(course: Path, system: str = "moodle", **how) -> ReturnResult:
     (one,) = return_grades(course, system, **how)
     return one
 

@@ -12,9 +12,9 @@ from typing import Any
 
 from autograder.student.engine.aspects import values_wanted
 from autograder.student.engine.locator.instrument import Site, named
-from autograder.student.engine.locator.known_values import Known, Mark, bucket
-from autograder.student.engine.locator.signatures import Signature, signature
-from autograder.student.engine.locator.trace import Event, Recorder
+from autograder.student.engine.locator.known_values import KeyUse, KnownValues, bucket
+from autograder.student.engine.locator.signatures import ValueSignature, signature
+from autograder.student.engine.locator.trace import Event, TraceRecorder
 from autograder.student.engine.runs import Record, Run
 
 GIVEN, KNOWN, REORDERED, MULTIPLE, UNKNOWN = "given", "known", "reordered", "multiple", "unknown"
@@ -40,13 +40,18 @@ class ClassifiedTrace:
     """The events of a traced run, with the status of each."""
 
     def __init__(
-        self, recorder: Recorder, known: Known, run: Run, record: Record, expected: Record
+        self,
+        recorder: TraceRecorder,
+        known: KnownValues,
+        run: Run,
+        record: Record,
+        expected: Record,
     ):
         self.recorder, self.known = recorder, known
         self.record, self.expected = record, expected
         self.wanted = values_wanted(run, expected)
         self.events: Sequence[Event] = recorder.events
-        self.marks: list[Mark | None] = []
+        self.marks: list[KeyUse | None] = []
         self.statuses: list[str] = []
         self.owner = recorder.owner
         for event in self.events:
@@ -55,7 +60,7 @@ class ClassifiedTrace:
             self.marks.append(None if found is None else known.mark(found))
             self.statuses.append(self.status(event, self.marks[-1]))
 
-    def status(self, event: Event, mark: Mark | None) -> str:
+    def status(self, event: Event, mark: KeyUse | None) -> str:
         found = event.signature
         if mark is not None:
             return KNOWN
@@ -88,7 +93,7 @@ class ClassifiedTrace:
             return MULTIPLE
         return UNKNOWN
 
-    def is_selection(self, event: Event, found: Signature, arrays: Sequence[int]) -> bool:
+    def is_selection(self, event: Event, found: ValueSignature, arrays: Sequence[int]) -> bool:
         """Whether some numbers of an array are picked out by another array, as any answer may."""
         shapes = [s.shape for i in arrays if (s := self.events[i].signature)]
         picks = isinstance(event.site.node, ast.Subscript) and len(shapes) > 1
@@ -308,7 +313,7 @@ def _is_summing(node: Any) -> bool:
     return isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name)
 
 
-def merely_reshaped(found: Signature, before: Signature | None) -> bool:
+def merely_reshaped(found: ValueSignature, before: ValueSignature | None) -> bool:
     """Whether axes of length 1 have come or gone, or leading axes have become one."""
     if before is None or not replace(before, shape=found.shape).same(found):
         return False

@@ -23,7 +23,7 @@ from autograder.student.engine.arrays import as_array
 from autograder.student.engine.locator.instrument import Site
 from autograder.student.engine.locator.instrumented_copy import copied
 from autograder.student.engine.locator.locate import problem_of
-from autograder.student.engine.locator.trace import Budget, Recorder, Spent, span
+from autograder.student.engine.locator.trace import Budget, BudgetExceeded, TraceRecorder, span
 from autograder.student.engine.mistakes.equality import equal
 from autograder.student.engine.probe import probe
 from autograder.student.engine.runs import Record, Run
@@ -47,8 +47,8 @@ _OF_FORMULAS = (
 _LARGE = 10_000  # beyond it, no larger number is tried: nothing stops 2**k once it has begun
 
 
-class Watch:
-    """Notes which values pass each place: see `Recorder.change`."""
+class ValueWatch:
+    """Notes which values pass each place: see `TraceRecorder.change`."""
 
     def __init__(self, budget: Budget):
         self.budget = budget
@@ -80,7 +80,7 @@ class Change:
         return self.how(self.count - 1, value)
 
 
-class Ends(Change):
+class LoopLimit(Change):
     """Ends a loop after so many rounds, each time that it is run."""
 
     def __init__(self, number: int, rounds: int, budget: Budget):
@@ -134,17 +134,17 @@ def find_repair(
     anything else and no run fails by an exception. Raises `NoCopy`.
     """
     copy, recorder = copied(answer, Budget(seconds))
-    mended = _Mended(copy, recorder, device, Budget(SEARCHING * seconds))
+    mended = _ChangedRuns(copy, recorder, device, Budget(SEARCHING * seconds))
     found: dict[tuple[int, str], Change] = {}
     others = cases[MOST_CASES:]
-    with suppress(Spent):
+    with suppress(BudgetExceeded):
         cases = mended.in_order(cases)
         for change in mended.by(cases[0], kinds) if cases else ():
             found.setdefault((change.number, change.kind), change)
     mended.budget = Budget((1 - SEARCHING) * seconds)
     kept: dict[int, Repair] = {}
     untold: list[Change] = []
-    with suppress(Spent):
+    with suppress(BudgetExceeded):
         tests = [change.number for change in found.values() if change.kind == BRANCH]
         parting = mended.parting(tests, cases, fine) if tests else set()
         parted = {recorder.sites[number].node.lineno for number in parting}
@@ -167,7 +167,7 @@ def find_repair(
                 line = recorder.sites[change.number].node.lineno
                 kept[line] = kept[line]._replace(always=True)
     listed = [*kept.values()]
-    with suppress(Spent):
+    with suppress(BudgetExceeded):
         asked = len(listed) > 1 and all(record.raised is None for _, record, _ in cases)
         tests = [c for c in found.values() if c.kind == BRANCH] if asked else []
         idle = {recorder.sites[n].node.lineno for n in mended.passed_either_way(tests, fine)}
@@ -176,11 +176,11 @@ def find_repair(
 
 
 @dataclass
-class _Mended:
+class _ChangedRuns:
     """Makes runs on a copy in which something is changed."""
 
     copy: Any
-    recorder: Recorder
+    recorder: TraceRecorder
     device: str
     budget: Budget
 
@@ -189,7 +189,7 @@ class _Mended:
         found = []
         for run, record, expected in cases[:MOST_CASES]:
             start = time.process_time()
-            same = equal([[run]], [[record]], [[self.made(run, Watch(self.budget))]])
+            same = equal([[run]], [[record]], [[self.made(run, ValueWatch(self.budget))]])
             if same:
                 found.append((time.process_time() - start, (run, record, expected)))
         return [case for _, case in sorted(found, key=lambda pair: pair[0])]
@@ -214,7 +214,7 @@ class _Mended:
     def _outcomes(self, cases: Sequence[Case]) -> dict[int, set[bool]]:
         found: dict[int, set[bool]] = {}
         for run, _, _ in cases:
-            watch = Watch(self.budget)
+            watch = ValueWatch(self.budget)
             self.made(run, watch)
             for number, seen in watch.seen.items():
                 if self.recorder.sites[number].kind == "test" or isinstance(seen[0], bool):
@@ -224,7 +224,7 @@ class _Mended:
     def by(self, case: Case, kinds: Sequence[str], number: int | None = None) -> Iterator[Change]:
         """The changes, at one place or at any, that make a run right."""
         run, _, expected = case
-        watch, start = Watch(self.budget), time.process_time()
+        watch, start = ValueWatch(self.budget), time.process_time()
         self.made(run, watch)
         limit = LONGER * (time.process_time() - start) + 0.01
         every = (c for c in changes(self.recorder, watch) if c.kind in kinds)
@@ -253,7 +253,7 @@ class _Mended:
         return record
 
 
-def changes(recorder: Recorder, watch: Watch) -> Iterator[Change]:
+def changes(recorder: TraceRecorder, watch: ValueWatch) -> Iterator[Change]:
     """What may be tried, the most telling first."""
     budget = watch.budget
     sites = [(n, recorder.sites[n], seen) for n, seen in sorted(watch.seen.items())]
@@ -275,7 +275,7 @@ def changes(recorder: Recorder, watch: Watch) -> Iterator[Change]:
                     yield Skip(number, child, budget)
     for number, site, outcomes in tests:
         for rounds in _other_ends(outcomes) if site.loop else ():
-            yield Ends(number, rounds, budget)
+            yield LoopLimit(number, rounds, budget)
     for kind, wanted in ((NUMBER, _is_number), (ROLE, _is_thing)):
         named = [(n, s, v) for n, s, v in sites if s.kind in _VALUES[kind]]
         pool = _pool(named if kind == NUMBER else [*named, *_assigned(recorder, sites)], wanted)
@@ -336,7 +336,7 @@ def _within(site: Site, nodes: list[Any]) -> bool:
     return any((n.lineno, n.col_offset) <= first and last <= span(n)[2:] for n in nodes)
 
 
-def _assigned(recorder: Recorder, sites: list[Seen]) -> list[Seen]:
+def _assigned(recorder: TraceRecorder, sites: list[Seen]) -> list[Seen]:
     """The values that get a name, read or not: a wrong name leaves the right one unread."""
     nodes = (s.node for s in recorder.sites if s.kind == "statement")
     values = [node.value for node in nodes if isinstance(node, ast.Assign)]

@@ -17,7 +17,7 @@ from autograder.student.engine.locator.instrument import Site
 from autograder.student.engine.locator.instrumented_copy import copied
 from autograder.student.engine.locator.locate import problem_of
 from autograder.student.engine.locator.signatures import FILLED
-from autograder.student.engine.locator.trace import Budget, Spent, span
+from autograder.student.engine.locator.trace import Budget, BudgetExceeded, span
 from autograder.student.engine.mistakes.equality import equal
 from autograder.student.engine.probe import probe
 
@@ -55,7 +55,7 @@ def does_as_well(
             for run, _, expected in fine[:_MOST_FINE]:
                 if problem_of(run, probe(copy, run, device), expected) is not None:
                     return True
-    except Spent:
+    except BudgetExceeded:
         return True
     return False
 

@@ -61,7 +61,7 @@ def named(node: Any) -> str:
     return node.id if isinstance(node, ast.Name) else type(node).__name__
 
 
-class Tapping(ast.NodeTransformer):
+class Instrumenter(ast.NodeTransformer):
     """Taps functions and classes; `sites` lists the places by the number that a tap passes."""
 
     def __init__(self) -> None:

@@ -19,8 +19,8 @@ from types import CodeType, FunctionType
 from typing import Any
 
 from autograder.student import course
-from autograder.student.engine.locator.instrument import Site, Tapping
-from autograder.student.engine.locator.trace import MARK, Budget, Recorder
+from autograder.student.engine.locator.instrument import Instrumenter, Site
+from autograder.student.engine.locator.trace import MARK, Budget, TraceRecorder
 
 MOST_COPIED = 40  # functions and classes
 MOST_SOURCE = 400_000  # characters of a file
@@ -35,7 +35,7 @@ class NoCopy(Exception):
     """This answer cannot be copied."""
 
 
-def copied(answer: Any, budget: Budget) -> tuple[Callable[..., Any], Recorder]:
+def copied(answer: Any, budget: Budget) -> tuple[Callable[..., Any], TraceRecorder]:
     """A copy of an answer and its recorder, switched off. Raises `NoCopy`."""
     try:
         return _Copying().copy(answer, budget)
@@ -47,15 +47,15 @@ def copied(answer: Any, budget: Budget) -> tuple[Callable[..., Any], Recorder]:
 
 class _Copying:
     def __init__(self) -> None:
-        self.tapping = Tapping()
-        self.recorder = Recorder(self.tapping.sites)
+        self.instrumenter = Instrumenter()
+        self.recorder = TraceRecorder(self.instrumenter.sites)
         self.shadows: dict[int, dict[str, Any]] = {}  # copied namespaces, by the originals'
         self.copies: dict[int, Any] = {}  # by the originals'
         self.trees: dict[str, ast.Module] = {}  # by file
         self.compiled: dict[str, dict[tuple[str, int], list[CodeType]]] = {}
         self.kept: list[Any] = []
 
-    def copy(self, answer: Any, budget: Budget) -> tuple[Callable[..., Any], Recorder]:
+    def copy(self, answer: Any, budget: Budget) -> tuple[Callable[..., Any], TraceRecorder]:
         codes = [*codes_of(answer)]
         if not codes or not any(map(is_own, codes)):
             raise NoCopy("not written in Python, or not by its author")
@@ -93,12 +93,12 @@ class _Copying:
         file = next(filter(is_own, codes_of(thing))).co_filename
         if not _wraps(thing):  # a decorator that only registers, say, has done so already
             node.decorator_list = []
-        self.tapping.lines, self.tapping.owner = lines, node.name
+        self.instrumenter.lines, self.instrumenter.owner = lines, node.name
         if is_answer:
             self.recorder.owner = node.name
             for statement in overwriting(node):
                 self.recorder.overwriting.append(self.sites_of(statement))
-        tree = ast.Module([self.tapping.visit(node)], [])
+        tree = ast.Module([self.instrumenter.visit(node)], [])
         names = self.shadow(namespace_of(thing))
         missing = object()
         before = names.get(node.name, missing)
@@ -112,7 +112,7 @@ class _Copying:
             shadow.update({n: made for n, value in shadow.items() if value is thing})
 
     def sites_of(self, statement: ast.stmt) -> Site:
-        return self.tapping.sites[self.tapping.site(statement, "statement", [])]
+        return self.instrumenter.sites[self.instrumenter.site(statement, "statement", [])]
 
     def shadow(self, names: dict[str, Any]) -> dict[str, Any]:
         """The copy of a namespace in which the copies find each other."""

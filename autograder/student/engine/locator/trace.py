@@ -17,7 +17,7 @@ import numpy as np
 
 from autograder.student.engine.arrays import as_array
 from autograder.student.engine.locator.instrument import AT, ITEMS, RAISED, TAP, Site
-from autograder.student.engine.locator.signatures import Signature, signature
+from autograder.student.engine.locator.signatures import ValueSignature, signature
 from autograder.student.engine.state import MODES, GlobalState
 
 MOST_EVENTS = 3000
@@ -28,7 +28,7 @@ _UNINITIALISED = ("empty", "empty_like", "new_empty", "empty_strided")
 _LAST = 64  # events of one place that are passed on
 
 
-class Spent(BaseException):
+class BudgetExceeded(BaseException):
     """The time or the memory for looking is used up."""
 
 
@@ -47,9 +47,9 @@ class Budget:
         return waited > 0 and waited > _in_line() - self.in_line
 
     def check(self) -> None:
-        """Raises `Spent` if nothing is left."""
+        """Raises `BudgetExceeded` if nothing is left."""
         if self.spent():
-            raise Spent
+            raise BudgetExceeded
 
 
 def _in_line() -> float:
@@ -72,7 +72,7 @@ class Event:
     """
 
     site: Site
-    signature: Signature | None
+    signature: ValueSignature | None
     number: float | None
     dtype: str
     grad: bool
@@ -83,7 +83,7 @@ class Event:
 
 
 @dataclass
-class Recorder:
+class TraceRecorder:
     """What the taps call while `on`. `effect` names the global state, or the arguments' memory,
     whose change is looked for after every statement."""
 
@@ -190,7 +190,7 @@ class Recorder:
         """An exception leaves a function: note the places in the code that it passed."""
         if (
             self.on
-            and not isinstance(error, Spent)
+            and not isinstance(error, BudgetExceeded)
             and (self.raised is None or self.raised[0] is not error)
         ):
             self.look_for_the_effect()
@@ -265,7 +265,7 @@ class Recorder:
         event = Event(site, None, float(value), name, False, sources, False, 0)
         return self.add(value if isinstance(value, float) else None, event)
 
-    def equal_one(self, found: Signature) -> list[int]:
+    def equal_one(self, found: ValueSignature) -> list[int]:
         """An event of equal numbers: a buffer that was cast or loaded is another object."""
         for i in range(len(self.events) - 1, max(-1, len(self.events) - 200), -1):
             seen = self.events[i].signature
@@ -277,12 +277,12 @@ class Recorder:
         array = as_array(value)
         self.room -= array.data.nbytes if array is not None else 64
         if self.room < 0 or len(self.events) >= MOST_EVENTS:
-            raise Spent
+            raise BudgetExceeded
         self.kept.append(value)
 
     def add(self, value: Any, event: Event) -> list[int]:
         if len(self.events) >= MOST_EVENTS:
-            raise Spent
+            raise BudgetExceeded
         event.statement = self.statement
         self.events.append(event)
         if value is not None:

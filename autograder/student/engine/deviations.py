@@ -1,4 +1,4 @@
-"""An answer's sides: what is wrong besides its values, in dtypes, arguments, gradients, errors.
+"""An answer's deviations: what else is wrong than its values: dtypes, arguments, gradients, errors.
 
 TRUST BOUNDARY. When grading, this runs in the judge's process, where no student's code ever runs.
 The records come from outside and are only data; every function here takes them as hostile.
@@ -13,10 +13,10 @@ from autograder.student.engine.values import Array
 
 _IN_PLACE = ("in-place operation", "inplace operation")
 
-Side = tuple[str, str]  # what differs besides the values: its kind, and what or whose it is
+Deviation = tuple[str, str]  # what differs besides the values: its kind, and what or whose it is
 
 
-def sides(record: Record, right: Record) -> frozenset[Side]:
+def deviations(record: Record, right: Record) -> frozenset[Deviation]:
     """What a record shows besides its values that the reference's does not show."""
     if record.raised is not None:
         if right.raised is not None:
@@ -50,16 +50,16 @@ def _other_dtypes(value: Any, expected: Any) -> set[str]:
     return set()
 
 
-def same_sides(
+def same_deviations(
     runs: Sequence[Sequence[Run]],
     records: Sequence[Sequence[Record]],
     others: Sequence[Sequence[Record]],
     expected: Sequence[Sequence[Record]],
 ) -> bool:
-    """Whether two answers have the same sides; on random runs, the same dtypes."""
+    """Whether two answers have the same deviations; on random runs, the same dtypes."""
 
     def same(run: Run, a: Record, b: Record, right: Record) -> bool:
-        one, other = sides(a, right), sides(b, right)
+        one, other = deviations(a, right), deviations(b, right)
         return {s for s in one ^ other if s[0] == "dtype" or not run.random} == set()
 
     return all(
