@@ -24,12 +24,12 @@ import numpy as np
 import torch
 
 from autograder.bank import Bank, banks
-from autograder.bank.change import build, edited, with_code
+from autograder.bank.change import apply_edits, build, with_code
 from autograder.judge.reference import reference
 from autograder.student.course import chapters, exercises_of
 from autograder.student.engine.deviations import deviations
 from autograder.student.engine.mistakes.equality import equal
-from autograder.student.engine.mistakes.match import alike
+from autograder.student.engine.mistakes.match import same_values
 from autograder.student.engine.probe import preserve_generators, probe_within
 from autograder.student.engine.runs import Exercise
 from autograder.student.engine.verdict import WRONG, Verdict, decide
@@ -148,7 +148,7 @@ def both(bank: Bank, one: str, other: str) -> tuple[Answer, set[str]] | None:
     what = f"{one} and {other}"
     try:
         source = bank._source(bank.exercise, what)
-        text = edited(edited(source, first.edits, what), second.edits, what)
+        text = apply_edits(apply_edits(source, first.edits, what), second.edits, what)
         before = "\n".join(filter(None, (first.before, second.before)))
         after = "\n".join(filter(None, (first.after, second.after)))
         text = with_code(text, before, after, what)
@@ -256,7 +256,9 @@ def _columns(rows: Iterator[tuple]) -> list[list[tuple]]:
 
 
 def _unchanged(rows: list[tuple]) -> bool:
-    return all(alike(a, b) and deviations(a, b) == deviations(b, a) == frozenset() for a, b in rows)
+    return all(
+        same_values(a, b) and deviations(a, b) == deviations(b, a) == frozenset() for a, b in rows
+    )
 
 
 def main() -> None:

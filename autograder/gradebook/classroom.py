@@ -30,7 +30,7 @@ from autograder.gradebook.submissions import (
     check_release,
     find_tasks,
     job_for,
-    released,
+    release_folder,
 )
 from autograder.gradebook.writer import FULL, Writer, record_outcome
 from autograder.judge.job import Job, Options, judge_job
@@ -99,7 +99,7 @@ def grade(
     isolation_called(isolation)
     started = time.monotonic()
     root = submissions.absolute().parent.resolve()
-    release = (release or released(root)).absolute()
+    release = (release or release_folder(root)).absolute()
     check_folder(submissions, release, assignments_in(release))
     submissions = submissions.absolute()
     course = read_course(root, assignments_in(release))

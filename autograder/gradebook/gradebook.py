@@ -232,7 +232,7 @@ class Book(Gradebook):
             return self._graded(assignment, student)
 
     def _graded(self, assignment: str, student: str) -> GradedSubmission | None:
-        here = tables.of(tables.GRADED, assignment, student)
+        here = tables.row_of(tables.GRADED, assignment, student)
         row = self.db.execute(select(tables.GRADED).where(here)).first()
         return GradedSubmission(row.digest, row.notebook, row.times) if row else None
 

@@ -105,7 +105,7 @@ def _with_rounding(
 
     @cache
     def rounding() -> float:
-        narrow = run.narrowed()
+        narrow = run.all_in_float32()
         if narrow is None:
             return 0.0
         with without_warnings():

@@ -29,7 +29,7 @@ from autograder.student.course import exercises_of, find_exercise
 from autograder.student.engine.block_access import ABSENT
 from autograder.student.engine.policy import Code, describe_uses
 from autograder.student.engine.probe import preserve_generators
-from autograder.student.engine.runs import BLOCKS, Exercise, Record, Run, distinct, lost
+from autograder.student.engine.runs import BLOCKS, Exercise, Record, Run, distinct, lost_record
 from autograder.student.engine.verdict import (
     CORRECT,
     CRASH,
@@ -281,13 +281,15 @@ def _judge(
     every, keys = distinct(runs)
     try:
         blocks = blocks_for(slug, exercise, instead or ())
-        flat = runner.probe(exercise.name, [*every.values()], instead, exercise.watched, blocks)
+        flat = runner.probe(
+            exercise.name, [*every.values()], instead, exercise.watch_patterns, blocks
+        )
     except ProcessDied as death:
         end, told = REASONS[death.reason], f"a call of it {death.detail}"
         if all(record.raised for record in death.records):  # there is nothing to judge
             return no_marks(exercise, end, f"A{told[1:]}.")
         missing = len(every) - len(death.records)
-        flat = [*death.records, *[lost(f"not reached, since {told}")] * missing]
+        flat = [*death.records, *[lost_record(f"not reached, since {told}")] * missing]
     if flat is None:
         if failure is not None:
             return no_marks(exercise, failure.verdict, failure.note)
@@ -297,8 +299,10 @@ def _judge(
 
     def make(run: Run) -> Record:
         with suppress(ProcessDied, SandboxLost):
-            return (runner.probe(exercise.name, [run], instead, exercise.watched, blocks) or [])[0]
-        return lost("its process has ended")
+            return (
+                runner.probe(exercise.name, [run], instead, exercise.watch_patterns, blocks) or []
+            )[0]
+        return lost_record("its process has ended")
 
     with _TRUSTED, preserve_generators():  # the runs seed the process's generators: one at a time
         task = _task(slug, exercise.name, seed, runner.options[2])

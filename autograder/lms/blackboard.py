@@ -106,7 +106,7 @@ class Blackboard(System):
         rows = [["", place.name or place.label, place.number, mark.grade] for place, mark in marks]
         return [[*_HEAD, title], *rows]
 
-    def filled(self, sheet: Worksheet, at: int, marks: Mapping[int, Mark]) -> list[list[str]]:
+    def fill_sheet(self, sheet: Worksheet, at: int, marks: Mapping[int, Mark]) -> list[list[str]]:
         return only_column(sheet, len(_HEAD), at, marks)
 
 

@@ -113,7 +113,7 @@ class Canvas(System):
             table.append([*who, mark.grade])
         return table
 
-    def filled(self, sheet: Worksheet, at: int, marks: Mapping[int, Mark]) -> list[list[str]]:
+    def fill_sheet(self, sheet: Worksheet, at: int, marks: Mapping[int, Mark]) -> list[list[str]]:
         return only_column(sheet, sheet.columns["section"] + 1, at, marks)
 
 

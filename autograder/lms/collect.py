@@ -22,7 +22,7 @@ from nbgrader.utils import parse_utc
 from autograder.gradebook.command_suggestions import assignment_named
 from autograder.gradebook.course_file import CourseFile, read_course
 from autograder.gradebook.scripts import SUFFIX, notebook_of
-from autograder.gradebook.submissions import TIME, assignments_in, released, timestamp_in
+from autograder.gradebook.submissions import TIME, assignments_in, release_folder, timestamp_in
 from autograder.gradebook.times import moment_in
 from autograder.gradebook.writer import FULL, put
 from autograder.lms.chapters import assignment_of
@@ -71,7 +71,7 @@ def collect(
     times of the archive's files as times of submission; in those from Moodle and Canvas, they are
     when the archive was made. Raises `ValueError` for a file or a call that makes no sense.
     """
-    release = released(root)
+    release = release_folder(root)
     assignments = assignments_in(release)
     course = read_course(root, assignments)
     only = assignment_named(assignment, assignments) if assignment else None
@@ -129,9 +129,9 @@ class _Run:
                 continue
             known += 1
             entry_times.add(member.moment)
-            self.everybody.setdefault(found.who, found)
+            self.everybody.setdefault(found.owner, found)
             self._take(member, found)
-            self._charge(found.who)
+            self._charge(found.owner)
         if not known:
             names = " or ".join(f"{one.example} ({one.title})" for one in SYSTEMS.values())
             raise ValueError(f"{self.archive.path.name}: expected names such as {names}, got none")
@@ -142,14 +142,14 @@ class _Run:
                 label = shown(self.everybody[who].label)
                 text = f"{self.counts[who]} files, too many or too large to look at all of them"
                 self.result.aside.append(f"{label} ({who[1]}): {text}")
-        with_one = {found.handed.who for found in self.found}
+        with_one = {found.handed.owner for found in self.found}
         for who, what in self.empty.items():
             if who not in with_one:
                 label = shown(self.everybody[who].label)
                 self.result.aside.append(f"{label} ({who[1]}): no notebook, but {what}")
 
     def _take(self, member: Member, found: ArchiveEntry) -> None:
-        who, name = found.who, shown(found.filename)
+        who, name = found.owner, shown(found.filename)
         self.counts[who] += 1
         if self._has_too_much(who):
             return
@@ -192,9 +192,9 @@ class _Run:
 
     def _open(self, member: Member, found: ArchiveEntry) -> None:
         """Look into an archive that a student has handed in."""
-        who = found.who
+        who = found.owner
         try:
-            for inner in self.archive.within(member):
+            for inner in self.archive.members_within(member):
                 if isinstance(inner, Member):
                     name = inner.parts[-1]
                     self._charge(who)
@@ -222,7 +222,7 @@ class _Run:
         effort = effort_in(data, released) if assignment != UNKNOWN else ANSWERED
         return CollectedNotebook(found, assignment, member, effort)
 
-    def _timed(self, found: CollectedNotebook, one: ArchiveEntry) -> CollectedNotebook:
+    def _with_time(self, found: CollectedNotebook, one: ArchiveEntry) -> CollectedNotebook:
         """A notebook as a student's, with what is known of its time."""
         row = self.roster.row_of(one)
         moment, said = (row.moment, row.said) if row else (None, "")
@@ -295,7 +295,7 @@ class _Run:
             for student in (one[0] for one in listed if not isinstance(one, str)):
                 whose.setdefault(student, set()).add(who)
         for found in self.found:
-            for one in members[found.handed.who]:
+            for one in members[found.handed.owner]:
                 if isinstance(one, str):
                     self._put_aside(found, one)
                     continue
@@ -307,10 +307,10 @@ class _Run:
                     )
                     self._put_aside(found, f"{labels}: each would be {student}, so none is")
                 else:
-                    whole = self.everybody[found.handed.who]
+                    whole = self.everybody[found.handed.owner]
                     handed = replace(found.handed, label=whole.label, number=whole.number)
                     handed = self.roster.of_member(handed, row) if row else handed
-                    self.theirs.append((student, self._timed(found, handed)))
+                    self.theirs.append((student, self._with_time(found, handed)))
 
     def _put_aside(self, found: CollectedNotebook, why: str) -> None:
         folder = folder_of(self.root, self.only or found.assignment) / "aside"

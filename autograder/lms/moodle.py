@@ -146,7 +146,7 @@ class Moodle(System):
             table.append([*who, mark.grade, mark.points, "Yes", "-", "-", mark.comment])
         return table
 
-    def filled(self, sheet: Worksheet, at: int, marks: Mapping[int, Mark]) -> list[list[str]]:
+    def fill_sheet(self, sheet: Worksheet, at: int, marks: Mapping[int, Mark]) -> list[list[str]]:
         """Moodle's own worksheet, with our marks; comments only where there were none."""
         comments, table = sheet.columns.get("comments"), [sheet.head]
         for n, before in enumerate(sheet.rows):

@@ -182,7 +182,7 @@ class StudentIndex:
             )
         person = self.person(row) if row else None
         if person is None and not (row and self._is_shared(row)):
-            person = self._named(found.label, namesakes)
+            person = self._student_labelled(found.label, namesakes)
         if person is not None:
             if not safe_id(person.student) == normalize("NFC", person.student):
                 raise UnmatchedName(f"{shown(person.student)} is not a safe name for a folder")
@@ -214,7 +214,7 @@ class StudentIndex:
             other is not row and _forms(other) & _forms(row) for other in self.sheet.people
         )
 
-    def _named(self, label: str, namesakes: Mapping[str, set[str]]) -> Student | None:
+    def _student_labelled(self, label: str, namesakes: Mapping[str, set[str]]) -> Student | None:
         form = key(label)
         same = {person.student: person for person in self._by_name.get(form, ())}
         if len(same) > 1:

@@ -41,7 +41,7 @@ class ArchiveEntry:
     time: str = ""
 
     @property
-    def who(self) -> tuple[str, str, str]:
+    def owner(self) -> tuple[str, str, str]:
         """Whose it is: a number alone can be one person's and another's, or a group's."""
         return self.system.name, self.number, self.label.casefold()
 
@@ -123,7 +123,7 @@ class System(ABC):
         """A table of our own, with the headings that the system has in English."""
 
     @abstractmethod
-    def filled(self, sheet: Worksheet, at: int, marks: Mapping[int, Mark]) -> list[list[str]]:
+    def fill_sheet(self, sheet: Worksheet, at: int, marks: Mapping[int, Mark]) -> list[list[str]]:
         """The system's own table with our marks, by their rows, in column `at`."""
 
 

@@ -185,9 +185,9 @@ def write_table(path: Path, rows: Iterable[Sequence[str]], delimiter: str = ",")
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("w", encoding="utf-8", errors="replace", newline="") as stream:
         writer = csv.writer(stream, delimiter=delimiter)
-        writer.writerows([_defused(cell) for cell in row] for row in rows)
+        writer.writerows([_defuse(cell) for cell in row] for row in rows)
 
 
-def _defused(cell: str) -> str:
+def _defuse(cell: str) -> str:
     """A field without formulas; numbers, and the lone dash for none, are left unchanged."""
     return cell if cell.strip() in NONE or number_in(cell) is not None else escape_formula(cell)

@@ -20,7 +20,7 @@ from autograder.student.engine.mistakes.equality import equal
 from autograder.student.engine.records import record_tree
 from autograder.student.engine.runs import Array, Exercise, Record
 from autograder.student.engine.verdict import Mistake, without_traceback
-from autograder.student.expected.entries import unzipped
+from autograder.student.expected.entries import unpack
 from autograder.student.expected.fingerprints import same_runs
 
 HELD = "held.json"  # beside them: the code by which each chapter's files were found to hold
@@ -37,10 +37,8 @@ def entry_of_records(
     exercise: Exercise, reference: Sequence[Sequence[Record]], mistakes: Iterable[Mistake]
 ) -> store.ExpectedValues:
     """What is kept of records on the fixed runs of an exercise."""
-    stripped_mistakes = [Mistake(m.name, m.cause, _stripped(m.records)) for m in mistakes]
-    return store.ExpectedValues(
-        store.fixed_digest(exercise), _stripped(reference), stripped_mistakes
-    )
+    stripped_mistakes = [Mistake(m.name, m.cause, _strip(m.records)) for m in mistakes]
+    return store.ExpectedValues(store.fixed_digest(exercise), _strip(reference), stripped_mistakes)
 
 
 def exercises_with_expected(slug: str) -> list[Exercise]:
@@ -85,7 +83,7 @@ def read_checked(held: Path) -> dict[str, str]:
 
 def is_current(path: Path, exercise: Exercise, made: store.ExpectedValues) -> bool:
     """Whether a file holds what an exercise's reference and mistakes give now, as `made`."""
-    read = unzipped(store.dump(made), store.entry_from)
+    read = unpack(store.dump(made), store.entry_from)
     runs = store.fixed_runs(exercise)
     return path.is_file() and _same_entry(store.read(path), read, runs)
 
@@ -135,5 +133,5 @@ def _outline(rows: Any) -> Any:
     return None if isinstance(rows, float) else rows
 
 
-def _stripped(rows: Sequence[Sequence[Record]]) -> list[list[Record]]:
+def _strip(rows: Sequence[Sequence[Record]]) -> list[list[Record]]:
     return [[without_traceback(record) for record in row] for row in rows]

@@ -21,7 +21,7 @@ from autograder.student.engine.locator import (
     signatures,
     trace,
 )
-from autograder.student.engine.locator.instrumented_copy import NoCopy, copied
+from autograder.student.engine.locator.instrumented_copy import NoCopy, copy_answer
 from autograder.student.engine.locator.known_values import KnownValues, known_from
 from autograder.student.engine.locator.trace import Budget, Event
 from autograder.student.engine.probe import preserve_generators, probe_within
@@ -63,7 +63,7 @@ def known_values_on(run: Run, answers: list[Callable[..., Any]]) -> KnownValues:
 def _traces(run: Run, answers: list[Callable[..., Any]]) -> Iterator[list[Event]]:
     for answer in answers:
         try:
-            copy, recorder = copied(answer, Budget(SECONDS))
+            copy, recorder = copy_answer(answer, Budget(SECONDS))
         except NoCopy:
             continue  # a right answer made of the blocks, say
         recorder.start()

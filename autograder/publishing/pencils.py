@@ -286,7 +286,7 @@ def tables(root: Path) -> dict[str, pencil.PencilAnswers]:
             if here is None:
                 continue
             if here.name == "code-cell":
-                bound |= _stored(here.body)
+                bound |= _names_stored(here.body)
             if here.name == "pencil":
                 if here.argument in found:
                     raise BookError(page.name, line, f"{{pencil}} {here.argument} is used twice")
@@ -296,7 +296,7 @@ def tables(root: Path) -> dict[str, pencil.PencilAnswers]:
     return found
 
 
-def _stored(source: str) -> set[str]:
+def _names_stored(source: str) -> set[str]:
     lines = [row for row in source.split("\n") if not row.lstrip().startswith(("%", "!"))]
     tree = list(ast.walk(ast.parse("\n".join(lines))))
     stored = {n.id for n in tree if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
@@ -311,5 +311,5 @@ def write_pencils(root: Path) -> bool:
         return False
     path.parent.mkdir(exist_ok=True)
     path.write_bytes(pencil.dump(made))
-    pencil._all.cache_clear()
+    pencil._all_answers.cache_clear()
     return True

@@ -171,7 +171,7 @@ def _sources(path: Path, page: Page) -> Iterator[Source]:
         while cell.cell_type == "markdown" and not rows[start + blank].strip():
             blank += 1
         tags = frozenset(cell.metadata.get("tags", ()))
-        yield Source(cell, tags, start + blank + 1, measured.shown(cell))
+        yield Source(cell, tags, start + blank + 1, measured.show(cell))
 
 
 def _head(page: Page, cell: NotebookNode, line: int) -> list[NotebookNode]:
@@ -212,7 +212,7 @@ if find_spec("autograder") is None:
 def _elsewhere(page: Page, source: Source, before: list[NotebookNode]) -> list[NotebookNode]:
     """A line in place of what only the page can show; one for several cells in a row."""
     anchor = source.cell.metadata.get("mystnb", {}).get("figure", {}).get("name", "")
-    line = page.elsewhere(anchor)
+    line = page.link_to(anchor)
     if not before or not before[-1].source.startswith(line.split("(", maxsplit=1)[0]):
         return [new_markdown_cell(line)]
     if anchor:

@@ -17,7 +17,7 @@ from urllib.parse import quote
 
 from autograder.gradebook.roster import Roster, read_roster, who_needs_help
 from autograder.gradebook.rows import OLD, UNDATED, Row, read_absent, read_class
-from autograder.gradebook.submissions import released
+from autograder.gradebook.submissions import release_folder
 from autograder.judge.judgement import FAILED, GRADED
 from autograder.judge.runner import DEFINING
 from autograder.report.drawing import bars, controls, histogram, html_page, section, tabs
@@ -92,7 +92,7 @@ def report(
 def _alike(root: Path, rows: Sequence[Row]) -> dict[str, list[Pair]]:
     """The pairs of submissions that are alike, by assignment."""
     try:
-        release = released(root)
+        release = release_folder(root)
     except ValueError:
         return {}
     found = {}

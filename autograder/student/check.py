@@ -22,7 +22,7 @@ from autograder.student.course import chapters, exercises_of, find_exercise, is_
 from autograder.student.device import device_to_check_on
 from autograder.student.engine.probe import make_calls, materialise, own_lines, probe
 from autograder.student.engine.records import on_device
-from autograder.student.engine.runs import SECONDS, Exercise, Record, Run, lost, made_once
+from autograder.student.engine.runs import SECONDS, Exercise, Record, Run, lost_record, made_once
 from autograder.student.engine.settings import as_fresh
 from autograder.student.engine.verdict import (
     CORRECT,
@@ -66,7 +66,7 @@ def check(answer: Any, exercise: str | None = None) -> None:
     own = getattr(answer, "__name__", None) or type(answer).__name__
     said = CapturedOutput()
     try:
-        with said.instead():
+        with said.silence():
             name = own if step else str(exercise or name or own)
             verdict, broken = newest_verdict(answer, name, step, pointing=True, said=said)
             helper = _wrong_helper(answer, verdict)
@@ -167,7 +167,7 @@ def verdict_on(
         try:
             return _records(answer, exercise, [[run]], where, None)[0][0]
         except TimeoutError as late:
-            return lost(str(late))
+            return lost_record(str(late))
 
     verdict = decide(exercise, runs, records, expected, lambda: known, make=make)
     if seconds > SECONDS:
@@ -198,7 +198,7 @@ def _records(
     def make(each: Run) -> Record:
         nonlocal run
         run = each  # told below
-        return probe(answer, each, where, exercise.watched)
+        return probe(answer, each, where, exercise.watch_patterns)
 
     try:
         with limit, said.listening() if said else nullcontext():
@@ -291,6 +291,6 @@ def _named_in(caller: FrameType) -> tuple[str | None, bool]:
 
 
 def _show(verdict: Verdict, advice: str | None, said: CapturedOutput) -> None:
-    table = table_text(verdict, advice, below=int(said.warned))
+    table = table_text(verdict, advice, below=int(said.has_warning))
     text = table + said.as_text(room=MOST_LINES - len(table.splitlines()))
     show(text, lambda: table_html(verdict, advice) + said.as_html())

@@ -62,7 +62,7 @@ def _against(answer: str, given: str) -> str:
     if (wanted := number(answer)) is None:
         return RIGHT if answer == given else WRONG
     found = number(given.rpartition("=")[2].lstrip("≈~ "))
-    return WRONG if found is None else _near(wanted, found, slack)
+    return WRONG if found is None else _describe_near(wanted, found, slack)
 
 
 def _plain(text: str) -> str:
@@ -101,7 +101,7 @@ def number(text: str) -> Number | None:
     return Number(above / below / (100 if percent else 1), places, percent)
 
 
-def _near(wanted: Number, found: Number, slack: str) -> str:
+def _describe_near(wanted: Number, found: Number, slack: str) -> str:
     if math.isinf(wanted.value) or math.isinf(found.value):
         return RIGHT if wanted.value == found.value else WRONG
     off, places = abs(found.value - wanted.value), found.places
@@ -184,14 +184,14 @@ def parse(data: bytes) -> dict[str, PencilAnswers]:
 
 
 @cache
-def _all() -> dict[str, PencilAnswers]:
+def _all_answers() -> dict[str, PencilAnswers]:
     return parse(file_of("pencils.bin").read_bytes())
 
 
 def _answers(name: str) -> PencilAnswers:
-    if name not in _all():
+    if name not in _all_answers():
         raise ValueError(f"no table is called {name!r}")
-    return _all()[name]
+    return _all_answers()[name]
 
 
 # --- what a notebook calls ----------------------------------------------------------------------
@@ -222,7 +222,7 @@ def report(name: str, table: PencilAnswers, cells: Any) -> str:
         lines = f"{len(shape)} rows of {_counts(shape)} cells" if len(shape) > 1 else ""
         return f"{name} needs {lines or f'{shape[0]} cells'}, with ... where one is empty."
     verdicts = [
-        [judge(a, written(g)) for a, g in zip(row.answers, mine, strict=True)]
+        [judge(a, as_written(g)) for a, g in zip(row.answers, mine, strict=True)]
         for row, mine in zip(table.rows, given, strict=True)
     ]
     every = [v for row in verdicts for v in row]
@@ -237,7 +237,7 @@ def report(name: str, table: PencilAnswers, cells: Any) -> str:
         return told + "."
     marks = [[MARKS[v] for v in row] for row in verdicts]
     wrong = [
-        (a, written(g))
+        (a, as_written(g))
         for row, mine, found in zip(table.rows, given, verdicts, strict=True)
         for a, g, verdict in zip(row.answers, mine, found, strict=True)
         if verdict == WRONG
@@ -255,14 +255,14 @@ def _counts(shape: Sequence[int]) -> str:
     return str(shape[0]) if len(set(shape)) == 1 else ", ".join(map(str, shape))
 
 
-def written(cell: Any) -> str:
+def as_written(cell: Any) -> str:
     """A cell's content as a person would write it: `...` is empty, True is yes, 16/25 is 0.64."""
     if cell is ... or cell is None:
         return ""
     if isinstance(cell, bool):
         return "yes" if cell else "no"
     if isinstance(cell, tuple | list):
-        return "(" + "; ".join(written(entry) or "…" for entry in cell) + ")"
+        return "(" + "; ".join(as_written(entry) or "…" for entry in cell) + ")"
     if isinstance(cell, str):
         return cell
     try:

@@ -29,7 +29,7 @@ from autograder.student.engine.locator.counterfactual import (
 )
 from autograder.student.engine.locator.infinity import does_as_well
 from autograder.student.engine.locator.instrument import Site
-from autograder.student.engine.locator.instrumented_copy import NoCopy, copied
+from autograder.student.engine.locator.instrumented_copy import NoCopy, copy_answer
 from autograder.student.engine.locator.known_values import KnownValues
 from autograder.student.engine.locator.locate import (  # fmt: skip
     CHANGED,
@@ -237,7 +237,7 @@ def _places(
     for aspect, (run, record, expected, known) in cases[:MOST_RUNS]:
         problem = problem_of(run, record, expected)
         try:
-            copy, recorder = copied(answer, budget)
+            copy, recorder = copy_answer(answer, budget)
         except NoCopy:
             return
         recorder.effect, recorder.training = _effect(problem, record, expected), run.training
@@ -356,11 +356,11 @@ def _up_to(right: Site, then: Site) -> str:
 def operation(node: Any) -> str:
     """What an expression does last, in a word or two."""
     if isinstance(node, ast.Call):
-        from autograder.student.engine.locator.instrument import named
+        from autograder.student.engine.locator.instrument import last_name
 
         if not isinstance(node.func, ast.Name | ast.Attribute):
             return "call"
-        return f"call of `{named(node.func)[:40]}`"
+        return f"call of `{last_name(node.func)[:40]}`"
     if isinstance(node, ast.BinOp | ast.UnaryOp | ast.AugAssign):
         return _OPERATIONS.get(type(node.op), "operation")
     if isinstance(node, ast.Attribute):

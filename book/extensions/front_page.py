@@ -132,7 +132,7 @@ def _begin(app: Sphinx, match: re.Match) -> str:
     return f'<a class="reference internal" href="{address}?path=short">{title}</a>'
 
 
-def opened(doors: str) -> str:
+def open_doors(doors: str) -> str:
     """The doors, the first of which asks for the essential path and the second for everything."""
     choices = iter(("short", "whole"))
     return re.sub(r'(?<=\.html)(?=")', lambda _: f"?path={next(choices)}", doors, count=2)
@@ -206,7 +206,7 @@ def fill(app: Sphinx, pagename: str, templatename: str, context: dict, doctree) 
     }
     body = TIME.sub(lambda match: _time(app, match), context["body"])
     body = BEGIN.sub(lambda match: _begin(app, match), body)
-    body = DOOR.sub(lambda match: opened(match[0]), body)
+    body = DOOR.sub(lambda match: open_doors(match[0]), body)
     context["body"] = with_progress(body.replace(SLOT, figure), rows)
 
 

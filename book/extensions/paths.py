@@ -80,14 +80,14 @@ class Marks:
                     raise _wrong(node, line, "inside a fold" if fold else "without a fold")
                 if "fold" in mark:
                     fold = not fold
-                    ends.append(_opened("evidence", inline_html(found[3])) if fold else _closed())
+                    ends.append(_open("evidence", inline_html(found[3])) if fold else _close())
                     self.shown.update(ends[-1:] if essential else ())
                 else:
                     essential = mark == "essential"
             node.replace_self(ends)
             self.folded.update(ends)
         if fold:
-            self.folded.add(end := _closed())
+            self.folded.add(end := _close())
             self.shown.update([end] if essential else ())
             section.insert(1 + sum(not isinstance(n, nodes.section) for n in section[1:]), end)
 
@@ -96,7 +96,7 @@ class Marks:
         waiting = self._runs(chapter)
         for place, section in enumerate(_sections(chapter), 1):
             found = self._fold(section, f"{number}.{place}")
-            if not _off(section):
+            if not _is_off(section):
                 _tell(chapter, chapter.index(section), waiting)
                 waiting = []
             waiting += found
@@ -144,14 +144,14 @@ def line(folded: Sequence[FoldedPart]) -> str:
     if len(sections) == 1:
         said.append(f"section {sections[0].number}, {html.escape(sections[0].title)}")
     elif sections:
-        said.append(f"sections {_listed([part.number for part in sections])}")
+        said.append(f"sections {_list_numbers([part.number for part in sections])}")
     parts = [node for part in folded for node in part.parts]
     time = max(1, minutes(parts, least=1) + pencil_minutes(parts, least=1))
     told = "; ".join([", and ".join(said), *_exercises(parts)])
     return f"{told[0].upper()}{told[1:]} ({time} min)"
 
 
-def _listed(numbers: Sequence[str]) -> str:
+def _list_numbers(numbers: Sequence[str]) -> str:
     """Numbers of sections in order, three or more that follow one another as 1.10–1.12."""
     runs: list[list[str]] = []
     for number in numbers:
@@ -186,7 +186,7 @@ def _sections(section: nodes.section) -> list[nodes.section]:
     return [part for part in section if isinstance(part, nodes.section)]
 
 
-def _off(section: nodes.section) -> bool:
+def _is_off(section: nodes.section) -> bool:
     return "off-path" in section["classes"]
 
 
@@ -263,25 +263,25 @@ RICH = {"text/html", "image/svg+xml", "image/png"}
 
 
 def _wrap(parent: nodes.Element, first: int, end: int, kind: str, line: str) -> None:
-    parent.insert(end, _closed())
-    parent.insert(first, _opened(kind, line))
+    parent.insert(end, _close())
+    parent.insert(first, _open(kind, line))
 
 
-def _opened(kind: str, line: str) -> nodes.raw:
+def _open(kind: str, line: str) -> nodes.raw:
     opened = "" if kind == "evidence" else " open"
     shown = "" if kind == "evidence" else ' class="fold-line"'
     text = f'<details class="{kind}"{opened}><summary{shown}>{line}</summary>'
     return nodes.raw("", text, format="html")
 
 
-def _closed() -> nodes.raw:
+def _close() -> nodes.raw:
     return nodes.raw("", CLOSE, format="html")
 
 
 # --- what check(…) says of a right answer ---------------------------------------------------------
 
 
-def folded(page: str) -> str:
+def fold_verdicts(page: str) -> str:
     """A page in which each verdict whose aspects all hold is folded to a line."""
     return VERDICT.sub(_line, page)
 
@@ -307,7 +307,7 @@ def finish(app: Sphinx, error: Exception | None) -> None:
         return
     for path in Path(app.outdir).rglob("book/*.html"):
         page = path.read_text(encoding="utf-8")
-        if (shorter := folded(page)) != page:
+        if (shorter := fold_verdicts(page)) != page:
             path.write_text(shorter, encoding="utf-8")
 
 

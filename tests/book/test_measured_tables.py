@@ -30,7 +30,7 @@ def tables(path: Path) -> list[tuple[str, str]]:
     def found() -> Iterator[tuple[str, str]]:
         measured = MeasuredTables()
         for cell in myst_to_notebook(path.read_text(encoding="utf-8")).cells:
-            text = "".join(table.source for table in measured.shown(cell))
+            text = "".join(table.source for table in measured.show(cell))
             if "page-only" in cell.metadata.get("tags", ()) and "print(" in cell.source:
                 assert not names_read(cell.source) & DRAWS, "a table with a figure is lost"
                 yield cell.source, text
@@ -61,7 +61,7 @@ def told(*cells: str) -> str:
     measured, texts = MeasuredTables(), []
     for code in cells:
         tags = [] if code.startswith("made") else ["page-only"]
-        texts = measured.shown(new_code_cell(code, metadata={"tags": tags}))
+        texts = measured.show(new_code_cell(code, metadata={"tags": tags}))
     return "".join(text.source for text in texts)
 
 

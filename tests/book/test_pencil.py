@@ -64,7 +64,7 @@ def test_what_counts_as_right(answer, given, verdict):
     ],
 )
 def test_what_stands_in_a_notebooks_cell(cell, answer, verdict):
-    assert pencil.judge(answer, pencil.written(cell)) == verdict
+    assert pencil.judge(answer, pencil.as_written(cell)) == verdict
 
 
 # --- what check_pencil says ---

@@ -205,7 +205,7 @@ def test_the_mistake_that_is_told_gives_that_number(name):
     known = {(slip.right, slip.wrong): slip.told for slip in TABLES[name]}
     assert known.keys() == MADE[name].keys()
     for (right, wrong), value in MADE[name].items():
-        assert pencil.judge(wrong, pencil.written(value)) == "right", (right, wrong)
+        assert pencil.judge(wrong, pencil.as_written(value)) == "right", (right, wrong)
 
 
 @pytest.mark.parametrize("name", TABLES)

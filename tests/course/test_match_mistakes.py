@@ -16,7 +16,7 @@ from autograder.student.engine.aspects import (
 from autograder.student.engine.deviations import deviations
 from autograder.student.engine.exception_aspect import raises
 from autograder.student.engine.mistakes.equality import equal
-from autograder.student.engine.mistakes.match import alike
+from autograder.student.engine.mistakes.match import same_values
 from autograder.student.engine.probe import probe
 from autograder.student.engine.runs import Exercise, RaisedException, Record, call
 from autograder.student.engine.values import Array
@@ -339,7 +339,7 @@ def test_records_of_any_form_can_be_compared():
     ]
     for one in odd:
         for other in odd:
-            assert isinstance(alike(one, other), bool)
+            assert isinstance(same_values(one, other), bool)
             assert isinstance(deviations(one, other), frozenset)
 
 
@@ -353,6 +353,6 @@ def test_a_python_number_may_have_been_computed_in_float32():
     """A log-probability added up from float32 numbers is that of float64, but for its digits."""
     run = call(1.0)
     known = Record(((2.0, -3.3449),))
-    assert alike(Record(((2.0, -3.3449 * (1 + 1e-6)),)), known)
+    assert same_values(Record(((2.0, -3.3449 * (1 + 1e-6)),)), known)
     assert equal([[run]], [[Record((-1.5 * (1 + 1e-6),))]], [[Record((-1.5,))]])
     assert not equal([[run]], [[Record((-1.5 * (1 + 1e-3),))]], [[Record((-1.5,))]])

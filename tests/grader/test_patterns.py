@@ -92,7 +92,7 @@ def watched() -> Iterator[tuple[str, str, int, str]]:
     """The patterns of operations that exercises forbid."""
     for slug in chapters():
         for exercise in exercises_of(slug):
-            for pattern in _compiled(exercise.watched)[1:]:
+            for pattern in _compiled(exercise.watch_patterns)[1:]:
                 yield exercise.name, pattern.pattern, pattern.flags & ~re.UNICODE, "fullmatch"
 
 

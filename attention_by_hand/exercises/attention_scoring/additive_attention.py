@@ -149,7 +149,7 @@ def _training(draw: Draw, calls: int) -> Run:
     return run.at_random(draw)
 
 
-@EXERCISE.judged("dropout in training", 0.5, _drops_weights, only_if_right=True)
+@EXERCISE.aspect("dropout in training", 0.5, _drops_weights, only_if_right=True)
 def _dropout(draw: Draw) -> list[Run]:
     """Dropout goes between softmax and values: it zeroes a share of the weights. Return the weights
     from before dropout."""
@@ -173,7 +173,7 @@ def _makes_up_for_them(trial: Trial) -> Finding:
     return Finding(not problem, problem)
 
 
-@EXERCISE.judged(
+@EXERCISE.aspect(
     "dropout rescales the weights it keeps", 0.25, _makes_up_for_them, only_if_right=True
 )
 def _scaled(draw: Draw) -> list[Run]:

@@ -118,7 +118,7 @@ def _as_the_sums_allow(trial: Trial) -> Finding:
     return worst(found)
 
 
-@EXERCISE.judged("twelve positions, one at a time", 0.75, _as_the_sums_allow)
+@EXERCISE.aspect("twelve positions, one at a time", 0.75, _as_the_sums_allow)
 def _single(draw: Draw) -> list[Run]:
     """Each call sees everything before it and itself, and returns a cache that is one position
     longer."""
@@ -126,7 +126,7 @@ def _single(draw: Draw) -> list[Run]:
     return [_in_chunks(attention, draw, *[1] * 12, batch=2, d_model=6)]
 
 
-@EXERCISE.judged("twelve positions in chunks", 1.0, _as_the_sums_allow)
+@EXERCISE.aspect("twelve positions in chunks", 1.0, _as_the_sums_allow)
 def _chunks(draw: Draw) -> list[Run]:
     """A chunk of t new positions after T old ones needs a causal mask of t rows and T + t columns,
     whose last row sees everything."""

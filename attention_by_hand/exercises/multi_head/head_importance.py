@@ -101,7 +101,7 @@ def in_training(thing: Any) -> Any:
     return thing.train()
 
 
-@EXERCISE.judged("repeatable, and leaves the attention unchanged", 0.25, _attention_as_it_was)
+@EXERCISE.aspect("repeatable, and leaves the attention unchanged", 0.25, _attention_as_it_was)
 def _again(draw: Draw) -> list[Run]:
     """Mask through head_mask; do not write into the module's parameters. If you change its
     train/eval mode, restore it."""

@@ -145,7 +145,7 @@ def _see_through(draw: Draw, d: int) -> State:
     return state | same | {f"W_{x}.bias": tensor(np.zeros(d), "float32") for x in "vo"}
 
 
-@EXERCISE.judged("dropout in training", 0.5, _dropout_is_right, only_if_right=True)
+@EXERCISE.aspect("dropout in training", 0.5, _dropout_is_right, only_if_right=True)
 def _dropout(draw: Draw) -> list[Run]:
     """Dropout goes between softmax and values. It zeroes a share p of the weights and divides the
     rest by 1 − p. Return the weights from before dropout."""

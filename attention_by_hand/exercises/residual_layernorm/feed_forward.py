@@ -155,7 +155,7 @@ def _showing(draw: Draw, n: int) -> list[tuple[Run, Array]]:
     ]
 
 
-@EXERCISE.judged(
+@EXERCISE.aspect(
     "dropout in training, between the layers", 0.4, in_draws(_dropped), only_if_right=True
 )
 def _dropout(draw: Draw) -> list[Run]:

@@ -89,7 +89,7 @@ def _near_the_bias(trial: Trial) -> Finding:
     return Finding(True, error=float(np.abs(numbers - wanted).max())) if near.all() else found
 
 
-@EXERCISE.judged("a token whose features are all equal", 0.2, _near_the_bias)
+@EXERCISE.aspect("a token whose features are all equal", 0.2, _near_the_bias)
 def _constant(draw: Draw) -> list[Run]:
     """Its deviations and its variance are 0. 0 / √(0 + ε) is 0, so the result is the bias."""
     # So small that the squares' rounding errors stay below ε.

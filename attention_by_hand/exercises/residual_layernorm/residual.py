@@ -191,7 +191,7 @@ def _dropped_whole(draw: Draw) -> list[Run]:
     return [run.in_training() for run in runs]
 
 
-@EXERCISE.judged(
+@EXERCISE.aspect(
     "dropout on the sublayer's output, in training", 0.4, in_draws(_dropped), only_if_right=True
 )
 def _dropout(draw: Draw) -> list[Run]:

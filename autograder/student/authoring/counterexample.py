@@ -64,14 +64,14 @@ class Bug:
     largest: float = 1e3
     numpy: bool = False
 
-    def shown(self, trial: Trial) -> Finding:
+    def shows_the_bug(self, trial: Trial) -> Finding:
         """Whether right and wrong differ on the first input of the pair."""
         arrays = self._input(trial, 0)
         if isinstance(arrays, Finding):
             return arrays
-        return self._told(trial, arrays, self._judge_shown)
+        return self._compare(trial, arrays, self._judge_shown)
 
-    def hidden(self, trial: Trial) -> Finding:
+    def hides_the_bug(self, trial: Trial) -> Finding:
         """Whether right and wrong agree on the second input, which must not be dull."""
         arrays = self._input(trial, 1)
         if isinstance(arrays, Finding):
@@ -79,7 +79,7 @@ class Bug:
         boring = self.dull(arrays)
         if boring:
             return wrong(f"hides: {boring}")
-        return self._told(trial, arrays, partial(self._judge_hidden, arrays))
+        return self._compare(trial, arrays, partial(self._judge_hidden, arrays))
 
     def _judge_shown(self, right: np.ndarray, mistaken: np.ndarray) -> Finding:
         apart, _ = _largest_difference(right, mistaken)
@@ -103,7 +103,7 @@ class Bug:
             f"right gives {right[where]:.6g}, wrong {mistaken[where]:.6g}"
         )
 
-    def _told(
+    def _compare(
         self, trial: Trial, arrays: Arrays, judge: Callable[[np.ndarray, np.ndarray], Finding]
     ) -> Finding:
         """What `judge` says of the results of both functions, if there are two to compare."""

@@ -22,7 +22,7 @@ def deviations(record: Record, right: Record) -> frozenset[Deviation]:
         if right.raised is not None:
             same = record.raised.types[0] == right.raised.types[0]
             return frozenset() if same else frozenset({("raises", record.raised.types[0])})
-        return frozenset({("changed", "")}) if refused(record) else frozenset()
+        return frozenset({("changed", "")}) if stopped_by_autograd(record) else frozenset()
     found = {("changed", key) for key in record.changed if key not in right.changed}
     extra = {*record.side_effects} - {*right.side_effects} - {MEMORY}
     found |= {("effect", effect) for effect in extra}
@@ -36,7 +36,7 @@ def deviations(record: Record, right: Record) -> frozenset[Deviation]:
     return frozenset(found)
 
 
-def refused(record: Record) -> bool:
+def stopped_by_autograd(record: Record) -> bool:
     """Whether autograd refused to go on because of a change in place."""
     raised = record.raised
     return raised is not None and any(words in raised.message for words in _IN_PLACE)

@@ -42,7 +42,7 @@ def admit(record: Record, run: Run, expected: Record) -> Record:
 
     Of made-up names one at most is left, without its words. `expected` is the reference's record.
     """
-    room = _Room(lambda: _size([expected.values, expected.gradients, _given(run)]))
+    room = _Room(lambda: _size([expected.values, expected.gradients, _arguments_of(run)]))
     arguments = {
         f"{i}.{name}"
         for i, step in enumerate(run.steps)
@@ -76,7 +76,7 @@ def _slopes(record: Record, expected: Record) -> dict[str, Any]:
     return {name: slope for name, slope in record.gradients.items() if name in asked}
 
 
-def _given(run: Run) -> list[Any]:
+def _arguments_of(run: Run) -> list[Any]:
     return [part for step in run.steps for part in (step.args, step.kwargs)]
 
 

@@ -141,14 +141,14 @@ def _build(answer: Any, run: Run, device: str, state: GlobalState) -> Any:
     if run.state is not None:
         _load(built, run.state, first)
     if device != "cpu" and hasattr(built, "to"):
-        built = _moved(built, device)
+        built = _move(built, device)
     if hasattr(built, "train"):
         built.train(run.training)
     state.watch_modules(*given)
     return built
 
 
-def _moved(thing: Any, device: str) -> Any:
+def _move(thing: Any, device: str) -> Any:
     """A tensor or a module on another device."""
     if device != ELSEWHERE:
         return thing.to(device)
@@ -190,10 +190,10 @@ def materialise(value: Any, device: str, values: list | tuple = (), gradients: b
             data = value.data.astype(value.dtype)
             return data[()] if value.kind == "scalar" else data
         made = tensor_of(value)
-        made = made if device == "cpu" else _moved(made, device)
+        made = made if device == "cpu" else _move(made, device)
         return made.requires_grad_() if gradients and made.is_floating_point() else made
     if isinstance(value, StridedArray):
-        return _strided(materialise(value.array, device), gradients)
+        return _as_view(materialise(value.array, device), gradients)
     if isinstance(value, Previous):
         found = values[value.step]
         for index in value.path:
@@ -208,7 +208,7 @@ def materialise(value: Any, device: str, values: list | tuple = (), gradients: b
     return value
 
 
-def _strided(whole: Any, gradients: bool) -> Any:
+def _as_view(whole: Any, gradients: bool) -> Any:
     """A view with the same numbers: every second one in memory, the first axis fastest.
 
     So it cannot be flattened without a copy, unless it is a vector.
@@ -246,7 +246,7 @@ def _cook(recipe: Recipe, device: str) -> Any:
             _load(built, recipe.state, "cpu" if device == ELSEWHERE else device)
     if not hasattr(built, "eval"):
         return built
-    return (built if device == "cpu" else _moved(built, device)).eval()
+    return (built if device == "cpu" else _move(built, device)).eval()
 
 
 def _pairs(step: Step, args: list, kwargs: dict):

@@ -43,18 +43,18 @@ def on_device(record: Record, device: str) -> Record:
     """A record made on the CPU, relabelled for another device, which sets its tolerances."""
     kind = device.partition(":")[0]
 
-    def moved(value: Any) -> Any:
+    def move(value: Any) -> Any:
         if isinstance(value, Array):
             return replace(value, device=kind) if value.kind == "torch" else value
         if isinstance(value, tuple | list):
-            return type(value)(moved(item) for item in value)
+            return type(value)(move(item) for item in value)
         if isinstance(value, Mapping):
-            return {name: moved(item) for name, item in value.items()}
+            return {name: move(item) for name, item in value.items()}
         return value
 
     if kind == "cpu":
         return record
-    return replace(record, values=moved(record.values), gradients=moved(record.gradients))
+    return replace(record, values=move(record.values), gradients=move(record.gradients))
 
 
 def record_from(tree: Any) -> Record:

@@ -121,7 +121,7 @@ class Run:
     def as_views(self) -> "Run":
         """The same run with arrays that are not contiguous."""
         steps = (
-            replace(s, args=_strided(s.args), kwargs=_strided(dict(s.kwargs))) for s in self.steps
+            replace(s, args=_as_view(s.args), kwargs=_as_view(dict(s.kwargs))) for s in self.steps
         )
         return replace(self, steps=tuple(steps))
 
@@ -133,7 +133,7 @@ class Run:
         """The same run with float64 instead of every float32 tensor; None if there is none."""
         return self._recast("float32", "float64")
 
-    def narrowed(self) -> "Run | None":
+    def all_in_float32(self) -> "Run | None":
         """The same run with float32 instead of every float64 array or tensor; None if there is
         none."""
         return self._recast("float64", "float32", ("torch", "numpy"))
@@ -150,13 +150,13 @@ class Run:
         return replace(self, steps=tuple(steps[:-1]), init=init, state=state) if found else None
 
 
-def _strided(value: Any) -> Any:
+def _as_view(value: Any) -> Any:
     """A value with its arrays as views."""
     if isinstance(value, (np.ndarray, Array)):
         return StridedArray(value)
     if isinstance(value, dict):
-        return {name: _strided(part) for name, part in value.items()}
-    return tuple(map(_strided, value)) if isinstance(value, tuple) else value
+        return {name: _as_view(part) for name, part in value.items()}
+    return tuple(map(_as_view, value)) if isinstance(value, tuple) else value
 
 
 def _recast(value: Any, old: str, new: str, found: list[Any], kinds: Sequence[str]) -> Any:
@@ -242,7 +242,7 @@ class Record:
 Make = Callable[[Run], Record]  # makes a run of an answer
 
 
-def lost(why: str) -> Record:
+def lost_record(why: str) -> Record:
     """Stands for the record of a run that never came back."""
     return Record(raised=RaisedException(("Lost",), why, during=LOST))
 
@@ -337,7 +337,7 @@ class Exercise:
     recorded: bool = True
 
     @property
-    def watched(self) -> tuple[str, ...]:
+    def watch_patterns(self) -> tuple[str, ...]:
         """What an answer must not run, since it would be a ready-made one: `Observer` patterns."""
         free = {*self.uses, *(block.rpartition(":")[2] for block in self.given.values())}
         excepted = [f"!{BLOCKS}.{name}{end}" for name in sorted(free) for end in ("", ".*")]

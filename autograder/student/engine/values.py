@@ -203,7 +203,7 @@ def decode(message: bytes, most: float = MAX_ITEMS) -> Any:
     Raises `WireError` for what `encode` would not have written, and for more than `most` values.
     """
     try:
-        tree, arrays = _opened(message, most)
+        tree, arrays = _open(message, most)
         return _Decoder(arrays, most).value(tree, 0)
     except WireError:
         raise
@@ -211,7 +211,7 @@ def decode(message: bytes, most: float = MAX_ITEMS) -> Any:
         raise WireError(f"not a message ({type(error).__name__})") from None
 
 
-def _opened(message: bytes, most: float) -> tuple[Any, list[np.ndarray]]:
+def _open(message: bytes, most: float) -> tuple[Any, list[np.ndarray]]:
     """The JSON tree of a message, and the arrays it refers to."""
     length = head_of(message)
     if len(message) > 2 * MAX_BYTES or length > MAX_HEAD:

@@ -17,7 +17,7 @@ from autograder.student.engine.gate import admit
 from autograder.student.engine.mistakes.equality import equal
 from autograder.student.engine.mistakes.match import Mistake, match_mistakes
 from autograder.student.engine.mistakes.wording import describe_guess, describe_other_problems
-from autograder.student.engine.observe import MOST, forbidden
+from autograder.student.engine.observe import MOST, is_forbidden
 from autograder.student.engine.rounding import PRECISION, charged_to_dtype
 from autograder.student.engine.runs import (
     LOST,
@@ -119,7 +119,7 @@ def decide(
     rows = zip(records, runs, expected, strict=True)
     records = [[admit(*trial) for trial in zip(*row, strict=True)] for row in rows]
     found = _findings(exercise, runs, records, expected)
-    verdicts = _told(exercise, found)  # as mistakes are judged, of which no run is made
+    verdicts = _aspect_verdicts(exercise, found)  # as mistakes are judged, of which no run is made
     if all(v.passed for v in verdicts):
         full = exercise.points
         return Verdict(
@@ -128,12 +128,12 @@ def decide(
             full,
             CORRECT,
             verdicts,
-            forbidden_operations=_ran(exercise, records),
+            forbidden_operations=_operations_that_ran(exercise, records),
         )
     if raised[0] and all(raised):  # two answers that always raise alike need not be the same
         return no_marks(exercise, CRASH, _story([one for one in raised if one]))
     if make and any(finding.alone for finding in found):
-        told = _told(exercise, [_made_alone(finding, make) for finding in found])
+        told = _aspect_verdicts(exercise, [_made_alone(finding, make) for finding in found])
     else:
         told = verdicts
     score = round(sum(v.points for v in told if v.passed), 6)
@@ -170,7 +170,7 @@ def decide(
     return Verdict(
         *(exercise.name, exercise.points, score, WRONG, told, name, cause),
         remark=None if known or like else _describe_digits(told),
-        forbidden_operations=_ran(exercise, records),
+        forbidden_operations=_operations_that_ran(exercise, records),
         other_problems=describe_other_problems(like, exercise.arguments)
         if like and like.certain
         else None,
@@ -181,12 +181,14 @@ def decide(
 
 def _told_alike(mine: AspectVerdict, other: AspectVerdict) -> bool:
     """Whether two answers fail in the same words, and are off by about as much."""
-    words, numbers = zip(*(_parted(each.message or "") for each in (mine, other)), strict=True)
+    words, numbers = zip(
+        *(_split_numbers(each.message or "") for each in (mine, other)), strict=True
+    )
     near = (abs(a - b) <= max(a, b) / 3 for a, b in zip(*numbers, strict=False))
     return words[0] == words[1] and all(near)
 
 
-def _parted(message: str) -> tuple[str, list[float]]:
+def _split_numbers(message: str) -> tuple[str, list[float]]:
     """The words of a message and the numbers in it."""
     return _NUMBER.sub("", message), [*map(float, _NUMBER.findall(message))]
 
@@ -221,13 +223,15 @@ def _describe_digits(aspects: Sequence[AspectVerdict]) -> str | None:
     return f"Nearly right: what fails is off in digit {digits + 1} at the earliest. {OF_DIGITS}"
 
 
-def _ran(exercise: Exercise, records: Sequence[Sequence[Record]]) -> tuple[tuple[str, str], ...]:
+def _operations_that_ran(
+    exercise: Exercise, records: Sequence[Sequence[Record]]
+) -> tuple[tuple[str, str], ...]:
     """The operations among those that ran which the exercise forbids."""
     seen: dict[str, str] = {}
     for record in (record for row in records for record in row):
         seen = {**record.operations, **seen}
-    patterns = exercise.watched
-    return tuple((name, at) for name, at in seen.items() if forbidden(name, patterns))[:MOST]
+    patterns = exercise.watch_patterns
+    return tuple((name, at) for name, at in seen.items() if is_forbidden(name, patterns))[:MOST]
 
 
 def describe_operations(forbidden_operations: Sequence[tuple[str, str]]) -> str:
@@ -244,7 +248,7 @@ def _judge(
     records: Sequence[Sequence[Record]],
     expected: Sequence[Sequence[Record]],
 ) -> tuple[AspectVerdict, ...]:
-    return _told(exercise, _findings(exercise, runs, records, expected))
+    return _aspect_verdicts(exercise, _findings(exercise, runs, records, expected))
 
 
 def _findings(
@@ -262,7 +266,7 @@ def _findings(
     ]
 
 
-def _told(exercise: Exercise, found: Sequence[Finding]) -> tuple[AspectVerdict, ...]:
+def _aspect_verdicts(exercise: Exercise, found: Sequence[Finding]) -> tuple[AspectVerdict, ...]:
     found, narrowed = charged_to_dtype(exercise.aspects, found)
     verdicts: list[AspectVerdict] = []
     for aspect, finding in zip(exercise.aspects, found, strict=True):

@@ -15,7 +15,7 @@ from autograder.student import course
 from autograder.student.engine.records import record_from, record_tree
 from autograder.student.engine.runs import Exercise, Record, Run
 from autograder.student.engine.verdict import Mistake
-from autograder.student.expected.entries import Entries, unzipped, zipped
+from autograder.student.expected.entries import Entries, pack, unpack
 from autograder.student.expected.fingerprints import fingerprint
 
 SEED = b"the inputs of check"
@@ -33,19 +33,19 @@ class ExpectedValues:
 
 def fixed_runs(exercise: Exercise) -> list[list[Run]]:
     """The runs that `check` makes, the same for everybody; drawn once."""
-    return _fixed(exercise)[0]
+    return _fixed_runs(exercise)[0]
 
 
 def fixed_digest(exercise: Exercise) -> str:
     """The fingerprint of these runs."""
-    return _fixed(exercise)[1]
+    return _fixed_runs(exercise)[1]
 
 
 # By identity: an exercise holds mappings, and so has no hash. Being kept, it keeps its id.
 _FIXED: dict[int, tuple[list[list[Run]], str, Exercise]] = {}
 
 
-def _fixed(exercise: Exercise) -> tuple[list[list[Run]], str, Exercise]:
+def _fixed_runs(exercise: Exercise) -> tuple[list[list[Run]], str, Exercise]:
     found = _FIXED.get(id(exercise))
     if found is None:
         runs = exercise.runs(SEED + exercise.name.encode())
@@ -55,7 +55,7 @@ def _fixed(exercise: Exercise) -> tuple[list[list[Run]], str, Exercise]:
 
 def dump(entry: ExpectedValues) -> bytes:
     """An entry as the bytes of its file."""
-    return zipped(tree_of(entry))
+    return pack(tree_of(entry))
 
 
 def tree_of(entry: ExpectedValues) -> dict[str, Any]:
@@ -80,7 +80,7 @@ def file_of(name: str) -> Path:
 
 def read(path: Path) -> ExpectedValues:
     """The entry in a file."""
-    return unzipped(path.read_bytes(), entry_from)
+    return unpack(path.read_bytes(), entry_from)
 
 
 @cache

@@ -14,7 +14,7 @@ import numpy as np
 from autograder.student.engine.locator.known_values import MADE, KeyUse, KnownValues
 from autograder.student.engine.locator.signatures import KEY_BYTES
 from autograder.student.expected import file_of
-from autograder.student.expected.entries import Entries, unzipped, zipped
+from autograder.student.expected.entries import Entries, pack, unpack
 
 PLANES = (*reversed(range(KEY_BYTES)),)
 
@@ -33,12 +33,12 @@ class Paths:
 
 def dump(entry: Paths) -> bytes:
     """An entry as the bytes of its file."""
-    return zipped(_tree(entry))
+    return pack(_tree(entry))
 
 
 def parse(data: bytes) -> Paths:
     """The entry in the bytes of a file."""
-    return unzipped(data, _paths)
+    return unpack(data, _paths)
 
 
 @cache

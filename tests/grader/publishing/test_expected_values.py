@@ -21,7 +21,7 @@ from autograder.publishing.expected_values import (
 from autograder.student.course import chapters
 from autograder.student.engine.runs import Array, Record
 from autograder.student.engine.values import MAX_BYTES
-from autograder.student.expected.entries import Entries, unzipped
+from autograder.student.expected.entries import Entries, unpack
 
 pytestmark = pytest.mark.needs_torch  # as the course does
 
@@ -34,7 +34,7 @@ def test_an_entry_keeps_arrays_that_no_message_could_hold():
     arrays = [Array(np.full(MAX_BYTES // 16, float(i))) for i in range(3)]
     kept = Record((*arrays, Array(np.arange(3.0))))
     entry = store.Expected("0" * 64, [[kept]], ())
-    (record,) = unzipped(store.dump(entry), store.entry_from).reference[0]
+    (record,) = unpack(store.dump(entry), store.entry_from).reference[0]
     for value, original in zip(record.values, kept.values, strict=True):
         np.testing.assert_array_equal(value.data, original.data)
 

@@ -23,7 +23,7 @@ from autograder.student.engine.locator.classified_trace import (  # fmt: skip
     leaves_of,
     merely_reshaped,
 )
-from autograder.student.engine.locator.instrument import Site, named
+from autograder.student.engine.locator.instrument import Site, last_name
 from autograder.student.engine.locator.known_values import made_bucket
 from autograder.student.engine.locator.signatures import signature
 from autograder.student.engine.locator.trace import span
@@ -83,11 +83,11 @@ class Numbers(ClassifiedTrace):
         event, call = self.events[turned], self.call_around(turned, whole)
         if event.site.kind == "name":  # nothing is computed there
             return None
-        doubts = self.collected, self.nearly_right, self.numbers_pairs, self.of_one_row
+        doubts = self.is_collected, self.nearly_right, self.numbers_pairs, self.of_one_row
         self.unsure = any(doubt(turned) for doubt in doubts)
         if self.unsure:
             return None
-        filled = self.filled(sorted(self.before(turned)), unusual=True)
+        filled = self.filled(sorted(self.ancestors(turned)), unusual=True)
         filled = filled or self.filled([*event.sources, turned])
         if filled is not None:
             return filled
@@ -99,7 +99,9 @@ class Numbers(ClassifiedTrace):
             return Divergence(loop, "made", event.site)
         if call is not None:
             return Divergence(call, "astray", self.right_before(turned), event.site.owner)
-        found = self.dropped(turned) or self.one_array_many_times(turned) or self.zeros(turned)
+        found = (
+            self.unused_statement(turned) or self.one_array_many_times(turned) or self.zeros(turned)
+        )
         found = found or self.computed_twice(turned)
         if found is not None:
             return found
@@ -136,13 +138,13 @@ class Numbers(ClassifiedTrace):
             )
         if self.odd(turned):
             return self.multiple(turned)
-        filling = event.site.kind == "store" and self.again(turned)
+        filling = event.site.kind == "store" and self.is_repeated(turned)
         return Divergence(event.site, "filling" if filling else "astray", up_to)
 
     def first_of(self, whole: set[int]) -> int:
         """The first of the wrong values that some others come from."""
         while True:
-            turned = min(self.back(set(whole), (UNKNOWN,)))
+            turned = min(self.trace_back(set(whole), (UNKNOWN,)))
             while more := [j for j in self.events[turned].sources if self.odd(j)]:
                 turned = more[0]
             sources = self.events[turned].sources
@@ -162,7 +164,7 @@ class Numbers(ClassifiedTrace):
     def already_right(self, wrong: Sequence[Any]) -> Divergence | None:
         """For a result that was right before: what was done with it after that."""
         for i, expected in wrong:
-            wanted, way = signature(expected), self.before(i)
+            wanted, way = signature(expected), self.ancestors(i)
             found, site = self.events[i].signature, self.events[i].site
             before = any(self.is_(j, wanted) for j in self.events[i].sources) if wanted else False
             if before and site.owner == self.owner and found and merely_reshaped(found, wanted):
@@ -186,7 +188,7 @@ class Numbers(ClassifiedTrace):
         found = self.events[i].signature
         return found is not None and found.same(wanted)
 
-    def dropped(self, before: int) -> Divergence | None:
+    def unused_statement(self, before: int) -> Divergence | None:
         """A statement on the way that computes something and does nothing with it."""
         used = {j for event in self.events for j in event.sources}
         for i in range(before):
@@ -210,7 +212,7 @@ class Numbers(ClassifiedTrace):
 
     def zeros(self, i: int) -> Divergence | None:
         """Zeros that no right answer has, if adding what is made of them changed nothing."""
-        for j in sorted(self.before(i)):
+        for j in sorted(self.ancestors(i)):
             known = self.events[j].signature
             if known is None or self.statuses[j] != KNOWN or not self.idle(j):
                 continue
@@ -221,7 +223,7 @@ class Numbers(ClassifiedTrace):
                 spread = replace(found, shape=known.shape)
                 if self.known.mark(spread) is not None:
                     continue  # right answers have these zeros, with the axes that broadcasting adds
-                for n in sorted(self.before(k) - {k}):
+                for n in sorted(self.ancestors(k) - {k}):
                     site = self.events[n].site
                     if self.marks[n] is None and "zeros" in site.operation:
                         return Divergence(site, "zeros", self.events[j].site)
@@ -232,7 +234,7 @@ class Numbers(ClassifiedTrace):
         sources = set(self.events[i].sources)
         for site, found in self.recorder.calls:
             if call_of_self(site) and not sources.isdisjoint(found):
-                made = self.assigned(named(site.node.func))
+                made = self.assignment_of(last_name(site.node.func))
                 same = self.events[found[0]].site is not site or self.idle(found[0], arrays=1)
                 if same and made is not None and self.recorder.training:
                     return Divergence(made, "made", site)
@@ -264,13 +266,13 @@ class Numbers(ClassifiedTrace):
         seen = sorted(i for i in tested if self.statuses[i] == UNKNOWN and self.events[i].signature)
         if not seen:
             return None
-        turned = min(self.back(set(seen), (UNKNOWN,)))
+        turned = min(self.trace_back(set(seen), (UNKNOWN,)))
         before = (i for i in range(turned) if self.events[i].site is self.events[turned].site)
         if any(self.statuses[i] in SETTLED for i in before):
             return None  # a loop that goes on for too long reaches numbers that nobody has
         return self.astray(seen)
 
-    def written(self, wrong: Sequence[Any]) -> Divergence | None:
+    def first_wrong_write(self, wrong: Sequence[Any]) -> Divergence | None:
         """If no result can be compared: the first wrong numbers that were written anywhere."""
         for i, event in enumerate(self.events):
             if not wrong and event.wrote and self.statuses[i] not in SETTLED:
@@ -287,7 +289,7 @@ class Numbers(ClassifiedTrace):
             return None
         if any(self.statuses[j] not in SETTLED for j in event.sources):
             return None
-        site = self.assigned(call.func.attr)
+        site = self.assignment_of(call.func.attr)
         return site if site is not None and isinstance(site.node.value, ast.Call) else None
 
     def drawn_in_init(self, i: int) -> Site | None:
@@ -295,7 +297,7 @@ class Numbers(ClassifiedTrace):
         for j in self.events[i].sources if self.recorder.new else ():
             site = self.events[j].site
             if self.statuses[j] == GIVEN and site.kind == "attribute" and self.telling(j):
-                return self.assigned(site.node.attr)
+                return self.assignment_of(site.node.attr)
         return None
 
     def anyones(self, i: int) -> bool:
@@ -355,7 +357,8 @@ class Numbers(ClassifiedTrace):
         site, found = self.events[i].site, self.events[i].signature
         if found is None or found.plain or found.even or site.kind != "expression":
             return None
-        earlier = {*range(i)} - self.before(i)  # what is made of its twin was only left as it was
+        # What is made of its twin was only left as it was.
+        earlier = {*range(i)} - self.ancestors(i)
         for other in (self.events[j] for j in sorted(earlier)) if site.owner == self.owner else ():
             ours = other.site.kind == site.kind and other.site.owner == self.owner
             apart = other.site.node.lineno != site.node.lineno
@@ -387,15 +390,17 @@ class Numbers(ClassifiedTrace):
         if not leaves:
             return None
         last = self.events[leaves[0]].signature
-        for i in sorted(self.before(leaves[0])) if last and last.nan else ():
+        for i in sorted(self.ancestors(leaves[0])) if last and last.nan else ():
             if self.gives_nan(i):
                 return Divergence(self.events[i].site, "nan")
-        for i in sorted(self.before(leaves[0])):
+        for i in sorted(self.ancestors(leaves[0])):
             event = self.events[i]
             computed = event.signature and event.site.kind == "expression"
             if computed and self.strange_sources(i) and not self.harmless(i, leaves[0]):
                 return Divergence(event.site, "unusual")
-        doubts = [i for i in self.before(leaves[0]) if self.doubtful(i) and not self.again(i)]
+        doubts = [
+            i for i in self.ancestors(leaves[0]) if self.doubtful(i) and not self.is_repeated(i)
+        ]
         if doubts or not self.telling(leaves[0]):  # what it depends on may be wrong
             return None
         for site, events in reversed(self.recorder.returned):

@@ -35,7 +35,7 @@ class NoCopy(Exception):
     """This answer cannot be copied."""
 
 
-def copied(answer: Any, budget: Budget) -> tuple[Callable[..., Any], TraceRecorder]:
+def copy_answer(answer: Any, budget: Budget) -> tuple[Callable[..., Any], TraceRecorder]:
     """A copy of an answer and its recorder, switched off. Raises `NoCopy`."""
     try:
         return _Copying().copy(answer, budget)
@@ -59,12 +59,12 @@ class _Copying:
         codes = [*codes_of(answer)]
         if not codes or not any(map(is_own, codes)):
             raise NoCopy("not written in Python, or not by its author")
-        for thing in self.needed(answer):
+        for thing in self.sources_of(answer):
             self.make(thing, thing is answer)
         self.recorder.budget = budget
         return self.copies[id(answer)], self.recorder
 
-    def needed(self, answer: Any) -> list[Any]:
+    def sources_of(self, answer: Any) -> list[Any]:
         """The answer and its author's things that it names, each after its base classes."""
         found: dict[int, Any] = {}
         todo = [answer]
@@ -133,7 +133,7 @@ class _Copying:
             if not text or len(text) > MOST_SOURCE:
                 raise NoCopy("its source is not there")
             tree = self.trees[code.co_filename] = ast.parse(text)
-            self.compiled[code.co_filename] = _compiled(tree)
+            self.compiled[code.co_filename] = _code_in(tree)
         for node in ast.walk(self.trees[code.co_filename]):
             if isinstance(node, ast.FunctionDef | ast.ClassDef) and _is_of(
                 node, thing, self.compiled[code.co_filename]
@@ -211,7 +211,7 @@ def _names(code: CodeType) -> Iterator[str]:
             yield from _names(constant)
 
 
-def _compiled(tree: ast.Module) -> dict[tuple[str, int], list[CodeType]]:
+def _code_in(tree: ast.Module) -> dict[tuple[str, int], list[CodeType]]:
     """All code in a source, by name and first line.
 
     A notebook compiles the statements of a cell one by one, Python those of a file together: the

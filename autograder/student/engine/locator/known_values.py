@@ -94,7 +94,7 @@ class KnownValues:
         known = (self.mark(replace(found, shape=shape)) for shape in others)
         return self.mark(replace(found, shape=without)) is not None and not any(known)
 
-    def reordered(self, found: ValueSignature) -> bool:
+    def is_reordered(self, found: ValueSignature) -> bool:
         return any(key in self.loose for key in found.loose_keys())
 
     def multiple(self, found: ValueSignature) -> bool:

@@ -19,7 +19,7 @@ from autograder.student.engine.aspects import values_wanted
 from autograder.student.engine.compare import GRADIENT_FACTOR, compare
 from autograder.student.engine.locator.classified_trace import leaves_of
 from autograder.student.engine.locator.first_divergence import Divergence, Numbers
-from autograder.student.engine.locator.instrument import Site, named
+from autograder.student.engine.locator.instrument import Site, last_name
 from autograder.student.engine.locator.known_values import KnownValues, has_dtype
 from autograder.student.engine.locator.trace import TraceRecorder, span
 from autograder.student.engine.runs import Record, Run
@@ -122,7 +122,12 @@ class _Search(Numbers):
         if self.unsure or already is not None:
             return already
         found = self.of_a_test(leaves) or found
-        return found or self.filled(self.way()) or self.of_a_role(leaves) or self.written(wrong)
+        return (
+            found
+            or self.filled(self.way())
+            or self.of_a_role(leaves)
+            or self.first_wrong_write(wrong)
+        )
 
     def of_a_kind(self, kinds: Any) -> Divergence | None:
         """Where something of the wrong kind is returned, such as a tuple instead of a list."""
@@ -132,10 +137,12 @@ class _Search(Numbers):
                 continue
             told = f"expected {describe(wanted)}, got {describe(value)}"
             found = [site for site, _ in self.recorder.returned if site.owner == self.owner]
-            return Divergence(self.made(found[-1]), "kind", None, told) if found else None
+            return (
+                Divergence(self.statement_before(found[-1]), "kind", None, told) if found else None
+            )
         return None
 
-    def made(self, site: Site) -> Site:
+    def statement_before(self, site: Site) -> Site:
         """For a name that is returned: the statement before it that gave the name its value."""
         if not isinstance(site.node, ast.Name):
             return site
@@ -155,7 +162,7 @@ class _Search(Numbers):
     def of_an_exception(self) -> Divergence | None:
         raised = self.record.raised
         if raised is not None and raised.during == "load":
-            site = self.assigned(" ".join(raised.message.split("`")[1::2]))
+            site = self.assignment_of(" ".join(raised.message.split("`")[1::2]))
             return Divergence(site, "loaded", None, raised.message) if site else None
         if raised is not None and raised.during == "backward":
             return self.of_a_write()
@@ -176,7 +183,7 @@ class _Search(Numbers):
         if self.expected.raised is not None:  # right answers got no further, either
             deliberate = isinstance(site.node, ast.Raise | ast.Assert)
             return Divergence(site, RAISED, None, raised.types[0]) if deliberate else None
-        inputs = self.recorder.taken(site)
+        inputs = self.recorder.inputs_of(site)
         if isinstance(site.node, ast.Raise):
             return self.of_a_refusal(site, raised.types[0])
         astray = self.astray(inputs) if inputs else None
@@ -261,14 +268,14 @@ class _Search(Numbers):
             return None  # it gets through, and something on the way is 0/0
         for name, slope in self.expected.gradients.items():
             if name.startswith("parameter ") and slope is not None:
-                site = self.assigned(name.removeprefix("parameter "))
+                site = self.assignment_of(name.removeprefix("parameter "))
                 if name not in self.record.gradients and site is not None:
                     return Divergence(site, "parameter", None, name.removeprefix("parameter "))
         for i in self.way():
             event, mark = self.events[i], self.marks[i]
             lost = not event.grad and any(self.events[j].grad for j in event.sources)
             whole = event.signature is not None and not event.signature.plain
-            made = isinstance(event.site.node, ast.Call) and named(event.site.node.func)
+            made = isinstance(event.site.node, ast.Call) and last_name(event.site.node.func)
             if lost and whole and not (mark and mark.cut) and made not in _FROM_A_SHAPE:
                 return Divergence(event.site, CUT)
         return None

@@ -65,7 +65,7 @@ class ValueSignature:
         """Whether both are of the same numbers in the same order."""
         return self.shape == other.shape and _close(self.numbers, other.numbers)
 
-    def near(self, other: "ValueSignature") -> bool:
+    def is_near(self, other: "ValueSignature") -> bool:
         """Whether both may be of the same numbers, rounded or slightly changed on the way."""
         return self.shape == other.shape and _close(self.numbers, other.numbers, _SLIGHTLY)
 

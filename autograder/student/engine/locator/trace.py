@@ -40,7 +40,7 @@ class Budget:
         self.latest = time.perf_counter() + WAITING * seconds
         self.in_line = _in_line()
 
-    def spent(self) -> bool:
+    def is_used_up(self) -> bool:
         if time.process_time() > self.ends:
             return True
         waited = time.perf_counter() - self.latest
@@ -48,7 +48,7 @@ class Budget:
 
     def check(self) -> None:
         """Raises `BudgetExceeded` if nothing is left."""
-        if self.spent():
+        if self.is_used_up():
             raise BudgetExceeded
 
 
@@ -123,11 +123,11 @@ class TraceRecorder:
     @property
     def names(self) -> dict[str, Callable]:
         """The names that instrumented code needs."""
-        return {TAP: self.tap, ITEMS: self.items, AT: self.at, RAISED: self.caught}
+        return {TAP: self.tap, ITEMS: self.items, AT: self.arrive, RAISED: self.note_exception}
 
     # --- what the taps call ---
 
-    def at(self, number: int) -> None:
+    def arrive(self, number: int) -> None:
         if not self.on:
             return
         self.budget.check()
@@ -142,11 +142,11 @@ class TraceRecorder:
             self.budget.check()
             if site.kind == "test":
                 self.tests.setdefault(number, []).append(bool(value))
-                self.tested.setdefault(number, []).extend(self.taken(site))
+                self.tested.setdefault(number, []).extend(self.inputs_of(site))
                 return value
             if site.kind == "expression" and site.operation in _UNINITIALISED:
                 _clear(value)
-            found = self.see(site, value, self.taken(site))
+            found = self.see(site, value, self.inputs_of(site))
             if isinstance(value, list) and len({*found}) < len(found) == len(value):
                 self.repeated |= {event for event in found if found.count(event) > 1}
             if self.state is not None and site.kind == "name" and site.function != "__init__":
@@ -180,13 +180,13 @@ class TraceRecorder:
                     self.aliases.setdefault(event, []).append((len(self.events), site))
 
     def items(self, number: int, values: Any) -> Any:
-        sources = self.taken(self.sites[number]) if self.on else []
+        sources = self.inputs_of(self.sites[number]) if self.on else []
         for item in values:
             if self.on:
                 self.see(self.sites[number], item, sources)
             yield item
 
-    def caught(self, error: BaseException) -> None:
+    def note_exception(self, error: BaseException) -> None:
         """An exception leaves a function: note the places in the code that it passed."""
         if (
             self.on
@@ -210,11 +210,11 @@ class TraceRecorder:
             self.retouched = self.sites[self.statement]
         self.modes = modes
 
-    def taken(self, site: Site) -> list[int]:
+    def inputs_of(self, site: Site) -> list[int]:
         """The events that went into a place, each once."""
         found: dict[int, None] = {}
         for child in site.children:
-            events = self.last.pop(child, None) or self.taken(self.sites[child])
+            events = self.last.pop(child, None) or self.inputs_of(self.sites[child])
             found.update(dict.fromkeys(events))
         return list(found)
 

@@ -17,7 +17,7 @@ from itertools import chain, combinations
 from typing import Any
 
 from autograder.student.engine.compare import GRADIENT_FACTOR, TOLERANCE, agrees, as_if_rounded
-from autograder.student.engine.deviations import Deviation, deviations, refused
+from autograder.student.engine.deviations import Deviation, deviations, stopped_by_autograd
 from autograder.student.engine.mistakes.numbers import says_much
 from autograder.student.engine.runs import RaisedException, Record, Run
 from autograder.student.engine.values import Array
@@ -103,8 +103,12 @@ class _Scene:
         self.right = self.flat(expected)
         pairs = [*zip(self.mine, self.right, strict=True)]
         # Where autograd refused to go on, only what `side_effects` says is known.
-        self.known = [n for n, (a, b) in enumerate(pairs) if b.raised is not None or not refused(a)]
-        self.failing = [n for n in self.known if not alike(*pairs[n])]
+        self.known = [
+            n
+            for n, (a, b) in enumerate(pairs)
+            if b.raised is not None or not stopped_by_autograd(a)
+        ]
+        self.failing = [n for n in self.known if not same_values(*pairs[n])]
         # Where a property is judged, or within other tolerances, other numbers may well pass.
         self.excused = frozenset(n for n in self.failing if self.places[n][0] not in failed)
         self.deviations = frozenset().union(*(deviations(*pair) for pair in pairs))
@@ -149,7 +153,7 @@ class _Suspect:
         return self.mistake.records[i][j]
 
     def like_mine(self, n: int) -> bool:
-        return alike(self.scene.mine[n], self.record(n), self.scene.right[n])
+        return same_values(self.scene.mine[n], self.record(n), self.scene.right[n])
 
     @cached_property
     def possible(self) -> bool:
@@ -173,13 +177,13 @@ class _Suspect:
     def telling(self) -> frozenset[int]:
         """The runs on which the mistake differs from a right answer."""
         right = self.scene.right
-        return frozenset(n for n in self.scene.known if not alike(self.record(n), right[n]))
+        return frozenset(n for n in self.scene.known if not same_values(self.record(n), right[n]))
 
     @cached_property
     def is_beside(self) -> bool:
         """Whether all its values are right, and only its deviations are not."""
         right = self.scene.right
-        same = all(alike(self.record(n), right[n]) for n in self.scene.known)
+        same = all(same_values(self.record(n), right[n]) for n in self.scene.known)
         return same and bool(self.deviations)
 
     def deviations_of(self, n: int) -> frozenset[Deviation]:
@@ -189,7 +193,11 @@ class _Suspect:
     def deviations(self) -> frozenset[Deviation]:
         """Its deviations; where autograd stopped the answer, only if it was stopped, too."""
         known = {*self.scene.known}
-        runs = [n for n in range(len(self.scene.mine)) if n in known or refused(self.record(n))]
+        runs = [
+            n
+            for n in range(len(self.scene.mine))
+            if n in known or stopped_by_autograd(self.record(n))
+        ]
         return frozenset().union(*map(self.deviations_of, runs))
 
     @cached_property
@@ -327,7 +335,10 @@ def _not_compared(
         found = [
             s
             for s in found
-            if all(alike(records[i][j], s.mistake.records[i][j], expected[i][j]) for i, j in places)
+            if all(
+                same_values(records[i][j], s.mistake.records[i][j], expected[i][j])
+                for i, j in places
+            )
         ]
     return scene.match(found[0], certain=False) if len(found) == 1 else None
 
@@ -374,7 +385,7 @@ def _two(scene: _Scene, suspects: Sequence[_Suspect]) -> MistakeMatch | None:
 # --- one record beside another ------------------------------------------------------------------
 
 
-def alike(a: Record, b: Record, right: Record | None = None) -> bool:
+def same_values(a: Record, b: Record, right: Record | None = None) -> bool:
     """Whether two records hold the same values, whatever else they hold.
 
     A gradient that only one of them has does not count here; nor does the class of an exception if
