@@ -150,7 +150,7 @@ def book(
 
     console = Console(stderr=True)
     with console.status("building the book (the first time, every cell is run)"):
-        html = build_book(root(), strict=strict, run=run, told=console.print)
+        html = build_book(root(), strict=strict, run=run, report=console.print)
     print(html / "index.html")
 
 

@@ -66,7 +66,7 @@ class Late:
 class Person:
     """A student: what the gradebook should say about them, and how much extra time they have."""
 
-    told: Mapping[str, str] = field(default_factory=dict)
+    details: Mapping[str, str] = field(default_factory=dict)
     extension: Mapping[str, timedelta] = field(default_factory=dict)
     withdrawn: bool = False
 
@@ -239,7 +239,7 @@ def enter(book: Any, course: CourseFile) -> None:
         before = {(row.student, row.assignment) for row in book.db.execute(select(EXTENSIONS))}
         for name, person in course.people.items():
             if not person.withdrawn:
-                student = book.update_or_create_student(ids.get(name, name), **person.told)
+                student = book.update_or_create_student(ids.get(name, name), **person.details)
                 for submission in student.submissions:
                     longer = person.extension.get(submission.assignment.name)
                     if longer is not None:

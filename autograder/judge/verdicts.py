@@ -126,7 +126,7 @@ def _judge_chapter(
         def verdict_on(name: str, seed: bytes, instead: Mapping[str, str] | None = None) -> Verdict:
             slug, exercise = asked.get(name) or find_exercise(name)
             if instead:  # whose blocks it may then run
-                exercise = replace(exercise, given={**exercise.given, **instead})
+                exercise = replace(exercise, allows={**exercise.allows, **instead})
             return _judge(runner, slug, exercise, seed, failures.get(name), instead)
 
         def judge(name: str) -> None:

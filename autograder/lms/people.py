@@ -59,7 +59,7 @@ def known_people(root: Path, course: CourseFile, db: str | None = None) -> list[
             book.close()
     for student, person in course.people.items():
         before = found.get(student, Student(student))
-        told = person.told
+        told = person.details
         found[student] = Student(
             before.student,
             told.get("first_name", before.first),

@@ -28,7 +28,7 @@ from autograder.gradebook.writer import Writer
 from autograder.judge.judgement import FAILED
 from autograder.lms.people import StudentIndex, agree, known_people
 from autograder.lms.record import read_record
-from autograder.lms.system import Mark, System
+from autograder.lms.system import GivenMark, System
 from autograder.lms.systems import NAMES, SYSTEMS, read_worksheet
 from autograder.lms.worksheet import SheetRow, write_table
 from autograder.notebook.archive import shown
@@ -45,7 +45,7 @@ class ReturnResult:
     files: list[Path] = field(default_factory=list)
     totals: dict[str, float] = field(default_factory=dict)
     left_out: list[str] = field(default_factory=list)
-    told: list[str] = field(default_factory=list)
+    remarks: list[str] = field(default_factory=list)
 
 
 def return_grades(
@@ -181,7 +181,7 @@ class _Way:
             return False
         waits = sorted(name for name, mark in row.marks.items() if mark.by_hand)
         if waits and self.open_too:
-            self.result.told.append(
+            self.result.remarks.append(
                 f"{row.student}: not final, {', '.join(waits)} waits for a mark by hand"
             )
         elif waits:
@@ -231,7 +231,7 @@ class _Way:
         for row in final:
             if row.total * self.factor > self.maximum + 1e-6:
                 what = f"{self._grade(row)} is more than the maximum of {number(self.maximum)}"
-                self.result.told.append(
+                self.result.remarks.append(
                     f"{row.student}: "
                     + ", and ".join(filter(None, (what, self.system.above_maximum)))
                 )
@@ -239,8 +239,8 @@ class _Way:
     def _grade(self, row: Row) -> str:
         return f"{row.total * self.factor:.6g}"
 
-    def _mark(self, row: Row) -> Mark:
-        return Mark(self._grade(row), number(row.points), self._comment(row))
+    def _mark(self, row: Row) -> GivenMark:
+        return GivenMark(self._grade(row), number(row.points), self._comment(row))
 
     def _comment(self, row: Row) -> str:
         late = f", after {number(row.penalty)} off for being late" if row.penalty else ""
@@ -269,10 +269,10 @@ class _Way:
                 packed.writestr(info, data)
                 count += 1
         if missing:
-            self.result.told.append(f"no feedback page goes back to {', '.join(missing)}")
+            self.result.remarks.append(f"no feedback page goes back to {', '.join(missing)}")
         if count and not self.system.takes_pages:
             told = "takes no archive of pages: feedback.zip is for you to hand out"
-            self.result.told.append(f"{self.system.title} {told}")
+            self.result.remarks.append(f"{self.system.title} {told}")
         if count:
             fresh.replace(path)
             self.result.files.append(path)
@@ -294,7 +294,7 @@ class _Way:
         """A table of our own, with the headings that the system has in English."""
         title, system = self.column or self.assignment, self.system
         if not system.is_column(title):
-            self.result.told.append(
+            self.result.remarks.append(
                 f"{system.title} will make a new assignment {title}, unless --column says what its "
                 f"{system.table} calls it, such as {system.column!r}, or a --worksheet does"
             )

@@ -38,7 +38,7 @@ _HEADINGS = {
 class SheetRow:
     """A row: what the system knows about a student. `number` is the one in file names.
 
-    `said` is a time that cannot be read.
+    `stated_time` is a time that cannot be read.
     """
 
     row: int
@@ -50,7 +50,7 @@ class SheetRow:
     logins: tuple[str, ...] = ()
     groups: tuple[str, ...] = ()  # that it may name
     moment: datetime | None = None
-    said: str = ""
+    stated_time: str = ""
 
 
 @dataclass

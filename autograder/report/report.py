@@ -54,7 +54,7 @@ class Extra:
     """What the report shows besides marks and verdicts."""
 
     roster: Roster = field(default_factory=Roster)
-    alike: Mapping[str, Sequence[Pair]] = field(default_factory=dict)  # by assignment
+    similar_pairs: Mapping[str, Sequence[Pair]] = field(default_factory=dict)  # by assignment
     formgrader: str = FORMGRADER
 
 
@@ -185,7 +185,9 @@ def _assignment(
         section("What fails most often", _aspects(scored), _ASPECTS_SAY),
         section("Mistakes made most often", _mistakes(scored, roster)),
         section(
-            "Answers that are alike", alike_list(extra.alike.get(name, ()), roster), _ALIKE_SAYS
+            "Answers that are alike",
+            alike_list(extra.similar_pairs.get(name, ()), roster),
+            _ALIKE_SAYS,
         ),
         section("Attempts over time", timeline(attempts, roster.due.get(name))),
         section("Time per submission", _times(rows, roster)),

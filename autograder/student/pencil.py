@@ -143,7 +143,7 @@ class Slip:
 
     right: str
     wrong: str
-    told: str
+    message: str
 
 
 @dataclass(frozen=True)
@@ -157,7 +157,7 @@ class PencilAnswers:
     def slip(self, answer: str, given: str) -> str:
         """What is told of something wrong that was given for an answer; empty if it is unknown."""
         own = (slip for slip in self.slips if slip.right == answer)
-        return next((slip.told for slip in own if judge(slip.wrong, given) == RIGHT), "")
+        return next((slip.message for slip in own if judge(slip.wrong, given) == RIGHT), "")
 
 
 def dump(tables: Mapping[str, PencilAnswers]) -> bytes:
@@ -166,7 +166,7 @@ def dump(tables: Mapping[str, PencilAnswers]) -> bytes:
         name: [
             [[r.label, list(r.columns), list(r.answers)] for r in table.rows],
             table.explanation,
-            [[s.right, s.wrong, s.told] for s in table.slips],
+            [[s.right, s.wrong, s.message] for s in table.slips],
         ]
         for name, table in tables.items()
     }

@@ -16,7 +16,7 @@ from docutils import nodes
 from sphinx.application import Sphinx
 from sphinx.util import logging
 from sphinx.util.math import get_node_equation_number
-from symbols import marked
+from symbols import mark_symbols
 
 logger = logging.getLogger(__name__)
 TEMML = Path(__file__).parent / "vendor" / "temml.min.js"
@@ -69,14 +69,14 @@ def _render(node: nodes.math | nodes.math_block, display: bool) -> str:
 
 
 def visit_inline(self, node: nodes.math) -> None:
-    formula, title = marked(_render(node, False), self.builder.current_docname)
+    formula, title = mark_symbols(_render(node, False), self.builder.current_docname)
     self.body.append(f'<span class="math"{title}>{mend(formula)}</span>')
     raise nodes.SkipNode
 
 
 def visit_display(self, node: nodes.math_block) -> None:
     self.body.append(self.starttag(node, "div", CLASS="math-display"))
-    formula, title = marked(_render(node, True), self.builder.current_docname)
+    formula, title = mark_symbols(_render(node, True), self.builder.current_docname)
     self.body.append(f'<div class="formula" tabindex="0"{title}>{mend(formula)}</div>')
     if node["number"]:
         number = get_node_equation_number(self, node)

@@ -10,7 +10,7 @@ from autograder.student import pencil
 
 
 @pytest.fixture(scope="module")
-def tables() -> dict[str, pencil.Answers]:
+def tables() -> dict[str, pencil.PencilAnswers]:
     return pencils.tables(Path(__file__).resolve().parents[2])
 
 

@@ -202,7 +202,7 @@ def test_every_chapter_knows_slips_in_two_of_its_tables():
 
 @pytest.mark.parametrize("name", TABLES)
 def test_the_mistake_that_is_told_gives_that_number(name):
-    known = {(slip.right, slip.wrong): slip.told for slip in TABLES[name]}
+    known = {(slip.right, slip.wrong): slip.message for slip in TABLES[name]}
     assert known.keys() == MADE[name].keys()
     for (right, wrong), value in MADE[name].items():
         assert pencil.judge(wrong, pencil.as_written(value)) == "right", (right, wrong)

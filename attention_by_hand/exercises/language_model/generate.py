@@ -39,7 +39,7 @@ EXERCISE = Declaration(
     "generate",
     "Writing on",
     ("model", "ids", "max_new_tokens", "temperature", "top_k", "top_p", "generator"),
-    given=("next_token_probabilities",),
+    allows=("next_token_probabilities",),
     uses=("GPT",),
 )
 

@@ -26,7 +26,7 @@ EXERCISE = Declaration(
     "The decoder alone",
     ("ids",),
     forbids=("transformer",),
-    given=("DecoderBlock",),
+    allows=("DecoderBlock",),
     uses=("MultiHeadAttention",),
 )
 

@@ -23,7 +23,7 @@ EXERCISE = Declaration(
     "Real weights",
     ("state_dict", "num_heads"),
     forbids=("transformer",),
-    given=("GPT", "DecoderBlock"),
+    allows=("GPT", "DecoderBlock"),
     uses=("MultiHeadAttention",),
 )
 

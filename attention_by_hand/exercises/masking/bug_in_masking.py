@@ -12,7 +12,7 @@ BUG = Bug(
     shapes=lambda mask: [tuple(map(int, mask.data.shape))],
     function="masking",
     dull=lambda arrays: None,  # a mask that forbids something has always something to show
-    given=lambda mask: (mask,),
+    extra_arguments=lambda mask: (mask,),
 )
 
 

@@ -24,7 +24,7 @@ BUG = Bug(
     shapes=lambda num_heads, d_k: [("B", "n", num_heads * d_k)],
     function="split",
     dull=_nothing_to_mix,
-    given=lambda num_heads, d_k: (num_heads,),
+    extra_arguments=lambda num_heads, d_k: (num_heads,),
 )
 
 

@@ -36,7 +36,7 @@ EXERCISE = Declaration(
     "The Transformer",
     ("source", "target"),
     forbids=("transformer",),
-    given=("EncoderLayer", "DecoderLayer", "TokenEmbedding"),
+    allows=("EncoderLayer", "DecoderLayer", "TokenEmbedding"),
     uses=("MultiHeadAttention", "sinusoidal_encoding"),
 )
 

@@ -31,7 +31,7 @@ BUG = Bug(
     shapes=lambda image_size: [("B", "C", image_size, image_size)],
     function="patch_means",
     dull=_too_plain,
-    given=lambda image_size: (_PATCH,),
+    extra_arguments=lambda image_size: (_PATCH,),
 )
 
 

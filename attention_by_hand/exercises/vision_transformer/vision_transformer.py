@@ -36,7 +36,7 @@ EXERCISE = Declaration(
     "The whole of ViT",
     ("images",),
     forbids=("transformer",),
-    given=("PatchEmbedding",),
+    allows=("PatchEmbedding",),
     uses=("ViTBlock",),
 )
 

@@ -48,8 +48,8 @@ class Bug:
 
     `function` names the two, `wrong_…` and `right_…` of the course's `exercises/bugs.py`; they take
     tensors, or arrays where `numpy` says so. `names` are their arguments' names, of which `ids` are
-    integers; `shapes` makes their shapes from the arguments of the exercise, and `given` what the
-    functions get after them. `unfit` says what else keeps an input from being one, `dull` why an
+    integers; `shapes` makes their shapes from the arguments of the exercise, `extra_arguments` what
+    the functions get after them. `unfit` says what else keeps an input from being one, `dull` why an
     input would hide any bug of this kind, so that it is no feat to hide this one; both say None
     where all is well.
     """
@@ -59,7 +59,7 @@ class Bug:
     function: str
     dull: Callable[[Arrays], str | None]
     unfit: Callable[[Arrays], str | None] = lambda arrays: None
-    given: Callable[..., Sequence[Any]] = lambda *arguments: ()
+    extra_arguments: Callable[..., Sequence[Any]] = lambda *arguments: ()
     ids: tuple[str, ...] = ()
     largest: float = 1e3
     numpy: bool = False
@@ -113,7 +113,9 @@ class Bug:
                 import_module(f"{course.package()}.exercises.bugs"), f"{kind}_{self.function}"
             )
             try:
-                results.append(self._run(function, arrays, self.given(*_arguments(trial))))
+                results.append(
+                    self._run(function, arrays, self.extra_arguments(*_arguments(trial)))
+                )
             except Exception as error:  # noqa: BLE001  (an input that both functions cannot take)
                 return wrong(f"the functions cannot take this input: {str(error)[:200]}")
         return judge(*results)

@@ -41,18 +41,18 @@ class Declaration:
         title: str,
         arguments: tuple[str, ...],
         *,
-        given: Sequence[str] = (),
+        allows: Sequence[str] = (),
         forbids: tuple[str, ...] = (),
         uses: tuple[str, ...] = (),
         returns: Names = (),
         recorded: bool = True,
     ):
-        """`given` names exercises whose blocks an answer may call, `uses` other blocks that it may.
+        """`allows` names exercises whose blocks an answer may call, `uses` other blocks.
 
         `returns` names the parts of a result that is a tuple, with their articles, for messages.
         Not `recorded` is an exercise that compares nothing with the reference.
         """
-        blocks = {block: f"{BLOCKS}:{block}" for block in given}
+        blocks = {block: f"{BLOCKS}:{block}" for block in allows}
         self._exercise = Exercise(
             name, title, arguments, (), blocks, forbids, uses, returns, recorded
         )

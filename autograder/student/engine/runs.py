@@ -319,10 +319,10 @@ class Exercise:
     """The task of writing one function or class. `arguments` names those of the call in messages,
     `returns` the parts of a result that is a tuple.
 
-    `given` maps the names of other exercises, whose blocks the answer may run, to these blocks.
+    `allows` maps the names of other exercises, whose blocks the answer may run, to these blocks.
     `forbids` names what would be a ready-made answer: concepts of `ready_made` ("normalisation"),
     or dotted names with `*` as a wildcard ("torch.*softmax*"). The course's own blocks are always
-    forbidden, except those in `given` or `uses`. An exercise that is not `recorded` compares
+    forbidden, except those in `allows` or `uses`. An exercise that is not `recorded` compares
     nothing with the reference, whose results are then kept from students: they would be answers.
     """
 
@@ -330,7 +330,7 @@ class Exercise:
     title: str
     arguments: tuple[str, ...]
     aspects: tuple[Aspect, ...]
-    given: Mapping[str, str] = field(default_factory=dict)
+    allows: Mapping[str, str] = field(default_factory=dict)
     forbids: tuple[str, ...] = ()
     uses: tuple[str, ...] = ()
     returns: Names = ()
@@ -339,7 +339,7 @@ class Exercise:
     @property
     def watch_patterns(self) -> tuple[str, ...]:
         """What an answer must not run, since it would be a ready-made one: `Observer` patterns."""
-        free = {*self.uses, *(block.rpartition(":")[2] for block in self.given.values())}
+        free = {*self.uses, *(block.rpartition(":")[2] for block in self.allows.values())}
         excepted = [f"!{BLOCKS}.{name}{end}" for name in sorted(free) for end in ("", ".*")]
         return (*self.forbids, f"{BLOCKS}.*", *excepted)
 

@@ -26,7 +26,7 @@ from autograder.student.engine.state import parts_of
 
 ELSEWHERE = "elsewhere"  # a probe's name for the device, and a record's for a tensor on it
 PRETENDED = "meta"  # what torch calls it
-TWO_DEVICES, NOT_ON_THE_CPU, TOO_MANY = "OnTwoDevices", "NotOnTheCpu", "TooMany"
+TWO_DEVICES, NOT_ON_THE_CPU, TOO_MANY = "OnTwoDevices", "NotOnTheCpu", "TensorTooLarge"
 
 _COPIES = ("aten::_to_copy", "aten::copy_")
 _INDEXES = ("aten::index.", "aten::index_put", "aten::_index_put", "aten::_unsafe_index")

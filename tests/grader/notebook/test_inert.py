@@ -131,7 +131,7 @@ def test_a_library_that_raises_costs_one_piece(monkeypatch):
     def fail(*_: object) -> str:
         raise RuntimeError
 
-    monkeypatch.setattr(inert, "_rendered", fail)
+    monkeypatch.setattr(inert, "_render", fail)
     assert "<pre>&lt;b&gt;</pre>" in clean_markdown("<b>")
     monkeypatch.setattr(inert.nh3, "clean", fail)
     assert "<pre>&lt;u&gt;new</pre>" in clean_html("<u>new")

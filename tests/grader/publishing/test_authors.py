@@ -239,7 +239,7 @@ def test_the_table_says_how_many_mistakes_only_one_aspect_sees(trial):
 
 
 def test_a_good_bank_has_no_problems(trial):
-    assert trial.written
+    assert trial.is_written
     assert list(trial.problems()) == []
 
 

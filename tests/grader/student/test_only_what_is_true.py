@@ -47,16 +47,16 @@ def doubled(x):
 
 
 @pytest.mark.parametrize(("alike", "suspected"), [(2, ()), (3, ()), (4, ("doubled",))])
-def test_a_guess_agrees_on_nearly_all_runs_that_tell_it_from_a_right_answer(alike, likely):
+def test_a_guess_agrees_on_nearly_all_runs_that_tell_it_from_a_right_answer(alike, suspected):
     def answer(x):
         return doubled(x) if len(x) <= alike else 3 * x * x
 
     exercise = _exercise("squares", 1, 2, 3, 4, 5)
-    assert _judged(exercise, answer, squares, doubled).suspected_mistakes == likely
+    assert _judged(exercise, answer, squares, doubled).suspected_mistakes == suspected
 
 
 @pytest.mark.parametrize(("wrong", "suspected"), [(1, ("doubled",)), (2, ())])
-def test_a_guess_explains_the_aspect_that_fails_first(wrong, likely):
+def test_a_guess_explains_the_aspect_that_fails_first(wrong, suspected):
     def answer(x):
         return 3 * x * x if len(x) == wrong else doubled_from_two_on(x)
 
@@ -66,7 +66,7 @@ def test_a_guess_explains_the_aspect_that_fails_first(wrong, likely):
 
     doubled_from_two_on.__name__ = "doubled"
     exercise = _exercise("squares", *([2, 3, 4, 5, 6, 1] if wrong == 1 else [2, 3, 4, 5, 6, 7, 8]))
-    assert _judged(exercise, answer, squares, doubled_from_two_on).suspected_mistakes == likely
+    assert _judged(exercise, answer, squares, doubled_from_two_on).suspected_mistakes == suspected
 
 
 def test_numbers_that_are_a_right_answers_do_not_speak_for_a_mistake():
