@@ -32,15 +32,11 @@ def _sizes(draw: Draw) -> list[Run]:
     return [call(draw.integer(low, low + 2), draw.integer(2, 9)) for low in (2, 4, 7)]
 
 
-@EXERCISE.aspect("an input that shows the bug", 1.0, BUG.shows_the_bug)
-def _shown(draw: Draw) -> list[Run]:
-    """Number the entries of a small x from 0, and print what each of the two makes of it. The
-    shapes are the same; compare the numbers."""
-    return _sizes(draw)
-
-
-@EXERCISE.aspect("an input that hides it", 0.5, BUG.hides_the_bug)
-def _hidden(draw: Draw) -> list[Run]:
-    """The function hands each head a run of d_k numbers from the wrong place. If every such run in
-    x holds the same d_k numbers, the place does not matter."""
-    return _sizes(draw)
+BUG.declare(
+    EXERCISE,
+    _sizes,
+    shows="Number the entries of a small x from 0, and print what each of the two makes of it. The "
+    "shapes are the same; compare the numbers.",
+    hides="The function hands each head a run of d_k numbers from the wrong place. If every such "
+    "run in x holds the same d_k numbers, the place does not matter.",
+)

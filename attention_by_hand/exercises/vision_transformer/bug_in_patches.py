@@ -39,14 +39,10 @@ def _sizes(draw: Draw) -> list[Run]:
     return [call(4), call(6), call(2 * draw.integer(4, 8))]
 
 
-@EXERCISE.aspect("an input that shows the bug", 1.0, BUG.shows_the_bug)
-def _shown(draw: Draw) -> list[Run]:
-    """Which patch is the second one for each function? Let these two differ."""
-    return _sizes(draw)
-
-
-@EXERCISE.aspect("an input that hides it", 0.5, BUG.hides_the_bug)
-def _hidden(draw: Draw) -> list[Run]:
-    """Write down the numbers that both functions give the patches of a 3 × 3 grid. Which patches
-    have to agree, so that nobody notices?"""
-    return _sizes(draw)
+BUG.declare(
+    EXERCISE,
+    _sizes,
+    shows="Which patch is the second one for each function? Let these two differ.",
+    hides="Write down the numbers that both functions give the patches of a 3 × 3 grid. Which "
+    "patches have to agree, so that nobody notices?",
+)

@@ -25,6 +25,8 @@ from typing import Any
 import numpy as np
 
 from autograder.student import course
+from autograder.student.authoring.declaration import Declaration
+from autograder.student.engine.aspects import Runs
 from autograder.student.engine.compare import describe, wrong, wrong_kind
 from autograder.student.engine.probe import materialise
 from autograder.student.engine.runs import Finding, Trial
@@ -49,8 +51,8 @@ class Bug:
     `function` names the two, `wrong_…` and `right_…` of the course's `exercises/bugs.py`; they take
     tensors, or arrays where `numpy` says so. `names` are their arguments' names, of which `ids` are
     integers; `shapes` makes their shapes from the arguments of the exercise, `extra_arguments` what
-    the functions get after them. `unfit` says what else keeps an input from being one, `dull` why an
-    input would hide any bug of this kind, so that it is no feat to hide this one; both say None
+    the functions get after them. `unfit` says what else keeps an input from being one, `dull` why
+    an input would hide any bug of this kind, so that it is no feat to hide this one; both say None
     where all is well.
     """
 
@@ -63,6 +65,11 @@ class Bug:
     ids: tuple[str, ...] = ()
     largest: float = 1e3
     numpy: bool = False
+
+    def declare(self, exercise: Declaration, sizes: Runs, *, shows: str, hides: str) -> None:
+        """The two aspects of such an exercise, for inputs of some sizes; their hints are given."""
+        exercise.aspect("an input that shows the bug", 1.0, self.shows_the_bug, shows, sizes)
+        exercise.aspect("an input that hides it", 0.5, self.hides_the_bug, hides, sizes)
 
     def shows_the_bug(self, trial: Trial) -> Finding:
         """Whether right and wrong differ on the first input of the pair."""
