@@ -25,7 +25,7 @@ from autograder.student import pencil
 from autograder.student.expected import file_of
 
 BLANK = re.compile(r"\[\[(.+?)\]\]")
-SLIP = re.compile(r"% slip: (?P<right>.+?), not (?P<wrong>.+?): (?P<told>\S.*)")
+SLIP = re.compile(r"% slip: (?P<right>.+?), not (?P<wrong>.+?): (?P<message>\S.*)")
 CHOICE = re.compile(r"(\s*[-*+] +)\[\[(.+)\]\]\s*")
 EXPLAINS = "explains"  # marks the cell that goes after the outcome, until it is there
 MADE = "pencils.bin"  # beside the expected values

@@ -142,7 +142,7 @@ def test_sections_that_follow_one_another_are_told_by_the_first_and_the_last(num
 
 def test_a_line_counts_the_minutes_of_all_that_it_opens():
     words = [nodes.paragraph(text=" ".join(["word"] * n)) for n in (300, 420)]
-    folded = [paths.FoldedPart(words[:1]), paths.Folded(words[1:], "3.2", "A & B")]
+    folded = [paths.FoldedPart(words[:1]), paths.FoldedPart(words[1:], "3.2", "A & B")]
     assert paths.line(folded) == "More on this, and section 3.2, A &amp; B (4 min)"
 
 
