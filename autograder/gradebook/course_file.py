@@ -8,7 +8,7 @@
     address = "https://example.org/attention/"
 
     [due]
-    01_kernel_regression = 2030-03-01T12:00:00
+    01_averages = 2030-03-01T12:00:00
 
     [late]                   # without it, nbgrader's policy counts
     grace_minutes = 15

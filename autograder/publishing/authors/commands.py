@@ -20,7 +20,7 @@ new = typer.Typer(no_args_is_help=True, help="Begin something new: a course, or 
 
 @new.command()
 def exercise(
-    chapter: Annotated[str, typer.Argument(help="the chapter's slug, such as masking")],
+    chapter: Annotated[str, typer.Argument(help="the chapter's slug, such as averages")],
     name: Annotated[str, typer.Argument(help="the name of the function to be written")],
     signature: Annotated[
         str, typer.Argument(help="'(x: Float[Tensor, \"n d\"]) -> …', if it is not written yet")
