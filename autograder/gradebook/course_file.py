@@ -19,7 +19,7 @@
     first_name = "Ada"
     last_name = "King"
     email = "ada@example.org"
-    extension = { 01_kernel_regression = 2.5 }   # in days
+    extension = { 01_averages = 2.5 }   # in days
 
     [students.ivo]
     withdrawn = true
