@@ -47,6 +47,8 @@ NO_MEASUREMENT = {
         "91 %": "a claim to be judged, in an exercise",
         "84.5": "of Wettig et al., with its source",
         "84.3": "of Wettig et al., with its source",
+        "84.2": "of Wettig et al., with its source",
+        "83.7": "of Wettig et al., with its source",
         "79.6": "of Devlin et al., with its source",
         "75.1": "of Devlin et al., with its source",
         "64.2": "of the code's README, with its source",
